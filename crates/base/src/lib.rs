@@ -1,0 +1,19 @@
+//! The vocabulary every other engine crate speaks: errors, keys, coding, hashes and checksums.
+//!
+//! Invariant: this crate is pure. It opens no file, reads no clock, spawns no thread and holds no lock.
+//! Next: [`keys`] for what a stored key looks like, [`coding`] for how numbers are laid out.
+#![forbid(unsafe_code)]
+
+pub mod checksum;
+pub mod coding;
+pub mod comparator;
+pub mod error;
+pub mod hash;
+pub mod keys;
+pub mod merge_operator;
+pub mod xxph3;
+
+pub use comparator::{Comparator, UserComparator};
+pub use error::{Error, ErrorKind, Result};
+pub use keys::{LookupKey, ParsedKey, SeqNum, ValueType};
+pub use merge_operator::MergeOperator;

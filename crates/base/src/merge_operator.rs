@@ -1,0 +1,20 @@
+//! The application's rule for combining merge operands.
+
+/// Combines a key's existing value with the operands written by `merge`.
+///
+/// Source: RocksDB `include/rocksdb/merge_operator.h`.
+pub trait MergeOperator: Send + Sync {
+    /// The name stored in table properties and OPTIONS.
+    fn name(&self) -> &str;
+
+    /// The value that results from applying `operands`, oldest first, to `existing` (`None`: no value).
+    /// `None` reports that the operands cannot be applied; the read or compaction then fails as corrupt.
+    fn full_merge(&self, key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>>;
+
+    /// Combines adjacent operands, oldest first, into one operand; `None` if that is not possible, and
+    /// all are then kept.
+    fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
+        let _ = (key, operands);
+        None
+    }
+}

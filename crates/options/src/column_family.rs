@@ -1,0 +1,114 @@
+//! Settings of one column family.
+
+use crate::{BlockBasedTableOptions, CompressionOptions, CompressionType};
+
+/// The shape compaction keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum CompactionStyle {
+    /// Leveled: RocksDB's default.
+    #[default]
+    Level = 0,
+}
+
+/// Which file of an oversized level is compacted first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum CompactionPri {
+    /// Larger files first, deletions weighing extra.
+    ByCompensatedSize = 0,
+    /// The file whose newest write is oldest.
+    OldestLargestSeqFirst = 1,
+    /// The file whose oldest write is oldest.
+    OldestSmallestSeqFirst = 2,
+    /// The file with the least overlap in the next level relative to its size: RocksDB's default.
+    #[default]
+    MinOverlappingRatio = 3,
+}
+
+/// Settings of one column family: plain data, written to the OPTIONS file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnFamilyOptions {
+    /// Size at which the memtable is sealed and queued for flush. Bytes; default 64 MiB.
+    pub write_buffer_size: u64,
+    /// Memtables, active and sealed, that may exist before writes stop; default 2.
+    pub max_write_buffer_number: i32,
+    /// Sealed memtables that are flushed together; default 1.
+    pub min_write_buffer_number_to_merge: i32,
+    /// Codec of blocks; default LZ4.
+    pub compression: CompressionType,
+    /// Codec per level; empty: `compression` everywhere.
+    pub compression_per_level: Vec<CompressionType>,
+    /// Codec of the bottommost level; `None`: as the level's.
+    pub bottommost_compression: Option<CompressionType>,
+    /// Codec settings.
+    pub compression_opts: CompressionOptions,
+    /// Levels; default 7.
+    pub num_levels: i32,
+    /// L0 files that start a compaction; default 4.
+    pub level0_file_num_compaction_trigger: i32,
+    /// L0 files at which writes are slowed; default 20.
+    pub level0_slowdown_writes_trigger: i32,
+    /// L0 files at which writes stop; default 36.
+    pub level0_stop_writes_trigger: i32,
+    /// Size of a compaction output at L1. Bytes; default 64 MiB.
+    pub target_file_size_base: u64,
+    /// Growth of `target_file_size_base` per level; default 1.
+    pub target_file_size_multiplier: i32,
+    /// Target size of L1 (of the base level with dynamic level bytes). Bytes; default 256 MiB.
+    pub max_bytes_for_level_base: u64,
+    /// Growth of the level target per level; default 10.
+    pub max_bytes_for_level_multiplier: f64,
+    /// Level targets are derived from the largest level; default true.
+    pub level_compaction_dynamic_level_bytes: bool,
+    /// Upper bound of one compaction's input. Bytes; 0: 25 x target file size.
+    pub max_compaction_bytes: u64,
+    /// Estimated debt at which writes are slowed. Bytes; default 64 GiB; 0: never.
+    pub soft_pending_compaction_bytes_limit: u64,
+    /// Estimated debt at which writes stop. Bytes; default 256 GiB; 0: never.
+    pub hard_pending_compaction_bytes_limit: u64,
+    /// Compactions run only on request; default false.
+    pub disable_auto_compactions: bool,
+    /// Compaction style.
+    pub compaction_style: CompactionStyle,
+    /// Which file goes first.
+    pub compaction_pri: CompactionPri,
+    /// No filters in the bottommost level; default false.
+    pub optimize_filters_for_hits: bool,
+    /// LSM invariants are checked when a version is built; default true.
+    pub force_consistency_checks: bool,
+    /// Table settings.
+    pub table: BlockBasedTableOptions,
+}
+
+impl Default for ColumnFamilyOptions {
+    fn default() -> Self {
+        ColumnFamilyOptions {
+            write_buffer_size: 64 << 20,
+            max_write_buffer_number: 2,
+            min_write_buffer_number_to_merge: 1,
+            compression: CompressionType::Lz4,
+            compression_per_level: Vec::new(),
+            bottommost_compression: None,
+            compression_opts: CompressionOptions::default(),
+            num_levels: 7,
+            level0_file_num_compaction_trigger: 4,
+            level0_slowdown_writes_trigger: 20,
+            level0_stop_writes_trigger: 36,
+            target_file_size_base: 64 << 20,
+            target_file_size_multiplier: 1,
+            max_bytes_for_level_base: 256 << 20,
+            max_bytes_for_level_multiplier: 10.0,
+            level_compaction_dynamic_level_bytes: true,
+            max_compaction_bytes: 0,
+            soft_pending_compaction_bytes_limit: 64 << 30,
+            hard_pending_compaction_bytes_limit: 256 << 30,
+            disable_auto_compactions: false,
+            compaction_style: CompactionStyle::Level,
+            compaction_pri: CompactionPri::MinOverlappingRatio,
+            optimize_filters_for_hits: false,
+            force_consistency_checks: true,
+            table: BlockBasedTableOptions::default(),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Settings of the whole database.
+
+use std::path::PathBuf;
+
+/// What recovery does with a damaged WAL.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum WalRecoveryMode {
+    /// An incomplete last record is dropped; any other damage fails the open.
+    TolerateCorruptedTailRecords = 0,
+    /// Any damage fails the open.
+    AbsoluteConsistency = 1,
+    /// Replay stops at the first damage: RocksDB's default.
+    #[default]
+    PointInTimeRecovery = 2,
+    /// Damaged records are skipped.
+    SkipAnyCorruptedRecords = 3,
+}
+
+/// Settings of the whole database: plain data, written to the OPTIONS file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DbOptions {
+    /// Create the database if it does not exist; default false.
+    pub create_if_missing: bool,
+    /// Create column families that are named at open but do not exist; default false.
+    pub create_missing_column_families: bool,
+    /// Fail if the database exists; default false.
+    pub error_if_exists: bool,
+    /// Treat any inconsistency found as an error; default true.
+    pub paranoid_checks: bool,
+    /// Tables kept open; -1: all. Default -1.
+    pub max_open_files: i32,
+    /// Total WAL size that forces flushes. Bytes; 0: 4 x the memtables' total.
+    pub max_total_wal_size: u64,
+    /// Concurrent flushes and compactions; default 2.
+    pub max_background_jobs: i32,
+    /// Directory of WAL files; `None`: the database's own.
+    pub wal_dir: Option<PathBuf>,
+    /// What recovery does with a damaged WAL.
+    pub wal_recovery_mode: WalRecoveryMode,
+    /// Table files are pushed to the device each time this many bytes were written; 0: at the end. Bytes.
+    pub bytes_per_sync: u64,
+    /// The same for WAL files. Bytes.
+    pub wal_bytes_per_sync: u64,
+    /// Use fsync instead of fdatasync; default false.
+    pub use_fsync: bool,
+    /// Read tables with O_DIRECT; default false.
+    pub use_direct_reads: bool,
+    /// Flush and compaction read and write with O_DIRECT; default false.
+    pub use_direct_io_for_flush_and_compaction: bool,
+    /// Rate that slowed writes are held to. Bytes/s; 0: 16 MiB/s. Source: `delayed_write_rate`.
+    pub delayed_write_rate: u64,
+    /// WAL records stay in a user-space buffer until `flush_wal`; default false.
+    pub manual_wal_flush: bool,
+    /// Recovery keeps replayed data in memtables if it fits; default false.
+    pub avoid_flush_during_recovery: bool,
+    /// Closing does not flush data written without WAL; default false.
+    pub avoid_flush_during_shutdown: bool,
+    /// A MANIFEST larger than this is replaced by a fresh one. Bytes; default 1 GiB.
+    pub max_manifest_file_size: u64,
+    /// Old info logs kept; default 1000.
+    pub keep_log_file_num: u64,
+    /// Readahead of compaction inputs. Bytes; default 2 MiB.
+    pub compaction_readahead_size: u64,
+    /// Buffer of table writers. Bytes; default 1 MiB.
+    pub writable_file_max_buffer_size: u64,
+    /// Total memtable memory over all column families that forces flushes. Bytes; 0: no limit.
+    pub db_write_buffer_size: u64,
+    /// Seconds between statistics in the info log; 0: never. Default 600.
+    pub stats_dump_period_sec: u32,
+}
+
+impl Default for DbOptions {
+    fn default() -> Self {
+        DbOptions {
+            create_if_missing: false,
+            create_missing_column_families: false,
+            error_if_exists: false,
+            paranoid_checks: true,
+            max_open_files: -1,
+            max_total_wal_size: 0,
+            max_background_jobs: 2,
+            wal_dir: None,
+            wal_recovery_mode: WalRecoveryMode::default(),
+            bytes_per_sync: 0,
+            wal_bytes_per_sync: 0,
+            use_fsync: false,
+            use_direct_reads: false,
+            use_direct_io_for_flush_and_compaction: false,
+            delayed_write_rate: 0,
+            manual_wal_flush: false,
+            avoid_flush_during_recovery: false,
+            avoid_flush_during_shutdown: false,
+            max_manifest_file_size: 1 << 30,
+            keep_log_file_num: 1000,
+            compaction_readahead_size: 2 << 20,
+            writable_file_max_buffer_size: 1 << 20,
+            db_write_buffer_size: 0,
+            stats_dump_period_sec: 600,
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Every option as plain data under RocksDB's names.
+//!
+//! Objects with behaviour (comparator, merge operator) do not live here: they travel in the engine's `Parts`.
+#![forbid(unsafe_code)]
+
+pub mod column_family;
+pub mod compression;
+pub mod db;
+pub mod table;
+
+pub use column_family::{ColumnFamilyOptions, CompactionPri, CompactionStyle};
+pub use compression::{CompressionOptions, CompressionType};
+pub use db::{DbOptions, WalRecoveryMode};
+pub use table::{BlockBasedTableOptions, FilterPolicy, IndexType};
