@@ -1,0 +1,199 @@
+//! The file system as the engine uses it.
+//!
+//! Durability rule, the same on every implementation: what was appended survives a crash of the machine
+//! only after [`WriteFile::sync`] returned; a created, renamed or linked name survives only after
+//! [`FileSystem::sync_dir`] of its directory returned. What was handed to the operating system
+//! ([`WriteFile::flush`]) survives a crash of the process.
+
+use outcrop_base::{Error, Result};
+use std::path::Path;
+use std::sync::Arc;
+
+/// How a file will be read; a hint for the operating system's readahead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Access {
+    /// Point lookups: readahead off.
+    #[default]
+    Random,
+    /// Front to back: readahead on.
+    Sequential,
+}
+
+/// Whether IO goes through the operating system's page cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DirectIo {
+    /// Through the page cache.
+    #[default]
+    Buffered,
+    /// O_DIRECT: to the device, aligned internally. Callers need not align anything.
+    Direct,
+}
+
+/// How to open a file for reading.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenRead {
+    /// Buffered or direct.
+    pub io: DirectIo,
+    /// Expected access pattern.
+    pub access: Access,
+}
+
+/// How to create a file for writing.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenWrite {
+    /// Buffered or direct.
+    pub io: DirectIo,
+    /// Appends are gathered in a user-space buffer of this many bytes; 0: each append is one write.
+    pub buffer_size: usize,
+    /// Written bytes are pushed towards the device each time this many have gathered; 0: only at sync.
+    pub bytes_per_sync: u64,
+}
+
+impl Default for OpenWrite {
+    fn default() -> Self {
+        OpenWrite { io: DirectIo::Buffered, buffer_size: 64 << 10, bytes_per_sync: 0 }
+    }
+}
+
+/// A file opened for positioned reads. Shared freely between threads.
+pub trait ReadFile: Send + Sync {
+    /// Reads into `buf` from `offset`, returning fewer bytes than asked only at the end of the file.
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize>;
+
+    /// The file's size when it was opened, in bytes.
+    fn size(&self) -> u64;
+
+    /// The path it was opened under, for error messages.
+    fn path(&self) -> &Path;
+
+    /// Hints that `len` bytes from `offset` will be read soon. Never fails, may do nothing.
+    fn prefetch(&self, offset: u64, len: usize) {
+        let _ = (offset, len);
+    }
+
+    /// Fills `buf` from `offset`.
+    ///
+    /// # Errors
+    /// Corruption naming file and offset if the file ends before, besides IO errors.
+    fn read_exact_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let got = self.read_at(offset, buf)?;
+        if got == buf.len() {
+            return Ok(());
+        }
+        Err(Error::corruption(format!(
+            "{}: truncated: wanted {} bytes at offset {offset}, file has {got}",
+            self.path().display(),
+            buf.len()
+        )))
+    }
+}
+
+/// A file being written front to back by one owner.
+///
+/// After any error its tail is unknown: every later call fails with the first error again.
+pub trait WriteFile: Send {
+    /// Appends `bytes`.
+    fn append(&mut self, bytes: &[u8]) -> Result<()>;
+
+    /// Hands everything appended to the operating system.
+    fn flush(&mut self) -> Result<()>;
+
+    /// Makes everything appended durable (fdatasync; includes [`WriteFile::flush`]).
+    fn sync(&mut self) -> Result<()>;
+
+    /// As [`WriteFile::sync`], with metadata too (fsync).
+    fn sync_all(&mut self) -> Result<()> {
+        self.sync()
+    }
+
+    /// Bytes appended so far.
+    fn len(&self) -> u64;
+
+    /// True before the first append.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The path it was created under, for error messages.
+    fn path(&self) -> &Path;
+
+    /// Flushes and gives the file its exact length. Does not sync. Dropping without it flushes nothing.
+    fn close(&mut self) -> Result<()>;
+}
+
+/// A held lock file; dropping it releases the lock.
+pub trait FileLock: Send + Sync {}
+
+/// Files and directories. All paths are used as given.
+pub trait FileSystem: Send + Sync {
+    /// Opens an existing file for reading.
+    fn open_read(&self, path: &Path, options: OpenRead) -> Result<Arc<dyn ReadFile>>;
+
+    /// Creates a file for writing; an existing one is truncated.
+    fn create(&self, path: &Path, options: OpenWrite) -> Result<Box<dyn WriteFile>>;
+
+    /// True if `path` exists. An error other than "not found" is an error, not `false`.
+    fn exists(&self, path: &Path) -> Result<bool>;
+
+    /// Size of a file in bytes.
+    fn file_size(&self, path: &Path) -> Result<u64>;
+
+    /// Names of the entries of a directory, in no particular order.
+    fn list(&self, dir: &Path) -> Result<Vec<String>>;
+
+    /// Creates a directory and its parents; existing ones are fine.
+    fn create_dir_all(&self, dir: &Path) -> Result<()>;
+
+    /// Removes a file.
+    fn remove_file(&self, path: &Path) -> Result<()>;
+
+    /// Removes an empty directory.
+    fn remove_dir(&self, dir: &Path) -> Result<()>;
+
+    /// Renames a file, replacing `target` if it exists.
+    fn rename(&self, source: &Path, target: &Path) -> Result<()>;
+
+    /// Makes `target` another name of the file `source`. NotSupported across file systems.
+    fn hard_link(&self, source: &Path, target: &Path) -> Result<()>;
+
+    /// Makes creations, renames and removals in `dir` durable.
+    fn sync_dir(&self, dir: &Path) -> Result<()>;
+
+    /// Takes the exclusive lock `path`, creating the file if needed.
+    ///
+    /// # Errors
+    /// IoError naming the path if this process or another already holds it.
+    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>>;
+
+    /// Bytes an unprivileged process can still write under `dir`, where known.
+    fn free_space(&self, dir: &Path) -> Result<Option<u64>>;
+
+    /// The whole contents of a file.
+    fn read_all(&self, path: &Path) -> Result<Vec<u8>> {
+        let file = self.open_read(path, OpenRead { access: Access::Sequential, ..OpenRead::default() })?;
+        let mut contents = vec![0; file.size() as usize];
+        let got = file.read_at(0, &mut contents)?;
+        contents.truncate(got);
+        Ok(contents)
+    }
+
+    /// Replaces `path` by a file holding `contents`, durably: written to `temporary`, synced, renamed,
+    /// directory synced. A crash leaves the old file or the new one.
+    fn replace(&self, path: &Path, temporary: &Path, contents: &[u8]) -> Result<()> {
+        let mut file = self.create(temporary, OpenWrite::default())?;
+        file.append(contents)?;
+        file.sync()?;
+        file.close()?;
+        drop(file);
+        self.rename(temporary, path)?;
+        self.sync_dir(parent_of(path))
+    }
+}
+
+/// The directory of `path`; the current directory for a bare name.
+pub fn parent_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    }
+}

@@ -1,0 +1,30 @@
+//! Everything through which nondeterminism enters the engine: files, clocks, randomness, threads.
+//!
+//! Invariant: no other engine crate calls `std::fs`, `libc`, a clock, a random source or `thread::spawn`.
+//! This is what lets the fault-injecting file system tell the truth and a seed replay a run.
+//! Next: [`FileSystem`], then `posix.rs` and `memory.rs`, which implement it.
+
+pub mod clock;
+pub mod file_system;
+pub mod random;
+pub mod threads;
+
+pub use clock::Clock;
+pub use file_system::{Access, DirectIo, FileLock, FileSystem, OpenRead, OpenWrite, ReadFile, WriteFile};
+pub use random::Random;
+pub use threads::Threads;
+
+use std::sync::Arc;
+
+/// The outside world as one database sees it. Cloning shares it.
+#[derive(Clone)]
+pub struct Env {
+    /// Files and directories.
+    pub fs: Arc<dyn FileSystem>,
+    /// Wall and monotonic time, and sleeping.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness: identities, session ids.
+    pub random: Arc<dyn Random>,
+    /// Thread creation.
+    pub threads: Arc<dyn Threads>,
+}
