@@ -5,8 +5,13 @@
 //! Next: [`FileSystem`], then `posix.rs` and `memory.rs`, which implement it.
 
 pub mod clock;
+mod direct;
+pub mod faulty;
 pub mod file_system;
+pub mod memory;
+pub mod posix;
 pub mod random;
+mod sys;
 pub mod threads;
 
 pub use clock::Clock;
@@ -28,3 +33,28 @@ pub struct Env {
     /// Thread creation.
     pub threads: Arc<dyn Threads>,
 }
+
+impl Env {
+    /// The real world.
+    pub fn posix() -> Env {
+        Env::with_file_system(Arc::new(posix::PosixFs))
+    }
+
+    /// An empty file system in memory; real time and threads.
+    pub fn memory() -> Env {
+        Env::with_file_system(Arc::new(memory::MemoryFs::new()))
+    }
+
+    /// Real time, randomness and threads over `fs`.
+    pub fn with_file_system(fs: Arc<dyn FileSystem>) -> Env {
+        Env {
+            fs,
+            clock: Arc::new(clock::SystemClock::default()),
+            random: Arc::new(random::SystemRandom),
+            threads: Arc::new(threads::SystemThreads),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

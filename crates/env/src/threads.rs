@@ -1,6 +1,6 @@
 //! Thread creation.
 
-use outcrop_base::Result;
+use outcrop_base::{Error, ErrorKind, Result};
 
 /// What a spawned thread runs.
 pub type Task = Box<dyn FnOnce() + Send + 'static>;
@@ -18,4 +18,29 @@ pub trait Threads: Send + Sync {
 
     /// Processors this process may use.
     fn parallelism(&self) -> usize;
+}
+
+/// The operating system's threads.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemThreads;
+
+struct SystemJoinHandle(std::thread::JoinHandle<()>);
+
+impl JoinHandle for SystemJoinHandle {
+    fn join(self: Box<Self>) -> Result<()> {
+        let name = self.0.thread().name().unwrap_or("unnamed").to_string();
+        self.0.join().map_err(|_| Error::new(ErrorKind::Aborted, format!("thread {name} panicked")))
+    }
+}
+
+impl Threads for SystemThreads {
+    fn spawn(&self, name: &str, task: Task) -> Result<Box<dyn JoinHandle>> {
+        let spawned = std::thread::Builder::new().name(name.to_string()).spawn(task);
+        let handle = spawned.map_err(|source| Error::io(format!("spawn thread {name}"), source))?;
+        Ok(Box::new(SystemJoinHandle(handle)))
+    }
+
+    fn parallelism(&self) -> usize {
+        std::thread::available_parallelism().map_or(1, usize::from)
+    }
 }

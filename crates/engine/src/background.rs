@@ -1,0 +1,186 @@
+//! The only place that decides what runs next in the background, and on which thread.
+//!
+//! Two kinds of threads wait for work: flush threads, so that a long compaction never delays a flush, and
+//! compaction threads. A quarter of `max_background_jobs`, at least one, are flush threads.
+//!
+//! Order for compaction threads: manual requests, then the most urgent level of any column family.
+//! After a background error nothing starts until it is cleared.
+
+use crate::compaction::job::CompactionJob;
+use crate::compaction::manual::{self, ManualCompaction, ManualPick};
+use crate::compaction::pick::leveled::{self, PickInput};
+use crate::db::DbInner;
+use crate::flush::job::{self as flush_job, FlushJob};
+use crate::info_log::log_line;
+use crate::state::DbState;
+use outcrop_base::{Error, ErrorKind, Result};
+use outcrop_env::threads::JoinHandle;
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+
+/// The background threads of one database.
+#[derive(Default)]
+pub struct Background {
+    /// Signalled, with the state lock, when there may be work.
+    work: Condvar,
+    threads: Mutex<Vec<Box<dyn JoinHandle>>>,
+}
+
+/// What a thread is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lane {
+    Flush,
+    Compaction,
+}
+
+enum Job {
+    Flush(FlushJob),
+    Compaction(CompactionJob, Option<Arc<ManualCompaction>>),
+}
+
+impl Background {
+    /// Lets the threads look for work. Takes the state to show that it is locked: a wake-up cannot be lost.
+    pub fn wake(&self, _state: &mut DbState) {
+        self.work.notify_all();
+    }
+
+    /// Starts the threads of `db`.
+    pub fn start(db: &Arc<DbInner>) -> Result<()> {
+        let jobs = db.ctx.options.max_background_jobs.max(1) as usize;
+        let flushes = (jobs / 4).max(1);
+        let compactions = jobs.saturating_sub(flushes).max(1);
+        for index in 0..flushes + compactions {
+            let lane = if index < flushes { Lane::Flush } else { Lane::Compaction };
+            let name = if lane == Lane::Flush { "outcrop:high" } else { "outcrop:low" };
+            let db_of_thread = db.clone();
+            let thread = db.ctx.env.threads.spawn(name, Box::new(move || db_of_thread.work(lane)))?;
+            db.background.threads.lock().push(thread);
+        }
+        Ok(())
+    }
+
+    /// Waits for the threads to end; the state must say that the database shuts down.
+    pub fn join(&self) {
+        for thread in self.threads.lock().drain(..) {
+            // A panic there was already reported by the panic hook; closing goes on.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl DbInner {
+    /// The life of a background thread.
+    fn work(self: Arc<Self>, lane: Lane) {
+        while let Some(job) = self.wait_for_job(lane) {
+            match job {
+                Job::Flush(job) => self.do_flush(job),
+                Job::Compaction(job, manual) => self.do_compaction(job, manual),
+            }
+            self.purge_obsolete_files();
+        }
+    }
+
+    /// The next job; `None` once the database shuts down.
+    fn wait_for_job(&self, lane: Lane) -> Option<Job> {
+        let mut state = self.state.lock();
+        loop {
+            if state.shutting_down {
+                return None;
+            }
+            if let Some(job) = self.next_job(&mut state, lane) {
+                return Some(job);
+            }
+            self.background.work.wait(&mut state);
+        }
+    }
+
+    fn next_job(&self, state: &mut DbState, lane: Lane) -> Option<Job> {
+        if state.background_error.is_some() {
+            return None;
+        }
+        match lane {
+            Lane::Flush => flush_job::pick(state).map(Job::Flush),
+            Lane::Compaction if state.paused > 0 => None,
+            Lane::Compaction => self.next_compaction(state),
+        }
+    }
+
+    fn next_compaction(&self, state: &mut DbState) -> Option<Job> {
+        loop {
+            match manual::pick(state) {
+                ManualPick::Run(request, job) => {
+                    start_compaction(state, &job);
+                    return Some(Job::Compaction(job, Some(request)));
+                }
+                ManualPick::Finished => self.state_changed.notify_all(),
+                ManualPick::Nothing => break,
+            }
+        }
+        let job = state.column_families.values().filter(|cf| cf.compaction_due).find_map(|cf| {
+            let options = cf.cf.options.load();
+            let input = PickInput {
+                cf_id: cf.cf.id(),
+                version: &cf.version,
+                comparator: &cf.cf.comparator,
+                options: &options,
+            };
+            let compaction = leveled::pick(&input)?;
+            Some(CompactionJob { compaction, cf: cf.cf.clone(), version: cf.version.clone() })
+        })?;
+        start_compaction(state, &job);
+        Some(Job::Compaction(job, None))
+    }
+
+    fn do_flush(&self, job: FlushJob) {
+        let result = self.run_flush(&job);
+        let mut state = self.state.lock();
+        state.running_flushes -= 1;
+        if let Some(cf) = state.column_families.get_mut(&job.cf.id()) {
+            cf.flush_running = false;
+        }
+        if let Err(error) = result {
+            self.job_failed(&mut state, "flush", &error);
+        }
+        self.job_ended(&mut state);
+    }
+
+    fn do_compaction(&self, job: CompactionJob, manual: Option<Arc<ManualCompaction>>) {
+        let result = self.run_compaction(&job);
+        let mut state = self.state.lock();
+        state.running_compactions -= 1;
+        job.compaction.unmark();
+        if let Some(cf) = state.column_families.get_mut(&job.cf.id()) {
+            cf.refresh_debt();
+        }
+        if let Err(error) = &result {
+            self.job_failed(&mut state, "compaction", error);
+        }
+        if let Some(request) = manual {
+            request.finish(result);
+        }
+        self.job_ended(&mut state);
+    }
+
+    /// A failed job stops writes: going on would let memtables or L0 grow without end, or build on a table
+    /// that is corrupt.
+    fn job_failed(&self, state: &mut DbState, what: &str, error: &Error) {
+        log_line!(self.ctx, "{what} failed: {error}");
+        if error.kind() != ErrorKind::ShutdownInProgress && error.kind() != ErrorKind::ColumnFamilyDropped {
+            self.set_background_error(state, error.clone());
+        }
+    }
+
+    fn job_ended(&self, state: &mut DbState) {
+        self.stall.update(state);
+        self.background.wake(state);
+        self.state_changed.notify_all();
+    }
+}
+
+fn start_compaction(state: &mut DbState, job: &CompactionJob) {
+    job.compaction.mark();
+    state.running_compactions += 1;
+    if let Some(cf) = state.column_families.get_mut(&job.cf.id()) {
+        cf.refresh_debt();
+    }
+}

@@ -1,0 +1,105 @@
+//! A column family: an independent key space with its own options, sharing the WAL with the others.
+
+use crate::stats::ColumnFamilyStats;
+use crate::superversion::{SuperVersion, SuperVersionCell};
+use arc_swap::ArcSwap;
+use outcrop_base::{Comparator, MergeOperator};
+use outcrop_cache::Cache;
+use outcrop_options::ColumnFamilyOptions;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Name of the column family every database has.
+pub const DEFAULT_COLUMN_FAMILY: &str = "default";
+
+/// The objects with behaviour a column family uses; options are plain data and live elsewhere.
+#[derive(Clone, Default)]
+pub struct ColumnFamilyParts {
+    /// Key order; must be the one the column family was created with.
+    pub comparator: Comparator,
+    /// Rule for merge operands; needed if the data holds any.
+    pub merge_operator: Option<Arc<dyn MergeOperator>>,
+    /// Block cache; `None`: a private one of 32 MiB, unless `no_block_cache` is set.
+    pub block_cache: Option<Arc<Cache>>,
+}
+
+/// A column family to open or create.
+#[derive(Clone, Default)]
+pub struct ColumnFamilyDescriptor {
+    /// Its name.
+    pub name: String,
+    /// Its settings.
+    pub options: ColumnFamilyOptions,
+    /// Its objects.
+    pub parts: ColumnFamilyParts,
+}
+
+impl ColumnFamilyDescriptor {
+    /// The default column family under `options`.
+    pub fn default_with(options: ColumnFamilyOptions, parts: ColumnFamilyParts) -> ColumnFamilyDescriptor {
+        ColumnFamilyDescriptor { name: DEFAULT_COLUMN_FAMILY.to_string(), options, parts }
+    }
+}
+
+/// One open column family. Handed to callers as [`ColumnFamilyHandle`].
+pub struct ColumnFamily {
+    id: u32,
+    name: String,
+    /// Key order.
+    pub comparator: Comparator,
+    /// Rule for merge operands.
+    pub merge_operator: Option<Arc<dyn MergeOperator>>,
+    /// Cache of its tables' blocks.
+    pub block_cache: Option<Arc<Cache>>,
+    /// Current settings; replaced as a whole by `set_options`.
+    pub options: ArcSwap<ColumnFamilyOptions>,
+    pub(crate) superversion: SuperVersionCell,
+    pub(crate) stats: ColumnFamilyStats,
+    dropped: AtomicBool,
+}
+
+/// A caller's reference to a column family; stays usable until the database closes, except that
+/// writes to a dropped column family fail.
+pub type ColumnFamilyHandle = Arc<ColumnFamily>;
+
+impl ColumnFamily {
+    pub(crate) fn new(
+        id: u32,
+        descriptor: &ColumnFamilyDescriptor,
+        superversion: Arc<SuperVersion>,
+    ) -> Arc<ColumnFamily> {
+        let parts = &descriptor.parts;
+        Arc::new(ColumnFamily {
+            id,
+            name: descriptor.name.clone(),
+            comparator: parts.comparator.clone(),
+            merge_operator: parts.merge_operator.clone(),
+            block_cache: parts.block_cache.clone(),
+            stats: ColumnFamilyStats::new(descriptor.options.num_levels as usize),
+            options: ArcSwap::from_pointee(descriptor.options.clone()),
+            superversion: SuperVersionCell::new(superversion),
+            dropped: AtomicBool::new(false),
+        })
+    }
+
+    /// The id records carry in the WAL and the MANIFEST.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// The name it was created under.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// True after [`crate::Db::drop_column_family`].
+    pub fn is_dropped(&self) -> bool {
+        // Acquire: pairs with the Release in mark_dropped; a writer that sees it refuses the write.
+        self.dropped.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn mark_dropped(&self) {
+        // Release: pairs with the Acquire in is_dropped.
+        self.dropped.store(true, Ordering::Release);
+    }
+}

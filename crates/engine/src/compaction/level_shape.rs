@@ -1,0 +1,160 @@
+//! What shape the levels should have, how far they are from it, and what that will cost.
+//!
+//! Pure: computed from a `Version` and the options, by the picker, the stall rules and the properties.
+//! Source: RocksDB `db/version_set.cc`, `CalculateBaseBytes`, `ComputeCompactionScore`,
+//! `EstimateCompactionBytesNeeded`.
+
+use outcrop_manifest::Version;
+use outcrop_options::ColumnFamilyOptions;
+use std::sync::atomic::Ordering;
+
+/// Target sizes of the levels of one version.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LevelShape {
+    /// The level L0 is compacted into.
+    pub base_level: usize,
+    /// Target size of each level in bytes; entry 0 is unused.
+    pub max_bytes: Vec<u64>,
+}
+
+impl LevelShape {
+    /// The shape of `version` under `options`.
+    pub fn of(version: &Version, options: &ColumnFamilyOptions) -> LevelShape {
+        if options.level_compaction_dynamic_level_bytes {
+            LevelShape::dynamic(version, options)
+        } else {
+            LevelShape::fixed(version.levels.len(), options)
+        }
+    }
+
+    /// L1 has the base size, each further level is larger by the multiplier.
+    fn fixed(num_levels: usize, options: &ColumnFamilyOptions) -> LevelShape {
+        let mut max_bytes = vec![u64::MAX; num_levels];
+        let mut size = options.max_bytes_for_level_base as f64;
+        for bytes in max_bytes.iter_mut().skip(1) {
+            *bytes = size as u64;
+            size *= options.max_bytes_for_level_multiplier;
+        }
+        LevelShape { base_level: 1.min(num_levels - 1), max_bytes }
+    }
+
+    /// The last level has the size it has; each level above it is smaller by the multiplier, down to the
+    /// first that is at most the base size. Levels above that stay empty.
+    fn dynamic(version: &Version, options: &ColumnFamilyOptions) -> LevelShape {
+        let num_levels = version.levels.len();
+        let mut max_bytes = vec![u64::MAX; num_levels];
+        let last = num_levels - 1;
+        let largest = version.levels[1..].iter().map(|level| level.size).max().unwrap_or(0);
+        if largest == 0 {
+            return LevelShape { base_level: last, max_bytes };
+        }
+        let multiplier = options.max_bytes_for_level_multiplier;
+        let base_max = options.max_bytes_for_level_base;
+        let base_min = (base_max as f64 / multiplier) as u64;
+        let first = (1..num_levels).find(|&l| !version.levels[l].files.is_empty()).unwrap_or(last);
+        let mut size = largest;
+        for _ in first..last {
+            size = (size as f64 / multiplier) as u64;
+        }
+        let mut base_level = first;
+        let base_size = if size <= base_min {
+            base_min + 1
+        } else {
+            while base_level > 1 && size > base_max {
+                base_level -= 1;
+                size = (size as f64 / multiplier) as u64;
+            }
+            if size > base_max { base_max } else { size.max(1) }
+        };
+        let mut level_size = base_size as f64;
+        for bytes in max_bytes.iter_mut().skip(base_level) {
+            *bytes = (level_size as u64).max(base_max);
+            level_size *= multiplier;
+        }
+        LevelShape { base_level, max_bytes }
+    }
+
+    /// How urgently each level but the last wants a compaction: (score, level), most urgent first. At 1 and
+    /// above it should run.
+    pub fn scores(&self, version: &Version, options: &ColumnFamilyOptions) -> Vec<(f64, usize)> {
+        let mut scores = vec![(self.l0_score(version, options), 0)];
+        let mut moving_down = 0;
+        for level in 1..version.levels.len() - 1 {
+            let resting = bytes_not_compacting(version, level);
+            let target = self.max_bytes[level];
+            let score = if resting < target || !options.level_compaction_dynamic_level_bytes {
+                resting as f64 / target as f64
+            } else {
+                // What moves down into the level will have to move on: levels that feed others go first.
+                resting as f64 / (target as f64 + moving_down as f64) * SCORE_SCALE
+            };
+            if resting > target {
+                moving_down += resting - target;
+            }
+            scores.push((score, level));
+        }
+        scores.sort_by(|a, b| b.0.total_cmp(&a.0));
+        scores
+    }
+
+    fn l0_score(&self, version: &Version, options: &ColumnFamilyOptions) -> f64 {
+        let idle = version.levels[0].files.iter().filter(|f| !f.being_compacted.load(Ordering::Relaxed));
+        let (count, bytes) = idle.fold((0u64, 0u64), |(n, b), file| (n + 1, b + file.size));
+        let trigger = options.level0_file_num_compaction_trigger.max(1);
+        let mut score = count as f64 / f64::from(trigger);
+        if version.levels.len() > 1 {
+            if options.level_compaction_dynamic_level_bytes {
+                if bytes >= options.max_bytes_for_level_base {
+                    score = score.max(1.01);
+                }
+                let base_target = self.max_bytes[self.base_level];
+                let base_size = version.levels[self.base_level].size;
+                if base_target != u64::MAX && bytes > base_size.max(options.max_bytes_for_level_base) {
+                    let limit = base_size.max(options.max_bytes_for_level_base);
+                    score = score.max(bytes as f64 / limit as f64);
+                }
+                if score > 1.0 {
+                    score *= SCORE_SCALE;
+                }
+            } else {
+                score = score.max(bytes as f64 / options.max_bytes_for_level_base as f64);
+            }
+        }
+        score
+    }
+
+    /// Bytes that compactions must still write until every level is within its target.
+    pub fn pending_bytes(&self, version: &Version, options: &ColumnFamilyOptions) -> u64 {
+        let num_levels = version.levels.len();
+        let mut pending = 0u64;
+        let mut incoming = 0u64;
+        let l0 = &version.levels[0];
+        let l0_due = l0.files.len() as i64 >= i64::from(options.level0_file_num_compaction_trigger)
+            || l0.size >= options.max_bytes_for_level_base;
+        if l0_due && num_levels > 1 {
+            incoming = l0.size;
+            pending += l0.size + version.levels[self.base_level].size;
+        }
+        for level in self.base_level..num_levels.saturating_sub(1) {
+            let size = version.levels[level].size.saturating_add(incoming);
+            incoming = 0;
+            let target = self.max_bytes[level];
+            if size > target {
+                let excess = size - target;
+                let next = version.levels[level + 1].size;
+                let fan_out = if size == 0 { 0.0 } else { next as f64 / size as f64 };
+                pending = pending.saturating_add((excess as f64 * (fan_out + 1.0)) as u64);
+                incoming = excess;
+            }
+        }
+        pending
+    }
+}
+
+/// Scores above 1 are scaled, so that every level that is due goes before levels that only feed it.
+const SCORE_SCALE: f64 = 10.0;
+
+fn bytes_not_compacting(version: &Version, level: usize) -> u64 {
+    let files = version.levels[level].files.iter();
+    files.filter(|file| !file.being_compacted.load(Ordering::Relaxed)).map(|file| file.size).sum()
+}

@@ -1,0 +1,209 @@
+//! The tables a flush or compaction writes: where each is cut, and what the MANIFEST will say of it.
+//!
+//! Invariant: all versions of a user key go into one table, so that tables of a level never share a key.
+
+use super::stream::CompactionStream;
+use crate::column_family::ColumnFamily;
+use crate::context::DbContext;
+use outcrop_base::keys::user_key;
+use outcrop_base::{Comparator, Result};
+use outcrop_env::{DirectIo, OpenWrite};
+use outcrop_manifest::{FileMetaData, FileNumber, file_name};
+use outcrop_options::{BlockBasedTableOptions, CompressionOptions, CompressionType};
+use outcrop_table::{TableWriter, TableWriterOptions};
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// What all tables of one job have in common.
+pub struct OutputPlan {
+    /// Epoch of the new tables.
+    pub epoch: u64,
+    /// Codec of their blocks.
+    pub compression: CompressionType,
+    /// Settings of the codec.
+    pub compression_opts: CompressionOptions,
+    /// Table settings.
+    pub table: BlockBasedTableOptions,
+    /// No filter is written.
+    pub omit_filter: bool,
+    /// Time the oldest data in the tables was first written, seconds since the epoch.
+    pub oldest_ancestor_time: u64,
+    /// Size at which a table is cut; `u64::MAX`: never.
+    pub target_file_size: u64,
+    /// Where tables are cut besides.
+    pub grandparents: Option<GrandparentCuts>,
+}
+
+/// Reserves a file number that the scan for obsolete files must leave alone.
+pub type ReserveFile<'a> = &'a dyn Fn() -> FileNumber;
+
+/// Writes everything `stream` shows into tables and returns their metadata, in key order.
+///
+/// The tables are synced and closed, their directory entries are not. On an error, what was written so far
+/// is left behind as files nobody refers to; the caller removes them.
+pub fn write_tables(
+    ctx: &DbContext,
+    cf: &ColumnFamily,
+    mut plan: OutputPlan,
+    stream: &mut CompactionStream,
+    reserve: ReserveFile<'_>,
+) -> Result<Vec<FileMetaData>> {
+    let mut done = Vec::new();
+    let mut open: Option<OpenTable> = None;
+    let mut last_user_key: Vec<u8> = Vec::new();
+    while stream.advance()? {
+        let key = stream.key();
+        if let Some(table) = &open {
+            let new_key = user_key(key) != last_user_key.as_slice();
+            if new_key && should_cut(&mut plan, &cf.comparator, table, key) {
+                done.push(open.take().expect("checked above").finish(ctx, &plan)?);
+            }
+        }
+        let table = match &mut open {
+            Some(table) => table,
+            None => {
+                if let Some(cuts) = &mut plan.grandparents {
+                    cuts.start_table(&cf.comparator, key);
+                }
+                open.insert(OpenTable::create(ctx, cf, &plan, reserve())?)
+            }
+        };
+        table.writer.add(key, stream.value())?;
+        last_user_key.clear();
+        last_user_key.extend_from_slice(user_key(key));
+    }
+    if let Some(table) = open {
+        done.push(table.finish(ctx, &plan)?);
+    }
+    Ok(done)
+}
+
+fn should_cut(plan: &mut OutputPlan, comparator: &Comparator, table: &OpenTable, next_key: &[u8]) -> bool {
+    let size = table.writer.estimated_size();
+    if size >= plan.target_file_size {
+        return true;
+    }
+    let target = plan.target_file_size;
+    plan.grandparents.as_mut().is_some_and(|cuts| cuts.cut_before(comparator, next_key, size, target))
+}
+
+/// One table being written.
+struct OpenTable {
+    number: FileNumber,
+    writer: TableWriter,
+    creation_time: u64,
+}
+
+impl OpenTable {
+    fn create(ctx: &DbContext, cf: &ColumnFamily, plan: &OutputPlan, number: FileNumber) -> Result<OpenTable> {
+        let direct = ctx.options.use_direct_io_for_flush_and_compaction;
+        let options = OpenWrite {
+            io: if direct { DirectIo::Direct } else { DirectIo::Buffered },
+            buffer_size: ctx.options.writable_file_max_buffer_size as usize,
+            bytes_per_sync: ctx.options.bytes_per_sync,
+        };
+        let file = ctx.env.fs.create(&file_name::table(&ctx.path, number), options)?;
+        let creation_time = ctx.env.clock.now_micros() / 1_000_000;
+        let writer = TableWriter::new(
+            file,
+            TableWriterOptions {
+                comparator: cf.comparator.clone(),
+                table: plan.table.clone(),
+                compression: plan.compression,
+                compression_opts: plan.compression_opts.clone(),
+                column_family_id: cf.id(),
+                column_family_name: cf.name().to_string(),
+                merge_operator_name: cf.merge_operator.as_ref().map(|operator| operator.name().to_string()),
+                db_id: ctx.db_id.clone(),
+                session_id: ctx.session_id.clone(),
+                file_number: number.0,
+                creation_time: plan.oldest_ancestor_time,
+                oldest_key_time: 0,
+                newest_key_time: 0,
+                file_creation_time: creation_time,
+                omit_filter: plan.omit_filter,
+            },
+        );
+        Ok(OpenTable { number, writer, creation_time })
+    }
+
+    fn finish(mut self, ctx: &DbContext, plan: &OutputPlan) -> Result<FileMetaData> {
+        let summary = self.writer.finish()?;
+        self.writer.sync_and_close(ctx.options.use_fsync)?;
+        let mut file = FileMetaData::new(self.number, summary.file_size, summary.smallest, summary.largest);
+        file.smallest_seq = summary.smallest_seq;
+        file.largest_seq = summary.largest_seq;
+        file.epoch = plan.epoch;
+        file.oldest_ancestor_time = plan.oldest_ancestor_time;
+        file.creation_time = self.creation_time;
+        file.tail_size = summary.tail_size;
+        file.unique_id = Some(summary.unique_id);
+        Ok(file)
+    }
+}
+
+/// Cuts outputs where the level below has boundaries, so that a later compaction of an output touches few
+/// tables it does not need.
+///
+/// Source: RocksDB `db/compaction/compaction_outputs.cc`, `ShouldStopBefore`.
+pub struct GrandparentCuts {
+    files: Vec<Arc<FileMetaData>>,
+    /// First grandparent that ends at or after the current key.
+    place: usize,
+    /// Bytes of grandparents the current table overlaps.
+    overlapped: u64,
+    /// Boundaries the current table has crossed.
+    crossed: usize,
+    max_overlap: u64,
+}
+
+impl GrandparentCuts {
+    /// `files` are sorted and do not overlap.
+    pub fn new(files: Vec<Arc<FileMetaData>>, max_overlap: u64) -> GrandparentCuts {
+        GrandparentCuts { files, place: 0, overlapped: 0, crossed: 0, max_overlap }
+    }
+
+    /// A new table starts with `key`.
+    fn start_table(&mut self, comparator: &Comparator, key: &[u8]) {
+        self.advance_to(comparator, key);
+        self.crossed = 0;
+        self.overlapped = match self.files.get(self.place) {
+            Some(file) if covers(comparator, file, key) => file.size,
+            _ => 0,
+        };
+    }
+
+    /// True if the table of `size` bytes should end before `key`.
+    fn cut_before(&mut self, comparator: &Comparator, key: &[u8], size: u64, target: u64) -> bool {
+        let crossed = self.advance_to(comparator, key);
+        if crossed == 0 {
+            return false;
+        }
+        self.crossed += crossed;
+        if self.overlapped > self.max_overlap {
+            return true;
+        }
+        // The more boundaries a table has crossed, the fuller it must be to be worth ending here.
+        let fullness = 50 + (self.crossed * 5).min(40) as u64;
+        size >= target / 100 * fullness
+    }
+
+    /// Moves to the first grandparent ending at or after `key`; returns how many boundaries were crossed.
+    fn advance_to(&mut self, comparator: &Comparator, key: &[u8]) -> usize {
+        let before = self.place;
+        while let Some(file) = self.files.get(self.place) {
+            if comparator.compare(user_key(key), user_key(&file.largest)) != Ordering::Greater {
+                break;
+            }
+            self.place += 1;
+            if let Some(next) = self.files.get(self.place) {
+                self.overlapped += next.size;
+            }
+        }
+        self.place - before
+    }
+}
+
+fn covers(comparator: &Comparator, file: &FileMetaData, key: &[u8]) -> bool {
+    comparator.compare(user_key(key), user_key(&file.smallest)) != Ordering::Less
+}

@@ -1,0 +1,408 @@
+//! What flush and compaction write: the merged input without the entries no reader can see.
+//!
+//! A *stripe* is the set of sequence numbers between two snapshots; entries of one key in one stripe look
+//! alike to every reader, so only the newest of them can matter. The rules, by the letters of
+//! `docs/format/compaction.md`:
+//!
+//! - A: an entry is dropped if a newer entry of its key is in its stripe.
+//! - B: a deletion in the oldest stripe is dropped if the key cannot exist below the output.
+//! - D: a single deletion and the value it meets in its stripe are dropped together.
+//! - F: merge operands of a stripe are combined where their base is known.
+//! - G: a value in the oldest stripe at the bottommost level gets sequence number 0.
+//!
+//! Source: RocksDB `db/compaction/compaction_iterator.cc`, `db/merge_helper.cc`.
+
+use crate::read::merge;
+use crate::read::merging_iter::MergingIter;
+use outcrop_base::keys::{append_internal_key, pack, packed_seq, split};
+use outcrop_base::{Comparator, Error, MergeOperator, Result, SeqNum, ValueType};
+use outcrop_manifest::FileMetaData;
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// What may be dropped, given where the output goes.
+pub struct DropRules {
+    /// Live snapshots, ascending.
+    pub snapshots: Vec<SeqNum>,
+    /// No older data for the whole key range lies below the output.
+    pub bottommost: bool,
+    /// Deletions may go once nothing lies below them: false for flush.
+    pub drop_deletions: bool,
+    /// Tables below the output level, by level, sorted.
+    pub below: Vec<Arc<[Arc<FileMetaData>]>>,
+}
+
+impl DropRules {
+    /// The rules of a flush: only what is hidden goes.
+    pub fn for_flush(snapshots: Vec<SeqNum>) -> DropRules {
+        DropRules { snapshots, bottommost: false, drop_deletions: false, below: Vec::new() }
+    }
+}
+
+/// Numbers of one run of the stream.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StreamStats {
+    /// Entries read.
+    pub records_in: u64,
+    /// Entries written.
+    pub records_out: u64,
+}
+
+/// The entries to write, in internal key order.
+pub struct CompactionStream {
+    input: MergingIter,
+    comparator: Comparator,
+    merge_operator: Option<Arc<dyn MergeOperator>>,
+    snapshots: Vec<SeqNum>,
+    bottommost: bool,
+    below: Option<BelowOutput>,
+    /// User key of the last entry looked at.
+    user_key: Vec<u8>,
+    has_user_key: bool,
+    /// Stripe of the last entry of `user_key` that was kept or that hides older ones.
+    hiding_stripe: Option<SeqNum>,
+    /// The input stands on the entry shown and must move before the next is looked at.
+    must_advance: bool,
+    /// Entries already decided, to be shown before the input is looked at again.
+    ready: VecDeque<(Vec<u8>, Vec<u8>)>,
+    shown: Shown,
+    key: Vec<u8>,
+    value: Vec<u8>,
+    /// Numbers so far.
+    pub stats: StreamStats,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Nothing,
+    /// The input's entry as it is.
+    Input,
+    /// `key` with the input's value.
+    Rekeyed,
+    /// `key` and `value`.
+    Own,
+}
+
+/// What to do with an entry.
+enum Decision {
+    Drop,
+    Show,
+}
+
+impl CompactionStream {
+    /// The stream of `input`, which is positioned here at its first entry.
+    pub fn new(
+        mut input: MergingIter,
+        comparator: Comparator,
+        merge_operator: Option<Arc<dyn MergeOperator>>,
+        rules: DropRules,
+    ) -> CompactionStream {
+        input.seek_to_first();
+        let below = rules.drop_deletions.then(|| BelowOutput::new(rules.below));
+        CompactionStream {
+            input,
+            comparator,
+            merge_operator,
+            snapshots: rules.snapshots,
+            bottommost: rules.bottommost,
+            below,
+            user_key: Vec::new(),
+            has_user_key: false,
+            hiding_stripe: None,
+            must_advance: false,
+            ready: VecDeque::new(),
+            shown: Shown::Nothing,
+            key: Vec::new(),
+            value: Vec::new(),
+            stats: StreamStats::default(),
+        }
+    }
+
+    /// The internal key shown by the last [`CompactionStream::advance`].
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        match self.shown {
+            Shown::Input => self.input.key(),
+            _ => &self.key,
+        }
+    }
+
+    /// The value shown by the last [`CompactionStream::advance`].
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        match self.shown {
+            Shown::Own => &self.value,
+            _ => self.input.value(),
+        }
+    }
+
+    /// Moves to the next entry to write; false at the end.
+    ///
+    /// # Errors
+    /// Those of the input, Corruption for an entry that makes no sense, and those of the merge operator.
+    pub fn advance(&mut self) -> Result<bool> {
+        loop {
+            if let Some((key, value)) = self.ready.pop_front() {
+                self.key = key;
+                self.value = value;
+                self.shown = Shown::Own;
+                self.stats.records_out += 1;
+                return Ok(true);
+            }
+            if std::mem::take(&mut self.must_advance) {
+                self.input.next();
+                self.stats.records_in += 1;
+            }
+            if !self.input.valid() {
+                self.input.status()?;
+                self.shown = Shown::Nothing;
+                return Ok(false);
+            }
+            match self.decide()? {
+                Decision::Show => {
+                    self.must_advance = true;
+                    self.stats.records_out += 1;
+                    return Ok(true);
+                }
+                Decision::Drop => {}
+            }
+        }
+    }
+
+    /// Decides about the input's entry. `Drop` means that the loop goes on: either `must_advance` is set or
+    /// the input has moved already.
+    fn decide(&mut self) -> Result<Decision> {
+        let (user_key, packed) = split(self.input.key());
+        if !self.has_user_key || user_key != self.user_key.as_slice() {
+            self.user_key.clear();
+            self.user_key.extend_from_slice(user_key);
+            self.has_user_key = true;
+            self.hiding_stripe = None;
+        }
+        let seq = packed_seq(packed);
+        let stripe = self.stripe(seq);
+        let value_type = ValueType::from_byte(packed as u8)
+            .ok_or_else(|| Error::corruption(format!("compaction input has value type {:#04x}", packed as u8)))?;
+        if self.hiding_stripe == Some(stripe) {
+            self.must_advance = true;
+            return Ok(Decision::Drop);
+        }
+        match value_type {
+            ValueType::Value => {
+                self.hiding_stripe = Some(stripe);
+                Ok(self.show_value(seq))
+            }
+            ValueType::Deletion => {
+                self.hiding_stripe = Some(stripe);
+                if self.may_drop_deletion(seq) {
+                    self.must_advance = true;
+                    return Ok(Decision::Drop);
+                }
+                self.shown = Shown::Input;
+                Ok(Decision::Show)
+            }
+            ValueType::SingleDeletion => {
+                self.single_deletion(seq, stripe);
+                Ok(Decision::Drop)
+            }
+            ValueType::Merge => {
+                self.merge(seq, stripe)?;
+                Ok(Decision::Drop)
+            }
+            other => Err(crate::read::get::unsupported_type(other)),
+        }
+    }
+
+    /// Shows the input's value, with sequence number 0 where rule G allows.
+    #[inline]
+    fn show_value(&mut self, seq: SeqNum) -> Decision {
+        if self.bottommost && seq != SeqNum::ZERO && self.in_oldest_stripe(seq) {
+            self.key.clear();
+            append_internal_key(&mut self.key, &self.user_key, pack(SeqNum::ZERO, ValueType::Value));
+            self.shown = Shown::Rekeyed;
+        } else {
+            self.shown = Shown::Input;
+        }
+        Decision::Show
+    }
+
+    /// Rule D. The input moves past the single deletion, and past the value it meets.
+    fn single_deletion(&mut self, seq: SeqNum, stripe: SeqNum) {
+        let key = self.input.key().to_vec();
+        self.step();
+        if self.input.valid() {
+            let (next_key, next_packed) = split(self.input.key());
+            let same_stripe = next_key == self.user_key.as_slice()
+                && self.stripe(packed_seq(next_packed)) == stripe;
+            match ValueType::from_byte(next_packed as u8) {
+                Some(ValueType::Value) if same_stripe => {
+                    // Both go. Older entries of the stripe are hidden by the value.
+                    self.hiding_stripe = Some(stripe);
+                    self.must_advance = true;
+                    return;
+                }
+                Some(ValueType::SingleDeletion | ValueType::Deletion) if same_stripe => {
+                    // The older deletion does what this one would: it is looked at next.
+                    return;
+                }
+                _ => {}
+            }
+        }
+        if !self.may_drop_deletion(seq) {
+            self.ready.push_back((key, Vec::new()));
+        }
+    }
+
+    /// Rule F. Collects the operands of one stripe and decides what to write for them.
+    fn merge(&mut self, newest: SeqNum, stripe: SeqNum) -> Result<()> {
+        let mut operands: Vec<(SeqNum, Vec<u8>)> = Vec::new();
+        let mut base = Base::Unknown;
+        while self.input.valid() {
+            let (user_key, packed) = split(self.input.key());
+            if user_key != self.user_key.as_slice() {
+                base = if self.nothing_below(newest) { Base::None } else { Base::Unknown };
+                break;
+            }
+            let seq = packed_seq(packed);
+            if self.stripe(seq) != stripe {
+                break;
+            }
+            match ValueType::from_byte(packed as u8) {
+                Some(ValueType::Merge) => operands.push((seq, self.input.value().to_vec())),
+                Some(ValueType::Value) => {
+                    base = Base::Value(self.input.value().to_vec());
+                    break;
+                }
+                Some(ValueType::Deletion | ValueType::SingleDeletion) => {
+                    base = Base::None;
+                    break;
+                }
+                _ => break,
+            }
+            self.step();
+        }
+        if !self.input.valid() {
+            self.input.status()?;
+            if self.nothing_below(newest) {
+                base = Base::None;
+            }
+        }
+        self.write_merged(newest, stripe, operands, base)
+    }
+
+    fn write_merged(
+        &mut self,
+        newest: SeqNum,
+        stripe: SeqNum,
+        operands: Vec<(SeqNum, Vec<u8>)>,
+        base: Base,
+    ) -> Result<()> {
+        let Some(operator) = self.merge_operator.clone() else {
+            // Without the operator nothing can be combined: every operand stays, and so does the base.
+            self.keep_operands(&operands);
+            self.hiding_stripe = None;
+            return Ok(());
+        };
+        let base = match base {
+            Base::Unknown => {
+                self.keep_operands(&operands);
+                self.hiding_stripe = None;
+                return Ok(());
+            }
+            Base::None => None,
+            Base::Value(value) => Some(value),
+        };
+        let newest_first: Vec<Vec<u8>> = operands.into_iter().map(|(_, operand)| operand).collect();
+        let merged = merge::full_merge(Some(&*operator), &self.user_key, base.as_deref(), &newest_first)?;
+        let seq = if self.bottommost && self.in_oldest_stripe(newest) { SeqNum::ZERO } else { newest };
+        let mut key = Vec::new();
+        append_internal_key(&mut key, &self.user_key, pack(seq, ValueType::Value));
+        self.ready.push_back((key, merged));
+        // The base, and anything older in the stripe, is now hidden by the merged value.
+        self.hiding_stripe = Some(stripe);
+        Ok(())
+    }
+
+    fn keep_operands(&mut self, operands: &[(SeqNum, Vec<u8>)]) {
+        for (seq, operand) in operands {
+            let mut key = Vec::new();
+            append_internal_key(&mut key, &self.user_key, pack(*seq, ValueType::Merge));
+            self.ready.push_back((key, operand.clone()));
+        }
+    }
+
+    fn step(&mut self) {
+        self.input.next();
+        self.stats.records_in += 1;
+    }
+
+    /// The smallest snapshot at or above `seq`; [`SeqNum::MAX`] above all.
+    #[inline]
+    fn stripe(&self, seq: SeqNum) -> SeqNum {
+        if self.snapshots.is_empty() {
+            return SeqNum::MAX;
+        }
+        let index = self.snapshots.partition_point(|snapshot| *snapshot < seq);
+        self.snapshots.get(index).copied().unwrap_or(SeqNum::MAX)
+    }
+
+    /// True if every snapshot sees `seq`.
+    #[inline]
+    fn in_oldest_stripe(&self, seq: SeqNum) -> bool {
+        self.snapshots.first().is_none_or(|oldest| seq <= *oldest)
+    }
+
+    /// True if a deletion at `seq` has nothing left to hide.
+    fn may_drop_deletion(&mut self, seq: SeqNum) -> bool {
+        self.nothing_below(seq)
+    }
+
+    /// True if no reader can see a version of `user_key` older than `seq` from below the output.
+    fn nothing_below(&mut self, seq: SeqNum) -> bool {
+        if !self.in_oldest_stripe(seq) {
+            return false;
+        }
+        match &mut self.below {
+            Some(below) => !below.may_hold(&self.comparator, &self.user_key),
+            None => false,
+        }
+    }
+}
+
+/// What merge operands apply to.
+enum Base {
+    /// It may lie outside the input.
+    Unknown,
+    /// There is none.
+    None,
+    /// This value.
+    Value(Vec<u8>),
+}
+
+/// The tables below the output. Keys are asked for in ascending order, so each level keeps its place.
+struct BelowOutput {
+    levels: Vec<(Arc<[Arc<FileMetaData>]>, usize)>,
+}
+
+impl BelowOutput {
+    fn new(levels: Vec<Arc<[Arc<FileMetaData>]>>) -> BelowOutput {
+        BelowOutput { levels: levels.into_iter().map(|files| (files, 0)).collect() }
+    }
+
+    /// True if some table's key range holds `user_key`.
+    fn may_hold(&mut self, comparator: &Comparator, user_key: &[u8]) -> bool {
+        for (files, place) in &mut self.levels {
+            while let Some(file) = files.get(*place) {
+                if comparator.compare(user_key, split(&file.largest).0) != Ordering::Greater {
+                    if comparator.compare(user_key, split(&file.smallest).0) != Ordering::Less {
+                        return true;
+                    }
+                    break;
+                }
+                *place += 1;
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,54 @@
+//! What every job of one open database needs to know and never changes: where it is, its identity, its
+//! environment and options, and the counter that numbers files.
+
+use crate::info_log::InfoLog;
+use outcrop_env::Env;
+use outcrop_options::DbOptions;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The fixed surroundings of one open database.
+pub struct DbContext {
+    /// Files, time, randomness, threads.
+    pub env: Env,
+    /// Directory of the database.
+    pub path: PathBuf,
+    /// Directory of its WALs.
+    pub wal_dir: PathBuf,
+    /// Settings of the whole database.
+    pub options: DbOptions,
+    /// The identity in MANIFEST, IDENTITY and every table.
+    pub db_id: String,
+    /// The identity of this opening, in every table it writes.
+    pub session_id: String,
+    /// The LOG file.
+    pub info_log: InfoLog,
+    next_file: AtomicU64,
+}
+
+impl DbContext {
+    /// `next_file` is the first number no file of the database has had.
+    pub fn new(
+        env: Env,
+        path: PathBuf,
+        options: DbOptions,
+        identity: (String, String),
+        info_log: InfoLog,
+        next_file: u64,
+    ) -> DbContext {
+        let wal_dir = options.wal_dir.clone().unwrap_or_else(|| path.clone());
+        let (db_id, session_id) = identity;
+        DbContext { env, path, wal_dir, options, db_id, session_id, info_log, next_file: AtomicU64::new(next_file) }
+    }
+
+    /// A number no file has had.
+    pub fn new_file_number(&self) -> u64 {
+        // Relaxed: uniqueness is all that is asked.
+        self.next_file.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The number the next file will get: above every file in existence.
+    pub fn next_file_number(&self) -> u64 {
+        self.next_file.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,597 @@
+//! The database: public methods, each a few lines that hand over to a walk.
+
+use crate::background::Background;
+use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle};
+use crate::compaction::manual::BottommostLevelCompaction;
+use crate::context::DbContext;
+use crate::info_log::log_line;
+use crate::read::iter::DbIterator;
+use crate::read::{PinnedValue, ReadOptions};
+use crate::snapshots::{Snapshot, SnapshotList};
+use crate::state::DbState;
+use crate::stats::DbStats;
+use crate::superversion::SuperVersion;
+use crate::versions::Manifest;
+use crate::write::batch::check_sizes;
+use crate::write::group::WriteQueue;
+use crate::write::stall::WriteStall;
+use crate::write::wal::Wal;
+use crate::write::{WriteBatch, WriteCore, WriteOptions, with_scratch_batch};
+use arc_swap::ArcSwap;
+use outcrop_base::{Error, ErrorKind, Result, SeqNum};
+use outcrop_env::{Env, FileLock};
+use outcrop_options::DbOptions;
+use parking_lot::{Condvar, Mutex};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// An open database. All methods may be called from any number of threads. Dropping it closes it.
+pub struct Db {
+    inner: Arc<DbInner>,
+    default_cf: ColumnFamilyHandle,
+}
+
+/// The column families of an open database, by id.
+pub(crate) type Registry = BTreeMap<u32, ColumnFamilyHandle>;
+
+/// The shared interior of an open database. Locks and their order are listed in ARCHITECTURE.md.
+pub struct DbInner {
+    pub(crate) ctx: Arc<DbContext>,
+    /// The last sequence number readers see. Alone on its cache line: writers store to it for every group.
+    pub(crate) visible_seq: CacheLine<AtomicU64>,
+    pub(crate) write_queue: WriteQueue,
+    pub(crate) write_core: Mutex<WriteCore>,
+    pub(crate) closed_wals: Mutex<Vec<Wal>>,
+    pub(crate) current_wal: AtomicU64,
+    /// Writes fail: there is a background error, or the database closes.
+    pub(crate) write_refused: AtomicBool,
+    pub(crate) stall: WriteStall,
+    pub(crate) manifest: Mutex<Manifest>,
+    pub(crate) state: Mutex<DbState>,
+    /// Signalled, with the state lock, when a job ended or an error was set.
+    pub(crate) state_changed: Condvar,
+    pub(crate) background: Background,
+    pub(crate) snapshots: Arc<SnapshotList>,
+    pub(crate) registry: ArcSwap<Registry>,
+    pub(crate) stats: DbStats,
+    pub(crate) opened_micros: u64,
+    /// Released last: another process may open the database from then on.
+    pub(crate) lock: Mutex<Option<Box<dyn FileLock>>>,
+}
+
+/// A value with a cache line to itself.
+#[repr(align(64))]
+pub(crate) struct CacheLine<T>(pub T);
+
+impl<T> std::ops::Deref for CacheLine<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// What [`Db::wait_for_compact`] does besides waiting.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WaitForCompactOptions {
+    /// Return Aborted if background work is paused, rather than wait for it to go on. Default false.
+    pub abort_on_pause: bool,
+    /// Flush all column families first. Default false.
+    pub flush: bool,
+    /// Give up with TimedOut after this long; `None`: never.
+    pub timeout: Option<Duration>,
+}
+
+impl Db {
+    /// Opens the database at `path`, or creates it if `options.create_if_missing`.
+    ///
+    /// `column_families` must name every column family the database has; "default" is added with default
+    /// settings if it is not named.
+    ///
+    /// # Errors
+    /// InvalidArgument if the database does not exist, exists against `error_if_exists`, or has column
+    /// families that were not named, or a comparator differs; IoError naming the LOCK file if it is open
+    /// elsewhere; Corruption naming file and offset; NotSupported naming the feature of a database that uses
+    /// one this engine lacks. In all these cases nothing of the database was changed.
+    pub fn open(
+        path: impl AsRef<Path>,
+        options: DbOptions,
+        env: Env,
+        column_families: Vec<ColumnFamilyDescriptor>,
+    ) -> Result<Db> {
+        let inner = crate::open::open(path.as_ref(), options, env, column_families)?;
+        let default_cf = inner.registry.load().get(&0).expect("the default column family exists").clone();
+        Ok(Db { inner, default_cf })
+    }
+
+    /// The names of the column families of the database at `path`, without opening it.
+    pub fn list_column_families(path: impl AsRef<Path>, env: &Env) -> Result<Vec<String>> {
+        outcrop_manifest::list_column_families(&*env.fs, path.as_ref())
+    }
+
+    /// Removes the database at `path`: every file in it that a database owns, then the directory if it is
+    /// empty. Files of other names stay.
+    pub fn destroy(path: impl AsRef<Path>, options: &DbOptions, env: &Env) -> Result<()> {
+        crate::open::destroy(path.as_ref(), options, env)
+    }
+
+    /// The column family every database has.
+    pub fn default_column_family(&self) -> &ColumnFamilyHandle {
+        &self.default_cf
+    }
+
+    /// The open column family called `name`.
+    pub fn column_family(&self, name: &str) -> Option<ColumnFamilyHandle> {
+        self.inner.registry.load().values().find(|cf| cf.name() == name && !cf.is_dropped()).cloned()
+    }
+
+    /// All open column families, in the order they were created.
+    pub fn column_families(&self) -> Vec<ColumnFamilyHandle> {
+        self.inner.registry.load().values().cloned().collect()
+    }
+
+    /// Creates a column family, durably.
+    ///
+    /// # Errors
+    /// InvalidArgument if one of that name exists.
+    pub fn create_column_family(&self, descriptor: &ColumnFamilyDescriptor) -> Result<ColumnFamilyHandle> {
+        self.inner.create_column_family(descriptor)
+    }
+
+    /// Drops a column family, durably. Handles stay valid for reading until dropped themselves.
+    pub fn drop_column_family(&self, cf: &ColumnFamilyHandle) -> Result<()> {
+        self.inner.drop_column_family(cf)
+    }
+
+    /// Sets `key` to `value`. When it returns the write is visible; whether it is durable, `options` say.
+    pub fn put(&self, options: &WriteOptions, key: &[u8], value: &[u8]) -> Result<()> {
+        self.put_cf(&self.default_cf, options, key, value)
+    }
+
+    /// [`Db::put`] in column family `cf`.
+    pub fn put_cf(
+        &self,
+        cf: &ColumnFamilyHandle,
+        options: &WriteOptions,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
+        check_sizes(key, value)?;
+        self.inner.check_alive(cf)?;
+        with_scratch_batch(|batch| batch.put(cf.id(), key, value), |batch| self.inner.write(options, batch))
+    }
+
+    /// Deletes `key`; that it does not exist is no error.
+    pub fn delete(&self, options: &WriteOptions, key: &[u8]) -> Result<()> {
+        self.delete_cf(&self.default_cf, options, key)
+    }
+
+    /// [`Db::delete`] in column family `cf`.
+    pub fn delete_cf(&self, cf: &ColumnFamilyHandle, options: &WriteOptions, key: &[u8]) -> Result<()> {
+        check_sizes(key, &[])?;
+        self.inner.check_alive(cf)?;
+        with_scratch_batch(|batch| batch.delete(cf.id(), key), |batch| self.inner.write(options, batch))
+    }
+
+    /// Deletes the one earlier put of `key` in column family `cf`; see [`WriteBatch::single_delete`].
+    pub fn single_delete_cf(
+        &self,
+        cf: &ColumnFamilyHandle,
+        options: &WriteOptions,
+        key: &[u8],
+    ) -> Result<()> {
+        check_sizes(key, &[])?;
+        self.inner.check_alive(cf)?;
+        with_scratch_batch(|batch| batch.single_delete(cf.id(), key), |batch| self.inner.write(options, batch))
+    }
+
+    /// Adds `operand` to `key` in column family `cf`.
+    ///
+    /// # Errors
+    /// InvalidArgument if the column family has no merge operator.
+    pub fn merge_cf(
+        &self,
+        cf: &ColumnFamilyHandle,
+        options: &WriteOptions,
+        key: &[u8],
+        operand: &[u8],
+    ) -> Result<()> {
+        check_sizes(key, operand)?;
+        self.inner.check_alive(cf)?;
+        self.inner.check_merge(cf)?;
+        with_scratch_batch(|batch| batch.merge(cf.id(), key, operand), |batch| self.inner.write(options, batch))
+    }
+
+    /// Commits `batch` atomically.
+    ///
+    /// # Errors
+    /// InvalidArgument if it names a column family that does not exist; nothing is then written.
+    pub fn write(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
+        self.inner.check_batch(batch)?;
+        self.inner.write(options, batch)
+    }
+
+    /// The value of `key`.
+    pub fn get(&self, options: &ReadOptions, key: &[u8]) -> Result<Option<PinnedValue>> {
+        self.inner.get(&self.default_cf, options, key)
+    }
+
+    /// [`Db::get`] in column family `cf`.
+    pub fn get_cf(
+        &self,
+        cf: &ColumnFamilyHandle,
+        options: &ReadOptions,
+        key: &[u8],
+    ) -> Result<Option<PinnedValue>> {
+        self.inner.get(cf, options, key)
+    }
+
+    /// The values of `keys` in column family `cf`, all as of one moment.
+    pub fn multi_get_cf(
+        &self,
+        cf: &ColumnFamilyHandle,
+        options: &ReadOptions,
+        keys: &[&[u8]],
+    ) -> Vec<Result<Option<PinnedValue>>> {
+        self.inner.multi_get(cf, options, keys)
+    }
+
+    /// An iterator over the default column family.
+    pub fn iter(&self, options: &ReadOptions) -> Result<DbIterator> {
+        self.inner.iter(&self.default_cf, options)
+    }
+
+    /// An iterator over column family `cf`. It sees the moment of its creation, or `options.snapshot`.
+    pub fn iter_cf(&self, cf: &ColumnFamilyHandle, options: &ReadOptions) -> Result<DbIterator> {
+        self.inner.iter(cf, options)
+    }
+
+    /// A view of the database as it is now, for use in [`ReadOptions`].
+    pub fn snapshot(&self) -> Snapshot {
+        self.inner.snapshots.take(|| self.inner.visible_seq())
+    }
+
+    /// The sequence number of the last write readers see.
+    pub fn latest_sequence_number(&self) -> SeqNum {
+        self.inner.visible_seq()
+    }
+
+    /// Seals the memtables of `column_families`, and with `wait` returns when they are in tables.
+    pub fn flush(&self, column_families: &[ColumnFamilyHandle], wait: bool) -> Result<()> {
+        let ids: Vec<u32> = column_families.iter().map(|cf| cf.id()).collect();
+        self.inner.flush(&ids, wait)
+    }
+
+    /// Compacts the user keys from `begin` to `end`, both inclusive, `None` unbounded. Returns when done.
+    pub fn compact_range(
+        &self,
+        cf: &ColumnFamilyHandle,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+        bottommost: BottommostLevelCompaction,
+    ) -> Result<()> {
+        self.inner.compact_range(cf, begin, end, bottommost)
+    }
+
+    /// Waits until no flush or compaction runs or is due.
+    pub fn wait_for_compact(&self, options: &WaitForCompactOptions) -> Result<()> {
+        self.inner.wait_for_compact(options)
+    }
+
+    /// Keeps compactions from starting until [`Db::continue_background_work`], and waits for running ones.
+    pub fn pause_background_work(&self) {
+        let mut state = self.inner.state.lock();
+        state.paused += 1;
+        while state.running_compactions > 0 {
+            self.inner.state_changed.wait(&mut state);
+        }
+    }
+
+    /// Undoes one [`Db::pause_background_work`].
+    pub fn continue_background_work(&self) {
+        let mut state = self.inner.state.lock();
+        state.paused = state.paused.saturating_sub(1);
+        self.inner.background.wake(&mut state);
+    }
+
+    /// Stops background work for good: nothing starts any more. With `wait`, returns when none runs.
+    pub fn cancel_all_background_work(&self, wait: bool) {
+        self.inner.stop_background_work();
+        if wait {
+            self.inner.background.join();
+        }
+    }
+
+    /// Makes every write so far durable.
+    pub fn sync_wal(&self) -> Result<()> {
+        self.inner.sync_wal()
+    }
+
+    /// Hands WAL records buffered under `manual_wal_flush` to the operating system; with `sync`, to the disk.
+    pub fn flush_wal(&self, sync: bool) -> Result<()> {
+        if sync { self.inner.sync_wal() } else { self.inner.flush_wal() }
+    }
+
+    /// Clears a background error and lets writes and background work go on.
+    ///
+    /// Everything in memory is flushed to tables first and a new WAL started, so that what a failed WAL write
+    /// left behind is never replayed over newer data.
+    ///
+    /// # Errors
+    /// The error that stops it again, if its cause persists; Corruption cannot be resumed from.
+    pub fn resume(&self) -> Result<()> {
+        self.inner.resume()
+    }
+
+    /// The error that stopped writes, if any.
+    pub fn background_error(&self) -> Option<Error> {
+        self.inner.state.lock().background_error.clone()
+    }
+
+    /// A property of column family `cf` as text; `None` if there is no such property.
+    pub fn property(&self, cf: &ColumnFamilyHandle, name: &str) -> Option<String> {
+        self.inner.property(cf, name)
+    }
+
+    /// A property of column family `cf` as a number; `None` if there is no such numeric property.
+    pub fn property_int(&self, cf: &ColumnFamilyHandle, name: &str) -> Option<u64> {
+        self.inner.property_int(cf, name)
+    }
+
+    /// Changes mutable options of column family `cf`, by name and text as in an OPTIONS file.
+    pub fn set_options(&self, cf: &ColumnFamilyHandle, options: &[(&str, &str)]) -> Result<()> {
+        self.inner.set_options(cf, options)
+    }
+
+    /// Keeps obsolete files from being removed until [`Db::enable_file_deletions`].
+    pub fn disable_file_deletions(&self) {
+        self.inner.state.lock().deletions_disabled += 1;
+    }
+
+    /// Undoes one [`Db::disable_file_deletions`].
+    pub fn enable_file_deletions(&self) {
+        let mut state = self.inner.state.lock();
+        state.deletions_disabled = state.deletions_disabled.saturating_sub(1);
+        drop(state);
+        self.inner.purge_obsolete_files();
+    }
+
+    /// Closes the database: flushes what is in no WAL (unless `avoid_flush_during_shutdown`), ends
+    /// background work, hands the WAL to the operating system and releases the lock.
+    ///
+    /// # Errors
+    /// What could not be flushed or written is then lost if it is in no WAL. The database is closed anyway.
+    pub fn close(self) -> Result<()> {
+        self.inner.close()
+    }
+}
+
+impl Drop for Db {
+    fn drop(&mut self) {
+        if let Err(error) = self.inner.close() {
+            log_line!(self.inner.ctx, "closing failed: {error}");
+        }
+    }
+}
+
+impl DbInner {
+    /// The last sequence number readers see.
+    #[inline]
+    pub(crate) fn visible_seq(&self) -> SeqNum {
+        // Acquire: pairs with the Release in lead(); what it publishes is in the memtables.
+        SeqNum(self.visible_seq.load(Ordering::Acquire))
+    }
+
+    /// The WAL being written.
+    pub(crate) fn current_wal_number(&self) -> u64 {
+        self.current_wal.load(Ordering::Relaxed)
+    }
+
+    /// True if a batch can span column families.
+    pub(crate) fn has_several_column_families(&self) -> bool {
+        self.state.lock().column_families.len() > 1
+    }
+
+    #[inline]
+    fn check_alive(&self, cf: &ColumnFamilyHandle) -> Result<()> {
+        if cf.is_dropped() {
+            return Err(Error::new(ErrorKind::ColumnFamilyDropped, cf.name().to_string()));
+        }
+        Ok(())
+    }
+
+    fn check_merge(&self, cf: &ColumnFamilyHandle) -> Result<()> {
+        if cf.merge_operator.is_none() {
+            return Err(Error::invalid_argument(format!(
+                "merge needs a merge_operator, and column family {} has none",
+                cf.name()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Checks that every column family a batch names exists and can take its records.
+    fn check_batch(&self, batch: &WriteBatch) -> Result<()> {
+        let registry = self.registry.load();
+        for record in batch.iter() {
+            let record = record?;
+            let Some(cf) = registry.get(&record.cf).filter(|cf| !cf.is_dropped()) else {
+                return Err(Error::invalid_argument(format!(
+                    "the write batch names column family {}, which does not exist",
+                    record.cf
+                )));
+            };
+            if matches!(record.op, crate::write::batch::Op::Merge { .. }) {
+                self.check_merge(cf)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Latches a background error: the first one stays. Writers waiting for room are let go.
+    pub(crate) fn set_background_error(&self, state: &mut DbState, error: Error) {
+        if state.background_error.is_none() {
+            log_line!(self.ctx, "writes stop: {error}");
+            state.background_error = Some(error);
+        }
+        self.write_refused.store(true, Ordering::Relaxed);
+        self.state_changed.notify_all();
+    }
+
+    /// Lets go of a view that may be the last to hold memtables and tables.
+    pub(crate) fn release_view(&self, view: Arc<SuperVersion>) {
+        if Arc::strong_count(&view) == 1 {
+            drop(view);
+            self.purge_obsolete_files();
+        }
+    }
+
+    /// Seals the memtables of `ids`; with `wait`, returns when they are in tables.
+    pub(crate) fn flush(&self, ids: &[u32], wait: bool) -> Result<()> {
+        {
+            let mut core = self.write_core.lock();
+            if self.write_refused.load(Ordering::Relaxed) {
+                if let Some(error) = &self.state.lock().background_error {
+                    return Err(error.clone());
+                }
+            }
+            self.seal(&mut core, ids)?;
+        }
+        self.request_flush(ids);
+        if wait { self.wait_for_flush(ids) } else { Ok(()) }
+    }
+
+    fn request_flush(&self, ids: &[u32]) {
+        let mut state = self.state.lock();
+        for id in ids {
+            if let Some(cf) = state.column_families.get_mut(id) {
+                cf.flush_requested |= !cf.sealed.is_empty();
+            }
+        }
+        self.background.wake(&mut state);
+    }
+
+    /// Waits until the memtables sealed now are in tables.
+    fn wait_for_flush(&self, ids: &[u32]) -> Result<()> {
+        let mut state = self.state.lock();
+        let newest: Vec<_> = ids
+            .iter()
+            .filter_map(|id| Some((*id, state.column_families.get(id)?.sealed.last()?.memtable.clone())))
+            .collect();
+        loop {
+            let waiting = newest.iter().any(|(id, memtable)| {
+                state
+                    .column_families
+                    .get(id)
+                    .is_some_and(|cf| cf.sealed.iter().any(|s| Arc::ptr_eq(&s.memtable, memtable)))
+            });
+            if !waiting {
+                return Ok(());
+            }
+            self.check_still_working(&state)?;
+            self.state_changed.wait(&mut state);
+        }
+    }
+
+    fn check_still_working(&self, state: &DbState) -> Result<()> {
+        if let Some(error) = &state.background_error {
+            return Err(error.clone());
+        }
+        if state.shutting_down {
+            return Err(Error::new(ErrorKind::ShutdownInProgress, "the database is closing"));
+        }
+        Ok(())
+    }
+
+    fn wait_for_compact(&self, options: &WaitForCompactOptions) -> Result<()> {
+        let clock = &self.ctx.env.clock;
+        let deadline = options.timeout.map(|timeout| clock.monotonic_nanos() + timeout.as_nanos() as u64);
+        if options.flush {
+            let ids: Vec<u32> = self.registry.load().keys().copied().collect();
+            self.flush(&ids, false)?;
+        }
+        let mut state = self.state.lock();
+        while state.has_work() {
+            self.check_still_working(&state)?;
+            if state.paused > 0 && options.abort_on_pause {
+                return Err(Error::new(ErrorKind::Aborted, "background work is paused"));
+            }
+            match deadline {
+                None => self.state_changed.wait(&mut state),
+                Some(deadline) => {
+                    let now = clock.monotonic_nanos();
+                    if now >= deadline {
+                        return Err(Error::new(ErrorKind::TimedOut, "waiting for compaction"));
+                    }
+                    self.state_changed.wait_for(&mut state, Duration::from_nanos(deadline - now));
+                }
+            }
+        }
+        self.check_still_working(&state)
+    }
+
+    fn stop_background_work(&self) {
+        let mut state = self.state.lock();
+        state.shutting_down = true;
+        self.write_refused.store(true, Ordering::Relaxed);
+        self.background.wake(&mut state);
+        self.state_changed.notify_all();
+    }
+
+    /// See [`Db::close`]; a second call does nothing.
+    fn close(&self) -> Result<()> {
+        if self.lock.lock().is_none() {
+            return Ok(());
+        }
+        let flushed = self.flush_unlogged();
+        self.stop_background_work();
+        self.background.join();
+        let written = self.write_core.lock().wal.flush();
+        self.purge_obsolete_files();
+        log_line!(self.ctx, "closed");
+        *self.lock.lock() = None;
+        flushed.and(written)
+    }
+
+    /// Flushes what is in no WAL.
+    fn flush_unlogged(&self) -> Result<()> {
+        if self.ctx.options.avoid_flush_during_shutdown || !self.write_core.lock().unlogged {
+            return Ok(());
+        }
+        if self.state.lock().shutting_down || self.state.lock().background_error.is_some() {
+            return Ok(());
+        }
+        let ids: Vec<u32> = self.registry.load().keys().copied().collect();
+        self.flush(&ids, true)
+    }
+
+    /// See [`Db::resume`].
+    fn resume(&self) -> Result<()> {
+        let mut core = self.write_core.lock();
+        {
+            let mut state = self.state.lock();
+            match &state.background_error {
+                None => return Ok(()),
+                Some(error) if error.kind() == ErrorKind::Corruption => return Err(error.clone()),
+                Some(_) => {}
+            }
+            if state.shutting_down {
+                return Err(Error::new(ErrorKind::ShutdownInProgress, "resume"));
+            }
+            state.background_error = None;
+        }
+        self.restart_manifest()?;
+        self.replace_failed_wal(&mut core)?;
+        let ids: Vec<u32> = core.targets.iter().map(|target| target.cf.id()).collect();
+        self.seal(&mut core, &ids)?;
+        self.request_flush(&ids);
+        self.wait_for_flush(&ids)?;
+        self.write_refused.store(false, Ordering::Relaxed);
+        log_line!(self.ctx, "resumed");
+        Ok(())
+    }
+}

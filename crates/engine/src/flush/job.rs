@@ -1,0 +1,138 @@
+//! One flush: all sealed memtables of a column family, oldest first, become one L0 table.
+//!
+//! The same stream and output as compaction do the work. The result is installed together with the new log
+//! number, so that after a crash the data comes either from the WAL or from the table, never from neither.
+
+use crate::column_family::ColumnFamily;
+use crate::compaction::output::{OutputPlan, write_tables};
+use crate::compaction::stream::{CompactionStream, DropRules};
+use crate::context::DbContext;
+use crate::db::DbInner;
+use crate::info_log::log_line;
+use crate::obsolete_files::PendingOutputs;
+use crate::read::merging_iter::{MergingIter, Source};
+use crate::read::table_cache;
+use crate::state::{DbState, SealedMemTable};
+use crate::stats::LevelStats;
+use outcrop_base::{Result, SeqNum};
+use outcrop_env::Clock;
+use outcrop_manifest::{FileMetaData, FileNumber, VersionEdit};
+use outcrop_memtable::MemTable;
+use outcrop_options::derive;
+use std::sync::Arc;
+
+/// A flush that was decided.
+pub struct FlushJob {
+    /// The column family.
+    pub cf: Arc<ColumnFamily>,
+    /// Its sealed memtables to write, oldest first.
+    pub memtables: Vec<SealedMemTable>,
+    /// Epoch of the table.
+    pub epoch: u64,
+}
+
+/// Takes the next flush to run, if any is due, and marks it as running.
+pub fn pick(state: &mut DbState) -> Option<FlushJob> {
+    let cf = state.column_families.values_mut().find(|cf| cf.wants_flush())?;
+    cf.flush_running = true;
+    cf.flush_requested = false;
+    let epoch = cf.next_epoch;
+    cf.next_epoch += 1;
+    let job = FlushJob { cf: cf.cf.clone(), memtables: cf.sealed.clone(), epoch };
+    state.running_flushes += 1;
+    Some(job)
+}
+
+impl DbInner {
+    /// Runs `job` and installs its table.
+    pub fn run_flush(&self, job: &FlushJob) -> Result<()> {
+        let start = self.ctx.env.clock.monotonic_nanos();
+        let cpu_start = self.ctx.env.clock.thread_cpu_nanos();
+        let memtables: Vec<&Arc<MemTable>> = job.memtables.iter().map(|sealed| &sealed.memtable).collect();
+        let outputs = PendingOutputs::new(&self.ctx);
+        let reserve = || outputs.reserve();
+        let snapshots = self.snapshots.sequences();
+        let tables = write_l0(&self.ctx, &job.cf, &memtables, snapshots, job.epoch, &reserve)?;
+        if self.has_several_column_families() {
+            // A batch may span column families: what this flush makes durable must not survive a crash
+            // that takes the other half, which is still in a closed WAL.
+            self.sync_closed_wals().map_err(|error| self.fail_writes(error))?;
+        }
+        let bytes: u64 = tables.iter().map(|file| file.size).sum();
+        outputs.keep();
+        self.install_flush(job, tables)?;
+        let clock = &self.ctx.env.clock;
+        let stats = LevelStats {
+            count: 1,
+            micros: (clock.monotonic_nanos() - start) / 1000,
+            cpu_micros: (clock.thread_cpu_nanos() - cpu_start) / 1000,
+            bytes_written: bytes,
+            records_in: memtables.iter().map(|memtable| memtable.num_entries()).sum(),
+            ..LevelStats::default()
+        };
+        job.cf.stats.record(0, &stats);
+        job.cf.stats.flush_bytes.add(bytes);
+        log_line!(self.ctx, "[{}] flushed {} memtables, {bytes} bytes, {} us", job.cf.name(), memtables.len(), stats.micros);
+        Ok(())
+    }
+
+    fn install_flush(&self, job: &FlushJob, tables: Vec<Arc<FileMetaData>>) -> Result<()> {
+        let next_wal = job.memtables.last().map(|sealed| sealed.next_wal);
+        let mut edit = VersionEdit::for_column_family(job.cf.id());
+        edit.log_number = next_wal;
+        edit.min_log_number_to_keep = Some(self.min_wal_after_flush(job));
+        edit.new_files = tables.iter().map(|file| (0, file.clone())).collect();
+        let flushed = job.memtables.len();
+        self.log_and_apply(vec![edit], |state| {
+            if let Some(cf) = state.column_families.get_mut(&job.cf.id()) {
+                cf.sealed.drain(..flushed);
+            }
+        })
+    }
+
+    /// The oldest WAL still needed once the job's memtables are in tables.
+    fn min_wal_after_flush(&self, job: &FlushJob) -> u64 {
+        let state = self.state.lock();
+        let current = self.current_wal_number();
+        let of_job = |id: u32| id == job.cf.id();
+        let others = state.column_families.iter().filter(|(id, _)| !of_job(**id)).map(|(_, cf)| {
+            if cf.sealed.is_empty() && cf.memtable.is_empty() { current } else { cf.log_number }
+        });
+        let own = job.memtables.last().map_or(current, |sealed| sealed.next_wal);
+        others.min().unwrap_or(current).min(own)
+    }
+}
+
+/// Writes memtables into at most one new L0 table, and opens it. Recovery uses it too.
+pub fn write_l0(
+    ctx: &Arc<DbContext>,
+    cf: &Arc<ColumnFamily>,
+    memtables: &[&Arc<MemTable>],
+    snapshots: Vec<SeqNum>,
+    epoch: u64,
+    reserve: &dyn Fn() -> FileNumber,
+) -> Result<Vec<Arc<FileMetaData>>> {
+    let sources = memtables.iter().map(|memtable| Source::Mem(memtable.iter())).collect();
+    let input = MergingIter::new(cf.comparator.clone(), sources);
+    let rules = DropRules::for_flush(snapshots);
+    let mut stream =
+        CompactionStream::new(input, cf.comparator.clone(), cf.merge_operator.clone(), rules);
+    let options = cf.options.load();
+    let plan = OutputPlan {
+        epoch,
+        compression: derive::compression_for_level(&options, 0, false),
+        compression_opts: options.compression_opts.clone(),
+        table: options.table.clone(),
+        omit_filter: false,
+        oldest_ancestor_time: ctx.env.clock.now_micros() / 1_000_000,
+        target_file_size: u64::MAX,
+        grandparents: None,
+    };
+    let tables: Vec<Arc<FileMetaData>> =
+        write_tables(ctx, cf, plan, &mut stream, reserve)?.into_iter().map(Arc::new).collect();
+    ctx.env.fs.sync_dir(&ctx.path)?;
+    for file in &tables {
+        table_cache::open(ctx, cf, file)?;
+    }
+    Ok(tables)
+}

@@ -1,0 +1,3 @@
+//! Flush: writing sealed memtables into an L0 table.
+
+pub mod job;

@@ -1,0 +1,144 @@
+//! Removing files that are provably ours and dead.
+//!
+//! A table is dead when no live version refers to it: the list of obsolete tables then holds the last
+//! reference to its metadata. A WAL is dead when every column family's data in it is in tables and the
+//! MANIFEST says so. Files of other names are never touched.
+
+use crate::context::DbContext;
+use crate::db::DbInner;
+use crate::info_log::log_line;
+use crate::state::DbState;
+use outcrop_base::Result;
+use outcrop_manifest::file_name::{self, FileKind};
+use outcrop_manifest::{FileMetaData, FileNumber};
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The tables a job has started to write. Dropped without [`PendingOutputs::keep`], it removes the files:
+/// they are of a job that failed.
+pub struct PendingOutputs<'d> {
+    ctx: &'d DbContext,
+    numbers: Mutex<Vec<FileNumber>>,
+}
+
+impl<'d> PendingOutputs<'d> {
+    /// None yet.
+    pub fn new(ctx: &'d DbContext) -> PendingOutputs<'d> {
+        PendingOutputs { ctx, numbers: Mutex::new(Vec::new()) }
+    }
+
+    /// A number for a new output.
+    pub fn reserve(&self) -> FileNumber {
+        let number = FileNumber(self.ctx.new_file_number());
+        self.numbers.lock().push(number);
+        number
+    }
+
+    /// The outputs are complete and about to be installed. From here on they are never removed on failure:
+    /// a MANIFEST write that failed may still have reached the disk.
+    pub fn keep(self) {
+        self.numbers.lock().clear();
+    }
+}
+
+impl Drop for PendingOutputs<'_> {
+    fn drop(&mut self) {
+        for number in self.numbers.lock().drain(..) {
+            // Best effort: what stays behind is found by the scan at the next open.
+            let _ = self.ctx.env.fs.remove_file(&file_name::table(&self.ctx.path, number));
+        }
+    }
+}
+
+impl DbInner {
+    /// Removes tables and WALs that died since the last call.
+    pub fn purge_obsolete_files(&self) {
+        let dead = {
+            let mut state = self.state.lock();
+            if !std::mem::take(&mut state.purge_wanted) || state.deletions_disabled > 0 {
+                return;
+            }
+            let mut dead = dead_tables(&self.ctx, &mut state);
+            dead.extend(self.dead_wals(&mut state));
+            if !state.obsolete_tables.is_empty() {
+                // Readers still hold some: look again after the next job.
+                state.purge_wanted = true;
+            }
+            dead
+        };
+        for path in dead {
+            match self.ctx.env.fs.remove_file(&path) {
+                Ok(()) => log_line!(self.ctx, "removed {}", path.display()),
+                Err(error) => log_line!(self.ctx, "could not remove {}: {error}", path.display()),
+            }
+        }
+    }
+
+    fn dead_wals(&self, state: &mut DbState) -> Vec<PathBuf> {
+        let needed = state.min_wal_needed(self.current_wal_number());
+        let mut dead = Vec::new();
+        while state.live_wals.front().is_some_and(|wal| wal.number < needed) {
+            let wal = state.live_wals.pop_front().expect("front exists");
+            dead.push(file_name::wal(&self.ctx.wal_dir, FileNumber(wal.number)));
+        }
+        self.closed_wals.lock().retain(|wal| wal.number() >= needed);
+        dead
+    }
+}
+
+fn dead_tables(ctx: &DbContext, state: &mut DbState) -> Vec<PathBuf> {
+    let mut dead = Vec::new();
+    state.obsolete_tables.retain(|file: &Arc<FileMetaData>| {
+        let last_reference = Arc::strong_count(file) == 1;
+        if last_reference {
+            dead.push(file_name::table(&ctx.path, file.number));
+        }
+        !last_reference
+    });
+    dead
+}
+
+/// Removes what earlier openings left behind: called once at open, when nothing runs.
+///
+/// `live` are the tables of all versions, `min_wal` the oldest WAL needed, `manifest` the current MANIFEST,
+/// `limit` the first file number this opening may have given out.
+pub fn remove_leftovers(
+    ctx: &DbContext,
+    live: &BTreeSet<FileNumber>,
+    min_wal: u64,
+    manifest: FileNumber,
+    limit: u64,
+) -> Result<()> {
+    let names = ctx.env.fs.list(&ctx.path)?;
+    let mut options: Vec<FileNumber> = names
+        .iter()
+        .filter_map(|name| match file_name::parse(name) {
+            Some(FileKind::Options(number)) => Some(number),
+            _ => None,
+        })
+        .collect();
+    options.sort_unstable();
+    let oldest_options = options.len().checked_sub(2).map(|index| options[index]);
+    for name in names {
+        let dead = match file_name::parse(&name) {
+            Some(FileKind::Table(number)) => number.0 < limit && !live.contains(&number),
+            Some(FileKind::Manifest(number)) => number < manifest,
+            Some(FileKind::Options(number)) => oldest_options.is_some_and(|oldest| number < oldest),
+            Some(FileKind::Temp(_)) => true,
+            _ => false,
+        };
+        if dead {
+            ctx.env.fs.remove_file(&ctx.path.join(&name))?;
+            log_line!(ctx, "removed leftover {name}");
+        }
+    }
+    for name in ctx.env.fs.list(&ctx.wal_dir)? {
+        if matches!(file_name::parse(&name), Some(FileKind::Wal(number)) if number.0 < min_wal) {
+            ctx.env.fs.remove_file(&ctx.wal_dir.join(&name))?;
+            log_line!(ctx, "removed leftover {name}");
+        }
+    }
+    Ok(())
+}

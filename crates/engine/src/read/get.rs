@@ -1,0 +1,229 @@
+//! Point lookup.
+//!
+//! Invariant: sources are asked newest first, so the first entry that decides the key ends the lookup.
+//! Concurrency: no lock, and no write to memory shared between threads.
+
+use super::{PinnedValue, ReadOptions, merge, table_cache};
+use crate::column_family::ColumnFamily;
+use crate::db::DbInner;
+use crate::superversion::SuperVersion;
+use outcrop_base::keys::{pack, user_key};
+use outcrop_base::{Error, LookupKey, Result, SeqNum, ValueType};
+use outcrop_cache::Pinned;
+use outcrop_manifest::{FileMetaData, Version};
+use outcrop_table::FillCache;
+use std::cmp::Ordering;
+use std::ops::ControlFlow;
+
+impl DbInner {
+    /// The value of `key`, or `None`.
+    pub fn get(&self, cf: &ColumnFamily, options: &ReadOptions, key: &[u8]) -> Result<Option<PinnedValue>> {
+        let view = cf.superversion.load();
+        // After `view`: a flush in between could otherwise drop what this snapshot must see.
+        let snapshot = options.snapshot.unwrap_or_else(|| self.visible_seq());
+        self.get_from(&view, cf, options, key, snapshot)
+    }
+
+    /// The value of `key` at `snapshot` in `view`.
+    pub(crate) fn get_from(
+        &self,
+        view: &SuperVersion,
+        cf: &ColumnFamily,
+        options: &ReadOptions,
+        key: &[u8],
+        snapshot: SeqNum,
+    ) -> Result<Option<PinnedValue>> {
+        let lookup_key = LookupKey::new(key);
+        let mut lookup = Lookup { key: &lookup_key, snapshot, operands: Vec::new(), outcome: Outcome::Open };
+        lookup.memtables(view);
+        if lookup.is_open() {
+            let fill_cache = if options.fill_cache { FillCache::Yes } else { FillCache::No };
+            self.get_from_tables(&view.version, cf, fill_cache, &mut lookup)?;
+        }
+        lookup.finish(cf)
+    }
+
+    fn get_from_tables(
+        &self,
+        version: &Version,
+        cf: &ColumnFamily,
+        fill_cache: FillCache,
+        lookup: &mut Lookup<'_>,
+    ) -> Result<()> {
+        let mut candidates = Candidates::default();
+        collect_candidates(version, cf, lookup, &mut |file| {
+            // The filters of all candidates are fetched before the first is tested.
+            if let Some(table) = file.table.get() {
+                table.prefetch_filter(lookup.key.hash);
+            }
+            candidates.push(file);
+        });
+        for file in candidates.iter() {
+            let table = match file.table.get() {
+                Some(table) => table,
+                None => table_cache::open(&self.ctx, cf, file)?,
+            };
+            if !table.may_contain(lookup.key.hash) {
+                continue;
+            }
+            table.get(lookup.key, lookup.snapshot, fill_cache, |seq, value_type, value, block| {
+                lookup_visit(&mut lookup.operands, &mut lookup.outcome, seq, value_type, value, Some(block))
+            })?;
+            if !lookup.is_open() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The tables that may hold a key, newest first. Room for the usual number without allocation.
+#[derive(Default)]
+struct Candidates<'v> {
+    few: [Option<&'v FileMetaData>; 12],
+    len: usize,
+    more: Vec<&'v FileMetaData>,
+}
+
+impl<'v> Candidates<'v> {
+    #[inline]
+    fn push(&mut self, file: &'v FileMetaData) {
+        match self.few.get_mut(self.len) {
+            Some(slot) => *slot = Some(file),
+            None => self.more.push(file),
+        }
+        self.len += 1;
+    }
+
+    #[inline]
+    fn iter(&self) -> impl Iterator<Item = &'v FileMetaData> {
+        self.few.iter().copied().flatten().chain(self.more.iter().copied())
+    }
+}
+
+/// Calls `found` for each table whose key range holds the key, newest first.
+#[inline]
+fn collect_candidates<'v>(
+    version: &'v Version,
+    cf: &ColumnFamily,
+    lookup: &Lookup<'_>,
+    found: &mut dyn FnMut(&'v FileMetaData),
+) {
+    let comparator = &cf.comparator;
+    let key = lookup.key.user_key;
+    let covers = |file: &FileMetaData| {
+        comparator.compare(user_key(&file.smallest), key) != Ordering::Greater
+            && comparator.compare(user_key(&file.largest), key) != Ordering::Less
+    };
+    for file in &version.levels[0].files {
+        if covers(file) {
+            found(file);
+        }
+    }
+    let packed = pack(lookup.snapshot, ValueType::FOR_SEEK);
+    for level in &version.levels[1..] {
+        if level.files.is_empty() {
+            continue;
+        }
+        // Versions of one key may continue in the next file: then it starts with the key this one ends with.
+        for file in &level.files[level.find(comparator, key, packed)..] {
+            if !covers(file) {
+                break;
+            }
+            found(file);
+            if comparator.compare(user_key(&file.largest), key) != Ordering::Equal {
+                break;
+            }
+        }
+    }
+}
+
+/// One point lookup under way.
+pub(crate) struct Lookup<'k> {
+    key: &'k LookupKey<'k>,
+    snapshot: SeqNum,
+    /// Merge operands met so far, newest first.
+    operands: Vec<Vec<u8>>,
+    outcome: Outcome,
+}
+
+/// What the entries seen so far say.
+enum Outcome {
+    /// Older sources must be asked.
+    Open,
+    /// The base value.
+    Value(PinnedValue),
+    /// Deleted: there is no base.
+    Deleted,
+    /// An entry this engine cannot read.
+    Failed(Error),
+}
+
+impl Lookup<'_> {
+    #[inline]
+    fn is_open(&self) -> bool {
+        matches!(self.outcome, Outcome::Open)
+    }
+
+    #[inline]
+    fn memtables(&mut self, view: &SuperVersion) {
+        let Lookup { key, snapshot, operands, outcome } = self;
+        let mut visit = |seq: SeqNum, value_type: ValueType, value: &[u8]| {
+            lookup_visit(operands, outcome, seq, value_type, value, None)
+        };
+        view.memtable.get(key, *snapshot, &mut visit);
+        for memtable in &view.sealed {
+            if !matches!(self.outcome, Outcome::Open) {
+                return;
+            }
+            let Lookup { key, snapshot, operands, outcome } = self;
+            memtable.get(key, *snapshot, |seq, value_type, value| {
+                lookup_visit(operands, outcome, seq, value_type, value, None)
+            });
+        }
+    }
+
+    fn finish(self, cf: &ColumnFamily) -> Result<Option<PinnedValue>> {
+        let base = match self.outcome {
+            Outcome::Failed(error) => return Err(error),
+            Outcome::Value(value) if self.operands.is_empty() => return Ok(Some(value)),
+            Outcome::Value(value) => Some(value),
+            Outcome::Open | Outcome::Deleted if self.operands.is_empty() => return Ok(None),
+            Outcome::Open | Outcome::Deleted => None,
+        };
+        let operator = merge::operator_of(cf);
+        let merged = merge::full_merge(operator, self.key.user_key, base.as_deref(), &self.operands)?;
+        Ok(Some(PinnedValue::owned(merged)))
+    }
+}
+
+/// Takes one entry of the key, newest first, into account.
+#[inline]
+fn lookup_visit(
+    operands: &mut Vec<Vec<u8>>,
+    outcome: &mut Outcome,
+    _seq: SeqNum,
+    value_type: ValueType,
+    value: &[u8],
+    block: Option<&Pinned>,
+) -> ControlFlow<()> {
+    *outcome = match value_type {
+        ValueType::Value => Outcome::Value(match block {
+            Some(block) => PinnedValue::in_block(block, value),
+            // Copied: pinning the memtable would write a reference count all readers share.
+            None => PinnedValue::owned(value.to_vec()),
+        }),
+        ValueType::Deletion | ValueType::SingleDeletion => Outcome::Deleted,
+        ValueType::Merge => {
+            operands.push(value.to_vec());
+            return ControlFlow::Continue(());
+        }
+        other => Outcome::Failed(unsupported_type(other)),
+    };
+    ControlFlow::Break(())
+}
+
+/// The error for an entry type this engine does not implement.
+pub(crate) fn unsupported_type(value_type: ValueType) -> Error {
+    Error::not_supported(format!("a table entry has type {value_type:?}, which this engine cannot read"))
+}

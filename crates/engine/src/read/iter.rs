@@ -1,0 +1,414 @@
+//! The iterator users see: one entry per live user key, as of one sequence number.
+//!
+//! It walks the merged internal keys and resolves versions: the newest visible one decides, deletions hide,
+//! merge operands are combined.
+//!
+//! Invariant: going forward with [`Place::Merged`] the merging iterator stands on the entry shown; in all
+//! other cases the entry shown is held in `key` and `value`, and the merging iterator stands past it in the
+//! direction of travel.
+
+use super::level_iter::LevelIter;
+use super::merging_iter::{MergingIter, Source};
+use super::{ReadOptions, get, merge, table_cache};
+use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
+use crate::db::DbInner;
+use crate::superversion::SuperVersion;
+use outcrop_base::keys::{pack, packed_seq, split};
+use outcrop_base::{Error, Result, SeqNum, ValueType};
+use outcrop_table::{FillCache, TableIterOptions};
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// Where the entry shown is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// There is none.
+    Nowhere,
+    /// Under the merging iterator.
+    Merged,
+    /// In `key` and `value`; the merging iterator is past it, forward.
+    SavedForward,
+    /// In `key` and `value`; the merging iterator is past it, backward.
+    SavedBackward,
+}
+
+/// An iterator over the user keys of one column family, seeing the state of one moment.
+///
+/// After each positioning call check [`DbIterator::valid`]; when it is false, [`DbIterator::status`] tells
+/// the end from an error.
+pub struct DbIterator {
+    db: Arc<DbInner>,
+    cf: ColumnFamilyHandle,
+    /// Keeps the memtables and tables alive.
+    view: Option<Arc<SuperVersion>>,
+    merged: MergingIter,
+    snapshot: SeqNum,
+    lower: Option<Vec<u8>>,
+    upper: Option<Vec<u8>>,
+    place: Place,
+    key: Vec<u8>,
+    value: Vec<u8>,
+    status: Result<()>,
+}
+
+impl DbInner {
+    /// An iterator over `cf`. Not positioned.
+    pub fn iter(self: &Arc<Self>, cf: &ColumnFamilyHandle, options: &ReadOptions) -> Result<DbIterator> {
+        let view = cf.superversion.load_full();
+        // After `view`: a flush in between could otherwise drop what this snapshot must see.
+        let snapshot = options.snapshot.unwrap_or_else(|| self.visible_seq());
+        let merged = self.merge_view(&view, cf, options)?;
+        Ok(DbIterator {
+            db: self.clone(),
+            cf: cf.clone(),
+            view: Some(view),
+            merged,
+            snapshot,
+            lower: options.iterate_lower_bound.clone(),
+            upper: options.iterate_upper_bound.clone(),
+            place: Place::Nowhere,
+            key: Vec::new(),
+            value: Vec::new(),
+            status: Ok(()),
+        })
+    }
+
+    fn merge_view(
+        &self,
+        view: &SuperVersion,
+        cf: &Arc<ColumnFamily>,
+        options: &ReadOptions,
+    ) -> Result<MergingIter> {
+        let table_options = TableIterOptions {
+            fill_cache: if options.fill_cache { FillCache::Yes } else { FillCache::No },
+            readahead_bytes: options.readahead_size,
+        };
+        let mut sources = Vec::with_capacity(view.sealed.len() + view.version.levels[0].files.len() + 4);
+        if !view.memtable.is_empty() {
+            sources.push(Source::Mem(view.memtable.iter()));
+        }
+        sources.extend(view.sealed.iter().map(|memtable| Source::Mem(memtable.iter())));
+        for file in &view.version.levels[0].files {
+            let table = table_cache::open(&self.ctx, cf, file)?;
+            sources.push(Source::Table(table.iter(table_options.clone())));
+        }
+        for level in view.version.levels[1..].iter().filter(|level| !level.files.is_empty()) {
+            let files: Arc<[_]> = level.shared_files();
+            sources.push(Source::Level(LevelIter::new(
+                self.ctx.clone(),
+                cf.clone(),
+                files,
+                table_options.clone(),
+            )));
+        }
+        Ok(MergingIter::new(cf.comparator.clone(), sources))
+    }
+}
+
+impl Drop for DbIterator {
+    fn drop(&mut self) {
+        // The view may be the last holder of memtables and tables that are no longer current.
+        if let Some(view) = self.view.take() {
+            self.db.release_view(view);
+        }
+    }
+}
+
+impl DbIterator {
+    /// True if positioned on an entry.
+    #[inline]
+    pub fn valid(&self) -> bool {
+        self.place != Place::Nowhere
+    }
+
+    /// The error that made the iterator invalid, if there was one.
+    pub fn status(&self) -> Result<()> {
+        self.status.clone()?;
+        self.merged.status()
+    }
+
+    /// The user key. Panics unless valid.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        match self.place {
+            Place::Merged => split(self.merged.key()).0,
+            Place::SavedForward | Place::SavedBackward => &self.key,
+            Place::Nowhere => panic!("key() of an iterator that is not valid"),
+        }
+    }
+
+    /// The value. Panics unless valid.
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        match self.place {
+            Place::Merged => self.merged.value(),
+            Place::SavedForward | Place::SavedBackward => &self.value,
+            Place::Nowhere => panic!("value() of an iterator that is not valid"),
+        }
+    }
+
+    /// To the first entry within the bounds.
+    pub fn seek_to_first(&mut self) {
+        self.status = Ok(());
+        match self.lower.take() {
+            Some(lower) => {
+                self.merged.seek(&lower, pack(self.snapshot, ValueType::FOR_SEEK));
+                self.lower = Some(lower);
+            }
+            None => self.merged.seek_to_first(),
+        }
+        self.find_forward(false);
+    }
+
+    /// To the last entry within the bounds.
+    pub fn seek_to_last(&mut self) {
+        self.status = Ok(());
+        match self.upper.take() {
+            Some(upper) => {
+                // The bound itself is excluded: the largest footer sorts before all its versions.
+                self.merged.seek_for_prev(&upper, u64::MAX);
+                self.upper = Some(upper);
+            }
+            None => self.merged.seek_to_last(),
+        }
+        self.find_backward();
+    }
+
+    /// To the first entry at or after `target`.
+    pub fn seek(&mut self, target: &[u8]) {
+        self.status = Ok(());
+        let packed = pack(self.snapshot, ValueType::FOR_SEEK);
+        match self.lower.take() {
+            Some(lower) => {
+                let start = if self.before(target, &lower) { &lower } else { target };
+                self.merged.seek(start, packed);
+                self.lower = Some(lower);
+            }
+            None => self.merged.seek(target, packed),
+        }
+        self.find_forward(false);
+    }
+
+    /// To the last entry at or before `target`.
+    pub fn seek_for_prev(&mut self, target: &[u8]) {
+        self.status = Ok(());
+        if self.upper.as_deref().is_some_and(|upper| !self.before(target, upper)) {
+            return self.seek_to_last();
+        }
+        self.merged.seek_for_prev(target, pack(SeqNum::ZERO, ValueType::FOR_SEEK_BACKWARD));
+        self.find_backward();
+    }
+
+    /// To the next entry. Panics unless valid.
+    #[inline]
+    pub fn next(&mut self) {
+        match self.place {
+            Place::Merged => {
+                self.key.clear();
+                let user_key = split(self.merged.key()).0;
+                self.key.extend_from_slice(user_key);
+                self.merged.next();
+            }
+            Place::SavedForward => {}
+            Place::SavedBackward => {
+                // The merging iterator is before all versions of the shown key, or has run off the front.
+                if self.merged.valid() { self.merged.next() } else { self.merged.seek_to_first() }
+            }
+            Place::Nowhere => panic!("next() of an iterator that is not valid"),
+        }
+        self.find_forward(true);
+    }
+
+    /// To the previous entry. Panics unless valid.
+    pub fn prev(&mut self) {
+        match self.place {
+            Place::Merged => {
+                self.key.clear();
+                let user_key = split(self.merged.key()).0;
+                self.key.extend_from_slice(user_key);
+                self.step_before_saved_key();
+            }
+            Place::SavedForward => {
+                if !self.merged.valid() {
+                    self.merged.seek_to_last();
+                }
+                self.step_before_saved_key();
+            }
+            Place::SavedBackward => {}
+            Place::Nowhere => panic!("prev() of an iterator that is not valid"),
+        }
+        self.find_backward();
+    }
+
+    #[inline]
+    fn before(&self, a: &[u8], b: &[u8]) -> bool {
+        self.cf.comparator.compare(a, b) == Ordering::Less
+    }
+
+    /// Moves the merging iterator backward until it is before every version of `key`.
+    fn step_before_saved_key(&mut self) {
+        while self.merged.valid() && !self.before(split(self.merged.key()).0, &self.key) {
+            self.merged.prev();
+        }
+    }
+
+    /// Shows the first live key at or after the merging iterator's position; with `skip_saved`, versions of
+    /// `key` are passed over.
+    #[inline]
+    fn find_forward(&mut self, mut skip_saved: bool) {
+        self.place = Place::Nowhere;
+        while self.merged.valid() {
+            let (user_key, packed) = split(self.merged.key());
+            if packed_seq(packed) > self.snapshot || (skip_saved && user_key == self.key.as_slice()) {
+                self.merged.next();
+                continue;
+            }
+            if self.upper.as_deref().is_some_and(|upper| !self.before(user_key, upper)) {
+                return;
+            }
+            match ValueType::from_byte(packed as u8) {
+                Some(ValueType::Value) => {
+                    self.place = Place::Merged;
+                    return;
+                }
+                Some(ValueType::Deletion | ValueType::SingleDeletion) => {
+                    self.key.clear();
+                    self.key.extend_from_slice(user_key);
+                    skip_saved = true;
+                    self.merged.next();
+                }
+                Some(ValueType::Merge) => return self.merge_forward(),
+                other => return self.fail_on_type(other),
+            }
+        }
+    }
+
+    /// Combines the operands of the key under the merging iterator, which ends past its versions.
+    fn merge_forward(&mut self) {
+        self.key.clear();
+        self.key.extend_from_slice(split(self.merged.key()).0);
+        let mut operands = Vec::new();
+        let mut base = None;
+        while self.merged.valid() {
+            let (user_key, packed) = split(self.merged.key());
+            if user_key != self.key.as_slice() {
+                break;
+            }
+            match ValueType::from_byte(packed as u8) {
+                Some(ValueType::Merge) => operands.push(self.merged.value().to_vec()),
+                Some(ValueType::Value) => base = Some(self.merged.value().to_vec()),
+                Some(ValueType::Deletion | ValueType::SingleDeletion) => {}
+                other => return self.fail_on_type(other),
+            }
+            let more = packed as u8 == ValueType::Merge as u8;
+            self.merged.next();
+            if !more {
+                break;
+            }
+        }
+        while self.merged.valid() && split(self.merged.key()).0 == self.key.as_slice() {
+            self.merged.next();
+        }
+        self.show_merged(base, &operands, Place::SavedForward);
+    }
+
+    fn show_merged(&mut self, base: Option<Vec<u8>>, newest_first: &[Vec<u8>], place: Place) {
+        let operator = merge::operator_of(&self.cf);
+        match merge::full_merge(operator, &self.key, base.as_deref(), newest_first) {
+            Ok(value) => {
+                self.value = value;
+                self.place = place;
+            }
+            Err(error) => {
+                self.status = Err(error);
+                self.place = Place::Nowhere;
+            }
+        }
+    }
+
+    /// Shows the last live key at or before the merging iterator's position.
+    ///
+    /// Going backward the oldest version of a key comes first, so each key is read to its newest visible
+    /// version before it is shown.
+    fn find_backward(&mut self) {
+        self.place = Place::Nowhere;
+        while self.merged.valid() {
+            let user_key = split(self.merged.key()).0;
+            if self.lower.as_deref().is_some_and(|lower| self.before(user_key, lower)) {
+                return;
+            }
+            self.key.clear();
+            self.key.extend_from_slice(user_key);
+            match self.resolve_backward() {
+                Ok(Resolved::Value) => {
+                    self.place = Place::SavedBackward;
+                    return;
+                }
+                Ok(Resolved::Merged(base, mut operands)) => {
+                    operands.reverse();
+                    return self.show_merged(base, &operands, Place::SavedBackward);
+                }
+                Ok(Resolved::Hidden) => {}
+                Err(error) => {
+                    self.status = Err(error);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Walks backward over all versions of `key`, leaving its newest visible value in `value`.
+    fn resolve_backward(&mut self) -> Result<Resolved> {
+        let mut live = false;
+        let mut operands: Vec<Vec<u8>> = Vec::new();
+        while self.merged.valid() {
+            let (user_key, packed) = split(self.merged.key());
+            if user_key != self.key.as_slice() {
+                break;
+            }
+            if packed_seq(packed) <= self.snapshot {
+                match ValueType::from_byte(packed as u8) {
+                    Some(ValueType::Value) => {
+                        self.value.clear();
+                        self.value.extend_from_slice(self.merged.value());
+                        live = true;
+                        operands.clear();
+                    }
+                    Some(ValueType::Deletion | ValueType::SingleDeletion) => {
+                        live = false;
+                        operands.clear();
+                    }
+                    Some(ValueType::Merge) => operands.push(self.merged.value().to_vec()),
+                    other => return Err(type_error(other)),
+                }
+            }
+            self.merged.prev();
+        }
+        if !operands.is_empty() {
+            return Ok(Resolved::Merged(live.then(|| std::mem::take(&mut self.value)), operands));
+        }
+        Ok(if live { Resolved::Value } else { Resolved::Hidden })
+    }
+
+    fn fail_on_type(&mut self, value_type: Option<ValueType>) {
+        self.status = Err(type_error(value_type));
+        self.place = Place::Nowhere;
+    }
+}
+
+/// What the versions of one key came to, going backward.
+enum Resolved {
+    /// A live value, in `DbIterator::value`.
+    Value,
+    /// Operands, oldest first, over a base.
+    Merged(Option<Vec<u8>>, Vec<Vec<u8>>),
+    /// Deleted, or not visible.
+    Hidden,
+}
+
+fn type_error(value_type: Option<ValueType>) -> Error {
+    match value_type {
+        Some(value_type) => get::unsupported_type(value_type),
+        None => Error::corruption("an internal key has an unknown value type"),
+    }
+}

@@ -1,0 +1,154 @@
+//! Iterates over one sorted run of several tables: a level below L0, or a compaction's inputs.
+//!
+//! Tables are opened as the position enters them. After an error the iterator is invalid and
+//! [`LevelIter::status`] says why.
+
+use super::table_cache;
+use crate::column_family::ColumnFamily;
+use crate::context::DbContext;
+use outcrop_base::Result;
+use outcrop_base::keys::split;
+use outcrop_manifest::FileMetaData;
+use outcrop_table::{TableIter, TableIterOptions};
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// Iterator over non-overlapping tables in key order.
+pub struct LevelIter {
+    ctx: Arc<DbContext>,
+    cf: Arc<ColumnFamily>,
+    files: Arc<[Arc<FileMetaData>]>,
+    options: TableIterOptions,
+    /// Index of the table `table` iterates over.
+    index: usize,
+    table: Option<TableIter>,
+    status: Result<()>,
+}
+
+impl LevelIter {
+    /// An iterator over `files`, which are sorted and do not overlap. Not positioned.
+    pub fn new(
+        ctx: Arc<DbContext>,
+        cf: Arc<ColumnFamily>,
+        files: Arc<[Arc<FileMetaData>]>,
+        options: TableIterOptions,
+    ) -> LevelIter {
+        LevelIter { ctx, cf, files, options, index: usize::MAX, table: None, status: Ok(()) }
+    }
+
+    /// True if positioned on an entry.
+    #[inline]
+    pub fn valid(&self) -> bool {
+        self.table.as_ref().is_some_and(TableIter::valid)
+    }
+
+    /// Why the iterator is invalid, if not for the end.
+    pub fn status(&self) -> Result<()> {
+        self.status.clone()?;
+        self.table.as_ref().map_or(Ok(()), TableIter::status)
+    }
+
+    /// The internal key. Panics unless valid.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        self.table.as_ref().expect("valid iterator").key()
+    }
+
+    /// The value. Panics unless valid.
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        self.table.as_ref().expect("valid iterator").value()
+    }
+
+    /// To the first entry.
+    pub fn seek_to_first(&mut self) {
+        self.enter(0);
+        self.on_table(TableIter::seek_to_first);
+        self.skip_empty_forward();
+    }
+
+    /// To the last entry.
+    pub fn seek_to_last(&mut self) {
+        self.enter(self.files.len().wrapping_sub(1));
+        self.on_table(TableIter::seek_to_last);
+        self.skip_empty_backward();
+    }
+
+    /// To the first entry at or after (`user_key`, `packed`).
+    pub fn seek(&mut self, user_key: &[u8], packed: u64) {
+        let comparator = &self.cf.comparator;
+        let index = self.files.partition_point(|file| {
+            comparator.compare_parts(split(&file.largest), (user_key, packed)) == Ordering::Less
+        });
+        self.enter(index);
+        self.on_table(|table| table.seek(user_key, packed));
+        self.skip_empty_forward();
+    }
+
+    /// To the last entry at or before (`user_key`, `packed`).
+    pub fn seek_for_prev(&mut self, user_key: &[u8], packed: u64) {
+        let comparator = &self.cf.comparator;
+        let after = self.files.partition_point(|file| {
+            comparator.compare_parts(split(&file.smallest), (user_key, packed)) != Ordering::Greater
+        });
+        self.enter(after.wrapping_sub(1));
+        self.on_table(|table| table.seek_for_prev(user_key, packed));
+        self.skip_empty_backward();
+    }
+
+    /// To the next entry. Panics unless valid.
+    #[inline]
+    pub fn next(&mut self) {
+        let table = self.table.as_mut().expect("valid iterator");
+        table.next();
+        if !table.valid() {
+            self.skip_empty_forward();
+        }
+    }
+
+    /// To the previous entry. Panics unless valid.
+    #[inline]
+    pub fn prev(&mut self) {
+        let table = self.table.as_mut().expect("valid iterator");
+        table.prev();
+        if !table.valid() {
+            self.skip_empty_backward();
+        }
+    }
+
+    fn on_table(&mut self, position: impl FnOnce(&mut TableIter)) {
+        if let Some(table) = &mut self.table {
+            position(table);
+        }
+    }
+
+    /// Makes `index` the current table; past either end there is none.
+    fn enter(&mut self, index: usize) {
+        self.status = Ok(());
+        if index == self.index && self.table.is_some() {
+            return;
+        }
+        self.index = index;
+        self.table = None;
+        let Some(file) = self.files.get(index) else { return };
+        match table_cache::open(&self.ctx, &self.cf, file) {
+            Ok(table) => self.table = Some(table.iter(self.options.clone())),
+            Err(error) => self.status = Err(error),
+        }
+    }
+
+    /// Enters following tables until one has an entry, the run ends, or an error stops it.
+    fn skip_empty_forward(&mut self) {
+        while !self.valid() && self.status().is_ok() && self.index < self.files.len() {
+            self.enter(self.index + 1);
+            self.on_table(TableIter::seek_to_first);
+        }
+    }
+
+    fn skip_empty_backward(&mut self) {
+        while !self.valid() && self.status().is_ok() && self.index < self.files.len() {
+            self.enter(self.index.wrapping_sub(1));
+            self.on_table(TableIter::seek_to_last);
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Applying a merge operator to what a read or a compaction collected.
+
+use crate::column_family::ColumnFamily;
+use outcrop_base::{Error, ErrorKind, MergeOperator, Result};
+
+/// The value of `key` after applying `newest_first` operands to `base`.
+///
+/// # Errors
+/// MergeInProgress without an operator; Corruption if the operator refuses.
+pub fn full_merge(
+    operator: Option<&dyn MergeOperator>,
+    key: &[u8],
+    base: Option<&[u8]>,
+    newest_first: &[Vec<u8>],
+) -> Result<Vec<u8>> {
+    let operator = operator.ok_or_else(missing_operator)?;
+    let operands: Vec<&[u8]> = newest_first.iter().rev().map(Vec::as_slice).collect();
+    operator.full_merge(key, base, &operands).ok_or_else(|| {
+        Error::corruption(format!(
+            "merge operator {} cannot merge {} operands of a key of {} bytes",
+            operator.name(),
+            operands.len(),
+            key.len()
+        ))
+    })
+}
+
+/// The error of a merge without an operator.
+pub fn missing_operator() -> Error {
+    Error::new(
+        ErrorKind::InvalidArgument,
+        "the data holds merge operands; open the column family with its merge_operator",
+    )
+}
+
+/// The operator of a column family.
+pub fn operator_of(cf: &ColumnFamily) -> Option<&dyn MergeOperator> {
+    cf.merge_operator.as_deref()
+}

@@ -1,0 +1,287 @@
+//! Merges sorted sources into one sorted stream of internal keys.
+//!
+//! Run-length emission: the winner is followed, without looking at the other sources, for as long as its
+//! key stays before the runner-up's. With most data in one level, most steps touch one source only.
+//! Key prefixes are cached as numbers; full keys are compared only when prefixes tie.
+//!
+//! Invariant: going forward every source is at its first entry after the current position, going backward
+//! at its last entry before it.
+
+use super::level_iter::LevelIter;
+use outcrop_base::keys::split;
+use outcrop_base::{Comparator, Result};
+use outcrop_memtable::MemTableIter;
+use outcrop_table::TableIter;
+use std::cmp::Ordering;
+
+/// One sorted source.
+pub enum Source {
+    /// A memtable.
+    Mem(MemTableIter),
+    /// One table, as in L0.
+    Table(TableIter),
+    /// The tables of one level.
+    Level(LevelIter),
+}
+
+/// Calls the same method on whichever source it is.
+macro_rules! on_source {
+    ($source:expr, $iter:ident => $call:expr) => {
+        match $source {
+            Source::Mem($iter) => $call,
+            Source::Table($iter) => $call,
+            Source::Level($iter) => $call,
+        }
+    };
+}
+
+impl Source {
+    #[inline]
+    fn valid(&self) -> bool {
+        on_source!(self, iter => iter.valid())
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        on_source!(self, iter => iter.key())
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        on_source!(self, iter => iter.value())
+    }
+
+    #[inline]
+    fn next(&mut self) {
+        on_source!(self, iter => iter.next())
+    }
+
+    #[inline]
+    fn prev(&mut self) {
+        on_source!(self, iter => iter.prev())
+    }
+
+    fn seek(&mut self, user_key: &[u8], packed: u64) {
+        on_source!(self, iter => iter.seek(user_key, packed))
+    }
+
+    fn seek_for_prev(&mut self, user_key: &[u8], packed: u64) {
+        on_source!(self, iter => iter.seek_for_prev(user_key, packed))
+    }
+
+    fn seek_to_first(&mut self) {
+        on_source!(self, iter => iter.seek_to_first())
+    }
+
+    fn seek_to_last(&mut self) {
+        on_source!(self, iter => iter.seek_to_last())
+    }
+
+    fn status(&self) -> Result<()> {
+        match self {
+            Source::Mem(_) => Ok(()),
+            Source::Table(iter) => iter.status(),
+            Source::Level(iter) => iter.status(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    Forward,
+    Backward,
+}
+
+/// No source.
+const NONE: usize = usize::MAX;
+
+/// Iterator over the union of its sources, in internal key order.
+pub struct MergingIter {
+    comparator: Comparator,
+    sources: Vec<Source>,
+    /// [`Comparator::prefix`] of each valid source's user key.
+    prefixes: Vec<u64>,
+    /// The source positioned on the current entry.
+    winner: usize,
+    /// The source that would be current without the winner.
+    runner_up: usize,
+    direction: Direction,
+    status: Result<()>,
+}
+
+impl MergingIter {
+    /// Merges `sources`. Not positioned.
+    pub fn new(comparator: Comparator, sources: Vec<Source>) -> MergingIter {
+        let prefixes = vec![0; sources.len()];
+        MergingIter {
+            comparator,
+            sources,
+            prefixes,
+            winner: NONE,
+            runner_up: NONE,
+            direction: Direction::Forward,
+            status: Ok(()),
+        }
+    }
+
+    /// True if positioned on an entry.
+    #[inline]
+    pub fn valid(&self) -> bool {
+        self.winner != NONE
+    }
+
+    /// Why the iterator is invalid, if not for the end: the first error of any source.
+    pub fn status(&self) -> Result<()> {
+        self.status.clone()
+    }
+
+    /// The internal key. Panics unless valid.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        self.sources[self.winner].key()
+    }
+
+    /// The value. Panics unless valid.
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        self.sources[self.winner].value()
+    }
+
+    /// To the first entry.
+    pub fn seek_to_first(&mut self) {
+        self.position(Direction::Forward, Source::seek_to_first);
+    }
+
+    /// To the last entry.
+    pub fn seek_to_last(&mut self) {
+        self.position(Direction::Backward, Source::seek_to_last);
+    }
+
+    /// To the first entry at or after (`user_key`, `packed`).
+    pub fn seek(&mut self, user_key: &[u8], packed: u64) {
+        self.position(Direction::Forward, |source| source.seek(user_key, packed));
+    }
+
+    /// To the last entry at or before (`user_key`, `packed`).
+    pub fn seek_for_prev(&mut self, user_key: &[u8], packed: u64) {
+        self.position(Direction::Backward, |source| source.seek_for_prev(user_key, packed));
+    }
+
+    /// To the next entry. Panics unless valid.
+    #[inline]
+    pub fn next(&mut self) {
+        if self.direction == Direction::Backward {
+            self.turn(Direction::Forward);
+        }
+        let winner = self.winner;
+        self.sources[winner].next();
+        self.settle(winner);
+    }
+
+    /// To the previous entry. Panics unless valid.
+    #[inline]
+    pub fn prev(&mut self) {
+        if self.direction == Direction::Forward {
+            self.turn(Direction::Backward);
+        }
+        let winner = self.winner;
+        self.sources[winner].prev();
+        self.settle(winner);
+    }
+
+    fn position(&mut self, direction: Direction, mut place: impl FnMut(&mut Source)) {
+        self.direction = direction;
+        self.status = Ok(());
+        for index in 0..self.sources.len() {
+            place(&mut self.sources[index]);
+            self.refresh(index);
+        }
+        self.choose();
+    }
+
+    /// After `moved`, the winner, moved: keeps it if it is still first, else chooses anew.
+    #[inline]
+    fn settle(&mut self, moved: usize) {
+        if self.refresh(moved) && (self.runner_up == NONE || self.goes_first(moved, self.runner_up)) {
+            return;
+        }
+        self.choose();
+    }
+
+    /// Updates the cached prefix of a source; false if the source ended.
+    #[inline]
+    fn refresh(&mut self, index: usize) -> bool {
+        let source = &self.sources[index];
+        if source.valid() {
+            self.prefixes[index] = self.comparator.prefix(split(source.key()).0);
+            return true;
+        }
+        if let Err(error) = source.status() {
+            self.status = Err(error);
+        }
+        false
+    }
+
+    /// True if source `a` comes before source `b` in the current direction.
+    #[inline]
+    fn goes_first(&self, a: usize, b: usize) -> bool {
+        let order = self.prefixes[a].cmp(&self.prefixes[b]).then_with(|| {
+            self.comparator.compare_internal(self.sources[a].key(), self.sources[b].key())
+        });
+        match self.direction {
+            Direction::Forward => order == Ordering::Less,
+            Direction::Backward => order == Ordering::Greater,
+        }
+    }
+
+    /// Finds winner and runner-up among all sources. After an error there is none: an iterator that went on
+    /// without a source would show a hole as if it were the truth.
+    fn choose(&mut self) {
+        self.winner = NONE;
+        self.runner_up = NONE;
+        if self.status.is_err() {
+            return;
+        }
+        for index in 0..self.sources.len() {
+            if !self.sources[index].valid() {
+                continue;
+            }
+            if self.winner == NONE || self.goes_first(index, self.winner) {
+                self.runner_up = self.winner;
+                self.winner = index;
+            } else if self.runner_up == NONE || self.goes_first(index, self.runner_up) {
+                self.runner_up = index;
+            }
+        }
+    }
+
+    /// Turns around at the current entry: every other source moves to the far side of it.
+    #[cold]
+    fn turn(&mut self, direction: Direction) {
+        let here = self.key().to_vec();
+        let (user_key, packed) = split(&here);
+        let winner = self.winner;
+        for index in (0..self.sources.len()).filter(|&index| index != winner) {
+            // Internal keys are unique, so no other source holds `here`: "at or" never applies.
+            match direction {
+                Direction::Forward => self.sources[index].seek(user_key, packed),
+                Direction::Backward => self.sources[index].seek_for_prev(user_key, packed),
+            }
+            self.refresh(index);
+        }
+        self.direction = direction;
+        self.choose_runner_up(winner);
+    }
+
+    fn choose_runner_up(&mut self, winner: usize) {
+        self.runner_up = NONE;
+        for index in (0..self.sources.len()).filter(|&index| index != winner) {
+            if self.sources[index].valid() && (self.runner_up == NONE || self.goes_first(index, self.runner_up)) {
+                self.runner_up = index;
+            }
+        }
+        if self.status.is_err() {
+            self.winner = NONE;
+        }
+    }
+}

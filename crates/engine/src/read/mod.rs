@@ -1,0 +1,106 @@
+//! The read path: point lookups ([`get`]) and iterators ([`iter`]) over memtables and tables.
+//!
+//! ```text
+//! get:  SuperVersion -> memtable -> sealed memtables -> L0 newest first -> L1 .. Ln (one file each)
+//! iter: the same sources, merged in key order (merging_iter.rs), versions resolved (iter.rs)
+//! ```
+
+pub mod get;
+pub mod iter;
+pub mod level_iter;
+pub mod merge;
+pub mod merging_iter;
+pub mod multi_get;
+pub mod table_cache;
+
+use crate::snapshots::Snapshot;
+use outcrop_base::SeqNum;
+use outcrop_cache::Pinned;
+use std::ops::Deref;
+
+/// How a read is done.
+#[derive(Clone, Debug)]
+pub struct ReadOptions {
+    /// Read as of this sequence number, which a live [`Snapshot`] must hold; `None`: the latest.
+    pub snapshot: Option<SeqNum>,
+    /// Blocks read from tables are kept in the block cache; default true. Long scans may turn it off.
+    pub fill_cache: bool,
+    /// Smallest user key an iterator returns.
+    pub iterate_lower_bound: Option<Vec<u8>>,
+    /// An iterator ends before this user key.
+    pub iterate_upper_bound: Option<Vec<u8>>,
+    /// Bytes an iterator reads ahead; 0: it grows on its own while access is sequential.
+    pub readahead_size: usize,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        ReadOptions {
+            snapshot: None,
+            fill_cache: true,
+            iterate_lower_bound: None,
+            iterate_upper_bound: None,
+            readahead_size: 0,
+        }
+    }
+}
+
+impl ReadOptions {
+    /// Default options reading as of `snapshot`.
+    pub fn at(snapshot: &Snapshot) -> ReadOptions {
+        ReadOptions { snapshot: Some(snapshot.sequence()), ..ReadOptions::default() }
+    }
+}
+
+/// A value that was read. It stays valid, and the block holding it stays in memory, until dropped.
+#[derive(Clone)]
+pub struct PinnedValue(Storage);
+
+#[derive(Clone)]
+enum Storage {
+    /// Inside a cached block.
+    Block { block: Pinned, start: u32, len: u32 },
+    /// A copy.
+    Owned(Vec<u8>),
+}
+
+impl PinnedValue {
+    /// A copied or computed value.
+    pub(crate) fn owned(value: Vec<u8>) -> PinnedValue {
+        PinnedValue(Storage::Owned(value))
+    }
+
+    /// `value`, which lies inside `block`.
+    #[inline]
+    pub(crate) fn in_block(block: &Pinned, value: &[u8]) -> PinnedValue {
+        let start = value.as_ptr() as usize - block.as_ptr() as usize;
+        debug_assert!(start + value.len() <= block.len());
+        PinnedValue(Storage::Block { block: block.clone(), start: start as u32, len: value.len() as u32 })
+    }
+
+    /// The value as a buffer of its own.
+    pub fn into_vec(self) -> Vec<u8> {
+        match self.0 {
+            Storage::Owned(value) => value,
+            Storage::Block { .. } => self.to_vec(),
+        }
+    }
+}
+
+impl Deref for PinnedValue {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Storage::Block { block, start, len } => &block[*start as usize..(*start + *len) as usize],
+            Storage::Owned(value) => value,
+        }
+    }
+}
+
+impl std::fmt::Debug for PinnedValue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", &**self)
+    }
+}

@@ -1,0 +1,163 @@
+//! The database's shared structure, all inside one lock.
+//!
+//! Invariant: everything that says which memtables, tables, WALs and jobs exist is here, behind
+//! `DbInner::state`. The lock is never held across IO. A function that needs it takes `&mut DbState`.
+
+use crate::column_family::ColumnFamily;
+use crate::compaction::level_shape::LevelShape;
+use crate::compaction::manual::ManualCompaction;
+use crate::superversion::SuperVersion;
+use outcrop_base::Error;
+use outcrop_manifest::{FileMetaData, Version};
+use outcrop_memtable::MemTable;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Weak};
+
+/// A memtable that takes no more writes.
+#[derive(Clone)]
+pub struct SealedMemTable {
+    /// Its contents.
+    pub memtable: Arc<MemTable>,
+    /// The first WAL that holds none of its data: once it is flushed, older WALs are not needed for it.
+    pub next_wal: u64,
+}
+
+/// Structure of one column family.
+pub struct CfState {
+    /// The shared part.
+    pub cf: Arc<ColumnFamily>,
+    /// The memtable that receives writes.
+    pub memtable: Arc<MemTable>,
+    /// Memtables to flush, oldest first.
+    pub sealed: Vec<SealedMemTable>,
+    /// Its tables.
+    pub version: Arc<Version>,
+    /// All data in WALs below this number is in tables.
+    pub log_number: u64,
+    /// Epoch of the next flush.
+    pub next_epoch: u64,
+    /// A flush job owns the front of `sealed`.
+    pub flush_running: bool,
+    /// Flush even if fewer than `min_write_buffer_number_to_merge` memtables are sealed.
+    pub flush_requested: bool,
+    /// Bytes that compactions must still write until every level is within its target.
+    pub compaction_debt: u64,
+    /// Some level is over its target.
+    pub compaction_due: bool,
+}
+
+impl CfState {
+    /// Memtables not yet in tables, counting the active one if it holds anything.
+    pub fn unflushed_memtables(&self) -> usize {
+        self.sealed.len() + 1
+    }
+
+    /// Publishes the current memtables and version to readers.
+    pub fn install_superversion(&self) {
+        self.cf.superversion.store(Arc::new(SuperVersion {
+            memtable: self.memtable.clone(),
+            sealed: self.sealed.iter().rev().map(|sealed| sealed.memtable.clone()).collect(),
+            version: self.version.clone(),
+        }));
+    }
+
+    /// Recomputes what compaction has to do, after the tables or the options changed.
+    pub fn refresh_debt(&mut self) {
+        let options = self.cf.options.load();
+        let shape = LevelShape::of(&self.version, &options);
+        self.compaction_debt = shape.pending_bytes(&self.version, &options);
+        let scores = shape.scores(&self.version, &options);
+        self.compaction_due =
+            !options.disable_auto_compactions && scores.first().is_some_and(|(score, _)| *score >= 1.0);
+    }
+
+    /// True if a flush should start.
+    pub fn wants_flush(&self) -> bool {
+        let enough = self.cf.options.load().min_write_buffer_number_to_merge.max(1) as usize;
+        !self.flush_running
+            && !self.sealed.is_empty()
+            && (self.flush_requested || self.sealed.len() >= enough)
+    }
+}
+
+/// A WAL that may still be needed.
+#[derive(Clone, Copy, Debug)]
+pub struct LiveWal {
+    /// Its file number.
+    pub number: u64,
+    /// Bytes written to it so far; exact once it is closed.
+    pub size_bytes: u64,
+}
+
+/// Everything structural, inside `DbInner::state`.
+pub struct DbState {
+    /// Live column families by id.
+    pub column_families: BTreeMap<u32, CfState>,
+    /// Highest id ever given out.
+    pub max_column_family: u32,
+    /// WALs not yet deleted, oldest first; the last is being written.
+    pub live_wals: VecDeque<LiveWal>,
+    /// Once set, writes are refused and background work rests, until resumed.
+    pub background_error: Option<Error>,
+    /// Tables no current version holds; deleted when the last reader of an older version is gone.
+    pub obsolete_tables: Vec<Arc<FileMetaData>>,
+    /// Superseded versions that readers may still hold, for properties.
+    pub old_versions: Vec<Weak<Version>>,
+    /// Flush jobs running.
+    pub running_flushes: usize,
+    /// Compaction jobs running.
+    pub running_compactions: usize,
+    /// Manual compactions waiting or running, in order of arrival.
+    pub manual: VecDeque<Arc<ManualCompaction>>,
+    /// `pause_background_work` minus `continue_background_work`.
+    pub paused: usize,
+    /// No job starts any more.
+    pub shutting_down: bool,
+    /// File deletions are on hold (`disable_file_deletions`).
+    pub deletions_disabled: usize,
+    /// Obsolete files may have become deletable.
+    pub purge_wanted: bool,
+}
+
+impl DbState {
+    /// A database with nothing in it.
+    pub fn empty() -> DbState {
+        DbState {
+            column_families: BTreeMap::new(),
+            max_column_family: 0,
+            live_wals: VecDeque::new(),
+            background_error: None,
+            obsolete_tables: Vec::new(),
+            old_versions: Vec::new(),
+            running_flushes: 0,
+            running_compactions: 0,
+            manual: VecDeque::new(),
+            paused: 0,
+            shutting_down: false,
+            deletions_disabled: 0,
+            purge_wanted: false,
+        }
+    }
+
+    /// The oldest WAL any column family still needs, given that `current_wal` is being written.
+    ///
+    /// A column family with nothing in memory needs none.
+    pub fn min_wal_needed(&self, current_wal: u64) -> u64 {
+        let needed = |cf: &CfState| {
+            if cf.sealed.is_empty() && cf.memtable.is_empty() { current_wal } else { cf.log_number }
+        };
+        self.column_families.values().map(needed).min().unwrap_or(current_wal).min(current_wal)
+    }
+}
+
+impl DbState {
+    /// True while a job runs, or one will start without anybody asking.
+    pub fn has_work(&self) -> bool {
+        let pending =
+            |cf: &CfState| cf.flush_running || cf.wants_flush() || cf.compaction_due || !cf.sealed.is_empty();
+        self.running_flushes > 0
+            || self.running_compactions > 0
+            || !self.manual.is_empty()
+            || self.column_families.values().any(pending)
+    }
+}

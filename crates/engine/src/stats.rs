@@ -1,0 +1,157 @@
+//! Counters behind the properties and the statistics text.
+//!
+//! All are monotonic and relaxed: they order nothing. Those on the put path are written only by the
+//! leader of the write group, so they cost plain stores.
+
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A monotonic counter.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds `n`; any thread.
+    #[inline]
+    pub fn add(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Adds `n` without a locked instruction. Only for counters with one writer at a time.
+    #[inline]
+    pub fn add_single_writer(&self, n: u64) {
+        self.0.store(self.0.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+    }
+
+    /// The value now.
+    #[inline]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Counters of the whole database.
+#[derive(Debug, Default)]
+pub struct DbStats {
+    /// Write calls.
+    pub writes: Counter,
+    /// Records written by them.
+    pub keys_written: Counter,
+    /// Bytes of user writes, in batch form.
+    pub bytes_written: Counter,
+    /// Write groups, each of which is one WAL record.
+    pub groups: Counter,
+    /// WAL bytes appended.
+    pub wal_bytes: Counter,
+    /// WAL syncs.
+    pub wal_syncs: Counter,
+    /// Microseconds that writers were held back.
+    pub stall_micros: Counter,
+}
+
+/// Work done by flushes and compactions into one level.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LevelStats {
+    /// Jobs.
+    pub count: u64,
+    /// Wall time of the jobs, microseconds.
+    pub micros: u64,
+    /// CPU time of the jobs, microseconds.
+    pub cpu_micros: u64,
+    /// Bytes read from the start level.
+    pub bytes_read: u64,
+    /// Bytes read from the output level.
+    pub bytes_read_output_level: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+    /// Bytes moved down without rewriting.
+    pub bytes_moved: u64,
+    /// Records read.
+    pub records_in: u64,
+    /// Records dropped.
+    pub records_dropped: u64,
+}
+
+impl LevelStats {
+    /// Adds another job's work.
+    pub fn add(&mut self, other: &LevelStats) {
+        self.count += other.count;
+        self.micros += other.micros;
+        self.cpu_micros += other.cpu_micros;
+        self.bytes_read += other.bytes_read;
+        self.bytes_read_output_level += other.bytes_read_output_level;
+        self.bytes_written += other.bytes_written;
+        self.bytes_moved += other.bytes_moved;
+        self.records_in += other.records_in;
+        self.records_dropped += other.records_dropped;
+    }
+}
+
+/// Why writers were held back; the order is RocksDB's in its stall line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StallCause {
+    /// Too many L0 files.
+    L0Files,
+    /// Too many memtables wait for flush.
+    Memtables,
+    /// Too much compaction debt.
+    PendingCompactionBytes,
+}
+
+/// How many times writers were slowed or stopped, by cause.
+#[derive(Debug, Default)]
+pub struct StallCounters {
+    delays: [Counter; 3],
+    stops: [Counter; 3],
+}
+
+impl StallCounters {
+    /// Counts one change into the slowed state.
+    pub fn delayed(&self, cause: StallCause) {
+        self.delays[cause as usize].add(1);
+    }
+
+    /// Counts one change into the stopped state.
+    pub fn stopped(&self, cause: StallCause) {
+        self.stops[cause as usize].add(1);
+    }
+
+    /// Times slowed for `cause`.
+    pub fn delays(&self, cause: StallCause) -> u64 {
+        self.delays[cause as usize].get()
+    }
+
+    /// Times stopped for `cause`.
+    pub fn stops(&self, cause: StallCause) -> u64 {
+        self.stops[cause as usize].get()
+    }
+}
+
+/// Counters of one column family.
+#[derive(Debug)]
+pub struct ColumnFamilyStats {
+    /// By level written to; flushes count in level 0.
+    pub levels: Mutex<Vec<LevelStats>>,
+    /// Bytes written by flushes alone.
+    pub flush_bytes: Counter,
+    /// Stalls.
+    pub stalls: StallCounters,
+}
+
+impl ColumnFamilyStats {
+    pub(crate) fn new(num_levels: usize) -> ColumnFamilyStats {
+        ColumnFamilyStats {
+            levels: Mutex::new(vec![LevelStats::default(); num_levels.max(1)]),
+            flush_bytes: Counter::default(),
+            stalls: StallCounters::default(),
+        }
+    }
+
+    /// Adds one job's work to `level`.
+    pub fn record(&self, level: usize, job: &LevelStats) {
+        let mut levels = self.levels.lock();
+        if level < levels.len() {
+            levels[level].add(job);
+        }
+    }
+}

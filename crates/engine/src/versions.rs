@@ -1,0 +1,96 @@
+//! The one way the structure of the database changes durably: append edits to the MANIFEST, sync it, then
+//! install the new versions for readers.
+//!
+//! Concurrency: `DbInner::manifest` serialises these changes and is held across the append and sync, because
+//! the next change builds on this one. The state lock is taken twice for moments, never across IO.
+
+use crate::db::DbInner;
+use crate::state::DbState;
+use outcrop_base::{Result, SeqNum};
+use outcrop_manifest::{ManifestWriter, Version, VersionBuilder, VersionEdit};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The MANIFEST being written.
+pub struct Manifest {
+    /// Its writer.
+    pub writer: ManifestWriter,
+}
+
+impl DbInner {
+    /// Makes `edits` durable, each for the column family it names, then installs them and runs `then` on the
+    /// state in the same step.
+    ///
+    /// # Errors
+    /// If the MANIFEST cannot be written its tail is unknown: the database refuses writes until resumed. A
+    /// version that breaks the rules of the LSM tree is Corruption, and nothing was written.
+    pub fn log_and_apply(&self, mut edits: Vec<VersionEdit>, then: impl FnOnce(&mut DbState)) -> Result<()> {
+        // HOLDS manifest across IO: see the module doc.
+        let mut manifest = self.manifest.lock();
+        let versions = self.build_versions(&edits)?;
+        let last_seq = self.last_allocated_seq();
+        for edit in &mut edits {
+            edit.next_file_number = Some(self.ctx.next_file_number());
+            edit.last_sequence = Some(last_seq);
+        }
+        let written = manifest.writer.append(&edits).and_then(|()| manifest.writer.sync());
+        written.map_err(|error| self.fail_writes(error))?;
+        let mut state = self.state.lock();
+        for (cf_id, version) in versions {
+            install_version(&mut state, cf_id, version);
+        }
+        for edit in &edits {
+            if let (Some(log_number), Some(cf)) =
+                (edit.log_number, state.column_families.get_mut(&edit.column_family))
+            {
+                cf.log_number = cf.log_number.max(log_number);
+            }
+        }
+        then(&mut state);
+        for cf in state.column_families.values_mut() {
+            cf.refresh_debt();
+        }
+        for edit in &edits {
+            if let Some(cf) = state.column_families.get(&edit.column_family) {
+                cf.install_superversion();
+            }
+        }
+        self.stall.update(&state);
+        self.background.wake(&mut state);
+        self.state_changed.notify_all();
+        Ok(())
+    }
+
+    /// The versions that result from `edits`. Only the holder of the manifest lock changes versions, so they
+    /// stay right until installed.
+    fn build_versions(&self, edits: &[VersionEdit]) -> Result<Vec<(u32, Arc<Version>)>> {
+        let state = self.state.lock();
+        let mut versions = Vec::new();
+        for edit in edits.iter().filter(|edit| edit.changes_tables()) {
+            let Some(cf) = state.column_families.get(&edit.column_family) else { continue };
+            let base = cf.version.clone();
+            let mut builder = VersionBuilder::new(&base, &cf.cf.comparator, base.levels.len());
+            builder.apply(edit)?;
+            let check = cf.cf.options.load().force_consistency_checks;
+            versions.push((edit.column_family, Arc::new(builder.build(check)?)));
+        }
+        Ok(versions)
+    }
+
+    /// The last sequence number that may be in any table or memtable.
+    fn last_allocated_seq(&self) -> SeqNum {
+        // Acquire: everything in tables was published before it was sealed.
+        SeqNum(self.visible_seq.load(Ordering::Acquire))
+    }
+}
+
+fn install_version(state: &mut DbState, cf_id: u32, version: Arc<Version>) {
+    let Some(cf) = state.column_families.get_mut(&cf_id) else { return };
+    let old = std::mem::replace(&mut cf.version, version);
+    let kept: std::collections::HashSet<_> = cf.version.files().map(|(_, file)| file.number).collect();
+    let gone = old.files().filter(|(_, file)| !kept.contains(&file.number)).map(|(_, file)| file.clone());
+    state.obsolete_tables.extend(gone);
+    state.old_versions.retain(|weak| weak.strong_count() > 0);
+    state.old_versions.push(Arc::downgrade(&old));
+    state.purge_wanted = true;
+}

@@ -1,0 +1,361 @@
+//! A batch of writes, held in the wire form the WAL stores.
+//!
+//! ```text
+//! | u64 sequence | u32 count | record ... |      record = tag, [v32 column family], LP(key), [LP(value)]
+//! ```
+//! The sequence is filled in by the write group. Bytes: `docs/format/write_batch.md`.
+//! Source: RocksDB `db/write_batch.cc`.
+
+use outcrop_base::coding::{Decoder, fixed32_at, fixed64_at, put_length_prefixed, put_varint32};
+use outcrop_base::{Error, Result, SeqNum};
+
+/// Length of the header: sequence and count.
+pub const HEADER_LEN: usize = 12;
+
+/// Longest key a batch takes: the internal key's length must fit in 32 bits.
+const MAX_KEY_LEN: usize = u32::MAX as usize - 8;
+
+/// Writes that become durable and visible together, across column families.
+///
+/// Building a batch touches no database. [`crate::Db::write`] applies it.
+#[derive(Clone, Debug)]
+pub struct WriteBatch {
+    rep: Vec<u8>,
+}
+
+impl Default for WriteBatch {
+    fn default() -> Self {
+        WriteBatch::new()
+    }
+}
+
+impl WriteBatch {
+    /// An empty batch.
+    pub fn new() -> WriteBatch {
+        WriteBatch { rep: vec![0; HEADER_LEN] }
+    }
+
+    /// A batch from its wire form, as RocksDB's `WriteBatch::Data()` gives it.
+    ///
+    /// # Errors
+    /// Corruption if it does not decode, NotSupported if it holds a record this engine does not implement.
+    pub fn from_bytes(bytes: &[u8]) -> Result<WriteBatch> {
+        let mut counted = 0;
+        for record in records(bytes)? {
+            record?;
+            counted += 1;
+        }
+        if counted != count_of(bytes) {
+            return Err(Error::corruption(format!(
+                "write batch says {} records but holds {counted}",
+                count_of(bytes)
+            )));
+        }
+        Ok(WriteBatch { rep: bytes.to_vec() })
+    }
+
+    /// The wire form.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.rep
+    }
+
+    /// Number of writes in the batch.
+    pub fn count(&self) -> u32 {
+        count_of(&self.rep)
+    }
+
+    /// True if the batch writes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.count() == 0
+    }
+
+    /// Size of the wire form in bytes.
+    pub fn size_bytes(&self) -> usize {
+        self.rep.len()
+    }
+
+    /// Empties the batch, keeping its memory.
+    pub fn clear(&mut self) {
+        self.rep.truncate(HEADER_LEN);
+        self.rep[..HEADER_LEN].fill(0);
+    }
+
+    /// Sets `key` to `value` in column family `cf`.
+    pub fn put(&mut self, cf: u32, key: &[u8], value: &[u8]) {
+        self.start(cf, tag::PUT, tag::CF_PUT);
+        put_length_prefixed(&mut self.rep, key);
+        put_length_prefixed(&mut self.rep, value);
+    }
+
+    /// Deletes `key` in column family `cf`.
+    pub fn delete(&mut self, cf: u32, key: &[u8]) {
+        self.start(cf, tag::DELETE, tag::CF_DELETE);
+        put_length_prefixed(&mut self.rep, key);
+    }
+
+    /// Deletes the single earlier put of `key`; the caller promises that there is at most one since the
+    /// last delete.
+    pub fn single_delete(&mut self, cf: u32, key: &[u8]) {
+        self.start(cf, tag::SINGLE_DELETE, tag::CF_SINGLE_DELETE);
+        put_length_prefixed(&mut self.rep, key);
+    }
+
+    /// Adds `operand` for the column family's merge operator to `key`.
+    pub fn merge(&mut self, cf: u32, key: &[u8], operand: &[u8]) {
+        self.start(cf, tag::MERGE, tag::CF_MERGE);
+        put_length_prefixed(&mut self.rep, key);
+        put_length_prefixed(&mut self.rep, operand);
+    }
+
+    /// Adds a blob that goes to the WAL only; it takes no sequence number.
+    pub fn put_log_data(&mut self, blob: &[u8]) {
+        self.rep.push(tag::LOG_DATA);
+        put_length_prefixed(&mut self.rep, blob);
+    }
+
+    /// Appends the writes of `other`.
+    pub fn append(&mut self, other: &WriteBatch) {
+        let count = self.count() + other.count();
+        self.rep.extend_from_slice(&other.rep[HEADER_LEN..]);
+        self.rep[8..12].copy_from_slice(&count.to_le_bytes());
+    }
+
+    /// The writes in order.
+    pub fn iter(&self) -> impl Iterator<Item = Result<Record<'_>>> {
+        records(&self.rep).expect("a batch in memory has its header")
+    }
+
+    /// Moves the wire form out, leaving an empty batch without memory.
+    pub(crate) fn take_bytes(&mut self) -> Vec<u8> {
+        std::mem::replace(&mut self.rep, vec![0; HEADER_LEN])
+    }
+
+    /// Puts back what [`WriteBatch::take_bytes`] took.
+    pub(crate) fn restore_bytes(&mut self, rep: Vec<u8>) {
+        self.rep = rep;
+    }
+
+    fn start(&mut self, cf: u32, default_tag: u8, cf_tag: u8) {
+        let count = self.count() + 1;
+        self.rep[8..12].copy_from_slice(&count.to_le_bytes());
+        if cf == 0 {
+            self.rep.push(default_tag);
+        } else {
+            self.rep.push(cf_tag);
+            put_varint32(&mut self.rep, cf);
+        }
+    }
+}
+
+/// Checks what the wire form cannot hold.
+///
+/// # Errors
+/// InvalidArgument naming the length.
+pub fn check_sizes(key: &[u8], value: &[u8]) -> Result<()> {
+    if key.len() > MAX_KEY_LEN {
+        return Err(Error::invalid_argument(format!("key of {} bytes is longer than 4 GiB", key.len())));
+    }
+    if u32::try_from(value.len()).is_err() {
+        return Err(Error::invalid_argument(format!("value of {} bytes is longer than 4 GiB", value.len())));
+    }
+    Ok(())
+}
+
+/// The record tags of the wire form.
+mod tag {
+    pub const DELETE: u8 = 0x00;
+    pub const PUT: u8 = 0x01;
+    pub const MERGE: u8 = 0x02;
+    pub const LOG_DATA: u8 = 0x03;
+    pub const CF_DELETE: u8 = 0x04;
+    pub const CF_PUT: u8 = 0x05;
+    pub const CF_MERGE: u8 = 0x06;
+    pub const SINGLE_DELETE: u8 = 0x07;
+    pub const CF_SINGLE_DELETE: u8 = 0x08;
+    pub const NOOP: u8 = 0x0D;
+}
+
+/// One counted write of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// Column family id.
+    pub cf: u32,
+    /// What to do.
+    pub op: Op<'a>,
+}
+
+/// What one write does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op<'a> {
+    /// Set the key.
+    Put {
+        /// User key.
+        key: &'a [u8],
+        /// Its value.
+        value: &'a [u8],
+    },
+    /// Delete the key.
+    Delete {
+        /// User key.
+        key: &'a [u8],
+    },
+    /// Delete the one earlier put of the key.
+    SingleDelete {
+        /// User key.
+        key: &'a [u8],
+    },
+    /// Add a merge operand.
+    Merge {
+        /// User key.
+        key: &'a [u8],
+        /// The operand.
+        operand: &'a [u8],
+    },
+}
+
+/// The sequence number in a batch's header.
+pub fn sequence_of(bytes: &[u8]) -> SeqNum {
+    SeqNum(fixed64_at(bytes, 0))
+}
+
+/// The count in a batch's header.
+pub fn count_of(bytes: &[u8]) -> u32 {
+    fixed32_at(bytes, 8)
+}
+
+/// The counted writes of a wire-form batch, in order; log data and no-ops are passed over.
+///
+/// # Errors
+/// Corruption if there is no header. Each item: Corruption if it does not decode, NotSupported naming the
+/// feature of a record this engine does not implement.
+pub fn records(bytes: &[u8]) -> Result<Records<'_>> {
+    if bytes.len() < HEADER_LEN {
+        return Err(Error::corruption(format!("write batch of {} bytes has no header", bytes.len())));
+    }
+    Ok(Records { decoder: Decoder::new(&bytes[HEADER_LEN..]) })
+}
+
+/// Iterator over the counted writes of a batch.
+#[derive(Clone, Debug)]
+pub struct Records<'a> {
+    decoder: Decoder<'a>,
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<Record<'a>>;
+
+    fn next(&mut self) -> Option<Result<Record<'a>>> {
+        while !self.decoder.is_empty() {
+            let tag = self.decoder.byte()?;
+            match self.record(tag) {
+                Some(Ok(None)) => continue,
+                Some(Ok(Some(record))) => return Some(Ok(record)),
+                failed => {
+                    self.decoder = Decoder::new(&[]);
+                    let error = match failed {
+                        Some(Err(error)) => error,
+                        _ => Error::corruption(format!("write batch record with tag {tag:#04x} is cut short")),
+                    };
+                    return Some(Err(error));
+                }
+            }
+        }
+        None
+    }
+}
+
+impl<'a> Records<'a> {
+    /// Decodes what follows `tag`: `None` if cut short, `Some(Ok(None))` for a record that counts nothing.
+    fn record(&mut self, tag: u8) -> Option<Result<Option<Record<'a>>>> {
+        let decoder = &mut self.decoder;
+        let cf = match tag {
+            tag::CF_PUT | tag::CF_DELETE | tag::CF_SINGLE_DELETE | tag::CF_MERGE => decoder.varint32()?,
+            _ => 0,
+        };
+        let op = match tag {
+            tag::PUT | tag::CF_PUT => {
+                Op::Put { key: decoder.length_prefixed()?, value: decoder.length_prefixed()? }
+            }
+            tag::DELETE | tag::CF_DELETE => Op::Delete { key: decoder.length_prefixed()? },
+            tag::SINGLE_DELETE | tag::CF_SINGLE_DELETE => {
+                Op::SingleDelete { key: decoder.length_prefixed()? }
+            }
+            tag::MERGE | tag::CF_MERGE => {
+                Op::Merge { key: decoder.length_prefixed()?, operand: decoder.length_prefixed()? }
+            }
+            tag::LOG_DATA => {
+                decoder.length_prefixed()?;
+                return Some(Ok(None));
+            }
+            tag::NOOP => return Some(Ok(None)),
+            other => return Some(Err(unsupported(other))),
+        };
+        Some(Ok(Some(Record { cf, op })))
+    }
+}
+
+/// The error for a record that exists in RocksDB but not here, or nowhere.
+fn unsupported(tag: u8) -> Error {
+    let feature = match tag {
+        0x09 | 0x0A | 0x0B | 0x0C | 0x12 | 0x13 | 0x15 => "two-phase transactions",
+        0x0E | 0x0F => "DeleteRange",
+        0x10 | 0x11 => "blob files",
+        0x16 | 0x17 => "wide-column entities (PutEntity)",
+        0x18 | 0x19 => "TimedPut",
+        other => return Error::corruption(format!("write batch has unknown tag {other:#04x}")),
+    };
+    Error::not_supported(format!("the write batch uses {feature} (tag {tag:#04x})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn default_column_family_uses_the_short_tags() {
+        let mut batch = WriteBatch::new();
+        batch.put(0, b"apple", b"red");
+        batch.delete(7, b"x");
+        assert_eq!(batch.count(), 2);
+        assert_eq!(&batch.as_bytes()[HEADER_LEN..], b"\x01\x05apple\x03red\x04\x07\x01x");
+    }
+
+    #[test]
+    fn records_come_back_in_order_without_log_data() {
+        let mut batch = WriteBatch::new();
+        batch.put(0, b"a", b"1");
+        batch.put_log_data(b"note");
+        batch.merge(3, b"m", b"+");
+        batch.single_delete(0, b"s");
+        let ops: Vec<_> = batch.iter().map(|r| r.unwrap()).collect();
+        assert_eq!(
+            ops,
+            [
+                Record { cf: 0, op: Op::Put { key: b"a", value: b"1" } },
+                Record { cf: 3, op: Op::Merge { key: b"m", operand: b"+" } },
+                Record { cf: 0, op: Op::SingleDelete { key: b"s" } },
+            ]
+        );
+    }
+
+    #[test]
+    fn every_truncation_is_an_error_or_a_shorter_count() {
+        let mut batch = WriteBatch::new();
+        batch.put(5, b"key", b"value");
+        batch.delete(0, b"other");
+        let bytes = batch.as_bytes();
+        for len in 0..bytes.len() {
+            assert!(WriteBatch::from_bytes(&bytes[..len]).is_err(), "cut at {len}");
+        }
+        assert!(WriteBatch::from_bytes(bytes).is_ok());
+    }
+
+    #[test]
+    fn unsupported_records_are_refused_by_name() {
+        let mut bytes = vec![0; HEADER_LEN];
+        bytes[8] = 1;
+        bytes.extend_from_slice(b"\x0f\x01p\x01q");
+        let error = WriteBatch::from_bytes(&bytes).unwrap_err();
+        assert!(error.to_string().contains("DeleteRange"), "{error}");
+    }
+}

@@ -1,0 +1,237 @@
+//! Who writes: one leader at a time, which commits the batches of everyone who waits behind it.
+//!
+//! ```text
+//! writer A  join -> Lead        commits [A], then hands over ------.
+//! writer B  join -> waits ................................ Lead: commits [B, C]
+//! writer C  join -> waits ................................................ Done
+//! ```
+//! Invariant: there is at most one leader; only it touches the WAL, assigns sequence numbers and inserts.
+//! Concurrency: a lone writer takes the queue lock twice and moves nothing. A waiting writer's batch is
+//! moved into its [`Writer`] so that the leader can read it without sharing the caller's memory.
+
+use super::WriteOptions;
+use outcrop_base::Result;
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+
+/// Batches are gathered into one group up to this many bytes, so that one writer's latency is bounded.
+/// Source: RocksDB `max_write_batch_group_size_bytes`.
+const MAX_GROUP_BYTES: usize = 1 << 20;
+
+/// What one caller asks for.
+pub struct Request {
+    /// The batch in wire form.
+    pub bytes: Vec<u8>,
+    /// Its options.
+    pub options: WriteOptions,
+}
+
+/// A caller waiting in line.
+pub struct Writer {
+    state: Mutex<WriterState>,
+    changed: Condvar,
+}
+
+enum WriterState {
+    /// Nobody has taken the request.
+    Waiting(Request),
+    /// The leader works on the request.
+    Taken,
+    /// This writer must lead: its own request comes back, with those to commit along with it.
+    Lead(Request, Vec<(Arc<Writer>, Request)>),
+    /// Committed or failed; the batch comes back.
+    Done(Result<()>, Vec<u8>),
+}
+
+/// How a wait in line ended.
+pub enum Turn {
+    /// Lead this group: the own request and the followers'.
+    Lead(Request, Vec<(Arc<Writer>, Request)>),
+    /// A leader committed the batch, or failed to.
+    Done(Result<()>, Vec<u8>),
+}
+
+impl Writer {
+    fn new(request: Request) -> Arc<Writer> {
+        Arc::new(Writer { state: Mutex::new(WriterState::Waiting(request)), changed: Condvar::new() })
+    }
+
+    /// Waits until this writer must lead or its batch was dealt with.
+    fn wait(&self) -> Turn {
+        let mut state = self.state.lock();
+        loop {
+            match std::mem::replace(&mut *state, WriterState::Taken) {
+                WriterState::Lead(own, followers) => return Turn::Lead(own, followers),
+                WriterState::Done(result, bytes) => return Turn::Done(result, bytes),
+                other => *state = other,
+            }
+            self.changed.wait(&mut state);
+        }
+    }
+
+    /// Takes the request of a waiting writer.
+    fn take(&self) -> Request {
+        match std::mem::replace(&mut *self.state.lock(), WriterState::Taken) {
+            WriterState::Waiting(request) => request,
+            _ => unreachable!("only the queue takes requests, and only once"),
+        }
+    }
+
+    /// True if the request can commit in a group led by one with `leader`'s options.
+    fn fits(&self, leader: &WriteOptions, group_bytes: usize) -> bool {
+        match &*self.state.lock() {
+            WriterState::Waiting(request) => {
+                let options = &request.options;
+                options.disable_wal == leader.disable_wal
+                    && (leader.sync || !options.sync)
+                    && options.no_slowdown == leader.no_slowdown
+                    && group_bytes + request.bytes.len() <= MAX_GROUP_BYTES
+            }
+            _ => false,
+        }
+    }
+
+    /// Ends the wait with `result`, giving the batch back.
+    pub fn finish(&self, result: Result<()>, bytes: Vec<u8>) {
+        *self.state.lock() = WriterState::Done(result, bytes);
+        self.changed.notify_one();
+    }
+
+    fn lead(&self, own: Request, followers: Vec<(Arc<Writer>, Request)>) {
+        *self.state.lock() = WriterState::Lead(own, followers);
+        self.changed.notify_one();
+    }
+}
+
+/// The line of writers.
+#[derive(Default)]
+pub struct WriteQueue {
+    line: Mutex<Line>,
+}
+
+#[derive(Default)]
+struct Line {
+    /// Somebody leads.
+    leading: bool,
+    /// Those behind, in order of arrival.
+    waiting: std::collections::VecDeque<Arc<Writer>>,
+}
+
+impl WriteQueue {
+    /// Makes the caller leader if nobody is. Then [`WriteQueue::hand_over`] must follow.
+    #[inline]
+    pub fn try_lead(&self) -> bool {
+        let mut line = self.line.lock();
+        !std::mem::replace(&mut line.leading, true)
+    }
+
+    /// Waits in line with `request`; a caller told to lead must call [`WriteQueue::hand_over`] after.
+    pub fn wait_in_line(&self, request: Request) -> Turn {
+        let writer = {
+            let mut line = self.line.lock();
+            if !line.leading {
+                line.leading = true;
+                return Turn::Lead(request, Vec::new());
+            }
+            let writer = Writer::new(request);
+            line.waiting.push_back(writer.clone());
+            writer
+        };
+        writer.wait()
+    }
+
+    /// Ends the caller's leadership; the next group forms from those who waited.
+    #[inline]
+    pub fn hand_over(&self) {
+        let mut line = self.line.lock();
+        let Some(next) = line.waiting.pop_front() else {
+            line.leading = false;
+            return;
+        };
+        let own = next.take();
+        let mut bytes = own.bytes.len();
+        let mut followers = Vec::new();
+        while line.waiting.front().is_some_and(|writer| writer.fits(&own.options, bytes)) {
+            let writer = line.waiting.pop_front().expect("front exists");
+            let request = writer.take();
+            bytes += request.bytes.len();
+            followers.push((writer, request));
+        }
+        drop(line);
+        next.lead(own, followers);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(tag: u8, options: WriteOptions) -> Request {
+        Request { bytes: vec![tag; 16], options }
+    }
+
+    #[test]
+    fn waiting_writers_are_committed_by_the_next_leader_in_order() {
+        let queue = Arc::new(WriteQueue::default());
+        assert!(queue.try_lead());
+        let threads: Vec<_> = (0..4u8)
+            .map(|tag| {
+                let queue_of_thread = queue.clone();
+                let thread = std::thread::spawn(move || {
+                    match queue_of_thread.wait_in_line(request(tag, WriteOptions::default())) {
+                        Turn::Lead(own, followers) => {
+                            let group: Vec<u8> = std::iter::once(own.bytes[0])
+                                .chain(followers.iter().map(|(_, r)| r.bytes[0]))
+                                .collect();
+                            for (writer, request) in followers {
+                                writer.finish(Ok(()), request.bytes);
+                            }
+                            queue_of_thread.hand_over();
+                            group
+                        }
+                        Turn::Done(result, bytes) => {
+                            result.unwrap();
+                            assert_eq!(bytes, vec![tag; 16]);
+                            Vec::new()
+                        }
+                    }
+                });
+                while queue.line.lock().waiting.len() <= tag as usize {
+                    std::thread::yield_now();
+                }
+                thread
+            })
+            .collect();
+        queue.hand_over();
+        let groups: Vec<Vec<u8>> = threads.into_iter().map(|t| t.join().unwrap()).collect();
+        assert_eq!(groups[0], [0, 1, 2, 3]);
+        assert!(!queue.line.lock().leading);
+    }
+
+    #[test]
+    fn a_sync_write_is_not_hidden_in_an_unsynced_group() {
+        let queue = Arc::new(WriteQueue::default());
+        assert!(queue.try_lead());
+        let sync = WriteOptions { sync: true, ..WriteOptions::default() };
+        let threads: Vec<_> = [WriteOptions::default(), sync]
+            .into_iter()
+            .enumerate()
+            .map(|(i, options)| {
+                let queue_of_thread = queue.clone();
+                let thread = std::thread::spawn(move || {
+                    let Turn::Lead(_, followers) = queue_of_thread.wait_in_line(request(0, options)) else {
+                        panic!("each must lead its own group");
+                    };
+                    queue_of_thread.hand_over();
+                    followers.len()
+                });
+                while queue.line.lock().waiting.len() <= i {
+                    std::thread::yield_now();
+                }
+                thread
+            })
+            .collect();
+        queue.hand_over();
+        assert!(threads.into_iter().all(|t| t.join().unwrap() == 0));
+    }
+}

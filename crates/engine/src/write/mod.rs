@@ -1,0 +1,341 @@
+//! The write path: one path for put, delete, merge and batch, and one failure rule.
+//!
+//! ```text
+//! write -> join a group (group.rs) -> lead:
+//!          make room (stall.rs, switch.rs) -> number -> WAL (wal.rs) -> memtables (apply.rs) -> publish
+//! ```
+//! Failure rule: if the WAL append or sync fails, nothing of the group is visible, every member gets the
+//! error, and the database refuses writes until resumed: whether the bytes reached the file is unknown.
+//!
+//! Concurrency: [`WriteCore`] belongs to the leader. Publishing the last sequence number makes the whole
+//! group visible to readers at once.
+
+pub mod apply;
+pub mod batch;
+pub mod group;
+pub mod stall;
+pub mod switch;
+pub mod wal;
+
+pub use batch::WriteBatch;
+
+use crate::column_family::ColumnFamily;
+use crate::db::DbInner;
+use group::{Request, Turn, Writer};
+use outcrop_base::{Error, ErrorKind, Result, SeqNum};
+use outcrop_memtable::MemTable;
+use stall::StallCondition;
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use wal::Wal;
+
+/// How one write is done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteOptions {
+    /// The write is durable when the call returns: its WAL record was synced. Otherwise it survives a
+    /// crash of the process but perhaps not of the machine. Default false.
+    pub sync: bool,
+    /// The write skips the WAL and is lost in a crash before its memtable is flushed. Default false.
+    pub disable_wal: bool,
+    /// Fail with Incomplete rather than wait when writes are slowed or stopped. Default false.
+    pub no_slowdown: bool,
+}
+
+/// What the leader of the write group owns.
+pub struct WriteCore {
+    /// The WAL being written.
+    pub wal: Wal,
+    /// The last sequence number given out.
+    pub last_seq: SeqNum,
+    /// Where records go, by column family id in ascending order; the default column family is first.
+    pub targets: Vec<Target>,
+    /// A memtable is full: seal before the next group.
+    pub seal_wanted: bool,
+    /// Writes that are in no WAL since the last time everything was flushed.
+    pub unlogged: bool,
+}
+
+/// A column family's active memtable.
+pub struct Target {
+    /// The column family.
+    pub cf: Arc<ColumnFamily>,
+    /// Its active memtable.
+    pub memtable: Arc<MemTable>,
+}
+
+impl WriteCore {
+    /// The active memtable of column family `id`; `None` if it was dropped.
+    #[inline]
+    pub fn memtable_of(&self, id: u32) -> Option<&MemTable> {
+        if id == 0 {
+            return Some(&self.targets[0].memtable);
+        }
+        let found = self.targets.binary_search_by_key(&id, |target| target.cf.id());
+        found.ok().map(|index| &*self.targets[index].memtable)
+    }
+}
+
+thread_local! {
+    /// The batch single puts and deletes are encoded in, reused by its thread.
+    static SCRATCH: RefCell<WriteBatch> = RefCell::new(WriteBatch::new());
+}
+
+/// Scratch batches that grew beyond this are not kept.
+const SCRATCH_KEPT_BYTES: usize = 1 << 20;
+
+/// Runs `fill` on this thread's scratch batch, then `commit`.
+pub fn with_scratch_batch(
+    fill: impl FnOnce(&mut WriteBatch),
+    commit: impl FnOnce(&mut WriteBatch) -> Result<()>,
+) -> Result<()> {
+    let mut batch = SCRATCH.with(|scratch| std::mem::take(&mut *scratch.borrow_mut()));
+    batch.clear();
+    fill(&mut batch);
+    let result = commit(&mut batch);
+    if batch.size_bytes() <= SCRATCH_KEPT_BYTES {
+        SCRATCH.with(|scratch| *scratch.borrow_mut() = batch);
+    }
+    result
+}
+
+impl DbInner {
+    /// Commits `batch`: atomically, in the order of arrival, visible to reads when it returns.
+    pub fn write(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
+        if options.sync && options.disable_wal {
+            return Err(Error::invalid_argument("sync writes have to enable the WAL"));
+        }
+        if self.write_queue.try_lead() {
+            let mut own = batch.take_bytes();
+            let result = self.lead(options, &mut own, &mut []);
+            batch.restore_bytes(own);
+            self.write_queue.hand_over();
+            return result;
+        }
+        let request = Request { bytes: batch.take_bytes(), options: *options };
+        match self.write_queue.wait_in_line(request) {
+            Turn::Done(result, bytes) => {
+                batch.restore_bytes(bytes);
+                result
+            }
+            Turn::Lead(mut own, mut followers) => {
+                let result = self.lead(&own.options, &mut own.bytes, &mut followers);
+                for (writer, request) in followers {
+                    writer.finish(result.clone(), request.bytes);
+                }
+                batch.restore_bytes(own.bytes);
+                self.write_queue.hand_over();
+                result
+            }
+        }
+    }
+
+    /// Commits one group. The caller leads.
+    fn lead(
+        &self,
+        options: &WriteOptions,
+        own: &mut [u8],
+        followers: &mut [(Arc<Writer>, Request)],
+    ) -> Result<()> {
+        // HOLDS write_core across the WAL write: it is the writers' turn itself, and nobody else waits on it
+        // except those who must exclude writers (switch, create and drop of column families, resume).
+        let mut core = self.write_core.lock();
+        let group_bytes = own.len() + followers.iter().map(|(_, r)| r.bytes.len()).sum::<usize>();
+        self.make_room(&mut core, options, group_bytes as u64)?;
+
+        let first = core.last_seq.plus(1);
+        let count = number_group(first, own, followers);
+        if options.disable_wal {
+            core.unlogged = true;
+        } else {
+            self.log_group(&mut core, options, own, followers, count)?;
+        }
+        let last = first.plus(count).0 - 1;
+        core.last_seq = SeqNum(last);
+        apply_group(&core, own, followers)?;
+        core.seal_wanted |= self.any_memtable_full(&core);
+        // Release: pairs with the Acquire in visible_seq(); publishes the memtable entries of the group.
+        self.visible_seq.store(last, Ordering::Release);
+        self.count_group(group_bytes, count, followers.len());
+        Ok(())
+    }
+
+    /// Waits or fails as the stall condition says, and seals full memtables.
+    #[inline]
+    fn make_room(&self, core: &mut WriteCore, options: &WriteOptions, bytes: u64) -> Result<()> {
+        // Relaxed: set under the state lock before the failure is reported; a write that slips by fails on
+        // its own or is as good as one that came before.
+        if self.write_refused.load(Ordering::Relaxed) {
+            return Err(self.refusal());
+        }
+        if core.seal_wanted {
+            self.wait_until_not_stopped(options)?;
+            self.seal_full_memtables(core)?;
+        }
+        match self.stall.condition() {
+            StallCondition::Normal => Ok(()),
+            StallCondition::Delayed => self.delay(options, bytes),
+            StallCondition::Stopped => self.wait_until_not_stopped(options),
+        }
+    }
+
+    fn delay(&self, options: &WriteOptions, bytes: u64) -> Result<()> {
+        let now = self.ctx.env.clock.monotonic_nanos();
+        let nanos = self.stall.delay_nanos(bytes, now);
+        if nanos == 0 {
+            return Ok(());
+        }
+        if options.no_slowdown {
+            return Err(Error::new(ErrorKind::Incomplete, "writes are slowed (no_slowdown is set)"));
+        }
+        // Shorter waits cost less than the sleep: they add up in the pacer and are slept off together.
+        const SHORTEST_SLEEP_NANOS: u64 = 200_000;
+        if nanos >= SHORTEST_SLEEP_NANOS {
+            self.ctx.env.clock.sleep(Duration::from_nanos(nanos));
+            self.stats.stall_micros.add(nanos / 1000);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn wait_until_not_stopped(&self, options: &WriteOptions) -> Result<()> {
+        if self.stall.condition() != StallCondition::Stopped {
+            return Ok(());
+        }
+        if options.no_slowdown {
+            return Err(Error::new(ErrorKind::Incomplete, "writes are stopped (no_slowdown is set)"));
+        }
+        let start = self.ctx.env.clock.monotonic_nanos();
+        let mut state = self.state.lock();
+        while self.stall.condition() == StallCondition::Stopped {
+            if let Some(error) = &state.background_error {
+                return Err(error.clone());
+            }
+            if state.shutting_down {
+                return Err(Error::new(ErrorKind::ShutdownInProgress, "the database is closing"));
+            }
+            self.state_changed.wait(&mut state);
+        }
+        self.stats.stall_micros.add((self.ctx.env.clock.monotonic_nanos() - start) / 1000);
+        Ok(())
+    }
+
+    /// Appends the group as one WAL record, and syncs if asked.
+    #[inline]
+    fn log_group(
+        &self,
+        core: &mut WriteCore,
+        options: &WriteOptions,
+        own: &[u8],
+        followers: &[(Arc<Writer>, Request)],
+        count: u64,
+    ) -> Result<()> {
+        let before = core.wal.len();
+        let appended = if followers.is_empty() {
+            core.wal.append(&[own])
+        } else {
+            let mut header = [0u8; batch::HEADER_LEN];
+            header[..8].copy_from_slice(&own[..8]);
+            header[8..].copy_from_slice(&(count as u32).to_le_bytes());
+            let mut parts: Vec<&[u8]> = Vec::with_capacity(followers.len() + 2);
+            parts.push(&header);
+            parts.push(&own[batch::HEADER_LEN..]);
+            parts.extend(followers.iter().map(|(_, request)| &request.bytes[batch::HEADER_LEN..]));
+            core.wal.append(&parts)
+        };
+        appended.map_err(|error| self.fail_writes(error))?;
+        self.stats.wal_bytes.add_single_writer(core.wal.len() - before);
+        if options.sync {
+            self.sync_closed_wals().and_then(|()| core.wal.sync(&self.ctx)).map_err(|e| self.fail_writes(e))?;
+            self.stats.wal_syncs.add_single_writer(1);
+        }
+        Ok(())
+    }
+
+    /// True if a memtable must be sealed before the next group.
+    #[inline]
+    fn any_memtable_full(&self, core: &WriteCore) -> bool {
+        if core.targets.iter().any(|target| target.memtable.should_seal()) {
+            return true;
+        }
+        let limit = self.ctx.options.db_write_buffer_size;
+        limit > 0 && core.targets.iter().map(|t| t.memtable.memory_usage() as u64).sum::<u64>() > limit
+    }
+
+    fn count_group(&self, bytes: usize, count: u64, followers: usize) {
+        self.stats.writes.add_single_writer(1 + followers as u64);
+        self.stats.keys_written.add_single_writer(count);
+        self.stats.bytes_written.add_single_writer(bytes as u64);
+        self.stats.groups.add_single_writer(1);
+    }
+
+    /// Makes every WAL record written so far durable.
+    pub fn sync_wal(&self) -> Result<()> {
+        let mut core = self.write_core.lock();
+        if self.write_refused.load(Ordering::Relaxed) {
+            return Err(self.refusal());
+        }
+        self.sync_closed_wals().and_then(|()| core.wal.sync(&self.ctx)).map_err(|error| self.fail_writes(error))
+    }
+
+    /// Hands WAL records buffered under `manual_wal_flush` to the operating system.
+    pub fn flush_wal(&self) -> Result<()> {
+        let mut core = self.write_core.lock();
+        if self.write_refused.load(Ordering::Relaxed) {
+            return Err(self.refusal());
+        }
+        core.wal.flush().map_err(|error| self.fail_writes(error))
+    }
+
+    /// Makes WALs that were closed before they were synced durable, so that no synced record can follow a
+    /// hole.
+    pub fn sync_closed_wals(&self) -> Result<()> {
+        // HOLDS closed_wals across the sync: whoever needs it needs the sync to be over.
+        let mut closed = self.closed_wals.lock();
+        for wal in closed.iter_mut() {
+            wal.sync(&self.ctx)?;
+        }
+        closed.clear();
+        Ok(())
+    }
+
+    /// Latches `error`: writes are refused from here on until resumed.
+    pub fn fail_writes(&self, error: Error) -> Error {
+        let mut state = self.state.lock();
+        self.set_background_error(&mut state, error.clone());
+        error
+    }
+
+    /// The error a refused write gets.
+    fn refusal(&self) -> Error {
+        let state = self.state.lock();
+        match &state.background_error {
+            Some(error) => error.clone(),
+            None => Error::new(ErrorKind::ShutdownInProgress, "the database is closing"),
+        }
+    }
+}
+
+/// Writes consecutive sequence numbers into the headers of the group's batches; returns the record count.
+fn number_group(first: SeqNum, own: &mut [u8], followers: &mut [(Arc<Writer>, Request)]) -> u64 {
+    let mut count = 0;
+    let mut number = |bytes: &mut [u8]| {
+        bytes[..8].copy_from_slice(&first.plus(count).0.to_le_bytes());
+        count += u64::from(batch::count_of(bytes));
+    };
+    number(own);
+    for (_, request) in followers {
+        number(&mut request.bytes);
+    }
+    count
+}
+
+/// Inserts the group's batches, in order.
+fn apply_group(core: &WriteCore, own: &[u8], followers: &[(Arc<Writer>, Request)]) -> Result<()> {
+    let batches = std::iter::once(own).chain(followers.iter().map(|(_, request)| &request.bytes[..]));
+    for bytes in batches {
+        apply::apply(bytes, batch::sequence_of(bytes), |id| core.memtable_of(id))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! Holding writers back when flushes and compactions fall behind.
+//!
+//! ```text
+//! normal --- L0 files, memtables or debt over a soft limit ---> delayed (bytes per second)
+//!        --- over a hard limit -------------------------------> stopped (until it falls)
+//! ```
+//! The condition is recomputed whenever the structure changes, and read by the write leader as one atomic.
+//! Source: RocksDB `db/column_family.cc`, `GetWriteStallConditionAndCause` and `SetupDelay`.
+
+use crate::stats::StallCause;
+use crate::state::{CfState, DbState};
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// How writers are held back now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum StallCondition {
+    /// Not at all.
+    Normal = 0,
+    /// Slowed to a rate.
+    Delayed = 1,
+    /// Until a flush or compaction finishes.
+    Stopped = 2,
+}
+
+/// Rate of slowed writes when `delayed_write_rate` is 0, in bytes per second.
+const DEFAULT_DELAYED_RATE: u64 = 16 << 20;
+/// Slowed writes never fall below this, in bytes per second.
+const MIN_DELAYED_RATE: u64 = 16 << 10;
+
+/// The current condition and the rate of slowed writes.
+pub struct WriteStall {
+    condition: AtomicU8,
+    pacer: Mutex<Pacer>,
+    full_rate: u64,
+}
+
+/// Spreads slowed writes evenly over time.
+struct Pacer {
+    /// Bytes per second.
+    rate: u64,
+    /// Debt at the last change, to see whether things get better or worse.
+    last_debt: u64,
+    /// Time at which the next write may go, nanoseconds.
+    next_nanos: u64,
+}
+
+impl WriteStall {
+    /// Not stalled; slowed writes will start at `delayed_write_rate` bytes per second.
+    pub fn new(delayed_write_rate: u64) -> WriteStall {
+        let full_rate = if delayed_write_rate == 0 { DEFAULT_DELAYED_RATE } else { delayed_write_rate };
+        WriteStall {
+            condition: AtomicU8::new(StallCondition::Normal as u8),
+            pacer: Mutex::new(Pacer { rate: full_rate, last_debt: 0, next_nanos: 0 }),
+            full_rate,
+        }
+    }
+
+    /// The condition now. Relaxed: a leader that reads it one write late is harmless.
+    #[inline]
+    pub fn condition(&self) -> StallCondition {
+        match self.condition.load(Ordering::Relaxed) {
+            0 => StallCondition::Normal,
+            1 => StallCondition::Delayed,
+            _ => StallCondition::Stopped,
+        }
+    }
+
+    /// Bytes per second that slowed writes are held to; 0 while they are not slowed.
+    pub fn delayed_rate(&self) -> u64 {
+        if self.condition() == StallCondition::Delayed { self.pacer.lock().rate } else { 0 }
+    }
+
+    /// Recomputes the condition after the structure changed.
+    pub fn update(&self, state: &DbState) {
+        let mut worst = StallCondition::Normal;
+        let mut debt = 0;
+        for cf in state.column_families.values() {
+            let (condition, cause) = condition_of(cf);
+            if let Some(cause) = cause {
+                match condition {
+                    StallCondition::Delayed if self.condition() < condition => cf.cf.stats.stalls.delayed(cause),
+                    StallCondition::Stopped if self.condition() < condition => cf.cf.stats.stalls.stopped(cause),
+                    _ => {}
+                }
+            }
+            worst = worst.max(condition);
+            debt += cf.compaction_debt;
+        }
+        if worst == StallCondition::Delayed {
+            self.adjust_rate(debt);
+        } else if worst == StallCondition::Normal {
+            self.pacer.lock().rate = self.full_rate;
+        }
+        self.condition.store(worst as u8, Ordering::Relaxed);
+    }
+
+    /// Slower while debt grows, faster while it shrinks.
+    fn adjust_rate(&self, debt: u64) {
+        let mut pacer = self.pacer.lock();
+        let scaled = if debt > pacer.last_debt { pacer.rate / 5 * 4 } else { pacer.rate / 4 * 5 };
+        pacer.rate = scaled.clamp(MIN_DELAYED_RATE, self.full_rate);
+        pacer.last_debt = debt;
+    }
+
+    /// Nanoseconds that a slowed write of `bytes` must wait, given the time `now`.
+    pub fn delay_nanos(&self, bytes: u64, now: u64) -> u64 {
+        let mut pacer = self.pacer.lock();
+        let start = pacer.next_nanos.max(now);
+        let cost = (u128::from(bytes) * 1_000_000_000 / u128::from(pacer.rate)) as u64;
+        pacer.next_nanos = start + cost;
+        start - now
+    }
+}
+
+/// The condition one column family asks for.
+fn condition_of(state: &CfState) -> (StallCondition, Option<StallCause>) {
+    use StallCondition::{Delayed, Normal, Stopped};
+    let options = state.cf.options.load();
+    let memtables = state.unflushed_memtables() as i32;
+    if memtables > options.max_write_buffer_number {
+        return (Stopped, Some(StallCause::Memtables));
+    }
+    let automatic = !options.disable_auto_compactions;
+    let l0_files = state.version.levels[0].files.len() as i32;
+    if automatic && l0_files >= options.level0_stop_writes_trigger {
+        return (Stopped, Some(StallCause::L0Files));
+    }
+    let (soft, hard) = (options.soft_pending_compaction_bytes_limit, options.hard_pending_compaction_bytes_limit);
+    if automatic && hard > 0 && state.compaction_debt >= hard {
+        return (Stopped, Some(StallCause::PendingCompactionBytes));
+    }
+    if options.max_write_buffer_number > 3 && memtables > options.max_write_buffer_number - 1 {
+        return (Delayed, Some(StallCause::Memtables));
+    }
+    if automatic
+        && options.level0_slowdown_writes_trigger >= 0
+        && l0_files >= options.level0_slowdown_writes_trigger
+    {
+        return (Delayed, Some(StallCause::L0Files));
+    }
+    if automatic && soft > 0 && state.compaction_debt >= soft {
+        return (Delayed, Some(StallCause::PendingCompactionBytes));
+    }
+    (Normal, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_space_writes_at_the_rate() {
+        let stall = WriteStall::new(1_000_000);
+        assert_eq!(stall.delay_nanos(1000, 0), 0);
+        assert_eq!(stall.delay_nanos(1000, 0), 1_000_000);
+        assert_eq!(stall.delay_nanos(1000, 5_000_000), 0);
+    }
+}

@@ -1,0 +1,123 @@
+//! Sealing memtables and starting a new WAL.
+//!
+//! Invariant: a sealed memtable's data is in WALs below its `next_wal` only, and the structure changes under
+//! the state lock in one step, so that a reader sees each record in exactly one memtable.
+
+use super::wal::Wal;
+use super::{Target, WriteCore};
+use crate::db::DbInner;
+use crate::state::{DbState, LiveWal, SealedMemTable};
+use outcrop_base::Result;
+use outcrop_memtable::MemTable;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl DbInner {
+    /// Seals what is full, and what holds back WALs that are too large together.
+    pub fn seal_full_memtables(&self, core: &mut WriteCore) -> Result<()> {
+        let mut ids: Vec<u32> =
+            core.targets.iter().filter(|t| t.memtable.should_seal()).map(|t| t.cf.id()).collect();
+        if ids.is_empty() {
+            ids.extend(self.largest_memtable_over_budget(core));
+        }
+        ids.extend(self.holders_of_oldest_wal(core));
+        ids.sort_unstable();
+        ids.dedup();
+        core.seal_wanted = false;
+        self.seal(core, &ids)
+    }
+
+    /// Seals the memtables of `ids` that hold anything, and starts a new WAL if the current one was used.
+    pub fn seal(&self, core: &mut WriteCore, ids: &[u32]) -> Result<()> {
+        let sealing: Vec<usize> = (0..core.targets.len())
+            .filter(|&i| ids.contains(&core.targets[i].cf.id()) && !core.targets[i].memtable.is_empty())
+            .collect();
+        if sealing.is_empty() {
+            return Ok(());
+        }
+        self.switch_wal(core)?;
+        let mut state = self.state.lock();
+        for index in sealing {
+            let target = &mut core.targets[index];
+            let options = target.cf.options.load();
+            let fresh = Arc::new(MemTable::new(target.cf.comparator.clone(), options.write_buffer_size));
+            let full = std::mem::replace(&mut target.memtable, fresh.clone());
+            let Some(cf) = state.column_families.get_mut(&target.cf.id()) else { continue };
+            cf.memtable = fresh;
+            cf.sealed.push(SealedMemTable { memtable: full, next_wal: core.wal.number() });
+            cf.install_superversion();
+        }
+        self.stall.update(&state);
+        self.background.wake(&mut state);
+        Ok(())
+    }
+
+    /// Starts a new WAL file unless the current one is unused.
+    fn switch_wal(&self, core: &mut WriteCore) -> Result<()> {
+        if core.wal.is_empty() {
+            return Ok(());
+        }
+        let number = self.ctx.new_file_number();
+        let fresh = Wal::create(&self.ctx, number).map_err(|error| self.fail_writes(error))?;
+        core.wal.flush().map_err(|error| self.fail_writes(error))?;
+        let old = std::mem::replace(&mut core.wal, fresh);
+        let (old_number, old_len) = (old.number(), old.len());
+        if old.is_synced() {
+            old.close()?;
+        } else {
+            self.closed_wals.lock().push(old);
+        }
+        let mut state = self.state.lock();
+        if let Some(live) = state.live_wals.iter_mut().find(|wal| wal.number == old_number) {
+            live.size_bytes = old_len;
+        }
+        state.live_wals.push_back(LiveWal { number, size_bytes: 0 });
+        release_idle_column_families(&mut state, number);
+        // Relaxed: read only to compute which WALs may go, under the state lock held here.
+        self.current_wal.store(number, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// With `db_write_buffer_size` exceeded: the column family whose memtable is largest.
+    fn largest_memtable_over_budget(&self, core: &WriteCore) -> Option<u32> {
+        let usage = |target: &Target| target.memtable.memory_usage() as u64;
+        let limit = self.ctx.options.db_write_buffer_size;
+        if limit == 0 || core.targets.iter().map(usage).sum::<u64>() <= limit {
+            return None;
+        }
+        core.targets.iter().max_by_key(|target| usage(target)).map(|target| target.cf.id())
+    }
+
+    /// With `max_total_wal_size` exceeded: the column families that still need the oldest WAL.
+    fn holders_of_oldest_wal(&self, core: &WriteCore) -> Vec<u32> {
+        let state = self.state.lock();
+        let total: u64 = state.live_wals.iter().map(|wal| wal.size_bytes).sum::<u64>() + core.wal.len();
+        if total <= self.max_total_wal_size(&state) {
+            return Vec::new();
+        }
+        let oldest = state.live_wals.front().map_or(0, |wal| wal.number);
+        let holds = |log_number: u64| log_number <= oldest;
+        state.column_families.values().filter(|cf| holds(cf.log_number)).map(|cf| cf.cf.id()).collect()
+    }
+
+    /// `max_total_wal_size`, or four times what all memtables may hold.
+    fn max_total_wal_size(&self, state: &DbState) -> u64 {
+        if self.ctx.options.max_total_wal_size > 0 {
+            return self.ctx.options.max_total_wal_size;
+        }
+        let memtables = state.column_families.values().map(|cf| {
+            let options = cf.cf.options.load();
+            options.write_buffer_size.saturating_mul(options.max_write_buffer_number.max(1) as u64)
+        });
+        memtables.fold(0u64, u64::saturating_add).saturating_mul(4)
+    }
+}
+
+/// Column families with nothing in memory need no WAL before the new one.
+fn release_idle_column_families(state: &mut DbState, wal: u64) {
+    for cf in state.column_families.values_mut() {
+        if cf.sealed.is_empty() && cf.memtable.is_empty() {
+            cf.log_number = wal;
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The WAL being written, and those closed but not yet needed to be durable.
+//!
+//! Invariant: a WAL record is appended by one write(2) per group. After a failed append or sync the file's
+//! tail is unknown: the database refuses writes until resumed, and resuming starts a new file.
+
+use crate::context::DbContext;
+use outcrop_base::Result;
+use outcrop_env::{DirectIo, OpenWrite};
+use outcrop_manifest::{FileNumber, file_name};
+use outcrop_record::LogWriter;
+
+/// The open WAL.
+pub struct Wal {
+    writer: LogWriter,
+    number: u64,
+    /// The directory entry was made durable.
+    dir_synced: bool,
+    /// Everything appended so far is durable.
+    synced: bool,
+}
+
+impl Wal {
+    /// Creates the WAL file `number`.
+    pub fn create(ctx: &DbContext, number: u64) -> Result<Wal> {
+        let options = OpenWrite {
+            io: DirectIo::Buffered,
+            // A record reaches the operating system in one write when it is appended, unless the user
+            // asked to buffer it here until `flush_wal`.
+            buffer_size: if ctx.options.manual_wal_flush { 1 << 20 } else { 0 },
+            bytes_per_sync: ctx.options.wal_bytes_per_sync,
+        };
+        let file = ctx.env.fs.create(&file_name::wal(&ctx.wal_dir, FileNumber(number)), options)?;
+        Ok(Wal { writer: LogWriter::new(file, number, false), number, dir_synced: false, synced: true })
+    }
+
+    /// Its file number.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Bytes appended.
+    pub fn len(&self) -> u64 {
+        self.writer.len()
+    }
+
+    /// True if nothing was appended.
+    pub fn is_empty(&self) -> bool {
+        self.writer.len() == 0
+    }
+
+    /// True if everything appended is durable.
+    pub fn is_synced(&self) -> bool {
+        self.synced
+    }
+
+    /// Appends one group's record; it then survives a crash of the process.
+    pub fn append(&mut self, parts: &[&[u8]]) -> Result<()> {
+        self.synced = false;
+        self.writer.append_parts(parts).map(|_| ())
+    }
+
+    /// Hands buffered records to the operating system.
+    pub fn flush(&mut self) -> Result<()> {
+        self.writer.flush()
+    }
+
+    /// Makes everything appended durable, and the file's name with it.
+    pub fn sync(&mut self, ctx: &DbContext) -> Result<()> {
+        self.writer.sync()?;
+        if !self.dir_synced {
+            ctx.env.fs.sync_dir(&ctx.wal_dir)?;
+            self.dir_synced = true;
+        }
+        self.synced = true;
+        Ok(())
+    }
+
+    /// Flushes and closes the file.
+    pub fn close(mut self) -> Result<()> {
+        self.writer.close()
+    }
+}

@@ -1,0 +1,230 @@
+//! O_DIRECT files. The alignment the device asks for is kept here: callers read and append as they like.
+//!
+//! A write file holds its last partial block in memory. `sync` writes that block padded with zeros, so that
+//! everything appended is durable, and later appends overwrite the padding; `close` cuts the file to its
+//! length. A crash before `close` can leave up to one block of zeros behind the data.
+
+use crate::file_system::{ReadFile, WriteFile};
+use crate::posix::{io_error, read_fully};
+use outcrop_base::{Error, Result};
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+
+/// Alignment of offsets, lengths and memory: covers devices with 512-byte and 4 KiB sectors.
+const ALIGNMENT: usize = 4096;
+
+/// Bytes aligned for direct IO.
+struct AlignedBuffer {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: the buffer owns its memory exclusively.
+unsafe impl Send for AlignedBuffer {}
+
+impl AlignedBuffer {
+    /// `len` zero bytes, rounded up to the alignment; at least one block.
+    fn new(len: usize) -> AlignedBuffer {
+        let size = len.max(1).next_multiple_of(ALIGNMENT);
+        let layout = Layout::from_size_align(size, ALIGNMENT).expect("size fits in memory");
+        // SAFETY: the layout's size is not zero.
+        let start = unsafe { alloc_zeroed(layout) };
+        match NonNull::new(start) {
+            Some(start) => AlignedBuffer { start, layout },
+            None => handle_alloc_error(layout),
+        }
+    }
+}
+
+impl Drop for AlignedBuffer {
+    fn drop(&mut self) {
+        // SAFETY: `start` was allocated with this layout and is freed once.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) }
+    }
+}
+
+impl Deref for AlignedBuffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `start` points to `size` initialised bytes owned by `self`.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.layout.size()) }
+    }
+}
+
+impl DerefMut for AlignedBuffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`, and `self` is borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.layout.size()) }
+    }
+}
+
+fn open_direct(options: &mut OpenOptions, path: &Path) -> Result<File> {
+    options.custom_flags(libc::O_DIRECT).open(path).map_err(|source| {
+        if source.raw_os_error() == Some(libc::EINVAL) {
+            return Error::invalid_argument(format!(
+                "{}: its file system has no direct IO; turn off use_direct_reads and \
+                 use_direct_io_for_flush_and_compaction",
+                path.display()
+            ));
+        }
+        io_error("open for direct IO", path, source)
+    })
+}
+
+/// A file read past the page cache.
+pub struct DirectReadFile {
+    file: File,
+    path: PathBuf,
+    size: u64,
+}
+
+impl DirectReadFile {
+    /// Opens `path`.
+    pub fn open(path: &Path) -> Result<DirectReadFile> {
+        let file = open_direct(OpenOptions::new().read(true), path)?;
+        let size = file.metadata().map_err(|source| io_error("stat", path, source))?.len();
+        Ok(DirectReadFile { file, path: path.to_path_buf(), size })
+    }
+}
+
+std::thread_local! {
+    /// One bounce buffer for each reading thread, as large as its largest read.
+    static BOUNCE: std::cell::RefCell<Option<AlignedBuffer>> = const { std::cell::RefCell::new(None) };
+}
+
+impl ReadFile for DirectReadFile {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let skip = (offset % ALIGNMENT as u64) as usize;
+        let len = (skip + buf.len()).next_multiple_of(ALIGNMENT);
+        BOUNCE.with(|bounce| {
+            let mut bounce = bounce.borrow_mut();
+            if bounce.as_ref().is_none_or(|b| b.len() < len) {
+                *bounce = Some(AlignedBuffer::new(len));
+            }
+            let aligned = &mut bounce.as_mut().expect("just filled")[..len];
+            let got = read_fully(&self.file, offset - skip as u64, aligned)
+                .map_err(|source| io_error("read", &self.path, source))?;
+            let usable = got.saturating_sub(skip).min(buf.len());
+            buf[..usable].copy_from_slice(&aligned[skip..skip + usable]);
+            Ok(usable)
+        })
+    }
+
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// A file written past the page cache.
+pub struct DirectWriteFile {
+    file: File,
+    path: PathBuf,
+    buffer: AlignedBuffer,
+    /// Bytes in `buffer`.
+    filled: usize,
+    /// File offset of the start of `buffer`; aligned.
+    start: u64,
+    failed: Option<Error>,
+}
+
+impl DirectWriteFile {
+    /// Creates `path`, gathering writes of `buffer_size` bytes.
+    pub fn create(path: &Path, buffer_size: usize) -> Result<DirectWriteFile> {
+        let file = open_direct(OpenOptions::new().write(true).create(true).truncate(true), path)?;
+        let buffer = AlignedBuffer::new(buffer_size.max(64 << 10));
+        Ok(DirectWriteFile { file, path: path.to_path_buf(), buffer, filled: 0, start: 0, failed: None })
+    }
+
+    fn check(&self) -> Result<()> {
+        match &self.failed {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    fn latch<T>(&mut self, what: &str, result: io::Result<T>) -> Result<T> {
+        result.map_err(|source| {
+            let error = io_error(what, &self.path, source);
+            self.failed = Some(error.clone());
+            error
+        })
+    }
+
+    /// Writes the first `len` bytes of the buffer, which are whole blocks, at their place.
+    fn write_blocks(&mut self, len: usize) -> Result<()> {
+        let result = self.file.write_all_at(&self.buffer[..len], self.start);
+        self.latch("write", result)
+    }
+
+    /// Writes what is buffered, the last block padded with zeros. The partial block stays buffered.
+    fn write_padded(&mut self) -> Result<()> {
+        let padded = self.filled.next_multiple_of(ALIGNMENT);
+        self.buffer[self.filled..padded].fill(0);
+        self.write_blocks(padded)?;
+        let whole = self.filled / ALIGNMENT * ALIGNMENT;
+        self.buffer.copy_within(whole..self.filled, 0);
+        self.start += whole as u64;
+        self.filled -= whole;
+        Ok(())
+    }
+}
+
+impl WriteFile for DirectWriteFile {
+    fn append(&mut self, mut bytes: &[u8]) -> Result<()> {
+        self.check()?;
+        while !bytes.is_empty() {
+            let room = self.buffer.len() - self.filled;
+            let now = room.min(bytes.len());
+            self.buffer[self.filled..self.filled + now].copy_from_slice(&bytes[..now]);
+            self.filled += now;
+            bytes = &bytes[now..];
+            if self.filled == self.buffer.len() {
+                self.write_blocks(self.filled)?;
+                self.start += self.filled as u64;
+                self.filled = 0;
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.check()?;
+        if self.filled > 0 { self.write_padded() } else { Ok(()) }
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.flush()?;
+        let result = self.file.sync_data();
+        self.latch("sync", result)
+    }
+
+    fn sync_all(&mut self) -> Result<()> {
+        self.flush()?;
+        let result = self.file.sync_all();
+        self.latch("sync", result)
+    }
+
+    fn len(&self) -> u64 {
+        self.start + self.filled as u64
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn close(&mut self) -> Result<()> {
+        self.flush()?;
+        let result = self.file.set_len(self.start + self.filled as u64);
+        self.latch("truncate", result)
+    }
+}

@@ -1,0 +1,353 @@
+//! A file system in memory that knows what a crash of the machine would leave behind.
+//!
+//! ```text
+//! name -> file        file = bytes, of which the first `synced` are durable
+//! durable names       what `sync_dir` has made permanent
+//! ```
+//! [`MemoryFs::crash`] goes back to what is durable; [`MemoryFs::crash_torn`] also keeps a random part of
+//! what was not. Files are found by path text; directories exist once created.
+
+use crate::file_system::{FileLock, FileSystem, OpenRead, OpenWrite, ReadFile, WriteFile, parent_of};
+use outcrop_base::{Error, Result};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The contents of one file, shared by its names and open handles.
+#[derive(Debug, Default)]
+struct Contents {
+    bytes: Vec<u8>,
+    synced: usize,
+}
+
+type Shared = Arc<Mutex<Contents>>;
+
+#[derive(Debug, Default)]
+struct Tree {
+    files: BTreeMap<PathBuf, Shared>,
+    /// What names would exist after a crash, and the files they name.
+    durable: BTreeMap<PathBuf, Shared>,
+    dirs: BTreeSet<PathBuf>,
+    locked: BTreeSet<PathBuf>,
+}
+
+/// An in-memory file system. Cloning shares it.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryFs {
+    tree: Arc<Mutex<Tree>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn missing(path: &Path) -> Error {
+    Error::io(path.display().to_string(), io::Error::from(io::ErrorKind::NotFound))
+}
+
+impl MemoryFs {
+    /// An empty file system.
+    pub fn new() -> MemoryFs {
+        MemoryFs::default()
+    }
+
+    /// The machine loses power: unsynced bytes and unsynced names are gone, locks are free.
+    pub fn crash(&self) {
+        self.crash_keeping(|_, _, synced, _| synced);
+    }
+
+    /// As [`MemoryFs::crash`], but of each file's unsynced bytes a part drawn from `seed` survives.
+    pub fn crash_torn(&self, seed: u64) {
+        let mut state = seed | 1;
+        self.crash_keeping(|_, _, synced, written| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            synced + (state as usize) % (written - synced + 1)
+        });
+    }
+
+    /// The process dies: nothing handed to the file system is lost, locks are free.
+    pub fn kill(&self) {
+        lock(&self.tree).locked.clear();
+    }
+
+    fn crash_keeping(&self, mut kept: impl FnMut(&Path, &Contents, usize, usize) -> usize) {
+        let mut tree = lock(&self.tree);
+        tree.locked.clear();
+        let durable = tree.durable.clone();
+        tree.files = durable
+            .into_iter()
+            .map(|(path, file)| {
+                let survivor = {
+                    let contents = lock(&file);
+                    let len = kept(&path, &contents, contents.synced, contents.bytes.len());
+                    Contents { bytes: contents.bytes[..len].to_vec(), synced: len }
+                };
+                // A new file: handles from before the crash write into the void.
+                (path, Arc::new(Mutex::new(survivor)))
+            })
+            .collect();
+        tree.durable = tree.files.clone();
+    }
+
+    /// All files and their sizes, for tests.
+    pub fn files(&self) -> Vec<(PathBuf, usize)> {
+        lock(&self.tree).files.iter().map(|(path, file)| (path.clone(), lock(file).bytes.len())).collect()
+    }
+
+    /// Changes one byte of a file in place, for corruption tests.
+    pub fn flip_byte(&self, path: &Path, offset: usize, mask: u8) {
+        let file = self.find(path).expect("the file exists");
+        lock(&file).bytes[offset] ^= mask;
+    }
+
+    /// Cuts a file, for corruption tests.
+    pub fn truncate(&self, path: &Path, len: usize) {
+        let file = self.find(path).expect("the file exists");
+        let mut contents = lock(&file);
+        contents.bytes.truncate(len);
+        contents.synced = contents.synced.min(len);
+    }
+
+    /// Bytes of all files together.
+    pub fn total_bytes(&self) -> u64 {
+        self.files().iter().map(|(_, size)| *size as u64).sum()
+    }
+
+    fn find(&self, path: &Path) -> Result<Shared> {
+        lock(&self.tree).files.get(path).cloned().ok_or_else(|| missing(path))
+    }
+}
+
+struct MemoryReadFile {
+    path: PathBuf,
+    contents: Shared,
+    size: u64,
+}
+
+impl ReadFile for MemoryReadFile {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let contents = lock(&self.contents);
+        let start = (offset as usize).min(contents.bytes.len());
+        let len = buf.len().min(contents.bytes.len() - start);
+        buf[..len].copy_from_slice(&contents.bytes[start..start + len]);
+        Ok(len)
+    }
+
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+struct MemoryWriteFile {
+    path: PathBuf,
+    contents: Shared,
+    buffer: Vec<u8>,
+    buffer_size: usize,
+    len: u64,
+}
+
+impl WriteFile for MemoryWriteFile {
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.buffer.extend_from_slice(bytes);
+        self.len += bytes.len() as u64;
+        if self.buffer.len() > self.buffer_size { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        lock(&self.contents).bytes.append(&mut self.buffer);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.flush()?;
+        let mut contents = lock(&self.contents);
+        contents.synced = contents.bytes.len();
+        Ok(())
+    }
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn close(&mut self) -> Result<()> {
+        self.flush()
+    }
+}
+
+struct MemoryLock {
+    path: PathBuf,
+    tree: Arc<Mutex<Tree>>,
+}
+
+impl FileLock for MemoryLock {}
+
+impl Drop for MemoryLock {
+    fn drop(&mut self) {
+        lock(&self.tree).locked.remove(&self.path);
+    }
+}
+
+impl FileSystem for MemoryFs {
+    fn open_read(&self, path: &Path, _options: OpenRead) -> Result<Arc<dyn ReadFile>> {
+        let contents = self.find(path)?;
+        let size = lock(&contents).bytes.len() as u64;
+        Ok(Arc::new(MemoryReadFile { path: path.to_path_buf(), contents, size }))
+    }
+
+    fn create(&self, path: &Path, options: OpenWrite) -> Result<Box<dyn WriteFile>> {
+        let mut tree = lock(&self.tree);
+        if !tree.dirs.contains(parent_of(path)) {
+            return Err(missing(path));
+        }
+        let contents = Shared::default();
+        tree.files.insert(path.to_path_buf(), contents.clone());
+        Ok(Box::new(MemoryWriteFile {
+            path: path.to_path_buf(),
+            contents,
+            buffer: Vec::new(),
+            buffer_size: options.buffer_size,
+            len: 0,
+        }))
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        let tree = lock(&self.tree);
+        Ok(tree.files.contains_key(path) || tree.dirs.contains(path))
+    }
+
+    fn file_size(&self, path: &Path) -> Result<u64> {
+        let file = self.find(path)?;
+        let contents = lock(&file);
+        Ok(contents.bytes.len() as u64)
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<String>> {
+        let tree = lock(&self.tree);
+        if !tree.dirs.contains(dir) {
+            return Err(missing(dir));
+        }
+        let entries = tree.files.keys().chain(tree.dirs.iter());
+        let inside = entries.filter(|path| path.parent() == Some(dir));
+        Ok(inside.filter_map(|path| Some(path.file_name()?.to_str()?.to_string())).collect())
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> Result<()> {
+        let mut tree = lock(&self.tree);
+        tree.dirs.extend(dir.ancestors().filter(|path| *path != Path::new("")).map(Path::to_path_buf));
+        Ok(())
+    }
+
+    fn remove_file(&self, path: &Path) -> Result<()> {
+        lock(&self.tree).files.remove(path).map(|_| ()).ok_or_else(|| missing(path))
+    }
+
+    fn remove_dir(&self, dir: &Path) -> Result<()> {
+        let mut tree = lock(&self.tree);
+        if tree.files.keys().any(|path| path.parent() == Some(dir)) {
+            let source = io::Error::from(io::ErrorKind::DirectoryNotEmpty);
+            return Err(Error::io(dir.display().to_string(), source));
+        }
+        if tree.dirs.remove(dir) { Ok(()) } else { Err(missing(dir)) }
+    }
+
+    fn rename(&self, source: &Path, target: &Path) -> Result<()> {
+        let mut tree = lock(&self.tree);
+        let file = tree.files.remove(source).ok_or_else(|| missing(source))?;
+        tree.files.insert(target.to_path_buf(), file);
+        Ok(())
+    }
+
+    fn hard_link(&self, source: &Path, target: &Path) -> Result<()> {
+        let file = self.find(source)?;
+        lock(&self.tree).files.insert(target.to_path_buf(), file);
+        Ok(())
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        let mut tree = lock(&self.tree);
+        tree.durable.retain(|path, _| path.parent() != Some(dir));
+        let inside: Vec<_> = tree
+            .files
+            .iter()
+            .filter(|(path, _)| path.parent() == Some(dir))
+            .map(|(path, file)| (path.clone(), file.clone()))
+            .collect();
+        tree.durable.extend(inside);
+        Ok(())
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        let mut tree = lock(&self.tree);
+        if !tree.locked.insert(path.to_path_buf()) {
+            let source = io::Error::from(io::ErrorKind::WouldBlock);
+            return Err(Error::io(format!("lock {}: already held by this process", path.display()), source));
+        }
+        tree.files.entry(path.to_path_buf()).or_default();
+        Ok(Box::new(MemoryLock { path: path.to_path_buf(), tree: self.tree.clone() }))
+    }
+
+    fn free_space(&self, _dir: &Path) -> Result<Option<u64>> {
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(fs: &MemoryFs, path: &str, bytes: &[u8], sync: bool) {
+        let mut file = fs.create(Path::new(path), OpenWrite::default()).unwrap();
+        file.append(bytes).unwrap();
+        if sync {
+            file.sync().unwrap();
+        }
+        file.close().unwrap();
+    }
+
+    #[test]
+    fn a_crash_keeps_only_synced_bytes_under_synced_names() {
+        let fs = MemoryFs::new();
+        fs.create_dir_all(Path::new("/db")).unwrap();
+        write(&fs, "/db/synced", b"abc", true);
+        write(&fs, "/db/unsynced", b"abc", false);
+        fs.sync_dir(Path::new("/db")).unwrap();
+        write(&fs, "/db/unnamed", b"abc", true);
+        fs.crash();
+        assert_eq!(
+            fs.files(),
+            [(PathBuf::from("/db/synced"), 3), (PathBuf::from("/db/unsynced"), 0)]
+        );
+    }
+
+    #[test]
+    fn an_unsynced_rename_is_undone_by_a_crash() {
+        let fs = MemoryFs::new();
+        fs.create_dir_all(Path::new("/db")).unwrap();
+        write(&fs, "/db/old", b"abc", true);
+        fs.sync_dir(Path::new("/db")).unwrap();
+        fs.rename(Path::new("/db/old"), Path::new("/db/new")).unwrap();
+        fs.crash();
+        assert_eq!(fs.files(), [(PathBuf::from("/db/old"), 3)]);
+    }
+
+    #[test]
+    fn a_second_lock_is_refused_until_the_first_is_dropped() {
+        let fs = MemoryFs::new();
+        let first = fs.lock(Path::new("/db/LOCK")).unwrap();
+        let refused = fs.lock(Path::new("/db/LOCK")).err().unwrap().to_string();
+        assert!(refused.contains("/db/LOCK"), "{refused}");
+        drop(first);
+        assert!(fs.lock(Path::new("/db/LOCK")).is_ok());
+    }
+}

@@ -1,0 +1,299 @@
+//! The real file system, through the page cache. Direct IO is in `direct.rs`.
+//!
+//! Reads are `pread`, writes go through a user-space buffer of the size asked for (0: each append is one
+//! `write`). After a failed write or sync a file refuses everything with the same error: what reached the
+//! disk is unknown, and a later fsync that succeeds would not say anything about the earlier failure.
+
+use crate::direct::{DirectReadFile, DirectWriteFile};
+use crate::file_system::{
+    Access, DirectIo, FileLock, FileSystem, OpenRead, OpenWrite, ReadFile, WriteFile,
+};
+use crate::sys;
+use outcrop_base::{Error, Result};
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The operating system's files.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PosixFs;
+
+/// An IO error about `path`.
+pub(crate) fn io_error(what: &str, path: &Path, source: io::Error) -> Error {
+    Error::io(format!("{what} {}", path.display()), source)
+}
+
+struct PosixReadFile {
+    file: File,
+    path: PathBuf,
+    size: u64,
+}
+
+impl ReadFile for PosixReadFile {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        read_fully(&self.file, offset, buf).map_err(|source| io_error("read", &self.path, source))
+    }
+
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn prefetch(&self, offset: u64, len: usize) {
+        sys::advise_will_need(&self.file, offset, len as u64);
+    }
+}
+
+/// Reads until `buf` is full or the file ends.
+pub(crate) fn read_fully(file: &File, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+    let mut done = 0;
+    while done < buf.len() {
+        match file.read_at(&mut buf[done..], offset + done as u64) {
+            Ok(0) => break,
+            Ok(n) => done += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+struct PosixWriteFile {
+    file: File,
+    path: PathBuf,
+    buffer: Vec<u8>,
+    buffer_size: usize,
+    len: u64,
+    /// Bytes handed to the operating system.
+    written: u64,
+    bytes_per_sync: u64,
+    /// Where the last `sync_file_range` ended.
+    range_synced: u64,
+    failed: Option<Error>,
+}
+
+impl PosixWriteFile {
+    fn latch<T>(&mut self, what: &str, result: io::Result<T>) -> Result<T> {
+        result.map_err(|source| {
+            let error = io_error(what, &self.path, source);
+            self.failed = Some(error.clone());
+            error
+        })
+    }
+
+    fn check(&self) -> Result<()> {
+        match &self.failed {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    fn write_buffer(&mut self) -> Result<()> {
+        let buffer = std::mem::take(&mut self.buffer);
+        let result = self.file.write_all(&buffer);
+        self.latch("write", result)?;
+        self.written += buffer.len() as u64;
+        self.buffer = buffer;
+        self.buffer.clear();
+        self.push_range()
+    }
+
+    /// Starts writeback of what gathered, so that the final sync finds little to do.
+    fn push_range(&mut self) -> Result<()> {
+        // The last megabyte is left alone: it may be rewritten by the next append of the same page.
+        const KEEP_BACK: u64 = 1 << 20;
+        if self.bytes_per_sync > 0 && self.written >= self.range_synced + self.bytes_per_sync + KEEP_BACK {
+            let end = (self.written - KEEP_BACK) & !4095;
+            sys::start_writeback(&self.file, self.range_synced, end - self.range_synced);
+            self.range_synced = end;
+        }
+        Ok(())
+    }
+}
+
+impl WriteFile for PosixWriteFile {
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.check()?;
+        self.len += bytes.len() as u64;
+        if self.buffer_size == 0 || (self.buffer.is_empty() && bytes.len() >= self.buffer_size) {
+            let result = self.file.write_all(bytes);
+            self.latch("write", result)?;
+            self.written += bytes.len() as u64;
+            return self.push_range();
+        }
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= self.buffer_size { self.write_buffer() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.check()?;
+        if self.buffer.is_empty() { Ok(()) } else { self.write_buffer() }
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.flush()?;
+        let result = self.file.sync_data();
+        self.latch("sync", result)
+    }
+
+    fn sync_all(&mut self) -> Result<()> {
+        self.flush()?;
+        let result = self.file.sync_all();
+        self.latch("sync", result)
+    }
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn close(&mut self) -> Result<()> {
+        self.flush()
+    }
+}
+
+/// Lock files this process holds: a POSIX record lock does not stop its own process.
+static HELD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+struct PosixLock {
+    /// Closing it releases the record lock.
+    _file: File,
+    path: PathBuf,
+}
+
+impl FileLock for PosixLock {}
+
+impl Drop for PosixLock {
+    fn drop(&mut self) {
+        HELD.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.path);
+    }
+}
+
+impl FileSystem for PosixFs {
+    fn open_read(&self, path: &Path, options: OpenRead) -> Result<Arc<dyn ReadFile>> {
+        if options.io == DirectIo::Direct {
+            return Ok(Arc::new(DirectReadFile::open(path)?));
+        }
+        let file = File::open(path).map_err(|source| io_error("open", path, source))?;
+        let size = file.metadata().map_err(|source| io_error("stat", path, source))?.len();
+        match options.access {
+            Access::Random => sys::advise_random(&file),
+            Access::Sequential => sys::advise_sequential(&file),
+        }
+        Ok(Arc::new(PosixReadFile { file, path: path.to_path_buf(), size }))
+    }
+
+    fn create(&self, path: &Path, options: OpenWrite) -> Result<Box<dyn WriteFile>> {
+        if options.io == DirectIo::Direct {
+            return Ok(Box::new(DirectWriteFile::create(path, options.buffer_size)?));
+        }
+        let file = OpenOptions::new().write(true).create(true).truncate(true).open(path);
+        let file = file.map_err(|source| io_error("create", path, source))?;
+        Ok(Box::new(PosixWriteFile {
+            file,
+            path: path.to_path_buf(),
+            buffer: Vec::with_capacity(options.buffer_size),
+            buffer_size: options.buffer_size,
+            len: 0,
+            written: 0,
+            bytes_per_sync: options.bytes_per_sync,
+            range_synced: 0,
+            failed: None,
+        }))
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        path.try_exists().map_err(|source| io_error("stat", path, source))
+    }
+
+    fn file_size(&self, path: &Path) -> Result<u64> {
+        Ok(fs::metadata(path).map_err(|source| io_error("stat", path, source))?.len())
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<String>> {
+        let entries = fs::read_dir(dir).map_err(|source| io_error("list", dir, source))?;
+        let mut names = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(|source| io_error("list", dir, source))?;
+            // A name that is not UTF-8 cannot be one of ours.
+            names.extend(entry.file_name().into_string().ok());
+        }
+        Ok(names)
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> Result<()> {
+        fs::create_dir_all(dir).map_err(|source| io_error("create directory", dir, source))
+    }
+
+    fn remove_file(&self, path: &Path) -> Result<()> {
+        fs::remove_file(path).map_err(|source| io_error("remove", path, source))
+    }
+
+    fn remove_dir(&self, dir: &Path) -> Result<()> {
+        fs::remove_dir(dir).map_err(|source| io_error("remove directory", dir, source))
+    }
+
+    fn rename(&self, source: &Path, target: &Path) -> Result<()> {
+        fs::rename(source, target).map_err(|error| io_error("rename to", target, error))
+    }
+
+    fn hard_link(&self, source: &Path, target: &Path) -> Result<()> {
+        fs::hard_link(source, target).map_err(|error| match error.kind() {
+            io::ErrorKind::CrossesDevices => Error::not_supported(format!(
+                "link {}: {} is on another file system",
+                source.display(),
+                target.display()
+            )),
+            _ => io_error("link to", target, error),
+        })
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        let file = File::open(dir).map_err(|source| io_error("open directory", dir, source))?;
+        file.sync_all().map_err(|source| io_error("sync directory", dir, source))
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        let canonical = canonical_lock_path(path)?;
+        let refused = |who: &str| {
+            let source = io::Error::from(io::ErrorKind::WouldBlock);
+            Error::io(format!("lock {}: the database is open in {who}", path.display()), source)
+        };
+        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.contains(&canonical) {
+            return Err(refused("this process"));
+        }
+        // Not opened before the check: closing any descriptor of the file would release the record lock.
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+        let file = file.map_err(|source| io_error("open lock", path, source))?;
+        match sys::try_lock_whole_file(&file) {
+            Ok(()) => {}
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => {
+                return Err(refused("another process"));
+            }
+            Err(error) => return Err(io_error("lock", path, error)),
+        }
+        held.insert(canonical.clone());
+        Ok(Box::new(PosixLock { _file: file, path: canonical }))
+    }
+
+    fn free_space(&self, dir: &Path) -> Result<Option<u64>> {
+        sys::free_space(dir).map(Some).map_err(|source| io_error("statvfs", dir, source))
+    }
+}
+
+/// One spelling for each lock file, whether or not it exists yet.
+fn canonical_lock_path(path: &Path) -> Result<PathBuf> {
+    let dir = crate::file_system::parent_of(path);
+    let dir = fs::canonicalize(dir).map_err(|source| io_error("open directory", dir, source))?;
+    Ok(dir.join(path.file_name().unwrap_or_default()))
+}

@@ -1,0 +1,95 @@
+//! The few system calls the standard library has no name for.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn advise(file: &File, offset: u64, len: u64, advice: libc::c_int) {
+    // SAFETY: a valid descriptor and plain numbers; the call reads no memory. A refused hint changes nothing.
+    unsafe { libc::posix_fadvise(file.as_raw_fd(), offset as libc::off_t, len as libc::off_t, advice) };
+}
+
+/// Readahead off.
+pub fn advise_random(file: &File) {
+    advise(file, 0, 0, libc::POSIX_FADV_RANDOM);
+}
+
+/// Readahead on.
+pub fn advise_sequential(file: &File) {
+    advise(file, 0, 0, libc::POSIX_FADV_SEQUENTIAL);
+}
+
+/// The range will be read soon.
+pub fn advise_will_need(file: &File, offset: u64, len: u64) {
+    advise(file, offset, len, libc::POSIX_FADV_WILLNEED);
+}
+
+/// Starts writing the range to the device, without waiting. Says nothing about durability.
+pub fn start_writeback(file: &File, offset: u64, len: u64) {
+    // SAFETY: a valid descriptor and plain numbers; the call reads no memory. Failing only loses a head start.
+    unsafe {
+        libc::sync_file_range(
+            file.as_raw_fd(),
+            offset as libc::off64_t,
+            len as libc::off64_t,
+            libc::SYNC_FILE_RANGE_WRITE,
+        )
+    };
+}
+
+/// Takes the exclusive POSIX record lock on the whole file, as RocksDB does, without waiting.
+pub fn try_lock_whole_file(file: &File) -> io::Result<()> {
+    let whole = libc::flock {
+        l_type: libc::F_WRLCK as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: 0,
+        l_len: 0,
+        l_pid: 0,
+    };
+    // SAFETY: a valid descriptor, and `whole` lives across the call, which only reads it.
+    check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLK, &raw const whole) })
+}
+
+/// Bytes an unprivileged process can still write under `dir`.
+pub fn free_space(dir: &Path) -> io::Result<u64> {
+    let path = std::ffi::CString::new(dir.as_os_str().as_bytes())
+        .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    // SAFETY: all-zero bytes are a valid `statvfs`.
+    let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: `path` is a NUL-terminated string and `stat` a writable struct; both live across the call.
+    check(unsafe { libc::statvfs(path.as_ptr(), &raw mut stat) })?;
+    Ok(stat.f_bavail * stat.f_frsize)
+}
+
+/// CPU time of the calling thread, in nanoseconds.
+pub fn thread_cpu_nanos() -> u64 {
+    // SAFETY: all-zero bytes are a valid `timespec`.
+    let mut time: libc::timespec = unsafe { std::mem::zeroed() };
+    // SAFETY: `time` is writable and lives across the call.
+    let result = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    if result == -1 { 0 } else { time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64 }
+}
+
+/// Fills `buf` with random bytes from the operating system.
+pub fn random_bytes(buf: &mut [u8]) -> io::Result<()> {
+    let mut done = 0;
+    while done < buf.len() {
+        // SAFETY: the pointer and length are those of the rest of `buf`, which is writable.
+        let got = unsafe { libc::getrandom(buf[done..].as_mut_ptr().cast(), buf.len() - done, 0) };
+        if got < 0 {
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        } else {
+            done += got as usize;
+        }
+    }
+    Ok(())
+}

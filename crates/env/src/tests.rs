@@ -1,0 +1,127 @@
+//! The same operations on the real and the in-memory file system give the same answers.
+
+use crate::file_system::{DirectIo, FileSystem, OpenRead, OpenWrite};
+use crate::memory::MemoryFs;
+use crate::posix::PosixFs;
+use crate::random::{Random, SeededRandom};
+use outcrop_base::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// A directory removed with its contents when dropped.
+struct TempDir(PathBuf);
+
+impl TempDir {
+    fn new(name: &str) -> TempDir {
+        let path = std::env::temp_dir().join(format!("outcrop-env-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        TempDir(path)
+    }
+}
+
+impl Drop for TempDir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Appends random pieces to a file, syncing now and then, and checks what can be read back.
+fn write_and_read_back(fs: &dyn FileSystem, dir: &Path, io: DirectIo, buffer_size: usize, seed: u64) {
+    let random = SeededRandom::new(seed);
+    let path = dir.join(format!("file-{seed}-{buffer_size}"));
+    let mut file = fs.create(&path, OpenWrite { io, buffer_size, bytes_per_sync: 1 << 16 }).unwrap();
+    let mut expected = Vec::new();
+    for _ in 0..60 {
+        let len = (random.next_u64() % 20_000) as usize;
+        let piece: Vec<u8> = (0..len).map(|i| (i as u64 ^ random.next_u64()) as u8).collect();
+        file.append(&piece).unwrap();
+        expected.extend_from_slice(&piece);
+        assert_eq!(file.len(), expected.len() as u64);
+        if random.next_u64() % 8 == 0 {
+            file.sync().unwrap();
+            let reader = fs.open_read(&path, OpenRead::default()).unwrap();
+            let mut back = vec![0; expected.len()];
+            reader.read_exact_at(0, &mut back).unwrap();
+            assert_eq!(back, expected, "after sync, seed {seed}");
+        }
+    }
+    file.sync().unwrap();
+    file.close().unwrap();
+    assert_eq!(fs.read_all(&path).unwrap(), expected, "seed {seed}");
+    assert_eq!(fs.file_size(&path).unwrap(), expected.len() as u64);
+    let reader = fs.open_read(&path, OpenRead { io, ..OpenRead::default() }).unwrap();
+    for _ in 0..50 {
+        let offset = random.next_u64() % (expected.len() as u64 + 100);
+        let mut buf = vec![0; (random.next_u64() % 9000) as usize];
+        let got = reader.read_at(offset, &mut buf).unwrap();
+        let start = (offset as usize).min(expected.len());
+        let end = (start + buf.len()).min(expected.len());
+        assert_eq!(&buf[..got], &expected[start..end], "offset {offset}, seed {seed}");
+    }
+    let mut past = [0; 10];
+    let short = reader.read_exact_at(expected.len() as u64 - 5, &mut past).unwrap_err();
+    assert_eq!(short.kind(), ErrorKind::Corruption);
+    assert!(short.to_string().contains("truncated"), "{short}");
+}
+
+#[test]
+fn files_read_back_what_was_appended() {
+    let dir = TempDir::new("files");
+    let memory = MemoryFs::new();
+    memory.create_dir_all(Path::new("/m")).unwrap();
+    for (seed, buffer_size) in [(1, 0), (2, 4096), (3, 1 << 20)] {
+        write_and_read_back(&PosixFs, &dir.0, DirectIo::Buffered, buffer_size, seed);
+        write_and_read_back(&memory, Path::new("/m"), DirectIo::Buffered, buffer_size, seed);
+    }
+}
+
+#[test]
+fn direct_files_read_back_what_was_appended() {
+    let dir = TempDir::new("direct");
+    let probe = PosixFs.create(&dir.0.join("probe"), OpenWrite { io: DirectIo::Direct, ..OpenWrite::default() });
+    if let Err(error) = probe {
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        eprintln!("skipped: {error}");
+        return;
+    }
+    for seed in 10..14 {
+        write_and_read_back(&PosixFs, &dir.0, DirectIo::Direct, 1 << 16, seed);
+    }
+}
+
+#[test]
+fn directories_and_names_behave_alike() {
+    let dir = TempDir::new("names");
+    let memory = MemoryFs::new();
+    let systems: [(&dyn FileSystem, PathBuf); 2] =
+        [(&PosixFs, dir.0.clone()), (&memory, PathBuf::from("/names"))];
+    for (fs, root) in systems {
+        let sub = root.join("a/b");
+        fs.create_dir_all(&sub).unwrap();
+        fs.create_dir_all(&sub).unwrap();
+        fs.replace(&sub.join("CURRENT"), &sub.join("1.dbtmp"), b"one").unwrap();
+        fs.replace(&sub.join("CURRENT"), &sub.join("2.dbtmp"), b"two").unwrap();
+        assert_eq!(fs.read_all(&sub.join("CURRENT")).unwrap(), b"two");
+        fs.hard_link(&sub.join("CURRENT"), &sub.join("link")).unwrap();
+        fs.remove_file(&sub.join("CURRENT")).unwrap();
+        assert_eq!(fs.read_all(&sub.join("link")).unwrap(), b"two");
+        assert_eq!(fs.list(&sub).unwrap(), ["link"]);
+        assert!(fs.open_read(&sub.join("CURRENT"), OpenRead::default()).err().unwrap().is_missing_file());
+        assert!(fs.create(&root.join("missing/file"), OpenWrite::default()).err().unwrap().is_missing_file());
+        assert!(fs.remove_dir(&sub).is_err());
+        fs.remove_file(&sub.join("link")).unwrap();
+        fs.remove_dir(&sub).unwrap();
+        assert!(!fs.exists(&sub).unwrap());
+    }
+}
+
+#[test]
+fn a_lock_held_by_this_process_is_refused_with_its_path() {
+    let dir = TempDir::new("lock");
+    let path = dir.0.join("LOCK");
+    let held = PosixFs.lock(&path).unwrap();
+    let error = PosixFs.lock(&path).err().unwrap();
+    assert!(error.to_string().contains("LOCK") && error.to_string().contains("this process"), "{error}");
+    drop(held);
+    PosixFs.lock(&path).unwrap();
+}

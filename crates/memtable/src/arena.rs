@@ -1,0 +1,127 @@
+//! A bump allocator whose memory is named by 32-bit references.
+//!
+//! ```text
+//! reference = chunk index : 8 bits | offset in 8-byte units : 24 bits        0 is null
+//! ```
+//! A chunk holds at most 128 MiB. The first is as large as the memtable should become, so that nearly all
+//! memtables have one chunk. Entries too large for a chunk's tail are allocated on their own (`spill`).
+//!
+//! Concurrency: allocating is one fetch-add; only a chunk change takes a lock.
+
+use crate::mapping::Mapping;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Allocation granularity.
+const UNIT: usize = 8;
+/// Bits of a reference that give the offset.
+const OFFSET_BITS: u32 = 24;
+/// Largest chunk.
+const MAX_CHUNK: usize = UNIT << OFFSET_BITS;
+/// Number of chunks a reference can name.
+const MAX_CHUNKS: usize = 256;
+
+/// Names memory in an [`Arena`].
+pub type Ref = u32;
+
+/// Names nothing.
+pub const NULL: Ref = 0;
+
+/// Memory that is freed all at once.
+pub struct Arena {
+    chunks: [AtomicPtr<u8>; MAX_CHUNKS],
+    /// Chunk index in the upper half, units used in the lower. The lower half may run past the chunk's end.
+    cursor: AtomicU64,
+    /// Units in the current chunk.
+    chunk_units: usize,
+    used_bytes: AtomicUsize,
+    owned: Mutex<Owned>,
+}
+
+#[derive(Default)]
+struct Owned {
+    mappings: Vec<Mapping>,
+    spilled: Vec<Box<[u8]>>,
+}
+
+impl Arena {
+    /// An arena that expects to hold about `expected_bytes`.
+    pub fn new(expected_bytes: usize) -> Arena {
+        let chunk_bytes = (expected_bytes + expected_bytes / 8 + (64 << 10)).min(MAX_CHUNK);
+        let mapping = Mapping::new(chunk_bytes);
+        let chunk_units = mapping.len().min(MAX_CHUNK) / UNIT;
+        let arena = Arena {
+            chunks: [const { AtomicPtr::new(ptr::null_mut()) }; MAX_CHUNKS],
+            // Unit 0 of chunk 0 is never given out: its reference is NULL.
+            cursor: AtomicU64::new(1),
+            chunk_units,
+            used_bytes: AtomicUsize::new(0),
+            owned: Mutex::default(),
+        };
+        arena.chunks[0].store(mapping.as_ptr(), Ordering::Relaxed);
+        arena.owned.lock().unwrap_or_else(PoisonError::into_inner).mappings.push(mapping);
+        arena
+    }
+
+    /// Allocates `len` zeroed bytes, 8-byte aligned, at most a chunk.
+    #[inline]
+    pub fn allocate(&self, len: usize) -> Ref {
+        let units = len.div_ceil(UNIT);
+        // Relaxed: the memory is published by whoever links it.
+        self.used_bytes.fetch_add(units * UNIT, Ordering::Relaxed);
+        loop {
+            let cursor = self.cursor.fetch_add(units as u64, Ordering::Relaxed);
+            let (chunk, start) = ((cursor >> 32) as usize, cursor as u32 as usize);
+            if start + units <= self.chunk_units {
+                return ((chunk as u32) << OFFSET_BITS) | start as u32;
+            }
+            self.add_chunk(chunk, units);
+        }
+    }
+
+    /// Replaces the full chunk `full`, unless another thread has.
+    #[cold]
+    fn add_chunk(&self, full: usize, units: usize) {
+        assert!(units <= self.chunk_units, "allocation of {units} units is larger than a chunk");
+        let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
+        if (self.cursor.load(Ordering::Relaxed) >> 32) as usize != full {
+            return;
+        }
+        let next = full + 1;
+        assert!(next < MAX_CHUNKS, "a memtable cannot exceed {MAX_CHUNKS} chunks");
+        let mapping = Mapping::new(self.chunk_units * UNIT);
+        // Relaxed: a reference into the chunk reaches other threads through a Release of its own.
+        self.chunks[next].store(mapping.as_ptr(), Ordering::Relaxed);
+        owned.mappings.push(mapping);
+        self.cursor.store((next as u64) << 32, Ordering::Relaxed);
+    }
+
+    /// Largest allocation that [`Arena::allocate`] serves; larger ones are spilled.
+    pub fn largest_allocation(&self) -> usize {
+        (self.chunk_units * UNIT / 8).min(1 << 20)
+    }
+
+    /// Copies `parts` one after the other into memory of their own.
+    pub fn spill(&self, parts: &[&[u8]]) -> *const u8 {
+        let bytes: Box<[u8]> = parts.concat().into();
+        self.used_bytes.fetch_add(bytes.len(), Ordering::Relaxed);
+        let address = bytes.as_ptr();
+        self.owned.lock().unwrap_or_else(PoisonError::into_inner).spilled.push(bytes);
+        address
+    }
+
+    /// Where `reference` is. It must come from [`Arena::allocate`] of this arena.
+    #[inline]
+    pub fn pointer(&self, reference: Ref) -> *mut u8 {
+        let (chunk, offset) = (reference >> OFFSET_BITS, reference & ((1 << OFFSET_BITS) - 1));
+        // Relaxed: see `add_chunk`.
+        let base = self.chunks[chunk as usize].load(Ordering::Relaxed);
+        base.wrapping_add(offset as usize * UNIT)
+    }
+
+    /// Bytes given out.
+    pub fn used_bytes(&self) -> usize {
+        self.used_bytes.load(Ordering::Relaxed)
+    }
+}

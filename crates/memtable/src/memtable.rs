@@ -1,0 +1,247 @@
+//! [`MemTable`]: skiplist and hash index together, and the iterator over it.
+
+use crate::arena::{Arena, NULL, Ref};
+use crate::hash_index::{Found, HashIndex, Relation};
+use crate::skiplist::{Node, SkipList};
+use outcrop_base::keys::{pack, packed_seq};
+use outcrop_base::xxph3::xxph3_64;
+use outcrop_base::{Comparator, LookupKey, SeqNum, ValueType};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Recent writes of one column family. See the crate documentation.
+pub struct MemTable {
+    list: SkipList,
+    /// `None` under a user-supplied order, which may call different bytes equal.
+    index: Option<HashIndex>,
+    write_buffer_size: usize,
+    entries: AtomicU64,
+    deletes: AtomicU64,
+}
+
+impl MemTable {
+    /// An empty memtable that should be sealed at about `write_buffer_size` bytes.
+    pub fn new(comparator: Comparator, write_buffer_size: u64) -> MemTable {
+        let size = usize::try_from(write_buffer_size).unwrap_or(usize::MAX / 4);
+        let indexed = !matches!(comparator, Comparator::User(_));
+        MemTable {
+            list: SkipList::new(comparator, Arena::new(size)),
+            index: indexed.then(|| HashIndex::new(size)),
+            write_buffer_size: size,
+            entries: AtomicU64::new(0),
+            deletes: AtomicU64::new(0),
+        }
+    }
+
+    /// Adds one version of a key. Any number of threads may insert at once; (`seq`, `value_type`) must be
+    /// new for the key. A lookup that starts after the call returned finds it.
+    ///
+    /// # Panics
+    /// If key or value is 4 GiB or longer; the write path refuses those before.
+    #[inline]
+    pub fn insert(&self, seq: SeqNum, value_type: ValueType, user_key: &[u8], value: &[u8]) {
+        assert!(user_key.len() < u32::MAX as usize - 8 && value.len() <= u32::MAX as usize);
+        let packed = pack(seq, value_type);
+        let hash = xxph3_64(user_key);
+        let target = self.list.target(user_key, packed);
+        // Heights need independent bits: the hash alone would give all versions of a key one height.
+        let random = (hash ^ packed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
+        let node = self.list.insert(&target, value, random | 1 << 40);
+        if let Some(index) = &self.index {
+            index.publish(hash, node, |other| {
+                let other = self.list.node(other);
+                if other.prefix() != target.prefix || other.user_key() != user_key {
+                    Relation::OtherKey
+                } else if other.packed() > packed {
+                    Relation::Newer
+                } else {
+                    Relation::Older
+                }
+            });
+        }
+        // Relaxed: counts order nothing.
+        self.entries.fetch_add(1, Ordering::Relaxed);
+        if matches!(value_type, ValueType::Deletion | ValueType::SingleDeletion) {
+            self.deletes.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Passes the versions of the key with sequence numbers up to `snapshot` to `visit`, newest first, until
+    /// it breaks.
+    #[inline]
+    pub fn get<'a>(
+        &'a self,
+        key: &LookupKey<'_>,
+        snapshot: SeqNum,
+        mut visit: impl FnMut(SeqNum, ValueType, &'a [u8]) -> ControlFlow<()>,
+    ) {
+        let mut reference = self.find(key, snapshot);
+        while reference != NULL {
+            let node = self.list.node(reference);
+            if !self.is_of_key(node, key.user_key) {
+                return;
+            }
+            let seq = packed_seq(node.packed());
+            if seq <= snapshot {
+                let value_type = ValueType::from_byte(node.packed() as u8).expect("inserted with a valid type");
+                if visit(seq, value_type, node.value()).is_break() {
+                    return;
+                }
+            }
+            reference = node.next();
+        }
+    }
+
+    /// A node of the key from which all versions up to `snapshot` are reached, or null.
+    #[inline]
+    fn find(&self, key: &LookupKey<'_>, snapshot: SeqNum) -> Ref {
+        let Some(index) = &self.index else { return self.search(key, snapshot) };
+        match index.find(key.hash, |node| self.is_of_key(self.list.node(node), key.user_key)) {
+            Found::Node(node) => node,
+            Found::Absent => NULL,
+            Found::Unknown => self.search(key, snapshot),
+        }
+    }
+
+    #[cold]
+    fn search(&self, key: &LookupKey<'_>, snapshot: SeqNum) -> Ref {
+        self.list.seek(&self.list.target(key.user_key, pack(snapshot, ValueType::FOR_SEEK)))
+    }
+
+    #[inline]
+    fn is_of_key(&self, node: Node<'_>, user_key: &[u8]) -> bool {
+        match self.list.comparator() {
+            Comparator::User(order) => order.compare(node.user_key(), user_key).is_eq(),
+            _ => node.user_key() == user_key,
+        }
+    }
+
+    /// Asks for what a lookup of the key with this [`LookupKey::hash`] touches first.
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        if let Some(index) = &self.index {
+            index.prefetch(hash);
+        }
+    }
+
+    /// An iterator over all versions of all keys. It sees inserts made while it lives.
+    pub fn iter(self: &Arc<Self>) -> MemTableIter {
+        MemTableIter { memtable: self.clone(), node: NULL }
+    }
+
+    /// Bytes the memtable takes: entries and index. What counts against memory budgets.
+    pub fn memory_usage(&self) -> usize {
+        self.data_size() as usize + self.index.as_ref().map_or(0, HashIndex::size_bytes)
+    }
+
+    /// True once the entries fill the write buffer.
+    #[inline]
+    pub fn should_seal(&self) -> bool {
+        self.list.arena().used_bytes() >= self.write_buffer_size
+    }
+
+    /// Versions inserted.
+    pub fn num_entries(&self) -> u64 {
+        self.entries.load(Ordering::Relaxed)
+    }
+
+    /// Deletions among them.
+    pub fn num_deletes(&self) -> u64 {
+        self.deletes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of all entries, with what the list adds to each.
+    pub fn data_size(&self) -> u64 {
+        self.list.arena().used_bytes() as u64
+    }
+
+    /// True if nothing was inserted.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.list.first() == NULL
+    }
+}
+
+/// Iterator over a memtable in internal key order. Keys and values it gives lie in the memtable.
+pub struct MemTableIter {
+    memtable: Arc<MemTable>,
+    node: Ref,
+}
+
+impl MemTableIter {
+    /// True if positioned on an entry.
+    #[inline]
+    pub fn valid(&self) -> bool {
+        self.node != NULL
+    }
+
+    #[inline]
+    fn node(&self) -> Node<'_> {
+        assert!(self.node != NULL, "iterator is not valid");
+        self.memtable.list.node(self.node)
+    }
+
+    /// The internal key. Panics unless valid.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        self.node().key()
+    }
+
+    /// The value. Panics unless valid.
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        self.node().value()
+    }
+
+    /// To the first entry.
+    pub fn seek_to_first(&mut self) {
+        self.node = self.memtable.list.first();
+    }
+
+    /// To the last entry.
+    pub fn seek_to_last(&mut self) {
+        self.node = self.memtable.list.last();
+    }
+
+    /// To the first entry at or after (`user_key`, `packed`).
+    pub fn seek(&mut self, user_key: &[u8], packed: u64) {
+        let list = &self.memtable.list;
+        self.node = list.seek(&list.target(user_key, packed));
+    }
+
+    /// To the last entry at or before (`user_key`, `packed`).
+    pub fn seek_for_prev(&mut self, user_key: &[u8], packed: u64) {
+        let list = &self.memtable.list;
+        let target = list.target(user_key, packed);
+        let at_or_after = list.seek(&target);
+        if at_or_after != NULL {
+            let node = list.node(at_or_after);
+            if node.packed() == packed && node.user_key() == user_key {
+                self.node = at_or_after;
+                return;
+            }
+        }
+        self.node = list.seek_before(&target);
+    }
+
+    /// To the next entry. Panics unless valid.
+    #[inline]
+    pub fn next(&mut self) {
+        self.node = self.node().next();
+        if self.node != NULL {
+            // The node after is fetched while this one is looked at.
+            let after = self.node().next();
+            if after != NULL {
+                self.memtable.list.node(after).prefetch();
+            }
+        }
+    }
+
+    /// To the previous entry. Panics unless valid. Costs a search.
+    pub fn prev(&mut self) {
+        let list = &self.memtable.list;
+        let node = list.node(self.node);
+        self.node = list.seek_before(&list.target(node.user_key(), node.packed()));
+    }
+}

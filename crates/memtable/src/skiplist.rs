@@ -1,0 +1,386 @@
+//! The sorted order: a skiplist of arena nodes.
+//!
+//! ```text
+//! node:  prefix:u64  packed:u64  key_len:u32  value_len:u32  info:u32  next[height]:u32
+//!        internal key bytes, value bytes            (or a pointer to both, if spilled)
+//! ```
+//! The first 8 key bytes sit in the node as a number that compares like the key, so that most steps of a
+//! search decide without touching key bytes. A node costs 32 bytes and its internal key, at height 1.
+//!
+//! Concurrency: `next` references are stored with Release and loaded with Acquire, which publishes the node
+//! they name. Levels are linked bottom up; a search that misses an upper level still arrives at level 0.
+//! Source of the shape: RocksDB `memtable/inlineskiplist.h` (branching 4, height 12).
+
+use crate::arena::{Arena, NULL, Ref};
+use outcrop_base::Comparator;
+use outcrop_base::keys::FOOTER_LEN;
+use std::cmp::Ordering as Order;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Levels of the list.
+pub const MAX_HEIGHT: usize = 12;
+
+/// Offset of `next[0]` in a node.
+const NEXT_OFFSET: usize = 28;
+/// Bit of `info` that says that key and value lie outside the arena.
+const SPILLED: u32 = 1 << 31;
+
+/// The fixed part of a node.
+#[repr(C)]
+struct Header {
+    prefix: u64,
+    packed: u64,
+    key_len: u32,
+    value_len: u32,
+    info: u32,
+}
+
+/// What a search looks for.
+#[derive(Clone, Copy)]
+pub struct Target<'k> {
+    /// [`Comparator::prefix`] of the user key.
+    pub prefix: u64,
+    /// User key.
+    pub user_key: &'k [u8],
+    /// Packed sequence number and type.
+    pub packed: u64,
+}
+
+/// A node, with the arena its references are in.
+#[derive(Clone, Copy)]
+pub struct Node<'a> {
+    arena: &'a Arena,
+    start: *const u8,
+}
+
+impl<'a> Node<'a> {
+    #[inline]
+    fn header(&self) -> &'a Header {
+        // SAFETY: `start` is the 8-byte aligned start of a node, complete before any reference to it was
+        // published, and immutable since; the arena outlives 'a.
+        unsafe { &*self.start.cast::<Header>() }
+    }
+
+    #[inline]
+    fn height(&self) -> usize {
+        (self.header().info & !SPILLED) as usize
+    }
+
+    #[inline]
+    fn next_slot(&self, level: usize) -> &'a AtomicU32 {
+        debug_assert!(level < self.height());
+        // SAFETY: the node has `height` 4-byte aligned slots from NEXT_OFFSET on, only ever accessed as
+        // atomics once the node is published; the arena outlives 'a.
+        unsafe { &*self.start.add(NEXT_OFFSET + 4 * level).cast::<AtomicU32>() }
+    }
+
+    /// Start of the internal key.
+    #[inline]
+    fn key_start(&self) -> *const u8 {
+        let header = self.header();
+        let inline = self.start.wrapping_add(NEXT_OFFSET + 4 * self.height());
+        if header.info & SPILLED == 0 {
+            return inline;
+        }
+        // SAFETY: a spilled node holds a pointer in place of its key bytes, possibly unaligned.
+        unsafe { inline.cast::<*const u8>().read_unaligned() }
+    }
+
+    /// The internal key.
+    #[inline]
+    pub fn key(&self) -> &'a [u8] {
+        let len = self.header().key_len as usize + FOOTER_LEN;
+        // SAFETY: `key_len` and the footer were written from `key_start` on before the node was published.
+        unsafe { std::slice::from_raw_parts(self.key_start(), len) }
+    }
+
+    /// The user key.
+    #[inline]
+    pub fn user_key(&self) -> &'a [u8] {
+        // SAFETY: as in `key`.
+        unsafe { std::slice::from_raw_parts(self.key_start(), self.header().key_len as usize) }
+    }
+
+    /// The value.
+    #[inline]
+    pub fn value(&self) -> &'a [u8] {
+        let header = self.header();
+        // SAFETY: the value was written right behind the internal key before the node was published.
+        unsafe {
+            let start = self.key_start().add(header.key_len as usize + FOOTER_LEN);
+            std::slice::from_raw_parts(start, header.value_len as usize)
+        }
+    }
+
+    /// Packed sequence number and type.
+    #[inline]
+    pub fn packed(&self) -> u64 {
+        self.header().packed
+    }
+
+    /// [`Comparator::prefix`] of the user key.
+    #[inline]
+    pub fn prefix(&self) -> u64 {
+        self.header().prefix
+    }
+
+    /// The next node in order.
+    #[inline]
+    pub fn next(&self) -> Ref {
+        // Acquire: pairs with the Release of the link; publishes the next node's bytes.
+        self.next_slot(0).load(Ordering::Acquire)
+    }
+
+    /// Asks for the node's first line to be fetched.
+    #[inline]
+    pub fn prefetch(&self) {
+        prefetch(self.start);
+    }
+}
+
+/// Asks the processor to fetch the line of `address`. Harmless for any address.
+#[inline]
+pub fn prefetch(address: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a prefetch never faults, whatever the address.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = address;
+}
+
+/// The list.
+pub struct SkipList {
+    comparator: Comparator,
+    arena: Arena,
+    head: Ref,
+    /// Highest level in use.
+    height: AtomicU32,
+    /// Per level, the node inserted last: where an ascending insert goes. A hint, verified before use.
+    last_inserted: [AtomicU32; MAX_HEIGHT],
+}
+
+impl SkipList {
+    /// An empty list in `arena`.
+    pub fn new(comparator: Comparator, arena: Arena) -> SkipList {
+        let head = arena.allocate(NEXT_OFFSET + 4 * MAX_HEIGHT);
+        // SAFETY: the allocation is large enough, aligned, zeroed, and not shared yet.
+        unsafe { (*arena.pointer(head).cast::<Header>()).info = MAX_HEIGHT as u32 };
+        SkipList {
+            comparator,
+            arena,
+            head,
+            height: AtomicU32::new(1),
+            last_inserted: std::array::from_fn(|_| AtomicU32::new(head)),
+        }
+    }
+
+    /// The arena.
+    pub fn arena(&self) -> &Arena {
+        &self.arena
+    }
+
+    /// The key order.
+    pub fn comparator(&self) -> &Comparator {
+        &self.comparator
+    }
+
+    /// The node `reference` names, which must not be null and must come from this list.
+    #[inline]
+    pub fn node(&self, reference: Ref) -> Node<'_> {
+        Node { arena: &self.arena, start: self.arena.pointer(reference) }
+    }
+
+    /// A search target.
+    #[inline]
+    pub fn target<'k>(&self, user_key: &'k [u8], packed: u64) -> Target<'k> {
+        Target { prefix: self.comparator.prefix(user_key), user_key, packed }
+    }
+
+    /// Order of `node`'s key against `target`.
+    #[inline]
+    fn compare(&self, node: Node<'_>, target: &Target<'_>) -> Order {
+        let header = node.header();
+        match header.prefix.cmp(&target.prefix) {
+            Order::Equal => self
+                .comparator
+                .compare(node.user_key(), target.user_key)
+                .then_with(|| target.packed.cmp(&header.packed)),
+            decided => decided,
+        }
+    }
+
+    /// Adds an entry and returns its node. `random` decides its height.
+    pub fn insert(&self, target: &Target<'_>, value: &[u8], random: u64) -> Ref {
+        let height = random_height(random);
+        let reference = self.new_node(target, value, height);
+        let node = self.node(reference);
+        // Relaxed: only a hint where to start; a search that starts too low is slower, not wrong.
+        if height as u32 > self.height.load(Ordering::Relaxed) {
+            self.height.fetch_max(height as u32, Ordering::Relaxed);
+        }
+        let mut before = [self.head; MAX_HEIGHT];
+        if !self.ascending_place(target, height, &mut before) {
+            self.search(target, &mut before);
+        }
+        for (level, place) in before.iter_mut().enumerate().take(height) {
+            self.link(node, reference, target, level, place);
+            self.last_inserted[level].store(reference, Ordering::Relaxed);
+        }
+        reference
+    }
+
+    /// If the entry goes right behind the last inserted nodes on all its levels: finds its place without a
+    /// search.
+    #[inline]
+    fn ascending_place(&self, target: &Target<'_>, height: usize, before: &mut [Ref; MAX_HEIGHT]) -> bool {
+        for (level, place) in before.iter_mut().enumerate().take(height) {
+            let hint = self.last_inserted[level].load(Ordering::Relaxed);
+            if !self.is_place(hint, target, level) {
+                return false;
+            }
+            *place = hint;
+        }
+        true
+    }
+
+    /// True if `target` belongs right behind `before` on `level`.
+    #[inline]
+    fn is_place(&self, before: Ref, target: &Target<'_>, level: usize) -> bool {
+        if before != self.head && self.compare(self.node(before), target) != Order::Less {
+            return false;
+        }
+        let next = self.node(before).next_slot(level).load(Ordering::Acquire);
+        next == NULL || self.compare(self.node(next), target) == Order::Greater
+    }
+
+    /// Fills in, for each level, the last node before `target`.
+    #[inline]
+    fn search(&self, target: &Target<'_>, before: &mut [Ref; MAX_HEIGHT]) {
+        let mut current = self.head;
+        // A node on this level that is known not to be before the target: not compared again below.
+        let mut bound = NULL;
+        for level in (0..self.height.load(Ordering::Relaxed) as usize).rev() {
+            (current, bound) = self.advance(current, bound, target, level);
+            before[level] = current;
+        }
+    }
+
+    /// On `level`, from `current`: (last node before `target`, first not before it).
+    #[inline]
+    fn advance(&self, mut current: Ref, bound: Ref, target: &Target<'_>, level: usize) -> (Ref, Ref) {
+        loop {
+            let next = self.node(current).next_slot(level).load(Ordering::Acquire);
+            if next == NULL || next == bound {
+                return (current, next);
+            }
+            let node = self.node(next);
+            if self.compare(node, target) != Order::Less {
+                return (current, next);
+            }
+            current = next;
+        }
+    }
+
+    /// Links `node` on `level` behind `place`, which moves on if others insert there meanwhile.
+    #[inline]
+    fn link(&self, node: Node<'_>, reference: Ref, target: &Target<'_>, level: usize, place: &mut Ref) {
+        loop {
+            let (before, next) = self.advance(*place, NULL, target, level);
+            *place = before;
+            // Relaxed: published by the exchange below.
+            node.next_slot(level).store(next, Ordering::Relaxed);
+            let slot = self.node(before).next_slot(level);
+            // Release: pairs with the Acquire of every traversal; publishes the node's bytes.
+            if slot.compare_exchange(next, reference, Ordering::Release, Ordering::Relaxed).is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// Writes a node, linked nowhere.
+    fn new_node(&self, target: &Target<'_>, value: &[u8], height: usize) -> Ref {
+        let key_len = target.user_key.len() + FOOTER_LEN;
+        let fixed = NEXT_OFFSET + 4 * height;
+        let spilled = key_len + value.len() > self.arena.largest_allocation() - fixed;
+        let payload = if spilled { size_of::<*const u8>() } else { key_len + value.len() };
+        let reference = self.arena.allocate(fixed + payload);
+        let start = self.arena.pointer(reference);
+        let footer = target.packed.to_le_bytes();
+        // SAFETY: the allocation holds `fixed + payload` bytes, is 8-byte aligned, and nobody else knows it
+        // yet; source and target do not overlap.
+        unsafe {
+            start.cast::<Header>().write(Header {
+                prefix: target.prefix,
+                packed: target.packed,
+                key_len: target.user_key.len() as u32,
+                value_len: value.len() as u32,
+                info: height as u32 | if spilled { SPILLED } else { 0 },
+            });
+            let payload = start.add(fixed);
+            if spilled {
+                let outside = self.arena.spill(&[target.user_key, &footer, value]);
+                payload.cast::<*const u8>().write_unaligned(outside);
+            } else {
+                let user_key = target.user_key;
+                std::ptr::copy_nonoverlapping(user_key.as_ptr(), payload, user_key.len());
+                std::ptr::copy_nonoverlapping(footer.as_ptr(), payload.add(user_key.len()), FOOTER_LEN);
+                std::ptr::copy_nonoverlapping(value.as_ptr(), payload.add(key_len), value.len());
+            }
+        }
+        reference
+    }
+
+    /// The first node at or after `target`, or null.
+    pub fn seek(&self, target: &Target<'_>) -> Ref {
+        let mut current = self.head;
+        let mut bound = NULL;
+        for level in (0..self.height.load(Ordering::Relaxed) as usize).rev() {
+            (current, bound) = self.advance(current, bound, target, level);
+        }
+        bound
+    }
+
+    /// The last node before `target`, or null.
+    pub fn seek_before(&self, target: &Target<'_>) -> Ref {
+        let mut current = self.head;
+        let mut bound = NULL;
+        for level in (0..self.height.load(Ordering::Relaxed) as usize).rev() {
+            (current, bound) = self.advance(current, bound, target, level);
+        }
+        if current == self.head { NULL } else { current }
+    }
+
+    /// The first node, or null.
+    pub fn first(&self) -> Ref {
+        self.node(self.head).next()
+    }
+
+    /// The last node, or null.
+    pub fn last(&self) -> Ref {
+        let mut current = self.head;
+        for level in (0..self.height.load(Ordering::Relaxed) as usize).rev() {
+            loop {
+                let next = self.node(current).next_slot(level).load(Ordering::Acquire);
+                if next == NULL {
+                    break;
+                }
+                current = next;
+            }
+        }
+        if current == self.head { NULL } else { current }
+    }
+}
+
+impl std::fmt::Debug for Node<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} in an arena of {} bytes", self.key(), self.arena.used_bytes())
+    }
+}
+
+/// A height with one in four nodes reaching each further level.
+#[inline]
+fn random_height(random: u64) -> usize {
+    (1 + random.trailing_zeros() as usize / 2).min(MAX_HEIGHT)
+}

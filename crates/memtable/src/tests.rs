@@ -1,0 +1,210 @@
+//! The memtable against a sorted map, alone and from many threads.
+
+use crate::{MemTable, MemTableIter};
+use outcrop_base::keys::{internal_key, pack, split};
+use outcrop_base::{Comparator, LookupKey, SeqNum, UserComparator, ValueType};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// A small generator, enough to vary tests by seed.
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+}
+
+fn newest(memtable: &MemTable, key: &[u8], snapshot: u64) -> Option<(u64, Vec<u8>)> {
+    let mut found = None;
+    memtable.get(&LookupKey::new(key), SeqNum(snapshot), |seq, _, value| {
+        found = Some((seq.0, value.to_vec()));
+        ControlFlow::Break(())
+    });
+    found
+}
+
+fn forward(iter: &mut MemTableIter) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut out = Vec::new();
+    iter.seek_to_first();
+    while iter.valid() {
+        out.push((iter.key().to_vec(), iter.value().to_vec()));
+        iter.next();
+    }
+    out
+}
+
+/// The internal key in an order that a map keeps: user key, then newest first.
+type Entry = (Vec<u8>, std::cmp::Reverse<u64>);
+
+fn check_against_model(comparator: Comparator, write_buffer_size: u64, seed: u64, inserts: u64) {
+    let reversed = matches!(comparator, Comparator::ReverseBytewise);
+    let memtable = Arc::new(MemTable::new(comparator, write_buffer_size));
+    let mut model: BTreeMap<Entry, Vec<u8>> = BTreeMap::new();
+    let mut rng = Rng(seed);
+    for seq in 1..=inserts {
+        let key_number = rng.next() % (inserts / 3).max(1);
+        let key = format!("key{key_number:05}").into_bytes();
+        let key = if rng.next() % 9 == 0 { key[..(rng.next() % 9) as usize].to_vec() } else { key };
+        let value = vec![seq as u8; (rng.next() % 90) as usize];
+        memtable.insert(SeqNum(seq), ValueType::Value, &key, &value);
+        model.insert((key, std::cmp::Reverse(seq)), value);
+    }
+    let mut expected: Vec<(Vec<u8>, Vec<u8>)> = model
+        .iter()
+        .map(|((key, seq), value)| (internal_key(key, SeqNum(seq.0), ValueType::Value), value.clone()))
+        .collect();
+    if reversed {
+        expected.sort_by(|a, b| Comparator::ReverseBytewise.compare_internal(&a.0, &b.0));
+    }
+    let mut iter = memtable.iter();
+    assert_eq!(forward(&mut iter), expected, "seed {seed}");
+
+    iter.seek_to_last();
+    for (key, value) in expected.iter().rev() {
+        assert_eq!((iter.key(), iter.value()), (key.as_slice(), value.as_slice()), "seed {seed}");
+        iter.prev();
+    }
+    assert!(!iter.valid());
+
+    for _ in 0..inserts.min(300) {
+        let (ikey, _) = &expected[(rng.next() % expected.len() as u64) as usize];
+        let (key, packed) = split(ikey);
+        iter.seek(key, packed);
+        assert_eq!(iter.key(), ikey);
+        iter.seek_for_prev(key, packed);
+        assert_eq!(iter.key(), ikey);
+        let snapshot = rng.next() % (inserts + 1);
+        let visible = model
+            .range((key.to_vec(), std::cmp::Reverse(snapshot))..)
+            .next()
+            .filter(|((other, _), _)| other == key)
+            .map(|((_, seq), value)| (seq.0, value.clone()));
+        assert_eq!(newest(&memtable, key, snapshot), visible, "key {key:?} at {snapshot}, seed {seed}");
+    }
+    assert_eq!(newest(&memtable, b"key99999-absent", inserts), None);
+    assert_eq!(memtable.num_entries(), inserts);
+}
+
+const INSERTS: u64 = if cfg!(miri) { 60 } else { 3000 };
+
+#[test]
+fn agrees_with_a_sorted_map() {
+    for seed in 1..5 {
+        check_against_model(Comparator::Bytewise, 1 << 20, seed, INSERTS);
+        check_against_model(Comparator::ReverseBytewise, 1 << 20, seed, INSERTS);
+    }
+}
+
+#[test]
+fn outgrows_its_first_chunk_and_its_index() {
+    check_against_model(Comparator::Bytewise, 4096, 7, INSERTS);
+}
+
+/// Compares ASCII letters without regard to case.
+struct CaseFold;
+
+impl UserComparator for CaseFold {
+    fn name(&self) -> &str {
+        "test.CaseFold"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        a.to_ascii_lowercase().cmp(&b.to_ascii_lowercase())
+    }
+}
+
+#[test]
+fn a_user_order_may_call_different_bytes_equal() {
+    let memtable = MemTable::new(Comparator::User(Arc::new(CaseFold)), 1 << 16);
+    memtable.insert(SeqNum(1), ValueType::Value, b"Apple", b"1");
+    memtable.insert(SeqNum(2), ValueType::Value, b"aPPLE", b"2");
+    assert_eq!(newest(&memtable, b"APPLE", 9), Some((2, b"2".to_vec())));
+    assert_eq!(newest(&memtable, b"APPLE", 1), Some((1, b"1".to_vec())));
+}
+
+#[test]
+fn empty_and_huge_entries_are_kept_whole() {
+    let memtable = Arc::new(MemTable::new(Comparator::Bytewise, 1 << 16));
+    let huge = vec![0xAB; if cfg!(miri) { 20_000 } else { 3 << 20 }];
+    memtable.insert(SeqNum(1), ValueType::Value, b"", b"");
+    memtable.insert(SeqNum(2), ValueType::Value, &huge, b"small");
+    memtable.insert(SeqNum(3), ValueType::Value, b"k", &huge);
+    assert_eq!(newest(&memtable, b"", 9), Some((1, Vec::new())));
+    assert_eq!(newest(&memtable, &huge, 9), Some((2, b"small".to_vec())));
+    assert_eq!(newest(&memtable, b"k", 9).unwrap().1, huge);
+    assert_eq!(forward(&mut memtable.iter()).len(), 3);
+    assert!(memtable.should_seal());
+    assert!(memtable.memory_usage() >= 2 * huge.len());
+}
+
+#[test]
+fn all_versions_are_visited_newest_first_below_the_snapshot() {
+    let memtable = MemTable::new(Comparator::Bytewise, 1 << 16);
+    for seq in [3u64, 1, 4, 2] {
+        memtable.insert(SeqNum(seq), ValueType::Merge, b"k", &[seq as u8]);
+    }
+    memtable.insert(SeqNum(9), ValueType::Deletion, b"l", b"");
+    let mut seen = Vec::new();
+    memtable.get(&LookupKey::new(b"k"), SeqNum(3), |seq, value_type, value| {
+        assert_eq!((value_type, value), (ValueType::Merge, &[seq.0 as u8][..]));
+        seen.push(seq.0);
+        ControlFlow::Continue(())
+    });
+    assert_eq!(seen, [3, 2, 1]);
+    assert_eq!(memtable.num_deletes(), 1);
+}
+
+#[test]
+fn concurrent_inserts_of_the_same_keys_are_all_found() {
+    let (threads, per_thread): (u64, u64) = if cfg!(miri) { (3, 40) } else { (4, 20_000) };
+    let memtable = Arc::new(MemTable::new(Comparator::Bytewise, 1 << 20));
+    let keys = per_thread / 4;
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let memtable = &memtable;
+            scope.spawn(move || {
+                for i in 0..per_thread {
+                    let seq = 1 + i * threads + thread;
+                    let key = (i % keys).to_be_bytes();
+                    memtable.insert(SeqNum(seq), ValueType::Value, &key, &seq.to_le_bytes());
+                    let (found, value) = newest(memtable, &key, seq).expect("just inserted");
+                    assert_eq!(value, found.to_le_bytes());
+                    assert_eq!(found, seq, "the version inserted last must be seen at its own number");
+                }
+            });
+        }
+        let memtable = &memtable;
+        scope.spawn(move || {
+            for _ in 0..if cfg!(miri) { 2 } else { 20 } {
+                let mut iter = memtable.iter();
+                iter.seek_to_first();
+                let mut last: Option<Vec<u8>> = None;
+                while iter.valid() {
+                    if let Some(last) = &last {
+                        assert!(Comparator::Bytewise.compare_internal(last, iter.key()).is_lt());
+                    }
+                    last = Some(iter.key().to_vec());
+                    iter.next();
+                }
+            }
+        });
+    });
+    assert_eq!(memtable.num_entries(), threads * per_thread);
+    for key in 0..keys {
+        let newest_seq = (0..per_thread)
+            .filter(|i| i % keys == key)
+            .flat_map(|i| (0..threads).map(move |thread| 1 + i * threads + thread))
+            .max()
+            .unwrap();
+        assert_eq!(newest(&memtable, &key.to_be_bytes(), u64::MAX >> 8).unwrap().0, newest_seq);
+    }
+    let mut iter = memtable.iter();
+    iter.seek(&0u64.to_be_bytes(), pack(SeqNum::MAX, ValueType::FOR_SEEK));
+    assert!(iter.valid());
+}

@@ -1,0 +1,323 @@
+//! Reads a log file front to back, telling its kinds of damage apart.
+//!
+//! [`LogReader::next`] gives each logical record. Damage comes back as [`ReadOutcome::Damaged`] if the
+//! recovery mode reports it; what a mode tolerates ends or continues the log silently. After damage the next
+//! call goes on behind it, which is what skipping corrupt records means.
+//!
+//! Invariant: a record is returned only if the checksums of all its fragments match.
+//! Source: RocksDB `db/log_reader.cc`; the table of outcomes is in `docs/format/log.md`.
+
+use crate::{BLOCK_SIZE, HEADER_LEN, RECYCLABLE_HEADER_LEN, kind};
+use outcrop_base::checksum::{crc32c, unmask};
+use outcrop_base::coding::{Decoder, fixed32_at};
+use outcrop_base::{Error, Result};
+use outcrop_env::ReadFile;
+use outcrop_options::WalRecoveryMode;
+use std::io::Read;
+use std::sync::Arc;
+
+/// What is wrong with a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DamageKind {
+    /// The file ends inside a record: what a crash leaves behind.
+    TornTail,
+    /// A checksum does not match.
+    Checksum,
+    /// A length runs past its block.
+    Length,
+    /// Fragments do not fit together.
+    Fragments,
+    /// A record type this reader must not skip.
+    UnknownType,
+    /// A record about the log itself does not decode.
+    Undecodable,
+}
+
+/// One piece of damage.
+#[derive(Clone, Debug)]
+pub struct Damage {
+    /// What it is.
+    pub kind: DamageKind,
+    /// Where it is, in bytes from the start of the file.
+    pub offset: u64,
+    /// Corruption naming file and offset.
+    pub error: Error,
+}
+
+/// What came next in a log.
+#[derive(Debug)]
+pub enum ReadOutcome<'a> {
+    /// A logical record, and the offset it starts at.
+    Record(&'a [u8], u64),
+    /// Damage that the recovery mode reports.
+    Damaged(Damage),
+    /// The end, clean or tolerated.
+    End,
+}
+
+/// Reads one log file.
+pub struct LogReader {
+    file: Arc<dyn ReadFile>,
+    /// Low half of the log number that recyclable headers must carry.
+    log_number: u32,
+    mode: WalRecoveryMode,
+    block: Vec<u8>,
+    /// File offset of `block`.
+    block_start: u64,
+    /// Offset in `block` of the next physical record.
+    position: usize,
+    /// `block` is the last of the file.
+    last_block: bool,
+    /// A recyclable header was seen.
+    recycled: bool,
+    /// Fragments are zstd-compressed.
+    compressed: bool,
+    record: Vec<u8>,
+    ended: bool,
+}
+
+/// One physical record, or why there is none.
+enum Physical {
+    /// Type without the recyclable bit, and the payload's range in the block.
+    Fragment(u8, std::ops::Range<usize>),
+    /// Between records.
+    EndOfFile,
+    /// The file ends inside a header or payload.
+    Torn(&'static str),
+    /// Written by an earlier owner of a recycled file.
+    OldLog,
+    /// Zeros: nothing was written here; the rest of the block is skipped.
+    Unwritten,
+    Damaged(DamageKind, String),
+    /// To be skipped without a word.
+    Ignored,
+}
+
+impl LogReader {
+    /// Reads `file`, the log `log_number`, under the rules of `mode`.
+    pub fn new(file: Arc<dyn ReadFile>, log_number: u64, mode: WalRecoveryMode) -> LogReader {
+        LogReader {
+            file,
+            log_number: log_number as u32,
+            mode,
+            block: Vec::new(),
+            block_start: 0,
+            position: 0,
+            last_block: false,
+            recycled: false,
+            compressed: false,
+            record: Vec::new(),
+            ended: false,
+        }
+    }
+
+    /// The next logical record.
+    ///
+    /// # Errors
+    /// Those of reading the file. Damage in its contents is an outcome, not an error.
+    #[expect(clippy::should_implement_trait, reason = "lends its buffer")]
+    pub fn next(&mut self) -> Result<ReadOutcome<'_>> {
+        let mut in_record = false;
+        let mut record_start = 0;
+        self.record.clear();
+        while !self.ended {
+            let offset = self.block_start + self.position as u64;
+            match self.physical()? {
+                Physical::Fragment(kind, range) => {
+                    let begins = matches!(kind, kind::FULL | kind::FIRST);
+                    if begins == in_record {
+                        let what = if begins { "a record starts inside another" } else { "a fragment without its start" };
+                        let damage = self.damage(DamageKind::Fragments, offset, what);
+                        if begins {
+                            // The interrupted record is lost; this one is read by the next call.
+                            self.position = (offset - self.block_start) as usize;
+                        }
+                        return Ok(ReadOutcome::Damaged(damage));
+                    }
+                    if begins {
+                        record_start = offset;
+                        in_record = true;
+                    }
+                    self.record.extend_from_slice(&self.block[range]);
+                    if matches!(kind, kind::FULL | kind::LAST) {
+                        return self.finish_record(record_start);
+                    }
+                }
+                Physical::EndOfFile => {
+                    self.ended = true;
+                    if in_record && self.reports_torn_tail() {
+                        let damage = self.damage(DamageKind::TornTail, record_start, "the last record is cut short");
+                        return Ok(ReadOutcome::Damaged(damage));
+                    }
+                }
+                Physical::Torn(what) => {
+                    self.ended = true;
+                    if self.reports_torn_tail() {
+                        return Ok(ReadOutcome::Damaged(self.damage(DamageKind::TornTail, offset, what)));
+                    }
+                }
+                Physical::OldLog => {
+                    if self.mode == WalRecoveryMode::SkipAnyCorruptedRecords {
+                        in_record = false;
+                        self.record.clear();
+                        continue;
+                    }
+                    self.ended = true;
+                    if in_record && self.reports_torn_tail() {
+                        let damage = self.damage(DamageKind::TornTail, record_start, "the last record is cut short");
+                        return Ok(ReadOutcome::Damaged(damage));
+                    }
+                }
+                Physical::Unwritten if in_record => {
+                    return Ok(ReadOutcome::Damaged(self.damage(
+                        DamageKind::Fragments,
+                        offset,
+                        "zeros inside a record",
+                    )));
+                }
+                Physical::Unwritten | Physical::Ignored => {}
+                Physical::Damaged(kind, what) => {
+                    let tolerated = self.recycled
+                        && self.mode == WalRecoveryMode::TolerateCorruptedTailRecords
+                        && matches!(kind, DamageKind::Checksum | DamageKind::Length);
+                    if !tolerated {
+                        return Ok(ReadOutcome::Damaged(self.damage(kind, offset, &what)));
+                    }
+                    self.ended = true;
+                }
+            }
+        }
+        Ok(ReadOutcome::End)
+    }
+
+    /// True if a log that ends inside a record is worth a report.
+    fn reports_torn_tail(&self) -> bool {
+        matches!(
+            self.mode,
+            WalRecoveryMode::AbsoluteConsistency | WalRecoveryMode::PointInTimeRecovery
+        )
+    }
+
+    fn damage(&self, kind: DamageKind, offset: u64, what: &str) -> Damage {
+        let error = Error::corruption(format!("{}: offset {offset}: {what}", self.file.path().display()));
+        Damage { kind, offset, error }
+    }
+
+    fn finish_record(&mut self, start: u64) -> Result<ReadOutcome<'_>> {
+        if self.compressed {
+            match decompress(&self.record) {
+                Some(plain) => self.record = plain,
+                None => {
+                    let what = "a compressed record does not decompress";
+                    return Ok(ReadOutcome::Damaged(self.damage(DamageKind::Undecodable, start, what)));
+                }
+            }
+        }
+        Ok(ReadOutcome::Record(&self.record, start))
+    }
+
+    /// Reads the next block; false at the end of the file.
+    fn read_block(&mut self) -> Result<bool> {
+        if self.last_block {
+            return Ok(false);
+        }
+        self.block_start += self.block.len() as u64;
+        self.block.resize(BLOCK_SIZE, 0);
+        let got = self.file.read_at(self.block_start, &mut self.block)?;
+        self.block.truncate(got);
+        self.last_block = got < BLOCK_SIZE;
+        self.position = 0;
+        Ok(got > 0)
+    }
+
+    fn physical(&mut self) -> Result<Physical> {
+        let left = self.block.len() - self.position;
+        if left < HEADER_LEN {
+            if !self.last_block || left == 0 {
+                return if self.read_block()? { self.physical() } else { Ok(Physical::EndOfFile) };
+            }
+            self.position = self.block.len();
+            return Ok(Physical::Torn("the file ends inside a record header"));
+        }
+        let header = &self.block[self.position..];
+        let stored_crc = unmask(fixed32_at(header, 0));
+        let len = usize::from(u16::from_le_bytes([header[4], header[5]]));
+        let kind = header[6];
+        let recyclable = matches!(
+            kind,
+            5..=8 | kind::RECYCLABLE_TIMESTAMP_SIZE | kind::RECYCLABLE_PREDECESSOR
+        );
+        let header_len = if recyclable { RECYCLABLE_HEADER_LEN } else { HEADER_LEN };
+        if left < header_len {
+            if self.last_block {
+                self.position = self.block.len();
+                return Ok(Physical::Torn("the file ends inside a record header"));
+            }
+            // The tail of a block in a recycled file: too short for its headers.
+            return if self.read_block()? { self.physical() } else { Ok(Physical::EndOfFile) };
+        }
+        if kind == kind::ZERO && len == 0 {
+            self.position = self.block.len();
+            return Ok(Physical::Unwritten);
+        }
+        if recyclable {
+            if fixed32_at(header, HEADER_LEN) != self.log_number {
+                return Ok(self.skip_old_record(header_len + len));
+            }
+            self.recycled = true;
+        }
+        if header_len + len > left {
+            self.position = self.block.len();
+            if self.last_block {
+                return Ok(Physical::Torn("the file ends inside a record"));
+            }
+            return Ok(Physical::Damaged(DamageKind::Length, "a record's length runs past its block".into()));
+        }
+        if crc32c(&header[6..header_len + len]) != stored_crc {
+            self.position = self.block.len();
+            return Ok(Physical::Damaged(DamageKind::Checksum, "a record's checksum does not match".into()));
+        }
+        let start = self.position + header_len;
+        self.position = start + len;
+        Ok(self.classify(kind, start..start + len))
+    }
+
+    fn skip_old_record(&mut self, len: usize) -> Physical {
+        self.position = (self.position + len).min(self.block.len());
+        Physical::OldLog
+    }
+
+    /// What an intact physical record is for.
+    fn classify(&mut self, kind: u8, range: std::ops::Range<usize>) -> Physical {
+        let payload = &self.block[range.clone()];
+        match kind {
+            kind::FULL..=kind::LAST => Physical::Fragment(kind, range),
+            5..=8 => Physical::Fragment(kind - kind::RECYCLABLE, range),
+            kind::SET_COMPRESSION => match Decoder::new(payload).fixed32() {
+                Some(0) => Physical::Ignored,
+                Some(7) => {
+                    self.compressed = true;
+                    Physical::Ignored
+                }
+                _ => Physical::Damaged(DamageKind::Undecodable, "unknown WAL compression type".into()),
+            },
+            kind::TIMESTAMP_SIZE | kind::RECYCLABLE_TIMESTAMP_SIZE => {
+                Physical::Damaged(DamageKind::UnknownType, "user-defined timestamps are not supported".into())
+            }
+            kind::PREDECESSOR | kind::RECYCLABLE_PREDECESSOR if payload.len() != 24 => {
+                Physical::Damaged(DamageKind::Undecodable, "a predecessor record does not decode".into())
+            }
+            other if other & kind::IGNORABLE != 0 => Physical::Ignored,
+            other => Physical::Damaged(DamageKind::UnknownType, format!("unknown record type {other}")),
+        }
+    }
+}
+
+/// The contents of one zstd frame; `None` if it is damaged or larger than any batch can be.
+fn decompress(frame: &[u8]) -> Option<Vec<u8>> {
+    const LARGEST: u64 = 4 << 30;
+    let mut plain = Vec::new();
+    let decoder = zstd::stream::read::Decoder::new(frame).ok()?;
+    decoder.take(LARGEST).read_to_end(&mut plain).ok()?;
+    Some(plain)
+}

@@ -1,0 +1,192 @@
+//! Round trips, damage of every kind, and logs written by RocksDB.
+
+use crate::{BLOCK_SIZE, DamageKind, LogReader, LogWriter, ReadOutcome};
+use outcrop_env::{FileSystem, OpenRead, OpenWrite, memory::MemoryFs};
+use outcrop_options::WalRecoveryMode::{self, *};
+use std::path::{Path, PathBuf};
+
+fn fs_with(bytes: &[u8]) -> (MemoryFs, PathBuf) {
+    let fs = MemoryFs::new();
+    fs.create_dir_all(Path::new("/log")).unwrap();
+    let path = PathBuf::from("/log/000004.log");
+    let mut file = fs.create(&path, OpenWrite::default()).unwrap();
+    file.append(bytes).unwrap();
+    file.close().unwrap();
+    (fs, path)
+}
+
+/// The bytes of a log holding `records`.
+fn write_log(records: &[Vec<u8>], recyclable: bool) -> Vec<u8> {
+    let (fs, path) = fs_with(b"");
+    let file = fs.create(&path, OpenWrite { buffer_size: 0, ..OpenWrite::default() }).unwrap();
+    let mut writer = LogWriter::new(file, 4, recyclable);
+    for record in records {
+        let (head, tail) = record.split_at(record.len() / 3);
+        writer.append_parts(&[head, b"", tail]).unwrap();
+    }
+    writer.close().unwrap();
+    fs.read_all(&path).unwrap()
+}
+
+/// What reading a log gave: its records, and the damage reported in between.
+fn read_log(bytes: &[u8], mode: WalRecoveryMode) -> (Vec<Vec<u8>>, Vec<DamageKind>) {
+    let (fs, path) = fs_with(bytes);
+    let file = fs.open_read(&path, OpenRead::default()).unwrap();
+    let mut reader = LogReader::new(file, 4, mode);
+    let (mut records, mut damage) = (Vec::new(), Vec::new());
+    loop {
+        match reader.next().unwrap() {
+            ReadOutcome::Record(record, _) => records.push(record.to_vec()),
+            ReadOutcome::Damaged(found) => {
+                assert!(found.error.to_string().contains("000004.log: offset"), "{}", found.error);
+                damage.push(found.kind);
+            }
+            ReadOutcome::End => return (records, damage),
+        }
+    }
+}
+
+fn records_of(lens: &[usize]) -> Vec<Vec<u8>> {
+    lens.iter().enumerate().map(|(i, &len)| (0..len).map(|j| (i * 31 + j * 7) as u8).collect()).collect()
+}
+
+const MODES: [WalRecoveryMode; 4] = [
+    TolerateCorruptedTailRecords,
+    AbsoluteConsistency,
+    PointInTimeRecovery,
+    SkipAnyCorruptedRecords,
+];
+
+#[test]
+fn records_of_all_lengths_round_trip_across_blocks() {
+    for recyclable in [false, true] {
+        for offset in (BLOCK_SIZE - 40)..BLOCK_SIZE {
+            let records = records_of(&[offset, 0, 1, 5, BLOCK_SIZE * 3 + 17, 100]);
+            let (back, damage) = read_log(&write_log(&records, recyclable), AbsoluteConsistency);
+            assert_eq!(back, records, "offset {offset}");
+            assert!(damage.is_empty());
+        }
+    }
+}
+
+#[test]
+fn bytes_are_those_rocksdb_writes() {
+    let log = write_log(&[b"\x01\0\0\0\0\0\0\0\x01\0\0\0\x01\x05apple\x03red".to_vec()], false);
+    assert_eq!(&log[..7], b"\xdb\xdc\x71\xe8\x17\x00\x01");
+}
+
+#[test]
+fn a_torn_tail_is_reported_only_where_the_mode_asks() {
+    let records = records_of(&[100, 200, BLOCK_SIZE * 2]);
+    let log = write_log(&records, false);
+    for cut in [log.len() - 1, log.len() - BLOCK_SIZE, 330, 320, 110] {
+        for mode in MODES {
+            let (back, damage) = read_log(&log[..cut], mode);
+            assert_eq!(back, records[..back.len()]);
+            let reports = matches!(mode, AbsoluteConsistency | PointInTimeRecovery);
+            assert_eq!(damage == [DamageKind::TornTail], reports, "cut {cut} {mode:?}: {damage:?}");
+        }
+    }
+}
+
+#[test]
+fn a_flipped_bit_is_reported_in_every_mode_and_never_gives_wrong_records() {
+    let records = records_of(&[10, 20, 30]);
+    let log = write_log(&records, false);
+    for offset in 0..log.len() {
+        for bit in 0..8 {
+            let mut broken = log.clone();
+            broken[offset] ^= 1 << bit;
+            for mode in MODES {
+                let (back, _) = read_log(&broken, mode);
+                assert!(back.iter().all(|record| records.contains(record)), "offset {offset} bit {bit}");
+                assert!(back.len() < 3, "offset {offset} bit {bit}: damage went unseen");
+            }
+        }
+    }
+    let mut broken = log.clone();
+    broken[12] ^= 1;
+    for mode in MODES {
+        assert_eq!(read_log(&broken, mode).1, [DamageKind::Checksum], "{mode:?}");
+    }
+}
+
+#[test]
+fn damage_costs_the_rest_of_its_block_only() {
+    let records = records_of(&[100, 100, BLOCK_SIZE, 50]);
+    let mut log = write_log(&records, false);
+    log[150] ^= 1;
+    let (back, damage) = read_log(&log, SkipAnyCorruptedRecords);
+    assert_eq!(back, [records[0].clone(), records[3].clone()]);
+    assert_eq!(damage, [DamageKind::Checksum, DamageKind::Fragments]);
+}
+
+#[test]
+fn zeros_behind_the_records_are_a_clean_end() {
+    let records = records_of(&[100, 200]);
+    let mut log = write_log(&records, false);
+    log.resize(log.len() + 3 * BLOCK_SIZE, 0);
+    for mode in MODES {
+        assert_eq!(read_log(&log, mode), (records.clone(), vec![]));
+    }
+}
+
+#[test]
+fn stray_bytes_too_few_for_a_header_are_a_torn_tail() {
+    let records = records_of(&[100]);
+    let mut log = write_log(&records, false);
+    log.extend_from_slice(b"abcd");
+    assert_eq!(read_log(&log, AbsoluteConsistency).1, [DamageKind::TornTail]);
+    assert_eq!(read_log(&log, TolerateCorruptedTailRecords), (records, vec![]));
+}
+
+#[test]
+fn records_of_an_earlier_log_end_a_recycled_file() {
+    let records = records_of(&[100, 200]);
+    let mut log = write_log(&records, true);
+    let mut old = write_log(&records_of(&[300, 300]), true);
+    old[7] = 99;
+    log.extend_from_slice(&old);
+    for mode in [TolerateCorruptedTailRecords, AbsoluteConsistency, PointInTimeRecovery] {
+        assert_eq!(read_log(&log, mode), (records.clone(), vec![]), "{mode:?}");
+    }
+}
+
+#[test]
+fn garbage_ends_a_recycled_file_where_tails_are_tolerated() {
+    let mut log = write_log(&records_of(&[100]), true);
+    log.extend_from_slice(&[0xAB; 64]);
+    let (records, damage) = read_log(&log, TolerateCorruptedTailRecords);
+    assert_eq!((records.len(), damage.len()), (1, 0));
+}
+
+#[test]
+fn unknown_types_are_skipped_only_with_their_high_bit() {
+    for (kind, skipped) in [(0x90u8, true), (40, false)] {
+        let mut log = write_log(&records_of(&[10]), false);
+        let crc = outcrop_base::checksum::mask(outcrop_base::checksum::crc32c(&[kind, b'x']));
+        log.extend_from_slice(&crc.to_le_bytes());
+        log.extend_from_slice(&[1, 0, kind, b'x']);
+        let (records, damage) = read_log(&log, PointInTimeRecovery);
+        assert_eq!(records.len(), 1);
+        assert_eq!(damage.is_empty(), skipped, "{kind:#x}");
+    }
+}
+
+fn fixture(name: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name);
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[test]
+fn logs_written_by_rocksdb_are_read() {
+    let (records, damage) = read_log(&fixture("11.8.1-basic-unflushed/000004.log"), AbsoluteConsistency);
+    assert_eq!((records.len(), damage.len()), (5, 0));
+    let (records, damage) = read_log(&fixture("11.8.1-wal-plain-fragmented/000004.log"), AbsoluteConsistency);
+    assert_eq!((records.len(), damage.len()), (2, 0));
+    assert!(records[1].len() > 48_000);
+    let (compressed, damage) = read_log(&fixture("11.8.1-wal-zstd/000004.log"), AbsoluteConsistency);
+    assert!(damage.is_empty());
+    assert_eq!(compressed[0][12..], records[0][12..]);
+    assert_eq!(compressed[1][12..], records[1][12..]);
+}

@@ -1,0 +1,157 @@
+//! Appends records to a log file. The WAL and the MANIFEST are both such logs.
+//!
+//! Invariant: fewer bytes left in a block than a header takes are zero-filled, never a header.
+//! Concurrency: one writer at a time (`&mut self`), no lock inside.
+//! Next: `reader.rs`; bytes and fixtures in `docs/format/log.md`.
+
+use crate::{BLOCK_SIZE, HEADER_LEN, RECYCLABLE_HEADER_LEN, kind};
+use outcrop_base::Result;
+use outcrop_base::checksum::{crc32c, crc32c_extend, mask};
+use outcrop_env::WriteFile;
+
+/// A position in a log file, in bytes from its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LogOffset(pub u64);
+
+/// Writes one log file.
+pub struct LogWriter {
+    file: Box<dyn WriteFile>,
+    /// The log number's low half, if each header carries it.
+    recyclable: Option<u32>,
+    /// Offset in the current block.
+    block_offset: usize,
+    /// One record, framed; reused.
+    frame: Vec<u8>,
+}
+
+impl LogWriter {
+    /// Writes the log `log_number` to the start of `file`. With `recyclable` each fragment carries the log
+    /// number, so that the file may be overwritten by a later log without being cut first.
+    pub fn new(file: Box<dyn WriteFile>, log_number: u64, recyclable: bool) -> LogWriter {
+        LogWriter {
+            file,
+            recyclable: recyclable.then_some(log_number as u32),
+            block_offset: 0,
+            frame: Vec::new(),
+        }
+    }
+
+    /// Appends `record` and returns the offset just past it.
+    ///
+    /// The bytes reach the file's buffer (the operating system, if it has none), not the disk: call
+    /// [`LogWriter::sync`] for that.
+    ///
+    /// # Errors
+    /// IoError or NoSpace if the file system refuses the write. The tail is then unknown, so every later
+    /// call fails too; the caller opens a new log.
+    ///
+    /// Source: RocksDB `db/log_writer.cc`, `Writer::AddRecord`.
+    pub fn append(&mut self, record: &[u8]) -> Result<LogOffset> {
+        self.append_parts(&[record])
+    }
+
+    /// Appends the concatenation of `parts` as one record, with one append to the file.
+    pub fn append_parts(&mut self, parts: &[&[u8]]) -> Result<LogOffset> {
+        self.frame.clear();
+        let header_len = if self.recyclable.is_some() { RECYCLABLE_HEADER_LEN } else { HEADER_LEN };
+        let mut left: usize = parts.iter().map(|part| part.len()).sum();
+        let mut source = Parts { parts, part: 0, offset: 0 };
+        let mut first = true;
+        loop {
+            let room = BLOCK_SIZE - self.block_offset;
+            if room < header_len {
+                self.frame.resize(self.frame.len() + room, 0);
+                self.block_offset = 0;
+                continue;
+            }
+            let len = left.min(room - header_len);
+            left -= len;
+            let kind = match (first, left == 0) {
+                (true, true) => kind::FULL,
+                (true, false) => kind::FIRST,
+                (false, false) => kind::MIDDLE,
+                (false, true) => kind::LAST,
+            };
+            self.frame_fragment(kind, len, &mut source);
+            self.block_offset += header_len + len;
+            first = false;
+            if left == 0 {
+                break;
+            }
+        }
+        self.file.append(&self.frame)?;
+        Ok(LogOffset(self.file.len()))
+    }
+
+    /// Appends one fragment of `len` bytes from `source` to the frame.
+    fn frame_fragment(&mut self, kind: u8, len: usize, source: &mut Parts<'_>) {
+        let start = self.frame.len();
+        self.frame.extend_from_slice(&[0; 4]);
+        self.frame.extend_from_slice(&(len as u16).to_le_bytes());
+        let crc_of_header = match self.recyclable {
+            None => {
+                self.frame.push(kind);
+                crc32c(&[kind])
+            }
+            Some(number) => {
+                let kind = kind + kind::RECYCLABLE;
+                self.frame.push(kind);
+                self.frame.extend_from_slice(&number.to_le_bytes());
+                crc32c_extend(crc32c(&[kind]), &number.to_le_bytes())
+            }
+        };
+        let payload = self.frame.len();
+        source.copy(len, &mut self.frame);
+        let crc = mask(crc32c_extend(crc_of_header, &self.frame[payload..]));
+        self.frame[start..start + 4].copy_from_slice(&crc.to_le_bytes());
+    }
+
+    /// Hands everything appended to the operating system.
+    pub fn flush(&mut self) -> Result<()> {
+        self.file.flush()
+    }
+
+    /// Makes everything appended durable.
+    pub fn sync(&mut self) -> Result<()> {
+        self.file.sync()
+    }
+
+    /// Flushes and closes the file.
+    pub fn close(&mut self) -> Result<()> {
+        self.file.close()
+    }
+
+    /// Length of the log, in bytes.
+    pub fn len(&self) -> u64 {
+        self.file.len()
+    }
+
+    /// True if nothing was appended.
+    pub fn is_empty(&self) -> bool {
+        self.file.is_empty()
+    }
+}
+
+/// A cursor over the concatenation of slices.
+struct Parts<'a> {
+    parts: &'a [&'a [u8]],
+    part: usize,
+    offset: usize,
+}
+
+impl Parts<'_> {
+    /// Appends the next `len` bytes to `out`.
+    fn copy(&mut self, mut len: usize, out: &mut Vec<u8>) {
+        while len > 0 {
+            let rest = &self.parts[self.part][self.offset..];
+            let now = rest.len().min(len);
+            out.extend_from_slice(&rest[..now]);
+            len -= now;
+            self.offset += now;
+            if self.offset == self.parts[self.part].len() {
+                self.part += 1;
+                self.offset = 0;
+            }
+        }
+    }
+}
