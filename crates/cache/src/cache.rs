@@ -1,0 +1,306 @@
+//! [`Cache`]: the table and the slabs together, and what is evicted when.
+//!
+//! Eviction is a clock: a hand goes round the slots, cooling warm ones and evicting cold ones. New data
+//! blocks start cold, so that a scan evicts its own blocks first; index and filter blocks start warm.
+//!
+//! Concurrency: hits take no lock. Inserts and evictions hold `slabs`, for the copy of nothing: the caller's
+//! `fill` runs outside.
+
+use crate::pinned::{Pinned, standalone};
+use crate::slabs::{FrameId, Slabs};
+use crate::table::{Table, WAYS};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Names a block: the file, by a number unique in the cache, and the block's offset in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CacheKey {
+    /// From [`Cache::new_file_id`].
+    pub file: u64,
+    /// Offset in the file.
+    pub offset: u64,
+}
+
+impl CacheKey {
+    #[inline]
+    fn hash(self) -> u64 {
+        let product = u128::from(self.offset ^ 0x9E37_79B9_7F4A_7C15)
+            * u128::from(self.file.wrapping_mul(0xA076_1D64_78BD_642F) | 1);
+        (product as u64 ^ (product >> 64) as u64).wrapping_mul(0xE703_7ED1_A0B4_28DB)
+    }
+}
+
+/// How long a new block may stay without being asked for again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Priority {
+    /// Starts warm: index and filter blocks.
+    High,
+    /// Starts cold: data blocks.
+    Low,
+}
+
+/// Settings of a cache.
+#[derive(Clone, Debug)]
+pub struct CacheOptions {
+    /// Bytes of memory for blocks.
+    pub capacity: usize,
+    /// Expected bytes per block, from which the number of descriptors follows; 0: 4 KiB. If blocks are much
+    /// smaller, descriptors run out before memory does.
+    pub estimated_entry_charge: usize,
+}
+
+/// A block cache. Shared as `Arc<Cache>`, by any number of databases.
+pub struct Cache {
+    table: Table,
+    slabs: Mutex<Slabs>,
+    capacity: AtomicUsize,
+    /// Bytes of the frames in use.
+    usage: AtomicUsize,
+    entries: AtomicUsize,
+    /// Next slot the clock looks at.
+    hand: AtomicUsize,
+    next_file: AtomicU64,
+    inserts: AtomicU64,
+    evictions: AtomicU64,
+    standalone_inserts: AtomicU64,
+}
+
+/// Slots the clock looks at before it gives up on finding a frame of the right size.
+const MAX_SWEEP: usize = 4096;
+
+impl Cache {
+    /// An empty cache.
+    pub fn new(options: CacheOptions) -> Arc<Cache> {
+        let charge = if options.estimated_entry_charge == 0 { 4 << 10 } else { options.estimated_entry_charge };
+        let slabs = Slabs::new(options.capacity);
+        Arc::new(Cache {
+            table: Table::new((options.capacity / charge).max(64)),
+            slabs: Mutex::new(slabs),
+            capacity: AtomicUsize::new(options.capacity),
+            usage: AtomicUsize::new(0),
+            entries: AtomicUsize::new(0),
+            hand: AtomicUsize::new(0),
+            next_file: AtomicU64::new(1),
+            inserts: AtomicU64::new(0),
+            evictions: AtomicU64::new(0),
+            standalone_inserts: AtomicU64::new(0),
+        })
+    }
+
+    /// A number for a file that no other file of this cache has.
+    pub fn new_file_id(&self) -> u64 {
+        self.next_file.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The block under `key`, pinned.
+    #[inline]
+    pub fn lookup(&self, key: CacheKey) -> Option<Pinned> {
+        let hit = self.table.acquire(key.hash(), key.file, key.offset)?;
+        // SAFETY: `acquire` took a reference for us on a live slot with this frame.
+        Some(unsafe { Pinned::of_slot(hit.slot, hit.frame, hit.len as usize) })
+    }
+
+    /// Asks for what [`Cache::lookup`] of `key` touches first.
+    #[inline]
+    pub fn prefetch(&self, key: CacheKey) {
+        self.table.prefetch(key.hash());
+    }
+
+    /// Adds a block of `len` bytes, written by `fill`, and pins it.
+    ///
+    /// If another thread added the key meanwhile, that block is returned. If the block cannot be admitted,
+    /// because too much is pinned or it is larger than a slab serves, it gets memory of its own until unpinned.
+    pub fn insert(&self, key: CacheKey, priority: Priority, len: usize, fill: impl FnOnce(&mut [u8])) -> Pinned {
+        let Some((frame, address)) = self.allocate(len) else {
+            self.standalone_inserts.fetch_add(1, Ordering::Relaxed);
+            return standalone(len, fill);
+        };
+        // SAFETY: the frame holds at least `len` initialised bytes and belongs to nobody else until published.
+        fill(unsafe { std::slice::from_raw_parts_mut(address, len) });
+        self.publish(key, priority, len, frame, address)
+    }
+
+    fn publish(&self, key: CacheKey, priority: Priority, len: usize, frame: FrameId, address: *mut u8) -> Pinned {
+        let hash = key.hash();
+        let mut slabs = self.slabs();
+        if let Some(earlier) = self.lookup(key) {
+            self.give_back(&mut slabs, frame, len);
+            return earlier;
+        }
+        let clock = if priority == Priority::High { 2 } else { 0 };
+        let mut published = self.table.publish(hash, (key.file, key.offset), address, len as u32, clock);
+        if published.is_none() && self.evict_from_bucket(&mut slabs, self.table.bucket_of(hash)) {
+            published = self.table.publish(hash, (key.file, key.offset), address, len as u32, clock);
+        }
+        let Some(slot) = published else {
+            // Every slot of the bucket is pinned: the contents move to memory of their own.
+            // SAFETY: the frame was just written and is still ours.
+            let contents = unsafe { std::slice::from_raw_parts(address, len) };
+            let pinned = standalone(len, |bytes| bytes.copy_from_slice(contents));
+            self.give_back(&mut slabs, frame, len);
+            self.standalone_inserts.fetch_add(1, Ordering::Relaxed);
+            return pinned;
+        };
+        slabs.set_owner(frame, self.table.index_of(slot) as u32);
+        self.entries.fetch_add(1, Ordering::Relaxed);
+        self.inserts.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: `publish` made the slot live with this frame and one reference, which is ours.
+        unsafe { Pinned::of_slot(slot, address, len) }
+    }
+
+    fn slabs(&self) -> MutexGuard<'_, Slabs> {
+        self.slabs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A frame for `len` bytes, evicting as needed.
+    fn allocate(&self, len: usize) -> Option<(FrameId, *mut u8)> {
+        let mut slabs = self.slabs();
+        if !slabs.serves(len) || u32::try_from(len).is_err() {
+            return None;
+        }
+        if slabs.over_capacity() {
+            self.clear_slabs(&mut slabs, usize::MAX);
+        }
+        let frame_bytes = slabs.frame_bytes(len);
+        let allocated = slabs.allocate(len).or_else(|| {
+            self.sweep(&mut slabs, frame_bytes);
+            slabs.allocate(len).or_else(|| {
+                self.clear_slabs(&mut slabs, len);
+                slabs.allocate(len)
+            })
+        })?;
+        self.usage.fetch_add(frame_bytes, Ordering::Relaxed);
+        Some(allocated)
+    }
+
+    /// Turns the clock until a frame of `frame_bytes` is free, or it has turned long enough.
+    fn sweep(&self, slabs: &mut Slabs, frame_bytes: usize) {
+        let slots = self.table.buckets() * WAYS;
+        let mut looked_at_live = 0;
+        // A slot cools at most three times before it goes, so four rounds see every unpinned slot evicted.
+        for _ in 0..slots.saturating_mul(4) {
+            let index = self.hand.fetch_add(1, Ordering::Relaxed) % slots;
+            let Some(len) = self.table.slot_at(index).live_len() else { continue };
+            looked_at_live += 1;
+            if self.evict(slabs, index, true) && slabs.frame_bytes(len as usize) == frame_bytes {
+                return;
+            }
+            if looked_at_live > MAX_SWEEP {
+                return;
+            }
+        }
+    }
+
+    /// Evicts all frames of slabs of other sizes until one is empty, so that it can serve `len` bytes.
+    fn clear_slabs(&self, slabs: &mut Slabs, len: usize) {
+        const MAX_SLABS: usize = 8;
+        for _ in 0..MAX_SLABS {
+            let Some(owners) = slabs.slab_to_clear(len) else { return };
+            let cleared = owners.iter().filter(|&&owner| self.evict(slabs, owner as usize, false)).count();
+            if cleared == owners.len() {
+                return;
+            }
+        }
+    }
+
+    fn evict_from_bucket(&self, slabs: &mut Slabs, bucket: usize) -> bool {
+        let first = bucket * WAYS;
+        let coldest_first = [true, true, true, false];
+        coldest_first
+            .into_iter()
+            .any(|respect_clock| (first..first + WAYS).any(|index| self.evict(slabs, index, respect_clock)))
+    }
+
+    fn evict(&self, slabs: &mut Slabs, index: usize, respect_clock: bool) -> bool {
+        let Some((address, len)) = self.table.evict(index, respect_clock) else { return false };
+        let frame = slabs.frame_at(address).expect("a slot's frame is in a slab");
+        self.give_back(slabs, frame, len as usize);
+        self.entries.fetch_sub(1, Ordering::Relaxed);
+        self.evictions.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    fn give_back(&self, slabs: &mut Slabs, frame: FrameId, len: usize) {
+        self.usage.fetch_sub(slabs.frame_bytes(len), Ordering::Relaxed);
+        slabs.free(frame);
+    }
+
+    /// Evicts the unpinned blocks of a file that is gone. The rest goes when it is unpinned and cold.
+    pub fn erase_file(&self, file: u64) {
+        let mut slabs = self.slabs();
+        for index in 0..self.table.buckets() * WAYS {
+            let slot = self.table.slot_at(index);
+            if slot.live_len().is_some() && slot.file() == file {
+                self.evict(&mut slabs, index, false);
+            }
+        }
+    }
+
+    /// Evicts everything that is not pinned.
+    pub fn clear(&self) {
+        let mut slabs = self.slabs();
+        for index in 0..self.table.buckets() * WAYS {
+            self.evict(&mut slabs, index, false);
+        }
+    }
+
+    /// Bytes of memory for blocks.
+    pub fn capacity(&self) -> usize {
+        self.capacity.load(Ordering::Relaxed)
+    }
+
+    /// Changes the capacity. Memory beyond a smaller one is freed as blocks come in.
+    pub fn set_capacity(&self, capacity: usize) {
+        self.capacity.store(capacity, Ordering::Relaxed);
+        self.slabs().set_capacity(capacity);
+    }
+
+    /// Bytes taken by blocks.
+    pub fn usage(&self) -> usize {
+        self.usage.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of pinned blocks. Looks at every descriptor.
+    pub fn pinned_usage(&self) -> usize {
+        let slots = (0..self.table.buckets() * WAYS).map(|index| self.table.slot_at(index));
+        slots.filter(|slot| slot.is_referenced()).filter_map(|slot| slot.live_len()).map(|len| len as usize).sum()
+    }
+
+    /// Number of blocks.
+    pub fn entry_count(&self) -> usize {
+        self.entries.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of memory taken from the operating system, descriptors included.
+    pub fn mapped_bytes(&self) -> usize {
+        self.slabs().mapped_bytes() + self.table.size_bytes()
+    }
+
+    /// Blocks added so far.
+    pub fn inserts(&self) -> u64 {
+        self.inserts.load(Ordering::Relaxed)
+    }
+
+    /// Blocks evicted so far.
+    pub fn evictions(&self) -> u64 {
+        self.evictions.load(Ordering::Relaxed)
+    }
+
+    /// Blocks that could not be admitted so far.
+    pub fn standalone_inserts(&self) -> u64 {
+        self.standalone_inserts.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Cache {
+    fn drop(&mut self) {
+        let slots = self.table.buckets() * WAYS;
+        if (0..slots).any(|index| self.table.slot_at(index).is_referenced()) {
+            // Pins outlive the cache: what they point to must stay. See `Pinned`.
+            let placeholder = Table::new(1);
+            std::mem::forget(std::mem::replace(&mut self.table, placeholder));
+            let empty = Slabs::new(0);
+            std::mem::forget(std::mem::replace(&mut *self.slabs(), empty));
+        }
+    }
+}

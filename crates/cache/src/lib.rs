@@ -1,0 +1,28 @@
+//! The block cache: decoded blocks in memory the engine owns, found without a lock.
+//!
+//! ```text
+//! key --hash--> bucket: 16 tags (one line)  --tag--> slot: meta, key, frame  --> frame in a slab
+//! meta = state | clock | references | length
+//! ```
+//! A hit reads one line of tags, takes a reference on one slot and gets the frame's address. A miss is filled
+//! by the caller and inserted under the lock of the bucket's shard. Frames come from slabs of equal frames;
+//! a slab that empties can serve another size, so that memory stays within the capacity whatever sizes come.
+//!
+//! Invariants:
+//! - A frame is freed or reused only after its slot left the live state with no references.
+//! - Contents of a live frame never change.
+//! - Slabs never exceed the capacity. What cannot be admitted gets memory of its own, until unpinned.
+//!
+//! Next: `table.rs` for the lock-free protocol, `slabs.rs` for memory, then [`Cache`].
+
+mod cache;
+mod mapping;
+mod pinned;
+mod slabs;
+mod table;
+
+pub use cache::{Cache, CacheKey, CacheOptions, Priority};
+pub use pinned::{Pinned, standalone};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,250 @@
+//! Memory for frames: slabs of equal frames, carved from mappings of the engine's own.
+//!
+//! A frame belongs to the size class that wastes least; classes are an eighth of a power of two apart. A slab
+//! whose frames are all free can be given to another class. The number of slabs is fixed by the capacity.
+//!
+//! Concurrency: behind one lock, taken on misses only.
+
+use crate::mapping::Mapping;
+use std::collections::BTreeMap;
+
+/// Largest frame kept in slabs, as a part of the slab.
+const SLAB_SHARE: usize = 2;
+/// Smallest frame.
+const MIN_FRAME: usize = 512;
+/// Largest slab: a huge page.
+const MAX_SLAB: usize = 2 << 20;
+/// Smallest slab.
+const MIN_SLAB: usize = 64 << 10;
+
+/// No slot: the frame is free.
+pub const FREE: u32 = u32::MAX;
+
+/// A frame: its slab and its place in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameId {
+    /// Slab number.
+    pub slab: u32,
+    /// Frame number in the slab.
+    pub frame: u32,
+}
+
+/// All slabs of a cache.
+pub struct Slabs {
+    slab_bytes: usize,
+    max_slabs: usize,
+    mappings: Vec<Mapping>,
+    slabs: Vec<Slab>,
+    /// Start address of each slab.
+    by_address: BTreeMap<usize, u32>,
+    /// Slabs that belong to no class.
+    spare: Vec<u32>,
+    /// Per class, slabs that may have a free frame.
+    partial: Vec<Vec<u32>>,
+    /// Where the search for a slab to clear goes on.
+    hand: usize,
+}
+
+struct Slab {
+    start: *mut u8,
+    class: usize,
+    frame_bytes: usize,
+    /// Slot number of the owner of each frame, or [`FREE`].
+    owners: Vec<u32>,
+    free: Vec<u32>,
+    /// Listed in `partial`.
+    listed: bool,
+}
+
+// SAFETY: a slab's memory is owned by the mappings beside it; access to frames is governed by the table.
+unsafe impl Send for Slabs {}
+
+impl Slabs {
+    /// Slabs of together at most `capacity` bytes, and at least one.
+    pub fn new(capacity: usize) -> Slabs {
+        let slab_bytes = (capacity / 64).next_power_of_two().clamp(MIN_SLAB, MAX_SLAB);
+        Slabs {
+            slab_bytes,
+            max_slabs: (capacity / slab_bytes).max(1),
+            mappings: Vec::new(),
+            slabs: Vec::new(),
+            by_address: BTreeMap::new(),
+            spare: Vec::new(),
+            partial: vec![Vec::new(); class_of(slab_bytes) + 1],
+            hand: 0,
+        }
+    }
+
+    /// Changes the capacity. Slabs beyond it are given back as they become empty.
+    pub fn set_capacity(&mut self, capacity: usize) {
+        self.max_slabs = (capacity / self.slab_bytes).max(1);
+    }
+
+    /// True if there are more slabs than the capacity allows.
+    pub fn over_capacity(&self) -> bool {
+        self.live_slabs() > self.max_slabs
+    }
+
+    fn live_slabs(&self) -> usize {
+        self.slabs.len() - self.spare.len()
+    }
+
+    /// Bytes of memory held in slabs.
+    pub fn mapped_bytes(&self) -> usize {
+        self.slabs.len() * self.slab_bytes
+    }
+
+    /// True if frames of `len` bytes come from slabs.
+    pub fn serves(&self, len: usize) -> bool {
+        len <= self.slab_bytes / SLAB_SHARE
+    }
+
+    /// Bytes a frame for `len` bytes takes.
+    pub fn frame_bytes(&self, len: usize) -> usize {
+        let class = class_of(len);
+        self.slab_bytes / (self.slab_bytes / class_bytes(class)) / 64 * 64
+    }
+
+    /// A free frame for `len` bytes, if there is one or a new slab is allowed.
+    pub fn allocate(&mut self, len: usize) -> Option<(FrameId, *mut u8)> {
+        let class = class_of(len);
+        while let Some(&index) = self.partial[class].last() {
+            let slab = &mut self.slabs[index as usize];
+            if slab.class == class {
+                if let Some(frame) = slab.free.pop() {
+                    let address = slab.start.wrapping_add(frame as usize * slab.frame_bytes);
+                    return Some((FrameId { slab: index, frame }, address));
+                }
+            }
+            slab.listed = false;
+            self.partial[class].pop();
+        }
+        if self.live_slabs() >= self.max_slabs {
+            return None;
+        }
+        self.add_slab(class);
+        self.allocate(len)
+    }
+
+    fn add_slab(&mut self, class: usize) {
+        let frame_bytes = self.frame_bytes(class_bytes(class));
+        let frames = (self.slab_bytes / frame_bytes) as u32;
+        let index = match self.spare.pop() {
+            Some(index) => index,
+            None => {
+                let mapping = Mapping::new(self.slab_bytes);
+                let start = mapping.as_ptr();
+                self.mappings.push(mapping);
+                let index = self.slabs.len() as u32;
+                self.by_address.insert(start as usize, index);
+                self.slabs.push(Slab {
+                    start,
+                    class,
+                    frame_bytes,
+                    owners: Vec::new(),
+                    free: Vec::new(),
+                    listed: false,
+                });
+                index
+            }
+        };
+        let slab = &mut self.slabs[index as usize];
+        slab.class = class;
+        slab.frame_bytes = frame_bytes;
+        slab.owners = vec![FREE; frames as usize];
+        slab.free = (0..frames).rev().collect();
+        slab.listed = true;
+        self.partial[class].push(index);
+    }
+
+    /// Notes that slot `owner` holds the frame.
+    pub fn set_owner(&mut self, frame: FrameId, owner: u32) {
+        self.slabs[frame.slab as usize].owners[frame.frame as usize] = owner;
+    }
+
+    /// Frees a frame. An empty slab becomes spare.
+    pub fn free(&mut self, frame: FrameId) {
+        let slab = &mut self.slabs[frame.slab as usize];
+        slab.owners[frame.frame as usize] = FREE;
+        slab.free.push(frame.frame);
+        if slab.free.len() == slab.owners.len() {
+            let class = slab.class;
+            if std::mem::take(&mut slab.listed) {
+                self.partial[class].retain(|&index| index != frame.slab);
+            }
+            self.spare.push(frame.slab);
+        } else if !std::mem::replace(&mut slab.listed, true) {
+            self.partial[slab.class].push(frame.slab);
+        }
+    }
+
+    /// The frame at `address`, which was allocated here for `len` bytes.
+    pub fn frame_at(&self, address: *mut u8) -> Option<FrameId> {
+        let (&start, &index) = self.by_address.range(..=address as usize).next_back()?;
+        if address as usize - start >= self.slab_bytes {
+            return None;
+        }
+        let slab = &self.slabs[index as usize];
+        let frame = (address as usize - start) / slab.frame_bytes;
+        Some(FrameId { slab: index, frame: frame as u32 })
+    }
+
+    /// The owners of the frames of a slab that is not of the class of `len` bytes, to be evicted so that the
+    /// slab becomes spare. Slabs are taken in turn.
+    pub fn slab_to_clear(&mut self, len: usize) -> Option<Vec<u32>> {
+        let class = class_of(len);
+        for _ in 0..self.slabs.len() {
+            let index = self.hand % self.slabs.len();
+            self.hand = index + 1;
+            let slab = &self.slabs[index];
+            if slab.class != class && slab.free.len() < slab.owners.len() {
+                return Some(slab.owners.iter().copied().filter(|&owner| owner != FREE).collect());
+            }
+        }
+        None
+    }
+}
+
+/// The size class of `len` bytes.
+fn class_of(len: usize) -> usize {
+    let len = len.max(MIN_FRAME);
+    let octave = (len - 1).ilog2();
+    let step = 1usize << (octave - 3);
+    let eighth = (len - (1 << octave)).div_ceil(step);
+    (octave as usize - 8) * 8 + eighth
+}
+
+/// Bytes of a frame of `class`.
+fn class_bytes(class: usize) -> usize {
+    let (octave, eighth) = (class / 8 + 8, class % 8);
+    (1 << octave) + eighth * (1 << (octave - 3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_hold_their_lengths_and_waste_little() {
+        for len in (1..3000).chain((3000..200_000).step_by(37)) {
+            let bytes = class_bytes(class_of(len));
+            assert!(bytes >= len, "{len} bytes in a frame of {bytes}");
+            assert!(len <= MIN_FRAME || bytes <= len + len / 7 + 64, "{len} bytes in a frame of {bytes}");
+        }
+    }
+
+    #[test]
+    fn an_empty_slab_serves_another_class() {
+        let mut slabs = Slabs::new(64 << 10);
+        let mut small = Vec::new();
+        while let Some((frame, _)) = slabs.allocate(1000) {
+            small.push(frame);
+        }
+        assert!(slabs.allocate(5000).is_none());
+        for frame in small {
+            slabs.free(frame);
+        }
+        assert!(slabs.allocate(5000).is_some());
+        assert_eq!(slabs.mapped_bytes(), 64 << 10);
+    }
+}

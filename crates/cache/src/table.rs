@@ -1,0 +1,258 @@
+//! The table of descriptors, and the protocol by which hits need no lock.
+//!
+//! ```text
+//! meta:  | state:1 | clock:2 | references:29 | length:32 |
+//! ```
+//! - A reader adds a reference first and looks after: if the slot was live and holds its key, the reference
+//!   keeps the frame; if not, it takes the reference back.
+//! - Eviction changes a live slot without references to empty by one compare-exchange. A reader that adds its
+//!   reference later finds the slot empty; one that added it before makes the exchange fail.
+//! - An empty slot is made live by adding the live bits, so that references added in passing are not lost.
+//!
+//! Source of the idea: RocksDB `cache/clock_cache.h`.
+
+use crate::mapping::Mapping;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+/// Slots of a bucket.
+pub const WAYS: usize = 16;
+
+const LENGTH_BITS: u32 = 32;
+const REFERENCE: u64 = 1 << LENGTH_BITS;
+const REFERENCES: u64 = ((1 << 29) - 1) << LENGTH_BITS;
+const CLOCK_ONE: u64 = 1 << 61;
+const CLOCK: u64 = 3 << 61;
+const LIVE: u64 = 1 << 63;
+
+/// One descriptor.
+#[repr(C)]
+pub struct Slot {
+    meta: AtomicU64,
+    file: AtomicU64,
+    offset: AtomicU64,
+    frame: AtomicPtr<u8>,
+}
+
+/// The tags of a bucket's slots: upper half of the key's hash, never 0; 0 is empty.
+#[repr(C, align(64))]
+struct Tags([AtomicU32; WAYS]);
+
+/// Frame and length of a slot a reference was taken on.
+pub struct Hit {
+    /// The slot, to be released.
+    pub slot: *const Slot,
+    /// Its frame.
+    pub frame: *const u8,
+    /// Length of the contents, in bytes.
+    pub len: u32,
+}
+
+impl Slot {
+    /// Takes one more reference. The caller holds one.
+    pub fn add_reference(&self) {
+        // Relaxed: the caller's own reference keeps everything in place.
+        self.meta.fetch_add(REFERENCE, Ordering::Relaxed);
+    }
+
+    /// Gives a reference back.
+    #[inline]
+    pub fn release(&self) {
+        // Release: reads of the frame happen before an eviction that sees the reference gone.
+        self.meta.fetch_sub(REFERENCE, Ordering::Release);
+    }
+
+    /// Takes a reference if the slot holds the key.
+    #[inline]
+    fn acquire(&self, file: u64, offset: u64) -> Option<Hit> {
+        // Acquire: pairs with the Release in `fill`; publishes key, frame and contents.
+        let meta = self.meta.fetch_add(REFERENCE, Ordering::Acquire);
+        if meta & LIVE != 0
+            && self.file.load(Ordering::Relaxed) == file
+            && self.offset.load(Ordering::Relaxed) == offset
+        {
+            if meta & CLOCK != CLOCK {
+                self.warm(meta + REFERENCE);
+            }
+            return Some(Hit { slot: self, frame: self.frame.load(Ordering::Relaxed), len: meta as u32 });
+        }
+        self.release();
+        None
+    }
+
+    /// Raises the clock by one, unless somebody else changed the slot: a lost count is harmless.
+    fn warm(&self, meta: u64) {
+        let raised = meta + CLOCK_ONE;
+        let _ = self.meta.compare_exchange(meta, raised, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Makes an empty slot live with one reference. The caller holds the shard's lock.
+    fn fill(&self, file: u64, offset: u64, frame: *mut u8, len: u32, clock: u64) {
+        self.file.store(file, Ordering::Relaxed);
+        self.offset.store(offset, Ordering::Relaxed);
+        self.frame.store(frame, Ordering::Relaxed);
+        let live = LIVE | (clock * CLOCK_ONE) | REFERENCE | u64::from(len);
+        // Release: pairs with the Acquire in `acquire`.
+        self.meta.fetch_add(live, Ordering::Release);
+    }
+
+    /// Empties the slot if it is live and unreferenced: its frame and length. With `respect_clock` a warm slot
+    /// only cools by one. The caller holds the shard's lock.
+    pub fn evict(&self, respect_clock: bool) -> Option<(*mut u8, u32)> {
+        let meta = self.meta.load(Ordering::Relaxed);
+        if meta & LIVE == 0 || meta & REFERENCES != 0 {
+            return None;
+        }
+        if respect_clock && meta & CLOCK != 0 {
+            let cooler = meta - CLOCK_ONE;
+            let _ = self.meta.compare_exchange(meta, cooler, Ordering::Relaxed, Ordering::Relaxed);
+            return None;
+        }
+        let frame = self.frame.load(Ordering::Relaxed);
+        // Acquire: pairs with the Release in `release`; the last reader is done with the frame.
+        self.meta.compare_exchange(meta, 0, Ordering::Acquire, Ordering::Relaxed).ok()?;
+        Some((frame, meta as u32))
+    }
+
+    /// Length of the contents, if live.
+    pub fn live_len(&self) -> Option<u32> {
+        let meta = self.meta.load(Ordering::Relaxed);
+        (meta & LIVE != 0).then_some(meta as u32)
+    }
+
+    /// True if somebody holds a reference.
+    pub fn is_referenced(&self) -> bool {
+        self.meta.load(Ordering::Relaxed) & REFERENCES != 0
+    }
+
+    /// The file part of the key; meaningful while live.
+    pub fn file(&self) -> u64 {
+        self.file.load(Ordering::Relaxed)
+    }
+}
+
+/// All slots, in buckets.
+pub struct Table {
+    tags: Mapping,
+    slots: Mapping,
+    mask: usize,
+}
+
+impl Table {
+    /// A table with room for `entries` at a load of at most 3/5.
+    pub fn new(entries: usize) -> Table {
+        let buckets = (entries * 5 / 3).div_ceil(WAYS).max(1).next_power_of_two();
+        Table {
+            tags: Mapping::new(buckets * size_of::<Tags>()),
+            slots: Mapping::new(buckets * WAYS * size_of::<Slot>()),
+            mask: buckets - 1,
+        }
+    }
+
+    /// Number of buckets.
+    pub fn buckets(&self) -> usize {
+        self.mask + 1
+    }
+
+    /// Bytes of the table.
+    pub fn size_bytes(&self) -> usize {
+        self.buckets() * (size_of::<Tags>() + WAYS * size_of::<Slot>())
+    }
+
+    /// The bucket of a hash.
+    #[inline]
+    pub fn bucket_of(&self, hash: u64) -> usize {
+        hash as usize & self.mask
+    }
+
+    #[inline]
+    fn tags(&self, bucket: usize) -> &Tags {
+        assert!(bucket <= self.mask);
+        // SAFETY: the mapping holds mask + 1 zeroed `Tags`, aligned and accessed as atomics only.
+        unsafe { &*self.tags.as_ptr().cast::<Tags>().add(bucket) }
+    }
+
+    /// The slot `way` of `bucket`.
+    #[inline]
+    pub fn slot(&self, bucket: usize, way: usize) -> &Slot {
+        assert!(bucket <= self.mask && way < WAYS);
+        // SAFETY: the mapping holds (mask + 1) * WAYS zeroed slots, aligned and accessed as atomics only.
+        unsafe { &*self.slots.as_ptr().cast::<Slot>().add(bucket * WAYS + way) }
+    }
+
+    /// The slot with this number, counted over all buckets.
+    pub fn slot_at(&self, index: usize) -> &Slot {
+        self.slot(index / WAYS, index % WAYS)
+    }
+
+    /// Finds the key and takes a reference on its slot.
+    #[inline]
+    pub fn acquire(&self, hash: u64, file: u64, offset: u64) -> Option<Hit> {
+        let bucket = self.bucket_of(hash);
+        let tag = tag_of(hash);
+        let tags = self.tags(bucket);
+        for (way, stored) in tags.0.iter().enumerate() {
+            // Relaxed: a hint; `Slot::acquire` decides.
+            if stored.load(Ordering::Relaxed) == tag {
+                if let Some(hit) = self.slot(bucket, way).acquire(file, offset) {
+                    return Some(hit);
+                }
+            }
+        }
+        None
+    }
+
+    /// Asks for the lines that finding a key touches first.
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        prefetch(ptr::from_ref(self.tags(self.bucket_of(hash))).cast());
+    }
+
+    /// Publishes a frame under the key in an empty way of its bucket, with one reference. `None` if the bucket
+    /// is full. The caller holds the shard's lock and knows that the key is absent.
+    pub fn publish(
+        &self,
+        hash: u64,
+        key: (u64, u64),
+        frame: *mut u8,
+        len: u32,
+        clock: u64,
+    ) -> Option<&Slot> {
+        let bucket = self.bucket_of(hash);
+        let tags = self.tags(bucket);
+        let way = tags.0.iter().position(|tag| tag.load(Ordering::Relaxed) == 0)?;
+        let slot = self.slot(bucket, way);
+        slot.fill(key.0, key.1, frame, len, clock);
+        tags.0[way].store(tag_of(hash), Ordering::Relaxed);
+        Some(slot)
+    }
+
+    /// Evicts slot `index` if it can be. The caller holds the shard's lock.
+    pub fn evict(&self, index: usize, respect_clock: bool) -> Option<(*mut u8, u32)> {
+        let evicted = self.slot_at(index).evict(respect_clock)?;
+        self.tags(index / WAYS).0[index % WAYS].store(0, Ordering::Relaxed);
+        Some(evicted)
+    }
+
+    /// The number of `slot`, which is in this table.
+    pub fn index_of(&self, slot: &Slot) -> usize {
+        (ptr::from_ref(slot) as usize - self.slots.as_ptr() as usize) / size_of::<Slot>()
+    }
+}
+
+#[inline]
+fn tag_of(hash: u64) -> u32 {
+    (hash >> 32) as u32 | 1
+}
+
+/// Asks the processor to fetch the line of `address`. Harmless for any address.
+#[inline]
+pub fn prefetch(address: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a prefetch never faults, whatever the address.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = address;
+}

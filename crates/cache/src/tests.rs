@@ -1,0 +1,187 @@
+//! The cache alone and from many threads: contents, memory, eviction order.
+
+use crate::{Cache, CacheKey, CacheOptions, Pinned, Priority, standalone};
+use std::sync::Arc;
+
+fn cache(capacity: usize) -> Arc<Cache> {
+    Cache::new(CacheOptions { capacity, estimated_entry_charge: 0 })
+}
+
+/// Contents that tell the key.
+fn pattern(key: CacheKey, len: usize) -> Vec<u8> {
+    (0..len as u64).map(|i| (key.file.wrapping_mul(31) ^ key.offset.wrapping_mul(7) ^ i) as u8).collect()
+}
+
+fn put(cache: &Cache, key: CacheKey, len: usize) -> Pinned {
+    cache.insert(key, Priority::Low, len, |bytes| bytes.copy_from_slice(&pattern(key, len)))
+}
+
+fn key(file: u64, offset: u64) -> CacheKey {
+    CacheKey { file, offset }
+}
+
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+}
+
+#[test]
+fn a_block_is_found_until_evicted_and_keeps_its_contents() {
+    let cache = cache(1 << 20);
+    let pinned = put(&cache, key(1, 0), 5000);
+    assert!(!pinned.is_standalone());
+    assert_eq!(&*pinned, pattern(key(1, 0), 5000));
+    assert_eq!(&*cache.lookup(key(1, 0)).unwrap(), &*pinned);
+    assert!(cache.lookup(key(1, 1)).is_none());
+    assert_eq!(cache.entry_count(), 1);
+    for offset in 1..2000 {
+        drop(put(&cache, key(1, offset), 5000));
+    }
+    assert_eq!(&*pinned, pattern(key(1, 0), 5000), "a pinned block is not evicted");
+    drop(pinned);
+    cache.clear();
+    assert!(cache.lookup(key(1, 0)).is_none());
+    assert_eq!((cache.entry_count(), cache.usage()), (0, 0));
+}
+
+#[test]
+fn the_second_insert_of_a_key_returns_the_first() {
+    let cache = cache(1 << 20);
+    let first = put(&cache, key(3, 7), 100);
+    let second = cache.insert(key(3, 7), Priority::Low, 100, |bytes| bytes.fill(9));
+    assert_eq!(&*first, &*second);
+    assert_eq!(cache.entry_count(), 1);
+}
+
+#[test]
+fn what_cannot_be_admitted_stands_alone() {
+    let cache = cache(64 << 10);
+    let large = put(&cache, key(1, 0), 1 << 20);
+    assert!(large.is_standalone());
+    assert_eq!(&*large.clone(), pattern(key(1, 0), 1 << 20));
+    let pins: Vec<Pinned> = (0..100).map(|offset| put(&cache, key(2, offset), 4000)).collect();
+    assert!(pins.iter().any(Pinned::is_standalone), "more is pinned than fits");
+    for (offset, pin) in pins.iter().enumerate() {
+        assert_eq!(&**pin, pattern(key(2, offset as u64), 4000));
+    }
+    assert!(cache.mapped_bytes() < 200 << 10);
+}
+
+#[test]
+fn memory_stays_within_the_capacity_when_sizes_shift() {
+    let capacity = 16 << 20;
+    let cache = cache(capacity);
+    let mut rng = Rng(0x1234_5678_9ABC_DEF1);
+    for (round, len) in [4096usize, 8900, 20_000, 700, 60_000, 8900].into_iter().enumerate() {
+        let count = 3 * capacity / len;
+        for i in 0..count {
+            let block = key(round as u64, rng.next());
+            let pinned = put(&cache, block, len - i % 50);
+            assert_eq!(&*pinned, pattern(block, len - i % 50));
+        }
+        assert!(cache.mapped_bytes() <= capacity + capacity / 10, "{} bytes mapped", cache.mapped_bytes());
+        // Blocks far below the estimated charge run out of descriptors first.
+        let wanted = if len < 4096 { capacity / 8 } else { capacity / 2 };
+        assert!(cache.usage() >= wanted, "only {} bytes used with blocks of {len}", cache.usage());
+    }
+    assert_eq!(cache.standalone_inserts(), 0);
+}
+
+#[test]
+fn a_hot_set_survives_a_scan() {
+    let capacity = 8 << 20;
+    let cache = cache(capacity);
+    let (len, hot) = (8 << 10, 300);
+    let mut next_scan = 0;
+    let (mut hits, mut asked) = (0, 0);
+    for round in 0..40 {
+        for offset in 0..hot {
+            match cache.lookup(key(1, offset)) {
+                Some(_) => hits += u64::from(round > 2),
+                None => drop(put(&cache, key(1, offset), len)),
+            }
+            asked += u64::from(round > 2);
+        }
+        for _ in 0..10 * capacity / len / 40 {
+            drop(put(&cache, key(2, next_scan), len));
+            next_scan += 1;
+        }
+    }
+    assert!(hits * 10 > asked * 9, "{hits} hits of {asked}");
+}
+
+#[test]
+fn index_blocks_outlive_data_blocks() {
+    let cache = cache(4 << 20);
+    drop(cache.insert(key(9, 0), Priority::High, 8 << 10, |bytes| bytes.fill(1)));
+    for offset in 0..900 {
+        drop(put(&cache, key(1, offset), 8 << 10));
+    }
+    assert!(cache.lookup(key(9, 0)).is_some());
+}
+
+#[test]
+fn a_smaller_capacity_is_reached_as_blocks_come_in() {
+    let cache = cache(16 << 20);
+    for offset in 0..3000 {
+        drop(put(&cache, key(1, offset), 8000));
+    }
+    cache.set_capacity(4 << 20);
+    for offset in 0..3000 {
+        drop(put(&cache, key(2, offset), 8000));
+    }
+    assert!(cache.usage() <= 5 << 20, "{} bytes used", cache.usage());
+}
+
+#[test]
+fn pins_outlive_their_cache() {
+    let cache = cache(1 << 20);
+    let pinned = put(&cache, key(1, 2), 3000);
+    let alone = standalone(10, |bytes| bytes.fill(3));
+    drop(cache);
+    assert_eq!(&*pinned, pattern(key(1, 2), 3000));
+    assert_eq!(&*alone, [3; 10]);
+}
+
+#[test]
+fn erasing_a_file_leaves_the_others() {
+    let cache = cache(1 << 20);
+    drop((put(&cache, key(1, 0), 100), put(&cache, key(2, 0), 100)));
+    cache.erase_file(1);
+    assert!(cache.lookup(key(1, 0)).is_none());
+    assert!(cache.lookup(key(2, 0)).is_some());
+}
+
+#[test]
+fn threads_always_read_what_was_inserted_under_their_key() {
+    let cache = cache(2 << 20);
+    std::thread::scope(|scope| {
+        for thread in 0..4u64 {
+            let cache = &cache;
+            scope.spawn(move || {
+                let mut rng = Rng(thread + 1);
+                let mut held: Vec<(CacheKey, usize, Pinned)> = Vec::new();
+                for _ in 0..30_000 {
+                    let block = key(rng.next() % 3, rng.next() % 400);
+                    let len = 512 + (block.file as usize * 2777 + block.offset as usize * 13) % 9000;
+                    let pinned = cache.lookup(block).unwrap_or_else(|| put(cache, block, len));
+                    assert_eq!(pinned.len(), len);
+                    let place = (rng.next() as usize) % len;
+                    assert_eq!(pinned[place], pattern(block, len)[place]);
+                    held.push((block, len, pinned));
+                    if held.len() > 20 {
+                        let (block, len, pinned) = held.swap_remove(rng.next() as usize % 20);
+                        assert_eq!(pinned[len - 1], pattern(block, len)[len - 1]);
+                    }
+                }
+            });
+        }
+    });
+    assert!(cache.mapped_bytes() <= (2 << 20) + (1 << 20));
+}
