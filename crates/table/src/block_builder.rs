@@ -1,0 +1,129 @@
+//! Builds a block: sorted entries, each sharing a prefix with the one before.
+//!
+//! ```text
+//! entry = v32 shared | v32 non_shared | v32 value length | key suffix | value
+//! block = entries | u32 restart offset ... | u32 number of restarts
+//! ```
+//! Source: RocksDB `table/block_based/block_builder.cc`.
+
+use outcrop_base::coding::put_varint32;
+
+/// A block under construction.
+pub struct BlockBuilder {
+    restart_interval: u32,
+    contents: Vec<u8>,
+    restarts: Vec<u32>,
+    /// Entries since the last restart point.
+    since_restart: u32,
+    last_key: Vec<u8>,
+    entries: u32,
+}
+
+impl BlockBuilder {
+    /// A block with a restart point every `restart_interval` entries.
+    pub fn new(restart_interval: u32) -> BlockBuilder {
+        BlockBuilder {
+            restart_interval: restart_interval.max(1),
+            contents: Vec::new(),
+            restarts: vec![0],
+            since_restart: 0,
+            last_key: Vec::new(),
+            entries: 0,
+        }
+    }
+
+    /// Appends an entry; keys come in ascending order.
+    #[inline]
+    pub fn add(&mut self, key: &[u8], value: &[u8]) {
+        let shared = self.start_entry(key);
+        put_varint32(&mut self.contents, shared as u32);
+        put_varint32(&mut self.contents, (key.len() - shared) as u32);
+        put_varint32(&mut self.contents, value.len() as u32);
+        self.finish_entry(key, shared, value);
+    }
+
+    /// Appends an entry of an index block with delta-encoded values: no value length is stored. `value` is
+    /// told whether the entry shares nothing with the one before, and gives the value to store.
+    pub fn add_index(&mut self, key: &[u8], value: impl FnOnce(bool) -> Vec<u8>) {
+        let shared = self.start_entry(key);
+        put_varint32(&mut self.contents, shared as u32);
+        put_varint32(&mut self.contents, (key.len() - shared) as u32);
+        self.finish_entry(key, shared, &value(shared == 0));
+    }
+
+    /// How many bytes the entry shares with the one before; a restart point shares none.
+    #[inline]
+    fn start_entry(&mut self, key: &[u8]) -> usize {
+        if self.since_restart < self.restart_interval {
+            return shared_prefix(&self.last_key, key);
+        }
+        self.restarts.push(self.contents.len() as u32);
+        self.since_restart = 0;
+        0
+    }
+
+    #[inline]
+    fn finish_entry(&mut self, key: &[u8], shared: usize, value: &[u8]) {
+        self.contents.extend_from_slice(&key[shared..]);
+        self.contents.extend_from_slice(value);
+        self.last_key.truncate(shared);
+        self.last_key.extend_from_slice(&key[shared..]);
+        self.since_restart += 1;
+        self.entries += 1;
+    }
+
+    /// Size of the finished block as it is now, in bytes.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.contents.len() + 4 * self.restarts.len() + 4
+    }
+
+    /// An upper bound of [`BlockBuilder::size`] after adding the entry.
+    #[inline]
+    pub fn size_after(&self, key: &[u8], value: &[u8]) -> usize {
+        self.size() + key.len() + value.len() + 15
+    }
+
+    /// True if nothing was added.
+    pub fn is_empty(&self) -> bool {
+        self.entries == 0
+    }
+
+    /// Completes the block. It stays readable until [`BlockBuilder::reset`].
+    pub fn finish(&mut self) -> &[u8] {
+        for restart in &self.restarts {
+            self.contents.extend_from_slice(&restart.to_le_bytes());
+        }
+        self.contents.extend_from_slice(&(self.restarts.len() as u32).to_le_bytes());
+        &self.contents
+    }
+
+    /// Starts a new block, keeping the memory.
+    pub fn reset(&mut self) {
+        self.contents.clear();
+        self.restarts.clear();
+        self.restarts.push(0);
+        self.since_restart = 0;
+        self.last_key.clear();
+        self.entries = 0;
+    }
+}
+
+/// Number of leading bytes `a` and `b` have in common.
+#[inline]
+pub fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
+    let len = a.len().min(b.len());
+    let mut at = 0;
+    while at + 8 <= len {
+        let x = u64::from_le_bytes(a[at..at + 8].try_into().expect("8 bytes"));
+        let y = u64::from_le_bytes(b[at..at + 8].try_into().expect("8 bytes"));
+        if x != y {
+            return at + ((x ^ y).trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    while at < len && a[at] == b[at] {
+        at += 1;
+    }
+    at
+}

@@ -1,0 +1,312 @@
+//! Iterates over one table, block by block.
+//!
+//! Sequential access reads ahead: once blocks are loaded one after the other, a growing stretch of the file
+//! is read at once and the following blocks are taken from it.
+
+use crate::block::{Cursor, write_plain_frame};
+use crate::format::BlockHandle;
+use crate::index::IndexView;
+use crate::reader::{FillCache, TableReader};
+use outcrop_base::Result;
+use outcrop_cache::Pinned;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// How a table is iterated over.
+#[derive(Clone, Debug, Default)]
+pub struct TableIterOptions {
+    /// Whether loaded blocks are cached.
+    pub fill_cache: FillCache,
+    /// Bytes read at once from the start; 0: grows with sequential access.
+    pub readahead_bytes: usize,
+}
+
+/// First size of a read ahead, in bytes.
+const MIN_READAHEAD: usize = 16 << 10;
+/// Largest size it grows to on its own, in bytes.
+const MAX_READAHEAD: usize = 256 << 10;
+/// Sequential loads before reading ahead starts.
+const LOADS_BEFORE_READAHEAD: u32 = 2;
+
+/// Memory of the current block.
+enum Frame {
+    Pinned(Pinned),
+    /// The iterator's own, for blocks that are only passed through.
+    Own(Vec<u8>),
+}
+
+impl Deref for Frame {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Frame::Pinned(pinned) => pinned,
+            Frame::Own(bytes) => bytes,
+        }
+    }
+}
+
+/// Iterator over a table in internal key order.
+pub struct TableIter {
+    table: Arc<TableReader>,
+    options: TableIterOptions,
+    index: Result<Pinned>,
+    /// Number of the current block; the number of blocks if there is none.
+    block: usize,
+    cursor: Option<Cursor<Frame>>,
+    status: Result<()>,
+    readahead: Readahead,
+    /// Buffers of the last own frame, for reuse.
+    spare: (Vec<u8>, Vec<u8>),
+}
+
+/// A stretch of the file read at once.
+#[derive(Default)]
+struct Readahead {
+    bytes: Vec<u8>,
+    start: u64,
+    /// Bytes to read next time.
+    size: usize,
+    /// Block that follows the last loaded one, and how many were loaded in a row.
+    expected: usize,
+    in_a_row: u32,
+}
+
+impl TableIter {
+    pub(crate) fn new(table: Arc<TableReader>, options: TableIterOptions) -> TableIter {
+        let index = table.pin_index();
+        TableIter {
+            table,
+            options,
+            index,
+            block: 0,
+            cursor: None,
+            status: Ok(()),
+            readahead: Readahead::default(),
+            spare: (Vec::new(), Vec::new()),
+        }
+    }
+
+    /// True if positioned on an entry.
+    #[inline]
+    pub fn valid(&self) -> bool {
+        self.cursor.as_ref().is_some_and(Cursor::valid)
+    }
+
+    /// Why the iterator is invalid, if not for the end: Corruption or an IO error, naming the file.
+    pub fn status(&self) -> Result<()> {
+        self.status.clone()
+    }
+
+    /// The internal key. Panics unless valid.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        self.cursor.as_ref().expect("valid iterator").key()
+    }
+
+    /// The value. Panics unless valid.
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        self.cursor.as_ref().expect("valid iterator").value()
+    }
+
+    /// The cached block the value lies in, if it is in one.
+    pub fn pinned_block(&self) -> Option<&Pinned> {
+        match self.cursor.as_ref()?.frame() {
+            Frame::Pinned(pinned) => Some(pinned),
+            Frame::Own(_) => None,
+        }
+    }
+
+    fn num_blocks(&self) -> usize {
+        self.index.as_ref().map_or(0, |index| IndexView::new(index).len())
+    }
+
+    /// To the first entry.
+    pub fn seek_to_first(&mut self) {
+        if self.enter(0) {
+            self.on_cursor(Cursor::seek_to_first);
+        }
+        self.skip_forward();
+    }
+
+    /// To the last entry.
+    pub fn seek_to_last(&mut self) {
+        if self.enter(self.num_blocks().wrapping_sub(1)) {
+            self.on_cursor(Cursor::seek_to_last);
+        }
+        self.skip_backward();
+    }
+
+    /// To the first entry at or after (`user_key`, `packed`).
+    pub fn seek(&mut self, user_key: &[u8], packed: u64) {
+        let comparator = self.table.comparator().clone();
+        let Ok(index) = &self.index else { return self.fail_on_index() };
+        let block = IndexView::new(index).find(&comparator, user_key, packed);
+        if self.enter(block) {
+            self.on_cursor(|cursor| cursor.seek(&comparator, user_key, packed));
+        }
+        self.skip_forward();
+    }
+
+    /// To the last entry at or before (`user_key`, `packed`).
+    pub fn seek_for_prev(&mut self, user_key: &[u8], packed: u64) {
+        self.seek(user_key, packed);
+        if self.valid() {
+            let order = self.table.comparator().compare_parts(outcrop_base::keys::split(self.key()), (user_key, packed));
+            if order.is_gt() {
+                self.prev();
+            }
+        } else if self.status.is_ok() {
+            self.seek_to_last();
+        }
+    }
+
+    /// To the next entry. Panics unless valid.
+    #[inline]
+    pub fn next(&mut self) {
+        let cursor = self.cursor.as_mut().expect("valid iterator");
+        cursor.next();
+        if !cursor.valid() {
+            self.skip_forward();
+        }
+    }
+
+    /// To the previous entry. Panics unless valid.
+    #[inline]
+    pub fn prev(&mut self) {
+        let cursor = self.cursor.as_mut().expect("valid iterator");
+        cursor.prev();
+        if !cursor.valid() {
+            self.skip_backward();
+        }
+    }
+
+    #[inline]
+    fn on_cursor(&mut self, position: impl FnOnce(&mut Cursor<Frame>)) {
+        if let Some(cursor) = &mut self.cursor {
+            position(cursor);
+        }
+    }
+
+    fn fail_on_index(&mut self) {
+        self.drop_block();
+        if let Err(error) = &self.index {
+            self.status = Err(error.clone());
+        }
+    }
+
+    /// Makes block `number` current. False past either end, or if it cannot be read.
+    fn enter(&mut self, number: usize) -> bool {
+        if number == self.block && self.cursor.is_some() && self.status.is_ok() {
+            return true;
+        }
+        self.status = Ok(());
+        let Ok(index) = &self.index else {
+            self.fail_on_index();
+            return false;
+        };
+        let view = IndexView::new(index);
+        if number >= view.len() {
+            self.block = view.len();
+            self.drop_block();
+            return false;
+        }
+        let handle = view.handle(number);
+        self.drop_block();
+        self.block = number;
+        match self.load(number, handle) {
+            Ok(frame) => {
+                let key = std::mem::take(&mut self.spare.1);
+                self.cursor = Some(Cursor::with_key_buffer(frame, key));
+                true
+            }
+            Err(error) => {
+                self.status = Err(error);
+                false
+            }
+        }
+    }
+
+    /// Lets the current block go, keeping its buffers.
+    fn drop_block(&mut self) {
+        if let Some(cursor) = self.cursor.take() {
+            let (frame, key) = cursor.into_parts();
+            self.spare.1 = key;
+            if let Frame::Own(bytes) = frame {
+                self.spare.0 = bytes;
+            }
+        }
+    }
+
+    fn load(&mut self, number: usize, handle: BlockHandle) -> Result<Frame> {
+        let sequential = number == self.readahead.expected;
+        self.readahead.expected = number + 1;
+        if let Some(found) = self.table.cached_block(handle) {
+            return Ok(Frame::Pinned(found));
+        }
+        let stored_len = self.table.stored_len(handle)?;
+        self.readahead.in_a_row = if sequential { self.readahead.in_a_row + 1 } else { 0 };
+        let wanted = self.options.readahead_bytes > 0 || self.readahead.in_a_row >= LOADS_BEFORE_READAHEAD;
+        if !wanted {
+            return Ok(Frame::Pinned(self.table.block(handle, self.options.fill_cache)?));
+        }
+        self.read_ahead(handle.offset, stored_len)?;
+        let at = (handle.offset - self.readahead.start) as usize;
+        let stored = &self.readahead.bytes[at..at + stored_len];
+        if self.options.fill_cache == FillCache::Yes {
+            return Ok(Frame::Pinned(self.table.frame_stored(handle, stored, FillCache::Yes)?));
+        }
+        let mut own = std::mem::take(&mut self.spare.0);
+        let mut buffer = Vec::new();
+        let contents = self.table.unpack(handle, stored, &mut buffer)?;
+        write_plain_frame(contents, &mut own).map_err(|error| self.table.block_error(handle, &error))?;
+        Ok(Frame::Own(own))
+    }
+
+    /// Makes sure that `len` bytes from `offset` are in the readahead buffer.
+    fn read_ahead(&mut self, offset: u64, len: usize) -> Result<()> {
+        let ahead = &mut self.readahead;
+        let end = ahead.start + ahead.bytes.len() as u64;
+        if offset >= ahead.start && offset + len as u64 <= end {
+            return Ok(());
+        }
+        ahead.size = match self.options.readahead_bytes {
+            0 => (ahead.size * 2).clamp(MIN_READAHEAD, MAX_READAHEAD),
+            bytes => bytes,
+        };
+        let file = self.table.file();
+        let available = (file.size() - offset).min(ahead.size.max(len) as u64) as usize;
+        ahead.bytes.resize(available, 0);
+        ahead.start = offset;
+        file.read_exact_at(offset, &mut ahead.bytes)
+    }
+
+    /// Enters following blocks until one has an entry, the table ends, or an error stops it.
+    fn skip_forward(&mut self) {
+        while !self.valid() && self.check_cursor() && self.block < self.num_blocks() {
+            if self.enter(self.block + 1) {
+                self.on_cursor(Cursor::seek_to_first);
+            }
+        }
+    }
+
+    fn skip_backward(&mut self) {
+        while !self.valid() && self.check_cursor() && self.block < self.num_blocks() {
+            if self.enter(self.block.wrapping_sub(1)) {
+                self.on_cursor(Cursor::seek_to_last);
+            }
+        }
+    }
+
+    /// False if there was an error; one in the block's contents becomes the status.
+    fn check_cursor(&mut self) -> bool {
+        if let Some(Err(error)) = self.cursor.as_ref().map(Cursor::status) {
+            let offset = self.index.as_ref().map_or(0, |index| IndexView::new(index).handle(self.block).offset);
+            let handle = BlockHandle { offset, size: 0 };
+            self.status = Err(self.table.block_error(handle, &error));
+        }
+        self.status.is_ok()
+    }
+}

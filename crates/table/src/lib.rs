@@ -1,0 +1,33 @@
+//! Block-based tables: sorted, immutable files of internal keys and values, in RocksDB's format.
+//!
+//! ```text
+//! [data blocks ...][filter][index][properties][metaindex][footer]
+//! block on disk = contents | compression type: u8 | checksum: u32
+//! ```
+//! The writer produces format_version 2 to 5; the reader takes 2 to 7. Bytes: `docs/format/table.md`.
+//!
+//! A block in memory is a *frame*: its contents behind a small directory that lets a lookup find its entry
+//! without walking (`block.rs`). The index of an open table is a frame too (`index.rs`).
+//! Next: `reader.rs` for lookups, `writer.rs` for the other direction.
+#![forbid(unsafe_code)]
+
+mod block;
+mod block_builder;
+mod compress;
+mod filter;
+mod format;
+mod index;
+mod iter;
+mod prefixes;
+mod properties;
+mod reader;
+pub mod unique_id;
+mod writer;
+
+pub use iter::{TableIter, TableIterOptions};
+pub use properties::TableProperties;
+pub use reader::{FillCache, TableReader, TableReaderOptions};
+pub use writer::{TableSummary, TableWriter, TableWriterOptions};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,225 @@
+//! The properties block: what a table says of itself.
+//!
+//! Source: RocksDB `table/meta_blocks.cc`, `include/rocksdb/table_properties.h`; names in
+//! `docs/format/table.md`.
+
+use crate::block::{Contents, decode_entry};
+use crate::block_builder::BlockBuilder;
+use outcrop_base::coding::{get_varint64, put_varint64};
+use outcrop_base::{Error, Result};
+use std::collections::BTreeMap;
+
+/// What a table says of itself. Numbers that are absent are 0.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TableProperties {
+    /// Entries, range tombstones included.
+    pub num_entries: u64,
+    /// Deletions of any kind, range tombstones included.
+    pub num_deletions: u64,
+    /// Merge operands.
+    pub merge_operands: u64,
+    /// Range tombstones.
+    pub num_range_deletions: u64,
+    /// Bytes of internal keys, uncompressed.
+    pub raw_key_size: u64,
+    /// Bytes of values, uncompressed.
+    pub raw_value_size: u64,
+    /// Data blocks.
+    pub num_data_blocks: u64,
+    /// Bytes of the file before its tail.
+    pub data_size: u64,
+    /// Bytes of the index block with trailer, uncompressed.
+    pub index_size: u64,
+    /// Bytes of the filter block.
+    pub filter_size: u64,
+    /// Keys in the filter.
+    pub num_filter_entries: u64,
+    /// 0 binary search, 1 hash, 2 two-level, 3 binary search with first keys; `None`: absent.
+    pub index_type: Option<u32>,
+    /// Separators in the index are user keys.
+    pub index_key_is_user_key: bool,
+    /// Handles in the index are delta-encoded.
+    pub index_value_is_delta_encoded: bool,
+    /// Whole user keys are in the filter; absent means yes.
+    pub whole_key_filtering: bool,
+    /// Column family id; 0x7FFFFFFF unknown.
+    pub column_family_id: u64,
+    /// Column family name.
+    pub column_family_name: String,
+    /// Name of the key order.
+    pub comparator_name: String,
+    /// Name of the merge operator, or `nullptr`.
+    pub merge_operator_name: String,
+    /// Name of the filter policy.
+    pub filter_policy_name: String,
+    /// Codec.
+    pub compression_name: String,
+    /// Settings of the codec, for people.
+    pub compression_options: String,
+    /// Time of the oldest data's first write, seconds since the epoch.
+    pub creation_time: u64,
+    /// Oldest key's time, seconds since the epoch.
+    pub oldest_key_time: u64,
+    /// Newest key's time, seconds since the epoch.
+    pub newest_key_time: u64,
+    /// When the file was written, seconds since the epoch.
+    pub file_creation_time: u64,
+    /// Offset just past the last data block.
+    pub tail_start_offset: u64,
+    /// Smallest sequence number of any entry.
+    pub smallest_seqno: u64,
+    /// Largest sequence number of any entry.
+    pub largest_seqno: u64,
+    /// Identity of the database that wrote it.
+    pub db_id: String,
+    /// Session of that database.
+    pub session_id: String,
+    /// Host it was written on.
+    pub host_id: String,
+    /// Its number then.
+    pub original_file_number: u64,
+    /// Present in files made for ingestion.
+    pub external_version: Option<u32>,
+    /// Everything else, as stored.
+    pub others: BTreeMap<String, Vec<u8>>,
+}
+
+/// A numeric property: its name and where it is kept.
+type NumberRow = (&'static str, fn(&mut TableProperties) -> &mut u64);
+/// A text property.
+type TextRow = (&'static str, fn(&mut TableProperties) -> &mut String);
+
+/// Numbers stored as varints.
+const NUMBERS: &[NumberRow] = &[
+    ("rocksdb.column.family.id", |p| &mut p.column_family_id),
+    ("rocksdb.creation.time", |p| &mut p.creation_time),
+    ("rocksdb.data.size", |p| &mut p.data_size),
+    ("rocksdb.deleted.keys", |p| &mut p.num_deletions),
+    ("rocksdb.file.creation.time", |p| &mut p.file_creation_time),
+    ("rocksdb.filter.size", |p| &mut p.filter_size),
+    ("rocksdb.index.size", |p| &mut p.index_size),
+    ("rocksdb.key.largest.seqno", |p| &mut p.largest_seqno),
+    ("rocksdb.key.smallest.seqno", |p| &mut p.smallest_seqno),
+    ("rocksdb.merge.operands", |p| &mut p.merge_operands),
+    ("rocksdb.newest.key.time", |p| &mut p.newest_key_time),
+    ("rocksdb.num.data.blocks", |p| &mut p.num_data_blocks),
+    ("rocksdb.num.entries", |p| &mut p.num_entries),
+    ("rocksdb.num.filter_entries", |p| &mut p.num_filter_entries),
+    ("rocksdb.num.range-deletions", |p| &mut p.num_range_deletions),
+    ("rocksdb.oldest.key.time", |p| &mut p.oldest_key_time),
+    ("rocksdb.original.file.number", |p| &mut p.original_file_number),
+    ("rocksdb.raw.key.size", |p| &mut p.raw_key_size),
+    ("rocksdb.raw.value.size", |p| &mut p.raw_value_size),
+    ("rocksdb.tail.start.offset", |p| &mut p.tail_start_offset),
+];
+
+/// Texts stored as they are.
+const TEXTS: &[TextRow] = &[
+    ("rocksdb.column.family.name", |p| &mut p.column_family_name),
+    ("rocksdb.comparator", |p| &mut p.comparator_name),
+    ("rocksdb.compression", |p| &mut p.compression_name),
+    ("rocksdb.compression_options", |p| &mut p.compression_options),
+    ("rocksdb.creating.db.identity", |p| &mut p.db_id),
+    ("rocksdb.creating.host.identity", |p| &mut p.host_id),
+    ("rocksdb.creating.session.identity", |p| &mut p.session_id),
+    ("rocksdb.filter.policy", |p| &mut p.filter_policy_name),
+    ("rocksdb.merge.operator", |p| &mut p.merge_operator_name),
+];
+
+const INDEX_TYPE: &str = "rocksdb.block.based.table.index.type";
+const WHOLE_KEY: &str = "rocksdb.block.based.table.whole.key.filtering";
+const PREFIX_FILTERING: &str = "rocksdb.block.based.table.prefix.filtering";
+const KEY_IS_USER_KEY: &str = "rocksdb.index.key.is.user.key";
+const VALUE_IS_DELTA: &str = "rocksdb.index.value.is.delta.encoded";
+const EXTERNAL_VERSION: &str = "rocksdb.external_sst_file.version";
+
+impl TableProperties {
+    /// Decodes the contents of a properties block.
+    ///
+    /// # Errors
+    /// Corruption if the block does not decode.
+    pub fn decode(block: &[u8]) -> Result<TableProperties> {
+        let mut properties = TableProperties { whole_key_filtering: true, ..TableProperties::default() };
+        for (name, value) in decode_pairs(block)? {
+            properties.set(name, value);
+        }
+        Ok(properties)
+    }
+
+    fn set(&mut self, name: Vec<u8>, value: &[u8]) {
+        let name = String::from_utf8_lossy(&name).into_owned();
+        let number = || get_varint64(value).map(|(number, _)| number);
+        let fixed32 = || value.first_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes));
+        if let Some((_, field)) = NUMBERS.iter().find(|(known, _)| *known == name) {
+            // A number that does not decode is passed over, as RocksDB does.
+            if let Some(number) = number() {
+                *field(self) = number;
+            }
+        } else if let Some((_, field)) = TEXTS.iter().find(|(known, _)| *known == name) {
+            *field(self) = String::from_utf8_lossy(value).into_owned();
+        } else {
+            match name.as_str() {
+                INDEX_TYPE => self.index_type = fixed32(),
+                WHOLE_KEY => self.whole_key_filtering = value == b"1",
+                KEY_IS_USER_KEY => self.index_key_is_user_key = number() == Some(1),
+                VALUE_IS_DELTA => self.index_value_is_delta_encoded = number() == Some(1),
+                EXTERNAL_VERSION => self.external_version = fixed32(),
+                _ => {
+                    self.others.insert(name, value.to_vec());
+                }
+            }
+        }
+    }
+
+    /// The contents of a properties block.
+    pub fn encode(&self, format_version: u32) -> Vec<u8> {
+        let varint = |number: u64| {
+            let mut bytes = Vec::new();
+            put_varint64(&mut bytes, number);
+            bytes
+        };
+        let mut copy = self.clone();
+        let mut pairs: BTreeMap<&str, Vec<u8>> = BTreeMap::new();
+        for (name, field) in NUMBERS {
+            pairs.insert(name, varint(*field(&mut copy)));
+        }
+        for (name, field) in TEXTS {
+            pairs.insert(name, field(&mut copy).clone().into_bytes());
+        }
+        pairs.insert(INDEX_TYPE, self.index_type.unwrap_or(0).to_le_bytes().to_vec());
+        pairs.insert(WHOLE_KEY, if self.whole_key_filtering { b"1".to_vec() } else { b"0".to_vec() });
+        pairs.insert(PREFIX_FILTERING, b"0".to_vec());
+        pairs.insert(KEY_IS_USER_KEY, varint(u64::from(self.index_key_is_user_key)));
+        pairs.insert(VALUE_IS_DELTA, varint(u64::from(self.index_value_is_delta_encoded)));
+        pairs.insert("rocksdb.format.version", varint(u64::from(format_version)));
+        pairs.insert("rocksdb.fixed.key.length", varint(0));
+        pairs.insert("rocksdb.prefix.extractor.name", b"nullptr".to_vec());
+        pairs.insert("rocksdb.property.collectors", b"[]".to_vec());
+        for (name, value) in &self.others {
+            pairs.insert(name, value.clone());
+        }
+        let mut builder = BlockBuilder::new(u32::MAX);
+        for (name, value) in pairs {
+            builder.add(name.as_bytes(), &value);
+        }
+        builder.finish().to_vec()
+    }
+}
+
+/// The entries of a block of names and values.
+pub fn decode_pairs(block: &[u8]) -> Result<Vec<(Vec<u8>, &[u8])>> {
+    let contents = Contents::parse(block)?;
+    let mut pairs = Vec::new();
+    let mut key: Vec<u8> = Vec::new();
+    let mut at = 0;
+    while at < contents.entries.len() {
+        let entry = decode_entry(contents.entries, at)
+            .filter(|entry| entry.shared <= key.len())
+            .ok_or_else(|| Error::corruption(format!("meta block entry at byte {at} does not decode")))?;
+        key.truncate(entry.shared);
+        key.extend_from_slice(&contents.entries[entry.suffix.0..entry.suffix.1]);
+        pairs.push((key.clone(), &contents.entries[entry.value.0..entry.value.1]));
+        at = entry.value.1;
+    }
+    Ok(pairs)
+}
