@@ -1,0 +1,122 @@
+//! From one version and edits to the next version, checking the rules of the tree.
+//!
+//! The rules matter beyond this engine: current RocksDB opens a column family that breaks them *empty* and
+//! deletes its tables, without an error.
+//! Source: RocksDB `db/version_builder.cc`, `CheckConsistency`.
+
+use crate::version::{Drawn, Level};
+use crate::{FileMetaData, FileNumber, Version, VersionEdit};
+use outcrop_base::{Comparator, Error, Result};
+use std::cmp::{Ordering, Reverse};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Builds one version.
+pub struct VersionBuilder {
+    comparator: Comparator,
+    levels: Vec<BTreeMap<FileNumber, Arc<FileMetaData>>>,
+}
+
+impl VersionBuilder {
+    /// Starts from `base`, with at least `num_levels` levels.
+    pub fn new(base: &Version, comparator: &Comparator, num_levels: usize) -> VersionBuilder {
+        let mut levels: Vec<BTreeMap<_, _>> = base
+            .levels
+            .iter()
+            .map(|level| level.files.iter().map(|file| (file.number, file.clone())).collect())
+            .collect();
+        levels.resize_with(num_levels.max(levels.len()), BTreeMap::new);
+        VersionBuilder { comparator: comparator.clone(), levels }
+    }
+
+    /// Applies `edit`: tables leave, then tables come.
+    ///
+    /// # Errors
+    /// Corruption if a table leaves a level it is not on, comes twice, or comes to a level that is not there.
+    pub fn apply(&mut self, edit: &VersionEdit) -> Result<()> {
+        for (level, number) in &edit.deleted_files {
+            let removed = self.levels.get_mut(*level as usize).and_then(|files| files.remove(number));
+            if removed.is_none() {
+                return Err(Error::corruption(format!("table {} to delete is not on level {level}", number.0)));
+            }
+        }
+        for (level, file) in &edit.new_files {
+            if self.levels.iter().any(|files| files.contains_key(&file.number)) {
+                return Err(Error::corruption(format!("table {} is added twice", file.number.0)));
+            }
+            // A level beyond the configured number may empty again before the last edit.
+            let index = *level as usize;
+            const MOST_LEVELS: usize = 1 << 10;
+            if index >= MOST_LEVELS {
+                return Err(Error::corruption(format!("table {} is on level {level}", file.number.0)));
+            }
+            if index >= self.levels.len() {
+                self.levels.resize_with(index + 1, BTreeMap::new);
+            }
+            self.levels[index].insert(file.number, file.clone());
+        }
+        Ok(())
+    }
+
+    /// The version, with trailing levels beyond the first `num_levels` dropped if empty.
+    ///
+    /// # Errors
+    /// With `force_consistency_checks`, Corruption naming levels and tables that break a rule.
+    pub fn build(self, force_consistency_checks: bool) -> Result<Version> {
+        let mut version = Version::default();
+        for (level, files) in self.levels.into_iter().enumerate() {
+            let mut files: Vec<Arc<FileMetaData>> = files.into_values().collect();
+            if level == 0 {
+                sort_l0(&mut files);
+            } else {
+                files.sort_by(|a, b| {
+                    let keys = self.comparator.compare_internal(&a.smallest, &b.smallest);
+                    keys.then(a.number.cmp(&b.number))
+                });
+            }
+            if force_consistency_checks {
+                check_level(&self.comparator, level, &files)?;
+            }
+            version.levels.push(Level::new(files, &self.comparator));
+        }
+        Ok(version)
+    }
+
+    /// Highest level that has a table.
+    pub fn last_level(&self) -> Option<usize> {
+        self.levels.iter().rposition(|files| !files.is_empty())
+    }
+}
+
+/// Newest first: by epoch if all tables have one, else by sequence numbers.
+fn sort_l0(files: &mut [Arc<FileMetaData>]) {
+    let by_epoch = files.iter().all(|file| file.epoch != 0);
+    files.sort_by_key(|file| {
+        let epoch = if by_epoch { file.epoch } else { 0 };
+        Reverse((epoch, file.largest_seq, file.smallest_seq, file.number))
+    });
+}
+
+fn check_level(comparator: &Comparator, level: usize, files: &[Arc<FileMetaData>]) -> Result<()> {
+    for pair in files.windows(2) {
+        let (a, b) = (&pair[0], &pair[1]);
+        let broken = if level == 0 {
+            a.epoch != 0 && a.epoch == b.epoch && overlap(comparator, a, b)
+        } else {
+            comparator.compare_internal(&a.largest, &b.smallest) != Ordering::Less
+        };
+        if broken {
+            return Err(Error::corruption(format!(
+                "level {level}: tables {} and {} overlap",
+                Drawn(a),
+                Drawn(b)
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn overlap(comparator: &Comparator, a: &FileMetaData, b: &FileMetaData) -> bool {
+    comparator.compare_internal(&a.smallest, &b.largest) != Ordering::Greater
+        && comparator.compare_internal(&b.smallest, &a.largest) != Ordering::Greater
+}

@@ -1,0 +1,360 @@
+//! One change to the set of tables, as a record of the MANIFEST.
+//!
+//! ```text
+//! edit = (v32 tag | payload) ...
+//! ```
+//! Every tag of RocksDB up to 11.9 is known. What this engine does not use but may ignore is kept in
+//! `preserved` and written again; what must not be ignored is refused by name.
+//! Source: RocksDB `db/version_edit.cc`; tags in `docs/format/manifest.md`.
+
+use crate::{FileMetaData, FileNumber};
+use outcrop_base::coding::{Decoder, put_length_prefixed, put_varint32, put_varint64};
+use outcrop_base::keys::FOOTER_LEN;
+use outcrop_base::{Error, Result, SeqNum};
+use std::sync::Arc;
+
+mod tag {
+    pub const COMPARATOR: u32 = 1;
+    pub const LOG_NUMBER: u32 = 2;
+    pub const NEXT_FILE_NUMBER: u32 = 3;
+    pub const LAST_SEQUENCE: u32 = 4;
+    pub const COMPACT_CURSOR: u32 = 5;
+    pub const DELETED_FILE: u32 = 6;
+    pub const NEW_FILE: u32 = 7;
+    pub const PREV_LOG_NUMBER: u32 = 9;
+    pub const MIN_LOG_NUMBER_TO_KEEP: u32 = 10;
+    pub const NEW_FILE2: u32 = 100;
+    pub const NEW_FILE3: u32 = 102;
+    pub const NEW_FILE4: u32 = 103;
+    pub const COLUMN_FAMILY: u32 = 200;
+    pub const COLUMN_FAMILY_ADD: u32 = 201;
+    pub const COLUMN_FAMILY_DROP: u32 = 202;
+    pub const MAX_COLUMN_FAMILY: u32 = 203;
+    pub const IN_ATOMIC_GROUP: u32 = 300;
+    pub const BLOB_FILE_ADDITION: u32 = 400;
+    pub const BLOB_FILE_GARBAGE: u32 = 401;
+    /// Tags with this bit are length-prefixed and may be skipped.
+    pub const IGNORABLE: u32 = 1 << 13;
+    pub const DB_ID: u32 = 8193;
+    pub const BLOB_FILE_ADDITION_OLD: u32 = 8194;
+    pub const BLOB_FILE_GARBAGE_OLD: u32 = 8195;
+    pub const WAL_ADDITION: u32 = 8196;
+    pub const WAL_DELETION: u32 = 8197;
+    pub const FULL_HISTORY_TS_LOW: u32 = 8198;
+    pub const PERSIST_TIMESTAMPS: u32 = 8201;
+}
+
+mod field {
+    pub const TERMINATE: u32 = 1;
+    pub const NEED_COMPACTION: u32 = 2;
+    pub const MIN_LOG_NUMBER_TO_KEEP: u32 = 3;
+    pub const OLDEST_BLOB_FILE: u32 = 4;
+    pub const OLDEST_ANCESTOR_TIME: u32 = 5;
+    pub const CREATION_TIME: u32 = 6;
+    pub const MIN_TIMESTAMP: u32 = 10;
+    pub const MAX_TIMESTAMP: u32 = 11;
+    pub const UNIQUE_ID: u32 = 12;
+    pub const EPOCH: u32 = 13;
+    pub const TAIL_SIZE: u32 = 15;
+    pub const TIMESTAMPS_PERSISTED: u32 = 16;
+    pub const PATH_ID: u32 = 65;
+    /// Fields with this bit must not be skipped.
+    pub const MUST_UNDERSTAND: u32 = 1 << 6;
+}
+
+/// One change. Fields that are absent change nothing.
+#[derive(Clone, Debug, Default)]
+pub struct VersionEdit {
+    /// Identity of the database.
+    pub db_id: Option<String>,
+    /// Name of the column family's key order.
+    pub comparator: Option<String>,
+    /// Whether the column family keeps user timestamps in tables; written beside the comparator.
+    pub persist_timestamps: Option<bool>,
+    /// All data of the column family in older WALs is in tables.
+    pub log_number: Option<u64>,
+    /// Above every file number in use.
+    pub next_file_number: Option<u64>,
+    /// At or above every sequence number in tables.
+    pub last_sequence: Option<SeqNum>,
+    /// Older WALs are not needed by any column family.
+    pub min_log_number_to_keep: Option<u64>,
+    /// Highest column family id given out.
+    pub max_column_family: Option<u32>,
+    /// The column family the edit is about.
+    pub column_family: u32,
+    /// Creates the column family under this name.
+    pub column_family_add: Option<String>,
+    /// Drops the column family.
+    pub column_family_drop: bool,
+    /// Edits of the same atomic group that still follow.
+    pub remaining_in_group: Option<u32>,
+    /// Tables that leave: (level, number).
+    pub deleted_files: Vec<(u32, FileNumber)>,
+    /// Tables that come: (level, table).
+    pub new_files: Vec<(u32, Arc<FileMetaData>)>,
+    /// Ignorable records this engine does not use, as read: (tag, payload).
+    pub preserved: Vec<(u32, Vec<u8>)>,
+}
+
+impl VersionEdit {
+    /// An edit about column family `id`.
+    pub fn for_column_family(id: u32) -> VersionEdit {
+        VersionEdit { column_family: id, ..VersionEdit::default() }
+    }
+
+    /// True if tables come or leave.
+    pub fn changes_tables(&self) -> bool {
+        !self.new_files.is_empty() || !self.deleted_files.is_empty()
+    }
+
+    /// Appends the edit, in RocksDB's order of fields.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        if let Some(id) = &self.db_id {
+            put_varint32(out, tag::DB_ID);
+            put_length_prefixed(out, id.as_bytes());
+        }
+        if let Some(name) = &self.comparator {
+            put_varint32(out, tag::COMPARATOR);
+            put_length_prefixed(out, name.as_bytes());
+        }
+        let mut number = |tag: u32, value: Option<u64>| {
+            if let Some(value) = value {
+                put_varint32(out, tag);
+                put_varint64(out, value);
+            }
+        };
+        number(tag::LOG_NUMBER, self.log_number);
+        number(tag::NEXT_FILE_NUMBER, self.next_file_number);
+        number(tag::MAX_COLUMN_FAMILY, self.max_column_family.map(u64::from));
+        number(tag::MIN_LOG_NUMBER_TO_KEEP, self.min_log_number_to_keep);
+        number(tag::LAST_SEQUENCE, self.last_sequence.map(|seq| seq.0));
+        for (level, file) in &self.deleted_files {
+            put_varint32(out, tag::DELETED_FILE);
+            put_varint32(out, *level);
+            put_varint64(out, file.0);
+        }
+        for (level, file) in &self.new_files {
+            encode_new_file(out, *level, file);
+        }
+        if self.column_family != 0 {
+            put_varint32(out, tag::COLUMN_FAMILY);
+            put_varint32(out, self.column_family);
+        }
+        if let Some(name) = &self.column_family_add {
+            put_varint32(out, tag::COLUMN_FAMILY_ADD);
+            put_length_prefixed(out, name.as_bytes());
+        }
+        if self.column_family_drop {
+            put_varint32(out, tag::COLUMN_FAMILY_DROP);
+        }
+        if let Some(remaining) = self.remaining_in_group {
+            put_varint32(out, tag::IN_ATOMIC_GROUP);
+            put_varint32(out, remaining);
+        }
+        if let Some(persist) = self.persist_timestamps {
+            put_varint32(out, tag::PERSIST_TIMESTAMPS);
+            put_length_prefixed(out, &[u8::from(persist)]);
+        }
+        for (tag, payload) in &self.preserved {
+            put_varint32(out, *tag);
+            put_length_prefixed(out, payload);
+        }
+    }
+
+    /// Decodes an edit.
+    ///
+    /// # Errors
+    /// Corruption if it does not decode; NotSupported naming a feature that must not be ignored.
+    pub fn decode(bytes: &[u8]) -> Result<VersionEdit> {
+        let mut edit = VersionEdit::default();
+        let mut decoder = Decoder::new(bytes);
+        while !decoder.is_empty() {
+            let tag = decoder.varint32();
+            match tag.and_then(|tag| edit.decode_field(tag, &mut decoder)) {
+                Some(outcome) => outcome?,
+                None => {
+                    let tag = tag.map_or("a tag".to_string(), |tag| format!("tag {tag}"));
+                    return Err(Error::corruption(format!("version edit: {tag} does not decode")));
+                }
+            }
+        }
+        Ok(edit)
+    }
+
+    /// Decodes what follows `tag`; `None` if it does not decode.
+    fn decode_field(&mut self, tag: u32, decoder: &mut Decoder<'_>) -> Option<Result<()>> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match tag {
+            tag::COMPARATOR => self.comparator = Some(text(decoder.length_prefixed()?)),
+            tag::LOG_NUMBER => self.log_number = Some(decoder.varint64()?),
+            tag::NEXT_FILE_NUMBER => self.next_file_number = Some(decoder.varint64()?),
+            tag::LAST_SEQUENCE => self.last_sequence = Some(SeqNum(decoder.varint64()?)),
+            tag::COMPACT_CURSOR => {
+                // Where a round-robin compaction goes on: a hint this engine does not use.
+                decoder.varint32()?;
+                decoder.length_prefixed()?;
+            }
+            tag::DELETED_FILE => {
+                let level = decoder.varint32()?;
+                self.deleted_files.push((level, FileNumber(decoder.varint64()?)));
+            }
+            tag::NEW_FILE | tag::NEW_FILE2 | tag::NEW_FILE3 | tag::NEW_FILE4 => {
+                return self.decode_new_file(tag, decoder);
+            }
+            tag::PREV_LOG_NUMBER => {
+                decoder.varint64()?;
+            }
+            tag::MIN_LOG_NUMBER_TO_KEEP => self.keep_logs_from(decoder.varint64()?),
+            tag::COLUMN_FAMILY => self.column_family = decoder.varint32()?,
+            tag::COLUMN_FAMILY_ADD => self.column_family_add = Some(text(decoder.length_prefixed()?)),
+            tag::COLUMN_FAMILY_DROP => self.column_family_drop = true,
+            tag::MAX_COLUMN_FAMILY => self.max_column_family = Some(decoder.varint32()?),
+            tag::IN_ATOMIC_GROUP => self.remaining_in_group = Some(decoder.varint32()?),
+            tag::BLOB_FILE_ADDITION
+            | tag::BLOB_FILE_GARBAGE
+            | tag::BLOB_FILE_ADDITION_OLD
+            | tag::BLOB_FILE_GARBAGE_OLD => return Some(Err(Error::not_supported("blob files"))),
+            tag::DB_ID => self.db_id = Some(text(decoder.length_prefixed()?)),
+            // Early WAL tracking, without a length: the payload cannot be skipped, so it is decoded.
+            tag::WAL_ADDITION => skip_wal_addition(decoder)?,
+            tag::WAL_DELETION => {
+                decoder.varint64()?;
+            }
+            tag::FULL_HISTORY_TS_LOW => {
+                return Some(Err(Error::not_supported("user-defined timestamps")));
+            }
+            tag::PERSIST_TIMESTAMPS => {
+                self.persist_timestamps = Some(decoder.length_prefixed()?.first()? != &0);
+            }
+            other if other & tag::IGNORABLE != 0 => {
+                self.preserved.push((other, decoder.length_prefixed()?.to_vec()));
+            }
+            other => return Some(Err(Error::corruption(format!("version edit: unknown tag {other}")))),
+        }
+        Some(Ok(()))
+    }
+
+    fn keep_logs_from(&mut self, number: u64) {
+        self.min_log_number_to_keep = Some(self.min_log_number_to_keep.unwrap_or(0).max(number));
+    }
+
+    fn decode_new_file(&mut self, tag: u32, decoder: &mut Decoder<'_>) -> Option<Result<()>> {
+        let level = decoder.varint32()?;
+        let number = FileNumber(decoder.varint64()?);
+        let mut file = FileMetaData { number, ..FileMetaData::default() };
+        if tag == tag::NEW_FILE3 && decoder.varint32()? != 0 {
+            return Some(Err(Error::not_supported("tables outside the database directory (db_paths)")));
+        }
+        file.size = decoder.varint64()?;
+        file.smallest = decoder.length_prefixed()?.into();
+        file.largest = decoder.length_prefixed()?.into();
+        if file.smallest.len() < FOOTER_LEN || file.largest.len() < FOOTER_LEN {
+            return None;
+        }
+        if tag == tag::NEW_FILE {
+            file.largest_seq = SeqNum::MAX;
+        } else {
+            file.smallest_seq = SeqNum(decoder.varint64()?);
+            file.largest_seq = SeqNum(decoder.varint64()?);
+        }
+        if tag == tag::NEW_FILE4 {
+            loop {
+                let field = decoder.varint32()?;
+                if field == field::TERMINATE {
+                    break;
+                }
+                let value = decoder.length_prefixed()?;
+                if let Err(error) = self.custom_field(&mut file, field, value)? {
+                    return Some(Err(error));
+                }
+            }
+        }
+        self.new_files.push((level, Arc::new(file)));
+        Some(Ok(()))
+    }
+
+    fn custom_field(&mut self, file: &mut FileMetaData, field: u32, value: &[u8]) -> Option<Result<()>> {
+        let varint = || Decoder::new(value).varint64();
+        let fixed = || Decoder::new(value).fixed64();
+        match field {
+            field::NEED_COMPACTION => file.marked_for_compaction = value == [1],
+            field::MIN_LOG_NUMBER_TO_KEEP => self.keep_logs_from(fixed()?),
+            field::OLDEST_BLOB_FILE => return Some(Err(Error::not_supported("blob files"))),
+            field::OLDEST_ANCESTOR_TIME => file.oldest_ancestor_time = varint()?,
+            field::CREATION_TIME => file.creation_time = varint()?,
+            field::MIN_TIMESTAMP | field::MAX_TIMESTAMP | field::TIMESTAMPS_PERSISTED => {
+                return Some(Err(Error::not_supported("user-defined timestamps")));
+            }
+            field::UNIQUE_ID => {
+                let mut decoder = Decoder::new(value);
+                let id = [decoder.fixed64()?, decoder.fixed64()?];
+                file.unique_id = (id != [0, 0]).then_some(id);
+            }
+            field::EPOCH => file.epoch = varint()?,
+            field::TAIL_SIZE => file.tail_size = varint()?,
+            field::PATH_ID if value != [0] => {
+                return Some(Err(Error::not_supported("tables outside the database directory (db_paths)")));
+            }
+            field::PATH_ID => {}
+            other if other & field::MUST_UNDERSTAND != 0 => {
+                return Some(Err(Error::corruption(format!("version edit: unknown table field {other}"))));
+            }
+            other => file.preserved.push((other, value.to_vec())),
+        }
+        Some(Ok(()))
+    }
+}
+
+/// A WAL's number and sizes, as written before they had a length.
+fn skip_wal_addition(decoder: &mut Decoder<'_>) -> Option<()> {
+    const TERMINATE: u32 = 1;
+    decoder.varint64()?;
+    while decoder.varint32()? != TERMINATE {
+        decoder.varint64()?;
+    }
+    Some(())
+}
+
+fn encode_new_file(out: &mut Vec<u8>, level: u32, file: &FileMetaData) {
+    put_varint32(out, tag::NEW_FILE4);
+    put_varint32(out, level);
+    put_varint64(out, file.number.0);
+    put_varint64(out, file.size);
+    put_length_prefixed(out, &file.smallest);
+    put_length_prefixed(out, &file.largest);
+    put_varint64(out, file.smallest_seq.0);
+    put_varint64(out, file.largest_seq.0);
+    let mut varint = |field: u32, value: u64| {
+        let mut bytes = Vec::new();
+        put_varint64(&mut bytes, value);
+        put_varint32(out, field);
+        put_length_prefixed(out, &bytes);
+    };
+    varint(field::OLDEST_ANCESTOR_TIME, file.oldest_ancestor_time);
+    varint(field::CREATION_TIME, file.creation_time);
+    if file.epoch != 0 {
+        varint(field::EPOCH, file.epoch);
+    }
+    if file.marked_for_compaction {
+        put_varint32(out, field::NEED_COMPACTION);
+        put_length_prefixed(out, &[1]);
+    }
+    if let Some(id) = file.unique_id {
+        let mut bytes = id[0].to_le_bytes().to_vec();
+        bytes.extend_from_slice(&id[1].to_le_bytes());
+        put_varint32(out, field::UNIQUE_ID);
+        put_length_prefixed(out, &bytes);
+    }
+    if file.tail_size != 0 {
+        let mut bytes = Vec::new();
+        put_varint64(&mut bytes, file.tail_size);
+        put_varint32(out, field::TAIL_SIZE);
+        put_length_prefixed(out, &bytes);
+    }
+    for (field, value) in &file.preserved {
+        put_varint32(out, *field);
+        put_length_prefixed(out, value);
+    }
+    put_varint32(out, field::TERMINATE);
+}

@@ -1,0 +1,85 @@
+//! What the MANIFEST knows of one table.
+
+use outcrop_base::SeqNum;
+use outcrop_table::TableReader;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+
+/// The number of a file; all files of a database draw from one counter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileNumber(pub u64);
+
+/// One table, shared by all versions that hold it.
+#[derive(Default)]
+pub struct FileMetaData {
+    /// Its number.
+    pub number: FileNumber,
+    /// Size of the file in bytes; the file is refused if it has another.
+    pub size: u64,
+    /// At or before its first internal key.
+    pub smallest: Box<[u8]>,
+    /// At or after its last internal key.
+    pub largest: Box<[u8]>,
+    /// Smallest sequence number in it.
+    pub smallest_seq: SeqNum,
+    /// Largest sequence number in it.
+    pub largest_seq: SeqNum,
+    /// Orders tables of L0: of two that overlap, the one with the higher epoch is newer. 0 is unknown.
+    pub epoch: u64,
+    /// Time of its oldest data's first write, seconds since the epoch; 0 unknown.
+    pub oldest_ancestor_time: u64,
+    /// When it was written, seconds since the epoch; 0 unknown.
+    pub creation_time: u64,
+    /// Bytes behind its last data block; 0 unknown.
+    pub tail_size: u64,
+    /// Its identity, checked when it is opened.
+    pub unique_id: Option<[u64; 2]>,
+    /// It asked to be compacted.
+    pub marked_for_compaction: bool,
+    /// Custom fields this engine does not use, as read: (tag, value).
+    pub preserved: Vec<(u32, Vec<u8>)>,
+    /// The open table.
+    pub table: OnceLock<Arc<TableReader>>,
+    /// A compaction has taken it as input.
+    pub being_compacted: AtomicBool,
+}
+
+impl FileMetaData {
+    /// A table of which only the essentials are known.
+    pub fn new(number: FileNumber, size: u64, smallest: Vec<u8>, largest: Vec<u8>) -> FileMetaData {
+        FileMetaData {
+            number,
+            size,
+            smallest: smallest.into(),
+            largest: largest.into(),
+            ..FileMetaData::default()
+        }
+    }
+
+    /// The same table under another epoch, for databases that have none.
+    pub(crate) fn with_epoch(&self, epoch: u64) -> FileMetaData {
+        FileMetaData {
+            number: self.number,
+            size: self.size,
+            smallest: self.smallest.clone(),
+            largest: self.largest.clone(),
+            smallest_seq: self.smallest_seq,
+            largest_seq: self.largest_seq,
+            epoch,
+            oldest_ancestor_time: self.oldest_ancestor_time,
+            creation_time: self.creation_time,
+            tail_size: self.tail_size,
+            unique_id: self.unique_id,
+            marked_for_compaction: self.marked_for_compaction,
+            preserved: self.preserved.clone(),
+            table: OnceLock::new(),
+            being_compacted: AtomicBool::new(false),
+        }
+    }
+}
+
+impl std::fmt::Debug for FileMetaData {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", crate::version::Drawn(self))
+    }
+}

@@ -1,0 +1,26 @@
+//! What exists and where: the names of files, the edits that change the set of tables, and its versions.
+//!
+//! ```text
+//! CURRENT -> MANIFEST = VersionEdit, VersionEdit, ...      (a log, see outcrop-record)
+//! Version + VersionEdit --VersionBuilder--> Version        (immutable, shared by readers)
+//! ```
+//! Bytes: `docs/format/manifest.md`. Next: `edit.rs`, `version.rs`, `builder.rs`, `recover.rs`, `writer.rs`.
+#![forbid(unsafe_code)]
+
+mod builder;
+mod edit;
+mod file_metadata;
+pub mod file_name;
+mod recover;
+mod version;
+mod writer;
+
+pub use builder::VersionBuilder;
+pub use edit::VersionEdit;
+pub use file_metadata::{FileMetaData, FileNumber};
+pub use recover::{RecoveredColumnFamily, RecoveredManifest, list_column_families, recover};
+pub use version::{Level, Version};
+pub use writer::ManifestWriter;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,287 @@
+//! Reading a MANIFEST: CURRENT names it, its edits give the versions.
+//!
+//! A record cut short at the end is what a crash leaves and is ignored, as is an incomplete atomic group
+//! there; any other damage is Corruption naming file and offset.
+//! Source: RocksDB `db/version_edit_handler.cc`.
+
+use crate::file_name::{self, FileKind};
+use crate::{FileMetaData, FileNumber, Version, VersionBuilder, VersionEdit};
+use outcrop_base::{Comparator, Error, Result, SeqNum};
+use outcrop_env::{Access, FileSystem, OpenRead};
+use outcrop_options::WalRecoveryMode;
+use outcrop_record::{LogReader, ReadOutcome};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What the MANIFEST says of one column family.
+pub struct RecoveredColumnFamily {
+    /// Its id.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// Name of its key order; absent in very old databases.
+    pub comparator_name: Option<String>,
+    /// All its data in older WALs is in tables.
+    pub log_number: u64,
+    /// Its tables, every one with an epoch.
+    pub version: Version,
+}
+
+/// What the MANIFEST says.
+pub struct RecoveredManifest {
+    /// The MANIFEST's number.
+    pub manifest_number: FileNumber,
+    /// Identity of the database, if it is recorded.
+    pub db_id: Option<String>,
+    /// Above every file number in use.
+    pub next_file_number: u64,
+    /// At or above every sequence number in tables.
+    pub last_sequence: SeqNum,
+    /// Older WALs are not needed.
+    pub min_log_number_to_keep: u64,
+    /// Highest column family id ever given out.
+    pub max_column_family: u32,
+    /// Live column families, by id.
+    pub column_families: Vec<RecoveredColumnFamily>,
+}
+
+struct Building {
+    name: String,
+    comparator_name: Option<String>,
+    log_number: u64,
+    comparator: Comparator,
+    builder: VersionBuilder,
+}
+
+/// The names of all live column families, in order of their ids.
+pub fn list_column_families(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<String>> {
+    let recovered = recover(fs, dir, &|_| Comparator::Bytewise, &|_| 7, false)?;
+    Ok(recovered.column_families.into_iter().map(|cf| cf.name).collect())
+}
+
+/// Reads the MANIFEST of the database in `dir`.
+///
+/// `comparator_of` and `num_levels_of` give key order and number of levels for a column family's name. With
+/// `check`, names of key orders must match and the rules of the tree hold.
+///
+/// # Errors
+/// As the module says; NotSupported naming a feature this engine lacks; InvalidArgument if a key order differs.
+pub fn recover(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    comparator_of: &dyn Fn(&str) -> Comparator,
+    num_levels_of: &dyn Fn(&str) -> usize,
+    check: bool,
+) -> Result<RecoveredManifest> {
+    let manifest_number = read_current(fs, dir)?;
+    let path = file_name::manifest(dir, manifest_number);
+    let named = |error: Error, offset: u64| error.within(format!("{}: offset {offset}", path.display()));
+    let file = fs.open_read(&path, OpenRead { access: Access::Sequential, ..OpenRead::default() })?;
+    let mut reader = LogReader::new(file, 0, WalRecoveryMode::TolerateCorruptedTailRecords);
+    let mut state = State::new(comparator_of, num_levels_of, check);
+    let mut group: Vec<VersionEdit> = Vec::new();
+    loop {
+        match reader.next()? {
+            ReadOutcome::End => break,
+            ReadOutcome::Damaged(damage) => return Err(damage.error),
+            ReadOutcome::Record(bytes, offset) => {
+                let edit = VersionEdit::decode(bytes).map_err(|error| named(error, offset))?;
+                let applied = match edit.remaining_in_group {
+                    None if group.is_empty() => state.apply(&edit),
+                    None => Err(Error::corruption("an edit outside the atomic group interrupts it")),
+                    Some(remaining) => state.collect(&mut group, edit, remaining),
+                };
+                applied.map_err(|error| named(error, offset))?;
+            }
+        }
+    }
+    state.finish(manifest_number).map_err(|error| error.within(path.display()))
+}
+
+/// The number of the MANIFEST that CURRENT names.
+fn read_current(fs: &dyn FileSystem, dir: &Path) -> Result<FileNumber> {
+    let path = file_name::current(dir);
+    let contents = fs.read_all(&path)?;
+    let name = std::str::from_utf8(&contents).ok().and_then(|text| text.strip_suffix('\n'));
+    match name.and_then(file_name::parse) {
+        Some(FileKind::Manifest(number)) => Ok(number),
+        _ => Err(Error::corruption(format!("{}: offset 0: it names no MANIFEST", path.display()))),
+    }
+}
+
+struct State<'a> {
+    comparator_of: &'a dyn Fn(&str) -> Comparator,
+    num_levels_of: &'a dyn Fn(&str) -> usize,
+    check: bool,
+    column_families: BTreeMap<u32, Building>,
+    db_id: Option<String>,
+    saw_log_number: bool,
+    next_file_number: Option<u64>,
+    last_sequence: Option<SeqNum>,
+    min_log_number_to_keep: u64,
+    max_column_family: u32,
+}
+
+impl<'a> State<'a> {
+    fn new(
+        comparator_of: &'a dyn Fn(&str) -> Comparator,
+        num_levels_of: &'a dyn Fn(&str) -> usize,
+        check: bool,
+    ) -> State<'a> {
+        let mut state = State {
+            comparator_of,
+            num_levels_of,
+            check,
+            column_families: BTreeMap::new(),
+            db_id: None,
+            saw_log_number: false,
+            next_file_number: None,
+            last_sequence: None,
+            min_log_number_to_keep: 0,
+            max_column_family: 0,
+        };
+        state.add_column_family(0, "default");
+        state
+    }
+
+    fn add_column_family(&mut self, id: u32, name: &str) {
+        let comparator = (self.comparator_of)(name);
+        let num_levels = (self.num_levels_of)(name);
+        let builder = VersionBuilder::new(&Version::empty(num_levels), &comparator, num_levels);
+        let name = name.to_string();
+        let building = Building { name, comparator_name: None, log_number: 0, comparator, builder };
+        self.column_families.insert(id, building);
+        self.max_column_family = self.max_column_family.max(id);
+    }
+
+    /// Adds an edit to the atomic group, and applies the group when it is complete.
+    fn collect(&mut self, group: &mut Vec<VersionEdit>, edit: VersionEdit, remaining: u32) -> Result<()> {
+        let expected = group.last().and_then(|last| last.remaining_in_group);
+        if expected.is_some_and(|before| before != remaining + 1) {
+            return Err(Error::corruption("the edits of an atomic group are miscounted"));
+        }
+        group.push(edit);
+        if remaining > 0 {
+            return Ok(());
+        }
+        std::mem::take(group).iter().try_for_each(|edit| self.apply(edit))
+    }
+
+    fn apply(&mut self, edit: &VersionEdit) -> Result<()> {
+        let id = edit.column_family;
+        if let Some(name) = &edit.column_family_add {
+            if self.column_families.contains_key(&id) {
+                return Err(Error::corruption(format!("column family {id} ({name}) is added twice")));
+            }
+            self.add_column_family(id, name);
+        }
+        if edit.column_family_drop {
+            return match self.column_families.remove(&id) {
+                Some(_) => Ok(()),
+                None => Err(Error::corruption(format!("column family {id} is dropped but does not exist"))),
+            };
+        }
+        let cf = self
+            .column_families
+            .get_mut(&id)
+            .ok_or_else(|| Error::corruption(format!("an edit is about column family {id}, which does not exist")))?;
+        if let Some(name) = &edit.comparator {
+            check_comparator(cf, name, self.check)?;
+            cf.comparator_name = Some(name.clone());
+        }
+        if let Some(number) = edit.log_number {
+            self.saw_log_number = true;
+            cf.log_number = cf.log_number.max(number);
+        }
+        cf.builder.apply(edit)?;
+        self.db_id = edit.db_id.clone().or(self.db_id.take());
+        self.next_file_number = edit.next_file_number.or(self.next_file_number);
+        self.last_sequence = edit.last_sequence.or(self.last_sequence);
+        self.max_column_family = self.max_column_family.max(edit.max_column_family.unwrap_or(0));
+        let keep = edit.min_log_number_to_keep.unwrap_or(0);
+        self.min_log_number_to_keep = self.min_log_number_to_keep.max(keep);
+        Ok(())
+    }
+
+    fn finish(self, manifest_number: FileNumber) -> Result<RecoveredManifest> {
+        let missing = |what: &str| Error::corruption(format!("the MANIFEST has no {what}"));
+        if !self.saw_log_number {
+            return Err(missing("log number"));
+        }
+        let next_file_number = self.next_file_number.ok_or_else(|| missing("next file number"))?;
+        let last_sequence = self.last_sequence.ok_or_else(|| missing("last sequence number"))?;
+        let mut column_families = Vec::new();
+        for (id, building) in self.column_families {
+            column_families.push(finish_column_family(id, building, self.num_levels_of, self.check)?);
+        }
+        Ok(RecoveredManifest {
+            manifest_number,
+            db_id: self.db_id,
+            next_file_number,
+            last_sequence,
+            min_log_number_to_keep: self.min_log_number_to_keep,
+            max_column_family: self.max_column_family,
+            column_families,
+        })
+    }
+}
+
+fn check_comparator(cf: &Building, name: &str, check: bool) -> Result<()> {
+    if name.ends_with(".u64ts") {
+        return Err(Error::not_supported(format!("user-defined timestamps (comparator {name})")));
+    }
+    if check && name != cf.comparator.name() {
+        return Err(Error::invalid_argument(format!(
+            "column family {} was created with comparator {name}, not {}",
+            cf.name,
+            cf.comparator.name()
+        )));
+    }
+    Ok(())
+}
+
+fn finish_column_family(
+    id: u32,
+    building: Building,
+    num_levels_of: &dyn Fn(&str) -> usize,
+    check: bool,
+) -> Result<RecoveredColumnFamily> {
+    let Building { name, comparator_name, log_number, comparator, builder } = building;
+    let num_levels = num_levels_of(&name);
+    if check && builder.last_level().is_some_and(|last| last >= num_levels) {
+        return Err(Error::invalid_argument(format!(
+            "column family {name} has tables on level {}, but num_levels is {num_levels}",
+            builder.last_level().unwrap_or(0)
+        )));
+    }
+    let mut version = builder.build(check)?;
+    version.levels.truncate(num_levels.max(1));
+    let version = with_epochs(version, &comparator)?;
+    Ok(RecoveredColumnFamily { id, name, comparator_name, log_number, version })
+}
+
+/// Gives every table an epoch if some lack one: levels from the bottom up, then L0 from oldest to newest.
+fn with_epochs(version: Version, comparator: &Comparator) -> Result<Version> {
+    if version.files().all(|(_, file)| file.epoch != 0) {
+        return Ok(version);
+    }
+    let mut builder = VersionBuilder::new(&Version::empty(version.levels.len()), comparator, 0);
+    let mut edit = VersionEdit::default();
+    let mut epoch = 0;
+    for level in (1..version.levels.len()).rev().filter(|&level| !version.levels[level].files.is_empty()) {
+        epoch += 1;
+        let files = version.levels[level].files.iter();
+        edit.new_files.extend(files.map(|file| (level as u32, renumbered(file, epoch))));
+    }
+    for file in version.levels[0].files.iter().rev() {
+        epoch += 1;
+        edit.new_files.push((0, renumbered(file, epoch)));
+    }
+    builder.apply(&edit)?;
+    builder.build(true)
+}
+
+fn renumbered(file: &FileMetaData, epoch: u64) -> Arc<FileMetaData> {
+    Arc::new(file.with_epoch(epoch))
+}

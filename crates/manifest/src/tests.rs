@@ -1,0 +1,242 @@
+//! MANIFESTs of RocksDB's and our own, and broken ones.
+
+use crate::{FileMetaData, FileNumber, ManifestWriter, Version, VersionBuilder, VersionEdit, recover};
+use outcrop_base::{Comparator, ErrorKind, Result, SeqNum};
+use outcrop_env::{FileSystem, OpenRead, OpenWrite, memory::MemoryFs};
+use outcrop_options::WalRecoveryMode;
+use outcrop_record::{LogReader, ReadOutcome};
+use std::path::Path;
+use std::sync::Arc;
+
+fn load_fixture(name: &str) -> MemoryFs {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name);
+    let fs = MemoryFs::new();
+    fs.create_dir_all(Path::new("/db")).unwrap();
+    for entry in std::fs::read_dir(&dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display())) {
+        let entry = entry.unwrap();
+        put(&fs, entry.file_name().to_str().unwrap(), &std::fs::read(entry.path()).unwrap());
+    }
+    fs
+}
+
+fn put(fs: &MemoryFs, name: &str, bytes: &[u8]) {
+    let mut file = fs.create(&Path::new("/db").join(name), OpenWrite::default()).unwrap();
+    file.append(bytes).unwrap();
+    file.sync().unwrap();
+    file.close().unwrap();
+}
+
+fn read(fs: &MemoryFs) -> Result<crate::RecoveredManifest> {
+    recover(fs, Path::new("/db"), &|_| Comparator::Bytewise, &|_| 7, true)
+}
+
+fn version(drawing: &str) -> Version {
+    Version::parse(drawing, 7)
+}
+
+fn table(number: u64, range: &str) -> Arc<FileMetaData> {
+    let drawn = version(&format!("L1: {number}[{range}]"));
+    drawn.levels[1].files[0].clone()
+}
+
+#[test]
+fn rocksdbs_manifests_give_their_tables() {
+    for (name, level, number, size) in [
+        ("11.8.1-basic", 0, 9, 1499),
+        ("10.4.2-basic", 0, 9, 1355),
+        ("6.29.5-basic", 0, 9, 1212),
+        ("11.8.1-fv7-zstd-dict-compacted", 6, 10, 4069),
+        ("11.8.1-partitioned", 0, 9, 9230),
+    ] {
+        let recovered = read(&load_fixture(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let files: Vec<_> = recovered.column_families[0].version.files().collect();
+        assert_eq!(files.len(), 1, "{name}");
+        assert_eq!((files[0].0, files[0].1.number.0, files[0].1.size), (level, number, size), "{name}");
+        assert_eq!(files[0].1.epoch, 1, "{name}: epochs are given where they lack");
+        assert!(recovered.next_file_number > number);
+        assert_eq!(recovered.column_families[0].log_number, 8, "{name}");
+        assert_eq!(recovered.min_log_number_to_keep, 8, "{name}");
+    }
+    let recovered = read(&load_fixture("11.8.1-basic")).unwrap();
+    assert_eq!(recovered.db_id.as_deref(), Some("77f5e21b-adfc-4e28-b5d1-7c2b1a2dbe15"));
+    assert_eq!(recovered.last_sequence, SeqNum(5));
+    let (_, file) = recovered.column_families[0].version.files().next().unwrap();
+    assert_eq!(file.unique_id, Some([0x9d8c_519b_ac59_bbd7, 0xcb04_3733_db77_1ba7]));
+    assert_eq!((file.smallest_seq, file.largest_seq, file.tail_size), (SeqNum(1), SeqNum(5), 1406));
+}
+
+#[test]
+fn column_families_of_rocksdb_are_listed() {
+    let fs = load_fixture("11.8.1-cf-batch");
+    assert_eq!(crate::list_column_families(&fs, Path::new("/db")).unwrap(), ["default", "cf one"]);
+    let recovered = read(&fs).unwrap();
+    assert_eq!(recovered.max_column_family, 1);
+}
+
+#[test]
+fn features_this_engine_lacks_are_refused_by_name() {
+    for (name, feature) in [("11.8.1-blob", "blob files"), ("11.8.1-udt", "timestamps")] {
+        let error = read(&load_fixture(name)).err().unwrap_or_else(|| panic!("{name} must be refused"));
+        assert_eq!(error.kind(), ErrorKind::NotSupported, "{name}: {error}");
+        assert!(error.to_string().contains(feature) && error.to_string().contains("MANIFEST"), "{error}");
+    }
+}
+
+#[test]
+fn a_wrong_comparator_is_refused_with_both_names() {
+    let fs = load_fixture("11.8.1-basic");
+    let outcome = recover(&fs, Path::new("/db"), &|_| Comparator::ReverseBytewise, &|_| 7, true);
+    let error = outcome.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    let text = error.to_string();
+    assert!(text.contains("leveldb.BytewiseComparator") && text.contains("rocksdb.Reverse"), "{text}");
+}
+
+#[test]
+fn edits_of_rocksdb_keep_their_meaning_when_written_again() {
+    for name in ["11.8.1-basic", "10.4.2-basic", "6.29.5-basic", "11.8.1-cf-batch", "11.8.1-ingested"] {
+        let fs = load_fixture(name);
+        let manifest = fs.list(Path::new("/db")).unwrap().into_iter().find(|n| n.starts_with("MANIFEST")).unwrap();
+        let file = fs.open_read(&Path::new("/db").join(manifest), OpenRead::default()).unwrap();
+        let mut reader = LogReader::new(file, 0, WalRecoveryMode::AbsoluteConsistency);
+        while let ReadOutcome::Record(bytes, _) = reader.next().unwrap() {
+            let edit = VersionEdit::decode(bytes).unwrap();
+            let mut again = Vec::new();
+            edit.encode(&mut again);
+            let back = VersionEdit::decode(&again).unwrap();
+            assert_eq!(format!("{edit:?}"), format!("{back:?}"), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_manifest_round_trips_through_snapshot_edits_and_groups() {
+    let fs = MemoryFs::new();
+    let dir = Path::new("/db");
+    fs.create_dir_all(dir).unwrap();
+    let mut snapshot = VersionEdit { db_id: Some("id".into()), ..VersionEdit::default() };
+    (snapshot.log_number, snapshot.next_file_number) = (Some(3), Some(10));
+    snapshot.last_sequence = Some(SeqNum(0));
+    snapshot.comparator = Some("leveldb.BytewiseComparator".into());
+    let add = VersionEdit {
+        column_family: 2,
+        column_family_add: Some("two".into()),
+        max_column_family: Some(5),
+        log_number: Some(4),
+        ..VersionEdit::default()
+    };
+    let mut manifest = ManifestWriter::create(&fs, dir, FileNumber(5), &[snapshot, add]).unwrap();
+    let mut first = VersionEdit::for_column_family(0);
+    first.new_files = vec![(1, table(7, "a..c")), (1, table(8, "d..f"))];
+    let mut second = VersionEdit::for_column_family(2);
+    second.new_files = vec![(0, table(9, "a..z"))];
+    second.last_sequence = Some(SeqNum(77));
+    manifest.append(&[first, second]).unwrap();
+    manifest.sync().unwrap();
+    let mut gone = VersionEdit::for_column_family(0);
+    gone.deleted_files = vec![(1, FileNumber(7))];
+    manifest.append(&[gone]).unwrap();
+    manifest.sync().unwrap();
+    fs.crash();
+    let recovered = read(&fs).unwrap();
+    assert_eq!(recovered.column_families[0].version.to_string(), "L1: 8[d..f]@1-1,size=1,epoch=8\n");
+    assert_eq!(recovered.column_families[1].name, "two");
+    assert_eq!((recovered.max_column_family, recovered.last_sequence), (5, SeqNum(77)));
+
+    // An atomic group that was cut short is as if it had never been.
+    let mut third = VersionEdit::for_column_family(0);
+    third.deleted_files = vec![(1, FileNumber(8))];
+    let mut manifest = ManifestWriter::create(
+        &fs,
+        dir,
+        FileNumber(6),
+        &[VersionEdit {
+            log_number: Some(1),
+            next_file_number: Some(20),
+            last_sequence: Some(SeqNum(1)),
+            new_files: vec![(1, table(8, "d..f"))],
+            ..VersionEdit::default()
+        }],
+    )
+    .unwrap();
+    let whole = manifest.size();
+    manifest.append(&[third.clone(), third]).unwrap();
+    manifest.sync().unwrap();
+    let path = dir.join("MANIFEST-000006");
+    fs.truncate(&path, whole as usize + 20);
+    assert_eq!(read(&fs).unwrap().column_families[0].version.num_files(), 1);
+}
+
+#[test]
+fn every_broken_byte_of_a_manifest_is_noticed_or_at_its_torn_end() {
+    let fs = load_fixture("11.8.1-basic");
+    let path = Path::new("/db/MANIFEST-000005");
+    let bytes = fs.read_all(path).unwrap();
+    let rows = |recovered: crate::RecoveredManifest| recovered.column_families[0].version.to_string();
+    let whole = rows(read(&fs).unwrap());
+    for offset in 0..bytes.len() {
+        for mask in [1, 0x80] {
+            fs.flip_byte(path, offset, mask);
+            match read(&fs) {
+                Ok(recovered) => assert!(rows(recovered) == whole || offset >= 0x72, "byte {offset}"),
+                Err(error) => assert!(error.to_string().contains("MANIFEST-000005"), "byte {offset}: {error}"),
+            }
+            fs.flip_byte(path, offset, mask);
+        }
+    }
+    for len in (0..bytes.len()).rev() {
+        fs.truncate(path, len);
+        if let Err(error) = read(&fs) {
+            assert_eq!(error.kind(), ErrorKind::Corruption, "cut at {len}: {error}");
+        }
+    }
+}
+
+#[test]
+fn versions_that_break_the_rules_are_refused() {
+    let build = |drawing: &str| {
+        let mut edit = VersionEdit::default();
+        for (level, file) in version(drawing).files() {
+            edit.new_files.push((level as u32, file.clone()));
+        }
+        let mut builder = VersionBuilder::new(&Version::empty(7), &Comparator::Bytewise, 7);
+        builder.apply(&edit)?;
+        builder.build(true)
+    };
+    assert!(build("L1: 3[a..f] 4[g..p]").is_ok());
+    assert!(build("L0: 8[c..z]@5-9 7[a..m]@1-4").is_ok());
+    for (broken, tables) in [
+        ("L1: 3[a..g]@1-9 4[g..p]@10-12", ["3[", "4["]),
+        ("L0: 8[c..z],epoch=3 7[a..m],epoch=3", ["8[", "7["]),
+    ] {
+        let error = build(broken).err().unwrap().to_string();
+        assert!(tables.iter().all(|table| error.contains(table)), "{error}");
+    }
+    let base = version("L1: 3[a..f]");
+    let mut builder = VersionBuilder::new(&base, &Comparator::Bytewise, 7);
+    let mut edit = VersionEdit { deleted_files: vec![(2, FileNumber(3))], ..VersionEdit::default() };
+    assert!(builder.apply(&edit).unwrap_err().to_string().contains("level 2"));
+    edit = VersionEdit { new_files: vec![(2, table(3, "x..z"))], ..VersionEdit::default() };
+    assert!(builder.apply(&edit).unwrap_err().to_string().contains("twice"));
+}
+
+#[test]
+fn l0_is_newest_first() {
+    let mut builder = VersionBuilder::new(&version(""), &Comparator::Bytewise, 7);
+    let drawn = version("L0: 7[a..m]@1-10,epoch=1 9[a..z]@21-30,epoch=3 8[c..z]@11-20,epoch=2");
+    let edit = VersionEdit {
+        new_files: drawn.files().map(|(level, file)| (level as u32, file.clone())).collect(),
+        ..VersionEdit::default()
+    };
+    builder.apply(&edit).unwrap();
+    let numbers: Vec<u64> = builder.build(true).unwrap().levels[0].files.iter().map(|f| f.number.0).collect();
+    assert_eq!(numbers, [9, 8, 7]);
+}
+
+#[test]
+fn find_gives_the_first_table_that_ends_at_or_after_a_key() {
+    let level = &version("L1: 3[aaaaaaaaa1..aaaaaaaaa3] 4[aaaaaaaaa5..aaaaaaaaa7] 5[b..d]").levels[1];
+    for (key, index) in [("a", 0), ("aaaaaaaaa3", 0), ("aaaaaaaaa4", 1), ("aaaaaaaaa8", 2), ("d", 2), ("e", 3)] {
+        assert_eq!(level.find(&Comparator::Bytewise, key.as_bytes(), u64::MAX), index, "{key}");
+    }
+}
