@@ -59,6 +59,8 @@ pub struct Cache {
     entries: AtomicUsize,
     /// Next slot the clock looks at.
     hand: AtomicUsize,
+    /// Bytes promised to holders that keep their pins for long.
+    held: AtomicUsize,
     next_file: AtomicU64,
     inserts: AtomicU64,
     evictions: AtomicU64,
@@ -80,6 +82,7 @@ impl Cache {
             usage: AtomicUsize::new(0),
             entries: AtomicUsize::new(0),
             hand: AtomicUsize::new(0),
+            held: AtomicUsize::new(0),
             next_file: AtomicU64::new(1),
             inserts: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
@@ -223,6 +226,23 @@ impl Cache {
     fn give_back(&self, slabs: &mut Slabs, frame: FrameId, len: usize) {
         self.usage.fetch_sub(slabs.frame_bytes(len), Ordering::Relaxed);
         slabs.free(frame);
+    }
+
+    /// Asks to keep a pin on `len` bytes for long, such as a table's index. Granted up to half of the capacity;
+    /// then [`Cache::end_hold`] must follow when the pin goes.
+    pub fn try_hold(&self, len: usize) -> bool {
+        // Relaxed: a bound on a sum; nothing is published through it.
+        let held = self.held.fetch_add(len, Ordering::Relaxed);
+        if held + len <= self.capacity() / 2 {
+            return true;
+        }
+        self.end_hold(len);
+        false
+    }
+
+    /// Gives back what [`Cache::try_hold`] granted.
+    pub fn end_hold(&self, len: usize) {
+        self.held.fetch_sub(len, Ordering::Relaxed);
     }
 
     /// Evicts the unpinned blocks of a file that is gone. The rest goes when it is unpinned and cold.

@@ -112,7 +112,9 @@ impl DbInner {
                     start_compaction(state, &job);
                     return Some(Job::Compaction(job, Some(request)));
                 }
-                ManualPick::Finished => self.state_changed.notify_all(),
+                ManualPick::Finished => {
+                    self.state_changed.notify_all();
+                }
                 ManualPick::Nothing => break,
             }
         }

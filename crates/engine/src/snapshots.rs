@@ -52,13 +52,8 @@ impl SnapshotList {
     }
 
     /// Number of live snapshots.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.live.lock().values().sum()
-    }
-
-    /// True if there is none.
-    pub fn is_empty(&self) -> bool {
-        self.live.lock().is_empty()
     }
 
     /// The oldest sequence number held.

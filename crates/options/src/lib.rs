@@ -6,6 +6,9 @@
 pub mod column_family;
 pub mod compression;
 pub mod db;
+pub mod derive;
+pub mod file;
+pub mod rows;
 pub mod table;
 
 pub use column_family::{ColumnFamilyOptions, CompactionPri, CompactionStyle};

@@ -75,7 +75,6 @@ fn run(value_len: usize, count: u64) {
                 comparator: Comparator::Bytewise,
                 cache: Some(cache),
                 cache_index_and_filter_blocks: false,
-                pin_index_and_filter: false,
                 expected_unique_id: None,
                 largest_seqno: SeqNum::ZERO,
             },

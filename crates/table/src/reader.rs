@@ -41,10 +41,9 @@ pub struct TableReaderOptions {
     pub comparator: Comparator,
     /// Cache for blocks; `None`: every read loads its block.
     pub cache: Option<Arc<Cache>>,
-    /// Index and filter count against the cache; what does not fit may be evicted.
+    /// Index and filter count against the cache. They stay pinned while the table is open as long as such pins
+    /// take at most half of the cache; those of further tables may be evicted.
     pub cache_index_and_filter_blocks: bool,
-    /// With the above: this table's index and filter are never evicted while it is open.
-    pub pin_index_and_filter: bool,
     /// The identity the MANIFEST has for the file; a table with another is refused.
     pub expected_unique_id: Option<[u64; 2]>,
     /// The largest sequence number the MANIFEST has for the file.
@@ -68,8 +67,8 @@ pub struct TableReader {
 
 /// A block about the table.
 enum Meta {
-    /// In memory for as long as the table is open.
-    Held(Pinned),
+    /// In memory for as long as the table is open; the bytes of the cache's promise for it.
+    Held(Pinned, usize),
     /// In the cache, or to be loaded again.
     Cached,
 }
@@ -144,19 +143,28 @@ impl TableReader {
             index: Meta::Cached,
             filter: None,
         };
-        let hold = !options.cache_index_and_filter_blocks || options.pin_index_and_filter;
         let charged = options.cache_index_and_filter_blocks;
-        table.index = table.keep(hold, table.load_index(charged)?);
+        table.index = table.keep(table.load_index(charged)?);
         if let Some(handle) = filter_handle.filter(|_| table.properties.whole_key_filtering) {
             let block = table.load_filter(handle, charged)?;
             let kind = FilterKind::of(&block);
-            table.filter = Some((handle, kind, table.keep(hold, block)));
+            table.filter = Some((handle, kind, table.keep(block)));
         }
         Ok(table)
     }
 
-    fn keep(&self, hold: bool, block: Pinned) -> Meta {
-        if hold || self.cache.is_none() || block.is_standalone() { Meta::Held(block) } else { Meta::Cached }
+    /// Holds on to a block about the table, if it is the table's own or the cache allows it.
+    fn keep(&self, block: Pinned) -> Meta {
+        if block.is_standalone() {
+            return Meta::Held(block, 0);
+        }
+        match &self.cache {
+            Some(cache) if cache.try_hold(block.len()) => {
+                let promised = block.len();
+                Meta::Held(block, promised)
+            }
+            _ => Meta::Cached,
+        }
     }
 
     /// What the table says of itself.
@@ -177,7 +185,8 @@ impl TableReader {
     /// Bytes of index and filter that are held outside the cache.
     pub fn memory_usage(&self) -> usize {
         let held = |meta: &Meta| match meta {
-            Meta::Held(pinned) => pinned.len(),
+            Meta::Held(pinned, 0) => pinned.len(),
+            Meta::Held(..) => 0,
             Meta::Cached => 0,
         };
         held(&self.index) + self.filter.as_ref().map_or(0, |(_, _, meta)| held(meta))
@@ -186,7 +195,7 @@ impl TableReader {
     /// Asks for what [`TableReader::may_contain`] of this hash touches.
     #[inline]
     pub fn prefetch_filter(&self, hash: u64) {
-        if let Some((_, kind, Meta::Held(block))) = &self.filter {
+        if let Some((_, kind, Meta::Held(block, _))) = &self.filter {
             if let Some(offset) = kind.line_offset(hash) {
                 prefetch(&block[offset..]);
             }
@@ -198,7 +207,7 @@ impl TableReader {
     pub fn may_contain(&self, hash: u64) -> bool {
         let Some((handle, kind, meta)) = &self.filter else { return true };
         match meta {
-            Meta::Held(block) => kind.may_contain(block, hash),
+            Meta::Held(block, _) => kind.may_contain(block, hash),
             Meta::Cached => match self.load_filter(*handle, true) {
                 Ok(block) => kind.may_contain(&block, hash),
                 // The lookup goes on to the data, where an error that matters shows again.
@@ -262,7 +271,7 @@ impl TableReader {
     #[inline]
     pub(crate) fn index(&self) -> Result<impl Deref<Target = [u8]> + '_> {
         match &self.index {
-            Meta::Held(pinned) => Ok(MetaRef::Held(pinned)),
+            Meta::Held(pinned, _) => Ok(MetaRef::Held(pinned)),
             Meta::Cached => Ok(MetaRef::Taken(self.load_index(true)?)),
         }
     }
@@ -270,7 +279,7 @@ impl TableReader {
     /// A pin on the index frame, for iterators.
     pub(crate) fn pin_index(&self) -> Result<Pinned> {
         match &self.index {
-            Meta::Held(pinned) => Ok(pinned.clone()),
+            Meta::Held(pinned, _) => Ok(pinned.clone()),
             Meta::Cached => self.load_index(true),
         }
     }
@@ -417,6 +426,17 @@ impl TableReader {
         match &self.cache {
             Some(cache) if charged => cache.insert(self.cache_key(handle), Priority::High, len, write),
             _ => standalone(len, write),
+        }
+    }
+}
+
+impl Drop for TableReader {
+    fn drop(&mut self) {
+        let filter = self.filter.as_ref().map(|(_, _, meta)| meta);
+        for meta in [Some(&self.index), filter].into_iter().flatten() {
+            if let (Meta::Held(_, promised), Some(cache)) = (meta, &self.cache) {
+                cache.end_hold(*promised);
+            }
         }
     }
 }

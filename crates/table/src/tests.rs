@@ -64,7 +64,6 @@ fn open(bytes: &[u8], comparator: Comparator, cache: Option<Arc<Cache>>) -> Resu
         comparator,
         cache_index_and_filter_blocks: cache.is_some(),
         cache,
-        pin_index_and_filter: false,
         expected_unique_id: None,
         largest_seqno: SeqNum::ZERO,
     };
@@ -283,7 +282,6 @@ fn a_file_of_another_identity_is_refused() {
             comparator: Comparator::Bytewise,
             cache: None,
             cache_index_and_filter_blocks: false,
-            pin_index_and_filter: false,
             expected_unique_id: Some(expected),
             largest_seqno: SeqNum(5),
         };

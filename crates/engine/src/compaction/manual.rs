@@ -157,8 +157,10 @@ impl DbInner {
             if level >= last && level != 0 {
                 break;
             }
-            self.run_manual(cf, level, output_level, begin, end)?;
-            last_written = Some(output_level);
+            if has_tables(&version, cf, level, begin, end) {
+                self.run_manual(cf, level, output_level, begin, end)?;
+                last_written = Some(output_level);
+            }
             level = output_level;
         }
         if bottommost == BottommostLevelCompaction::Force && last_written != Some(level) {
@@ -220,7 +222,18 @@ fn last_level_with(
     begin: Option<&[u8]>,
     end: Option<&[u8]>,
 ) -> Option<usize> {
+    (0..version.levels.len()).rev().find(|&level| has_tables(version, cf, level, begin, end))
+}
+
+/// True if `level` has a table that overlaps the range.
+fn has_tables(
+    version: &Version,
+    cf: &ColumnFamilyHandle,
+    level: usize,
+    begin: Option<&[u8]>,
+    end: Option<&[u8]>,
+) -> bool {
     let options = cf.options.load();
     let input = PickInput { cf_id: cf.id(), version, comparator: &cf.comparator, options: &options };
-    (0..version.levels.len()).rev().find(|&level| !leveled::overlapping(&input, level, begin, end).is_empty())
+    !leveled::overlapping(&input, level, begin, end).is_empty()
 }

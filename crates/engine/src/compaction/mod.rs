@@ -93,6 +93,7 @@ impl fmt::Display for Compaction {
                 write!(f, " {}", file.number.0)?;
             }
         }
+        write!(f, " [{:?}]", self.reason)?;
         if self.trivial_move {
             f.write_str(" (move)")?;
         }

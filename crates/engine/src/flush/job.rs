@@ -15,7 +15,6 @@ use crate::read::table_cache;
 use crate::state::{DbState, SealedMemTable};
 use crate::stats::LevelStats;
 use outcrop_base::{Result, SeqNum};
-use outcrop_env::Clock;
 use outcrop_manifest::{FileMetaData, FileNumber, VersionEdit};
 use outcrop_memtable::MemTable;
 use outcrop_options::derive;

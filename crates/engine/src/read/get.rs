@@ -115,7 +115,7 @@ fn collect_candidates<'v>(
         comparator.compare(user_key(&file.smallest), key) != Ordering::Greater
             && comparator.compare(user_key(&file.largest), key) != Ordering::Less
     };
-    for file in &version.levels[0].files {
+    for file in version.levels[0].files.iter() {
         if covers(file) {
             found(file);
         }

@@ -88,7 +88,7 @@ impl DbInner {
             sources.push(Source::Mem(view.memtable.iter()));
         }
         sources.extend(view.sealed.iter().map(|memtable| Source::Mem(memtable.iter())));
-        for file in &view.version.levels[0].files {
+        for file in view.version.levels[0].files.iter() {
             let table = table_cache::open(&self.ctx, cf, file)?;
             sources.push(Source::Table(table.iter(table_options.clone())));
         }

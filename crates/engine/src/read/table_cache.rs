@@ -41,10 +41,7 @@ fn open_reader(ctx: &DbContext, cf: &ColumnFamily, file: &FileMetaData) -> Resul
             comparator: cf.comparator.clone(),
             cache: cf.block_cache.clone(),
             cache_index_and_filter_blocks: table_options.cache_index_and_filter_blocks,
-            pin_index_and_filter: table_options.pin_l0_filter_and_index_blocks_in_cache,
-            verify_checksums: true,
             expected_unique_id: file.unique_id,
-            global_seqno: None,
             largest_seqno: file.largest_seq,
         },
     )?;

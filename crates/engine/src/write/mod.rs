@@ -146,17 +146,18 @@ impl DbInner {
 
         let first = core.last_seq.plus(1);
         let count = number_group(first, own, followers);
+        // Taken before the WAL write: numbers of a group that fails may be in the file and are never reused.
+        let last = SeqNum(first.plus(count).0 - 1);
+        core.last_seq = last;
         if options.disable_wal {
             core.unlogged = true;
         } else {
             self.log_group(&mut core, options, own, followers, count)?;
         }
-        let last = first.plus(count).0 - 1;
-        core.last_seq = SeqNum(last);
         apply_group(&core, own, followers)?;
         core.seal_wanted |= self.any_memtable_full(&core);
         // Release: pairs with the Acquire in visible_seq(); publishes the memtable entries of the group.
-        self.visible_seq.store(last, Ordering::Release);
+        self.visible_seq.store(last.0, Ordering::Release);
         self.count_group(group_bytes, count, followers.len());
         Ok(())
     }

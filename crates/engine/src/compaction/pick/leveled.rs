@@ -43,12 +43,6 @@ pub fn pick(input: &PickInput<'_>) -> Option<Compaction> {
     None
 }
 
-/// True if some level is due.
-pub fn is_due(input: &PickInput<'_>) -> bool {
-    let shape = LevelShape::of(input.version, input.options);
-    shape.scores(input.version, input.options).first().is_some_and(|(score, _)| *score >= 1.0)
-}
-
 /// All of L0 into the base level; only one such compaction runs at a time, because L0 tables overlap.
 fn pick_l0(input: &PickInput<'_>, shape: &LevelShape) -> Option<Compaction> {
     let files = &input.version.levels[0].files;

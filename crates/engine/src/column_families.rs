@@ -1,0 +1,197 @@
+//! Creating and dropping column families, changing their options, and recovering from background errors:
+//! the changes that exclude writers.
+
+use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle};
+use crate::db::{DbInner, Registry};
+use crate::info_log::log_line;
+use crate::open::{add_default_cache, check_column_family_options, snapshot_edits};
+use crate::recovery::new_column_family_state;
+use crate::state::LiveWal;
+use crate::write::wal::Wal;
+use crate::write::{Target, WriteCore};
+use outcrop_base::{Error, ErrorKind, Result, SeqNum};
+use outcrop_manifest::{FileNumber, ManifestWriter, Version, VersionEdit, file_name};
+use outcrop_options::file as options_file;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl DbInner {
+    /// See [`crate::Db::create_column_family`].
+    pub(crate) fn create_column_family(&self, descriptor: &ColumnFamilyDescriptor) -> Result<ColumnFamilyHandle> {
+        let mut descriptor = descriptor.clone();
+        check_column_family_options(&descriptor)?;
+        add_default_cache(&mut descriptor);
+        // HOLDS write_core: no write may see the column family before it is complete.
+        let mut core = self.write_core.lock();
+        let id = {
+            let state = self.state.lock();
+            if let Some(error) = &state.background_error {
+                return Err(error.clone());
+            }
+            if state.column_families.values().any(|cf| cf.cf.name() == descriptor.name) {
+                return Err(Error::invalid_argument(format!(
+                    "column family {} already exists",
+                    descriptor.name
+                )));
+            }
+            state.max_column_family + 1
+        };
+        let wal = core.wal.number();
+        let version = Arc::new(Version::empty(descriptor.options.num_levels as usize));
+        let cf_state = new_column_family_state(id, &descriptor, version, wal, 1);
+        let handle = cf_state.cf.clone();
+        let target = Target { cf: handle.clone(), memtable: cf_state.memtable.clone() };
+        let mut edit = VersionEdit::for_column_family(id);
+        edit.column_family_add = Some(descriptor.name.clone());
+        edit.comparator = Some(descriptor.parts.comparator.name().to_string());
+        edit.persist_timestamps = Some(true);
+        edit.log_number = Some(wal);
+        edit.max_column_family = Some(id);
+        self.log_and_apply(vec![edit], |state| {
+            state.max_column_family = id;
+            state.column_families.insert(id, cf_state);
+        })?;
+        core.targets.push(target);
+        self.change_registry(|registry| {
+            registry.insert(id, handle.clone());
+        });
+        drop(core);
+        log_line!(self.ctx, "created column family {} ({id})", descriptor.name);
+        self.write_options_file()?;
+        Ok(handle)
+    }
+
+    /// See [`crate::Db::drop_column_family`].
+    pub(crate) fn drop_column_family(&self, cf: &ColumnFamilyHandle) -> Result<()> {
+        if cf.id() == 0 {
+            return Err(Error::invalid_argument("the default column family cannot be dropped"));
+        }
+        let mut core = self.write_core.lock();
+        if cf.is_dropped() {
+            return Err(Error::new(ErrorKind::ColumnFamilyDropped, cf.name().to_string()));
+        }
+        let mut edit = VersionEdit::for_column_family(cf.id());
+        edit.column_family_drop = true;
+        self.log_and_apply(vec![edit], |state| {
+            if let Some(dropped) = state.column_families.remove(&cf.id()) {
+                state.obsolete_tables.extend(dropped.version.files().map(|(_, file)| file.clone()));
+                state.purge_wanted = true;
+            }
+        })?;
+        cf.mark_dropped();
+        core.targets.retain(|target| target.cf.id() != cf.id());
+        self.change_registry(|registry| {
+            registry.remove(&cf.id());
+        });
+        drop(core);
+        log_line!(self.ctx, "dropped column family {} ({})", cf.name(), cf.id());
+        self.purge_obsolete_files();
+        self.write_options_file()
+    }
+
+    fn change_registry(&self, change: impl FnOnce(&mut Registry)) {
+        let mut registry = (**self.registry.load()).clone();
+        change(&mut registry);
+        self.registry.store(Arc::new(registry));
+    }
+
+    /// See [`crate::Db::set_options`].
+    pub(crate) fn set_options(&self, cf: &ColumnFamilyHandle, options: &[(&str, &str)]) -> Result<()> {
+        let mut changed = (**cf.options.load()).clone();
+        for (name, value) in options {
+            options_file::set_mutable(&mut changed, name, value)?;
+        }
+        let descriptor = ColumnFamilyDescriptor {
+            name: cf.name().to_string(),
+            options: changed.clone(),
+            ..ColumnFamilyDescriptor::default()
+        };
+        check_column_family_options(&descriptor)?;
+        cf.options.store(Arc::new(changed));
+        {
+            let mut state = self.state.lock();
+            if let Some(cf) = state.column_families.get_mut(&cf.id()) {
+                cf.refresh_debt();
+            }
+            self.stall.update(&state);
+            self.background.wake(&mut state);
+            self.state_changed.notify_all();
+        }
+        self.write_options_file()
+    }
+
+    /// Writes a new OPTIONS file and removes all but the newest two.
+    pub(crate) fn write_options_file(&self) -> Result<()> {
+        let families: Vec<(String, options_file::NamedOptions)> = self
+            .registry
+            .load()
+            .values()
+            .map(|cf| {
+                let named = options_file::NamedOptions {
+                    options: (**cf.options.load()).clone(),
+                    comparator: cf.comparator.name().to_string(),
+                    merge_operator: cf.merge_operator.as_ref().map(|operator| operator.name().to_string()),
+                };
+                (cf.name().to_string(), named)
+            })
+            .collect();
+        let text = options_file::print(&self.ctx.options, &families);
+        let number = FileNumber(self.ctx.new_file_number());
+        let path = file_name::options(&self.ctx.path, number);
+        let temporary = self.ctx.path.join(format!("OPTIONS-{:06}.dbtmp", number.0));
+        self.ctx.env.fs.replace(&path, &temporary, text.as_bytes())?;
+        self.remove_old_options_files()
+    }
+
+    fn remove_old_options_files(&self) -> Result<()> {
+        let names = self.ctx.env.fs.list(&self.ctx.path)?;
+        let mut numbers: Vec<FileNumber> = names
+            .iter()
+            .filter_map(|name| match file_name::parse(name) {
+                Some(file_name::FileKind::Options(number)) => Some(number),
+                _ => None,
+            })
+            .collect();
+        numbers.sort_unstable();
+        numbers.truncate(numbers.len().saturating_sub(2));
+        for number in numbers {
+            self.ctx.env.fs.remove_file(&file_name::options(&self.ctx.path, number))?;
+        }
+        Ok(())
+    }
+
+    /// Replaces the MANIFEST by a fresh one that describes the current state: after a failed write its tail is
+    /// unknown.
+    pub(crate) fn restart_manifest(&self) -> Result<()> {
+        // HOLDS manifest across IO: as in `log_and_apply`.
+        let mut manifest = self.manifest.lock();
+        let number = FileNumber(self.ctx.new_file_number());
+        let snapshot = {
+            let state = self.state.lock();
+            let last_seq = SeqNum(self.visible_seq.load(Ordering::Acquire));
+            let min_wal = state.min_wal_needed(self.current_wal_number());
+            snapshot_edits(&self.ctx, &state, last_seq, min_wal)
+        };
+        let created = ManifestWriter::create(&*self.ctx.env.fs, &self.ctx.path, number, &snapshot);
+        let old = manifest.writer.number();
+        manifest.writer = created.map_err(|error| self.fail_writes(error))?;
+        // Best effort: what stays behind is found by the scan at the next open.
+        let _ = self.ctx.env.fs.remove_file(&file_name::manifest(&self.ctx.path, old));
+        Ok(())
+    }
+
+    /// Starts a new WAL in place of one whose tail is unknown. A record that failed may still be in the old
+    /// file: its sequence numbers are not used again, and the caller flushes everything, so that the old file
+    /// is never replayed.
+    pub(crate) fn replace_failed_wal(&self, core: &mut WriteCore) -> Result<()> {
+        let number = self.ctx.new_file_number();
+        let fresh = Wal::create(&self.ctx, number).map_err(|error| self.fail_writes(error))?;
+        core.wal = fresh;
+        self.closed_wals.lock().clear();
+        core.seal_wanted = false;
+        let mut state = self.state.lock();
+        state.live_wals.push_back(LiveWal { number, size_bytes: 0 });
+        self.current_wal.store(number, Ordering::Relaxed);
+        Ok(())
+    }
+}

@@ -1,0 +1,48 @@
+//! Outcrop: an embedded LSM-tree key-value store that opens RocksDB databases.
+//!
+//! ```text
+//! put:  db > write (group, stall, WAL, memtables) > publish
+//! get:  db > read/get > superversion > memtables > version > table
+//! flush, compaction: background > pick > job > stream > output > versions > superversion
+//! open: open > recovery > versions
+//! ```
+//! Start at [`Db`]. The map of all crates is ARCHITECTURE.md; the locks and their order are there too.
+#![forbid(unsafe_code)]
+
+mod background;
+mod column_families;
+mod column_family;
+mod compaction;
+mod context;
+mod db;
+mod flush;
+mod info_log;
+mod obsolete_files;
+mod open;
+mod properties;
+mod read;
+mod recovery;
+mod snapshots;
+mod state;
+mod stats;
+mod superversion;
+mod versions;
+mod write;
+
+pub use column_family::{
+    ColumnFamily, ColumnFamilyDescriptor, ColumnFamilyHandle, ColumnFamilyParts, DEFAULT_COLUMN_FAMILY,
+};
+pub use compaction::manual::BottommostLevelCompaction;
+pub use db::{Db, WaitForCompactOptions};
+pub use outcrop_base::{Comparator, Error, ErrorKind, MergeOperator, Result, SeqNum, UserComparator};
+pub use outcrop_cache::{Cache, CacheOptions};
+pub use outcrop_env::Env;
+pub use outcrop_options as options;
+pub use outcrop_options::{
+    BlockBasedTableOptions, ColumnFamilyOptions, CompressionType, DbOptions, FilterPolicy, WalRecoveryMode,
+};
+pub use read::iter::DbIterator;
+pub use read::{PinnedValue, ReadOptions};
+pub use snapshots::Snapshot;
+pub use write::batch::{Op, Record};
+pub use write::{WriteBatch, WriteOptions};

@@ -1,0 +1,296 @@
+//! Opening, creating and destroying a database.
+//!
+//! ```text
+//! lock -> (create) -> recover MANIFEST and WALs in memory -> check everything -> first write
+//! ```
+//! Invariant: a database that is refused is left as it was. Only the LOCK file may be new.
+
+use crate::background::Background;
+use crate::column_family::{ColumnFamilyDescriptor, DEFAULT_COLUMN_FAMILY};
+use crate::context::DbContext;
+use crate::db::{CacheLine, DbInner};
+use crate::info_log::{InfoLog, log_line};
+use crate::obsolete_files::remove_leftovers;
+use crate::recovery::{self, Recovered};
+use crate::snapshots::SnapshotList;
+use crate::state::{DbState, LiveWal};
+use crate::stats::DbStats;
+use crate::versions::Manifest;
+use crate::write::group::WriteQueue;
+use crate::write::stall::WriteStall;
+use crate::write::wal::Wal;
+use crate::write::{Target, WriteCore};
+use arc_swap::ArcSwap;
+use outcrop_base::{Error, Result, SeqNum};
+use outcrop_cache::{Cache, CacheOptions};
+use outcrop_env::Env;
+use outcrop_manifest::file_name::{self, FileKind};
+use outcrop_manifest::{FileNumber, ManifestWriter, VersionEdit};
+use outcrop_options::DbOptions;
+use outcrop_table::unique_id;
+use parking_lot::{Condvar, Mutex};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+/// Capacity of a block cache that nobody asked for, in bytes. Source: RocksDB's default.
+const DEFAULT_CACHE_BYTES: usize = 32 << 20;
+
+/// See [`crate::Db::open`].
+pub fn open(
+    path: &Path,
+    options: DbOptions,
+    env: Env,
+    column_families: Vec<ColumnFamilyDescriptor>,
+) -> Result<Arc<DbInner>> {
+    let descriptors = complete_descriptors(column_families)?;
+    check_options(&options, &descriptors)?;
+    if options.create_if_missing {
+        env.fs.create_dir_all(path)?;
+        if let Some(wal_dir) = &options.wal_dir {
+            env.fs.create_dir_all(wal_dir)?;
+        }
+    }
+    if !env.fs.exists(path)? {
+        return Err(Error::invalid_argument(format!(
+            "{}: does not exist (create_if_missing is false)",
+            path.display()
+        )));
+    }
+    let lock = env.fs.lock(&file_name::lock(path))?;
+    create_if_missing(path, &options, &env)?;
+
+    let recovered = recovery::recover(path, &options, &env, &descriptors)?;
+    let info_log = InfoLog::create(&env, path, options.keep_log_file_num)?;
+    let session_id = unique_id::session_id(env.random.next_u64(), env.random.next_u64() | 1);
+    let identity = (recovered.db_id.clone(), session_id);
+    let next_file = recovered.next_file_number;
+    let ctx = Arc::new(DbContext::new(env, path.to_path_buf(), options, identity, info_log, next_file));
+    log_line!(ctx, "outcrop {}: opening {}", env!("CARGO_PKG_VERSION"), path.display());
+    let inner = start(ctx, recovered, lock)?;
+    Background::start(&inner)?;
+    Ok(inner)
+}
+
+/// The column families to open, "default" first, each with a block cache.
+fn complete_descriptors(mut descriptors: Vec<ColumnFamilyDescriptor>) -> Result<Vec<ColumnFamilyDescriptor>> {
+    if !descriptors.iter().any(|descriptor| descriptor.name == DEFAULT_COLUMN_FAMILY) {
+        descriptors
+            .push(ColumnFamilyDescriptor::default_with(Default::default(), Default::default()));
+    }
+    descriptors.sort_by_key(|descriptor| descriptor.name != DEFAULT_COLUMN_FAMILY);
+    let mut names = BTreeSet::new();
+    for descriptor in &mut descriptors {
+        if !names.insert(descriptor.name.clone()) {
+            return Err(Error::invalid_argument(format!("column family {} is named twice", descriptor.name)));
+        }
+        add_default_cache(descriptor);
+    }
+    Ok(descriptors)
+}
+
+/// Gives a column family a private block cache if it has none and wants one.
+pub fn add_default_cache(descriptor: &mut ColumnFamilyDescriptor) {
+    if descriptor.options.table.no_block_cache {
+        descriptor.parts.block_cache = None;
+    } else if descriptor.parts.block_cache.is_none() {
+        descriptor.parts.block_cache =
+            Some(Cache::new(CacheOptions { capacity: DEFAULT_CACHE_BYTES, estimated_entry_charge: 0 }));
+    }
+}
+
+fn check_options(options: &DbOptions, descriptors: &[ColumnFamilyDescriptor]) -> Result<()> {
+    if options.max_background_jobs < 1 {
+        return Err(Error::invalid_argument("max_background_jobs must be at least 1"));
+    }
+    descriptors.iter().try_for_each(check_column_family_options)
+}
+
+/// Refuses settings that no table or level could be built with.
+pub fn check_column_family_options(descriptor: &ColumnFamilyDescriptor) -> Result<()> {
+    let options = &descriptor.options;
+    let refuse = |what: String| {
+        Err(Error::invalid_argument(format!("column family {}: {what}", descriptor.name)))
+    };
+    if !(1..=64).contains(&options.num_levels) {
+        return refuse(format!("num_levels is {}, must be 1 to 64", options.num_levels));
+    }
+    if options.max_write_buffer_number < 1 {
+        return refuse("max_write_buffer_number must be at least 1".into());
+    }
+    if !(2..=5).contains(&options.table.format_version) {
+        return refuse(format!("format_version {} cannot be written, 2 to 5 can", options.table.format_version));
+    }
+    if options.max_bytes_for_level_multiplier < 1.0 {
+        return refuse("max_bytes_for_level_multiplier must be at least 1".into());
+    }
+    Ok(())
+}
+
+/// Creates the files of an empty database if there is none.
+fn create_if_missing(path: &Path, options: &DbOptions, env: &Env) -> Result<()> {
+    let exists = env.fs.exists(&file_name::current(path))?;
+    if exists && options.error_if_exists {
+        return Err(Error::invalid_argument(format!("{}: exists (error_if_exists is true)", path.display())));
+    }
+    if exists {
+        return Ok(());
+    }
+    if !options.create_if_missing {
+        return Err(Error::invalid_argument(format!(
+            "{}: does not exist (create_if_missing is false)",
+            path.display()
+        )));
+    }
+    for name in env.fs.list(path)? {
+        if matches!(file_name::parse(&name), Some(FileKind::Wal(_) | FileKind::Table(_))) {
+            return Err(Error::corruption(format!(
+                "{}: CURRENT is missing but {name} exists; refusing to create a database over another",
+                path.display()
+            )));
+        }
+    }
+    let db_id = new_db_id(env);
+    write_identity(path, env, &db_id)?;
+    let edit = VersionEdit {
+        db_id: Some(db_id),
+        log_number: Some(0),
+        next_file_number: Some(2),
+        last_sequence: Some(SeqNum::ZERO),
+        ..VersionEdit::default()
+    };
+    ManifestWriter::create(&*env.fs, path, FileNumber(1), &[edit]).map(|_| ())
+}
+
+/// A random UUID, version 4.
+pub fn new_db_id(env: &Env) -> String {
+    let (a, b) = (env.random.next_u64(), env.random.next_u64());
+    format!(
+        "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+        a >> 32,
+        (a >> 16) & 0xFFFF,
+        a & 0xFFF,
+        0x8000 | ((b >> 48) & 0x3FFF),
+        b & 0xFFFF_FFFF_FFFF
+    )
+}
+
+/// Writes the IDENTITY file.
+pub fn write_identity(path: &Path, env: &Env, db_id: &str) -> Result<()> {
+    env.fs.replace(&file_name::identity(path), &file_name::temp(path, FileNumber(0)), db_id.as_bytes())
+}
+
+/// Makes what was recovered durable under a new MANIFEST and WAL, and puts the database together.
+fn start(ctx: Arc<DbContext>, recovered: Recovered, lock: Box<dyn outcrop_env::FileLock>) -> Result<Arc<DbInner>> {
+    let wal_number = ctx.new_file_number();
+    let Recovered { mut state, last_seq, to_create, identity_missing, .. } = recovered;
+    if identity_missing {
+        write_identity(&ctx.path, &ctx.env, &ctx.db_id)?;
+    }
+    recovery::flush_recovered(&ctx, &mut state, wal_number)?;
+    let wal = Wal::create(&ctx, wal_number)?;
+    state.live_wals.push_back(LiveWal { number: wal_number, size_bytes: 0 });
+    let manifest_number = FileNumber(ctx.new_file_number());
+    let snapshot = snapshot_edits(&ctx, &state, last_seq, wal_number);
+    let writer = ManifestWriter::create(&*ctx.env.fs, &ctx.path, manifest_number, &snapshot)?;
+    let live: BTreeSet<FileNumber> = state
+        .column_families
+        .values()
+        .flat_map(|cf| cf.version.files().map(|(_, file)| file.number).collect::<Vec<_>>())
+        .collect();
+    remove_leftovers(&ctx, &live, wal_number, manifest_number, ctx.next_file_number())?;
+    for cf in state.column_families.values_mut() {
+        cf.refresh_debt();
+        cf.install_superversion();
+    }
+    let inner = Arc::new(assemble(ctx, state, last_seq, wal, writer, lock));
+    for descriptor in &to_create {
+        inner.create_column_family(descriptor)?;
+    }
+    inner.write_options_file()?;
+    Ok(inner)
+}
+
+fn assemble(
+    ctx: Arc<DbContext>,
+    state: DbState,
+    last_seq: SeqNum,
+    wal: Wal,
+    manifest: ManifestWriter,
+    lock: Box<dyn outcrop_env::FileLock>,
+) -> DbInner {
+    let targets = state
+        .column_families
+        .values()
+        .map(|cf| Target { cf: cf.cf.clone(), memtable: cf.memtable.clone() })
+        .collect();
+    let registry = state.column_families.iter().map(|(id, cf)| (*id, cf.cf.clone())).collect();
+    let stall = WriteStall::new(ctx.options.delayed_write_rate);
+    stall.update(&state);
+    DbInner {
+        visible_seq: CacheLine(AtomicU64::new(last_seq.0)),
+        write_queue: WriteQueue::default(),
+        current_wal: AtomicU64::new(wal.number()),
+        write_core: Mutex::new(WriteCore { wal, last_seq, targets, seal_wanted: false, unlogged: false }),
+        closed_wals: Mutex::new(Vec::new()),
+        write_refused: AtomicBool::new(false),
+        stall,
+        manifest: Mutex::new(Manifest { writer: manifest }),
+        state: Mutex::new(state),
+        state_changed: Condvar::new(),
+        background: Background::default(),
+        snapshots: Arc::new(SnapshotList::default()),
+        registry: ArcSwap::from_pointee(registry),
+        stats: DbStats::default(),
+        opened_micros: ctx.env.clock.now_micros(),
+        lock: Mutex::new(Some(lock)),
+        ctx,
+    }
+}
+
+/// The edits that describe the whole database, for the start of a MANIFEST.
+pub fn snapshot_edits(ctx: &DbContext, state: &DbState, last_seq: SeqNum, min_wal: u64) -> Vec<VersionEdit> {
+    let mut edits = vec![VersionEdit { db_id: Some(ctx.db_id.clone()), ..VersionEdit::default() }];
+    for (id, cf) in &state.column_families {
+        let mut edit = VersionEdit::for_column_family(*id);
+        edit.column_family_add = (*id != 0).then(|| cf.cf.name().to_string());
+        edit.comparator = Some(cf.cf.comparator.name().to_string());
+        edit.persist_timestamps = Some(true);
+        edits.push(edit);
+        let mut tables = VersionEdit::for_column_family(*id);
+        tables.log_number = Some(cf.log_number);
+        tables.new_files = cf.version.files().map(|(level, file)| (level as u32, file.clone())).collect();
+        if *id == 0 {
+            tables.next_file_number = Some(ctx.next_file_number());
+            tables.last_sequence = Some(last_seq);
+            tables.max_column_family = Some(state.max_column_family);
+            tables.min_log_number_to_keep = Some(min_wal);
+        }
+        edits.push(tables);
+    }
+    edits
+}
+
+/// See [`crate::Db::destroy`].
+pub fn destroy(path: &Path, options: &DbOptions, env: &Env) -> Result<()> {
+    if !env.fs.exists(path)? {
+        return Ok(());
+    }
+    let lock = env.fs.lock(&file_name::lock(path))?;
+    let wal_dir = options.wal_dir.as_deref().unwrap_or(path);
+    for dir in [wal_dir, path] {
+        for name in env.fs.list(dir)? {
+            let ours = file_name::parse(&name).is_some_and(|kind| kind != FileKind::Lock);
+            if ours {
+                env.fs.remove_file(&dir.join(&name))?;
+            }
+        }
+    }
+    drop(lock);
+    env.fs.remove_file(&file_name::lock(path))?;
+    if env.fs.list(path)?.is_empty() {
+        env.fs.remove_dir(path)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,309 @@
+//! Properties: what the database says of itself, under RocksDB's names.
+//!
+//! The statistics text has RocksDB's shape, so that tools that parse it by its header words work unchanged.
+//! Source: RocksDB `include/rocksdb/db.h` (`struct Properties`), `db/internal_stats.cc`.
+
+use crate::column_family::ColumnFamily;
+use crate::compaction::level_shape::LevelShape;
+use crate::db::DbInner;
+use crate::state::{CfState, DbState};
+use crate::stats::{LevelStats, StallCause};
+use crate::write::stall::StallCondition;
+use std::fmt::Write;
+
+const MB: f64 = (1 << 20) as f64;
+const GB: f64 = (1 << 30) as f64;
+const PREFIX: &str = "rocksdb.";
+
+impl DbInner {
+    /// See [`crate::Db::property`].
+    pub(crate) fn property(&self, cf: &ColumnFamily, name: &str) -> Option<String> {
+        if let Some(number) = self.property_int(cf, name) {
+            return Some(number.to_string());
+        }
+        let name = name.strip_prefix(PREFIX)?;
+        let state = self.state.lock();
+        let cf_state = state.column_families.get(&cf.id())?;
+        if let Some(level) = name.strip_prefix("num-files-at-level") {
+            let level: usize = level.parse().ok()?;
+            return Some(cf_state.version.levels.get(level)?.files.len().to_string());
+        }
+        match name {
+            "levelstats" => Some(level_table(cf_state)),
+            "sstables" => Some(cf_state.version.to_string()),
+            "cfstats" | "cfstats-no-file-histogram" => Some(self.cf_stats(cf_state)),
+            "cf-write-stall-stats" | "cfwritestallstats" => Some(stall_line(cf_state)),
+            "dbstats" => Some(self.db_stats()),
+            "stats" => Some(self.cf_stats(cf_state) + &self.db_stats()),
+            _ => None,
+        }
+    }
+
+    /// See [`crate::Db::property_int`].
+    pub(crate) fn property_int(&self, cf: &ColumnFamily, name: &str) -> Option<u64> {
+        let name = name.strip_prefix(PREFIX)?;
+        if let Some(number) = cache_property(cf, name) {
+            return Some(number);
+        }
+        let state = self.state.lock();
+        if let Some(number) = self.db_property_int(&state, name) {
+            return Some(number);
+        }
+        let cf_state = state.column_families.get(&cf.id())?;
+        cf_property_int(cf_state, name)
+    }
+
+    fn db_property_int(&self, state: &DbState, name: &str) -> Option<u64> {
+        Some(match name {
+            "num-running-compactions" => state.running_compactions as u64,
+            "num-running-flushes" => state.running_flushes as u64,
+            "background-errors" => u64::from(state.background_error.is_some()),
+            "num-snapshots" => self.snapshots.count() as u64,
+            "oldest-snapshot-sequence" => self.snapshots.oldest().map_or(0, |seq| seq.0),
+            "actual-delayed-write-rate" => self.stall.delayed_rate(),
+            "is-write-stopped" => u64::from(self.stall.condition() == StallCondition::Stopped),
+            "is-file-deletions-enabled" => u64::from(state.deletions_disabled == 0),
+            "min-log-number-to-keep" => state.min_wal_needed(self.current_wal_number()),
+            _ => return None,
+        })
+    }
+
+    /// The text of `rocksdb.cfstats`.
+    fn cf_stats(&self, state: &CfState) -> String {
+        let uptime = self.uptime_seconds();
+        let mut text = String::new();
+        let _ = writeln!(text, "\n** Compaction Stats [{}] **", state.cf.name());
+        let header = "Level    Files   Size     Score Read(GB)  Rn(GB) Rnp1(GB) Write(GB) WPreComp(GB)  Wnew(GB) Moved(GB) \
+                      W-Amp Rd(MB/s) Wr(MB/s) Comp(sec) CompMergeCPU(sec) Comp(cnt) Avg(sec) KeyIn KeyDrop Rblob(GB) Wblob(GB)";
+        let _ = writeln!(text, "{header}\n{}", "-".repeat(200));
+        let levels = state.cf.stats.levels.lock().clone();
+        let mut sum = LevelStats::default();
+        levels.iter().for_each(|level| sum.add(level));
+        let options = state.cf.options.load();
+        let shape = LevelShape::of(&state.version, &options);
+        let scores = shape.scores(&state.version, &options);
+        for (number, level) in state.version.levels.iter().enumerate() {
+            let stats = levels.get(number).copied().unwrap_or_default();
+            if level.files.is_empty() && stats.count == 0 {
+                continue;
+            }
+            let score = scores.iter().find(|(_, of)| *of == number).map_or(0.0, |(score, _)| *score);
+            let taken = level.files.iter().filter(|f| f.being_compacted.load(std::sync::atomic::Ordering::Relaxed));
+            let row = StatsRow { files: (level.files.len(), taken.count()), bytes: level.size, score };
+            row.write(&mut text, &format!("L{number}"), &stats, None);
+        }
+        let flushed = state.cf.stats.flush_bytes.get();
+        let total = StatsRow {
+            files: (state.version.num_files(), 0),
+            bytes: state.version.total_bytes(),
+            score: 0.0,
+        };
+        total.write(&mut text, "Sum", &sum, Some(flushed));
+        let _ = writeln!(text, "\nBlob file count: 0, total size: 0.0 GB, garbage size: 0.0 GB, space amp: 0.0\n");
+        let _ = writeln!(text, "Uptime(secs): {uptime:.1} total, {uptime:.1} interval");
+        let _ = writeln!(text, "Flush(GB): cumulative {:.3}, interval {:.3}", flushed as f64 / GB, flushed as f64 / GB);
+        let read = sum.bytes_read + sum.bytes_read_output_level;
+        let _ = writeln!(
+            text,
+            "Cumulative compaction: {:.2} GB write, {:.2} MB/s write, {:.2} GB read, {:.2} MB/s read, {:.1} seconds",
+            sum.bytes_written as f64 / GB,
+            sum.bytes_written as f64 / MB / uptime.max(0.001),
+            read as f64 / GB,
+            read as f64 / MB / uptime.max(0.001),
+            sum.micros as f64 / 1e6
+        );
+        let _ = writeln!(
+            text,
+            "Estimated pending compaction bytes: {}",
+            state.compaction_debt
+        );
+        text + &stall_line(state)
+    }
+
+    /// The text of `rocksdb.dbstats`.
+    fn db_stats(&self) -> String {
+        let (stats, uptime) = (&self.stats, self.uptime_seconds());
+        let mut text = String::from("\n** DB Stats **\n");
+        let _ = writeln!(text, "Uptime(secs): {uptime:.1} total, {uptime:.1} interval");
+        let (writes, keys, groups) = (stats.writes.get(), stats.keys_written.get(), stats.groups.get());
+        let ingest = stats.bytes_written.get() as f64;
+        let _ = writeln!(
+            text,
+            "Cumulative writes: {writes} writes, {keys} keys, {groups} commit groups, {:.1} writes per commit group, \
+             ingest: {:.2} GB, {:.2} MB/s",
+            writes as f64 / groups.max(1) as f64,
+            ingest / GB,
+            ingest / MB / uptime.max(0.001)
+        );
+        let wal = stats.wal_bytes.get() as f64;
+        let _ = writeln!(
+            text,
+            "Cumulative WAL: {groups} writes, {} syncs, {:.2} writes per sync, written: {:.2} GB, {:.2} MB/s",
+            stats.wal_syncs.get(),
+            groups as f64 / stats.wal_syncs.get().max(1) as f64,
+            wal / GB,
+            wal / MB / uptime.max(0.001)
+        );
+        let stalled = stats.stall_micros.get();
+        let seconds = stalled as f64 / 1e6;
+        let _ = writeln!(
+            text,
+            "Cumulative stall: {:02}:{:02}:{:06.3} H:M:S, {:.1} percent",
+            stalled / 3_600_000_000,
+            stalled / 60_000_000 % 60,
+            seconds % 60.0,
+            100.0 * seconds / uptime.max(0.001)
+        );
+        text
+    }
+
+    fn uptime_seconds(&self) -> f64 {
+        self.ctx.env.clock.now_micros().saturating_sub(self.opened_micros) as f64 / 1e6
+    }
+}
+
+fn cache_property(cf: &ColumnFamily, name: &str) -> Option<u64> {
+    if !name.starts_with("block-cache-") {
+        return None;
+    }
+    let cache = cf.block_cache.as_ref();
+    Some(match name {
+        "block-cache-capacity" => cache.map_or(0, |cache| cache.capacity() as u64),
+        "block-cache-usage" => cache.map_or(0, |cache| cache.usage() as u64),
+        "block-cache-pinned-usage" => cache.map_or(0, |cache| cache.pinned_usage() as u64),
+        _ => return None,
+    })
+}
+
+fn cf_property_int(state: &CfState, name: &str) -> Option<u64> {
+    let sealed = || state.sealed.iter().map(|sealed| &sealed.memtable);
+    let tables = || state.version.files().filter_map(|(_, file)| file.table.get());
+    Some(match name {
+        "num-immutable-mem-table" => state.sealed.len() as u64,
+        "num-immutable-mem-table-flushed" => 0,
+        "mem-table-flush-pending" => u64::from(state.wants_flush()),
+        "compaction-pending" => u64::from(state.compaction_due),
+        "cur-size-active-mem-table" => state.memtable.memory_usage() as u64,
+        "cur-size-all-mem-tables" | "size-all-mem-tables" => {
+            (state.memtable.memory_usage() + sealed().map(|m| m.memory_usage()).sum::<usize>()) as u64
+        }
+        "num-entries-active-mem-table" => state.memtable.num_entries(),
+        "num-entries-imm-mem-tables" => sealed().map(|m| m.num_entries()).sum(),
+        "num-deletes-active-mem-table" => state.memtable.num_deletes(),
+        "num-deletes-imm-mem-tables" => sealed().map(|m| m.num_deletes()).sum(),
+        "estimate-num-keys" => {
+            let in_memory = |m: &outcrop_memtable::MemTable| m.num_entries().saturating_sub(2 * m.num_deletes());
+            let in_tables: u64 = tables()
+                .map(|table| table.properties())
+                .map(|p| p.num_entries.saturating_sub(2 * p.num_deletions))
+                .sum();
+            in_tables + in_memory(&state.memtable) + sealed().map(|m| in_memory(m)).sum::<u64>()
+        }
+        "estimate-table-readers-mem" => tables().map(|table| table.memory_usage() as u64).sum(),
+        "estimate-pending-compaction-bytes" => state.compaction_debt,
+        "base-level" => LevelShape::of(&state.version, &state.cf.options.load()).base_level as u64,
+        "total-sst-files-size" | "live-sst-files-size" | "estimate-live-data-size" => state.version.total_bytes(),
+        "num-live-versions" => 1,
+        _ => return None,
+    })
+}
+
+/// The text of `rocksdb.levelstats`.
+fn level_table(state: &CfState) -> String {
+    let mut text = String::from("Level Files Size(MB)\n--------------------\n");
+    for (number, level) in state.version.levels.iter().enumerate() {
+        let _ = writeln!(text, "{number:>3} {:>8} {:>8.0}", level.files.len(), level.size as f64 / MB);
+    }
+    text
+}
+
+fn stall_line(state: &CfState) -> String {
+    let stalls = &state.cf.stats.stalls;
+    let causes = [
+        (StallCause::L0Files, "l0-file-count-limit"),
+        (StallCause::Memtables, "memtable-limit"),
+        (StallCause::PendingCompactionBytes, "pending-compaction-bytes"),
+    ];
+    let mut text = String::from("Write Stall (count): ");
+    let mut total = 0;
+    for (cause, name) in causes {
+        let (delays, stops) = (stalls.delays(cause), stalls.stops(cause));
+        let _ = write!(text, "{name}-delays: {delays}, {name}-stops: {stops}, ");
+        total += delays + stops;
+    }
+    let _ = writeln!(text, "total-delays: {}, total-stops: {}, interval: 0 total count", total - stops(stalls), stops(stalls));
+    text
+}
+
+fn stops(stalls: &crate::stats::StallCounters) -> u64 {
+    [StallCause::L0Files, StallCause::Memtables, StallCause::PendingCompactionBytes]
+        .into_iter()
+        .map(|cause| stalls.stops(cause))
+        .sum()
+}
+
+/// One row of the compaction table.
+struct StatsRow {
+    /// Tables, and how many of them are being compacted.
+    files: (usize, usize),
+    bytes: u64,
+    score: f64,
+}
+
+impl StatsRow {
+    /// Writes the row; `ingested` makes the write amplification that of the whole tree.
+    fn write(&self, text: &mut String, name: &str, stats: &LevelStats, ingested: Option<u64>) {
+        let read = stats.bytes_read + stats.bytes_read_output_level;
+        let seconds = stats.micros as f64 / 1e6;
+        let rate = |bytes: u64| if seconds > 0.0 { bytes as f64 / MB / seconds } else { 0.0 };
+        let divisor = ingested.unwrap_or(stats.bytes_read);
+        let amplification = if divisor == 0 { 1.0 } else { stats.bytes_written as f64 / divisor as f64 };
+        let gb = |bytes: u64| bytes as f64 / GB;
+        let new = stats.bytes_written as i64 - stats.bytes_read_output_level as i64;
+        let average = if stats.count == 0 { 0.0 } else { seconds / stats.count as f64 };
+        let _ = writeln!(
+            text,
+            "{name:>4} {:>6}/{:<3} {:>8} {:>5.1} {:>8.1} {:>7.1} {:>8.1} {:>9.1} {:>12.1} {:>9.1} {:>9.1} \
+             {amplification:>5.1} {:>8.1} {:>8.1} {seconds:>9.2} {:>17.2} {:>9} {average:>8.3} {:>7} {:>6} {:>9.1} {:>9.1}",
+            self.files.0,
+            self.files.1,
+            human_size(self.bytes),
+            self.score,
+            gb(read),
+            gb(stats.bytes_read),
+            gb(stats.bytes_read_output_level),
+            gb(stats.bytes_written),
+            gb(stats.bytes_written),
+            new as f64 / GB,
+            gb(stats.bytes_moved),
+            rate(read),
+            rate(stats.bytes_written),
+            stats.cpu_micros as f64 / 1e6,
+            stats.count,
+            human_count(stats.records_in),
+            human_count(stats.records_dropped),
+            0.0,
+            0.0
+        );
+    }
+}
+
+/// A size with its unit as a second word.
+fn human_size(bytes: u64) -> String {
+    let bytes = bytes as f64;
+    match bytes {
+        b if b >= 1024.0 * GB => format!("{:.2} TB", b / GB / 1024.0),
+        b if b >= GB => format!("{:.2} GB", b / GB),
+        b if b >= MB => format!("{:.2} MB", b / MB),
+        b => format!("{:.2} KB", b / 1024.0),
+    }
+}
+
+fn human_count(count: u64) -> String {
+    match count {
+        n if n >= 10_000_000_000 => format!("{}G", n / 1_000_000_000),
+        n if n >= 10_000_000 => format!("{}M", n / 1_000_000),
+        n if n >= 10_000 => format!("{}K", n / 1000),
+        n => n.to_string(),
+    }
+}

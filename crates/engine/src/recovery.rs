@@ -1,0 +1,358 @@
+//! From what is on disk to a state in memory: CURRENT, MANIFEST, WALs. Nothing is written here, so that a
+//! database can still be refused; [`flush_recovered`] is the first step that writes.
+//!
+//! Invariant: what is replayed is a prefix of what was written, within what the recovery mode allows: WALs are
+//! replayed in order, and after damage only if the sequence numbers show that nothing is missing.
+//! Source: RocksDB `db/db_impl/db_impl_open.cc`.
+
+use crate::column_family::{ColumnFamily, ColumnFamilyDescriptor};
+use crate::context::DbContext;
+use crate::flush::job::write_l0;
+use crate::info_log::{InfoLog, log_line};
+use crate::read::table_cache;
+use crate::state::{CfState, DbState};
+use crate::superversion::SuperVersion;
+use crate::write::apply::apply;
+use crate::write::batch;
+use outcrop_base::{Comparator, Error, Result, SeqNum};
+use outcrop_env::{Access, Env, OpenRead};
+use outcrop_manifest::file_name::{self, FileKind};
+use outcrop_manifest::{
+    FileNumber, RecoveredColumnFamily, Version, VersionBuilder, VersionEdit, recover as recover_manifest,
+};
+use outcrop_memtable::MemTable;
+use outcrop_options::{DbOptions, WalRecoveryMode};
+use outcrop_record::{LogReader, ReadOutcome};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A database in memory, with nothing of it written yet.
+pub struct Recovered {
+    /// Column families with their tables, and replayed data in memtables.
+    pub state: DbState,
+    /// Identity.
+    pub db_id: String,
+    /// The IDENTITY file must be written.
+    pub identity_missing: bool,
+    /// The last sequence number in use.
+    pub last_seq: SeqNum,
+    /// Above every file number found.
+    pub next_file_number: u64,
+    /// Column families that were named but do not exist.
+    pub to_create: Vec<ColumnFamilyDescriptor>,
+}
+
+/// Reads everything and checks that this engine can go on from it.
+pub fn recover(
+    path: &Path,
+    options: &DbOptions,
+    env: &Env,
+    descriptors: &[ColumnFamilyDescriptor],
+) -> Result<Recovered> {
+    let find = |name: &str| descriptors.iter().find(|descriptor| descriptor.name == name);
+    let comparator_of = |name: &str| find(name).map_or(Comparator::Bytewise, |d| d.parts.comparator.clone());
+    let num_levels_of = |name: &str| find(name).map_or(64, |d| d.options.num_levels as usize);
+    let manifest = recover_manifest(&*env.fs, path, &comparator_of, &num_levels_of, true)?;
+    let to_create = missing_descriptors(descriptors, &manifest.column_families, options)?;
+    let (db_id, identity_missing) = identity(path, env, manifest.db_id)?;
+
+    let mut state = DbState::empty();
+    state.max_column_family = manifest.max_column_family;
+    let mut unnamed = Vec::new();
+    for cf in manifest.column_families {
+        match find(&cf.name) {
+            Some(descriptor) => {
+                state.column_families.insert(cf.id, column_family_state(descriptor, cf));
+            }
+            None => unnamed.push(cf.name),
+        }
+    }
+    if !unnamed.is_empty() {
+        return Err(Error::invalid_argument(format!(
+            "column families not opened: {} (every column family of the database must be named)",
+            unnamed.join(", ")
+        )));
+    }
+    let mut recovered = Recovered {
+        state,
+        db_id,
+        identity_missing,
+        last_seq: manifest.last_sequence,
+        next_file_number: manifest.next_file_number.max(highest_file_number(path, env)? + 1),
+        to_create,
+    };
+    open_tables(path, options, env, &recovered)?;
+    replay_wals(path, options, env, manifest.min_log_number_to_keep, &mut recovered)?;
+    Ok(recovered)
+}
+
+fn missing_descriptors(
+    descriptors: &[ColumnFamilyDescriptor],
+    existing: &[RecoveredColumnFamily],
+    options: &DbOptions,
+) -> Result<Vec<ColumnFamilyDescriptor>> {
+    let missing: Vec<_> =
+        descriptors.iter().filter(|d| !existing.iter().any(|cf| cf.name == d.name)).cloned().collect();
+    match missing.first() {
+        Some(first) if !options.create_missing_column_families => Err(Error::invalid_argument(format!(
+            "column family not found: {} (create_missing_column_families is false)",
+            first.name
+        ))),
+        _ => Ok(missing),
+    }
+}
+
+/// The database's identity, and whether its file must be written.
+fn identity(path: &Path, env: &Env, recorded: Option<String>) -> Result<(String, bool)> {
+    let file = file_name::identity(path);
+    let stored = if env.fs.exists(&file)? {
+        let text = String::from_utf8_lossy(&env.fs.read_all(&file)?).into_owned();
+        Some(text.trim_end_matches('\n').to_string()).filter(|text| !text.is_empty())
+    } else {
+        None
+    };
+    Ok(match (recorded, stored) {
+        (Some(recorded), stored) => {
+            let missing = stored.as_ref() != Some(&recorded);
+            (recorded, missing)
+        }
+        (None, Some(stored)) => (stored, false),
+        (None, None) => (crate::open::new_db_id(env), true),
+    })
+}
+
+fn highest_file_number(path: &Path, env: &Env) -> Result<u64> {
+    let numbers = env.fs.list(path)?.into_iter().filter_map(|name| match file_name::parse(&name)? {
+        FileKind::Manifest(n) | FileKind::Table(n) | FileKind::Wal(n) | FileKind::Options(n) => Some(n.0),
+        FileKind::Blob(n) | FileKind::Temp(n) => Some(n.0),
+        _ => None,
+    });
+    Ok(numbers.max().unwrap_or(0))
+}
+
+fn column_family_state(descriptor: &ColumnFamilyDescriptor, recovered: RecoveredColumnFamily) -> CfState {
+    let epochs = recovered.version.files().map(|(_, file)| file.epoch);
+    let next_epoch = epochs.max().unwrap_or(0) + 1;
+    new_column_family_state(
+        recovered.id,
+        descriptor,
+        Arc::new(recovered.version),
+        recovered.log_number,
+        next_epoch,
+    )
+}
+
+/// A column family with an empty memtable over `version`.
+pub fn new_column_family_state(
+    id: u32,
+    descriptor: &ColumnFamilyDescriptor,
+    version: Arc<Version>,
+    log_number: u64,
+    next_epoch: u64,
+) -> CfState {
+    let memtable = Arc::new(MemTable::new(
+        descriptor.parts.comparator.clone(),
+        descriptor.options.write_buffer_size,
+    ));
+    let view = Arc::new(SuperVersion {
+        memtable: memtable.clone(),
+        sealed: Vec::new(),
+        version: version.clone(),
+    });
+    CfState {
+        cf: ColumnFamily::new(id, descriptor, view),
+        memtable,
+        sealed: Vec::new(),
+        version,
+        log_number,
+        next_epoch,
+        flush_running: false,
+        flush_requested: false,
+        compaction_debt: 0,
+        compaction_due: false,
+    }
+}
+
+/// Opens every table: wrong sizes, identities and features are found before anything is written, and no
+/// reader pays for it later.
+fn open_tables(path: &Path, options: &DbOptions, env: &Env, recovered: &Recovered) -> Result<()> {
+    let identity = (recovered.db_id.clone(), String::new());
+    let log = InfoLog::none(env);
+    let ctx = DbContext::new(env.clone(), path.to_path_buf(), options.clone(), identity, log, 0);
+    for cf in recovered.state.column_families.values() {
+        for (_, file) in cf.version.files() {
+            table_cache::open(&ctx, &cf.cf, file)?;
+        }
+    }
+    Ok(())
+}
+
+/// Replays the WALs that are still needed into the memtables.
+fn replay_wals(
+    path: &Path,
+    options: &DbOptions,
+    env: &Env,
+    min_log_number_to_keep: u64,
+    recovered: &mut Recovered,
+) -> Result<()> {
+    let wal_dir = options.wal_dir.as_deref().unwrap_or(path);
+    let log_numbers = recovered.state.column_families.values().map(|cf| cf.log_number);
+    let min_wal = min_log_number_to_keep.max(log_numbers.min().unwrap_or(0));
+    let mut wals: Vec<u64> = env
+        .fs
+        .list(wal_dir)?
+        .into_iter()
+        .filter_map(|name| match file_name::parse(&name) {
+            Some(FileKind::Wal(number)) => Some(number.0),
+            _ => None,
+        })
+        .collect();
+    wals.sort_unstable();
+    if let Some(&last) = wals.last() {
+        recovered.next_file_number = recovered.next_file_number.max(last + 1);
+    }
+    let mut replay = Replay { mode: options.wal_recovery_mode, stopped: None, next_seq: None };
+    for wal in wals.into_iter().filter(|wal| *wal >= min_wal) {
+        replay.wal(env, wal_dir, wal, recovered)?;
+    }
+    replay.check_tables_are_not_ahead(recovered)
+}
+
+/// Replay of all WALs under way.
+struct Replay {
+    mode: WalRecoveryMode,
+    /// Damage stopped the replay: the WAL it is in, and what it is.
+    stopped: Option<(u64, Error)>,
+    /// The sequence number the next batch should have.
+    next_seq: Option<SeqNum>,
+}
+
+impl Replay {
+    fn wal(&mut self, env: &Env, dir: &Path, number: u64, recovered: &mut Recovered) -> Result<()> {
+        let path = file_name::wal(dir, FileNumber(number));
+        let file = env.fs.open_read(&path, OpenRead { access: Access::Sequential, ..OpenRead::default() })?;
+        let mut reader = LogReader::new(file, number, self.mode);
+        loop {
+            match reader.next()? {
+                ReadOutcome::End => return Ok(()),
+                ReadOutcome::Damaged(damage) => {
+                    if self.report(number, damage.error)? {
+                        return Ok(());
+                    }
+                }
+                ReadOutcome::Record(record, offset) => {
+                    let outcome = self.record(record, number, recovered);
+                    if let Err(error) = outcome {
+                        let error = error.within(format!("{}: offset {offset}", path.display()));
+                        if error.kind() == outcrop_base::ErrorKind::NotSupported {
+                            return Err(error);
+                        }
+                        if self.report(number, error)? {
+                            return Ok(());
+                        }
+                    } else if self.stopped.is_some() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// What damage means: true if this WAL is over.
+    fn report(&mut self, wal: u64, error: Error) -> Result<bool> {
+        match self.mode {
+            WalRecoveryMode::TolerateCorruptedTailRecords | WalRecoveryMode::AbsoluteConsistency => Err(error),
+            WalRecoveryMode::SkipAnyCorruptedRecords => Ok(false),
+            WalRecoveryMode::PointInTimeRecovery => {
+                self.stopped.get_or_insert((wal, error));
+                Ok(true)
+            }
+        }
+    }
+
+    /// Applies one record. After damage, only one that goes on exactly where the replay stopped.
+    fn record(&mut self, record: &[u8], wal: u64, recovered: &mut Recovered) -> Result<()> {
+        if record.len() < batch::HEADER_LEN {
+            return Err(Error::corruption(format!("a record of {} bytes is no write batch", record.len())));
+        }
+        let first = batch::sequence_of(record);
+        if self.stopped.is_some() {
+            if self.next_seq != Some(first) {
+                return Ok(());
+            }
+            self.stopped = None;
+        }
+        if self.next_seq.is_some_and(|next| first < next) && batch::count_of(record) > 0 {
+            return Err(Error::corruption(format!("sequence number {first} is replayed twice")));
+        }
+        let column_families = &recovered.state.column_families;
+        let memtable_of = |id: u32| {
+            let cf = column_families.get(&id).filter(|cf| wal >= cf.log_number)?;
+            Some(&*cf.memtable)
+        };
+        check_batch(record)?;
+        let count = apply(record, first, memtable_of)?;
+        let next = first.plus(count);
+        self.next_seq = Some(next);
+        if count > 0 {
+            recovered.last_seq = recovered.last_seq.max(SeqNum(next.0 - 1));
+        }
+        Ok(())
+    }
+
+    /// With data lost in a WAL, no column family may hold tables newer than the loss: some writes would be
+    /// there and earlier ones not.
+    fn check_tables_are_not_ahead(&self, recovered: &Recovered) -> Result<()> {
+        let Some((wal, error)) = &self.stopped else { return Ok(()) };
+        let ahead = recovered
+            .state
+            .column_families
+            .values()
+            .find(|cf| cf.log_number > *wal && cf.version.num_files() > 0);
+        match ahead {
+            Some(cf) => Err(error.within(format!(
+                "column family {} is ahead of the damaged WAL {wal:06}.log",
+                cf.cf.name()
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Checks a whole batch before any of it is applied.
+fn check_batch(record: &[u8]) -> Result<()> {
+    let mut count = 0;
+    for entry in batch::records(record)? {
+        entry?;
+        count += 1;
+    }
+    if count != batch::count_of(record) {
+        return Err(Error::corruption(format!(
+            "a write batch says {} records but holds {count}",
+            batch::count_of(record)
+        )));
+    }
+    Ok(())
+}
+
+/// Writes replayed data to L0 tables, so that the WALs it came from are not needed any more.
+pub fn flush_recovered(ctx: &Arc<DbContext>, state: &mut DbState, new_wal: u64) -> Result<()> {
+    for cf in state.column_families.values_mut() {
+        if !cf.memtable.is_empty() {
+            let reserve = || FileNumber(ctx.new_file_number());
+            let memtable = cf.memtable.clone();
+            let tables = write_l0(ctx, &cf.cf, &[&memtable], Vec::new(), cf.next_epoch, &reserve)?;
+            cf.next_epoch += 1;
+            log_line!(ctx, "[{}] recovered {} entries from WALs", cf.cf.name(), memtable.num_entries());
+            let mut edit = VersionEdit::for_column_family(cf.cf.id());
+            edit.new_files = tables.into_iter().map(|file| (0, file)).collect();
+            let mut builder = VersionBuilder::new(&cf.version, &cf.cf.comparator, cf.version.levels.len());
+            builder.apply(&edit)?;
+            cf.version = Arc::new(builder.build(cf.cf.options.load().force_consistency_checks)?);
+            let options = cf.cf.options.load();
+            cf.memtable = Arc::new(MemTable::new(cf.cf.comparator.clone(), options.write_buffer_size));
+        }
+        cf.log_number = new_wal;
+    }
+    Ok(())
+}

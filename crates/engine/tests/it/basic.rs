@@ -1,0 +1,350 @@
+//! One behaviour per test.
+
+use crate::harness::{Append, Rng, contents, creating, descriptor, open, small_options};
+use outcrop::options::{ColumnFamilyOptions, DbOptions};
+use outcrop::*;
+use outcrop_env::faulty::{EIO, FaultyFs};
+use outcrop_env::memory::MemoryFs;
+use std::sync::Arc;
+
+fn text(value: Option<PinnedValue>) -> Option<String> {
+    value.map(|value| String::from_utf8(value.to_vec()).unwrap())
+}
+
+fn get(db: &Db, key: &str) -> Option<String> {
+    text(db.get(&ReadOptions::default(), key.as_bytes()).unwrap())
+}
+
+fn put(db: &Db, key: &str, value: &str) {
+    db.put(&WriteOptions::default(), key.as_bytes(), value.as_bytes()).unwrap();
+}
+
+fn force(db: &Db) {
+    let cf = db.default_column_family().clone();
+    db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+}
+
+#[test]
+fn a_value_is_read_from_memtable_l0_and_the_last_level_and_after_reopening() {
+    let env = Env::memory();
+    let db = open(&env, &ColumnFamilyOptions::default()).unwrap();
+    put(&db, "apple", "red");
+    put(&db, "banana", "yellow");
+    db.delete(&WriteOptions::default(), b"banana").unwrap();
+    let check = |db: &Db| {
+        assert_eq!(get(db, "apple").as_deref(), Some("red"));
+        assert_eq!(get(db, "banana"), None);
+        assert_eq!(get(db, "cherry"), None);
+        assert_eq!(contents(db, db.default_column_family(), &ReadOptions::default()).len(), 1);
+    };
+    check(&db);
+    db.flush(&[db.default_column_family().clone()], true).unwrap();
+    check(&db);
+    force(&db);
+    check(&db);
+    assert_eq!(db.property(db.default_column_family(), "rocksdb.num-files-at-level6").as_deref(), Some("1"));
+    drop(db);
+    check(&open(&env, &ColumnFamilyOptions::default()).unwrap());
+}
+
+#[test]
+fn a_snapshot_sees_its_moment_through_flush_and_compaction() {
+    let db = open(&Env::memory(), &ColumnFamilyOptions::default()).unwrap();
+    put(&db, "k", "1");
+    put(&db, "gone", "x");
+    let snapshot = db.snapshot();
+    put(&db, "k", "2");
+    db.delete(&WriteOptions::default(), b"gone").unwrap();
+    for _ in 0..2 {
+        let at = ReadOptions::at(&snapshot);
+        assert_eq!(text(db.get(&at, b"k").unwrap()).as_deref(), Some("1"));
+        assert_eq!(contents(&db, db.default_column_family(), &at).len(), 2);
+        assert_eq!(get(&db, "k").as_deref(), Some("2"));
+        assert_eq!(get(&db, "gone"), None);
+        force(&db);
+    }
+    drop(snapshot);
+    force(&db);
+    assert_eq!(db.property_int(db.default_column_family(), "rocksdb.estimate-num-keys"), Some(1));
+}
+
+#[test]
+fn merge_operands_combine_wherever_they_are() {
+    let db = open(&Env::memory(), &ColumnFamilyOptions::default()).unwrap();
+    let cf = db.default_column_family().clone();
+    let merge = |operand: &str| db.merge_cf(&cf, &WriteOptions::default(), b"m", operand.as_bytes()).unwrap();
+    merge("a");
+    db.flush(&[cf.clone()], true).unwrap();
+    merge("b");
+    let snapshot = db.snapshot();
+    merge("c");
+    assert_eq!(get(&db, "m").as_deref(), Some("a,b,c"));
+    assert_eq!(contents(&db, &cf, &ReadOptions::default())[&b"m"[..]], b"a,b,c");
+    force(&db);
+    assert_eq!(get(&db, "m").as_deref(), Some("a,b,c"));
+    assert_eq!(text(db.get(&ReadOptions::at(&snapshot), b"m").unwrap()).as_deref(), Some("a,b"));
+    put(&db, "m", "z");
+    merge("y");
+    assert_eq!(get(&db, "m").as_deref(), Some("z,y"));
+}
+
+#[test]
+fn a_batch_over_column_families_is_atomic_and_survives() {
+    let env = Env::memory();
+    let options = ColumnFamilyOptions::default();
+    let families = || vec![descriptor("default", &options), descriptor("two", &options)];
+    let db = Db::open("/db", creating(), env.clone(), families()).unwrap();
+    let two = db.column_family("two").unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put(0, b"a", b"1");
+    batch.put(two.id(), b"a", b"2");
+    db.write(&WriteOptions { sync: true, ..WriteOptions::default() }, &mut batch).unwrap();
+    assert_eq!(batch.count(), 2);
+    batch.put(99, b"x", b"y");
+    assert_eq!(db.write(&WriteOptions::default(), &mut batch).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    drop((db, two));
+    let error = Db::open("/db", creating(), env.clone(), vec![descriptor("default", &options)]).err().unwrap();
+    assert!(error.to_string().contains("two"), "{error}");
+    let db = Db::open("/db", creating(), env.clone(), families()).unwrap();
+    let two = db.column_family("two").unwrap();
+    assert_eq!(text(db.get_cf(&two, &ReadOptions::default(), b"a").unwrap()).as_deref(), Some("2"));
+    assert_eq!(get(&db, "a").as_deref(), Some("1"));
+    db.drop_column_family(&two).unwrap();
+    assert_eq!(
+        db.put_cf(&two, &WriteOptions::default(), b"a", b"3").unwrap_err().kind(),
+        ErrorKind::ColumnFamilyDropped
+    );
+    drop(db);
+    assert_eq!(Db::list_column_families("/db", &env).unwrap(), ["default"]);
+}
+
+#[test]
+fn iterators_respect_bounds_in_both_directions() {
+    let db = open(&Env::memory(), &ColumnFamilyOptions::default()).unwrap();
+    for key in ["a", "b", "c", "d", "e"] {
+        put(&db, key, key);
+    }
+    db.flush(&[db.default_column_family().clone()], true).unwrap();
+    put(&db, "c", "C");
+    let options = ReadOptions {
+        iterate_lower_bound: Some(b"b".to_vec()),
+        iterate_upper_bound: Some(b"e".to_vec()),
+        ..ReadOptions::default()
+    };
+    let rows = contents(&db, db.default_column_family(), &options);
+    assert_eq!(rows.keys().map(|k| k[0]).collect::<Vec<_>>(), b"bcd");
+    let mut iter = db.iter(&options).unwrap();
+    iter.seek(b"a");
+    assert_eq!(iter.key(), b"b");
+    iter.seek_for_prev(b"z");
+    assert_eq!(iter.key(), b"d");
+    iter.prev();
+    assert_eq!((iter.key(), iter.value()), (&b"c"[..], &b"C"[..]));
+    iter.next();
+    assert_eq!(iter.key(), b"d");
+    iter.next();
+    assert!(!iter.valid());
+    iter.seek(b"e");
+    assert!(!iter.valid());
+}
+
+#[test]
+fn a_second_open_is_refused_with_the_path() {
+    let env = Env::memory();
+    let _db = open(&env, &ColumnFamilyOptions::default()).unwrap();
+    let error = open(&env, &ColumnFamilyOptions::default()).err().unwrap();
+    assert!(error.kind() == ErrorKind::IoError && error.to_string().contains("/db/LOCK"), "{error}");
+}
+
+#[test]
+fn what_does_not_exist_or_should_not_is_refused() {
+    let env = Env::memory();
+    let none = DbOptions::default();
+    let error = Db::open("/none", none.clone(), env.clone(), Vec::new()).err().unwrap();
+    assert!(error.to_string().contains("create_if_missing"), "{error}");
+    drop(open(&env, &ColumnFamilyOptions::default()).unwrap());
+    let exists = DbOptions { error_if_exists: true, ..creating() };
+    let error = Db::open("/db", exists, env.clone(), Vec::new()).err().unwrap();
+    assert!(error.to_string().contains("error_if_exists"), "{error}");
+    let mut options = ColumnFamilyOptions::default();
+    options.table.format_version = 9;
+    let error = open(&env, &options).err().unwrap();
+    assert!(error.to_string().contains("format_version 9"), "{error}");
+    let parts = ColumnFamilyParts { comparator: Comparator::ReverseBytewise, ..ColumnFamilyParts::default() };
+    let reversed = ColumnFamilyDescriptor::default_with(ColumnFamilyOptions::default(), parts);
+    let error = Db::open("/db", creating(), env, vec![reversed]).err().unwrap();
+    assert!(error.to_string().contains("leveldb.BytewiseComparator"), "{error}");
+}
+
+#[test]
+fn a_merge_without_operator_is_refused() {
+    let env = Env::memory();
+    let plain = ColumnFamilyDescriptor::default_with(ColumnFamilyOptions::default(), ColumnFamilyParts::default());
+    let db = Db::open("/db", creating(), env.clone(), vec![plain.clone()]).unwrap();
+    let cf = db.default_column_family().clone();
+    let error = db.merge_cf(&cf, &WriteOptions::default(), b"k", b"v").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    drop((db, cf));
+    let db = open(&env, &ColumnFamilyOptions::default()).unwrap();
+    db.merge_cf(db.default_column_family(), &WriteOptions::default(), b"k", b"v").unwrap();
+    db.flush(&[db.default_column_family().clone()], true).unwrap();
+    drop(db);
+    let error = Db::open("/db", creating(), env, vec![plain]).err().unwrap();
+    assert!(error.to_string().contains("StringAppendOperator"), "{error}");
+}
+
+#[test]
+fn destroy_removes_only_what_a_database_owns() {
+    let env = Env::memory();
+    drop(open(&env, &ColumnFamilyOptions::default()).unwrap());
+    env.fs.replace("/db/notes.txt".as_ref(), "/db/tmp".as_ref(), b"mine").unwrap();
+    Db::destroy("/db", &DbOptions::default(), &env).unwrap();
+    assert_eq!(env.fs.list("/db".as_ref()).unwrap(), ["notes.txt"]);
+}
+
+#[test]
+fn a_full_disk_stops_writes_and_loses_nothing_acknowledged() {
+    let fs = FaultyFs::new(MemoryFs::new());
+    let env = Env::with_file_system(Arc::new(fs.clone()));
+    let options = small_options(&mut Rng(5));
+    let db = open(&env, &options).unwrap();
+    fs.faults().limit_space(200_000);
+    let mut acknowledged = 0;
+    let error = loop {
+        let key = format!("key{acknowledged:06}");
+        match db.put(&WriteOptions::default(), key.as_bytes(), &[7; 100]) {
+            Ok(()) => acknowledged += 1,
+            Err(error) => break error,
+        }
+        assert!(acknowledged < 100_000, "the device must fill up");
+    };
+    assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+    assert_eq!(db.put(&WriteOptions::default(), b"more", b"").unwrap_err().kind(), ErrorKind::NoSpace);
+    let rows = |db: &Db| contents(db, db.default_column_family(), &ReadOptions::default()).len();
+    assert!(rows(&db) >= acknowledged);
+    fs.faults().heal();
+    db.resume().unwrap();
+    put(&db, "more", "room");
+    drop(db);
+    let db = open(&env, &options).unwrap();
+    assert!(rows(&db) > acknowledged);
+    assert_eq!(get(&db, "more").as_deref(), Some("room"));
+}
+
+#[test]
+fn a_failed_wal_sync_is_final_until_resumed() {
+    let fs = FaultyFs::new(MemoryFs::new());
+    let env = Env::with_file_system(Arc::new(fs.clone()));
+    let db = open(&env, &ColumnFamilyOptions::default()).unwrap();
+    let sync = WriteOptions { sync: true, ..WriteOptions::default() };
+    db.put(&sync, b"before", b"1").unwrap();
+    fs.faults().only(Some(".log"));
+    fs.faults().fail_at(fs.faults().changes() + 1, EIO, false);
+    assert_eq!(db.put(&sync, b"failed", b"1").unwrap_err().kind(), ErrorKind::IoError);
+    assert_eq!(db.put(&sync, b"after", b"1").unwrap_err().kind(), ErrorKind::IoError, "no retry makes it good");
+    assert!(db.background_error().is_some());
+    assert_eq!(get(&db, "failed"), None, "what was not acknowledged is not visible");
+    assert_eq!(get(&db, "before").as_deref(), Some("1"));
+    fs.faults().heal();
+    fs.faults().only(None);
+    db.resume().unwrap();
+    db.put(&sync, b"after", b"2").unwrap();
+    drop(db);
+    fs.memory().crash();
+    let db = open(&env, &ColumnFamilyOptions::default()).unwrap();
+    assert_eq!(get(&db, "before").as_deref(), Some("1"));
+    assert_eq!(get(&db, "after").as_deref(), Some("2"));
+}
+
+#[test]
+fn a_broken_table_is_named_and_never_gives_wrong_rows() {
+    let fs = MemoryFs::new();
+    let env = Env::with_file_system(Arc::new(fs.clone()));
+    let options = ColumnFamilyOptions::default();
+    let db = open(&env, &options).unwrap();
+    for i in 0..500 {
+        put(&db, &format!("key{i:04}"), &format!("value{i}"));
+    }
+    db.flush(&[db.default_column_family().clone()], true).unwrap();
+    drop(db);
+    let table = fs.files().into_iter().find(|(path, _)| path.extension().is_some_and(|e| e == "sst")).unwrap();
+    for offset in (0..table.1).step_by(97) {
+        fs.flip_byte(&table.0, offset, 0x10);
+        let outcome = open(&env, &options).and_then(|db| {
+            let mut iter = db.iter(&ReadOptions::default())?;
+            iter.seek_to_first();
+            while iter.valid() {
+                let number = std::str::from_utf8(&iter.key()[3..]).unwrap().parse::<u32>().unwrap();
+                assert_eq!(iter.value(), format!("value{number}").as_bytes());
+                iter.next();
+            }
+            iter.status()
+        });
+        if let Err(error) = outcome {
+            assert!(error.to_string().contains(".sst"), "byte {offset}: {error}");
+        }
+        fs.flip_byte(&table.0, offset, 0x10);
+    }
+    let size = table.1;
+    fs.truncate(&table.0, size - 1);
+    let error = open(&env, &options).err().unwrap();
+    assert!(error.kind() == ErrorKind::Corruption && error.to_string().contains("MANIFEST says"), "{error}");
+}
+
+#[test]
+fn writers_on_many_threads_all_get_their_writes() {
+    let db = Arc::new(open(&Env::memory(), &small_options(&mut Rng(8))).unwrap());
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let db = db.clone();
+            scope.spawn(move || {
+                for i in 0..2000 {
+                    let key = format!("{thread}-{i:05}");
+                    let options = WriteOptions { sync: i % 50 == 0, ..WriteOptions::default() };
+                    db.put(&options, key.as_bytes(), key.as_bytes()).unwrap();
+                    assert_eq!(get(&db, &key).as_deref(), Some(key.as_str()), "a write is visible when it returns");
+                }
+            });
+        }
+    });
+    db.wait_for_compact(&WaitForCompactOptions::default()).unwrap();
+    let rows = contents(&db, db.default_column_family(), &ReadOptions::default());
+    assert_eq!(rows.len(), 8000);
+    assert!(rows.iter().all(|(key, value)| key == value));
+}
+
+#[test]
+fn obsolete_files_go_when_the_last_iterator_does() {
+    let fs = MemoryFs::new();
+    let env = Env::with_file_system(Arc::new(fs.clone()));
+    let db = open(&env, &ColumnFamilyOptions::default()).unwrap();
+    let tables = || fs.files().iter().filter(|(path, _)| path.extension().is_some_and(|e| e == "sst")).count();
+    for i in 0..3 {
+        put(&db, "k", &i.to_string());
+        db.flush(&[db.default_column_family().clone()], true).unwrap();
+    }
+    let mut iter = db.iter(&ReadOptions::default()).unwrap();
+    force(&db);
+    assert!(tables() > 1, "the iterator keeps its tables");
+    iter.seek_to_first();
+    assert_eq!(iter.value(), b"2");
+    drop(iter);
+    assert_eq!(tables(), 1);
+    assert_eq!(fs.files().iter().filter(|(path, _)| path.extension().is_some_and(|e| e == "log")).count(), 1);
+}
+
+#[test]
+fn options_change_while_open() {
+    let db = open(&Env::memory(), &ColumnFamilyOptions::default()).unwrap();
+    let cf = db.default_column_family().clone();
+    db.set_options(&cf, &[("level0_file_num_compaction_trigger", "2")]).unwrap();
+    assert!(db.set_options(&cf, &[("num_levels", "3")]).is_err());
+    for i in 0..4 {
+        put(&db, &format!("k{i}"), "v");
+        db.flush(&[cf.clone()], true).unwrap();
+    }
+    db.wait_for_compact(&WaitForCompactOptions::default()).unwrap();
+    let l0: u64 = db.property(&cf, "rocksdb.num-files-at-level0").unwrap().parse().unwrap();
+    assert!(l0 < 2, "{l0} tables in L0");
+    let _ = Append;
+}

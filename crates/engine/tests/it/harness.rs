@@ -1,0 +1,126 @@
+//! What the tests share: small options, random numbers, whole contents.
+
+use outcrop::options::{ColumnFamilyOptions, CompressionType, DbOptions, FilterPolicy};
+use outcrop::{
+    ColumnFamilyDescriptor, ColumnFamilyHandle, ColumnFamilyParts, Db, Env, MergeOperator, ReadOptions, Result,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// All rows of a column family.
+pub type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// A generator that a seed repeats.
+pub struct Rng(pub u64);
+
+impl Rng {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    pub fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    pub fn pick<T: Clone>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len() as u64) as usize].clone()
+    }
+}
+
+/// The seed of a randomised test: from OUTCROP_SEED, or `default`. Printed, so that a failure can be replayed.
+pub fn seed(test: &str, default: u64) -> u64 {
+    let seed = std::env::var("OUTCROP_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(default);
+    println!("{test}: seed {seed} (replay with OUTCROP_SEED={seed})");
+    seed
+}
+
+/// Joins operands with commas.
+pub struct Append;
+
+impl MergeOperator for Append {
+    fn name(&self) -> &str {
+        "StringAppendOperator"
+    }
+
+    fn full_merge(&self, _key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+        let mut parts: Vec<&[u8]> = existing.into_iter().collect();
+        parts.extend_from_slice(operands);
+        Some(parts.join(&b','))
+    }
+}
+
+/// Options under which a few kilobytes go through flushes and several levels.
+pub fn small_options(rng: &mut Rng) -> ColumnFamilyOptions {
+    let mut options = ColumnFamilyOptions {
+        write_buffer_size: rng.pick(&[4 << 10, 16 << 10, 64 << 10]),
+        target_file_size_base: rng.pick(&[4 << 10, 16 << 10]),
+        max_bytes_for_level_base: rng.pick(&[16 << 10, 64 << 10]),
+        max_bytes_for_level_multiplier: rng.pick(&[2.0, 4.0, 10.0]),
+        level0_file_num_compaction_trigger: rng.pick(&[2, 4]),
+        level_compaction_dynamic_level_bytes: rng.one_in(2),
+        num_levels: rng.pick(&[2, 4, 7]),
+        max_write_buffer_number: rng.pick(&[2, 4]),
+        compression: rng.pick(&[CompressionType::None, CompressionType::Lz4, CompressionType::Zstd]),
+        ..ColumnFamilyOptions::default()
+    };
+    options.table.block_size = rng.pick(&[256, 1024, 4096]);
+    options.table.format_version = rng.pick(&[2, 4, 5, 5]);
+    options.table.cache_index_and_filter_blocks = rng.one_in(2);
+    if rng.one_in(2) {
+        options.table.filter_policy = FilterPolicy::Bloom { bits_per_key: 10.0 };
+    }
+    options
+}
+
+/// Options that create what is missing.
+pub fn creating() -> DbOptions {
+    DbOptions {
+        create_if_missing: true,
+        create_missing_column_families: true,
+        ..DbOptions::default()
+    }
+}
+
+/// A column family with the appending merge operator.
+pub fn descriptor(name: &str, options: &ColumnFamilyOptions) -> ColumnFamilyDescriptor {
+    let parts = ColumnFamilyParts { merge_operator: Some(Arc::new(Append)), ..ColumnFamilyParts::default() };
+    ColumnFamilyDescriptor { name: name.to_string(), options: options.clone(), parts }
+}
+
+/// Opens `/db` in `env` with only the default column family.
+pub fn open(env: &Env, options: &ColumnFamilyOptions) -> Result<Db> {
+    Db::open("/db", creating(), env.clone(), vec![descriptor("default", options)])
+}
+
+/// Every row, by a forward scan; checked against a backward scan.
+pub fn contents(db: &Db, cf: &ColumnFamilyHandle, options: &ReadOptions) -> Rows {
+    let mut iter = db.iter_cf(cf, options).unwrap();
+    let mut forward = Vec::new();
+    iter.seek_to_first();
+    while iter.valid() {
+        forward.push((iter.key().to_vec(), iter.value().to_vec()));
+        iter.next();
+    }
+    iter.status().unwrap();
+    let mut backward = Vec::new();
+    iter.seek_to_last();
+    while iter.valid() {
+        backward.push((iter.key().to_vec(), iter.value().to_vec()));
+        iter.prev();
+    }
+    iter.status().unwrap();
+    backward.reverse();
+    assert_eq!(forward, backward, "both directions show the same rows");
+    let count = forward.len();
+    let rows: Rows = forward.into_iter().collect();
+    assert_eq!(rows.len(), count, "no key is shown twice");
+    rows
+}

@@ -1,0 +1,7 @@
+//! Tests of the whole engine, on file systems in memory and on disk.
+
+mod basic;
+mod crash;
+mod harness;
+mod kill;
+mod model;

@@ -1,0 +1,213 @@
+//! Random operations on the database and on sorted maps, under random options: every answer must be equal.
+
+use crate::harness::{Rng, Rows, contents, creating, descriptor, seed, small_options};
+use outcrop::*;
+use outcrop_env::memory::MemoryFs;
+use std::sync::Arc;
+
+const FAMILIES: [&str; 3] = ["default", "one", "two"];
+
+struct Held {
+    snapshot: Snapshot,
+    rows: Vec<Rows>,
+}
+
+struct Run {
+    rng: Rng,
+    env: Env,
+    db: Option<Db>,
+    model: Vec<Rows>,
+    held: Vec<Held>,
+    options: Vec<ColumnFamilyOptions>,
+}
+
+impl Run {
+    fn new(seed: u64) -> Run {
+        let mut rng = Rng(seed);
+        let env = Env::with_file_system(Arc::new(MemoryFs::new()));
+        let options = FAMILIES.iter().map(|_| small_options(&mut rng)).collect();
+        let mut run = Run { rng, env, db: None, model: vec![Rows::new(); 3], held: Vec::new(), options };
+        run.reopen();
+        run
+    }
+
+    fn db(&self) -> &Db {
+        self.db.as_ref().unwrap()
+    }
+
+    fn cf(&self, family: usize) -> ColumnFamilyHandle {
+        self.db().column_family(FAMILIES[family]).unwrap()
+    }
+
+    fn reopen(&mut self) {
+        self.held.clear();
+        self.db = None;
+        let families =
+            FAMILIES.iter().zip(&self.options).map(|(name, options)| descriptor(name, options)).collect();
+        let mut options = creating();
+        options.max_background_jobs = self.rng.pick(&[1, 2, 4]);
+        self.db = Some(Db::open("/db", options, self.env.clone(), families).unwrap());
+    }
+
+    fn key(&mut self) -> Vec<u8> {
+        let n = self.rng.below(300);
+        match self.rng.below(3) {
+            0 => format!("{n}").into_bytes(),
+            1 => format!("a-longer-common-prefix-{n:06}").into_bytes(),
+            _ => vec![(n % 7) as u8; (n % 20) as usize],
+        }
+    }
+
+    fn value(&mut self) -> Vec<u8> {
+        let len = self.rng.pick(&[0, 8, 100, 700]);
+        vec![self.rng.next() as u8; len]
+    }
+
+    fn step(&mut self) {
+        let family = self.rng.below(3) as usize;
+        let cf = self.cf(family);
+        let options = WriteOptions { sync: self.rng.one_in(50), ..WriteOptions::default() };
+        match self.rng.below(100) {
+            0..40 => {
+                let (key, value) = (self.key(), self.value());
+                self.db().put_cf(&cf, &options, &key, &value).unwrap();
+                self.model[family].insert(key, value);
+            }
+            40..52 => {
+                let key = self.key();
+                self.db().delete_cf(&cf, &options, &key).unwrap();
+                self.model[family].remove(&key);
+            }
+            52..60 => {
+                let (key, operand) = (self.key(), vec![b'a' + (self.rng.next() % 26) as u8]);
+                self.db().merge_cf(&cf, &options, &key, &operand).unwrap();
+                self.model[family]
+                    .entry(key)
+                    .and_modify(|value| {
+                        value.push(b',');
+                        value.extend_from_slice(&operand);
+                    })
+                    .or_insert(operand);
+            }
+            60..66 => self.batch(&options),
+            66..84 => {
+                let key = self.key();
+                let got = self.db().get_cf(&cf, &ReadOptions::default(), &key).unwrap();
+                assert_eq!(got.as_deref(), self.model[family].get(&key).map(Vec::as_slice), "get {key:?}");
+            }
+            84..90 => self.walk(family, &cf),
+            90..93 => {
+                let snapshot = self.db().snapshot();
+                self.held.push(Held { snapshot, rows: self.model.clone() });
+                if self.held.len() > 4 {
+                    self.held.remove(0);
+                }
+            }
+            93..95 => {
+                let wait = self.rng.one_in(2);
+                self.db().flush(&[cf], wait).unwrap();
+            }
+            95 => self.compact(&cf),
+            96 if self.rng.one_in(4) => self.reopen(),
+            97 => self.check_all(),
+            _ => self.multi_get(family, &cf),
+        }
+    }
+
+    fn batch(&mut self, options: &WriteOptions) {
+        let mut batch = WriteBatch::new();
+        for _ in 0..1 + self.rng.below(8) {
+            let family = self.rng.below(3) as usize;
+            let (key, value) = (self.key(), self.value());
+            let id = self.cf(family).id();
+            if self.rng.one_in(4) {
+                batch.delete(id, &key);
+                self.model[family].remove(&key);
+            } else {
+                batch.put(id, &key, &value);
+                self.model[family].insert(key, value);
+            }
+        }
+        self.db().write(options, &mut batch).unwrap();
+    }
+
+    fn multi_get(&mut self, family: usize, cf: &ColumnFamilyHandle) {
+        let keys: Vec<Vec<u8>> = (0..5).map(|_| self.key()).collect();
+        let slices: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+        let got = self.db().multi_get_cf(cf, &ReadOptions::default(), &slices);
+        for (key, value) in keys.iter().zip(got) {
+            assert_eq!(value.unwrap().as_deref(), self.model[family].get(key).map(Vec::as_slice));
+        }
+    }
+
+    fn compact(&mut self, cf: &ColumnFamilyHandle) {
+        let (begin, end) = (self.key(), self.key());
+        let (begin, end) = if begin <= end { (begin, end) } else { (end, begin) };
+        let force = self.rng.pick(&[BottommostLevelCompaction::Skip, BottommostLevelCompaction::Force]);
+        let whole = self.rng.one_in(2);
+        let bound = |key: Vec<u8>| (!whole).then_some(key);
+        self.db().compact_range(cf, bound(begin).as_deref(), bound(end).as_deref(), force).unwrap();
+    }
+
+    /// A few random moves of an iterator, each compared.
+    fn walk(&mut self, family: usize, cf: &ColumnFamilyHandle) {
+        let held = self.held.last().filter(|_| self.rng.0 % 2 == 0);
+        let rows = held.map_or(&self.model[family], |held| &held.rows[family]).clone();
+        let options = held.map_or(ReadOptions::default(), |held| ReadOptions::at(&held.snapshot));
+        let mut iter = self.db().iter_cf(cf, &options).unwrap();
+        let mut at: Option<Vec<u8>> = None;
+        for _ in 0..12 {
+            match (self.rng.below(6), at.take()) {
+                (0 | 1, Some(key)) => {
+                    iter.next();
+                    at = rows.range(key..).nth(1).map(|(k, _)| k.clone());
+                }
+                (2 | 3, Some(key)) => {
+                    iter.prev();
+                    at = rows.range(..key).next_back().map(|(k, _)| k.clone());
+                }
+                (4, _) => {
+                    let key = self.key();
+                    iter.seek_for_prev(&key);
+                    at = rows.range(..=key).next_back().map(|(k, _)| k.clone());
+                }
+                _ => {
+                    let key = self.key();
+                    iter.seek(&key);
+                    at = rows.range(key..).next().map(|(k, _)| k.clone());
+                }
+            }
+            iter.status().unwrap();
+            assert_eq!(iter.valid().then(|| iter.key().to_vec()), at);
+            if let Some(key) = &at {
+                assert_eq!(iter.value(), rows[key], "value of {key:?}");
+            }
+        }
+    }
+
+    fn check_all(&mut self) {
+        for family in 0..3 {
+            let cf = self.cf(family);
+            assert_eq!(contents(self.db(), &cf, &ReadOptions::default()), self.model[family]);
+            for held in &self.held {
+                assert_eq!(contents(self.db(), &cf, &ReadOptions::at(&held.snapshot)), held.rows[family]);
+            }
+        }
+    }
+}
+
+#[test]
+fn random_operations_agree_with_sorted_maps() {
+    let first = seed("model", 1);
+    for seed in first..first + 8 {
+        let mut run = Run::new(seed);
+        for step in 0..2500 {
+            if step % 500 == 499 {
+                run.check_all();
+            }
+            run.step();
+        }
+        run.reopen();
+        run.check_all();
+    }
+}

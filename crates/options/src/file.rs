@@ -1,0 +1,228 @@
+//! Options as text: the OPTIONS file, and `name=value;` strings.
+//!
+//! Source: RocksDB `options/options_parser.cc`; `docs/format/options.md`.
+
+use crate::rows::{CF_ROWS, DB_ROWS, Row, TABLE_ROWS, set};
+use crate::{ColumnFamilyOptions, DbOptions};
+use outcrop_base::{Error, Result};
+use std::fmt::Write;
+
+/// The RocksDB whose option names the file uses: old enough that any supported version loads it.
+const WRITTEN_AS_VERSION: &str = "6.29.5";
+
+/// A column family's options, with the names of its objects.
+#[derive(Clone, Debug)]
+pub struct NamedOptions {
+    /// Plain settings.
+    pub options: ColumnFamilyOptions,
+    /// Name of the key order.
+    pub comparator: String,
+    /// Name of the merge operator.
+    pub merge_operator: Option<String>,
+}
+
+/// The text of an OPTIONS file; "default" must come first.
+pub fn print(db: &DbOptions, families: &[(String, NamedOptions)]) -> String {
+    let mut text = String::from("# This file is written by Outcrop and read by RocksDB's option loader.\n\n");
+    let _ = write!(
+        text,
+        "[Version]\n  rocksdb_version={WRITTEN_AS_VERSION}\n  options_file_version=1.1\n\n[DBOptions]\n"
+    );
+    print_rows(&mut text, DB_ROWS, db);
+    for (name, named) in families {
+        let name = escape(name);
+        let _ = write!(text, "\n[CFOptions \"{name}\"]\n");
+        print_rows(&mut text, CF_ROWS, &named.options);
+        let _ = writeln!(text, "  comparator={}", escape(&named.comparator));
+        let operator = named.merge_operator.as_deref().unwrap_or("nullptr");
+        let _ = writeln!(text, "  merge_operator={}", escape(operator));
+        let _ = write!(text, "  table_factory=BlockBasedTable\n\n[TableOptions/BlockBasedTable \"{name}\"]\n");
+        print_rows(&mut text, TABLE_ROWS, &named.options.table);
+    }
+    text
+}
+
+fn print_rows<T>(text: &mut String, rows: &[Row<T>], options: &T) {
+    for row in rows {
+        let _ = writeln!(text, "  {}={}", row.name, escape(&(row.get)(options)));
+    }
+}
+
+fn escape(value: &str) -> String {
+    let mut out = String::new();
+    for c in value.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\\' | '#' => {
+                out.push('\\');
+                out.push(c);
+            }
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+/// Changes one mutable option of a column family, as `set_options` does.
+///
+/// # Errors
+/// InvalidArgument naming the option if there is none of that name, it cannot change while the database is
+/// open, or the value does not parse.
+pub fn set_mutable(options: &mut ColumnFamilyOptions, name: &str, value: &str) -> Result<()> {
+    let fixed = |mutable: Option<bool>| match mutable {
+        Some(true) => Ok(()),
+        Some(false) => Err(Error::invalid_argument(format!("option {name} cannot change while the database is open"))),
+        None => Err(unknown(name)),
+    };
+    if let Some(row) = CF_ROWS.iter().find(|row| row.name == name) {
+        fixed(Some(row.mutable))?;
+        return (row.set)(options, value);
+    }
+    if let Some(row) = TABLE_ROWS.iter().find(|row| row.name == name) {
+        fixed(Some(row.mutable))?;
+        return (row.set)(&mut options.table, value);
+    }
+    if name == "block_based_table_factory" {
+        return each_pair(value, &mut |name, value| set_mutable(options, name, value));
+    }
+    fixed(None)
+}
+
+/// Sets options from `name=value;name={name=value;};` text, for database, column family and tables alike.
+///
+/// # Errors
+/// InvalidArgument naming the first option that does not exist or whose value does not parse.
+pub fn set_from_string(db: &mut DbOptions, cf: &mut ColumnFamilyOptions, text: &str) -> Result<()> {
+    each_pair(text, &mut |name, value| {
+        if name == "block_based_table_factory" || name == "table_factory" {
+            return match value {
+                "BlockBasedTable" => Ok(()),
+                nested => each_pair(nested, &mut |name, value| {
+                    if set(TABLE_ROWS, &mut cf.table, name, value)? { Ok(()) } else { Err(unknown(name)) }
+                }),
+            };
+        }
+        let known = set(DB_ROWS, db, name, value)?
+            || set(CF_ROWS, cf, name, value)?
+            || set(TABLE_ROWS, &mut cf.table, name, value)?;
+        if known { Ok(()) } else { Err(unknown(name)) }
+    })
+}
+
+fn unknown(name: &str) -> Error {
+    let names = DB_ROWS.iter().map(|row| row.name);
+    let names = names.chain(CF_ROWS.iter().map(|row| row.name)).chain(TABLE_ROWS.iter().map(|row| row.name));
+    match names.min_by_key(|known| distance(known, name)).filter(|known| distance(known, name) <= 3) {
+        Some(near) => Error::invalid_argument(format!("unknown option {name}; did you mean {near}?")),
+        None => Error::invalid_argument(format!("unknown option {name}")),
+    }
+}
+
+/// Edit distance, for finding the name that was meant.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<u8> = b.bytes().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+/// Calls `each` with every `name=value` of `text`; a value in braces is passed without them.
+fn each_pair(text: &str, each: &mut dyn FnMut(&str, &str) -> Result<()>) -> Result<()> {
+    let mut rest = text.trim().trim_start_matches('{').trim_start();
+    if text.trim().starts_with('{') {
+        rest = rest.strip_suffix('}').unwrap_or(rest);
+    }
+    while !rest.trim().is_empty() {
+        let (name, tail) = rest
+            .split_once('=')
+            .ok_or_else(|| Error::invalid_argument(format!("{:?} is not name=value", rest.trim())))?;
+        let tail = tail.trim_start();
+        let (value, after) = if tail.starts_with('{') {
+            let end = matching_brace(tail)
+                .ok_or_else(|| Error::invalid_argument(format!("option {} lacks its closing brace", name.trim())))?;
+            (&tail[1..end], &tail[end + 1..])
+        } else {
+            let end = tail.find(';').unwrap_or(tail.len());
+            (&tail[..end], &tail[end..])
+        };
+        each(name.trim(), value.trim())?;
+        rest = after.trim_start().strip_prefix(';').unwrap_or(after).trim_start();
+    }
+    Ok(())
+}
+
+fn matching_brace(text: &str) -> Option<usize> {
+    let mut depth = 0;
+    for (at, c) in text.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(at);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CompressionType, FilterPolicy};
+
+    #[test]
+    fn strings_set_options_of_all_kinds() {
+        let (mut db, mut cf) = (DbOptions::default(), ColumnFamilyOptions::default());
+        let text = "create_if_missing=true;write_buffer_size=16M; compression_per_level=kNoCompression:kZSTD;\
+                    block_based_table_factory={block_size=8192;filter_policy=bloomfilter:10:false;};num_levels=8";
+        set_from_string(&mut db, &mut cf, text).unwrap();
+        assert!(db.create_if_missing);
+        assert_eq!((cf.write_buffer_size, cf.num_levels, cf.table.block_size), (16 << 20, 8, 8192));
+        assert_eq!(cf.compression_per_level, [CompressionType::None, CompressionType::Zstd]);
+        assert_eq!(cf.table.filter_policy, FilterPolicy::Bloom { bits_per_key: 10.0 });
+    }
+
+    #[test]
+    fn bad_names_and_values_are_named() {
+        let (mut db, mut cf) = (DbOptions::default(), ColumnFamilyOptions::default());
+        let error = |text: &str, db: &mut DbOptions, cf: &mut ColumnFamilyOptions| {
+            set_from_string(db, cf, text).unwrap_err().to_string()
+        };
+        assert!(error("write_bufer_size=1", &mut db, &mut cf).contains("did you mean write_buffer_size"));
+        assert!(error("num_levels=many", &mut db, &mut cf).contains("num_levels"));
+        assert!(set_mutable(&mut cf, "num_levels", "3").unwrap_err().to_string().contains("cannot change"));
+        set_mutable(&mut cf, "level0_stop_writes_trigger", "50").unwrap();
+        assert_eq!(cf.level0_stop_writes_trigger, 50);
+    }
+
+    #[test]
+    fn every_printed_value_is_read_back() {
+        let (db, cf) = (DbOptions::default(), ColumnFamilyOptions::default());
+        for row in DB_ROWS {
+            let mut copy = db.clone();
+            (row.set)(&mut copy, &(row.get)(&db)).unwrap_or_else(|error| panic!("{}: {error}", row.name));
+            assert_eq!(copy, db, "{}", row.name);
+        }
+        for row in CF_ROWS {
+            let mut copy = cf.clone();
+            (row.set)(&mut copy, &(row.get)(&cf)).unwrap_or_else(|error| panic!("{}: {error}", row.name));
+            assert_eq!(copy, cf, "{}", row.name);
+        }
+        for row in TABLE_ROWS {
+            let mut copy = cf.table.clone();
+            (row.set)(&mut copy, &(row.get)(&cf.table)).unwrap_or_else(|error| panic!("{}: {error}", row.name));
+            assert_eq!(copy, cf.table, "{}", row.name);
+        }
+    }
+}

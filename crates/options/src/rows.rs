@@ -1,0 +1,277 @@
+//! One row per option: its name, how it reads and how it prints. Parsing, printing, `set_options` and the
+//! OPTIONS file all go through these rows.
+
+use crate::{
+    BlockBasedTableOptions, ColumnFamilyOptions, CompactionPri, CompactionStyle, CompressionType, DbOptions,
+    FilterPolicy, IndexType, WalRecoveryMode,
+};
+use outcrop_base::checksum::ChecksumType;
+use outcrop_base::{Error, Result};
+use std::path::PathBuf;
+
+/// One option of `T`.
+pub struct Row<T: 'static> {
+    /// RocksDB's name.
+    pub name: &'static str,
+    /// `set_options` may change it.
+    pub mutable: bool,
+    /// Its value as text.
+    pub get: fn(&T) -> String,
+    /// Sets it from text.
+    pub set: fn(&mut T, &str) -> Result<()>,
+}
+
+/// A value that an option can have.
+pub trait OptionValue: Sized {
+    /// As in an OPTIONS file.
+    fn print(&self) -> String;
+    /// From an OPTIONS file; `None` if it does not parse.
+    fn parse(text: &str) -> Option<Self>;
+}
+
+impl OptionValue for bool {
+    fn print(&self) -> String {
+        self.to_string()
+    }
+
+    fn parse(text: &str) -> Option<bool> {
+        match text {
+            "true" | "1" => Some(true),
+            "false" | "0" => Some(false),
+            _ => None,
+        }
+    }
+}
+
+/// An integer with an optional suffix K, M, G or T.
+fn parse_integer(text: &str) -> Option<i128> {
+    let suffixes = [('k', 10), ('m', 20), ('g', 30), ('t', 40)];
+    let last = text.chars().last()?.to_ascii_lowercase();
+    match suffixes.iter().find(|(suffix, _)| *suffix == last) {
+        Some((_, shift)) => text[..text.len() - 1].parse::<i128>().ok()?.checked_shl(*shift),
+        None => text.parse().ok(),
+    }
+}
+
+macro_rules! integer_values {
+    ($($type:ty),*) => {$(
+        impl OptionValue for $type {
+            fn print(&self) -> String {
+                self.to_string()
+            }
+
+            fn parse(text: &str) -> Option<$type> {
+                parse_integer(text)?.try_into().ok()
+            }
+        }
+    )*};
+}
+integer_values!(u32, u64, i32);
+
+impl OptionValue for f64 {
+    fn print(&self) -> String {
+        format!("{self:.6}")
+    }
+
+    fn parse(text: &str) -> Option<f64> {
+        text.parse().ok().filter(|value: &f64| value.is_finite())
+    }
+}
+
+impl OptionValue for Option<PathBuf> {
+    fn print(&self) -> String {
+        self.as_ref().map_or_else(String::new, |path| path.display().to_string())
+    }
+
+    fn parse(text: &str) -> Option<Option<PathBuf>> {
+        Some((!text.is_empty()).then(|| PathBuf::from(text)))
+    }
+}
+
+/// Enumerations by name.
+macro_rules! named_values {
+    ($type:ty { $($name:literal => $value:expr),* $(,)? }) => {
+        impl OptionValue for $type {
+            fn print(&self) -> String {
+                $(if *self == $value { return $name.to_string(); })*
+                unreachable!("every value has a name")
+            }
+
+            fn parse(text: &str) -> Option<$type> {
+                match text {
+                    $($name => Some($value),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+named_values!(CompressionType {
+    "kNoCompression" => CompressionType::None,
+    "kSnappyCompression" => CompressionType::Snappy,
+    "kZlibCompression" => CompressionType::Zlib,
+    "kBZip2Compression" => CompressionType::BZip2,
+    "kLZ4Compression" => CompressionType::Lz4,
+    "kLZ4HCCompression" => CompressionType::Lz4hc,
+    "kZSTD" => CompressionType::Zstd,
+});
+named_values!(WalRecoveryMode {
+    "kTolerateCorruptedTailRecords" => WalRecoveryMode::TolerateCorruptedTailRecords,
+    "kAbsoluteConsistency" => WalRecoveryMode::AbsoluteConsistency,
+    "kPointInTimeRecovery" => WalRecoveryMode::PointInTimeRecovery,
+    "kSkipAnyCorruptedRecords" => WalRecoveryMode::SkipAnyCorruptedRecords,
+});
+named_values!(CompactionStyle { "kCompactionStyleLevel" => CompactionStyle::Level });
+named_values!(CompactionPri {
+    "kByCompensatedSize" => CompactionPri::ByCompensatedSize,
+    "kOldestLargestSeqFirst" => CompactionPri::OldestLargestSeqFirst,
+    "kOldestSmallestSeqFirst" => CompactionPri::OldestSmallestSeqFirst,
+    "kMinOverlappingRatio" => CompactionPri::MinOverlappingRatio,
+});
+named_values!(IndexType { "kBinarySearch" => IndexType::BinarySearch });
+named_values!(ChecksumType {
+    "kNoChecksum" => ChecksumType::None,
+    "kCRC32c" => ChecksumType::Crc32c,
+    "kxxHash" => ChecksumType::XxHash,
+    "kxxHash64" => ChecksumType::XxHash64,
+    "kXXH3" => ChecksumType::Xxh3,
+});
+
+impl OptionValue for Option<CompressionType> {
+    fn print(&self) -> String {
+        self.as_ref().map_or_else(|| "kDisableCompressionOption".to_string(), OptionValue::print)
+    }
+
+    fn parse(text: &str) -> Option<Option<CompressionType>> {
+        match text {
+            "kDisableCompressionOption" => Some(None),
+            other => CompressionType::parse(other).map(Some),
+        }
+    }
+}
+
+impl OptionValue for Vec<CompressionType> {
+    fn print(&self) -> String {
+        self.iter().map(OptionValue::print).collect::<Vec<_>>().join(":")
+    }
+
+    fn parse(text: &str) -> Option<Vec<CompressionType>> {
+        text.split(':').filter(|name| !name.is_empty()).map(CompressionType::parse).collect()
+    }
+}
+
+impl OptionValue for FilterPolicy {
+    fn print(&self) -> String {
+        match self {
+            FilterPolicy::None => "nullptr".to_string(),
+            FilterPolicy::Bloom { bits_per_key } => format!("bloomfilter:{bits_per_key}:false"),
+        }
+    }
+
+    fn parse(text: &str) -> Option<FilterPolicy> {
+        if matches!(text, "nullptr" | "") {
+            return Some(FilterPolicy::None);
+        }
+        let rest = text.strip_prefix("bloomfilter:").or_else(|| text.strip_prefix("rocksdb.BloomFilter:"))?;
+        let bits = rest.split(':').next()?;
+        let bits_per_key: f64 = bits.parse().ok().filter(|bits| (0.5..=100.0).contains(bits))?;
+        Some(FilterPolicy::Bloom { bits_per_key })
+    }
+}
+
+macro_rules! rows {
+    ($type:ty: $($mutable:ident $name:literal => $($field:ident).+),* $(,)?) => {
+        &[$(Row {
+            name: $name,
+            mutable: rows!(@mutable $mutable),
+            get: |options: &$type| OptionValue::print(&options.$($field).+),
+            set: |options: &mut $type, text: &str| {
+                options.$($field).+ = OptionValue::parse(text).ok_or_else(|| bad_value($name, text))?;
+                Ok(())
+            },
+        }),*]
+    };
+    (@mutable mutable) => { true };
+    (@mutable fixed) => { false };
+}
+
+fn bad_value(name: &str, text: &str) -> Error {
+    Error::invalid_argument(format!("option {name} cannot be {text:?}"))
+}
+
+/// Options of the database.
+pub const DB_ROWS: &[Row<DbOptions>] = rows!(DbOptions:
+    fixed "create_if_missing" => create_if_missing,
+    fixed "create_missing_column_families" => create_missing_column_families,
+    fixed "error_if_exists" => error_if_exists,
+    fixed "paranoid_checks" => paranoid_checks,
+    fixed "max_open_files" => max_open_files,
+    fixed "max_total_wal_size" => max_total_wal_size,
+    fixed "max_background_jobs" => max_background_jobs,
+    fixed "wal_dir" => wal_dir,
+    fixed "wal_recovery_mode" => wal_recovery_mode,
+    fixed "bytes_per_sync" => bytes_per_sync,
+    fixed "wal_bytes_per_sync" => wal_bytes_per_sync,
+    fixed "use_fsync" => use_fsync,
+    fixed "use_direct_reads" => use_direct_reads,
+    fixed "use_direct_io_for_flush_and_compaction" => use_direct_io_for_flush_and_compaction,
+    fixed "delayed_write_rate" => delayed_write_rate,
+    fixed "manual_wal_flush" => manual_wal_flush,
+    fixed "avoid_flush_during_shutdown" => avoid_flush_during_shutdown,
+    fixed "keep_log_file_num" => keep_log_file_num,
+    fixed "compaction_readahead_size" => compaction_readahead_size,
+    fixed "writable_file_max_buffer_size" => writable_file_max_buffer_size,
+    fixed "db_write_buffer_size" => db_write_buffer_size,
+);
+
+/// Options of a column family.
+pub const CF_ROWS: &[Row<ColumnFamilyOptions>] = rows!(ColumnFamilyOptions:
+    mutable "write_buffer_size" => write_buffer_size,
+    mutable "max_write_buffer_number" => max_write_buffer_number,
+    fixed "min_write_buffer_number_to_merge" => min_write_buffer_number_to_merge,
+    mutable "compression" => compression,
+    mutable "compression_per_level" => compression_per_level,
+    mutable "bottommost_compression" => bottommost_compression,
+    fixed "num_levels" => num_levels,
+    mutable "level0_file_num_compaction_trigger" => level0_file_num_compaction_trigger,
+    mutable "level0_slowdown_writes_trigger" => level0_slowdown_writes_trigger,
+    mutable "level0_stop_writes_trigger" => level0_stop_writes_trigger,
+    mutable "target_file_size_base" => target_file_size_base,
+    mutable "target_file_size_multiplier" => target_file_size_multiplier,
+    mutable "max_bytes_for_level_base" => max_bytes_for_level_base,
+    mutable "max_bytes_for_level_multiplier" => max_bytes_for_level_multiplier,
+    fixed "level_compaction_dynamic_level_bytes" => level_compaction_dynamic_level_bytes,
+    mutable "max_compaction_bytes" => max_compaction_bytes,
+    mutable "soft_pending_compaction_bytes_limit" => soft_pending_compaction_bytes_limit,
+    mutable "hard_pending_compaction_bytes_limit" => hard_pending_compaction_bytes_limit,
+    mutable "disable_auto_compactions" => disable_auto_compactions,
+    fixed "compaction_style" => compaction_style,
+    fixed "compaction_pri" => compaction_pri,
+    fixed "optimize_filters_for_hits" => optimize_filters_for_hits,
+    fixed "force_consistency_checks" => force_consistency_checks,
+);
+
+/// Options of a column family's tables.
+pub const TABLE_ROWS: &[Row<BlockBasedTableOptions>] = rows!(BlockBasedTableOptions:
+    mutable "block_size" => block_size,
+    mutable "block_size_deviation" => block_size_deviation,
+    mutable "block_restart_interval" => block_restart_interval,
+    mutable "index_block_restart_interval" => index_block_restart_interval,
+    fixed "format_version" => format_version,
+    fixed "checksum" => checksum,
+    fixed "index_type" => index_type,
+    mutable "filter_policy" => filter_policy,
+    fixed "whole_key_filtering" => whole_key_filtering,
+    fixed "cache_index_and_filter_blocks" => cache_index_and_filter_blocks,
+    fixed "pin_l0_filter_and_index_blocks_in_cache" => pin_l0_filter_and_index_blocks_in_cache,
+    fixed "no_block_cache" => no_block_cache,
+);
+
+/// Sets the option `name` of `target` from `text`; false if there is no such option.
+pub fn set<T>(rows: &[Row<T>], target: &mut T, name: &str, text: &str) -> Result<bool> {
+    match rows.iter().find(|row| row.name == name) {
+        Some(row) => (row.set)(target, text).map(|()| true),
+        None => Ok(false),
+    }
+}
