@@ -15,3 +15,11 @@ pub use column_family::{ColumnFamilyOptions, CompactionPri, CompactionStyle};
 pub use compression::{CompressionOptions, CompressionType};
 pub use db::{DbOptions, WalRecoveryMode};
 pub use table::{BlockBasedTableOptions, FilterPolicy, IndexType};
+
+/// The checksum with this number in RocksDB's headers.
+///
+/// # Errors
+/// Corruption for a number that names none.
+pub fn checksum_from_byte(byte: u8) -> outcrop_base::Result<outcrop_base::checksum::ChecksumType> {
+    outcrop_base::checksum::ChecksumType::from_byte(byte)
+}

@@ -1,0 +1,155 @@
+//! One directory, two engines: ours and a reference RocksDB take turns, after clean closes and after crashes,
+//! and after every turn both must see exactly the rows of a model.
+//!
+//! A reference RocksDB opens a *copy* first: current versions open a tree they find illegal as empty and
+//! delete its files without an error, so success alone says nothing and the original must survive.
+
+use crate::library::{Api, Contents, Database, Setup, outcrop_library, reference_libraries};
+use std::path::{Path, PathBuf};
+
+struct Rng(u64);
+
+impl Rng {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % n
+    }
+
+    fn key(&mut self) -> Vec<u8> {
+        let n = self.below(2000);
+        match self.below(3) {
+            0 => n.to_be_bytes().to_vec(),
+            1 => format!("user:{n:08}:profile").into_bytes(),
+            _ => format!("k{n}").into_bytes(),
+        }
+    }
+
+    fn value(&mut self) -> Vec<u8> {
+        let len = [0, 20, 400, 3000][self.below(4) as usize];
+        let byte = self.below(256) as u8;
+        (0..len).map(|i| byte ^ (i as u8 & 0x0F)).collect()
+    }
+}
+
+/// Writes `count` random operations to the database and the model.
+fn write_some(db: &Database<'_>, model: &mut Contents, rng: &mut Rng, count: usize) {
+    for _ in 0..count {
+        let family = rng.below(2) as usize;
+        match rng.below(100) {
+            0..55 => {
+                let (key, value) = (rng.key(), rng.value());
+                db.put(family, &key, &value);
+                model[family].insert(key, value);
+            }
+            55..75 => {
+                let key = rng.key();
+                db.delete(family, &key);
+                model[family].remove(&key);
+            }
+            75..85 => {
+                let (key, number) = (format!("count{}", rng.below(50)).into_bytes(), rng.below(1000));
+                db.add(family, &key, number);
+                let sum = model[family].get(&key).map_or(0, |v| u64::from_le_bytes(v[..].try_into().unwrap()));
+                model[family].insert(key, (sum + number).to_le_bytes().to_vec());
+            }
+            85..98 => {
+                let puts: Vec<_> = (0..3).map(|_| (rng.below(2) as usize, rng.key(), rng.value())).collect();
+                let deletes = [(rng.below(2) as usize, rng.key())];
+                db.batch(&puts, &deletes);
+                for (family, key, value) in puts {
+                    model[family].insert(key, value);
+                }
+                for (family, key) in deletes {
+                    model[family].remove(&key);
+                }
+            }
+            98 => db.flush(family),
+            _ if rng.below(8) == 0 => db.compact(family),
+            _ => {}
+        }
+    }
+}
+
+fn copy_dir(source: &Path, target: &Path) {
+    let _ = std::fs::remove_dir_all(target);
+    std::fs::create_dir_all(target).unwrap();
+    for entry in std::fs::read_dir(source).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), target.join(entry.file_name())).unwrap();
+    }
+}
+
+fn assert_equal(found: &Contents, model: &Contents, what: &str) {
+    for family in 0..2 {
+        assert_eq!(found[family].len(), model[family].len(), "{what}: rows in column family {family}");
+        assert!(found[family] == model[family], "{what}: contents of column family {family} differ");
+    }
+}
+
+/// Opens a copy of `dir`, compares all rows, compacts everything and compares again.
+fn check_on_copy(api: &Api, dir: &Path, setup: &Setup, model: &Contents, what: &str) {
+    let copy = dir.with_extension("copy");
+    copy_dir(dir, &copy);
+    let db = Database::open(api, &copy, setup).unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert_equal(&db.contents(), model, what);
+    db.compact(0);
+    db.compact(1);
+    assert_equal(&db.contents(), model, &format!("{what}, compacted"));
+}
+
+fn setups(version: &str) -> Vec<Setup> {
+    let base = Setup {
+        write_buffer_size: 256 << 10,
+        block_size: 8192,
+        bloom: true,
+        compression: 0,
+        dynamic_level_bytes: true,
+        defaults: false,
+    };
+    vec![
+        base.clone(),
+        Setup { defaults: true, ..base.clone() },
+        Setup { compression: 4, block_size: 1024, ..base.clone() },
+        Setup { compression: 7, dynamic_level_bytes: version.starts_with("11"), bloom: false, ..base.clone() },
+        Setup { compression: 1, write_buffer_size: 64 << 10, ..base },
+    ]
+}
+
+fn take_turns(outcrop: &Api, reference: &Api, version: &str, setup: &Setup, seed: u64, turns: usize) {
+    let temp = tempfile::tempdir().unwrap();
+    let dir: PathBuf = temp.path().join("db");
+    let mut rng = Rng(seed);
+    let mut model = Contents::default();
+    for turn in 0..turns {
+        let ours = turn % 2 == 0;
+        let (writer, reader) = if ours { (outcrop, reference) } else { (reference, outcrop) };
+        let who = if ours { "outcrop" } else { version };
+        let what = format!("RocksDB {version}, seed {seed}, turn {turn}, written by {who}, {setup:?}");
+        let db = Database::open(writer, &dir, setup).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_equal(&db.contents(), &model, &what);
+        write_some(&db, &mut model, &mut rng, 400);
+        db.settle();
+        // As a killed process would leave it: the files as they are while the database is open.
+        let crashed = dir.with_extension("crashed");
+        copy_dir(&dir, &crashed);
+        check_on_copy(reader, &crashed, setup, &model, &format!("{what}, killed"));
+        drop(db);
+        check_on_copy(reader, &dir, setup, &model, &format!("{what}, closed"));
+    }
+}
+
+#[test]
+fn engines_take_turns_on_one_directory() {
+    let outcrop = Api::load(&outcrop_library());
+    let seed = std::env::var("OUTCROP_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    println!("seed {seed} (replay with OUTCROP_SEED={seed})");
+    for (version, path) in reference_libraries() {
+        let reference = Api::load(&path);
+        for (index, setup) in setups(&version).iter().enumerate() {
+            take_turns(&outcrop, &reference, &version, setup, seed + index as u64, 6);
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! A library that exports RocksDB's C API, loaded at run time: ours, or a reference RocksDB.
+
+use libc::{c_char, c_int, c_uchar, c_void, size_t};
+use libloading::Library;
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::path::{Path, PathBuf};
+use std::ptr::null_mut;
+
+/// The shared library that cargo built for this test run.
+pub fn outcrop_library() -> PathBuf {
+    let exe = std::env::current_exe().unwrap();
+    let deps = exe.parent().unwrap();
+    [deps.parent().unwrap(), deps]
+        .iter()
+        .map(|dir| dir.join("liboutcrop_capi.so"))
+        .find(|path| path.exists())
+        .expect("cargo builds the shared library before the tests")
+}
+
+/// Reference libraries: (version, path), from OUTCROP_REFERENCE_DIR. Empty, with a message, without it.
+pub fn reference_libraries() -> Vec<(String, PathBuf)> {
+    let Ok(dir) = std::env::var("OUTCROP_REFERENCE_DIR") else {
+        eprintln!("skipped: no reference RocksDB; `cargo xtask ci` fetches it and sets OUTCROP_REFERENCE_DIR");
+        return Vec::new();
+    };
+    let mut found: Vec<(String, PathBuf)> = std::fs::read_dir(&dir)
+        .unwrap_or_else(|error| panic!("OUTCROP_REFERENCE_DIR {dir}: {error}"))
+        .filter_map(|entry| {
+            let path = entry.ok()?.path();
+            let name = path.file_name()?.to_str()?;
+            let version = name.strip_prefix("librocksdb-")?.strip_suffix(".so")?.to_string();
+            Some((version, path))
+        })
+        .collect();
+    found.sort();
+    assert!(!found.is_empty(), "OUTCROP_REFERENCE_DIR {dir} holds no librocksdb-VERSION.so");
+    found
+}
+
+type Object = *mut c_void;
+type Errptr = *mut *mut c_char;
+type Key = *const c_char;
+
+macro_rules! functions {
+    ($($name:ident: fn($($arg:ty),*) $(-> $ret:ty)?;)*) => {
+        /// The functions the tests use.
+        #[allow(missing_docs)]
+        pub struct Api {
+            _library: Library,
+            $(pub $name: unsafe extern "C" fn($($arg),*) $(-> $ret)?,)*
+        }
+
+        impl Api {
+            pub fn load(path: &Path) -> Api {
+                // SAFETY: the libraries under test run no code of note when loaded, and the signatures are
+                // those of RocksDB's C header.
+                unsafe {
+                    let library = Library::new(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+                    Api {
+                        $($name: *library.get(concat!(stringify!($name), "\0").as_bytes()).unwrap(),)*
+                        _library: library,
+                    }
+                }
+            }
+        }
+    };
+}
+
+functions! {
+    rocksdb_options_create: fn() -> Object;
+    rocksdb_options_destroy: fn(Object);
+    rocksdb_options_set_create_if_missing: fn(Object, c_uchar);
+    rocksdb_options_set_create_missing_column_families: fn(Object, c_uchar);
+    rocksdb_options_set_paranoid_checks: fn(Object, c_uchar);
+    rocksdb_options_set_write_buffer_size: fn(Object, size_t);
+    rocksdb_options_set_target_file_size_base: fn(Object, u64);
+    rocksdb_options_set_max_bytes_for_level_base: fn(Object, u64);
+    rocksdb_options_set_level_compaction_dynamic_level_bytes: fn(Object, c_uchar);
+    rocksdb_options_set_compression: fn(Object, c_int);
+    rocksdb_options_set_uint64add_merge_operator: fn(Object);
+    rocksdb_options_set_block_based_table_factory: fn(Object, Object);
+    rocksdb_block_based_options_create: fn() -> Object;
+    rocksdb_block_based_options_destroy: fn(Object);
+    rocksdb_block_based_options_set_block_size: fn(Object, size_t);
+    rocksdb_block_based_options_set_filter_policy: fn(Object, Object);
+    rocksdb_filterpolicy_create_bloom_full: fn(f64) -> Object;
+    rocksdb_open_column_families: fn(Object, Key, c_int, *const Key, *const Object, *mut Object, Errptr) -> Object;
+    rocksdb_column_family_handle_destroy: fn(Object);
+    rocksdb_close: fn(Object);
+    rocksdb_writeoptions_create: fn() -> Object;
+    rocksdb_writeoptions_destroy: fn(Object);
+    rocksdb_readoptions_create: fn() -> Object;
+    rocksdb_readoptions_destroy: fn(Object);
+    rocksdb_put_cf: fn(Object, Object, Object, Key, size_t, Key, size_t, Errptr);
+    rocksdb_merge_cf: fn(Object, Object, Object, Key, size_t, Key, size_t, Errptr);
+    rocksdb_delete_cf: fn(Object, Object, Object, Key, size_t, Errptr);
+    rocksdb_get_cf: fn(Object, Object, Object, Key, size_t, *mut size_t, Errptr) -> *mut c_char;
+    rocksdb_writebatch_create: fn() -> Object;
+    rocksdb_writebatch_destroy: fn(Object);
+    rocksdb_writebatch_put_cf: fn(Object, Object, Key, size_t, Key, size_t);
+    rocksdb_writebatch_delete_cf: fn(Object, Object, Key, size_t);
+    rocksdb_write: fn(Object, Object, Object, Errptr);
+    rocksdb_create_iterator_cf: fn(Object, Object, Object) -> Object;
+    rocksdb_iter_destroy: fn(Object);
+    rocksdb_iter_seek_to_first: fn(Object);
+    rocksdb_iter_valid: fn(Object) -> c_uchar;
+    rocksdb_iter_next: fn(Object);
+    rocksdb_iter_key: fn(Object, *mut size_t) -> Key;
+    rocksdb_iter_value: fn(Object, *mut size_t) -> Key;
+    rocksdb_iter_get_error: fn(Object, Errptr);
+    rocksdb_flushoptions_create: fn() -> Object;
+    rocksdb_flushoptions_destroy: fn(Object);
+    rocksdb_flush_cf: fn(Object, Object, Object, Errptr);
+    rocksdb_compact_range_cf: fn(Object, Object, Key, size_t, Key, size_t);
+    rocksdb_property_int: fn(Object, Key, *mut u64) -> c_int;
+    rocksdb_free: fn(*mut c_void);
+}
+
+/// How a database is opened: the same for both engines.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub write_buffer_size: usize,
+    pub block_size: usize,
+    pub bloom: bool,
+    /// RocksDB's number of the codec.
+    pub compression: c_int,
+    pub dynamic_level_bytes: bool,
+    /// The engine's own defaults for everything above.
+    pub defaults: bool,
+}
+
+/// The column families every test database has.
+pub const FAMILIES: [&str; 2] = ["default", "second"];
+
+/// All rows of all column families.
+pub type Contents = [BTreeMap<Vec<u8>, Vec<u8>>; 2];
+
+/// An open database of either engine.
+pub struct Database<'a> {
+    api: &'a Api,
+    db: Object,
+    options: Object,
+    handles: [Object; 2],
+    write: Object,
+    read: Object,
+}
+
+fn pointer(bytes: &[u8]) -> (Key, size_t) {
+    (bytes.as_ptr().cast(), bytes.len())
+}
+
+impl<'a> Database<'a> {
+    /// Opens `path` with every check on.
+    pub fn open(api: &'a Api, path: &Path, setup: &Setup) -> Result<Database<'a>, String> {
+        // SAFETY: the C API's contract: live objects, NUL-terminated names, arrays of two.
+        unsafe {
+            let options = (api.rocksdb_options_create)();
+            (api.rocksdb_options_set_create_if_missing)(options, 1);
+            (api.rocksdb_options_set_create_missing_column_families)(options, 1);
+            (api.rocksdb_options_set_paranoid_checks)(options, 1);
+            (api.rocksdb_options_set_uint64add_merge_operator)(options);
+            if !setup.defaults {
+                (api.rocksdb_options_set_write_buffer_size)(options, setup.write_buffer_size);
+                (api.rocksdb_options_set_target_file_size_base)(options, 64 << 10);
+                (api.rocksdb_options_set_max_bytes_for_level_base)(options, 256 << 10);
+                let dynamic = c_uchar::from(setup.dynamic_level_bytes);
+                (api.rocksdb_options_set_level_compaction_dynamic_level_bytes)(options, dynamic);
+                (api.rocksdb_options_set_compression)(options, setup.compression);
+                let table = (api.rocksdb_block_based_options_create)();
+                (api.rocksdb_block_based_options_set_block_size)(table, setup.block_size);
+                if setup.bloom {
+                    let policy = (api.rocksdb_filterpolicy_create_bloom_full)(10.0);
+                    (api.rocksdb_block_based_options_set_filter_policy)(table, policy);
+                }
+                (api.rocksdb_options_set_block_based_table_factory)(options, table);
+                (api.rocksdb_block_based_options_destroy)(table);
+            }
+            let name = CString::new(path.to_str().unwrap()).unwrap();
+            let names = FAMILIES.map(|family| CString::new(family).unwrap());
+            let name_pointers = [names[0].as_ptr(), names[1].as_ptr()];
+            let mut handles = [null_mut(); 2];
+            let mut error = null_mut();
+            let db = (api.rocksdb_open_column_families)(
+                options,
+                name.as_ptr(),
+                2,
+                name_pointers.as_ptr(),
+                [options, options].as_ptr(),
+                handles.as_mut_ptr(),
+                &raw mut error,
+            );
+            take_error(api, error)?;
+            let write = (api.rocksdb_writeoptions_create)();
+            let read = (api.rocksdb_readoptions_create)();
+            Ok(Database { api, db, options, handles, write, read })
+        }
+    }
+
+    fn call(&self, call: impl FnOnce(Errptr)) {
+        let mut error = null_mut();
+        call(&raw mut error);
+        take_error(self.api, error).unwrap();
+    }
+
+    pub fn put(&self, family: usize, key: &[u8], value: &[u8]) {
+        let ((k, kl), (v, vl)) = (pointer(key), pointer(value));
+        // SAFETY: live objects and slices.
+        self.call(|e| unsafe { (self.api.rocksdb_put_cf)(self.db, self.write, self.handles[family], k, kl, v, vl, e) });
+    }
+
+    pub fn add(&self, family: usize, key: &[u8], number: u64) {
+        let bytes = number.to_le_bytes();
+        let ((k, kl), (v, vl)) = (pointer(key), pointer(&bytes));
+        // SAFETY: live objects and slices.
+        self.call(|e| unsafe { (self.api.rocksdb_merge_cf)(self.db, self.write, self.handles[family], k, kl, v, vl, e) });
+    }
+
+    pub fn delete(&self, family: usize, key: &[u8]) {
+        let (k, kl) = pointer(key);
+        // SAFETY: live objects and slices.
+        self.call(|e| unsafe { (self.api.rocksdb_delete_cf)(self.db, self.write, self.handles[family], k, kl, e) });
+    }
+
+    /// One batch over both column families.
+    pub fn batch(&self, puts: &[(usize, Vec<u8>, Vec<u8>)], deletes: &[(usize, Vec<u8>)]) {
+        // SAFETY: live objects and slices.
+        unsafe {
+            let batch = (self.api.rocksdb_writebatch_create)();
+            for (family, key, value) in puts {
+                let ((k, kl), (v, vl)) = (pointer(key), pointer(value));
+                (self.api.rocksdb_writebatch_put_cf)(batch, self.handles[*family], k, kl, v, vl);
+            }
+            for (family, key) in deletes {
+                let (k, kl) = pointer(key);
+                (self.api.rocksdb_writebatch_delete_cf)(batch, self.handles[*family], k, kl);
+            }
+            self.call(|e| (self.api.rocksdb_write)(self.db, self.write, batch, e));
+            (self.api.rocksdb_writebatch_destroy)(batch);
+        }
+    }
+
+    pub fn get(&self, family: usize, key: &[u8]) -> Option<Vec<u8>> {
+        let (k, kl) = pointer(key);
+        let (mut len, mut error) = (0, null_mut());
+        // SAFETY: live objects and slices; the value is malloc'ed with `len` bytes.
+        unsafe {
+            let value = (self.api.rocksdb_get_cf)(self.db, self.read, self.handles[family], k, kl, &raw mut len, &raw mut error);
+            take_error(self.api, error).unwrap();
+            (!value.is_null()).then(|| {
+                let copy = std::slice::from_raw_parts(value.cast::<u8>(), len).to_vec();
+                (self.api.rocksdb_free)(value.cast());
+                copy
+            })
+        }
+    }
+
+    pub fn flush(&self, family: usize) {
+        // SAFETY: live objects.
+        unsafe {
+            let options = (self.api.rocksdb_flushoptions_create)();
+            self.call(|e| (self.api.rocksdb_flush_cf)(self.db, options, self.handles[family], e));
+            (self.api.rocksdb_flushoptions_destroy)(options);
+        }
+    }
+
+    /// Compacts everything; a background error afterwards fails the test.
+    pub fn compact(&self, family: usize) {
+        let mut errors = 1;
+        // SAFETY: live objects; null bounds are unbounded.
+        unsafe {
+            (self.api.rocksdb_compact_range_cf)(self.db, self.handles[family], std::ptr::null(), 0, std::ptr::null(), 0);
+            (self.api.rocksdb_property_int)(self.db, c"rocksdb.background-errors".as_ptr(), &raw mut errors);
+        }
+        assert_eq!(errors, 0, "background errors after a compaction");
+    }
+
+    /// Waits until nothing runs in the background and nothing is due: the files then stay as they are.
+    pub fn settle(&self) {
+        let names = [
+            c"rocksdb.num-running-compactions",
+            c"rocksdb.num-running-flushes",
+            c"rocksdb.compaction-pending",
+            c"rocksdb.mem-table-flush-pending",
+        ];
+        let mut quiet = 0;
+        while quiet < 10 {
+            let busy = names.iter().any(|name| {
+                let mut number = 0;
+                // SAFETY: live objects and a NUL-terminated name.
+                unsafe { (self.api.rocksdb_property_int)(self.db, name.as_ptr(), &raw mut number) };
+                number != 0
+            });
+            quiet = if busy { 0 } else { quiet + 1 };
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+
+    /// Every row of every column family, by scan; each is looked up as well.
+    pub fn contents(&self) -> Contents {
+        [0, 1].map(|family| {
+            let mut rows = BTreeMap::new();
+            // SAFETY: live objects; keys and values are valid until the iterator moves.
+            unsafe {
+                let iter = (self.api.rocksdb_create_iterator_cf)(self.db, self.read, self.handles[family]);
+                (self.api.rocksdb_iter_seek_to_first)(iter);
+                while (self.api.rocksdb_iter_valid)(iter) != 0 {
+                    let mut len = 0;
+                    let key = (self.api.rocksdb_iter_key)(iter, &raw mut len);
+                    let key = std::slice::from_raw_parts(key.cast::<u8>(), len).to_vec();
+                    let value = (self.api.rocksdb_iter_value)(iter, &raw mut len);
+                    let value = std::slice::from_raw_parts(value.cast::<u8>(), len).to_vec();
+                    rows.insert(key, value);
+                    (self.api.rocksdb_iter_next)(iter);
+                }
+                self.call(|e| (self.api.rocksdb_iter_get_error)(iter, e));
+                (self.api.rocksdb_iter_destroy)(iter);
+            }
+            for (key, value) in &rows {
+                assert_eq!(self.get(family, key).as_ref(), Some(value), "get and scan agree");
+            }
+            rows
+        })
+    }
+}
+
+impl Drop for Database<'_> {
+    fn drop(&mut self) {
+        // SAFETY: live objects, each destroyed once.
+        unsafe {
+            self.handles.iter().for_each(|handle| (self.api.rocksdb_column_family_handle_destroy)(*handle));
+            (self.api.rocksdb_writeoptions_destroy)(self.write);
+            (self.api.rocksdb_readoptions_destroy)(self.read);
+            (self.api.rocksdb_close)(self.db);
+            (self.api.rocksdb_options_destroy)(self.options);
+        }
+    }
+}
+
+fn take_error(api: &Api, error: *mut c_char) -> Result<(), String> {
+    if error.is_null() {
+        return Ok(());
+    }
+    // SAFETY: a NUL-terminated message malloc'ed by the library.
+    unsafe {
+        let text = std::ffi::CStr::from_ptr(error).to_string_lossy().into_owned();
+        (api.rocksdb_free)(error.cast());
+        Err(text)
+    }
+}

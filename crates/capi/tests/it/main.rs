@@ -1,0 +1,5 @@
+//! The C API as its users see it: from a C program, and beside RocksDB's own library.
+
+mod c_program;
+mod compatibility;
+mod library;
