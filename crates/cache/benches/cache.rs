@@ -24,13 +24,20 @@ fn main() {
                     let mut hits = 0;
                     for i in 0..lookups {
                         let offset = ((i + thread).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 17) % blocks;
-                        hits += u64::from(cache.lookup(CacheKey { file: 1, offset }).is_some_and(|b| black_box(&*b).len() == 8600));
+                        hits += u64::from(
+                            cache
+                                .lookup(CacheKey { file: 1, offset })
+                                .is_some_and(|b| black_box(&*b).len() == 8600),
+                        );
                     }
                     assert!(hits > lookups * 9 / 10, "nearly all blocks are cached");
                 });
             }
         });
-        println!("hit, {threads} thread(s)      {:>8.1} ns/op per thread", start.elapsed().as_nanos() as f64 / lookups as f64);
+        println!(
+            "hit, {threads} thread(s)      {:>8.1} ns/op per thread",
+            start.elapsed().as_nanos() as f64 / lookups as f64
+        );
     }
     let inserts: u64 = if tiny { 1000 } else { 300_000 };
     let start = Instant::now();

@@ -73,7 +73,8 @@ const MAX_SWEEP: usize = 4096;
 impl Cache {
     /// An empty cache.
     pub fn new(options: CacheOptions) -> Arc<Cache> {
-        let charge = if options.estimated_entry_charge == 0 { 4 << 10 } else { options.estimated_entry_charge };
+        let charge =
+            if options.estimated_entry_charge == 0 { 4 << 10 } else { options.estimated_entry_charge };
         let slabs = Slabs::new(options.capacity);
         Arc::new(Cache {
             table: Table::new((options.capacity / charge).max(64)),
@@ -113,7 +114,13 @@ impl Cache {
     ///
     /// If another thread added the key meanwhile, that block is returned. If the block cannot be admitted,
     /// because too much is pinned or it is larger than a slab serves, it gets memory of its own until unpinned.
-    pub fn insert(&self, key: CacheKey, priority: Priority, len: usize, fill: impl FnOnce(&mut [u8])) -> Pinned {
+    pub fn insert(
+        &self,
+        key: CacheKey,
+        priority: Priority,
+        len: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Pinned {
         let Some((frame, address)) = self.allocate(len) else {
             self.standalone_inserts.fetch_add(1, Ordering::Relaxed);
             return standalone(len, fill);
@@ -123,7 +130,14 @@ impl Cache {
         self.publish(key, priority, len, frame, address)
     }
 
-    fn publish(&self, key: CacheKey, priority: Priority, len: usize, frame: FrameId, address: *mut u8) -> Pinned {
+    fn publish(
+        &self,
+        key: CacheKey,
+        priority: Priority,
+        len: usize,
+        frame: FrameId,
+        address: *mut u8,
+    ) -> Pinned {
         let hash = key.hash();
         let mut slabs = self.slabs();
         if let Some(earlier) = self.lookup(key) {
@@ -283,7 +297,11 @@ impl Cache {
     /// Bytes of pinned blocks. Looks at every descriptor.
     pub fn pinned_usage(&self) -> usize {
         let slots = (0..self.table.buckets() * WAYS).map(|index| self.table.slot_at(index));
-        slots.filter(|slot| slot.is_referenced()).filter_map(|slot| slot.live_len()).map(|len| len as usize).sum()
+        slots
+            .filter(|slot| slot.is_referenced())
+            .filter_map(|slot| slot.live_len())
+            .map(|len| len as usize)
+            .sum()
     }
 
     /// Number of blocks.

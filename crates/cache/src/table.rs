@@ -210,14 +210,7 @@ impl Table {
 
     /// Publishes a frame under the key in an empty way of its bucket, with one reference. `None` if the bucket
     /// is full. The caller holds the shard's lock and knows that the key is absent.
-    pub fn publish(
-        &self,
-        hash: u64,
-        key: (u64, u64),
-        frame: *mut u8,
-        len: u32,
-        clock: u64,
-    ) -> Option<&Slot> {
+    pub fn publish(&self, hash: u64, key: (u64, u64), frame: *mut u8, len: u32, clock: u64) -> Option<&Slot> {
         let bucket = self.bucket_of(hash);
         let tags = self.tags(bucket);
         let way = tags.0.iter().position(|tag| tag.load(Ordering::Relaxed) == 0)?;

@@ -24,7 +24,8 @@ pub unsafe extern "C" fn rocksdb_open(
     // SAFETY: the contract of the C API.
     unsafe {
         let options = &*options;
-        let opened = Db::open(text(name), options.db.clone(), options.env(), vec![options.descriptor("default")]);
+        let opened =
+            Db::open(text(name), options.db.clone(), options.env(), vec![options.descriptor("default")]);
         report(errptr, opened).map_or(std::ptr::null_mut(), |db| hand_out(rocksdb_t(db)))
     }
 }
@@ -44,7 +45,8 @@ pub unsafe extern "C" fn rocksdb_open_column_families(
         let options = &*options;
         let count = count.max(0) as usize;
         let names: Vec<String> = (0..count).map(|i| text(*names.add(i))).collect();
-        let families = names.iter().enumerate().map(|(i, name)| (**cf_options.add(i)).descriptor(name)).collect();
+        let families =
+            names.iter().enumerate().map(|(i, name)| (**cf_options.add(i)).descriptor(name)).collect();
         let opened = Db::open(text(name), options.db.clone(), options.env(), families);
         let Some(db) = report(errptr, opened) else { return std::ptr::null_mut() };
         for (i, name) in names.iter().enumerate() {
@@ -638,9 +640,7 @@ pub unsafe extern "C" fn rocksdb_enable_file_deletions(db: *mut rocksdb_t, _errp
 
 unsafe fn property(db: *mut rocksdb_t, cf: &ColumnFamilyHandle, name: *const c_char) -> *mut c_char {
     // SAFETY: the caller's contract.
-    unsafe {
-        (*db).0.property(cf, &text(name)).map_or(std::ptr::null_mut(), |value| copy_out_text(&value))
-    }
+    unsafe { (*db).0.property(cf, &text(name)).map_or(std::ptr::null_mut(), |value| copy_out_text(&value)) }
 }
 
 #[unsafe(no_mangle)]
@@ -662,7 +662,12 @@ pub unsafe extern "C" fn rocksdb_property_value_cf(
     unsafe { property(db, &(*cf).0, name) }
 }
 
-unsafe fn property_int(db: *mut rocksdb_t, cf: &ColumnFamilyHandle, name: *const c_char, out: *mut u64) -> c_int {
+unsafe fn property_int(
+    db: *mut rocksdb_t,
+    cf: &ColumnFamilyHandle,
+    name: *const c_char,
+    out: *mut u64,
+) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
         match (*db).0.property_int(cf, &text(name)) {
@@ -677,7 +682,11 @@ unsafe fn property_int(db: *mut rocksdb_t, cf: &ColumnFamilyHandle, name: *const
 
 /// 0 if the property exists, else -1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_property_int(db: *mut rocksdb_t, name: *const c_char, out: *mut u64) -> c_int {
+pub unsafe extern "C" fn rocksdb_property_int(
+    db: *mut rocksdb_t,
+    name: *const c_char,
+    out: *mut u64,
+) -> c_int {
     // SAFETY: the contract of the C API.
     unsafe {
         let cf = (*db).0.default_column_family().clone();

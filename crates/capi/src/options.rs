@@ -34,7 +34,9 @@ pub extern "C" fn rocksdb_options_create() -> *mut rocksdb_options_t {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_options_create_copy(options: *mut rocksdb_options_t) -> *mut rocksdb_options_t {
+pub unsafe extern "C" fn rocksdb_options_create_copy(
+    options: *mut rocksdb_options_t,
+) -> *mut rocksdb_options_t {
     // SAFETY: the contract of the C API.
     hand_out(unsafe { &*options }.clone())
 }
@@ -185,7 +187,8 @@ pub unsafe extern "C" fn rocksdb_options_set_enable_pipelined_write(
 
 /// LOG lines are few; every level is written. The call is accepted.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_options_set_info_log_level(_options: *mut rocksdb_options_t, _value: c_int) {}
+pub unsafe extern "C" fn rocksdb_options_set_info_log_level(_options: *mut rocksdb_options_t, _value: c_int) {
+}
 
 /// Statistics are text properties here; nothing is dumped to LOG. The call is accepted.
 #[unsafe(no_mangle)]
@@ -213,7 +216,9 @@ impl MergeOperator for UInt64Add {
     fn full_merge(&self, _key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
         // A value of another length counts as 0, as in RocksDB.
         let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
-        let sum = operands.iter().fold(existing.map_or(0, number), |sum, operand| sum.wrapping_add(number(operand)));
+        let sum = operands
+            .iter()
+            .fold(existing.map_or(0, number), |sum, operand| sum.wrapping_add(number(operand)));
         Some(sum.to_le_bytes().to_vec())
     }
 

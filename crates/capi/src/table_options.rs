@@ -20,7 +20,9 @@ pub extern "C" fn rocksdb_block_based_options_create() -> *mut rocksdb_block_bas
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_block_based_options_destroy(options: *mut rocksdb_block_based_table_options_t) {
+pub unsafe extern "C" fn rocksdb_block_based_options_destroy(
+    options: *mut rocksdb_block_based_table_options_t,
+) {
     // SAFETY: the contract of the C API.
     unsafe { give_back(options) }
 }
@@ -100,7 +102,9 @@ pub extern "C" fn rocksdb_filterpolicy_create_bloom(bits_per_key: c_double) -> *
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn rocksdb_filterpolicy_create_bloom_full(bits_per_key: c_double) -> *mut rocksdb_filterpolicy_t {
+pub extern "C" fn rocksdb_filterpolicy_create_bloom_full(
+    bits_per_key: c_double,
+) -> *mut rocksdb_filterpolicy_t {
     bloom(bits_per_key)
 }
 

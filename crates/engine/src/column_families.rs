@@ -17,7 +17,10 @@ use std::sync::atomic::Ordering;
 
 impl DbInner {
     /// See [`crate::Db::create_column_family`].
-    pub(crate) fn create_column_family(&self, descriptor: &ColumnFamilyDescriptor) -> Result<ColumnFamilyHandle> {
+    pub(crate) fn create_column_family(
+        &self,
+        descriptor: &ColumnFamilyDescriptor,
+    ) -> Result<ColumnFamilyHandle> {
         let mut descriptor = descriptor.clone();
         check_column_family_options(&descriptor)?;
         add_default_cache(&mut descriptor);

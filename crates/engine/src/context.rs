@@ -38,7 +38,16 @@ impl DbContext {
     ) -> DbContext {
         let wal_dir = options.wal_dir.clone().unwrap_or_else(|| path.clone());
         let (db_id, session_id) = identity;
-        DbContext { env, path, wal_dir, options, db_id, session_id, info_log, next_file: AtomicU64::new(next_file) }
+        DbContext {
+            env,
+            path,
+            wal_dir,
+            options,
+            db_id,
+            session_id,
+            info_log,
+            next_file: AtomicU64::new(next_file),
+        }
     }
 
     /// A number no file has had.

@@ -186,7 +186,10 @@ impl Db {
     ) -> Result<()> {
         check_sizes(key, &[])?;
         self.inner.check_alive(cf)?;
-        with_scratch_batch(|batch| batch.single_delete(cf.id(), key), |batch| self.inner.write(options, batch))
+        with_scratch_batch(
+            |batch| batch.single_delete(cf.id(), key),
+            |batch| self.inner.write(options, batch),
+        )
     }
 
     /// Adds `operand` to `key` in column family `cf`.
@@ -203,7 +206,10 @@ impl Db {
         check_sizes(key, operand)?;
         self.inner.check_alive(cf)?;
         self.inner.check_merge(cf)?;
-        with_scratch_batch(|batch| batch.merge(cf.id(), key, operand), |batch| self.inner.write(options, batch))
+        with_scratch_batch(
+            |batch| batch.merge(cf.id(), key, operand),
+            |batch| self.inner.write(options, batch),
+        )
     }
 
     /// Commits `batch` atomically.

@@ -76,8 +76,7 @@ pub fn open(
 /// The column families to open, "default" first, each with a block cache.
 fn complete_descriptors(mut descriptors: Vec<ColumnFamilyDescriptor>) -> Result<Vec<ColumnFamilyDescriptor>> {
     if !descriptors.iter().any(|descriptor| descriptor.name == DEFAULT_COLUMN_FAMILY) {
-        descriptors
-            .push(ColumnFamilyDescriptor::default_with(Default::default(), Default::default()));
+        descriptors.push(ColumnFamilyDescriptor::default_with(Default::default(), Default::default()));
     }
     descriptors.sort_by_key(|descriptor| descriptor.name != DEFAULT_COLUMN_FAMILY);
     let mut names = BTreeSet::new();
@@ -110,9 +109,8 @@ fn check_options(options: &DbOptions, descriptors: &[ColumnFamilyDescriptor]) ->
 /// Refuses settings that no table or level could be built with.
 pub fn check_column_family_options(descriptor: &ColumnFamilyDescriptor) -> Result<()> {
     let options = &descriptor.options;
-    let refuse = |what: String| {
-        Err(Error::invalid_argument(format!("column family {}: {what}", descriptor.name)))
-    };
+    let refuse =
+        |what: String| Err(Error::invalid_argument(format!("column family {}: {what}", descriptor.name)));
     if !(1..=64).contains(&options.num_levels) {
         return refuse(format!("num_levels is {}, must be 1 to 64", options.num_levels));
     }
@@ -120,7 +118,10 @@ pub fn check_column_family_options(descriptor: &ColumnFamilyDescriptor) -> Resul
         return refuse("max_write_buffer_number must be at least 1".into());
     }
     if !(2..=5).contains(&options.table.format_version) {
-        return refuse(format!("format_version {} cannot be written, 2 to 5 can", options.table.format_version));
+        return refuse(format!(
+            "format_version {} cannot be written, 2 to 5 can",
+            options.table.format_version
+        ));
     }
     if options.max_bytes_for_level_multiplier < 1.0 {
         return refuse("max_bytes_for_level_multiplier must be at least 1".into());
@@ -182,7 +183,11 @@ pub fn write_identity(path: &Path, env: &Env, db_id: &str) -> Result<()> {
 }
 
 /// Makes what was recovered durable under a new MANIFEST and WAL, and puts the database together.
-fn start(ctx: Arc<DbContext>, recovered: Recovered, lock: Box<dyn outcrop_env::FileLock>) -> Result<Arc<DbInner>> {
+fn start(
+    ctx: Arc<DbContext>,
+    recovered: Recovered,
+    lock: Box<dyn outcrop_env::FileLock>,
+) -> Result<Arc<DbInner>> {
     let wal_number = ctx.new_file_number();
     let Recovered { mut state, last_seq, to_create, identity_missing, .. } = recovered;
     if identity_missing {

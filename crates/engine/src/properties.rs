@@ -88,7 +88,8 @@ impl DbInner {
                 continue;
             }
             let score = scores.iter().find(|(_, of)| *of == number).map_or(0.0, |(score, _)| *score);
-            let taken = level.files.iter().filter(|f| f.being_compacted.load(std::sync::atomic::Ordering::Relaxed));
+            let taken =
+                level.files.iter().filter(|f| f.being_compacted.load(std::sync::atomic::Ordering::Relaxed));
             let row = StatsRow { files: (level.files.len(), taken.count()), bytes: level.size, score };
             row.write(&mut text, &format!("L{number}"), &stats, None);
         }
@@ -99,9 +100,17 @@ impl DbInner {
             score: 0.0,
         };
         total.write(&mut text, "Sum", &sum, Some(flushed));
-        let _ = writeln!(text, "\nBlob file count: 0, total size: 0.0 GB, garbage size: 0.0 GB, space amp: 0.0\n");
+        let _ = writeln!(
+            text,
+            "\nBlob file count: 0, total size: 0.0 GB, garbage size: 0.0 GB, space amp: 0.0\n"
+        );
         let _ = writeln!(text, "Uptime(secs): {uptime:.1} total, {uptime:.1} interval");
-        let _ = writeln!(text, "Flush(GB): cumulative {:.3}, interval {:.3}", flushed as f64 / GB, flushed as f64 / GB);
+        let _ = writeln!(
+            text,
+            "Flush(GB): cumulative {:.3}, interval {:.3}",
+            flushed as f64 / GB,
+            flushed as f64 / GB
+        );
         let read = sum.bytes_read + sum.bytes_read_output_level;
         let _ = writeln!(
             text,
@@ -112,11 +121,7 @@ impl DbInner {
             read as f64 / MB / uptime.max(0.001),
             sum.micros as f64 / 1e6
         );
-        let _ = writeln!(
-            text,
-            "Estimated pending compaction bytes: {}",
-            state.compaction_debt
-        );
+        let _ = writeln!(text, "Estimated pending compaction bytes: {}", state.compaction_debt);
         text + &stall_line(state)
     }
 
@@ -192,7 +197,8 @@ fn cf_property_int(state: &CfState, name: &str) -> Option<u64> {
         "num-deletes-active-mem-table" => state.memtable.num_deletes(),
         "num-deletes-imm-mem-tables" => sealed().map(|m| m.num_deletes()).sum(),
         "estimate-num-keys" => {
-            let in_memory = |m: &outcrop_memtable::MemTable| m.num_entries().saturating_sub(2 * m.num_deletes());
+            let in_memory =
+                |m: &outcrop_memtable::MemTable| m.num_entries().saturating_sub(2 * m.num_deletes());
             let in_tables: u64 = tables()
                 .map(|table| table.properties())
                 .map(|p| p.num_entries.saturating_sub(2 * p.num_deletions))
@@ -202,7 +208,9 @@ fn cf_property_int(state: &CfState, name: &str) -> Option<u64> {
         "estimate-table-readers-mem" => tables().map(|table| table.memory_usage() as u64).sum(),
         "estimate-pending-compaction-bytes" => state.compaction_debt,
         "base-level" => LevelShape::of(&state.version, &state.cf.options.load()).base_level as u64,
-        "total-sst-files-size" | "live-sst-files-size" | "estimate-live-data-size" => state.version.total_bytes(),
+        "total-sst-files-size" | "live-sst-files-size" | "estimate-live-data-size" => {
+            state.version.total_bytes()
+        }
         "num-live-versions" => 1,
         _ => return None,
     })
@@ -231,7 +239,12 @@ fn stall_line(state: &CfState) -> String {
         let _ = write!(text, "{name}-delays: {delays}, {name}-stops: {stops}, ");
         total += delays + stops;
     }
-    let _ = writeln!(text, "total-delays: {}, total-stops: {}, interval: 0 total count", total - stops(stalls), stops(stalls));
+    let _ = writeln!(
+        text,
+        "total-delays: {}, total-stops: {}, interval: 0 total count",
+        total - stops(stalls),
+        stops(stalls)
+    );
     text
 }
 

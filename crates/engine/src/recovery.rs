@@ -150,15 +150,10 @@ pub fn new_column_family_state(
     log_number: u64,
     next_epoch: u64,
 ) -> CfState {
-    let memtable = Arc::new(MemTable::new(
-        descriptor.parts.comparator.clone(),
-        descriptor.options.write_buffer_size,
-    ));
-    let view = Arc::new(SuperVersion {
-        memtable: memtable.clone(),
-        sealed: Vec::new(),
-        version: version.clone(),
-    });
+    let memtable =
+        Arc::new(MemTable::new(descriptor.parts.comparator.clone(), descriptor.options.write_buffer_size));
+    let view =
+        Arc::new(SuperVersion { memtable: memtable.clone(), sealed: Vec::new(), version: version.clone() });
     CfState {
         cf: ColumnFamily::new(id, descriptor, view),
         memtable,
@@ -261,7 +256,9 @@ impl Replay {
     /// What damage means: true if this WAL is over.
     fn report(&mut self, wal: u64, error: Error) -> Result<bool> {
         match self.mode {
-            WalRecoveryMode::TolerateCorruptedTailRecords | WalRecoveryMode::AbsoluteConsistency => Err(error),
+            WalRecoveryMode::TolerateCorruptedTailRecords | WalRecoveryMode::AbsoluteConsistency => {
+                Err(error)
+            }
             WalRecoveryMode::SkipAnyCorruptedRecords => Ok(false),
             WalRecoveryMode::PointInTimeRecovery => {
                 self.stopped.get_or_insert((wal, error));
@@ -310,10 +307,8 @@ impl Replay {
             .values()
             .find(|cf| cf.log_number > *wal && cf.version.num_files() > 0);
         match ahead {
-            Some(cf) => Err(error.within(format!(
-                "column family {} is ahead of the damaged WAL {wal:06}.log",
-                cf.cf.name()
-            ))),
+            Some(cf) => Err(error
+                .within(format!("column family {} is ahead of the damaged WAL {wal:06}.log", cf.cf.name()))),
             None => Ok(()),
         }
     }

@@ -324,10 +324,7 @@ mod tests {
         fs.sync_dir(Path::new("/db")).unwrap();
         write(&fs, "/db/unnamed", b"abc", true);
         fs.crash();
-        assert_eq!(
-            fs.files(),
-            [(PathBuf::from("/db/synced"), 3), (PathBuf::from("/db/unsynced"), 0)]
-        );
+        assert_eq!(fs.files(), [(PathBuf::from("/db/synced"), 3), (PathBuf::from("/db/unsynced"), 0)]);
     }
 
     #[test]

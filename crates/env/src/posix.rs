@@ -5,9 +5,7 @@
 //! disk is unknown, and a later fsync that succeeds would not say anything about the earlier failure.
 
 use crate::direct::{DirectReadFile, DirectWriteFile};
-use crate::file_system::{
-    Access, DirectIo, FileLock, FileSystem, OpenRead, OpenWrite, ReadFile, WriteFile,
-};
+use crate::file_system::{Access, DirectIo, FileLock, FileSystem, OpenRead, OpenWrite, ReadFile, WriteFile};
 use crate::sys;
 use outcrop_base::{Error, Result};
 use std::collections::BTreeSet;

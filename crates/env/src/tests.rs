@@ -78,7 +78,8 @@ fn files_read_back_what_was_appended() {
 #[test]
 fn direct_files_read_back_what_was_appended() {
     let dir = TempDir::new("direct");
-    let probe = PosixFs.create(&dir.0.join("probe"), OpenWrite { io: DirectIo::Direct, ..OpenWrite::default() });
+    let probe =
+        PosixFs.create(&dir.0.join("probe"), OpenWrite { io: DirectIo::Direct, ..OpenWrite::default() });
     if let Err(error) = probe {
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         eprintln!("skipped: {error}");

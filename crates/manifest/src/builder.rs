@@ -37,7 +37,10 @@ impl VersionBuilder {
         for (level, number) in &edit.deleted_files {
             let removed = self.levels.get_mut(*level as usize).and_then(|files| files.remove(number));
             if removed.is_none() {
-                return Err(Error::corruption(format!("table {} to delete is not on level {level}", number.0)));
+                return Err(Error::corruption(format!(
+                    "table {} to delete is not on level {level}",
+                    number.0
+                )));
             }
         }
         for (level, file) in &edit.new_files {

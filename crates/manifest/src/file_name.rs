@@ -132,7 +132,9 @@ mod tests {
         assert_eq!(parse(&name(options(dir, n))), Some(FileKind::Options(n)));
         assert_eq!(parse(&name(temp(dir, n))), Some(FileKind::Temp(n)));
         assert_eq!(parse("1234567890.sst"), Some(FileKind::Table(FileNumber(1_234_567_890))));
-        for foreign in ["", "foo", "12a.sst", ".sst", "000001.sst.bak", "MANIFEST-", "OPTIONS-x", "000001.txt"] {
+        for foreign in
+            ["", "foo", "12a.sst", ".sst", "000001.sst.bak", "MANIFEST-", "OPTIONS-x", "000001.txt"]
+        {
             assert_eq!(parse(foreign), None, "{foreign}");
         }
     }

@@ -182,10 +182,9 @@ impl<'a> State<'a> {
                 None => Err(Error::corruption(format!("column family {id} is dropped but does not exist"))),
             };
         }
-        let cf = self
-            .column_families
-            .get_mut(&id)
-            .ok_or_else(|| Error::corruption(format!("an edit is about column family {id}, which does not exist")))?;
+        let cf = self.column_families.get_mut(&id).ok_or_else(|| {
+            Error::corruption(format!("an edit is about column family {id}, which does not exist"))
+        })?;
         if let Some(name) = &edit.comparator {
             check_comparator(cf, name, self.check)?;
             cf.comparator_name = Some(name.clone());

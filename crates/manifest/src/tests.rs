@@ -96,7 +96,8 @@ fn a_wrong_comparator_is_refused_with_both_names() {
 fn edits_of_rocksdb_keep_their_meaning_when_written_again() {
     for name in ["11.8.1-basic", "10.4.2-basic", "6.29.5-basic", "11.8.1-cf-batch", "11.8.1-ingested"] {
         let fs = load_fixture(name);
-        let manifest = fs.list(Path::new("/db")).unwrap().into_iter().find(|n| n.starts_with("MANIFEST")).unwrap();
+        let manifest =
+            fs.list(Path::new("/db")).unwrap().into_iter().find(|n| n.starts_with("MANIFEST")).unwrap();
         let file = fs.open_read(&Path::new("/db").join(manifest), OpenRead::default()).unwrap();
         let mut reader = LogReader::new(file, 0, WalRecoveryMode::AbsoluteConsistency);
         while let ReadOutcome::Record(bytes, _) = reader.next().unwrap() {
@@ -179,7 +180,9 @@ fn every_broken_byte_of_a_manifest_is_noticed_or_at_its_torn_end() {
             fs.flip_byte(path, offset, mask);
             match read(&fs) {
                 Ok(recovered) => assert!(rows(recovered) == whole || offset >= 0x72, "byte {offset}"),
-                Err(error) => assert!(error.to_string().contains("MANIFEST-000005"), "byte {offset}: {error}"),
+                Err(error) => {
+                    assert!(error.to_string().contains("MANIFEST-000005"), "byte {offset}: {error}")
+                }
             }
             fs.flip_byte(path, offset, mask);
         }
@@ -236,7 +239,9 @@ fn l0_is_newest_first() {
 #[test]
 fn find_gives_the_first_table_that_ends_at_or_after_a_key() {
     let level = &version("L1: 3[aaaaaaaaa1..aaaaaaaaa3] 4[aaaaaaaaa5..aaaaaaaaa7] 5[b..d]").levels[1];
-    for (key, index) in [("a", 0), ("aaaaaaaaa3", 0), ("aaaaaaaaa4", 1), ("aaaaaaaaa8", 2), ("d", 2), ("e", 3)] {
+    for (key, index) in
+        [("a", 0), ("aaaaaaaaa3", 0), ("aaaaaaaaa4", 1), ("aaaaaaaaa8", 2), ("d", 2), ("e", 3)]
+    {
         assert_eq!(level.find(&Comparator::Bytewise, key.as_bytes(), u64::MAX), index, "{key}");
     }
 }

@@ -84,7 +84,8 @@ impl MemTable {
             }
             let seq = packed_seq(node.packed());
             if seq <= snapshot {
-                let value_type = ValueType::from_byte(node.packed() as u8).expect("inserted with a valid type");
+                let value_type =
+                    ValueType::from_byte(node.packed() as u8).expect("inserted with a valid type");
                 if visit(seq, value_type, node.value()).is_break() {
                     return;
                 }

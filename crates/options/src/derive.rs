@@ -12,7 +12,11 @@ pub fn target_file_size(options: &ColumnFamilyOptions, level: usize) -> u64 {
 }
 
 /// Codec of tables written to `level`; `bottommost` if nothing older lies below them.
-pub fn compression_for_level(options: &ColumnFamilyOptions, level: usize, bottommost: bool) -> CompressionType {
+pub fn compression_for_level(
+    options: &ColumnFamilyOptions,
+    level: usize,
+    bottommost: bool,
+) -> CompressionType {
     if let (true, Some(codec)) = (bottommost, options.bottommost_compression) {
         return codec;
     }

@@ -36,7 +36,8 @@ pub fn print(db: &DbOptions, families: &[(String, NamedOptions)]) -> String {
         let _ = writeln!(text, "  comparator={}", escape(&named.comparator));
         let operator = named.merge_operator.as_deref().unwrap_or("nullptr");
         let _ = writeln!(text, "  merge_operator={}", escape(operator));
-        let _ = write!(text, "  table_factory=BlockBasedTable\n\n[TableOptions/BlockBasedTable \"{name}\"]\n");
+        let _ =
+            write!(text, "  table_factory=BlockBasedTable\n\n[TableOptions/BlockBasedTable \"{name}\"]\n");
         print_rows(&mut text, TABLE_ROWS, &named.options.table);
     }
     text
@@ -72,7 +73,9 @@ fn escape(value: &str) -> String {
 pub fn set_mutable(options: &mut ColumnFamilyOptions, name: &str, value: &str) -> Result<()> {
     let fixed = |mutable: Option<bool>| match mutable {
         Some(true) => Ok(()),
-        Some(false) => Err(Error::invalid_argument(format!("option {name} cannot change while the database is open"))),
+        Some(false) => {
+            Err(Error::invalid_argument(format!("option {name} cannot change while the database is open")))
+        }
         None => Err(unknown(name)),
     };
     if let Some(row) = CF_ROWS.iter().find(|row| row.name == name) {
@@ -146,8 +149,9 @@ fn each_pair(text: &str, each: &mut dyn FnMut(&str, &str) -> Result<()>) -> Resu
             .ok_or_else(|| Error::invalid_argument(format!("{:?} is not name=value", rest.trim())))?;
         let tail = tail.trim_start();
         let (value, after) = if tail.starts_with('{') {
-            let end = matching_brace(tail)
-                .ok_or_else(|| Error::invalid_argument(format!("option {} lacks its closing brace", name.trim())))?;
+            let end = matching_brace(tail).ok_or_else(|| {
+                Error::invalid_argument(format!("option {} lacks its closing brace", name.trim()))
+            })?;
             (&tail[1..end], &tail[end + 1..])
         } else {
             let end = tail.find(';').unwrap_or(tail.len());
@@ -221,7 +225,8 @@ mod tests {
         }
         for row in TABLE_ROWS {
             let mut copy = cf.table.clone();
-            (row.set)(&mut copy, &(row.get)(&cf.table)).unwrap_or_else(|error| panic!("{}: {error}", row.name));
+            (row.set)(&mut copy, &(row.get)(&cf.table))
+                .unwrap_or_else(|error| panic!("{}: {error}", row.name));
             assert_eq!(copy, cf.table, "{}", row.name);
         }
     }

@@ -126,7 +126,11 @@ impl LogReader {
                 Physical::Fragment(kind, range) => {
                     let begins = matches!(kind, kind::FULL | kind::FIRST);
                     if begins == in_record {
-                        let what = if begins { "a record starts inside another" } else { "a fragment without its start" };
+                        let what = if begins {
+                            "a record starts inside another"
+                        } else {
+                            "a fragment without its start"
+                        };
                         let damage = self.damage(DamageKind::Fragments, offset, what);
                         if begins {
                             // The interrupted record is lost; this one is read by the next call.
@@ -146,7 +150,8 @@ impl LogReader {
                 Physical::EndOfFile => {
                     self.ended = true;
                     if in_record && self.reports_torn_tail() {
-                        let damage = self.damage(DamageKind::TornTail, record_start, "the last record is cut short");
+                        let damage =
+                            self.damage(DamageKind::TornTail, record_start, "the last record is cut short");
                         return Ok(ReadOutcome::Damaged(damage));
                     }
                 }
@@ -164,7 +169,8 @@ impl LogReader {
                     }
                     self.ended = true;
                     if in_record && self.reports_torn_tail() {
-                        let damage = self.damage(DamageKind::TornTail, record_start, "the last record is cut short");
+                        let damage =
+                            self.damage(DamageKind::TornTail, record_start, "the last record is cut short");
                         return Ok(ReadOutcome::Damaged(damage));
                     }
                 }
@@ -192,10 +198,7 @@ impl LogReader {
 
     /// True if a log that ends inside a record is worth a report.
     fn reports_torn_tail(&self) -> bool {
-        matches!(
-            self.mode,
-            WalRecoveryMode::AbsoluteConsistency | WalRecoveryMode::PointInTimeRecovery
-        )
+        matches!(self.mode, WalRecoveryMode::AbsoluteConsistency | WalRecoveryMode::PointInTimeRecovery)
     }
 
     fn damage(&self, kind: DamageKind, offset: u64, what: &str) -> Damage {
@@ -243,10 +246,8 @@ impl LogReader {
         let stored_crc = unmask(fixed32_at(header, 0));
         let len = usize::from(u16::from_le_bytes([header[4], header[5]]));
         let kind = header[6];
-        let recyclable = matches!(
-            kind,
-            5..=8 | kind::RECYCLABLE_TIMESTAMP_SIZE | kind::RECYCLABLE_PREDECESSOR
-        );
+        let recyclable =
+            matches!(kind, 5..=8 | kind::RECYCLABLE_TIMESTAMP_SIZE | kind::RECYCLABLE_PREDECESSOR);
         let header_len = if recyclable { RECYCLABLE_HEADER_LEN } else { HEADER_LEN };
         if left < header_len {
             if self.last_block {

@@ -50,12 +50,8 @@ fn records_of(lens: &[usize]) -> Vec<Vec<u8>> {
     lens.iter().enumerate().map(|(i, &len)| (0..len).map(|j| (i * 31 + j * 7) as u8).collect()).collect()
 }
 
-const MODES: [WalRecoveryMode; 4] = [
-    TolerateCorruptedTailRecords,
-    AbsoluteConsistency,
-    PointInTimeRecovery,
-    SkipAnyCorruptedRecords,
-];
+const MODES: [WalRecoveryMode; 4] =
+    [TolerateCorruptedTailRecords, AbsoluteConsistency, PointInTimeRecovery, SkipAnyCorruptedRecords];
 
 #[test]
 fn records_of_all_lengths_round_trip_across_blocks() {

@@ -86,7 +86,9 @@ impl<'a> Contents<'a> {
             return Err(broken("a reserved feature bit is set"));
         }
         if packed & SEPARATED_BIT != 0 {
-            return Err(Error::not_supported("a block with keys and values apart (separate_key_value_in_data_block)"));
+            return Err(Error::not_supported(
+                "a block with keys and values apart (separate_key_value_in_data_block)",
+            ));
         }
         let count = (packed & !(HASH_INDEX_BIT | UNIFORM_BIT)) as usize;
         let mut end = packed_at;
@@ -145,7 +147,8 @@ impl Directory {
         self.key.clear();
         let (mut at, mut next_restart) = (0, 0);
         while at < contents.entries.len() {
-            let entry = decode_entry(contents.entries, at).ok_or_else(|| broken(at, "it runs past the end"))?;
+            let entry =
+                decode_entry(contents.entries, at).ok_or_else(|| broken(at, "it runs past the end"))?;
             if entry.shared > self.key.len() {
                 return Err(broken(at, "it shares more than the key before it has"));
             }
@@ -158,7 +161,9 @@ impl Directory {
             }
             self.key.truncate(entry.shared);
             self.key.extend_from_slice(&contents.entries[entry.suffix.0..entry.suffix.1]);
-            if self.key.len() < FOOTER_LEN || ValueType::from_byte(self.key[self.key.len() - FOOTER_LEN]).is_none() {
+            if self.key.len() < FOOTER_LEN
+                || ValueType::from_byte(self.key[self.key.len() - FOOTER_LEN]).is_none()
+            {
                 return Err(broken(at, "its key is no internal key"));
             }
             let user_key = &self.key[..self.key.len() - FOOTER_LEN];
@@ -213,11 +218,16 @@ impl Directory {
         let anchors = self.anchors();
         let offsets_at = HEADER_LEN + anchors * 8;
         let contents_at = offsets_at + anchors * 4;
-        write_header(frame, block, contents_at, Anchors {
-            count: anchors,
-            per_entry: self.per_entry,
-            common: (contents_at + self.common.0, self.common.1),
-        });
+        write_header(
+            frame,
+            block,
+            contents_at,
+            Anchors {
+                count: anchors,
+                per_entry: self.per_entry,
+                common: (contents_at + self.common.0, self.common.1),
+            },
+        );
         let mut put = |index: usize, (prefix, offset): (u64, u32)| {
             let at = HEADER_LEN + index * 8;
             frame[at..at + 8].copy_from_slice(&prefix.to_le_bytes());
@@ -413,7 +423,8 @@ fn get_by_cursor(
     cursor.seek(comparator, user_key, (snapshot.0 << 8) | 0xFF);
     while cursor.valid() {
         let (found, packed) = split(cursor.key());
-        if comparator.compare(found, user_key) != Ordering::Equal || visit(packed, cursor.value()).is_break() {
+        if comparator.compare(found, user_key) != Ordering::Equal || visit(packed, cursor.value()).is_break()
+        {
             return Ok(Searched::Decided);
         }
         cursor.next();

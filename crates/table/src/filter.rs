@@ -87,7 +87,10 @@ pub struct BloomBuilder {
 impl BloomBuilder {
     /// A filter with `bits_per_key` bits for each key.
     pub fn new(bits_per_key: f64) -> BloomBuilder {
-        BloomBuilder { millibits_per_key: (bits_per_key * 1000.0).round().max(1000.0) as u64, hashes: Vec::new() }
+        BloomBuilder {
+            millibits_per_key: (bits_per_key * 1000.0).round().max(1000.0) as u64,
+            hashes: Vec::new(),
+        }
     }
 
     /// Adds a key by its [`outcrop_base::xxph3::xxph3_64`]. A repeat of the last one is dropped.

@@ -96,8 +96,7 @@ impl Footer {
         if !(2..=7).contains(&version) {
             return Err(not_supported(file, format!("format_version {version}")));
         }
-        let checksum =
-            ChecksumType::from_byte(bytes[0]).map_err(|error| corruption(file, at, error))?;
+        let checksum = ChecksumType::from_byte(bytes[0]).map_err(|error| corruption(file, at, error))?;
         let footer = if version < 6 {
             let mut decoder = Decoder::new(&bytes[1..41]);
             let metaindex = BlockHandle::decode(&mut decoder);
@@ -160,7 +159,13 @@ fn check_magic(file: &dyn ReadFile, at: u64, magic: u64) -> Result<()> {
 }
 
 /// The trailer of a block stored at `offset`.
-pub fn trailer(checksum: ChecksumType, base: u32, contents: &[u8], codec: u8, offset: u64) -> [u8; TRAILER_LEN] {
+pub fn trailer(
+    checksum: ChecksumType,
+    base: u32,
+    contents: &[u8],
+    codec: u8,
+    offset: u64,
+) -> [u8; TRAILER_LEN] {
     let sum = checksum.compute(contents, codec).wrapping_add(context_modifier(base, offset));
     let mut trailer = [codec, 0, 0, 0, 0];
     trailer[1..].copy_from_slice(&sum.to_le_bytes());

@@ -154,7 +154,10 @@ impl TableIter {
     pub fn seek_for_prev(&mut self, user_key: &[u8], packed: u64) {
         self.seek(user_key, packed);
         if self.valid() {
-            let order = self.table.comparator().compare_parts(outcrop_base::keys::split(self.key()), (user_key, packed));
+            let order = self
+                .table
+                .comparator()
+                .compare_parts(outcrop_base::keys::split(self.key()), (user_key, packed));
             if order.is_gt() {
                 self.prev();
             }
@@ -303,7 +306,8 @@ impl TableIter {
     /// False if there was an error; one in the block's contents becomes the status.
     fn check_cursor(&mut self) -> bool {
         if let Some(Err(error)) = self.cursor.as_ref().map(Cursor::status) {
-            let offset = self.index.as_ref().map_or(0, |index| IndexView::new(index).handle(self.block).offset);
+            let offset =
+                self.index.as_ref().map_or(0, |index| IndexView::new(index).handle(self.block).offset);
             let handle = BlockHandle { offset, size: 0 };
             self.status = Err(self.table.block_error(handle, &error));
         }

@@ -335,9 +335,7 @@ impl TableReader {
         fill_cache: FillCache,
     ) -> Result<Pinned> {
         let contents = self.unpack(handle, stored, buffer)?;
-        directory
-            .build(contents, &self.comparator)
-            .map_err(|error| self.block_error(handle, &error))?;
+        directory.build(contents, &self.comparator).map_err(|error| self.block_error(handle, &error))?;
         let len = directory.frame_len(contents);
         let write = |frame: &mut [u8]| directory.write_frame(contents, frame);
         Ok(match &self.cache {
@@ -480,8 +478,7 @@ fn check_identity(
     expected: Option<[u64; 2]>,
 ) -> Result<()> {
     let Some(expected) = expected else { return Ok(()) };
-    let actual =
-        table_unique_id(&properties.db_id, &properties.session_id, properties.original_file_number);
+    let actual = table_unique_id(&properties.db_id, &properties.session_id, properties.original_file_number);
     if actual == expected {
         return Ok(());
     }

@@ -142,15 +142,13 @@ fn check_table(rows: &Rows, bytes: &[u8], comparator: &Comparator, cache: Option
             2 => packed = pack(SeqNum(random.next_u64() % 100), ValueType::FOR_SEEK),
             _ => {}
         }
-        let place = rows.partition_point(|(key, _)| {
-            comparator.compare_parts(split(key), (&user_key, packed)).is_lt()
-        });
+        let place = rows
+            .partition_point(|(key, _)| comparator.compare_parts(split(key), (&user_key, packed)).is_lt());
         iter.seek(&user_key, packed);
         let found = iter.valid().then(|| iter.key().to_vec());
         assert_eq!(found.as_ref(), rows.get(place).map(|(key, _)| key), "seek {user_key:?}, seed {seed}");
-        let before = rows.partition_point(|(key, _)| {
-            comparator.compare_parts(split(key), (&user_key, packed)).is_le()
-        });
+        let before = rows
+            .partition_point(|(key, _)| comparator.compare_parts(split(key), (&user_key, packed)).is_le());
         iter.seek_for_prev(&user_key, packed);
         let found = iter.valid().then(|| iter.key().to_vec());
         assert_eq!(found.as_ref(), before.checked_sub(1).map(|i| &rows[i].0), "seed {seed}");
@@ -182,7 +180,8 @@ fn tables_of_all_shapes_round_trip() {
     for seed in 0..48u64 {
         let random = SeededRandom::new(seed ^ 0xABCD);
         let pick = |n: usize| (random.next_u64() % n as u64) as usize;
-        let comparator = [Comparator::Bytewise, Comparator::Bytewise, Comparator::ReverseBytewise][pick(3)].clone();
+        let comparator =
+            [Comparator::Bytewise, Comparator::Bytewise, Comparator::ReverseBytewise][pick(3)].clone();
         let rows = random_rows(&comparator, seed, 1 + pick(2000));
         let table = BlockBasedTableOptions {
             block_size: [128, 1024, 4096, 8192][pick(4)],
@@ -234,7 +233,8 @@ fn tables_written_by_rocksdb_are_read_completely() {
         "11.8.1-hash-search-index",
     ] {
         let bytes = fixture(&format!("{name}/000009.sst"));
-        let table = open(&bytes, Comparator::Bytewise, None).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let table =
+            open(&bytes, Comparator::Bytewise, None).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(scan(&table, TableIterOptions::default()).unwrap(), standard_rows(false), "{name}");
         check_table(&standard_rows(false), &bytes, &Comparator::Bytewise, None, 1);
     }
@@ -243,12 +243,11 @@ fn tables_written_by_rocksdb_are_read_completely() {
 #[test]
 fn basic_tables_of_three_versions_hold_the_same_rows() {
     for version in ["6.29.5", "10.4.2", "11.8.1"] {
-        let table = open(&fixture(&format!("{version}-basic/000009.sst")), Comparator::Bytewise, None).unwrap();
+        let table =
+            open(&fixture(&format!("{version}-basic/000009.sst")), Comparator::Bytewise, None).unwrap();
         let rows = scan(&table, TableIterOptions::default()).unwrap();
-        let summary: Vec<(&[u8], u64, u8)> = rows
-            .iter()
-            .map(|(key, _)| (split(key).0, split(key).1 >> 8, split(key).1 as u8))
-            .collect();
+        let summary: Vec<(&[u8], u64, u8)> =
+            rows.iter().map(|(key, _)| (split(key).0, split(key).1 >> 8, split(key).1 as u8)).collect();
         let expected: [(&[u8], u64, u8); 4] =
             [(b"apple", 1, 1), (b"banana", 4, 0), (b"cherry", 3, 1), (b"count", 5, 2)];
         assert_eq!(summary, expected, "{version}");

@@ -113,7 +113,9 @@ impl TableWriter {
     pub fn new(file: Box<dyn WriteFile>, options: TableWriterOptions) -> TableWriter {
         let filter = match options.table.filter_policy {
             FilterPolicy::Bloom { bits_per_key }
-                if !options.omit_filter && options.table.whole_key_filtering && options.table.format_version >= 5 =>
+                if !options.omit_filter
+                    && options.table.whole_key_filtering
+                    && options.table.format_version >= 5 =>
             {
                 Some(BloomBuilder::new(bits_per_key))
             }
@@ -372,7 +374,6 @@ impl TableWriter {
         self.file.close()
     }
 }
-
 
 fn append_block(
     file: &mut dyn WriteFile,

@@ -31,7 +31,8 @@ fn a_c_program_uses_the_shared_library() {
 
 #[test]
 fn the_header_declares_exactly_what_the_library_exports() {
-    let header = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("include/rocksdb/c.h")).unwrap();
+    let header =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("include/rocksdb/c.h")).unwrap();
     let mut declared: Vec<&str> = header
         .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '('))
         .filter_map(|word| word.split_once('(').map(|(name, _)| name))

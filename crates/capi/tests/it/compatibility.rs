@@ -52,7 +52,8 @@ fn write_some(db: &Database<'_>, model: &mut Contents, rng: &mut Rng, count: usi
             75..85 => {
                 let (key, number) = (format!("count{}", rng.below(50)).into_bytes(), rng.below(1000));
                 db.add(family, &key, number);
-                let sum = model[family].get(&key).map_or(0, |v| u64::from_le_bytes(v[..].try_into().unwrap()));
+                let sum =
+                    model[family].get(&key).map_or(0, |v| u64::from_le_bytes(v[..].try_into().unwrap()));
                 model[family].insert(key, (sum + number).to_le_bytes().to_vec());
             }
             85..98 => {
@@ -113,7 +114,12 @@ fn setups(version: &str) -> Vec<Setup> {
         base.clone(),
         Setup { defaults: true, ..base.clone() },
         Setup { compression: 4, block_size: 1024, ..base.clone() },
-        Setup { compression: 7, dynamic_level_bytes: version.starts_with("11"), bloom: false, ..base.clone() },
+        Setup {
+            compression: 7,
+            dynamic_level_bytes: version.starts_with("11"),
+            bloom: false,
+            ..base.clone()
+        },
         Setup { compression: 1, write_buffer_size: 64 << 10, ..base },
     ]
 }

@@ -21,7 +21,9 @@ pub fn outcrop_library() -> PathBuf {
 /// Reference libraries: (version, path), from OUTCROP_REFERENCE_DIR. Empty, with a message, without it.
 pub fn reference_libraries() -> Vec<(String, PathBuf)> {
     let Ok(dir) = std::env::var("OUTCROP_REFERENCE_DIR") else {
-        eprintln!("skipped: no reference RocksDB; `cargo xtask ci` fetches it and sets OUTCROP_REFERENCE_DIR");
+        eprintln!(
+            "skipped: no reference RocksDB; `cargo xtask ci` fetches it and sets OUTCROP_REFERENCE_DIR"
+        );
         return Vec::new();
     };
     let mut found: Vec<(String, PathBuf)> = std::fs::read_dir(&dir)
@@ -206,20 +208,26 @@ impl<'a> Database<'a> {
     pub fn put(&self, family: usize, key: &[u8], value: &[u8]) {
         let ((k, kl), (v, vl)) = (pointer(key), pointer(value));
         // SAFETY: live objects and slices.
-        self.call(|e| unsafe { (self.api.rocksdb_put_cf)(self.db, self.write, self.handles[family], k, kl, v, vl, e) });
+        self.call(|e| unsafe {
+            (self.api.rocksdb_put_cf)(self.db, self.write, self.handles[family], k, kl, v, vl, e)
+        });
     }
 
     pub fn add(&self, family: usize, key: &[u8], number: u64) {
         let bytes = number.to_le_bytes();
         let ((k, kl), (v, vl)) = (pointer(key), pointer(&bytes));
         // SAFETY: live objects and slices.
-        self.call(|e| unsafe { (self.api.rocksdb_merge_cf)(self.db, self.write, self.handles[family], k, kl, v, vl, e) });
+        self.call(|e| unsafe {
+            (self.api.rocksdb_merge_cf)(self.db, self.write, self.handles[family], k, kl, v, vl, e)
+        });
     }
 
     pub fn delete(&self, family: usize, key: &[u8]) {
         let (k, kl) = pointer(key);
         // SAFETY: live objects and slices.
-        self.call(|e| unsafe { (self.api.rocksdb_delete_cf)(self.db, self.write, self.handles[family], k, kl, e) });
+        self.call(|e| unsafe {
+            (self.api.rocksdb_delete_cf)(self.db, self.write, self.handles[family], k, kl, e)
+        });
     }
 
     /// One batch over both column families.
@@ -245,7 +253,15 @@ impl<'a> Database<'a> {
         let (mut len, mut error) = (0, null_mut());
         // SAFETY: live objects and slices; the value is malloc'ed with `len` bytes.
         unsafe {
-            let value = (self.api.rocksdb_get_cf)(self.db, self.read, self.handles[family], k, kl, &raw mut len, &raw mut error);
+            let value = (self.api.rocksdb_get_cf)(
+                self.db,
+                self.read,
+                self.handles[family],
+                k,
+                kl,
+                &raw mut len,
+                &raw mut error,
+            );
             take_error(self.api, error).unwrap();
             (!value.is_null()).then(|| {
                 let copy = std::slice::from_raw_parts(value.cast::<u8>(), len).to_vec();
@@ -269,7 +285,14 @@ impl<'a> Database<'a> {
         let mut errors = 1;
         // SAFETY: live objects; null bounds are unbounded.
         unsafe {
-            (self.api.rocksdb_compact_range_cf)(self.db, self.handles[family], std::ptr::null(), 0, std::ptr::null(), 0);
+            (self.api.rocksdb_compact_range_cf)(
+                self.db,
+                self.handles[family],
+                std::ptr::null(),
+                0,
+                std::ptr::null(),
+                0,
+            );
             (self.api.rocksdb_property_int)(self.db, c"rocksdb.background-errors".as_ptr(), &raw mut errors);
         }
         assert_eq!(errors, 0, "background errors after a compaction");

@@ -1,8 +1,8 @@
 //! One compaction: read the inputs, write the outputs, install both changes in one edit.
 
+use super::Compaction;
 use super::output::{GrandparentCuts, OutputPlan, write_tables};
 use super::stream::{CompactionStream, DropRules};
-use super::Compaction;
 use crate::column_family::ColumnFamily;
 use crate::db::DbInner;
 use crate::info_log::log_line;
@@ -107,7 +107,11 @@ impl DbInner {
         let now = self.ctx.env.clock.now_micros() / 1_000_000;
         OutputPlan {
             epoch,
-            compression: derive::compression_for_level(&options, compaction.output_level, compaction.bottommost),
+            compression: derive::compression_for_level(
+                &options,
+                compaction.output_level,
+                compaction.bottommost,
+            ),
             compression_opts: options.compression_opts.clone(),
             table: options.table.clone(),
             omit_filter: options.optimize_filters_for_hits && compaction.bottommost,
@@ -161,4 +165,3 @@ fn deletion_edit(compaction: &Compaction) -> VersionEdit {
     }
     edit
 }
-

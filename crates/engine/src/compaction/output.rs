@@ -95,7 +95,12 @@ struct OpenTable {
 }
 
 impl OpenTable {
-    fn create(ctx: &DbContext, cf: &ColumnFamily, plan: &OutputPlan, number: FileNumber) -> Result<OpenTable> {
+    fn create(
+        ctx: &DbContext,
+        cf: &ColumnFamily,
+        plan: &OutputPlan,
+        number: FileNumber,
+    ) -> Result<OpenTable> {
         let direct = ctx.options.use_direct_io_for_flush_and_compaction;
         let options = OpenWrite {
             io: if direct { DirectIo::Direct } else { DirectIo::Buffered },

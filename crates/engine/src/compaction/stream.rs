@@ -182,8 +182,9 @@ impl CompactionStream {
         }
         let seq = packed_seq(packed);
         let stripe = self.stripe(seq);
-        let value_type = ValueType::from_byte(packed as u8)
-            .ok_or_else(|| Error::corruption(format!("compaction input has value type {:#04x}", packed as u8)))?;
+        let value_type = ValueType::from_byte(packed as u8).ok_or_else(|| {
+            Error::corruption(format!("compaction input has value type {:#04x}", packed as u8))
+        })?;
         if self.hiding_stripe == Some(stripe) {
             self.must_advance = true;
             return Ok(Decision::Drop);
@@ -233,8 +234,8 @@ impl CompactionStream {
         self.step();
         if self.input.valid() {
             let (next_key, next_packed) = split(self.input.key());
-            let same_stripe = next_key == self.user_key.as_slice()
-                && self.stripe(packed_seq(next_packed)) == stripe;
+            let same_stripe =
+                next_key == self.user_key.as_slice() && self.stripe(packed_seq(next_packed)) == stripe;
             match ValueType::from_byte(next_packed as u8) {
                 Some(ValueType::Value) if same_stripe => {
                     // Both go. Older entries of the stripe are hidden by the value.

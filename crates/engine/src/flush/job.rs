@@ -71,7 +71,13 @@ impl DbInner {
         };
         job.cf.stats.record(0, &stats);
         job.cf.stats.flush_bytes.add(bytes);
-        log_line!(self.ctx, "[{}] flushed {} memtables, {bytes} bytes, {} us", job.cf.name(), memtables.len(), stats.micros);
+        log_line!(
+            self.ctx,
+            "[{}] flushed {} memtables, {bytes} bytes, {} us",
+            job.cf.name(),
+            memtables.len(),
+            stats.micros
+        );
         Ok(())
     }
 
@@ -114,8 +120,7 @@ pub fn write_l0(
     let sources = memtables.iter().map(|memtable| Source::Mem(memtable.iter())).collect();
     let input = MergingIter::new(cf.comparator.clone(), sources);
     let rules = DropRules::for_flush(snapshots);
-    let mut stream =
-        CompactionStream::new(input, cf.comparator.clone(), cf.merge_operator.clone(), rules);
+    let mut stream = CompactionStream::new(input, cf.comparator.clone(), cf.merge_operator.clone(), rules);
     let options = cf.options.load();
     let plan = OutputPlan {
         epoch,

@@ -225,9 +225,9 @@ impl MergingIter {
     /// True if source `a` comes before source `b` in the current direction.
     #[inline]
     fn goes_first(&self, a: usize, b: usize) -> bool {
-        let order = self.prefixes[a].cmp(&self.prefixes[b]).then_with(|| {
-            self.comparator.compare_internal(self.sources[a].key(), self.sources[b].key())
-        });
+        let order = self.prefixes[a]
+            .cmp(&self.prefixes[b])
+            .then_with(|| self.comparator.compare_internal(self.sources[a].key(), self.sources[b].key()));
         match self.direction {
             Direction::Forward => order == Ordering::Less,
             Direction::Backward => order == Ordering::Greater,
@@ -276,7 +276,9 @@ impl MergingIter {
     fn choose_runner_up(&mut self, winner: usize) {
         self.runner_up = NONE;
         for index in (0..self.sources.len()).filter(|&index| index != winner) {
-            if self.sources[index].valid() && (self.runner_up == NONE || self.goes_first(index, self.runner_up)) {
+            if self.sources[index].valid()
+                && (self.runner_up == NONE || self.goes_first(index, self.runner_up))
+            {
                 self.runner_up = index;
             }
         }

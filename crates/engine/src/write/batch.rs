@@ -254,7 +254,9 @@ impl<'a> Iterator for Records<'a> {
                     self.decoder = Decoder::new(&[]);
                     let error = match failed {
                         Some(Err(error)) => error,
-                        _ => Error::corruption(format!("write batch record with tag {tag:#04x} is cut short")),
+                        _ => {
+                            Error::corruption(format!("write batch record with tag {tag:#04x} is cut short"))
+                        }
                     };
                     return Some(Err(error));
                 }

@@ -248,7 +248,9 @@ impl DbInner {
         appended.map_err(|error| self.fail_writes(error))?;
         self.stats.wal_bytes.add_single_writer(core.wal.len() - before);
         if options.sync {
-            self.sync_closed_wals().and_then(|()| core.wal.sync(&self.ctx)).map_err(|e| self.fail_writes(e))?;
+            self.sync_closed_wals()
+                .and_then(|()| core.wal.sync(&self.ctx))
+                .map_err(|e| self.fail_writes(e))?;
             self.stats.wal_syncs.add_single_writer(1);
         }
         Ok(())
@@ -277,7 +279,9 @@ impl DbInner {
         if self.write_refused.load(Ordering::Relaxed) {
             return Err(self.refusal());
         }
-        self.sync_closed_wals().and_then(|()| core.wal.sync(&self.ctx)).map_err(|error| self.fail_writes(error))
+        self.sync_closed_wals()
+            .and_then(|()| core.wal.sync(&self.ctx))
+            .map_err(|error| self.fail_writes(error))
     }
 
     /// Hands WAL records buffered under `manual_wal_flush` to the operating system.

@@ -7,8 +7,8 @@
 //! The condition is recomputed whenever the structure changes, and read by the write leader as one atomic.
 //! Source: RocksDB `db/column_family.cc`, `GetWriteStallConditionAndCause` and `SetupDelay`.
 
-use crate::stats::StallCause;
 use crate::state::{CfState, DbState};
+use crate::stats::StallCause;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -80,8 +80,12 @@ impl WriteStall {
             let (condition, cause) = condition_of(cf);
             if let Some(cause) = cause {
                 match condition {
-                    StallCondition::Delayed if self.condition() < condition => cf.cf.stats.stalls.delayed(cause),
-                    StallCondition::Stopped if self.condition() < condition => cf.cf.stats.stalls.stopped(cause),
+                    StallCondition::Delayed if self.condition() < condition => {
+                        cf.cf.stats.stalls.delayed(cause)
+                    }
+                    StallCondition::Stopped if self.condition() < condition => {
+                        cf.cf.stats.stalls.stopped(cause)
+                    }
                     _ => {}
                 }
             }
@@ -127,7 +131,8 @@ fn condition_of(state: &CfState) -> (StallCondition, Option<StallCause>) {
     if automatic && l0_files >= options.level0_stop_writes_trigger {
         return (Stopped, Some(StallCause::L0Files));
     }
-    let (soft, hard) = (options.soft_pending_compaction_bytes_limit, options.hard_pending_compaction_bytes_limit);
+    let (soft, hard) =
+        (options.soft_pending_compaction_bytes_limit, options.hard_pending_compaction_bytes_limit);
     if automatic && hard > 0 && state.compaction_debt >= hard {
         return (Stopped, Some(StallCause::PendingCompactionBytes));
     }

@@ -101,9 +101,13 @@ fn a_batch_over_column_families_is_atomic_and_survives() {
     db.write(&WriteOptions { sync: true, ..WriteOptions::default() }, &mut batch).unwrap();
     assert_eq!(batch.count(), 2);
     batch.put(99, b"x", b"y");
-    assert_eq!(db.write(&WriteOptions::default(), &mut batch).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(
+        db.write(&WriteOptions::default(), &mut batch).unwrap_err().kind(),
+        ErrorKind::InvalidArgument
+    );
     drop((db, two));
-    let error = Db::open("/db", creating(), env.clone(), vec![descriptor("default", &options)]).err().unwrap();
+    let error =
+        Db::open("/db", creating(), env.clone(), vec![descriptor("default", &options)]).err().unwrap();
     assert!(error.to_string().contains("two"), "{error}");
     let db = Db::open("/db", creating(), env.clone(), families()).unwrap();
     let two = db.column_family("two").unwrap();
@@ -179,7 +183,8 @@ fn what_does_not_exist_or_should_not_is_refused() {
 #[test]
 fn a_merge_without_operator_is_refused() {
     let env = Env::memory();
-    let plain = ColumnFamilyDescriptor::default_with(ColumnFamilyOptions::default(), ColumnFamilyParts::default());
+    let plain =
+        ColumnFamilyDescriptor::default_with(ColumnFamilyOptions::default(), ColumnFamilyParts::default());
     let db = Db::open("/db", creating(), env.clone(), vec![plain.clone()]).unwrap();
     let cf = db.default_column_family().clone();
     let error = db.merge_cf(&cf, &WriteOptions::default(), b"k", b"v").unwrap_err();
@@ -241,7 +246,11 @@ fn a_failed_wal_sync_is_final_until_resumed() {
     fs.faults().only(Some(".log"));
     fs.faults().fail_at(fs.faults().changes() + 1, EIO, false);
     assert_eq!(db.put(&sync, b"failed", b"1").unwrap_err().kind(), ErrorKind::IoError);
-    assert_eq!(db.put(&sync, b"after", b"1").unwrap_err().kind(), ErrorKind::IoError, "no retry makes it good");
+    assert_eq!(
+        db.put(&sync, b"after", b"1").unwrap_err().kind(),
+        ErrorKind::IoError,
+        "no retry makes it good"
+    );
     assert!(db.background_error().is_some());
     assert_eq!(get(&db, "failed"), None, "what was not acknowledged is not visible");
     assert_eq!(get(&db, "before").as_deref(), Some("1"));
@@ -267,7 +276,8 @@ fn a_broken_table_is_named_and_never_gives_wrong_rows() {
     }
     db.flush(&[db.default_column_family().clone()], true).unwrap();
     drop(db);
-    let table = fs.files().into_iter().find(|(path, _)| path.extension().is_some_and(|e| e == "sst")).unwrap();
+    let table =
+        fs.files().into_iter().find(|(path, _)| path.extension().is_some_and(|e| e == "sst")).unwrap();
     for offset in (0..table.1).step_by(97) {
         fs.flip_byte(&table.0, offset, 0x10);
         let outcome = open(&env, &options).and_then(|db| {
@@ -302,7 +312,11 @@ fn writers_on_many_threads_all_get_their_writes() {
                     let key = format!("{thread}-{i:05}");
                     let options = WriteOptions { sync: i % 50 == 0, ..WriteOptions::default() };
                     db.put(&options, key.as_bytes(), key.as_bytes()).unwrap();
-                    assert_eq!(get(&db, &key).as_deref(), Some(key.as_str()), "a write is visible when it returns");
+                    assert_eq!(
+                        get(&db, &key).as_deref(),
+                        Some(key.as_str()),
+                        "a write is visible when it returns"
+                    );
                 }
             });
         }

@@ -37,11 +37,8 @@ fn run_history(db: &Db) -> (u64, u64) {
     let (mut acknowledged, mut synced) = (0, 0);
     for i in 0..WRITES {
         let options = WriteOptions { sync: i % 5 == 4, ..WriteOptions::default() };
-        let written = if i % 11 == 10 {
-            db.delete(&options, &key(i))
-        } else {
-            db.put(&options, &key(i), &value(i))
-        };
+        let written =
+            if i % 11 == 10 { db.delete(&options, &key(i)) } else { db.put(&options, &key(i), &value(i)) };
         if written.is_err() {
             break;
         }
@@ -98,7 +95,11 @@ fn a_crash_at_any_point_leaves_a_prefix_with_all_that_was_synced() {
                 Ok(db) => run_history(&db),
                 Err(_) => (0, 0),
             };
-            if torn { fs.memory().crash_torn(seed ^ point) } else { fs.memory().crash() }
+            if torn {
+                fs.memory().crash_torn(seed ^ point)
+            } else {
+                fs.memory().crash()
+            }
             fs.faults().heal();
             check_prefix(&env, &options, synced, acknowledged + 1, &format!("point {point}, torn {torn}"));
         }

@@ -2,7 +2,8 @@
 
 use outcrop::options::{ColumnFamilyOptions, CompressionType, DbOptions, FilterPolicy};
 use outcrop::{
-    ColumnFamilyDescriptor, ColumnFamilyHandle, ColumnFamilyParts, Db, Env, MergeOperator, ReadOptions, Result,
+    ColumnFamilyDescriptor, ColumnFamilyHandle, ColumnFamilyParts, Db, Env, MergeOperator, ReadOptions,
+    Result,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -82,11 +83,7 @@ pub fn small_options(rng: &mut Rng) -> ColumnFamilyOptions {
 
 /// Options that create what is missing.
 pub fn creating() -> DbOptions {
-    DbOptions {
-        create_if_missing: true,
-        create_missing_column_families: true,
-        ..DbOptions::default()
-    }
+    DbOptions { create_if_missing: true, create_missing_column_families: true, ..DbOptions::default() }
 }
 
 /// A column family with the appending merge operator.
