@@ -126,7 +126,7 @@ fn long(input: &[u8]) -> u64 {
     for j in 0..(n % 1024) / 64 {
         stripe(&mut acc, blocks * 1024 + j * 64, 8 * j);
     }
-    if n % 64 != 0 {
+    if !n.is_multiple_of(64) {
         stripe(&mut acc, n - 64, 121);
     }
     let mut result = (n as u64).wrapping_mul(P1);

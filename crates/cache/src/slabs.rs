@@ -110,11 +110,11 @@ impl Slabs {
         let class = class_of(len);
         while let Some(&index) = self.partial[class].last() {
             let slab = &mut self.slabs[index as usize];
-            if slab.class == class {
-                if let Some(frame) = slab.free.pop() {
-                    let address = slab.start.wrapping_add(frame as usize * slab.frame_bytes);
-                    return Some((FrameId { slab: index, frame }, address));
-                }
+            if slab.class == class
+                && let Some(frame) = slab.free.pop()
+            {
+                let address = slab.start.wrapping_add(frame as usize * slab.frame_bytes);
+                return Some((FrameId { slab: index, frame }, address));
             }
             slab.listed = false;
             self.partial[class].pop();

@@ -193,10 +193,10 @@ impl Table {
         let tags = self.tags(bucket);
         for (way, stored) in tags.0.iter().enumerate() {
             // Relaxed: a hint; `Slot::acquire` decides.
-            if stored.load(Ordering::Relaxed) == tag {
-                if let Some(hit) = self.slot(bucket, way).acquire(file, offset) {
-                    return Some(hit);
-                }
+            if stored.load(Ordering::Relaxed) == tag
+                && let Some(hit) = self.slot(bucket, way).acquire(file, offset)
+            {
+                return Some(hit);
             }
         }
         None

@@ -460,10 +460,10 @@ impl DbInner {
     pub(crate) fn flush(&self, ids: &[u32], wait: bool) -> Result<()> {
         {
             let mut core = self.write_core.lock();
-            if self.write_refused.load(Ordering::Relaxed) {
-                if let Some(error) = &self.state.lock().background_error {
-                    return Err(error.clone());
-                }
+            if self.write_refused.load(Ordering::Relaxed)
+                && let Some(error) = &self.state.lock().background_error
+            {
+                return Err(error.clone());
             }
             self.seal(&mut core, ids)?;
         }

@@ -37,7 +37,7 @@ fn write_and_read_back(fs: &dyn FileSystem, dir: &Path, io: DirectIo, buffer_siz
         file.append(&piece).unwrap();
         expected.extend_from_slice(&piece);
         assert_eq!(file.len(), expected.len() as u64);
-        if random.next_u64() % 8 == 0 {
+        if random.next_u64().is_multiple_of(8) {
             file.sync().unwrap();
             let reader = fs.open_read(&path, OpenRead::default()).unwrap();
             let mut back = vec![0; expected.len()];

@@ -50,7 +50,7 @@ fn check_against_model(comparator: Comparator, write_buffer_size: u64, seed: u64
     for seq in 1..=inserts {
         let key_number = rng.next() % (inserts / 3).max(1);
         let key = format!("key{key_number:05}").into_bytes();
-        let key = if rng.next() % 9 == 0 { key[..(rng.next() % 9) as usize].to_vec() } else { key };
+        let key = if rng.next().is_multiple_of(9) { key[..(rng.next() % 9) as usize].to_vec() } else { key };
         let value = vec![seq as u8; (rng.next() % 90) as usize];
         memtable.insert(SeqNum(seq), ValueType::Value, &key, &value);
         model.insert((key, std::cmp::Reverse(seq)), value);

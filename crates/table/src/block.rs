@@ -362,10 +362,10 @@ pub fn get(
         };
         let range = view.prefixes().equal_range(number);
         // Long runs of ties are searched by whole keys instead.
-        if range.len() <= 4 {
-            if let Some(searched) = get_among_ties(&view, user_key, snapshot, range, visit) {
-                return Ok(searched);
-            }
+        if range.len() <= 4
+            && let Some(searched) = get_among_ties(&view, user_key, snapshot, range, visit)
+        {
+            return Ok(searched);
         }
     }
     get_by_cursor(frame, comparator, user_key, snapshot, visit)

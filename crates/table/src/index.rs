@@ -129,12 +129,12 @@ fn user_part(separator: &[u8], key_is_user_key: bool) -> &[u8] {
 }
 
 /// Decodes one entry: (shared, key suffix, handle, end).
-fn decode_index_entry<'a>(
-    entries: &'a [u8],
+fn decode_index_entry(
+    entries: &[u8],
     at: usize,
     coding: IndexCoding,
     previous: BlockHandle,
-) -> Option<(usize, &'a [u8], BlockHandle, usize)> {
+) -> Option<(usize, &[u8], BlockHandle, usize)> {
     if !coding.value_is_delta {
         let entry = decode_entry(entries, at)?;
         let mut value = Decoder::new(&entries[entry.value.0..entry.value.1]);

@@ -195,10 +195,10 @@ impl TableReader {
     /// Asks for what [`TableReader::may_contain`] of this hash touches.
     #[inline]
     pub fn prefetch_filter(&self, hash: u64) {
-        if let Some((_, kind, Meta::Held(block, _))) = &self.filter {
-            if let Some(offset) = kind.line_offset(hash) {
-                prefetch(&block[offset..]);
-            }
+        if let Some((_, kind, Meta::Held(block, _))) = &self.filter
+            && let Some(offset) = kind.line_offset(hash)
+        {
+            prefetch(&block[offset..]);
         }
     }
 

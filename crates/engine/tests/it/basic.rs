@@ -74,7 +74,7 @@ fn merge_operands_combine_wherever_they_are() {
     let cf = db.default_column_family().clone();
     let merge = |operand: &str| db.merge_cf(&cf, &WriteOptions::default(), b"m", operand.as_bytes()).unwrap();
     merge("a");
-    db.flush(&[cf.clone()], true).unwrap();
+    db.flush(std::slice::from_ref(&cf), true).unwrap();
     merge("b");
     let snapshot = db.snapshot();
     merge("c");
@@ -363,7 +363,7 @@ fn options_change_while_open() {
     assert!(db.set_options(&cf, &[("num_levels", "3")]).is_err());
     for i in 0..4 {
         put(&db, &format!("k{i}"), "v");
-        db.flush(&[cf.clone()], true).unwrap();
+        db.flush(std::slice::from_ref(&cf), true).unwrap();
     }
     db.wait_for_compact(&WaitForCompactOptions::default()).unwrap();
     let l0: u64 = db.property(&cf, "rocksdb.num-files-at-level0").unwrap().parse().unwrap();

@@ -151,7 +151,7 @@ impl Run {
 
     /// A few random moves of an iterator, each compared.
     fn walk(&mut self, family: usize, cf: &ColumnFamilyHandle) {
-        let held = self.held.last().filter(|_| self.rng.0 % 2 == 0);
+        let held = self.held.last().filter(|_| self.rng.0.is_multiple_of(2));
         let rows = held.map_or(&self.model[family], |held| &held.rows[family]).clone();
         let options = held.map_or(ReadOptions::default(), |held| ReadOptions::at(&held.snapshot));
         let mut iter = self.db().iter_cf(cf, &options).unwrap();

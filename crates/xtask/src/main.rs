@@ -1,0 +1,95 @@
+//! The project's automation.
+//!
+//! ```text
+//! cargo xtask ci [--offline]   fmt, clippy, tidy, tests, compatibility with the reference RocksDB
+//! cargo xtask tidy             layers, forbidden calls, module docs
+//! cargo xtask fetch            the reference libraries
+//! ```
+
+mod tidy;
+
+use outcrop_lab::reference;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+/// Versions of RocksDB that must read what we write, and whose files we must read.
+const REFERENCE_VERSIONS: [&str; 2] = ["11.8.1", "6.29.5"];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match arguments.as_slice() {
+        ["ci"] => ci(false),
+        ["ci", "--offline"] => ci(true),
+        ["tidy"] => tidy::check(&root()),
+        ["fetch"] => fetch().map(|dir| println!("{}", dir.display())),
+        _ => Err("usage: cargo xtask ci [--offline] | tidy | fetch".to_string()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The workspace's directory.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace exists")
+}
+
+/// Proves the tree. Every step must pass; the first that does not ends it.
+fn ci(offline: bool) -> Result<(), String> {
+    step("fmt", || cargo(&["fmt", "--all", "--check"], None))?;
+    step("tidy", || tidy::check(&root()))?;
+    step("clippy", || {
+        cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"], None)
+    })?;
+    let references = if offline {
+        eprintln!("xtask: --offline: the tests against the reference RocksDB are skipped");
+        None
+    } else {
+        Some(fetch()?)
+    };
+    step("build", || cargo(&["build", "--workspace", "--all-targets", "--quiet"], None))?;
+    step("test", || cargo(&["test", "--workspace"], references.as_deref()))
+}
+
+fn step(name: &str, run: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+    eprintln!("== {name}");
+    let start = Instant::now();
+    run()?;
+    eprintln!("== {name}: {:.1} s", start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn cargo(arguments: &[&str], references: Option<&Path>) -> Result<(), String> {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments).current_dir(root());
+    match references {
+        Some(dir) => command.env("OUTCROP_REFERENCE_DIR", dir),
+        None => command.env_remove("OUTCROP_REFERENCE_DIR"),
+    };
+    let status = command.status().map_err(|error| format!("cargo: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("cargo {} failed", arguments.join(" "))) }
+}
+
+/// Fetches the reference libraries; gives a directory that holds exactly them.
+fn fetch() -> Result<PathBuf, String> {
+    let describe =
+        |error: &dyn std::fmt::Display| format!("{error} (cargo xtask ci --offline goes on without)");
+    let dir = reference::cache_dir().map_err(|error| describe(&error))?.join("reference");
+    std::fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    for version in REFERENCE_VERSIONS {
+        let library = reference::obtain("rocksdb", version).map_err(|error| describe(&error))?;
+        let link = dir.join(format!("librocksdb-{version}.so"));
+        if !link.exists() {
+            std::fs::hard_link(&library, &link)
+                .or_else(|_| std::fs::copy(&library, &link).map(|_| ()))
+                .map_err(|error| format!("{}: {error}", link.display()))?;
+        }
+    }
+    Ok(dir)
+}
