@@ -1,0 +1,146 @@
+//! What an engine says of its own work, read from its statistics text by the names in it, never by position.
+
+use crate::Database;
+use serde::{Deserialize, Serialize};
+
+/// Counters of an open database, cumulative since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Counters {
+    /// GB written by flush and compaction together.
+    pub compaction_write_gb: f64,
+    /// GB written by flush.
+    pub flush_gb: f64,
+    /// GB that users wrote.
+    pub ingest_gb: f64,
+    /// Wall seconds of all compaction and flush jobs.
+    pub compaction_seconds: f64,
+    /// CPU seconds of them; absent in old versions.
+    pub compaction_cpu_seconds: f64,
+    /// Percent of the time that writes were stalled.
+    pub stall_percent: f64,
+    /// How often writes were slowed or stopped.
+    pub stalls: u64,
+    /// Seconds since opening.
+    pub uptime: f64,
+    /// Bytes of all live tables.
+    pub table_bytes: u64,
+}
+
+impl Counters {
+    /// Reads the counters of `db`.
+    pub fn read(db: &Database) -> Counters {
+        let text = db.property("rocksdb.stats").unwrap_or_default();
+        let mut counters = Counters::parse(&text);
+        counters.table_bytes = db.property_int("rocksdb.total-sst-files-size").unwrap_or(0);
+        counters
+    }
+
+    /// What happened since `before`. Sizes and percentages are those of now.
+    pub fn since(&self, before: &Counters) -> Counters {
+        Counters {
+            compaction_write_gb: self.compaction_write_gb - before.compaction_write_gb,
+            flush_gb: self.flush_gb - before.flush_gb,
+            ingest_gb: self.ingest_gb - before.ingest_gb,
+            compaction_seconds: self.compaction_seconds - before.compaction_seconds,
+            compaction_cpu_seconds: self.compaction_cpu_seconds - before.compaction_cpu_seconds,
+            stalls: self.stalls.saturating_sub(before.stalls),
+            uptime: self.uptime - before.uptime,
+            ..*self
+        }
+    }
+
+    /// Reads the text of `rocksdb.stats`.
+    pub fn parse(text: &str) -> Counters {
+        let number_after = |label: &str| -> f64 {
+            let after = text.split_once(label).map_or("", |(_, rest)| rest).trim_start();
+            let end = after.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(after.len());
+            after[..end].parse().unwrap_or(0.0)
+        };
+        let unit = |label: &str| if text.contains(label) { 1.0 } else { 0.0 };
+        let writes = text.split_once("Cumulative writes:").map_or("", |(_, rest)| rest);
+        let ingest = writes.split_once("ingest: ").map_or("", |(_, rest)| rest);
+        let percent = text.split_once("Cumulative stall:").map_or("", |(_, rest)| rest);
+        let percent = percent.split_once("H:M:S,").map_or("", |(_, rest)| rest);
+        Counters {
+            compaction_write_gb: number_after("Cumulative compaction:") * unit("Cumulative compaction:"),
+            flush_gb: number_after("Flush(GB): cumulative"),
+            ingest_gb: ingest.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0.0),
+            compaction_seconds: sum_column(text, "Comp(sec)").unwrap_or(0.0),
+            compaction_cpu_seconds: sum_column(text, "CompMergeCPU(sec)").unwrap_or(0.0),
+            stall_percent: percent.trim().split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0.0),
+            stalls: stall_count(text),
+            uptime: number_after("Uptime(secs):"),
+            table_bytes: 0,
+        }
+    }
+}
+
+/// The value of `column` in the last "Sum" row of the compaction table.
+fn sum_column(text: &str, column: &str) -> Option<f64> {
+    let mut header: Vec<&str> = Vec::new();
+    let mut found = None;
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if words.first() == Some(&"Level") {
+            header = words;
+        } else if words.first() == Some(&"Sum") {
+            // A size is two words, number and unit; the header has one word for it.
+            let place = header.iter().position(|name| *name == column)?;
+            let size = header.iter().position(|name| *name == "Size")?;
+            let place = if place > size { place + 1 } else { place };
+            found = words.get(place).and_then(|word| word.parse().ok());
+        }
+    }
+    found
+}
+
+/// The sum of the stall counters, in both shapes RocksDB has printed them in.
+fn stall_count(text: &str) -> u64 {
+    if let Some(line) = text.lines().find(|line| line.starts_with("Write Stall (count):")) {
+        return line
+            .split(',')
+            .filter_map(|part| part.rsplit_once(": "))
+            .filter(|(name, _)| name.contains("total-delays") || name.contains("total-stops"))
+            .filter_map(|(_, count)| count.trim().parse::<u64>().ok())
+            .sum();
+    }
+    let line = text.lines().rfind(|line| line.starts_with("Stalls(count):")).unwrap_or("");
+    line.split([':', ',']).filter_map(|part| part.split_whitespace().next()?.parse::<u64>().ok()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAMPLE: &str = "
+** Compaction Stats [default] **
+Level    Files   Size     Score Read(GB)  Rn(GB) Rnp1(GB) Write(GB) WPreComp(GB) Wnew(GB) Moved(GB) W-Amp Rd(MB/s) Wr(MB/s) Comp(sec) CompMergeCPU(sec) Comp(cnt) Avg(sec) KeyIn KeyDrop Rblob(GB) Wblob(GB)
+----------
+  L0      1/0   16.00 MB   0.2      0.0     0.0      0.0       0.1       0.1       0.1       0.0   1.0      0.0    300.0      0.50              0.45         8    0.060       0      0       0.0       0.0
+ Sum      9/0    1.20 GB   0.0      0.5     0.1      0.4       0.9       0.9       0.1       0.3   9.0    120.0    220.0      4.25              3.75        20    0.200     10M    20K       0.0       0.0
+
+Uptime(secs): 12.5 total, 3.0 interval
+Flush(GB): cumulative 0.123, interval 0.010
+Cumulative compaction: 0.91 GB write, 74.60 MB/s write, 0.52 GB read, 42.00 MB/s read, 4.2 seconds
+Write Stall (count): cf-l0-file-count-limit-delays-with-ongoing-compaction: 0, l0-file-count-limit-delays: 2, total-delays: 2, total-stops: 1, interval: 0 total count
+** DB Stats **
+Uptime(secs): 12.5 total, 3.0 interval
+Cumulative writes: 1000K writes, 1000K keys, 1000K commit groups, 1.0 writes per commit group, ingest: 0.40 GB, 32.00 MB/s
+Cumulative stall: 00:00:1.250 H:M:S, 10.0 percent
+";
+
+    #[test]
+    fn numbers_are_found_by_their_names() {
+        let counters = Counters::parse(SAMPLE);
+        assert_eq!(counters.compaction_write_gb, 0.91);
+        assert_eq!((counters.flush_gb, counters.ingest_gb, counters.uptime), (0.123, 0.40, 12.5));
+        assert_eq!((counters.compaction_seconds, counters.compaction_cpu_seconds), (4.25, 3.75));
+        assert_eq!((counters.stall_percent, counters.stalls), (10.0, 3));
+    }
+
+    #[test]
+    fn a_missing_column_moves_nothing() {
+        let older = SAMPLE.replace(" WPreComp(GB)", "").replace("0.9       0.9       0.1", "0.9       0.1");
+        assert_eq!(Counters::parse(&older).compaction_seconds, 4.25);
+    }
+}

@@ -1,0 +1,161 @@
+//! The C functions that load is made of, and how they are found.
+
+use libc::{c_char, c_int, c_uchar, c_void, size_t};
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use std::path::Path;
+
+/// An object of the engine.
+pub type Object = *mut c_void;
+/// Where a function stores its error message.
+pub type Errptr = *mut *mut c_char;
+/// Bytes passed to the engine.
+pub type Bytes = *const c_char;
+
+macro_rules! functions {
+    (required { $($name:ident: fn($($arg:ty),*) $(-> $ret:ty)?;)* }
+     optional { $($opt:ident: fn($($opt_arg:ty),*) $(-> $opt_ret:ty)?;)* }) => {
+        /// A table of RocksDB's C functions. Signatures are those of `include/rocksdb/c.h`.
+        #[derive(Clone, Copy)]
+        #[allow(missing_docs, non_snake_case, reason = "the names are RocksDB's")]
+        pub struct RocksApi {
+            $(pub $name: unsafe extern "C" fn($($arg),*) $(-> $ret)?,)*
+            $(pub $opt: Option<unsafe extern "C" fn($($opt_arg),*) $(-> $opt_ret)?>,)*
+        }
+
+        impl RocksApi {
+            /// Fills the table from `find`, which gives the address of the function of a name.
+            ///
+            /// # Safety
+            /// Each address must be that of a C function with the signature RocksDB's header gives the name,
+            /// and stay valid as long as the table is used.
+            ///
+            /// # Errors
+            /// The name of the first required function that is missing.
+            pub unsafe fn from_symbols(
+                mut find: impl FnMut(&str) -> Option<*const ()>,
+            ) -> Result<RocksApi, &'static str> {
+                Ok(RocksApi {
+                    $($name: {
+                        let address = find(stringify!($name)).ok_or(stringify!($name))?;
+                        // SAFETY: the caller's promise.
+                        unsafe {
+                            std::mem::transmute::<*const (), unsafe extern "C" fn($($arg),*) $(-> $ret)?>(address)
+                        }
+                    },)*
+                    $($opt: find(stringify!($opt)).map(|address| {
+                        // SAFETY: the caller's promise.
+                        unsafe {
+                            std::mem::transmute::<*const (), unsafe extern "C" fn($($opt_arg),*) $(-> $opt_ret)?>(
+                                address,
+                            )
+                        }
+                    }),)*
+                })
+            }
+        }
+
+        /// Calls `$then!` with every function name, so that a crate that links an engine can fill the table.
+        #[macro_export]
+        macro_rules! for_each_function {
+            ($then:ident) => { $then! { $($name,)* $($opt,)* } };
+        }
+    };
+}
+
+functions! {
+    required {
+        rocksdb_options_create: fn() -> Object;
+        rocksdb_options_destroy: fn(Object);
+        rocksdb_options_set_create_if_missing: fn(Object, c_uchar);
+        rocksdb_options_set_write_buffer_size: fn(Object, size_t);
+        rocksdb_options_set_max_write_buffer_number: fn(Object, c_int);
+        rocksdb_options_set_target_file_size_base: fn(Object, u64);
+        rocksdb_options_set_max_bytes_for_level_base: fn(Object, u64);
+        rocksdb_options_set_max_bytes_for_level_multiplier: fn(Object, f64);
+        rocksdb_options_set_num_levels: fn(Object, c_int);
+        rocksdb_options_set_level0_file_num_compaction_trigger: fn(Object, c_int);
+        rocksdb_options_set_level0_slowdown_writes_trigger: fn(Object, c_int);
+        rocksdb_options_set_level0_stop_writes_trigger: fn(Object, c_int);
+        rocksdb_options_set_level_compaction_dynamic_level_bytes: fn(Object, c_uchar);
+        rocksdb_options_set_max_background_jobs: fn(Object, c_int);
+        rocksdb_options_set_compression: fn(Object, c_int);
+        rocksdb_options_set_bytes_per_sync: fn(Object, u64);
+        rocksdb_options_set_use_direct_reads: fn(Object, c_uchar);
+        rocksdb_options_set_use_direct_io_for_flush_and_compaction: fn(Object, c_uchar);
+        rocksdb_options_set_allow_concurrent_memtable_write: fn(Object, c_uchar);
+        rocksdb_options_set_memtable_vector_rep: fn(Object);
+        rocksdb_options_set_block_based_table_factory: fn(Object, Object);
+        rocksdb_block_based_options_create: fn() -> Object;
+        rocksdb_block_based_options_destroy: fn(Object);
+        rocksdb_block_based_options_set_block_size: fn(Object, size_t);
+        rocksdb_block_based_options_set_block_cache: fn(Object, Object);
+        rocksdb_block_based_options_set_filter_policy: fn(Object, Object);
+        rocksdb_block_based_options_set_cache_index_and_filter_blocks: fn(Object, c_uchar);
+        rocksdb_block_based_options_set_pin_l0_filter_and_index_blocks_in_cache: fn(Object, c_uchar);
+        rocksdb_filterpolicy_create_bloom_full: fn(f64) -> Object;
+        rocksdb_cache_create_lru: fn(size_t) -> Object;
+        rocksdb_cache_destroy: fn(Object);
+        rocksdb_open: fn(Object, Bytes, Errptr) -> Object;
+        rocksdb_close: fn(Object);
+        rocksdb_writeoptions_create: fn() -> Object;
+        rocksdb_writeoptions_destroy: fn(Object);
+        rocksdb_writeoptions_set_sync: fn(Object, c_uchar);
+        rocksdb_writeoptions_disable_WAL: fn(Object, c_int);
+        rocksdb_readoptions_create: fn() -> Object;
+        rocksdb_readoptions_destroy: fn(Object);
+        rocksdb_put: fn(Object, Object, Bytes, size_t, Bytes, size_t, Errptr);
+        rocksdb_get_pinned: fn(Object, Object, Bytes, size_t, Errptr) -> Object;
+        rocksdb_pinnableslice_value: fn(Object, *mut size_t) -> Bytes;
+        rocksdb_pinnableslice_destroy: fn(Object);
+        rocksdb_create_iterator: fn(Object, Object) -> Object;
+        rocksdb_iter_destroy: fn(Object);
+        rocksdb_iter_seek: fn(Object, Bytes, size_t);
+        rocksdb_iter_seek_to_first: fn(Object);
+        rocksdb_iter_next: fn(Object);
+        rocksdb_iter_prev: fn(Object);
+        rocksdb_iter_valid: fn(Object) -> c_uchar;
+        rocksdb_iter_value: fn(Object, *mut size_t) -> Bytes;
+        rocksdb_iter_get_error: fn(Object, Errptr);
+        rocksdb_flushoptions_create: fn() -> Object;
+        rocksdb_flushoptions_destroy: fn(Object);
+        rocksdb_flush: fn(Object, Object, Errptr);
+        rocksdb_compact_range: fn(Object, Bytes, size_t, Bytes, size_t);
+        rocksdb_property_value: fn(Object, Bytes) -> *mut c_char;
+        rocksdb_property_int: fn(Object, Bytes, *mut u64) -> c_int;
+        rocksdb_free: fn(*mut c_void);
+    }
+    optional {
+        rocksdb_cache_create_hyper_clock: fn(size_t, size_t) -> Object;
+    }
+}
+
+impl RocksApi {
+    /// Loads the library at `path`. It stays loaded until the process ends.
+    ///
+    /// # Errors
+    /// A sentence naming the library, and the function it lacks.
+    pub fn load(path: &Path) -> Result<RocksApi, String> {
+        // SAFETY: the user names a library with RocksDB's C API; loading one runs its initialisers.
+        let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
+            .map_err(|error| format!("cannot load {}: {error}", path.display()))?;
+        // SAFETY: the symbols are RocksDB's, with the signatures of its header; the library is never unloaded.
+        let api = unsafe {
+            RocksApi::from_symbols(|name| {
+                let symbol = library.get::<*const ()>(name.as_bytes()).ok()?;
+                Some(symbol.into_raw().cast::<()>().cast_const())
+            })
+        };
+        let api = api.map_err(|name| format!("{} has no function {name}", path.display()))?;
+        std::mem::forget(library);
+        Ok(api)
+    }
+}
+
+/// An engine's objects, each used by the calls that RocksDB allows from any thread.
+#[derive(Clone, Copy)]
+pub struct Shared(pub Object);
+
+// SAFETY: databases, options and caches may be used from any thread, by RocksDB's contract.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}

@@ -1,0 +1,23 @@
+//! Load for embedded key-value engines: db_bench's keys, values, operations and rules, on a table of RocksDB's
+//! C functions that any library can fill.
+//!
+//! ```text
+//! ffi.rs (functions) -> database.rs (safe calls) -> steps.rs (what each thread does) -> StepResult
+//! keys.rs, values.rs, rng.rs: the bytes        counters.rs: what the engine says of itself
+//! ```
+//! The same code drives every engine: an operation costs one indirect call whichever library it goes to.
+#![deny(unsafe_code)]
+
+pub mod counters;
+pub mod database;
+#[allow(unsafe_code, reason = "calling C functions is what it is for")]
+pub mod ffi;
+pub mod keys;
+pub mod process;
+pub mod rng;
+pub mod steps;
+pub mod values;
+
+pub use database::{Database, OpenOptions};
+pub use ffi::RocksApi;
+pub use steps::{Progress, Step, StepKind, StepResult, run_step};
