@@ -193,7 +193,7 @@ fn watch(
     while !workers.iter().all(|worker| worker.is_finished()) {
         std::thread::sleep(Duration::from_millis(20));
         let (ops, seconds) = (board.ops.load(Ordering::Relaxed), board.start.elapsed().as_secs_f64());
-        while per_second.len() + 1 <= seconds as usize {
+        while per_second.len() < seconds as usize {
             per_second.push(ops - noted);
             noted = ops;
         }
@@ -276,7 +276,7 @@ fn worker(db: &Database, step: &Step, seed: u64, board: &Board) -> ThreadResult 
         result.histogram.saturating_record(sample.as_nanos() as u64);
         result.longest_gap = result.longest_gap.max(sample);
         last = now;
-        if result.ops % CHECK_EVERY == 0 {
+        if result.ops.is_multiple_of(CHECK_EVERY) {
             board.ops.fetch_add(CHECK_EVERY, Ordering::Relaxed);
             if limit == u64::MAX && (now - start).as_secs_f64() >= step.seconds {
                 break;

@@ -93,7 +93,7 @@ h1 { font-size: 1.5rem; margin: 0.5rem 0; } h2 { font-size: 1.15rem; margin: 2re
 th, td { padding: 0.25rem 0.6rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; } thead th { background: var(--soft); }
 .small { font-size: 0.8rem; } .good { color: var(--good); } .bad { color: var(--bad); }
-svg { max-width: 100%; height: auto; } svg text { fill: var(--ink); font: 12px system-ui, sans-serif; }
+svg { max-width: 100%; height: auto; } svg.chart { min-width: 34rem; } svg text { fill: var(--ink); font: 12px system-ui, sans-serif; }
 pre { background: var(--soft); padding: 0.6rem; overflow-x: auto; white-space: pre-wrap; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 0.2rem 1rem; } dd { margin: 0; }
 ";
@@ -200,7 +200,7 @@ fn bars(html: &mut String, targets: &[Target], measured: &[Measured]) {
         let height = rows.len() * 28 + 40;
         let _ = write!(
             html,
-            "<h2>{} relative to {}</h2>\n<svg viewBox=\"0 0 720 {height}\" role=\"img\" aria-label=\"ratios per step\">\n",
+            "<h2>{} relative to {}</h2>\n<div class=\"scroll\"><svg class=\"chart\" viewBox=\"0 0 720 {height}\" role=\"img\" aria-label=\"ratios per step\">\n",
             escape(&target.name),
             escape(&targets[base].name)
         );
@@ -226,7 +226,7 @@ fn bars(html: &mut String, targets: &[Target], measured: &[Measured]) {
         let _ = write!(
             html,
             "<line x1=\"{0:.1}\" x2=\"{0:.1}\" y1=\"0\" y2=\"{1}\" stroke=\"var(--base)\" stroke-dasharray=\"4 3\"/>\
-             <text x=\"{0:.1}\" y=\"{2}\" text-anchor=\"middle\">1 = {3}</text>\n</svg>\n",
+             <text x=\"{0:.1}\" y=\"{2}\" text-anchor=\"middle\">1 = {3}</text>\n</svg></div>\n",
             x(1.0),
             height - 28,
             height - 10,
