@@ -128,10 +128,10 @@ fn summary(html: &mut String, targets: &[Target], measured: &[Measured]) {
             .collect();
         let ahead = ratios.iter().filter(|ratio| ratio.min > 1.0).count();
         let behind = ratios.iter().filter(|ratio| ratio.max < 1.0).count();
-        let _ = write!(
+        let _ = writeln!(
             html,
             "<p><b>{}</b> was faster than {} in every round on {ahead} of {} steps and slower in every round on \
-             {behind}; on the others the rounds disagree.</p>\n",
+             {behind}; on the others the rounds disagree.</p>",
             escape(&target.name),
             escape(&targets[base].name),
             ratios.len()
@@ -206,12 +206,12 @@ fn bars(html: &mut String, targets: &[Target], measured: &[Measured]) {
         );
         for (row, (step, ratio)) in rows.iter().enumerate() {
             let y = row * 28 + 8;
-            let _ = write!(
+            let _ = writeln!(
                 html,
                 "<text x=\"172\" y=\"{}\" text-anchor=\"end\">{}</text>\
                  <rect x=\"180\" y=\"{y}\" width=\"{:.1}\" height=\"16\" fill=\"var(--bar)\"/>\
                  <line x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{m}\" y2=\"{m}\" stroke=\"var(--ink)\" stroke-width=\"2\"/>\
-                 <text x=\"{:.1}\" y=\"{}\">{:.2}</text>\n",
+                 <text x=\"{:.1}\" y=\"{}\">{:.2}</text>",
                 y + 13,
                 escape(step),
                 x(ratio.median) - 180.0,
@@ -257,11 +257,11 @@ fn per_second(html: &mut String, targets: &[Target], measured: &[Measured]) {
                     format!("{x:.1},{:.1}", 30.0 - *ops as f64 / largest as f64 * 28.0)
                 })
                 .collect();
-            let _ = write!(
+            let _ = writeln!(
                 html,
                 "<tr><td>{}</td><td>{}</td><td><svg width=\"160\" height=\"32\" viewBox=\"0 0 160 32\" role=\"img\" \
                  aria-label=\"operations per second\"><polyline points=\"{}\" fill=\"none\" stroke=\"var(--bar)\" \
-                 stroke-width=\"2\"/></svg></td><td>longest gap {:.1} ms</td></tr>\n",
+                 stroke-width=\"2\"/></svg></td><td>longest gap {:.1} ms</td></tr>",
                 escape(&step),
                 escape(&targets[m.target].name),
                 points.join(" "),
@@ -319,7 +319,7 @@ fn host(html: &mut String) {
     html.push_str("<h2>Host</h2>\n<dl>\n");
     for (name, value) in facts {
         let value = if value.is_empty() { "not available".to_string() } else { value };
-        let _ = write!(html, "<dt>{name}</dt><dd>{}</dd>\n", escape(&value));
+        let _ = writeln!(html, "<dt>{name}</dt><dd>{}</dd>", escape(&value));
     }
     html.push_str("</dl>\n");
 }
