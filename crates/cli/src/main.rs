@@ -18,6 +18,13 @@ enum Verb {
     /// The performance laboratory.
     #[command(subcommand)]
     Lab(Lab),
+    /// RocksDB's benchmark tool, by its flags; also when this program is called db_bench.
+    #[command(name = "db_bench", disable_help_flag = true)]
+    DbBench {
+        /// Flags of db_bench; --help lists them.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        flags: Vec<String>,
+    },
     /// One measured session, started by the lab.
     #[command(hide = true)]
     LabWorker {
@@ -33,10 +40,20 @@ enum Lab {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().verb {
+    let mut words = std::env::args();
+    let called_as = words.next().unwrap_or_default();
+    if called_as.rsplit('/').next() == Some("db_bench") {
+        return finish(outcrop_lab_load::db_bench::run(&words.collect::<Vec<_>>(), in_process::functions()));
+    }
+    finish(match Arguments::parse().verb {
+        Verb::DbBench { flags } => outcrop_lab_load::db_bench::run(&flags, in_process::functions()),
         Verb::Lab(Lab::Quick(arguments)) => outcrop_lab::quick::run(&arguments),
         Verb::LabWorker { session } => outcrop_lab::worker::run(&session, in_process::functions()),
-    };
+    })
+}
+
+/// Success, or the message on standard error.
+fn finish(outcome: Result<(), String>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {

@@ -99,6 +99,19 @@ impl Database {
         }
     }
 
+    /// Removes the database at `path`, if there is one.
+    pub fn destroy(api: RocksApi, path: &Path) -> Result<(), String> {
+        let name = CString::new(path.to_string_lossy().as_bytes()).map_err(|_| "path has a NUL byte")?;
+        let mut error = null_mut();
+        // SAFETY: a live object and a NUL-terminated name.
+        unsafe {
+            let options = (api.rocksdb_options_create)();
+            (api.rocksdb_destroy_db)(options, name.as_ptr(), &raw mut error);
+            (api.rocksdb_options_destroy)(options);
+        }
+        take_error(&api, error)
+    }
+
     /// Sets a key.
     #[inline]
     pub fn put(&self, durability: Durability, key: &[u8], value: &[u8]) -> Result<(), String> {
@@ -116,6 +129,17 @@ impl Database {
                 value.len(),
                 &raw mut error,
             );
+        }
+        take_error(&self.api, error)
+    }
+
+    /// Deletes a key.
+    pub fn delete(&self, durability: Durability, key: &[u8]) -> Result<(), String> {
+        let mut error = null_mut();
+        let options = self.writes[durability as usize].0;
+        // SAFETY: live objects and slices.
+        unsafe {
+            (self.api.rocksdb_delete)(self.db.0, options, key.as_ptr().cast(), key.len(), &raw mut error);
         }
         take_error(&self.api, error)
     }

@@ -97,6 +97,7 @@ functions! {
         rocksdb_cache_destroy: fn(Object);
         rocksdb_open: fn(Object, Bytes, Errptr) -> Object;
         rocksdb_close: fn(Object);
+        rocksdb_destroy_db: fn(Object, Bytes, Errptr);
         rocksdb_writeoptions_create: fn() -> Object;
         rocksdb_writeoptions_destroy: fn(Object);
         rocksdb_writeoptions_set_sync: fn(Object, c_uchar);
@@ -104,6 +105,7 @@ functions! {
         rocksdb_readoptions_create: fn() -> Object;
         rocksdb_readoptions_destroy: fn(Object);
         rocksdb_put: fn(Object, Object, Bytes, size_t, Bytes, size_t, Errptr);
+        rocksdb_delete: fn(Object, Object, Bytes, size_t, Errptr);
         rocksdb_get_pinned: fn(Object, Object, Bytes, size_t, Errptr) -> Object;
         rocksdb_pinnableslice_value: fn(Object, *mut size_t) -> Bytes;
         rocksdb_pinnableslice_destroy: fn(Object);

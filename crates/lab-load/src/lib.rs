@@ -8,8 +8,10 @@
 //! The same code drives every engine: an operation costs one indirect call whichever library it goes to.
 #![deny(unsafe_code)]
 
+pub mod coarse_histogram;
 pub mod counters;
 pub mod database;
+pub mod db_bench;
 #[allow(unsafe_code, reason = "calling C functions is what it is for")]
 pub mod ffi;
 pub mod keys;

@@ -17,26 +17,38 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What a step does.
+/// What one operation of a step does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StepKind {
-    /// Writes all keys in order, once, without WAL.
+    /// Writes the next key in order.
     FillSeq,
-    /// Writes random keys for `writes` operations, then returns.
-    OverwriteSome,
-    /// Writes random keys for the duration, then flushes and waits for compaction.
+    /// Writes a random key.
+    Overwrite,
+    /// Writes random keys, then flushes and waits for compaction, outside the measured time.
     OverwriteAndWait,
-    /// Point lookups of random keys.
+    /// Looks up a random key.
     ReadRandom,
-    /// Seeks to random keys and ten moves.
+    /// Looks up a random key that no load wrote.
+    ReadMissing,
+    /// Seeks to a random key and moves on.
     Range {
         /// Moves backward.
         reverse: bool,
     },
-    /// Reads everything once, to fill caches.
-    Warm,
+    /// Looks up a random key, then writes it.
+    Update,
+    /// Deletes a random key.
+    Delete,
+    /// Reads everything once.
+    ReadSeq,
     /// Flushes, merges L0 away and waits for compaction.
     Settle,
+    /// Flushes memtables.
+    Flush,
+    /// Compacts everything.
+    Compact,
+    /// Waits until no compaction runs or is due.
+    WaitForCompaction,
 }
 
 /// One step of a sequence.
@@ -50,8 +62,14 @@ pub struct Step {
     pub while_writing: bool,
     /// Readers or writers.
     pub threads: u32,
-    /// Seconds, for steps bound by time.
+    /// Operations of each thread; `None`: the time decides.
+    pub ops: Option<u64>,
+    /// Seconds, if the time decides.
     pub seconds: f64,
+    /// How writes are made durable.
+    pub durability: Durability,
+    /// Moves of a range query.
+    pub seek_nexts: u32,
     /// Keys in the database.
     pub num: u64,
     /// Bytes of a key.
@@ -98,13 +116,13 @@ pub struct StepResult {
     pub counters: Counters,
     /// CPU time used meanwhile, and memory at the end.
     pub usage: ProcessUsage,
+    /// All samples, nanoseconds.
+    #[serde(skip, default = "new_histogram")]
+    pub samples: Histogram<u64>,
 }
 
 /// Operations between looks at the clock for the end of the step; at 1000 ns each, far below 10 ms.
 const CHECK_EVERY: u64 = 128;
-/// Moves of a range query.
-const RANGE_MOVES: u32 = 10;
-
 /// Counters the threads share, each touched rarely.
 struct Board {
     ops: AtomicU64,
@@ -220,10 +238,12 @@ fn summarize(threads: &[ThreadResult]) -> StepResult {
         writer_achieved: 1.0,
         counters: Counters::default(),
         usage: ProcessUsage::default(),
+        samples: histogram,
     }
 }
 
-fn new_histogram() -> Histogram<u64> {
+/// An empty histogram of nanoseconds up to an hour, exact to three digits.
+pub fn new_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 3_600_000_000_000, 3).expect("bounds are valid")
 }
 
@@ -242,25 +262,39 @@ fn worker(db: &Database, step: &Step, seed: u64, board: &Board) -> ThreadResult 
     };
     let start = Instant::now();
     let mut last = start;
-    let limit = match step.kind {
-        StepKind::FillSeq => step.num,
-        StepKind::OverwriteSome => (step.num as f64 / f64::from(step.threads) / 10.0).round() as u64,
-        StepKind::Warm | StepKind::Settle => 1,
-        _ => u64::MAX,
-    };
+    let limit = step.ops.unwrap_or(u64::MAX);
     let pair = (step.key_size + step.value_size) as u64;
     while result.ops < limit {
         let number = if step.kind == StepKind::FillSeq { result.ops } else { rng.next_u64() % step.num };
         write_key(number, &mut key);
         let outcome = match step.kind {
-            StepKind::FillSeq => db.put(Durability::NoWal, &key, values.next(step.value_size)).map(|()| true),
-            StepKind::OverwriteSome | StepKind::OverwriteAndWait => {
-                db.put(Durability::Wal, &key, values.next(step.value_size)).map(|()| true)
+            StepKind::FillSeq | StepKind::Overwrite | StepKind::OverwriteAndWait => {
+                db.put(step.durability, &key, values.next(step.value_size)).map(|()| true)
             }
             StepKind::ReadRandom => db.get(&key),
-            StepKind::Range { reverse } => db.range(&key, RANGE_MOVES, reverse),
-            StepKind::Warm => db.scan().map(|_| true),
+            StepKind::ReadMissing => {
+                // The last byte of a loaded key is '0'.
+                *key.last_mut().expect("keys are not empty") = b'1';
+                db.get(&key)
+            }
+            StepKind::Range { reverse } => db.range(&key, step.seek_nexts, reverse),
+            StepKind::Update => db.get(&key).and_then(|found| {
+                db.put(step.durability, &key, values.next(step.value_size)).map(|()| found)
+            }),
+            StepKind::Delete => db.delete(step.durability, &key).map(|()| true),
+            StepKind::ReadSeq => db.scan().map(|rows| {
+                // One operation per row; the sample is that of the whole scan.
+                result.ops += rows.saturating_sub(1);
+                result.bytes += rows.saturating_sub(1) * pair;
+                true
+            }),
             StepKind::Settle => settle(db).map(|()| true),
+            StepKind::Flush => db.flush().map(|()| true),
+            StepKind::Compact => {
+                db.compact();
+                Ok(true)
+            }
+            StepKind::WaitForCompaction => wait_for_compaction(db).map(|()| true),
         };
         match outcome {
             Ok(found) => result.found += u64::from(found),
@@ -278,7 +312,7 @@ fn worker(db: &Database, step: &Step, seed: u64, board: &Board) -> ThreadResult 
         last = now;
         if result.ops.is_multiple_of(CHECK_EVERY) {
             board.ops.fetch_add(CHECK_EVERY, Ordering::Relaxed);
-            if limit == u64::MAX && (now - start).as_secs_f64() >= step.seconds {
+            if step.ops.is_none() && (now - start).as_secs_f64() >= step.seconds {
                 break;
             }
         }

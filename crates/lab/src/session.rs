@@ -1,5 +1,6 @@
 //! What one session does: an engine, a directory, a sequence of steps. It travels to the child as JSON.
 
+use outcrop_lab_load::database::Durability;
 use outcrop_lab_load::{OpenOptions, Step, StepKind, StepResult};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -112,16 +113,26 @@ impl Session {
 
     /// The sequence, and which steps are reported.
     pub fn steps(&self) -> Vec<(Step, bool)> {
-        use StepKind::{FillSeq, OverwriteAndWait, OverwriteSome, Range, ReadRandom, Settle, Warm};
+        use StepKind::{FillSeq, Overwrite, OverwriteAndWait, Range, ReadRandom, ReadSeq, Settle};
         let step = |name: &str, kind, while_writing| Step {
             name: name.to_string(),
             kind,
             while_writing,
             threads: match kind {
-                FillSeq | Warm | Settle => 1,
+                FillSeq | ReadSeq | Settle => 1,
                 _ => self.sizes.threads,
             },
+            ops: match kind {
+                FillSeq => Some(self.sizes.keys),
+                Overwrite => {
+                    Some((self.sizes.keys as f64 / f64::from(self.sizes.threads) / 10.0).round() as u64)
+                }
+                ReadSeq | Settle => Some(1),
+                _ => None,
+            },
             seconds: self.sizes.seconds,
+            durability: if kind == FillSeq { Durability::NoWal } else { Durability::Wal },
+            seek_nexts: 10,
             num: self.sizes.keys,
             key_size: PAIR.0,
             value_size: PAIR.1,
@@ -130,11 +141,11 @@ impl Session {
         };
         vec![
             (step("fillseq", FillSeq, false), true),
-            (step("warm", Warm, false), false),
+            (step("warm", ReadSeq, false), false),
             (step("readrandom", ReadRandom, false), true),
             (step("fwdrange", Range { reverse: false }, false), true),
             (step("revrange", Range { reverse: true }, false), true),
-            (step("overwritesome", OverwriteSome, false), false),
+            (step("overwritesome", Overwrite, false), false),
             (step("flush_mt_l0", Settle, false), false),
             (step("revrangewhilewriting", Range { reverse: true }, true), true),
             (step("fwdrangewhilewriting", Range { reverse: false }, true), true),

@@ -161,6 +161,7 @@ mod tests {
             writer_achieved: 1.0,
             counters: Counters { compaction_write_gb: 3.0, ingest_gb: 2.0, ..Counters::default() },
             usage: ProcessUsage::default(),
+            samples: outcrop_lab_load::steps::new_histogram(),
         };
         Measured { target, round, step: "readrandom".into(), result, date: String::new() }
     }
