@@ -1,6 +1,8 @@
 //! The binary `outcrop`: one file per verb, no logic.
 
 mod in_process;
+mod ldb;
+mod sst_dump;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -25,6 +27,11 @@ enum Verb {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         flags: Vec<String>,
     },
+    /// Looks into a database and changes single keys, by the verbs of RocksDB's ldb.
+    Ldb(ldb::LdbArguments),
+    /// Looks into table files, by the flags of RocksDB's sst_dump.
+    #[command(name = "sst_dump")]
+    SstDump(sst_dump::SstDumpArguments),
     /// One measured session, started by the lab.
     #[command(hide = true)]
     LabWorker {
@@ -47,6 +54,8 @@ fn main() -> ExitCode {
     }
     finish(match Arguments::parse().verb {
         Verb::DbBench { flags } => outcrop_lab_load::db_bench::run(&flags, in_process::functions()),
+        Verb::Ldb(arguments) => ldb::run(&arguments),
+        Verb::SstDump(arguments) => sst_dump::run(&arguments),
         Verb::Lab(Lab::Quick(arguments)) => outcrop_lab::quick::run(&arguments),
         Verb::LabWorker { session } => outcrop_lab::worker::run(&session, in_process::functions()),
     })

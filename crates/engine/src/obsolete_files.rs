@@ -55,6 +55,11 @@ impl Drop for PendingOutputs<'_> {
 impl DbInner {
     /// Removes tables and WALs that died since the last call.
     pub fn purge_obsolete_files(&self) {
+        let retired: Vec<_> = {
+            let mut state = self.state.lock();
+            state.column_families.values_mut().flat_map(|cf| std::mem::take(&mut cf.retired)).collect()
+        };
+        drop(retired);
         let dead = {
             let mut state = self.state.lock();
             if !std::mem::take(&mut state.purge_wanted) || state.deletions_disabled > 0 {

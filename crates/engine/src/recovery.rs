@@ -165,6 +165,7 @@ pub fn new_column_family_state(
         flush_requested: false,
         compaction_debt: 0,
         compaction_due: false,
+        retired: Vec::new(),
     }
 }
 

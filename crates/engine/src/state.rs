@@ -44,6 +44,9 @@ pub struct CfState {
     pub compaction_debt: u64,
     /// Some level is over its target.
     pub compaction_due: bool,
+    /// Views that were replaced. Dropping the last holder of a memtable unmaps it, which takes milliseconds: a
+    /// background thread does it, outside the lock.
+    pub retired: Vec<Arc<SuperVersion>>,
 }
 
 impl CfState {
@@ -53,12 +56,13 @@ impl CfState {
     }
 
     /// Publishes the current memtables and version to readers.
-    pub fn install_superversion(&self) {
-        self.cf.superversion.store(Arc::new(SuperVersion {
+    pub fn install_superversion(&mut self) {
+        let replaced = self.cf.superversion.swap(Arc::new(SuperVersion {
             memtable: self.memtable.clone(),
             sealed: self.sealed.iter().rev().map(|sealed| sealed.memtable.clone()).collect(),
             version: self.version.clone(),
         }));
+        self.retired.push(replaced);
     }
 
     /// Recomputes what compaction has to do, after the tables or the options changed.

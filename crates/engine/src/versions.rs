@@ -51,7 +51,7 @@ impl DbInner {
             cf.refresh_debt();
         }
         for edit in &edits {
-            if let Some(cf) = state.column_families.get(&edit.column_family) {
+            if let Some(cf) = state.column_families.get_mut(&edit.column_family) {
                 cf.install_superversion();
             }
         }

@@ -2,6 +2,7 @@
 
 mod basic;
 mod crash;
+mod foreign;
 mod harness;
 mod kill;
 mod model;

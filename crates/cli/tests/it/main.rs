@@ -1,0 +1,123 @@
+//! The binary as a user runs it.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn outcrop(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_outcrop")).args(arguments).output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+fn ldb(dir: &Path, arguments: &[&str]) -> Output {
+    let db = format!("--db={}", dir.display());
+    outcrop(&[&["ldb", db.as_str()], arguments].concat())
+}
+
+#[test]
+fn ldb_writes_reads_and_looks_around() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("db");
+    let missing = ldb(&dir, &["get", "a"]);
+    assert!(!missing.status.success());
+    assert_eq!(text(&ldb(&dir, &["--create_if_missing", "put", "a", "1"])), "OK\n");
+    assert_eq!(text(&ldb(&dir, &["--hex", "put", "0x62", "0x32"])), "OK\n");
+    assert_eq!(text(&ldb(&dir, &["get", "b"])), "2\n");
+    assert_eq!(text(&ldb(&dir, &["scan"])), "a ==> 1\nb ==> 2\n");
+    assert_eq!(text(&ldb(&dir, &["--from=0x62", "--hex", "dump"])).lines().count(), 2);
+    assert_eq!(text(&ldb(&dir, &["delete", "a"])), "OK\n");
+    let gone = ldb(&dir, &["get", "a"]);
+    assert!(!gone.status.success() && text(&gone).contains("NotFound"), "{}", text(&gone));
+    assert!(text(&ldb(&dir, &["list_column_families"])).contains("{default}"));
+    assert_eq!(text(&ldb(&dir, &["checkconsistency"])), "OK\n");
+    let manifest = text(&ldb(&dir, &["manifest_dump"]));
+    assert!(
+        manifest.contains("Column family \"default\"") && manifest.contains("next_file_number"),
+        "{manifest}"
+    );
+    assert!(!ldb(&dir, &["no_such_verb"]).status.success());
+
+    let table = std::fs::read_dir(&dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.extension().is_some_and(|extension| extension == "sst"))
+        .expect("reopening flushed the WAL to a table");
+    let file = format!("--file={}", table.display());
+    let scan = text(&outcrop(&["sst_dump", &file, "--command=scan", "--show_properties"]));
+    assert!(scan.contains("num_entries") && scan.contains("seq:"), "{scan}");
+    assert!(outcrop(&["sst_dump", &file, "--command=check"]).status.success());
+    let mut bytes = std::fs::read(&table).unwrap();
+    bytes[3] ^= 1;
+    std::fs::write(&table, bytes).unwrap();
+    let broken = outcrop(&["sst_dump", &file, "--command=check"]);
+    assert!(!broken.status.success() && text(&broken).contains("checksum"), "{}", text(&broken));
+}
+
+#[test]
+fn db_bench_prints_rocksdbs_result_lines() {
+    let temp = tempfile::tempdir().unwrap();
+    let db = format!("--db={}", temp.path().join("db").display());
+    let output = outcrop(&[
+        "db_bench",
+        "--benchmarks=fillseq,readrandom,readmissing,seekrandom,readwhilewriting,overwriteandwait,stats",
+        "--num=2000",
+        "--seek_nexts=10",
+        "--histogram=1",
+        &db,
+    ]);
+    let text = text(&output);
+    assert!(output.status.success(), "{text}");
+    let line = text.lines().find(|line| line.starts_with("readrandom")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!((words[1], words[3], words[5]), (":", "micros/op", "ops/sec"), "{line}");
+    assert!(line.contains("(2000 of 2000 found)"), "{line}");
+    assert!(text.contains("(0 of 2000 found)"), "readmissing finds nothing: {text}");
+    assert!(text.contains("Percentiles: P50:") && text.contains("Cumulative writes"), "{text}");
+}
+
+#[test]
+fn lab_quick_measures_reports_and_leaves_nothing_behind() {
+    let temp = tempfile::tempdir().unwrap();
+    let (data, output) = (temp.path().join("data"), temp.path().join("report"));
+    let result = outcrop(&[
+        "lab",
+        "quick",
+        "--engines=outcrop,outcrop",
+        "--keys=3000",
+        "--seconds=0.2",
+        "--rounds=2",
+        "--data",
+        data.to_str().unwrap(),
+        "--output",
+        output.to_str().unwrap(),
+    ]);
+    let printed = text(&result);
+    assert!(result.status.success(), "{printed}");
+    assert!(printed.contains("overwriteandwait") && printed.contains("min..max"), "{printed}");
+    let html = std::fs::read_to_string(output.join("report.html")).unwrap();
+    assert!(html.contains("<svg") && !html.contains("http"), "the page needs nothing from outside");
+    let tsv = std::fs::read_to_string(output.join("results.tsv")).unwrap();
+    assert_eq!(tsv.lines().count(), 2 + 2 * 2 * 8, "a comment, a header, 8 steps of 2 engines in 2 rounds");
+    assert!(!data.exists(), "the data directory is gone");
+}
+
+#[test]
+fn lab_quick_says_in_one_sentence_what_is_wrong() {
+    let temp = tempfile::tempdir().unwrap();
+    std::fs::write(temp.path().join("precious"), "x").unwrap();
+    let data = temp.path().to_str().unwrap();
+    for (arguments, expected) in [
+        (vec!["--engines=outcrop", "--data", data], "not empty"),
+        (vec!["--engines=other=/no/such/library.so"], "no such library"),
+        (vec!["--engines=nonsense"], "unknown engine"),
+        (vec!["--rounds=0"], "above zero"),
+    ] {
+        let result = outcrop(&[&["lab", "quick"], arguments.as_slice()].concat());
+        let printed = text(&result);
+        assert!(!result.status.success() && printed.contains(expected), "{printed}");
+        assert_eq!(printed.trim_end().lines().count(), 1, "{printed}");
+    }
+    assert!(temp.path().join("precious").exists());
+}

@@ -1,0 +1,213 @@
+//! Databases and tables that RocksDB wrote: read completely, or refused by name and left as they were.
+
+use crate::harness::{contents, creating, descriptor};
+use outcrop::options::DbOptions;
+use outcrop::*;
+use outcrop_env::{FileSystem, OpenWrite, memory::MemoryFs};
+use std::path::Path;
+use std::sync::Arc;
+
+fn load(name: &str) -> MemoryFs {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name);
+    let fs = MemoryFs::new();
+    fs.create_dir_all(Path::new("/db")).unwrap();
+    for entry in std::fs::read_dir(&dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display())) {
+        let entry = entry.unwrap();
+        let mut file = fs.create(&Path::new("/db").join(entry.file_name()), OpenWrite::default()).unwrap();
+        file.append(&std::fs::read(entry.path()).unwrap()).unwrap();
+        file.close().unwrap();
+    }
+    fs
+}
+
+fn open(fs: &MemoryFs, families: &[&str]) -> Result<Db> {
+    let env = Env::with_file_system(Arc::new(fs.clone()));
+    let options = ColumnFamilyOptions::default();
+    let families = families.iter().map(|name| descriptor(name, &options)).collect();
+    Db::open("/db", DbOptions { create_if_missing: false, ..creating() }, env, families)
+}
+
+#[test]
+fn databases_of_rocksdb_are_read_from_tables_and_wals() {
+    for version in ["6.29.5", "10.4.2", "11.8.1"] {
+        for state in ["basic", "basic-unflushed"] {
+            let name = format!("{version}-{state}");
+            let db = open(&load(&name), &["default"]).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let rows = contents(&db, db.default_column_family(), &ReadOptions::default());
+            let keys: Vec<&[u8]> = rows.keys().map(Vec::as_slice).collect();
+            let mut expected = vec![&b"apple"[..], b"cherry", b"count"];
+            if state == "basic" && version != "6.29.5" {
+                // Written after the flush; the copy of 6.29.5 was taken before it reached the file.
+                expected.push(b"date");
+            }
+            assert_eq!(keys, expected, "{name}");
+            assert_eq!(rows[&b"apple"[..]], b"red", "{name}");
+        }
+    }
+}
+
+#[test]
+fn recycled_and_compressed_wals_are_replayed() {
+    for name in ["11.8.1-wal-zstd", "11.8.1-wal-plain-fragmented"] {
+        let db = open(&load(name), &["default"]).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let rows = contents(&db, db.default_column_family(), &ReadOptions::default());
+        assert_eq!(rows[&b"big"[..]].len(), 48_000, "{name}");
+    }
+    for name in ["11.8.1-wal-recyclable", "11.8.1-wal-predecessor-info"] {
+        let db = open(&load(name), &["default"]).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(db.get(&ReadOptions::default(), b"z").unwrap().as_deref(), Some(&b"2"[..]), "{name}");
+    }
+}
+
+#[test]
+fn what_this_engine_lacks_is_refused_by_name_before_anything_is_written() {
+    for (name, families, feature) in [
+        ("11.8.1-blob", &["default"][..], "blob files"),
+        ("11.8.1-range-del", &["default"], "DeleteRange"),
+        ("11.8.1-udt", &["default"], "timestamps"),
+        ("11.8.1-cf-batch", &["default", "cf one"], "DeleteRange"),
+        ("11.8.1-fv6-zlib-xxhash", &["default"], "Zlib"),
+        ("11.8.1-fv7-zstd-dict-compacted", &["default"], "dictionary"),
+        ("11.8.1-ingested", &["default"], "ingested"),
+    ] {
+        let fs = load(name);
+        let before = fs.files();
+        let error = open(&fs, families).err().unwrap_or_else(|| panic!("{name} must be refused"));
+        assert_eq!(error.kind(), ErrorKind::NotSupported, "{name}: {error}");
+        assert!(error.to_string().contains(feature), "{name}: {error}");
+        let after: Vec<_> = fs.files().into_iter().filter(|(path, _)| !path.ends_with("LOCK")).collect();
+        assert_eq!(after, before, "{name}: nothing was written");
+    }
+}
+
+#[test]
+fn direct_io_gives_the_same_rows() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("db");
+    let open = |direct: bool| {
+        let options = DbOptions {
+            use_direct_reads: direct,
+            use_direct_io_for_flush_and_compaction: direct,
+            ..creating()
+        };
+        let cf = ColumnFamilyOptions { write_buffer_size: 64 << 10, ..ColumnFamilyOptions::default() };
+        Db::open(&dir, options, Env::posix(), vec![descriptor("default", &cf)])
+    };
+    let db = match open(true) {
+        Ok(db) => db,
+        Err(error) if error.kind() == ErrorKind::InvalidArgument => {
+            eprintln!("skipped: {error}");
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    for i in 0..3000u32 {
+        db.put(&WriteOptions::default(), &i.to_be_bytes(), &[i as u8; 150]).unwrap();
+    }
+    let cf = db.default_column_family().clone();
+    db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+    let rows = contents(&db, &cf, &ReadOptions::default());
+    assert_eq!(rows.len(), 3000);
+    db.close().unwrap();
+    let db = open(false).unwrap();
+    assert_eq!(contents(&db, db.default_column_family(), &ReadOptions::default()), rows);
+}
+
+/// Damage to one of two WALs, under each recovery mode: rows recovered, or `None` if the open fails.
+#[test]
+fn recovery_modes_treat_damage_as_rocksdb_does() {
+    use WalRecoveryMode::*;
+    let modes =
+        [TolerateCorruptedTailRecords, AbsoluteConsistency, PointInTimeRecovery, SkipAnyCorruptedRecords];
+    // The damage, and what is left of five records in each of the WALs A and B.
+    type Damage = fn(&MemoryFs, &Path, &Path);
+    type Left = Option<(u32, u32)>;
+    let cases: [(&str, Damage, [Left; 4]); 5] = [
+        ("none", |_, _, _| {}, [Some((5, 5)), Some((5, 5)), Some((5, 5)), Some((5, 5))]),
+        (
+            "last record of A cut",
+            |fs, a, _| fs.truncate(a, fs.file_size(a).unwrap() as usize - 1),
+            [Some((4, 5)), None, Some((4, 0)), Some((4, 5))],
+        ),
+        (
+            "last record of B cut",
+            |fs, _, b| fs.truncate(b, fs.file_size(b).unwrap() as usize - 1),
+            [Some((5, 4)), None, Some((5, 4)), Some((5, 4))],
+        ),
+        (
+            "bit flip in last record of A",
+            |fs, a, _| fs.flip_byte(a, fs.file_size(a).unwrap() as usize - 1, 1),
+            [None, None, Some((4, 0)), Some((4, 5))],
+        ),
+        (
+            "bit flip in third record of A",
+            |fs, a, _| fs.flip_byte(a, fs.file_size(a).unwrap() as usize / 2 + 20, 1),
+            [None, None, Some((2, 0)), Some((2, 5))],
+        ),
+    ];
+    for (what, damage, expected) in cases {
+        for (mode, expected) in modes.into_iter().zip(expected) {
+            let fs = two_wals(true);
+            let wals: Vec<_> = fs
+                .files()
+                .into_iter()
+                .map(|(path, _)| path)
+                .filter(|p| p.extension().is_some_and(|e| e == "log"))
+                .collect();
+            assert_eq!(wals.len(), 2, "two WALs are left to replay");
+            damage(&fs, &wals[0], &wals[1]);
+            let env = Env::with_file_system(Arc::new(fs));
+            let options = DbOptions { wal_recovery_mode: mode, ..DbOptions::default() };
+            let families = vec![descriptor("default", &ColumnFamilyOptions::default())];
+            let found = Db::open("/db", options, env, families).ok().map(|db| {
+                let rows = contents(&db, db.default_column_family(), &ReadOptions::default());
+                let of = |wal: u8| rows.keys().filter(|key| key[0] == wal).count() as u32;
+                (of(b'a'), of(b'b'))
+            });
+            assert_eq!(found, expected, "{what}, {mode:?}");
+        }
+    }
+}
+
+#[test]
+fn a_column_family_ahead_of_a_damaged_wal_fails_the_open() {
+    let fs = two_wals(false);
+    let wal =
+        fs.files().into_iter().map(|(path, _)| path).find(|p| p.extension().is_some_and(|e| e == "log"));
+    let wal = wal.unwrap();
+    fs.truncate(&wal, fs.file_size(&wal).unwrap() as usize - 1);
+    let error = open(&fs, &["default", "idle"]).err().unwrap();
+    assert!(error.to_string().contains("idle is ahead"), "{error}");
+}
+
+/// A killed database whose rows are in two WALs: five records each, in WAL order.
+fn two_wals(drop_idle: bool) -> MemoryFs {
+    let fs = MemoryFs::new();
+    let env = Env::with_file_system(Arc::new(fs.clone()));
+    let options = ColumnFamilyOptions::default();
+    let families = || vec![descriptor("default", &options), descriptor("idle", &options)];
+    let db = Db::open("/db", creating(), env.clone(), families()).unwrap();
+    let put =
+        |cf: &ColumnFamilyHandle, key: &[u8]| db.put_cf(cf, &WriteOptions::default(), key, &[7; 40]).unwrap();
+    let (default, idle) = (db.default_column_family().clone(), db.column_family("idle").unwrap());
+    put(&idle, b"x");
+    for i in 0..5u8 {
+        put(&default, &[b'a', i]);
+    }
+    // Sealing the other column family starts a new WAL; the first one is still needed.
+    db.flush(std::slice::from_ref(&idle), true).unwrap();
+    if drop_idle {
+        db.drop_column_family(&idle).unwrap();
+    }
+    for i in 0..5u8 {
+        put(&default, &[b'b', i]);
+    }
+    let copy = MemoryFs::new();
+    copy.create_dir_all(Path::new("/db")).unwrap();
+    for (path, _) in fs.files() {
+        let mut file = copy.create(&path, OpenWrite::default()).unwrap();
+        file.append(&fs.read_all(&path).unwrap()).unwrap();
+        file.close().unwrap();
+    }
+    copy
+}
