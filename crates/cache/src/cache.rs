@@ -242,12 +242,12 @@ impl Cache {
         slabs.free(frame);
     }
 
-    /// Asks to keep a pin on `len` bytes for long, such as a table's index. Granted up to half of the capacity;
+    /// Asks to keep a pin on `len` bytes for long, such as a table's index. Granted up to half of the capacity, or always with `insist`;
     /// then [`Cache::end_hold`] must follow when the pin goes.
-    pub fn try_hold(&self, len: usize) -> bool {
+    pub fn try_hold(&self, len: usize, insist: bool) -> bool {
         // Relaxed: a bound on a sum; nothing is published through it.
         let held = self.held.fetch_add(len, Ordering::Relaxed);
-        if held + len <= self.capacity() / 2 {
+        if insist || held + len <= self.capacity() / 2 {
             return true;
         }
         self.end_hold(len);

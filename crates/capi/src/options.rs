@@ -66,6 +66,8 @@ setters! {
     rocksdb_options_set_error_if_exists(value: c_uchar) |o| o.db.error_if_exists = value != 0;
     rocksdb_options_set_paranoid_checks(value: c_uchar) |o| o.db.paranoid_checks = value != 0;
     rocksdb_options_set_max_open_files(value: c_int) |o| o.db.max_open_files = value;
+    rocksdb_options_set_stats_dump_period_sec(value: c_uint) |o| o.db.stats_dump_period_sec = value;
+    rocksdb_options_set_max_manifest_file_size(value: usize) |o| o.db.max_manifest_file_size = value as u64;
     rocksdb_options_set_max_total_wal_size(value: u64) |o| o.db.max_total_wal_size = value;
     rocksdb_options_set_max_background_jobs(value: c_int) |o| o.db.max_background_jobs = value;
     rocksdb_options_increase_parallelism(value: c_int) |o| o.db.max_background_jobs = value.max(1);
@@ -188,14 +190,6 @@ pub unsafe extern "C" fn rocksdb_options_set_enable_pipelined_write(
 /// LOG lines are few; every level is written. The call is accepted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_set_info_log_level(_options: *mut rocksdb_options_t, _value: c_int) {
-}
-
-/// Statistics are text properties here; nothing is dumped to LOG. The call is accepted.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_options_set_stats_dump_period_sec(
-    _options: *mut rocksdb_options_t,
-    _value: c_uint,
-) {
 }
 
 /// The operator that adds unsigned 64-bit numbers.

@@ -77,6 +77,8 @@ fn dump(arguments: &SstDumpArguments, path: &Path) -> Result<(), Error> {
         comparator: Comparator::Bytewise,
         cache: None,
         cache_index_and_filter_blocks: false,
+        cache_file_id: 0,
+        hold_in_cache: false,
         expected_unique_id: None,
         largest_seqno: SeqNum::ZERO,
     };

@@ -17,6 +17,10 @@ use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_env::threads::JoinHandle;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How often an idle thread looks whether statistics are due.
+const STATS_CHECK: Duration = Duration::from_secs(1);
 
 /// The background threads of one database.
 #[derive(Default)]
@@ -89,6 +93,15 @@ impl DbInner {
             }
             if let Some(job) = self.next_job(&mut state, lane) {
                 return Some(job);
+            }
+            if lane == Lane::Flush && self.ctx.options.stats_dump_period_sec > 0 {
+                let timed_out = self.background.work.wait_for(&mut state, STATS_CHECK).timed_out();
+                if timed_out {
+                    drop(state);
+                    self.dump_stats_if_due();
+                    state = self.state.lock();
+                }
+                continue;
             }
             self.background.work.wait(&mut state);
         }

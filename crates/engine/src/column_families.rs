@@ -7,6 +7,7 @@ use crate::info_log::log_line;
 use crate::open::{add_default_cache, check_column_family_options, snapshot_edits};
 use crate::recovery::new_column_family_state;
 use crate::state::LiveWal;
+use crate::versions::Manifest;
 use crate::write::wal::Wal;
 use crate::write::{Target, WriteCore};
 use outcrop_base::{Error, ErrorKind, Result, SeqNum};
@@ -168,6 +169,11 @@ impl DbInner {
     pub(crate) fn restart_manifest(&self) -> Result<()> {
         // HOLDS manifest across IO: as in `log_and_apply`.
         let mut manifest = self.manifest.lock();
+        self.replace_manifest(&mut manifest)
+    }
+
+    /// Writes the present state as a new MANIFEST and goes on with that one.
+    pub(crate) fn replace_manifest(&self, manifest: &mut Manifest) -> Result<()> {
         let number = FileNumber(self.ctx.new_file_number());
         let snapshot = {
             let state = self.state.lock();

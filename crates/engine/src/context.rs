@@ -2,6 +2,7 @@
 //! environment and options, and the counter that numbers files.
 
 use crate::info_log::InfoLog;
+use crate::read::table_cache::OpenTables;
 use outcrop_env::Env;
 use outcrop_options::DbOptions;
 use std::path::PathBuf;
@@ -23,6 +24,8 @@ pub struct DbContext {
     pub session_id: String,
     /// The LOG file.
     pub info_log: InfoLog,
+    /// Tables that stay open, if their number is limited.
+    pub open_tables: OpenTables,
     next_file: AtomicU64,
 }
 
@@ -42,6 +45,7 @@ impl DbContext {
             env,
             path,
             wal_dir,
+            open_tables: OpenTables::new(options.max_open_files),
             options,
             db_id,
             session_id,

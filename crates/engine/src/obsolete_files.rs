@@ -98,6 +98,7 @@ fn dead_tables(ctx: &DbContext, state: &mut DbState) -> Vec<PathBuf> {
     state.obsolete_tables.retain(|file: &Arc<FileMetaData>| {
         let last_reference = Arc::strong_count(file) == 1;
         if last_reference {
+            ctx.open_tables.remove(file.number);
             dead.push(file_name::table(&ctx.path, file.number));
         }
         !last_reference

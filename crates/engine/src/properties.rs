@@ -6,10 +6,12 @@
 use crate::column_family::ColumnFamily;
 use crate::compaction::level_shape::LevelShape;
 use crate::db::DbInner;
+use crate::info_log::log_line;
 use crate::state::{CfState, DbState};
 use crate::stats::{LevelStats, StallCause};
 use crate::write::stall::StallCondition;
 use std::fmt::Write;
+use std::sync::atomic::Ordering;
 
 const MB: f64 = (1 << 20) as f64;
 const GB: f64 = (1 << 30) as f64;
@@ -66,6 +68,29 @@ impl DbInner {
             "min-log-number-to-keep" => state.min_wal_needed(self.current_wal_number()),
             _ => return None,
         })
+    }
+
+    /// Writes the statistics to LOG if `stats_dump_period_sec` have passed since the last time.
+    pub(crate) fn dump_stats_if_due(&self) {
+        let period = u64::from(self.ctx.options.stats_dump_period_sec) * 1_000_000;
+        let now = self.ctx.env.clock.now_micros();
+        let last = self.stats.dumped_micros.load(Ordering::Relaxed);
+        if period == 0 || now < last.max(self.opened_micros).saturating_add(period) {
+            return;
+        }
+        // Relaxed: whoever changes it writes the text, nobody else does.
+        let claimed = self
+            .stats
+            .dumped_micros
+            .compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok();
+        if claimed {
+            let text = {
+                let state = self.state.lock();
+                state.column_families.values().map(|cf| self.cf_stats(cf)).collect::<String>()
+            };
+            log_line!(self.ctx, "------- DUMPING STATS -------{text}{}", self.db_stats());
+        }
     }
 
     /// The text of `rocksdb.cfstats`.

@@ -14,7 +14,7 @@ use crate::state::{CfState, DbState};
 use crate::superversion::SuperVersion;
 use crate::write::apply::apply;
 use crate::write::batch;
-use outcrop_base::{Comparator, Error, Result, SeqNum};
+use outcrop_base::{Comparator, Error, ErrorKind, Result, SeqNum};
 use outcrop_env::{Access, Env, OpenRead};
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_manifest::{
@@ -25,6 +25,7 @@ use outcrop_options::{DbOptions, WalRecoveryMode};
 use outcrop_record::{LogReader, ReadOutcome};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// A database in memory, with nothing of it written yet.
 pub struct Recovered {
@@ -170,14 +171,21 @@ pub fn new_column_family_state(
 }
 
 /// Opens every table: wrong sizes, identities and features are found before anything is written, and no
-/// reader pays for it later.
+/// reader pays for it later. Without `paranoid_checks` a damaged table does not keep the rest from being read.
 fn open_tables(path: &Path, options: &DbOptions, env: &Env, recovered: &Recovered) -> Result<()> {
     let identity = (recovered.db_id.clone(), String::new());
     let log = InfoLog::none(env);
     let ctx = DbContext::new(env.clone(), path.to_path_buf(), options.clone(), identity, log, 0);
     for cf in recovered.state.column_families.values() {
-        for (_, file) in cf.version.files() {
-            table_cache::open(&ctx, &cf.cf, file)?;
+        for (level, file) in cf.version.files() {
+            file.from_flush.store(level == 0, Ordering::Relaxed);
+            match table_cache::open(&ctx, &cf.cf, file) {
+                Err(error) if options.paranoid_checks || error.kind() == ErrorKind::NotSupported => {
+                    return Err(error);
+                }
+                // Reads that need the table will fail.
+                _ => {}
+            }
         }
     }
     Ok(())
@@ -240,7 +248,7 @@ impl Replay {
                     let outcome = self.record(record, number, recovered);
                     if let Err(error) = outcome {
                         let error = error.within(format!("{}: offset {offset}", path.display()));
-                        if error.kind() == outcrop_base::ErrorKind::NotSupported {
+                        if error.kind() == ErrorKind::NotSupported {
                             return Err(error);
                         }
                         if self.report(number, error)? {

@@ -47,6 +47,8 @@ pub struct DbStats {
     pub wal_syncs: Counter,
     /// Microseconds that writers were held back.
     pub stall_micros: Counter,
+    /// When statistics were last written to LOG, microseconds since the epoch.
+    pub dumped_micros: AtomicU64,
 }
 
 /// Work done by flushes and compactions into one level.

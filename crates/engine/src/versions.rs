@@ -27,6 +27,9 @@ impl DbInner {
     pub fn log_and_apply(&self, mut edits: Vec<VersionEdit>, then: impl FnOnce(&mut DbState)) -> Result<()> {
         // HOLDS manifest across IO: see the module doc.
         let mut manifest = self.manifest.lock();
+        if manifest.writer.size() > self.ctx.options.max_manifest_file_size {
+            self.replace_manifest(&mut manifest)?;
+        }
         let versions = self.build_versions(&edits)?;
         let last_seq = self.last_allocated_seq();
         for edit in &mut edits {

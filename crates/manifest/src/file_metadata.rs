@@ -38,8 +38,12 @@ pub struct FileMetaData {
     pub marked_for_compaction: bool,
     /// Custom fields this engine does not use, as read: (tag, value).
     pub preserved: Vec<(u32, Vec<u8>)>,
-    /// The open table.
+    /// The open table, if open tables are not limited in number.
     pub table: OnceLock<Arc<TableReader>>,
+    /// Its part of block cache keys.
+    pub cache_file_id: OnceLock<u64>,
+    /// A flush wrote it, so that `pin_l0_filter_and_index_blocks_in_cache` is about it.
+    pub from_flush: AtomicBool,
     /// A compaction has taken it as input.
     pub being_compacted: AtomicBool,
 }
@@ -73,6 +77,8 @@ impl FileMetaData {
             marked_for_compaction: self.marked_for_compaction,
             preserved: self.preserved.clone(),
             table: OnceLock::new(),
+            cache_file_id: OnceLock::new(),
+            from_flush: AtomicBool::new(false),
             being_compacted: AtomicBool::new(false),
         }
     }

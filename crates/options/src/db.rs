@@ -26,9 +26,10 @@ pub struct DbOptions {
     pub create_missing_column_families: bool,
     /// Fail if the database exists; default false.
     pub error_if_exists: bool,
-    /// Treat any inconsistency found as an error; default true.
+    /// A damaged or missing table fails the open; false lets the rest be read, and reads that need the table
+    /// fail. Default true.
     pub paranoid_checks: bool,
-    /// Tables kept open; -1: all. Default -1.
+    /// Files kept open, 10 of them not tables; -1: all. Reads of tables that are not limited take no lock. Default -1.
     pub max_open_files: i32,
     /// Total WAL size that forces flushes. Bytes; 0: 4 x the memtables' total.
     pub max_total_wal_size: u64,
@@ -52,8 +53,6 @@ pub struct DbOptions {
     pub delayed_write_rate: u64,
     /// WAL records stay in a user-space buffer until `flush_wal`; default false.
     pub manual_wal_flush: bool,
-    /// Recovery keeps replayed data in memtables if it fits; default false.
-    pub avoid_flush_during_recovery: bool,
     /// Closing does not flush data written without WAL; default false.
     pub avoid_flush_during_shutdown: bool,
     /// A MANIFEST larger than this is replaced by a fresh one. Bytes; default 1 GiB.
@@ -89,7 +88,6 @@ impl Default for DbOptions {
             use_direct_io_for_flush_and_compaction: false,
             delayed_write_rate: 0,
             manual_wal_flush: false,
-            avoid_flush_during_recovery: false,
             avoid_flush_during_shutdown: false,
             max_manifest_file_size: 1 << 30,
             keep_log_file_num: 1000,

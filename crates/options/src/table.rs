@@ -50,7 +50,8 @@ pub struct BlockBasedTableOptions {
     /// Index and filter blocks live in the block cache and can be evicted; false keeps them in memory for
     /// as long as the table is open. Default false. Source: `cache_index_and_filter_blocks`.
     pub cache_index_and_filter_blocks: bool,
-    /// With `cache_index_and_filter_blocks`: those of L0 tables stay pinned. Default false.
+    /// With `cache_index_and_filter_blocks`: those of tables written by flush stay in the cache whatever they take.
+    /// Those of other tables stay as long as such pins take at most half of the cache. Default false.
     /// Source: `pin_l0_filter_and_index_blocks_in_cache`.
     pub pin_l0_filter_and_index_blocks_in_cache: bool,
     /// No block cache at all: each read loads its block. Default false. Source: `no_block_cache`.

@@ -41,9 +41,14 @@ pub struct TableReaderOptions {
     pub comparator: Comparator,
     /// Cache for blocks; `None`: every read loads its block.
     pub cache: Option<Arc<Cache>>,
+    /// This table's part of cache keys, from [`Cache::new_file_id`]: blocks stay findable when the table is closed
+    /// and opened again.
+    pub cache_file_id: u64,
     /// Index and filter count against the cache. They stay pinned while the table is open as long as such pins
     /// take at most half of the cache; those of further tables may be evicted.
     pub cache_index_and_filter_blocks: bool,
+    /// Then they stay pinned whatever they take.
+    pub hold_in_cache: bool,
     /// The identity the MANIFEST has for the file; a table with another is refused.
     pub expected_unique_id: Option<[u64; 2]>,
     /// The largest sequence number the MANIFEST has for the file.
@@ -130,36 +135,36 @@ impl TableReader {
             has_first_key: properties.index_type == Some(3),
         };
         let filter_handle = find("fullfilter.rocksdb.BuiltinBloomFilter");
-        let file_id = options.cache.as_ref().map_or(0, |cache| cache.new_file_id());
         let mut table = TableReader {
             file,
             footer,
             properties,
             comparator: options.comparator,
             cache: options.cache,
-            file_id,
+            file_id: options.cache_file_id,
             coding,
             index_handle,
             index: Meta::Cached,
             filter: None,
         };
         let charged = options.cache_index_and_filter_blocks;
-        table.index = table.keep(table.load_index(charged)?);
+        let hold = options.hold_in_cache;
+        table.index = table.keep(table.load_index(charged)?, hold);
         if let Some(handle) = filter_handle.filter(|_| table.properties.whole_key_filtering) {
             let block = table.load_filter(handle, charged)?;
             let kind = FilterKind::of(&block);
-            table.filter = Some((handle, kind, table.keep(block)));
+            table.filter = Some((handle, kind, table.keep(block, hold)));
         }
         Ok(table)
     }
 
     /// Holds on to a block about the table, if it is the table's own or the cache allows it.
-    fn keep(&self, block: Pinned) -> Meta {
+    fn keep(&self, block: Pinned, hold: bool) -> Meta {
         if block.is_standalone() {
             return Meta::Held(block, 0);
         }
         match &self.cache {
-            Some(cache) if cache.try_hold(block.len()) => {
+            Some(cache) if cache.try_hold(block.len(), hold) => {
                 let promised = block.len();
                 Meta::Held(block, promised)
             }

@@ -63,7 +63,9 @@ fn open(bytes: &[u8], comparator: Comparator, cache: Option<Arc<Cache>>) -> Resu
     let options = TableReaderOptions {
         comparator,
         cache_index_and_filter_blocks: cache.is_some(),
+        cache_file_id: cache.as_ref().map_or(0, |cache: &Arc<Cache>| cache.new_file_id()),
         cache,
+        hold_in_cache: false,
         expected_unique_id: None,
         largest_seqno: SeqNum::ZERO,
     };
@@ -281,6 +283,8 @@ fn a_file_of_another_identity_is_refused() {
             comparator: Comparator::Bytewise,
             cache: None,
             cache_index_and_filter_blocks: false,
+            cache_file_id: 0,
+            hold_in_cache: false,
             expected_unique_id: Some(expected),
             largest_seqno: SeqNum(5),
         };

@@ -68,6 +68,7 @@ extern void rocksdb_options_set_create_missing_column_families(
 extern void rocksdb_options_set_error_if_exists(rocksdb_options_t* options, unsigned char value);
 extern void rocksdb_options_set_paranoid_checks(rocksdb_options_t* options, unsigned char value);
 extern void rocksdb_options_set_max_open_files(rocksdb_options_t* options, int value);
+extern void rocksdb_options_set_max_manifest_file_size(rocksdb_options_t* options, size_t value);
 extern void rocksdb_options_set_max_total_wal_size(rocksdb_options_t* options, uint64_t value);
 extern void rocksdb_options_set_max_background_jobs(rocksdb_options_t* options, int value);
 extern void rocksdb_options_increase_parallelism(rocksdb_options_t* options, int value);

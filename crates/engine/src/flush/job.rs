@@ -19,6 +19,7 @@ use outcrop_manifest::{FileMetaData, FileNumber, VersionEdit};
 use outcrop_memtable::MemTable;
 use outcrop_options::derive;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// A flush that was decided.
 pub struct FlushJob {
@@ -136,6 +137,7 @@ pub fn write_l0(
         write_tables(ctx, cf, plan, &mut stream, reserve)?.into_iter().map(Arc::new).collect();
     ctx.env.fs.sync_dir(&ctx.path)?;
     for file in &tables {
+        file.from_flush.store(true, Ordering::Relaxed);
         table_cache::open(ctx, cf, file)?;
     }
     Ok(tables)

@@ -59,10 +59,7 @@ impl DbInner {
             candidates.push(file);
         });
         for file in candidates.iter() {
-            let table = match file.table.get() {
-                Some(table) => table,
-                None => table_cache::open(&self.ctx, cf, file)?,
-            };
+            let table = table_cache::open(&self.ctx, cf, file)?;
             if !table.may_contain(lookup.key.hash) {
                 continue;
             }

@@ -1,24 +1,146 @@
-//! Opening tables. An open table stays open as long as its metadata is referenced by a live version.
+//! Opening tables, and keeping them open.
+//!
+//! With `max_open_files` -1 an open table hangs on its metadata and stays open as long as a live version refers to
+//! it: a read finds it without a lock or a count. Otherwise the tables used last stay open, in shards of
+//! [`OpenTables`], each behind a lock that is not held across IO.
 
 use crate::column_family::ColumnFamily;
 use crate::context::DbContext;
 use outcrop_base::{Error, Result};
 use outcrop_env::{Access, DirectIo, OpenRead};
-use outcrop_manifest::{FileMetaData, file_name};
+use outcrop_manifest::{FileMetaData, FileNumber, file_name};
 use outcrop_table::{TableReader, TableReaderOptions};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Files the database needs besides tables: `max_open_files` counts them too. Source: RocksDB's reserve.
+const OTHER_FILES: i32 = 10;
+const SHARDS: usize = 16;
+
+/// The tables used last, if `max_open_files` limits them.
+pub struct OpenTables {
+    /// `None`: no limit.
+    shards: Option<Vec<Mutex<Shard>>>,
+    per_shard: usize,
+}
+
+#[derive(Default)]
+struct Shard {
+    tables: HashMap<FileNumber, (Arc<TableReader>, u64)>,
+    by_use: BTreeMap<u64, FileNumber>,
+    uses: u64,
+}
+
+impl OpenTables {
+    /// None open yet. Each of 16 shards keeps at least one table.
+    pub fn new(max_open_files: i32) -> OpenTables {
+        let limited = max_open_files >= 0;
+        let tables = max_open_files.saturating_sub(OTHER_FILES).max(0) as usize;
+        OpenTables {
+            shards: limited.then(|| (0..SHARDS).map(|_| Mutex::default()).collect()),
+            per_shard: (tables / SHARDS).max(1),
+        }
+    }
+
+    /// True if tables may have to be closed while they are in use by a version.
+    pub fn is_limited(&self) -> bool {
+        self.shards.is_some()
+    }
+
+    fn shard(&self, number: FileNumber) -> Option<&Mutex<Shard>> {
+        self.shards.as_ref().map(|shards| &shards[number.0 as usize % SHARDS])
+    }
+
+    fn find(&self, number: FileNumber) -> Option<Arc<TableReader>> {
+        let mut shard = self.shard(number)?.lock();
+        let Shard { tables, by_use, uses } = &mut *shard;
+        let (table, used) = tables.get_mut(&number)?;
+        by_use.remove(used);
+        *uses += 1;
+        *used = *uses;
+        by_use.insert(*uses, number);
+        Some(table.clone())
+    }
+
+    fn insert(&self, number: FileNumber, table: &Arc<TableReader>) {
+        let Some(shard) = self.shard(number) else { return };
+        // Closed outside the lock.
+        let mut closing = Vec::new();
+        let mut shard = shard.lock();
+        shard.uses += 1;
+        let now = shard.uses;
+        if let Some((replaced, used)) = shard.tables.insert(number, (table.clone(), now)) {
+            shard.by_use.remove(&used);
+            closing.push(replaced);
+        }
+        shard.by_use.insert(now, number);
+        while shard.tables.len() > self.per_shard {
+            let Some((_, oldest)) = shard.by_use.pop_first() else { break };
+            closing.extend(shard.tables.remove(&oldest).map(|(table, _)| table));
+        }
+        drop(shard);
+    }
+
+    /// Closes a table whose file is about to go.
+    pub fn remove(&self, number: FileNumber) {
+        let Some(shard) = self.shard(number) else { return };
+        let mut shard = shard.lock();
+        if let Some((table, used)) = shard.tables.remove(&number) {
+            shard.by_use.remove(&used);
+            drop(shard);
+            drop(table);
+        }
+    }
+}
+
+/// An open table, for the time it is used.
+pub enum TableRef<'f> {
+    /// Open for as long as its metadata lives.
+    Held(&'f Arc<TableReader>),
+    /// Open for as long as this.
+    Taken(Arc<TableReader>),
+}
+
+impl Deref for TableRef<'_> {
+    type Target = Arc<TableReader>;
+
+    #[inline]
+    fn deref(&self) -> &Arc<TableReader> {
+        match self {
+            TableRef::Held(table) => table,
+            TableRef::Taken(table) => table,
+        }
+    }
+}
 
 /// The open table of `file`, opening it if nobody has.
 ///
 /// # Errors
 /// Corruption if the file's size or contents are not what the MANIFEST says; NotSupported naming a feature
 /// this engine cannot read.
-pub fn open<'f>(ctx: &DbContext, cf: &ColumnFamily, file: &'f FileMetaData) -> Result<&'f Arc<TableReader>> {
-    if let Some(table) = file.table.get() {
-        return Ok(table);
+#[inline]
+pub fn open<'f>(ctx: &DbContext, cf: &ColumnFamily, file: &'f FileMetaData) -> Result<TableRef<'f>> {
+    match file.table.get() {
+        Some(table) => Ok(TableRef::Held(table)),
+        None => open_new(ctx, cf, file),
     }
-    let table = open_reader(ctx, cf, file)?;
-    Ok(file.table.get_or_init(|| Arc::new(table)))
+}
+
+#[cold]
+fn open_new<'f>(ctx: &DbContext, cf: &ColumnFamily, file: &'f FileMetaData) -> Result<TableRef<'f>> {
+    if !ctx.open_tables.is_limited() {
+        let table = open_reader(ctx, cf, file)?;
+        return Ok(TableRef::Held(file.table.get_or_init(|| Arc::new(table))));
+    }
+    if let Some(table) = ctx.open_tables.find(file.number) {
+        return Ok(TableRef::Taken(table));
+    }
+    let table = Arc::new(open_reader(ctx, cf, file)?);
+    ctx.open_tables.insert(file.number, &table);
+    Ok(TableRef::Taken(table))
 }
 
 fn open_reader(ctx: &DbContext, cf: &ColumnFamily, file: &FileMetaData) -> Result<TableReader> {
@@ -35,12 +157,18 @@ fn open_reader(ctx: &DbContext, cf: &ColumnFamily, file: &FileMetaData) -> Resul
     }
     let options = cf.options.load();
     let table_options = &options.table;
+    let cache = cf.block_cache.clone();
+    let new_file_id = || cache.as_ref().map_or(0, |cache| cache.new_file_id());
     let reader = TableReader::open(
         read_file,
         TableReaderOptions {
             comparator: cf.comparator.clone(),
-            cache: cf.block_cache.clone(),
+            cache_file_id: *file.cache_file_id.get_or_init(new_file_id),
+            cache,
             cache_index_and_filter_blocks: table_options.cache_index_and_filter_blocks,
+            hold_in_cache: table_options.pin_l0_filter_and_index_blocks_in_cache
+                // Relaxed: set before the table is opened for the first time.
+                && file.from_flush.load(Ordering::Relaxed),
             expected_unique_id: file.unique_id,
             largest_seqno: file.largest_seq,
         },
