@@ -1,61 +1,100 @@
 //! The directory sessions write to: refused if it is not ours, checked for space, removed when done.
+//!
+//! ```text
+//! outcrop-lab-data/
+//!   OUTCROP-LAB        the mark, locked while a run uses the directory
+//!   session-0 ...      one database each; removed when its session ends
+//! ```
+//! Invariants: nothing is written into a directory that holds anything and lacks the mark. Only the mark and
+//! `session-N` are ever deleted, and the directory itself if this run created it and nothing else is in it. What
+//! a killed run left is removed by the next one.
 
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 /// Marks a directory as the lab's own.
 const MARKER: &str = "OUTCROP-LAB";
+/// What session directories' names start with.
+const SESSION: &str = "session-";
 
 /// A data directory of the lab. What the lab created in it is removed on drop; nothing else ever is.
+#[derive(Debug)]
 pub struct DataDir {
     root: PathBuf,
     created: bool,
+    /// Keeps the lock.
+    _marker: File,
 }
 
 impl DataDir {
-    /// Takes `root`, creating it if need be.
+    /// Takes `root`, creating it if need be, and removes sessions that a killed run left in it.
     ///
     /// # Errors
-    /// A sentence if it holds anything and lacks the lab's mark, or cannot be written.
+    /// A sentence if it is no directory, holds anything and lacks the lab's mark, is used by another run, or
+    /// cannot be written.
     pub fn take(root: &Path) -> Result<DataDir, String> {
         let failed = |error: std::io::Error| format!("data directory {}: {error}", root.display());
         let created = !root.exists();
         std::fs::create_dir_all(root).map_err(failed)?;
-        let marker = root.join(MARKER);
+        let marker_path = root.join(MARKER);
         let empty = std::fs::read_dir(root).map_err(failed)?.next().is_none();
-        if !empty && !marker.exists() {
+        if !empty && !marker_path.exists() {
             return Err(format!(
                 "data directory {} is not empty and not the lab's; name another with --data",
                 root.display()
             ));
         }
-        std::fs::write(&marker, "Data of the lab's sessions. Safe to delete.\n").map_err(failed)?;
-        Ok(DataDir { root: root.to_path_buf(), created })
+        let mut marker = OpenOptions::new().create(true).append(true).open(&marker_path).map_err(failed)?;
+        match marker.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(format!(
+                    "data directory {} is used by another run; wait for it or name another with --data",
+                    root.display()
+                ));
+            }
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+        if empty {
+            marker.write_all(b"Data of the lab's sessions. Safe to delete.\n").map_err(failed)?;
+        }
+        let dir = DataDir { root: root.to_path_buf(), created, _marker: marker };
+        dir.remove_sessions()?;
+        Ok(dir)
     }
 
-    /// An empty directory for one session.
-    pub fn session(&self, name: &str) -> Result<PathBuf, String> {
-        let dir = self.root.join(name);
-        self.remove(name)?;
+    /// An empty directory for session number `number`.
+    ///
+    /// # Errors
+    /// A sentence naming the directory.
+    pub fn session(&self, number: usize) -> Result<PathBuf, String> {
+        self.remove(number)?;
+        let dir = self.session_path(number);
         std::fs::create_dir(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
         Ok(dir)
     }
 
     /// Removes a session's directory.
-    pub fn remove(&self, name: &str) -> Result<(), String> {
-        let dir = self.root.join(name);
+    ///
+    /// # Errors
+    /// A sentence naming the directory.
+    pub fn remove(&self, number: usize) -> Result<(), String> {
+        let dir = self.session_path(number);
         match std::fs::remove_dir_all(&dir) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(format!("{}: {error}", dir.display()))
-            }
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(format!("{}: {error}", dir.display())),
             _ => Ok(()),
         }
     }
 
     /// Refuses a run that would fill the device.
+    ///
+    /// # Errors
+    /// A sentence with both numbers if fewer than `needed` bytes are free.
     pub fn check_space(&self, needed: u64) -> Result<(), String> {
         let stat =
             rustix::fs::statvfs(&self.root).map_err(|error| format!("{}: {error}", self.root.display()))?;
-        let free = stat.f_bavail * stat.f_frsize;
+        let free = stat.f_bavail.saturating_mul(stat.f_frsize);
         if free < needed {
             return Err(format!(
                 "no space: {} has {} MB free, the run needs {} MB; use fewer --keys or another --data",
@@ -66,14 +105,33 @@ impl DataDir {
         }
         Ok(())
     }
+
+    fn session_path(&self, number: usize) -> PathBuf {
+        self.root.join(format!("{SESSION}{number}"))
+    }
+
+    fn remove_sessions(&self) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("data directory {}: {error}", self.root.display());
+        for entry in std::fs::read_dir(&self.root).map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name();
+            let number = name.to_str().and_then(|name| name.strip_prefix(SESSION)?.parse().ok());
+            if let Some(number) = number {
+                self.remove(number)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Drop for DataDir {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(self.root.join(MARKER));
-        if self.created {
-            // Fails, as it should, if somebody else put something there.
-            let _ = std::fs::remove_dir(&self.root);
+        // Nobody is left to tell; what stays is removed by the next run.
+        if self.remove_sessions().is_ok() {
+            let _ = std::fs::remove_file(self.root.join(MARKER));
+            if self.created {
+                // Fails, as it should, if somebody else put something there.
+                let _ = std::fs::remove_dir(&self.root);
+            }
         }
     }
 }
@@ -82,14 +140,25 @@ impl Drop for DataDir {
 mod tests {
     use super::*;
 
+    fn error_of(root: &Path) -> String {
+        DataDir::take(root).expect_err("the directory must be refused")
+    }
+
     #[test]
     fn a_directory_of_somebody_else_is_refused_and_left_alone() {
         let temp = tempfile::tempdir().unwrap();
         std::fs::write(temp.path().join("precious"), "data").unwrap();
-        let error = DataDir::take(temp.path()).err().unwrap();
+        let error = error_of(temp.path());
         assert!(error.contains("not empty") && error.contains("--data"), "{error}");
         assert!(temp.path().join("precious").exists());
         assert!(!temp.path().join(MARKER).exists());
+    }
+
+    #[test]
+    fn a_file_is_refused() {
+        let temp = tempfile::NamedTempFile::new().unwrap();
+        assert!(error_of(temp.path()).contains("data directory"));
+        assert!(temp.path().exists());
     }
 
     #[test]
@@ -97,18 +166,39 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path().join("data");
         let data = DataDir::take(&root).unwrap();
-        let session = data.session("a").unwrap();
-        std::fs::write(session.join("x"), "y").unwrap();
-        data.remove("a").unwrap();
+        std::fs::write(data.session(0).unwrap().join("x"), "y").unwrap();
         drop(data);
         assert!(!root.exists());
+
+        let data = DataDir::take(&root).unwrap();
+        std::fs::write(root.join("note"), "mine").unwrap();
+        std::fs::create_dir(root.join("session-notes")).unwrap();
+        drop(data);
+        assert!(root.join("note").exists() && root.join("session-notes").exists());
+        assert!(!root.join(MARKER).exists());
     }
 
     #[test]
-    fn too_little_space_is_refused_before_anything_is_written() {
+    fn sessions_of_a_killed_run_are_removed_by_the_next() {
         let temp = tempfile::tempdir().unwrap();
-        let data = DataDir::take(&temp.path().join("d")).unwrap();
-        assert!(data.check_space(u64::MAX).unwrap_err().contains("no space"));
-        data.check_space(1).unwrap();
+        std::fs::write(temp.path().join(MARKER), "").unwrap();
+        std::fs::create_dir(temp.path().join("session-4")).unwrap();
+        std::fs::write(temp.path().join("session-4/CURRENT"), "").unwrap();
+        let _data = DataDir::take(temp.path()).unwrap();
+        assert!(!temp.path().join("session-4").exists());
+    }
+
+    #[test]
+    fn two_runs_do_not_share_a_directory() {
+        let temp = tempfile::tempdir().unwrap();
+        let _first = DataDir::take(temp.path()).unwrap();
+        assert!(error_of(temp.path()).contains("another run"));
+    }
+
+    #[test]
+    fn more_than_the_device_holds_is_refused_with_both_numbers() {
+        let temp = tempfile::tempdir().unwrap();
+        let error = DataDir::take(temp.path()).unwrap().check_space(u64::MAX).unwrap_err();
+        assert!(error.contains("MB free") && error.contains("needs"), "{error}");
     }
 }

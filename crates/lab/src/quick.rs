@@ -8,7 +8,7 @@ use crate::tables::{self, Measured, align, ops_per_second, paired_ratio, summary
 use std::io::{BufRead, BufReader, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Flags of `lab quick`.
 #[derive(Clone, Debug, clap::Args)]
@@ -37,10 +37,16 @@ pub struct QuickArguments {
     /// Directory for databases; removed afterwards.
     #[arg(long, default_value = "outcrop-lab-data")]
     pub data: PathBuf,
-    /// Directory for report.html and results.tsv.
+    /// Directory for report.html, results.tsv and results.json.
     #[arg(long, default_value = "outcrop-lab-report")]
     pub output: PathBuf,
+    /// Print the results as JSON instead of tables.
+    #[arg(long)]
+    pub json: bool,
 }
+
+/// Time between lines of progress where they cannot be overwritten.
+const BETWEEN_LINES: Duration = Duration::from_secs(5);
 
 /// Runs everything.
 ///
@@ -63,12 +69,18 @@ pub fn run(arguments: &QuickArguments) -> Result<(), String> {
         seed,
         measured: Vec::new(),
         start: Instant::now(),
+        said: Instant::now(),
     };
     run.all_rounds()?;
     let measured = run.measured;
-    print_results(arguments, &targets, &measured);
     let files = report::write(&arguments.output, arguments, &targets, &measured, seed)?;
-    println!("\nreport: {}\ntable:  {}", files.0.display(), files.1.display());
+    if arguments.json {
+        println!("{}", report::json(arguments, &targets, &measured, seed));
+    } else {
+        print_results(arguments, &targets, &measured);
+        let [html, tsv, json] = files;
+        println!("report: {}\nrounds: {}, {}", html.display(), tsv.display(), json.display());
+    }
     Ok(())
 }
 
@@ -132,6 +144,8 @@ struct Run<'a> {
     seed: u64,
     measured: Vec<Measured>,
     start: Instant,
+    /// When progress was last written to something that is no terminal.
+    said: Instant,
 }
 
 /// A child that is killed if it is still running when it is dropped.
@@ -162,16 +176,15 @@ impl Run<'_> {
     }
 
     fn session(&mut self, round: usize, target: usize, done: usize) -> Result<(), String> {
-        let name = format!("session-{}", std::process::id());
         let session = Session {
             target: self.targets[target].clone(),
-            dir: self.data.session(&name)?,
+            dir: self.data.session(done)?,
             workload: self.arguments.workload,
             sizes: self.sizes.clone(),
             seed: self.seed + round as u64 * 1000,
         };
         let outcome = self.watch(&session, round, target, done);
-        let removed = self.data.remove(&name);
+        let removed = self.data.remove(done);
         outcome.and(removed)
     }
 
@@ -219,7 +232,7 @@ impl Run<'_> {
     }
 
     /// One line on standard error: what runs, how fast, how long still.
-    fn progress(&self, what: &str, rate: f64, done: usize, step: usize, steps: usize) {
+    fn progress(&mut self, what: &str, rate: f64, done: usize, step: usize, steps: usize) {
         let total = (self.arguments.rounds * self.targets.len()) as f64;
         let share = (done as f64 + step as f64 / steps as f64) / total;
         let elapsed = self.start.elapsed().as_secs_f64();
@@ -229,8 +242,11 @@ impl Run<'_> {
         let mut err = std::io::stderr().lock();
         let _ = if err.is_terminal() {
             write!(err, "\r\x1b[K{line}").and_then(|()| err.flush())
-        } else {
+        } else if self.said.elapsed() >= BETWEEN_LINES {
+            self.said = Instant::now();
             writeln!(err, "{line}")
+        } else {
+            Ok(())
         };
     }
 }
@@ -257,26 +273,36 @@ pub fn median_ops(measured: &[Measured], step: &str, target: usize) -> Option<f6
     tables::median(&ops)
 }
 
+/// What the terminal shows: the 28 columns of each engine's median rounds, then the comparison.
 fn print_results(arguments: &QuickArguments, targets: &[Target], measured: &[Measured]) {
     for (index, target) in targets.iter().enumerate() {
-        println!("\n{} (tab-separated, one line per step and round)", target.name);
-        println!("{}", tables::COLUMNS.join("\t"));
-        for m in measured.iter().filter(|m| m.target == index) {
-            println!("{}", summary_line(m, &target.name, &format!("round{}", m.round + 1)).join("\t"));
-        }
+        let rows: Vec<_> = step_names(measured)
+            .iter()
+            .filter_map(|step| median_round(measured, step, index))
+            .map(|m| summary_line(m, &target.name, &format!("round{}", m.round + 1)))
+            .collect();
+        println!("\n{}: the round with the median throughput of each step\n", target.name);
+        print!("{}", tables::summary_blocks(&rows));
     }
     println!("\n{}", relative_table(arguments, targets, measured));
+}
+
+/// The measurement whose throughput is the median of its step, or the lower of the middle two.
+fn median_round<'m>(measured: &'m [Measured], step: &str, target: usize) -> Option<&'m Measured> {
+    let mut rounds: Vec<_> = measured.iter().filter(|m| m.target == target && m.step == step).collect();
+    rounds.sort_by(|a, b| ops_per_second(&a.result).total_cmp(&ops_per_second(&b.result)));
+    rounds.get(rounds.len().saturating_sub(1) / 2).copied()
 }
 
 /// The relative-throughput table, for people.
 pub fn relative_table(arguments: &QuickArguments, targets: &[Target], measured: &[Measured]) -> String {
     let base = targets.len() - 1;
     let mut rows = vec![vec!["step".to_string()]];
-    rows[0].extend(targets.iter().map(|target| format!("{} ops/s", target.name)));
-    for target in &targets[..base] {
-        rows[0].push(format!("{} / base", target.name));
-        rows[0].push("min..max".to_string());
+    rows[0].extend(targets.iter().map(|target| target.name.clone()));
+    for _ in &targets[..base] {
+        rows[0].extend(["ratio".to_string(), "min..max".to_string()]);
     }
+    let mut notes = String::new();
     for step in step_names(measured) {
         let mut row = vec![step.clone()];
         for index in 0..targets.len() {
@@ -284,6 +310,9 @@ pub fn relative_table(arguments: &QuickArguments, targets: &[Target], measured: 
         }
         for index in 0..base {
             match paired_ratio(measured, &step, index, base) {
+                Some(_) if tables::invalid(measured, &step, &[index, base]).is_some() => {
+                    row.extend(["INVALID".to_string(), String::new()]);
+                }
                 Some(ratio) => {
                     row.push(format!("{:.2}", ratio.median));
                     row.push(format!("{:.2}..{:.2}", ratio.min, ratio.max));
@@ -291,10 +320,15 @@ pub fn relative_table(arguments: &QuickArguments, targets: &[Target], measured: 
                 None => row.extend(["NA".to_string(), "NA".to_string()]),
             }
         }
+        for (index, target) in targets.iter().enumerate() {
+            if let Some(why) = tables::invalid(measured, &step, &[index]) {
+                notes.push_str(&format!("INVALID {step}, {}: {why}\n", target.name));
+            }
+        }
         rows.push(row);
     }
     format!(
-        "Median of {} rounds, {} thread(s); ratios are paired by round; base: {}\n{}",
+        "Operations per second, median of {} rounds, {} thread(s).\nRatios are paired by round; base: {}.\n\n{}{notes}",
         arguments.rounds,
         arguments.threads,
         targets[base].name,

@@ -1,25 +1,78 @@
-//! The report: one HTML page without scripts or outside files, and a TSV with every number.
+//! The report: one HTML page without scripts or outside files, and a TSV and JSON with every number.
 
 use crate::quick::{QuickArguments, median_ops, step_names};
 use crate::session::{Source, Target};
+use crate::tables;
 use crate::tables::{COLUMNS, Measured, paired_ratio, summary_line};
+use serde::Serialize;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Writes `report.html` and `results.tsv` into `dir`; gives their paths.
+/// Writes `report.html`, `results.tsv` and `results.json` into `dir`; gives their paths.
 pub fn write(
     dir: &Path,
     arguments: &QuickArguments,
     targets: &[Target],
     measured: &[Measured],
     seed: u64,
-) -> Result<(PathBuf, PathBuf), String> {
+) -> Result<[PathBuf; 3], String> {
     let failed = |error: std::io::Error| format!("{}: {error}", dir.display());
     std::fs::create_dir_all(dir).map_err(failed)?;
-    let (html, tsv) = (dir.join("report.html"), dir.join("results.tsv"));
+    let [html, tsv, json_path] = ["report.html", "results.tsv", "results.json"].map(|name| dir.join(name));
     std::fs::write(&html, page(arguments, targets, measured, seed)).map_err(failed)?;
     std::fs::write(&tsv, tab_separated(targets, measured)).map_err(failed)?;
-    Ok((html, tsv))
+    std::fs::write(&json_path, json(arguments, targets, measured, seed)).map_err(failed)?;
+    Ok([html, tsv, json_path])
+}
+
+/// Everything, for programs.
+pub fn json(arguments: &QuickArguments, targets: &[Target], measured: &[Measured], seed: u64) -> String {
+    #[derive(Serialize)]
+    struct Results<'a> {
+        schema: u32,
+        targets: &'a [Target],
+        base: &'a str,
+        workload: crate::session::Workload,
+        rounds: usize,
+        seconds: f64,
+        threads: u32,
+        seed: u64,
+        ratios: Vec<RatioRow<'a>>,
+        measured: &'a [Measured],
+    }
+    #[derive(Serialize)]
+    struct RatioRow<'a> {
+        step: String,
+        target: &'a str,
+        #[serde(flatten)]
+        ratio: tables::Ratio,
+        invalid: Option<String>,
+    }
+    let base = targets.len() - 1;
+    let steps = step_names(measured);
+    let ratios = steps.iter().flat_map(|step| {
+        (0..base).filter_map(move |index| {
+            Some(RatioRow {
+                step: step.clone(),
+                target: &targets[index].name,
+                ratio: paired_ratio(measured, step, index, base)?,
+                invalid: tables::invalid(measured, step, &[index, base]),
+            })
+        })
+    });
+    let results = Results {
+        schema: 1,
+        targets,
+        base: &targets[base].name,
+        workload: arguments.workload,
+        rounds: arguments.rounds,
+        seconds: arguments.seconds,
+        threads: arguments.threads,
+        seed,
+        ratios: ratios.collect(),
+        measured,
+    };
+    serde_json::to_string_pretty(&results).expect("plain data serialises")
 }
 
 /// The 28 columns of every step, then what the lab adds.
@@ -163,6 +216,10 @@ fn relative(html: &mut String, targets: &[Target], measured: &[Measured]) {
         }
         for index in 0..base {
             match paired_ratio(measured, &step, index, base) {
+                Some(_) if tables::invalid(measured, &step, &[index, base]).is_some() => {
+                    let why = tables::invalid(measured, &step, &[index, base]).unwrap_or_default();
+                    let _ = write!(html, "<td colspan=\"2\">INVALID: {}</td>", escape(&why));
+                }
                 Some(ratio) => {
                     // The sign is said by the arrow too, not by colour alone.
                     let (class, arrow) = match (ratio.min > 1.0, ratio.max < 1.0) {

@@ -1,9 +1,10 @@
 //! From step results to numbers in tables: the summary line's 28 columns, and paired ratios.
 
 use outcrop_lab_load::StepResult;
+use serde::Serialize;
 
 /// One measured step of one session.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Measured {
     /// Index of the target.
     pub target: usize,
@@ -11,7 +12,7 @@ pub struct Measured {
     pub round: usize,
     /// Step name.
     pub step: String,
-    /// Key and value bytes of a pair.
+    /// What was measured.
     pub result: StepResult,
     /// When the step ended, RFC 3339 in UTC.
     pub date: String,
@@ -40,7 +41,8 @@ pub fn summary_line(measured: &Measured, version: &str, job: &str) -> [String; 2
         "NA".to_string()
     };
     let megabytes = (1u64 << 20) as f64;
-    let uptime = counters.uptime.max(1e-9);
+    let c_mbps =
+        if counters.uptime > 0.0 { counters.compaction_write_gb * 1024.0 / counters.uptime } else { 0.0 };
     [
         format!("{:.0}", ops_per_second(result).floor()),
         format!("{:.1}", result.bytes as f64 / megabytes / result.seconds.max(1e-9)),
@@ -48,7 +50,7 @@ pub fn summary_line(measured: &Measured, version: &str, job: &str) -> [String; 2
         "0GB".to_string(),
         format!("{:.2}", counters.compaction_write_gb),
         w_amp,
-        format!("{:.1}", counters.compaction_write_gb * 1024.0 / uptime),
+        format!("{c_mbps:.1}"),
         format!("{:.1}", counters.compaction_seconds),
         format!("{:.1}", counters.compaction_cpu_seconds),
         "0.0".to_string(),
@@ -78,7 +80,7 @@ fn size_text(bytes: u64) -> String {
 }
 
 /// A ratio over paired rounds.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ratio {
     /// Median over rounds.
     pub median: f64,
@@ -118,6 +120,45 @@ pub fn median(sorted: &[f64]) -> Option<f64> {
         n if n % 2 == 1 => Some(sorted[middle]),
         _ => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
     }
+}
+
+/// Why results of `step` must not be compared, if any round of `targets` says so.
+pub fn invalid(measured: &[Measured], step: &str, targets: &[usize]) -> Option<String> {
+    /// Share of its rate that a background writer must have kept.
+    const WRITER_RATE: f64 = 0.95;
+    let of_step = measured.iter().filter(|m| m.step == step && targets.contains(&m.target));
+    of_step.into_iter().find_map(|m| {
+        let (round, result) = (m.round + 1, &m.result);
+        if result.ops == 0 {
+            Some(format!("round {round}: no operation was completed"))
+        } else if result.writer_achieved < WRITER_RATE {
+            let percent = result.writer_achieved * 100.0;
+            Some(format!("round {round}: the background writer kept {percent:.0} % of its rate"))
+        } else if step.starts_with("readrandom") && result.found < result.ops {
+            Some(format!(
+                "round {round}: {} of {} keys were not found",
+                result.ops - result.found,
+                result.ops
+            ))
+        } else {
+            None
+        }
+    })
+}
+
+/// Summary lines in blocks that fit 80 columns, each row starting with its test.
+pub fn summary_blocks(lines: &[[String; 28]]) -> String {
+    const TEST: usize = 23;
+    const BLOCKS: [std::ops::Range<usize>; 4] = [0..6, 6..14, 14..23, 24..28];
+    let mut text = String::new();
+    for block in BLOCKS {
+        let columns = || std::iter::once(TEST).chain(block.clone());
+        let mut rows = vec![columns().map(|column| COLUMNS[column].to_string()).collect::<Vec<_>>()];
+        rows.extend(lines.iter().map(|line| columns().map(|column| line[column].clone()).collect()));
+        text.push_str(&align(&rows));
+        text.push('\n');
+    }
+    text
 }
 
 /// Text in columns, the first left-aligned, the others right-aligned.
@@ -186,6 +227,30 @@ mod tests {
         let line = summary_line(&measured(0, 0, 200), "1", "job");
         assert_eq!(line.len(), COLUMNS.len());
         assert_eq!((line[0].as_str(), line[5].as_str(), line[23].as_str()), ("100", "1.5", "readrandom"));
+    }
+
+    #[test]
+    fn numbers_that_mean_nothing_are_named() {
+        let mut slow = measured(1, 2, 100);
+        slow.result.writer_achieved = 0.8;
+        let mut missing = measured(0, 0, 100);
+        missing.result.found = 63;
+        let all = [missing, slow, measured(0, 1, 100)];
+        assert!(invalid(&all, "readrandom", &[0]).unwrap().contains("37 of 100 keys"));
+        assert!(
+            invalid(&all, "readrandom", &[1]).unwrap().contains("round 3: the background writer kept 80 %")
+        );
+        assert!(invalid(&all[2..], "readrandom", &[0]).is_none());
+    }
+
+    #[test]
+    fn blocks_of_summary_lines_fit_eighty_columns() {
+        let mut m = measured(0, 0, 123_456_789);
+        m.step = "fwdrangewhilewriting".into();
+        m.date = "2026-11-21T04:34:05Z".into();
+        let text = summary_blocks(&[summary_line(&m, "rocksdb@10.10.1.1", "round1")]);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(COLUMNS.iter().all(|column| text.contains(column)));
     }
 
     #[test]
