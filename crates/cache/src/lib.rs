@@ -16,7 +16,6 @@
 //! Next: `table.rs` for the lock-free protocol, `slabs.rs` for memory, then [`Cache`].
 
 mod cache;
-mod mapping;
 mod pinned;
 mod slabs;
 mod table;

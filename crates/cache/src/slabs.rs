@@ -5,7 +5,7 @@
 //!
 //! Concurrency: behind one lock, taken on misses only.
 
-use crate::mapping::Mapping;
+use outcrop_env::Mapping;
 use std::collections::BTreeMap;
 
 /// Largest frame kept in slabs, as a part of the slab.

@@ -11,7 +11,7 @@
 //!
 //! Source of the idea: RocksDB `cache/clock_cache.h`.
 
-use crate::mapping::Mapping;
+use outcrop_env::Mapping;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 

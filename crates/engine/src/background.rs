@@ -147,6 +147,8 @@ impl DbInner {
     }
 
     fn do_flush(&self, job: FlushJob) {
+        // The writer is filling the memtable after this one: the one after that should find its memory ready.
+        self.ctx.memtable_pool.prepare(job.cf.options.load().write_buffer_size);
         let result = self.run_flush(&job);
         let mut state = self.state.lock();
         state.running_flushes -= 1;

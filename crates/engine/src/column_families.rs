@@ -42,7 +42,7 @@ impl DbInner {
         };
         let wal = core.wal.number();
         let version = Arc::new(Version::empty(descriptor.options.num_levels as usize));
-        let cf_state = new_column_family_state(id, &descriptor, version, wal, 1);
+        let cf_state = new_column_family_state(id, &descriptor, version, wal, 1, &self.ctx.memtable_pool);
         let handle = cf_state.cf.clone();
         let target = Target { cf: handle.clone(), memtable: cf_state.memtable.clone() };
         let mut edit = VersionEdit::for_column_family(id);

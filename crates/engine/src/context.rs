@@ -4,8 +4,10 @@
 use crate::info_log::InfoLog;
 use crate::read::table_cache::OpenTables;
 use outcrop_env::Env;
+use outcrop_memtable::MemTablePool;
 use outcrop_options::DbOptions;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The fixed surroundings of one open database.
@@ -26,6 +28,8 @@ pub struct DbContext {
     pub info_log: InfoLog,
     /// Tables that stay open, if their number is limited.
     pub open_tables: OpenTables,
+    /// Memory of memtables.
+    pub memtable_pool: Arc<MemTablePool>,
     next_file: AtomicU64,
 }
 
@@ -37,6 +41,7 @@ impl DbContext {
         options: DbOptions,
         identity: (String, String),
         info_log: InfoLog,
+        memtable_pool: Arc<MemTablePool>,
         next_file: u64,
     ) -> DbContext {
         let wal_dir = options.wal_dir.clone().unwrap_or_else(|| path.clone());
@@ -50,6 +55,7 @@ impl DbContext {
             db_id,
             session_id,
             info_log,
+            memtable_pool,
             next_file: AtomicU64::new(next_file),
         }
     }

@@ -26,6 +26,7 @@ use outcrop_cache::{Cache, CacheOptions};
 use outcrop_env::Env;
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_manifest::{FileNumber, ManifestWriter, VersionEdit};
+use outcrop_memtable::MemTablePool;
 use outcrop_options::DbOptions;
 use outcrop_table::unique_id;
 use parking_lot::{Condvar, Mutex};
@@ -61,12 +62,13 @@ pub fn open(
     let lock = env.fs.lock(&file_name::lock(path))?;
     create_if_missing(path, &options, &env)?;
 
-    let recovered = recovery::recover(path, &options, &env, &descriptors)?;
+    let pool = memtable_pool(&descriptors);
+    let recovered = recovery::recover(path, &options, &env, &descriptors, &pool)?;
     let info_log = InfoLog::create(&env, path, options.keep_log_file_num)?;
     let session_id = unique_id::session_id(env.random.next_u64(), env.random.next_u64() | 1);
     let identity = (recovered.db_id.clone(), session_id);
     let next_file = recovered.next_file_number;
-    let ctx = Arc::new(DbContext::new(env, path.to_path_buf(), options, identity, info_log, next_file));
+    let ctx = Arc::new(DbContext::new(env, path.to_path_buf(), options, identity, info_log, pool, next_file));
     log_line!(ctx, "outcrop {}: opening {}", env!("CARGO_PKG_VERSION"), path.display());
     let inner = start(ctx, recovered, lock)?;
     Background::start(&inner)?;
@@ -104,6 +106,14 @@ fn check_options(options: &DbOptions, descriptors: &[ColumnFamilyDescriptor]) ->
         return Err(Error::invalid_argument("max_background_jobs must be at least 1"));
     }
     descriptors.iter().try_for_each(check_column_family_options)
+}
+
+/// Memory for memtables: what the largest column family may use beside its active one, at most two of them.
+fn memtable_pool(descriptors: &[ColumnFamilyDescriptor]) -> Arc<MemTablePool> {
+    let largest =
+        descriptors.iter().map(|descriptor| &descriptor.options).max_by_key(|o| o.write_buffer_size);
+    let (size, beside) = largest.map_or((0, 0), |o| (o.write_buffer_size, o.max_write_buffer_number - 1));
+    Arc::new(MemTablePool::for_memtables(size, beside.clamp(1, 2) as usize))
 }
 
 /// Refuses settings that no table or level could be built with.

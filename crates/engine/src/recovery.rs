@@ -20,7 +20,7 @@ use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_manifest::{
     FileNumber, RecoveredColumnFamily, Version, VersionBuilder, VersionEdit, recover as recover_manifest,
 };
-use outcrop_memtable::MemTable;
+use outcrop_memtable::{MemTable, MemTablePool};
 use outcrop_options::{DbOptions, WalRecoveryMode};
 use outcrop_record::{LogReader, ReadOutcome};
 use std::path::Path;
@@ -49,6 +49,7 @@ pub fn recover(
     options: &DbOptions,
     env: &Env,
     descriptors: &[ColumnFamilyDescriptor],
+    pool: &Arc<MemTablePool>,
 ) -> Result<Recovered> {
     let find = |name: &str| descriptors.iter().find(|descriptor| descriptor.name == name);
     let comparator_of = |name: &str| find(name).map_or(Comparator::Bytewise, |d| d.parts.comparator.clone());
@@ -63,7 +64,7 @@ pub fn recover(
     for cf in manifest.column_families {
         match find(&cf.name) {
             Some(descriptor) => {
-                state.column_families.insert(cf.id, column_family_state(descriptor, cf));
+                state.column_families.insert(cf.id, column_family_state(descriptor, cf, pool));
             }
             None => unnamed.push(cf.name),
         }
@@ -82,7 +83,7 @@ pub fn recover(
         next_file_number: manifest.next_file_number.max(highest_file_number(path, env)? + 1),
         to_create,
     };
-    open_tables(path, options, env, &recovered)?;
+    open_tables(path, options, env, pool, &recovered)?;
     replay_wals(path, options, env, manifest.min_log_number_to_keep, &mut recovered)?;
     Ok(recovered)
 }
@@ -131,7 +132,11 @@ fn highest_file_number(path: &Path, env: &Env) -> Result<u64> {
     Ok(numbers.max().unwrap_or(0))
 }
 
-fn column_family_state(descriptor: &ColumnFamilyDescriptor, recovered: RecoveredColumnFamily) -> CfState {
+fn column_family_state(
+    descriptor: &ColumnFamilyDescriptor,
+    recovered: RecoveredColumnFamily,
+    pool: &Arc<MemTablePool>,
+) -> CfState {
     let epochs = recovered.version.files().map(|(_, file)| file.epoch);
     let next_epoch = epochs.max().unwrap_or(0) + 1;
     new_column_family_state(
@@ -140,6 +145,7 @@ fn column_family_state(descriptor: &ColumnFamilyDescriptor, recovered: Recovered
         Arc::new(recovered.version),
         recovered.log_number,
         next_epoch,
+        pool,
     )
 }
 
@@ -150,9 +156,10 @@ pub fn new_column_family_state(
     version: Arc<Version>,
     log_number: u64,
     next_epoch: u64,
+    pool: &Arc<MemTablePool>,
 ) -> CfState {
-    let memtable =
-        Arc::new(MemTable::new(descriptor.parts.comparator.clone(), descriptor.options.write_buffer_size));
+    let size = descriptor.options.write_buffer_size;
+    let memtable = Arc::new(MemTable::new(descriptor.parts.comparator.clone(), size, pool));
     let view =
         Arc::new(SuperVersion { memtable: memtable.clone(), sealed: Vec::new(), version: version.clone() });
     CfState {
@@ -172,10 +179,17 @@ pub fn new_column_family_state(
 
 /// Opens every table: wrong sizes, identities and features are found before anything is written, and no
 /// reader pays for it later. Without `paranoid_checks` a damaged table does not keep the rest from being read.
-fn open_tables(path: &Path, options: &DbOptions, env: &Env, recovered: &Recovered) -> Result<()> {
+fn open_tables(
+    path: &Path,
+    options: &DbOptions,
+    env: &Env,
+    pool: &Arc<MemTablePool>,
+    recovered: &Recovered,
+) -> Result<()> {
     let identity = (recovered.db_id.clone(), String::new());
     let log = InfoLog::none(env);
-    let ctx = DbContext::new(env.clone(), path.to_path_buf(), options.clone(), identity, log, 0);
+    let ctx =
+        DbContext::new(env.clone(), path.to_path_buf(), options.clone(), identity, log, pool.clone(), 0);
     for cf in recovered.state.column_families.values() {
         for (level, file) in cf.version.files() {
             file.from_flush.store(level == 0, Ordering::Relaxed);
@@ -354,7 +368,11 @@ pub fn flush_recovered(ctx: &Arc<DbContext>, state: &mut DbState, new_wal: u64) 
             builder.apply(&edit)?;
             cf.version = Arc::new(builder.build(cf.cf.options.load().force_consistency_checks)?);
             let options = cf.cf.options.load();
-            cf.memtable = Arc::new(MemTable::new(cf.cf.comparator.clone(), options.write_buffer_size));
+            cf.memtable = Arc::new(MemTable::new(
+                cf.cf.comparator.clone(),
+                options.write_buffer_size,
+                &ctx.memtable_pool,
+            ));
         }
         cf.log_number = new_wal;
     }

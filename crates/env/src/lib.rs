@@ -8,6 +8,7 @@ pub mod clock;
 mod direct;
 pub mod faulty;
 pub mod file_system;
+mod mapping;
 pub mod memory;
 pub mod posix;
 pub mod random;
@@ -16,6 +17,7 @@ pub mod threads;
 
 pub use clock::Clock;
 pub use file_system::{Access, DirectIo, FileLock, FileSystem, OpenRead, OpenWrite, ReadFile, WriteFile};
+pub use mapping::Mapping;
 pub use random::Random;
 pub use threads::Threads;
 

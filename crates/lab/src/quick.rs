@@ -1,6 +1,7 @@
 //! `outcrop lab quick`: the standard sequence on Outcrop and RocksDB, interleaved, with a report.
 
 use crate::data_dir::DataDir;
+use crate::memory;
 use crate::reference;
 use crate::report;
 use crate::session::{Message, PAIR, Session, Sizes, Source, Target, Workload};
@@ -121,13 +122,8 @@ fn resolve_targets(names: &[String]) -> Result<Vec<Target>, String> {
 /// Sizes that fit the machine: the data in a quarter of memory at most, the cache around it for `byrx` and a
 /// fifth of it otherwise.
 fn choose_sizes(arguments: &QuickArguments) -> Sizes {
-    let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kilobytes = memory
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse::<u64>().ok());
-    let memory = kilobytes.unwrap_or(4 << 20) * 1024;
     let pair = (PAIR.0 + PAIR.1) as u64;
-    let keys = arguments.keys.unwrap_or((memory / 4 / pair).min(2_000_000));
+    let keys = arguments.keys.unwrap_or((memory::total_bytes() / 4 / pair).min(2_000_000));
     let data = (keys * pair) as usize;
     let cache_bytes =
         if arguments.workload == Workload::Byrx { data * 3 / 2 + (256 << 20) } else { data / 5 };
@@ -183,6 +179,10 @@ impl Run<'_> {
             sizes: self.sizes.clone(),
             seed: self.seed + round as u64 * 1000,
         };
+        // Its cache and memtables, and its files in the page cache.
+        let data = self.sizes.keys * (PAIR.0 + PAIR.1) as u64;
+        self.progress("making memory present", 0.0, done, 0, 1);
+        memory::make_present(self.sizes.cache_bytes as u64 + 2 * data);
         let outcome = self.watch(&session, round, target, done);
         let removed = self.data.remove(done);
         outcome.and(removed)
@@ -238,7 +238,8 @@ impl Run<'_> {
         let elapsed = self.start.elapsed().as_secs_f64();
         let left =
             if share > 0.02 { format!("{:.0} s left", elapsed / share - elapsed) } else { "...".to_string() };
-        let line = format!("{:>3.0} %  {what}  {}/s  {left}", share * 100.0, report::thousands(rate));
+        let rate = if rate > 0.0 { format!("  {}/s", report::thousands(rate)) } else { String::new() };
+        let line = format!("{:>3.0} %  {what}{rate}  {left}", share * 100.0);
         let mut err = std::io::stderr().lock();
         let _ = if err.is_terminal() {
             write!(err, "\r\x1b[K{line}").and_then(|()| err.flush())

@@ -3,7 +3,7 @@
 //! `cargo bench -p outcrop-memtable`; run by `cargo test` on a few entries to see that it works.
 
 use outcrop_base::{Comparator, LookupKey, SeqNum, ValueType};
-use outcrop_memtable::MemTable;
+use outcrop_memtable::{MemTable, MemTablePool};
 use std::hint::black_box;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -27,15 +27,16 @@ fn main() {
     let tiny = !std::env::args().any(|argument| argument == "--bench");
     let count: u64 = if tiny { 2_000 } else { 140_000 };
     let value = [7u8; 400];
+    let pool = Arc::new(MemTablePool::new(0));
 
-    let memtable = MemTable::new(Comparator::Bytewise, 64 << 20);
+    let memtable = MemTable::new(Comparator::Bytewise, 64 << 20, &pool);
     let start = Instant::now();
     for i in 0..count {
         memtable.insert(SeqNum(i + 1), ValueType::Value, &key(i), &value);
     }
     report("insert ascending", count, start);
 
-    let memtable = Arc::new(MemTable::new(Comparator::Bytewise, 64 << 20));
+    let memtable = Arc::new(MemTable::new(Comparator::Bytewise, 64 << 20, &pool));
     let start = Instant::now();
     for i in 0..count {
         memtable.insert(SeqNum(i + 1), ValueType::Value, &key(scramble(i, 1 << 40)), &value);

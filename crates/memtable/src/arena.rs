@@ -8,10 +8,11 @@
 //!
 //! Concurrency: allocating is one fetch-add; only a chunk change takes a lock.
 
-use crate::mapping::Mapping;
+use crate::pool::MemTablePool;
+use outcrop_env::Mapping;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Allocation granularity.
 const UNIT: usize = 8;
@@ -37,6 +38,7 @@ pub struct Arena {
     chunk_units: usize,
     used_bytes: AtomicUsize,
     owned: Mutex<Owned>,
+    pool: Arc<MemTablePool>,
 }
 
 #[derive(Default)]
@@ -47,9 +49,8 @@ struct Owned {
 
 impl Arena {
     /// An arena that expects to hold about `expected_bytes`.
-    pub fn new(expected_bytes: usize) -> Arena {
-        let chunk_bytes = (expected_bytes + expected_bytes / 8 + (64 << 10)).min(MAX_CHUNK);
-        let mapping = Mapping::new(chunk_bytes);
+    pub fn new(expected_bytes: usize, pool: Arc<MemTablePool>) -> Arena {
+        let mapping = pool.take(Arena::chunk_bytes(expected_bytes));
         let chunk_units = mapping.len().min(MAX_CHUNK) / UNIT;
         let arena = Arena {
             chunks: [const { AtomicPtr::new(ptr::null_mut()) }; MAX_CHUNKS],
@@ -58,10 +59,16 @@ impl Arena {
             chunk_units,
             used_bytes: AtomicUsize::new(0),
             owned: Mutex::default(),
+            pool,
         };
         arena.chunks[0].store(mapping.as_ptr(), Ordering::Relaxed);
         arena.owned.lock().unwrap_or_else(PoisonError::into_inner).mappings.push(mapping);
         arena
+    }
+
+    /// Bytes of the first chunk of such an arena.
+    pub fn chunk_bytes(expected_bytes: usize) -> usize {
+        (expected_bytes + expected_bytes / 8 + (64 << 10)).min(MAX_CHUNK)
     }
 
     /// Allocates `len` zeroed bytes, 8-byte aligned, at most a chunk.
@@ -90,7 +97,7 @@ impl Arena {
         }
         let next = full + 1;
         assert!(next < MAX_CHUNKS, "a memtable cannot exceed {MAX_CHUNKS} chunks");
-        let mapping = Mapping::new(self.chunk_units * UNIT);
+        let mapping = self.pool.take(self.chunk_units * UNIT);
         // Relaxed: a reference into the chunk reaches other threads through a Release of its own.
         self.chunks[next].store(mapping.as_ptr(), Ordering::Relaxed);
         owned.mappings.push(mapping);
@@ -123,5 +130,17 @@ impl Arena {
     /// Bytes given out.
     pub fn used_bytes(&self) -> usize {
         self.used_bytes.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        let owned = self.owned.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let used = *self.cursor.get_mut() as u32 as usize * UNIT;
+        let last = owned.mappings.len() - 1;
+        for (index, mapping) in owned.mappings.drain(..).enumerate() {
+            let dirty = if index == last { used.min(mapping.len()) } else { mapping.len() };
+            self.pool.give(mapping, dirty);
+        }
     }
 }

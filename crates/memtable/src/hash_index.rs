@@ -11,8 +11,11 @@
 //! nodes of the same key.
 
 use crate::arena::{NULL, Ref};
-use crate::mapping::Mapping;
+use crate::pool::MemTablePool;
 use crate::skiplist::prefetch;
+use outcrop_env::Mapping;
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Memtable bytes per slot: the table stays at most half full if entries take twice this.
@@ -22,7 +25,8 @@ const MAX_PROBES: usize = 48;
 
 /// The index.
 pub struct HashIndex {
-    slots: Mapping,
+    slots: ManuallyDrop<Mapping>,
+    pool: Arc<MemTablePool>,
     mask: usize,
     overflow: AtomicBool,
 }
@@ -39,9 +43,19 @@ pub enum Found {
 
 impl HashIndex {
     /// An index for a memtable of about `expected_bytes`.
-    pub fn new(expected_bytes: usize) -> HashIndex {
-        let slots = (expected_bytes / BYTES_PER_SLOT).clamp(512, 1 << 28).next_power_of_two();
-        HashIndex { slots: Mapping::new(slots * 8), mask: slots - 1, overflow: AtomicBool::new(false) }
+    pub fn new(expected_bytes: usize, pool: Arc<MemTablePool>) -> HashIndex {
+        let table_bytes = HashIndex::table_bytes(expected_bytes);
+        HashIndex {
+            slots: ManuallyDrop::new(pool.take(table_bytes)),
+            pool,
+            mask: table_bytes / 8 - 1,
+            overflow: AtomicBool::new(false),
+        }
+    }
+
+    /// Bytes of the table of such an index.
+    pub fn table_bytes(expected_bytes: usize) -> usize {
+        (expected_bytes / BYTES_PER_SLOT).clamp(512, 1 << 28).next_power_of_two() * 8
     }
 
     /// Bytes of the table.
@@ -109,6 +123,15 @@ impl HashIndex {
         }
         // Release: pairs with the Acquire in `find`: a lookup that starts after this insert returned sees it.
         self.overflow.store(true, Ordering::Release);
+    }
+}
+
+impl Drop for HashIndex {
+    fn drop(&mut self) {
+        // SAFETY: taken once, here, and not used again.
+        let slots = unsafe { ManuallyDrop::take(&mut self.slots) };
+        let dirty = slots.len();
+        self.pool.give(slots, dirty);
     }
 }
 

@@ -15,15 +15,17 @@
 //! - Nothing is removed, so a reader needs no protection beyond keeping the memtable alive.
 //!
 //! Concurrency: any number of readers and inserters; nobody waits.
+//! Memory comes from a [`MemTablePool`] and goes back there.
 //! Next: `arena.rs`, `skiplist.rs`, `hash_index.rs`, then [`MemTable`].
 
 mod arena;
 mod hash_index;
-mod mapping;
 mod memtable;
+mod pool;
 mod skiplist;
 
 pub use memtable::{MemTable, MemTableIter};
+pub use pool::MemTablePool;
 
 #[cfg(test)]
 mod tests;

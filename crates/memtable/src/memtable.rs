@@ -2,6 +2,7 @@
 
 use crate::arena::{Arena, NULL, Ref};
 use crate::hash_index::{Found, HashIndex, Relation};
+use crate::pool::MemTablePool;
 use crate::skiplist::{Node, SkipList};
 use outcrop_base::keys::{pack, packed_seq};
 use outcrop_base::xxph3::xxph3_64;
@@ -21,13 +22,13 @@ pub struct MemTable {
 }
 
 impl MemTable {
-    /// An empty memtable that should be sealed at about `write_buffer_size` bytes.
-    pub fn new(comparator: Comparator, write_buffer_size: u64) -> MemTable {
-        let size = usize::try_from(write_buffer_size).unwrap_or(usize::MAX / 4);
+    /// An empty memtable that should be sealed at about `write_buffer_size` bytes, in memory from `pool`.
+    pub fn new(comparator: Comparator, write_buffer_size: u64, pool: &Arc<MemTablePool>) -> MemTable {
+        let size = clamped(write_buffer_size);
         let indexed = !matches!(comparator, Comparator::User(_));
         MemTable {
-            list: SkipList::new(comparator, Arena::new(size)),
-            index: indexed.then(|| HashIndex::new(size)),
+            list: SkipList::new(comparator, Arena::new(size, pool.clone())),
+            index: indexed.then(|| HashIndex::new(size, pool.clone())),
             write_buffer_size: size,
             entries: AtomicU64::new(0),
             deletes: AtomicU64::new(0),
@@ -162,6 +163,16 @@ impl MemTable {
     pub fn is_empty(&self) -> bool {
         self.list.first() == NULL
     }
+}
+
+/// Lengths of the mappings a memtable of `write_buffer_size` bytes begins with.
+pub(crate) fn mapping_sizes(write_buffer_size: u64) -> [usize; 2] {
+    let size = clamped(write_buffer_size);
+    [Arena::chunk_bytes(size), HashIndex::table_bytes(size)]
+}
+
+fn clamped(write_buffer_size: u64) -> usize {
+    usize::try_from(write_buffer_size).unwrap_or(usize::MAX / 4)
 }
 
 /// Iterator over a memtable in internal key order. Keys and values it gives lie in the memtable.

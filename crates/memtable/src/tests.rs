@@ -1,6 +1,6 @@
 //! The memtable against a sorted map, alone and from many threads.
 
-use crate::{MemTable, MemTableIter};
+use crate::{MemTable, MemTableIter, MemTablePool};
 use outcrop_base::keys::{internal_key, pack, split};
 use outcrop_base::{Comparator, LookupKey, SeqNum, UserComparator, ValueType};
 use std::cmp::Ordering;
@@ -18,6 +18,10 @@ impl Rng {
         self.0 ^= self.0 << 17;
         self.0
     }
+}
+
+fn pool() -> Arc<MemTablePool> {
+    Arc::new(MemTablePool::new(1 << 20))
 }
 
 fn newest(memtable: &MemTable, key: &[u8], snapshot: u64) -> Option<(u64, Vec<u8>)> {
@@ -44,7 +48,7 @@ type Entry = (Vec<u8>, std::cmp::Reverse<u64>);
 
 fn check_against_model(comparator: Comparator, write_buffer_size: u64, seed: u64, inserts: u64) {
     let reversed = matches!(comparator, Comparator::ReverseBytewise);
-    let memtable = Arc::new(MemTable::new(comparator, write_buffer_size));
+    let memtable = Arc::new(MemTable::new(comparator, write_buffer_size, &pool()));
     let mut model: BTreeMap<Entry, Vec<u8>> = BTreeMap::new();
     let mut rng = Rng(seed);
     for seq in 1..=inserts {
@@ -121,7 +125,7 @@ impl UserComparator for CaseFold {
 
 #[test]
 fn a_user_order_may_call_different_bytes_equal() {
-    let memtable = MemTable::new(Comparator::User(Arc::new(CaseFold)), 1 << 16);
+    let memtable = MemTable::new(Comparator::User(Arc::new(CaseFold)), 1 << 16, &pool());
     memtable.insert(SeqNum(1), ValueType::Value, b"Apple", b"1");
     memtable.insert(SeqNum(2), ValueType::Value, b"aPPLE", b"2");
     assert_eq!(newest(&memtable, b"APPLE", 9), Some((2, b"2".to_vec())));
@@ -130,7 +134,7 @@ fn a_user_order_may_call_different_bytes_equal() {
 
 #[test]
 fn empty_and_huge_entries_are_kept_whole() {
-    let memtable = Arc::new(MemTable::new(Comparator::Bytewise, 1 << 16));
+    let memtable = Arc::new(MemTable::new(Comparator::Bytewise, 1 << 16, &pool()));
     let huge = vec![0xAB; if cfg!(miri) { 20_000 } else { 3 << 20 }];
     memtable.insert(SeqNum(1), ValueType::Value, b"", b"");
     memtable.insert(SeqNum(2), ValueType::Value, &huge, b"small");
@@ -145,7 +149,7 @@ fn empty_and_huge_entries_are_kept_whole() {
 
 #[test]
 fn all_versions_are_visited_newest_first_below_the_snapshot() {
-    let memtable = MemTable::new(Comparator::Bytewise, 1 << 16);
+    let memtable = MemTable::new(Comparator::Bytewise, 1 << 16, &pool());
     for seq in [3u64, 1, 4, 2] {
         memtable.insert(SeqNum(seq), ValueType::Merge, b"k", &[seq as u8]);
     }
@@ -163,7 +167,7 @@ fn all_versions_are_visited_newest_first_below_the_snapshot() {
 #[test]
 fn concurrent_inserts_of_the_same_keys_are_all_found() {
     let (threads, per_thread): (u64, u64) = if cfg!(miri) { (3, 40) } else { (4, 20_000) };
-    let memtable = Arc::new(MemTable::new(Comparator::Bytewise, 1 << 20));
+    let memtable = Arc::new(MemTable::new(Comparator::Bytewise, 1 << 20, &pool()));
     let keys = per_thread / 4;
     std::thread::scope(|scope| {
         for thread in 0..threads {

@@ -40,7 +40,11 @@ impl DbInner {
         for index in sealing {
             let target = &mut core.targets[index];
             let options = target.cf.options.load();
-            let fresh = Arc::new(MemTable::new(target.cf.comparator.clone(), options.write_buffer_size));
+            let fresh = Arc::new(MemTable::new(
+                target.cf.comparator.clone(),
+                options.write_buffer_size,
+                &self.ctx.memtable_pool,
+            ));
             let full = std::mem::replace(&mut target.memtable, fresh.clone());
             let Some(cf) = state.column_families.get_mut(&target.cf.id()) else { continue };
             cf.memtable = fresh;
