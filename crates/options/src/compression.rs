@@ -41,19 +41,39 @@ impl CompressionType {
     }
 }
 
-/// Settings of the codec.
+/// Settings of the codec. Source: RocksDB `compression_opts`, under these names.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompressionOptions {
-    /// Level of the codec; 32767 means the codec's own default.
-    /// Source: RocksDB `compression_opts.level`.
+    /// Window of Zlib as a power of two, negative for streams without header, which is what tables hold.
+    /// -14 to -9; default -14. More than 14 counts as 14: RocksDB reads with no larger window.
+    pub window_bits: i32,
+    /// Level of the codec (Zlib, LZ4HC, ZSTD); default 32767, which means the codec's own default.
     pub level: i32,
+    /// Largest size of a table's dictionary for Zlib, LZ4, LZ4HC and ZSTD, in bytes; default 0: none.
+    pub max_dict_bytes: u32,
+    /// Bytes of samples from which a ZSTD dictionary is trained; default 0: the samples themselves, up to
+    /// `max_dict_bytes`, are the dictionary.
+    pub zstd_max_train_bytes: u32,
+    /// Bytes of data blocks kept in memory to take samples from before the first is written; default 0: as
+    /// many as there are bytes of samples.
+    pub max_dict_buffer_bytes: u64,
     /// A block whose compressed form is larger than this many bytes per KiB is stored uncompressed; 0 to
-    /// 1023; default 896. Source: RocksDB `compression_opts.max_compressed_bytes_per_kb`.
+    /// 1023; default 896.
     pub max_compressed_bytes_per_kb: u32,
+    /// ZSTD frames carry a checksum of their own; default false.
+    pub checksum: bool,
 }
 
 impl Default for CompressionOptions {
     fn default() -> Self {
-        CompressionOptions { level: 32767, max_compressed_bytes_per_kb: 896 }
+        CompressionOptions {
+            window_bits: -14,
+            level: 32767,
+            max_dict_bytes: 0,
+            zstd_max_train_bytes: 0,
+            max_dict_buffer_bytes: 0,
+            max_compressed_bytes_per_kb: 896,
+            checksum: false,
+        }
     }
 }

@@ -138,7 +138,7 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 /// Calls `each` with every `name=value` of `text`; a value in braces is passed without them.
-fn each_pair(text: &str, each: &mut dyn FnMut(&str, &str) -> Result<()>) -> Result<()> {
+pub(crate) fn each_pair(text: &str, each: &mut dyn FnMut(&str, &str) -> Result<()>) -> Result<()> {
     let mut rest = text.trim().trim_start_matches('{').trim_start();
     if text.trim().starts_with('{') {
         rest = rest.strip_suffix('}').unwrap_or(rest);
@@ -195,6 +195,23 @@ mod tests {
         assert_eq!((cf.write_buffer_size, cf.num_levels, cf.table.block_size), (16 << 20, 8, 8192));
         assert_eq!(cf.compression_per_level, [CompressionType::None, CompressionType::Zstd]);
         assert_eq!(cf.table.filter_policy, FilterPolicy::Bloom { bits_per_key: 10.0 });
+    }
+
+    #[test]
+    fn compression_opts_read_in_every_form_rocksdb_prints() {
+        let (mut db, mut cf) = (DbOptions::default(), ColumnFamilyOptions::default());
+        let text = "compression_opts={checksum=false;max_dict_buffer_bytes=0;enabled=false;max_dict_bytes=4096;\
+                    max_compressed_bytes_per_kb=900;parallel_threads=1;zstd_max_train_bytes=65536;level=5;\
+                    use_zstd_dict_trainer=true;strategy=0;window_bits=-14;}; num_levels=3";
+        set_from_string(&mut db, &mut cf, text).unwrap();
+        let opts = cf.compression_opts.clone();
+        assert_eq!((opts.level, opts.max_dict_bytes, opts.zstd_max_train_bytes), (5, 4096, 65536));
+        assert_eq!((opts.max_compressed_bytes_per_kb, cf.num_levels), (900, 3));
+        set_from_string(&mut db, &mut cf, "compression_opts=-12:4:0:1024").unwrap();
+        let opts = &cf.compression_opts;
+        assert_eq!((opts.window_bits, opts.level, opts.max_dict_bytes), (-12, 4, 1024));
+        assert!(set_from_string(&mut db, &mut cf, "compression_opts={strategy=2;}").is_err());
+        assert!(set_from_string(&mut db, &mut cf, "compression_opts={levle=2;}").is_err());
     }
 
     #[test]

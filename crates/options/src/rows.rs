@@ -1,9 +1,10 @@
 //! One row per option: its name, how it reads and how it prints. Parsing, printing, `set_options` and the
 //! OPTIONS file all go through these rows.
 
+use crate::file::each_pair;
 use crate::{
-    BlockBasedTableOptions, ColumnFamilyOptions, CompactionPri, CompactionStyle, CompressionType, DbOptions,
-    FilterPolicy, IndexType, WalRecoveryMode,
+    BlockBasedTableOptions, ColumnFamilyOptions, CompactionPri, CompactionStyle, CompressionOptions,
+    CompressionType, DbOptions, FilterPolicy, IndexType, WalRecoveryMode,
 };
 use outcrop_base::checksum::ChecksumType;
 use outcrop_base::{Error, Result};
@@ -180,6 +181,56 @@ impl OptionValue for FilterPolicy {
     }
 }
 
+/// Names of the older form of `compression_opts`, values joined by colons.
+const COMPRESSION_OPTS_IN_ORDER: [&str; 9] = [
+    "window_bits",
+    "level",
+    "strategy",
+    "max_dict_bytes",
+    "zstd_max_train_bytes",
+    "parallel_threads",
+    "enabled",
+    "max_dict_buffer_bytes",
+    "use_zstd_dict_trainer",
+];
+
+impl OptionValue for CompressionOptions {
+    fn print(&self) -> String {
+        let pairs: String =
+            COMPRESSION_ROWS.iter().map(|row| format!("{}={};", row.name, (row.get)(self))).collect();
+        format!("{{{pairs}}}")
+    }
+
+    fn parse(text: &str) -> Option<CompressionOptions> {
+        let mut options = CompressionOptions::default();
+        if text.contains('=') {
+            each_pair(text, &mut |name, value| set_compression(&mut options, name, value)).ok()?;
+        } else {
+            for (at, value) in text.split(':').filter(|value| !value.is_empty()).enumerate() {
+                set_compression(&mut options, COMPRESSION_OPTS_IN_ORDER.get(at)?, value.trim()).ok()?;
+            }
+        }
+        Some(options)
+    }
+}
+
+/// Sets a field of `compression_opts`. What this engine has no choice about is accepted where it agrees.
+fn set_compression(options: &mut CompressionOptions, name: &str, text: &str) -> Result<()> {
+    if set(COMPRESSION_ROWS, options, name, text)? {
+        return Ok(());
+    }
+    let agrees = match name {
+        "strategy" => text == "0",
+        "use_zstd_dict_trainer" => bool::parse(text) == Some(true),
+        // A hint: the thread that writes a table compresses its blocks.
+        "parallel_threads" => u32::parse(text).is_some(),
+        // Matters to RocksDB in `bottommost_compression_opts` only.
+        "enabled" => bool::parse(text).is_some(),
+        _ => false,
+    };
+    if agrees { Ok(()) } else { Err(bad_value(name, text)) }
+}
+
 macro_rules! rows {
     ($type:ty: $($mutable:ident $name:literal => $($field:ident).+),* $(,)?) => {
         &[$(Row {
@@ -235,6 +286,7 @@ pub const CF_ROWS: &[Row<ColumnFamilyOptions>] = rows!(ColumnFamilyOptions:
     mutable "compression" => compression,
     mutable "compression_per_level" => compression_per_level,
     mutable "bottommost_compression" => bottommost_compression,
+    mutable "compression_opts" => compression_opts,
     fixed "num_levels" => num_levels,
     mutable "level0_file_num_compaction_trigger" => level0_file_num_compaction_trigger,
     mutable "level0_slowdown_writes_trigger" => level0_slowdown_writes_trigger,
@@ -252,6 +304,17 @@ pub const CF_ROWS: &[Row<ColumnFamilyOptions>] = rows!(ColumnFamilyOptions:
     fixed "compaction_pri" => compaction_pri,
     fixed "optimize_filters_for_hits" => optimize_filters_for_hits,
     fixed "force_consistency_checks" => force_consistency_checks,
+);
+
+/// Fields of `compression_opts`.
+const COMPRESSION_ROWS: &[Row<CompressionOptions>] = rows!(CompressionOptions:
+    mutable "window_bits" => window_bits,
+    mutable "level" => level,
+    mutable "max_dict_bytes" => max_dict_bytes,
+    mutable "zstd_max_train_bytes" => zstd_max_train_bytes,
+    mutable "max_dict_buffer_bytes" => max_dict_buffer_bytes,
+    mutable "max_compressed_bytes_per_kb" => max_compressed_bytes_per_kb,
+    mutable "checksum" => checksum,
 );
 
 /// Options of a column family's tables.

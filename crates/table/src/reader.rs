@@ -362,7 +362,7 @@ impl TableReader {
         if codec == 0 {
             return Ok(contents);
         }
-        decompress(codec, contents, buffer).map_err(|error| self.block_error(handle, &error))?;
+        decompress(codec, None, contents, buffer).map_err(|error| self.block_error(handle, &error))?;
         Ok(buffer)
     }
 
@@ -461,7 +461,7 @@ fn read_block(file: &dyn ReadFile, footer: &Footer, handle: BlockHandle) -> Resu
     file.read_exact_at(handle.offset, &mut stored)?;
     let (contents, codec) = verify_block(file, footer, handle.offset, &stored)?;
     let mut block = Vec::new();
-    decompress(codec, contents, &mut block)
+    decompress(codec, None, contents, &mut block)
         .map_err(|error| error.within(format!("{}: offset {}", file.path().display(), handle.offset)))?;
     Ok(block)
 }
@@ -524,10 +524,8 @@ fn check_features(
         }
     }
     let codecs = &properties.compression_name;
-    for refused in ["Zlib", "BZip2", "Xpress"] {
-        if codecs == refused {
-            return Err(not_supported(file, format!("compression {refused}")));
-        }
+    if codecs == "Xpress" {
+        return Err(not_supported(file, "compression Xpress"));
     }
     Ok(())
 }

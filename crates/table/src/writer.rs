@@ -9,7 +9,7 @@
 //! Source: RocksDB `table/block_based/block_based_table_builder.cc`.
 
 use crate::block_builder::BlockBuilder;
-use crate::compress::{self, compress};
+use crate::compress::{self, Compressor};
 use crate::filter::BloomBuilder;
 use crate::format::{BlockHandle, Footer, TRAILER_LEN, trailer};
 use crate::properties::TableProperties;
@@ -90,6 +90,7 @@ pub struct TableWriter {
     smallest: Vec<u8>,
     smallest_seq: u64,
     largest_seq: u64,
+    compressor: Compressor,
     compressed: Vec<u8>,
     /// A data block was finished; its separator waits for the next key.
     pending: Option<BlockHandle>,
@@ -132,6 +133,7 @@ impl TableWriter {
             smallest: Vec::new(),
             smallest_seq: u64::MAX,
             largest_seq: 0,
+            compressor: Compressor::new(options.compression, &options.compression_opts),
             compressed: Vec::new(),
             pending: None,
             last_key: Vec::new(),
@@ -207,18 +209,9 @@ impl TableWriter {
 
     fn finish_data_block(&mut self) -> Result<()> {
         let contents = self.data.finish();
-        let codec = if compress(
-            self.options.compression,
-            &self.options.compression_opts,
-            contents,
-            &mut self.compressed,
-        )? {
-            self.options.compression as u8
-        } else {
-            0
-        };
-        let stored = if codec == 0 { contents } else { &self.compressed };
-        let handle = append_block(&mut *self.file, &mut self.offset, &self.options, stored, codec)?;
+        let codec = self.compressor.compress(contents, &mut self.compressed)?;
+        let stored = if codec == CompressionType::None { contents } else { &self.compressed };
+        let handle = append_block(&mut *self.file, &mut self.offset, &self.options, stored, codec as u8)?;
         self.pending = Some(handle);
         self.properties.num_data_blocks += 1;
         self.data.reset();
@@ -296,17 +289,9 @@ impl TableWriter {
         self.properties.index_value_is_delta_encoded = delta;
         let block = self.index.block(table.index_block_restart_interval, user_keys, delta);
         self.properties.index_size = (block.len() + TRAILER_LEN) as u64;
-        let (codec, options) = (self.options.compression, &self.options.compression_opts);
-        if compress(codec, options, &block, &mut self.compressed)? {
-            return append_block(
-                &mut *self.file,
-                &mut self.offset,
-                &self.options,
-                &self.compressed,
-                codec as u8,
-            );
-        }
-        self.append_plain(&block)
+        let codec = self.compressor.compress(&block, &mut self.compressed)?;
+        let stored = if codec == CompressionType::None { &block } else { &self.compressed };
+        append_block(&mut *self.file, &mut self.offset, &self.options, stored, codec as u8)
     }
 
     fn append_plain(&mut self, block: &[u8]) -> Result<BlockHandle> {

@@ -1,0 +1,151 @@
+//! From stored bytes to a block's contents.
+//!
+//! Invariant: the output is exactly as long as the stored size says, or there is an error. A size that no
+//! block has is refused before memory is taken for it.
+
+use super::lz4_reach;
+use outcrop_base::coding::get_varint32;
+use outcrop_base::{Error, Result};
+use outcrop_options::CompressionType;
+use std::cell::RefCell;
+use zstd::zstd_safe::{DCtx, DDict};
+
+/// The largest block that is decompressed: bounds what a forged size can make us allocate.
+const MAX_BLOCK_BYTES: usize = 1 << 30;
+/// A stored byte of LZ4 adds at most this many bytes.
+const LZ4_MAX_RATIO: usize = 255;
+/// A stored byte of deflate stands for at most this many bytes.
+const DEFLATE_MAX_RATIO: usize = 1032;
+
+/// What stands, as it were, before each data block of a table.
+pub struct Dictionary {
+    bytes: Vec<u8>,
+    zstd: DDict<'static>,
+}
+
+impl Dictionary {
+    /// Prepares the contents of a table's dictionary block.
+    ///
+    /// # Errors
+    /// Corruption if it is empty or no codec can use it.
+    pub fn new(bytes: Vec<u8>) -> Result<Dictionary> {
+        if bytes.is_empty() {
+            return Err(Error::corruption("the compression dictionary is empty"));
+        }
+        let zstd = DDict::try_create(&bytes)
+            .ok_or_else(|| Error::corruption("the compression dictionary does not load"))?;
+        Ok(Dictionary { bytes, zstd })
+    }
+
+    /// Bytes it takes in memory.
+    pub fn memory_usage(&self) -> usize {
+        self.bytes.len() + self.zstd.sizeof()
+    }
+}
+
+thread_local! {
+    static ZSTD: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
+    static INFLATE: RefCell<flate2::Decompress> = RefCell::new(flate2::Decompress::new(false));
+}
+
+/// Decompresses a stored block into `out` (cleared first).
+///
+/// # Errors
+/// Corruption or NotSupported saying what is wrong, without the file's name.
+pub fn decompress(
+    codec: u8,
+    dictionary: Option<&Dictionary>,
+    stored: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    out.clear();
+    match CompressionType::from_byte(codec)? {
+        CompressionType::None => out.extend_from_slice(stored),
+        CompressionType::Snappy => snappy(stored, out)?,
+        CompressionType::Zlib => {
+            let stream = sized_output(stored, DEFLATE_MAX_RATIO, out)?;
+            zlib(stream, dictionary, out)?;
+        }
+        CompressionType::BZip2 => bzip2(sized_output(stored, usize::MAX, out)?, out)?,
+        CompressionType::Lz4 | CompressionType::Lz4hc => {
+            let stream = sized_output(stored, LZ4_MAX_RATIO, out)?;
+            let got = match dictionary {
+                None => lz4_flex::block::decompress_into(stream, out),
+                Some(dictionary) => {
+                    lz4_flex::block::decompress_into_with_dict(stream, out, lz4_reach(&dictionary.bytes))
+                }
+            };
+            exactly(got.map_err(|_| broken("lz4"))?, out)?;
+        }
+        CompressionType::Zstd => {
+            let stream = sized_output(stored, usize::MAX, out)?;
+            let got = ZSTD.with_borrow_mut(|context| match dictionary {
+                None => context.decompress(&mut out[..], stream),
+                Some(dictionary) => context.decompress_using_ddict(&mut out[..], stream, &dictionary.zstd),
+            });
+            exactly(got.map_err(|_| broken("zstd"))?, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn broken(what: &str) -> Error {
+    Error::corruption(format!("{what} block does not decompress"))
+}
+
+fn snappy(stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let len = snap::raw::decompress_len(stored).map_err(|_| broken("snappy"))?;
+    out.resize(checked_len(len, usize::MAX, stored.len())?, 0);
+    let got = snap::raw::Decoder::new().decompress(stored, out).map_err(|_| broken("snappy"))?;
+    exactly(got, out)
+}
+
+fn zlib(stream: &[u8], dictionary: Option<&Dictionary>, out: &mut [u8]) -> Result<()> {
+    INFLATE.with_borrow_mut(|inflate| {
+        inflate.reset(false);
+        if let Some(dictionary) = dictionary {
+            inflate.set_dictionary(&dictionary.bytes).map_err(|_| broken("zlib"))?;
+        }
+        let status =
+            inflate.decompress(stream, out, flate2::FlushDecompress::Finish).map_err(|_| broken("zlib"))?;
+        if status != flate2::Status::StreamEnd {
+            return Err(broken("zlib"));
+        }
+        exactly(inflate.total_out() as usize, out)
+    })
+}
+
+fn bzip2(stream: &[u8], out: &mut [u8]) -> Result<()> {
+    let mut decoder = bzip2::Decompress::new(false);
+    // The end of the stream, with its checksum, may take one more call than the data.
+    for _ in 0..2 {
+        let (read, written) = (decoder.total_in() as usize, decoder.total_out() as usize);
+        let status = decoder.decompress(&stream[read..], &mut out[written..]).map_err(|_| broken("bzip2"))?;
+        if status == bzip2::Status::StreamEnd {
+            return exactly(decoder.total_out() as usize, out);
+        }
+    }
+    Err(broken("bzip2"))
+}
+
+/// Makes `out` as long as the size before the stream says; gives the stream.
+fn sized_output<'s>(stored: &'s [u8], max_ratio: usize, out: &mut Vec<u8>) -> Result<&'s [u8]> {
+    let (len, used) =
+        get_varint32(stored).ok_or_else(|| Error::corruption("a compressed block lacks its size"))?;
+    out.resize(checked_len(len as usize, max_ratio, stored.len())?, 0);
+    Ok(&stored[used..])
+}
+
+fn checked_len(len: usize, max_ratio: usize, stored: usize) -> Result<usize> {
+    if len > MAX_BLOCK_BYTES.min(stored.saturating_mul(max_ratio)) {
+        return Err(Error::corruption(format!("a compressed block of {stored} bytes claims {len} bytes")));
+    }
+    Ok(len)
+}
+
+fn exactly(got: usize, out: &[u8]) -> Result<()> {
+    if got != out.len() {
+        return Err(Error::corruption(format!("a compressed block holds {got} bytes, not {}", out.len())));
+    }
+    Ok(())
+}
