@@ -20,12 +20,14 @@ mod index;
 mod iter;
 mod prefixes;
 mod properties;
+mod range_del;
 mod reader;
 pub mod unique_id;
 mod writer;
 
 pub use iter::{TableIter, TableIterOptions};
 pub use properties::TableProperties;
+pub use range_del::RangeTombstone;
 pub use reader::{FillCache, TableReader, TableReaderOptions};
 pub use writer::{TableSummary, TableWriter, TableWriterOptions};
 

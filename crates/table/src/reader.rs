@@ -15,6 +15,7 @@ use crate::format::{BlockHandle, Footer, TRAILER_LEN, corruption, not_supported,
 use crate::index::{IndexCoding, IndexEntries, IndexView};
 use crate::iter::{TableIter, TableIterOptions};
 use crate::properties::{TableProperties, decode_pairs};
+use crate::range_del::{self, RangeTombstone};
 use crate::unique_id::table_unique_id;
 use outcrop_base::coding::Decoder;
 use outcrop_base::keys::{packed_seq, split};
@@ -68,6 +69,7 @@ pub struct TableReader {
     index_handle: BlockHandle,
     index: Meta,
     filter: Option<(BlockHandle, FilterKind, Meta)>,
+    range_tombstones: Vec<RangeTombstone>,
 }
 
 /// A block about the table.
@@ -134,6 +136,11 @@ impl TableReader {
             value_is_delta: properties.index_value_is_delta_encoded,
             has_first_key: properties.index_type == Some(3),
         };
+        let range_tombstones = match find("rocksdb.range_del") {
+            Some(handle) => range_del::decode(&read_block(&*file, &footer, handle)?, &options.comparator)
+                .map_err(|error| corruption(&*file, handle.offset, error))?,
+            None => Vec::new(),
+        };
         let filter_handle = find("fullfilter.rocksdb.BuiltinBloomFilter");
         let mut table = TableReader {
             file,
@@ -146,6 +153,7 @@ impl TableReader {
             index_handle,
             index: Meta::Cached,
             filter: None,
+            range_tombstones,
         };
         let charged = options.cache_index_and_filter_blocks;
         let hold = options.hold_in_cache;
@@ -175,6 +183,11 @@ impl TableReader {
     /// What the table says of itself.
     pub fn properties(&self) -> &TableProperties {
         &self.properties
+    }
+
+    /// The range tombstones, as stored: they may overlap and reach outside the file's boundaries.
+    pub fn range_tombstones(&self) -> &[RangeTombstone] {
+        &self.range_tombstones
     }
 
     /// The key order.
@@ -511,9 +524,6 @@ fn check_features(
     }
     if blocks.iter().any(|(name, _)| name == "rocksdb.compression_dict") {
         return Err(not_supported(file, "blocks compressed with a dictionary"));
-    }
-    if blocks.iter().any(|(name, _)| name == "rocksdb.range_del") && properties.num_range_deletions > 0 {
-        return Err(not_supported(file, "range tombstones (DeleteRange)"));
     }
     if properties.external_version.is_some() && largest_seqno != SeqNum::ZERO {
         return Err(not_supported(file, "an ingested file with a global sequence number"));

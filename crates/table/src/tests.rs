@@ -1,6 +1,9 @@
 //! Tables written and read back, tables of RocksDB's, and tables with every byte broken.
 
-use crate::{FillCache, TableIterOptions, TableReader, TableReaderOptions, TableWriter, TableWriterOptions};
+use crate::{
+    FillCache, RangeTombstone, TableIterOptions, TableReader, TableReaderOptions, TableWriter,
+    TableWriterOptions,
+};
 use outcrop_base::checksum::ChecksumType;
 use outcrop_base::keys::{internal_key, pack, split};
 use outcrop_base::{Comparator, ErrorKind, LookupKey, Result, SeqNum, ValueType};
@@ -263,7 +266,6 @@ fn basic_tables_of_three_versions_hold_the_same_rows() {
 fn what_is_not_supported_is_refused_by_name() {
     for (name, feature) in [
         ("11.8.1-fv7-zstd-dict-compacted/000010.sst", "dictionary"),
-        ("11.8.1-range-del/000009.sst", "DeleteRange"),
         ("11.8.1-separated-kv/000009.sst", "separate_key_value"),
     ] {
         let outcome = open(&fixture(name), Comparator::Bytewise, None)
@@ -272,6 +274,54 @@ fn what_is_not_supported_is_refused_by_name() {
         assert_eq!(error.kind(), ErrorKind::NotSupported, "{name}: {error}");
         assert!(error.to_string().contains(feature), "{name}: {error}");
         assert!(error.to_string().contains("000009.sst"), "{name}: {error}");
+    }
+}
+
+fn tombstone(begin: &str, end: &str, seq: u64) -> RangeTombstone {
+    RangeTombstone { begin: begin.into(), end: end.into(), seq: SeqNum(seq) }
+}
+
+#[test]
+fn range_tombstones_of_rocksdb_are_read() {
+    let table = open(&fixture("11.8.1-range-del/000009.sst"), Comparator::Bytewise, None).unwrap();
+    let expected = [tombstone("b", "c", 6), tombstone("c", "d", 8), tombstone("d", "z", 8)];
+    assert_eq!(table.range_tombstones(), expected);
+    assert_eq!(table.properties().num_range_deletions, 3);
+    let points = scan(&table, TableIterOptions::default()).unwrap().len() as u64;
+    assert_eq!(table.properties().num_entries, points + 3);
+}
+
+#[test]
+fn range_tombstones_round_trip_and_bound_the_table() {
+    let rows: Rows = (5..9u64)
+        .map(|i| (internal_key(format!("k{i}").as_bytes(), SeqNum(i), ValueType::Value), b"v".to_vec()))
+        .collect();
+    for (rows, smallest, largest) in [
+        (rows, internal_key(b"k0", SeqNum(20), ValueType::RangeDeletion), b"k9"),
+        (Rows::new(), internal_key(b"k0", SeqNum(20), ValueType::RangeDeletion), b"k9"),
+    ] {
+        let (fs, path) = put_file(b"");
+        let options = writer_options(BlockBasedTableOptions::default(), CompressionType::Lz4);
+        let mut writer = TableWriter::new(fs.create(&path, OpenWrite::default()).unwrap(), options);
+        writer.add_range_tombstone(b"k4", SeqNum(3), b"k9");
+        for (key, value) in &rows {
+            writer.add(key, value).unwrap();
+        }
+        writer.add_range_tombstone(b"k0", SeqNum(20), b"k4");
+        let summary = writer.finish().unwrap();
+        writer.sync_and_close(false).unwrap();
+        assert_eq!(summary.smallest, smallest);
+        assert_eq!(summary.largest, internal_key(largest, SeqNum::MAX, ValueType::RangeDeletion));
+        assert_eq!((summary.smallest_seq, summary.largest_seq), (SeqNum(3), SeqNum(20)));
+        let properties = &summary.properties;
+        assert_eq!(properties.num_entries, rows.len() as u64 + 2);
+        assert_eq!((properties.num_range_deletions, properties.num_deletions), (2, 2));
+        let table = open(&fs.read_all(&path).unwrap(), Comparator::Bytewise, None).unwrap();
+        assert_eq!(table.range_tombstones(), [tombstone("k0", "k4", 20), tombstone("k4", "k9", 3)]);
+        assert_eq!(scan(&table, TableIterOptions::default()).unwrap(), rows);
+        assert_eq!(scan_backward(&table).unwrap(), rows);
+        let lookup = LookupKey::new(b"k1");
+        table.get(&lookup, SeqNum::MAX, FillCache::Yes, |_, _, _, _| panic!("no such key")).unwrap();
     }
 }
 

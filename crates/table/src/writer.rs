@@ -13,6 +13,7 @@ use crate::compress::{self, Compressor};
 use crate::filter::BloomBuilder;
 use crate::format::{BlockHandle, Footer, TRAILER_LEN, trailer};
 use crate::properties::TableProperties;
+use crate::range_del::{self, RangeTombstone};
 use crate::unique_id::table_unique_id;
 use outcrop_base::coding::put_zigzag64;
 use outcrop_base::keys::{FOOTER_LEN, packed_seq, split, user_key};
@@ -62,9 +63,9 @@ pub struct TableWriterOptions {
 pub struct TableSummary {
     /// Bytes of the file.
     pub file_size: u64,
-    /// First internal key.
+    /// First internal key; the begin of a range tombstone counts.
     pub smallest: Vec<u8>,
-    /// Last internal key.
+    /// Last internal key; the end of a range tombstone counts as (end, largest sequence number, 0x0F).
     pub largest: Vec<u8>,
     /// Smallest sequence number.
     pub smallest_seq: SeqNum,
@@ -95,6 +96,7 @@ pub struct TableWriter {
     /// A data block was finished; its separator waits for the next key.
     pending: Option<BlockHandle>,
     last_key: Vec<u8>,
+    range_tombstones: Vec<RangeTombstone>,
 }
 
 /// Separators and handles, until it is known what kind of keys the index has.
@@ -137,6 +139,7 @@ impl TableWriter {
             compressed: Vec::new(),
             pending: None,
             last_key: Vec::new(),
+            range_tombstones: Vec::new(),
             options,
         }
     }
@@ -171,6 +174,21 @@ impl TableWriter {
         self.last_key.clear();
         self.last_key.extend_from_slice(key);
         Ok(())
+    }
+
+    /// Adds a range tombstone: keys in `begin..end` older than `seq` are hidden. At any time before
+    /// [`TableWriter::finish`], in any order. RocksDB's readers accept overlapping ones, but are fastest with
+    /// fragments: ranges that are disjoint or the same.
+    pub fn add_range_tombstone(&mut self, begin: &[u8], seq: SeqNum, end: &[u8]) {
+        let properties = &mut self.properties;
+        properties.num_entries += 1;
+        properties.num_deletions += 1;
+        properties.num_range_deletions += 1;
+        properties.raw_key_size += (begin.len() + FOOTER_LEN) as u64;
+        properties.raw_value_size += end.len() as u64;
+        self.smallest_seq = self.smallest_seq.min(seq.0);
+        self.largest_seq = self.largest_seq.max(seq.0);
+        self.range_tombstones.push(RangeTombstone { begin: begin.to_vec(), end: end.to_vec(), seq });
     }
 
     /// Source of the rule: RocksDB `flush_block_policy.cc`.
@@ -224,7 +242,7 @@ impl TableWriter {
         self.offset + self.data.size() as u64
     }
 
-    /// Entries added.
+    /// Entries added, range tombstones included.
     pub fn num_entries(&self) -> u64 {
         self.properties.num_entries
     }
@@ -262,10 +280,14 @@ impl TableWriter {
             metaindex.push(("fullfilter.rocksdb.BuiltinBloomFilter", self.append_plain(&block)?));
         }
         let index = self.append_index()?;
+        if !self.range_tombstones.is_empty() {
+            let block = range_del::encode(&mut self.range_tombstones, &self.options.comparator);
+            metaindex.push(("rocksdb.range_del", self.append_plain(&block)?));
+        }
         self.complete_properties();
         let properties = self.properties.encode(version);
         metaindex.push(("rocksdb.properties", self.append_plain(&properties)?));
-        let metaindex = self.append_metaindex(&metaindex)?;
+        let metaindex = self.append_metaindex(metaindex)?;
         let mut footer = Vec::new();
         Footer {
             checksum: self.options.table.checksum,
@@ -298,7 +320,8 @@ impl TableWriter {
         append_block(&mut *self.file, &mut self.offset, &self.options, block, 0)
     }
 
-    fn append_metaindex(&mut self, blocks: &[(&str, BlockHandle)]) -> Result<BlockHandle> {
+    fn append_metaindex(&mut self, mut blocks: Vec<(&str, BlockHandle)>) -> Result<BlockHandle> {
+        blocks.sort_unstable_by_key(|(name, _)| *name);
         let mut builder = BlockBuilder::new(1);
         for (name, handle) in blocks {
             let mut value = Vec::new();
@@ -337,16 +360,28 @@ impl TableWriter {
 
     fn summary(&self) -> TableSummary {
         let options = &self.options;
+        let (smallest, largest) = self.bounds();
         TableSummary {
             file_size: self.offset,
-            smallest: self.smallest.clone(),
-            largest: self.last_key.clone(),
+            smallest,
+            largest,
             smallest_seq: SeqNum(self.smallest_seq),
             largest_seq: SeqNum(self.largest_seq),
             tail_size: self.offset - self.properties.tail_start_offset,
             properties: self.properties.clone(),
             unique_id: table_unique_id(&options.db_id, &options.session_id, options.file_number),
         }
+    }
+
+    /// First and last internal key, range tombstones included.
+    fn bounds(&self) -> (Vec<u8>, Vec<u8>) {
+        let order = |a: &Vec<u8>, b: &Vec<u8>| self.options.comparator.compare_internal(a, b);
+        let points = |key: &Vec<u8>| Some(key.clone()).filter(|key| !key.is_empty());
+        let starts = self.range_tombstones.iter().map(RangeTombstone::start_key);
+        let ends = self.range_tombstones.iter().map(RangeTombstone::end_key);
+        let smallest = points(&self.smallest).into_iter().chain(starts).min_by(order);
+        let largest = points(&self.last_key).into_iter().chain(ends).max_by(order);
+        (smallest.unwrap_or_default(), largest.unwrap_or_default())
     }
 
     /// Makes the file durable and closes it. Its name is durable only once its directory is synced.
