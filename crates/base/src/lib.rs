@@ -11,9 +11,11 @@ pub mod error;
 pub mod hash;
 pub mod keys;
 pub mod merge_operator;
+pub mod range_tombstone;
 pub mod xxph3;
 
 pub use comparator::{Comparator, UserComparator};
 pub use error::{Error, ErrorKind, Result};
 pub use keys::{LookupKey, ParsedKey, SeqNum, ValueType};
 pub use merge_operator::MergeOperator;
+pub use range_tombstone::{Fragment, Fragments, RangeTombstone};

@@ -76,6 +76,7 @@ macro_rules! key_value {
 key_value! {
     put: rocksdb_writebatch_put rocksdb_writebatch_put_cf;
     merge: rocksdb_writebatch_merge rocksdb_writebatch_merge_cf;
+    delete_range: rocksdb_writebatch_delete_range rocksdb_writebatch_delete_range_cf;
 }
 
 /// Writes of a key alone.

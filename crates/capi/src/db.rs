@@ -253,6 +253,25 @@ key_only! {
     single_delete_cf: rocksdb_singledelete rocksdb_singledelete_cf;
 }
 
+/// See [`outcrop::Db::delete_range_cf`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_delete_range_cf(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_writeoptions_t,
+    cf: *mut rocksdb_column_family_handle_t,
+    begin: *const c_char,
+    begin_len: size_t,
+    end: *const c_char,
+    end_len: size_t,
+    errptr: *mut *mut c_char,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        let (begin, end) = (slice(begin, begin_len), slice(end, end_len));
+        report(errptr, (*db).0.delete_range_cf(&(*cf).0, &(*options).0, begin, end));
+    }
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_write(
     db: *mut rocksdb_t,

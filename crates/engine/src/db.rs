@@ -1,7 +1,7 @@
 //! The database: public methods, each a few lines that hand over to a walk.
 
 use crate::background::Background;
-use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle};
+use crate::column_family::{ColumnFamily, ColumnFamilyDescriptor, ColumnFamilyHandle};
 use crate::compaction::manual::BottommostLevelCompaction;
 use crate::context::DbContext;
 use crate::info_log::log_line;
@@ -12,7 +12,7 @@ use crate::state::DbState;
 use crate::stats::DbStats;
 use crate::superversion::SuperVersion;
 use crate::versions::Manifest;
-use crate::write::batch::check_sizes;
+use crate::write::batch::{Op, check_sizes};
 use crate::write::group::WriteQueue;
 use crate::write::stall::WriteStall;
 use crate::write::wal::Wal;
@@ -188,6 +188,27 @@ impl Db {
         self.inner.check_alive(cf)?;
         with_scratch_batch(
             |batch| batch.single_delete(cf.id(), key),
+            |batch| self.inner.write(options, batch),
+        )
+    }
+
+    /// Deletes every key from `begin` up to `end`, exclusive, in column family `cf`, in one write whatever the number
+    /// of keys.
+    ///
+    /// # Errors
+    /// InvalidArgument if `end` comes before `begin`.
+    pub fn delete_range_cf(
+        &self,
+        cf: &ColumnFamilyHandle,
+        options: &WriteOptions,
+        begin: &[u8],
+        end: &[u8],
+    ) -> Result<()> {
+        check_sizes(begin, end)?;
+        self.inner.check_alive(cf)?;
+        check_range(cf, begin, end)?;
+        with_scratch_batch(
+            |batch| batch.delete_range(cf.id(), begin, end),
             |batch| self.inner.write(options, batch),
         )
     }
@@ -376,6 +397,13 @@ impl Db {
     }
 }
 
+fn check_range(cf: &ColumnFamily, begin: &[u8], end: &[u8]) -> Result<()> {
+    if cf.comparator.compare(begin, end).is_gt() {
+        return Err(Error::invalid_argument("end key comes before start key"));
+    }
+    Ok(())
+}
+
 impl Drop for Db {
     fn drop(&mut self) {
         if let Err(error) = self.inner.close() {
@@ -431,8 +459,10 @@ impl DbInner {
                     record.cf
                 )));
             };
-            if matches!(record.op, crate::write::batch::Op::Merge { .. }) {
-                self.check_merge(cf)?;
+            match record.op {
+                Op::Merge { .. } => self.check_merge(cf)?,
+                Op::DeleteRange { begin, end } => check_range(cf, begin, end)?,
+                _ => {}
             }
         }
         Ok(())

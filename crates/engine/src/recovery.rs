@@ -160,8 +160,7 @@ pub fn new_column_family_state(
 ) -> CfState {
     let size = descriptor.options.write_buffer_size;
     let memtable = Arc::new(MemTable::new(descriptor.parts.comparator.clone(), size, pool));
-    let view =
-        Arc::new(SuperVersion { memtable: memtable.clone(), sealed: Vec::new(), version: version.clone() });
+    let view = Arc::new(SuperVersion::new(memtable.clone(), Vec::new(), version.clone()));
     CfState {
         cf: ColumnFamily::new(id, descriptor, view),
         memtable,

@@ -57,11 +57,9 @@ impl CfState {
 
     /// Publishes the current memtables and version to readers.
     pub fn install_superversion(&mut self) {
-        let replaced = self.cf.superversion.swap(Arc::new(SuperVersion {
-            memtable: self.memtable.clone(),
-            sealed: self.sealed.iter().rev().map(|sealed| sealed.memtable.clone()).collect(),
-            version: self.version.clone(),
-        }));
+        let sealed = self.sealed.iter().rev().map(|sealed| sealed.memtable.clone()).collect();
+        let view = SuperVersion::new(self.memtable.clone(), sealed, self.version.clone());
+        let replaced = self.cf.superversion.swap(Arc::new(view));
         self.retired.push(replaced);
     }
 

@@ -5,10 +5,14 @@
 //! on the read path. A flush, a compaction or a memtable switch installs a new one; the old lives until
 //! its last borrower is done.
 
+use crate::column_family::ColumnFamily;
+use crate::context::DbContext;
+use crate::read::table_cache;
 use arc_swap::ArcSwap;
+use outcrop_base::{Fragments, Result};
 use outcrop_manifest::Version;
 use outcrop_memtable::MemTable;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The consistent set of sources a read consults, newest first.
 pub struct SuperVersion {
@@ -18,6 +22,42 @@ pub struct SuperVersion {
     pub sealed: Vec<Arc<MemTable>>,
     /// The tables.
     pub version: Arc<Version>,
+    /// Range tombstones of everything but the active memtable, made by the first iterator that needs them.
+    settled_tombstones: OnceLock<Option<Arc<Fragments>>>,
+}
+
+impl SuperVersion {
+    /// The view of these sources.
+    pub fn new(memtable: Arc<MemTable>, sealed: Vec<Arc<MemTable>>, version: Arc<Version>) -> SuperVersion {
+        SuperVersion { memtable, sealed, version, settled_tombstones: OnceLock::new() }
+    }
+
+    /// Fragments of all range tombstones, the active memtable's apart: at most two sets.
+    ///
+    /// # Errors
+    /// Those of opening a table for the first time.
+    pub fn range_tombstones(&self, ctx: &DbContext, cf: &ColumnFamily) -> Result<Vec<Arc<Fragments>>> {
+        let settled = match self.settled_tombstones.get() {
+            Some(settled) => settled,
+            None => {
+                let made = self.settle_tombstones(ctx, cf)?;
+                self.settled_tombstones.get_or_init(|| made)
+            }
+        };
+        Ok(self.memtable.range_tombstones().into_iter().chain(settled.clone()).collect())
+    }
+
+    fn settle_tombstones(&self, ctx: &DbContext, cf: &ColumnFamily) -> Result<Option<Arc<Fragments>>> {
+        let mut sets: Vec<Arc<Fragments>> =
+            self.sealed.iter().filter_map(|memtable| memtable.range_tombstones()).collect();
+        for (_, file) in self.version.files() {
+            sets.extend(table_cache::range_tombstones(ctx, cf, file)?.cloned());
+        }
+        if sets.len() <= 1 {
+            return Ok(sets.pop());
+        }
+        Ok(Some(Arc::new(Fragments::union(sets.iter().map(|set| &**set), &cf.comparator))))
+    }
 }
 
 /// The current [`SuperVersion`] of a column family.

@@ -1,7 +1,10 @@
 //! What the MANIFEST knows of one table.
 
-use outcrop_base::SeqNum;
+use outcrop_base::keys::user_key;
+use outcrop_base::range_tombstone::is_tombstone_end;
+use outcrop_base::{Comparator, Fragments, SeqNum};
 use outcrop_table::TableReader;
+use std::cmp::Ordering;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
@@ -40,6 +43,8 @@ pub struct FileMetaData {
     pub preserved: Vec<(u32, Vec<u8>)>,
     /// The open table, if open tables are not limited in number.
     pub table: OnceLock<Arc<TableReader>>,
+    /// Its range tombstones, clipped to its boundaries; `None` if it has none. Set when it is first opened.
+    pub range_tombstones: OnceLock<Option<Arc<Fragments>>>,
     /// Its part of block cache keys.
     pub cache_file_id: OnceLock<u64>,
     /// A flush wrote it, so that `pin_l0_filter_and_index_blocks_in_cache` is about it.
@@ -60,6 +65,26 @@ impl FileMetaData {
         }
     }
 
+    /// Where it ends: its largest user key, and whether an entry of that key can be in it.
+    pub fn end(&self) -> (&[u8], bool) {
+        (user_key(&self.largest), !is_tombstone_end(&self.largest))
+    }
+
+    /// True if all of it lies before `key`.
+    pub fn ends_before(&self, comparator: &Comparator, key: &[u8]) -> bool {
+        let (end, included) = self.end();
+        match comparator.compare(end, key) {
+            Ordering::Less => true,
+            Ordering::Equal => !included,
+            Ordering::Greater => false,
+        }
+    }
+
+    /// True if all of it lies after `key`.
+    pub fn starts_after(&self, comparator: &Comparator, key: &[u8]) -> bool {
+        comparator.compare(user_key(&self.smallest), key) == Ordering::Greater
+    }
+
     /// The same table under another epoch, for databases that have none.
     pub(crate) fn with_epoch(&self, epoch: u64) -> FileMetaData {
         FileMetaData {
@@ -78,6 +103,7 @@ impl FileMetaData {
             preserved: self.preserved.clone(),
             table: OnceLock::new(),
             cache_file_id: OnceLock::new(),
+            range_tombstones: OnceLock::new(),
             from_flush: AtomicBool::new(false),
             being_compacted: AtomicBool::new(false),
         }

@@ -3,10 +3,11 @@
 use crate::arena::{Arena, NULL, Ref};
 use crate::hash_index::{Found, HashIndex, Relation};
 use crate::pool::MemTablePool;
+use crate::range_tombstones::RangeTombstones;
 use crate::skiplist::{Node, SkipList};
 use outcrop_base::keys::{pack, packed_seq};
 use outcrop_base::xxph3::xxph3_64;
-use outcrop_base::{Comparator, LookupKey, SeqNum, ValueType};
+use outcrop_base::{Comparator, Fragments, LookupKey, RangeTombstone, SeqNum, ValueType};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +20,7 @@ pub struct MemTable {
     write_buffer_size: usize,
     entries: AtomicU64,
     deletes: AtomicU64,
+    range_tombstones: RangeTombstones,
 }
 
 impl MemTable {
@@ -32,6 +34,7 @@ impl MemTable {
             write_buffer_size: size,
             entries: AtomicU64::new(0),
             deletes: AtomicU64::new(0),
+            range_tombstones: RangeTombstones::default(),
         }
     }
 
@@ -66,6 +69,19 @@ impl MemTable {
         if matches!(value_type, ValueType::Deletion | ValueType::SingleDeletion) {
             self.deletes.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Adds a range tombstone. A lookup that starts after the call returned finds it.
+    pub fn insert_range_tombstone(&self, seq: SeqNum, begin: &[u8], end: &[u8]) {
+        self.range_tombstones.insert(RangeTombstone { begin: begin.to_vec(), end: end.to_vec(), seq });
+        self.entries.fetch_add(1, Ordering::Relaxed);
+        self.deletes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The range tombstones inserted so far, as disjoint fragments; `None` if there are none.
+    #[inline]
+    pub fn range_tombstones(&self) -> Option<Arc<Fragments>> {
+        self.range_tombstones.fragments(self.list.comparator())
     }
 
     /// Passes the versions of the key with sequence numbers up to `snapshot` to `visit`, newest first, until
@@ -140,7 +156,12 @@ impl MemTable {
     /// True once the entries fill the write buffer.
     #[inline]
     pub fn should_seal(&self) -> bool {
-        self.list.arena().used_bytes() >= self.write_buffer_size
+        self.list.arena().used_bytes() + self.range_tombstones.size_bytes() >= self.write_buffer_size
+    }
+
+    /// The key order.
+    pub fn comparator(&self) -> &Comparator {
+        self.list.comparator()
     }
 
     /// Versions inserted.
@@ -155,13 +176,13 @@ impl MemTable {
 
     /// Bytes of all entries, with what the list adds to each.
     pub fn data_size(&self) -> u64 {
-        self.list.arena().used_bytes() as u64
+        (self.list.arena().used_bytes() + self.range_tombstones.size_bytes()) as u64
     }
 
     /// True if nothing was inserted.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.list.first() == NULL
+        self.list.first() == NULL && self.range_tombstones.size_bytes() == 0
     }
 }
 

@@ -10,37 +10,10 @@
 
 use crate::block_builder::BlockBuilder;
 use crate::properties::decode_pairs;
-use outcrop_base::keys::{ParsedKey, internal_key, pack};
-use outcrop_base::{Comparator, Error, Result, SeqNum, ValueType};
+pub use outcrop_base::RangeTombstone;
+use outcrop_base::keys::ParsedKey;
+use outcrop_base::{Comparator, Error, Result, ValueType};
 use std::cmp::Ordering;
-
-/// Hides every key in `begin..end` with a smaller sequence number.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RangeTombstone {
-    /// First user key.
-    pub begin: Vec<u8>,
-    /// The user key behind the last.
-    pub end: Vec<u8>,
-    /// When it was written.
-    pub seq: SeqNum,
-}
-
-impl RangeTombstone {
-    /// The internal key of its begin.
-    pub fn start_key(&self) -> Vec<u8> {
-        internal_key(&self.begin, self.seq, ValueType::RangeDeletion)
-    }
-
-    /// The internal key that bounds a file ending with it: before every real key with the end's user key.
-    pub fn end_key(&self) -> Vec<u8> {
-        internal_key(&self.end, SeqNum::MAX, ValueType::RangeDeletion)
-    }
-
-    fn order(&self, other: &RangeTombstone, comparator: &Comparator) -> Ordering {
-        let packed = |tombstone: &RangeTombstone| pack(tombstone.seq, ValueType::RangeDeletion);
-        comparator.compare_parts((&self.begin, packed(self)), (&other.begin, packed(other)))
-    }
-}
 
 /// Decodes the block. Tombstones that cover nothing are left out.
 ///
@@ -73,6 +46,8 @@ pub fn encode(tombstones: &mut [RangeTombstone], comparator: &Comparator) -> Vec
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outcrop_base::SeqNum;
+    use outcrop_base::keys::internal_key;
 
     fn tombstone(begin: &str, end: &str, seq: u64) -> RangeTombstone {
         RangeTombstone { begin: begin.into(), end: end.into(), seq: SeqNum(seq) }

@@ -285,6 +285,19 @@ extern void rocksdb_writebatch_singledelete_cf(
     rocksdb_column_family_handle_t* column_family,
     const char* key,
     size_t key_len);
+extern void rocksdb_writebatch_delete_range(
+    rocksdb_writebatch_t* batch,
+    const char* start_key,
+    size_t start_key_len,
+    const char* end_key,
+    size_t end_key_len);
+extern void rocksdb_writebatch_delete_range_cf(
+    rocksdb_writebatch_t* batch,
+    rocksdb_column_family_handle_t* column_family,
+    const char* start_key,
+    size_t start_key_len,
+    const char* end_key,
+    size_t end_key_len);
 
 /* Iterators */
 
@@ -519,6 +532,15 @@ extern void rocksdb_delete_cf(
     rocksdb_column_family_handle_t* column_family,
     const char* key,
     size_t key_len,
+    char** errptr);
+extern void rocksdb_delete_range_cf(
+    rocksdb_t* db,
+    const rocksdb_writeoptions_t* options,
+    rocksdb_column_family_handle_t* column_family,
+    const char* start_key,
+    size_t start_key_len,
+    const char* end_key,
+    size_t end_key_len,
     char** errptr);
 extern void rocksdb_singledelete(
     rocksdb_t* db,

@@ -11,7 +11,7 @@ use crate::read::level_iter::LevelIter;
 use crate::read::merging_iter::{MergingIter, Source};
 use crate::read::table_cache;
 use crate::stats::LevelStats;
-use outcrop_base::Result;
+use outcrop_base::{Fragments, Result};
 use outcrop_manifest::{FileMetaData, Version, VersionEdit};
 use outcrop_options::derive;
 use outcrop_table::{FillCache, TableIterOptions};
@@ -81,12 +81,16 @@ impl DbInner {
             if level == 0 {
                 for file in files {
                     let table = table_cache::open(&self.ctx, &job.cf, file)?;
-                    sources.push(Source::Table(table.iter(options.clone())));
+                    sources.push(Source::Table(table.iter(options.clone()), file.largest_seq));
                 }
             } else {
                 let (ctx, cf) = (self.ctx.clone(), job.cf.clone());
                 sources.push(Source::Level(LevelIter::new(ctx, cf, files.clone().into(), options.clone())));
             }
+        }
+        let mut tombstones = Vec::new();
+        for file in compaction.input_files() {
+            tombstones.extend(table_cache::range_tombstones(&self.ctx, &job.cf, file)?.cloned());
         }
         let below = job.version.levels.iter().skip(compaction.output_level + 1);
         let rules = DropRules {
@@ -94,6 +98,7 @@ impl DbInner {
             bottommost: compaction.bottommost,
             drop_deletions: compaction.output_level > 0,
             below: below.map(|level| level.shared_files()).collect(),
+            tombstones: Fragments::union(tombstones.iter().map(|set| &**set), &job.cf.comparator),
         };
         let input = MergingIter::new(job.cf.comparator.clone(), sources);
         Ok(CompactionStream::new(input, job.cf.comparator.clone(), job.cf.merge_operator.clone(), rules))

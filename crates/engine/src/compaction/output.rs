@@ -6,12 +6,13 @@ use super::stream::CompactionStream;
 use crate::column_family::ColumnFamily;
 use crate::context::DbContext;
 use outcrop_base::keys::user_key;
-use outcrop_base::{Comparator, Result};
+use outcrop_base::{Comparator, Fragment, Result};
 use outcrop_env::{DirectIo, OpenWrite};
 use outcrop_manifest::{FileMetaData, FileNumber, file_name};
 use outcrop_options::{BlockBasedTableOptions, CompressionOptions, CompressionType};
 use outcrop_table::{TableWriter, TableWriterOptions};
 use std::cmp::Ordering;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// What all tables of one job have in common.
@@ -51,12 +52,15 @@ pub fn write_tables(
     let mut done = Vec::new();
     let mut open: Option<OpenTable> = None;
     let mut last_user_key: Vec<u8> = Vec::new();
+    let mut ranges = RangeOutput::new(stream.kept_tombstones());
     while stream.advance()? {
         let key = stream.key();
         if let Some(table) = &open {
             let new_key = user_key(key) != last_user_key.as_slice();
             if new_key && should_cut(&mut plan, &cf.comparator, table, key) {
-                done.push(open.take().expect("checked above").finish(ctx, &plan)?);
+                let mut table = open.take().expect("checked above");
+                ranges.write_until(&cf.comparator, &mut table.writer, Some(user_key(key)));
+                done.push(table.finish(ctx, &plan)?);
             }
         }
         let table = match &mut open {
@@ -72,7 +76,11 @@ pub fn write_tables(
         last_user_key.clear();
         last_user_key.extend_from_slice(user_key(key));
     }
-    if let Some(table) = open {
+    if open.is_none() && !ranges.is_done() {
+        open = Some(OpenTable::create(ctx, cf, &plan, reserve())?);
+    }
+    if let Some(mut table) = open {
+        ranges.write_until(&cf.comparator, &mut table.writer, None);
         done.push(table.finish(ctx, &plan)?);
     }
     Ok(done)
@@ -85,6 +93,45 @@ fn should_cut(plan: &mut OutputPlan, comparator: &Comparator, table: &OpenTable,
     }
     let target = plan.target_file_size;
     plan.grandparents.as_mut().is_some_and(|cuts| cuts.cut_before(comparator, next_key, size, target))
+}
+
+/// The range tombstones to write. Each table gets those between its first user key and the next table's, so that
+/// none acts on a key another table holds.
+struct RangeOutput {
+    fragments: VecDeque<Fragment>,
+}
+
+impl RangeOutput {
+    fn new(fragments: Vec<Fragment>) -> RangeOutput {
+        RangeOutput { fragments: fragments.into() }
+    }
+
+    fn is_done(&self) -> bool {
+        self.fragments.is_empty()
+    }
+
+    /// Writes what lies before `end` (`None`: everything left) to the table that ends there.
+    fn write_until(&mut self, comparator: &Comparator, writer: &mut TableWriter, end: Option<&[u8]>) {
+        while let Some(first) = self.fragments.front_mut() {
+            if end.is_some_and(|end| comparator.compare(&first.begin, end).is_ge()) {
+                return;
+            }
+            match end.filter(|end| comparator.compare(&first.end, end).is_gt()) {
+                Some(end) => {
+                    first.seqs.iter().for_each(|seq| writer.add_range_tombstone(&first.begin, *seq, end));
+                    first.begin = end.to_vec();
+                    return;
+                }
+                None => {
+                    first
+                        .seqs
+                        .iter()
+                        .for_each(|seq| writer.add_range_tombstone(&first.begin, *seq, &first.end));
+                    self.fragments.pop_front();
+                }
+            }
+        }
+    }
 }
 
 /// One table being written.

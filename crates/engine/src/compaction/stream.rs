@@ -6,6 +6,7 @@
 //!
 //! - A: an entry is dropped if a newer entry of its key is in its stripe.
 //! - B: a deletion in the oldest stripe is dropped if the key cannot exist below the output.
+//! - E: an entry is dropped if a newer range tombstone over it is in its stripe. Tombstones go under rules A and B.
 //! - D: a single deletion and the value it meets in its stripe are dropped together.
 //! - F: merge operands of a stripe are combined where their base is known.
 //! - G: a value in the oldest stripe at the bottommost level gets sequence number 0.
@@ -15,7 +16,7 @@
 use crate::read::merge;
 use crate::read::merging_iter::MergingIter;
 use outcrop_base::keys::{append_internal_key, pack, packed_seq, split};
-use outcrop_base::{Comparator, Error, MergeOperator, Result, SeqNum, ValueType};
+use outcrop_base::{Comparator, Error, Fragment, Fragments, MergeOperator, Result, SeqNum, ValueType};
 use outcrop_manifest::FileMetaData;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -31,12 +32,14 @@ pub struct DropRules {
     pub drop_deletions: bool,
     /// Tables below the output level, by level, sorted.
     pub below: Vec<Arc<[Arc<FileMetaData>]>>,
+    /// Range tombstones of the inputs.
+    pub tombstones: Fragments,
 }
 
 impl DropRules {
     /// The rules of a flush: only what is hidden goes.
-    pub fn for_flush(snapshots: Vec<SeqNum>) -> DropRules {
-        DropRules { snapshots, bottommost: false, drop_deletions: false, below: Vec::new() }
+    pub fn for_flush(snapshots: Vec<SeqNum>, tombstones: Fragments) -> DropRules {
+        DropRules { snapshots, bottommost: false, drop_deletions: false, below: Vec::new(), tombstones }
     }
 }
 
@@ -57,6 +60,7 @@ pub struct CompactionStream {
     snapshots: Vec<SeqNum>,
     bottommost: bool,
     below: Option<BelowOutput>,
+    tombstones: Fragments,
     /// User key of the last entry looked at.
     user_key: Vec<u8>,
     has_user_key: bool,
@@ -107,6 +111,7 @@ impl CompactionStream {
             snapshots: rules.snapshots,
             bottommost: rules.bottommost,
             below,
+            tombstones: rules.tombstones,
             user_key: Vec::new(),
             has_user_key: false,
             hiding_stripe: None,
@@ -185,7 +190,7 @@ impl CompactionStream {
         let value_type = ValueType::from_byte(packed as u8).ok_or_else(|| {
             Error::corruption(format!("compaction input has value type {:#04x}", packed as u8))
         })?;
-        if self.hiding_stripe == Some(stripe) {
+        if self.hiding_stripe == Some(stripe) || self.is_covered(seq, stripe) {
             self.must_advance = true;
             return Ok(Decision::Drop);
         }
@@ -269,6 +274,10 @@ impl CompactionStream {
             if self.stripe(seq) != stripe {
                 break;
             }
+            if self.is_covered(seq, stripe) {
+                base = Base::None;
+                break;
+            }
             match ValueType::from_byte(packed as u8) {
                 Some(ValueType::Merge) => operands.push((seq, self.input.value().to_vec())),
                 Some(ValueType::Value) => {
@@ -348,6 +357,27 @@ impl CompactionStream {
         self.snapshots.get(index).copied().unwrap_or(SeqNum::MAX)
     }
 
+    /// Rule E: true if a range tombstone hides the version `seq` of `user_key` from every reader of its stripe.
+    #[inline]
+    fn is_covered(&self, seq: SeqNum, stripe: SeqNum) -> bool {
+        !self.tombstones.is_empty()
+            && self.tombstones.covering(&self.comparator, &self.user_key, stripe) > seq
+    }
+
+    /// The range tombstones to write: the newest of each stripe, without those that have nothing left to hide.
+    pub fn kept_tombstones(&self) -> Vec<Fragment> {
+        let kept = |fragment: &Fragment| {
+            let mut seqs: Vec<SeqNum> = fragment.seqs.clone();
+            seqs.dedup_by_key(|seq| self.stripe(*seq));
+            let obsolete = self.below.as_ref().is_some_and(|below| {
+                self.bottommost || !below.may_overlap(&self.comparator, &fragment.begin, &fragment.end)
+            });
+            seqs.retain(|seq| !(obsolete && self.in_oldest_stripe(*seq)));
+            (!seqs.is_empty()).then(|| Fragment { seqs, ..fragment.clone() })
+        };
+        self.tombstones.iter().filter_map(kept).collect()
+    }
+
     /// True if every snapshot sees `seq`.
     #[inline]
     fn in_oldest_stripe(&self, seq: SeqNum) -> bool {
@@ -389,6 +419,14 @@ struct BelowOutput {
 impl BelowOutput {
     fn new(levels: Vec<Arc<[Arc<FileMetaData>]>>) -> BelowOutput {
         BelowOutput { levels: levels.into_iter().map(|files| (files, 0)).collect() }
+    }
+
+    /// True if some table has keys in `begin..end`.
+    fn may_overlap(&self, comparator: &Comparator, begin: &[u8], end: &[u8]) -> bool {
+        self.levels.iter().any(|(files, _)| {
+            let first = files.partition_point(|file| file.ends_before(comparator, begin));
+            files.get(first).is_some_and(|file| comparator.compare(split(&file.smallest).0, end).is_lt())
+        })
     }
 
     /// True if some table's key range holds `user_key`.

@@ -14,7 +14,7 @@ use crate::read::merging_iter::{MergingIter, Source};
 use crate::read::table_cache;
 use crate::state::{DbState, SealedMemTable};
 use crate::stats::LevelStats;
-use outcrop_base::{Result, SeqNum};
+use outcrop_base::{Fragments, Result, SeqNum};
 use outcrop_manifest::{FileMetaData, FileNumber, VersionEdit};
 use outcrop_memtable::MemTable;
 use outcrop_options::derive;
@@ -120,7 +120,11 @@ pub fn write_l0(
 ) -> Result<Vec<Arc<FileMetaData>>> {
     let sources = memtables.iter().map(|memtable| Source::Mem(memtable.iter())).collect();
     let input = MergingIter::new(cf.comparator.clone(), sources);
-    let rules = DropRules::for_flush(snapshots);
+    let tombstones: Vec<_> = memtables.iter().filter_map(|memtable| memtable.range_tombstones()).collect();
+    let rules = DropRules::for_flush(
+        snapshots,
+        Fragments::union(tombstones.iter().map(|set| &**set), &cf.comparator),
+    );
     let mut stream = CompactionStream::new(input, cf.comparator.clone(), cf.merge_operator.clone(), rules);
     let options = cf.options.load();
     let plan = OutputPlan {

@@ -8,9 +8,10 @@ use crate::column_family::ColumnFamily;
 use crate::db::DbInner;
 use crate::superversion::SuperVersion;
 use outcrop_base::keys::{pack, user_key};
-use outcrop_base::{Error, LookupKey, Result, SeqNum, ValueType};
+use outcrop_base::{Comparator, Error, Fragments, LookupKey, Result, SeqNum, ValueType};
 use outcrop_cache::Pinned;
 use outcrop_manifest::{FileMetaData, Version};
+use outcrop_memtable::MemTable;
 use outcrop_table::FillCache;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -34,9 +35,16 @@ impl DbInner {
         snapshot: SeqNum,
     ) -> Result<Option<PinnedValue>> {
         let lookup_key = LookupKey::new(key);
-        let mut lookup = Lookup { key: &lookup_key, snapshot, operands: Vec::new(), outcome: Outcome::Open };
+        let mut lookup = Lookup {
+            key: &lookup_key,
+            snapshot,
+            covered: SeqNum::ZERO,
+            ended: false,
+            operands: Vec::new(),
+            outcome: Outcome::Open,
+        };
         lookup.memtables(view);
-        if lookup.is_open() {
+        if !lookup.is_decided() {
             let fill_cache = if options.fill_cache { FillCache::Yes } else { FillCache::No };
             self.get_from_tables(&view.version, cf, fill_cache, &mut lookup)?;
         }
@@ -58,15 +66,26 @@ impl DbInner {
             }
             candidates.push(file);
         });
-        for file in candidates.iter() {
+        let mut files = candidates.iter().peekable();
+        while let Some(file) = files.next() {
             let table = table_cache::open(&self.ctx, cf, file)?;
+            if let Some(tombstones) = table_cache::range_tombstones(&self.ctx, cf, file)? {
+                lookup.ended |= lookup.cover(tombstones, &cf.comparator);
+            }
+            // Where the versions of the key go on in the next table, that one has the tombstones for all of them.
+            if let Some(Some(tombstones)) = files.peek().and_then(|next| next.range_tombstones.get()) {
+                lookup.cover(tombstones, &cf.comparator);
+            }
             if !table.may_contain(lookup.key.hash) {
+                if lookup.is_decided() {
+                    return Ok(());
+                }
                 continue;
             }
             table.get(lookup.key, lookup.snapshot, fill_cache, |seq, value_type, value, block| {
-                lookup_visit(&mut lookup.operands, &mut lookup.outcome, seq, value_type, value, Some(block))
+                lookup.visit(seq, value_type, value, Some(block))
             })?;
-            if !lookup.is_open() {
+            if lookup.is_decided() {
                 return Ok(());
             }
         }
@@ -139,6 +158,10 @@ fn collect_candidates<'v>(
 pub(crate) struct Lookup<'k> {
     key: &'k LookupKey<'k>,
     snapshot: SeqNum,
+    /// The newest range tombstone known to be over the key; zero if there is none.
+    covered: SeqNum,
+    /// A source that was asked has one: whatever older sources hold is hidden.
+    ended: bool,
     /// Merge operands met so far, newest first.
     operands: Vec<Vec<u8>>,
     outcome: Outcome,
@@ -157,27 +180,67 @@ enum Outcome {
 }
 
 impl Lookup<'_> {
+    /// True if older sources do not matter: an entry decided, or a range tombstone hides whatever they have.
     #[inline]
-    fn is_open(&self) -> bool {
-        matches!(self.outcome, Outcome::Open)
+    fn is_decided(&self) -> bool {
+        self.ended || !matches!(self.outcome, Outcome::Open)
     }
 
     #[inline]
     fn memtables(&mut self, view: &SuperVersion) {
-        let Lookup { key, snapshot, operands, outcome } = self;
-        let mut visit = |seq: SeqNum, value_type: ValueType, value: &[u8]| {
-            lookup_visit(operands, outcome, seq, value_type, value, None)
-        };
-        view.memtable.get(key, *snapshot, &mut visit);
+        self.memtable(&view.memtable);
         for memtable in &view.sealed {
-            if !matches!(self.outcome, Outcome::Open) {
+            if self.is_decided() {
                 return;
             }
-            let Lookup { key, snapshot, operands, outcome } = self;
-            memtable.get(key, *snapshot, |seq, value_type, value| {
-                lookup_visit(operands, outcome, seq, value_type, value, None)
-            });
+            self.memtable(memtable);
         }
+    }
+
+    #[inline]
+    fn memtable(&mut self, memtable: &MemTable) {
+        if let Some(tombstones) = memtable.range_tombstones() {
+            self.ended |= self.cover(&tombstones, memtable.comparator());
+        }
+        let (key, snapshot) = (self.key, self.snapshot);
+        memtable.get(key, snapshot, |seq, value_type, value| self.visit(seq, value_type, value, None));
+    }
+
+    /// Takes range tombstones into account, before the entries of their source; true if one is over the key.
+    #[cold]
+    fn cover(&mut self, tombstones: &Fragments, comparator: &Comparator) -> bool {
+        let seq = tombstones.covering(comparator, self.key.user_key, self.snapshot);
+        self.covered = self.covered.max(seq);
+        seq != SeqNum::ZERO
+    }
+
+    /// Takes one entry of the key, newest first, into account.
+    #[inline]
+    fn visit(
+        &mut self,
+        seq: SeqNum,
+        value_type: ValueType,
+        value: &[u8],
+        block: Option<&Pinned>,
+    ) -> ControlFlow<()> {
+        if seq < self.covered {
+            self.outcome = Outcome::Deleted;
+            return ControlFlow::Break(());
+        }
+        self.outcome = match value_type {
+            ValueType::Value => Outcome::Value(match block {
+                Some(block) => PinnedValue::in_block(block, value),
+                // Copied: pinning the memtable would write a reference count all readers share.
+                None => PinnedValue::owned(value.to_vec()),
+            }),
+            ValueType::Deletion | ValueType::SingleDeletion => Outcome::Deleted,
+            ValueType::Merge => {
+                self.operands.push(value.to_vec());
+                return ControlFlow::Continue(());
+            }
+            other => Outcome::Failed(unsupported_type(other)),
+        };
+        ControlFlow::Break(())
     }
 
     fn finish(self, cf: &ColumnFamily) -> Result<Option<PinnedValue>> {
@@ -192,32 +255,6 @@ impl Lookup<'_> {
         let merged = merge::full_merge(operator, self.key.user_key, base.as_deref(), &self.operands)?;
         Ok(Some(PinnedValue::owned(merged)))
     }
-}
-
-/// Takes one entry of the key, newest first, into account.
-#[inline]
-fn lookup_visit(
-    operands: &mut Vec<Vec<u8>>,
-    outcome: &mut Outcome,
-    _seq: SeqNum,
-    value_type: ValueType,
-    value: &[u8],
-    block: Option<&Pinned>,
-) -> ControlFlow<()> {
-    *outcome = match value_type {
-        ValueType::Value => Outcome::Value(match block {
-            Some(block) => PinnedValue::in_block(block, value),
-            // Copied: pinning the memtable would write a reference count all readers share.
-            None => PinnedValue::owned(value.to_vec()),
-        }),
-        ValueType::Deletion | ValueType::SingleDeletion => Outcome::Deleted,
-        ValueType::Merge => {
-            operands.push(value.to_vec());
-            return ControlFlow::Continue(());
-        }
-        other => Outcome::Failed(unsupported_type(other)),
-    };
-    ControlFlow::Break(())
 }
 
 /// The error for an entry type this engine does not implement.

@@ -7,6 +7,7 @@
 //! other cases the entry shown is held in `key` and `value`, and the merging iterator stands past it in the
 //! direction of travel.
 
+use super::hiding_ranges::HidingRanges;
 use super::level_iter::LevelIter;
 use super::merging_iter::{MergingIter, Source};
 use super::{ReadOptions, get, merge, table_cache};
@@ -42,6 +43,7 @@ pub struct DbIterator {
     /// Keeps the memtables and tables alive.
     view: Option<Arc<SuperVersion>>,
     merged: MergingIter,
+    tombstones: HidingRanges,
     snapshot: SeqNum,
     lower: Option<Vec<u8>>,
     upper: Option<Vec<u8>>,
@@ -58,11 +60,14 @@ impl DbInner {
         // After `view`: a flush in between could otherwise drop what this snapshot must see.
         let snapshot = options.snapshot.unwrap_or_else(|| self.visible_seq());
         let merged = self.merge_view(&view, cf, options)?;
+        let tombstones =
+            HidingRanges::new(view.range_tombstones(&self.ctx, cf)?, cf.comparator.clone(), snapshot);
         Ok(DbIterator {
             db: self.clone(),
             cf: cf.clone(),
             view: Some(view),
             merged,
+            tombstones,
             snapshot,
             lower: options.iterate_lower_bound.clone(),
             upper: options.iterate_upper_bound.clone(),
@@ -90,7 +95,7 @@ impl DbInner {
         sources.extend(view.sealed.iter().map(|memtable| Source::Mem(memtable.iter())));
         for file in view.version.levels[0].files.iter() {
             let table = table_cache::open(&self.ctx, cf, file)?;
-            sources.push(Source::Table(table.iter(table_options.clone())));
+            sources.push(Source::Table(table.iter(table_options.clone()), file.largest_seq));
         }
         for level in view.version.levels[1..].iter().filter(|level| !level.files.is_empty()) {
             let files: Arc<[_]> = level.shared_files();
@@ -267,6 +272,12 @@ impl DbIterator {
                 return;
             }
             match ValueType::from_byte(packed as u8) {
+                Some(_) if self.tombstones.hide(user_key, packed_seq(packed)) => {
+                    self.key.clear();
+                    self.key.extend_from_slice(user_key);
+                    skip_saved = true;
+                    self.tombstones.pass_forward(&mut self.merged);
+                }
                 Some(ValueType::Value) => {
                     self.place = Place::Merged;
                     return;
@@ -292,6 +303,9 @@ impl DbIterator {
         while self.merged.valid() {
             let (user_key, packed) = split(self.merged.key());
             if user_key != self.key.as_slice() {
+                break;
+            }
+            if self.tombstones.hide(user_key, packed_seq(packed)) {
                 break;
             }
             match ValueType::from_byte(packed as u8) {
@@ -368,6 +382,10 @@ impl DbIterator {
             }
             if packed_seq(packed) <= self.snapshot {
                 match ValueType::from_byte(packed as u8) {
+                    Some(_) if self.tombstones.hide(user_key, packed_seq(packed)) => {
+                        live = false;
+                        operands.clear();
+                    }
                     Some(ValueType::Value) => {
                         self.value.clear();
                         self.value.extend_from_slice(self.merged.value());

@@ -6,8 +6,8 @@
 use super::table_cache;
 use crate::column_family::ColumnFamily;
 use crate::context::DbContext;
-use outcrop_base::Result;
 use outcrop_base::keys::split;
+use outcrop_base::{Result, SeqNum};
 use outcrop_manifest::FileMetaData;
 use outcrop_table::{TableIter, TableIterOptions};
 use std::cmp::Ordering;
@@ -114,6 +114,31 @@ impl LevelIter {
         if !table.valid() {
             self.skip_empty_backward();
         }
+    }
+
+    /// Moves forward to `end` if everything on the way is older than `seq`; false if nothing was passed.
+    pub fn skip_older(&mut self, end: &[u8], seq: SeqNum) -> bool {
+        let comparator = &self.cf.comparator;
+        let mut index = self.index;
+        while self.files.get(index).is_some_and(|file| file.largest_seq < seq) {
+            if comparator.compare(split(&self.files[index].largest).0, end) != Ordering::Less {
+                break;
+            }
+            index += 1;
+        }
+        let inside = self.files.get(index).is_some_and(|file| file.largest_seq < seq);
+        if index == self.index && !inside {
+            return false;
+        }
+        self.enter(index);
+        if inside {
+            self.on_table(|table| table.seek(end, u64::MAX));
+        } else {
+            // A table with newer entries: they have to be looked at.
+            self.on_table(TableIter::seek_to_first);
+        }
+        self.skip_empty_forward();
+        true
     }
 
     fn on_table(&mut self, position: impl FnOnce(&mut TableIter)) {

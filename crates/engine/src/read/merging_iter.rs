@@ -9,7 +9,7 @@
 
 use super::level_iter::LevelIter;
 use outcrop_base::keys::split;
-use outcrop_base::{Comparator, Result};
+use outcrop_base::{Comparator, Result, SeqNum};
 use outcrop_memtable::MemTableIter;
 use outcrop_table::TableIter;
 use std::cmp::Ordering;
@@ -18,8 +18,8 @@ use std::cmp::Ordering;
 pub enum Source {
     /// A memtable.
     Mem(MemTableIter),
-    /// One table, as in L0.
-    Table(TableIter),
+    /// One table, as in L0, and the largest sequence number in it.
+    Table(TableIter, SeqNum),
     /// The tables of one level.
     Level(LevelIter),
 }
@@ -29,7 +29,7 @@ macro_rules! on_source {
     ($source:expr, $iter:ident => $call:expr) => {
         match $source {
             Source::Mem($iter) => $call,
-            Source::Table($iter) => $call,
+            Source::Table($iter, _) => $call,
             Source::Level($iter) => $call,
         }
     };
@@ -69,6 +69,22 @@ impl Source {
         on_source!(self, iter => iter.seek_for_prev(user_key, packed))
     }
 
+    /// Moves a forward source to `end` if everything it would pass is older than `seq`; false if it stays.
+    fn skip_older(&mut self, end: &[u8], seq: SeqNum) -> bool {
+        match self {
+            // What a memtable holds is not known without reading it.
+            Source::Mem(_) => false,
+            Source::Table(iter, largest_seq) => {
+                let skip = *largest_seq < seq;
+                if skip {
+                    iter.seek(end, u64::MAX);
+                }
+                skip
+            }
+            Source::Level(iter) => iter.skip_older(end, seq),
+        }
+    }
+
     fn seek_to_first(&mut self) {
         on_source!(self, iter => iter.seek_to_first())
     }
@@ -80,7 +96,7 @@ impl Source {
     fn status(&self) -> Result<()> {
         match self {
             Source::Mem(_) => Ok(()),
-            Source::Table(iter) => iter.status(),
+            Source::Table(iter, _) => iter.status(),
             Source::Level(iter) => iter.status(),
         }
     }
@@ -176,6 +192,26 @@ impl MergingIter {
         let winner = self.winner;
         self.sources[winner].next();
         self.settle(winner);
+    }
+
+    /// To the next entry, leaving out entries before `end` in sources where everything is older than `seq`.
+    /// Panics unless valid.
+    pub fn skip_older(&mut self, end: &[u8], seq: SeqNum) {
+        self.next();
+        let comparator = self.comparator.clone();
+        let mut moved = false;
+        for index in 0..self.sources.len() {
+            let source = &mut self.sources[index];
+            let before_end =
+                source.valid() && comparator.compare(split(source.key()).0, end) == Ordering::Less;
+            if before_end && source.skip_older(end, seq) {
+                self.refresh(index);
+                moved = true;
+            }
+        }
+        if moved {
+            self.choose();
+        }
     }
 
     /// To the previous entry. Panics unless valid.

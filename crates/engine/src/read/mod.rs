@@ -6,6 +6,7 @@
 //! ```
 
 pub mod get;
+pub mod hiding_ranges;
 pub mod iter;
 pub mod level_iter;
 pub mod merge;

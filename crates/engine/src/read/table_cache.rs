@@ -6,7 +6,7 @@
 
 use crate::column_family::ColumnFamily;
 use crate::context::DbContext;
-use outcrop_base::{Error, Result};
+use outcrop_base::{Error, Fragments, Result};
 use outcrop_env::{Access, DirectIo, OpenRead};
 use outcrop_manifest::{FileMetaData, FileNumber, file_name};
 use outcrop_table::{TableReader, TableReaderOptions};
@@ -133,14 +133,49 @@ pub fn open<'f>(ctx: &DbContext, cf: &ColumnFamily, file: &'f FileMetaData) -> R
 fn open_new<'f>(ctx: &DbContext, cf: &ColumnFamily, file: &'f FileMetaData) -> Result<TableRef<'f>> {
     if !ctx.open_tables.is_limited() {
         let table = open_reader(ctx, cf, file)?;
+        range_tombstones_of(&table, cf, file);
         return Ok(TableRef::Held(file.table.get_or_init(|| Arc::new(table))));
     }
     if let Some(table) = ctx.open_tables.find(file.number) {
         return Ok(TableRef::Taken(table));
     }
     let table = Arc::new(open_reader(ctx, cf, file)?);
+    range_tombstones_of(&table, cf, file);
     ctx.open_tables.insert(file.number, &table);
     Ok(TableRef::Taken(table))
+}
+
+/// The range tombstones of `file`, clipped to its boundaries, opening it if nobody has before.
+///
+/// # Errors
+/// As [`open`].
+#[inline]
+pub fn range_tombstones<'f>(
+    ctx: &DbContext,
+    cf: &ColumnFamily,
+    file: &'f FileMetaData,
+) -> Result<Option<&'f Arc<Fragments>>> {
+    match file.range_tombstones.get() {
+        Some(known) => Ok(known.as_ref()),
+        None => Ok(range_tombstones_of(&*open(ctx, cf, file)?, cf, file).as_ref()),
+    }
+}
+
+/// Takes the tombstones down in the file's metadata, where they outlive the open table.
+fn range_tombstones_of<'f>(
+    table: &TableReader,
+    cf: &ColumnFamily,
+    file: &'f FileMetaData,
+) -> &'f Option<Arc<Fragments>> {
+    file.range_tombstones.get_or_init(|| {
+        let comparator = &cf.comparator;
+        let clipped: Vec<_> = table
+            .range_tombstones()
+            .iter()
+            .filter_map(|tombstone| tombstone.clipped(comparator, &file.smallest, &file.largest))
+            .collect();
+        (!clipped.is_empty()).then(|| Arc::new(Fragments::new(&clipped, comparator)))
+    })
 }
 
 fn open_reader(ctx: &DbContext, cf: &ColumnFamily, file: &FileMetaData) -> Result<TableReader> {
@@ -180,9 +215,6 @@ fn open_reader(ctx: &DbContext, cf: &ColumnFamily, file: &FileMetaData) -> Resul
 /// Refuses by name what this engine would misread.
 fn check_supported(path: &str, reader: &TableReader, cf: &ColumnFamily) -> Result<()> {
     let properties = reader.properties();
-    if properties.num_range_deletions > 0 {
-        return Err(Error::not_supported(format!("{path}: the table holds range tombstones (DeleteRange)")));
-    }
     if properties.merge_operands > 0 && cf.merge_operator.is_none() {
         return Err(Error::invalid_argument(format!(
             "{path}: the table holds merge operands of operator {:?}; open the column family {} with it",

@@ -24,6 +24,12 @@ pub fn apply<'m>(
                 Op::Put { key, value } => memtable.insert(seq, ValueType::Value, key, value),
                 Op::Delete { key } => memtable.insert(seq, ValueType::Deletion, key, &[]),
                 Op::SingleDelete { key } => memtable.insert(seq, ValueType::SingleDeletion, key, &[]),
+                Op::DeleteRange { begin, end } => {
+                    // An empty range takes its sequence number and does nothing else.
+                    if memtable.comparator().compare(begin, end).is_lt() {
+                        memtable.insert_range_tombstone(seq, begin, end);
+                    }
+                }
                 Op::Merge { key, operand } => memtable.insert(seq, ValueType::Merge, key, operand),
             }
         }

@@ -100,6 +100,13 @@ impl WriteBatch {
         put_length_prefixed(&mut self.rep, key);
     }
 
+    /// Deletes every key from `begin` up to `end`, exclusive, in column family `cf`.
+    pub fn delete_range(&mut self, cf: u32, begin: &[u8], end: &[u8]) {
+        self.start(cf, tag::DELETE_RANGE, tag::CF_DELETE_RANGE);
+        put_length_prefixed(&mut self.rep, begin);
+        put_length_prefixed(&mut self.rep, end);
+    }
+
     /// Adds `operand` for the column family's merge operator to `key`.
     pub fn merge(&mut self, cf: u32, key: &[u8], operand: &[u8]) {
         self.start(cf, tag::MERGE, tag::CF_MERGE);
@@ -173,6 +180,8 @@ mod tag {
     pub const SINGLE_DELETE: u8 = 0x07;
     pub const CF_SINGLE_DELETE: u8 = 0x08;
     pub const NOOP: u8 = 0x0D;
+    pub const CF_DELETE_RANGE: u8 = 0x0E;
+    pub const DELETE_RANGE: u8 = 0x0F;
 }
 
 /// One counted write of a batch.
@@ -203,6 +212,13 @@ pub enum Op<'a> {
     SingleDelete {
         /// User key.
         key: &'a [u8],
+    },
+    /// Delete every key from `begin` up to `end`, exclusive.
+    DeleteRange {
+        /// First user key.
+        begin: &'a [u8],
+        /// The user key behind the last.
+        end: &'a [u8],
     },
     /// Add a merge operand.
     Merge {
@@ -272,6 +288,7 @@ impl<'a> Records<'a> {
         let decoder = &mut self.decoder;
         let cf = match tag {
             tag::CF_PUT | tag::CF_DELETE | tag::CF_SINGLE_DELETE | tag::CF_MERGE => decoder.varint32()?,
+            tag::CF_DELETE_RANGE => decoder.varint32()?,
             _ => 0,
         };
         let op = match tag {
@@ -284,6 +301,9 @@ impl<'a> Records<'a> {
             }
             tag::MERGE | tag::CF_MERGE => {
                 Op::Merge { key: decoder.length_prefixed()?, operand: decoder.length_prefixed()? }
+            }
+            tag::DELETE_RANGE | tag::CF_DELETE_RANGE => {
+                Op::DeleteRange { begin: decoder.length_prefixed()?, end: decoder.length_prefixed()? }
             }
             tag::LOG_DATA => {
                 decoder.length_prefixed()?;
@@ -300,7 +320,6 @@ impl<'a> Records<'a> {
 fn unsupported(tag: u8) -> Error {
     let feature = match tag {
         0x09 | 0x0A | 0x0B | 0x0C | 0x12 | 0x13 | 0x15 => "two-phase transactions",
-        0x0E | 0x0F => "DeleteRange",
         0x10 | 0x11 => "blob files",
         0x16 | 0x17 => "wide-column entities (PutEntity)",
         0x18 | 0x19 => "TimedPut",
@@ -329,6 +348,7 @@ mod tests {
         batch.put_log_data(b"note");
         batch.merge(3, b"m", b"+");
         batch.single_delete(0, b"s");
+        batch.delete_range(2, b"a", b"f");
         let ops: Vec<_> = batch.iter().map(|r| r.unwrap()).collect();
         assert_eq!(
             ops,
@@ -336,6 +356,7 @@ mod tests {
                 Record { cf: 0, op: Op::Put { key: b"a", value: b"1" } },
                 Record { cf: 3, op: Op::Merge { key: b"m", operand: b"+" } },
                 Record { cf: 0, op: Op::SingleDelete { key: b"s" } },
+                Record { cf: 2, op: Op::DeleteRange { begin: b"a", end: b"f" } },
             ]
         );
     }
@@ -356,8 +377,8 @@ mod tests {
     fn unsupported_records_are_refused_by_name() {
         let mut bytes = vec![0; HEADER_LEN];
         bytes[8] = 1;
-        bytes.extend_from_slice(b"\x0f\x01p\x01q");
+        bytes.extend_from_slice(b"\x18\x01p\x01q");
         let error = WriteBatch::from_bytes(&bytes).unwrap_err();
-        assert!(error.to_string().contains("DeleteRange"), "{error}");
+        assert!(error.to_string().contains("TimedPut"), "{error}");
     }
 }

@@ -60,13 +60,26 @@ fn recycled_and_compressed_wals_are_replayed() {
 }
 
 #[test]
+fn range_tombstones_of_rocksdb_hide_what_they_should() {
+    let keys = |db: &Db, family: &str| -> Vec<Vec<u8>> {
+        contents(db, &db.column_family(family).unwrap(), &ReadOptions::default()).into_keys().collect()
+    };
+    let db = open(&load("11.8.1-range-del"), &["default"]).unwrap();
+    assert_eq!(keys(&db, "default"), [b"a", b"m"]);
+    assert!(db.get(&ReadOptions::default(), b"c").unwrap().is_none());
+    let cf = db.default_column_family().clone();
+    db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+    assert_eq!(keys(&db, "default"), [b"a", b"m"]);
+    let db = open(&load("11.8.1-cf-batch"), &["default", "cf one"]).unwrap();
+    assert_eq!(keys(&db, "default"), [b"dflt"]);
+    assert_eq!(keys(&db, "cf one"), [b"m", b"x"]);
+}
+
+#[test]
 fn what_this_engine_lacks_is_refused_by_name_before_anything_is_written() {
     for (name, families, feature) in [
         ("11.8.1-blob", &["default"][..], "blob files"),
-        ("11.8.1-range-del", &["default"], "DeleteRange"),
         ("11.8.1-udt", &["default"], "timestamps"),
-        ("11.8.1-cf-batch", &["default", "cf one"], "DeleteRange"),
-        ("11.8.1-fv6-zlib-xxhash", &["default"], "Zlib"),
         ("11.8.1-fv7-zstd-dict-compacted", &["default"], "dictionary"),
         ("11.8.1-ingested", &["default"], "ingested"),
     ] {

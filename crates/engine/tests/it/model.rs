@@ -58,6 +58,21 @@ impl Run {
         }
     }
 
+    /// Two keys in order, mostly near each other.
+    fn range(&mut self) -> (Vec<u8>, Vec<u8>) {
+        let n = self.rng.below(300);
+        let width = self.rng.pick(&[0, 1, 5, 40]);
+        let (begin, end) = match self.rng.below(4) {
+            0 => (self.key(), self.key()),
+            1 => (format!("{n}").into_bytes(), format!("{}", n + width).into_bytes()),
+            _ => (
+                format!("a-longer-common-prefix-{n:06}").into_bytes(),
+                format!("a-longer-common-prefix-{:06}", n + width).into_bytes(),
+            ),
+        };
+        if begin <= end { (begin, end) } else { (end, begin) }
+    }
+
     fn value(&mut self) -> Vec<u8> {
         let len = self.rng.pick(&[0, 8, 100, 700]);
         vec![self.rng.next() as u8; len]
@@ -90,7 +105,12 @@ impl Run {
                     .or_insert(operand);
             }
             60..66 => self.batch(&options),
-            66..84 => {
+            66..68 => {
+                let (begin, end) = self.range();
+                self.db().delete_range_cf(&cf, &options, &begin, &end).unwrap();
+                self.model[family].retain(|key, _| *key < begin || *key >= end);
+            }
+            68..84 => {
                 let key = self.key();
                 let got = self.db().get_cf(&cf, &ReadOptions::default(), &key).unwrap();
                 assert_eq!(got.as_deref(), self.model[family].get(&key).map(Vec::as_slice), "get {key:?}");
@@ -120,7 +140,11 @@ impl Run {
             let family = self.rng.below(3) as usize;
             let (key, value) = (self.key(), self.value());
             let id = self.cf(family).id();
-            if self.rng.one_in(4) {
+            if self.rng.one_in(12) {
+                let (begin, end) = self.range();
+                batch.delete_range(id, &begin, &end);
+                self.model[family].retain(|key, _| *key < begin || *key >= end);
+            } else if self.rng.one_in(4) {
                 batch.delete(id, &key);
                 self.model[family].remove(&key);
             } else {

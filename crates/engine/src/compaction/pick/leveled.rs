@@ -222,7 +222,8 @@ fn clean_cut(input: &PickInput<'_>, level: usize, files: Files) -> Files {
     let position = |file: &Arc<FileMetaData>| all.iter().position(|f| Arc::ptr_eq(f, file));
     let (Some(mut from), Some(mut to)) = (position(first), position(last)) else { return files };
     let touch = |left: &FileMetaData, right: &FileMetaData| {
-        comparator.compare(user_key(&left.largest), user_key(&right.smallest)) == Ordering::Equal
+        let (end, included) = left.end();
+        included && comparator.compare(end, user_key(&right.smallest)) == Ordering::Equal
     };
     while from > 0 && touch(&all[from - 1], &all[from]) {
         from -= 1;
@@ -261,8 +262,8 @@ pub fn overlapping_range(input: &PickInput<'_>, level: usize, files: &[Arc<FileM
 pub fn overlapping(input: &PickInput<'_>, level: usize, begin: Option<&[u8]>, end: Option<&[u8]>) -> Files {
     let comparator = input.comparator;
     let inside = |file: &&Arc<FileMetaData>| {
-        begin.is_none_or(|b| comparator.compare(user_key(&file.largest), b) != Ordering::Less)
-            && end.is_none_or(|e| comparator.compare(user_key(&file.smallest), e) != Ordering::Greater)
+        !begin.is_some_and(|begin| file.ends_before(comparator, begin))
+            && !end.is_some_and(|end| file.starts_after(comparator, end))
     };
     match input.version.levels.get(level) {
         Some(level) => level.files.iter().filter(inside).cloned().collect(),
@@ -292,9 +293,7 @@ pub fn is_bottommost(input: &PickInput<'_>, output_level: usize, files: &[Arc<Fi
 fn sorted_without_overlap(comparator: &Comparator, files: &Files) -> bool {
     let mut sorted: Vec<&Arc<FileMetaData>> = files.iter().collect();
     sorted.sort_by(|a, b| comparator.compare_internal(&a.smallest, &b.smallest));
-    sorted.windows(2).all(|pair| {
-        comparator.compare(user_key(&pair[0].largest), user_key(&pair[1].smallest)) == Ordering::Less
-    })
+    sorted.windows(2).all(|pair| pair[0].ends_before(comparator, user_key(&pair[1].smallest)))
 }
 
 /// True if a table moved between the levels has the codec it would be written with.
