@@ -4,8 +4,10 @@
 //! Next: [`keys`] for what a stored key looks like, [`coding`] for how numbers are laid out.
 #![forbid(unsafe_code)]
 
+pub mod builtin_merge;
 pub mod checksum;
 pub mod coding;
+pub mod compaction_filter;
 pub mod comparator;
 pub mod error;
 pub mod hash;
@@ -14,6 +16,7 @@ pub mod merge_operator;
 pub mod range_tombstone;
 pub mod xxph3;
 
+pub use compaction_filter::{CompactionFilter, CompactionFilterFactory, FilterContext, FilterDecision};
 pub use comparator::{Comparator, UserComparator};
 pub use error::{Error, ErrorKind, Result};
 pub use keys::{LookupKey, ParsedKey, SeqNum, ValueType};

@@ -15,6 +15,7 @@
 
 mod batch;
 mod cache;
+mod callbacks;
 mod db;
 mod env;
 mod iterator;
@@ -25,6 +26,7 @@ mod table_options;
 
 pub use batch::*;
 pub use cache::*;
+pub use callbacks::*;
 pub use db::*;
 pub use env::*;
 pub use iterator::*;

@@ -5,8 +5,7 @@ use crate::memory::{give_back, hand_out, report, text};
 use crate::table_options::rocksdb_block_based_table_options_t;
 use libc::{c_char, c_double, c_int, c_uchar, c_uint, size_t};
 use outcrop::options::{self, CompressionType, DbOptions, WalRecoveryMode};
-use outcrop::{ColumnFamilyDescriptor, ColumnFamilyOptions, ColumnFamilyParts, Env, MergeOperator};
-use std::sync::Arc;
+use outcrop::{ColumnFamilyDescriptor, ColumnFamilyOptions, ColumnFamilyParts, Env};
 
 #[derive(Clone, Default)]
 pub struct rocksdb_options_t {
@@ -196,29 +195,7 @@ pub unsafe extern "C" fn rocksdb_options_set_info_log_level(_options: *mut rocks
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_set_uint64add_merge_operator(options: *mut rocksdb_options_t) {
     // SAFETY: the contract of the C API.
-    unsafe { (*options).parts.merge_operator = Some(Arc::new(UInt64Add)) };
-}
-
-/// Adds little-endian u64 numbers. Source: RocksDB `utilities/merge_operators/uint64add.cc`.
-struct UInt64Add;
-
-impl MergeOperator for UInt64Add {
-    fn name(&self) -> &str {
-        "UInt64AddOperator"
-    }
-
-    fn full_merge(&self, _key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
-        // A value of another length counts as 0, as in RocksDB.
-        let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
-        let sum = operands
-            .iter()
-            .fold(existing.map_or(0, number), |sum, operand| sum.wrapping_add(number(operand)));
-        Some(sum.to_le_bytes().to_vec())
-    }
-
-    fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
-        self.full_merge(key, None, operands)
-    }
+    unsafe { (*options).cf.merge_operator = Some("uint64add".to_string()) };
 }
 
 #[unsafe(no_mangle)]

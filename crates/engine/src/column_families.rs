@@ -4,7 +4,7 @@
 use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle};
 use crate::db::{DbInner, Registry};
 use crate::info_log::log_line;
-use crate::open::{add_default_cache, check_column_family_options, snapshot_edits};
+use crate::open::{add_default_cache, check_column_family_options, resolve_merge_operator, snapshot_edits};
 use crate::recovery::new_column_family_state;
 use crate::state::LiveWal;
 use crate::versions::Manifest;
@@ -25,6 +25,7 @@ impl DbInner {
         let mut descriptor = descriptor.clone();
         check_column_family_options(&descriptor)?;
         add_default_cache(&mut descriptor);
+        resolve_merge_operator(&mut descriptor)?;
         // HOLDS write_core: no write may see the column family before it is complete.
         let mut core = self.write_core.lock();
         let id = {
@@ -134,7 +135,6 @@ impl DbInner {
                 let named = options_file::NamedOptions {
                     options: (**cf.options.load()).clone(),
                     comparator: cf.comparator.name().to_string(),
-                    merge_operator: cf.merge_operator.as_ref().map(|operator| operator.name().to_string()),
                 };
                 (cf.name().to_string(), named)
             })

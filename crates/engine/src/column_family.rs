@@ -3,7 +3,7 @@
 use crate::stats::ColumnFamilyStats;
 use crate::superversion::{SuperVersion, SuperVersionCell};
 use arc_swap::ArcSwap;
-use outcrop_base::{Comparator, MergeOperator};
+use outcrop_base::{CompactionFilter, CompactionFilterFactory, Comparator, MergeOperator};
 use outcrop_cache::Cache;
 use outcrop_options::ColumnFamilyOptions;
 use std::sync::Arc;
@@ -19,6 +19,10 @@ pub struct ColumnFamilyParts {
     pub comparator: Comparator,
     /// Rule for merge operands; needed if the data holds any.
     pub merge_operator: Option<Arc<dyn MergeOperator>>,
+    /// Asked about each key a compaction writes.
+    pub compaction_filter: Option<Arc<dyn CompactionFilter>>,
+    /// Makes a filter for each compaction; used if `compaction_filter` is not set.
+    pub compaction_filter_factory: Option<Arc<dyn CompactionFilterFactory>>,
     /// Block cache; `None`: a private one of 32 MiB, unless `no_block_cache` is set.
     pub block_cache: Option<Arc<Cache>>,
 }
@@ -49,6 +53,10 @@ pub struct ColumnFamily {
     pub comparator: Comparator,
     /// Rule for merge operands.
     pub merge_operator: Option<Arc<dyn MergeOperator>>,
+    /// Asked about each key a compaction writes.
+    pub compaction_filter: Option<Arc<dyn CompactionFilter>>,
+    /// Makes a filter for each compaction.
+    pub compaction_filter_factory: Option<Arc<dyn CompactionFilterFactory>>,
     /// Cache of its tables' blocks.
     pub block_cache: Option<Arc<Cache>>,
     /// Current settings; replaced as a whole by `set_options`.
@@ -74,6 +82,8 @@ impl ColumnFamily {
             name: descriptor.name.clone(),
             comparator: parts.comparator.clone(),
             merge_operator: parts.merge_operator.clone(),
+            compaction_filter: parts.compaction_filter.clone(),
+            compaction_filter_factory: parts.compaction_filter_factory.clone(),
             block_cache: parts.block_cache.clone(),
             stats: ColumnFamilyStats::new(descriptor.options.num_levels as usize),
             options: ArcSwap::from_pointee(descriptor.options.clone()),

@@ -34,7 +34,10 @@ pub use column_family::{
 };
 pub use compaction::manual::BottommostLevelCompaction;
 pub use db::{Db, WaitForCompactOptions};
-pub use outcrop_base::{Comparator, Error, ErrorKind, MergeOperator, Result, SeqNum, UserComparator};
+pub use outcrop_base::{
+    CompactionFilter, CompactionFilterFactory, Comparator, Error, ErrorKind, FilterContext, FilterDecision,
+    MergeOperator, Result, SeqNum, UserComparator,
+};
 pub use outcrop_cache::{Cache, CacheOptions};
 pub use outcrop_env::Env;
 pub use outcrop_options as options;

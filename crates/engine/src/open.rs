@@ -21,7 +21,7 @@ use crate::write::stall::WriteStall;
 use crate::write::wal::Wal;
 use crate::write::{Target, WriteCore};
 use arc_swap::ArcSwap;
-use outcrop_base::{Error, Result, SeqNum};
+use outcrop_base::{Error, Result, SeqNum, builtin_merge};
 use outcrop_cache::{Cache, CacheOptions};
 use outcrop_env::Env;
 use outcrop_manifest::file_name::{self, FileKind};
@@ -87,6 +87,7 @@ fn complete_descriptors(mut descriptors: Vec<ColumnFamilyDescriptor>) -> Result<
             return Err(Error::invalid_argument(format!("column family {} is named twice", descriptor.name)));
         }
         add_default_cache(descriptor);
+        resolve_merge_operator(descriptor)?;
     }
     Ok(descriptors)
 }
@@ -99,6 +100,25 @@ pub fn add_default_cache(descriptor: &mut ColumnFamilyDescriptor) {
         descriptor.parts.block_cache =
             Some(Cache::new(CacheOptions { capacity: DEFAULT_CACHE_BYTES, estimated_entry_charge: 0 }));
     }
+}
+
+/// Makes name and object of the merge operator agree.
+pub fn resolve_merge_operator(descriptor: &mut ColumnFamilyDescriptor) -> Result<()> {
+    let (name, object) = (&mut descriptor.options.merge_operator, &mut descriptor.parts.merge_operator);
+    match (object.as_ref(), name.as_deref()) {
+        (Some(operator), _) => *name = Some(operator.name().to_string()),
+        (None, Some(given)) => {
+            let found = builtin_merge::by_name(given).ok_or_else(|| {
+                Error::invalid_argument(format!(
+                    "column family {}: there is no built-in merge operator {given}; give the object",
+                    descriptor.name
+                ))
+            })?;
+            *object = Some(found);
+        }
+        (None, None) => {}
+    }
+    Ok(())
 }
 
 fn check_options(options: &DbOptions, descriptors: &[ColumnFamilyDescriptor]) -> Result<()> {

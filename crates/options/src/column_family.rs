@@ -77,6 +77,9 @@ pub struct ColumnFamilyOptions {
     pub optimize_filters_for_hits: bool,
     /// LSM invariants are checked when a version is built; default true.
     pub force_consistency_checks: bool,
+    /// Name of the rule for merge operands, one of RocksDB's own (`uint64add`, `stringappend`, `put`, `max`,
+    /// `bytesxor`, `sortlist`); an object given by the application comes first.
+    pub merge_operator: Option<String>,
     /// Table settings.
     pub table: BlockBasedTableOptions,
 }
@@ -108,6 +111,7 @@ impl Default for ColumnFamilyOptions {
             compaction_pri: CompactionPri::MinOverlappingRatio,
             optimize_filters_for_hits: false,
             force_consistency_checks: true,
+            merge_operator: None,
             table: BlockBasedTableOptions::default(),
         }
     }

@@ -17,8 +17,6 @@ pub struct NamedOptions {
     pub options: ColumnFamilyOptions,
     /// Name of the key order.
     pub comparator: String,
-    /// Name of the merge operator.
-    pub merge_operator: Option<String>,
 }
 
 /// The text of an OPTIONS file; "default" must come first.
@@ -34,8 +32,6 @@ pub fn print(db: &DbOptions, families: &[(String, NamedOptions)]) -> String {
         let _ = write!(text, "\n[CFOptions \"{name}\"]\n");
         print_rows(&mut text, CF_ROWS, &named.options);
         let _ = writeln!(text, "  comparator={}", escape(&named.comparator));
-        let operator = named.merge_operator.as_deref().unwrap_or("nullptr");
-        let _ = writeln!(text, "  merge_operator={}", escape(operator));
         let _ =
             write!(text, "  table_factory=BlockBasedTable\n\n[TableOptions/BlockBasedTable \"{name}\"]\n");
         print_rows(&mut text, TABLE_ROWS, &named.options.table);

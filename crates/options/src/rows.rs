@@ -89,6 +89,27 @@ impl OptionValue for Option<PathBuf> {
     }
 }
 
+/// The name of an object: `NAME`, or `id=NAME;property=value;` as newer versions print it, kept as `NAME:value`.
+impl OptionValue for Option<String> {
+    fn print(&self) -> String {
+        self.clone().unwrap_or_else(|| "nullptr".to_string())
+    }
+
+    fn parse(text: &str) -> Option<Option<String>> {
+        if matches!(text, "" | "nullptr") {
+            return Some(None);
+        }
+        let Some(properties) = text.strip_prefix("id=") else { return Some(Some(text.to_string())) };
+        let mut parts = properties.split(';').filter(|part| !part.is_empty());
+        let mut name = parts.next()?.to_string();
+        for part in parts {
+            name.push(':');
+            name.push_str(part.split_once('=')?.1);
+        }
+        Some(Some(name))
+    }
+}
+
 /// Enumerations by name.
 macro_rules! named_values {
     ($type:ty { $($name:literal => $value:expr),* $(,)? }) => {
@@ -304,6 +325,7 @@ pub const CF_ROWS: &[Row<ColumnFamilyOptions>] = rows!(ColumnFamilyOptions:
     fixed "compaction_pri" => compaction_pri,
     fixed "optimize_filters_for_hits" => optimize_filters_for_hits,
     fixed "force_consistency_checks" => force_consistency_checks,
+    fixed "merge_operator" => merge_operator,
 );
 
 /// Fields of `compression_opts`.

@@ -26,6 +26,11 @@ typedef struct rocksdb_options_t rocksdb_options_t;
 typedef struct rocksdb_pinnableslice_t rocksdb_pinnableslice_t;
 typedef struct rocksdb_readoptions_t rocksdb_readoptions_t;
 typedef struct rocksdb_snapshot_t rocksdb_snapshot_t;
+typedef struct rocksdb_comparator_t rocksdb_comparator_t;
+typedef struct rocksdb_mergeoperator_t rocksdb_mergeoperator_t;
+typedef struct rocksdb_compactionfilter_t rocksdb_compactionfilter_t;
+typedef struct rocksdb_compactionfilterfactory_t rocksdb_compactionfilterfactory_t;
+typedef struct rocksdb_compactionfiltercontext_t rocksdb_compactionfiltercontext_t;
 typedef struct rocksdb_t rocksdb_t;
 typedef struct rocksdb_wait_for_compact_options_t rocksdb_wait_for_compact_options_t;
 typedef struct rocksdb_writebatch_t rocksdb_writebatch_t;
@@ -298,6 +303,59 @@ extern void rocksdb_writebatch_delete_range_cf(
     size_t start_key_len,
     const char* end_key,
     size_t end_key_len);
+
+/* Comparators, merge operators, compaction filters */
+
+extern rocksdb_comparator_t* rocksdb_comparator_create(
+    void* state,
+    void (*destructor)(void*),
+    int (*compare)(void*, const char* a, size_t alen, const char* b, size_t blen),
+    const char* (*name)(void*));
+extern void rocksdb_comparator_destroy(rocksdb_comparator_t* comparator);
+extern void rocksdb_options_set_comparator(rocksdb_options_t* options, rocksdb_comparator_t* comparator);
+extern rocksdb_mergeoperator_t* rocksdb_mergeoperator_create(
+    void* state,
+    void (*destructor)(void*),
+    char* (*full_merge)(void*, const char* key, size_t key_length, const char* existing_value,
+                        size_t existing_value_length, const char* const* operands_list,
+                        const size_t* operands_list_length, int num_operands, unsigned char* success,
+                        size_t* new_value_length),
+    char* (*partial_merge)(void*, const char* key, size_t key_length, const char* const* operands_list,
+                           const size_t* operands_list_length, int num_operands, unsigned char* success,
+                           size_t* new_value_length),
+    void (*delete_value)(void*, const char* value, size_t value_length),
+    const char* (*name)(void*));
+extern void rocksdb_mergeoperator_destroy(rocksdb_mergeoperator_t* merge_operator);
+extern void rocksdb_options_set_merge_operator(
+    rocksdb_options_t* options,
+    rocksdb_mergeoperator_t* merge_operator);
+extern rocksdb_compactionfilter_t* rocksdb_compactionfilter_create(
+    void* state,
+    void (*destructor)(void*),
+    unsigned char (*filter)(void*, int level, const char* key, size_t key_length, const char* existing_value,
+                            size_t value_length, char** new_value, size_t* new_value_length,
+                            unsigned char* value_changed),
+    const char* (*name)(void*));
+extern void rocksdb_compactionfilter_set_ignore_snapshots(
+    rocksdb_compactionfilter_t* filter,
+    unsigned char ignore);
+extern void rocksdb_compactionfilter_destroy(rocksdb_compactionfilter_t* filter);
+extern void rocksdb_options_set_compaction_filter(
+    rocksdb_options_t* options,
+    rocksdb_compactionfilter_t* filter);
+extern rocksdb_compactionfilterfactory_t* rocksdb_compactionfilterfactory_create(
+    void* state,
+    void (*destructor)(void*),
+    rocksdb_compactionfilter_t* (*create_compaction_filter)(void*, rocksdb_compactionfiltercontext_t* context),
+    const char* (*name)(void*));
+extern void rocksdb_compactionfilterfactory_destroy(rocksdb_compactionfilterfactory_t* factory);
+extern void rocksdb_options_set_compaction_filter_factory(
+    rocksdb_options_t* options,
+    rocksdb_compactionfilterfactory_t* factory);
+extern unsigned char rocksdb_compactionfiltercontext_is_full_compaction(
+    rocksdb_compactionfiltercontext_t* context);
+extern unsigned char rocksdb_compactionfiltercontext_is_manual_compaction(
+    rocksdb_compactionfiltercontext_t* context);
 
 /* Iterators */
 

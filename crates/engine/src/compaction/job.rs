@@ -1,8 +1,8 @@
 //! One compaction: read the inputs, write the outputs, install both changes in one edit.
 
-use super::Compaction;
 use super::output::{GrandparentCuts, OutputPlan, write_tables};
 use super::stream::{CompactionStream, DropRules};
+use super::{Compaction, Reason};
 use crate::column_family::ColumnFamily;
 use crate::db::DbInner;
 use crate::info_log::log_line;
@@ -11,7 +11,7 @@ use crate::read::level_iter::LevelIter;
 use crate::read::merging_iter::{MergingIter, Source};
 use crate::read::table_cache;
 use crate::stats::LevelStats;
-use outcrop_base::{Fragments, Result};
+use outcrop_base::{CompactionFilter, FilterContext, Fragments, Result};
 use outcrop_manifest::{FileMetaData, Version, VersionEdit};
 use outcrop_options::derive;
 use outcrop_table::{FillCache, TableIterOptions};
@@ -98,10 +98,24 @@ impl DbInner {
             bottommost: compaction.bottommost,
             drop_deletions: compaction.output_level > 0,
             below: below.map(|level| level.shared_files()).collect(),
+            filter: self.compaction_filter(job),
             tombstones: Fragments::union(tombstones.iter().map(|set| &**set), &job.cf.comparator),
         };
         let input = MergingIter::new(job.cf.comparator.clone(), sources);
         Ok(CompactionStream::new(input, job.cf.comparator.clone(), job.cf.merge_operator.clone(), rules))
+    }
+
+    /// The filter to ask, and the level it is told.
+    fn compaction_filter(&self, job: &CompactionJob) -> Option<(Arc<dyn CompactionFilter>, usize)> {
+        let compaction = &job.compaction;
+        let context = FilterContext {
+            is_full_compaction: compaction.input_files().count() == job.version.num_files(),
+            is_manual_compaction: compaction.reason == Reason::Manual,
+            column_family_id: job.cf.id(),
+        };
+        let made = || job.cf.compaction_filter_factory.as_ref()?.create(context);
+        let filter = job.cf.compaction_filter.clone().or_else(made)?;
+        Some((filter, compaction.start_level))
     }
 
     fn output_plan(&self, job: &CompactionJob) -> OutputPlan {

@@ -16,7 +16,10 @@
 use crate::read::merge;
 use crate::read::merging_iter::MergingIter;
 use outcrop_base::keys::{append_internal_key, pack, packed_seq, split};
-use outcrop_base::{Comparator, Error, Fragment, Fragments, MergeOperator, Result, SeqNum, ValueType};
+use outcrop_base::{
+    CompactionFilter, Comparator, Error, FilterDecision, Fragment, Fragments, MergeOperator, Result, SeqNum,
+    ValueType,
+};
 use outcrop_manifest::FileMetaData;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -34,12 +37,21 @@ pub struct DropRules {
     pub below: Vec<Arc<[Arc<FileMetaData>]>>,
     /// Range tombstones of the inputs.
     pub tombstones: Fragments,
+    /// Asked about the newest version of each key, and the level it is told.
+    pub filter: Option<(Arc<dyn CompactionFilter>, usize)>,
 }
 
 impl DropRules {
     /// The rules of a flush: only what is hidden goes.
     pub fn for_flush(snapshots: Vec<SeqNum>, tombstones: Fragments) -> DropRules {
-        DropRules { snapshots, bottommost: false, drop_deletions: false, below: Vec::new(), tombstones }
+        DropRules {
+            snapshots,
+            bottommost: false,
+            drop_deletions: false,
+            below: Vec::new(),
+            tombstones,
+            filter: None,
+        }
     }
 }
 
@@ -61,6 +73,9 @@ pub struct CompactionStream {
     bottommost: bool,
     below: Option<BelowOutput>,
     tombstones: Fragments,
+    filter: Option<(Arc<dyn CompactionFilter>, usize)>,
+    /// The input stands on the newest version of `user_key`.
+    is_newest: bool,
     /// User key of the last entry looked at.
     user_key: Vec<u8>,
     has_user_key: bool,
@@ -112,6 +127,8 @@ impl CompactionStream {
             bottommost: rules.bottommost,
             below,
             tombstones: rules.tombstones,
+            filter: rules.filter,
+            is_newest: false,
             user_key: Vec::new(),
             has_user_key: false,
             hiding_stripe: None,
@@ -184,6 +201,9 @@ impl CompactionStream {
             self.user_key.extend_from_slice(user_key);
             self.has_user_key = true;
             self.hiding_stripe = None;
+            self.is_newest = true;
+        } else {
+            self.is_newest = false;
         }
         let seq = packed_seq(packed);
         let stripe = self.stripe(seq);
@@ -197,7 +217,11 @@ impl CompactionStream {
         match value_type {
             ValueType::Value => {
                 self.hiding_stripe = Some(stripe);
-                Ok(self.show_value(seq))
+                match self.filter_value() {
+                    FilterDecision::Keep => Ok(self.show_value(seq)),
+                    FilterDecision::ChangeValue(value) => Ok(self.show_changed(seq, value)),
+                    FilterDecision::Remove => Ok(self.show_removed(seq)),
+                }
             }
             ValueType::Deletion => {
                 self.hiding_stripe = Some(stripe);
@@ -230,6 +254,40 @@ impl CompactionStream {
         } else {
             self.shown = Shown::Input;
         }
+        Decision::Show
+    }
+
+    /// What the filter says of the input's value.
+    #[inline]
+    fn filter_value(&self) -> FilterDecision {
+        match &self.filter {
+            Some((filter, level)) if self.is_newest => {
+                filter.filter(*level, &self.user_key, self.input.value())
+            }
+            _ => FilterDecision::Keep,
+        }
+    }
+
+    fn show_changed(&mut self, seq: SeqNum, value: Vec<u8>) -> Decision {
+        let zeroed = self.bottommost && self.in_oldest_stripe(seq);
+        let seq = if zeroed { SeqNum::ZERO } else { seq };
+        self.key.clear();
+        append_internal_key(&mut self.key, &self.user_key, pack(seq, ValueType::Value));
+        self.value = value;
+        self.shown = Shown::Own;
+        Decision::Show
+    }
+
+    /// A value that the filter removed is a deletion from here on.
+    fn show_removed(&mut self, seq: SeqNum) -> Decision {
+        if self.nothing_below(seq) {
+            self.must_advance = true;
+            return Decision::Drop;
+        }
+        self.key.clear();
+        append_internal_key(&mut self.key, &self.user_key, pack(seq, ValueType::Deletion));
+        self.value.clear();
+        self.shown = Shown::Own;
         Decision::Show
     }
 
@@ -279,6 +337,7 @@ impl CompactionStream {
                 break;
             }
             match ValueType::from_byte(packed as u8) {
+                Some(ValueType::Merge) if self.filter_removes_operand() => {}
                 Some(ValueType::Merge) => operands.push((seq, self.input.value().to_vec())),
                 Some(ValueType::Value) => {
                     base = Base::Value(self.input.value().to_vec());
@@ -301,6 +360,13 @@ impl CompactionStream {
         self.write_merged(newest, stripe, operands, base)
     }
 
+    fn filter_removes_operand(&self) -> bool {
+        match &self.filter {
+            Some((filter, level)) => filter.removes_merge_operand(*level, &self.user_key, self.input.value()),
+            None => false,
+        }
+    }
+
     fn write_merged(
         &mut self,
         newest: SeqNum,
@@ -308,6 +374,10 @@ impl CompactionStream {
         operands: Vec<(SeqNum, Vec<u8>)>,
         base: Base,
     ) -> Result<()> {
+        if operands.is_empty() {
+            // The filter took them all; the base is looked at on its own.
+            return Ok(());
+        }
         let Some(operator) = self.merge_operator.clone() else {
             // Without the operator nothing can be combined: every operand stays, and so does the base.
             self.keep_operands(&operands);
@@ -316,7 +386,7 @@ impl CompactionStream {
         };
         let base = match base {
             Base::Unknown => {
-                self.keep_operands(&operands);
+                self.keep_operands(&self.combined(&*operator, operands));
                 self.hiding_stripe = None;
                 return Ok(());
             }
@@ -332,6 +402,22 @@ impl CompactionStream {
         // The base, and anything older in the stripe, is now hidden by the merged value.
         self.hiding_stripe = Some(stripe);
         Ok(())
+    }
+
+    /// One operand in place of several, under the newest's sequence number, if the operator can do that.
+    fn combined(
+        &self,
+        operator: &dyn MergeOperator,
+        newest_first: Vec<(SeqNum, Vec<u8>)>,
+    ) -> Vec<(SeqNum, Vec<u8>)> {
+        if newest_first.len() < 2 {
+            return newest_first;
+        }
+        let oldest_first: Vec<&[u8]> = newest_first.iter().rev().map(|(_, operand)| &operand[..]).collect();
+        match operator.partial_merge(&self.user_key, &oldest_first) {
+            Some(operand) => vec![(newest_first[0].0, operand)],
+            None => newest_first,
+        }
     }
 
     fn keep_operands(&mut self, operands: &[(SeqNum, Vec<u8>)]) {

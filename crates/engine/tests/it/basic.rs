@@ -370,3 +370,68 @@ fn options_change_while_open() {
     assert!(l0 < 2, "{l0} tables in L0");
     let _ = Append;
 }
+
+/// Removes keys that end in an odd digit and appends a mark to keys ending in 4.
+struct OddOut;
+
+impl CompactionFilter for OddOut {
+    fn name(&self) -> &str {
+        "OddOut"
+    }
+
+    fn filter(&self, _level: usize, key: &[u8], value: &[u8]) -> FilterDecision {
+        match key.last() {
+            Some(digit) if digit % 2 == 1 => FilterDecision::Remove,
+            Some(b'4') => FilterDecision::ChangeValue([value, b"!"].concat()),
+            _ => FilterDecision::Keep,
+        }
+    }
+}
+
+#[test]
+fn a_compaction_filter_removes_and_changes_values() {
+    let parts = ColumnFamilyParts {
+        compaction_filter: Some(std::sync::Arc::new(OddOut)),
+        ..ColumnFamilyParts::default()
+    };
+    let family = ColumnFamilyDescriptor::default_with(ColumnFamilyOptions::default(), parts);
+    let db = Db::open("/db", creating(), Env::memory(), vec![family]).unwrap();
+    let cf = db.default_column_family().clone();
+    let write = WriteOptions::default();
+    // Older versions at the bottom, so that removals have something to hide on their way down.
+    for round in 0..2 {
+        for i in 0..200 {
+            db.put(&write, format!("k{i:03}").as_bytes(), format!("v{round}").as_bytes()).unwrap();
+        }
+        db.flush(&[cf.clone()], true).unwrap();
+    }
+    db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+    let rows = contents(&db, &cf, &ReadOptions::default());
+    assert_eq!(rows.len(), 100);
+    assert_eq!(rows[&b"k002"[..]], b"v1");
+    assert_eq!(rows[&b"k014"[..]].strip_prefix(b"v1").unwrap().iter().filter(|b| **b == b'!').count() % 3, 1);
+    assert!(db.get(&ReadOptions::default(), b"k003").unwrap().is_none());
+}
+
+#[test]
+fn built_in_merge_operators_are_found_by_name() {
+    let options =
+        ColumnFamilyOptions { merge_operator: Some("stringappend".into()), ..ColumnFamilyOptions::default() };
+    let family = |options: &ColumnFamilyOptions| {
+        vec![ColumnFamilyDescriptor::default_with(options.clone(), ColumnFamilyParts::default())]
+    };
+    let env = Env::memory();
+    let db = Db::open("/db", creating(), env.clone(), family(&options)).unwrap();
+    let cf = db.default_column_family().clone();
+    for operand in [b"a", b"b", b"c"] {
+        db.merge_cf(&cf, &WriteOptions::default(), b"k", operand).unwrap();
+        db.flush(&[cf.clone()], true).unwrap();
+    }
+    db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+    assert_eq!(db.get(&ReadOptions::default(), b"k").unwrap().as_deref(), Some(&b"a,b,c"[..]));
+    drop(db);
+    let unknown =
+        ColumnFamilyOptions { merge_operator: Some("mine".into()), ..ColumnFamilyOptions::default() };
+    let error = Db::open("/db", creating(), env, family(&unknown)).err().unwrap();
+    assert!(error.to_string().contains("no built-in merge operator mine"), "{error}");
+}

@@ -1,0 +1,414 @@
+//! Objects with behaviour that C programs bring: comparators, merge operators, compaction filters.
+//!
+//! Ownership as in RocksDB: options take a merge operator and a filter factory over; a comparator or filter stays the
+//! caller's and must live until the databases that use it are closed. Here each is counted, so that destroying it
+//! early is harmless.
+//!
+//! Concurrency: callbacks are called from any thread, several at once, as RocksDB calls them.
+
+use crate::memory::{give_back, hand_out, slice};
+use crate::options::rocksdb_options_t;
+use libc::{c_char, c_int, c_uchar, c_void, size_t};
+use outcrop::{
+    CompactionFilter, CompactionFilterFactory, Comparator, FilterContext, FilterDecision, MergeOperator,
+    UserComparator,
+};
+use std::cmp::Ordering;
+use std::ffi::CStr;
+use std::sync::Arc;
+
+type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
+type Name = Option<unsafe extern "C" fn(*mut c_void) -> *const c_char>;
+
+/// The caller's state, what ends it, and the name it goes by.
+struct State {
+    pointer: *mut c_void,
+    destructor: Destructor,
+    name: String,
+}
+
+// SAFETY: RocksDB's contract: callbacks may be called from any thread, several at once.
+unsafe impl Send for State {}
+// SAFETY: as above.
+unsafe impl Sync for State {}
+
+impl State {
+    unsafe fn new(pointer: *mut c_void, destructor: Destructor, name: Name) -> State {
+        // SAFETY: the caller passes a function that gives a NUL-terminated string, or none.
+        let name = name.map(|name| unsafe { CStr::from_ptr(name(pointer)) });
+        let name = name.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        State { pointer, destructor, name }
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        if let Some(destructor) = self.destructor {
+            // SAFETY: called once, with the pointer it was given with.
+            unsafe { destructor(self.pointer) };
+        }
+    }
+}
+
+fn bytes(slice: &[u8]) -> (*const c_char, size_t) {
+    (slice.as_ptr().cast(), slice.len())
+}
+
+// ---- comparators
+
+type Compare = unsafe extern "C" fn(*mut c_void, *const c_char, size_t, *const c_char, size_t) -> c_int;
+
+pub struct rocksdb_comparator_t(Arc<CComparator>);
+
+struct CComparator {
+    state: State,
+    compare: Compare,
+}
+
+impl UserComparator for CComparator {
+    fn name(&self) -> &str {
+        &self.state.name
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        let ((a, a_len), (b, b_len)) = (bytes(a), bytes(b));
+        // SAFETY: the contract of the C API: the function reads the two keys and nothing else.
+        unsafe { (self.compare)(self.state.pointer, a, a_len, b, b_len) }.cmp(&0)
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_comparator_create(
+    state: *mut c_void,
+    destructor: Destructor,
+    compare: Compare,
+    name: Name,
+) -> *mut rocksdb_comparator_t {
+    // SAFETY: the contract of the C API.
+    let state = unsafe { State::new(state, destructor, name) };
+    hand_out(rocksdb_comparator_t(Arc::new(CComparator { state, compare })))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_comparator_destroy(comparator: *mut rocksdb_comparator_t) {
+    // SAFETY: the contract of the C API.
+    unsafe { give_back(comparator) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_set_comparator(
+    options: *mut rocksdb_options_t,
+    comparator: *mut rocksdb_comparator_t,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe { (*options).parts.comparator = Comparator::User((*comparator).0.clone()) };
+}
+
+// ---- merge operators
+
+type FullMerge = unsafe extern "C" fn(
+    *mut c_void,
+    *const c_char,
+    size_t,
+    *const c_char,
+    size_t,
+    *const *const c_char,
+    *const size_t,
+    c_int,
+    *mut c_uchar,
+    *mut size_t,
+) -> *mut c_char;
+type PartialMerge = unsafe extern "C" fn(
+    *mut c_void,
+    *const c_char,
+    size_t,
+    *const *const c_char,
+    *const size_t,
+    c_int,
+    *mut c_uchar,
+    *mut size_t,
+) -> *mut c_char;
+type DeleteValue = Option<unsafe extern "C" fn(*mut c_void, *const c_char, size_t)>;
+
+pub struct rocksdb_mergeoperator_t(Arc<CMergeOperator>);
+
+struct CMergeOperator {
+    state: State,
+    full_merge: FullMerge,
+    partial_merge: PartialMerge,
+    delete_value: DeleteValue,
+}
+
+impl CMergeOperator {
+    /// Copies a value that a callback returned, and gives the callback's memory back.
+    unsafe fn take(&self, value: *mut c_char, len: size_t, success: c_uchar) -> Option<Vec<u8>> {
+        // SAFETY: the callback returned `len` readable bytes, or failed; it is told once that they are done with.
+        unsafe {
+            let taken = (success != 0).then(|| slice(value, len).to_vec());
+            match self.delete_value {
+                Some(delete) => delete(self.state.pointer, value, len),
+                None => libc::free(value.cast()),
+            }
+            taken
+        }
+    }
+}
+
+fn parts(operands: &[&[u8]]) -> (Vec<*const c_char>, Vec<size_t>) {
+    operands.iter().map(|operand| bytes(operand)).unzip()
+}
+
+impl MergeOperator for CMergeOperator {
+    fn name(&self) -> &str {
+        &self.state.name
+    }
+
+    fn full_merge(&self, key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+        let (pointers, lens) = parts(operands);
+        let (key, key_len) = bytes(key);
+        let (existing, existing_len) = existing.map_or((std::ptr::null(), 0), bytes);
+        let (mut success, mut len) = (1, 0);
+        // SAFETY: the contract of the C API; all pointers are valid for the call.
+        unsafe {
+            let value = (self.full_merge)(
+                self.state.pointer,
+                key,
+                key_len,
+                existing,
+                existing_len,
+                pointers.as_ptr(),
+                lens.as_ptr(),
+                operands.len() as c_int,
+                &mut success,
+                &mut len,
+            );
+            self.take(value, len, success)
+        }
+    }
+
+    fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
+        let (pointers, lens) = parts(operands);
+        let (key, key_len) = bytes(key);
+        let (mut success, mut len) = (1, 0);
+        // SAFETY: the contract of the C API; all pointers are valid for the call.
+        unsafe {
+            let value = (self.partial_merge)(
+                self.state.pointer,
+                key,
+                key_len,
+                pointers.as_ptr(),
+                lens.as_ptr(),
+                operands.len() as c_int,
+                &mut success,
+                &mut len,
+            );
+            self.take(value, len, success)
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_mergeoperator_create(
+    state: *mut c_void,
+    destructor: Destructor,
+    full_merge: FullMerge,
+    partial_merge: PartialMerge,
+    delete_value: DeleteValue,
+    name: Name,
+) -> *mut rocksdb_mergeoperator_t {
+    // SAFETY: the contract of the C API.
+    let state = unsafe { State::new(state, destructor, name) };
+    let operator = CMergeOperator { state, full_merge, partial_merge, delete_value };
+    hand_out(rocksdb_mergeoperator_t(Arc::new(operator)))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_mergeoperator_destroy(operator: *mut rocksdb_mergeoperator_t) {
+    // SAFETY: the contract of the C API.
+    unsafe { give_back(operator) }
+}
+
+/// Takes the operator over.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_set_merge_operator(
+    options: *mut rocksdb_options_t,
+    operator: *mut rocksdb_mergeoperator_t,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        (*options).parts.merge_operator = Some((*operator).0.clone());
+        give_back(operator);
+    }
+}
+
+// ---- compaction filters
+
+type Filter = unsafe extern "C" fn(
+    *mut c_void,
+    c_int,
+    *const c_char,
+    size_t,
+    *const c_char,
+    size_t,
+    *mut *mut c_char,
+    *mut size_t,
+    *mut c_uchar,
+) -> c_uchar;
+
+pub struct rocksdb_compactionfilter_t(Arc<CFilter>);
+
+struct CFilter {
+    state: State,
+    filter: Filter,
+}
+
+impl CompactionFilter for CFilter {
+    fn name(&self) -> &str {
+        &self.state.name
+    }
+
+    fn filter(&self, level: usize, key: &[u8], value: &[u8]) -> FilterDecision {
+        let ((key, key_len), (value, value_len)) = (bytes(key), bytes(value));
+        let (mut new_value, mut new_len, mut changed) = (std::ptr::null_mut(), 0, 0);
+        // SAFETY: the contract of the C API; a changed value stays the callback's and is copied at once.
+        unsafe {
+            let removed = (self.filter)(
+                self.state.pointer,
+                level as c_int,
+                key,
+                key_len,
+                value,
+                value_len,
+                &mut new_value,
+                &mut new_len,
+                &mut changed,
+            );
+            match (removed != 0, changed != 0) {
+                (true, _) => FilterDecision::Remove,
+                (false, true) => FilterDecision::ChangeValue(slice(new_value, new_len).to_vec()),
+                (false, false) => FilterDecision::Keep,
+            }
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_compactionfilter_create(
+    state: *mut c_void,
+    destructor: Destructor,
+    filter: Filter,
+    name: Name,
+) -> *mut rocksdb_compactionfilter_t {
+    // SAFETY: the contract of the C API.
+    let state = unsafe { State::new(state, destructor, name) };
+    hand_out(rocksdb_compactionfilter_t(Arc::new(CFilter { state, filter })))
+}
+
+/// Filters always ignore snapshots, as in RocksDB since 6.0. The call is accepted.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_compactionfilter_set_ignore_snapshots(
+    _filter: *mut rocksdb_compactionfilter_t,
+    _ignore: c_uchar,
+) {
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_compactionfilter_destroy(filter: *mut rocksdb_compactionfilter_t) {
+    // SAFETY: the contract of the C API.
+    unsafe { give_back(filter) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_set_compaction_filter(
+    options: *mut rocksdb_options_t,
+    filter: *mut rocksdb_compactionfilter_t,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        (*options).parts.compaction_filter =
+            if filter.is_null() { None } else { Some((*filter).0.clone() as Arc<dyn CompactionFilter>) };
+    }
+}
+
+pub struct rocksdb_compactionfiltercontext_t(FilterContext);
+
+type CreateFilter = unsafe extern "C" fn(
+    *mut c_void,
+    *mut rocksdb_compactionfiltercontext_t,
+) -> *mut rocksdb_compactionfilter_t;
+
+pub struct rocksdb_compactionfilterfactory_t(Arc<CFactory>);
+
+struct CFactory {
+    state: State,
+    create: CreateFilter,
+}
+
+impl CompactionFilterFactory for CFactory {
+    fn name(&self) -> &str {
+        &self.state.name
+    }
+
+    fn create(&self, context: FilterContext) -> Option<Arc<dyn CompactionFilter>> {
+        let mut context = rocksdb_compactionfiltercontext_t(context);
+        // SAFETY: the contract of the C API; the filter that is returned is ours.
+        unsafe {
+            let filter = (self.create)(self.state.pointer, &mut context);
+            if filter.is_null() {
+                return None;
+            }
+            let shared: Arc<dyn CompactionFilter> = (*filter).0.clone();
+            give_back(filter);
+            Some(shared)
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_compactionfilterfactory_create(
+    state: *mut c_void,
+    destructor: Destructor,
+    create: CreateFilter,
+    name: Name,
+) -> *mut rocksdb_compactionfilterfactory_t {
+    // SAFETY: the contract of the C API.
+    let state = unsafe { State::new(state, destructor, name) };
+    hand_out(rocksdb_compactionfilterfactory_t(Arc::new(CFactory { state, create })))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_compactionfilterfactory_destroy(
+    factory: *mut rocksdb_compactionfilterfactory_t,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe { give_back(factory) }
+}
+
+/// Takes the factory over.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_set_compaction_filter_factory(
+    options: *mut rocksdb_options_t,
+    factory: *mut rocksdb_compactionfilterfactory_t,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        (*options).parts.compaction_filter_factory = Some((*factory).0.clone());
+        give_back(factory);
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_compactionfiltercontext_is_full_compaction(
+    context: *mut rocksdb_compactionfiltercontext_t,
+) -> c_uchar {
+    // SAFETY: the contract of the C API.
+    unsafe { (*context).0.is_full_compaction.into() }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_compactionfiltercontext_is_manual_compaction(
+    context: *mut rocksdb_compactionfiltercontext_t,
+) -> c_uchar {
+    // SAFETY: the contract of the C API.
+    unsafe { (*context).0.is_manual_compaction.into() }
+}
