@@ -106,6 +106,23 @@ impl Comparator {
         }
         start.to_vec()
     }
+
+    /// A short internal key at or after `key`: its user key cut behind the first byte that can be raised, with
+    /// the largest footer. `key` itself where there is no shorter one.
+    ///
+    /// Source: RocksDB `util/comparator.cc`, `FindShortSuccessor`.
+    pub fn internal_successor(&self, key: &[u8]) -> Vec<u8> {
+        let user_key = &key[..key.len() - FOOTER_LEN];
+        match user_key.iter().position(|&byte| byte != 0xFF) {
+            Some(at) if self.is_bytewise() && at + 1 < user_key.len() => {
+                let mut successor = user_key[..=at].to_vec();
+                successor[at] += 1;
+                successor.extend_from_slice(&SEPARATOR_FOOTER);
+                successor
+            }
+            _ => key.to_vec(),
+        }
+    }
 }
 
 /// Maximum sequence number and the seek type, little-endian.
@@ -137,6 +154,21 @@ fn bytewise_separator(start: &[u8], limit: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::keys::{SeqNum, ValueType, internal_key};
+
+    #[test]
+    fn successors_are_short_and_not_before_the_key() {
+        let successor = |user_key: &[u8]| {
+            let key = internal_key(user_key, SeqNum(7), ValueType::Value);
+            let successor = Comparator::Bytewise.internal_successor(&key);
+            assert!(Comparator::Bytewise.compare_internal(&key, &successor).is_le());
+            successor[..successor.len() - FOOTER_LEN].to_vec()
+        };
+        assert_eq!(successor(b"abc"), b"b");
+        assert_eq!(successor(b"\xff\xffab"), b"\xff\xffb");
+        assert_eq!(successor(b"a"), b"a");
+        assert_eq!(successor(b"\xff\xff"), b"\xff\xff");
+        assert_eq!(successor(b""), b"");
+    }
 
     #[test]
     fn separators_lie_between_their_neighbours() {

@@ -13,6 +13,7 @@ pub mod error;
 pub mod hash;
 pub mod keys;
 pub mod merge_operator;
+pub mod prefix_extractor;
 pub mod range_tombstone;
 pub mod xxph3;
 
@@ -21,4 +22,5 @@ pub use comparator::{Comparator, UserComparator};
 pub use error::{Error, ErrorKind, Result};
 pub use keys::{LookupKey, ParsedKey, SeqNum, ValueType};
 pub use merge_operator::MergeOperator;
+pub use prefix_extractor::PrefixExtractor;
 pub use range_tombstone::{Fragment, Fragments, RangeTombstone};

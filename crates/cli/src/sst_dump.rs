@@ -80,7 +80,8 @@ fn dump(arguments: &SstDumpArguments, path: &Path) -> Result<(), Error> {
         cache_file_id: 0,
         hold_in_cache: false,
         expected_unique_id: None,
-        largest_seqno: SeqNum::ZERO,
+        largest_seqno: SeqNum::MAX,
+        prefix_extractor: None,
     };
     let table = Arc::new(TableReader::open(file, options)?);
     let mut text = String::new();

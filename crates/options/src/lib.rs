@@ -14,7 +14,7 @@ pub mod table;
 pub use column_family::{ColumnFamilyOptions, CompactionPri, CompactionStyle};
 pub use compression::{CompressionOptions, CompressionType};
 pub use db::{DbOptions, WalRecoveryMode};
-pub use table::{BlockBasedTableOptions, FilterPolicy, IndexType};
+pub use table::{BlockBasedTableOptions, DataBlockIndexType, FilterPolicy, IndexShortening, IndexType};
 
 /// The checksum with this number in RocksDB's headers.
 ///

@@ -4,7 +4,8 @@
 use crate::file::each_pair;
 use crate::{
     BlockBasedTableOptions, ColumnFamilyOptions, CompactionPri, CompactionStyle, CompressionOptions,
-    CompressionType, DbOptions, FilterPolicy, IndexType, WalRecoveryMode,
+    CompressionType, DataBlockIndexType, DbOptions, FilterPolicy, IndexShortening, IndexType,
+    WalRecoveryMode,
 };
 use outcrop_base::checksum::ChecksumType;
 use outcrop_base::{Error, Result};
@@ -151,7 +152,21 @@ named_values!(CompactionPri {
     "kOldestSmallestSeqFirst" => CompactionPri::OldestSmallestSeqFirst,
     "kMinOverlappingRatio" => CompactionPri::MinOverlappingRatio,
 });
-named_values!(IndexType { "kBinarySearch" => IndexType::BinarySearch });
+named_values!(IndexType {
+    "kBinarySearch" => IndexType::BinarySearch,
+    "kHashSearch" => IndexType::HashSearch,
+    "kTwoLevelIndexSearch" => IndexType::TwoLevel,
+    "kBinarySearchWithFirstKey" => IndexType::BinarySearchWithFirstKey,
+});
+named_values!(IndexShortening {
+    "kNoShortening" => IndexShortening::None,
+    "kShortenSeparators" => IndexShortening::Separators,
+    "kShortenSeparatorsAndSuccessor" => IndexShortening::SeparatorsAndSuccessor,
+});
+named_values!(DataBlockIndexType {
+    "kDataBlockBinarySearch" => DataBlockIndexType::BinarySearch,
+    "kDataBlockBinaryAndHash" => DataBlockIndexType::BinaryAndHash,
+});
 named_values!(ChecksumType {
     "kNoChecksum" => ChecksumType::None,
     "kCRC32c" => ChecksumType::Crc32c,
@@ -188,6 +203,9 @@ impl OptionValue for FilterPolicy {
         match self {
             FilterPolicy::None => "nullptr".to_string(),
             FilterPolicy::Bloom { bits_per_key } => format!("bloomfilter:{bits_per_key}:false"),
+            FilterPolicy::Ribbon { bits_per_key, bloom_before_level } => {
+                format!("ribbonfilter:{bits_per_key}:{bloom_before_level}")
+            }
         }
     }
 
@@ -195,10 +213,17 @@ impl OptionValue for FilterPolicy {
         if matches!(text, "nullptr" | "") {
             return Some(FilterPolicy::None);
         }
-        let rest = text.strip_prefix("bloomfilter:").or_else(|| text.strip_prefix("rocksdb.BloomFilter:"))?;
-        let bits = rest.split(':').next()?;
+        let (name, rest) = text.split_once(':')?;
+        let (bits, rest) = rest.split_once(':').map_or((rest, None), |(bits, rest)| (bits, Some(rest)));
         let bits_per_key: f64 = bits.parse().ok().filter(|bits| (0.5..=100.0).contains(bits))?;
-        Some(FilterPolicy::Bloom { bits_per_key })
+        match name {
+            "bloomfilter" | "rocksdb.BloomFilter" => Some(FilterPolicy::Bloom { bits_per_key }),
+            "ribbonfilter" | "rocksdb.RibbonFilter" => {
+                let bloom_before_level = rest.map_or(Some(0), i32::parse)?;
+                Some(FilterPolicy::Ribbon { bits_per_key, bloom_before_level })
+            }
+            _ => None,
+        }
     }
 }
 
@@ -348,6 +373,14 @@ pub const TABLE_ROWS: &[Row<BlockBasedTableOptions>] = rows!(BlockBasedTableOpti
     fixed "format_version" => format_version,
     fixed "checksum" => checksum,
     fixed "index_type" => index_type,
+    mutable "metadata_block_size" => metadata_block_size,
+    fixed "partition_filters" => partition_filters,
+    mutable "enable_index_compression" => enable_index_compression,
+    mutable "index_shortening" => index_shortening,
+    mutable "data_block_index_type" => data_block_index_type,
+    mutable "data_block_hash_table_util_ratio" => data_block_hash_table_util_ratio,
+    mutable "use_delta_encoding" => use_delta_encoding,
+    mutable "verify_compression" => verify_compression,
     mutable "filter_policy" => filter_policy,
     fixed "whole_key_filtering" => whole_key_filtering,
     fixed "cache_index_and_filter_blocks" => cache_index_and_filter_blocks,

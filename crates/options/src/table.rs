@@ -13,15 +13,53 @@ pub enum FilterPolicy {
         /// Bits per key; 1 to 100.
         bits_per_key: f64,
     },
+    /// Ribbon: the false positives of a bloom filter with this many bits per key, in about 30 % less space.
+    Ribbon {
+        /// Bits per key that a bloom filter would take; 1 to 100.
+        bits_per_key: f64,
+        /// Tables for levels below this number get a bloom filter, which is faster to build. Flush counts as
+        /// level -1. Default 0: flush writes bloom filters, compaction ribbons. -1: all are ribbons.
+        bloom_before_level: i32,
+    },
 }
 
-/// Layout of the index block.
+/// Layout of the index; the discriminant is the number in a table's properties.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum IndexType {
     /// One block of separators.
     #[default]
     BinarySearch = 0,
+    /// One block of separators, and blocks that name for each prefix its first data block. Needs a prefix
+    /// extractor.
+    HashSearch = 1,
+    /// Blocks of separators of `metadata_block_size`, and one block above them.
+    TwoLevel = 2,
+    /// One block of separators with the first key of each data block.
+    BinarySearchWithFirstKey = 3,
+}
+
+/// How short the separators of an index are. Source: RocksDB `IndexShorteningMode`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IndexShortening {
+    /// The last key of each block.
+    None,
+    /// The shortest key between two blocks; the last key of the last one.
+    #[default]
+    Separators,
+    /// The shortest key behind the last block, too.
+    SeparatorsAndSuccessor,
+}
+
+/// How data blocks are searched by RocksDB's lookups.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DataBlockIndexType {
+    /// By restart points.
+    #[default]
+    BinarySearch,
+    /// A hash table of user keys stands behind the restart points. This engine's own lookups have a better
+    /// directory in memory and do not need it.
+    BinaryAndHash,
 }
 
 /// Settings of one column family's tables: plain data, written to the OPTIONS file.
@@ -36,13 +74,35 @@ pub struct BlockBasedTableOptions {
     pub block_restart_interval: u32,
     /// Entries between restart points of an index block; default 1. Source: `index_block_restart_interval`.
     pub index_block_restart_interval: u32,
-    /// Table format; 5 is what this engine writes by default (RocksDB reads it from 6.6 on).
+    /// Table format, 2 to 7; 5 is what this engine writes by default (RocksDB reads it from 6.6 on, 6 from 8.6
+    /// on, 7 from 10.4 on).
     /// Source: `format_version`.
     pub format_version: u32,
     /// Block checksum; default XXH3. Source: `checksum`.
     pub checksum: ChecksumType,
     /// Index layout. Source: `index_type`.
     pub index_type: IndexType,
+    /// Uncompressed size of a partition of a two-level index, and of a partitioned filter. Bytes; default 4096.
+    /// Source: `metadata_block_size`.
+    pub metadata_block_size: u64,
+    /// The filter is cut into partitions; only with a two-level index. Default false.
+    /// Source: `partition_filters`.
+    pub partition_filters: bool,
+    /// Index blocks are compressed like data blocks. Default true. Source: `enable_index_compression`.
+    pub enable_index_compression: bool,
+    /// Length of separators. Source: `index_shortening`.
+    pub index_shortening: IndexShortening,
+    /// Hash tables in data blocks. Source: `data_block_index_type`.
+    pub data_block_index_type: DataBlockIndexType,
+    /// Keys per bucket of these hash tables; above 0 to 1; default 0.75.
+    /// Source: `data_block_hash_table_util_ratio`.
+    pub data_block_hash_table_util_ratio: f64,
+    /// Keys share prefixes with the key before; false stores all keys whole. Default true.
+    /// Source: `use_delta_encoding`.
+    pub use_delta_encoding: bool,
+    /// Each compressed block is decompressed again and compared before it is written. Default false.
+    /// Source: `verify_compression`.
+    pub verify_compression: bool,
     /// Filter of new tables. Source: `filter_policy`.
     pub filter_policy: FilterPolicy,
     /// Whole user keys are added to the filter; default true. Source: `whole_key_filtering`.
@@ -68,6 +128,14 @@ impl Default for BlockBasedTableOptions {
             format_version: 5,
             checksum: ChecksumType::Xxh3,
             index_type: IndexType::BinarySearch,
+            metadata_block_size: 4096,
+            partition_filters: false,
+            enable_index_compression: true,
+            index_shortening: IndexShortening::Separators,
+            data_block_index_type: DataBlockIndexType::BinarySearch,
+            data_block_hash_table_util_ratio: 0.75,
+            use_delta_encoding: true,
+            verify_compression: false,
             filter_policy: FilterPolicy::None,
             whole_key_filtering: true,
             cache_index_and_filter_blocks: false,

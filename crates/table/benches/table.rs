@@ -52,6 +52,9 @@ fn run(value_len: usize, count: u64) {
         newest_key_time: 0,
         file_creation_time: 0,
         omit_filter: false,
+        prefix_extractor: None,
+        level: None,
+        external: false,
     };
     let file = fs.create(path, OpenWrite { buffer_size: 1 << 20, ..OpenWrite::default() }).unwrap();
     let mut writer = TableWriter::new(file, options);
@@ -79,6 +82,7 @@ fn run(value_len: usize, count: u64) {
                 hold_in_cache: false,
                 expected_unique_id: None,
                 largest_seqno: SeqNum::ZERO,
+                prefix_extractor: None,
             },
         )
         .unwrap(),

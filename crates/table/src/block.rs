@@ -27,10 +27,16 @@ const HEADER_LEN: usize = 40;
 const ENTRY_BYTES_PER_ANCHOR: usize = 64;
 
 /// Feature bits of a block's last word.
-const HASH_INDEX_BIT: u32 = 1 << 31;
+pub const HASH_INDEX_BIT: u32 = 1 << 31;
 const RESERVED_BIT: u32 = 1 << 30;
 const UNIFORM_BIT: u32 = 1 << 29;
-const SEPARATED_BIT: u32 = 1 << 28;
+pub const SEPARATED_BIT: u32 = 1 << 28;
+
+/// The last word of a block: number of restart points and feature bits.
+#[inline]
+pub fn packed_word(block: &[u8]) -> Option<u32> {
+    block.last_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes))
+}
 
 /// One decoded entry header.
 #[derive(Clone, Copy)]
@@ -86,9 +92,7 @@ impl<'a> Contents<'a> {
             return Err(broken("a reserved feature bit is set"));
         }
         if packed & SEPARATED_BIT != 0 {
-            return Err(Error::not_supported(
-                "a block with keys and values apart (separate_key_value_in_data_block)",
-            ));
+            return Err(broken("keys and values apart, which only data blocks have"));
         }
         let count = (packed & !(HASH_INDEX_BIT | UNIFORM_BIT)) as usize;
         let mut end = packed_at;

@@ -2,11 +2,14 @@
 //!
 //! ```text
 //! entry = v32 shared | v32 non_shared | v32 value length | key suffix | value
-//! block = entries | u32 restart offset ... | u32 number of restarts
+//! block = entries | u32 restart offset ... | [hash index] | u32 number of restarts and feature bits
 //! ```
 //! Source: RocksDB `table/block_based/block_builder.cc`.
 
-use outcrop_base::coding::put_varint32;
+use crate::block::HASH_INDEX_BIT;
+use crate::hash_index::HashIndexBuilder;
+use outcrop_base::coding::{put_varint32, varint_len};
+use outcrop_base::keys::user_key;
 
 /// A block under construction.
 pub struct BlockBuilder {
@@ -17,6 +20,9 @@ pub struct BlockBuilder {
     since_restart: u32,
     last_key: Vec<u8>,
     entries: u32,
+    /// Entries leave out what they share with the one before.
+    share_prefixes: bool,
+    hash_index: Option<HashIndexBuilder>,
 }
 
 impl BlockBuilder {
@@ -29,7 +35,18 @@ impl BlockBuilder {
             since_restart: 0,
             last_key: Vec::new(),
             entries: 0,
+            share_prefixes: true,
+            hash_index: None,
         }
+    }
+
+    /// A block of internal keys, whole or not, with a hash index or without.
+    pub fn for_data(
+        restart_interval: u32,
+        share_prefixes: bool,
+        hash_index: Option<HashIndexBuilder>,
+    ) -> BlockBuilder {
+        BlockBuilder { share_prefixes, hash_index, ..BlockBuilder::new(restart_interval) }
     }
 
     /// Appends an entry; keys come in ascending order.
@@ -40,12 +57,17 @@ impl BlockBuilder {
         put_varint32(&mut self.contents, (key.len() - shared) as u32);
         put_varint32(&mut self.contents, value.len() as u32);
         self.finish_entry(key, shared, value);
+        if let Some(hash_index) = &mut self.hash_index {
+            hash_index.add(user_key(key), self.restarts.len() - 1);
+        }
     }
 
     /// Appends an entry of an index block with delta-encoded values: no value length is stored. `value` is
-    /// told whether the entry shares nothing with the one before, and gives the value to store.
-    pub fn add_index(&mut self, key: &[u8], value: impl FnOnce(bool) -> Vec<u8>) {
+    /// told whether the entry shares nothing with the one before, and gives the value to store. Unless it
+    /// `may_share`, it does not.
+    pub fn add_index(&mut self, key: &[u8], may_share: bool, value: impl FnOnce(bool) -> Vec<u8>) {
         let shared = self.start_entry(key);
+        let shared = if may_share { shared } else { 0 };
         put_varint32(&mut self.contents, shared as u32);
         put_varint32(&mut self.contents, (key.len() - shared) as u32);
         self.finish_entry(key, shared, &value(shared == 0));
@@ -55,7 +77,7 @@ impl BlockBuilder {
     #[inline]
     fn start_entry(&mut self, key: &[u8]) -> usize {
         if self.since_restart < self.restart_interval {
-            return shared_prefix(&self.last_key, key);
+            return if self.share_prefixes { shared_prefix(&self.last_key, key) } else { 0 };
         }
         self.restarts.push(self.contents.len() as u32);
         self.since_restart = 0;
@@ -75,13 +97,17 @@ impl BlockBuilder {
     /// Size of the finished block as it is now, in bytes.
     #[inline]
     pub fn size(&self) -> usize {
-        self.contents.len() + 4 * self.restarts.len() + 4
+        let hash_index = self.hash_index.as_ref().map_or(0, HashIndexBuilder::size);
+        self.contents.len() + 4 * self.restarts.len() + hash_index + 4
     }
 
-    /// An upper bound of [`BlockBuilder::size`] after adding the entry.
+    /// What [`BlockBuilder::size`] becomes with the entry, by RocksDB's estimate: blocks are then cut where its
+    /// are.
     #[inline]
     pub fn size_after(&self, key: &[u8], value: &[u8]) -> usize {
-        self.size() + key.len() + value.len() + 15
+        let restart = if self.since_restart >= self.restart_interval { 4 } else { 0 };
+        let lengths = 4 + varint_len(key.len() as u64) + varint_len(value.len() as u64);
+        self.size() + restart + lengths + key.len() + value.len()
     }
 
     /// True if nothing was added.
@@ -91,10 +117,15 @@ impl BlockBuilder {
 
     /// Completes the block. It stays readable until [`BlockBuilder::reset`].
     pub fn finish(&mut self) -> &[u8] {
+        let size = self.size();
         for restart in &self.restarts {
             self.contents.extend_from_slice(&restart.to_le_bytes());
         }
-        self.contents.extend_from_slice(&(self.restarts.len() as u32).to_le_bytes());
+        let mut packed = self.restarts.len() as u32;
+        if self.hash_index.as_ref().is_some_and(|index| index.append(size, &mut self.contents)) {
+            packed |= HASH_INDEX_BIT;
+        }
+        self.contents.extend_from_slice(&packed.to_le_bytes());
         &self.contents
     }
 
@@ -106,6 +137,9 @@ impl BlockBuilder {
         self.since_restart = 0;
         self.last_key.clear();
         self.entries = 0;
+        if let Some(hash_index) = &mut self.hash_index {
+            hash_index.reset();
+        }
     }
 }
 

@@ -9,6 +9,8 @@ use outcrop_env::ReadFile;
 pub const TRAILER_LEN: usize = 5;
 /// Bytes of the footer.
 pub const FOOTER_LEN: usize = 53;
+/// What an extended footer has where older ones have the metaindex handle.
+const EXTENDED_MARKER: [u8; 4] = [0x3E, 0x00, 0x7A, 0x00];
 /// The last 8 bytes of a block-based table.
 const MAGIC: u64 = 0x88E2_41B7_85F4_CFF7;
 const LEGACY_MAGIC: u64 = 0xDB47_7524_8B80_FB57;
@@ -68,15 +70,32 @@ pub fn not_supported(file: &dyn ReadFile, what: impl std::fmt::Display) -> Error
 }
 
 impl Footer {
-    /// Appends a footer of version 5 or less.
-    pub fn encode(&self, out: &mut Vec<u8>) {
+    /// Appends the footer, which will stand at `offset` of the file.
+    pub fn encode(&self, offset: u64, out: &mut Vec<u8>) {
         let start = out.len();
+        if self.version >= 6 {
+            return self.encode_extended(offset, out);
+        }
         out.push(self.checksum as u8);
         self.metaindex.encode(out);
         self.index.unwrap_or_default().encode(out);
         out.resize(start + 41, 0);
         out.extend_from_slice(&self.version.to_le_bytes());
         out.extend_from_slice(&MAGIC.to_le_bytes());
+    }
+
+    /// The footer of versions 6 and 7. The metaindex stands right before it.
+    fn encode_extended(&self, offset: u64, out: &mut Vec<u8>) {
+        let mut bytes = [0; FOOTER_LEN];
+        bytes[0] = self.checksum as u8;
+        bytes[1..5].copy_from_slice(&EXTENDED_MARKER);
+        bytes[9..13].copy_from_slice(&self.base_context_checksum.to_le_bytes());
+        bytes[13..17].copy_from_slice(&(self.metaindex.size as u32).to_le_bytes());
+        bytes[41..45].copy_from_slice(&self.version.to_le_bytes());
+        bytes[45..].copy_from_slice(&MAGIC.to_le_bytes());
+        let sum = footer_checksum(self.checksum, self.base_context_checksum, offset, &bytes);
+        bytes[5..9].copy_from_slice(&sum.to_le_bytes());
+        out.extend_from_slice(&bytes);
     }
 
     /// Reads the footer of `file`.
@@ -124,16 +143,12 @@ impl Footer {
         checksum: ChecksumType,
         version: u32,
     ) -> Result<Footer> {
-        if bytes[1..5] != [0x3E, 0x00, 0x7A, 0x00] {
+        if bytes[1..5] != EXTENDED_MARKER {
             return Err(corruption(file, at, "the extended footer lacks its marker"));
         }
         let stored = fixed32_at(bytes, 5);
         let base = fixed32_at(bytes, 9);
-        let mut covered = *bytes;
-        covered[5..9].fill(0);
-        let (last, data) = covered.split_last().expect("footer is not empty");
-        let computed = checksum.compute(data, *last).wrapping_add(context_modifier(base, at));
-        if stored != computed {
+        if stored != footer_checksum(checksum, base, at, bytes) {
             return Err(corruption(file, at, "the footer's checksum does not match"));
         }
         if bytes[33..41] != [0; 8] {
@@ -146,6 +161,14 @@ impl Footer {
         let metaindex = BlockHandle { offset, size };
         Ok(Footer { checksum, version, base_context_checksum: base, metaindex, index: None })
     }
+}
+
+/// The checksum of an extended footer at `offset`, its own place counting as zeros.
+fn footer_checksum(checksum: ChecksumType, base: u32, offset: u64, bytes: &[u8; FOOTER_LEN]) -> u32 {
+    let mut covered = *bytes;
+    covered[5..9].fill(0);
+    let (last, data) = covered.split_last().expect("footer is not empty");
+    checksum.compute(data, *last).wrapping_add(context_modifier(base, offset))
 }
 
 fn check_magic(file: &dyn ReadFile, at: u64, magic: u64) -> Result<()> {

@@ -249,7 +249,7 @@ impl TableIter {
         if let Some(found) = self.table.cached_block(handle) {
             return Ok(Frame::Pinned(found));
         }
-        let stored_len = self.table.stored_len(handle)?;
+        let stored_len = self.table.source().stored_len(handle)?;
         self.readahead.in_a_row = if sequential { self.readahead.in_a_row + 1 } else { 0 };
         let wanted = self.options.readahead_bytes > 0 || self.readahead.in_a_row >= LOADS_BEFORE_READAHEAD;
         if !wanted {
@@ -263,8 +263,9 @@ impl TableIter {
         }
         let mut own = std::mem::take(&mut self.spare.0);
         let mut buffer = Vec::new();
-        let contents = self.table.unpack(handle, stored, &mut buffer)?;
-        write_plain_frame(contents, &mut own).map_err(|error| self.table.block_error(handle, &error))?;
+        let contents = self.table.source().unpack(handle, stored, &mut buffer)?;
+        write_plain_frame(contents, &mut own)
+            .map_err(|error| self.table.source().block_error(handle, &error))?;
         Ok(Frame::Own(own))
     }
 
@@ -309,7 +310,7 @@ impl TableIter {
             let offset =
                 self.index.as_ref().map_or(0, |index| IndexView::new(index).handle(self.block).offset);
             let handle = BlockHandle { offset, size: 0 };
-            self.status = Err(self.table.block_error(handle, &error));
+            self.status = Err(self.table.source().block_error(handle, &error));
         }
         self.status.is_ok()
     }

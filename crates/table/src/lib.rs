@@ -13,15 +13,21 @@
 
 mod block;
 mod block_builder;
+mod block_sink;
 mod compress;
 mod filter;
 mod format;
+mod hash_index;
 mod index;
+mod index_writer;
 mod iter;
+mod meta_blocks;
 mod prefixes;
 mod properties;
 mod range_del;
 mod reader;
+mod rewrite;
+mod source;
 pub mod unique_id;
 mod writer;
 
@@ -29,7 +35,7 @@ pub use iter::{TableIter, TableIterOptions};
 pub use properties::TableProperties;
 pub use range_del::RangeTombstone;
 pub use reader::{FillCache, TableReader, TableReaderOptions};
-pub use writer::{TableSummary, TableWriter, TableWriterOptions};
+pub use writer::{TableSummary, TableWriter, TableWriterOptions, check_options};
 
 #[cfg(test)]
 mod tests;

@@ -42,6 +42,16 @@ pub struct TableProperties {
     pub index_value_is_delta_encoded: bool,
     /// Whole user keys are in the filter; absent means yes.
     pub whole_key_filtering: bool,
+    /// Prefixes are in the filter; absent means yes.
+    pub prefix_filtering: bool,
+    /// Name of the prefix extractor, or `nullptr`.
+    pub prefix_extractor_name: String,
+    /// Partitions of a two-level index.
+    pub index_partitions: u64,
+    /// Bytes of the top block of a two-level index with trailer, uncompressed.
+    pub top_level_index_size: u64,
+    /// Filter partitions are cut where they are full, wherever those of the index end.
+    pub decoupled_partitioned_filters: bool,
     /// Column family id; 0x7FFFFFFF unknown.
     pub column_family_id: u64,
     /// Column family name.
@@ -80,6 +90,8 @@ pub struct TableProperties {
     pub original_file_number: u64,
     /// Present in files made for ingestion.
     pub external_version: Option<u32>,
+    /// The sequence number of all keys, in files made for ingestion; 0: the MANIFEST says it.
+    pub global_seqno: Option<u64>,
     /// Everything else, as stored.
     pub others: BTreeMap<String, Vec<u8>>,
 }
@@ -124,6 +136,7 @@ const TEXTS: &[TextRow] = &[
     ("rocksdb.creating.session.identity", |p| &mut p.session_id),
     ("rocksdb.filter.policy", |p| &mut p.filter_policy_name),
     ("rocksdb.merge.operator", |p| &mut p.merge_operator_name),
+    ("rocksdb.prefix.extractor.name", |p| &mut p.prefix_extractor_name),
 ];
 
 const INDEX_TYPE: &str = "rocksdb.block.based.table.index.type";
@@ -131,7 +144,12 @@ const WHOLE_KEY: &str = "rocksdb.block.based.table.whole.key.filtering";
 const PREFIX_FILTERING: &str = "rocksdb.block.based.table.prefix.filtering";
 const KEY_IS_USER_KEY: &str = "rocksdb.index.key.is.user.key";
 const VALUE_IS_DELTA: &str = "rocksdb.index.value.is.delta.encoded";
+const DECOUPLED: &str = "rocksdb.block.based.table.decoupled.partitioned.filters";
+const INDEX_PARTITIONS: &str = "rocksdb.index.partitions";
+const TOP_LEVEL_INDEX_SIZE: &str = "rocksdb.top-level.index.size";
 const EXTERNAL_VERSION: &str = "rocksdb.external_sst_file.version";
+/// Eight bytes, so that ingestion can write the number into a finished file.
+pub const GLOBAL_SEQNO: &str = "rocksdb.external_sst_file.global_seqno";
 
 impl TableProperties {
     /// Decodes the contents of a properties block.
@@ -139,7 +157,11 @@ impl TableProperties {
     /// # Errors
     /// Corruption if the block does not decode.
     pub fn decode(block: &[u8]) -> Result<TableProperties> {
-        let mut properties = TableProperties { whole_key_filtering: true, ..TableProperties::default() };
+        let mut properties = TableProperties {
+            whole_key_filtering: true,
+            prefix_filtering: true,
+            ..TableProperties::default()
+        };
         for (name, value) in decode_pairs(block)? {
             properties.set(name, value);
         }
@@ -149,6 +171,7 @@ impl TableProperties {
     fn set(&mut self, name: Vec<u8>, value: &[u8]) {
         let name = String::from_utf8_lossy(&name).into_owned();
         let number = || get_varint64(value).map(|(number, _)| number);
+        let fixed64 = || value.first_chunk::<8>().map(|bytes| u64::from_le_bytes(*bytes));
         let fixed32 = || value.first_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes));
         if let Some((_, field)) = NUMBERS.iter().find(|(known, _)| *known == name) {
             // A number that does not decode is passed over, as RocksDB does.
@@ -163,7 +186,12 @@ impl TableProperties {
                 WHOLE_KEY => self.whole_key_filtering = value == b"1",
                 KEY_IS_USER_KEY => self.index_key_is_user_key = number() == Some(1),
                 VALUE_IS_DELTA => self.index_value_is_delta_encoded = number() == Some(1),
+                PREFIX_FILTERING => self.prefix_filtering = value == b"1",
+                DECOUPLED => self.decoupled_partitioned_filters = value == b"1",
+                INDEX_PARTITIONS => self.index_partitions = number().unwrap_or(0),
+                TOP_LEVEL_INDEX_SIZE => self.top_level_index_size = number().unwrap_or(0),
                 EXTERNAL_VERSION => self.external_version = fixed32(),
+                GLOBAL_SEQNO => self.global_seqno = fixed64(),
                 _ => {
                     self.others.insert(name, value.to_vec());
                 }
@@ -187,13 +215,26 @@ impl TableProperties {
             pairs.insert(name, field(&mut copy).clone().into_bytes());
         }
         pairs.insert(INDEX_TYPE, self.index_type.unwrap_or(0).to_le_bytes().to_vec());
-        pairs.insert(WHOLE_KEY, if self.whole_key_filtering { b"1".to_vec() } else { b"0".to_vec() });
-        pairs.insert(PREFIX_FILTERING, b"0".to_vec());
+        let flag = |set: bool| if set { b"1".to_vec() } else { b"0".to_vec() };
+        pairs.insert(WHOLE_KEY, flag(self.whole_key_filtering));
+        pairs.insert(PREFIX_FILTERING, flag(self.prefix_filtering));
+        if self.decoupled_partitioned_filters {
+            pairs.insert(DECOUPLED, flag(true));
+        }
+        if self.index_type == Some(2) {
+            pairs.insert(INDEX_PARTITIONS, varint(self.index_partitions));
+            pairs.insert(TOP_LEVEL_INDEX_SIZE, varint(self.top_level_index_size));
+        }
+        if let Some(version) = self.external_version {
+            pairs.insert(EXTERNAL_VERSION, version.to_le_bytes().to_vec());
+        }
+        if let Some(seqno) = self.global_seqno {
+            pairs.insert(GLOBAL_SEQNO, seqno.to_le_bytes().to_vec());
+        }
         pairs.insert(KEY_IS_USER_KEY, varint(u64::from(self.index_key_is_user_key)));
         pairs.insert(VALUE_IS_DELTA, varint(u64::from(self.index_value_is_delta_encoded)));
         pairs.insert("rocksdb.format.version", varint(u64::from(format_version)));
         pairs.insert("rocksdb.fixed.key.length", varint(0));
-        pairs.insert("rocksdb.prefix.extractor.name", b"nullptr".to_vec());
         pairs.insert("rocksdb.property.collectors", b"[]".to_vec());
         for (name, value) in &self.others {
             pairs.insert(name, value.clone());

@@ -2,11 +2,11 @@
 
 use crate::{
     FillCache, RangeTombstone, TableIterOptions, TableReader, TableReaderOptions, TableWriter,
-    TableWriterOptions,
+    TableWriterOptions, check_options,
 };
 use outcrop_base::checksum::ChecksumType;
 use outcrop_base::keys::{internal_key, pack, split};
-use outcrop_base::{Comparator, ErrorKind, LookupKey, Result, SeqNum, ValueType};
+use outcrop_base::{Comparator, ErrorKind, LookupKey, PrefixExtractor, Result, SeqNum, ValueType};
 use outcrop_cache::{Cache, CacheOptions};
 use outcrop_env::random::{Random, SeededRandom};
 use outcrop_env::{FileSystem, OpenRead, OpenWrite, memory::MemoryFs};
@@ -14,6 +14,10 @@ use outcrop_options::{BlockBasedTableOptions, CompressionOptions, CompressionTyp
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+mod damage;
+mod fixtures;
+mod shapes;
 
 type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -34,6 +38,9 @@ fn writer_options(table: BlockBasedTableOptions, compression: CompressionType) -
         newest_key_time: 0,
         file_creation_time: 1,
         omit_filter: false,
+        prefix_extractor: None,
+        level: None,
+        external: false,
     }
 }
 
@@ -61,9 +68,12 @@ fn write_table(rows: &Rows, options: TableWriterOptions) -> Vec<u8> {
     bytes
 }
 
-fn open(bytes: &[u8], comparator: Comparator, cache: Option<Arc<Cache>>) -> Result<Arc<TableReader>> {
-    let (fs, path) = put_file(bytes);
-    let options = TableReaderOptions {
+fn reader_options(
+    comparator: Comparator,
+    cache: Option<Arc<Cache>>,
+    prefix_extractor: Option<PrefixExtractor>,
+) -> TableReaderOptions {
+    TableReaderOptions {
         comparator,
         cache_index_and_filter_blocks: cache.is_some(),
         cache_file_id: cache.as_ref().map_or(0, |cache: &Arc<Cache>| cache.new_file_id()),
@@ -71,7 +81,22 @@ fn open(bytes: &[u8], comparator: Comparator, cache: Option<Arc<Cache>>) -> Resu
         hold_in_cache: false,
         expected_unique_id: None,
         largest_seqno: SeqNum::ZERO,
-    };
+        prefix_extractor,
+    }
+}
+
+fn open(bytes: &[u8], comparator: Comparator, cache: Option<Arc<Cache>>) -> Result<Arc<TableReader>> {
+    open_with(bytes, comparator, cache, None)
+}
+
+fn open_with(
+    bytes: &[u8],
+    comparator: Comparator,
+    cache: Option<Arc<Cache>>,
+    prefix_extractor: Option<PrefixExtractor>,
+) -> Result<Arc<TableReader>> {
+    let (fs, path) = put_file(bytes);
+    let options = reader_options(comparator, cache, prefix_extractor);
     TableReader::open(fs.open_read(&path, OpenRead::default())?, options).map(Arc::new)
 }
 
@@ -177,118 +202,13 @@ fn check_table(rows: &Rows, bytes: &[u8], comparator: &Comparator, cache: Option
     }
 }
 
-#[test]
-fn tables_of_all_shapes_round_trip() {
-    use CompressionType::{BZip2, Lz4, Lz4hc, None as Plain, Snappy, Zlib, Zstd};
-    let codecs = [Plain, Snappy, Zlib, BZip2, Lz4, Lz4hc, Zstd, Plain];
-    let checksums = [ChecksumType::Xxh3, ChecksumType::Crc32c, ChecksumType::XxHash64, ChecksumType::None];
-    for seed in 0..48u64 {
-        let random = SeededRandom::new(seed ^ 0xABCD);
-        let pick = |n: usize| (random.next_u64() % n as u64) as usize;
-        let comparator =
-            [Comparator::Bytewise, Comparator::Bytewise, Comparator::ReverseBytewise][pick(3)].clone();
-        let rows = random_rows(&comparator, seed, 1 + pick(2000));
-        let table = BlockBasedTableOptions {
-            block_size: [128, 1024, 4096, 8192][pick(4)],
-            block_restart_interval: [1, 2, 16][pick(3)],
-            index_block_restart_interval: [1, 1, 8][pick(3)],
-            format_version: [2, 3, 4, 5, 5][pick(5)],
-            checksum: checksums[pick(4)],
-            filter_policy: [FilterPolicy::None, FilterPolicy::Bloom { bits_per_key: 10.0 }][pick(2)],
-            ..BlockBasedTableOptions::default()
-        };
-        let mut options = writer_options(table, codecs[pick(8)]);
-        options.comparator = comparator.clone();
-        let bytes = write_table(&rows, options);
-        let cache = Cache::new(CacheOptions { capacity: 1 << 20, estimated_entry_charge: 0 });
-        check_table(&rows, &bytes, &comparator, [None, Some(cache)][pick(2)].clone(), seed);
-    }
-}
-
 fn fixture(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name);
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The rows that most fixtures hold.
-fn standard_rows(zero_seq: bool) -> Rows {
-    (0..300u64)
-        .map(|i| {
-            let seq = if zero_seq { 0 } else { i + 1 };
-            let key = internal_key(format!("key{i:06}").as_bytes(), SeqNum(seq), ValueType::Value);
-            (key, format!("value-{i}").into_bytes())
-        })
-        .collect()
-}
-
-#[test]
-fn tables_written_by_rocksdb_are_read_completely() {
-    for name in [
-        "11.8.1-fv2-bloom10",
-        "11.8.1-fv4-bloom10",
-        "11.8.1-fv5-bloom10",
-        "11.8.1-fv6-bloom10",
-        "11.8.1-fv7-bloom10",
-        "11.8.1-fv7-lz4",
-        "11.8.1-fv5-snappy-xxhash64",
-        "11.8.1-fv6-zlib-xxhash",
-        "11.8.1-ribbon10",
-        "11.8.1-partitioned",
-        "11.8.1-first-key-index",
-        "11.8.1-data-hash-index",
-        "11.8.1-hash-search-index",
-    ] {
-        let bytes = fixture(&format!("{name}/000009.sst"));
-        let table =
-            open(&bytes, Comparator::Bytewise, None).unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert_eq!(scan(&table, TableIterOptions::default()).unwrap(), standard_rows(false), "{name}");
-        check_table(&standard_rows(false), &bytes, &Comparator::Bytewise, None, 1);
-    }
-}
-
-#[test]
-fn basic_tables_of_three_versions_hold_the_same_rows() {
-    for version in ["6.29.5", "10.4.2", "11.8.1"] {
-        let table =
-            open(&fixture(&format!("{version}-basic/000009.sst")), Comparator::Bytewise, None).unwrap();
-        let rows = scan(&table, TableIterOptions::default()).unwrap();
-        let summary: Vec<(&[u8], u64, u8)> =
-            rows.iter().map(|(key, _)| (split(key).0, split(key).1 >> 8, split(key).1 as u8)).collect();
-        let expected: [(&[u8], u64, u8); 4] =
-            [(b"apple", 1, 1), (b"banana", 4, 0), (b"cherry", 3, 1), (b"count", 5, 2)];
-        assert_eq!(summary, expected, "{version}");
-        assert_eq!(table.properties().merge_operands, 1);
-        assert!(table.may_contain(outcrop_base::xxph3::xxph3_64(b"cherry")));
-    }
-}
-
-#[test]
-fn what_is_not_supported_is_refused_by_name() {
-    for (name, feature) in [
-        ("11.8.1-fv7-zstd-dict-compacted/000010.sst", "dictionary"),
-        ("11.8.1-separated-kv/000009.sst", "separate_key_value"),
-    ] {
-        let outcome = open(&fixture(name), Comparator::Bytewise, None)
-            .and_then(|table| scan(&table, TableIterOptions::default()));
-        let error = outcome.expect_err(name);
-        assert_eq!(error.kind(), ErrorKind::NotSupported, "{name}: {error}");
-        assert!(error.to_string().contains(feature), "{name}: {error}");
-        assert!(error.to_string().contains("000009.sst"), "{name}: {error}");
-    }
-}
-
 fn tombstone(begin: &str, end: &str, seq: u64) -> RangeTombstone {
     RangeTombstone { begin: begin.into(), end: end.into(), seq: SeqNum(seq) }
-}
-
-#[test]
-fn range_tombstones_of_rocksdb_are_read() {
-    let table = open(&fixture("11.8.1-range-del/000009.sst"), Comparator::Bytewise, None).unwrap();
-    let expected = [tombstone("b", "c", 6), tombstone("c", "d", 8), tombstone("d", "z", 8)];
-    assert_eq!(table.range_tombstones(), expected);
-    assert_eq!(table.properties().num_range_deletions, 3);
-    let points = scan(&table, TableIterOptions::default()).unwrap().len() as u64;
-    assert_eq!(table.properties().num_entries, points + 3);
 }
 
 #[test]
@@ -322,92 +242,5 @@ fn range_tombstones_round_trip_and_bound_the_table() {
         assert_eq!(scan_backward(&table).unwrap(), rows);
         let lookup = LookupKey::new(b"k1");
         table.get(&lookup, SeqNum::MAX, FillCache::Yes, |_, _, _, _| panic!("no such key")).unwrap();
-    }
-}
-
-#[test]
-fn a_file_of_another_identity_is_refused() {
-    let (fs, path) = put_file(&fixture("11.8.1-basic/000009.sst"));
-    let open = |expected| {
-        let options = TableReaderOptions {
-            comparator: Comparator::Bytewise,
-            cache: None,
-            cache_index_and_filter_blocks: false,
-            cache_file_id: 0,
-            hold_in_cache: false,
-            expected_unique_id: Some(expected),
-            largest_seqno: SeqNum(5),
-        };
-        TableReader::open(fs.open_read(&path, OpenRead::default()).unwrap(), options)
-    };
-    let id = [0x9d8c_519b_ac59_bbd7, 0xcb04_3733_db77_1ba7];
-    assert!(open(id).is_ok());
-    assert_eq!(open([id[0], id[1] ^ 1]).err().unwrap().kind(), ErrorKind::Corruption);
-}
-
-#[test]
-fn every_flipped_byte_is_noticed_or_harmless() {
-    let rows = random_rows(&Comparator::Bytewise, 5, 60);
-    let table = BlockBasedTableOptions {
-        block_size: 512,
-        filter_policy: FilterPolicy::Bloom { bits_per_key: 10.0 },
-        ..BlockBasedTableOptions::default()
-    };
-    for codec in [CompressionType::None, CompressionType::Lz4] {
-        let bytes = write_table(&rows, writer_options(table.clone(), codec));
-        let mut noticed = 0;
-        for offset in 0..bytes.len() {
-            let mut broken = bytes.clone();
-            broken[offset] ^= 1 << (offset % 8);
-            let outcome = open(&broken, Comparator::Bytewise, None)
-                .and_then(|table| scan(&table, TableIterOptions::default()));
-            match outcome {
-                Ok(read) => assert_eq!(read, rows, "byte {offset}"),
-                Err(error) => {
-                    let named = error.to_string().contains("000009.sst");
-                    assert!(named, "byte {offset}: {error}");
-                    noticed += 1;
-                }
-            }
-        }
-        assert!(noticed > bytes.len() * 95 / 100, "{noticed} of {}", bytes.len());
-    }
-}
-
-#[test]
-fn every_truncation_is_noticed() {
-    let rows = random_rows(&Comparator::Bytewise, 6, 30);
-    let bytes = write_table(&rows, writer_options(BlockBasedTableOptions::default(), CompressionType::None));
-    for len in 0..bytes.len() {
-        let outcome = open(&bytes[..len], Comparator::Bytewise, None);
-        let error = outcome.err().unwrap_or_else(|| panic!("cut at {len}"));
-        assert!(matches!(error.kind(), ErrorKind::Corruption | ErrorKind::NotSupported), "{error}");
-    }
-}
-
-#[test]
-fn forged_blocks_with_valid_checksums_never_panic() {
-    let rows = random_rows(&Comparator::Bytewise, 9, 80);
-    let table = BlockBasedTableOptions {
-        block_size: 1024,
-        checksum: ChecksumType::None,
-        ..BlockBasedTableOptions::default()
-    };
-    let bytes = write_table(&rows, writer_options(table, CompressionType::None));
-    let random = SeededRandom::new(3);
-    for round in 0..4000 {
-        let mut broken = bytes.clone();
-        for _ in 0..1 + round % 3 {
-            let offset = (random.next_u64() % bytes.len() as u64) as usize;
-            broken[offset] = random.next_u64() as u8;
-        }
-        let Ok(table) = open(&broken, Comparator::Bytewise, None) else { continue };
-        let _ = scan(&table, TableIterOptions::default());
-        let _ = scan_backward(&table);
-        let _ = scan(&table, TableIterOptions { fill_cache: FillCache::No, readahead_bytes: 4096 });
-        for (key, _) in rows.iter().step_by(7) {
-            let lookup = LookupKey::new(split(key).0);
-            let _ = table.get(&lookup, SeqNum::MAX, FillCache::Yes, |_, _, _, _| ControlFlow::Break(()));
-        }
     }
 }

@@ -174,6 +174,9 @@ impl OpenTable {
                 newest_key_time: 0,
                 file_creation_time: creation_time,
                 omit_filter: plan.omit_filter,
+                prefix_extractor: None,
+                level: None,
+                external: false,
             },
         );
         Ok(OpenTable { number, writer, creation_time })

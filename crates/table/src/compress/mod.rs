@@ -36,12 +36,26 @@ pub struct Compressor {
     dictionary: Vec<u8>,
     zstd: Option<CCtx<'static>>,
     deflate: Option<flate2::Compress>,
+    /// Decompress and compare what was compressed.
+    verify: bool,
 }
 
 impl Compressor {
     /// A compressor with `codec`.
     pub fn new(codec: CompressionType, options: &CompressionOptions) -> Compressor {
-        Compressor { codec, options: options.clone(), dictionary: Vec::new(), zstd: None, deflate: None }
+        Compressor {
+            codec,
+            options: options.clone(),
+            dictionary: Vec::new(),
+            zstd: None,
+            deflate: None,
+            verify: false,
+        }
+    }
+
+    /// The same, decompressing each block again to compare it.
+    pub fn verifying(self, verify: bool) -> Compressor {
+        Compressor { verify, ..self }
     }
 
     /// The same, for blocks that follow `dictionary`; for codecs that have dictionaries.
@@ -57,7 +71,7 @@ impl Compressor {
     /// as the options ask: the block is then stored as it is.
     ///
     /// # Errors
-    /// InvalidArgument if the codec refuses its settings.
+    /// InvalidArgument if the codec refuses its settings; Corruption if verification fails.
     pub fn compress(&mut self, contents: &[u8], out: &mut Vec<u8>) -> Result<CompressionType> {
         out.clear();
         if self.codec == CompressionType::None || contents.len() >= TOO_LARGE {
@@ -76,7 +90,26 @@ impl Compressor {
         }
         let per_kb = u64::from(self.options.max_compressed_bytes_per_kb.min(1023));
         let small_enough = out.len() as u64 <= contents.len() as u64 * per_kb / 1024;
-        Ok(if small_enough { self.codec } else { CompressionType::None })
+        if !small_enough {
+            return Ok(CompressionType::None);
+        }
+        if self.verify {
+            self.check(contents, out)?;
+        }
+        Ok(self.codec)
+    }
+
+    fn check(&self, contents: &[u8], stored: &[u8]) -> Result<()> {
+        let dictionary = match self.dictionary.is_empty() {
+            true => None,
+            false => Some(Dictionary::new(self.dictionary.clone())?),
+        };
+        let mut back = Vec::new();
+        decompress(self.codec as u8, dictionary.as_ref(), stored, &mut back)?;
+        if back == contents {
+            return Ok(());
+        }
+        Err(Error::corruption(format!("{:?} does not give back what it compressed", self.codec)))
     }
 
     fn level(&self, default: i32) -> i32 {
@@ -174,6 +207,21 @@ fn lz4_reach(dictionary: &[u8]) -> &[u8] {
 pub fn has_dictionary(codec: CompressionType) -> bool {
     use CompressionType::{Lz4, Lz4hc, Zlib, Zstd};
     matches!(codec, Zlib | Lz4 | Lz4hc | Zstd)
+}
+
+/// The settings as the properties block has them, for people.
+pub fn property_options(options: &CompressionOptions) -> String {
+    format!(
+        "window_bits={}; level={}; strategy=0; max_dict_bytes={}; zstd_max_train_bytes={}; enabled=0; \
+         max_dict_buffer_bytes={}; use_zstd_dict_trainer=1; max_compressed_bytes_per_kb={}; checksum={}; ",
+        options.window_bits,
+        options.level,
+        options.max_dict_bytes,
+        options.zstd_max_train_bytes,
+        options.max_dict_buffer_bytes,
+        options.max_compressed_bytes_per_kb,
+        u8::from(options.checksum)
+    )
 }
 
 /// The name in the properties block.

@@ -1,0 +1,204 @@
+//! The filter of an open table.
+//!
+//! A filter that is one block of hashes is asked by the hash a lookup has anyway, before anything else of the
+//! table is touched. Old and partitioned filters need the key: the lookup itself asks them.
+//!
+//! Partitions are loaded when they are first asked. They are then held, or, if the table's meta blocks are
+//! charged to the cache, live there.
+//! Concurrency: immutable after opening, apart from partitions filled in once.
+
+use super::FilterKind;
+use crate::format::BlockHandle;
+use crate::index::{IndexCoding, IndexEntries, IndexView};
+use crate::source::{BlockSource, Meta, MetaRef};
+use outcrop_base::{Comparator, PrefixExtractor, Result};
+use outcrop_cache::{Pinned, standalone};
+use std::sync::OnceLock;
+
+/// The filter of an open table.
+pub struct TableFilter {
+    blocks: Blocks,
+    /// Whole user keys are in it.
+    whole_keys: bool,
+    /// Hashes of whole keys decide.
+    by_hash: bool,
+    /// Prefixes by this extractor are in it.
+    prefixes: Option<PrefixExtractor>,
+}
+
+enum Blocks {
+    Full { handle: BlockHandle, kind: FilterKind, meta: Meta },
+    Partitioned { index: Pinned, partitions: Vec<OnceLock<(FilterKind, Pinned)>>, charged: bool },
+}
+
+/// What a filter holds.
+pub struct FilterContents {
+    /// Whole user keys.
+    pub whole_keys: bool,
+    /// Prefixes by this extractor.
+    pub prefixes: Option<PrefixExtractor>,
+}
+
+/// Whether a filter's blocks count against the cache, and whether they stay there whatever they take.
+#[derive(Clone, Copy)]
+pub struct Residence {
+    /// They do.
+    pub charged: bool,
+    /// They stay.
+    pub insist: bool,
+}
+
+impl TableFilter {
+    /// Opens the filter that is the block at `handle`.
+    pub fn full(
+        source: &BlockSource,
+        handle: BlockHandle,
+        contents: FilterContents,
+        residence: Residence,
+    ) -> Result<TableFilter> {
+        let block = source.load_meta(handle, residence.charged)?;
+        let kind = FilterKind::of(&block);
+        Ok(TableFilter {
+            blocks: Blocks::Full { handle, kind, meta: source.keep(block, residence.insist) },
+            by_hash: contents.whole_keys && !matches!(kind, FilterKind::Legacy { .. }),
+            whole_keys: contents.whole_keys,
+            prefixes: contents.prefixes,
+        })
+    }
+
+    /// Opens the filter whose partitions the block at `handle` names.
+    pub fn partitioned(
+        source: &BlockSource,
+        handle: BlockHandle,
+        contents: FilterContents,
+        residence: Residence,
+        (coding, comparator): (IndexCoding, &Comparator),
+    ) -> Result<TableFilter> {
+        let top = source.read_meta(handle)?;
+        let mut entries = IndexEntries::default();
+        // Values are handles alone, whatever the table's own index has.
+        let coding = IndexCoding { has_first_key: false, ..coding };
+        entries.add_block(&top, coding).map_err(|error| source.block_error(handle, &error))?;
+        for partition in entries.handles() {
+            source.stored_len(*partition)?;
+        }
+        let partitions = entries.handles().iter().map(|_| OnceLock::new()).collect();
+        let user_keys = coding.key_is_user_key;
+        let index = standalone(entries.frame_len(user_keys), |frame| {
+            entries.write_frame(user_keys, comparator, frame);
+        });
+        Ok(TableFilter {
+            blocks: Blocks::Partitioned { index, partitions, charged: residence.charged },
+            by_hash: false,
+            whole_keys: contents.whole_keys,
+            prefixes: contents.prefixes,
+        })
+    }
+
+    /// Asks for what [`TableFilter::may_contain_hash`] touches.
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        if let Blocks::Full { kind, meta: Meta::Held(block, _), .. } = &self.blocks
+            && let Some(offset) = kind.offset(hash)
+        {
+            prefetch(&block[offset..]);
+        }
+    }
+
+    /// False if no key with this hash is in the table, as far as hashes tell.
+    #[inline]
+    pub fn may_contain_hash(&self, source: &BlockSource, hash: u64) -> bool {
+        match &self.blocks {
+            Blocks::Full { handle, kind, meta } if self.by_hash => match meta {
+                Meta::Held(block, _) => kind.may_contain(block, hash),
+                // Without the filter the lookup goes on to the data, where an error that matters shows again.
+                Meta::Cached => {
+                    source.load_meta(*handle, true).map_or(true, |block| kind.may_contain(&block, hash))
+                }
+            },
+            _ => true,
+        }
+    }
+
+    /// True if hashes do not tell what the key itself does.
+    #[inline]
+    pub fn wants_key(&self) -> bool {
+        !self.by_hash
+    }
+
+    /// False if the user key is not in the table.
+    pub fn may_contain_key(&self, source: &BlockSource, comparator: &Comparator, user_key: &[u8]) -> bool {
+        if self.whole_keys {
+            return self.ask(source, comparator, user_key, user_key);
+        }
+        match self.prefixes.and_then(|extractor| extractor.transform(user_key)) {
+            Some(prefix) => self.ask(source, comparator, user_key, prefix),
+            None => true,
+        }
+    }
+
+    /// False if no key with this prefix is in the table.
+    pub fn may_contain_prefix(&self, source: &BlockSource, comparator: &Comparator, prefix: &[u8]) -> bool {
+        // Where keys with a prefix begin, and so which partition knows it, is clear in bytewise order only.
+        let findable = matches!(self.blocks, Blocks::Full { .. }) || comparator.is_bytewise();
+        self.prefixes.is_none() || !findable || self.ask(source, comparator, prefix, prefix)
+    }
+
+    /// Asks the block responsible for `place` about `entry`; an error while loading it excludes nothing.
+    fn ask(&self, source: &BlockSource, comparator: &Comparator, place: &[u8], entry: &[u8]) -> bool {
+        match &self.blocks {
+            Blocks::Full { handle, kind, meta } => {
+                let block = match meta {
+                    Meta::Held(block, _) => MetaRef::Held(block),
+                    Meta::Cached => match source.load_meta(*handle, true) {
+                        Ok(block) => MetaRef::Taken(block),
+                        Err(_) => return true,
+                    },
+                };
+                kind.may_contain_key(&block, entry)
+            }
+            Blocks::Partitioned { index, partitions, charged } => {
+                let view = IndexView::new(index);
+                let Some(last) = view.len().checked_sub(1) else { return true };
+                let number = view.find(comparator, place, u64::MAX).min(last);
+                let handle = view.handle(number);
+                if *charged && source.cache.is_some() {
+                    return source
+                        .load_meta(handle, true)
+                        .map_or(true, |block| FilterKind::of(&block).may_contain_key(&block, entry));
+                }
+                if let Some((kind, block)) = partitions[number].get() {
+                    return kind.may_contain_key(block, entry);
+                }
+                let Ok(block) = source.load_meta(handle, false) else { return true };
+                let (kind, block) = partitions[number].get_or_init(|| (FilterKind::of(&block), block));
+                kind.may_contain_key(block, entry)
+            }
+        }
+    }
+
+    /// Bytes held outside the cache.
+    pub fn memory_usage(&self) -> usize {
+        match &self.blocks {
+            Blocks::Full { meta, .. } => meta.memory_usage(),
+            Blocks::Partitioned { index, partitions, .. } => {
+                let held = partitions.iter().filter_map(OnceLock::get).map(|(_, block)| block.len());
+                index.len() + held.sum::<usize>()
+            }
+        }
+    }
+
+    /// Gives back what the cache promised. Called once, when the table is closed.
+    pub fn let_go(&self, source: &BlockSource) {
+        if let Blocks::Full { meta, .. } = &self.blocks {
+            source.let_go(meta);
+        }
+    }
+}
+
+/// Asks the processor for the line `bytes` starts in.
+#[inline]
+fn prefetch(bytes: &[u8]) {
+    // Without unsafe code a real load is the nearest thing; the processor does not wait for its result.
+    std::hint::black_box(bytes.first());
+}

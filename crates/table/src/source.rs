@@ -1,0 +1,186 @@
+//! Where the blocks of an open table come from: the file, and the cache before it.
+//!
+//! A block leaves here verified, decompressed, and in the one form the rest of the crate knows (`rewrite.rs`).
+//! Blocks about the table are frames as well: held for as long as the table is open, or taken from the cache.
+
+use crate::compress::{Dictionary, decompress};
+use crate::format::{BlockHandle, Footer, TRAILER_LEN, corruption, verify_block};
+use crate::rewrite;
+use outcrop_base::{Error, Result, SeqNum};
+use outcrop_cache::{Cache, CacheKey, Pinned, Priority, standalone};
+use outcrop_env::ReadFile;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// A table's file, and how its blocks are read.
+pub struct BlockSource {
+    pub file: Arc<dyn ReadFile>,
+    pub footer: Footer,
+    pub cache: Option<Arc<Cache>>,
+    /// This file's part of cache keys.
+    pub file_id: u64,
+    /// Of data blocks.
+    pub dictionary: Option<Dictionary>,
+    /// What every key of data blocks is to carry instead of the number stored.
+    pub global_seqno: Option<SeqNum>,
+}
+
+/// A block about the table.
+pub enum Meta {
+    /// In memory for as long as the table is open; the bytes of the cache's promise for it.
+    Held(Pinned, usize),
+    /// In the cache, or to be loaded again.
+    Cached,
+}
+
+/// A block about the table, for the time it is used.
+pub enum MetaRef<'t> {
+    /// The table holds it.
+    Held(&'t Pinned),
+    /// Pinned by this reference.
+    Taken(Pinned),
+}
+
+impl Deref for MetaRef<'_> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            MetaRef::Held(pinned) => pinned,
+            MetaRef::Taken(pinned) => pinned,
+        }
+    }
+}
+
+impl Meta {
+    /// Bytes held outside the cache.
+    pub fn memory_usage(&self) -> usize {
+        match self {
+            Meta::Held(pinned, 0) => pinned.len(),
+            Meta::Held(..) | Meta::Cached => 0,
+        }
+    }
+}
+
+impl BlockSource {
+    /// The frame of the block at `handle`, if it is cached.
+    #[inline]
+    pub fn cached(&self, handle: BlockHandle) -> Option<Pinned> {
+        self.cache.as_ref()?.lookup(self.cache_key(handle))
+    }
+
+    #[inline]
+    pub fn cache_key(&self, handle: BlockHandle) -> CacheKey {
+        CacheKey { file: self.file_id, offset: handle.offset }
+    }
+
+    /// Bytes of a block with its trailer, if it lies within the file.
+    pub fn stored_len(&self, handle: BlockHandle) -> Result<usize> {
+        match handle.end() {
+            Some(end) if end <= self.file.size() => Ok(handle.size as usize + TRAILER_LEN),
+            _ => Err(corruption(
+                &*self.file,
+                handle.offset,
+                format!("a block of {} bytes runs past the end of the file", handle.size),
+            )),
+        }
+    }
+
+    /// Reads a block with its trailer into `stored`.
+    pub fn read_stored(&self, handle: BlockHandle, stored: &mut Vec<u8>) -> Result<()> {
+        let len = self.stored_len(handle)?;
+        if stored.len() < len {
+            stored.resize(len, 0);
+        }
+        stored.truncate(len);
+        self.file.read_exact_at(handle.offset, stored)
+    }
+
+    /// Verifies the stored bytes of a data block and gives its contents, made in `buffer` if need be.
+    pub fn unpack<'b>(
+        &self,
+        handle: BlockHandle,
+        stored: &'b [u8],
+        buffer: &'b mut Vec<u8>,
+    ) -> Result<&'b [u8]> {
+        let (contents, codec) = verify_block(&*self.file, &self.footer, handle.offset, stored)?;
+        let in_buffer = codec != 0;
+        if in_buffer {
+            decompress(codec, self.dictionary.as_ref(), contents, buffer)
+                .map_err(|error| self.block_error(handle, &error))?;
+        }
+        let unpacked = if in_buffer { buffer.as_slice() } else { contents };
+        if rewrite::is_needed(unpacked, self.global_seqno) {
+            let rewritten = rewrite::rewrite(unpacked, self.global_seqno)
+                .map_err(|error| self.block_error(handle, &error))?;
+            *buffer = rewritten;
+            return Ok(buffer);
+        }
+        Ok(if in_buffer { buffer } else { contents })
+    }
+
+    /// Reads, verifies and decompresses a block about the table.
+    pub fn read_meta(&self, handle: BlockHandle) -> Result<Vec<u8>> {
+        let mut stored = Vec::new();
+        self.read_stored(handle, &mut stored)?;
+        let (contents, codec) = verify_block(&*self.file, &self.footer, handle.offset, &stored)?;
+        if codec == 0 {
+            let len = contents.len();
+            stored.truncate(len);
+            return Ok(stored);
+        }
+        let mut block = Vec::new();
+        decompress(codec, None, contents, &mut block).map_err(|error| self.block_error(handle, &error))?;
+        Ok(block)
+    }
+
+    /// The error of a block's contents, with file and offset.
+    pub fn block_error(&self, handle: BlockHandle, error: &Error) -> Error {
+        error.within(format!("{}: offset {}", self.file.path().display(), handle.offset))
+    }
+
+    /// A frame for a block about the table: in the cache if it is `charged` there.
+    pub fn place_meta(
+        &self,
+        handle: BlockHandle,
+        charged: bool,
+        len: usize,
+        write: impl FnOnce(&mut [u8]),
+    ) -> Pinned {
+        match &self.cache {
+            Some(cache) if charged => cache.insert(self.cache_key(handle), Priority::High, len, write),
+            _ => standalone(len, write),
+        }
+    }
+
+    /// A block about the table, as it is, from the cache or loaded.
+    pub fn load_meta(&self, handle: BlockHandle, charged: bool) -> Result<Pinned> {
+        if let Some(found) = self.cached(handle).filter(|_| charged) {
+            return Ok(found);
+        }
+        let block = self.read_meta(handle)?;
+        Ok(self.place_meta(handle, charged, block.len(), |frame| frame.copy_from_slice(&block)))
+    }
+
+    /// Holds on to a block about the table, if it is the table's own or the cache allows it.
+    pub fn keep(&self, block: Pinned, insist: bool) -> Meta {
+        if block.is_standalone() {
+            return Meta::Held(block, 0);
+        }
+        match &self.cache {
+            Some(cache) if cache.try_hold(block.len(), insist) => {
+                let promised = block.len();
+                Meta::Held(block, promised)
+            }
+            _ => Meta::Cached,
+        }
+    }
+
+    /// Gives the cache's promise for a kept block back.
+    pub fn let_go(&self, meta: &Meta) {
+        if let (Meta::Held(_, promised), Some(cache)) = (meta, &self.cache) {
+            cache.end_hold(*promised);
+        }
+    }
+}
