@@ -27,7 +27,7 @@ use outcrop_env::Env;
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_manifest::{FileNumber, ManifestWriter, VersionEdit};
 use outcrop_memtable::MemTablePool;
-use outcrop_options::DbOptions;
+use outcrop_options::{DbOptions, IndexType};
 use outcrop_table::unique_id;
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeSet;
@@ -147,14 +147,17 @@ pub fn check_column_family_options(descriptor: &ColumnFamilyDescriptor) -> Resul
     if options.max_write_buffer_number < 1 {
         return refuse("max_write_buffer_number must be at least 1".into());
     }
-    if !(2..=5).contains(&options.table.format_version) {
+    if !(2..=7).contains(&options.table.format_version) {
         return refuse(format!(
-            "format_version {} cannot be written, 2 to 5 can",
+            "format_version {} cannot be written, 2 to 7 can",
             options.table.format_version
         ));
     }
     if options.max_bytes_for_level_multiplier < 1.0 {
         return refuse("max_bytes_for_level_multiplier must be at least 1".into());
+    }
+    if options.table.index_type == IndexType::HashSearch && options.prefix_extractor.is_none() {
+        return refuse("index_type kHashSearch needs a prefix_extractor".into());
     }
     Ok(())
 }

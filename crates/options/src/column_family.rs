@@ -1,6 +1,7 @@
 //! Settings of one column family.
 
 use crate::{BlockBasedTableOptions, CompressionOptions, CompressionType};
+use outcrop_base::PrefixExtractor;
 
 /// The shape compaction keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,6 +81,8 @@ pub struct ColumnFamilyOptions {
     /// Name of the rule for merge operands, one of RocksDB's own (`uint64add`, `stringappend`, `put`, `max`,
     /// `bytesxor`, `sortlist`); an object given by the application comes first.
     pub merge_operator: Option<String>,
+    /// Which part of a key prefix filters, hash indexes and `prefix_same_as_start` are about; `None`: no prefixes.
+    pub prefix_extractor: Option<PrefixExtractor>,
     /// Table settings.
     pub table: BlockBasedTableOptions,
 }
@@ -112,6 +115,7 @@ impl Default for ColumnFamilyOptions {
             optimize_filters_for_hits: false,
             force_consistency_checks: true,
             merge_operator: None,
+            prefix_extractor: None,
             table: BlockBasedTableOptions::default(),
         }
     }

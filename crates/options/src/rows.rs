@@ -8,7 +8,7 @@ use crate::{
     WalRecoveryMode,
 };
 use outcrop_base::checksum::ChecksumType;
-use outcrop_base::{Error, Result};
+use outcrop_base::{Error, PrefixExtractor, Result};
 use std::path::PathBuf;
 
 /// One option of `T`.
@@ -87,6 +87,19 @@ impl OptionValue for Option<PathBuf> {
 
     fn parse(text: &str) -> Option<Option<PathBuf>> {
         Some((!text.is_empty()).then(|| PathBuf::from(text)))
+    }
+}
+
+impl OptionValue for Option<PrefixExtractor> {
+    fn print(&self) -> String {
+        self.map_or_else(|| "nullptr".to_string(), |extractor| extractor.name().into_owned())
+    }
+
+    fn parse(text: &str) -> Option<Option<PrefixExtractor>> {
+        match text {
+            "" | "nullptr" => Some(None),
+            name => PrefixExtractor::parse(name).map(Some),
+        }
     }
 }
 
@@ -351,6 +364,7 @@ pub const CF_ROWS: &[Row<ColumnFamilyOptions>] = rows!(ColumnFamilyOptions:
     fixed "optimize_filters_for_hits" => optimize_filters_for_hits,
     fixed "force_consistency_checks" => force_consistency_checks,
     fixed "merge_operator" => merge_operator,
+    mutable "prefix_extractor" => prefix_extractor,
 );
 
 /// Fields of `compression_opts`.

@@ -133,6 +133,8 @@ impl DbInner {
             ),
             compression_opts: options.compression_opts.clone(),
             table: options.table.clone(),
+            prefix_extractor: options.prefix_extractor,
+            level: compaction.output_level as i32,
             omit_filter: options.optimize_filters_for_hits && compaction.bottommost,
             oldest_ancestor_time: known_times.min().unwrap_or(now),
             target_file_size: compaction.target_file_size,

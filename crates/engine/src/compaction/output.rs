@@ -6,7 +6,7 @@ use super::stream::CompactionStream;
 use crate::column_family::ColumnFamily;
 use crate::context::DbContext;
 use outcrop_base::keys::user_key;
-use outcrop_base::{Comparator, Fragment, Result};
+use outcrop_base::{Comparator, Fragment, PrefixExtractor, Result};
 use outcrop_env::{DirectIo, OpenWrite};
 use outcrop_manifest::{FileMetaData, FileNumber, file_name};
 use outcrop_options::{BlockBasedTableOptions, CompressionOptions, CompressionType};
@@ -25,6 +25,10 @@ pub struct OutputPlan {
     pub compression_opts: CompressionOptions,
     /// Table settings.
     pub table: BlockBasedTableOptions,
+    /// Which part of a key prefix filters are about.
+    pub prefix_extractor: Option<PrefixExtractor>,
+    /// Level the tables are for; -1 for flush.
+    pub level: i32,
     /// No filter is written.
     pub omit_filter: bool,
     /// Time the oldest data in the tables was first written, seconds since the epoch.
@@ -174,8 +178,8 @@ impl OpenTable {
                 newest_key_time: 0,
                 file_creation_time: creation_time,
                 omit_filter: plan.omit_filter,
-                prefix_extractor: None,
-                level: None,
+                prefix_extractor: plan.prefix_extractor,
+                level: Some(plan.level),
                 external: false,
             },
         );

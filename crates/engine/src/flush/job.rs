@@ -132,6 +132,8 @@ pub fn write_l0(
         compression: derive::compression_for_level(&options, 0, false),
         compression_opts: options.compression_opts.clone(),
         table: options.table.clone(),
+        prefix_extractor: options.prefix_extractor,
+        level: -1,
         omit_filter: false,
         oldest_ancestor_time: ctx.env.clock.now_micros() / 1_000_000,
         target_file_size: u64::MAX,

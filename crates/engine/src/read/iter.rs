@@ -15,7 +15,7 @@ use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
 use crate::db::DbInner;
 use crate::superversion::SuperVersion;
 use outcrop_base::keys::{pack, packed_seq, split};
-use outcrop_base::{Error, Result, SeqNum, ValueType};
+use outcrop_base::{Error, PrefixExtractor, Result, SeqNum, ValueType};
 use outcrop_table::{FillCache, TableIterOptions};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -47,6 +47,10 @@ pub struct DbIterator {
     snapshot: SeqNum,
     lower: Option<Vec<u8>>,
     upper: Option<Vec<u8>>,
+    /// Given if the iterator stays within one prefix.
+    prefix_extractor: Option<PrefixExtractor>,
+    /// The prefix it stays within.
+    prefix: Option<Vec<u8>>,
     place: Place,
     key: Vec<u8>,
     value: Vec<u8>,
@@ -71,6 +75,8 @@ impl DbInner {
             snapshot,
             lower: options.iterate_lower_bound.clone(),
             upper: options.iterate_upper_bound.clone(),
+            prefix_extractor: cf.options.load().prefix_extractor.filter(|_| options.prefix_same_as_start),
+            prefix: None,
             place: Place::Nowhere,
             key: Vec::new(),
             value: Vec::new(),
@@ -155,6 +161,7 @@ impl DbIterator {
     /// To the first entry within the bounds.
     pub fn seek_to_first(&mut self) {
         self.status = Ok(());
+        self.prefix = None;
         match self.lower.take() {
             Some(lower) => {
                 self.merged.seek(&lower, pack(self.snapshot, ValueType::FOR_SEEK));
@@ -168,6 +175,7 @@ impl DbIterator {
     /// To the last entry within the bounds.
     pub fn seek_to_last(&mut self) {
         self.status = Ok(());
+        self.prefix = None;
         match self.upper.take() {
             Some(upper) => {
                 // The bound itself is excluded: the largest footer sorts before all its versions.
@@ -182,6 +190,7 @@ impl DbIterator {
     /// To the first entry at or after `target`.
     pub fn seek(&mut self, target: &[u8]) {
         self.status = Ok(());
+        self.stay_in_prefix(target);
         let packed = pack(self.snapshot, ValueType::FOR_SEEK);
         match self.lower.take() {
             Some(lower) => {
@@ -198,8 +207,14 @@ impl DbIterator {
     pub fn seek_for_prev(&mut self, target: &[u8]) {
         self.status = Ok(());
         if self.upper.as_deref().is_some_and(|upper| !self.before(target, upper)) {
-            return self.seek_to_last();
+            self.seek_to_last();
+            self.stay_in_prefix(target);
+            if self.valid() && self.left_prefix(self.key()) {
+                self.place = Place::Nowhere;
+            }
+            return;
         }
+        self.stay_in_prefix(target);
         self.merged.seek_for_prev(target, pack(SeqNum::ZERO, ValueType::FOR_SEEK_BACKWARD));
         self.find_backward();
     }
@@ -250,6 +265,20 @@ impl DbIterator {
         self.cf.comparator.compare(a, b) == Ordering::Less
     }
 
+    fn stay_in_prefix(&mut self, target: &[u8]) {
+        let prefix = self.prefix_extractor.and_then(|extractor| extractor.transform(target));
+        self.prefix = prefix.map(<[u8]>::to_vec);
+    }
+
+    /// True if `user_key` is outside the prefix the iterator stays within.
+    #[inline]
+    fn left_prefix(&self, user_key: &[u8]) -> bool {
+        match (&self.prefix, self.prefix_extractor) {
+            (Some(prefix), Some(extractor)) => extractor.transform(user_key) != Some(prefix),
+            _ => false,
+        }
+    }
+
     /// Moves the merging iterator backward until it is before every version of `key`.
     fn step_before_saved_key(&mut self) {
         while self.merged.valid() && !self.before(split(self.merged.key()).0, &self.key) {
@@ -268,7 +297,9 @@ impl DbIterator {
                 self.merged.next();
                 continue;
             }
-            if self.upper.as_deref().is_some_and(|upper| !self.before(user_key, upper)) {
+            if self.upper.as_deref().is_some_and(|upper| !self.before(user_key, upper))
+                || self.left_prefix(user_key)
+            {
                 return;
             }
             match ValueType::from_byte(packed as u8) {
@@ -348,7 +379,9 @@ impl DbIterator {
         self.place = Place::Nowhere;
         while self.merged.valid() {
             let user_key = split(self.merged.key()).0;
-            if self.lower.as_deref().is_some_and(|lower| self.before(user_key, lower)) {
+            if self.lower.as_deref().is_some_and(|lower| self.before(user_key, lower))
+                || self.left_prefix(user_key)
+            {
                 return;
             }
             self.key.clear();

@@ -30,6 +30,8 @@ pub struct ReadOptions {
     pub iterate_lower_bound: Option<Vec<u8>>,
     /// An iterator ends before this user key.
     pub iterate_upper_bound: Option<Vec<u8>>,
+    /// An iterator ends where the prefix of the key it was positioned by ends; needs a prefix extractor. Default false.
+    pub prefix_same_as_start: bool,
     /// Bytes an iterator reads ahead; 0: it grows on its own while access is sequential.
     pub readahead_size: usize,
 }
@@ -41,6 +43,7 @@ impl Default for ReadOptions {
             fill_cache: true,
             iterate_lower_bound: None,
             iterate_upper_bound: None,
+            prefix_same_as_start: false,
             readahead_size: 0,
         }
     }

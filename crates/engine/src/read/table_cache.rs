@@ -206,7 +206,7 @@ fn open_reader(ctx: &DbContext, cf: &ColumnFamily, file: &FileMetaData) -> Resul
                 && file.from_flush.load(Ordering::Relaxed),
             expected_unique_id: file.unique_id,
             largest_seqno: file.largest_seq,
-            prefix_extractor: None,
+            prefix_extractor: options.prefix_extractor,
         },
     )?;
     check_supported(&path.display().to_string(), &reader, cf)?;

@@ -403,7 +403,7 @@ fn a_compaction_filter_removes_and_changes_values() {
         for i in 0..200 {
             db.put(&write, format!("k{i:03}").as_bytes(), format!("v{round}").as_bytes()).unwrap();
         }
-        db.flush(&[cf.clone()], true).unwrap();
+        db.flush(std::slice::from_ref(&cf), true).unwrap();
     }
     db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
     let rows = contents(&db, &cf, &ReadOptions::default());
@@ -425,7 +425,7 @@ fn built_in_merge_operators_are_found_by_name() {
     let cf = db.default_column_family().clone();
     for operand in [b"a", b"b", b"c"] {
         db.merge_cf(&cf, &WriteOptions::default(), b"k", operand).unwrap();
-        db.flush(&[cf.clone()], true).unwrap();
+        db.flush(std::slice::from_ref(&cf), true).unwrap();
     }
     db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
     assert_eq!(db.get(&ReadOptions::default(), b"k").unwrap().as_deref(), Some(&b"a,b,c"[..]));

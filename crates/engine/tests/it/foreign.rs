@@ -1,6 +1,6 @@
 //! Databases and tables that RocksDB wrote: read completely, or refused by name and left as they were.
 
-use crate::harness::{contents, creating, descriptor};
+use crate::harness::{Rows, contents, creating, descriptor};
 use outcrop::options::DbOptions;
 use outcrop::*;
 use outcrop_env::{FileSystem, OpenWrite, memory::MemoryFs};
@@ -76,13 +76,50 @@ fn range_tombstones_of_rocksdb_hide_what_they_should() {
 }
 
 #[test]
-fn what_this_engine_lacks_is_refused_by_name_before_anything_is_written() {
-    for (name, families, feature) in [
-        ("11.8.1-blob", &["default"][..], "blob files"),
-        ("11.8.1-udt", &["default"], "timestamps"),
-        ("11.8.1-fv7-zstd-dict-compacted", &["default"], "dictionary"),
-        ("11.8.1-ingested", &["default"], "ingested"),
+fn every_kind_of_table_of_rocksdb_is_read() {
+    for kind in [
+        "data-hash-index",
+        "first-key-index",
+        "fv2-bloom10",
+        "fv4-bloom10",
+        "fv5-bloom10",
+        "fv5-snappy-xxhash64",
+        "fv6-bloom10",
+        "fv6-zlib-xxhash",
+        "fv7-bloom10",
+        "fv7-lz4",
+        "fv7-zstd-dict-compacted",
+        "hash-search-index",
+        "partitioned",
+        "ribbon10",
+        "separated-kv",
     ] {
+        let name = format!("11.8.1-{kind}");
+        let db = open(&load(&name), &["default"]).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let expected: Rows = (0..300)
+            .map(|i| (format!("key{i:06}").into_bytes(), format!("value-{i}").into_bytes()))
+            .collect();
+        assert_eq!(contents(&db, db.default_column_family(), &ReadOptions::default()), expected, "{name}");
+        for (key, value) in &expected {
+            let got = db.get(&ReadOptions::default(), key).unwrap();
+            assert_eq!(got.as_deref(), Some(&value[..]), "{name}");
+        }
+        assert!(db.get(&ReadOptions::default(), b"key000300").unwrap().is_none(), "{name}");
+    }
+    let db = open(&load("11.8.1-ingested"), &["default"]).unwrap();
+    let rows = contents(&db, db.default_column_family(), &ReadOptions::default());
+    let text: Vec<(&str, &str)> = rows
+        .iter()
+        .map(|(key, value)| (std::str::from_utf8(key).unwrap(), std::str::from_utf8(value).unwrap()))
+        .collect();
+    assert_eq!(text, [("k0", "old"), ("k1", "NEW"), ("k2", "old"), ("k3", "NEW"), ("k4", "old")]);
+}
+
+#[test]
+fn what_this_engine_lacks_is_refused_by_name_before_anything_is_written() {
+    for (name, families, feature) in
+        [("11.8.1-blob", &["default"][..], "blob files"), ("11.8.1-udt", &["default"], "timestamps")]
+    {
         let fs = load(name);
         let before = fs.files();
         let error = open(&fs, families).err().unwrap_or_else(|| panic!("{name} must be refused"));
