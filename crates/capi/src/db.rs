@@ -9,7 +9,10 @@ use crate::read_write_options::{
     rocksdb_wait_for_compact_options_t, rocksdb_writeoptions_t,
 };
 use libc::{c_char, c_int, c_uchar, size_t};
-use outcrop::{BottommostLevelCompaction, ColumnFamilyHandle, Db, Env, Error, PinnedValue, Result};
+use outcrop::{
+    BottommostLevelCompaction, ColumnFamilyDescriptor, ColumnFamilyHandle, Db, Env, Error, PinnedValue,
+    Result,
+};
 
 pub struct rocksdb_t(pub(crate) Db);
 pub struct rocksdb_column_family_handle_t(pub(crate) ColumnFamilyHandle);
@@ -30,6 +33,40 @@ pub unsafe extern "C" fn rocksdb_open(
     }
 }
 
+/// The column families named, each under its options.
+unsafe fn families_of(
+    count: c_int,
+    names: *const *const c_char,
+    cf_options: *const *const rocksdb_options_t,
+) -> Vec<ColumnFamilyDescriptor> {
+    // SAFETY: the caller passes `count` names and options.
+    (0..count.max(0) as usize)
+        .map(|i| unsafe { (**cf_options.add(i)).descriptor(&text(*names.add(i))) })
+        .collect()
+}
+
+/// Hands out what was opened, with a handle for each name.
+unsafe fn opened_out(
+    errptr: *mut *mut c_char,
+    opened: Result<Db>,
+    names: &[String],
+    handles: *mut *mut rocksdb_column_family_handle_t,
+) -> *mut rocksdb_t {
+    // SAFETY: the caller passes as many places for handles as names.
+    unsafe {
+        let Some(db) = report(errptr, opened) else { return std::ptr::null_mut() };
+        for (i, name) in names.iter().enumerate() {
+            let handle = db.column_family(name).expect("it was just opened");
+            *handles.add(i) = hand_out(rocksdb_column_family_handle_t(handle));
+        }
+        hand_out(rocksdb_t(db))
+    }
+}
+
+fn names_of(families: &[ColumnFamilyDescriptor]) -> Vec<String> {
+    families.iter().map(|family| family.name.clone()).collect()
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_open_column_families(
     options: *const rocksdb_options_t,
@@ -43,18 +80,94 @@ pub unsafe extern "C" fn rocksdb_open_column_families(
     // SAFETY: the contract of the C API: `count` names, options and places for handles.
     unsafe {
         let options = &*options;
-        let count = count.max(0) as usize;
-        let names: Vec<String> = (0..count).map(|i| text(*names.add(i))).collect();
-        let families =
-            names.iter().enumerate().map(|(i, name)| (**cf_options.add(i)).descriptor(name)).collect();
-        let opened = Db::open(text(name), options.db.clone(), options.env(), families);
-        let Some(db) = report(errptr, opened) else { return std::ptr::null_mut() };
-        for (i, name) in names.iter().enumerate() {
-            let handle = db.column_family(name).expect("it was just opened");
-            *handles.add(i) = hand_out(rocksdb_column_family_handle_t(handle));
-        }
-        hand_out(rocksdb_t(db))
+        let families = families_of(count, names, cf_options);
+        let names = names_of(&families);
+        opened_out(errptr, Db::open(text(name), options.db.clone(), options.env(), families), &names, handles)
     }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_open_for_read_only(
+    options: *const rocksdb_options_t,
+    name: *const c_char,
+    error_if_wal_file_exists: c_uchar,
+    errptr: *mut *mut c_char,
+) -> *mut rocksdb_t {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        let options = &*options;
+        let families = vec![options.descriptor("default")];
+        let strict = error_if_wal_file_exists != 0;
+        let opened = Db::open_for_read_only(text(name), options.db.clone(), options.env(), families, strict);
+        opened_out(errptr, opened, &[], std::ptr::null_mut())
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_open_for_read_only_column_families(
+    options: *const rocksdb_options_t,
+    name: *const c_char,
+    count: c_int,
+    names: *const *const c_char,
+    cf_options: *const *const rocksdb_options_t,
+    handles: *mut *mut rocksdb_column_family_handle_t,
+    error_if_wal_file_exists: c_uchar,
+    errptr: *mut *mut c_char,
+) -> *mut rocksdb_t {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        let options = &*options;
+        let families = families_of(count, names, cf_options);
+        let names = names_of(&families);
+        let strict = error_if_wal_file_exists != 0;
+        let opened = Db::open_for_read_only(text(name), options.db.clone(), options.env(), families, strict);
+        opened_out(errptr, opened, &names, handles)
+    }
+}
+
+/// Nothing is written to `secondary_path`: a secondary here keeps no log of its own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_open_as_secondary(
+    options: *const rocksdb_options_t,
+    name: *const c_char,
+    _secondary_path: *const c_char,
+    errptr: *mut *mut c_char,
+) -> *mut rocksdb_t {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        let options = &*options;
+        let families = vec![options.descriptor("default")];
+        let opened = Db::open_as_secondary(text(name), options.db.clone(), options.env(), families);
+        opened_out(errptr, opened, &[], std::ptr::null_mut())
+    }
+}
+
+/// As [`rocksdb_open_as_secondary`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_open_as_secondary_column_families(
+    options: *const rocksdb_options_t,
+    name: *const c_char,
+    _secondary_path: *const c_char,
+    count: c_int,
+    names: *const *const c_char,
+    cf_options: *const *const rocksdb_options_t,
+    handles: *mut *mut rocksdb_column_family_handle_t,
+    errptr: *mut *mut c_char,
+) -> *mut rocksdb_t {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        let options = &*options;
+        let families = families_of(count, names, cf_options);
+        let names = names_of(&families);
+        let opened = Db::open_as_secondary(text(name), options.db.clone(), options.env(), families);
+        opened_out(errptr, opened, &names, handles)
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_try_catch_up_with_primary(db: *mut rocksdb_t, errptr: *mut *mut c_char) {
+    // SAFETY: the contract of the C API.
+    unsafe { report(errptr, (*db).0.try_catch_up_with_primary()) };
 }
 
 #[unsafe(no_mangle)]

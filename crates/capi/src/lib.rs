@@ -16,21 +16,25 @@
 mod batch;
 mod cache;
 mod callbacks;
+mod checkpoint;
 mod db;
 mod env;
 mod iterator;
 mod memory;
 mod options;
 mod read_write_options;
+mod sst_file_writer;
 mod table_options;
 
 pub use batch::*;
 pub use cache::*;
 pub use callbacks::*;
+pub use checkpoint::*;
 pub use db::*;
 pub use env::*;
 pub use iterator::*;
 pub use memory::*;
 pub use options::*;
 pub use read_write_options::*;
+pub use sst_file_writer::*;
 pub use table_options::*;

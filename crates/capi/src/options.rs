@@ -65,6 +65,7 @@ setters! {
     rocksdb_options_set_error_if_exists(value: c_uchar) |o| o.db.error_if_exists = value != 0;
     rocksdb_options_set_paranoid_checks(value: c_uchar) |o| o.db.paranoid_checks = value != 0;
     rocksdb_options_set_max_open_files(value: c_int) |o| o.db.max_open_files = value;
+    rocksdb_options_set_allow_ingest_behind(value: c_uchar) |o| o.cf.allow_ingest_behind = value != 0;
     rocksdb_options_set_stats_dump_period_sec(value: c_uint) |o| o.db.stats_dump_period_sec = value;
     rocksdb_options_set_max_manifest_file_size(value: usize) |o| o.db.max_manifest_file_size = value as u64;
     rocksdb_options_set_max_total_wal_size(value: u64) |o| o.db.max_total_wal_size = value;

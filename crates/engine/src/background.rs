@@ -131,17 +131,20 @@ impl DbInner {
                 ManualPick::Nothing => break,
             }
         }
-        let job = state.column_families.values().filter(|cf| cf.compaction_due).find_map(|cf| {
-            let options = cf.cf.options.load();
-            let input = PickInput {
-                cf_id: cf.cf.id(),
-                version: &cf.version,
-                comparator: &cf.cf.comparator,
-                options: &options,
-            };
-            let compaction = leveled::pick(&input)?;
-            Some(CompactionJob { compaction, cf: cf.cf.clone(), version: cf.version.clone() })
-        })?;
+        let job =
+            state.column_families.values().filter(|cf| cf.compaction_due && cf.ingesting == 0).find_map(
+                |cf| {
+                    let options = cf.cf.options.load();
+                    let input = PickInput {
+                        cf_id: cf.cf.id(),
+                        version: &cf.version,
+                        comparator: &cf.cf.comparator,
+                        options: &options,
+                    };
+                    let compaction = leveled::pick(&input)?;
+                    Some(CompactionJob { compaction, cf: cf.cf.clone(), version: cf.version.clone() })
+                },
+            )?;
         start_compaction(state, &job);
         Some(Job::Compaction(job, None))
     }
@@ -167,6 +170,10 @@ impl DbInner {
         state.running_compactions -= 1;
         job.compaction.unmark();
         if let Some(cf) = state.column_families.get_mut(&job.cf.id()) {
+            let ended = job.running();
+            if let Some(index) = cf.running.iter().position(|running| *running == ended) {
+                cf.running.swap_remove(index);
+            }
             cf.refresh_debt();
         }
         if let Err(error) = &result {
@@ -198,6 +205,7 @@ fn start_compaction(state: &mut DbState, job: &CompactionJob) {
     job.compaction.mark();
     state.running_compactions += 1;
     if let Some(cf) = state.column_families.get_mut(&job.cf.id()) {
+        cf.running.push(job.running());
         cf.refresh_debt();
     }
 }

@@ -13,6 +13,7 @@ use crate::write::{Target, WriteCore};
 use outcrop_base::{Error, ErrorKind, Result, SeqNum};
 use outcrop_manifest::{FileNumber, ManifestWriter, Version, VersionEdit, file_name};
 use outcrop_options::file as options_file;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -43,7 +44,10 @@ impl DbInner {
         };
         let wal = core.wal.number();
         let version = Arc::new(Version::empty(descriptor.options.num_levels as usize));
-        let cf_state = new_column_family_state(id, &descriptor, version, wal, 1, &self.ctx.memtable_pool);
+        let cf_state = {
+            let first_epoch = 1 + u64::from(descriptor.options.allow_ingest_behind);
+            new_column_family_state(id, &descriptor, version, wal, first_epoch, &self.ctx.memtable_pool)
+        };
         let handle = cf_state.cf.clone();
         let target = Target { cf: handle.clone(), memtable: cf_state.memtable.clone() };
         let mut edit = VersionEdit::for_column_family(id);
@@ -102,6 +106,7 @@ impl DbInner {
 
     /// See [`crate::Db::set_options`].
     pub(crate) fn set_options(&self, cf: &ColumnFamilyHandle, options: &[(&str, &str)]) -> Result<()> {
+        self.refuse_if_read_only()?;
         let mut changed = (**cf.options.load()).clone();
         for (name, value) in options {
             options_file::set_mutable(&mut changed, name, value)?;
@@ -127,6 +132,12 @@ impl DbInner {
 
     /// Writes a new OPTIONS file and removes all but the newest two.
     pub(crate) fn write_options_file(&self) -> Result<()> {
+        self.write_options_to(&self.ctx.path)?;
+        self.remove_old_options_files()
+    }
+
+    /// Writes an OPTIONS file into `dir`.
+    pub(crate) fn write_options_to(&self, dir: &Path) -> Result<()> {
         let families: Vec<(String, options_file::NamedOptions)> = self
             .registry
             .load()
@@ -141,10 +152,9 @@ impl DbInner {
             .collect();
         let text = options_file::print(&self.ctx.options, &families);
         let number = FileNumber(self.ctx.new_file_number());
-        let path = file_name::options(&self.ctx.path, number);
-        let temporary = self.ctx.path.join(format!("OPTIONS-{:06}.dbtmp", number.0));
-        self.ctx.env.fs.replace(&path, &temporary, text.as_bytes())?;
-        self.remove_old_options_files()
+        let path = file_name::options(dir, number);
+        let temporary = dir.join(format!("OPTIONS-{:06}.dbtmp", number.0));
+        self.ctx.env.fs.replace(&path, &temporary, text.as_bytes())
     }
 
     fn remove_old_options_files(&self) -> Result<()> {

@@ -5,8 +5,10 @@ use crate::column_family::{ColumnFamily, ColumnFamilyDescriptor, ColumnFamilyHan
 use crate::compaction::manual::BottommostLevelCompaction;
 use crate::context::DbContext;
 use crate::info_log::log_line;
+use crate::ingest::IngestExternalFileOptions;
 use crate::read::iter::DbIterator;
 use crate::read::{PinnedValue, ReadOptions};
+use crate::read_only::{self, Secondary};
 use crate::snapshots::{Snapshot, SnapshotList};
 use crate::state::DbState;
 use crate::stats::DbStats;
@@ -23,7 +25,7 @@ use outcrop_env::{Env, FileLock};
 use outcrop_options::DbOptions;
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -32,6 +34,8 @@ use std::time::Duration;
 pub struct Db {
     inner: Arc<DbInner>,
     default_cf: ColumnFamilyHandle,
+    /// Given if it can follow a primary.
+    secondary: Option<Secondary>,
 }
 
 /// The column families of an open database, by id.
@@ -105,7 +109,57 @@ impl Db {
     ) -> Result<Db> {
         let inner = crate::open::open(path.as_ref(), options, env, column_families)?;
         let default_cf = inner.registry.load().get(&0).expect("the default column family exists").clone();
-        Ok(Db { inner, default_cf })
+        Ok(Db { inner, default_cf, secondary: None })
+    }
+
+    /// Opens the database at `path` for reading only. Takes no lock and writes nothing, so it can be beside a process
+    /// that writes; what that one does later is not seen. Column families that are not named are left out.
+    ///
+    /// # Errors
+    /// As [`Db::open`]; Corruption if a WAL with data exists and `error_if_wal_file_exists` is set.
+    pub fn open_for_read_only(
+        path: impl AsRef<Path>,
+        options: DbOptions,
+        env: Env,
+        column_families: Vec<ColumnFamilyDescriptor>,
+        error_if_wal_file_exists: bool,
+    ) -> Result<Db> {
+        let opened = read_only::open(path.as_ref(), options, env, column_families, error_if_wal_file_exists)?;
+        Ok(Db::read_only(opened.0, None))
+    }
+
+    /// Opens the database at `path` for reading, as one that can follow its primary:
+    /// [`Db::try_catch_up_with_primary`]. Keep `max_open_files` at -1, so that files the primary removes stay
+    /// readable.
+    ///
+    /// # Errors
+    /// As [`Db::open`].
+    pub fn open_as_secondary(
+        path: impl AsRef<Path>,
+        options: DbOptions,
+        env: Env,
+        column_families: Vec<ColumnFamilyDescriptor>,
+    ) -> Result<Db> {
+        let (inner, secondary) = read_only::open(path.as_ref(), options, env, column_families, false)?;
+        Ok(Db::read_only(inner, Some(secondary)))
+    }
+
+    fn read_only(inner: Arc<DbInner>, secondary: Option<Secondary>) -> Db {
+        let default_cf = inner.registry.load().get(&0).expect("the default column family exists").clone();
+        Db { inner, default_cf, secondary }
+    }
+
+    /// Shows readers what the primary has written since this was opened or called last. Iterators and values in use
+    /// stay as they are.
+    ///
+    /// # Errors
+    /// NotSupported if this was not opened by [`Db::open_as_secondary`]; otherwise those of [`Db::open`], and
+    /// readers go on with what they have.
+    pub fn try_catch_up_with_primary(&self) -> Result<()> {
+        match &self.secondary {
+            Some(secondary) => self.inner.catch_up(secondary),
+            None => Err(Error::not_supported("the database was not opened as a secondary")),
+        }
     }
 
     /// The names of the column families of the database at `path`, without opening it.
@@ -374,6 +428,33 @@ impl Db {
         self.inner.set_options(cf, options)
     }
 
+    /// Makes `target` a database with the contents this one has now: tables are hard-linked (copied if `target` is on
+    /// another file system), so it costs little space until one of the two changes. Writers wait meanwhile.
+    ///
+    /// Memtables are flushed first, unless all live WALs together are smaller than `log_size_for_flush` bytes: then
+    /// those are copied instead. 0 always flushes.
+    ///
+    /// # Errors
+    /// InvalidArgument if `target` exists; on any error nothing is left under its name.
+    pub fn create_checkpoint(&self, target: impl AsRef<Path>, log_size_for_flush: u64) -> Result<()> {
+        self.inner.create_checkpoint(target.as_ref(), log_size_for_flush)
+    }
+
+    /// Takes finished table files, made by [`crate::SstFileWriter`], into column family `cf`: atomically, durable and
+    /// visible on return. They hide what was written before.
+    ///
+    /// # Errors
+    /// InvalidArgument if a file was not made for this, has another comparator, or the options forbid what it needs;
+    /// Corruption naming a damaged file. Nothing was changed then.
+    pub fn ingest_external_files(
+        &self,
+        cf: &ColumnFamilyHandle,
+        paths: &[PathBuf],
+        options: &IngestExternalFileOptions,
+    ) -> Result<()> {
+        self.inner.ingest_external_files(cf, paths, options)
+    }
+
     /// Keeps obsolete files from being removed until [`Db::enable_file_deletions`].
     pub fn disable_file_deletions(&self) {
         self.inner.state.lock().deletions_disabled += 1;
@@ -501,7 +582,7 @@ impl DbInner {
         if wait { self.wait_for_flush(ids) } else { Ok(()) }
     }
 
-    fn request_flush(&self, ids: &[u32]) {
+    pub(crate) fn request_flush(&self, ids: &[u32]) {
         let mut state = self.state.lock();
         for id in ids {
             if let Some(cf) = state.column_families.get_mut(id) {
@@ -512,7 +593,7 @@ impl DbInner {
     }
 
     /// Waits until the memtables sealed now are in tables.
-    fn wait_for_flush(&self, ids: &[u32]) -> Result<()> {
+    pub(crate) fn wait_for_flush(&self, ids: &[u32]) -> Result<()> {
         let mut state = self.state.lock();
         let newest: Vec<_> = ids
             .iter()
@@ -607,6 +688,7 @@ impl DbInner {
 
     /// See [`Db::resume`].
     fn resume(&self) -> Result<()> {
+        self.refuse_if_read_only()?;
         let mut core = self.write_core.lock();
         {
             let mut state = self.state.lock();

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod background;
+mod checkpoint;
 mod column_families;
 mod column_family;
 mod compaction;
@@ -17,12 +18,15 @@ mod context;
 mod db;
 mod flush;
 mod info_log;
+mod ingest;
 mod obsolete_files;
 mod open;
 mod properties;
 mod read;
+mod read_only;
 mod recovery;
 mod snapshots;
+mod sst_file_writer;
 mod state;
 mod stats;
 mod superversion;
@@ -34,6 +38,7 @@ pub use column_family::{
 };
 pub use compaction::manual::BottommostLevelCompaction;
 pub use db::{Db, WaitForCompactOptions};
+pub use ingest::IngestExternalFileOptions;
 pub use outcrop_base::{
     CompactionFilter, CompactionFilterFactory, Comparator, Error, ErrorKind, FilterContext, FilterDecision,
     MergeOperator, Result, SeqNum, UserComparator,
@@ -47,5 +52,6 @@ pub use outcrop_options::{
 pub use read::iter::DbIterator;
 pub use read::{PinnedValue, ReadOptions};
 pub use snapshots::Snapshot;
+pub use sst_file_writer::{ExternalFileInfo, SstFileWriter};
 pub use write::batch::{Op, Record};
 pub use write::{WriteBatch, WriteOptions};

@@ -63,7 +63,7 @@ pub fn open(
     create_if_missing(path, &options, &env)?;
 
     let pool = memtable_pool(&descriptors);
-    let recovered = recovery::recover(path, &options, &env, &descriptors, &pool)?;
+    let recovered = recovery::recover(path, &options, &env, &descriptors, &pool, recovery::Families::All)?;
     let info_log = InfoLog::create(&env, path, options.keep_log_file_num)?;
     let session_id = unique_id::session_id(env.random.next_u64(), env.random.next_u64() | 1);
     let identity = (recovered.db_id.clone(), session_id);
@@ -76,7 +76,9 @@ pub fn open(
 }
 
 /// The column families to open, "default" first, each with a block cache.
-fn complete_descriptors(mut descriptors: Vec<ColumnFamilyDescriptor>) -> Result<Vec<ColumnFamilyDescriptor>> {
+pub fn complete_descriptors(
+    mut descriptors: Vec<ColumnFamilyDescriptor>,
+) -> Result<Vec<ColumnFamilyDescriptor>> {
     if !descriptors.iter().any(|descriptor| descriptor.name == DEFAULT_COLUMN_FAMILY) {
         descriptors.push(ColumnFamilyDescriptor::default_with(Default::default(), Default::default()));
     }
@@ -129,7 +131,7 @@ fn check_options(options: &DbOptions, descriptors: &[ColumnFamilyDescriptor]) ->
 }
 
 /// Memory for memtables: what the largest column family may use beside its active one, at most two of them.
-fn memtable_pool(descriptors: &[ColumnFamilyDescriptor]) -> Arc<MemTablePool> {
+pub fn memtable_pool(descriptors: &[ColumnFamilyDescriptor]) -> Arc<MemTablePool> {
     let largest =
         descriptors.iter().map(|descriptor| &descriptor.options).max_by_key(|o| o.write_buffer_size);
     let (size, beside) = largest.map_or((0, 0), |o| (o.write_buffer_size, o.max_write_buffer_number - 1));
@@ -242,7 +244,7 @@ fn start(
         cf.refresh_debt();
         cf.install_superversion();
     }
-    let inner = Arc::new(assemble(ctx, state, last_seq, wal, writer, lock));
+    let inner = Arc::new(assemble(ctx, state, last_seq, wal, writer, Some(lock)));
     for descriptor in &to_create {
         inner.create_column_family(descriptor)?;
     }
@@ -250,13 +252,14 @@ fn start(
     Ok(inner)
 }
 
-fn assemble(
+/// Puts a database together; `lock` is `None` for one that is only read.
+pub fn assemble(
     ctx: Arc<DbContext>,
     state: DbState,
     last_seq: SeqNum,
     wal: Wal,
     manifest: ManifestWriter,
-    lock: Box<dyn outcrop_env::FileLock>,
+    lock: Option<Box<dyn outcrop_env::FileLock>>,
 ) -> DbInner {
     let targets = state
         .column_families
@@ -282,7 +285,7 @@ fn assemble(
         registry: ArcSwap::from_pointee(registry),
         stats: DbStats::default(),
         opened_micros: ctx.env.clock.now_micros(),
-        lock: Mutex::new(Some(lock)),
+        lock: Mutex::new(lock),
         ctx,
     }
 }

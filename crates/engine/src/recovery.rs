@@ -43,6 +43,15 @@ pub struct Recovered {
     pub to_create: Vec<ColumnFamilyDescriptor>,
 }
 
+/// Which column families of the database must be named.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Families {
+    /// All: whoever writes must know all.
+    All,
+    /// Any: the others are not looked at.
+    Some,
+}
+
 /// Reads everything and checks that this engine can go on from it.
 pub fn recover(
     path: &Path,
@@ -50,6 +59,7 @@ pub fn recover(
     env: &Env,
     descriptors: &[ColumnFamilyDescriptor],
     pool: &Arc<MemTablePool>,
+    families: Families,
 ) -> Result<Recovered> {
     let find = |name: &str| descriptors.iter().find(|descriptor| descriptor.name == name);
     let comparator_of = |name: &str| find(name).map_or(Comparator::Bytewise, |d| d.parts.comparator.clone());
@@ -69,7 +79,7 @@ pub fn recover(
             None => unnamed.push(cf.name),
         }
     }
-    if !unnamed.is_empty() {
+    if !unnamed.is_empty() && families == Families::All {
         return Err(Error::invalid_argument(format!(
             "column families not opened: {} (every column family of the database must be named)",
             unnamed.join(", ")
@@ -138,7 +148,9 @@ fn column_family_state(
     pool: &Arc<MemTablePool>,
 ) -> CfState {
     let epochs = recovered.version.files().map(|(_, file)| file.epoch);
-    let next_epoch = epochs.max().unwrap_or(0) + 1;
+    // Epoch 1 is kept for what is ingested behind.
+    let first = 1 + u64::from(descriptor.options.allow_ingest_behind);
+    let next_epoch = (epochs.max().unwrap_or(0) + 1).max(first);
     new_column_family_state(
         recovered.id,
         descriptor,
@@ -172,6 +184,8 @@ pub fn new_column_family_state(
         flush_requested: false,
         compaction_debt: 0,
         compaction_due: false,
+        running: Vec::new(),
+        ingesting: 0,
         retired: Vec::new(),
     }
 }

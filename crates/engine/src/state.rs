@@ -22,6 +22,17 @@ pub struct SealedMemTable {
     pub next_wal: u64,
 }
 
+/// The key range a running compaction writes to a level.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunningCompaction {
+    /// Where its outputs go.
+    pub output_level: usize,
+    /// Its first user key.
+    pub begin: Vec<u8>,
+    /// Its last user key.
+    pub end: Vec<u8>,
+}
+
 /// Structure of one column family.
 pub struct CfState {
     /// The shared part.
@@ -44,6 +55,10 @@ pub struct CfState {
     pub compaction_debt: u64,
     /// Some level is over its target.
     pub compaction_due: bool,
+    /// Compactions that run, by what they may write.
+    pub running: Vec<RunningCompaction>,
+    /// Ingestions under way; no compaction starts meanwhile.
+    pub ingesting: usize,
     /// Views that were replaced. Dropping the last holder of a memtable unmaps it, which takes milliseconds: a
     /// background thread does it, outside the lock.
     pub retired: Vec<Arc<SuperVersion>>,

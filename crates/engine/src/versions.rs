@@ -24,25 +24,45 @@ impl DbInner {
     /// # Errors
     /// If the MANIFEST cannot be written its tail is unknown: the database refuses writes until resumed. A
     /// version that breaks the rules of the LSM tree is Corruption, and nothing was written.
-    pub fn log_and_apply(&self, mut edits: Vec<VersionEdit>, then: impl FnOnce(&mut DbState)) -> Result<()> {
+    pub fn log_and_apply(&self, edits: Vec<VersionEdit>, then: impl FnOnce(&mut DbState)) -> Result<()> {
+        self.log_prepared(|| Ok((edits, self.last_allocated_seq())), then)
+    }
+
+    /// As [`DbInner::log_and_apply`], with edits that are made once no other change can come between, and the last
+    /// sequence number in use with them.
+    pub fn log_prepared(
+        &self,
+        prepare: impl FnOnce() -> Result<(Vec<VersionEdit>, SeqNum)>,
+        then: impl FnOnce(&mut DbState),
+    ) -> Result<()> {
         // HOLDS manifest across IO: see the module doc.
         let mut manifest = self.manifest.lock();
         if manifest.writer.size() > self.ctx.options.max_manifest_file_size {
             self.replace_manifest(&mut manifest)?;
         }
+        let (mut edits, last_seq) = prepare()?;
         let versions = self.build_versions(&edits)?;
-        let last_seq = self.last_allocated_seq();
         for edit in &mut edits {
             edit.next_file_number = Some(self.ctx.next_file_number());
             edit.last_sequence = Some(last_seq);
         }
         let written = manifest.writer.append(&edits).and_then(|()| manifest.writer.sync());
         written.map_err(|error| self.fail_writes(error))?;
+        self.install(&edits, versions, then);
+        Ok(())
+    }
+
+    fn install(
+        &self,
+        edits: &[VersionEdit],
+        versions: Vec<(u32, Arc<Version>)>,
+        then: impl FnOnce(&mut DbState),
+    ) {
         let mut state = self.state.lock();
         for (cf_id, version) in versions {
             install_version(&mut state, cf_id, version);
         }
-        for edit in &edits {
+        for edit in edits {
             if let (Some(log_number), Some(cf)) =
                 (edit.log_number, state.column_families.get_mut(&edit.column_family))
             {
@@ -53,7 +73,7 @@ impl DbInner {
         for cf in state.column_families.values_mut() {
             cf.refresh_debt();
         }
-        for edit in &edits {
+        for edit in edits {
             if let Some(cf) = state.column_families.get_mut(&edit.column_family) {
                 cf.install_superversion();
             }
@@ -61,7 +81,6 @@ impl DbInner {
         self.stall.update(&state);
         self.background.wake(&mut state);
         self.state_changed.notify_all();
-        Ok(())
     }
 
     /// The versions that result from `edits`. Only the holder of the manifest lock changes versions, so they

@@ -32,6 +32,24 @@ struct Tree {
     locked: BTreeSet<PathBuf>,
 }
 
+impl Tree {
+    /// Moves everything below `source` to `target`. Survives a crash as the files in it would have.
+    fn rename_dir(&mut self, source: &Path, target: &Path) {
+        let moved = |files: &mut BTreeMap<PathBuf, Shared>| {
+            let inside: Vec<PathBuf> =
+                files.keys().filter(|path| path.starts_with(source)).cloned().collect();
+            for path in inside {
+                let file = files.remove(&path).expect("just listed");
+                let rest = path.strip_prefix(source).expect("just compared");
+                files.insert(target.join(rest), file);
+            }
+        };
+        moved(&mut self.files);
+        moved(&mut self.durable);
+        self.dirs.insert(target.to_path_buf());
+    }
+}
+
 /// An in-memory file system. Cloning shares it.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryFs {
@@ -263,6 +281,10 @@ impl FileSystem for MemoryFs {
 
     fn rename(&self, source: &Path, target: &Path) -> Result<()> {
         let mut tree = lock(&self.tree);
+        if tree.dirs.remove(source) {
+            tree.rename_dir(source, target);
+            return Ok(());
+        }
         let file = tree.files.remove(source).ok_or_else(|| missing(source))?;
         tree.files.insert(target.to_path_buf(), file);
         Ok(())

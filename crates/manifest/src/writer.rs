@@ -3,7 +3,7 @@
 use crate::file_name;
 use crate::{FileNumber, VersionEdit};
 use outcrop_base::Result;
-use outcrop_env::{FileSystem, OpenWrite};
+use outcrop_env::{FileSystem, OpenWrite, WriteFile};
 use outcrop_record::LogWriter;
 use std::path::Path;
 
@@ -33,6 +33,11 @@ impl ManifestWriter {
         let contents = format!("{}\n", file_name::manifest_name(number));
         fs.replace(&file_name::current(dir), &file_name::temp(dir, number), contents.as_bytes())?;
         Ok(manifest)
+    }
+
+    /// The MANIFEST of a database that is only read: every append to `file` fails.
+    pub fn nowhere(file: Box<dyn WriteFile>) -> ManifestWriter {
+        ManifestWriter { writer: LogWriter::new(file, 0, false), number: FileNumber(0) }
     }
 
     /// Its number.

@@ -148,6 +148,23 @@ impl MemTable {
         MemTableIter { memtable: self.clone(), node: NULL }
     }
 
+    /// True if it holds a key from `begin` to `end` (inclusive if `included`), or a range tombstone over one.
+    pub fn overlaps(&self, begin: &[u8], end: &[u8], included: bool) -> bool {
+        let comparator = self.list.comparator();
+        let inside = |key: &[u8]| match comparator.compare(key, end) {
+            std::cmp::Ordering::Less => true,
+            std::cmp::Ordering::Equal => included,
+            std::cmp::Ordering::Greater => false,
+        };
+        let first = self.list.seek(&self.list.target(begin, u64::MAX));
+        if first != NULL && inside(self.list.node(first).user_key()) {
+            return true;
+        }
+        self.range_tombstones().is_some_and(|set| {
+            set.iter().any(|f| comparator.compare(&f.end, begin).is_gt() && inside(&f.begin))
+        })
+    }
+
     /// Bytes the memtable takes: entries and index. What counts against memory budgets.
     pub fn memory_usage(&self) -> usize {
         self.data_size() as usize + self.index.as_ref().map_or(0, HashIndex::size_bytes)

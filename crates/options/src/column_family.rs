@@ -78,6 +78,9 @@ pub struct ColumnFamilyOptions {
     pub optimize_filters_for_hits: bool,
     /// LSM invariants are checked when a version is built; default true.
     pub force_consistency_checks: bool,
+    /// Files may be ingested behind all data: the last level is kept for them, and nothing that hides older data is
+    /// dropped. Default false.
+    pub allow_ingest_behind: bool,
     /// Name of the rule for merge operands, one of RocksDB's own (`uint64add`, `stringappend`, `put`, `max`,
     /// `bytesxor`, `sortlist`); an object given by the application comes first.
     pub merge_operator: Option<String>,
@@ -114,6 +117,7 @@ impl Default for ColumnFamilyOptions {
             compaction_pri: CompactionPri::MinOverlappingRatio,
             optimize_filters_for_hits: false,
             force_consistency_checks: true,
+            allow_ingest_behind: false,
             merge_operator: None,
             prefix_extractor: None,
             table: BlockBasedTableOptions::default(),

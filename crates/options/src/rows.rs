@@ -363,6 +363,7 @@ pub const CF_ROWS: &[Row<ColumnFamilyOptions>] = rows!(ColumnFamilyOptions:
     fixed "compaction_pri" => compaction_pri,
     fixed "optimize_filters_for_hits" => optimize_filters_for_hits,
     fixed "force_consistency_checks" => force_consistency_checks,
+    fixed "allow_ingest_behind" => allow_ingest_behind,
     fixed "merge_operator" => merge_operator,
     mutable "prefix_extractor" => prefix_extractor,
 );

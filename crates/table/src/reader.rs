@@ -147,6 +147,16 @@ impl TableReader {
         &self.range_tombstones
     }
 
+    /// Its identity, as the MANIFEST stores it.
+    pub fn unique_id(&self) -> [u64; 2] {
+        let properties = &self.properties;
+        crate::unique_id::table_unique_id(
+            &properties.db_id,
+            &properties.session_id,
+            properties.original_file_number,
+        )
+    }
+
     /// The key order.
     pub fn comparator(&self) -> &Comparator {
         &self.comparator

@@ -31,6 +31,10 @@ typedef struct rocksdb_mergeoperator_t rocksdb_mergeoperator_t;
 typedef struct rocksdb_compactionfilter_t rocksdb_compactionfilter_t;
 typedef struct rocksdb_compactionfilterfactory_t rocksdb_compactionfilterfactory_t;
 typedef struct rocksdb_compactionfiltercontext_t rocksdb_compactionfiltercontext_t;
+typedef struct rocksdb_checkpoint_t rocksdb_checkpoint_t;
+typedef struct rocksdb_envoptions_t rocksdb_envoptions_t;
+typedef struct rocksdb_sstfilewriter_t rocksdb_sstfilewriter_t;
+typedef struct rocksdb_ingestexternalfileoptions_t rocksdb_ingestexternalfileoptions_t;
 typedef struct rocksdb_t rocksdb_t;
 typedef struct rocksdb_wait_for_compact_options_t rocksdb_wait_for_compact_options_t;
 typedef struct rocksdb_writebatch_t rocksdb_writebatch_t;
@@ -57,6 +61,7 @@ extern void rocksdb_options_set_enable_pipelined_write(
     rocksdb_options_t* options,
     unsigned char value);
 extern void rocksdb_options_set_info_log_level(rocksdb_options_t* options, int value);
+extern void rocksdb_options_set_allow_ingest_behind(rocksdb_options_t* options, unsigned char value);
 extern void rocksdb_options_set_stats_dump_period_sec(
     rocksdb_options_t* options,
     unsigned int value);
@@ -356,6 +361,123 @@ extern unsigned char rocksdb_compactionfiltercontext_is_full_compaction(
     rocksdb_compactionfiltercontext_t* context);
 extern unsigned char rocksdb_compactionfiltercontext_is_manual_compaction(
     rocksdb_compactionfiltercontext_t* context);
+
+/* Read-only databases, secondaries, checkpoints */
+
+extern rocksdb_t* rocksdb_open_for_read_only(
+    const rocksdb_options_t* options,
+    const char* name,
+    unsigned char error_if_wal_file_exists,
+    char** errptr);
+extern rocksdb_t* rocksdb_open_for_read_only_column_families(
+    const rocksdb_options_t* options,
+    const char* name,
+    int num_column_families,
+    const char* const* column_family_names,
+    const rocksdb_options_t* const* column_family_options,
+    rocksdb_column_family_handle_t** column_family_handles,
+    unsigned char error_if_wal_file_exists,
+    char** errptr);
+extern rocksdb_t* rocksdb_open_as_secondary(
+    const rocksdb_options_t* options,
+    const char* name,
+    const char* secondary_path,
+    char** errptr);
+extern rocksdb_t* rocksdb_open_as_secondary_column_families(
+    const rocksdb_options_t* options,
+    const char* name,
+    const char* secondary_path,
+    int num_column_families,
+    const char* const* column_family_names,
+    const rocksdb_options_t* const* column_family_options,
+    rocksdb_column_family_handle_t** column_family_handles,
+    char** errptr);
+extern void rocksdb_try_catch_up_with_primary(rocksdb_t* db, char** errptr);
+extern rocksdb_checkpoint_t* rocksdb_checkpoint_object_create(rocksdb_t* db, char** errptr);
+extern void rocksdb_checkpoint_create(
+    rocksdb_checkpoint_t* checkpoint,
+    const char* checkpoint_dir,
+    uint64_t log_size_for_flush,
+    char** errptr);
+extern void rocksdb_checkpoint_object_destroy(rocksdb_checkpoint_t* checkpoint);
+
+/* External table files */
+
+extern rocksdb_envoptions_t* rocksdb_envoptions_create(void);
+extern void rocksdb_envoptions_destroy(rocksdb_envoptions_t* options);
+extern rocksdb_sstfilewriter_t* rocksdb_sstfilewriter_create(
+    const rocksdb_envoptions_t* env,
+    const rocksdb_options_t* io_options);
+extern void rocksdb_sstfilewriter_open(rocksdb_sstfilewriter_t* writer, const char* name, char** errptr);
+extern void rocksdb_sstfilewriter_put(
+    rocksdb_sstfilewriter_t* writer,
+    const char* key,
+    size_t keylen,
+    const char* val,
+    size_t vallen,
+    char** errptr);
+extern void rocksdb_sstfilewriter_add(
+    rocksdb_sstfilewriter_t* writer,
+    const char* key,
+    size_t keylen,
+    const char* val,
+    size_t vallen,
+    char** errptr);
+extern void rocksdb_sstfilewriter_merge(
+    rocksdb_sstfilewriter_t* writer,
+    const char* key,
+    size_t keylen,
+    const char* val,
+    size_t vallen,
+    char** errptr);
+extern void rocksdb_sstfilewriter_delete(
+    rocksdb_sstfilewriter_t* writer,
+    const char* key,
+    size_t keylen,
+    char** errptr);
+extern void rocksdb_sstfilewriter_delete_range(
+    rocksdb_sstfilewriter_t* writer,
+    const char* begin_key,
+    size_t begin_keylen,
+    const char* end_key,
+    size_t end_keylen,
+    char** errptr);
+extern void rocksdb_sstfilewriter_finish(rocksdb_sstfilewriter_t* writer, char** errptr);
+extern void rocksdb_sstfilewriter_file_size(rocksdb_sstfilewriter_t* writer, uint64_t* file_size);
+extern void rocksdb_sstfilewriter_destroy(rocksdb_sstfilewriter_t* writer);
+extern rocksdb_ingestexternalfileoptions_t* rocksdb_ingestexternalfileoptions_create(void);
+extern void rocksdb_ingestexternalfileoptions_destroy(rocksdb_ingestexternalfileoptions_t* options);
+extern void rocksdb_ingestexternalfileoptions_set_move_files(
+    rocksdb_ingestexternalfileoptions_t* options,
+    unsigned char value);
+extern void rocksdb_ingestexternalfileoptions_set_snapshot_consistency(
+    rocksdb_ingestexternalfileoptions_t* options,
+    unsigned char value);
+extern void rocksdb_ingestexternalfileoptions_set_allow_global_seqno(
+    rocksdb_ingestexternalfileoptions_t* options,
+    unsigned char value);
+extern void rocksdb_ingestexternalfileoptions_set_allow_blocking_flush(
+    rocksdb_ingestexternalfileoptions_t* options,
+    unsigned char value);
+extern void rocksdb_ingestexternalfileoptions_set_ingest_behind(
+    rocksdb_ingestexternalfileoptions_t* options,
+    unsigned char value);
+extern void rocksdb_ingestexternalfileoptions_set_fail_if_not_bottommost_level(
+    rocksdb_ingestexternalfileoptions_t* options,
+    unsigned char value);
+extern void rocksdb_ingest_external_file(
+    rocksdb_t* db,
+    const char* const* file_list,
+    size_t list_len,
+    const rocksdb_ingestexternalfileoptions_t* options,
+    char** errptr);
+extern void rocksdb_ingest_external_file_cf(
+    rocksdb_t* db,
+    rocksdb_column_family_handle_t* handle,
+    const char* const* file_list,
+    size_t list_len,
+    const rocksdb_ingestexternalfileoptions_t* options,
+    char** errptr);
 
 /* Iterators */
 

@@ -1,6 +1,7 @@
 //! One compaction: read the inputs, write the outputs, install both changes in one edit.
 
 use super::output::{GrandparentCuts, OutputPlan, write_tables};
+use super::pick::leveled;
 use super::stream::{CompactionStream, DropRules};
 use super::{Compaction, Reason};
 use crate::column_family::ColumnFamily;
@@ -10,6 +11,7 @@ use crate::obsolete_files::PendingOutputs;
 use crate::read::level_iter::LevelIter;
 use crate::read::merging_iter::{MergingIter, Source};
 use crate::read::table_cache;
+use crate::state::RunningCompaction;
 use crate::stats::LevelStats;
 use outcrop_base::{CompactionFilter, FilterContext, Fragments, Result};
 use outcrop_manifest::{FileMetaData, Version, VersionEdit};
@@ -25,6 +27,18 @@ pub struct CompactionJob {
     pub cf: Arc<ColumnFamily>,
     /// The version it was picked from; keeps the inputs alive.
     pub version: Arc<Version>,
+}
+
+impl CompactionJob {
+    /// What it may write.
+    pub fn running(&self) -> RunningCompaction {
+        let range = leveled::key_range(
+            &self.cf.comparator,
+            &self.compaction.input_files().cloned().collect::<Vec<_>>(),
+        );
+        let (begin, end) = range.unwrap_or_default();
+        RunningCompaction { output_level: self.compaction.output_level, begin, end }
+    }
 }
 
 impl DbInner {
@@ -92,11 +106,13 @@ impl DbInner {
         for file in compaction.input_files() {
             tombstones.extend(table_cache::range_tombstones(&self.ctx, &job.cf, file)?.cloned());
         }
+        // What is ingested behind later must stay hidden by what is here now.
+        let behind = job.cf.options.load().allow_ingest_behind;
         let below = job.version.levels.iter().skip(compaction.output_level + 1);
         let rules = DropRules {
             snapshots: self.snapshots.sequences(),
-            bottommost: compaction.bottommost,
-            drop_deletions: compaction.output_level > 0,
+            bottommost: compaction.bottommost && !behind,
+            drop_deletions: compaction.output_level > 0 && !behind,
             below: below.map(|level| level.shared_files()).collect(),
             filter: self.compaction_filter(job),
             tombstones: Fragments::union(tombstones.iter().map(|set| &**set), &job.cf.comparator),

@@ -17,13 +17,18 @@ pub struct LevelShape {
     pub max_bytes: Vec<u64>,
 }
 
+/// Levels that compaction fills: all, or all but the last if that one is kept for what is ingested behind.
+pub fn usable_levels(version: &Version, options: &ColumnFamilyOptions) -> usize {
+    (version.levels.len() - usize::from(options.allow_ingest_behind)).max(1)
+}
+
 impl LevelShape {
     /// The shape of `version` under `options`.
     pub fn of(version: &Version, options: &ColumnFamilyOptions) -> LevelShape {
         if options.level_compaction_dynamic_level_bytes {
             LevelShape::dynamic(version, options)
         } else {
-            LevelShape::fixed(version.levels.len(), options)
+            LevelShape::fixed(usable_levels(version, options), options)
         }
     }
 
@@ -41,10 +46,10 @@ impl LevelShape {
     /// The last level has the size it has; each level above it is smaller by the multiplier, down to the
     /// first that is at most the base size. Levels above that stay empty.
     fn dynamic(version: &Version, options: &ColumnFamilyOptions) -> LevelShape {
-        let num_levels = version.levels.len();
+        let num_levels = usable_levels(version, options);
         let mut max_bytes = vec![u64::MAX; num_levels];
         let last = num_levels - 1;
-        let largest = version.levels[1..].iter().map(|level| level.size).max().unwrap_or(0);
+        let largest = version.levels[1..num_levels].iter().map(|level| level.size).max().unwrap_or(0);
         if largest == 0 {
             return LevelShape { base_level: last, max_bytes };
         }
@@ -79,7 +84,7 @@ impl LevelShape {
     pub fn scores(&self, version: &Version, options: &ColumnFamilyOptions) -> Vec<(f64, usize)> {
         let mut scores = vec![(self.l0_score(version, options), 0)];
         let mut moving_down = 0;
-        for level in 1..version.levels.len() - 1 {
+        for level in 1..self.max_bytes.len().saturating_sub(1) {
             let resting = bytes_not_compacting(version, level);
             let target = self.max_bytes[level];
             let score = if resting < target || !options.level_compaction_dynamic_level_bytes {
@@ -125,7 +130,7 @@ impl LevelShape {
 
     /// Bytes that compactions must still write until every level is within its target.
     pub fn pending_bytes(&self, version: &Version, options: &ColumnFamilyOptions) -> u64 {
-        let num_levels = version.levels.len();
+        let num_levels = self.max_bytes.len();
         let mut pending = 0u64;
         let mut incoming = 0u64;
         let l0 = &version.levels[0];

@@ -4,7 +4,7 @@
 //! tables it needs are free.
 
 use super::job::CompactionJob;
-use super::level_shape::LevelShape;
+use super::level_shape::{LevelShape, usable_levels};
 use super::pick::leveled::{self, PickInput};
 use super::{Compaction, Reason};
 use crate::column_family::ColumnFamilyHandle;
@@ -79,6 +79,9 @@ pub fn pick(state: &mut DbState) -> ManualPick {
         request.finish(Err(Error::new(ErrorKind::ColumnFamilyDropped, "compact_range")));
         return ManualPick::Finished;
     };
+    if cf.ingesting > 0 {
+        return ManualPick::Nothing;
+    }
     match inputs(cf, &request) {
         Inputs::Empty => {
             request.finish(Ok(()));
@@ -153,6 +156,7 @@ impl DbInner {
             let (version, shape) = self.shape_of(cf)?;
             let last = last_level_with(&version, cf, begin, end);
             let Some(last) = last else { return Ok(()) };
+            let last = last.min(usable_levels(&version, &cf.options.load()) - 1);
             let output_level = if level == 0 { shape.base_level } else { level + 1 };
             if level >= last && level != 0 {
                 break;

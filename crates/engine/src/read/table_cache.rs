@@ -214,7 +214,7 @@ fn open_reader(ctx: &DbContext, cf: &ColumnFamily, file: &FileMetaData) -> Resul
 }
 
 /// Refuses by name what this engine would misread.
-fn check_supported(path: &str, reader: &TableReader, cf: &ColumnFamily) -> Result<()> {
+pub fn check_supported(path: &str, reader: &TableReader, cf: &ColumnFamily) -> Result<()> {
     let properties = reader.properties();
     if properties.merge_operands > 0 && cf.merge_operator.is_none() {
         return Err(Error::invalid_argument(format!(

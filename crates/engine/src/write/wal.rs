@@ -5,7 +5,7 @@
 
 use crate::context::DbContext;
 use outcrop_base::Result;
-use outcrop_env::{DirectIo, OpenWrite};
+use outcrop_env::{DirectIo, OpenWrite, WriteFile};
 use outcrop_manifest::{FileNumber, file_name};
 use outcrop_record::LogWriter;
 
@@ -31,6 +31,11 @@ impl Wal {
         };
         let file = ctx.env.fs.create(&file_name::wal(&ctx.wal_dir, FileNumber(number)), options)?;
         Ok(Wal { writer: LogWriter::new(file, number, false), number, dir_synced: false, synced: true })
+    }
+
+    /// The WAL of a database that is only read: every append to `file` fails.
+    pub fn nowhere(file: Box<dyn WriteFile>) -> Wal {
+        Wal { writer: LogWriter::new(file, 0, false), number: 0, dir_synced: true, synced: true }
     }
 
     /// Its file number.

@@ -1,8 +1,10 @@
 //! Tests of the whole engine, on file systems in memory and on disk.
 
 mod basic;
+mod beside;
 mod crash;
 mod foreign;
 mod harness;
+mod ingest;
 mod kill;
 mod model;

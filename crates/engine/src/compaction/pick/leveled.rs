@@ -255,7 +255,7 @@ fn grow_start(
 /// The tables of `level` that overlap the key range of `files`.
 pub fn overlapping_range(input: &PickInput<'_>, level: usize, files: &[Arc<FileMetaData>]) -> Files {
     let Some((begin, end)) = key_range(input.comparator, files) else { return Vec::new() };
-    overlapping(input, level, Some(begin), Some(end))
+    overlapping(input, level, Some(&begin), Some(&end))
 }
 
 /// The tables of `level` that overlap [`begin`, `end`], both inclusive; `None` is unbounded.
@@ -272,10 +272,10 @@ pub fn overlapping(input: &PickInput<'_>, level: usize, begin: Option<&[u8]>, en
 }
 
 /// Smallest and largest user key of `files`.
-fn key_range<'f>(comparator: &Comparator, files: &'f [Arc<FileMetaData>]) -> Option<(&'f [u8], &'f [u8])> {
+pub fn key_range(comparator: &Comparator, files: &[Arc<FileMetaData>]) -> Option<(Vec<u8>, Vec<u8>)> {
     let smallest = files.iter().map(|f| user_key(&f.smallest)).min_by(|a, b| comparator.compare(a, b))?;
     let largest = files.iter().map(|f| user_key(&f.largest)).max_by(|a, b| comparator.compare(a, b))?;
-    Some((smallest, largest))
+    Some((smallest.to_vec(), largest.to_vec()))
 }
 
 fn overlap_bytes(input: &PickInput<'_>, level: usize, files: &[Arc<FileMetaData>]) -> u64 {

@@ -1,0 +1,485 @@
+//! Taking finished table files into the database.
+//!
+//! ```text
+//! look at the files -> link or copy them in -> exclude writers -> flush what they overlap
+//!   -> place each as deep as nothing is in its way, under one new sequence number -> install -> let writers on
+//! ```
+//! Invariants: an ingested file hides everything written before it and nothing written after. It lands below every
+//! table and running compaction that its key range touches, or in L0.
+//!
+//! Concurrency: writers wait from the choice of the sequence number until the files are visible. Jobs that run
+//! meanwhile install their results before or after, never between choice and installation: the manifest lock is held.
+//! Source: RocksDB `db/external_sst_file_ingestion_job.cc`.
+
+use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
+use crate::compaction::level_shape::LevelShape;
+use crate::context::DbContext;
+use crate::db::DbInner;
+use crate::info_log::log_line;
+use crate::obsolete_files::PendingOutputs;
+use crate::read::table_cache;
+use crate::state::CfState;
+use crate::write::WriteCore;
+use outcrop_base::keys::{append_internal_key, pack, split, user_key};
+use outcrop_base::range_tombstone::is_tombstone_end;
+use outcrop_base::{Comparator, Error, ErrorKind, RangeTombstone, Result, SeqNum};
+use outcrop_env::{Access, OpenRead};
+use outcrop_manifest::{FileMetaData, VersionEdit, file_name};
+use outcrop_table::{FillCache, TableIterOptions, TableReader, TableReaderOptions};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// How files are taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IngestExternalFileOptions {
+    /// Link the files rather than copy them, and remove them where they came from once they are in. Default false.
+    pub move_files: bool,
+    /// With `move_files`: copy where linking is not possible. Default true.
+    pub failed_move_fall_back_to_copy: bool,
+    /// Snapshots taken before do not see the files. Default true.
+    pub snapshot_consistency: bool,
+    /// Files may get a sequence number above 0; otherwise those that need one are refused. Default true.
+    pub allow_global_seqno: bool,
+    /// Memtables that overlap the files may be flushed while writers wait; otherwise that is an error. Default true.
+    pub allow_blocking_flush: bool,
+    /// Existing keys hide those of the files: they go to the last level. The column family must have been opened with
+    /// `allow_ingest_behind`. Default false.
+    pub ingest_behind: bool,
+    /// Files that do not fit into the last level are refused. Default false.
+    pub fail_if_not_bottommost_level: bool,
+    /// Every block of the files is verified first. Default false.
+    pub verify_checksums_before_ingest: bool,
+}
+
+impl Default for IngestExternalFileOptions {
+    fn default() -> Self {
+        IngestExternalFileOptions {
+            move_files: false,
+            failed_move_fall_back_to_copy: true,
+            snapshot_consistency: true,
+            allow_global_seqno: true,
+            allow_blocking_flush: true,
+            ingest_behind: false,
+            fail_if_not_bottommost_level: false,
+            verify_checksums_before_ingest: false,
+        }
+    }
+}
+
+/// Epoch of files ingested behind: older than any other. Source: RocksDB's reserve.
+const BEHIND_EPOCH: u64 = 1;
+
+/// A file that was looked at.
+struct External {
+    source: PathBuf,
+    size: u64,
+    smallest: Vec<u8>,
+    largest: Vec<u8>,
+    unique_id: [u64; 2],
+    tail_size: u64,
+}
+
+impl DbInner {
+    /// See [`crate::Db::ingest_external_files`].
+    pub(crate) fn ingest_external_files(
+        &self,
+        cf: &ColumnFamilyHandle,
+        paths: &[PathBuf],
+        options: &IngestExternalFileOptions,
+    ) -> Result<()> {
+        if paths.is_empty() {
+            return Err(Error::invalid_argument("no files to ingest"));
+        }
+        if options.ingest_behind && !cf.options.load().allow_ingest_behind {
+            return Err(Error::invalid_argument(
+                "ingest_behind needs a column family opened with allow_ingest_behind",
+            ));
+        }
+        let comparator = &cf.comparator;
+        let mut files: Vec<External> =
+            paths.iter().map(|path| look_at(&self.ctx, cf, path, options)).collect::<Result<_>>()?;
+        let overlapping = sort_files(comparator, &mut files);
+        if overlapping && options.ingest_behind {
+            return Err(Error::not_supported("files with overlapping ranges cannot be ingested behind"));
+        }
+        let pending = PendingOutputs::new(&self.ctx);
+        let mut tables = Vec::new();
+        for file in &files {
+            tables.push(self.bring_in(file, options, &pending)?);
+        }
+        self.ctx.env.fs.sync_dir(&self.ctx.path)?;
+        self.place_and_install(cf, tables, overlapping, options, pending)?;
+        for file in files.iter().filter(|_| options.move_files) {
+            // Best effort: the file is in; its old name is only in the way.
+            let _ = self.ctx.env.fs.remove_file(&file.source);
+        }
+        Ok(())
+    }
+
+    /// Gives the file a name in the database's directory. Its keys have sequence number 0 still.
+    fn bring_in(
+        &self,
+        file: &External,
+        options: &IngestExternalFileOptions,
+        pending: &PendingOutputs<'_>,
+    ) -> Result<FileMetaData> {
+        let number = pending.reserve();
+        let target = file_name::table(&self.ctx.path, number);
+        let fs = &self.ctx.env.fs;
+        let linked = match options.move_files {
+            true => match fs.hard_link(&file.source, &target) {
+                Ok(()) => true,
+                Err(error)
+                    if error.kind() == ErrorKind::NotSupported && options.failed_move_fall_back_to_copy =>
+                {
+                    false
+                }
+                Err(error) => return Err(error),
+            },
+            false => false,
+        };
+        if !linked {
+            self.copy_file(&file.source, &target, file.size)?;
+        }
+        let mut table = FileMetaData::new(number, file.size, file.smallest.clone(), file.largest.clone());
+        table.unique_id = Some(file.unique_id);
+        table.tail_size = file.tail_size;
+        table.creation_time = self.ctx.env.clock.now_micros() / 1_000_000;
+        table.oldest_ancestor_time = table.creation_time;
+        Ok(table)
+    }
+
+    fn place_and_install(
+        &self,
+        cf: &ColumnFamilyHandle,
+        tables: Vec<FileMetaData>,
+        overlapping: bool,
+        options: &IngestExternalFileOptions,
+        pending: PendingOutputs<'_>,
+    ) -> Result<()> {
+        // HOLDS write_core: no write may come between the files' sequence number and their visibility.
+        let mut core = self.write_core.lock();
+        if self.write_refused.load(Ordering::Relaxed)
+            && let Some(error) = &self.state.lock().background_error
+        {
+            return Err(error.clone());
+        }
+        if cf.is_dropped() {
+            return Err(Error::new(ErrorKind::ColumnFamilyDropped, cf.name().to_string()));
+        }
+        self.flush_overlapped(&mut core, cf, &tables, options)?;
+        let numbered = options.snapshot_consistency && self.snapshots.count() > 0;
+        let placing = Placing { cf, overlapping, numbered, options, last_seq: core.last_seq };
+        let no_compactions = NoNewCompactions::new(self, cf.id());
+        let mut last_seq = core.last_seq;
+        let mut placed = Vec::new();
+        let prepare = || {
+            let (edit, last) = {
+                let mut state = self.state.lock();
+                let found = state.column_families.get_mut(&cf.id());
+                let dropped = || Error::new(ErrorKind::ColumnFamilyDropped, cf.name().to_string());
+                placing.edit(found.ok_or_else(dropped)?, tables)?
+            };
+            for (level, file) in &edit.new_files {
+                table_cache::open(&self.ctx, cf, file)?;
+                placed.push((*level, file.number.0));
+            }
+            last_seq = last;
+            pending.keep();
+            Ok((vec![edit], last))
+        };
+        let installed = self.log_prepared(prepare, |_| {});
+        drop(no_compactions);
+        // Numbers of an ingestion that failed may be in the MANIFEST and are not given out again.
+        core.last_seq = last_seq;
+        installed?;
+        // Release: pairs with the Acquire in visible_seq(). Readers load their view before the number: until now they
+        // found the files and passed over what has a number above theirs.
+        self.visible_seq.store(last_seq.0, Ordering::Release);
+        log_line!(self.ctx, "[{}] ingested files (level, number): {placed:?}", cf.name());
+        Ok(())
+    }
+
+    /// Flushes the column family if its memtables have keys of the files' ranges.
+    fn flush_overlapped(
+        &self,
+        core: &mut WriteCore,
+        cf: &ColumnFamilyHandle,
+        tables: &[FileMetaData],
+        options: &IngestExternalFileOptions,
+    ) -> Result<()> {
+        let touched = {
+            let state = self.state.lock();
+            let Some(cf_state) = state.column_families.get(&cf.id()) else { return Ok(()) };
+            let active = std::iter::once(&cf_state.memtable);
+            let memtables: Vec<_> =
+                active.chain(cf_state.sealed.iter().map(|s| &s.memtable)).cloned().collect();
+            drop(state);
+            memtables.iter().any(|memtable| {
+                tables.iter().any(|table| {
+                    let (end, included) = table.end();
+                    memtable.overlaps(user_key(&table.smallest), end, included)
+                })
+            })
+        };
+        if !touched {
+            return Ok(());
+        }
+        if !options.allow_blocking_flush {
+            return Err(Error::invalid_argument(
+                "External file requires flush, but allow_blocking_flush is false",
+            ));
+        }
+        let ids = [cf.id()];
+        self.seal(core, &ids)?;
+        self.request_flush(&ids);
+        self.wait_for_flush(&ids)
+    }
+}
+
+/// The choice of level and sequence number for each file.
+struct Placing<'a> {
+    cf: &'a ColumnFamilyHandle,
+    /// The files overlap each other.
+    overlapping: bool,
+    /// Every file gets a number, so that snapshots do not see it.
+    numbered: bool,
+    options: &'a IngestExternalFileOptions,
+    last_seq: SeqNum,
+}
+
+impl Placing<'_> {
+    /// The edit that adds the tables, and the last sequence number used.
+    fn edit(&self, cf: &mut CfState, tables: Vec<FileMetaData>) -> Result<(VersionEdit, SeqNum)> {
+        let mut edit = VersionEdit::for_column_family(self.cf.id());
+        let mut last_seq = self.last_seq;
+        for mut table in tables {
+            let mut place = place(cf, &self.cf.comparator, &table, self.options);
+            if self.overlapping {
+                // One over the other: each needs its place in history.
+                place = Place { level: 0, over_data: true };
+            }
+            self.check(cf, &place)?;
+            let mut seq = SeqNum::ZERO;
+            if (place.over_data || self.numbered) && !self.options.ingest_behind {
+                if !self.options.allow_global_seqno {
+                    return Err(Error::invalid_argument("Global seqno is required, but disabled"));
+                }
+                last_seq = last_seq.plus(1);
+                seq = last_seq;
+            }
+            number_table(&mut table, seq);
+            if self.options.ingest_behind {
+                table.epoch = BEHIND_EPOCH;
+            } else {
+                table.epoch = cf.next_epoch;
+                cf.next_epoch += 1;
+            }
+            edit.new_files.push((place.level as u32, Arc::new(table)));
+        }
+        Ok((edit, last_seq))
+    }
+
+    fn check(&self, cf: &CfState, place: &Place) -> Result<()> {
+        if self.options.ingest_behind && place.over_data {
+            return Err(Error::invalid_argument(
+                "a file cannot be ingested behind: the last level has keys of its range",
+            ));
+        }
+        if self.options.fail_if_not_bottommost_level && place.level + 1 != cf.version.levels.len() {
+            return Err(Error::new(
+                ErrorKind::TryAgain,
+                "a file does not fit into the last level and fail_if_not_bottommost_level is set",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Keeps compactions of a column family from starting while it lives: one that started between the choice of a level
+/// and the installation could write a table over the file's range there.
+struct NoNewCompactions<'d>(&'d DbInner, u32);
+
+impl<'d> NoNewCompactions<'d> {
+    fn new(db: &'d DbInner, cf: u32) -> NoNewCompactions<'d> {
+        if let Some(cf) = db.state.lock().column_families.get_mut(&cf) {
+            cf.ingesting += 1;
+        }
+        NoNewCompactions(db, cf)
+    }
+}
+
+impl Drop for NoNewCompactions<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        if let Some(cf) = state.column_families.get_mut(&self.1) {
+            cf.ingesting -= 1;
+        }
+        self.0.background.wake(&mut state);
+    }
+}
+
+/// Opens a file where it is and takes down what the MANIFEST will say of it.
+fn look_at(
+    ctx: &DbContext,
+    cf: &ColumnFamily,
+    path: &Path,
+    options: &IngestExternalFileOptions,
+) -> Result<External> {
+    let read = OpenRead { access: Access::Sequential, ..OpenRead::default() };
+    let file = ctx.env.fs.open_read(path, read)?;
+    let size = file.size();
+    let table = Arc::new(TableReader::open(
+        file,
+        TableReaderOptions {
+            comparator: cf.comparator.clone(),
+            cache: None,
+            cache_file_id: 0,
+            cache_index_and_filter_blocks: false,
+            hold_in_cache: false,
+            expected_unique_id: None,
+            largest_seqno: SeqNum::ZERO,
+            prefix_extractor: None,
+        },
+    )?);
+    let refuse = |what: String| Err(Error::invalid_argument(format!("{}: {what}", path.display())));
+    let properties = table.properties();
+    if properties.external_version.is_none() {
+        return refuse("it was not made for ingestion (no external SST file version)".into());
+    }
+    if properties.comparator_name != cf.comparator.name() {
+        return refuse(format!(
+            "its comparator is {}, the column family's {}",
+            properties.comparator_name,
+            cf.comparator.name()
+        ));
+    }
+    table_cache::check_supported(&path.display().to_string(), &table, cf)?;
+    if options.verify_checksums_before_ingest {
+        let mut iter = table.iter(TableIterOptions { fill_cache: FillCache::No, readahead_bytes: 1 << 20 });
+        iter.seek_to_first();
+        while iter.valid() {
+            iter.next();
+        }
+        iter.status()?;
+    }
+    let (smallest, largest) = boundaries(&table, &cf.comparator)?;
+    Ok(External {
+        source: path.to_path_buf(),
+        size,
+        smallest,
+        largest,
+        unique_id: table.unique_id(),
+        tail_size: size.saturating_sub(properties.data_size),
+    })
+}
+
+/// First and last internal key, range tombstones included.
+fn boundaries(table: &Arc<TableReader>, comparator: &Comparator) -> Result<(Vec<u8>, Vec<u8>)> {
+    let mut iter = table.iter(TableIterOptions { fill_cache: FillCache::No, readahead_bytes: 0 });
+    let mut keys: Vec<Vec<u8>> = Vec::new();
+    iter.seek_to_first();
+    if iter.valid() {
+        keys.push(iter.key().to_vec());
+        iter.seek_to_last();
+        keys.push(iter.key().to_vec());
+    }
+    iter.status()?;
+    let tombstones = table.range_tombstones();
+    let order = |a: &Vec<u8>, b: &Vec<u8>| comparator.compare_internal(a, b);
+    let smallest = keys.iter().cloned().chain(tombstones.iter().map(RangeTombstone::start_key)).min_by(order);
+    let largest = keys.iter().cloned().chain(tombstones.iter().map(RangeTombstone::end_key)).max_by(order);
+    smallest.zip(largest).ok_or_else(|| Error::invalid_argument("the file has no entries"))
+}
+
+/// Sorts by first key unless files overlap, which then stay in the order they were given in: true.
+fn sort_files(comparator: &Comparator, files: &mut Vec<External>) -> bool {
+    let mut order: Vec<usize> = (0..files.len()).collect();
+    order.sort_by(|a, b| comparator.compare_internal(&files[*a].smallest, &files[*b].smallest));
+    let overlap = order.windows(2).any(|pair| {
+        let (end, next) = (&files[pair[0]].largest, &files[pair[1]].smallest);
+        match comparator.compare(user_key(end), user_key(next)) {
+            std::cmp::Ordering::Less => false,
+            std::cmp::Ordering::Equal => !is_tombstone_end(end),
+            std::cmp::Ordering::Greater => true,
+        }
+    });
+    if !overlap {
+        let mut sorted: Vec<Option<External>> = std::mem::take(files).into_iter().map(Some).collect();
+        files.extend(order.into_iter().filter_map(|index| sorted[index].take()));
+    }
+    overlap
+}
+
+/// Where a table can go.
+struct Place {
+    level: usize,
+    /// Older data of its range is there.
+    over_data: bool,
+}
+
+/// The deepest level that the table can be on with nothing of its range at or above it.
+fn place(
+    cf: &CfState,
+    comparator: &Comparator,
+    table: &FileMetaData,
+    options: &IngestExternalFileOptions,
+) -> Place {
+    let levels = &cf.version.levels;
+    let shape = LevelShape::of(&cf.version, &cf.cf.options.load());
+    let (begin, (end, included)) = (user_key(&table.smallest), table.end());
+    let touches = |file: &FileMetaData| {
+        let after = match comparator.compare(user_key(&file.smallest), end) {
+            std::cmp::Ordering::Less => false,
+            std::cmp::Ordering::Equal => !included,
+            std::cmp::Ordering::Greater => true,
+        };
+        !after && !file.ends_before(comparator, begin)
+    };
+    if options.ingest_behind {
+        let last = levels.len() - 1;
+        let free = !levels[last].files.iter().any(|file| touches(file));
+        return Place { level: if free { last } else { 0 }, over_data: !free };
+    }
+    let mut level = 0;
+    for (number, candidate) in levels.iter().enumerate() {
+        if number > 0 && number < shape.base_level {
+            continue;
+        }
+        if candidate.files.iter().any(|file| touches(file)) {
+            return Place { level, over_data: true };
+        }
+        // A running compaction may put a table over the range there.
+        let busy = cf.running.iter().any(|running| {
+            running.output_level == number
+                && comparator.compare(&running.begin, end).is_le()
+                && comparator.compare(&running.end, begin).is_ge()
+        });
+        if busy {
+            // What it moves is older; the file must stay above it.
+            return Place { level, over_data: true };
+        }
+        level = number;
+    }
+    Place { level, over_data: false }
+}
+
+/// Puts the table's boundaries and history at `seq`.
+fn number_table(table: &mut FileMetaData, seq: SeqNum) {
+    let renumbered = |key: &[u8]| {
+        if is_tombstone_end(key) {
+            return key.into();
+        }
+        let (user_key, packed) = split(key);
+        let mut out = Vec::with_capacity(key.len());
+        let value_type =
+            outcrop_base::ValueType::from_byte(packed as u8).expect("read from a verified table");
+        append_internal_key(&mut out, user_key, pack(seq, value_type));
+        out.into_boxed_slice()
+    };
+    table.smallest = renumbered(&table.smallest);
+    table.largest = renumbered(&table.largest);
+    table.smallest_seq = seq;
+    table.largest_seq = seq;
+}

@@ -1,0 +1,159 @@
+//! Opening a database only to read it, beside whoever writes it.
+//!
+//! Nothing is written and no lock is taken. What is in WALs is replayed into memtables and stays there. A secondary
+//! can follow the primary: it reads MANIFEST and WALs again and shows readers the newer state.
+//!
+//! Invariant: every write is refused by the background error set here, before it touches WAL or MANIFEST.
+//! Source: RocksDB `db/db_impl/db_impl_readonly.cc`, `db_impl_secondary.cc`.
+
+use crate::column_family::ColumnFamilyDescriptor;
+use crate::context::DbContext;
+use crate::db::DbInner;
+use crate::info_log::InfoLog;
+use crate::open::{assemble, complete_descriptors, memtable_pool};
+use crate::recovery::{self, Recovered};
+use crate::write::wal::Wal;
+use outcrop_base::{Error, ErrorKind, Result};
+use outcrop_env::{Env, WriteFile};
+use outcrop_manifest::file_name::{self, FileKind};
+use outcrop_manifest::{FileNumber, ManifestWriter};
+use outcrop_options::DbOptions;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// How often a secondary reads again if the primary removed a file meanwhile.
+const ATTEMPTS: usize = 5;
+
+/// What a secondary needs to read its primary's files again.
+pub struct Secondary {
+    descriptors: Vec<ColumnFamilyDescriptor>,
+}
+
+fn refusal() -> Error {
+    Error::not_supported("Not supported operation in read only mode.")
+}
+
+/// Stands where a writable database has its WAL and MANIFEST.
+struct NoFile;
+
+impl WriteFile for NoFile {
+    fn append(&mut self, _bytes: &[u8]) -> Result<()> {
+        Err(refusal())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        Err(refusal())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        Err(refusal())
+    }
+
+    fn len(&self) -> u64 {
+        0
+    }
+
+    fn path(&self) -> &Path {
+        Path::new("(read only)")
+    }
+
+    fn close(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// See [`crate::Db::open_for_read_only`].
+pub fn open(
+    path: &Path,
+    options: DbOptions,
+    env: Env,
+    column_families: Vec<ColumnFamilyDescriptor>,
+    error_if_wal_file_exists: bool,
+) -> Result<(Arc<DbInner>, Secondary)> {
+    let descriptors = complete_descriptors(column_families)?;
+    if !env.fs.exists(path)? {
+        return Err(Error::invalid_argument(format!("{}: does not exist", path.display())));
+    }
+    if error_if_wal_file_exists {
+        refuse_wals(path, &options, &env)?;
+    }
+    let pool = memtable_pool(&descriptors);
+    let recovered = recovery::recover(path, &options, &env, &descriptors, &pool, recovery::Families::Some)?;
+    let identity = (recovered.db_id.clone(), String::new());
+    let log = InfoLog::none(&env);
+    let next_file = recovered.next_file_number;
+    let ctx = Arc::new(DbContext::new(env, path.to_path_buf(), options, identity, log, pool, next_file));
+    let Recovered { mut state, last_seq, .. } = recovered;
+    for cf in state.column_families.values_mut() {
+        cf.install_superversion();
+        cf.retired.clear();
+    }
+    state.background_error = Some(refusal());
+    let wal = Wal::nowhere(Box::new(NoFile));
+    let manifest = ManifestWriter::nowhere(Box::new(NoFile));
+    let inner = assemble(ctx, state, last_seq, wal, manifest, None);
+    inner.write_refused.store(true, Ordering::Relaxed);
+    Ok((Arc::new(inner), Secondary { descriptors }))
+}
+
+fn refuse_wals(path: &Path, options: &DbOptions, env: &Env) -> Result<()> {
+    let wal_dir: PathBuf = options.wal_dir.clone().unwrap_or_else(|| path.to_path_buf());
+    for name in env.fs.list(&wal_dir)? {
+        if let Some(FileKind::Wal(number)) = file_name::parse(&name)
+            && env.fs.file_size(&file_name::wal(&wal_dir, number))? > 0
+        {
+            return Err(Error::corruption(format!(
+                "{}: a WAL with data exists and error_if_wal_file_exists is set",
+                file_name::wal(&wal_dir, FileNumber(number.0)).display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+impl DbInner {
+    /// The error of whatever would write, if the database is only read.
+    pub(crate) fn refuse_if_read_only(&self) -> Result<()> {
+        match &self.state.lock().background_error {
+            Some(error) if error.kind() == ErrorKind::NotSupported => Err(error.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    /// See [`crate::Db::try_catch_up_with_primary`].
+    pub(crate) fn catch_up(&self, secondary: &Secondary) -> Result<()> {
+        let ctx = &self.ctx;
+        let mut attempt = 1;
+        let recovered = loop {
+            let pool = &ctx.memtable_pool;
+            let families = recovery::Families::Some;
+            match recovery::recover(&ctx.path, &ctx.options, &ctx.env, &secondary.descriptors, pool, families)
+            {
+                // The primary removed a file between the reading of its name and of its contents.
+                Err(error) if attempt < ATTEMPTS && may_pass(&error) => attempt += 1,
+                Err(error) => return Err(error),
+                Ok(recovered) => break recovered,
+            }
+        };
+        let mut state = self.state.lock();
+        let mut retired = Vec::new();
+        for (id, newer) in recovered.state.column_families {
+            let Some(cf) = state.column_families.get_mut(&id) else { continue };
+            cf.memtable = newer.memtable;
+            cf.version = newer.version;
+            cf.log_number = newer.log_number;
+            cf.install_superversion();
+            retired.append(&mut cf.retired);
+        }
+        // Release: as in the write path; publishes the memtables behind the number.
+        self.visible_seq.store(recovered.last_seq.0, Ordering::Release);
+        drop(state);
+        drop(retired);
+        Ok(())
+    }
+}
+
+fn may_pass(error: &Error) -> bool {
+    error.is_missing_file() || error.kind() == ErrorKind::Corruption
+}

@@ -1,0 +1,155 @@
+//! Writing a table outside any database, to be ingested into one.
+//!
+//! Keys come in ascending order and carry no sequence number; the ingesting database gives the whole file one.
+//! Source: RocksDB `table/sst_file_writer.cc`, `include/rocksdb/sst_file_writer.h`.
+
+use crate::column_family::ColumnFamilyDescriptor;
+use crate::open::resolve_merge_operator;
+use outcrop_base::keys::internal_key;
+use outcrop_base::{Comparator, Error, Result, SeqNum, ValueType};
+use outcrop_env::{Env, OpenWrite};
+use outcrop_options::derive;
+use outcrop_table::{TableWriter, TableWriterOptions, unique_id};
+use std::path::{Path, PathBuf};
+
+/// The identity RocksDB gives to databases that are none.
+const DB_ID: &str = "SST Writer";
+/// The column family id of a table that was made for none.
+const UNKNOWN_COLUMN_FAMILY: u32 = 0x7FFF_FFFF;
+/// Bytes gathered before they are written.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// What a finished file is.
+#[derive(Clone, Debug)]
+pub struct ExternalFileInfo {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its size in bytes.
+    pub file_size: u64,
+    /// Entries in it, range tombstones included.
+    pub num_entries: u64,
+    /// Its first user key; the begin of a range tombstone counts.
+    pub smallest_key: Vec<u8>,
+    /// Its last user key, or the end of its last range tombstone.
+    pub largest_key: Vec<u8>,
+}
+
+/// Writes one table file for [`crate::Db::ingest_external_files`].
+pub struct SstFileWriter {
+    path: PathBuf,
+    comparator: Comparator,
+    writer: TableWriter,
+    last_key: Option<Vec<u8>>,
+}
+
+impl SstFileWriter {
+    /// Creates the file `path`, for a column family like `descriptor` (its name does not matter).
+    pub fn create(
+        path: impl AsRef<Path>,
+        env: &Env,
+        descriptor: &ColumnFamilyDescriptor,
+    ) -> Result<SstFileWriter> {
+        let mut descriptor = descriptor.clone();
+        resolve_merge_operator(&mut descriptor)?;
+        let (options, parts) = (&descriptor.options, &descriptor.parts);
+        let write = OpenWrite { buffer_size: BUFFER_BYTES, ..OpenWrite::default() };
+        let file = env.fs.create(path.as_ref(), write)?;
+        let bottom = options.num_levels as usize - 1;
+        let writer = TableWriter::new(
+            file,
+            TableWriterOptions {
+                comparator: parts.comparator.clone(),
+                table: options.table.clone(),
+                compression: derive::compression_for_level(options, bottom, true),
+                compression_opts: options.compression_opts.clone(),
+                column_family_id: UNKNOWN_COLUMN_FAMILY,
+                column_family_name: String::new(),
+                merge_operator_name: parts.merge_operator.as_ref().map(|o| o.name().to_string()),
+                db_id: DB_ID.to_string(),
+                session_id: unique_id::session_id(env.random.next_u64(), env.random.next_u64() | 1),
+                file_number: 1,
+                creation_time: 0,
+                oldest_key_time: 0,
+                newest_key_time: 0,
+                file_creation_time: env.clock.now_micros() / 1_000_000,
+                omit_filter: false,
+                prefix_extractor: options.prefix_extractor,
+                level: None,
+                external: true,
+            },
+        );
+        let comparator = parts.comparator.clone();
+        Ok(SstFileWriter { path: path.as_ref().to_path_buf(), comparator, writer, last_key: None })
+    }
+
+    /// Sets `key` to `value`.
+    ///
+    /// # Errors
+    /// InvalidArgument unless `key` comes after the key before.
+    pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.add(ValueType::Value, key, value)
+    }
+
+    /// Adds an operand for the merge operator to `key`. Errors as for [`SstFileWriter::put`].
+    pub fn merge(&mut self, key: &[u8], operand: &[u8]) -> Result<()> {
+        self.add(ValueType::Merge, key, operand)
+    }
+
+    /// Deletes `key` in what the ingesting database had before. Errors as for [`SstFileWriter::put`].
+    pub fn delete(&mut self, key: &[u8]) -> Result<()> {
+        self.add(ValueType::Deletion, key, &[])
+    }
+
+    /// Deletes every key from `begin` up to `end`, exclusive, in what the ingesting database had before; keys of this
+    /// file stay. In any order.
+    ///
+    /// # Errors
+    /// InvalidArgument if `end` comes before `begin`.
+    pub fn delete_range(&mut self, begin: &[u8], end: &[u8]) -> Result<()> {
+        match self.comparator.compare(begin, end) {
+            std::cmp::Ordering::Greater => Err(Error::invalid_argument("end key comes before start key")),
+            std::cmp::Ordering::Equal => Ok(()),
+            std::cmp::Ordering::Less => {
+                self.writer.add_range_tombstone(begin, SeqNum::ZERO, end);
+                Ok(())
+            }
+        }
+    }
+
+    fn add(&mut self, value_type: ValueType, key: &[u8], value: &[u8]) -> Result<()> {
+        if self.last_key.as_ref().is_some_and(|last| self.comparator.compare(last, key).is_ge()) {
+            return Err(Error::invalid_argument("Keys must be added in strict ascending order."));
+        }
+        self.writer.add(&internal_key(key, SeqNum::ZERO, value_type), value)?;
+        let last = self.last_key.get_or_insert_with(Vec::new);
+        last.clear();
+        last.extend_from_slice(key);
+        Ok(())
+    }
+
+    /// Bytes written so far, about.
+    pub fn file_size(&self) -> u64 {
+        self.writer.estimated_size()
+    }
+
+    /// Completes the file, durably.
+    ///
+    /// # Errors
+    /// InvalidArgument if nothing was added.
+    pub fn finish(mut self) -> Result<ExternalFileInfo> {
+        if self.writer.num_entries() == 0 {
+            return Err(Error::invalid_argument("Cannot create sst file with no entries"));
+        }
+        let num_entries = self.writer.num_entries();
+        let summary = self.writer.finish()?;
+        self.writer.sync_and_close(true)?;
+        let user_key = |key: &[u8]| outcrop_base::keys::user_key(key).to_vec();
+        Ok(ExternalFileInfo {
+            path: self.path,
+            file_size: summary.file_size,
+            num_entries,
+            smallest_key: user_key(&summary.smallest),
+            largest_key: user_key(&summary.largest),
+        })
+    }
+}

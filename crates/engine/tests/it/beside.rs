@@ -1,0 +1,169 @@
+//! Databases beside a database: checkpoints, read-only openings, secondaries.
+
+use crate::harness::{Rows, contents, creating, descriptor};
+use outcrop::*;
+use outcrop_env::faulty::{EIO, FaultyFs};
+use outcrop_env::memory::MemoryFs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+fn small() -> ColumnFamilyOptions {
+    ColumnFamilyOptions { write_buffer_size: 16 << 10, ..ColumnFamilyOptions::default() }
+}
+
+fn families(names: &[&str]) -> Vec<ColumnFamilyDescriptor> {
+    names.iter().map(|name| descriptor(name, &small())).collect()
+}
+
+fn rows(db: &Db, family: &str) -> Rows {
+    contents(db, &db.column_family(family).unwrap(), &ReadOptions::default())
+}
+
+fn put(db: &Db, from: u32, to: u32) {
+    for i in from..to {
+        db.put(&WriteOptions::default(), format!("key{i:05}").as_bytes(), &[b'v'; 60]).unwrap();
+    }
+}
+
+#[test]
+fn a_checkpoint_is_a_database_of_its_own() {
+    let env = Env::memory();
+    let db = Db::open("/db", creating(), env.clone(), families(&["default", "other"])).unwrap();
+    put(&db, 0, 1000);
+    for (target, log_size_for_flush) in [("/flushed", 0), ("/with-wals", u64::MAX)] {
+        let before = rows(&db, "default");
+        db.create_checkpoint(target, log_size_for_flush).unwrap();
+        put(&db, 1000, 1200);
+        let copy =
+            Db::open(target, DbOptions::default(), env.clone(), families(&["default", "other"])).unwrap();
+        assert_eq!(rows(&copy, "default"), before, "{target}");
+        put(&copy, 5000, 5500);
+        let cf = copy.default_column_family().clone();
+        copy.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+        assert_eq!(rows(&copy, "default").len(), before.len() + 500);
+        assert_eq!(rows(&db, "default").len(), 1200, "{target}: the original goes on untouched");
+    }
+    let error = db.create_checkpoint("/flushed", 0).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn checkpoints_hold_whole_batches_while_others_write() {
+    let env = Env::memory();
+    let db = Db::open("/db", creating(), env.clone(), families(&["default", "other"])).unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let ids = [0, db.column_family("other").unwrap().id()];
+            for i in 0u32.. {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                let mut batch = WriteBatch::new();
+                ids.iter().for_each(|id| batch.put(*id, &i.to_be_bytes(), &[7; 100]));
+                db.write(&WriteOptions::default(), &mut batch).unwrap();
+            }
+        });
+        for round in 0..6 {
+            let target = format!("/copy{round}");
+            db.create_checkpoint(&target, if round % 2 == 0 { 0 } else { 1 << 30 }).unwrap();
+            let copy = Db::open(&target, DbOptions::default(), env.clone(), families(&["default", "other"]))
+                .unwrap();
+            let keys = |family| rows(&copy, family).into_keys().collect::<Vec<_>>();
+            let (left, right) = (keys("default"), keys("other"));
+            assert_eq!(left, right, "round {round}: a batch is whole or absent");
+            let prefix: Vec<_> = (0..left.len() as u32).map(|i| i.to_be_bytes().to_vec()).collect();
+            assert_eq!(left, prefix, "round {round}: a prefix of history");
+        }
+        stop.store(true, Ordering::Relaxed);
+        writer.join().unwrap();
+    });
+}
+
+#[test]
+fn a_failed_checkpoint_leaves_nothing_behind() {
+    let fs = FaultyFs::new(MemoryFs::new());
+    let env = Env::with_file_system(Arc::new(fs.clone()));
+    let db = Db::open("/db", creating(), env.clone(), families(&["default"])).unwrap();
+    put(&db, 0, 500);
+    fs.faults().only(Some("/copy"));
+    // The first change makes room for the new directory and may fail.
+    let mut failures = 1;
+    loop {
+        fs.faults().fail_at(fs.faults().changes() + failures, EIO, false);
+        if db.create_checkpoint("/copy", 0).is_ok() {
+            break;
+        }
+        failures += 1;
+        fs.faults().heal();
+        let left = fs.memory().files().iter().filter(|(path, _)| !path.starts_with("/db")).count();
+        assert_eq!(left, 0, "failure {failures}");
+    }
+    fs.faults().heal();
+    assert!(failures > 5, "every step was made to fail once: {failures}");
+    let copy = Db::open("/copy", DbOptions::default(), env, families(&["default"])).unwrap();
+    assert_eq!(rows(&copy, "default"), rows(&db, "default"));
+}
+
+#[test]
+fn read_only_databases_show_everything_and_change_nothing() {
+    let memory = MemoryFs::new();
+    let env = Env::with_file_system(Arc::new(memory.clone()));
+    let db = Db::open("/db", creating(), env.clone(), families(&["default", "other"])).unwrap();
+    put(&db, 0, 700);
+    let expected = rows(&db, "default");
+    // Beside the writer, with one column family left out.
+    let reader =
+        Db::open_for_read_only("/db", DbOptions::default(), env.clone(), families(&["default"]), false);
+    let reader = reader.unwrap();
+    assert_eq!(rows(&reader, "default"), expected);
+    let cf = reader.default_column_family().clone();
+    for refused in [
+        reader.put(&WriteOptions::default(), b"k", b"v"),
+        reader.flush(std::slice::from_ref(&cf), true),
+        reader.compact_range(&cf, None, None, BottommostLevelCompaction::Skip),
+        reader.set_options(&cf, &[("level0_stop_writes_trigger", "40")]),
+        reader.resume(),
+        reader.create_checkpoint("/copy", 0),
+    ] {
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::NotSupported);
+    }
+    drop(db);
+    let before = memory.files();
+    let again =
+        Db::open_for_read_only("/db", DbOptions::default(), env.clone(), families(&["default"]), false);
+    assert_eq!(rows(&again.unwrap(), "default"), expected);
+    assert_eq!(memory.files(), before, "nothing was written");
+    let refused = Db::open_for_read_only("/db", DbOptions::default(), env, families(&["default"]), true);
+    assert!(refused.err().unwrap().to_string().contains("error_if_wal_file_exists"));
+}
+
+#[test]
+fn a_secondary_follows_its_primary() {
+    let env = Env::memory();
+    let db = Db::open("/db", creating(), env.clone(), families(&["default"])).unwrap();
+    put(&db, 0, 100);
+    let secondary =
+        Db::open_as_secondary("/db", DbOptions::default(), env.clone(), families(&["default"])).unwrap();
+    assert_eq!(rows(&secondary, "default"), rows(&db, "default"));
+    let mut iter = secondary.iter(&ReadOptions::default()).unwrap();
+    for round in 1..8 {
+        put(&db, round * 100, round * 100 + 300);
+        db.delete(&WriteOptions::default(), format!("key{:05}", round * 3).as_bytes()).unwrap();
+        if round % 3 == 0 {
+            let cf = db.default_column_family().clone();
+            db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+        }
+        secondary.try_catch_up_with_primary().unwrap();
+        assert_eq!(rows(&secondary, "default"), rows(&db, "default"), "round {round}");
+    }
+    iter.seek_to_first();
+    let mut seen = 0;
+    while iter.valid() {
+        seen += 1;
+        iter.next();
+    }
+    iter.status().unwrap();
+    assert_eq!(seen, 100, "an iterator stays where it was made");
+    assert!(db.try_catch_up_with_primary().is_err());
+}
