@@ -8,7 +8,7 @@ use crate::context::DbContext;
 use crate::db::DbInner;
 use crate::info_log::log_line;
 use crate::state::DbState;
-use outcrop_base::Result;
+use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_manifest::{FileMetaData, FileNumber};
 use parking_lot::Mutex;
@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The tables a job has started to write. Dropped without [`PendingOutputs::keep`], it removes the files:
+/// The tables a job has started to write. Dropped without [`PendingOutputs::settle`], it removes the files:
 /// they are of a job that failed.
 pub struct PendingOutputs<'d> {
     ctx: &'d DbContext,
@@ -36,10 +36,14 @@ impl<'d> PendingOutputs<'d> {
         number
     }
 
-    /// The outputs are complete and about to be installed. From here on they are never removed on failure:
-    /// a MANIFEST write that failed may still have reached the disk.
-    pub fn keep(self) {
-        self.numbers.lock().clear();
+    /// The installation of the outputs ended. Only if their column family was dropped before anything was written
+    /// are they removed: a MANIFEST write that failed may still have reached the disk.
+    pub fn settle(self, installed: Result<()>) -> Result<()> {
+        let untouched = |error: &Error| error.kind() == ErrorKind::ColumnFamilyDropped;
+        if !installed.as_ref().is_err_and(untouched) {
+            self.numbers.lock().clear();
+        }
+        installed
     }
 }
 

@@ -6,7 +6,7 @@
 
 use crate::db::DbInner;
 use crate::state::DbState;
-use outcrop_base::{Result, SeqNum};
+use outcrop_base::{Error, ErrorKind, Result, SeqNum};
 use outcrop_manifest::{ManifestWriter, Version, VersionBuilder, VersionEdit};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,7 +23,8 @@ impl DbInner {
     ///
     /// # Errors
     /// If the MANIFEST cannot be written its tail is unknown: the database refuses writes until resumed. A
-    /// version that breaks the rules of the LSM tree is Corruption, and nothing was written.
+    /// version that breaks the rules of the LSM tree is Corruption, a column family that was dropped meanwhile is
+    /// ColumnFamilyDropped, and nothing was written.
     pub fn log_and_apply(&self, edits: Vec<VersionEdit>, then: impl FnOnce(&mut DbState)) -> Result<()> {
         self.log_prepared(|| Ok((edits, self.last_allocated_seq())), then)
     }
@@ -41,6 +42,7 @@ impl DbInner {
             self.replace_manifest(&mut manifest)?;
         }
         let (mut edits, last_seq) = prepare()?;
+        self.check_families(&edits)?;
         let versions = self.build_versions(&edits)?;
         for edit in &mut edits {
             edit.next_file_number = Some(self.ctx.next_file_number());
@@ -50,6 +52,22 @@ impl DbInner {
         written.map_err(|error| self.fail_writes(error))?;
         self.install(&edits, versions, then);
         Ok(())
+    }
+
+    /// A job may end after its column family was dropped: an edit that names a dropped one would make the MANIFEST
+    /// unreadable.
+    fn check_families(&self, edits: &[VersionEdit]) -> Result<()> {
+        let state = self.state.lock();
+        let gone = edits.iter().find(|edit| {
+            edit.column_family_add.is_none() && !state.column_families.contains_key(&edit.column_family)
+        });
+        match gone {
+            Some(edit) => Err(Error::new(
+                ErrorKind::ColumnFamilyDropped,
+                format!("column family {} was dropped meanwhile", edit.column_family),
+            )),
+            None => Ok(()),
+        }
     }
 
     fn install(

@@ -67,8 +67,7 @@ impl DbInner {
             records_in: stream.stats.records_in,
             records_dropped: stream.stats.records_in.saturating_sub(stream.stats.records_out),
         };
-        pending.keep();
-        self.install_compaction(job, outputs)?;
+        pending.settle(self.install_compaction(job, outputs))?;
         job.cf.stats.record(compaction.output_level, &stats);
         log_line!(
             self.ctx,

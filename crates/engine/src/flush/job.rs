@@ -59,8 +59,7 @@ impl DbInner {
             self.sync_closed_wals().map_err(|error| self.fail_writes(error))?;
         }
         let bytes: u64 = tables.iter().map(|file| file.size).sum();
-        outputs.keep();
-        self.install_flush(job, tables)?;
+        outputs.settle(self.install_flush(job, tables))?;
         let clock = &self.ctx.env.clock;
         let stats = LevelStats {
             count: 1,
