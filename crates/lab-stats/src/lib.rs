@@ -1,0 +1,24 @@
+#![forbid(unsafe_code)]
+pub mod autocorrelation;
+pub mod divisive;
+pub mod error;
+mod distributions;
+pub mod histogram;
+pub mod history;
+pub mod interval;
+pub mod multiple;
+pub mod offset;
+pub mod open_loop;
+pub mod paired;
+pub mod power;
+pub mod rank;
+pub mod rng;
+pub mod segments;
+pub mod spread;
+pub mod stalls;
+pub mod steady;
+pub mod stop;
+pub mod summary;
+pub mod table;
+pub mod verdict;
+pub mod warm_up;

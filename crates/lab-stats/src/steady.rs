@@ -1,0 +1,194 @@
+//! Whether a step reached a steady state, and which part of it counts.
+//!
+//! ```text
+//! ------------  flat        __/-------  warm-up       ----\_______  slow-down      /\__/\/\_/  no steady state
+//! ```
+//! The step is cut into 20 batches, the batches into segments; segments that differ by less than the tolerance are
+//! one. The last segment is the steady part: it counts, and the whole step is kept beside it. Sessions that differ in
+//! their shape are inconsistent. "No steady state" and "inconsistent" block a verdict.
+//!
+//! Source: the five shapes are those of Barrett et al., "Virtual machine warmup blows hot and cold" (2017).
+
+use crate::autocorrelation::{Trend, autocorrelation, effective_count, trend, usual_lags};
+use crate::error::{ErrorKind, Result, check_not_negative, check_probability, error};
+use crate::segments::{Partition, Segment, partition};
+use crate::summary::{mean, median};
+use crate::warm_up::{Thirds, compare_thirds, mser};
+use serde::{Deserialize, Serialize};
+
+/// Batches a step is cut into.
+pub const BATCHES: usize = 20;
+
+/// Seconds below which a step is flagged as short.
+pub const SHORT_SECONDS: f64 = 60.0;
+
+/// Fewest batches of a segment.
+const LEAST_BATCHES: usize = 2;
+
+/// Share of the step the last segment needs for there to be a steady state at all.
+const LEAST_SHARE: f64 = 0.25;
+
+/// Price of a change in squared standard deviations of a batch; the noise is estimated from 19 differences, so it is
+/// higher than for known noise. Measured: `tests/it/simulation.rs`.
+const PENALTY: f64 = 15.0;
+
+/// p-value below which the steady part is taken to drift.
+const DRIFT_P: f64 = 0.01;
+
+/// The course of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shape {
+    /// One level.
+    Flat,
+    /// Ends at its fastest level.
+    WarmUp,
+    /// Ends at a slower level than it had.
+    SlowDown,
+    /// Ends in a level that is too short, or still drifts.
+    NoSteadyState,
+    /// Sessions of one target have different shapes.
+    Inconsistent,
+}
+
+impl Shape {
+    /// Whether a verdict may be based on it.
+    pub fn allows_verdict(self) -> bool {
+        !matches!(self, Shape::NoSteadyState | Shape::Inconsistent)
+    }
+}
+
+/// The shape of a step with the numbers behind it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Steadiness {
+    /// The label.
+    pub shape: Shape,
+    /// Mean rate of the whole step: the number the classic tables print.
+    pub whole_rate: f64,
+    /// Mean rate of the last segment.
+    pub steady_rate: f64,
+    /// Index of the first sample of the last segment.
+    pub steady_from: usize,
+    /// Share of the step that the last segment takes.
+    pub steady_share: f64,
+    /// All segments, in samples.
+    pub segments: Vec<Segment>,
+    /// The step is shorter than [`SHORT_SECONDS`].
+    pub short: bool,
+    /// The last segment is less than half of the step.
+    pub minority: bool,
+    /// Straight line through the last segment, per sample.
+    pub drift: Trend,
+    /// End of the warm-up by MSER-5, in samples; `None` if it finds none in the first half.
+    pub mser_cut: Option<usize>,
+    /// First against last third.
+    pub thirds: Thirds,
+    /// Autocorrelation at lag 1.
+    pub lag_1: f64,
+    /// How many independent samples carry as much.
+    pub effective_samples: f64,
+}
+
+/// Labels a step by its `rates`, one per `interval_seconds`; `tolerance` is the relative change that does not matter,
+/// at most the margin of the verdict.
+///
+/// # Errors
+/// Fewer than [`BATCHES`] samples, a rate that is not finite or below 0, rates that are all 0, a `tolerance` outside
+/// (0, 1) or an interval not above 0.
+pub fn classify(rates: &[f64], interval_seconds: f64, tolerance: f64) -> Result<Steadiness> {
+    check_not_negative("rates", rates, BATCHES)?;
+    check_probability("tolerance", tolerance)?;
+    crate::error::check_above_zero("interval_seconds", interval_seconds)?;
+    let whole_rate = mean(rates);
+    if whole_rate == 0.0 {
+        return Err(error(ErrorKind::OutOfDomain, "all rates are 0: the step did nothing"));
+    }
+    let segments = segment(rates, whole_rate, tolerance)?;
+    let last = segments[segments.len() - 1];
+    let steady = &rates[last.start..];
+    let drift = trend(steady, usual_lags(steady.len()).min(steady.len() - 1))?;
+    let steady_share = last.count() as f64 / rates.len() as f64;
+    let drifts = drift.p_value < DRIFT_P && (drift.slope * steady.len() as f64).abs() > tolerance * last.mean;
+    let fastest = segments.iter().map(|segment| segment.mean).fold(0.0, f64::max);
+    let shape = if steady_share < LEAST_SHARE || drifts {
+        Shape::NoSteadyState
+    } else if segments.len() == 1 {
+        Shape::Flat
+    } else if last.mean >= fastest * (1.0 - tolerance) {
+        Shape::WarmUp
+    } else {
+        Shape::SlowDown
+    };
+    Ok(Steadiness {
+        shape,
+        whole_rate,
+        steady_rate: last.mean,
+        steady_from: last.start,
+        steady_share,
+        short: (rates.len() as f64) * interval_seconds < SHORT_SECONDS,
+        minority: steady_share < 0.5,
+        drift,
+        mser_cut: mser(rates, 5)?,
+        thirds: compare_thirds(rates)?,
+        lag_1: autocorrelation(rates, 1)?[1],
+        effective_samples: effective_count(rates)?,
+        segments,
+    })
+}
+
+/// The shape of a target over its sessions: theirs if they agree. `None` without sessions.
+///
+/// One unsteady session makes the target unsteady; flat and warmed-up sessions that end at one level are the caller's
+/// to compare, here they differ.
+pub fn across_sessions(shapes: &[Shape]) -> Option<Shape> {
+    let first = *shapes.first()?;
+    if shapes.contains(&Shape::NoSteadyState) {
+        return Some(Shape::NoSteadyState);
+    }
+    Some(if shapes.iter().all(|shape| *shape == first) { first } else { Shape::Inconsistent })
+}
+
+/// Segments in samples, neighbours within the tolerance merged.
+fn segment(rates: &[f64], whole_rate: f64, tolerance: f64) -> Result<Vec<Segment>> {
+    let edge = |batch: usize| batch * rates.len() / BATCHES;
+    let batches: Vec<f64> = (0..BATCHES).map(|batch| mean(&rates[edge(batch)..edge(batch + 1)])).collect();
+    let jumps: Vec<f64> = batches.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
+    // Differences see the noise but not the levels. The floor keeps a very quiet step from being cut into changes that
+    // would be merged again.
+    let noise = 1.482_602_218_505_602 * median(&jumps) / std::f64::consts::SQRT_2;
+    let settings =
+        Partition { sd: noise.max(tolerance * whole_rate / 4.0), penalty: PENALTY, least: LEAST_BATCHES };
+    let cut = partition(&batches, &[1.0; BATCHES], &settings)?;
+    let in_samples = |segment: &Segment| {
+        let (start, end) = (edge(segment.start), edge(segment.end));
+        Segment { start, end, mean: mean(&rates[start..end]) }
+    };
+    Ok(merge_alike(cut.iter().map(in_samples).collect(), tolerance))
+}
+
+fn merge_alike(mut segments: Vec<Segment>, tolerance: f64) -> Vec<Segment> {
+    let difference = |pair: &[Segment]| {
+        let larger = pair[0].mean.max(pair[1].mean);
+        if larger == 0.0 { 0.0 } else { (pair[0].mean - pair[1].mean).abs() / larger }
+    };
+    while segments.len() > 1 {
+        let (index, closest) = segments
+            .windows(2)
+            .map(difference)
+            .enumerate()
+            .min_by(|a, b| a.1.total_cmp(&b.1))
+            .expect("two segments have a difference");
+        if closest >= tolerance {
+            break;
+        }
+        let after = segments.remove(index + 1);
+        let before = &mut segments[index];
+        let (a, b) = (before.count() as f64, after.count() as f64);
+        *before = Segment {
+            start: before.start,
+            end: after.end,
+            mean: (before.mean * a + after.mean * b) / (a + b),
+        };
+    }
+    segments
+}
