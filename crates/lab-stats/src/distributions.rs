@@ -76,3 +76,30 @@ pub(crate) fn t_test_power(shift: f64, df: f64, alpha: f64) -> f64 {
         .sum();
     (sum * step / 3.0).min(1.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    fn assert_rows(name: &str, ours: impl Fn(&[f64]) -> f64) {
+        let golden: Value = serde_json::from_str(include_str!("../golden/golden.json")).unwrap();
+        let rows = golden["tails"][name].as_array().unwrap();
+        assert!(!rows.is_empty());
+        for row in rows {
+            let row: Vec<f64> = row.as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect();
+            let (expected, arguments) = row.split_last().unwrap();
+            let ours = ours(arguments);
+            let allowed = 1e-10 * expected.abs() + 1e-14;
+            assert!((ours - expected).abs() <= allowed, "{name} {arguments:?}: {ours}, SciPy {expected}");
+        }
+    }
+
+    #[test]
+    fn quantiles_and_tails_are_those_of_scipy() {
+        assert_rows("normal", |row| normal_quantile(row[0]));
+        assert_rows("t", |row| t_critical(row[0], row[1]));
+        assert_rows("t_p", |row| t_two_sided(row[0], row[1]));
+        assert_rows("f_p", |row| f_upper_tail(row[0], row[1], row[2]));
+    }
+}

@@ -3,6 +3,7 @@ pub mod autocorrelation;
 pub mod divisive;
 pub mod error;
 mod distributions;
+pub mod explain;
 pub mod histogram;
 pub mod history;
 pub mod interval;

@@ -9,7 +9,9 @@
 //!
 //! Source: the five shapes are those of Barrett et al., "Virtual machine warmup blows hot and cold" (2017).
 
-use crate::autocorrelation::{Trend, autocorrelation, effective_count, trend, usual_lags};
+use crate::autocorrelation::{
+    Trend, autocorrelation, effective_count, phi_from_differences, trend, usual_lags,
+};
 use crate::error::{ErrorKind, Result, check_not_negative, check_probability, error};
 use crate::segments::{Partition, Segment, partition};
 use crate::summary::{mean, median};
@@ -33,7 +35,7 @@ const LEAST_SHARE: f64 = 0.25;
 const PENALTY: f64 = 15.0;
 
 /// p-value below which the steady part is taken to drift.
-const DRIFT_P: f64 = 0.01;
+const DRIFT_P: f64 = 0.001;
 
 /// The course of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,7 +49,7 @@ pub enum Shape {
     SlowDown,
     /// Ends in a level that is too short, or still drifts.
     NoSteadyState,
-    /// Sessions of one target have different shapes.
+    /// Sessions of one target have different shapes; see [`across_sessions`].
     Inconsistent,
 }
 
@@ -106,7 +108,7 @@ pub fn classify(rates: &[f64], interval_seconds: f64, tolerance: f64) -> Result<
     let segments = segment(rates, whole_rate, tolerance)?;
     let last = segments[segments.len() - 1];
     let steady = &rates[last.start..];
-    let drift = trend(steady, usual_lags(steady.len()).min(steady.len() - 1))?;
+    let drift = trend(steady, drift_lags(steady))?;
     let steady_share = last.count() as f64 / rates.len() as f64;
     let drifts = drift.p_value < DRIFT_P && (drift.slope * steady.len() as f64).abs() > tolerance * last.mean;
     let fastest = segments.iter().map(|segment| segment.mean).fold(0.0, f64::max);
@@ -136,26 +138,45 @@ pub fn classify(rates: &[f64], interval_seconds: f64, tolerance: f64) -> Result<
     })
 }
 
-/// The shape of a target over its sessions: theirs if they agree. `None` without sessions.
+/// The shape of a target over its sessions: the one that three quarters of them have, else inconsistent. `None`
+/// without sessions.
 ///
-/// One unsteady session makes the target unsteady; flat and warmed-up sessions that end at one level are the caller's
-/// to compare, here they differ.
+/// Not all of them: a label of noisy samples is wrong a few times in a hundred, and one wrong label in ten sessions
+/// must not block a verdict.
 pub fn across_sessions(shapes: &[Shape]) -> Option<Shape> {
-    let first = *shapes.first()?;
-    if shapes.contains(&Shape::NoSteadyState) {
-        return Some(Shape::NoSteadyState);
-    }
-    Some(if shapes.iter().all(|shape| *shape == first) { first } else { Shape::Inconsistent })
+    let of = |shape: Shape| shapes.iter().filter(|other| **other == shape).count();
+    let most = *shapes.iter().max_by_key(|shape| of(**shape))?;
+    Some(if 4 * of(most) >= 3 * shapes.len() { most } else { Shape::Inconsistent })
+}
+
+/// Lags over which samples depend on each other: three correlation times, but no more than the series can bear.
+fn drift_lags(steady: &[f64]) -> usize {
+    let correlated = (3.0 / (1.0 - phi_from_differences(steady))).ceil() as usize;
+    correlated.max(usual_lags(steady.len())).min(steady.len() / 4)
+}
+
+/// Standard deviation of a batch of `samples` of `rates` around its level, from what levels cannot disturb.
+///
+/// Differences of batches miss what neighbouring batches share. The samples themselves tell, as a first-order
+/// autoregression: the long-run variance over the length of a batch. The larger of both is taken.
+fn batch_noise(rates: &[f64], batches: &[f64]) -> f64 {
+    let jumps = |values: &[f64]| {
+        let jumps: Vec<f64> = values.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
+        1.482_602_218_505_602 * median(&jumps)
+    };
+    let phi = phi_from_differences(rates);
+    let samples = rates.len() as f64 / batches.len() as f64;
+    let variance = jumps(rates).powi(2) / (2.0 * (1.0 - phi));
+    let long_run = (variance * (1.0 + phi) / (1.0 - phi) / samples).sqrt();
+    long_run.max(jumps(batches) / std::f64::consts::SQRT_2)
 }
 
 /// Segments in samples, neighbours within the tolerance merged.
 fn segment(rates: &[f64], whole_rate: f64, tolerance: f64) -> Result<Vec<Segment>> {
     let edge = |batch: usize| batch * rates.len() / BATCHES;
     let batches: Vec<f64> = (0..BATCHES).map(|batch| mean(&rates[edge(batch)..edge(batch + 1)])).collect();
-    let jumps: Vec<f64> = batches.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
-    // Differences see the noise but not the levels. The floor keeps a very quiet step from being cut into changes that
-    // would be merged again.
-    let noise = 1.482_602_218_505_602 * median(&jumps) / std::f64::consts::SQRT_2;
+    // The floor keeps a very quiet step from being cut into changes that would be merged again.
+    let noise = batch_noise(rates, &batches);
     let settings =
         Partition { sd: noise.max(tolerance * whole_rate / 4.0), penalty: PENALTY, least: LEAST_BATCHES };
     let cut = partition(&batches, &[1.0; BATCHES], &settings)?;

@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 /// When an experiment has seen enough: every interval is narrow, or the budget is spent.
 ///
 /// It looks at widths only, never at which side of 1 an interval lies: stopping as soon as something is significant
-/// would multiply false calls.
+/// would multiply false calls. Looking at widths still costs a little coverage; see [`StopRule::least_pairs`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StopRule {
-    /// Fewest pairs before looking; widths at 2 to 5 pairs are luck. Default 6.
+    /// Fewest pairs before looking. Default 8: an interval that is narrow by luck stops early, and with 6 pairs a 95 %
+    /// interval then misses in up to 7.5 % of cases, with 8 in up to 6.2 % (measured, 10 000 worlds per noise level).
     pub least_pairs: usize,
     /// The budget. Default 20.
     pub most_pairs: usize,
@@ -22,7 +23,7 @@ pub struct StopRule {
 
 impl Default for StopRule {
     fn default() -> StopRule {
-        StopRule { least_pairs: 6, most_pairs: 20, width: DEFAULT_MARGIN }
+        StopRule { least_pairs: 8, most_pairs: 20, width: DEFAULT_MARGIN }
     }
 }
 
