@@ -246,7 +246,7 @@ def thirds(x):
 
 def mser(x):
     means = [np.mean(x[i:i + 5]) for i in range(0, len(x) - 4, 5)]
-    cost = [np.sum((means[d:] - np.mean(means[d:])) ** 2) / (len(means) - d) ** 2 for d in range(len(means) - 1)]
+    cost = [np.sum((means[d:] - np.mean(means[d:])) ** 2) / (len(means) - d) ** 2 for d in range(max(0, len(means) - 5) + 1)]
     best = int(np.argmin(cost))
     return best * 5 if best <= len(means) // 2 else None
 
@@ -321,7 +321,7 @@ def noise():
     x = [float(v) for v in np.random.default_rng(19).standard_t(4, 50) / 50]
     a = np.sort(np.abs(x))
     rank = lambda q: float(a[math.ceil(q * len(a)) - 1])
-    return {"values": x, "median": rank(0.5), "p90": rank(0.9), "p95": rank(0.95), "max": float(a[-1]),
+    return {"values": x, "median": float(np.median(a)), "p90": rank(0.9), "p95": rank(0.95), "max": float(a[-1]),
             "beyond": float(np.mean(np.abs(np.exp(x) - 1) >= 0.05))}
 
 

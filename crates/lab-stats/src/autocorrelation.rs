@@ -92,7 +92,11 @@ pub(crate) fn phi_from_differences(values: &[f64]) -> f64 {
         return 0.0;
     }
     let variance = autocovariance(&differences, 0);
-    if variance == 0.0 { 0.0 } else { (1.0 + 2.0 * autocovariance(&differences, 1) / variance).clamp(0.0, 0.95) }
+    if variance == 0.0 {
+        0.0
+    } else {
+        (1.0 + 2.0 * autocovariance(&differences, 1) / variance).clamp(0.0, 0.95)
+    }
 }
 
 fn centred(values: &[f64]) -> Vec<f64> {

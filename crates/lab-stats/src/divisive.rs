@@ -126,7 +126,8 @@ fn best_of_all(values: &[f64], edges: &[usize], least: usize) -> Option<Split> {
 /// The split of one stretch with the largest scaled energy distance.
 fn best_split(values: &[f64], least: usize) -> Option<Split> {
     let count = values.len();
-    let distances_to = |others: &[f64], value: f64| others.iter().map(|other| (other - value).abs()).sum::<f64>();
+    let distances_to =
+        |others: &[f64], value: f64| others.iter().map(|other| (other - value).abs()).sum::<f64>();
     // Sums of distances from each value to those before it and to those after it.
     let before: Vec<f64> = (0..count).map(|k| distances_to(&values[..k], values[k])).collect();
     let after: Vec<f64> = (0..count).map(|k| distances_to(&values[k + 1..], values[k])).collect();
@@ -183,9 +184,8 @@ mod tests {
         let by_definition = |cut: usize| {
             let (a, b) = values.split_at(cut);
             let (n, m) = (a.len() as f64, b.len() as f64);
-            let distance = 2.0 * pairs(a, b) / (n * m)
-                - pairs(a, a) / (n * (n - 1.0))
-                - pairs(b, b) / (m * (m - 1.0));
+            let distance =
+                2.0 * pairs(a, b) / (n * m) - pairs(a, a) / (n * (n - 1.0)) - pairs(b, b) / (m * (m - 1.0));
             distance * n * m / (n + m)
         };
         let best = best_split(&values, 2).unwrap();

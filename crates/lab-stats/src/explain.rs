@@ -267,7 +267,9 @@ fn cause(counters: &[CounterChange]) -> Option<Cause> {
     let with_metric = || counters.iter().filter(|counter| counter.agrees);
     let first = with_metric().next()?.cause;
     // A read or a synced write blocks and so switches: where IO moved too, switches are its shadow.
-    let io = with_metric().map(|counter| counter.cause).find(|cause| matches!(cause, Cause::Reads | Cause::Writes));
+    let io = with_metric()
+        .map(|counter| counter.cause)
+        .find(|cause| matches!(cause, Cause::Reads | Cause::Writes));
     Some(if first == Cause::Contention { io.unwrap_or(first) } else { first })
 }
 
@@ -280,7 +282,7 @@ fn sentence(
     counters: &[CounterChange],
 ) -> String {
     let Interval { low, high, .. } = change.interval;
-    let head = format!("{metric} {:.2}x [{low:.2}, {high:.2}]", change.ratio);
+    let head = format!("{metric} {:.3}x [{low:.3}, {high:.3}]", change.ratio);
     if !changed {
         return format!("{head}: no difference to explain.");
     }

@@ -68,9 +68,9 @@ pub fn merge<'a>(parts: impl IntoIterator<Item = &'a Histogram<u64>>) -> Result<
         return Ok(None);
     };
     for part in parts {
-        merged
-            .add(part)
-            .map_err(|refused| error(ErrorKind::OutOfDomain, format!("histograms do not merge: {refused:?}")))?;
+        merged.add(part).map_err(|refused| {
+            error(ErrorKind::OutOfDomain, format!("histograms do not merge: {refused:?}"))
+        })?;
     }
     Ok(Some(merged))
 }

@@ -9,7 +9,9 @@
 //! Searching a series for change points is the wrong tool where each version has sessions: the noise is known. It is
 //! estimated from the sessions, or for archives of single runs from differences of neighbours.
 
-use crate::error::{ErrorKind, Result, check_above_zero, check_pair, check_positive, check_probability, error};
+use crate::error::{
+    ErrorKind, Result, check_above_zero, check_pair, check_positive, check_probability, error,
+};
 use crate::multiple::benjamini_hochberg;
 use crate::paired::{PairedRatio, Settings, estimate};
 use crate::segments::{Partition, Segment, partition, penalty};
@@ -90,11 +92,8 @@ pub fn judge_history(
     let centres: Vec<f64> = block_free_means(&logs);
     // A noise-free history is cut at whatever changes by more than does not matter.
     let floor = least_change.ln_1p() / 4.0;
-    let cut = Partition {
-        sd: log_sd.max(floor),
-        penalty: penalty(versions.len(), false_rate, df)?,
-        least: 1,
-    };
+    let cut =
+        Partition { sd: log_sd.max(floor), penalty: penalty(versions.len(), false_rate, df)?, least: 1 };
     check_above_zero("sd", cut.sd)?;
     let segments = partition(&centres, &weights, &cut)?;
     let (segments, outliers) = absorb_outliers(segments, &centres, &weights, &cut, least_change.ln_1p());
@@ -119,7 +118,10 @@ fn logs(versions: &[Version]) -> Result<Logs> {
         check_pair(&format!("blocks of {}", version.name), &blocks(version), &blocks(&versions[0]))?;
         check_positive(&version.name, &version.values.iter().flatten().copied().collect::<Vec<_>>(), 1)?;
     }
-    Ok(versions.iter().map(|version| version.values.iter().map(|value| value.map(f64::ln)).collect()).collect())
+    Ok(versions
+        .iter()
+        .map(|version| version.values.iter().map(|value| value.map(f64::ln)).collect())
+        .collect())
 }
 
 struct Noise {
@@ -160,8 +162,11 @@ fn block_means(logs: &Logs) -> Vec<f64> {
     let levels: Vec<f64> = logs.iter().map(own).collect();
     (0..logs[0].len())
         .map(|block| {
-            let rest: Vec<f64> =
-                logs.iter().zip(&levels).filter_map(|(version, level)| Some(version[block]? - level)).collect();
+            let rest: Vec<f64> = logs
+                .iter()
+                .zip(&levels)
+                .filter_map(|(version, level)| Some(version[block]? - level))
+                .collect();
             if rest.is_empty() { 0.0 } else { mean(&rest) }
         })
         .collect()
@@ -242,7 +247,11 @@ fn neighbours(logs: &Logs, settings: &Settings) -> Result<Vec<Neighbour>> {
 }
 
 /// Later over earlier in the blocks that have both; `None` if those are fewer than 2.
-fn compare(earlier: &[Option<f64>], later: &[Option<f64>], settings: &Settings) -> Result<Option<PairedRatio>> {
+fn compare(
+    earlier: &[Option<f64>],
+    later: &[Option<f64>],
+    settings: &Settings,
+) -> Result<Option<PairedRatio>> {
     let shared: Vec<f64> =
         earlier.iter().zip(later).filter_map(|(earlier, later)| Some((*later)? - (*earlier)?)).collect();
     if shared.len() < 2 {

@@ -1,8 +1,29 @@
+//! The statistics of the performance laboratory: from one value per session to a verdict and a sentence.
+//!
+//! ```text
+//! samples of a step    steady, warm_up, stalls, histogram, open_loop        which part counts, and its tail
+//!        |  one value per session
+//! pairs of a block     paired (interval, rank), offset                      ratio to the base, and how well known
+//!        |
+//! cells of a report    verdict, table (multiple), stop, power               what may be called, when to stop
+//!        |
+//! what it means        explain, history (segments), divisive                which counter moved, since which version
+//! ```
+//! Invariants: no IO, no clock; randomness only from a seed handed in, so equal inputs give equal bytes in a report.
+//! The session is the unit: nothing here takes samples within a run for independent. What is not finite is refused
+//! with an error that names it. All results are plain data that go into reports.
+//! Concurrency: plain functions of their arguments.
+//!
+//! Every routine is held to SciPy and statsmodels by `golden/golden.json` (`golden/make.py` writes it); coverage, false
+//! calls and power are measured by `tests/it/simulation.rs`. Why these estimators: `docs/design/0002-judgement.md`.
+//!
+//! Next: `paired.rs`, then `verdict.rs`.
 #![forbid(unsafe_code)]
+
 pub mod autocorrelation;
+mod distributions;
 pub mod divisive;
 pub mod error;
-mod distributions;
 pub mod explain;
 pub mod histogram;
 pub mod history;
@@ -23,3 +44,10 @@ pub mod summary;
 pub mod table;
 pub mod verdict;
 pub mod warm_up;
+
+pub use error::{Error, ErrorKind, Result};
+pub use explain::{Explanation, explain};
+pub use interval::Interval;
+pub use paired::{PairedRatio, Settings, estimate, log_ratios};
+pub use table::{Cell, JudgedTable, Policy, judge_table};
+pub use verdict::{Better, Judgement, Reason, Rule, Verdict};

@@ -114,7 +114,10 @@ impl MedianPolish {
         let mut moved = 0.0;
         for (index, effect) in self.columns.iter_mut().enumerate() {
             let centre = median(&column(&self.residuals, index));
-            self.residuals.iter_mut().filter_map(|row| row[index].as_mut()).for_each(|value| *value -= centre);
+            self.residuals
+                .iter_mut()
+                .filter_map(|row| row[index].as_mut())
+                .for_each(|value| *value -= centre);
             *effect += centre;
             moved += centre.abs();
         }

@@ -123,8 +123,9 @@ impl Recorder {
     /// The other recorder holds values beyond the bounds of this one.
     pub fn merge(&mut self, other: &Recorder) -> Result<()> {
         for (own, others) in [(&mut self.intended, &other.intended), (&mut self.service, &other.service)] {
-            own.add(others)
-                .map_err(|refused| error(ErrorKind::OutOfDomain, format!("recorders do not merge: {refused:?}")))?;
+            own.add(others).map_err(|refused| {
+                error(ErrorKind::OutOfDomain, format!("recorders do not merge: {refused:?}"))
+            })?;
         }
         self.late_starts += other.late_starts;
         self.longest_wait_nanos = self.longest_wait_nanos.max(other.longest_wait_nanos);

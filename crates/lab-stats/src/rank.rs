@@ -73,7 +73,8 @@ pub fn signed_rank_test(values: &[f64]) -> Result<f64> {
         return Ok(1.0);
     }
     let ranks = doubled_ranks(&moved.iter().map(|value| value.abs()).collect::<Vec<_>>());
-    let positive: usize = ranks.iter().zip(&moved).filter(|(_, value)| **value > 0.0).map(|(rank, _)| rank).sum();
+    let positive: usize =
+        ranks.iter().zip(&moved).filter(|(_, value)| **value > 0.0).map(|(rank, _)| rank).sum();
     Ok(two_sided(&sign_pattern_counts(&ranks), positive))
 }
 
@@ -92,7 +93,11 @@ pub fn sign_flip_test(differences: &[f64], seed: u64) -> Result<f64> {
     let tolerance = 1e-12 * moved.iter().map(|value| value.abs()).sum::<f64>();
     let as_far = |sum: f64| sum.abs() >= total.abs() - tolerance;
     let flipped = |pattern: u64| -> f64 {
-        moved.iter().enumerate().map(|(bit, value)| if pattern >> bit & 1 == 1 { -value } else { *value }).sum()
+        moved
+            .iter()
+            .enumerate()
+            .map(|(bit, value)| if pattern >> bit & 1 == 1 { -value } else { *value })
+            .sum()
     };
     if moved.len() <= MAX_ENUMERATED {
         let patterns = 1u64 << moved.len();

@@ -6,7 +6,9 @@
 //! Source: Jackson et al., "An algorithm for optimal partitioning of data on an interval" (2005).
 
 use crate::distributions::t_critical;
-use crate::error::{ErrorKind, Result, check, check_above_zero, check_pair, check_positive, check_range, error};
+use crate::error::{
+    ErrorKind, Result, check, check_above_zero, check_pair, check_positive, check_range, error,
+};
 use serde::{Deserialize, Serialize};
 
 /// Longest series that is partitioned.

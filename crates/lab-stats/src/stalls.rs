@@ -3,7 +3,9 @@
 //! In a closed loop a stall of 60 seconds is one latency sample per thread; versions with stalls of four minutes and
 //! versions without differ by 3 % in mean throughput. Stalls are therefore measured from the rate per second.
 
-use crate::error::{Result, check_above_zero, check_not_negative, check_pair, check_positive, check_probability};
+use crate::error::{
+    Result, check_above_zero, check_not_negative, check_pair, check_positive, check_probability,
+};
 use crate::rank::{differences, dominance, rank_sum_test, sign_flip_test};
 use crate::spread::{SpreadChange, compare_spread};
 use crate::summary::{mean, median};

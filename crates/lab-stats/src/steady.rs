@@ -110,7 +110,9 @@ pub fn classify(rates: &[f64], interval_seconds: f64, tolerance: f64) -> Result<
     let steady = &rates[last.start..];
     let drift = trend(steady, drift_lags(steady))?;
     let steady_share = last.count() as f64 / rates.len() as f64;
-    let drifts = drift.p_value < DRIFT_P && (drift.slope * steady.len() as f64).abs() > tolerance * last.mean;
+    let rise = (drift.slope * steady.len() as f64).abs();
+    // A step by the tolerance, which does not matter, is fitted by a line that rises half as much again.
+    let drifts = drift.p_value < DRIFT_P && rise > 1.5 * tolerance * last.mean;
     let fastest = segments.iter().map(|segment| segment.mean).fold(0.0, f64::max);
     let shape = if steady_share < LEAST_SHARE || drifts {
         Shape::NoSteadyState

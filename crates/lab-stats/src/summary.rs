@@ -81,7 +81,7 @@ pub fn noise_floor(log_ratios: &[f64], band: f64) -> Result<NoiseFloor> {
     let beyond = log_ratios.iter().filter(|log| (log.exp() - 1.0).abs() >= band).count();
     Ok(NoiseFloor {
         count,
-        median: nearest_rank(0.5),
+        median: median_of_sorted(&absolute),
         p90: nearest_rank(0.9),
         p95: nearest_rank(0.95),
         max: absolute[count - 1],

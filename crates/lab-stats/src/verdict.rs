@@ -147,22 +147,31 @@ pub fn judge(ratio: &PairedRatio, better: Better, margin: f64, rule: Rule) -> Re
     let interval = &ratio.interval;
     let (below, above) = match rule {
         Rule::Strict => (interval.high < floor, interval.low > ceiling),
-        Rule::Estimate => (
-            interval.high < 1.0 && ratio.ratio <= floor,
-            interval.low > 1.0 && ratio.ratio >= ceiling,
-        ),
+        Rule::Estimate => {
+            (interval.high < 1.0 && ratio.ratio <= floor, interval.low > 1.0 && ratio.ratio >= ceiling)
+        }
     };
     let inside = interval.low > floor && interval.high < ceiling;
     let (verdict, agreed) = if below {
-        (if better == Better::Higher { Verdict::Regression } else { Verdict::Improvement }, ratio.confirms(-1.0))
+        (
+            if better == Better::Higher { Verdict::Regression } else { Verdict::Improvement },
+            ratio.confirms(-1.0),
+        )
     } else if above {
-        (if better == Better::Higher { Verdict::Improvement } else { Verdict::Regression }, ratio.confirms(1.0))
+        (
+            if better == Better::Higher { Verdict::Improvement } else { Verdict::Regression },
+            ratio.confirms(1.0),
+        )
     } else if inside {
         (Verdict::Same, floor < ratio.hodges_lehmann && ratio.hodges_lehmann < ceiling)
     } else {
         return Ok(Judgement::unknown(Reason::IntervalTooWide));
     };
-    Ok(if agreed { Judgement { verdict, reason: Reason::Shown } } else { Judgement::unknown(Reason::MethodsDisagree) })
+    Ok(if agreed {
+        Judgement { verdict, reason: Reason::Shown }
+    } else {
+        Judgement::unknown(Reason::MethodsDisagree)
+    })
 }
 
 impl PairedRatio {

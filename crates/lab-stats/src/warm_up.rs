@@ -10,6 +10,9 @@ use crate::error::{Result, check, check_range};
 use crate::summary::mean;
 use serde::{Deserialize, Serialize};
 
+/// Batches a cut leaves: fewer can agree by luck, and then have the smallest error of all.
+const LEAST_LEFT: usize = 5;
+
 /// Index of the first value after the warm-up, a multiple of `batch`; `None` if it lies beyond the middle, where the
 /// rule is known to be unreliable: the series then never settled.
 ///
@@ -28,8 +31,8 @@ pub fn mser(values: &[f64], batch: usize) -> Result<Option<usize>> {
         let centre = mean(rest);
         rest.iter().map(|value| (value - centre).powi(2)).sum::<f64>() / (rest.len() as f64).powi(2)
     };
-    // The last few batches can agree by luck, so the cut leaves at least two.
-    let best = (0..means.len() - 1).min_by(|a, b| squared_error(*a).total_cmp(&squared_error(*b))).unwrap_or(0);
+    let last_cut = means.len().saturating_sub(LEAST_LEFT);
+    let best = (0..=last_cut).min_by(|a, b| squared_error(*a).total_cmp(&squared_error(*b))).unwrap_or(0);
     Ok((best <= means.len() / 2).then_some(best * batch))
 }
 
@@ -53,10 +56,7 @@ pub fn compare_thirds(values: &[f64]) -> Result<Thirds> {
     let lags = usual_lags(third).min(third - 1);
     let squared_error = (long_run_variance(first, lags)? + long_run_variance(last, lags)?) / third as f64;
     let (first, last) = (mean(first), mean(last));
-    let p_value = if first == last {
-        1.0
-    } else {
-        2.0 * normal_cdf(-(last - first).abs() / squared_error.sqrt())
-    };
+    let p_value =
+        if first == last { 1.0 } else { 2.0 * normal_cdf(-(last - first).abs() / squared_error.sqrt()) };
     Ok(Thirds { change: (first != 0.0).then(|| last / first - 1.0), p_value })
 }

@@ -1,8 +1,8 @@
 //! Golden vectors: `golden/make.py` wrote what SciPy, statsmodels and enumeration say.
 
 use outcrop_lab_stats::{
-    autocorrelation, histogram, interval, multiple, offset, paired, power, rank, rng, segments, spread, summary,
-    warm_up,
+    autocorrelation, histogram, interval, multiple, offset, paired, power, rank, rng, segments, spread,
+    summary, warm_up,
 };
 use serde_json::Value;
 use std::sync::LazyLock;
@@ -49,7 +49,10 @@ fn assert_interval(what: &str, ours: &interval::Interval, golden: &Value) {
 #[test]
 fn versions_are_named() {
     for library in ["numpy", "scipy", "statsmodels", "hdrhistogram"] {
-        assert!(GOLDEN["versions"][library].as_str().is_some_and(|version| version.contains('.')), "{library}");
+        assert!(
+            GOLDEN["versions"][library].as_str().is_some_and(|version| version.contains('.')),
+            "{library}"
+        );
     }
 }
 
@@ -117,7 +120,8 @@ fn hodges_lehmann_signed_rank_and_sign_flip() {
 
 #[test]
 fn drawn_sign_flips_approach_the_counted_ones() {
-    let values = numbers(&rows(&GOLDEN["paired"]).iter().find(|row| row["name"] == "twenty").unwrap()["values"]);
+    let values =
+        numbers(&rows(&GOLDEN["paired"]).iter().find(|row| row["name"] == "twenty").unwrap()["values"]);
     let patterns = 1u32 << values.len();
     let total: f64 = values.iter().sum();
     let flipped = |pattern: u32| -> f64 {

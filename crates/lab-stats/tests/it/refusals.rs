@@ -5,8 +5,8 @@ use outcrop_lab_stats::paired::{self, Settings};
 use outcrop_lab_stats::segments::Partition;
 use outcrop_lab_stats::verdict::{Better, Rule, Verdict, judge};
 use outcrop_lab_stats::{
-    autocorrelation, divisive, histogram, history, interval, multiple, offset, open_loop, power, rank, segments,
-    spread, stalls, steady, stop, summary, warm_up,
+    autocorrelation, divisive, histogram, history, interval, multiple, offset, open_loop, power, rank,
+    segments, spread, stalls, steady, stop, summary, warm_up,
 };
 
 const NAN: [f64; 40] = [f64::NAN; 40];
@@ -154,7 +154,8 @@ fn exact_tests_cannot_be_more_certain_than_their_patterns() {
 
 #[test]
 fn what_was_judged_survives_a_report() {
-    let estimate = paired::estimate(&[-0.03, -0.031, -0.028, -0.035, -0.03, -0.026], &Settings::default()).unwrap();
+    let estimate =
+        paired::estimate(&[-0.03, -0.031, -0.028, -0.035, -0.03, -0.026], &Settings::default()).unwrap();
     let text = serde_json::to_string(&estimate).unwrap();
     assert_eq!(serde_json::from_str::<paired::PairedRatio>(&text).unwrap(), estimate);
     assert_eq!(serde_json::to_string(&Verdict::Regression).unwrap(), "\"regression\"");

@@ -35,7 +35,9 @@ fn t_and_hodges_lehmann_cover_what_they_say_and_bca_does_not() {
             exact += u32::from(hodges_lehmann_interval(&x, 0.95).unwrap().is_none_or(|i| i.contains(0.0)));
             bca += u32::from(bca_interval(&x, mean, 0.95, 300, seed).unwrap().contains(0.0));
         }
-        println!("coverage of {WORLDS}, {pairs} pairs, slow state {slow_state}: t {t}, HL {exact}, BCa {bca}");
+        println!(
+            "coverage of {WORLDS}, {pairs} pairs, slow state {slow_state}: t {t}, HL {exact}, BCa {bca}"
+        );
         // 950 +- 3 standard deviations of a binomial is 929 and 971; two states make t wider, never narrower.
         assert!(t >= 929 && exact >= 929, "{pairs} pairs: t {t}, Hodges-Lehmann {exact}");
         assert!(slow_state > 0.0 || t <= 971, "{pairs} pairs: t {t}");
@@ -61,8 +63,11 @@ fn interleaved_pairs_survive_drift_and_first_run_and_blocks_of_runs_do_not() {
     for pairs in [5, 10, 20] {
         let (interleaved, sequential) =
             (false_calls(Order::Interleaved, pairs), false_calls(Order::OneAfterAnother, pairs));
-        println!("{pairs} pairs: false calls interleaved {interleaved:.3}, one after another {sequential:.3}");
-        assert!(interleaved < 0.085, "{pairs} pairs: {interleaved}");
+        println!(
+            "{pairs} pairs: false calls interleaved {interleaved:.3}, one after another {sequential:.3}"
+        );
+        // 5 % and three standard deviations of a binomial.
+        assert!(interleaved < 0.083, "{pairs} pairs: {interleaved}");
         assert!(sequential > 2.0 * interleaved, "{pairs} pairs: {sequential} against {interleaved}");
     }
 }
@@ -109,7 +114,8 @@ fn tally(reports: u64, blocks: usize, rule: Rule) -> Tally {
     let mut tally = Tally::default();
     for seed in 0..reports {
         let table = report(seed, blocks, rule);
-        let calls = table.cells.iter().filter(|cell| cell.control && cell.judgement.verdict.is_call()).count();
+        let calls =
+            table.cells.iter().filter(|cell| cell.control && cell.judgement.verdict.is_call()).count();
         assert_eq!(table.false_calls.unwrap().events, calls);
         for cell in &table.cells {
             let changed = !cell.control && cell.test.parse::<usize>().unwrap().is_multiple_of(4);
@@ -139,10 +145,10 @@ fn a_report_is_wrong_rarely_and_finds_what_is_there() {
     // What is found guards against losing power: measured, minus three standard deviations of 250 cells. What is
     // false is held to the promised rates.
     for (rule, blocks, least_3, least_5) in [
-        (Rule::Strict, 6, 0.0, 0.0),
-        (Rule::Strict, 20, 0.0, 0.0),
-        (Rule::Estimate, 6, 0.0, 0.0),
-        (Rule::Estimate, 10, 0.0, 0.0),
+        (Rule::Strict, 6, 0.21, 0.82),
+        (Rule::Strict, 20, 0.55, 0.98),
+        (Rule::Estimate, 6, 0.47, 0.84),
+        (Rule::Estimate, 10, 0.79, 0.98),
     ] {
         let tally = tally(50, blocks, rule);
         let (aa, same) = (share(tally.control), share([tally.control_same, tally.control[1]]));
@@ -220,21 +226,24 @@ fn autoregression(world: &mut World, count: usize, phi: f64, sd: f64) -> Vec<f64
 #[test]
 fn steady_steps_are_labelled_steady_and_warm_ups_found() {
     const STEPS: u64 = 100;
-    for (phi, sd, seconds) in [(0.0, 0.05, 60), (0.0, 0.1, 300), (0.5, 0.1, 300), (0.8, 0.05, 300), (0.8, 0.1, 1_200)]
+    for (phi, sd, seconds) in
+        [(0.0, 0.05, 60), (0.0, 0.1, 300), (0.5, 0.1, 300), (0.8, 0.05, 300), (0.8, 0.1, 1_200)]
     {
         let (mut flat, mut found) = (0, 0);
         for seed in 0..STEPS {
             let noise = autoregression(&mut World::new(seed), seconds, phi, sd);
             let steady: Vec<f64> = noise.iter().map(|log| 1e5 * log.exp()).collect();
             flat += u32::from(classify(&steady, 1.0, MARGIN).unwrap().shape == Shape::Flat);
-            let slow_start = |(second, rate): (usize, &f64)| if second < seconds / 5 { 0.7 * rate } else { *rate };
+            let slow_start =
+                |(second, rate): (usize, &f64)| if second < seconds / 5 { 0.7 * rate } else { *rate };
             let warming: Vec<f64> = steady.iter().enumerate().map(slow_start).collect();
             let label = classify(&warming, 1.0, MARGIN).unwrap();
             found += u32::from(label.shape == Shape::WarmUp && (label.steady_rate / 1e5).ln().abs() < 0.03);
         }
         println!("{seconds} s, phi {phi}, sd {sd}: flat {flat} of {STEPS}, warm-up found {found}");
-        assert!(flat >= 90, "{seconds} s, phi {phi}, sd {sd}: {flat} flat");
-        assert!(found >= 80, "{seconds} s, phi {phi}, sd {sd}: {found} found");
+        // Guards: the worst case measured 93 and 80; three standard deviations of a binomial below.
+        assert!(flat >= 85, "{seconds} s, phi {phi}, sd {sd}: {flat} flat");
+        assert!(found >= 68, "{seconds} s, phi {phi}, sd {sd}: {found} found");
     }
 }
 
@@ -247,15 +256,24 @@ fn change_points_of_a_series_are_found_and_drift_makes_few_false_ones() {
         for seed in 0..SERIES {
             let noise = autoregression(&mut World::new(seed), 40, phi, 1.0);
             wrong += u32::from(!find_changes(&noise, &search(None, seed)).unwrap().is_empty());
-            wrong_without_blocks += u32::from(!find_changes(&noise, &search(Some(1), seed)).unwrap().is_empty());
-            let step: Vec<f64> =
-                noise.iter().enumerate().map(|(index, value)| value + if index < 20 { 0.0 } else { 3.0 }).collect();
+            wrong_without_blocks +=
+                u32::from(!find_changes(&noise, &search(Some(1), seed)).unwrap().is_empty());
+            let step: Vec<f64> = noise
+                .iter()
+                .enumerate()
+                .map(|(index, value)| value + if index < 20 { 0.0 } else { 3.0 })
+                .collect();
             let changes = find_changes(&step, &search(None, seed)).unwrap();
             found += u32::from(changes.iter().any(|change| change.index.abs_diff(20) <= 2));
         }
-        println!("phi {phi}: {wrong} of {SERIES} false ({wrong_without_blocks} without blocks), {found} found");
+        println!(
+            "phi {phi}: {wrong} of {SERIES} false ({wrong_without_blocks} without blocks), {found} found"
+        );
         assert!(wrong <= most_false && found >= least_found, "phi {phi}: {wrong} false, {found} found");
-        assert!(phi == 0.0 || wrong_without_blocks >= 2 * wrong, "blocks must matter: {wrong_without_blocks}");
+        assert!(
+            phi == 0.0 || wrong_without_blocks >= 2 * wrong,
+            "blocks must matter: {wrong_without_blocks}"
+        );
     }
 }
 
@@ -269,7 +287,8 @@ fn histories_are_cut_where_they_change() {
             let shared: Vec<f64> = (0..blocks).map(|_| 0.01 * world.normal()).collect();
             let mut history = |step: f64| -> Vec<Version> {
                 let level = |version: usize| if version < versions / 2 { 0.0 } else { step };
-                let mut value = |version, block: &f64| 1e5 * (block + level(version) + 0.012 * world.normal()).exp();
+                let mut value =
+                    |version, block: &f64| 1e5 * (block + level(version) + 0.012 * world.normal()).exp();
                 (0..versions)
                     .map(|version| Version {
                         name: version.to_string(),
@@ -277,12 +296,15 @@ fn histories_are_cut_where_they_change() {
                     })
                     .collect()
             };
-            let judge = |versions: &[Version]| judge_history(versions, MARGIN, 0.05, &Settings::default()).unwrap();
+            let judge =
+                |versions: &[Version]| judge_history(versions, MARGIN, 0.05, &Settings::default()).unwrap();
             wrong += u32::from(judge(&history(0.0)).levels.len() > 1);
             let levels = judge(&history(-0.06)).levels;
             exact += u32::from(levels.len() == 2 && levels[1].versions.start == versions / 2);
         }
-        println!("{versions} versions, {blocks} blocks: {wrong} of {HISTORIES} cut falsely, {exact} cut exactly");
+        println!(
+            "{versions} versions, {blocks} blocks: {wrong} of {HISTORIES} cut falsely, {exact} cut exactly"
+        );
         // 5 % and three standard deviations of a binomial.
         assert!(wrong <= 19, "{versions} versions, {blocks} blocks: {wrong}");
         assert!(exact >= 180, "{versions} versions, {blocks} blocks: {exact}");

@@ -78,7 +78,9 @@ impl World {
         }
         (1..targets)
             .map(|target| {
-                (0..self.tests.len()).map(|test| log_ratios(&rates[target][test], &rates[0][test]).unwrap()).collect()
+                (0..self.tests.len())
+                    .map(|test| log_ratios(&rates[target][test], &rates[0][test]).unwrap())
+                    .collect()
             })
             .collect()
     }
