@@ -317,6 +317,18 @@ def histograms():
             "corrected_count": corrected.get_total_count()}
 
 
+def components():
+    g = np.random.default_rng(23)
+    rows = []
+    for k, n in [(6, 4), (12, 3)]:
+        groups = g.normal(0, 0.02, (k, 1)) + g.normal(0, 0.01, (k, n))
+        # On balanced groups restricted maximum likelihood and the method of moments agree.
+        fit = sm.MixedLM(groups.ravel() * 100, np.ones(k * n), np.repeat(np.arange(k), n)).fit(reml=True, gtol=1e-10)
+        rows.append({"groups": groups.tolist(), "within": float(fit.scale) / 1e4,
+                     "between": float(fit.cov_re[0][0]) / 1e4})
+    return rows
+
+
 def noise():
     x = [float(v) for v in np.random.default_rng(19).standard_t(4, 50) / 50]
     a = np.sort(np.abs(x))
@@ -344,7 +356,7 @@ golden = {
     "rng": [Rng(seed).next() for seed in (0, 1, 42)],
     "paired": paired(), "two_samples": two_samples(), "multiple": multiple(), "rates": rates(), "power": power(),
     "series": series(), "partitions": partitions(), "polish": polish(), "histograms": histograms(), "noise": noise(),
-    "single": single(), "tails": tails(),
+    "single": single(), "components": components(), "tails": tails(),
 }
 # One line per section: differences between two versions of the libraries stay readable.
 print("{\n" + ",\n".join(f'"{key}": {json.dumps(value)}' for key, value in golden.items()) + "\n}")

@@ -2,14 +2,15 @@
 //!
 //! Counters are costs per operation, one value per session and block, paired like the metric itself. They are ranked
 //! by what is certain of their change (the end of the interval next to 1), so a counter that is merely noisy ranks
-//! last. A change too small to cost time (a hundredth of a context switch) does not count, however large its ratio.
+//! last. With twenty counters one moves by chance: their p-values are corrected for their number. A change too small to cost time (a hundredth of a context switch) does not count, however large its ratio.
 //!
 //! It names what moved together; it does not prove the cause.
 
 use crate::error::{Error, Result, check_not_negative, check_pair};
-use crate::interval::Interval;
+use crate::interval::{Interval, t_test};
+use crate::multiple::benjamini_hochberg;
 use crate::paired::{PairedRatio, Settings, estimate, log_ratios, relative};
-use crate::rank::{differences, sign_flip_test};
+use crate::rank::differences;
 use crate::summary::mean;
 use crate::verdict::Better;
 use serde::{Deserialize, Serialize};
@@ -76,6 +77,8 @@ pub struct CounterChange {
     pub ratio: Option<f64>,
     /// Interval of the ratio; `None` where zeros occur or there is one pair.
     pub interval: Option<Interval>,
+    /// p-value of no change, adjusted for the number of counters; `None` for one pair.
+    pub q_value: Option<f64>,
     /// How it moved.
     pub movement: Movement,
     /// It moved the way that fits the metric: a cost up with a regression, down with an improvement.
@@ -160,6 +163,7 @@ pub fn explain(
             ranked.push(compare(name, base, target, settings)?);
         }
     }
+    correct(&mut ranked, 1.0 - settings.level)?;
     for (counter, _) in &mut ranked {
         counter.agrees = changed && counter.fits(worse);
         let own = counter.ratio.filter(|ratio| *ratio > 0.0);
@@ -198,7 +202,21 @@ fn known(name: &str) -> Option<&'static Known> {
     KNOWN.iter().find(|known| known.name == name)
 }
 
-/// The change of one counter, and the absolute log ratio that is certain of it.
+/// Adjusts the p-values and takes back what does not stand among so many counters.
+fn correct(ranked: &mut [(CounterChange, f64)], alpha: f64) -> Result<()> {
+    let p_values: Vec<f64> = ranked.iter().filter_map(|(counter, _)| counter.q_value).collect();
+    let mut adjusted = benjamini_hochberg(&p_values)?.into_iter();
+    for (counter, certain) in ranked {
+        counter.q_value = counter.q_value.and_then(|_| adjusted.next());
+        if counter.moved() && counter.q_value.is_none_or(|q_value| q_value > alpha) {
+            counter.movement = Movement::Unclear;
+            *certain = 0.0;
+        }
+    }
+    Ok(())
+}
+
+/// The change of one counter with its own p-value, and the absolute log ratio that is certain of it.
 fn compare(name: &str, base: &[f64], target: &[f64], settings: &Settings) -> Result<(CounterChange, f64)> {
     let named = |error: Error| Error { context: format!("{name}: {}", error.context), ..error };
     check_pair("base and target", base, target).map_err(named)?;
@@ -206,14 +224,20 @@ fn compare(name: &str, base: &[f64], target: &[f64], settings: &Settings) -> Res
     check_not_negative("target", target, 1).map_err(named)?;
     let (base_mean, target_mean) = (mean(base), mean(target));
     let matters = (target_mean - base_mean).abs() >= known(name).map_or(0.0, |known| known.least_difference);
-    let (ratio, interval, movement, certain) = if base.len() < 2 {
-        (relative(target_mean, base_mean), None, Movement::Unclear, 0.0)
+    let (ratio, interval, p_value, movement, certain) = if base.len() < 2 {
+        (relative(target_mean, base_mean), None, None, Movement::Unclear, 0.0)
     } else if base.iter().chain(target).all(|value| *value > 0.0) {
-        let estimate = estimate(&log_ratios(target, base)?, settings)?;
-        let movement = movement_of(&estimate, matters);
-        (Some(estimate.ratio), Some(estimate.interval), movement, estimate.interval.ln().certain_distance())
+        let change = estimate(&log_ratios(target, base)?, settings)?;
+        let certain = change.interval.ln().certain_distance();
+        (
+            Some(change.ratio),
+            Some(change.interval),
+            Some(change.p_value),
+            movement_of(&change, matters),
+            certain,
+        )
     } else {
-        movement_with_zeros(base, target, matters, settings)?
+        movement_with_zeros(base, target, matters, settings.level)?
     };
     let cause = known(name).map_or(Cause::Other, |known| known.cause);
     let change = CounterChange {
@@ -222,6 +246,7 @@ fn compare(name: &str, base: &[f64], target: &[f64], settings: &Settings) -> Res
         target: target_mean,
         ratio,
         interval,
+        q_value: p_value,
         movement,
         agrees: false,
         share: None,
@@ -244,23 +269,29 @@ fn movement_of(estimate: &PairedRatio, matters: bool) -> Movement {
     }
 }
 
-type Moved = (Option<f64>, Option<Interval>, Movement, f64);
+type Moved = (Option<f64>, Option<Interval>, Option<f64>, Movement, f64);
 
 /// Where zeros occur there are no log ratios: the differences decide, and the ratio is that of the means.
-fn movement_with_zeros(base: &[f64], target: &[f64], matters: bool, settings: &Settings) -> Result<Moved> {
+fn movement_with_zeros(base: &[f64], target: &[f64], matters: bool, level: f64) -> Result<Moved> {
     let (base_mean, target_mean) = (mean(base), mean(target));
     let ratio = relative(target_mean, base_mean);
-    if !matters || base_mean == target_mean {
-        return Ok((ratio, None, Movement::Unchanged, 0.0));
-    }
-    let p_value = sign_flip_test(&differences(target, base)?, settings.seed)?;
-    if p_value > 1.0 - settings.level {
-        return Ok((ratio, None, Movement::Unclear, 0.0));
-    }
-    let movement = if target_mean > base_mean { Movement::Up } else { Movement::Down };
+    let p_value = t_test(&differences(target, base)?)?;
+    let movement = if !matters || base_mean == target_mean {
+        Movement::Unchanged
+    } else if p_value > 1.0 - level {
+        Movement::Unclear
+    } else if target_mean > base_mean {
+        Movement::Up
+    } else {
+        Movement::Down
+    };
     // From or to nothing at all ranks before every finite ratio.
-    let certain = ratio.filter(|ratio| *ratio > 0.0).map_or(f64::INFINITY, |ratio| ratio.ln().abs());
-    Ok((ratio, None, movement, certain))
+    let certain = match (movement, ratio) {
+        (Movement::Up | Movement::Down, Some(ratio)) if ratio > 0.0 => ratio.ln().abs(),
+        (Movement::Up | Movement::Down, _) => f64::INFINITY,
+        _ => 0.0,
+    };
+    Ok((ratio, None, Some(p_value), movement, certain))
 }
 
 fn cause(counters: &[CounterChange]) -> Option<Cause> {

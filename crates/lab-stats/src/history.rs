@@ -200,7 +200,8 @@ fn absorb_outliers(
         let jump = (before.mean - after.mean).powi(2);
         // What the penalty asks of a change, asked of the two sides without the version between them.
         let one_level = jump <= cut.penalty * cut.sd * cut.sd * precision || jump.sqrt() < least_change;
-        if alone.count() == 1 && one_level && before.count() > 1 {
+        // Three versions alone are three levels: which of them is odd cannot be told.
+        if alone.count() == 1 && one_level && before.count() + after.count() > 2 {
             outliers.push(alone.start);
             let kept: Vec<f64> =
                 (before.start..after.end).filter(|i| !outliers.contains(i)).map(|i| centres[i]).collect();

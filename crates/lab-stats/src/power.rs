@@ -3,7 +3,9 @@
 //! Effects are log ratios of a pair, noise is their standard deviation ([`crate::paired::PairedRatio::log_sd`]).
 
 use crate::distributions::t_test_power;
-use crate::error::{ErrorKind, Result, check_above_zero, check_probability, error};
+use crate::error::{ErrorKind, Result, check, check_above_zero, check_probability, error};
+use crate::summary::mean;
+use serde::{Deserialize, Serialize};
 
 /// Most pairs [`pairs_needed`] looks at.
 pub const MAX_PAIRS: usize = 10_000;
@@ -68,9 +70,41 @@ pub fn pairs_needed(ratio: f64, log_sd: f64, alpha: f64, power: f64) -> Result<u
     Ok(enough)
 }
 
+/// Variances of two nested levels, such as sessions and the repetitions within them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Components {
+    /// Between values of one group.
+    pub within: f64,
+    /// Between groups, on top of that; 0 if the groups differ by less than their values explain.
+    pub between: f64,
+}
+
+/// Unbiased variances within and between groups, by the method of moments; groups may differ in size.
+///
+/// # Errors
+/// Fewer than 2 groups, an empty one, none with 2 values, or a value that is not finite.
+pub fn variance_components(groups: &[Vec<f64>]) -> Result<Components> {
+    groups.iter().enumerate().try_for_each(|(index, group)| check(&format!("groups[{index}]"), group, 1))?;
+    let all = groups.concat();
+    let (count, values) = (groups.len() as f64, all.len() as f64);
+    if groups.len() < 2 || all.len() == groups.len() {
+        let context =
+            format!("{} groups of {} values; 2 groups and a repetition are needed", groups.len(), all.len());
+        return Err(error(ErrorKind::TooFewValues, context));
+    }
+    let sum = |of: &dyn Fn(&Vec<f64>) -> f64| groups.iter().map(of).sum::<f64>();
+    let centre = mean(&all);
+    let inner = sum(&|group| group.iter().map(|value| (value - mean(group)).powi(2)).sum());
+    let outer = sum(&|group| group.len() as f64 * (mean(group) - centre).powi(2));
+    let within = inner / (values - count);
+    // The size of equal groups that would weigh as much.
+    let size = (values - sum(&|group| (group.len() as f64).powi(2)) / values) / (count - 1.0);
+    Ok(Components { within, between: ((outer / (count - 1.0) - within) / size).max(0.0) })
+}
+
 /// How often to repeat a level within one unit of the level above, for the least total cost.
 ///
-/// `inner_variance` and `outer_variance` are the unbiased variances of the two levels, `inner_cost` the cost of one
+/// `inner_variance` and `outer_variance` are those of [`variance_components`], `inner_cost` the cost of one
 /// repetition and `outer_cost` what a new outer unit costs on top, in the same unit (seconds). Never below 1.
 ///
 /// # Errors

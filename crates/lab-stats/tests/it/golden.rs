@@ -289,3 +289,16 @@ fn noise_floor_and_single_runs() {
         assert_close("high", ours.interval.high.ln(), number(&row[5]));
     }
 }
+
+#[test]
+fn variance_components_of_a_mixed_model() {
+    for row in rows(&GOLDEN["components"]) {
+        let groups: Vec<Vec<f64>> = rows(&row["groups"]).iter().map(numbers).collect();
+        let ours = power::variance_components(&groups).unwrap();
+        // statsmodels maximises numerically.
+        assert_within("within", ours.within, number(&row["within"]), 1e-4);
+        assert_within("between", ours.between, number(&row["between"]), 1e-4);
+    }
+    let alike = [vec![1.0, 3.0], vec![3.0, 1.0], vec![2.0]];
+    assert_eq!(power::variance_components(&alike).unwrap().between, 0.0);
+}

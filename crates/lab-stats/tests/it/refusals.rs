@@ -108,6 +108,9 @@ fn lengths_and_domains_are_checked() {
     refused(power::power(0.97, 0.01, 1, 0.05), ErrorKind::TooFewValues);
     refused(power::pairs_needed(1.0, 0.01, 0.05, 0.8), ErrorKind::OutOfDomain);
     refused(power::optimal_repetitions(-1.0, 1.0, 1.0, 1.0), ErrorKind::OutOfDomain);
+    refused(power::variance_components(&[vec![1.0], vec![2.0]]), ErrorKind::TooFewValues);
+    refused(power::variance_components(&[vec![1.0, 2.0], vec![]]), ErrorKind::TooFewValues);
+    refused(power::variance_components(&[vec![1.0, 2.0], vec![f64::NAN]]), ErrorKind::NotFinite);
     refused(warm_up::mser(&[1.0; 40], 0), ErrorKind::OutOfDomain);
     refused(segments::penalty(1, 0.05, 3.0), ErrorKind::OutOfDomain);
     refused(steady::classify(&[0.0; 60], 1.0, 0.02), ErrorKind::OutOfDomain);

@@ -327,6 +327,9 @@ fn a_single_bogus_version_is_an_outlier_and_a_step_is_a_change() {
     assert!((history.levels[2].change.unwrap() - 1.38).abs() < 0.005);
     assert!(history.levels.iter().all(|level| !level.provisional));
     assert!(history.neighbours.is_empty() && history.total.is_none(), "single runs have no pairs");
+    // The second version may be the odd one too.
+    let early = history_of(&[200.0, 94.0, 201.0, 199.0, 200.5, 199.5, 200.2, 200.9, 199.1]);
+    assert_eq!((early.outliers, early.levels.len()), (vec![1], 1));
 }
 
 #[test]

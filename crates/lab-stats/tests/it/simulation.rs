@@ -3,6 +3,7 @@
 
 use crate::world::{Order, World};
 use outcrop_lab_stats::divisive::{Search, find_changes};
+use outcrop_lab_stats::explain::{Counters, explain};
 use outcrop_lab_stats::history::{Version, judge_history};
 use outcrop_lab_stats::interval::{bca_interval, t_interval, t_test};
 use outcrop_lab_stats::offset::remove_session_offset;
@@ -309,4 +310,28 @@ fn histories_are_cut_where_they_change() {
         assert!(wrong <= 19, "{versions} versions, {blocks} blocks: {wrong}");
         assert!(exact >= 180, "{versions} versions, {blocks} blocks: {exact}");
     }
+}
+
+#[test]
+fn counters_that_only_scatter_explain_nothing() {
+    const REPORTS: u64 = 300;
+    let named = |seed: &u64| {
+        let mut world = World::new(*seed);
+        let mut scatter = || -> Counters {
+            (0..20)
+                .map(|index| (format!("c{index}"), (0..10).map(|_| (0.02 * world.normal()).exp()).collect()))
+                .collect()
+        };
+        let (base, target) = (scatter(), scatter());
+        let slower: Vec<f64> = (0..10).map(|_| -0.05 + 0.01 * world.normal()).collect();
+        let change = estimate(&slower, &Settings::default()).unwrap();
+        explain("ops_sec", &change, Better::Higher, &base, &target, &Settings::default())
+            .unwrap()
+            .cause
+            .is_some()
+    };
+    let wrong = (0..REPORTS).filter(named).count();
+    println!("{wrong} of {REPORTS} slowdowns were put down to one of 20 counters that only scatter");
+    // At most 5 % name any counter, and three standard deviations of a binomial.
+    assert!(wrong <= 26, "{wrong}");
 }

@@ -69,8 +69,7 @@ impl World {
             let thrown_away = usize::from(order == Order::Interleaved);
             let first = if position + thrown_away == 0 { self.first_run } else { 0.0 };
             let shared = self.session_sd * self.normal() + self.drift * position as f64 + first;
-            for test in 0..self.tests.len() {
-                let TestNoise { sd, slow_state } = self.tests[test];
+            for (test, TestNoise { sd, slow_state }) in self.tests.clone().into_iter().enumerate() {
                 let state = if self.rng.unit() < slow_state { -0.11 } else { 0.0 };
                 let log = shared + state + sd * self.normal() + effect(target, test);
                 rates[target][test][block] = 1e5 * log.exp();
