@@ -8,6 +8,7 @@
 //! cells of a report    verdict, table (multiple), stop, power               what may be called, when to stop
 //!        |
 //! what it means        explain, history (segments), divisive                which counter moved, since which version
+//! beside the device    io_efficiency                                        reads reached, time unexplained
 //! ```
 //! Invariants: no IO, no clock; randomness only from a seed handed in, so equal inputs give equal bytes in a report.
 //! The session is the unit: nothing here takes samples within a run for independent. What is not finite is refused
@@ -28,6 +29,7 @@ pub mod explain;
 pub mod histogram;
 pub mod history;
 pub mod interval;
+pub mod io_efficiency;
 pub mod multiple;
 pub mod offset;
 pub mod open_loop;
