@@ -47,7 +47,7 @@ pub enum Shape {
     WarmUp,
     /// Ends at a slower level than it had.
     SlowDown,
-    /// Ends in a level that is too short, or still drifts.
+    /// Ends in a level that is too short, or drifts to its end.
     NoSteadyState,
     /// Sessions of one target have different shapes; see [`across_sessions`].
     Inconsistent,
@@ -105,7 +105,7 @@ pub fn classify(rates: &[f64], interval_seconds: f64, tolerance: f64) -> Result<
     if whole_rate == 0.0 {
         return Err(error(ErrorKind::OutOfDomain, "all rates are 0: the step did nothing"));
     }
-    let segments = segment(rates, whole_rate, tolerance)?;
+    let (segments, slopes) = segment(rates, whole_rate, tolerance)?;
     let last = segments[segments.len() - 1];
     let steady = &rates[last.start..];
     let drift = trend(steady, drift_lags(steady))?;
@@ -114,7 +114,7 @@ pub fn classify(rates: &[f64], interval_seconds: f64, tolerance: f64) -> Result<
     // A step by the tolerance, which does not matter, is fitted by a line that rises half as much again.
     let drifts = drift.p_value < DRIFT_P && rise > 1.5 * tolerance * last.mean;
     let fastest = segments.iter().map(|segment| segment.mean).fold(0.0, f64::max);
-    let shape = if steady_share < LEAST_SHARE || drifts {
+    let shape = if steady_share < LEAST_SHARE || drifts || slopes {
         Shape::NoSteadyState
     } else if segments.len() == 1 {
         Shape::Flat
@@ -173,8 +173,8 @@ fn batch_noise(rates: &[f64], batches: &[f64]) -> f64 {
     long_run.max(jumps(batches) / std::f64::consts::SQRT_2)
 }
 
-/// Segments in samples, neighbours within the tolerance merged.
-fn segment(rates: &[f64], whole_rate: f64, tolerance: f64) -> Result<Vec<Segment>> {
+/// Segments in samples, neighbours within the tolerance merged; and whether one slope describes the step better.
+fn segment(rates: &[f64], whole_rate: f64, tolerance: f64) -> Result<(Vec<Segment>, bool)> {
     let edge = |batch: usize| batch * rates.len() / BATCHES;
     let batches: Vec<f64> = (0..BATCHES).map(|batch| mean(&rates[edge(batch)..edge(batch + 1)])).collect();
     // The floor keeps a very quiet step from being cut into changes that would be merged again.
@@ -186,7 +186,29 @@ fn segment(rates: &[f64], whole_rate: f64, tolerance: f64) -> Result<Vec<Segment
         let (start, end) = (edge(segment.start), edge(segment.end));
         Segment { start, end, mean: mean(&rates[start..end]) }
     };
-    Ok(merge_alike(cut.iter().map(in_samples).collect(), tolerance))
+    let segments = merge_alike(cut.iter().map(in_samples).collect(), tolerance);
+    let slopes = segments.len() > 1 && line_is_cheaper(&batches, &cut, &settings)?;
+    Ok((segments, slopes))
+}
+
+/// Whether a straight line, at the price of one change, fits the batches better than the segments do.
+///
+/// A drift from start to end is cut into stairs like any other course, and its last stair is no steady state.
+fn line_is_cheaper(batches: &[f64], cut: &[Segment], settings: &Partition) -> Result<bool> {
+    let squares =
+        |distances: &mut dyn Iterator<Item = f64>| distances.map(|distance| distance * distance).sum();
+    let stairs: f64 = cut
+        .iter()
+        .map(|step| -> f64 {
+            squares(&mut batches[step.start..step.end].iter().map(|rate| rate - step.mean))
+        })
+        .sum();
+    let slope = trend(batches, 0)?.slope;
+    let (centre, middle) = (mean(batches), (batches.len() as f64 - 1.0) / 2.0);
+    let on_line = |batch: usize| centre + slope * (batch as f64 - middle);
+    let line: f64 = squares(&mut batches.iter().enumerate().map(|(batch, rate)| rate - on_line(batch)));
+    let more_changes = cut.len() as f64 - 2.0;
+    Ok(line < stairs + settings.penalty * more_changes * settings.sd * settings.sd)
 }
 
 fn merge_alike(mut segments: Vec<Segment>, tolerance: f64) -> Vec<Segment> {

@@ -168,7 +168,13 @@ fn stopping_looks_at_width_and_budget() {
     let noisy = Some(ratio(&pairs(0.0, 0.02, 8)));
     assert_eq!(rule.decide(&[quiet, quiet]).unwrap(), Decision::Enough);
     let Decision::More { blocks } = rule.decide(&[quiet, noisy]).unwrap() else { panic!("too wide") };
-    assert!(blocks > 0 && blocks <= 12, "{blocks}");
+    assert!((1..=12).contains(&blocks), "within the budget of 20: {blocks}");
+    // An interval 1.2 times too wide needs 1.2 squared times the pairs.
+    let width = quiet.unwrap().interval.width() / 1.2;
+    let Decision::More { blocks } = (StopRule { width, ..rule }).decide(&[quiet]).unwrap() else {
+        panic!("too wide")
+    };
+    assert_eq!(blocks, 4, "8 * 1.44 = 11.5");
     assert_eq!(rule.decide(&[quiet, None]).unwrap(), Decision::More { blocks: 8 });
     let spent = Some(ratio(&pairs(0.0, 0.05, 20)));
     assert_eq!(rule.decide(&[spent]).unwrap(), Decision::BudgetSpent);
