@@ -164,18 +164,18 @@ fn the_classic_view_keeps_its_edges() {
 #[test]
 fn stopping_looks_at_width_and_budget() {
     let rule = StopRule::default();
-    let quiet = Some(ratio(&pairs(-0.1, 0.002, 8)));
+    let quiet = ratio(&pairs(-0.1, 0.002, 8));
     let noisy = Some(ratio(&pairs(0.0, 0.02, 8)));
-    assert_eq!(rule.decide(&[quiet, quiet]).unwrap(), Decision::Enough);
-    let Decision::More { blocks } = rule.decide(&[quiet, noisy]).unwrap() else { panic!("too wide") };
+    assert_eq!(rule.decide(&[Some(quiet), Some(quiet)]).unwrap(), Decision::Enough);
+    let Decision::More { blocks } = rule.decide(&[Some(quiet), noisy]).unwrap() else { panic!("too wide") };
     assert!((1..=12).contains(&blocks), "within the budget of 20: {blocks}");
     // An interval 1.2 times too wide needs 1.2 squared times the pairs.
-    let width = quiet.unwrap().interval.width() / 1.2;
-    let Decision::More { blocks } = (StopRule { width, ..rule }).decide(&[quiet]).unwrap() else {
+    let width = quiet.interval.width() / 1.2;
+    let Decision::More { blocks } = (StopRule { width, ..rule }).decide(&[Some(quiet)]).unwrap() else {
         panic!("too wide")
     };
     assert_eq!(blocks, 4, "8 * 1.44 = 11.5");
-    assert_eq!(rule.decide(&[quiet, None]).unwrap(), Decision::More { blocks: 8 });
+    assert_eq!(rule.decide(&[Some(quiet), None]).unwrap(), Decision::More { blocks: 8 });
     let spent = Some(ratio(&pairs(0.0, 0.05, 20)));
     assert_eq!(rule.decide(&[spent]).unwrap(), Decision::BudgetSpent);
 }
@@ -333,6 +333,10 @@ fn a_single_bogus_version_is_an_outlier_and_a_step_is_a_change() {
     assert!((history.levels[2].change.unwrap() - 1.38).abs() < 0.005);
     assert!(history.levels.iter().all(|level| !level.provisional));
     assert!(history.neighbours.is_empty() && history.total.is_none(), "single runs have no pairs");
+    // Sides that differ by less than matters are one level, however little noise there is.
+    let quiet = [[200.0; 6].as_slice(), &[94.0], &[202.8; 6]].concat();
+    let quiet = history_of(&quiet);
+    assert_eq!((quiet.outliers, quiet.levels.len()), (vec![6], 1));
     // The second version may be the odd one too.
     let early = history_of(&[200.0, 94.0, 201.0, 199.0, 200.5, 199.5, 200.2, 200.9, 199.1]);
     assert_eq!((early.outliers, early.levels.len()), (vec![1], 1));
