@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod data_dir;
+pub mod import;
 pub mod memory;
 pub mod quick;
 pub mod reference;

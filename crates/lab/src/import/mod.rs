@@ -1,0 +1,164 @@
+//! Imports published result files into one model, naming every repair.
+//!
+//! ```text
+//! paths -> source.rs (bounded text) -> format.rs (told by contents) -> a parser -> sink.rs
+//!       -> report.rs: rows, series, repairs, rejects, as text or JSON
+//!       -> classic.rs: the relative tables and colours of the posts
+//! ```
+//! Parsers: `summary_line`, `version_table`, `db_bench_log` (db_bench); `sysbench`, `query_table`, `hardware`
+//! (sysbench); `insert_benchmark`; `samplers` (vmstat, iostat); `fio`.
+//!
+//! Invariants: a file or line that does not parse is listed with its reason and the rest goes on; a value that
+//! a repair replaced keeps the printed one beside it; nothing is read that was not asked for, except the files
+//! beside a table that name its columns.
+//! Next: `model.rs` for what a row is, `repair.rs` for the defects; `docs/lab-import.md` for users.
+
+pub mod classic;
+mod db_bench_log;
+mod fio;
+mod format;
+mod hardware;
+mod insert_benchmark;
+mod model;
+mod names;
+mod query_table;
+mod repair;
+mod report;
+mod samplers;
+mod sink;
+mod source;
+mod summary_line;
+mod sysbench;
+mod target;
+#[cfg(test)]
+mod tests;
+mod version_table;
+
+pub use classic::{Classic, Output, View, classic};
+pub use format::Format;
+pub use model::{Reject, Row, Series, Target, Text, Value};
+pub use repair::{Effect, Repair, Repaired};
+pub use report::{FileSummary, Report};
+
+use sink::Sink;
+use source::Source;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+/// Flags of `lab import`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ImportArguments {
+    /// Result files, or directories to search for them.
+    #[arg(required = true)]
+    pub paths: Vec<PathBuf>,
+    /// Print rows, series, repairs and rejects as JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Print tables of this metric (ops_sec, qps, cpu/o, ips, pmax), one for each file, instead of the summary.
+    #[arg(long, value_name = "METRIC", conflicts_with = "json")]
+    pub table: Option<String>,
+    /// Target that tables are relative to [default: the first of each file].
+    #[arg(long, value_name = "TARGET", requires = "table")]
+    pub base: Option<String>,
+    /// Colours and numbers of tables.
+    #[arg(long, value_enum, default_value = "posts", requires = "table")]
+    pub view: View,
+    /// Layout of tables.
+    #[arg(long, value_enum, default_value = "text", requires = "table")]
+    pub output: Output,
+}
+
+/// Deepest directory searched below a path.
+const MAX_DEPTH: usize = 32;
+
+/// Runs `lab import`.
+///
+/// # Errors
+/// One sentence: a path that cannot be read, or a table that no file has.
+pub fn run_command(arguments: &ImportArguments) -> Result<(), String> {
+    let report = run(&arguments.paths)?;
+    if arguments.json {
+        println!("{}", serde_json::to_string(&report).map_err(|error| error.to_string())?);
+        return Ok(());
+    }
+    let Some(metric) = &arguments.table else {
+        println!("{report}");
+        return Ok(());
+    };
+    let request = Classic {
+        metric: metric.clone(),
+        base: arguments.base.clone(),
+        view: arguments.view,
+        output: arguments.output,
+        colours: std::io::stdout().is_terminal(),
+    };
+    let tables = report.tables(&request)?;
+    println!("{}", tables.join("\n"));
+    Ok(())
+}
+
+/// Imports files and directories.
+///
+/// # Errors
+/// A path that does not exist or a directory that cannot be listed. Files that are not results are no error:
+/// the report lists them.
+pub fn run(paths: &[PathBuf]) -> Result<Report, String> {
+    let mut files = Vec::new();
+    for path in paths {
+        let metadata = std::fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        if metadata.is_dir() {
+            walk(path, 0, &mut files)?;
+        } else {
+            files.push(path.clone());
+        }
+    }
+    let mut report = Report::default();
+    for file in files {
+        import_file(&file, &mut report);
+    }
+    Ok(report)
+}
+
+/// Adds the files below `directory`, sorted. Hidden files and links to directories are left out.
+fn walk(directory: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", directory.display());
+    if depth > MAX_DEPTH {
+        return Err(format!("{}: deeper than {MAX_DEPTH} directories", directory.display()));
+    }
+    let mut entries =
+        std::fs::read_dir(directory).map_err(failed)?.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries.into_iter().filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b".")) {
+        let kind = entry.file_type().map_err(failed)?;
+        if kind.is_dir() {
+            walk(&entry.path(), depth + 1, files)?;
+        } else if kind.is_file() || entry.path().is_file() {
+            files.push(entry.path());
+        }
+    }
+    Ok(())
+}
+
+fn import_file(path: &Path, report: &mut Report) {
+    let shown = Text::from(path.to_string_lossy().as_ref());
+    match Source::read(path) {
+        Ok(source) => import_source(&source, report),
+        Err(reason) => report.rejects.push(Reject { file: shown, line: 0, reason }),
+    }
+}
+
+fn import_source(source: &Source, report: &mut Report) {
+    let Some(format) = Format::of(source) else {
+        let reason = "no format that is known".to_string();
+        report.rejects.push(Reject { file: source.shown.clone(), line: 0, reason });
+        return;
+    };
+    let mut sink = Sink::new(source.shown.clone());
+    format.parse(source, &mut sink);
+    let (rows, series) = (sink.rows.len(), sink.series.len());
+    report.files.push(FileSummary { file: source.shown.clone(), format, rows, series });
+    report.rows.append(&mut sink.rows);
+    report.series.append(&mut sink.series);
+    report.repairs.append(&mut sink.repairs);
+    report.rejects.append(&mut sink.rejects);
+}

@@ -1,0 +1,185 @@
+//! What an import gave: everything as data, and a summary at 80 columns for people.
+
+use super::classic::{Classic, classic};
+use super::format::Format;
+use super::model::{Reject, Row, Series, Text};
+use super::repair::{Effect, Repair, Repaired};
+use crate::tables::align;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::{Display, Formatter, Result as FmtResult};
+
+/// Columns of the summary.
+const WIDTH: usize = 80;
+/// Rejects printed before the rest is only counted.
+const REJECTS_SHOWN: usize = 20;
+
+/// One imported file.
+#[derive(Clone, Debug, Serialize)]
+pub struct FileSummary {
+    /// The file.
+    pub file: Text,
+    /// Its format.
+    pub format: Format,
+    /// Rows it gave.
+    pub rows: usize,
+    /// Series it gave.
+    pub series: usize,
+}
+
+/// Everything an import gave, in the order of the files.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    /// Files whose format is known.
+    pub files: Vec<FileSummary>,
+    /// Measurements.
+    pub rows: Vec<Row>,
+    /// Samples.
+    pub series: Vec<Series>,
+    /// Repairs, where they applied.
+    pub repairs: Vec<Repaired>,
+    /// Files and lines that could not be read.
+    pub rejects: Vec<Reject>,
+}
+
+impl Report {
+    /// The classic table of each file that has the metric.
+    ///
+    /// # Errors
+    /// No file has it, or none has the base.
+    pub fn tables(&self, request: &Classic) -> Result<Vec<String>, String> {
+        let mut tables = Vec::new();
+        let mut refusal = None;
+        for rows in self.rows.chunk_by(|one, other| one.file == other.file) {
+            if !rows.iter().any(|row| *row.metric == request.metric) {
+                continue;
+            }
+            match classic(rows, request) {
+                Ok(table) => tables.push(format!("{}\n{table}", shorten(&rows[0].file, WIDTH))),
+                Err(why) => refusal = Some(why),
+            }
+        }
+        match (tables.is_empty(), refusal) {
+            (false, _) => Ok(tables),
+            (true, Some(why)) => Err(why),
+            (true, None) => Err(format!("no file has the metric {}", request.metric)),
+        }
+    }
+
+    fn formats(&self) -> BTreeMap<Format, (usize, usize, usize)> {
+        let mut formats = BTreeMap::new();
+        for file in &self.files {
+            let (files, rows, series) = formats.entry(file.format).or_default();
+            *files += 1;
+            *rows += file.rows;
+            *series += file.series;
+        }
+        formats
+    }
+
+    fn write_repairs(&self, to: &mut Formatter<'_>) -> FmtResult {
+        let mut places: BTreeMap<Repair, Vec<&Repaired>> = BTreeMap::new();
+        for repaired in &self.repairs {
+            places.entry(repaired.repair).or_default().push(repaired);
+        }
+        for (effect, title) in
+            [(Effect::Changed, "repaired"), (Effect::Labelled, "labelled: unchanged, but read with care")]
+        {
+            let of_effect: Vec<_> = places.iter().filter(|(repair, _)| repair.effect() == effect).collect();
+            if of_effect.is_empty() {
+                continue;
+            }
+            writeln!(to, "\n{title}")?;
+            for (repair, places) in of_effect {
+                let count = places.len();
+                let first = places[0];
+                writeln!(to, "{}", wrap(&format!("{count} x {}", repair.sentence()), "  ", "    "))?;
+                writeln!(to, "    first {}", location(&first.file, first.line, WIDTH - 10))?;
+                writeln!(to, "{}", wrap(&first.what, "      ", "      "))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_rejects(&self, to: &mut Formatter<'_>) -> FmtResult {
+        if self.rejects.is_empty() {
+            return writeln!(to, "\nnothing was rejected");
+        }
+        writeln!(to, "\nrejected: {}", self.rejects.len())?;
+        for reject in self.rejects.iter().take(REJECTS_SHOWN) {
+            writeln!(to, "  {}", location(&reject.file, reject.line, WIDTH - 2))?;
+            writeln!(to, "{}", wrap(&reject.reason, "    ", "    "))?;
+        }
+        match self.rejects.len().checked_sub(REJECTS_SHOWN) {
+            Some(more) if more > 0 => writeln!(to, "  and {more} more; --json lists all"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Display for Report {
+    fn fmt(&self, to: &mut Formatter<'_>) -> FmtResult {
+        let head = ["format", "files", "rows", "series"].map(ToString::to_string).to_vec();
+        let mut rows = vec![head];
+        for (format, (files, count, series)) in self.formats() {
+            let numbers = [files, count, series].map(|n| n.to_string());
+            rows.push([vec![format.name().to_string()], numbers.to_vec()].concat());
+        }
+        let totals = [self.files.len(), self.rows.len(), self.series.len()].map(|n| n.to_string());
+        rows.push([vec!["all".to_string()], totals.to_vec()].concat());
+        write!(to, "{}", align(&rows))?;
+        self.write_repairs(to)?;
+        self.write_rejects(to)
+    }
+}
+
+/// `file:line` in at most `width` columns, cut at the left.
+fn location(file: &str, line: u32, width: usize) -> String {
+    let line = if line == 0 { String::new() } else { format!(":{line}") };
+    format!("{}{line}", shorten(file, width.saturating_sub(line.len())))
+}
+
+/// The end of `text` where it is too wide.
+fn shorten(text: &str, width: usize) -> String {
+    let count = text.chars().count();
+    if count <= width {
+        return text.to_string();
+    }
+    let kept: String = text.chars().skip(count - width.saturating_sub(3)).collect();
+    format!("...{kept}")
+}
+
+/// Words in lines of at most 80 columns; a longer word stands alone.
+pub(super) fn wrap(text: &str, first: &str, others: &str) -> String {
+    let mut lines = vec![first.to_string()];
+    let mut empty = true;
+    for word in text.split_whitespace() {
+        let line = lines.last().map_or(0, |line| line.chars().count());
+        if !empty && line + 1 + word.chars().count() > WIDTH {
+            lines.push(others.to_string());
+            empty = true;
+        }
+        if let Some(line) = lines.last_mut() {
+            if !empty {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        empty = false;
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_things_fit_the_line() {
+        let path = "a/".repeat(60) + "file";
+        assert_eq!(location(&path, 12345, 40).chars().count(), 40);
+        assert!(location(&path, 12345, 40).ends_with("a/file:12345"));
+        let text = wrap(&"word ".repeat(40), "  ", "    ");
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH) && text.lines().count() == 3);
+    }
+}

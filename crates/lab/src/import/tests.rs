@@ -1,0 +1,1 @@
+//! Parsers on small fixtures.

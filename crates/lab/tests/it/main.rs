@@ -1,0 +1,4 @@
+//! Integration tests of the laboratory.
+
+mod archive;
+mod import;
