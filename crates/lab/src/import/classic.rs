@@ -12,21 +12,13 @@
 //!
 //! Next: `tables.rs` of the crate for the lab's own ratios, which pair rounds.
 
+use super::colours::{Better, Colour, meets_sla, page_absolute_colours, page_colour, post_colour};
 use super::model::{Row, Target, Text};
 use super::repair::Repair;
 use crate::tables::align;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Ratios from here on down are red in the posts, from its counterpart on up green.
-const RED_UP_TO: f64 = 0.95;
-const GREEN_FROM: f64 = 1.05;
-/// Share of the gap between best and worst that is coloured on the Insert Benchmark's page.
-const QUARTER: f64 = 0.25;
-/// Nothing is red where the worst is at least this share of the best.
-const NARROW: f64 = 0.8;
-/// Share of the asked insert rate below which a step with background writes does not count.
-const SLA: f64 = 0.95;
 /// Columns of text output.
 const WIDTH: usize = 80;
 /// Longest target name that heads a column; longer ones get a number and a legend.
@@ -67,116 +59,6 @@ pub struct Classic {
     pub output: Output,
     /// Colour text output for a terminal.
     pub colours: bool,
-}
-
-/// Colour of a cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Colour {
-    /// Worse, in the posts and in absolute tables.
-    Red,
-    /// Better, there.
-    Green,
-    /// Inside the band of the posts; below the SLA in absolute tables.
-    Grey,
-    /// Worse, in relative tables of the page.
-    Yellow,
-    /// Better, there.
-    Blue,
-    /// Nothing to say.
-    Plain,
-}
-
-impl Colour {
-    /// The sign that stands for the colour.
-    pub fn sign(self) -> char {
-        match self {
-            Colour::Red | Colour::Yellow => '-',
-            Colour::Green | Colour::Blue => '+',
-            Colour::Grey => '=',
-            Colour::Plain => ' ',
-        }
-    }
-
-    /// Text in this colour on a terminal: the posts' text colours and the page's palette.
-    fn paint(self, text: &str) -> String {
-        let code = match self {
-            Colour::Red => "31",
-            Colour::Green => "32",
-            Colour::Grey => "90",
-            Colour::Yellow => "30;48;2;255;221;129",
-            Colour::Blue => "30;48;2;129;255;249",
-            Colour::Plain => return text.to_string(),
-        };
-        format!("\x1b[{code}m{text}\x1b[0m")
-    }
-}
-
-/// Colour of a ratio in the posts. The printed two decimals decide, as they do for a reader.
-pub fn post_colour(ratio: f64) -> Colour {
-    let printed = (ratio * 100.0).round() / 100.0;
-    if printed <= RED_UP_TO {
-        Colour::Red
-    } else if printed >= GREEN_FROM {
-        Colour::Green
-    } else {
-        Colour::Grey
-    }
-}
-
-/// Colour of a ratio on the Insert Benchmark's page.
-pub fn page_colour(ratio: f64) -> Colour {
-    let percent = (ratio * 100.0).round();
-    if percent < 95.0 {
-        Colour::Yellow
-    } else if percent > 105.0 {
-        Colour::Blue
-    } else {
-        Colour::Plain
-    }
-}
-
-/// Which end of a range is good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Better {
-    /// Rates.
-    Higher,
-    /// Response times.
-    Lower,
-}
-
-/// Colours of absolute values beside each other: the worst quarter of the gap red, the best green. `None`
-/// stands for a target that missed the SLA: it is grey and does not count towards the best.
-pub fn page_absolute_colours(values: &[Option<f64>], better: Better) -> Vec<Colour> {
-    let met = || values.iter().flatten().copied();
-    let (min, max) = (met().fold(f64::INFINITY, f64::min), met().fold(f64::NEG_INFINITY, f64::max));
-    let gap = max - min;
-    let (low, high) = match better {
-        Better::Higher => (Colour::Red, Colour::Green),
-        Better::Lower => (Colour::Green, Colour::Red),
-    };
-    let unless_narrow =
-        |colour| if colour == Colour::Red && min >= NARROW * max { Colour::Plain } else { colour };
-    values
-        .iter()
-        .map(|value| match value {
-            None => Colour::Grey,
-            Some(_) if gap <= 0.0 => Colour::Plain,
-            Some(value) if *value <= min + QUARTER * gap => unless_narrow(low),
-            Some(value) if *value >= max - QUARTER * gap => unless_narrow(high),
-            Some(_) => Colour::Plain,
-        })
-        .collect()
-}
-
-/// Whether a step with background writes, such as `qr500`, reached the rate its name asks for. Steps without a
-/// rate in their name always do.
-pub fn meets_sla(step: &str, inserts_per_second: f64) -> bool {
-    let rate = step.trim_start_matches(|c: char| c.is_ascii_alphabetic());
-    let asked: Option<f64> = rate.split('.').next().and_then(|rate| rate.parse().ok());
-    match asked {
-        Some(asked) if step.starts_with('q') => inserts_per_second >= SLA * asked,
-        _ => true,
-    }
 }
 
 /// Steps that only settle the database; tables leave them out.
@@ -287,7 +169,7 @@ impl Table {
                     number.filter(|_| meets_sla(step, inserts(rows, step, &target.name)))
                 };
                 let values: Vec<Option<f64>> = numbers.iter().zip(&self.targets).map(met).collect();
-                page_absolute_colours(&values, better(&request.metric))
+                page_absolute_colours(&values, Better::of(&request.metric))
             }
         };
         let cells = numbers.iter().zip(colours);
@@ -326,12 +208,23 @@ impl Table {
         text
     }
 
+    /// Column heads: names, or else versions where they tell the targets apart, or else numbers.
     fn heads(&self) -> Vec<String> {
-        let short = self.targets.iter().all(|target| target.name.chars().count() <= LONGEST_HEAD);
-        let head = |(index, target): (usize, &Arc<Target>)| {
-            if short { target.name.to_string() } else { format!("col-{index}") }
+        let fits = |heads: &[String]| {
+            let mut seen = HashSet::new();
+            heads.iter().all(|head| {
+                !head.is_empty() && head.chars().count() <= LONGEST_HEAD && seen.insert(head.as_str())
+            })
         };
-        (1..).zip(&self.targets).map(head).collect()
+        let names: Vec<String> = self.targets.iter().map(|target| target.name.to_string()).collect();
+        let versions: Vec<String> = self.targets.iter().map(|target| target.version.to_string()).collect();
+        if fits(&names) {
+            names
+        } else if fits(&versions) {
+            versions
+        } else {
+            (1..=self.targets.len()).map(|index| format!("col-{index}")).collect()
+        }
     }
 
     fn legend(&self, heads: &[String]) -> String {
@@ -339,9 +232,11 @@ impl Table {
         if let Some(base) = &self.outside_base {
             text.push_str(&format!("relative to: {base}\n"));
         }
-        for (head, target) in heads.iter().zip(&self.targets).filter(|(head, target)| **head != *target.name)
-        {
-            text.push_str(&format!("{head} : {}\n", target.name));
+        let width = heads.iter().map(|head| head.chars().count()).max().unwrap_or(0);
+        for (head, target) in heads.iter().zip(&self.targets) {
+            if **head != *target.name {
+                text.push_str(&format!("{head:<width$} : {}\n", target.name));
+            }
         }
         if text.is_empty() { text } else { text + "\n" }
     }
@@ -413,11 +308,4 @@ impl Table {
 fn inserts(rows: &[Row], step: &Text, target: &Text) -> f64 {
     let of = |row: &&Row| &*row.metric == "ips" && row.step == *step && row.target.name == *target;
     rows.iter().find(of).and_then(Row::number).unwrap_or(f64::INFINITY)
-}
-
-/// Response times are good when low, rates when high.
-fn better(metric: &str) -> Better {
-    let times =
-        ["pmax", "maxop", "usec_op"].contains(&metric) || metric.contains("rt_") || metric.ends_with("/o");
-    if times { Better::Lower } else { Better::Higher }
 }

@@ -164,7 +164,9 @@ pub(super) fn parse_intervals(source: &Source, sink: &mut Sink) {
         place.line = line;
         let values: Option<Vec<f64>> = text.split('\t').map(number).collect();
         match values {
-            _ if text.starts_with(INTERVALS_START) => header = text.split('\t').collect(),
+            _ if text.starts_with(INTERVALS_START) && header.is_empty() => {
+                header = text.split('\t').collect();
+            }
             Some(values) if values.len() == header.len() => {
                 if rows.is_empty() {
                     first = line;

@@ -13,7 +13,8 @@
 //! beside a table that name its columns.
 //! Next: `model.rs` for what a row is, `repair.rs` for the defects; `docs/lab-import.md` for users.
 
-pub mod classic;
+mod classic;
+mod colours;
 mod db_bench_log;
 mod fio;
 mod format;
@@ -30,11 +31,10 @@ mod source;
 mod summary_line;
 mod sysbench;
 mod target;
-#[cfg(test)]
-mod tests;
 mod version_table;
 
 pub use classic::{Classic, Output, View, classic};
+pub use colours::{Better, Colour, meets_sla, page_absolute_colours, page_colour, post_colour};
 pub use format::Format;
 pub use model::{Reject, Row, Series, Target, Text, Value};
 pub use repair::{Effect, Repair, Repaired};

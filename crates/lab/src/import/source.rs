@@ -75,18 +75,6 @@ impl Source {
         names.sort();
         names
     }
-
-    #[cfg(test)]
-    pub fn of_text(directory: &str, name: &str, text: &str) -> Source {
-        let path = PathBuf::from(format!("/nonexistent/{directory}/{name}"));
-        Source {
-            shown: Text::from(name),
-            name: name.to_string(),
-            directory: directory.to_string(),
-            text: text.to_string(),
-            path,
-        }
-    }
 }
 
 fn bounded(reader: impl Read, bytes: &mut Vec<u8>) -> Result<(), String> {

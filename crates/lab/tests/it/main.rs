@@ -2,3 +2,4 @@
 
 mod archive;
 mod import;
+mod imported;

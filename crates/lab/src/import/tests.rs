@@ -1,1 +1,0 @@
-//! Parsers on small fixtures.
