@@ -42,7 +42,7 @@ pub use report::{FileSummary, Report};
 
 use sink::Sink;
 use source::Source;
-use std::io::IsTerminal;
+use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 /// Flags of `lab import`.
@@ -76,25 +76,36 @@ const MAX_DEPTH: usize = 32;
 /// # Errors
 /// One sentence: a path that cannot be read, or a table that no file has.
 pub fn run_command(arguments: &ImportArguments) -> Result<(), String> {
+    let colours = std::io::stdout().is_terminal();
+    run_to(arguments, colours, &mut BufWriter::new(std::io::stdout().lock()))
+}
+
+/// Runs `lab import` with another place to write to.
+///
+/// # Errors
+/// As [`run_command`].
+pub fn run_to(arguments: &ImportArguments, colours: bool, out: &mut dyn Write) -> Result<(), String> {
     let report = run(&arguments.paths)?;
-    if arguments.json {
-        println!("{}", serde_json::to_string(&report).map_err(|error| error.to_string())?);
-        return Ok(());
+    let written = if arguments.json {
+        serde_json::to_writer(&mut *out, &report).map_err(std::io::Error::from).and_then(|()| writeln!(out))
+    } else if let Some(metric) = &arguments.table {
+        let request = Classic {
+            metric: metric.clone(),
+            base: arguments.base.clone(),
+            view: arguments.view,
+            output: arguments.output,
+            colours,
+        };
+        let tables = report.tables(&request)?;
+        writeln!(out, "{}", tables.join("\n"))
+    } else {
+        write!(out, "{report}")
+    };
+    match written.and_then(|()| out.flush()) {
+        // A reader that has seen enough, such as `head`, is no error.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        result => result.map_err(|error| format!("cannot write: {error}")),
     }
-    let Some(metric) = &arguments.table else {
-        println!("{report}");
-        return Ok(());
-    };
-    let request = Classic {
-        metric: metric.clone(),
-        base: arguments.base.clone(),
-        view: arguments.view,
-        output: arguments.output,
-        colours: std::io::stdout().is_terminal(),
-    };
-    let tables = report.tables(&request)?;
-    println!("{}", tables.join("\n"));
-    Ok(())
 }
 
 /// Imports files and directories.

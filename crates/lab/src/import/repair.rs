@@ -127,8 +127,7 @@ impl Repair {
             | Repair::VmstatHeaderBias
             | Repair::RepeatedTarget
             | Repair::InlistRange
-            | Repair::ScanInRows
-            | Repair::ClientsDiffer => Effect::Changed,
+            | Repair::ScanInRows => Effect::Changed,
             Repair::MeasuredOnce
             | Repair::StallCountMissing
             | Repair::ResidentSizeMissing
@@ -139,7 +138,8 @@ impl Repair {
             | Repair::SeedsDiffer
             | Repair::CoarsePercentiles
             | Repair::WholeSecondRates
-            | Repair::FixedThreshold => Effect::Labelled,
+            | Repair::FixedThreshold
+            | Repair::ClientsDiffer => Effect::Labelled,
         }
     }
 }

@@ -8,6 +8,11 @@ pub fn import(path: &Path) -> Report {
     run(&[path.to_path_buf()]).unwrap()
 }
 
+/// Imports a directory of the fixtures; all of them if it is empty.
+pub fn fixtures(directory: &str) -> Report {
+    import(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/import").join(directory))
+}
+
 /// Rows of a metric in files whose path ends with `file`, by step and start of the target's name or version.
 pub fn rows<'a>(report: &'a Report, file: &str, step: &str, target: &str, metric: &str) -> Vec<&'a Row> {
     let matches = |row: &&Row| {

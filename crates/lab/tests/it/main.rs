@@ -1,5 +1,8 @@
 //! Integration tests of the laboratory.
 
 mod archive;
-mod import;
+mod classic;
+mod db_bench;
+mod formats;
 mod imported;
+mod sysbench;
