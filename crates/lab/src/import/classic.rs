@@ -10,19 +10,13 @@
 //! A sign stands beside every coloured number, so that colour is never the only carrier: `-` red, `+` green or
 //! blue, `=` inside the band. One run per target is no verdict, and the text says so.
 //!
-//! Next: `tables.rs` of the crate for the lab's own ratios, which pair rounds.
+//! Next: `colours.rs` for the rules, `layout.rs` for the text; `tables.rs` of the crate for the lab's own
+//! ratios, which pair rounds.
 
 use super::colours::{Better, Colour, meets_sla, page_absolute_colours, page_colour, post_colour};
 use super::model::{Row, Target, Text};
-use super::repair::Repair;
-use crate::tables::align;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
-
-/// Columns of text output.
-const WIDTH: usize = 80;
-/// Longest target name that heads a column; longer ones get a number and a legend.
-const LONGEST_HEAD: usize = 10;
 
 /// What the numbers are and how they are coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -80,227 +74,132 @@ pub fn classic(rows: &[Row], request: &Classic) -> Result<String, String> {
     })
 }
 
-struct Cell {
-    value: f64,
-    colour: Colour,
+/// One number of a table.
+pub(super) struct Cell {
+    pub value: f64,
+    pub colour: Colour,
 }
 
-struct Table {
+/// A table, ready to be laid out.
+pub(super) struct Table {
     /// Name of the base where no column shows it.
-    outside_base: Option<Text>,
+    pub outside_base: Option<Text>,
+    /// The columns.
+    pub targets: Vec<Arc<Target>>,
+    /// Step and cells of each line.
+    pub lines: Vec<(Text, Vec<Option<Cell>>)>,
+    /// Whether the numbers are ratios.
+    pub relative: bool,
+}
+
+/// The numbers of one metric by step and target.
+struct Pivot {
     targets: Vec<Arc<Target>>,
-    lines: Vec<(Text, Vec<Option<Cell>>)>,
-    relative: bool,
-    repeated: bool,
+    steps: Vec<Text>,
+    values: HashMap<(Text, Text), f64>,
+    /// What the numbers are ratios to; `None` for absolute numbers.
+    relative_to: Option<Text>,
+}
+
+impl Pivot {
+    /// Absolute rows if there are any, or else ratios.
+    fn of(rows: &[Row], metric: &str) -> Pivot {
+        let of_metric = || rows.iter().filter(|row| &*row.metric == metric && !settles(&row.step));
+        let absolute = of_metric().any(|row| row.relative_to.is_none());
+        let mut pivot =
+            Pivot { targets: Vec::new(), steps: Vec::new(), values: HashMap::new(), relative_to: None };
+        for row in of_metric().filter(|row| row.relative_to.is_none() == absolute) {
+            let Some(value) = row.number() else { continue };
+            if !pivot.targets.iter().any(|target| target.name == row.target.name) {
+                pivot.targets.push(Arc::clone(&row.target));
+            }
+            if !pivot.steps.contains(&row.step) {
+                pivot.steps.push(row.step.clone());
+            }
+            pivot.relative_to.clone_from(&row.relative_to);
+            pivot.values.entry((row.step.clone(), row.target.name.clone())).or_insert(value);
+        }
+        pivot
+    }
+
+    /// Name of the target to divide by.
+    fn base(&self, request: &Classic) -> Result<Text, String> {
+        let metric = &request.metric;
+        let first = self.targets.first().ok_or_else(|| format!("no numbers of the metric {metric}"))?;
+        let is = |target: &&Arc<Target>, name: &str| &*target.name == name || &*target.version == name;
+        match (&request.base, &self.relative_to) {
+            (_, Some(_)) if request.view == View::PageAbsolute => {
+                Err(format!("{metric} is given as ratios only"))
+            }
+            (Some(_), Some(base)) => Err(format!("{metric} is given as ratios to {base} only")),
+            (Some(name), None) => match self.targets.iter().find(|target| is(target, name)) {
+                Some(target) => Ok(target.name.clone()),
+                None => Err(format!("no target {name}")),
+            },
+            (None, _) => Ok(first.name.clone()),
+        }
+    }
+
+    /// Numbers of a step by target, divided by `base` if there is one.
+    fn line(&self, step: &Text, base: Option<&Text>) -> Vec<Option<f64>> {
+        let of = |target: &Text| self.values.get(&(step.clone(), target.clone())).copied();
+        let divisor = base.map_or(Some(1.0), of).filter(|divisor| *divisor != 0.0);
+        self.targets.iter().map(|target| Some(of(&target.name)? / divisor?)).collect()
+    }
 }
 
 impl Table {
     fn of(rows: &[Row], request: &Classic) -> Result<Table, String> {
-        let of_metric = || rows.iter().filter(|row| *row.metric == request.metric && !settles(&row.step));
-        let absolute = of_metric().any(|row| row.relative_to.is_none());
-        let mut targets: Vec<Arc<Target>> = Vec::new();
-        let mut steps: Vec<Text> = Vec::new();
-        let mut values: HashMap<(Text, Text), f64> = HashMap::new();
-        let mut outside_base = None;
-        for row in of_metric().filter(|row| row.relative_to.is_none() == absolute) {
-            let Some(value) = row.number() else { continue };
-            if !targets.iter().any(|target| target.name == row.target.name) {
-                targets.push(Arc::clone(&row.target));
-            }
-            if !steps.contains(&row.step) {
-                steps.push(row.step.clone());
-            }
-            outside_base.clone_from(&row.relative_to);
-            values.entry((row.step.clone(), row.target.name.clone())).or_insert(value);
-        }
-        let base = match (&request.base, targets.first()) {
-            (_, None) => return Err(format!("no numbers of the metric {}", request.metric)),
-            (Some(base), _) if !absolute => return Err(format!("ratios cannot be taken to {base} again")),
-            (Some(base), _) => targets
-                .iter()
-                .find(|target| *target.name == **base || *target.version == **base)
-                .ok_or_else(|| format!("no target {base}"))?
-                .name
-                .clone(),
-            (None, Some(first)) => first.name.clone(),
-        };
-        if !absolute && request.view == View::PageAbsolute {
-            return Err(format!("{} is given as ratios only", request.metric));
-        }
-        if targets.iter().any(|target| Some(&target.name) == outside_base.as_ref()) {
-            outside_base = None;
-        }
-        let repeated = targets.iter().any(|target| target.name.contains('#'));
+        let pivot = Pivot::of(rows, &request.metric);
+        let base = pivot.base(request)?;
         let relative = request.view != View::PageAbsolute;
-        let mut table = Table { outside_base, targets, lines: Vec::new(), relative, repeated };
-        for step in steps {
-            let of = |target: &Text| values.get(&(step.clone(), target.clone())).copied();
-            let divisor = if absolute && relative { of(&base) } else { Some(1.0) };
-            let numbers: Vec<Option<f64>> = table
-                .targets
-                .iter()
-                .map(|target| Some(of(&target.name)? / divisor.filter(|divisor| *divisor != 0.0)?))
-                .collect();
-            let cells = table.coloured(rows, &step, &numbers, &base, request);
-            table.lines.push((step, cells));
-        }
-        Ok(table)
+        let divisor = Some(&base).filter(|_| relative && pivot.relative_to.is_none());
+        let lines = pivot.steps.iter().map(|step| {
+            let numbers = pivot.line(step, divisor);
+            let colours = colours(rows, &pivot, step, &numbers, &base, request);
+            let cells = numbers.into_iter().zip(colours);
+            let cells = cells.map(|(value, colour)| Some(Cell { value: value?, colour }));
+            (step.clone(), cells.collect())
+        });
+        let lines = lines.collect();
+        let shown = |base: &Text| pivot.targets.iter().any(|target| target.name == *base);
+        let outside_base = pivot.relative_to.clone().filter(|base| !shown(base));
+        Ok(Table { outside_base, lines, relative, targets: pivot.targets })
     }
+}
 
-    fn coloured(
-        &self,
-        rows: &[Row],
-        step: &Text,
-        numbers: &[Option<f64>],
-        base: &Text,
-        request: &Classic,
-    ) -> Vec<Option<Cell>> {
-        let colours: Vec<Colour> = match request.view {
-            View::Posts => numbers.iter().map(|n| n.map_or(Colour::Plain, post_colour)).collect(),
-            View::Page => {
-                let of = |(number, target): (&Option<f64>, &Arc<Target>)| match number {
-                    Some(number) if target.name != *base => page_colour(*number),
-                    _ => Colour::Plain,
-                };
-                numbers.iter().zip(&self.targets).map(of).collect()
-            }
-            View::PageAbsolute => {
-                let met = |(number, target): (&Option<f64>, &Arc<Target>)| {
-                    number.filter(|_| meets_sla(step, inserts(rows, step, &target.name)))
-                };
-                let values: Vec<Option<f64>> = numbers.iter().zip(&self.targets).map(met).collect();
-                page_absolute_colours(&values, Better::of(&request.metric))
-            }
-        };
-        let cells = numbers.iter().zip(colours);
-        cells.map(|(number, colour)| Some(Cell { value: (*number)?, colour })).collect()
-    }
-
-    fn cell_text(&self, cell: &Cell) -> String {
-        if self.relative || cell.value.abs() < 10.0 {
-            format!("{:.2}", cell.value)
-        } else {
-            format!("{:.0}", cell.value)
-        }
-    }
-
-    fn text(&self, colours: bool) -> String {
-        let heads = self.heads();
-        let mut text = self.legend(&heads);
-        let test_width = self.lines.iter().map(|(step, _)| step.chars().count()).max().unwrap_or(0).max(4);
-        let width = |column: usize| {
-            let cells = self.lines.iter().filter_map(|(_, cells)| cells[column].as_ref());
-            let widest = cells.map(|cell| self.cell_text(cell).chars().count() + 1).max().unwrap_or(0);
-            widest.max(heads[column].chars().count()) + 2
-        };
-        let mut start = 0;
-        while start < self.targets.len() {
-            let (mut end, mut used) = (start, test_width);
-            while end < self.targets.len() && (end == start || used + width(end) <= WIDTH) {
-                used += width(end);
-                end += 1;
-            }
-            text.push_str(&self.block(&heads, start..end, colours));
-            text.push('\n');
-            start = end;
-        }
-        text.push_str(&self.footer());
-        text
-    }
-
-    /// Column heads: names, or else versions where they tell the targets apart, or else numbers.
-    fn heads(&self) -> Vec<String> {
-        let fits = |heads: &[String]| {
-            let mut seen = HashSet::new();
-            heads.iter().all(|head| {
-                !head.is_empty() && head.chars().count() <= LONGEST_HEAD && seen.insert(head.as_str())
-            })
-        };
-        let names: Vec<String> = self.targets.iter().map(|target| target.name.to_string()).collect();
-        let versions: Vec<String> = self.targets.iter().map(|target| target.version.to_string()).collect();
-        if fits(&names) {
-            names
-        } else if fits(&versions) {
-            versions
-        } else {
-            (1..=self.targets.len()).map(|index| format!("col-{index}")).collect()
-        }
-    }
-
-    fn legend(&self, heads: &[String]) -> String {
-        let mut text = String::new();
-        if let Some(base) = &self.outside_base {
-            text.push_str(&format!("relative to: {base}\n"));
-        }
-        let width = heads.iter().map(|head| head.chars().count()).max().unwrap_or(0);
-        for (head, target) in heads.iter().zip(&self.targets) {
-            if **head != *target.name {
-                text.push_str(&format!("{head:<width$} : {}\n", target.name));
-            }
-        }
-        if text.is_empty() { text } else { text + "\n" }
-    }
-
-    fn block(&self, heads: &[String], columns: std::ops::Range<usize>, colours: bool) -> String {
-        let mut rows = vec![[vec!["test".to_string()], heads[columns.clone()].to_vec()].concat()];
-        for (step, cells) in &self.lines {
-            let texts = cells[columns.clone()].iter().map(|cell| match cell {
-                Some(cell) => format!("{}{}", self.cell_text(cell), cell.colour.sign()),
-                None => String::new(),
-            });
-            rows.push(std::iter::once(step.to_string()).chain(texts).collect());
-        }
-        let plain = align(&rows);
-        if !colours {
-            return plain;
-        }
-        // Colour codes have no width, so they go in after the columns are aligned.
-        let mut painted = String::new();
-        for (index, line) in plain.lines().enumerate() {
-            let mut rest = line;
-            if let Some(row) = index.checked_sub(1) {
-                let cells = self.lines[row].1[columns.clone()].iter();
-                for (cell, text) in cells.zip(&rows[index][1..]).filter(|(_, text)| !text.is_empty()) {
-                    let Some((before, after)) = rest.split_once(text.trim_end()) else { continue };
-                    painted.push_str(before);
-                    painted.push_str(
-                        &cell.as_ref().map_or(Colour::Plain, |cell| cell.colour).paint(text.trim_end()),
-                    );
-                    rest = after;
+/// Colours of a line. What is better when low is coloured the other way round.
+fn colours(
+    rows: &[Row],
+    pivot: &Pivot,
+    step: &Text,
+    numbers: &[Option<f64>],
+    base: &Text,
+    request: &Classic,
+) -> Vec<Colour> {
+    let better = Better::of(&request.metric);
+    let by_ratio = |colour: fn(f64) -> Colour| -> Vec<Colour> {
+        let of = |number: &Option<f64>| number.map_or(Colour::Plain, |ratio| better.turn(colour(ratio)));
+        numbers.iter().map(of).collect()
+    };
+    match request.view {
+        View::Posts => by_ratio(post_colour),
+        View::Page => {
+            let mut colours = by_ratio(page_colour);
+            for (colour, target) in colours.iter_mut().zip(&pivot.targets) {
+                if target.name == *base && pivot.relative_to.is_none() {
+                    *colour = Colour::Plain;
                 }
             }
-            painted.push_str(rest);
-            painted.push('\n');
+            colours
         }
-        painted
-    }
-
-    fn footer(&self) -> String {
-        let runs = if self.repeated { "" } else { "One run per target: no verdict. " };
-        let band = if self.relative { Repair::FixedThreshold.sentence() } else { "" };
-        let mut text = String::new();
-        for part in [runs, band].into_iter().filter(|part| !part.is_empty()) {
-            for line in super::report::wrap(part, "", "").lines() {
-                text.push_str(line);
-                text.push('\n');
-            }
+        View::PageAbsolute => {
+            let met = |(number, target): (&Option<f64>, &Arc<Target>)| {
+                number.filter(|_| meets_sla(step, inserts(rows, step, &target.name)))
+            };
+            let values: Vec<Option<f64>> = numbers.iter().zip(&pivot.targets).map(met).collect();
+            page_absolute_colours(&values, better)
         }
-        text
-    }
-
-    fn separated(&self, separator: char) -> String {
-        let test_first = separator == ',';
-        let join = |test: &str, mut cells: Vec<String>| {
-            cells.insert(if test_first { 0 } else { cells.len() }, test.to_string());
-            cells.join(&separator.to_string()) + "\n"
-        };
-        let mut text = join("test", self.targets.iter().map(|target| target.name.to_string()).collect());
-        for (step, cells) in &self.lines {
-            let cells =
-                cells.iter().map(|cell| cell.as_ref().map_or("NA".to_string(), |c| self.cell_text(c)));
-            text.push_str(&join(step, cells.collect()));
-        }
-        text
     }
 }
 

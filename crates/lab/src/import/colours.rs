@@ -97,6 +97,18 @@ impl Better {
         let cost = named || metric.contains("rt_") || metric.ends_with("/o");
         if cost { Better::Lower } else { Better::Higher }
     }
+
+    /// The colour of a ratio, turned round where low is better.
+    pub(super) fn turn(self, colour: Colour) -> Colour {
+        match (self, colour) {
+            (Better::Higher, colour) => colour,
+            (Better::Lower, Colour::Red) => Colour::Green,
+            (Better::Lower, Colour::Green) => Colour::Red,
+            (Better::Lower, Colour::Yellow) => Colour::Blue,
+            (Better::Lower, Colour::Blue) => Colour::Yellow,
+            (Better::Lower, colour @ (Colour::Grey | Colour::Plain)) => colour,
+        }
+    }
 }
 
 /// Colours of absolute values beside each other: the worst quarter of the gap red, the best green. `None`

@@ -82,6 +82,30 @@ impl Format {
         }
     }
 
+    /// Whether a file holds one target, so that a table needs several files.
+    pub(super) fn has_one_target(self) -> bool {
+        match self {
+            Format::DbBenchLog
+            | Format::DbBenchTimes
+            | Format::DbBenchRates
+            | Format::SysbenchOutput
+            | Format::SysbenchResult
+            | Format::TestHardware
+            | Format::Vmstat
+            | Format::Iostat
+            | Format::InsertIntervals
+            | Format::InsertResult => true,
+            Format::SummaryLines
+            | Format::VersionCsv
+            | Format::VersionTsv
+            | Format::QueryTsv
+            | Format::QueryCsv
+            | Format::HardwareComparison
+            | Format::InsertMetrics
+            | Format::FioSummary => false,
+        }
+    }
+
     /// Tells the format of a file, if it is one we know.
     pub(super) fn of(source: &Source) -> Option<Format> {
         let lines: Vec<&str> = source.lines().take(LINES_LOOKED_AT).map(|(_, text)| text).collect();

@@ -20,6 +20,7 @@ mod fio;
 mod format;
 mod hardware;
 mod insert_benchmark;
+mod layout;
 mod model;
 mod names;
 mod query_table;

@@ -8,6 +8,7 @@ use crate::tables::align;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter, Result as FmtResult};
+use std::path::Path;
 
 /// Columns of the summary.
 const WIDTH: usize = 80;
@@ -43,19 +44,17 @@ pub struct Report {
 }
 
 impl Report {
-    /// The classic table of each file that has the metric.
+    /// The classic tables of a metric: one for each file with several targets, and one for the files of one
+    /// target each that have the same format and lie in sibling directories.
     ///
     /// # Errors
-    /// No file has it, or none has the base.
+    /// No file has the metric, or none has the base.
     pub fn tables(&self, request: &Classic) -> Result<Vec<String>, String> {
         let mut tables = Vec::new();
         let mut refusal = None;
-        for rows in self.rows.chunk_by(|one, other| one.file == other.file) {
-            if !rows.iter().any(|row| *row.metric == request.metric) {
-                continue;
-            }
-            match classic(rows, request) {
-                Ok(table) => tables.push(format!("{}\n{table}", shorten(&rows[0].file, WIDTH))),
+        for (title, rows) in self.groups(&request.metric) {
+            match classic(&rows, request) {
+                Ok(table) => tables.push(format!("{}\n{table}", shorten(&title, WIDTH))),
                 Err(why) => refusal = Some(why),
             }
         }
@@ -64,6 +63,30 @@ impl Report {
             (true, Some(why)) => Err(why),
             (true, None) => Err(format!("no file has the metric {}", request.metric)),
         }
+    }
+
+    /// Titles and rows of the tables that have the metric, in the order of their first files.
+    fn groups(&self, metric: &str) -> Vec<(String, Vec<Row>)> {
+        let mut groups: Vec<(String, Vec<Row>)> = Vec::new();
+        let mut start = 0;
+        for file in &self.files {
+            let rows = &self.rows[start..start + file.rows];
+            start += file.rows;
+            if !rows.iter().any(|row| &*row.metric == metric) {
+                continue;
+            }
+            let title = match Path::new(&*file.file).ancestors().nth(2) {
+                Some(above) if file.format.has_one_target() => {
+                    format!("{}/*: {}", above.display(), file.format.name())
+                }
+                _ => file.file.to_string(),
+            };
+            match groups.iter_mut().find(|(other, _)| *other == title) {
+                Some((_, group)) => group.extend_from_slice(rows),
+                None => groups.push((title, rows.to_vec())),
+            }
+        }
+        groups
     }
 
     fn formats(&self) -> BTreeMap<Format, (usize, usize, usize)> {

@@ -97,3 +97,24 @@ fn tables_that_cannot_be_made_say_why() {
     );
     assert_eq!(refused(&request("qps", Some("1.0"), View::Posts, Output::Text)), "no target 1.0");
 }
+
+#[test]
+fn files_of_one_target_each_make_one_table() {
+    let report = fixtures("sysbench");
+    let tables = report.tables(&request("trx", None, View::PageAbsolute, Output::Csv)).unwrap();
+    assert_eq!(tables.len(), 2, "outputs and results: {tables:?}");
+    let outputs = tables.iter().find(|table| table.contains("/*: sysbench output\n")).unwrap();
+    let header = "test,x.my8044_rel_o2nofp.z12a_c8r32.pk1,x.pg177_o2nofp.x10a_c32r128.pk1\n";
+    assert!(outputs.contains(header), "{outputs}");
+    assert!(outputs.contains("scan_range=100,10,NA\n") && outputs.contains("update-index_range=100,NA,10\n"));
+}
+
+#[test]
+fn costs_are_red_when_they_rise() {
+    let posts = request("cs/o", None, View::Posts, Output::Text);
+    let text = table("sysbench", "o.met.all", &posts);
+    assert!(text.contains("insert_range=100   1.00=  1.45-\n"), "{text}");
+    let page = request("cpu/o", None, View::PageAbsolute, Output::Text);
+    let text = table("sysbench", "o.met.all", &page);
+    assert!(text.contains("insert_range=100  0.001593+  0.001755\n"), "{text}");
+}
