@@ -55,10 +55,10 @@ pub struct ImportArguments {
     /// Print rows, series, repairs and rejects as JSON.
     #[arg(long)]
     pub json: bool,
-    /// Print tables of this metric (ops_sec, qps, cpu/o, ips, pmax), one for each file, instead of the summary.
+    /// Print tables of this metric (ops_sec, qps, cpu/o, ips, pmax) instead of the summary.
     #[arg(long, value_name = "METRIC", conflicts_with = "json")]
     pub table: Option<String>,
-    /// Target that tables are relative to [default: the first of each file].
+    /// Name or version of the target that tables are relative to [default: the first].
     #[arg(long, value_name = "TARGET", requires = "table")]
     pub base: Option<String>,
     /// Colours and numbers of tables.

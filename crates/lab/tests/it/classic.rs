@@ -1,7 +1,7 @@
 //! The posts' tables from imported rows.
 
 use crate::imported::fixtures;
-use outcrop_lab::import::{Classic, Output, Row, View, classic};
+use outcrop_lab::import::{Classic, Output, Repair, Row, View, classic};
 
 fn table(directory: &str, file: &str, request: &Classic) -> String {
     let report = fixtures(directory);
@@ -29,6 +29,8 @@ overwriteandwait.t1.s0     1.00=   0.95-   1.05+
 One run per target: no verdict.
 ";
     assert!(text.starts_with(expected), "{text}");
+    let footer = text[expected.len()..].replace('\n', " ");
+    assert_eq!(footer.trim_end(), Repair::FixedThreshold.sentence());
     let csv = request("ops_sec", Some("10.2.3"), View::Posts, Output::Csv);
     assert_eq!(
         table("db_bench", "iobuf/summary.tsv", &csv),
