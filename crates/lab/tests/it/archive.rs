@@ -322,6 +322,9 @@ fn defects_of_the_pipeline_are_found_where_they_are() {
     let seconds = |version| only(&arm, "sum.iobuf.clang.lto.txt", WAIT, version, "c_wsecs");
     assert_eq!((seconds("10.2.3").number(), seconds("10.2.3").published), (Some(5696.0), None));
     assert_eq!((seconds("10.3.4").number(), seconds("10.3.4").published), (Some(5686.0), Some(195.0)));
+    // 6 versions from 10.3 on, 7 steps, 14 tables of one compiler and 3 summaries of two.
+    let shifted = arm.repairs.iter().filter(|repair| repair.repair == Repair::ShiftedCompactionColumns);
+    assert_eq!(shifted.count(), 840);
     // A load of trivial moves writes everything once: 2.0 was printed. With lz4, 1.1 for 0.56.
     let amplification = |file| {
         printed(number(&arm, file, LOAD, "6.29.5", "w_amp"), if file.contains("byrx") { 1 } else { 2 })

@@ -62,6 +62,15 @@ fn shifted_compaction_columns_are_moved_back_from_10_3_on() {
 }
 
 #[test]
+fn compaction_columns_that_cannot_be_shifted_stay() {
+    let report = fixtures("db_bench");
+    let file = "sum.iobuf.repaired.txt";
+    assert_eq!(number(&report, file, WAIT, "10.4.2", "c_wsecs"), 5303.0);
+    assert_eq!(number(&report, file, WAIT, "10.4.2", "c_csecs"), 2836.0);
+    assert!(repaired(&report, file, Repair::ShiftedCompactionColumns).is_empty());
+}
+
+#[test]
 fn counters_that_were_lost_are_unknown_and_not_zero() {
     let report = fixtures("db_bench");
     let file = "iobuf/summary.tsv";
