@@ -186,13 +186,14 @@ impl DbInner {
                 placed.push((*level, file.number.0));
             }
             last_seq = last;
+            pending.keep();
             Ok((vec![edit], last))
         };
         let installed = self.log_prepared(prepare, |_| {});
         drop(no_compactions);
         // Numbers of an ingestion that failed may be in the MANIFEST and are not given out again.
         core.last_seq = last_seq;
-        pending.settle(installed)?;
+        installed?;
         // Release: pairs with the Acquire in visible_seq(). Readers load their view before the number: until now they
         // found the files and passed over what has a number above theirs.
         self.visible_seq.store(last_seq.0, Ordering::Release);

@@ -36,12 +36,18 @@ impl<'d> PendingOutputs<'d> {
         number
     }
 
+    /// The outputs are complete and about to be installed. From here on they are never removed on failure: a MANIFEST
+    /// write that failed may still have reached the disk.
+    pub fn keep(self) {
+        self.numbers.lock().clear();
+    }
+
     /// The installation of the outputs ended. Only if their column family was dropped before anything was written
     /// are they removed: a MANIFEST write that failed may still have reached the disk.
     pub fn settle(self, installed: Result<()>) -> Result<()> {
         let untouched = |error: &Error| error.kind() == ErrorKind::ColumnFamilyDropped;
         if !installed.as_ref().is_err_and(untouched) {
-            self.numbers.lock().clear();
+            self.keep();
         }
         installed
     }
