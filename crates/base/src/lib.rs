@@ -15,6 +15,7 @@ pub mod keys;
 pub mod merge_operator;
 pub mod prefix_extractor;
 pub mod range_tombstone;
+pub mod wide_columns;
 pub mod xxph3;
 
 pub use compaction_filter::{CompactionFilter, CompactionFilterFactory, FilterContext, FilterDecision};

@@ -128,7 +128,8 @@ impl IndexWriter {
         mut append: impl FnMut(&[u8]) -> Result<BlockHandle>,
     ) -> Result<WrittenIndex> {
         assert_eq!(self.separators.len(), self.handles.len(), "each data block has a separator");
-        let restart_interval = if self.prefixes.is_some() { 1 } else { format.restart_interval };
+        // The metadata of a hash search index counts restart points: one for each data block.
+        let restart_interval = if self.kind == IndexType::HashSearch { 1 } else { format.restart_interval };
         let format = IndexFormat { restart_interval, ..format };
         let mut written = WrittenIndex::default();
         let mut blocks = Blocks::new(format);

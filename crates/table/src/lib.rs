@@ -11,6 +11,7 @@
 //! Next: `reader.rs` for lookups, `writer.rs` for the other direction.
 #![forbid(unsafe_code)]
 
+pub mod blob;
 mod block;
 mod block_builder;
 mod block_sink;

@@ -19,7 +19,7 @@ mod damage;
 mod fixtures;
 mod shapes;
 
-type Rows = Vec<(Vec<u8>, Vec<u8>)>;
+pub type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 
 fn writer_options(table: BlockBasedTableOptions, compression: CompressionType) -> TableWriterOptions {
     TableWriterOptions {
@@ -44,7 +44,7 @@ fn writer_options(table: BlockBasedTableOptions, compression: CompressionType) -
     }
 }
 
-fn put_file(bytes: &[u8]) -> (MemoryFs, PathBuf) {
+pub fn put_file(bytes: &[u8]) -> (MemoryFs, PathBuf) {
     let fs = MemoryFs::new();
     fs.create_dir_all(Path::new("/t")).unwrap();
     let path = PathBuf::from("/t/000009.sst");
@@ -85,7 +85,7 @@ fn reader_options(
     }
 }
 
-fn open(bytes: &[u8], comparator: Comparator, cache: Option<Arc<Cache>>) -> Result<Arc<TableReader>> {
+pub fn open(bytes: &[u8], comparator: Comparator, cache: Option<Arc<Cache>>) -> Result<Arc<TableReader>> {
     open_with(bytes, comparator, cache, None)
 }
 
@@ -100,7 +100,7 @@ fn open_with(
     TableReader::open(fs.open_read(&path, OpenRead::default())?, options).map(Arc::new)
 }
 
-fn scan(table: &Arc<TableReader>, options: TableIterOptions) -> Result<Rows> {
+pub fn scan(table: &Arc<TableReader>, options: TableIterOptions) -> Result<Rows> {
     let mut iter = table.iter(options);
     let mut rows = Vec::new();
     iter.seek_to_first();
@@ -202,7 +202,7 @@ fn check_table(rows: &Rows, bytes: &[u8], comparator: &Comparator, cache: Option
     }
 }
 
-fn fixture(name: &str) -> Vec<u8> {
+pub fn fixture(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name);
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }

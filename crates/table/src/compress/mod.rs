@@ -73,30 +73,41 @@ impl Compressor {
     /// # Errors
     /// InvalidArgument if the codec refuses its settings; Corruption if verification fails.
     pub fn compress(&mut self, contents: &[u8], out: &mut Vec<u8>) -> Result<CompressionType> {
-        out.clear();
         if self.codec == CompressionType::None || contents.len() >= TOO_LARGE {
             return Ok(CompressionType::None);
         }
-        if self.codec != CompressionType::Snappy {
-            put_varint32(out, contents.len() as u32);
-        }
-        match self.codec {
-            CompressionType::None => {}
-            CompressionType::Snappy => snappy(contents, out)?,
-            CompressionType::Zlib => self.zlib(contents, out)?,
-            CompressionType::BZip2 => bzip2(contents, out)?,
-            CompressionType::Lz4 | CompressionType::Lz4hc => lz4(contents, &self.dictionary, out)?,
-            CompressionType::Zstd => self.zstd(contents, out)?,
-        }
+        self.encode(contents, out)?;
         let per_kb = u64::from(self.options.max_compressed_bytes_per_kb.min(1023));
-        let small_enough = out.len() as u64 <= contents.len() as u64 * per_kb / 1024;
-        if !small_enough {
+        if out.len() as u64 > contents.len() as u64 * per_kb / 1024 {
             return Ok(CompressionType::None);
         }
         if self.verify {
             self.check(contents, out)?;
         }
         Ok(self.codec)
+    }
+
+    /// Compresses `contents` into `out` (cleared first), however large it gets; for readers that know the
+    /// codec from elsewhere.
+    ///
+    /// # Errors
+    /// InvalidArgument for 4 GiB and more, or if the codec refuses its settings.
+    pub fn encode(&mut self, contents: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        out.clear();
+        let len = u32::try_from(contents.len())
+            .map_err(|_| Error::invalid_argument("values of 4 GiB and more cannot be compressed"))?;
+        if !matches!(self.codec, CompressionType::Snappy | CompressionType::None) {
+            put_varint32(out, len);
+        }
+        match self.codec {
+            CompressionType::None => out.extend_from_slice(contents),
+            CompressionType::Snappy => snappy(contents, out)?,
+            CompressionType::Zlib => self.zlib(contents, out)?,
+            CompressionType::BZip2 => bzip2(contents, out)?,
+            CompressionType::Lz4 | CompressionType::Lz4hc => lz4(contents, &self.dictionary, out)?,
+            CompressionType::Zstd => self.zstd(contents, out)?,
+        }
+        Ok(())
     }
 
     fn check(&self, contents: &[u8], stored: &[u8]) -> Result<()> {

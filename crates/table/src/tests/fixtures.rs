@@ -1,6 +1,8 @@
 //! Tables that RocksDB wrote.
 
 use super::*;
+use crate::block::Contents;
+use crate::meta_blocks::MetaBlocks;
 
 /// The rows that most fixtures hold.
 fn standard_rows(zero_seq: bool) -> Rows {
@@ -149,6 +151,35 @@ fn what_we_write_is_what_rocksdb_writes() {
         },
         plain,
     );
+}
+
+#[test]
+fn the_hash_index_of_prefixes_is_rocksdbs() {
+    let extractor = PrefixExtractor::Fixed(8);
+    for index_block_restart_interval in [1, 5] {
+        let table = BlockBasedTableOptions {
+            index_type: outcrop_options::IndexType::HashSearch,
+            block_size: 512,
+            index_block_restart_interval,
+            ..BlockBasedTableOptions::default()
+        };
+        let mut options = writer_options(table, CompressionType::None);
+        options.prefix_extractor = Some(extractor);
+        let ours = open(&write_table(&standard_rows(false), options), Comparator::Bytewise, None).unwrap();
+        let theirs = fixture("11.8.1-hash-search-index/000009.sst");
+        let theirs = open(&theirs, Comparator::Bytewise, None).unwrap();
+        for name in ["rocksdb.hashindex.prefixes", "rocksdb.hashindex.metadata"] {
+            let block = |table: &TableReader| {
+                let blocks = MetaBlocks::read(table.source()).unwrap();
+                table.source().read_meta(blocks.find(name).unwrap()).unwrap()
+            };
+            assert_eq!(block(&ours), block(&theirs), "{name}");
+        }
+        // The metadata counts data blocks; RocksDB takes the numbers for those of restart points.
+        let index = ours.source().read_meta(ours.source().footer.index.unwrap()).unwrap();
+        let restarts = Contents::parse(&index).unwrap().num_restarts() as u64;
+        assert_eq!(restarts, ours.properties().num_data_blocks);
+    }
 }
 
 #[test]

@@ -1,0 +1,130 @@
+//! Reads values from a finished blob file. Each read verifies the whole record.
+//!
+//! Concurrency: immutable after opening.
+
+use super::{BlobIndex, FOOTER_LEN, HAS_TTL, HEADER_LEN, MAGIC, RECORD_HEADER_LEN, VERSION};
+use crate::compress::decompress;
+use crate::format::{corruption, not_supported};
+use outcrop_base::checksum::{crc32c, mask};
+use outcrop_base::coding::{fixed32_at, fixed64_at};
+use outcrop_base::{Error, Result};
+use outcrop_env::ReadFile;
+use outcrop_options::CompressionType;
+use std::sync::Arc;
+
+/// An open blob file.
+pub struct BlobReader {
+    file: Arc<dyn ReadFile>,
+    codec: CompressionType,
+    count: u64,
+}
+
+impl BlobReader {
+    /// Opens the blob file in `file`, which belongs to this column family.
+    ///
+    /// # Errors
+    /// Corruption naming file and offset for what is no finished blob file of this column family;
+    /// NotSupported for files whose records expire.
+    pub fn open(file: Arc<dyn ReadFile>, column_family_id: u32) -> Result<BlobReader> {
+        if file.size() < (HEADER_LEN + FOOTER_LEN) as u64 {
+            return Err(corruption(&*file, 0, format!("{} bytes are too few for a blob file", file.size())));
+        }
+        let codec = read_header(&*file, column_family_id)?;
+        let count = read_footer(&*file)?;
+        Ok(BlobReader { file, codec, count })
+    }
+
+    /// Blobs in the file.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The file.
+    pub fn file(&self) -> &Arc<dyn ReadFile> {
+        &self.file
+    }
+
+    /// Reads the value of `user_key` that a table refers to by `index` into `value` (cleared first).
+    ///
+    /// # Errors
+    /// Corruption naming file and offset if `index` is not that of such a record, or the record does not
+    /// verify; and IO errors.
+    pub fn get(&self, user_key: &[u8], index: &BlobIndex, value: &mut Vec<u8>) -> Result<()> {
+        value.clear();
+        let broken = |what: &str| corruption(&*self.file, index.offset, what);
+        if index.codec != self.codec {
+            return Err(broken("the blob index names another codec than the file's header"));
+        }
+        let before = (RECORD_HEADER_LEN + user_key.len()) as u64;
+        let start = index.offset.checked_sub(before).filter(|start| *start >= HEADER_LEN as u64);
+        let end = index.offset.checked_add(index.size);
+        let limit = self.file.size() - FOOTER_LEN as u64;
+        let (Some(start), Some(end)) = (start, end.filter(|end| *end <= limit)) else {
+            return Err(broken("the blob index points outside the file"));
+        };
+        let mut record = std::mem::take(value);
+        record.resize((end - start) as usize, 0);
+        self.file.read_exact_at(start, &mut record)?;
+        let (header, blob) = record.split_at(RECORD_HEADER_LEN);
+        if fixed32_at(header, 24) != mask(crc32c(&header[..24])) {
+            return Err(broken("the checksum of a blob record's header does not match"));
+        }
+        if (fixed64_at(header, 0), fixed64_at(header, 8)) != (user_key.len() as u64, index.size) {
+            return Err(broken("a blob record has other lengths than its index"));
+        }
+        if fixed32_at(header, 28) != mask(crc32c(blob)) {
+            return Err(broken("the checksum of a blob does not match"));
+        }
+        let (key, stored) = blob.split_at(user_key.len());
+        if key != user_key {
+            return Err(broken("a blob record has another key than its index"));
+        }
+        if self.codec != CompressionType::None {
+            let within = |error: Error| {
+                error.within(format!("{}: offset {}", self.file.path().display(), index.offset))
+            };
+            return decompress(self.codec as u8, None, stored, value).map_err(within);
+        }
+        record.drain(..before as usize);
+        *value = record;
+        Ok(())
+    }
+}
+
+fn read_header(file: &dyn ReadFile, column_family_id: u32) -> Result<CompressionType> {
+    let mut header = [0; HEADER_LEN];
+    file.read_exact_at(0, &mut header)?;
+    if fixed32_at(&header, 0) != MAGIC {
+        return Err(corruption(file, 0, "bad blob file magic number"));
+    }
+    let version = fixed32_at(&header, 4);
+    if version != VERSION {
+        return Err(not_supported(file, format!("blob file version {version}")));
+    }
+    let family = fixed32_at(&header, 8);
+    if family != column_family_id {
+        let what = format!("the blob file is of column family {family}, not {column_family_id}");
+        return Err(corruption(file, 8, what));
+    }
+    if header[12] & HAS_TTL != 0 || header[14..] != [0; 16] {
+        return Err(not_supported(file, "a blob file whose records expire (TTL)"));
+    }
+    CompressionType::from_byte(header[13]).map_err(|error| not_supported(file, error))
+}
+
+/// Checks the footer; gives the number of blobs.
+fn read_footer(file: &dyn ReadFile) -> Result<u64> {
+    let at = file.size() - FOOTER_LEN as u64;
+    let mut footer = [0; FOOTER_LEN];
+    file.read_exact_at(at, &mut footer)?;
+    if fixed32_at(&footer, 28) != mask(crc32c(&footer[..28])) {
+        return Err(corruption(file, at, "the checksum of the blob file's footer does not match"));
+    }
+    if fixed32_at(&footer, 0) != MAGIC {
+        return Err(corruption(file, at, "bad blob file magic number in the footer"));
+    }
+    if footer[12..28] != [0; 16] {
+        return Err(not_supported(file, "a blob file whose records expire (TTL)"));
+    }
+    Ok(fixed64_at(&footer, 4))
+}
