@@ -179,6 +179,7 @@ fn matching_brace(text: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rows::OptionValue;
     use crate::{CompressionType, FilterPolicy};
 
     #[test]
@@ -208,6 +209,37 @@ mod tests {
         assert_eq!((opts.window_bits, opts.level, opts.max_dict_bytes), (-12, 4, 1024));
         assert!(set_from_string(&mut db, &mut cf, "compression_opts={strategy=2;}").is_err());
         assert!(set_from_string(&mut db, &mut cf, "compression_opts={levle=2;}").is_err());
+    }
+
+    #[test]
+    fn table_options_print_as_rocksdbs_do() {
+        let file = include_str!("../../../fixtures/11.8.1-basic/OPTIONS-000007");
+        let (_, section) = file.split_once("[TableOptions/BlockBasedTable \"default\"]").unwrap();
+        for row in TABLE_ROWS {
+            let line = section.lines().find_map(|line| line.trim().strip_prefix(row.name)?.strip_prefix('='));
+            let theirs = line.unwrap_or_else(|| panic!("RocksDB has no option {}", row.name));
+            let mut table = ColumnFamilyOptions::default().table;
+            (row.set)(&mut table, theirs).unwrap_or_else(|error| panic!("{}: {error}", row.name));
+            assert_eq!((row.get)(&table), theirs, "{}", row.name);
+        }
+        for (name, value) in [
+            ("filter_policy", "ribbonfilter:12.5:3"),
+            ("filter_policy", "ribbonfilter:10:-1"),
+            ("index_type", "kHashSearch"),
+            ("index_type", "kTwoLevelIndexSearch"),
+            ("index_type", "kBinarySearchWithFirstKey"),
+            ("index_shortening", "kShortenSeparatorsAndSuccessor"),
+            ("data_block_index_type", "kDataBlockBinaryAndHash"),
+        ] {
+            let row = TABLE_ROWS.iter().find(|row| row.name == name).unwrap();
+            let mut table = ColumnFamilyOptions::default().table;
+            (row.set)(&mut table, value).unwrap();
+            assert_eq!((row.get)(&table), value);
+        }
+        assert_eq!(FilterPolicy::parse("ribbonfilter:10"), FilterPolicy::parse("rocksdb.RibbonFilter:10:0"));
+        for bad in ["ribbonfilter:10:x", "ribbonfilter", "cuckoofilter:10", "bloomfilter:1000"] {
+            assert_eq!(FilterPolicy::parse(bad), None, "{bad}");
+        }
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! Block-based tables: sorted, immutable files of internal keys and values, in RocksDB's format.
 //!
 //! ```text
-//! [data blocks ...][filter][index][properties][metaindex][footer]
+//! [data blocks ...][filter][index][dictionary][range tombstones][properties][metaindex][footer]
 //! block on disk = contents | compression type: u8 | checksum: u32
 //! ```
-//! The writer produces format_version 2 to 5; the reader takes 2 to 7. Bytes: `docs/format/table.md`.
+//! Format versions 2 to 7 are written and read, with every codec, checksum, index and filter RocksDB has for
+//! them. Bytes: `docs/format/table.md`. Values too large for tables go to [`blob`] files.
 //!
 //! A block in memory is a *frame*: its contents behind a small directory that lets a lookup find its entry
-//! without walking (`block.rs`). The index of an open table is a frame too (`index.rs`).
+//! without walking (`block.rs`). The index of an open table is a frame too (`index.rs`). Rarer forms of blocks
+//! are rewritten into the usual one when they are loaded (`rewrite.rs`): the paths of get and next know one form.
 //! Next: `reader.rs` for lookups, `writer.rs` for the other direction.
 #![forbid(unsafe_code)]
 

@@ -78,6 +78,7 @@ pub fn decompress(
             exactly(got.map_err(|_| broken("lz4"))?, out)?;
         }
         CompressionType::Zstd => {
+            check_zstd_size(stored)?;
             let stream = sized_output(stored, usize::MAX, out)?;
             let got = ZSTD.with_borrow_mut(|context| match dictionary {
                 None => context.decompress(&mut out[..], stream),
@@ -134,6 +135,16 @@ fn sized_output<'s>(stored: &'s [u8], max_ratio: usize, out: &mut Vec<u8>) -> Re
         get_varint32(stored).ok_or_else(|| Error::corruption("a compressed block lacks its size"))?;
     out.resize(checked_len(len as usize, max_ratio, stored.len())?, 0);
     Ok(&stored[used..])
+}
+
+/// A frame that says how much it holds must say the same as the size before it.
+fn check_zstd_size(stored: &[u8]) -> Result<()> {
+    let (len, used) = get_varint32(stored).ok_or_else(|| broken("zstd"))?;
+    match zstd::zstd_safe::get_frame_content_size(&stored[used..]) {
+        Ok(Some(held)) if held != u64::from(len) => Err(broken("zstd")),
+        Ok(_) => Ok(()),
+        Err(_) => Err(broken("zstd")),
+    }
 }
 
 fn checked_len(len: usize, max_ratio: usize, stored: usize) -> Result<usize> {

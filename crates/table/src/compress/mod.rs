@@ -12,6 +12,7 @@
 //! Next: `decode.rs` for the other direction, `samples.rs` for where dictionaries come from.
 
 mod decode;
+mod lz4hc;
 mod samples;
 
 pub use decode::{Dictionary, decompress};
@@ -36,6 +37,7 @@ pub struct Compressor {
     dictionary: Vec<u8>,
     zstd: Option<CCtx<'static>>,
     deflate: Option<flate2::Compress>,
+    lz4hc: Option<lz4hc::Encoder>,
     /// Decompress and compare what was compressed.
     verify: bool,
 }
@@ -49,6 +51,7 @@ impl Compressor {
             dictionary: Vec::new(),
             zstd: None,
             deflate: None,
+            lz4hc: None,
             verify: false,
         }
     }
@@ -104,7 +107,8 @@ impl Compressor {
             CompressionType::Snappy => snappy(contents, out)?,
             CompressionType::Zlib => self.zlib(contents, out)?,
             CompressionType::BZip2 => bzip2(contents, out)?,
-            CompressionType::Lz4 | CompressionType::Lz4hc => lz4(contents, &self.dictionary, out)?,
+            CompressionType::Lz4 => lz4(contents, &self.dictionary, out)?,
+            CompressionType::Lz4hc => self.lz4hc(contents, out),
             CompressionType::Zstd => self.zstd(contents, out)?,
         }
         Ok(())
@@ -145,6 +149,12 @@ impl Compressor {
             .compress_vec(contents, out, flate2::FlushCompress::Finish)
             .map_err(|error| failed(&error))?;
         if status == flate2::Status::StreamEnd { Ok(()) } else { Err(failed(&"the stream does not end")) }
+    }
+
+    fn lz4hc(&mut self, contents: &[u8], out: &mut Vec<u8>) {
+        let level = self.level(lz4hc::DEFAULT_LEVEL);
+        let encoder = self.lz4hc.get_or_insert_with(|| lz4hc::Encoder::new(level));
+        encoder.encode(lz4_reach(&self.dictionary), contents, out);
     }
 
     fn zstd(&mut self, contents: &[u8], out: &mut Vec<u8>) -> Result<()> {

@@ -72,6 +72,44 @@ fn what_does_not_shrink_is_stored_as_it_is() {
 }
 
 #[test]
+fn patience_makes_lz4_smaller_and_more_of_it_smaller_still() {
+    let contents: Vec<u8> = (0..60).flat_map(|seed| text(seed % 7, 1500)).collect();
+    let size = |codec, level| {
+        let options = CompressionOptions { level, ..CompressionOptions::default() };
+        let (mut out, mut back) = (Vec::new(), Vec::new());
+        assert_eq!(Compressor::new(codec, &options).compress(&contents, &mut out).unwrap(), codec);
+        decompress(codec as u8, None, &out, &mut back).unwrap();
+        assert!(back == contents);
+        out.len()
+    };
+    let fast = size(CompressionType::Lz4, 32767);
+    let sizes = [1, 4, 9, 12].map(|level| size(CompressionType::Lz4hc, level));
+    assert!(sizes.is_sorted_by(|a, b| a >= b), "{sizes:?}");
+    assert!(sizes[2] < fast * 9 / 10, "{sizes:?}, fast {fast}");
+    assert_eq!(size(CompressionType::Lz4hc, 32767), sizes[2]);
+}
+
+#[test]
+fn lz4hc_ends_blocks_of_every_length_as_the_format_asks() {
+    for len in 0..200 {
+        for contents in [vec![7; len], text(4, len), (0..len).map(|i| (i * i) as u8).collect()] {
+            let (mut out, mut back) = (Vec::new(), Vec::new());
+            let options = CompressionOptions::default();
+            Compressor::new(CompressionType::Lz4hc, &options).encode(&contents, &mut out).unwrap();
+            decompress(CompressionType::Lz4hc as u8, None, &out, &mut back).unwrap();
+            assert_eq!(back, contents, "{len}");
+        }
+    }
+    let run = vec![b'r'; 1 << 20];
+    let (mut out, mut back) = (Vec::new(), Vec::new());
+    let options = CompressionOptions::default();
+    Compressor::new(CompressionType::Lz4hc, &options).encode(&run, &mut out).unwrap();
+    assert!(out.len() < 5000, "{}", out.len());
+    decompress(CompressionType::Lz4hc as u8, None, &out, &mut back).unwrap();
+    assert!(back == run);
+}
+
+#[test]
 fn broken_streams_are_errors() {
     for codec in CODECS {
         let mut stored = Vec::new();
