@@ -26,6 +26,7 @@ const COPY_BYTES: usize = 1 << 20;
 /// What a checkpoint consists of.
 struct Contents {
     tables: Vec<FileNumber>,
+    blob_files: Vec<FileNumber>,
     /// WALs and how many of their bytes belong to it.
     wals: Vec<(u64, u64)>,
     edits: Vec<VersionEdit>,
@@ -105,7 +106,9 @@ impl DbInner {
             .column_families
             .values()
             .flat_map(|cf| cf.version.files().map(|(_, file)| file.number).collect::<Vec<_>>());
+        let blob_files = state.column_families.values().flat_map(|cf| cf.version.blob_files.keys().copied());
         Ok(Contents {
+            blob_files: blob_files.collect(),
             wals: wals.collect(),
             tables: tables.collect(),
             edits: snapshot_edits(&self.ctx, &state, last_seq, min_wal),
@@ -118,6 +121,10 @@ impl DbInner {
         fs.create_dir_all(dir)?;
         for number in &contents.tables {
             let name = |dir: &Path| file_name::table(dir, *number);
+            self.link_or_copy(&name(&self.ctx.path), &name(dir))?;
+        }
+        for number in &contents.blob_files {
+            let name = |dir: &Path| file_name::blob(dir, *number);
             self.link_or_copy(&name(&self.ctx.path), &name(dir))?;
         }
         for (number, len) in &contents.wals {

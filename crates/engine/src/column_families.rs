@@ -84,6 +84,8 @@ impl DbInner {
         self.log_and_apply(vec![edit], |state| {
             if let Some(dropped) = state.column_families.remove(&cf.id()) {
                 state.obsolete_tables.extend(dropped.version.files().map(|(_, file)| file.clone()));
+                let blobs = dropped.version.blob_files.values().map(|blob| blob.file.clone());
+                state.obsolete_blobs.extend(blobs);
                 state.purge_wanted = true;
             }
         })?;

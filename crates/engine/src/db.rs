@@ -7,7 +7,7 @@ use crate::context::DbContext;
 use crate::info_log::log_line;
 use crate::ingest::IngestExternalFileOptions;
 use crate::read::iter::DbIterator;
-use crate::read::{PinnedValue, ReadOptions};
+use crate::read::{PinnedValue, ReadOptions, WideColumns};
 use crate::read_only::{self, Secondary};
 use crate::snapshots::{Snapshot, SnapshotList};
 use crate::state::DbState;
@@ -20,7 +20,7 @@ use crate::write::stall::WriteStall;
 use crate::write::wal::Wal;
 use crate::write::{WriteBatch, WriteCore, WriteOptions, with_scratch_batch};
 use arc_swap::ArcSwap;
-use outcrop_base::{Error, ErrorKind, Result, SeqNum};
+use outcrop_base::{Error, ErrorKind, Result, SeqNum, wide_columns};
 use outcrop_env::{Env, FileLock};
 use outcrop_options::DbOptions;
 use parking_lot::{Condvar, Mutex};
@@ -265,6 +265,34 @@ impl Db {
             |batch| batch.delete_range(cf.id(), begin, end),
             |batch| self.inner.write(options, batch),
         )
+    }
+
+    /// Sets `key` in column family `cf` to a wide-column entity: a set of named columns, (name, value) each. The column
+    /// with the empty name is what readers of plain values see.
+    ///
+    /// # Errors
+    /// InvalidArgument if a name comes twice.
+    pub fn put_entity_cf(
+        &self,
+        cf: &ColumnFamilyHandle,
+        options: &WriteOptions,
+        key: &[u8],
+        columns: &[(&[u8], &[u8])],
+    ) -> Result<()> {
+        self.inner.check_alive(cf)?;
+        let mut batch = WriteBatch::new();
+        batch.put_entity(cf.id(), key, columns)?;
+        self.inner.write(options, &mut batch)
+    }
+
+    /// The columns of `key` in column family `cf`. A plain value is one column with the empty name.
+    pub fn get_entity_cf(
+        &self,
+        cf: &ColumnFamilyHandle,
+        options: &ReadOptions,
+        key: &[u8],
+    ) -> Result<Option<WideColumns>> {
+        self.inner.get_entity(cf, options, key)
     }
 
     /// Adds `operand` to `key` in column family `cf`.
@@ -543,6 +571,9 @@ impl DbInner {
             match record.op {
                 Op::Merge { .. } => self.check_merge(cf)?,
                 Op::DeleteRange { begin, end } => check_range(cf, begin, end)?,
+                Op::PutEntity { entity, .. } => {
+                    wide_columns::decode(entity)?;
+                }
                 _ => {}
             }
         }

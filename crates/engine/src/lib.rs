@@ -50,7 +50,7 @@ pub use outcrop_options::{
     BlockBasedTableOptions, ColumnFamilyOptions, CompressionType, DbOptions, FilterPolicy, WalRecoveryMode,
 };
 pub use read::iter::DbIterator;
-pub use read::{PinnedValue, ReadOptions};
+pub use read::{PinnedValue, ReadOptions, WideColumns};
 pub use snapshots::Snapshot;
 pub use sst_file_writer::{ExternalFileInfo, SstFileWriter};
 pub use write::batch::{Op, Record};

@@ -10,13 +10,13 @@ use crate::info_log::log_line;
 use crate::state::DbState;
 use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_manifest::file_name::{self, FileKind};
-use outcrop_manifest::{FileMetaData, FileNumber};
+use outcrop_manifest::{BlobFile, FileMetaData, FileNumber};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The tables a job has started to write. Dropped without [`PendingOutputs::settle`], it removes the files:
+/// The files, tables or blob files, a job has started to write. Dropped without [`PendingOutputs::settle`], it removes the files:
 /// they are of a job that failed.
 pub struct PendingOutputs<'d> {
     ctx: &'d DbContext,
@@ -58,6 +58,7 @@ impl Drop for PendingOutputs<'_> {
         for number in self.numbers.lock().drain(..) {
             // Best effort: what stays behind is found by the scan at the next open.
             let _ = self.ctx.env.fs.remove_file(&file_name::table(&self.ctx.path, number));
+            let _ = self.ctx.env.fs.remove_file(&file_name::blob(&self.ctx.path, number));
         }
     }
 }
@@ -77,7 +78,7 @@ impl DbInner {
             }
             let mut dead = dead_tables(&self.ctx, &mut state);
             dead.extend(self.dead_wals(&mut state));
-            if !state.obsolete_tables.is_empty() {
+            if !state.obsolete_tables.is_empty() || !state.obsolete_blobs.is_empty() {
                 // Readers still hold some: look again after the next job.
                 state.purge_wanted = true;
             }
@@ -113,12 +114,19 @@ fn dead_tables(ctx: &DbContext, state: &mut DbState) -> Vec<PathBuf> {
         }
         !last_reference
     });
+    state.obsolete_blobs.retain(|file: &Arc<BlobFile>| {
+        let last_reference = Arc::strong_count(file) == 1;
+        if last_reference {
+            dead.push(file_name::blob(&ctx.path, file.number));
+        }
+        !last_reference
+    });
     dead
 }
 
 /// Removes what earlier openings left behind: called once at open, when nothing runs.
 ///
-/// `live` are the tables of all versions, `min_wal` the oldest WAL needed, `manifest` the current MANIFEST,
+/// `live` are the tables and blob files of all versions, `min_wal` the oldest WAL needed, `manifest` the current MANIFEST,
 /// `limit` the first file number this opening may have given out.
 pub fn remove_leftovers(
     ctx: &DbContext,
@@ -139,7 +147,9 @@ pub fn remove_leftovers(
     let oldest_options = options.len().checked_sub(2).map(|index| options[index]);
     for name in names {
         let dead = match file_name::parse(&name) {
-            Some(FileKind::Table(number)) => number.0 < limit && !live.contains(&number),
+            Some(FileKind::Table(number) | FileKind::Blob(number)) => {
+                number.0 < limit && !live.contains(&number)
+            }
             Some(FileKind::Manifest(number)) => number < manifest,
             Some(FileKind::Options(number)) => oldest_options.is_some_and(|oldest| number < oldest),
             Some(FileKind::Temp(_)) => true,

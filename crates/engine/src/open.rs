@@ -237,7 +237,10 @@ fn start(
     let live: BTreeSet<FileNumber> = state
         .column_families
         .values()
-        .flat_map(|cf| cf.version.files().map(|(_, file)| file.number).collect::<Vec<_>>())
+        .flat_map(|cf| {
+            let tables = cf.version.files().map(|(_, file)| file.number);
+            tables.chain(cf.version.blob_files.keys().copied()).collect::<Vec<_>>()
+        })
         .collect();
     remove_leftovers(&ctx, &live, wal_number, manifest_number, ctx.next_file_number())?;
     for cf in state.column_families.values_mut() {
@@ -301,6 +304,14 @@ pub fn snapshot_edits(ctx: &DbContext, state: &DbState, last_seq: SeqNum, min_wa
         edits.push(edit);
         let mut tables = VersionEdit::for_column_family(*id);
         tables.log_number = Some(cf.log_number);
+        tables.new_blob_files = cf.version.blob_files.values().map(|blob| blob.file.clone()).collect();
+        tables.blob_garbage = cf
+            .version
+            .blob_files
+            .iter()
+            .filter(|(_, blob)| blob.garbage.count > 0)
+            .map(|(number, blob)| (*number, blob.garbage))
+            .collect();
         tables.new_files = cf.version.files().map(|(level, file)| (level as u32, file.clone())).collect();
         if *id == 0 {
             tables.next_file_number = Some(ctx.next_file_number());

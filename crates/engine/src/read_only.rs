@@ -17,12 +17,13 @@ use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_env::{Env, WriteFile};
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_manifest::{FileNumber, ManifestWriter};
+use outcrop_memtable::MemTablePool;
 use outcrop_options::DbOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// How often a secondary reads again if the primary removed a file meanwhile.
+/// How often everything is read again if a writer removed a file meanwhile.
 const ATTEMPTS: usize = 5;
 
 /// What a secondary needs to read its primary's files again.
@@ -79,7 +80,7 @@ pub fn open(
         refuse_wals(path, &options, &env)?;
     }
     let pool = memtable_pool(&descriptors);
-    let recovered = recovery::recover(path, &options, &env, &descriptors, &pool, recovery::Families::Some)?;
+    let recovered = recover(path, &options, &env, &descriptors, &pool)?;
     let identity = (recovered.db_id.clone(), String::new());
     let log = InfoLog::none(&env);
     let next_file = recovered.next_file_number;
@@ -95,6 +96,23 @@ pub fn open(
     let inner = assemble(ctx, state, last_seq, wal, manifest, None);
     inner.write_refused.store(true, Ordering::Relaxed);
     Ok((Arc::new(inner), Secondary { descriptors }))
+}
+
+/// Reads everything, again if a writer removed a file between the reading of its name and of its contents.
+fn recover(
+    path: &Path,
+    options: &DbOptions,
+    env: &Env,
+    descriptors: &[ColumnFamilyDescriptor],
+    pool: &Arc<MemTablePool>,
+) -> Result<Recovered> {
+    let mut attempt = 1;
+    loop {
+        match recovery::recover(path, options, env, descriptors, pool, recovery::Families::Some) {
+            Err(error) if attempt < ATTEMPTS && may_pass(&error) => attempt += 1,
+            result => return result,
+        }
+    }
 }
 
 fn refuse_wals(path: &Path, options: &DbOptions, env: &Env) -> Result<()> {
@@ -124,18 +142,8 @@ impl DbInner {
     /// See [`crate::Db::try_catch_up_with_primary`].
     pub(crate) fn catch_up(&self, secondary: &Secondary) -> Result<()> {
         let ctx = &self.ctx;
-        let mut attempt = 1;
-        let recovered = loop {
-            let pool = &ctx.memtable_pool;
-            let families = recovery::Families::Some;
-            match recovery::recover(&ctx.path, &ctx.options, &ctx.env, &secondary.descriptors, pool, families)
-            {
-                // The primary removed a file between the reading of its name and of its contents.
-                Err(error) if attempt < ATTEMPTS && may_pass(&error) => attempt += 1,
-                Err(error) => return Err(error),
-                Ok(recovered) => break recovered,
-            }
-        };
+        let recovered =
+            recover(&ctx.path, &ctx.options, &ctx.env, &secondary.descriptors, &ctx.memtable_pool)?;
         let mut state = self.state.lock();
         let mut retired = Vec::new();
         for (id, newer) in recovered.state.column_families {

@@ -64,6 +64,9 @@ pub fn recover(
     let find = |name: &str| descriptors.iter().find(|descriptor| descriptor.name == name);
     let comparator_of = |name: &str| find(name).map_or(Comparator::Bytewise, |d| d.parts.comparator.clone());
     let num_levels_of = |name: &str| find(name).map_or(64, |d| d.options.num_levels as usize);
+    // Before the MANIFEST: a WAL that it still needs and a writer removes meanwhile is then missed when it is opened,
+    // not passed over.
+    let wals = wal_numbers(path, options, env)?;
     let manifest = recover_manifest(&*env.fs, path, &comparator_of, &num_levels_of, true)?;
     let to_create = missing_descriptors(descriptors, &manifest.column_families, options)?;
     let (db_id, identity_missing) = identity(path, env, manifest.db_id)?;
@@ -94,7 +97,7 @@ pub fn recover(
         to_create,
     };
     open_tables(path, options, env, pool, &recovered)?;
-    replay_wals(path, options, env, manifest.min_log_number_to_keep, &mut recovered)?;
+    replay_wals(path, options, env, wals, manifest.min_log_number_to_keep, &mut recovered)?;
     Ok(recovered)
 }
 
@@ -218,27 +221,35 @@ fn open_tables(
     Ok(())
 }
 
-/// Replays the WALs that are still needed into the memtables.
-fn replay_wals(
-    path: &Path,
-    options: &DbOptions,
-    env: &Env,
-    min_log_number_to_keep: u64,
-    recovered: &mut Recovered,
-) -> Result<()> {
+/// Numbers of the WAL files there are, ascending.
+fn wal_numbers(path: &Path, options: &DbOptions, env: &Env) -> Result<Vec<u64>> {
     let wal_dir = options.wal_dir.as_deref().unwrap_or(path);
-    let log_numbers = recovered.state.column_families.values().map(|cf| cf.log_number);
-    let min_wal = min_log_number_to_keep.max(log_numbers.min().unwrap_or(0));
-    let mut wals: Vec<u64> = env
-        .fs
-        .list(wal_dir)?
-        .into_iter()
+    if !env.fs.exists(wal_dir)? {
+        return Ok(Vec::new());
+    }
+    let names = env.fs.list(wal_dir)?.into_iter();
+    let mut wals: Vec<u64> = names
         .filter_map(|name| match file_name::parse(&name) {
             Some(FileKind::Wal(number)) => Some(number.0),
             _ => None,
         })
         .collect();
     wals.sort_unstable();
+    Ok(wals)
+}
+
+/// Replays the WALs that are still needed into the memtables.
+fn replay_wals(
+    path: &Path,
+    options: &DbOptions,
+    env: &Env,
+    wals: Vec<u64>,
+    min_log_number_to_keep: u64,
+    recovered: &mut Recovered,
+) -> Result<()> {
+    let wal_dir = options.wal_dir.as_deref().unwrap_or(path);
+    let log_numbers = recovered.state.column_families.values().map(|cf| cf.log_number);
+    let min_wal = min_log_number_to_keep.max(log_numbers.min().unwrap_or(0));
     if let Some(&last) = wals.last() {
         recovered.next_file_number = recovered.next_file_number.max(last + 1);
     }
@@ -372,11 +383,12 @@ pub fn flush_recovered(ctx: &Arc<DbContext>, state: &mut DbState, new_wal: u64) 
         if !cf.memtable.is_empty() {
             let reserve = || FileNumber(ctx.new_file_number());
             let memtable = cf.memtable.clone();
-            let tables = write_l0(ctx, &cf.cf, &[&memtable], Vec::new(), cf.next_epoch, &reserve)?;
+            let written = write_l0(ctx, &cf.cf, &[&memtable], Vec::new(), cf.next_epoch, &reserve)?;
             cf.next_epoch += 1;
             log_line!(ctx, "[{}] recovered {} entries from WALs", cf.cf.name(), memtable.num_entries());
             let mut edit = VersionEdit::for_column_family(cf.cf.id());
-            edit.new_files = tables.into_iter().map(|file| (0, file)).collect();
+            edit.new_files = written.tables.into_iter().map(|file| (0, file)).collect();
+            edit.new_blob_files = written.blob_files;
             let mut builder = VersionBuilder::new(&cf.version, &cf.cf.comparator, cf.version.levels.len());
             builder.apply(&edit)?;
             cf.version = Arc::new(builder.build(cf.cf.options.load().force_consistency_checks)?);

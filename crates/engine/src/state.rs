@@ -8,7 +8,7 @@ use crate::compaction::level_shape::LevelShape;
 use crate::compaction::manual::ManualCompaction;
 use crate::superversion::SuperVersion;
 use outcrop_base::Error;
-use outcrop_manifest::{FileMetaData, Version};
+use outcrop_manifest::{BlobFile, FileMetaData, Version};
 use outcrop_memtable::MemTable;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
@@ -118,6 +118,8 @@ pub struct DbState {
     pub background_error: Option<Error>,
     /// Tables no current version holds; deleted when the last reader of an older version is gone.
     pub obsolete_tables: Vec<Arc<FileMetaData>>,
+    /// Blob files no current version holds; deleted as tables are.
+    pub obsolete_blobs: Vec<Arc<BlobFile>>,
     /// Superseded versions that readers may still hold, for properties.
     pub old_versions: Vec<Weak<Version>>,
     /// Flush jobs running.
@@ -145,6 +147,7 @@ impl DbState {
             live_wals: VecDeque::new(),
             background_error: None,
             obsolete_tables: Vec::new(),
+            obsolete_blobs: Vec::new(),
             old_versions: Vec::new(),
             running_flushes: 0,
             running_compactions: 0,

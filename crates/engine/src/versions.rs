@@ -129,7 +129,10 @@ fn install_version(state: &mut DbState, cf_id: u32, version: Arc<Version>) {
     let old = std::mem::replace(&mut cf.version, version);
     let kept: std::collections::HashSet<_> = cf.version.files().map(|(_, file)| file.number).collect();
     let gone = old.files().filter(|(_, file)| !kept.contains(&file.number)).map(|(_, file)| file.clone());
+    let blobs_gone = old.blob_files.iter().filter(|(number, _)| !cf.version.blob_files.contains_key(number));
+    let blobs_gone: Vec<_> = blobs_gone.map(|(_, blob)| blob.file.clone()).collect();
     state.obsolete_tables.extend(gone);
+    state.obsolete_blobs.extend(blobs_gone);
     state.old_versions.retain(|weak| weak.strong_count() > 0);
     state.old_versions.push(Arc::downgrade(&old));
     state.purge_wanted = true;

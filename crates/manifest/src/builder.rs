@@ -4,6 +4,7 @@
 //! deletes its tables, without an error.
 //! Source: RocksDB `db/version_builder.cc`, `CheckConsistency`.
 
+use crate::blob_file::{self, BlobFiles};
 use crate::version::{Drawn, Level};
 use crate::{FileMetaData, FileNumber, Version, VersionEdit};
 use outcrop_base::{Comparator, Error, Result};
@@ -15,6 +16,7 @@ use std::sync::Arc;
 pub struct VersionBuilder {
     comparator: Comparator,
     levels: Vec<BTreeMap<FileNumber, Arc<FileMetaData>>>,
+    blob_files: BlobFiles,
 }
 
 impl VersionBuilder {
@@ -26,14 +28,20 @@ impl VersionBuilder {
             .map(|level| level.files.iter().map(|file| (file.number, file.clone())).collect())
             .collect();
         levels.resize_with(num_levels.max(levels.len()), BTreeMap::new);
-        VersionBuilder { comparator: comparator.clone(), levels }
+        VersionBuilder { comparator: comparator.clone(), levels, blob_files: base.blob_files.clone() }
     }
 
-    /// Applies `edit`: tables leave, then tables come.
+    /// Applies `edit`: blob files come, then their garbage, tables leave, tables come.
     ///
     /// # Errors
     /// Corruption if a table leaves a level it is not on, comes twice, or comes to a level that is not there.
     pub fn apply(&mut self, edit: &VersionEdit) -> Result<()> {
+        for file in &edit.new_blob_files {
+            blob_file::add(&mut self.blob_files, file)?;
+        }
+        for (number, garbage) in &edit.blob_garbage {
+            blob_file::add_garbage(&mut self.blob_files, *number, *garbage)?;
+        }
         for (level, number) in &edit.deleted_files {
             let removed = self.levels.get_mut(*level as usize).and_then(|files| files.remove(number));
             if removed.is_none() {
@@ -65,8 +73,20 @@ impl VersionBuilder {
     ///
     /// # Errors
     /// With `force_consistency_checks`, Corruption naming levels and tables that break a rule.
-    pub fn build(self, force_consistency_checks: bool) -> Result<Version> {
-        let mut version = Version::default();
+    pub fn build(mut self, force_consistency_checks: bool) -> Result<Version> {
+        let tables = || self.levels.iter().flat_map(|files| files.values());
+        let oldest_named = tables().filter_map(|file| file.oldest_blob_file).min();
+        blob_file::retain_needed(&mut self.blob_files, oldest_named);
+        if let Some(lost) =
+            tables().find(|file| file.oldest_blob_file.is_some_and(|n| !self.blob_files.contains_key(&n)))
+            && force_consistency_checks
+        {
+            return Err(Error::corruption(format!(
+                "table {} refers to a blob file that is not there",
+                Drawn(lost)
+            )));
+        }
+        let mut version = Version { blob_files: self.blob_files, ..Version::default() };
         for (level, files) in self.levels.into_iter().enumerate() {
             let mut files: Vec<Arc<FileMetaData>> = files.into_values().collect();
             if level == 0 {

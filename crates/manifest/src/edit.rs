@@ -7,6 +7,7 @@
 //! `preserved` and written again; what must not be ignored is refused by name.
 //! Source: RocksDB `db/version_edit.cc`; tags in `docs/format/manifest.md`.
 
+use crate::blob_file::{BlobFile, Garbage};
 use crate::{FileMetaData, FileNumber};
 use outcrop_base::coding::{Decoder, put_length_prefixed, put_varint32, put_varint64};
 use outcrop_base::keys::FOOTER_LEN;
@@ -62,6 +63,10 @@ mod field {
     pub const MUST_UNDERSTAND: u32 = 1 << 6;
 }
 
+mod blob_field {
+    pub const END: u32 = 0;
+}
+
 /// One change. Fields that are absent change nothing.
 #[derive(Clone, Debug, Default)]
 pub struct VersionEdit {
@@ -93,6 +98,10 @@ pub struct VersionEdit {
     pub deleted_files: Vec<(u32, FileNumber)>,
     /// Tables that come: (level, table).
     pub new_files: Vec<(u32, Arc<FileMetaData>)>,
+    /// Blob files that come.
+    pub new_blob_files: Vec<Arc<BlobFile>>,
+    /// Blobs that became garbage, by file.
+    pub blob_garbage: Vec<(FileNumber, Garbage)>,
     /// Ignorable records this engine does not use, as read: (tag, payload).
     pub preserved: Vec<(u32, Vec<u8>)>,
 }
@@ -105,7 +114,10 @@ impl VersionEdit {
 
     /// True if tables come or leave.
     pub fn changes_tables(&self) -> bool {
-        !self.new_files.is_empty() || !self.deleted_files.is_empty()
+        !self.new_files.is_empty()
+            || !self.deleted_files.is_empty()
+            || !self.new_blob_files.is_empty()
+            || !self.blob_garbage.is_empty()
     }
 
     /// Appends the edit, in RocksDB's order of fields.
@@ -136,6 +148,22 @@ impl VersionEdit {
         }
         for (level, file) in &self.new_files {
             encode_new_file(out, *level, file);
+        }
+        for file in &self.new_blob_files {
+            put_varint32(out, tag::BLOB_FILE_ADDITION);
+            put_varint64(out, file.number.0);
+            put_varint64(out, file.total_count);
+            put_varint64(out, file.total_bytes);
+            put_length_prefixed(out, &file.checksum.0);
+            put_length_prefixed(out, &file.checksum.1);
+            put_varint32(out, blob_field::END);
+        }
+        for (number, garbage) in &self.blob_garbage {
+            put_varint32(out, tag::BLOB_FILE_GARBAGE);
+            put_varint64(out, number.0);
+            put_varint64(out, garbage.count);
+            put_varint64(out, garbage.bytes);
+            put_varint32(out, blob_field::END);
         }
         if self.column_family != 0 {
             put_varint32(out, tag::COLUMN_FAMILY);
@@ -211,10 +239,23 @@ impl VersionEdit {
             tag::COLUMN_FAMILY_DROP => self.column_family_drop = true,
             tag::MAX_COLUMN_FAMILY => self.max_column_family = Some(decoder.varint32()?),
             tag::IN_ATOMIC_GROUP => self.remaining_in_group = Some(decoder.varint32()?),
-            tag::BLOB_FILE_ADDITION
-            | tag::BLOB_FILE_GARBAGE
-            | tag::BLOB_FILE_ADDITION_OLD
-            | tag::BLOB_FILE_GARBAGE_OLD => return Some(Err(Error::not_supported("blob files"))),
+            tag::BLOB_FILE_ADDITION | tag::BLOB_FILE_ADDITION_OLD => {
+                let mut file = BlobFile {
+                    number: FileNumber(decoder.varint64()?),
+                    total_count: decoder.varint64()?,
+                    total_bytes: decoder.varint64()?,
+                    ..BlobFile::default()
+                };
+                file.checksum = (decoder.length_prefixed()?.to_vec(), decoder.length_prefixed()?.to_vec());
+                self.new_blob_files.push(Arc::new(file));
+                return skip_blob_fields(decoder);
+            }
+            tag::BLOB_FILE_GARBAGE | tag::BLOB_FILE_GARBAGE_OLD => {
+                let number = FileNumber(decoder.varint64()?);
+                let garbage = Garbage { count: decoder.varint64()?, bytes: decoder.varint64()? };
+                self.blob_garbage.push((number, garbage));
+                return skip_blob_fields(decoder);
+            }
             tag::DB_ID => self.db_id = Some(text(decoder.length_prefixed()?)),
             // Early WAL tracking, without a length: the payload cannot be skipped, so it is decoded.
             tag::WAL_ADDITION => skip_wal_addition(decoder)?,
@@ -280,7 +321,9 @@ impl VersionEdit {
         match field {
             field::NEED_COMPACTION => file.marked_for_compaction = value == [1],
             field::MIN_LOG_NUMBER_TO_KEEP => self.keep_logs_from(fixed()?),
-            field::OLDEST_BLOB_FILE => return Some(Err(Error::not_supported("blob files"))),
+            field::OLDEST_BLOB_FILE => {
+                file.oldest_blob_file = Some(FileNumber(varint()?)).filter(|n| n.0 != 0)
+            }
             field::OLDEST_ANCESTOR_TIME => file.oldest_ancestor_time = varint()?,
             field::CREATION_TIME => file.creation_time = varint()?,
             field::MIN_TIMESTAMP | field::MAX_TIMESTAMP | field::TIMESTAMPS_PERSISTED => {
@@ -303,6 +346,23 @@ impl VersionEdit {
             other => file.preserved.push((other, value.to_vec())),
         }
         Some(Ok(()))
+    }
+}
+
+/// Passes over the custom fields of a blob file's record.
+fn skip_blob_fields(decoder: &mut Decoder<'_>) -> Option<Result<()>> {
+    loop {
+        match decoder.varint32()? {
+            blob_field::END => return Some(Ok(())),
+            other if other & field::MUST_UNDERSTAND != 0 => {
+                return Some(Err(Error::corruption(format!(
+                    "version edit: unknown blob file field {other}"
+                ))));
+            }
+            _ => {
+                decoder.length_prefixed()?;
+            }
+        }
     }
 }
 
@@ -335,6 +395,12 @@ fn encode_new_file(out: &mut Vec<u8>, level: u32, file: &FileMetaData) {
     varint(field::CREATION_TIME, file.creation_time);
     if file.epoch != 0 {
         varint(field::EPOCH, file.epoch);
+    }
+    if let Some(number) = file.oldest_blob_file {
+        let mut bytes = Vec::new();
+        put_varint64(&mut bytes, number.0);
+        put_varint32(out, field::OLDEST_BLOB_FILE);
+        put_length_prefixed(out, &bytes);
     }
     if file.marked_for_compaction {
         put_varint32(out, field::NEED_COMPACTION);

@@ -37,6 +37,8 @@ pub struct FileMetaData {
     pub tail_size: u64,
     /// Its identity, checked when it is opened.
     pub unique_id: Option<[u64; 2]>,
+    /// The oldest blob file that an entry refers to.
+    pub oldest_blob_file: Option<FileNumber>,
     /// It asked to be compacted.
     pub marked_for_compaction: bool,
     /// Custom fields this engine does not use, as read: (tag, value).
@@ -99,6 +101,7 @@ impl FileMetaData {
             creation_time: self.creation_time,
             tail_size: self.tail_size,
             unique_id: self.unique_id,
+            oldest_blob_file: self.oldest_blob_file,
             marked_for_compaction: self.marked_for_compaction,
             preserved: self.preserved.clone(),
             table: OnceLock::new(),

@@ -107,6 +107,11 @@ pub fn table(dir: &Path, number: FileNumber) -> PathBuf {
     dir.join(format!("{:06}.sst", number.0))
 }
 
+/// A blob file.
+pub fn blob(dir: &Path, number: FileNumber) -> PathBuf {
+    dir.join(format!("{:06}.blob", number.0))
+}
+
 /// Path of an OPTIONS file.
 pub fn options(dir: &Path, number: FileNumber) -> PathBuf {
     dir.join(format!("OPTIONS-{:06}", number.0))

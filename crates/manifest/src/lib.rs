@@ -7,6 +7,7 @@
 //! Bytes: `docs/format/manifest.md`. Next: `edit.rs`, `version.rs`, `builder.rs`, `recover.rs`, `writer.rs`.
 #![forbid(unsafe_code)]
 
+mod blob_file;
 mod builder;
 mod edit;
 mod file_metadata;
@@ -15,6 +16,7 @@ mod recover;
 mod version;
 mod writer;
 
+pub use blob_file::{BlobFile, BlobFileState, BlobFiles, Garbage};
 pub use builder::VersionBuilder;
 pub use edit::VersionEdit;
 pub use file_metadata::{FileMetaData, FileNumber};

@@ -265,7 +265,8 @@ fn with_epochs(version: Version, comparator: &Comparator) -> Result<Version> {
     if version.files().all(|(_, file)| file.epoch != 0) {
         return Ok(version);
     }
-    let mut builder = VersionBuilder::new(&Version::empty(version.levels.len()), comparator, 0);
+    let base = Version { blob_files: version.blob_files.clone(), ..Version::empty(version.levels.len()) };
+    let mut builder = VersionBuilder::new(&base, comparator, 0);
     let mut edit = VersionEdit::default();
     let mut epoch = 0;
     for level in (1..version.levels.len()).rev().filter(|&level| !version.levels[level].files.is_empty()) {

@@ -1,5 +1,6 @@
 //! A version: which tables are on which level. Immutable, shared by everyone who reads it.
 
+use crate::blob_file::BlobFiles;
 use crate::{FileMetaData, FileNumber};
 use outcrop_base::keys::{internal_key, split};
 use outcrop_base::{Comparator, SeqNum, ValueType};
@@ -57,12 +58,14 @@ impl Level {
 pub struct Version {
     /// The levels, L0 first.
     pub levels: Vec<Level>,
+    /// The blob files its tables refer to.
+    pub blob_files: BlobFiles,
 }
 
 impl Version {
     /// A version without tables.
     pub fn empty(num_levels: usize) -> Version {
-        Version { levels: vec![Level::default(); num_levels] }
+        Version { levels: vec![Level::default(); num_levels], blob_files: BlobFiles::new() }
     }
 
     /// All tables with their levels.

@@ -78,6 +78,20 @@ pub struct ColumnFamilyOptions {
     pub optimize_filters_for_hits: bool,
     /// LSM invariants are checked when a version is built; default true.
     pub force_consistency_checks: bool,
+    /// Values of at least `min_blob_size` are written to blob files, and tables refer to them. Default false.
+    pub enable_blob_files: bool,
+    /// Smallest value that goes to a blob file. Bytes; default 0: all.
+    pub min_blob_size: u64,
+    /// Size at which a blob file ends. Bytes; default 256 MiB.
+    pub blob_file_size: u64,
+    /// Codec of blob files; default none.
+    pub blob_compression_type: CompressionType,
+    /// Compactions move values out of old blob files, so that those can go. Default false.
+    pub enable_blob_garbage_collection: bool,
+    /// Share of blob files, the oldest, that values are moved out of; 0 to 1, default 0.25.
+    pub blob_garbage_collection_age_cutoff: f64,
+    /// First level whose tables refer to blob files; flush counts as level 0. Default 0.
+    pub blob_file_starting_level: i32,
     /// Files may be ingested behind all data: the last level is kept for them, and nothing that hides older data is
     /// dropped. Default false.
     pub allow_ingest_behind: bool,
@@ -117,6 +131,13 @@ impl Default for ColumnFamilyOptions {
             compaction_pri: CompactionPri::MinOverlappingRatio,
             optimize_filters_for_hits: false,
             force_consistency_checks: true,
+            enable_blob_files: false,
+            min_blob_size: 0,
+            blob_file_size: 256 << 20,
+            blob_compression_type: CompressionType::None,
+            enable_blob_garbage_collection: false,
+            blob_garbage_collection_age_cutoff: 0.25,
+            blob_file_starting_level: 0,
             allow_ingest_behind: false,
             merge_operator: None,
             prefix_extractor: None,

@@ -1,6 +1,7 @@
 //! One compaction: read the inputs, write the outputs, install both changes in one edit.
 
-use super::output::{GrandparentCuts, OutputPlan, write_tables};
+use super::blobs::{BlobInput, BlobPlan};
+use super::output::{GrandparentCuts, OutputPlan, Outputs, write_tables};
 use super::pick::leveled;
 use super::stream::{CompactionStream, DropRules};
 use super::{Compaction, Reason};
@@ -52,8 +53,8 @@ impl DbInner {
         let mut stream = self.compaction_stream(job)?;
         let pending = PendingOutputs::new(&self.ctx);
         let reserve = || pending.reserve();
-        let tables = write_tables(&self.ctx, &job.cf, self.output_plan(job), &mut stream, &reserve)?;
-        let outputs = self.open_outputs(job, tables)?;
+        let mut written = write_tables(&self.ctx, &job.cf, self.output_plan(job), &mut stream, &reserve)?;
+        let outputs = self.open_outputs(job, std::mem::take(&mut written.tables))?;
         let compaction = &job.compaction;
         let level_bytes = |index: usize| compaction.inputs[index].iter().map(|file| file.size).sum::<u64>();
         let stats = LevelStats {
@@ -62,12 +63,13 @@ impl DbInner {
             cpu_micros: (clock.thread_cpu_nanos() - cpu_start) / 1000,
             bytes_read: level_bytes(0),
             bytes_read_output_level: level_bytes(1),
-            bytes_written: outputs.iter().map(|file| file.size).sum(),
+            bytes_written: outputs.iter().map(|file| file.size).sum::<u64>()
+                + written.blob_files.iter().map(|file| file.total_bytes).sum::<u64>(),
             bytes_moved: 0,
             records_in: stream.stats.records_in,
             records_dropped: stream.stats.records_in.saturating_sub(stream.stats.records_out),
         };
-        pending.settle(self.install_compaction(job, outputs))?;
+        pending.settle(self.install_compaction(job, outputs, written))?;
         job.cf.stats.record(compaction.output_level, &stats);
         log_line!(
             self.ctx,
@@ -114,6 +116,7 @@ impl DbInner {
             drop_deletions: compaction.output_level > 0 && !behind,
             below: below.map(|level| level.shared_files()).collect(),
             filter: self.compaction_filter(job),
+            blobs: BlobInput::new(&self.ctx, &job.cf, &job.version),
             tombstones: Fragments::union(tombstones.iter().map(|set| &**set), &job.cf.comparator),
         };
         let input = MergingIter::new(job.cf.comparator.clone(), sources);
@@ -150,6 +153,7 @@ impl DbInner {
             table: options.table.clone(),
             prefix_extractor: options.prefix_extractor,
             level: compaction.output_level as i32,
+            blobs: BlobPlan::new(&options, compaction.output_level as i32),
             omit_filter: options.optimize_filters_for_hits && compaction.bottommost,
             oldest_ancestor_time: known_times.min().unwrap_or(now),
             target_file_size: compaction.target_file_size,
@@ -169,11 +173,18 @@ impl DbInner {
         Ok(tables)
     }
 
-    fn install_compaction(&self, job: &CompactionJob, outputs: Vec<Arc<FileMetaData>>) -> Result<()> {
+    fn install_compaction(
+        &self,
+        job: &CompactionJob,
+        outputs: Vec<Arc<FileMetaData>>,
+        written: Outputs,
+    ) -> Result<()> {
         let compaction = &job.compaction;
         let mut edit = deletion_edit(compaction);
         let level = compaction.output_level as u32;
         edit.new_files = outputs.iter().map(|file| (level, file.clone())).collect();
+        edit.new_blob_files = written.blob_files;
+        edit.blob_garbage = written.blob_garbage;
         self.log_and_apply(vec![edit], |_| {})
     }
 

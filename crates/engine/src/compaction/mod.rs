@@ -5,6 +5,7 @@
 //! ```
 //! Flush uses the same stream and output with memtables as the input.
 
+pub mod blobs;
 pub mod job;
 pub mod level_shape;
 pub mod manual;

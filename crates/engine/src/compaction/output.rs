@@ -2,13 +2,14 @@
 //!
 //! Invariant: all versions of a user key go into one table, so that tables of a level never share a key.
 
+use super::blobs::{BlobOutput, BlobPlan};
 use super::stream::CompactionStream;
 use crate::column_family::ColumnFamily;
 use crate::context::DbContext;
-use outcrop_base::keys::user_key;
-use outcrop_base::{Comparator, Fragment, PrefixExtractor, Result};
+use outcrop_base::keys::{FOOTER_LEN, append_internal_key, pack, packed_seq, split, user_key};
+use outcrop_base::{Comparator, Fragment, PrefixExtractor, Result, ValueType};
 use outcrop_env::{DirectIo, OpenWrite};
-use outcrop_manifest::{FileMetaData, FileNumber, file_name};
+use outcrop_manifest::{BlobFile, FileMetaData, FileNumber, Garbage, file_name};
 use outcrop_options::{BlockBasedTableOptions, CompressionOptions, CompressionType};
 use outcrop_table::{TableWriter, TableWriterOptions};
 use std::cmp::Ordering;
@@ -29,6 +30,8 @@ pub struct OutputPlan {
     pub prefix_extractor: Option<PrefixExtractor>,
     /// Level the tables are for; -1 for flush.
     pub level: i32,
+    /// Where large values go.
+    pub blobs: Option<BlobPlan>,
     /// No filter is written.
     pub omit_filter: bool,
     /// Time the oldest data in the tables was first written, seconds since the epoch.
@@ -42,9 +45,20 @@ pub struct OutputPlan {
 /// Reserves a file number that the scan for obsolete files must leave alone.
 pub type ReserveFile<'a> = &'a dyn Fn() -> FileNumber;
 
-/// Writes everything `stream` shows into tables and returns their metadata, in key order.
+/// What a job wrote.
+#[derive(Default)]
+pub struct Outputs {
+    /// Tables, in key order.
+    pub tables: Vec<FileMetaData>,
+    /// Blob files.
+    pub blob_files: Vec<Arc<BlobFile>>,
+    /// What the job left unreferenced in older blob files.
+    pub blob_garbage: Vec<(FileNumber, Garbage)>,
+}
+
+/// Writes everything `stream` shows into tables, and large values into blob files.
 ///
-/// The tables are synced and closed, their directory entries are not. On an error, what was written so far
+/// The files are synced and closed, their directory entries are not. On an error, what was written so far
 /// is left behind as files nobody refers to; the caller removes them.
 pub fn write_tables(
     ctx: &DbContext,
@@ -52,6 +66,21 @@ pub fn write_tables(
     mut plan: OutputPlan,
     stream: &mut CompactionStream,
     reserve: ReserveFile<'_>,
+) -> Result<Outputs> {
+    let mut blobs = BlobOutput::new(ctx, cf, plan.blobs.take());
+    let tables = write_entries(ctx, cf, plan, stream, reserve, &mut blobs)?;
+    let (blob_files, kept) = blobs.finish()?;
+    let blob_garbage = stream.blobs_read().map_or_else(Vec::new, |read| read.without(&kept));
+    Ok(Outputs { tables, blob_files, blob_garbage })
+}
+
+fn write_entries(
+    ctx: &DbContext,
+    cf: &ColumnFamily,
+    mut plan: OutputPlan,
+    stream: &mut CompactionStream,
+    reserve: ReserveFile<'_>,
+    blobs: &mut BlobOutput<'_>,
 ) -> Result<Vec<FileMetaData>> {
     let mut done = Vec::new();
     let mut open: Option<OpenTable> = None;
@@ -76,7 +105,7 @@ pub fn write_tables(
                 open.insert(OpenTable::create(ctx, cf, &plan, reserve())?)
             }
         };
-        table.writer.add(key, stream.value())?;
+        table.add(key, stream.value(), blobs, reserve)?;
         last_user_key.clear();
         last_user_key.extend_from_slice(user_key(key));
     }
@@ -143,6 +172,9 @@ struct OpenTable {
     number: FileNumber,
     writer: TableWriter,
     creation_time: u64,
+    oldest_blob_file: Option<FileNumber>,
+    /// A key and a value that stand for a value in a blob file; reused.
+    reference: (Vec<u8>, Vec<u8>),
 }
 
 impl OpenTable {
@@ -183,7 +215,48 @@ impl OpenTable {
                 external: false,
             },
         );
-        Ok(OpenTable { number, writer, creation_time })
+        let reference = (Vec::new(), Vec::new());
+        Ok(OpenTable { number, writer, creation_time, oldest_blob_file: None, reference })
+    }
+
+    /// Adds an entry, its value to a blob file if it is large.
+    #[inline]
+    fn add(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        blobs: &mut BlobOutput<'_>,
+        reserve: ReserveFile<'_>,
+    ) -> Result<()> {
+        let value_type = key[key.len() - FOOTER_LEN];
+        if value_type == ValueType::BlobIndex as u8 {
+            let number = blobs.kept.count(user_key(key), value)?;
+            self.refer_to(number);
+        } else if value_type == ValueType::Value as u8 && blobs.takes(value.len()) {
+            return self.add_to_blob_file(key, value, blobs, reserve);
+        }
+        self.writer.add(key, value)
+    }
+
+    fn add_to_blob_file(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        blobs: &mut BlobOutput<'_>,
+        reserve: ReserveFile<'_>,
+    ) -> Result<()> {
+        let (user_key, packed) = split(key);
+        let (reference_key, index) = &mut self.reference;
+        let number = blobs.add(user_key, value, reserve, index)?;
+        reference_key.clear();
+        append_internal_key(reference_key, user_key, pack(packed_seq(packed), ValueType::BlobIndex));
+        self.writer.add(reference_key, index)?;
+        self.refer_to(number);
+        Ok(())
+    }
+
+    fn refer_to(&mut self, number: FileNumber) {
+        self.oldest_blob_file = Some(self.oldest_blob_file.map_or(number, |oldest| oldest.min(number)));
     }
 
     fn finish(mut self, ctx: &DbContext, plan: &OutputPlan) -> Result<FileMetaData> {
@@ -197,6 +270,7 @@ impl OpenTable {
         file.creation_time = self.creation_time;
         file.tail_size = summary.tail_size;
         file.unique_id = Some(summary.unique_id);
+        file.oldest_blob_file = self.oldest_blob_file;
         Ok(file)
     }
 }

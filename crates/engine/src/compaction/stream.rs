@@ -13,12 +13,13 @@
 //!
 //! Source: RocksDB `db/compaction/compaction_iterator.cc`, `db/merge_helper.cc`.
 
+use super::blobs::{BlobInput, BlobMeter};
 use crate::read::merge;
 use crate::read::merging_iter::MergingIter;
 use outcrop_base::keys::{append_internal_key, pack, packed_seq, split};
 use outcrop_base::{
     CompactionFilter, Comparator, Error, FilterDecision, Fragment, Fragments, MergeOperator, Result, SeqNum,
-    ValueType,
+    ValueType, wide_columns,
 };
 use outcrop_manifest::FileMetaData;
 use std::cmp::Ordering;
@@ -39,6 +40,8 @@ pub struct DropRules {
     pub tombstones: Fragments,
     /// Asked about the newest version of each key, and the level it is told.
     pub filter: Option<(Arc<dyn CompactionFilter>, usize)>,
+    /// Where values that are not in tables come from.
+    pub blobs: Option<BlobInput>,
 }
 
 impl DropRules {
@@ -51,6 +54,7 @@ impl DropRules {
             below: Vec::new(),
             tombstones,
             filter: None,
+            blobs: None,
         }
     }
 }
@@ -74,6 +78,7 @@ pub struct CompactionStream {
     below: Option<BelowOutput>,
     tombstones: Fragments,
     filter: Option<(Arc<dyn CompactionFilter>, usize)>,
+    blobs: Option<BlobInput>,
     /// The input stands on the newest version of `user_key`.
     is_newest: bool,
     /// User key of the last entry looked at.
@@ -128,6 +133,7 @@ impl CompactionStream {
             below,
             tombstones: rules.tombstones,
             filter: rules.filter,
+            blobs: rules.blobs,
             is_newest: false,
             user_key: Vec::new(),
             has_user_key: false,
@@ -173,8 +179,7 @@ impl CompactionStream {
                 return Ok(true);
             }
             if std::mem::take(&mut self.must_advance) {
-                self.input.next();
-                self.stats.records_in += 1;
+                self.step()?;
             }
             if !self.input.valid() {
                 self.input.status()?;
@@ -215,10 +220,11 @@ impl CompactionStream {
             return Ok(Decision::Drop);
         }
         match value_type {
-            ValueType::Value => {
+            ValueType::Value | ValueType::WideColumnEntity | ValueType::BlobIndex => {
                 self.hiding_stripe = Some(stripe);
-                match self.filter_value() {
-                    FilterDecision::Keep => Ok(self.show_value(seq)),
+                match self.filter_value(value_type)? {
+                    FilterDecision::Keep if value_type == ValueType::BlobIndex => self.show_blob(seq),
+                    FilterDecision::Keep => Ok(self.show_value(seq, value_type)),
                     FilterDecision::ChangeValue(value) => Ok(self.show_changed(seq, value)),
                     FilterDecision::Remove => Ok(self.show_removed(seq)),
                 }
@@ -233,7 +239,7 @@ impl CompactionStream {
                 Ok(Decision::Show)
             }
             ValueType::SingleDeletion => {
-                self.single_deletion(seq, stripe);
+                self.single_deletion(seq, stripe)?;
                 Ok(Decision::Drop)
             }
             ValueType::Merge => {
@@ -246,10 +252,10 @@ impl CompactionStream {
 
     /// Shows the input's value, with sequence number 0 where rule G allows.
     #[inline]
-    fn show_value(&mut self, seq: SeqNum) -> Decision {
+    fn show_value(&mut self, seq: SeqNum, value_type: ValueType) -> Decision {
         if self.bottommost && seq != SeqNum::ZERO && self.in_oldest_stripe(seq) {
             self.key.clear();
-            append_internal_key(&mut self.key, &self.user_key, pack(SeqNum::ZERO, ValueType::Value));
+            append_internal_key(&mut self.key, &self.user_key, pack(SeqNum::ZERO, value_type));
             self.shown = Shown::Rekeyed;
         } else {
             self.shown = Shown::Input;
@@ -259,13 +265,37 @@ impl CompactionStream {
 
     /// What the filter says of the input's value.
     #[inline]
-    fn filter_value(&self) -> FilterDecision {
-        match &self.filter {
-            Some((filter, level)) if self.is_newest => {
-                filter.filter(*level, &self.user_key, self.input.value())
-            }
+    fn filter_value(&self, value_type: ValueType) -> Result<FilterDecision> {
+        let Some((filter, level)) = self.filter.as_ref().filter(|_| self.is_newest) else {
+            return Ok(FilterDecision::Keep);
+        };
+        Ok(match value_type {
+            ValueType::Value => filter.filter(*level, &self.user_key, self.input.value()),
+            ValueType::BlobIndex => filter.filter(*level, &self.user_key, &self.fetch_blob()?),
+            // Filters here know values only; entities are kept, as RocksDB keeps them for such filters.
             _ => FilterDecision::Keep,
+        })
+    }
+
+    /// The value that the input's entry refers to.
+    fn fetch_blob(&self) -> Result<Vec<u8>> {
+        match &self.blobs {
+            Some(blobs) => blobs.fetch(&self.user_key, self.input.value()),
+            None => Err(Error::corruption("an entry refers to a blob file, and the version has none")),
         }
+    }
+
+    /// Shows a reference to a blob file, or the value itself if it is to move out of its file.
+    fn show_blob(&mut self, seq: SeqNum) -> Result<Decision> {
+        let moves = match &self.blobs {
+            Some(blobs) => blobs.moves_out(self.input.value())?,
+            None => false,
+        };
+        if !moves {
+            return Ok(self.show_value(seq, ValueType::BlobIndex));
+        }
+        let value = self.fetch_blob()?;
+        Ok(self.show_changed(seq, value))
     }
 
     fn show_changed(&mut self, seq: SeqNum, value: Vec<u8>) -> Decision {
@@ -292,23 +322,25 @@ impl CompactionStream {
     }
 
     /// Rule D. The input moves past the single deletion, and past the value it meets.
-    fn single_deletion(&mut self, seq: SeqNum, stripe: SeqNum) {
+    fn single_deletion(&mut self, seq: SeqNum, stripe: SeqNum) -> Result<()> {
         let key = self.input.key().to_vec();
-        self.step();
+        self.step()?;
         if self.input.valid() {
             let (next_key, next_packed) = split(self.input.key());
             let same_stripe =
                 next_key == self.user_key.as_slice() && self.stripe(packed_seq(next_packed)) == stripe;
             match ValueType::from_byte(next_packed as u8) {
-                Some(ValueType::Value) if same_stripe => {
+                Some(ValueType::Value | ValueType::WideColumnEntity | ValueType::BlobIndex)
+                    if same_stripe =>
+                {
                     // Both go. Older entries of the stripe are hidden by the value.
                     self.hiding_stripe = Some(stripe);
                     self.must_advance = true;
-                    return;
+                    return Ok(());
                 }
                 Some(ValueType::SingleDeletion | ValueType::Deletion) if same_stripe => {
                     // The older deletion does what this one would: it is looked at next.
-                    return;
+                    return Ok(());
                 }
                 _ => {}
             }
@@ -316,6 +348,7 @@ impl CompactionStream {
         if !self.may_drop_deletion(seq) {
             self.ready.push_back((key, Vec::new()));
         }
+        Ok(())
     }
 
     /// Rule F. Collects the operands of one stripe and decides what to write for them.
@@ -343,13 +376,21 @@ impl CompactionStream {
                     base = Base::Value(self.input.value().to_vec());
                     break;
                 }
+                Some(ValueType::BlobIndex) => {
+                    base = Base::Value(self.fetch_blob()?);
+                    break;
+                }
+                Some(ValueType::WideColumnEntity) => {
+                    base = Base::Entity(self.input.value().to_vec());
+                    break;
+                }
                 Some(ValueType::Deletion | ValueType::SingleDeletion) => {
                     base = Base::None;
                     break;
                 }
                 _ => break,
             }
-            self.step();
+            self.step()?;
         }
         if !self.input.valid() {
             self.input.status()?;
@@ -390,14 +431,22 @@ impl CompactionStream {
                 self.hiding_stripe = None;
                 return Ok(());
             }
-            Base::None => None,
-            Base::Value(value) => Some(value),
+            known => known,
         };
         let newest_first: Vec<Vec<u8>> = operands.into_iter().map(|(_, operand)| operand).collect();
-        let merged = merge::full_merge(Some(&*operator), &self.user_key, base.as_deref(), &newest_first)?;
+        let merge =
+            |base: Option<&[u8]>| merge::full_merge(Some(&*operator), &self.user_key, base, &newest_first);
+        let (value_type, merged) = match &base {
+            Base::Entity(entity) => {
+                let merged = merge(Some(wide_columns::default_column(entity)?))?;
+                (ValueType::WideColumnEntity, merge::with_default_column(entity, &merged)?)
+            }
+            Base::Value(value) => (ValueType::Value, merge(Some(value))?),
+            Base::None | Base::Unknown => (ValueType::Value, merge(None)?),
+        };
         let seq = if self.bottommost && self.in_oldest_stripe(newest) { SeqNum::ZERO } else { newest };
         let mut key = Vec::new();
-        append_internal_key(&mut key, &self.user_key, pack(seq, ValueType::Value));
+        append_internal_key(&mut key, &self.user_key, pack(seq, value_type));
         self.ready.push_back((key, merged));
         // The base, and anything older in the stripe, is now hidden by the merged value.
         self.hiding_stripe = Some(stripe);
@@ -428,9 +477,23 @@ impl CompactionStream {
         }
     }
 
-    fn step(&mut self) {
+    /// Moves the input past its entry.
+    #[inline]
+    fn step(&mut self) -> Result<()> {
+        if let Some(blobs) = &mut self.blobs {
+            let (user_key, packed) = split(self.input.key());
+            if packed as u8 == ValueType::BlobIndex as u8 {
+                blobs.read.count(user_key, self.input.value())?;
+            }
+        }
         self.input.next();
         self.stats.records_in += 1;
+        Ok(())
+    }
+
+    /// Blobs that the entries read so far refer to.
+    pub fn blobs_read(&self) -> Option<&BlobMeter> {
+        self.blobs.as_ref().map(|blobs| &blobs.read)
     }
 
     /// The smallest snapshot at or above `seq`; [`SeqNum::MAX`] above all.
@@ -495,6 +558,8 @@ enum Base {
     None,
     /// This value.
     Value(Vec<u8>),
+    /// The default column of this entity.
+    Entity(Vec<u8>),
 }
 
 /// The tables below the output. Keys are asked for in ascending order, so each level keeps its place.

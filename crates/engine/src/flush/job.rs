@@ -4,6 +4,7 @@
 //! number, so that after a crash the data comes either from the WAL or from the table, never from neither.
 
 use crate::column_family::ColumnFamily;
+use crate::compaction::blobs::BlobPlan;
 use crate::compaction::output::{OutputPlan, write_tables};
 use crate::compaction::stream::{CompactionStream, DropRules};
 use crate::context::DbContext;
@@ -15,7 +16,7 @@ use crate::read::table_cache;
 use crate::state::{DbState, SealedMemTable};
 use crate::stats::LevelStats;
 use outcrop_base::{Fragments, Result, SeqNum};
-use outcrop_manifest::{FileMetaData, FileNumber, VersionEdit};
+use outcrop_manifest::{BlobFile, FileMetaData, FileNumber, VersionEdit};
 use outcrop_memtable::MemTable;
 use outcrop_options::derive;
 use std::sync::Arc;
@@ -52,14 +53,14 @@ impl DbInner {
         let outputs = PendingOutputs::new(&self.ctx);
         let reserve = || outputs.reserve();
         let snapshots = self.snapshots.sequences();
-        let tables = write_l0(&self.ctx, &job.cf, &memtables, snapshots, job.epoch, &reserve)?;
+        let written = write_l0(&self.ctx, &job.cf, &memtables, snapshots, job.epoch, &reserve)?;
         if self.has_several_column_families() {
             // A batch may span column families: what this flush makes durable must not survive a crash
             // that takes the other half, which is still in a closed WAL.
             self.sync_closed_wals().map_err(|error| self.fail_writes(error))?;
         }
-        let bytes: u64 = tables.iter().map(|file| file.size).sum();
-        outputs.settle(self.install_flush(job, tables))?;
+        let bytes = written.bytes();
+        outputs.settle(self.install_flush(job, written))?;
         let clock = &self.ctx.env.clock;
         let stats = LevelStats {
             count: 1,
@@ -81,12 +82,13 @@ impl DbInner {
         Ok(())
     }
 
-    fn install_flush(&self, job: &FlushJob, tables: Vec<Arc<FileMetaData>>) -> Result<()> {
+    fn install_flush(&self, job: &FlushJob, written: FlushedFiles) -> Result<()> {
         let next_wal = job.memtables.last().map(|sealed| sealed.next_wal);
         let mut edit = VersionEdit::for_column_family(job.cf.id());
         edit.log_number = next_wal;
         edit.min_log_number_to_keep = Some(self.min_wal_after_flush(job));
-        edit.new_files = tables.iter().map(|file| (0, file.clone())).collect();
+        edit.new_files = written.tables.into_iter().map(|file| (0, file)).collect();
+        edit.new_blob_files = written.blob_files;
         let flushed = job.memtables.len();
         self.log_and_apply(vec![edit], |state| {
             if let Some(cf) = state.column_families.get_mut(&job.cf.id()) {
@@ -108,7 +110,23 @@ impl DbInner {
     }
 }
 
-/// Writes memtables into at most one new L0 table, and opens it. Recovery uses it too.
+/// What a flush wrote.
+pub struct FlushedFiles {
+    /// At most one table.
+    pub tables: Vec<Arc<FileMetaData>>,
+    /// Blob files it refers to.
+    pub blob_files: Vec<Arc<BlobFile>>,
+}
+
+impl FlushedFiles {
+    /// Bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        let tables: u64 = self.tables.iter().map(|file| file.size).sum();
+        tables + self.blob_files.iter().map(|file| file.total_bytes).sum::<u64>()
+    }
+}
+
+/// Writes memtables into at most one new L0 table, with blob files, and opens it. Recovery uses it too.
 pub fn write_l0(
     ctx: &Arc<DbContext>,
     cf: &Arc<ColumnFamily>,
@@ -116,7 +134,7 @@ pub fn write_l0(
     snapshots: Vec<SeqNum>,
     epoch: u64,
     reserve: &dyn Fn() -> FileNumber,
-) -> Result<Vec<Arc<FileMetaData>>> {
+) -> Result<FlushedFiles> {
     let sources = memtables.iter().map(|memtable| Source::Mem(memtable.iter())).collect();
     let input = MergingIter::new(cf.comparator.clone(), sources);
     let tombstones: Vec<_> = memtables.iter().filter_map(|memtable| memtable.range_tombstones()).collect();
@@ -133,17 +151,18 @@ pub fn write_l0(
         table: options.table.clone(),
         prefix_extractor: options.prefix_extractor,
         level: -1,
+        blobs: BlobPlan::new(&options, 0),
         omit_filter: false,
         oldest_ancestor_time: ctx.env.clock.now_micros() / 1_000_000,
         target_file_size: u64::MAX,
         grandparents: None,
     };
-    let tables: Vec<Arc<FileMetaData>> =
-        write_tables(ctx, cf, plan, &mut stream, reserve)?.into_iter().map(Arc::new).collect();
+    let outputs = write_tables(ctx, cf, plan, &mut stream, reserve)?;
+    let tables: Vec<Arc<FileMetaData>> = outputs.tables.into_iter().map(Arc::new).collect();
     ctx.env.fs.sync_dir(&ctx.path)?;
     for file in &tables {
         file.from_flush.store(true, Ordering::Relaxed);
         table_cache::open(ctx, cf, file)?;
     }
-    Ok(tables)
+    Ok(FlushedFiles { tables, blob_files: outputs.blob_files })
 }

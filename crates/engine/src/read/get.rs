@@ -3,12 +3,12 @@
 //! Invariant: sources are asked newest first, so the first entry that decides the key ends the lookup.
 //! Concurrency: no lock, and no write to memory shared between threads.
 
-use super::{PinnedValue, ReadOptions, merge, table_cache};
+use super::{PinnedValue, ReadOptions, WideColumns, blob, merge, table_cache};
 use crate::column_family::ColumnFamily;
 use crate::db::DbInner;
 use crate::superversion::SuperVersion;
 use outcrop_base::keys::{pack, user_key};
-use outcrop_base::{Comparator, Error, Fragments, LookupKey, Result, SeqNum, ValueType};
+use outcrop_base::{Comparator, Error, Fragments, LookupKey, Result, SeqNum, ValueType, wide_columns};
 use outcrop_cache::Pinned;
 use outcrop_manifest::{FileMetaData, Version};
 use outcrop_memtable::MemTable;
@@ -34,7 +34,42 @@ impl DbInner {
         key: &[u8],
         snapshot: SeqNum,
     ) -> Result<Option<PinnedValue>> {
+        match self.look_up(view, cf, options, key, snapshot)? {
+            Some(Found::Plain(value)) => Ok(Some(value)),
+            Some(Found::Entity(entity)) => {
+                let column = wide_columns::default_column(&entity)?;
+                Ok(Some(entity.part(column)))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// See [`crate::Db::get_entity_cf`].
+    pub(crate) fn get_entity(
+        &self,
+        cf: &ColumnFamily,
+        options: &ReadOptions,
+        key: &[u8],
+    ) -> Result<Option<WideColumns>> {
+        let view = cf.superversion.load();
+        let snapshot = options.snapshot.unwrap_or_else(|| self.visible_seq());
+        match self.look_up(&view, cf, options, key, snapshot)? {
+            Some(Found::Plain(value)) => Ok(Some(WideColumns::plain(&value))),
+            Some(Found::Entity(entity)) => WideColumns::decode(&entity).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn look_up(
+        &self,
+        view: &SuperVersion,
+        cf: &ColumnFamily,
+        options: &ReadOptions,
+        key: &[u8],
+        snapshot: SeqNum,
+    ) -> Result<Option<Found>> {
         let lookup_key = LookupKey::new(key);
+        let fill_cache = if options.fill_cache { FillCache::Yes } else { FillCache::No };
         let mut lookup = Lookup {
             key: &lookup_key,
             snapshot,
@@ -45,10 +80,11 @@ impl DbInner {
         };
         lookup.memtables(view);
         if !lookup.is_decided() {
-            let fill_cache = if options.fill_cache { FillCache::Yes } else { FillCache::No };
             self.get_from_tables(&view.version, cf, fill_cache, &mut lookup)?;
         }
-        lookup.finish(cf)
+        let fetch =
+            |index: &[u8]| blob::fetch(&self.ctx, cf, &view.version.blob_files, key, index, fill_cache);
+        lookup.finish(cf, fetch)
     }
 
     fn get_from_tables(
@@ -173,6 +209,10 @@ enum Outcome {
     Open,
     /// The base value.
     Value(PinnedValue),
+    /// The base is a wide-column entity.
+    Entity(PinnedValue),
+    /// The base value is in a blob file: the reference to it.
+    Blob(PinnedValue),
     /// Deleted: there is no base.
     Deleted,
     /// An entry this engine cannot read.
@@ -227,12 +267,15 @@ impl Lookup<'_> {
             self.outcome = Outcome::Deleted;
             return ControlFlow::Break(());
         }
+        let pinned = || match block {
+            Some(block) => PinnedValue::in_block(block, value),
+            // Copied: pinning the memtable would write a reference count all readers share.
+            None => PinnedValue::owned(value.to_vec()),
+        };
         self.outcome = match value_type {
-            ValueType::Value => Outcome::Value(match block {
-                Some(block) => PinnedValue::in_block(block, value),
-                // Copied: pinning the memtable would write a reference count all readers share.
-                None => PinnedValue::owned(value.to_vec()),
-            }),
+            ValueType::Value => Outcome::Value(pinned()),
+            ValueType::WideColumnEntity => Outcome::Entity(pinned()),
+            ValueType::BlobIndex => Outcome::Blob(pinned()),
             ValueType::Deletion | ValueType::SingleDeletion => Outcome::Deleted,
             ValueType::Merge => {
                 self.operands.push(value.to_vec());
@@ -243,18 +286,41 @@ impl Lookup<'_> {
         ControlFlow::Break(())
     }
 
-    fn finish(self, cf: &ColumnFamily) -> Result<Option<PinnedValue>> {
+    fn finish(
+        self,
+        cf: &ColumnFamily,
+        fetch: impl FnOnce(&[u8]) -> Result<PinnedValue>,
+    ) -> Result<Option<Found>> {
         let base = match self.outcome {
             Outcome::Failed(error) => return Err(error),
-            Outcome::Value(value) if self.operands.is_empty() => return Ok(Some(value)),
-            Outcome::Value(value) => Some(value),
-            Outcome::Open | Outcome::Deleted if self.operands.is_empty() => return Ok(None),
+            Outcome::Value(value) => Some(Found::Plain(value)),
+            Outcome::Blob(index) => Some(Found::Plain(fetch(&index)?)),
+            Outcome::Entity(entity) => Some(Found::Entity(entity)),
             Outcome::Open | Outcome::Deleted => None,
         };
+        if self.operands.is_empty() {
+            return Ok(base);
+        }
         let operator = merge::operator_of(cf);
-        let merged = merge::full_merge(operator, self.key.user_key, base.as_deref(), &self.operands)?;
-        Ok(Some(PinnedValue::owned(merged)))
+        let merge =
+            |base: Option<&[u8]>| merge::full_merge(operator, self.key.user_key, base, &self.operands);
+        Ok(Some(match base {
+            Some(Found::Entity(entity)) => {
+                let merged = merge(Some(wide_columns::default_column(&entity)?))?;
+                Found::Entity(PinnedValue::owned(merge::with_default_column(&entity, &merged)?))
+            }
+            Some(Found::Plain(value)) => Found::Plain(PinnedValue::owned(merge(Some(&value))?)),
+            None => Found::Plain(PinnedValue::owned(merge(None)?)),
+        }))
     }
+}
+
+/// What a lookup found.
+enum Found {
+    /// A value.
+    Plain(PinnedValue),
+    /// A set of columns, encoded.
+    Entity(PinnedValue),
 }
 
 /// The error for an entry type this engine does not implement.

@@ -10,12 +10,12 @@
 use super::hiding_ranges::HidingRanges;
 use super::level_iter::LevelIter;
 use super::merging_iter::{MergingIter, Source};
-use super::{ReadOptions, get, merge, table_cache};
+use super::{PinnedValue, ReadOptions, WideColumns, blob, get, merge, table_cache};
 use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
 use crate::db::DbInner;
 use crate::superversion::SuperVersion;
 use outcrop_base::keys::{pack, packed_seq, split};
-use outcrop_base::{Error, PrefixExtractor, Result, SeqNum, ValueType};
+use outcrop_base::{Error, PrefixExtractor, Result, SeqNum, ValueType, wide_columns};
 use outcrop_table::{FillCache, TableIterOptions};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -31,6 +31,17 @@ enum Place {
     SavedForward,
     /// In `key` and `value`; the merging iterator is past it, backward.
     SavedBackward,
+}
+
+/// What the stored bytes of the entry shown are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// The value.
+    Plain,
+    /// A wide-column entity, which was found to decode.
+    Entity,
+    /// A reference to a blob file; the value is in `value`.
+    Fetched,
 }
 
 /// An iterator over the user keys of one column family, seeing the state of one moment.
@@ -52,6 +63,8 @@ pub struct DbIterator {
     /// The prefix it stays within.
     prefix: Option<Vec<u8>>,
     place: Place,
+    shape: Shape,
+    fill_cache: FillCache,
     key: Vec<u8>,
     value: Vec<u8>,
     status: Result<()>,
@@ -78,6 +91,8 @@ impl DbInner {
             prefix_extractor: cf.options.load().prefix_extractor.filter(|_| options.prefix_same_as_start),
             prefix: None,
             place: Place::Nowhere,
+            shape: Shape::Plain,
+            fill_cache: if options.fill_cache { FillCache::Yes } else { FillCache::No },
             key: Vec::new(),
             value: Vec::new(),
             status: Ok(()),
@@ -148,9 +163,28 @@ impl DbIterator {
         }
     }
 
-    /// The value. Panics unless valid.
+    /// The value; of a wide-column entity the default column. Panics unless valid.
     #[inline]
     pub fn value(&self) -> &[u8] {
+        let stored = self.stored();
+        match self.shape {
+            Shape::Plain => stored,
+            Shape::Fetched => &self.value,
+            Shape::Entity => wide_columns::default_column(stored).unwrap_or_default(),
+        }
+    }
+
+    /// The columns of the entry; a plain value is one column with the empty name. Panics unless valid.
+    pub fn columns(&self) -> Result<WideColumns> {
+        match self.shape {
+            Shape::Entity => WideColumns::decode(self.stored()),
+            _ => Ok(WideColumns::plain(self.value())),
+        }
+    }
+
+    /// The bytes of the entry shown.
+    #[inline]
+    fn stored(&self) -> &[u8] {
         match self.place {
             Place::Merged => self.merged.value(),
             Place::SavedForward | Place::SavedBackward => &self.value,
@@ -311,8 +345,11 @@ impl DbIterator {
                 }
                 Some(ValueType::Value) => {
                     self.place = Place::Merged;
+                    self.shape = Shape::Plain;
                     return;
                 }
+                Some(ValueType::WideColumnEntity) => return self.show_entity(),
+                Some(ValueType::BlobIndex) => return self.show_blob(),
                 Some(ValueType::Deletion | ValueType::SingleDeletion) => {
                     self.key.clear();
                     self.key.extend_from_slice(user_key);
@@ -325,12 +362,39 @@ impl DbIterator {
         }
     }
 
+    /// Shows the entity under the merging iterator, if it decodes.
+    fn show_entity(&mut self) {
+        match wide_columns::default_column(self.merged.value()) {
+            Ok(_) => (self.place, self.shape) = (Place::Merged, Shape::Entity),
+            Err(error) => self.status = Err(error),
+        }
+    }
+
+    /// Shows the entry under the merging iterator with its value from a blob file.
+    fn show_blob(&mut self) {
+        let user_key = split(self.merged.key()).0;
+        match self.fetch(user_key, self.merged.value()) {
+            Ok(value) => {
+                self.value = value;
+                (self.place, self.shape) = (Place::Merged, Shape::Fetched);
+            }
+            Err(error) => self.status = Err(error),
+        }
+    }
+
+    fn fetch(&self, user_key: &[u8], index: &[u8]) -> Result<Vec<u8>> {
+        let view = self.view.as_ref().expect("kept until dropped");
+        let files = &view.version.blob_files;
+        blob::fetch(&self.db.ctx, &self.cf, files, user_key, index, self.fill_cache)
+            .map(PinnedValue::into_vec)
+    }
+
     /// Combines the operands of the key under the merging iterator, which ends past its versions.
     fn merge_forward(&mut self) {
         self.key.clear();
         self.key.extend_from_slice(split(self.merged.key()).0);
         let mut operands = Vec::new();
-        let mut base = None;
+        let mut base = Base::None;
         while self.merged.valid() {
             let (user_key, packed) = split(self.merged.key());
             if user_key != self.key.as_slice() {
@@ -341,7 +405,15 @@ impl DbIterator {
             }
             match ValueType::from_byte(packed as u8) {
                 Some(ValueType::Merge) => operands.push(self.merged.value().to_vec()),
-                Some(ValueType::Value) => base = Some(self.merged.value().to_vec()),
+                Some(ValueType::Value) => base = Base::Plain(self.merged.value().to_vec()),
+                Some(ValueType::WideColumnEntity) => base = Base::Entity(self.merged.value().to_vec()),
+                Some(ValueType::BlobIndex) => match self.fetch(user_key, self.merged.value()) {
+                    Ok(value) => base = Base::Plain(value),
+                    Err(error) => {
+                        self.status = Err(error);
+                        return;
+                    }
+                },
                 Some(ValueType::Deletion | ValueType::SingleDeletion) => {}
                 other => return self.fail_on_type(other),
             }
@@ -354,19 +426,32 @@ impl DbIterator {
         while self.merged.valid() && split(self.merged.key()).0 == self.key.as_slice() {
             self.merged.next();
         }
-        self.show_merged(base, &operands, Place::SavedForward);
+        self.show_merged(&base, &operands, Place::SavedForward);
     }
 
-    fn show_merged(&mut self, base: Option<Vec<u8>>, newest_first: &[Vec<u8>], place: Place) {
-        let operator = merge::operator_of(&self.cf);
-        match merge::full_merge(operator, &self.key, base.as_deref(), newest_first) {
+    fn show_merged(&mut self, base: &Base, newest_first: &[Vec<u8>], place: Place) {
+        match self.merged_value(base, newest_first) {
             Ok(value) => {
                 self.value = value;
                 self.place = place;
+                self.shape = if matches!(base, Base::Entity(_)) { Shape::Entity } else { Shape::Plain };
             }
             Err(error) => {
                 self.status = Err(error);
                 self.place = Place::Nowhere;
+            }
+        }
+    }
+
+    fn merged_value(&self, base: &Base, newest_first: &[Vec<u8>]) -> Result<Vec<u8>> {
+        let operator = merge::operator_of(&self.cf);
+        let merge = |base: Option<&[u8]>| merge::full_merge(operator, &self.key, base, newest_first);
+        match base {
+            Base::None => merge(None),
+            Base::Plain(value) => merge(Some(value)),
+            Base::Entity(entity) => {
+                let merged = merge(Some(wide_columns::default_column(entity)?))?;
+                merge::with_default_column(entity, &merged)
             }
         }
     }
@@ -387,13 +472,14 @@ impl DbIterator {
             self.key.clear();
             self.key.extend_from_slice(user_key);
             match self.resolve_backward() {
-                Ok(Resolved::Value) => {
+                Ok(Resolved::Value(shape)) => {
+                    self.shape = shape;
                     self.place = Place::SavedBackward;
                     return;
                 }
                 Ok(Resolved::Merged(base, mut operands)) => {
                     operands.reverse();
-                    return self.show_merged(base, &operands, Place::SavedBackward);
+                    return self.show_merged(&base, &operands, Place::SavedBackward);
                 }
                 Ok(Resolved::Hidden) => {}
                 Err(error) => {
@@ -406,7 +492,8 @@ impl DbIterator {
 
     /// Walks backward over all versions of `key`, leaving its newest visible value in `value`.
     fn resolve_backward(&mut self) -> Result<Resolved> {
-        let mut live = false;
+        // The newest live version so far: what its bytes, in `value`, are.
+        let mut live: Option<ValueType> = None;
         let mut operands: Vec<Vec<u8>> = Vec::new();
         while self.merged.valid() {
             let (user_key, packed) = split(self.merged.key());
@@ -416,17 +503,17 @@ impl DbIterator {
             if packed_seq(packed) <= self.snapshot {
                 match ValueType::from_byte(packed as u8) {
                     Some(_) if self.tombstones.hide(user_key, packed_seq(packed)) => {
-                        live = false;
+                        live = None;
                         operands.clear();
                     }
-                    Some(ValueType::Value) => {
+                    Some(found @ (ValueType::Value | ValueType::WideColumnEntity | ValueType::BlobIndex)) => {
                         self.value.clear();
                         self.value.extend_from_slice(self.merged.value());
-                        live = true;
+                        live = Some(found);
                         operands.clear();
                     }
                     Some(ValueType::Deletion | ValueType::SingleDeletion) => {
-                        live = false;
+                        live = None;
                         operands.clear();
                     }
                     Some(ValueType::Merge) => operands.push(self.merged.value().to_vec()),
@@ -435,10 +522,25 @@ impl DbIterator {
             }
             self.merged.prev();
         }
-        if !operands.is_empty() {
-            return Ok(Resolved::Merged(live.then(|| std::mem::take(&mut self.value)), operands));
+        if live == Some(ValueType::BlobIndex) {
+            self.value = self.fetch(&self.key, &self.value)?;
         }
-        Ok(if live { Resolved::Value } else { Resolved::Hidden })
+        if live == Some(ValueType::WideColumnEntity) {
+            wide_columns::default_column(&self.value)?;
+        }
+        if !operands.is_empty() {
+            let base = match live {
+                None => Base::None,
+                Some(ValueType::WideColumnEntity) => Base::Entity(std::mem::take(&mut self.value)),
+                Some(_) => Base::Plain(std::mem::take(&mut self.value)),
+            };
+            return Ok(Resolved::Merged(base, operands));
+        }
+        Ok(match live {
+            None => Resolved::Hidden,
+            Some(ValueType::WideColumnEntity) => Resolved::Value(Shape::Entity),
+            Some(_) => Resolved::Value(Shape::Plain),
+        })
     }
 
     fn fail_on_type(&mut self, value_type: Option<ValueType>) {
@@ -447,12 +549,22 @@ impl DbIterator {
     }
 }
 
+/// What merge operands apply to.
+enum Base {
+    /// Nothing.
+    None,
+    /// A value.
+    Plain(Vec<u8>),
+    /// An encoded entity, whose default column they apply to.
+    Entity(Vec<u8>),
+}
+
 /// What the versions of one key came to, going backward.
 enum Resolved {
-    /// A live value, in `DbIterator::value`.
-    Value,
+    /// A live value of this shape, in `DbIterator::value`.
+    Value(Shape),
     /// Operands, oldest first, over a base.
-    Merged(Option<Vec<u8>>, Vec<Vec<u8>>),
+    Merged(Base, Vec<Vec<u8>>),
     /// Deleted, or not visible.
     Hidden,
 }

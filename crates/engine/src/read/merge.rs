@@ -1,7 +1,7 @@
 //! Applying a merge operator to what a read or a compaction collected.
 
 use crate::column_family::ColumnFamily;
-use outcrop_base::{Error, ErrorKind, MergeOperator, Result};
+use outcrop_base::{Error, ErrorKind, MergeOperator, Result, wide_columns};
 
 /// The value of `key` after applying `newest_first` operands to `base`.
 ///
@@ -23,6 +23,19 @@ pub fn full_merge(
             key.len()
         ))
     })
+}
+
+/// The entity `entity` with another default column.
+pub fn with_default_column(entity: &[u8], value: &[u8]) -> Result<Vec<u8>> {
+    let columns = wide_columns::decode(entity)?;
+    let mut pairs: Vec<(&[u8], &[u8])> = vec![(b"", value)];
+    pairs.extend(columns.iter().filter(|column| !column.name.is_empty()).map(|c| (c.name, c.value)));
+    if columns.iter().any(|column| column.in_blob) {
+        return Err(Error::not_supported("a wide column whose value is in a blob file"));
+    }
+    let mut out = Vec::new();
+    wide_columns::encode(&pairs, &mut out)?;
+    Ok(out)
 }
 
 /// The error of a merge without an operator.

@@ -5,6 +5,7 @@
 //! iter: the same sources, merged in key order (merging_iter.rs), versions resolved (iter.rs)
 //! ```
 
+pub mod blob;
 pub mod get;
 pub mod hiding_ranges;
 pub mod iter;
@@ -15,7 +16,7 @@ pub mod multi_get;
 pub mod table_cache;
 
 use crate::snapshots::Snapshot;
-use outcrop_base::SeqNum;
+use outcrop_base::{Error, Result, SeqNum, wide_columns};
 use outcrop_cache::Pinned;
 use std::ops::Deref;
 
@@ -56,6 +57,44 @@ impl ReadOptions {
     }
 }
 
+/// The columns of a wide-column entity, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WideColumns {
+    columns: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl WideColumns {
+    /// A plain value: the column with the empty name.
+    pub(crate) fn plain(value: &[u8]) -> WideColumns {
+        WideColumns { columns: vec![(Vec::new(), value.to_vec())] }
+    }
+
+    /// Decodes an entity.
+    pub(crate) fn decode(entity: &[u8]) -> Result<WideColumns> {
+        let copy = |column: &wide_columns::Column<'_>| match column.in_blob {
+            false => Ok((column.name.to_vec(), column.value.to_vec())),
+            true => Err(Error::not_supported("a wide column whose value is in a blob file")),
+        };
+        let columns = wide_columns::decode(entity)?.iter().map(copy).collect::<Result<_>>()?;
+        Ok(WideColumns { columns })
+    }
+
+    /// (name, value) of each, in order of the names; the default column has the empty name and comes first.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.columns.iter().map(|(name, value)| (&name[..], &value[..]))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.columns.is_empty()
+    }
+}
+
 /// A value that was read. It stays valid, and the block holding it stays in memory, until dropped.
 #[derive(Clone)]
 pub struct PinnedValue(Storage);
@@ -80,6 +119,23 @@ impl PinnedValue {
         let start = value.as_ptr() as usize - block.as_ptr() as usize;
         debug_assert!(start + value.len() <= block.len());
         PinnedValue(Storage::Block { block: block.clone(), start: start as u32, len: value.len() as u32 })
+    }
+
+    /// `part` of the value, which keeps the same memory.
+    pub(crate) fn part(&self, part: &[u8]) -> PinnedValue {
+        if part.is_empty() {
+            return PinnedValue::owned(Vec::new());
+        }
+        let start = part.as_ptr() as usize - self.as_ptr() as usize;
+        debug_assert!(start + part.len() <= self.len());
+        match &self.0 {
+            Storage::Block { block, start: outer, .. } => PinnedValue(Storage::Block {
+                block: block.clone(),
+                start: outer + start as u32,
+                len: part.len() as u32,
+            }),
+            Storage::Owned(value) => PinnedValue::owned(value[start..start + part.len()].to_vec()),
+        }
     }
 
     /// The value as a buffer of its own.

@@ -30,6 +30,9 @@ pub fn apply<'m>(
                         memtable.insert_range_tombstone(seq, begin, end);
                     }
                 }
+                Op::PutEntity { key, entity } => {
+                    memtable.insert(seq, ValueType::WideColumnEntity, key, entity);
+                }
                 Op::Merge { key, operand } => memtable.insert(seq, ValueType::Merge, key, operand),
             }
         }

@@ -7,7 +7,7 @@
 //! Source: RocksDB `db/write_batch.cc`.
 
 use outcrop_base::coding::{Decoder, fixed32_at, fixed64_at, put_length_prefixed, put_varint32};
-use outcrop_base::{Error, Result, SeqNum};
+use outcrop_base::{Error, Result, SeqNum, wide_columns};
 
 /// Length of the header: sequence and count.
 pub const HEADER_LEN: usize = 12;
@@ -107,6 +107,21 @@ impl WriteBatch {
         put_length_prefixed(&mut self.rep, end);
     }
 
+    /// Sets `key` to the wide-column entity of `columns`, (name, value) each, in column family `cf`.
+    ///
+    /// # Errors
+    /// InvalidArgument if a name comes twice.
+    pub fn put_entity(&mut self, cf: u32, key: &[u8], columns: &[(&[u8], &[u8])]) -> Result<()> {
+        let mut sorted = columns.to_vec();
+        sorted.sort_by_key(|(name, _)| *name);
+        let mut entity = Vec::new();
+        wide_columns::encode(&sorted, &mut entity)?;
+        self.start(cf, tag::PUT_ENTITY, tag::CF_PUT_ENTITY);
+        put_length_prefixed(&mut self.rep, key);
+        put_length_prefixed(&mut self.rep, &entity);
+        Ok(())
+    }
+
     /// Adds `operand` for the column family's merge operator to `key`.
     pub fn merge(&mut self, cf: u32, key: &[u8], operand: &[u8]) {
         self.start(cf, tag::MERGE, tag::CF_MERGE);
@@ -182,6 +197,8 @@ mod tag {
     pub const NOOP: u8 = 0x0D;
     pub const CF_DELETE_RANGE: u8 = 0x0E;
     pub const DELETE_RANGE: u8 = 0x0F;
+    pub const PUT_ENTITY: u8 = 0x16;
+    pub const CF_PUT_ENTITY: u8 = 0x17;
 }
 
 /// One counted write of a batch.
@@ -219,6 +236,13 @@ pub enum Op<'a> {
         begin: &'a [u8],
         /// The user key behind the last.
         end: &'a [u8],
+    },
+    /// Set the key to a set of named columns.
+    PutEntity {
+        /// User key.
+        key: &'a [u8],
+        /// The columns, encoded.
+        entity: &'a [u8],
     },
     /// Add a merge operand.
     Merge {
@@ -288,7 +312,7 @@ impl<'a> Records<'a> {
         let decoder = &mut self.decoder;
         let cf = match tag {
             tag::CF_PUT | tag::CF_DELETE | tag::CF_SINGLE_DELETE | tag::CF_MERGE => decoder.varint32()?,
-            tag::CF_DELETE_RANGE => decoder.varint32()?,
+            tag::CF_DELETE_RANGE | tag::CF_PUT_ENTITY => decoder.varint32()?,
             _ => 0,
         };
         let op = match tag {
@@ -304,6 +328,9 @@ impl<'a> Records<'a> {
             }
             tag::DELETE_RANGE | tag::CF_DELETE_RANGE => {
                 Op::DeleteRange { begin: decoder.length_prefixed()?, end: decoder.length_prefixed()? }
+            }
+            tag::PUT_ENTITY | tag::CF_PUT_ENTITY => {
+                Op::PutEntity { key: decoder.length_prefixed()?, entity: decoder.length_prefixed()? }
             }
             tag::LOG_DATA => {
                 decoder.length_prefixed()?;
@@ -321,7 +348,6 @@ fn unsupported(tag: u8) -> Error {
     let feature = match tag {
         0x09 | 0x0A | 0x0B | 0x0C | 0x12 | 0x13 | 0x15 => "two-phase transactions",
         0x10 | 0x11 => "blob files",
-        0x16 | 0x17 => "wide-column entities (PutEntity)",
         0x18 | 0x19 => "TimedPut",
         other => return Error::corruption(format!("write batch has unknown tag {other:#04x}")),
     };

@@ -116,9 +116,23 @@ fn every_kind_of_table_of_rocksdb_is_read() {
 }
 
 #[test]
+fn blob_files_of_rocksdb_are_read() {
+    let db = open(&load("11.8.1-blob"), &["default"]).unwrap();
+    let cf = db.default_column_family().clone();
+    let mut expected: Rows = (0..5).map(|i| (format!("k{i}").into_bytes(), vec![b'V'; 100 + i])).collect();
+    expected.insert(b"small".to_vec(), b"s".to_vec());
+    assert_eq!(contents(&db, &cf, &ReadOptions::default()), expected);
+    assert_eq!(db.get(&ReadOptions::default(), b"k3").unwrap().unwrap().len(), 103);
+    db.delete(&WriteOptions::default(), b"k0").unwrap();
+    db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+    expected.remove(&b"k0"[..]);
+    assert_eq!(contents(&db, &cf, &ReadOptions::default()), expected);
+}
+
+#[test]
 fn what_this_engine_lacks_is_refused_by_name_before_anything_is_written() {
     for (name, families, feature) in
-        [("11.8.1-blob", &["default"][..], "blob files"), ("11.8.1-udt", &["default"], "timestamps")]
+        [("11.8.1-udt", &["default"][..], "timestamps"), ("11.8.1-udt-unflushed", &["default"], "timestamps")]
     {
         let fs = load(name);
         let before = fs.files();

@@ -70,6 +70,12 @@ pub fn small_options(rng: &mut Rng) -> ColumnFamilyOptions {
         num_levels: rng.pick(&[2, 4, 7]),
         max_write_buffer_number: rng.pick(&[2, 4]),
         compression: rng.pick(&[CompressionType::None, CompressionType::Lz4, CompressionType::Zstd]),
+        enable_blob_files: rng.one_in(3),
+        min_blob_size: rng.pick(&[0, 50, 500]),
+        blob_file_size: rng.pick(&[2_000, 50_000]),
+        blob_compression_type: rng.pick(&[CompressionType::None, CompressionType::Lz4]),
+        enable_blob_garbage_collection: rng.one_in(2),
+        blob_garbage_collection_age_cutoff: rng.pick(&[0.25, 1.0]),
         ..ColumnFamilyOptions::default()
     };
     options.table.block_size = rng.pick(&[256, 1024, 4096]);

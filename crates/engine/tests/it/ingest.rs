@@ -165,7 +165,7 @@ fn moved_files_are_gone_and_failures_leave_the_database_as_it_was() {
     db.put(&WriteOptions::default(), b"k", b"old").unwrap();
     db.flush(&[db.default_column_family().clone()], true).unwrap();
     let path = file(&env, "1.sst", &options, &[("k", "new")]);
-    fs.faults().only(Some("/db/0"));
+    fs.faults().only(Some(".sst"));
     fs.faults().fail_at(fs.faults().changes(), EIO, false);
     assert!(ingest(&db, std::slice::from_ref(&path), &IngestExternalFileOptions::default()).is_err());
     fs.faults().heal();

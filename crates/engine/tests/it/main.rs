@@ -2,6 +2,7 @@
 
 mod basic;
 mod beside;
+mod blobs;
 mod crash;
 mod foreign;
 mod harness;

@@ -83,7 +83,13 @@ impl Run {
         let cf = self.cf(family);
         let options = WriteOptions { sync: self.rng.one_in(50), ..WriteOptions::default() };
         match self.rng.below(100) {
-            0..40 => {
+            0..4 => {
+                let (key, value) = (self.key(), self.value());
+                let columns = [(&b"colour"[..], &b"red"[..]), (b"", &value), (b"size", b"7")];
+                self.db().put_entity_cf(&cf, &options, &key, &columns).unwrap();
+                self.model[family].insert(key, value);
+            }
+            4..40 => {
                 let (key, value) = (self.key(), self.value());
                 self.db().put_cf(&cf, &options, &key, &value).unwrap();
                 self.model[family].insert(key, value);

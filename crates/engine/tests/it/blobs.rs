@@ -1,0 +1,120 @@
+//! Blob files and wide columns: large values outside tables, values that are sets of columns.
+
+use crate::harness::{contents, creating, descriptor};
+use outcrop::*;
+
+fn options() -> ColumnFamilyOptions {
+    ColumnFamilyOptions {
+        enable_blob_files: true,
+        min_blob_size: 100,
+        blob_file_size: 10_000,
+        enable_blob_garbage_collection: true,
+        blob_garbage_collection_age_cutoff: 0.5,
+        ..ColumnFamilyOptions::default()
+    }
+}
+
+fn open(env: &Env) -> Db {
+    Db::open("/db", creating(), env.clone(), vec![descriptor("default", &options())]).unwrap()
+}
+
+fn blob_files(env: &Env) -> usize {
+    env.fs.list("/db".as_ref()).unwrap().iter().filter(|name| name.ends_with(".blob")).count()
+}
+
+#[test]
+fn garbage_goes_and_values_stay() {
+    let env = Env::memory();
+    let db = open(&env);
+    let cf = db.default_column_family().clone();
+    let mut most = 0;
+    for round in 0..6u8 {
+        for i in 0..100 {
+            let value = vec![round; if i % 4 == 0 { 20 } else { 400 }];
+            db.put(&WriteOptions::default(), format!("key{i:03}").as_bytes(), &value).unwrap();
+        }
+        db.flush(std::slice::from_ref(&cf), true).unwrap();
+        most = most.max(blob_files(&env));
+        let held = db.get(&ReadOptions::default(), b"key001").unwrap().unwrap();
+        db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+        assert_eq!(held[..], vec![round; 400], "a value that was read outlives its file");
+        let rows = contents(&db, &cf, &ReadOptions::default());
+        assert!(rows.len() == 100 && rows.values().all(|value| value[0] == round), "round {round}");
+    }
+    // 75 values of 400 bytes need four files of 10,000.
+    assert!((4..=8).contains(&blob_files(&env)), "{} blob files, {most} at most", blob_files(&env));
+    drop(db);
+    let db = open(&env);
+    let rows = contents(&db, db.default_column_family(), &ReadOptions::default());
+    assert!(rows.len() == 100 && rows.values().all(|value| value[0] == 5));
+    for key in rows.keys() {
+        db.delete(&WriteOptions::default(), key).unwrap();
+    }
+    let cf = db.default_column_family().clone();
+    db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+    drop(cf);
+    drop(db);
+    drop(open(&env));
+    assert_eq!(blob_files(&env), 0, "nothing refers to a blob file any more");
+}
+
+#[test]
+fn a_damaged_or_missing_blob_file_is_named() {
+    let env = Env::memory();
+    let db = open(&env);
+    db.put(&WriteOptions::default(), b"k", &[7; 500]).unwrap();
+    db.flush(std::slice::from_ref(db.default_column_family()), true).unwrap();
+    drop(db);
+    let name = env.fs.list("/db".as_ref()).unwrap().into_iter().find(|name| name.ends_with(".blob")).unwrap();
+    let path = std::path::Path::new("/db").join(&name);
+    let whole = env.fs.read_all(&path).unwrap();
+    let mut damaged = whole.clone();
+    damaged[100] ^= 1;
+    env.fs.replace(&path, "/db/tmp".as_ref(), &damaged).unwrap();
+    let error = open(&env).get(&ReadOptions::default(), b"k").unwrap_err();
+    assert!(error.kind() == ErrorKind::Corruption && error.to_string().contains(&name), "{error}");
+    env.fs.replace(&path, "/db/tmp".as_ref(), &whole[..60]).unwrap();
+    let error = open(&env).get(&ReadOptions::default(), b"k").unwrap_err();
+    assert!(error.to_string().contains(&name), "{error}");
+    env.fs.remove_file(&path).unwrap();
+    let error = open(&env).get(&ReadOptions::default(), b"k").unwrap_err();
+    assert!(error.to_string().contains(&name), "{error}");
+}
+
+#[test]
+fn entities_keep_their_columns_through_flush_and_compaction() {
+    let env = Env::memory();
+    let db = open(&env);
+    let cf = db.default_column_family().clone();
+    let write = WriteOptions::default();
+    let read = ReadOptions::default();
+    let columns = [(&b"size"[..], &b"7"[..]), (b"", b"plain"), (b"colour", b"red")];
+    db.put_entity_cf(&cf, &write, b"e", &columns).unwrap();
+    db.put(&write, b"p", b"value").unwrap();
+    assert!(db.put_entity_cf(&cf, &write, b"twice", &[(b"a", b"1"), (b"a", b"2")]).is_err());
+    let check = |stage: &str| {
+        let entity = db.get_entity_cf(&cf, &read, b"e").unwrap().unwrap();
+        let expected = [(&b""[..], &b"plain"[..]), (b"colour", b"red"), (b"size", b"7")];
+        assert!(entity.iter().eq(expected), "{stage}: {entity:?}");
+        assert_eq!(db.get(&read, b"e").unwrap().as_deref(), Some(&b"plain"[..]), "{stage}");
+        let plain = db.get_entity_cf(&cf, &read, b"p").unwrap().unwrap();
+        assert!(plain.iter().eq([(&b""[..], &b"value"[..])]), "{stage}");
+        let mut iter = db.iter(&read).unwrap();
+        iter.seek_to_last();
+        assert_eq!((iter.key(), iter.value()), (&b"p"[..], &b"value"[..]), "{stage}");
+        iter.prev();
+        assert_eq!((iter.key(), iter.value()), (&b"e"[..], &b"plain"[..]), "{stage}");
+        assert_eq!(iter.columns().unwrap().len(), 3, "{stage}");
+    };
+    check("memtable");
+    db.flush(std::slice::from_ref(&cf), true).unwrap();
+    check("table");
+    db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+    check("bottom");
+    db.merge_cf(&cf, &write, b"e", b"more").unwrap();
+    let entity = db.get_entity_cf(&cf, &read, b"e").unwrap().unwrap();
+    assert_eq!(entity.iter().next(), Some((&b""[..], &b"plain,more"[..])));
+    assert_eq!(entity.len(), 3, "a merge leaves the other columns");
+    db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+    assert_eq!(db.get_entity_cf(&cf, &read, b"e").unwrap().unwrap(), entity);
+}
