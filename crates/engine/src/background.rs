@@ -16,6 +16,7 @@ use crate::state::DbState;
 use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_env::threads::JoinHandle;
 use parking_lot::{Condvar, Mutex};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -152,7 +153,7 @@ impl DbInner {
     fn do_flush(&self, job: FlushJob) {
         // The writer is filling the memtable after this one: the one after that should find its memory ready.
         self.ctx.memtable_pool.prepare(job.cf.options.load().write_buffer_size);
-        let result = self.run_flush(&job);
+        let result = caught("flush", || self.run_flush(&job));
         let mut state = self.state.lock();
         state.running_flushes -= 1;
         if let Some(cf) = state.column_families.get_mut(&job.cf.id()) {
@@ -165,7 +166,7 @@ impl DbInner {
     }
 
     fn do_compaction(&self, job: CompactionJob, manual: Option<Arc<ManualCompaction>>) {
-        let result = self.run_compaction(&job);
+        let result = caught("compaction", || self.run_compaction(&job));
         let mut state = self.state.lock();
         state.running_compactions -= 1;
         job.compaction.unmark();
@@ -199,6 +200,16 @@ impl DbInner {
         self.background.wake(state);
         self.state_changed.notify_all();
     }
+}
+
+/// Runs a job; a panic in it becomes its error, so that nobody waits for ever for its end.
+fn caught(what: &str, job: impl FnOnce() -> Result<()>) -> Result<()> {
+    // What the job shares is behind locks that do not poison, and is left consistent between their holds.
+    catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+        Err(Error::new(ErrorKind::Aborted, format!("{what} panicked: {text}")))
+    })
 }
 
 fn start_compaction(state: &mut DbState, job: &CompactionJob) {

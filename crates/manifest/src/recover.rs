@@ -176,11 +176,11 @@ impl<'a> State<'a> {
             }
             self.add_column_family(id, name);
         }
+        self.take_global(edit);
         if edit.column_family_drop {
-            return match self.column_families.remove(&id) {
-                Some(_) => Ok(()),
-                None => Err(Error::corruption(format!("column family {id} is dropped but does not exist"))),
-            };
+            // RocksDB that rolls its MANIFEST for the drop writes a snapshot without the column family, then the drop.
+            self.column_families.remove(&id);
+            return Ok(());
         }
         let cf = self.column_families.get_mut(&id).ok_or_else(|| {
             Error::corruption(format!("an edit is about column family {id}, which does not exist"))
@@ -194,13 +194,17 @@ impl<'a> State<'a> {
             cf.log_number = cf.log_number.max(number);
         }
         cf.builder.apply(edit)?;
+        Ok(())
+    }
+
+    /// What an edit says of the whole database, whichever column family it is about.
+    fn take_global(&mut self, edit: &VersionEdit) {
         self.db_id = edit.db_id.clone().or(self.db_id.take());
         self.next_file_number = edit.next_file_number.or(self.next_file_number);
         self.last_sequence = edit.last_sequence.or(self.last_sequence);
         self.max_column_family = self.max_column_family.max(edit.max_column_family.unwrap_or(0));
         let keep = edit.min_log_number_to_keep.unwrap_or(0);
         self.min_log_number_to_keep = self.min_log_number_to_keep.max(keep);
-        Ok(())
     }
 
     fn finish(self, manifest_number: FileNumber) -> Result<RecoveredManifest> {

@@ -351,7 +351,9 @@ impl TableWriter {
         self.properties.tail_start_offset = self.sink.offset;
         let mut metaindex: Vec<(&str, BlockHandle)> = Vec::new();
         let format = self.index_format();
-        if let Some(filter) = self.filter.take() {
+        // Without point keys there is nothing to filter, and no separator for a partition.
+        let has_keys = !self.last_key.is_empty();
+        if let Some(filter) = self.filter.take().filter(|_| has_keys) {
             metaindex.push(self.append_filter(filter, format)?);
         }
         let index = self.append_index(format, &mut metaindex)?;

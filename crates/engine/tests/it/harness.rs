@@ -1,10 +1,11 @@
 //! What the tests share: small options, random numbers, whole contents.
 
-use outcrop::options::{ColumnFamilyOptions, CompressionType, DbOptions, FilterPolicy};
+use outcrop::options::{ColumnFamilyOptions, CompressionType, DbOptions, FilterPolicy, IndexType};
 use outcrop::{
     ColumnFamilyDescriptor, ColumnFamilyHandle, ColumnFamilyParts, Db, Env, MergeOperator, ReadOptions,
     Result,
 };
+use outcrop_base::PrefixExtractor;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -79,10 +80,26 @@ pub fn small_options(rng: &mut Rng) -> ColumnFamilyOptions {
         ..ColumnFamilyOptions::default()
     };
     options.table.block_size = rng.pick(&[256, 1024, 4096]);
-    options.table.format_version = rng.pick(&[2, 4, 5, 5]);
+    options.table.format_version = rng.pick(&[2, 4, 5, 5, 6, 7]);
+    options.min_write_buffer_number_to_merge = rng.pick(&[1, 1, 2]);
+    options.table.index_type = rng.pick(&[
+        IndexType::BinarySearch,
+        IndexType::BinarySearch,
+        IndexType::TwoLevel,
+        IndexType::BinarySearchWithFirstKey,
+    ]);
+    options.table.partition_filters = options.table.index_type == IndexType::TwoLevel && rng.one_in(2);
+    options.table.metadata_block_size = rng.pick(&[128, 4096]);
+    options.table.whole_key_filtering = rng.one_in(2);
+    if rng.one_in(3) {
+        options.prefix_extractor = Some(PrefixExtractor::Capped(3));
+    }
     options.table.cache_index_and_filter_blocks = rng.one_in(2);
     if rng.one_in(2) {
-        options.table.filter_policy = FilterPolicy::Bloom { bits_per_key: 10.0 };
+        options.table.filter_policy = rng.pick(&[
+            FilterPolicy::Bloom { bits_per_key: 10.0 },
+            FilterPolicy::Ribbon { bits_per_key: 10.0, bloom_before_level: 0 },
+        ]);
     }
     options
 }
