@@ -206,7 +206,7 @@ impl DbInner {
     /// is never replayed.
     pub(crate) fn replace_failed_wal(&self, core: &mut WriteCore) -> Result<()> {
         let number = self.ctx.new_file_number();
-        let fresh = Wal::create(&self.ctx, number).map_err(|error| self.fail_writes(error))?;
+        let fresh = Wal::create(&self.ctx, number, None).map_err(|error| self.fail_writes(error))?;
         core.wal = fresh;
         self.closed_wals.lock().clear();
         core.seal_wanted = false;

@@ -8,6 +8,7 @@ use crate::context::DbContext;
 use crate::db::DbInner;
 use crate::info_log::log_line;
 use crate::state::DbState;
+use crate::write::wal::recycled_wals;
 use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_manifest::{BlobFile, FileMetaData, FileNumber};
@@ -97,6 +98,10 @@ impl DbInner {
         let mut dead = Vec::new();
         while state.live_wals.front().is_some_and(|wal| wal.number < needed) {
             let wal = state.live_wals.pop_front().expect("front exists");
+            if (state.recyclable_wals.len() as u64) < recycled_wals(&self.ctx.options) {
+                state.recyclable_wals.push(wal.number);
+                continue;
+            }
             dead.push(file_name::wal(&self.ctx.wal_dir, FileNumber(wal.number)));
         }
         self.closed_wals.lock().retain(|wal| wal.number() >= needed);

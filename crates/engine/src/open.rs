@@ -27,7 +27,7 @@ use outcrop_env::Env;
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_manifest::{FileNumber, ManifestWriter, VersionEdit};
 use outcrop_memtable::MemTablePool;
-use outcrop_options::{DbOptions, IndexType};
+use outcrop_options::{CompressionType, DbOptions, IndexType};
 use outcrop_table::unique_id;
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeSet;
@@ -124,6 +124,12 @@ pub fn resolve_merge_operator(descriptor: &mut ColumnFamilyDescriptor) -> Result
 }
 
 fn check_options(options: &DbOptions, descriptors: &[ColumnFamilyDescriptor]) -> Result<()> {
+    if !matches!(options.wal_compression, CompressionType::None | CompressionType::Zstd) {
+        return Err(Error::invalid_argument(format!(
+            "wal_compression can be none or ZSTD, not {:?}",
+            options.wal_compression
+        )));
+    }
     if options.max_background_jobs < 1 {
         return Err(Error::invalid_argument("max_background_jobs must be at least 1"));
     }
@@ -229,7 +235,7 @@ fn start(
         write_identity(&ctx.path, &ctx.env, &ctx.db_id)?;
     }
     recovery::flush_recovered(&ctx, &mut state, wal_number)?;
-    let wal = Wal::create(&ctx, wal_number)?;
+    let wal = Wal::create(&ctx, wal_number, None)?;
     state.live_wals.push_back(LiveWal { number: wal_number, size_bytes: 0 });
     let manifest_number = FileNumber(ctx.new_file_number());
     let snapshot = snapshot_edits(&ctx, &state, last_seq, wal_number);

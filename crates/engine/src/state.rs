@@ -114,6 +114,8 @@ pub struct DbState {
     pub max_column_family: u32,
     /// WALs not yet deleted, oldest first; the last is being written.
     pub live_wals: VecDeque<LiveWal>,
+    /// WALs that nobody needs, whose files later ones are written over.
+    pub recyclable_wals: Vec<u64>,
     /// Once set, writes are refused and background work rests, until resumed.
     pub background_error: Option<Error>,
     /// Tables no current version holds; deleted when the last reader of an older version is gone.
@@ -145,6 +147,7 @@ impl DbState {
             column_families: BTreeMap::new(),
             max_column_family: 0,
             live_wals: VecDeque::new(),
+            recyclable_wals: Vec::new(),
             background_error: None,
             obsolete_tables: Vec::new(),
             obsolete_blobs: Vec::new(),

@@ -213,6 +213,17 @@ impl FileSystem for FaultyFs {
         }))
     }
 
+    fn reuse(&self, old: &Path, path: &Path, options: OpenWrite) -> Result<Box<dyn WriteFile>> {
+        self.faults.check(Change::Rename, path, 0)?;
+        let inner = self.inner.reuse(old, path, options)?;
+        Ok(Box::new(FaultyWriteFile {
+            inner,
+            faults: self.faults.clone(),
+            path: path.to_path_buf(),
+            failed: None,
+        }))
+    }
+
     fn exists(&self, path: &Path) -> Result<bool> {
         self.inner.exists(path)
     }

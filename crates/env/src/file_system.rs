@@ -132,6 +132,11 @@ pub trait FileSystem: Send + Sync {
     /// Creates a file for writing; an existing one is truncated.
     fn create(&self, path: &Path, options: OpenWrite) -> Result<Box<dyn WriteFile>>;
 
+    /// Gives the file `old` the name `path` and opens it for writing from its start, without cutting it: what is not
+    /// overwritten stays until [`WriteFile::close`] cuts it. Writing over blocks a file has is cheaper to sync than
+    /// making it longer.
+    fn reuse(&self, old: &Path, path: &Path, options: OpenWrite) -> Result<Box<dyn WriteFile>>;
+
     /// True if `path` exists. An error other than "not found" is an error, not `false`.
     fn exists(&self, path: &Path) -> Result<bool>;
 

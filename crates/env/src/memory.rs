@@ -19,6 +19,35 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 struct Contents {
     bytes: Vec<u8>,
     synced: usize,
+    /// Of a reused file: what it held before, durably, and how far that was written over.
+    before: Vec<u8>,
+    over: usize,
+}
+
+impl Contents {
+    fn append(&mut self, bytes: &mut Vec<u8>) {
+        if self.before.is_empty() {
+            self.bytes.append(bytes);
+            return;
+        }
+        let end = self.over + bytes.len();
+        self.bytes.resize(self.bytes.len().max(end), 0);
+        self.bytes[self.over..end].copy_from_slice(bytes);
+        self.over = end;
+        bytes.clear();
+    }
+
+    /// Bytes that the writer has written.
+    fn written(&self) -> usize {
+        if self.before.is_empty() { self.bytes.len() } else { self.over }
+    }
+
+    /// What is on the disk if the first `len` written bytes are.
+    fn durable(&self, len: usize) -> Vec<u8> {
+        let mut bytes = self.bytes[..len].to_vec();
+        bytes.extend_from_slice(self.before.get(len..).unwrap_or_default());
+        bytes
+    }
 }
 
 type Shared = Arc<Mutex<Contents>>;
@@ -100,8 +129,9 @@ impl MemoryFs {
             .map(|(path, file)| {
                 let survivor = {
                     let contents = lock(&file);
-                    let len = kept(&path, &contents, contents.synced, contents.bytes.len());
-                    Contents { bytes: contents.bytes[..len].to_vec(), synced: len }
+                    let len = kept(&path, &contents, contents.synced, contents.written());
+                    let bytes = contents.durable(len);
+                    Contents { synced: bytes.len(), bytes, ..Contents::default() }
                 };
                 // A new file: handles from before the crash write into the void.
                 (path, Arc::new(Mutex::new(survivor)))
@@ -179,14 +209,14 @@ impl WriteFile for MemoryWriteFile {
     }
 
     fn flush(&mut self) -> Result<()> {
-        lock(&self.contents).bytes.append(&mut self.buffer);
+        lock(&self.contents).append(&mut self.buffer);
         Ok(())
     }
 
     fn sync(&mut self) -> Result<()> {
         self.flush()?;
         let mut contents = lock(&self.contents);
-        contents.synced = contents.bytes.len();
+        contents.synced = contents.written();
         Ok(())
     }
 
@@ -199,7 +229,11 @@ impl WriteFile for MemoryWriteFile {
     }
 
     fn close(&mut self) -> Result<()> {
-        self.flush()
+        self.flush()?;
+        let mut contents = lock(&self.contents);
+        let written = contents.written();
+        contents.bytes.truncate(written);
+        Ok(())
     }
 }
 
@@ -230,6 +264,27 @@ impl FileSystem for MemoryFs {
         }
         let contents = Shared::default();
         tree.files.insert(path.to_path_buf(), contents.clone());
+        Ok(Box::new(MemoryWriteFile {
+            path: path.to_path_buf(),
+            contents,
+            buffer: Vec::new(),
+            buffer_size: options.buffer_size,
+            len: 0,
+        }))
+    }
+
+    fn reuse(&self, old: &Path, path: &Path, options: OpenWrite) -> Result<Box<dyn WriteFile>> {
+        self.rename(old, path)?;
+        let contents = self.find(path)?;
+        {
+            let mut contents = lock(&contents);
+            let before = contents.durable(contents.synced);
+            let mut bytes = std::mem::take(&mut contents.bytes);
+            if before.is_empty() {
+                bytes.clear();
+            }
+            *contents = Contents { bytes, before, ..Contents::default() };
+        }
         Ok(Box::new(MemoryWriteFile {
             path: path.to_path_buf(),
             contents,

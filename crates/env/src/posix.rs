@@ -74,9 +74,26 @@ struct PosixWriteFile {
     /// Where the last `sync_file_range` ended.
     range_synced: u64,
     failed: Option<Error>,
+    /// Bytes the file had when it was reused.
+    reused_len: u64,
 }
 
 impl PosixWriteFile {
+    fn new(file: File, path: &Path, options: &OpenWrite) -> PosixWriteFile {
+        PosixWriteFile {
+            file,
+            path: path.to_path_buf(),
+            buffer: Vec::with_capacity(options.buffer_size),
+            buffer_size: options.buffer_size,
+            len: 0,
+            written: 0,
+            bytes_per_sync: options.bytes_per_sync,
+            range_synced: 0,
+            failed: None,
+            reused_len: 0,
+        }
+    }
+
     fn latch<T>(&mut self, what: &str, result: io::Result<T>) -> Result<T> {
         result.map_err(|source| {
             let error = io_error(what, &self.path, source);
@@ -155,7 +172,12 @@ impl WriteFile for PosixWriteFile {
     }
 
     fn close(&mut self) -> Result<()> {
-        self.flush()
+        self.flush()?;
+        if self.reused_len > self.len {
+            let result = self.file.set_len(self.len);
+            self.latch("truncate", result)?;
+        }
+        Ok(())
     }
 }
 
@@ -196,17 +218,16 @@ impl FileSystem for PosixFs {
         }
         let file = OpenOptions::new().write(true).create(true).truncate(true).open(path);
         let file = file.map_err(|source| io_error("create", path, source))?;
-        Ok(Box::new(PosixWriteFile {
-            file,
-            path: path.to_path_buf(),
-            buffer: Vec::with_capacity(options.buffer_size),
-            buffer_size: options.buffer_size,
-            len: 0,
-            written: 0,
-            bytes_per_sync: options.bytes_per_sync,
-            range_synced: 0,
-            failed: None,
-        }))
+        Ok(Box::new(PosixWriteFile::new(file, path, &options)))
+    }
+
+    fn reuse(&self, old: &Path, path: &Path, options: OpenWrite) -> Result<Box<dyn WriteFile>> {
+        self.rename(old, path)?;
+        let file = OpenOptions::new().write(true).open(path);
+        let file = file.map_err(|source| io_error("open", path, source))?;
+        let reused_len = file.metadata().map_err(|source| io_error("stat", path, source))?.len();
+        let new = PosixWriteFile::new(file, path, &options);
+        Ok(Box::new(PosixWriteFile { reused_len, ..new }))
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {

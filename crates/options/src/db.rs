@@ -1,5 +1,6 @@
 //! Settings of the whole database.
 
+use crate::CompressionType;
 use std::path::PathBuf;
 
 /// What recovery does with a damaged WAL.
@@ -53,6 +54,11 @@ pub struct DbOptions {
     pub delayed_write_rate: u64,
     /// WAL records stay in a user-space buffer until `flush_wal`; default false.
     pub manual_wal_flush: bool,
+    /// WAL files kept to be written over by later ones, which is cheaper to sync than making new files longer. Only
+    /// with a `wal_recovery_mode` that stops at or skips damage. Default 0.
+    pub recycle_log_file_num: u64,
+    /// Codec of WAL records: none or zstd. Default none.
+    pub wal_compression: CompressionType,
     /// Closing does not flush data written without WAL; default false.
     pub avoid_flush_during_shutdown: bool,
     /// A MANIFEST larger than this is replaced by a fresh one. Bytes; default 1 GiB.
@@ -88,6 +94,8 @@ impl Default for DbOptions {
             use_direct_io_for_flush_and_compaction: false,
             delayed_write_rate: 0,
             manual_wal_flush: false,
+            recycle_log_file_num: 0,
+            wal_compression: CompressionType::None,
             avoid_flush_during_shutdown: false,
             max_manifest_file_size: 1 << 30,
             keep_log_file_num: 1000,

@@ -5,8 +5,8 @@
 //! Next: `reader.rs`; bytes and fixtures in `docs/format/log.md`.
 
 use crate::{BLOCK_SIZE, HEADER_LEN, RECYCLABLE_HEADER_LEN, kind};
-use outcrop_base::Result;
 use outcrop_base::checksum::{crc32c, crc32c_extend, mask};
+use outcrop_base::{Error, Result};
 use outcrop_env::WriteFile;
 
 /// A position in a log file, in bytes from its start.
@@ -22,6 +22,15 @@ pub struct LogWriter {
     block_offset: usize,
     /// One record, framed; reused.
     frame: Vec<u8>,
+    compression: Option<Compression>,
+}
+
+/// Records are compressed, each into a zstd frame of its own.
+struct Compression {
+    context: zstd::bulk::Compressor<'static>,
+    /// The record that says so was written.
+    announced: bool,
+    plain: Vec<u8>,
 }
 
 impl LogWriter {
@@ -33,7 +42,19 @@ impl LogWriter {
             recyclable: recyclable.then_some(log_number as u32),
             block_offset: 0,
             frame: Vec::new(),
+            compression: None,
         }
+    }
+
+    /// The same log with its records compressed by zstd.
+    ///
+    /// # Errors
+    /// If zstd has no memory for it.
+    pub fn compressed(mut self) -> Result<LogWriter> {
+        let context = zstd::bulk::Compressor::new(zstd::DEFAULT_COMPRESSION_LEVEL);
+        let context = context.map_err(|error| Error::io("zstd", error))?;
+        self.compression = Some(Compression { context, announced: false, plain: Vec::new() });
+        Ok(self)
     }
 
     /// Appends `record` and returns the offset just past it.
@@ -53,6 +74,34 @@ impl LogWriter {
     /// Appends the concatenation of `parts` as one record, with one append to the file.
     pub fn append_parts(&mut self, parts: &[&[u8]]) -> Result<LogOffset> {
         self.frame.clear();
+        let Some(mut compression) = self.compression.take() else { return self.append_record(parts) };
+        if !compression.announced {
+            self.announce_compression();
+            compression.announced = true;
+        }
+        compression.plain.clear();
+        parts.iter().for_each(|part| compression.plain.extend_from_slice(part));
+        let packed = compression.context.compress(&compression.plain);
+        self.compression = Some(compression);
+        let packed = packed.map_err(|error| Error::io("zstd", error))?;
+        self.append_record(&[&packed])
+    }
+
+    /// The record at the start of a log that says how the others are compressed.
+    fn announce_compression(&mut self) {
+        const ZSTD: u32 = 7;
+        let payload = ZSTD.to_le_bytes();
+        let kind = kind::SET_COMPRESSION;
+        let crc = mask(crc32c_extend(crc32c(&[kind]), &payload));
+        self.frame.extend_from_slice(&crc.to_le_bytes());
+        self.frame.extend_from_slice(&(payload.len() as u16).to_le_bytes());
+        self.frame.push(kind);
+        self.frame.extend_from_slice(&payload);
+        self.block_offset += HEADER_LEN + payload.len();
+    }
+
+    /// Frames the concatenation of `parts` behind what `frame` holds, and appends it.
+    fn append_record(&mut self, parts: &[&[u8]]) -> Result<LogOffset> {
         let header_len = if self.recyclable.is_some() { RECYCLABLE_HEADER_LEN } else { HEADER_LEN };
         let mut left: usize = parts.iter().map(|part| part.len()).sum();
         let mut source = Parts { parts, part: 0, offset: 0 };

@@ -62,7 +62,8 @@ impl DbInner {
             return Ok(());
         }
         let number = self.ctx.new_file_number();
-        let fresh = Wal::create(&self.ctx, number).map_err(|error| self.fail_writes(error))?;
+        let recycled = self.state.lock().recyclable_wals.pop();
+        let fresh = Wal::create(&self.ctx, number, recycled).map_err(|error| self.fail_writes(error))?;
         core.wal.flush().map_err(|error| self.fail_writes(error))?;
         let old = std::mem::replace(&mut core.wal, fresh);
         let (old_number, old_len) = (old.number(), old.len());

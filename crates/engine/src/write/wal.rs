@@ -7,7 +7,19 @@ use crate::context::DbContext;
 use outcrop_base::Result;
 use outcrop_env::{DirectIo, OpenWrite, WriteFile};
 use outcrop_manifest::{FileNumber, file_name};
+use outcrop_options::{CompressionType, DbOptions, WalRecoveryMode};
 use outcrop_record::LogWriter;
+
+/// How many WAL files wait to be written over. None where recovery would take what a recycled file held before for
+/// damage of its own.
+pub fn recycled_wals(options: &DbOptions) -> u64 {
+    match options.wal_recovery_mode {
+        WalRecoveryMode::PointInTimeRecovery | WalRecoveryMode::SkipAnyCorruptedRecords => {
+            options.recycle_log_file_num
+        }
+        _ => 0,
+    }
+}
 
 /// The open WAL.
 pub struct Wal {
@@ -20,8 +32,8 @@ pub struct Wal {
 }
 
 impl Wal {
-    /// Creates the WAL file `number`.
-    pub fn create(ctx: &DbContext, number: u64) -> Result<Wal> {
+    /// Creates the WAL file `number`, over the file of WAL `recycled` if there is one.
+    pub fn create(ctx: &DbContext, number: u64, recycled: Option<u64>) -> Result<Wal> {
         let options = OpenWrite {
             io: DirectIo::Buffered,
             // A record reaches the operating system in one write when it is appended, unless the user
@@ -29,8 +41,16 @@ impl Wal {
             buffer_size: if ctx.options.manual_wal_flush { 1 << 20 } else { 0 },
             bytes_per_sync: ctx.options.wal_bytes_per_sync,
         };
-        let file = ctx.env.fs.create(&file_name::wal(&ctx.wal_dir, FileNumber(number)), options)?;
-        Ok(Wal { writer: LogWriter::new(file, number, false), number, dir_synced: false, synced: true })
+        let path = |number: u64| file_name::wal(&ctx.wal_dir, FileNumber(number));
+        let file = match recycled {
+            Some(old) => ctx.env.fs.reuse(&path(old), &path(number), options)?,
+            None => ctx.env.fs.create(&path(number), options)?,
+        };
+        let mut writer = LogWriter::new(file, number, recycled_wals(&ctx.options) > 0);
+        if ctx.options.wal_compression != CompressionType::None {
+            writer = writer.compressed()?;
+        }
+        Ok(Wal { writer, number, dir_synced: false, synced: true })
     }
 
     /// The WAL of a database that is only read: every append to `file` fails.

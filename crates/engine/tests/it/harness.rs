@@ -109,6 +109,15 @@ pub fn creating() -> DbOptions {
     DbOptions { create_if_missing: true, create_missing_column_families: true, ..DbOptions::default() }
 }
 
+/// Options of a database for column family options: drawn from them, so that every opening has the same.
+pub fn database_options(options: &ColumnFamilyOptions) -> DbOptions {
+    DbOptions {
+        recycle_log_file_num: u64::from(options.num_levels == 4) * 2,
+        wal_compression: if options.num_levels == 7 { CompressionType::Zstd } else { CompressionType::None },
+        ..creating()
+    }
+}
+
 /// A column family with the appending merge operator.
 pub fn descriptor(name: &str, options: &ColumnFamilyOptions) -> ColumnFamilyDescriptor {
     let parts = ColumnFamilyParts { merge_operator: Some(Arc::new(Append)), ..ColumnFamilyParts::default() };
@@ -117,7 +126,7 @@ pub fn descriptor(name: &str, options: &ColumnFamilyOptions) -> ColumnFamilyDesc
 
 /// Opens `/db` in `env` with only the default column family.
 pub fn open(env: &Env, options: &ColumnFamilyOptions) -> Result<Db> {
-    Db::open("/db", creating(), env.clone(), vec![descriptor("default", options)])
+    Db::open("/db", database_options(options), env.clone(), vec![descriptor("default", options)])
 }
 
 /// Every row, by a forward scan; checked against a backward scan.

@@ -46,6 +46,10 @@ impl Run {
             FAMILIES.iter().zip(&self.options).map(|(name, options)| descriptor(name, options)).collect();
         let mut options = creating();
         options.max_background_jobs = self.rng.pick(&[1, 2, 4]);
+        options.recycle_log_file_num = self.rng.pick(&[0, 0, 2]);
+        options.wal_compression = self.rng.pick(&[CompressionType::None, CompressionType::Zstd]);
+        options.max_open_files = self.rng.pick(&[-1, -1, 30]);
+        options.max_manifest_file_size = self.rng.pick(&[1 << 30, 500]);
         self.db = Some(Db::open("/db", options, self.env.clone(), families).unwrap());
     }
 
