@@ -425,6 +425,12 @@ impl Db {
         if sync { self.inner.sync_wal() } else { self.inner.flush_wal() }
     }
 
+    /// Names of transactions that RocksDB's two-phase commit left prepared, neither committed nor rolled back. Their
+    /// writes are not visible; they are kept for whoever opens the database with a TransactionDB.
+    pub fn prepared_transactions(&self) -> Vec<Vec<u8>> {
+        self.inner.state.lock().prepared.names().map(<[u8]>::to_vec).collect()
+    }
+
     /// Clears a background error and lets writes and background work go on.
     ///
     /// Everything in memory is flushed to tables first and a new WAL started, so that what a failed WAL write

@@ -21,6 +21,7 @@ mod info_log;
 mod ingest;
 mod obsolete_files;
 mod open;
+mod prepared;
 mod properties;
 mod read;
 mod read_only;

@@ -238,7 +238,12 @@ fn start(
     let wal = Wal::create(&ctx, wal_number, None)?;
     state.live_wals.push_back(LiveWal { number: wal_number, size_bytes: 0 });
     let manifest_number = FileNumber(ctx.new_file_number());
-    let snapshot = snapshot_edits(&ctx, &state, last_seq, wal_number);
+    let min_wal = wal_number.min(state.prepared.oldest_wal().unwrap_or(u64::MAX));
+    for name in state.prepared.names() {
+        let name = String::from_utf8_lossy(name);
+        log_line!(ctx, "transaction {name} is prepared and not decided; its WAL is kept");
+    }
+    let snapshot = snapshot_edits(&ctx, &state, last_seq, min_wal);
     let writer = ManifestWriter::create(&*ctx.env.fs, &ctx.path, manifest_number, &snapshot)?;
     let live: BTreeSet<FileNumber> = state
         .column_families
@@ -248,7 +253,7 @@ fn start(
             tables.chain(cf.version.blob_files.keys().copied()).collect::<Vec<_>>()
         })
         .collect();
-    remove_leftovers(&ctx, &live, wal_number, manifest_number, ctx.next_file_number())?;
+    remove_leftovers(&ctx, &live, min_wal, manifest_number, ctx.next_file_number())?;
     for cf in state.column_families.values_mut() {
         cf.refresh_debt();
         cf.install_superversion();

@@ -12,8 +12,7 @@ use crate::info_log::{InfoLog, log_line};
 use crate::read::table_cache;
 use crate::state::{CfState, DbState};
 use crate::superversion::SuperVersion;
-use crate::write::apply::apply;
-use crate::write::batch;
+use crate::write::batch::{self, Item};
 use outcrop_base::{Comparator, Error, ErrorKind, Result, SeqNum};
 use outcrop_env::{Access, Env, OpenRead};
 use outcrop_manifest::file_name::{self, FileKind};
@@ -329,13 +328,14 @@ impl Replay {
         if self.next_seq.is_some_and(|next| first < next) && batch::count_of(record) > 0 {
             return Err(Error::corruption(format!("sequence number {first} is replayed twice")));
         }
-        let column_families = &recovered.state.column_families;
+        let DbState { column_families, prepared, .. } = &mut recovered.state;
+        let column_families = &*column_families;
         let memtable_of = |id: u32| {
             let cf = column_families.get(&id).filter(|cf| wal >= cf.log_number)?;
             Some(&*cf.memtable)
         };
         check_batch(record)?;
-        let count = apply(record, first, memtable_of)?;
+        let count = prepared.replay(record, first, wal, memtable_of)?;
         let next = first.plus(count);
         self.next_seq = Some(next);
         if count > 0 {
@@ -364,9 +364,9 @@ impl Replay {
 /// Checks a whole batch before any of it is applied.
 fn check_batch(record: &[u8]) -> Result<()> {
     let mut count = 0;
-    for entry in batch::records(record)? {
-        entry?;
-        count += 1;
+    let mut records = batch::records(record)?;
+    while let Some(item) = records.next_item() {
+        count += u32::from(matches!(item?, Item::Write(_)));
     }
     if count != batch::count_of(record) {
         return Err(Error::corruption(format!(

@@ -6,6 +6,7 @@
 use crate::column_family::ColumnFamily;
 use crate::compaction::level_shape::LevelShape;
 use crate::compaction::manual::ManualCompaction;
+use crate::prepared::PreparedTransactions;
 use crate::superversion::SuperVersion;
 use outcrop_base::Error;
 use outcrop_manifest::{BlobFile, FileMetaData, Version};
@@ -114,6 +115,8 @@ pub struct DbState {
     pub max_column_family: u32,
     /// WALs not yet deleted, oldest first; the last is being written.
     pub live_wals: VecDeque<LiveWal>,
+    /// Transactions found prepared and not decided.
+    pub prepared: PreparedTransactions,
     /// WALs that nobody needs, whose files later ones are written over.
     pub recyclable_wals: Vec<u64>,
     /// Once set, writes are refused and background work rests, until resumed.
@@ -147,6 +150,7 @@ impl DbState {
             column_families: BTreeMap::new(),
             max_column_family: 0,
             live_wals: VecDeque::new(),
+            prepared: PreparedTransactions::default(),
             recyclable_wals: Vec::new(),
             background_error: None,
             obsolete_tables: Vec::new(),
@@ -169,7 +173,8 @@ impl DbState {
         let needed = |cf: &CfState| {
             if cf.sealed.is_empty() && cf.memtable.is_empty() { current_wal } else { cf.log_number }
         };
-        self.column_families.values().map(needed).min().unwrap_or(current_wal).min(current_wal)
+        let oldest = self.column_families.values().map(needed).min().unwrap_or(current_wal);
+        oldest.min(current_wal).min(self.prepared.oldest_wal().unwrap_or(u64::MAX))
     }
 }
 

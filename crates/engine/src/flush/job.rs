@@ -106,7 +106,8 @@ impl DbInner {
             if cf.sealed.is_empty() && cf.memtable.is_empty() { current } else { cf.log_number }
         });
         let own = job.memtables.last().map_or(current, |sealed| sealed.next_wal);
-        others.min().unwrap_or(current).min(own)
+        let kept = state.prepared.oldest_wal().unwrap_or(u64::MAX);
+        others.min().unwrap_or(current).min(own).min(kept)
     }
 }
 

@@ -19,24 +19,27 @@ pub fn apply<'m>(
     for record in batch::records(bytes)? {
         let record = record?;
         if let Some(memtable) = memtable_of(record.cf) {
-            let seq = first.plus(count);
-            match record.op {
-                Op::Put { key, value } => memtable.insert(seq, ValueType::Value, key, value),
-                Op::Delete { key } => memtable.insert(seq, ValueType::Deletion, key, &[]),
-                Op::SingleDelete { key } => memtable.insert(seq, ValueType::SingleDeletion, key, &[]),
-                Op::DeleteRange { begin, end } => {
-                    // An empty range takes its sequence number and does nothing else.
-                    if memtable.comparator().compare(begin, end).is_lt() {
-                        memtable.insert_range_tombstone(seq, begin, end);
-                    }
-                }
-                Op::PutEntity { key, entity } => {
-                    memtable.insert(seq, ValueType::WideColumnEntity, key, entity);
-                }
-                Op::Merge { key, operand } => memtable.insert(seq, ValueType::Merge, key, operand),
-            }
+            insert(memtable, first.plus(count), record.op);
         }
         count += 1;
     }
     Ok(count)
+}
+
+/// Inserts one write under `seq`.
+#[inline]
+pub fn insert(memtable: &MemTable, seq: SeqNum, op: Op<'_>) {
+    match op {
+        Op::Put { key, value } => memtable.insert(seq, ValueType::Value, key, value),
+        Op::Delete { key } => memtable.insert(seq, ValueType::Deletion, key, &[]),
+        Op::SingleDelete { key } => memtable.insert(seq, ValueType::SingleDeletion, key, &[]),
+        Op::DeleteRange { begin, end } => {
+            // An empty range takes its sequence number and does nothing else.
+            if memtable.comparator().compare(begin, end).is_lt() {
+                memtable.insert_range_tombstone(seq, begin, end);
+            }
+        }
+        Op::PutEntity { key, entity } => memtable.insert(seq, ValueType::WideColumnEntity, key, entity),
+        Op::Merge { key, operand } => memtable.insert(seq, ValueType::Merge, key, operand),
+    }
 }

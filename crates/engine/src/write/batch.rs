@@ -122,6 +122,13 @@ impl WriteBatch {
         Ok(())
     }
 
+    /// Sets `key` to a wide-column entity in its stored form.
+    pub(crate) fn put_encoded_entity(&mut self, cf: u32, key: &[u8], entity: &[u8]) {
+        self.start(cf, tag::PUT_ENTITY, tag::CF_PUT_ENTITY);
+        put_length_prefixed(&mut self.rep, key);
+        put_length_prefixed(&mut self.rep, entity);
+    }
+
     /// Adds `operand` for the column family's merge operator to `key`.
     pub fn merge(&mut self, cf: u32, key: &[u8], operand: &[u8]) {
         self.start(cf, tag::MERGE, tag::CF_MERGE);
@@ -194,6 +201,10 @@ mod tag {
     pub const CF_MERGE: u8 = 0x06;
     pub const SINGLE_DELETE: u8 = 0x07;
     pub const CF_SINGLE_DELETE: u8 = 0x08;
+    pub const BEGIN_PREPARE: u8 = 0x09;
+    pub const END_PREPARE: u8 = 0x0A;
+    pub const COMMIT: u8 = 0x0B;
+    pub const ROLLBACK: u8 = 0x0C;
     pub const NOOP: u8 = 0x0D;
     pub const CF_DELETE_RANGE: u8 = 0x0E;
     pub const DELETE_RANGE: u8 = 0x0F;
@@ -285,11 +296,47 @@ impl<'a> Iterator for Records<'a> {
     type Item = Result<Record<'a>>;
 
     fn next(&mut self) -> Option<Result<Record<'a>>> {
+        match self.next_item()? {
+            Ok(Item::Write(record)) => Some(Ok(record)),
+            Ok(Item::Marker(_)) => {
+                self.decoder = Decoder::new(&[]);
+                Some(Err(Error::not_supported("the write batch uses two-phase transactions")))
+            }
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+/// What a batch in a WAL can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Item<'a> {
+    /// A counted write.
+    Write(Record<'a>),
+    /// A mark of two-phase commit.
+    Marker(Marker<'a>),
+}
+
+/// Marks of two-phase commit, with the transaction's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marker<'a> {
+    /// The writes up to the next end are prepared, not committed.
+    BeginPrepare,
+    /// Ends what was prepared.
+    EndPrepare(&'a [u8]),
+    /// What was prepared under the name happens here.
+    Commit(&'a [u8]),
+    /// What was prepared under the name never happens.
+    Rollback(&'a [u8]),
+}
+
+impl<'a> Records<'a> {
+    /// The next write or marker.
+    pub fn next_item(&mut self) -> Option<Result<Item<'a>>> {
         while !self.decoder.is_empty() {
             let tag = self.decoder.byte()?;
-            match self.record(tag) {
+            match self.item(tag) {
                 Some(Ok(None)) => continue,
-                Some(Ok(Some(record))) => return Some(Ok(record)),
+                Some(Ok(Some(item))) => return Some(Ok(item)),
                 failed => {
                     self.decoder = Decoder::new(&[]);
                     let error = match failed {
@@ -304,11 +351,9 @@ impl<'a> Iterator for Records<'a> {
         }
         None
     }
-}
 
-impl<'a> Records<'a> {
-    /// Decodes what follows `tag`: `None` if cut short, `Some(Ok(None))` for a record that counts nothing.
-    fn record(&mut self, tag: u8) -> Option<Result<Option<Record<'a>>>> {
+    /// Decodes what follows `tag`: `None` if cut short, `Some(Ok(None))` for a record that means nothing.
+    fn item(&mut self, tag: u8) -> Option<Result<Option<Item<'a>>>> {
         let decoder = &mut self.decoder;
         let cf = match tag {
             tag::CF_PUT | tag::CF_DELETE | tag::CF_SINGLE_DELETE | tag::CF_MERGE => decoder.varint32()?,
@@ -337,16 +382,26 @@ impl<'a> Records<'a> {
                 return Some(Ok(None));
             }
             tag::NOOP => return Some(Ok(None)),
+            tag::BEGIN_PREPARE => return Some(Ok(Some(Item::Marker(Marker::BeginPrepare)))),
+            tag::END_PREPARE | tag::COMMIT | tag::ROLLBACK => {
+                let name = decoder.length_prefixed()?;
+                return Some(Ok(Some(Item::Marker(match tag {
+                    tag::END_PREPARE => Marker::EndPrepare(name),
+                    tag::COMMIT => Marker::Commit(name),
+                    _ => Marker::Rollback(name),
+                }))));
+            }
             other => return Some(Err(unsupported(other))),
         };
-        Some(Ok(Some(Record { cf, op })))
+        Some(Ok(Some(Item::Write(Record { cf, op }))))
     }
 }
 
 /// The error for a record that exists in RocksDB but not here, or nowhere.
 fn unsupported(tag: u8) -> Error {
     let feature = match tag {
-        0x09 | 0x0A | 0x0B | 0x0C | 0x12 | 0x13 | 0x15 => "two-phase transactions",
+        0x12 | 0x13 => "transactions of the write-prepared or write-unprepared kind",
+        0x15 => "commits with a timestamp",
         0x10 | 0x11 => "blob files",
         0x18 | 0x19 => "TimedPut",
         other => return Error::corruption(format!("write batch has unknown tag {other:#04x}")),

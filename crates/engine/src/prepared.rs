@@ -1,0 +1,173 @@
+//! Transactions that were prepared but neither committed nor rolled back when a WAL ended.
+//!
+//! ```text
+//! WAL: ... | Begin put k v End(xid) | ... | Commit(xid) | ...
+//!            prepared: kept apart           happens here
+//! ```
+//! This engine has no two-phase commit of its own. It keeps what RocksDB's TransactionDB left: the prepared writes are
+//! not visible, and the WAL they are in is not removed, so that whoever opens the database next can still decide.
+//! Invariant: a WAL that holds an unresolved prepared transaction is in `min_log_number_to_keep`'s range.
+//! Source: RocksDB `db/write_batch.cc`, `MarkBeginPrepare`, `MarkCommit`.
+
+use crate::write::WriteBatch;
+use crate::write::apply::insert;
+use crate::write::batch::{self, Item, Marker, Op, Record};
+use outcrop_base::{Error, Result, SeqNum};
+use outcrop_memtable::MemTable;
+use std::collections::BTreeMap;
+
+/// Prepared transactions by name.
+#[derive(Debug, Default)]
+pub struct PreparedTransactions {
+    waiting: BTreeMap<Vec<u8>, Prepared>,
+}
+
+#[derive(Debug)]
+struct Prepared {
+    /// The WAL it is in.
+    wal: u64,
+    writes: WriteBatch,
+}
+
+impl PreparedTransactions {
+    /// Names of those that wait.
+    pub fn names(&self) -> impl Iterator<Item = &[u8]> {
+        self.waiting.keys().map(Vec::as_slice)
+    }
+
+    /// The oldest WAL that one is in.
+    pub fn oldest_wal(&self) -> Option<u64> {
+        self.waiting.values().map(|prepared| prepared.wal).min()
+    }
+
+    /// Applies a batch of WAL `wal`, as [`crate::write::apply::apply`] does, and follows its markers.
+    ///
+    /// # Errors
+    /// Corruption if the markers make no sense.
+    pub fn replay<'m>(
+        &mut self,
+        bytes: &[u8],
+        first: SeqNum,
+        wal: u64,
+        memtable_of: impl Fn(u32) -> Option<&'m MemTable>,
+    ) -> Result<u64> {
+        let mut count = 0;
+        let mut apply = |record: Record<'_>| {
+            if let Some(memtable) = memtable_of(record.cf) {
+                insert(memtable, first.plus(count), record.op);
+            }
+            count += 1;
+        };
+        let mut preparing: Option<WriteBatch> = None;
+        let mut records = batch::records(bytes)?;
+        while let Some(item) = records.next_item() {
+            match (item?, &mut preparing) {
+                (Item::Write(record), Some(writes)) => add(writes, record)?,
+                (Item::Write(record), None) => apply(record),
+                (Item::Marker(Marker::BeginPrepare), None) => preparing = Some(WriteBatch::new()),
+                (Item::Marker(Marker::EndPrepare(name)), Some(_)) => {
+                    let writes = preparing.take().unwrap_or_default();
+                    self.waiting.insert(name.to_vec(), Prepared { wal, writes });
+                }
+                (Item::Marker(Marker::Commit(name)), None) => {
+                    // One that is not known was prepared in a WAL that is gone: its writes are in tables.
+                    if let Some(prepared) = self.waiting.remove(name) {
+                        for record in prepared.writes.iter() {
+                            apply(record?);
+                        }
+                    }
+                }
+                (Item::Marker(Marker::Rollback(name)), None) => {
+                    self.waiting.remove(name);
+                }
+                (Item::Marker(marker), _) => {
+                    return Err(Error::corruption(format!(
+                        "a write batch has {marker:?} where it cannot be"
+                    )));
+                }
+            }
+        }
+        match preparing {
+            None => Ok(count),
+            Some(_) => Err(Error::corruption("a write batch ends inside a prepared transaction")),
+        }
+    }
+}
+
+fn add(writes: &mut WriteBatch, record: Record<'_>) -> Result<()> {
+    let cf = record.cf;
+    match record.op {
+        Op::Put { key, value } => writes.put(cf, key, value),
+        Op::Delete { key } => writes.delete(cf, key),
+        Op::SingleDelete { key } => writes.single_delete(cf, key),
+        Op::DeleteRange { begin, end } => writes.delete_range(cf, begin, end),
+        Op::Merge { key, operand } => writes.merge(cf, key, operand),
+        Op::PutEntity { key, entity } => writes.put_encoded_entity(cf, key, entity),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::write::batch::HEADER_LEN;
+    use outcrop_base::{Comparator, LookupKey};
+    use outcrop_memtable::MemTablePool;
+    use std::ops::ControlFlow;
+    use std::sync::Arc;
+
+    const BEGIN: &[u8] = b"\x09";
+
+    fn marker(tag: u8, name: &str) -> Vec<u8> {
+        [&[tag, name.len() as u8], name.as_bytes()].concat()
+    }
+
+    fn put(key: &str, value: &str) -> Vec<u8> {
+        let mut batch = WriteBatch::new();
+        batch.put(0, key.as_bytes(), value.as_bytes());
+        batch.as_bytes()[HEADER_LEN..].to_vec()
+    }
+
+    fn record(parts: &[&[u8]]) -> Vec<u8> {
+        [&[0; HEADER_LEN][..], &parts.concat()].concat()
+    }
+
+    fn value(memtable: &MemTable, key: &str) -> Option<(u64, Vec<u8>)> {
+        let mut found = None;
+        memtable.get(&LookupKey::new(key.as_bytes()), SeqNum::MAX, |seq, _, value| {
+            found = Some((seq.0, value.to_vec()));
+            ControlFlow::Break(())
+        });
+        found
+    }
+
+    #[test]
+    fn prepared_writes_happen_where_they_are_committed_or_never() {
+        let memtable = MemTable::new(Comparator::Bytewise, 1 << 16, &Arc::new(MemTablePool::new(0)));
+        let mut prepared = PreparedTransactions::default();
+        let mut replay = |bytes: &[u8], first: u64, wal| {
+            prepared.replay(bytes, SeqNum(first), wal, |_| Some(&memtable)).unwrap()
+        };
+        assert_eq!(replay(&record(&[BEGIN, &put("a", "1"), &put("b", "2"), &marker(0x0A, "t1")]), 5, 7), 0);
+        assert_eq!(replay(&record(&[BEGIN, &put("c", "3"), &marker(0x0A, "t2")]), 5, 8), 0);
+        assert_eq!(replay(&record(&[BEGIN, &put("d", "4"), &marker(0x0A, "t3")]), 5, 9), 0);
+        assert_eq!(value(&memtable, "a"), None);
+        assert_eq!(replay(&record(&[&marker(0x0B, "t1")]), 20, 9), 2, "a commit takes its writes' numbers");
+        assert_eq!(replay(&record(&[&marker(0x0C, "t2")]), 22, 9), 0);
+        assert_eq!(
+            (value(&memtable, "a"), value(&memtable, "b")),
+            (Some((20, b"1".into())), Some((21, b"2".into())))
+        );
+        assert_eq!((value(&memtable, "c"), value(&memtable, "d")), (None, None));
+        assert_eq!(prepared.names().collect::<Vec<_>>(), [b"t3"]);
+        assert_eq!(prepared.oldest_wal(), Some(9));
+    }
+
+    #[test]
+    fn markers_out_of_place_are_corruption() {
+        let mut prepared = PreparedTransactions::default();
+        for parts in [&[BEGIN][..], &[&marker(0x0A, "t")], &[BEGIN, BEGIN], &[BEGIN, &marker(0x0B, "t")]] {
+            assert!(prepared.replay(&record(parts), SeqNum(1), 1, |_| None).is_err(), "{parts:?}");
+        }
+    }
+}
