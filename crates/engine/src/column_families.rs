@@ -189,7 +189,7 @@ impl DbInner {
         let number = FileNumber(self.ctx.new_file_number());
         let snapshot = {
             let state = self.state.lock();
-            let last_seq = SeqNum(self.visible_seq.load(Ordering::Acquire));
+            let last_seq = SeqNum(self.visible_seq.load(Ordering::Acquire)).max(manifest.last_sequence);
             let min_wal = state.min_wal_needed(self.current_wal_number());
             snapshot_edits(&self.ctx, &state, last_seq, min_wal)
         };

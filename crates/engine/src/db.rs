@@ -13,6 +13,7 @@ use crate::snapshots::{Snapshot, SnapshotList};
 use crate::state::DbState;
 use crate::stats::DbStats;
 use crate::superversion::SuperVersion;
+use crate::updates::UpdatesSince;
 use crate::versions::Manifest;
 use crate::write::batch::{Op, check_sizes};
 use crate::write::group::WriteQueue;
@@ -22,7 +23,9 @@ use crate::write::{WriteBatch, WriteCore, WriteOptions, with_scratch_batch};
 use arc_swap::ArcSwap;
 use outcrop_base::{Error, ErrorKind, Result, SeqNum, wide_columns};
 use outcrop_env::{Env, FileLock};
+use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_options::DbOptions;
+use outcrop_options::file::LoadedOptions;
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -165,6 +168,24 @@ impl Db {
     /// The names of the column families of the database at `path`, without opening it.
     pub fn list_column_families(path: impl AsRef<Path>, env: &Env) -> Result<Vec<String>> {
         outcrop_manifest::list_column_families(&*env.fs, path.as_ref())
+    }
+
+    /// What the newest OPTIONS file of the database at `path` says.
+    ///
+    /// # Errors
+    /// NotFound if there is none; InvalidArgument naming the line that does not parse.
+    pub fn load_latest_options(path: impl AsRef<Path>, env: &Env) -> Result<LoadedOptions> {
+        let dir = path.as_ref();
+        let newest = env.fs.list(dir)?.into_iter().filter_map(|name| match file_name::parse(&name) {
+            Some(FileKind::Options(number)) => Some((number, name)),
+            _ => None,
+        });
+        let Some((_, name)) = newest.max() else {
+            return Err(Error::new(ErrorKind::NotFound, format!("{}: no OPTIONS file", dir.display())));
+        };
+        let text = String::from_utf8_lossy(&env.fs.read_all(&dir.join(&name))?).into_owned();
+        outcrop_options::file::parse(&text)
+            .map_err(|error| error.within(dir.join(&name).display().to_string()))
     }
 
     /// Removes the database at `path`: every file in it that a database owns, then the directory if it is
@@ -413,6 +434,15 @@ impl Db {
         if wait {
             self.inner.background.join();
         }
+    }
+
+    /// The batches written since sequence number `since`, from the WALs that are still there: for replication. Writes
+    /// with `disable_wal` are not among them.
+    ///
+    /// # Errors
+    /// NotFound if `since` is beyond the last write.
+    pub fn updates_since(&self, since: SeqNum) -> Result<UpdatesSince> {
+        self.inner.updates_since(since)
     }
 
     /// Makes every write so far durable.

@@ -31,6 +31,7 @@ mod sst_file_writer;
 mod state;
 mod stats;
 mod superversion;
+mod updates;
 mod versions;
 mod write;
 
@@ -54,5 +55,6 @@ pub use read::iter::DbIterator;
 pub use read::{PinnedValue, ReadOptions, WideColumns};
 pub use snapshots::Snapshot;
 pub use sst_file_writer::{ExternalFileInfo, SstFileWriter};
+pub use updates::UpdatesSince;
 pub use write::batch::{Op, Record};
 pub use write::{WriteBatch, WriteOptions};

@@ -182,7 +182,7 @@ fn create_if_missing(path: &Path, options: &DbOptions, env: &Env) -> Result<()> 
     if !options.create_if_missing {
         return Err(Error::invalid_argument(format!(
             "{}: does not exist (create_if_missing is false)",
-            path.display()
+            file_name::current(path).display()
         )));
     }
     for name in env.fs.list(path)? {
@@ -291,7 +291,7 @@ pub fn assemble(
         closed_wals: Mutex::new(Vec::new()),
         write_refused: AtomicBool::new(false),
         stall,
-        manifest: Mutex::new(Manifest { writer: manifest }),
+        manifest: Mutex::new(Manifest { writer: manifest, last_sequence: last_seq }),
         state: Mutex::new(state),
         state_changed: Condvar::new(),
         background: Background::default(),

@@ -319,6 +319,10 @@ impl Replay {
             return Err(Error::corruption(format!("a record of {} bytes is no write batch", record.len())));
         }
         let first = batch::sequence_of(record);
+        let end = first.0.checked_add(u64::from(batch::count_of(record)));
+        if end.is_none_or(|end| end > SeqNum::MAX.0) {
+            return Err(Error::corruption(format!("a write batch has sequence number {first}")));
+        }
         if self.stopped.is_some() {
             if self.next_seq != Some(first) {
                 return Ok(());

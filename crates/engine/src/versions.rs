@@ -15,6 +15,8 @@ use std::sync::atomic::Ordering;
 pub struct Manifest {
     /// Its writer.
     pub writer: ManifestWriter,
+    /// The last sequence number written to it: recovery takes the last one it finds, so they never go down.
+    pub last_sequence: SeqNum,
 }
 
 impl DbInner {
@@ -43,6 +45,9 @@ impl DbInner {
         }
         let (mut edits, last_seq) = prepare()?;
         self.check_families(&edits)?;
+        // An ingestion uses numbers before they are visible: an edit logged meanwhile must not take them back.
+        let last_seq = last_seq.max(manifest.last_sequence);
+        manifest.last_sequence = last_seq;
         let versions = self.build_versions(&edits)?;
         for edit in &mut edits {
             edit.next_file_number = Some(self.ctx.next_file_number());

@@ -33,6 +33,9 @@ pub enum FileKind {
     Temp(FileNumber),
 }
 
+/// The highest number a file can have: above it counters could run over, and no database gets there.
+pub const MAX_FILE_NUMBER: u64 = 1 << 62;
+
 /// What the file called `name` is; `None` for a name that is not ours.
 pub fn parse(name: &str) -> Option<FileKind> {
     match name {
@@ -69,7 +72,7 @@ fn number(digits: &str) -> Option<FileNumber> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    digits.parse().ok().map(FileNumber)
+    digits.parse().ok().filter(|number| *number <= MAX_FILE_NUMBER).map(FileNumber)
 }
 
 /// `dir/CURRENT`.

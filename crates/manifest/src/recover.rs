@@ -4,7 +4,7 @@
 //! there; any other damage is Corruption naming file and offset.
 //! Source: RocksDB `db/version_edit_handler.cc`.
 
-use crate::file_name::{self, FileKind};
+use crate::file_name::{self, FileKind, MAX_FILE_NUMBER};
 use crate::{FileMetaData, FileNumber, Version, VersionBuilder, VersionEdit};
 use outcrop_base::{Comparator, Error, Result, SeqNum};
 use outcrop_env::{Access, FileSystem, OpenRead};
@@ -213,6 +213,9 @@ impl<'a> State<'a> {
             return Err(missing("log number"));
         }
         let next_file_number = self.next_file_number.ok_or_else(|| missing("next file number"))?;
+        if next_file_number > MAX_FILE_NUMBER {
+            return Err(Error::corruption(format!("the MANIFEST says that file {next_file_number} is next")));
+        }
         let last_sequence = self.last_sequence.ok_or_else(|| missing("last sequence number"))?;
         let mut column_families = Vec::new();
         for (id, building) in self.column_families {

@@ -61,6 +61,173 @@ fn escape(value: &str) -> String {
     out
 }
 
+/// What an OPTIONS file says.
+#[derive(Clone, Debug, Default)]
+pub struct LoadedOptions {
+    /// The RocksDB version whose option names it uses; empty if it does not say.
+    pub rocksdb_version: String,
+    /// Settings of the database.
+    pub db: DbOptions,
+    /// Settings of each column family, "default" first.
+    pub families: Vec<(String, NamedOptions)>,
+    /// Options that RocksDB has and this engine has not: (section, name, value). They are not in effect.
+    pub ignored: Vec<(String, String, String)>,
+}
+
+/// Reads an OPTIONS file, RocksDB's or this engine's own.
+///
+/// # Errors
+/// InvalidArgument naming the line: for what RocksDB's loader refuses, and for values that do not parse.
+pub fn parse(text: &str) -> Result<LoadedOptions> {
+    let mut loaded = LoadedOptions::default();
+    let mut section = Section::None;
+    let mut seen_db = false;
+    for (index, line) in text.lines().enumerate() {
+        let line = without_comment(line);
+        let line = line.trim();
+        let at = |error: Error| error.within(format!("OPTIONS line {}", index + 1));
+        if line.is_empty() {
+            continue;
+        }
+        if let Some(title) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            section = Section::of(title, &mut loaded, &mut seen_db).map_err(at)?;
+            continue;
+        }
+        let (name, value) = line
+            .split_once('=')
+            .ok_or_else(|| at(Error::invalid_argument(format!("{line:?} is not name=value"))))?;
+        section.set(&mut loaded, name.trim(), &unescape(value.trim())).map_err(at)?;
+    }
+    if !seen_db || loaded.families.is_empty() {
+        return Err(Error::invalid_argument("an OPTIONS file needs [DBOptions] and [CFOptions \"default\"]"));
+    }
+    Ok(loaded)
+}
+
+/// The section a line is in.
+#[derive(Clone, Debug)]
+enum Section {
+    None,
+    Version,
+    Db,
+    /// Index of the column family.
+    Cf(usize),
+    Table(usize),
+}
+
+impl Section {
+    fn of(title: &str, loaded: &mut LoadedOptions, seen_db: &mut bool) -> Result<Section> {
+        let refuse = |what: &str| Err(Error::invalid_argument(format!("section [{title}]: {what}")));
+        let (kind, name) = match title.split_once('"') {
+            Some((kind, name)) => (kind.trim(), Some(unescape(name.trim_end_matches('"')))),
+            None => (title.trim(), None),
+        };
+        let position = |name: &str| loaded.families.iter().position(|(known, _)| known == name);
+        match (kind, name) {
+            ("Version", None) => Ok(Section::Version),
+            ("DBOptions", None) if *seen_db => refuse("it comes twice"),
+            ("DBOptions", None) => {
+                *seen_db = true;
+                Ok(Section::Db)
+            }
+            ("CFOptions", Some(name)) => {
+                if loaded.families.is_empty() && name != "default" {
+                    return refuse("the default column family must come first");
+                }
+                if position(&name).is_some() {
+                    return refuse("it comes twice");
+                }
+                let options = ColumnFamilyOptions::default();
+                loaded.families.push((name, NamedOptions { options, comparator: String::new() }));
+                Ok(Section::Cf(loaded.families.len() - 1))
+            }
+            ("TableOptions/BlockBasedTable", Some(name)) => match position(&name) {
+                Some(index) => Ok(Section::Table(index)),
+                None => refuse("its column family is not known"),
+            },
+            _ => refuse("there is no such section"),
+        }
+    }
+
+    fn title(&self, loaded: &LoadedOptions) -> String {
+        let name = |index: &usize| &loaded.families[*index].0;
+        match self {
+            Section::None => String::new(),
+            Section::Version => "Version".to_string(),
+            Section::Db => "DBOptions".to_string(),
+            Section::Cf(index) => format!("CFOptions \"{}\"", name(index)),
+            Section::Table(index) => format!("TableOptions/BlockBasedTable \"{}\"", name(index)),
+        }
+    }
+
+    fn set(&self, loaded: &mut LoadedOptions, name: &str, value: &str) -> Result<()> {
+        let known = match self {
+            Section::None => {
+                return Err(Error::invalid_argument(format!("{name} stands outside any section")));
+            }
+            Section::Version => {
+                if name == "rocksdb_version" {
+                    loaded.rocksdb_version = value.to_string();
+                }
+                true
+            }
+            Section::Db => set(DB_ROWS, &mut loaded.db, name, value)?,
+            Section::Cf(index) => {
+                let named = &mut loaded.families[*index].1;
+                match name {
+                    "comparator" => {
+                        named.comparator = value.to_string();
+                        true
+                    }
+                    "table_factory" if value == "BlockBasedTable" => true,
+                    "table_factory" => {
+                        return Err(Error::not_supported(format!("table_factory {value}")));
+                    }
+                    _ => set(CF_ROWS, &mut named.options, name, value)?,
+                }
+            }
+            Section::Table(index) => {
+                set(TABLE_ROWS, &mut loaded.families[*index].1.options.table, name, value)?
+            }
+        };
+        if !known {
+            let section = self.title(loaded);
+            loaded.ignored.push((section, name.to_string(), value.to_string()));
+        }
+        Ok(())
+    }
+}
+
+/// The line up to a `#` that no backslash precedes.
+fn without_comment(line: &str) -> &str {
+    let mut escaped = false;
+    for (at, c) in line.char_indices() {
+        match c {
+            '#' if !escaped => return &line[..at],
+            '\\' => escaped = !escaped,
+            _ => escaped = false,
+        }
+    }
+    line
+}
+
+fn unescape(text: &str) -> String {
+    let mut out = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match (c, c == '\\') {
+            (_, false) => out.push(c),
+            (_, true) => match chars.next() {
+                Some('n') => out.push('\n'),
+                Some('r') => out.push('\r'),
+                Some(other) => out.push(other),
+                None => {}
+            },
+        }
+    }
+    out
+}
+
 /// Changes one mutable option of a column family, as `set_options` does.
 ///
 /// # Errors
@@ -273,6 +440,68 @@ mod tests {
             (row.set)(&mut copy, &(row.get)(&cf.table))
                 .unwrap_or_else(|error| panic!("{}: {error}", row.name));
             assert_eq!(copy, cf.table, "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn a_printed_file_is_read_back() {
+        let mut db = DbOptions { max_background_jobs: 7, ..DbOptions::default() };
+        db.wal_dir = Some("/wal#1".into());
+        let mut options = ColumnFamilyOptions { num_levels: 5, ..ColumnFamilyOptions::default() };
+        options.table.block_size = 8192;
+        let named = |options: &ColumnFamilyOptions| NamedOptions {
+            options: options.clone(),
+            comparator: "leveldb.BytewiseComparator".into(),
+        };
+        let families =
+            [("default".to_string(), named(&options)), ("a \"b\"\\#".replace('"', ""), named(&options))];
+        let loaded = parse(&print(&db, &families)).unwrap();
+        assert_eq!((&loaded.db, loaded.ignored.len()), (&db, 0), "{:?}", loaded.ignored);
+        for ((name, given), (read_name, read)) in families.iter().zip(&loaded.families) {
+            assert_eq!(
+                (name, &given.options, &given.comparator),
+                (read_name, &read.options, &read.comparator)
+            );
+        }
+    }
+
+    #[test]
+    fn what_rocksdbs_loader_refuses_is_refused_with_its_line() {
+        let minimal = "[DBOptions]\n[CFOptions \"default\"]\n";
+        assert!(parse(minimal).is_ok());
+        for (text, what) in [
+            ("[CFOptions \"other\"]\n", "must come first"),
+            ("[DBOptions]\n[DBOptions]\n", "line 2"),
+            ("[DBOptions]\n", "needs"),
+            ("[Surprise]\n", "no such section"),
+            ("[DBOptions]\nnonsense\n", "name=value"),
+            ("[DBOptions]\nmax_background_jobs=many\n", "max_background_jobs"),
+            ("x=1\n", "outside"),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains(what), "{text:?}: {error}");
+        }
+        let foreign = format!("{minimal}# note\n  memtable_factory=SkipListFactory # fast\n");
+        let loaded = parse(&foreign).unwrap();
+        assert_eq!(loaded.ignored.len(), 1);
+        assert_eq!(loaded.ignored[0].2, "SkipListFactory");
+    }
+
+    #[test]
+    fn options_files_of_rocksdb_are_read() {
+        for (file, filter_policy) in [
+            (
+                include_str!("../../../fixtures/11.8.1-basic/OPTIONS-000007"),
+                FilterPolicy::Bloom { bits_per_key: 10.0 },
+            ),
+            (include_str!("../../../fixtures/6.29.5-basic/OPTIONS-000007"), FilterPolicy::None),
+        ] {
+            let loaded = parse(file).unwrap();
+            assert_eq!(loaded.families[0].0, "default");
+            assert_eq!(loaded.families[0].1.comparator, "leveldb.BytewiseComparator");
+            assert_eq!(loaded.families[0].1.options.compression, CompressionType::None);
+            assert_eq!(loaded.families[0].1.options.table.filter_policy, filter_policy);
+            assert!(!loaded.ignored.is_empty(), "RocksDB has options that this engine has not");
         }
     }
 }

@@ -223,7 +223,8 @@ impl OptionValue for FilterPolicy {
     }
 
     fn parse(text: &str) -> Option<FilterPolicy> {
-        if matches!(text, "nullptr" | "") {
+        // Older versions print the name alone: it reads filters and writes none.
+        if matches!(text, "nullptr" | "" | "rocksdb.BuiltinBloomFilter") {
             return Some(FilterPolicy::None);
         }
         let (name, rest) = text.split_once(':')?;

@@ -167,3 +167,67 @@ fn a_secondary_follows_its_primary() {
     assert_eq!(seen, 100, "an iterator stays where it was made");
     assert!(db.try_catch_up_with_primary().is_err());
 }
+
+#[test]
+fn updates_are_read_from_the_wals_as_they_are_written() {
+    let env = Env::memory();
+    // Nothing is flushed, so that every WAL stays.
+    let options = ColumnFamilyOptions { write_buffer_size: 64 << 20, ..ColumnFamilyOptions::default() };
+    let db = Db::open("/db", creating(), env, vec![descriptor("default", &options)]).unwrap();
+    put(&db, 0, 50);
+    let since = db.latest_sequence_number();
+    let mut updates = db.updates_since(since.plus(1)).unwrap();
+    assert!(updates.next_batch().unwrap().is_none(), "nothing was written since");
+    let mut batch = WriteBatch::new();
+    batch.put(0, b"a", b"1");
+    batch.delete(0, b"b");
+    db.write(&WriteOptions::default(), &mut batch).unwrap();
+    db.put(&WriteOptions::default(), b"c", b"3").unwrap();
+    let (first, read) = updates.next_batch().unwrap().unwrap();
+    assert_eq!((first, read.count()), (since.plus(1), 2));
+    let ops: Vec<_> = read.iter().map(|record| format!("{:?}", record.unwrap().op)).collect();
+    assert!(ops[0].starts_with("Put") && ops[1].starts_with("Delete"), "{ops:?}");
+    assert_eq!(updates.next_batch().unwrap().unwrap().0, since.plus(3));
+    assert!(updates.next_batch().unwrap().is_none());
+    put(&db, 50, 60);
+    let mut seen = 0;
+    while let Some((_, batch)) = updates.next_batch().unwrap() {
+        seen += batch.count();
+    }
+    assert_eq!(seen, 10);
+    let mut all = db.updates_since(SeqNum(1)).unwrap();
+    let mut count = 0;
+    while let Some((first, batch)) = all.next_batch().unwrap() {
+        assert_eq!(first.0, count + 1);
+        count += u64::from(batch.count());
+    }
+    assert_eq!(count, db.latest_sequence_number().0);
+    assert_eq!(db.updates_since(SeqNum(1000)).err().unwrap().kind(), ErrorKind::NotFound);
+    let cf = db.default_column_family().clone();
+    db.flush(std::slice::from_ref(&cf), true).unwrap();
+    put(&db, 60, 61);
+    let mut gone = db.updates_since(SeqNum(1)).unwrap();
+    let outcome = loop {
+        match gone.next_batch() {
+            // The WAL is still there.
+            Ok(Some(_)) => {}
+            other => break other.map(|_| ()),
+        }
+    };
+    if let Err(error) = outcome {
+        assert_eq!(error.kind(), ErrorKind::Incomplete, "{error}");
+    }
+}
+
+#[test]
+fn the_newest_options_file_is_loaded() {
+    let env = Env::memory();
+    let options = ColumnFamilyOptions { num_levels: 5, ..ColumnFamilyOptions::default() };
+    let db = Db::open("/db", creating(), env.clone(), vec![descriptor("default", &options)]).unwrap();
+    db.set_options(db.default_column_family(), &[("level0_stop_writes_trigger", "77")]).unwrap();
+    let loaded = Db::load_latest_options("/db", &env).unwrap();
+    assert_eq!(loaded.families[0].1.options.num_levels, 5);
+    assert_eq!(loaded.families[0].1.options.level0_stop_writes_trigger, 77);
+    assert_eq!(loaded.ignored, []);
+    assert_eq!(Db::load_latest_options("/", &env).err().unwrap().kind(), ErrorKind::NotFound);
+}

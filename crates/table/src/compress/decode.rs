@@ -16,6 +16,10 @@ const MAX_BLOCK_BYTES: usize = 1 << 30;
 const LZ4_MAX_RATIO: usize = 255;
 /// A stored byte of deflate stands for at most this many bytes.
 const DEFLATE_MAX_RATIO: usize = 1032;
+/// A block of 128 KiB that repeats one byte takes 4.
+const ZSTD_MAX_RATIO: usize = 32 << 10;
+/// A copy of 64 bytes takes 3.
+const SNAPPY_MAX_RATIO: usize = 32;
 
 /// What stands, as it were, before each data block of a table.
 pub struct Dictionary {
@@ -79,7 +83,7 @@ pub fn decompress(
         }
         CompressionType::Zstd => {
             check_zstd_size(stored)?;
-            let stream = sized_output(stored, usize::MAX, out)?;
+            let stream = sized_output(stored, ZSTD_MAX_RATIO, out)?;
             let got = ZSTD.with_borrow_mut(|context| match dictionary {
                 None => context.decompress(&mut out[..], stream),
                 Some(dictionary) => context.decompress_using_ddict(&mut out[..], stream, &dictionary.zstd),
@@ -96,7 +100,7 @@ fn broken(what: &str) -> Error {
 
 fn snappy(stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let len = snap::raw::decompress_len(stored).map_err(|_| broken("snappy"))?;
-    out.resize(checked_len(len, usize::MAX, stored.len())?, 0);
+    out.resize(checked_len(len, SNAPPY_MAX_RATIO, stored.len())?, 0);
     let got = snap::raw::Decoder::new().decompress(stored, out).map_err(|_| broken("snappy"))?;
     exactly(got, out)
 }
