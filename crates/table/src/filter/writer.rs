@@ -55,21 +55,21 @@ impl FilterWriter {
         level: Option<i32>,
         prefixes: Option<PrefixExtractor>,
     ) -> Option<FilterWriter> {
-        let (bits_per_key, ribbon) = match options.filter_policy {
+        let (bits_per_key, kind) = match options.filter_policy {
             FilterPolicy::None => return None,
-            FilterPolicy::Bloom { bits_per_key } => (bits_per_key, false),
+            FilterPolicy::Bloom { bits_per_key } if options.format_version < 5 => {
+                (bits_per_key, Kind::LegacyBloom)
+            }
+            FilterPolicy::Bloom { bits_per_key } => (bits_per_key, Kind::FastLocalBloom),
+            // RocksDB too lets the policy alone decide, whatever the version.
             FilterPolicy::Ribbon { bits_per_key, bloom_before_level } => {
-                (bits_per_key, level.unwrap_or(i32::MAX) >= bloom_before_level)
+                let is_below = level.unwrap_or(i32::MAX) < bloom_before_level;
+                (bits_per_key, if is_below { Kind::FastLocalBloom } else { Kind::Ribbon })
             }
         };
         if !options.whole_key_filtering && prefixes.is_none() {
             return None;
         }
-        let kind = match options.format_version {
-            ..=4 => Kind::LegacyBloom,
-            _ if ribbon => Kind::Ribbon,
-            _ => Kind::FastLocalBloom,
-        };
         let millibits_per_key = (bits_per_key * 1000.0).round().max(1000.0) as u64;
         let partitioned = options.partition_filters && options.index_type == IndexType::TwoLevel;
         let most_hashes = match partitioned {
