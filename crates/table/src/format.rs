@@ -215,3 +215,23 @@ pub fn verify_block<'b>(
     }
     Ok((contents, tail[0]))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{fixture, put_file};
+    use outcrop_env::{FileSystem, OpenRead};
+
+    #[test]
+    fn footers_are_written_as_rocksdb_writes_them() {
+        for name in ["6.29.5-basic", "10.4.2-basic", "11.8.1-basic", "11.8.1-fv2-bloom10"] {
+            let bytes = fixture(&format!("{name}/000009.sst"));
+            let (fs, path) = put_file(&bytes);
+            let footer = Footer::read(&*fs.open_read(&path, OpenRead::default()).unwrap()).unwrap();
+            let at = bytes.len() - FOOTER_LEN;
+            let mut written = Vec::new();
+            footer.encode(at as u64, &mut written);
+            assert_eq!(written, bytes[at..], "{name}");
+        }
+    }
+}

@@ -109,7 +109,7 @@ impl IndexEntries {
         let layout = Layout::new(count);
         for (index, handle) in self.handles.iter().enumerate() {
             let user_key = user_part(self.separator(index), key_is_user_key);
-            let prefix = if bytewise { prefix_u64(&user_key[common..]) } else { 0 };
+            let prefix = if bytewise { prefix_u64(user_key.get(common..).unwrap_or(&[])) } else { 0 };
             let mut put = |at: usize, bytes: &[u8]| frame[at..at + bytes.len()].copy_from_slice(bytes);
             put(HEADER_LEN + index * 8, &prefix.to_le_bytes());
             put(layout.offsets + index * 8, &handle.offset.to_le_bytes());

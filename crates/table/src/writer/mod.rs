@@ -1,0 +1,274 @@
+//! Writes one table, front to back.
+//!
+//! ```text
+//! add -> data block full? -> compress, checksum, append -> note separator and handle
+//! finish -> filter, index, dictionary, range tombstones, properties, metaindex, footer
+//! ```
+//! Keys come in ascending internal key order, which is asserted. Nothing is synced before
+//! [`TableWriter::sync_and_close`].
+//!
+//! A table with a dictionary keeps its first data blocks in memory until there are samples enough
+//! (`compress/samples.rs`): separators are noted at once, handles when the blocks are written.
+//! Next: `finish.rs` for everything behind the data blocks.
+//! Source: RocksDB `table/block_based/block_based_table_builder.cc`.
+
+mod finish;
+mod options;
+
+pub use options::{TableSummary, TableWriterOptions, check_options};
+
+use crate::block_builder::BlockBuilder;
+use crate::block_sink::BlockSink;
+use crate::compress::{Compressor, Sampler, build_dictionary};
+use crate::filter::FilterWriter;
+use crate::hash_index::HashIndexBuilder;
+use crate::index_writer::IndexWriter;
+use crate::properties::TableProperties;
+use crate::range_del::RangeTombstone;
+use outcrop_base::hash::xxh3_64;
+use outcrop_base::keys::{FOOTER_LEN, packed_seq, split, user_key};
+use outcrop_base::{Comparator, Result, SeqNum, ValueType};
+use outcrop_env::WriteFile;
+use outcrop_options::{BlockBasedTableOptions, DataBlockIndexType, IndexShortening};
+use std::cmp::Ordering;
+
+/// Writes one table.
+pub struct TableWriter {
+    sink: BlockSink,
+    options: TableWriterOptions,
+    data: BlockBuilder,
+    compressor: Compressor,
+    /// Data blocks that wait for a dictionary.
+    sampler: Option<Sampler>,
+    dictionary: Vec<u8>,
+    index: IndexWriter,
+    filter: Option<FilterWriter>,
+    properties: TableProperties,
+    smallest: Vec<u8>,
+    smallest_seq: u64,
+    largest_seq: u64,
+    /// A data block was finished; its separator waits for the next key.
+    separator_due: bool,
+    last_key: Vec<u8>,
+    range_tombstones: Vec<RangeTombstone>,
+}
+
+impl TableWriter {
+    /// Starts a table in the empty `file`.
+    ///
+    /// Options that cannot be written are refused by [`TableWriter::finish`]; [`check_options`] tells before.
+    pub fn new(file: Box<dyn WriteFile>, options: TableWriterOptions) -> TableWriter {
+        let table = &options.table;
+        let filter = match options.omit_filter {
+            true => None,
+            false => FilterWriter::new(table, options.level, options.prefix_extractor),
+        };
+        let compressor = Compressor::new(options.compression, &options.compression_opts);
+        TableWriter {
+            sink: BlockSink::new(file, table.checksum, base_context_checksum(&options)),
+            data: data_builder(table, &options.comparator),
+            compressor: compressor.verifying(table.verify_compression),
+            sampler: Sampler::new(options.compression, &options.compression_opts),
+            dictionary: Vec::new(),
+            index: IndexWriter::new(table, options.prefix_extractor),
+            filter,
+            properties: TableProperties::default(),
+            smallest: Vec::new(),
+            smallest_seq: u64::MAX,
+            largest_seq: 0,
+            separator_due: false,
+            last_key: Vec::new(),
+            range_tombstones: Vec::new(),
+            options,
+        }
+    }
+
+    /// Appends an entry.
+    ///
+    /// # Errors
+    /// Those of the file; the table is then to be thrown away.
+    ///
+    /// # Panics
+    /// If the key is not larger than the one before: a table out of order would return wrong rows.
+    #[inline]
+    pub fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let comparator = &self.options.comparator;
+        assert!(
+            self.last_key.is_empty() || comparator.compare_internal(&self.last_key, key) == Ordering::Less,
+            "table keys out of order: {:?} then {key:?}",
+            self.last_key
+        );
+        if !self.data.is_empty() && self.should_cut(key, value) {
+            self.finish_data_block()?;
+        }
+        if self.data.is_empty() {
+            self.start_data_block(key);
+        }
+        self.add_to_filter_and_index(key);
+        self.data.add(key, value);
+        self.count(key, value);
+        self.last_key.clear();
+        self.last_key.extend_from_slice(key);
+        Ok(())
+    }
+
+    /// Notes what the index wants to know of the block that `key` begins and of the one before it.
+    fn start_data_block(&mut self, key: &[u8]) {
+        if self.smallest.is_empty() {
+            self.smallest.extend_from_slice(key);
+        }
+        if self.separator_due {
+            self.separator_due = false;
+            let separator = match self.options.table.index_shortening {
+                IndexShortening::None => self.last_key.clone(),
+                _ => self.options.comparator.internal_separator(&self.last_key, key),
+            };
+            self.index.add_separator(separator, user_key(&self.last_key) == user_key(key));
+        }
+        self.index.on_first_key(key);
+    }
+
+    #[inline]
+    fn add_to_filter_and_index(&mut self, key: &[u8]) {
+        let new = user_key(key);
+        if let Some(filter) = &mut self.filter {
+            if filter.is_full() && user_key(&self.last_key) != new {
+                let separator = self.options.comparator.internal_separator(&self.last_key, key);
+                filter.cut(separator, user_key(&self.last_key), new);
+            }
+            filter.add(new);
+        }
+        if self.index.wants_keys() {
+            self.index.on_key(new, self.properties.num_data_blocks);
+        }
+    }
+
+    /// Adds a range tombstone: keys in `begin..end` older than `seq` are hidden. At any time before
+    /// [`TableWriter::finish`], in any order. RocksDB's readers accept overlapping ones, but are fastest with
+    /// fragments: ranges that are disjoint or the same.
+    pub fn add_range_tombstone(&mut self, begin: &[u8], seq: SeqNum, end: &[u8]) {
+        let properties = &mut self.properties;
+        properties.num_entries += 1;
+        properties.num_deletions += 1;
+        properties.num_range_deletions += 1;
+        properties.raw_key_size += (begin.len() + FOOTER_LEN) as u64;
+        properties.raw_value_size += end.len() as u64;
+        self.smallest_seq = self.smallest_seq.min(seq.0);
+        self.largest_seq = self.largest_seq.max(seq.0);
+        self.range_tombstones.push(RangeTombstone { begin: begin.to_vec(), end: end.to_vec(), seq });
+    }
+
+    /// Source of the rule: RocksDB `flush_block_policy.cc`.
+    #[inline]
+    fn should_cut(&self, key: &[u8], value: &[u8]) -> bool {
+        let table = &self.options.table;
+        let (size, limit) = (self.data.size() as u64, table.block_size);
+        if size >= limit {
+            return true;
+        }
+        if !(1..=100).contains(&table.block_size_deviation) {
+            return false;
+        }
+        let nearly = (limit * u64::from(100 - table.block_size_deviation)).div_ceil(100);
+        size > nearly && self.data.size_after(key, value) as u64 > limit
+    }
+
+    #[inline]
+    fn count(&mut self, key: &[u8], value: &[u8]) {
+        let (_, packed) = split(key);
+        let properties = &mut self.properties;
+        properties.num_entries += 1;
+        properties.raw_key_size += key.len() as u64;
+        properties.raw_value_size += value.len() as u64;
+        match ValueType::from_byte(packed as u8) {
+            Some(ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp) => {
+                properties.num_deletions += 1;
+            }
+            Some(ValueType::Merge) => properties.merge_operands += 1,
+            _ => {}
+        }
+        let seq = packed_seq(packed).0;
+        self.smallest_seq = self.smallest_seq.min(seq);
+        self.largest_seq = self.largest_seq.max(seq);
+    }
+
+    fn finish_data_block(&mut self) -> Result<()> {
+        let block = self.data.finish();
+        self.properties.num_data_blocks += 1;
+        self.separator_due = true;
+        let enough = match &mut self.sampler {
+            Some(sampler) => sampler.add(block),
+            None => {
+                let handle = self.sink.append_compressed(block, &mut self.compressor)?;
+                self.index.add_handle(handle);
+                false
+            }
+        };
+        self.data.reset();
+        if enough { self.stop_sampling() } else { Ok(()) }
+    }
+
+    /// Builds the dictionary and writes the data blocks that waited for it.
+    fn stop_sampling(&mut self) -> Result<()> {
+        let Some(sampler) = self.sampler.take() else { return Ok(()) };
+        let blocks = sampler.into_blocks();
+        let (codec, settings) = (self.options.compression, &self.options.compression_opts);
+        self.dictionary = build_dictionary(codec, settings, &blocks);
+        if !self.dictionary.is_empty() {
+            self.compressor = Compressor::with_dictionary(codec, settings, self.dictionary.clone())
+                .verifying(self.options.table.verify_compression);
+        }
+        for block in blocks {
+            let handle = self.sink.append_compressed(&block, &mut self.compressor)?;
+            self.index.add_handle(handle);
+        }
+        Ok(())
+    }
+
+    /// Size of the file if it were finished now, in bytes, without the tail.
+    #[inline]
+    pub fn estimated_size(&self) -> u64 {
+        let waiting = self.sampler.as_ref().map_or(0, Sampler::bytes);
+        self.sink.offset + waiting + self.data.size() as u64
+    }
+
+    /// Entries added, range tombstones included.
+    pub fn num_entries(&self) -> u64 {
+        self.properties.num_entries
+    }
+
+    /// True before the first entry.
+    pub fn is_empty(&self) -> bool {
+        self.properties.num_entries == 0
+    }
+
+    /// Makes the file durable and closes it. Its name is durable only once its directory is synced.
+    pub fn sync_and_close(&mut self, use_fsync: bool) -> Result<()> {
+        let file = &mut self.sink.file;
+        if use_fsync {
+            file.sync_all()?;
+        } else {
+            file.sync()?;
+        }
+        file.close()
+    }
+}
+
+/// The salt of block checksums, different for each table so that a block of another one does not verify.
+fn base_context_checksum(options: &TableWriterOptions) -> u32 {
+    if options.table.format_version < 6 {
+        return 0;
+    }
+    let [a, b] = options.unique_id();
+    let hash = xxh3_64(&[a.to_le_bytes(), b.to_le_bytes()].concat()) as u32;
+    hash.max(1)
+}
+
+fn data_builder(table: &BlockBasedTableOptions, comparator: &Comparator) -> BlockBuilder {
+    // Only if different bytes are different keys can a hash of them stand for the key.
+    let by_bytes = matches!(comparator, Comparator::Bytewise | Comparator::ReverseBytewise);
+    let wanted = table.data_block_index_type == DataBlockIndexType::BinaryAndHash;
+    let hash_index =
+        (by_bytes && wanted).then(|| HashIndexBuilder::new(table.data_block_hash_table_util_ratio));
+    BlockBuilder::for_data(table.block_restart_interval, table.use_delta_encoding, hash_index)
+}
