@@ -24,26 +24,26 @@ const SNAPPY_MAX_RATIO: usize = 32;
 /// What stands, as it were, before each data block of a table.
 pub struct Dictionary {
     bytes: Vec<u8>,
-    zstd: DDict<'static>,
+    /// Prepared for ZSTD, if that can use it.
+    zstd: Option<DDict<'static>>,
 }
 
 impl Dictionary {
     /// Prepares the contents of a table's dictionary block.
     ///
     /// # Errors
-    /// Corruption if it is empty or no codec can use it.
+    /// Corruption if it is empty.
     pub fn new(bytes: Vec<u8>) -> Result<Dictionary> {
         if bytes.is_empty() {
             return Err(Error::corruption("the compression dictionary is empty"));
         }
-        let zstd = DDict::try_create(&bytes)
-            .ok_or_else(|| Error::corruption("the compression dictionary does not load"))?;
+        let zstd = DDict::try_create(&bytes);
         Ok(Dictionary { bytes, zstd })
     }
 
     /// Bytes it takes in memory.
     pub fn memory_usage(&self) -> usize {
-        self.bytes.len() + self.zstd.sizeof()
+        self.bytes.len() + self.zstd.as_ref().map_or(0, DDict::sizeof)
     }
 }
 
@@ -84,9 +84,14 @@ pub fn decompress(
         CompressionType::Zstd => {
             check_zstd_size(stored)?;
             let stream = sized_output(stored, ZSTD_MAX_RATIO, out)?;
-            let got = ZSTD.with_borrow_mut(|context| match dictionary {
+            let prepared = match dictionary.map(|dictionary| &dictionary.zstd) {
+                Some(None) => return Err(Error::corruption("the dictionary is none that zstd can load")),
+                Some(Some(prepared)) => Some(prepared),
+                None => None,
+            };
+            let got = ZSTD.with_borrow_mut(|context| match prepared {
                 None => context.decompress(&mut out[..], stream),
-                Some(dictionary) => context.decompress_using_ddict(&mut out[..], stream, &dictionary.zstd),
+                Some(prepared) => context.decompress_using_ddict(&mut out[..], stream, prepared),
             });
             exactly(got.map_err(|_| broken("zstd"))?, out)?;
         }

@@ -78,7 +78,7 @@ pub fn build_dictionary(codec: CompressionType, options: &CompressionOptions, bl
     if codec != CompressionType::Zstd || options.zstd_max_train_bytes == 0 {
         return samples;
     }
-    let mut dictionary = vec![0; options.max_dict_bytes as usize];
+    let mut dictionary = vec![0; samples.len().min(options.max_dict_bytes as usize)];
     // Training refuses samples that are few or all alike; the table then does without a dictionary.
     let len = zstd_safe::train_from_buffer(&mut dictionary[..], &samples, &sizes).unwrap_or(0);
     dictionary.truncate(len);

@@ -170,3 +170,22 @@ fn dictionaries_come_from_all_waiting_blocks() {
     assert_eq!(dictionary[..4], [0x37, 0xA4, 0x30, 0xEC], "a trained dictionary has its magic number");
     assert!(Sampler::new(CompressionType::Snappy, &trained).is_none());
 }
+
+#[test]
+fn a_dictionary_that_only_looks_trained_serves_all_codecs_but_zstd() {
+    let mut bytes = text(1, 500);
+    bytes[..4].copy_from_slice(&[0x37, 0xA4, 0x30, 0xEC]);
+    let dictionary = Dictionary::new(bytes.clone()).unwrap();
+    let contents = text(2, 1000);
+    let (mut stored, mut back) = (Vec::new(), Vec::new());
+    let options = CompressionOptions::default();
+    for codec in [CompressionType::Lz4, CompressionType::Lz4hc, CompressionType::Zlib] {
+        Compressor::with_dictionary(codec, &options, bytes.clone()).compress(&contents, &mut stored).unwrap();
+        decompress(codec as u8, Some(&dictionary), &stored, &mut back).unwrap();
+        assert!(back == contents, "{codec:?}");
+    }
+    Compressor::new(CompressionType::Zstd, &options).compress(&contents, &mut stored).unwrap();
+    let error = decompress(CompressionType::Zstd as u8, Some(&dictionary), &stored, &mut back).unwrap_err();
+    assert!(error.to_string().contains("dictionary"), "{error}");
+    assert!(Dictionary::new(Vec::new()).is_err());
+}

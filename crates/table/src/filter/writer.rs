@@ -73,7 +73,7 @@ impl FilterWriter {
         let millibits_per_key = (bits_per_key * 1000.0).round().max(1000.0) as u64;
         let partitioned = options.partition_filters && options.index_type == IndexType::TwoLevel;
         let most_hashes = match partitioned {
-            true => (options.metadata_block_size * 8000 / millibits_per_key).max(1) as usize,
+            true => (options.metadata_block_size.saturating_mul(8000) / millibits_per_key).max(1) as usize,
             false => usize::MAX,
         };
         Some(FilterWriter {
