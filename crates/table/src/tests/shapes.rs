@@ -286,3 +286,26 @@ fn tables_for_ingestion_have_no_sequence_numbers_of_their_own() {
     writer.add(&internal_key(b"a", SeqNum(1), ValueType::Value), b"").unwrap();
     assert_eq!(writer.finish().unwrap_err().kind(), ErrorKind::InvalidArgument);
 }
+
+#[test]
+fn tables_of_tombstones_alone_come_in_every_shape() {
+    for seed in 0..80u64 {
+        let random = SeededRandom::new(seed ^ 0x7070);
+        let pick = |n: usize| (random.next_u64() % n as u64) as usize;
+        let options = random_options(&pick);
+        let comparator = options.comparator.clone();
+        let (fs, path) = put_file(b"");
+        let mut writer = TableWriter::new(fs.create(&path, OpenWrite::default()).unwrap(), options.clone());
+        let (first, last) = if comparator.compare(b"a", b"z").is_lt() { (b"a", b"z") } else { (b"z", b"a") };
+        writer.add_range_tombstone(first, SeqNum(9), last);
+        writer.finish().unwrap();
+        writer.sync_and_close(false).unwrap();
+        let bytes = fs.read_all(&path).unwrap();
+        let table = open_with(&bytes, comparator, None, options.prefix_extractor).unwrap();
+        assert_eq!(table.range_tombstones().len(), 1, "seed {seed}");
+        assert_eq!(scan(&table, TableIterOptions::default()).unwrap(), Rows::new(), "seed {seed}");
+        let _ = table.may_contain_prefix(b"abcde");
+        let lookup = LookupKey::new(b"key");
+        table.get(&lookup, SeqNum::MAX, FillCache::Yes, |_, _, _, _| panic!("no rows")).unwrap();
+    }
+}
