@@ -405,6 +405,7 @@ pub const TABLE_ROWS: &[Row<BlockBasedTableOptions>] = rows!(BlockBasedTableOpti
     mutable "data_block_index_type" => data_block_index_type,
     mutable "data_block_hash_table_util_ratio" => data_block_hash_table_util_ratio,
     mutable "use_delta_encoding" => use_delta_encoding,
+    mutable "separate_key_value_in_data_block" => separate_key_value_in_data_block,
     mutable "verify_compression" => verify_compression,
     mutable "filter_policy" => filter_policy,
     fixed "whole_key_filtering" => whole_key_filtering,

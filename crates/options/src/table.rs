@@ -100,6 +100,9 @@ pub struct BlockBasedTableOptions {
     /// Keys share prefixes with the key before; false stores all keys whole. Default true.
     /// Source: `use_delta_encoding`.
     pub use_delta_encoding: bool,
+    /// Data blocks hold all keys, then all values. Only RocksDB 11 and later reads such tables. Default false.
+    /// Source: `separate_key_value_in_data_block`.
+    pub separate_key_value_in_data_block: bool,
     /// Each compressed block is decompressed again and compared before it is written. Default false.
     /// Source: `verify_compression`.
     pub verify_compression: bool,
@@ -135,6 +138,7 @@ impl Default for BlockBasedTableOptions {
             data_block_index_type: DataBlockIndexType::BinarySearch,
             data_block_hash_table_util_ratio: 0.75,
             use_delta_encoding: true,
+            separate_key_value_in_data_block: false,
             verify_compression: false,
             filter_policy: FilterPolicy::None,
             whole_key_filtering: true,

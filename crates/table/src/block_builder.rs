@@ -4,9 +4,10 @@
 //! entry = v32 shared | v32 non_shared | v32 value length | key suffix | value
 //! block = entries | u32 restart offset ... | [hash index] | u32 number of restarts and feature bits
 //! ```
+//! Data blocks can hold keys and values apart instead; `rewrite.rs` has the layout.
 //! Source: RocksDB `table/block_based/block_builder.cc`.
 
-use crate::block::HASH_INDEX_BIT;
+use crate::block::{HASH_INDEX_BIT, SEPARATED_BIT};
 use crate::hash_index::HashIndexBuilder;
 use outcrop_base::coding::{put_varint32, varint_len};
 use outcrop_base::keys::user_key;
@@ -23,6 +24,20 @@ pub struct BlockBuilder {
     /// Entries leave out what they share with the one before.
     share_prefixes: bool,
     hash_index: Option<HashIndexBuilder>,
+    /// The values so far, if they stand apart from the keys.
+    values: Option<Vec<u8>>,
+}
+
+/// What data blocks are like.
+pub struct DataBlockForm {
+    /// Entries between restart points.
+    pub restart_interval: u32,
+    /// Entries leave out what they share with the one before.
+    pub share_prefixes: bool,
+    /// Values stand behind all keys.
+    pub separate_values: bool,
+    /// A hash table of user keys stands behind the restart points.
+    pub hash_index: Option<HashIndexBuilder>,
 }
 
 impl BlockBuilder {
@@ -37,16 +52,18 @@ impl BlockBuilder {
             entries: 0,
             share_prefixes: true,
             hash_index: None,
+            values: None,
         }
     }
 
-    /// A block of internal keys, whole or not, with a hash index or without.
-    pub fn for_data(
-        restart_interval: u32,
-        share_prefixes: bool,
-        hash_index: Option<HashIndexBuilder>,
-    ) -> BlockBuilder {
-        BlockBuilder { share_prefixes, hash_index, ..BlockBuilder::new(restart_interval) }
+    /// A block of internal keys of this form.
+    pub fn for_data(form: DataBlockForm) -> BlockBuilder {
+        BlockBuilder {
+            share_prefixes: form.share_prefixes,
+            hash_index: form.hash_index,
+            values: form.separate_values.then(Vec::new),
+            ..BlockBuilder::new(form.restart_interval)
+        }
     }
 
     /// Appends an entry; keys come in ascending order.
@@ -56,7 +73,17 @@ impl BlockBuilder {
         put_varint32(&mut self.contents, shared as u32);
         put_varint32(&mut self.contents, (key.len() - shared) as u32);
         put_varint32(&mut self.contents, value.len() as u32);
-        self.finish_entry(key, shared, value);
+        match &mut self.values {
+            None => self.finish_entry(key, shared, value),
+            Some(values) => {
+                // Restart points say where their value is; the others' follow.
+                if self.since_restart == 0 {
+                    put_varint32(&mut self.contents, values.len() as u32);
+                }
+                values.extend_from_slice(value);
+                self.finish_entry(key, shared, &[]);
+            }
+        }
         if let Some(hash_index) = &mut self.hash_index {
             hash_index.add(user_key(key), self.restarts.len() - 1);
         }
@@ -98,7 +125,8 @@ impl BlockBuilder {
     #[inline]
     pub fn size(&self) -> usize {
         let hash_index = self.hash_index.as_ref().map_or(0, HashIndexBuilder::size);
-        self.contents.len() + 4 * self.restarts.len() + hash_index + 4
+        let values = self.values.as_ref().map_or(0, |values| values.len() + 4);
+        self.contents.len() + values + 4 * self.restarts.len() + hash_index + 4
     }
 
     /// What [`BlockBuilder::size`] becomes with the entry, by RocksDB's estimate: blocks are then cut where its
@@ -118,12 +146,20 @@ impl BlockBuilder {
     /// Completes the block. It stays readable until [`BlockBuilder::reset`].
     pub fn finish(&mut self) -> &[u8] {
         let size = self.size();
+        let values_at = self.contents.len() as u32;
+        if let Some(values) = &self.values {
+            self.contents.extend_from_slice(values);
+        }
         for restart in &self.restarts {
             self.contents.extend_from_slice(&restart.to_le_bytes());
         }
         let mut packed = self.restarts.len() as u32;
         if self.hash_index.as_ref().is_some_and(|index| index.append(size, &mut self.contents)) {
             packed |= HASH_INDEX_BIT;
+        }
+        if self.values.is_some() {
+            packed |= SEPARATED_BIT;
+            self.contents.extend_from_slice(&values_at.to_le_bytes());
         }
         self.contents.extend_from_slice(&packed.to_le_bytes());
         &self.contents
@@ -139,6 +175,9 @@ impl BlockBuilder {
         self.entries = 0;
         if let Some(hash_index) = &mut self.hash_index {
             hash_index.reset();
+        }
+        if let Some(values) = &mut self.values {
+            values.clear();
         }
     }
 }

@@ -52,6 +52,12 @@ pub struct TableProperties {
     pub top_level_index_size: u64,
     /// Filter partitions are cut where they are full, wherever those of the index end.
     pub decoupled_partitioned_filters: bool,
+    /// Entries between restart points of data blocks.
+    pub data_block_restart_interval: u64,
+    /// Entries between restart points of index blocks.
+    pub index_block_restart_interval: u64,
+    /// Data blocks hold keys and values apart. RocksDB then divides by the restart interval: it must be there.
+    pub separate_key_value_in_data_block: bool,
     /// Column family id; 0x7FFFFFFF unknown.
     pub column_family_id: u64,
     /// Column family name.
@@ -104,6 +110,8 @@ type TextRow = (&'static str, fn(&mut TableProperties) -> &mut String);
 /// Numbers stored as varints.
 const NUMBERS: &[NumberRow] = &[
     ("rocksdb.column.family.id", |p| &mut p.column_family_id),
+    ("rocksdb.data.block.restart.interval", |p| &mut p.data_block_restart_interval),
+    ("rocksdb.index.block.restart.interval", |p| &mut p.index_block_restart_interval),
     ("rocksdb.creation.time", |p| &mut p.creation_time),
     ("rocksdb.data.size", |p| &mut p.data_size),
     ("rocksdb.deleted.keys", |p| &mut p.num_deletions),
@@ -147,6 +155,7 @@ const VALUE_IS_DELTA: &str = "rocksdb.index.value.is.delta.encoded";
 const DECOUPLED: &str = "rocksdb.block.based.table.decoupled.partitioned.filters";
 const INDEX_PARTITIONS: &str = "rocksdb.index.partitions";
 const TOP_LEVEL_INDEX_SIZE: &str = "rocksdb.top-level.index.size";
+const SEPARATED: &str = "rocksdb.separate.key.value.in.data.block";
 const EXTERNAL_VERSION: &str = "rocksdb.external_sst_file.version";
 /// Eight bytes, so that ingestion can write the number into a finished file.
 pub const GLOBAL_SEQNO: &str = "rocksdb.external_sst_file.global_seqno";
@@ -190,6 +199,7 @@ impl TableProperties {
                 DECOUPLED => self.decoupled_partitioned_filters = value == b"1",
                 INDEX_PARTITIONS => self.index_partitions = number().unwrap_or(0),
                 TOP_LEVEL_INDEX_SIZE => self.top_level_index_size = number().unwrap_or(0),
+                SEPARATED => self.separate_key_value_in_data_block = number() == Some(1),
                 EXTERNAL_VERSION => self.external_version = fixed32(),
                 GLOBAL_SEQNO => self.global_seqno = fixed64(),
                 _ => {
@@ -224,6 +234,9 @@ impl TableProperties {
         if self.index_type == Some(2) {
             pairs.insert(INDEX_PARTITIONS, varint(self.index_partitions));
             pairs.insert(TOP_LEVEL_INDEX_SIZE, varint(self.top_level_index_size));
+        }
+        if self.separate_key_value_in_data_block {
+            pairs.insert(SEPARATED, varint(1));
         }
         if let Some(version) = self.external_version {
             pairs.insert(EXTERNAL_VERSION, version.to_le_bytes().to_vec());

@@ -56,6 +56,7 @@ fn random_options(pick: &impl Fn(usize) -> usize) -> TableWriterOptions {
         data_block_hash_table_util_ratio: [0.3, 0.75, 1.0][pick(3)],
         use_delta_encoding: pick(4) != 0,
         verify_compression: pick(2) == 0,
+        separate_key_value_in_data_block: pick(3) == 0,
         filter_policy: FILTERS[pick(4)],
         whole_key_filtering: pick(3) != 0,
         ..BlockBasedTableOptions::default()

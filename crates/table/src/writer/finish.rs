@@ -8,7 +8,7 @@ use crate::format::{BlockHandle, Footer};
 use crate::index_writer::{IndexFormat, partition_index};
 use crate::range_del::{self, RangeTombstone};
 use outcrop_base::{Error, Result, SeqNum};
-use outcrop_options::{CompressionType, FilterPolicy, IndexShortening};
+use outcrop_options::{CompressionType, FilterPolicy, IndexShortening, IndexType};
 
 /// Version of files made for ingestion.
 const EXTERNAL_VERSION: u32 = 2;
@@ -175,6 +175,12 @@ impl TableWriter {
         let properties = &mut self.properties;
         let name_of = |name: Option<String>| name.unwrap_or_else(|| "nullptr".to_string());
         properties.index_type = Some(options.table.index_type as u32);
+        properties.data_block_restart_interval = u64::from(options.table.block_restart_interval.max(1));
+        properties.index_block_restart_interval = match options.table.index_type {
+            IndexType::HashSearch => 1,
+            _ => u64::from(options.table.index_block_restart_interval.max(1)),
+        };
+        properties.separate_key_value_in_data_block = options.table.separate_key_value_in_data_block;
         properties.whole_key_filtering = options.table.whole_key_filtering;
         properties.prefix_filtering = options.prefix_extractor.is_some();
         properties.prefix_extractor_name =

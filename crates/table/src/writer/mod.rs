@@ -17,7 +17,7 @@ mod options;
 
 pub use options::{TableSummary, TableWriterOptions, check_options};
 
-use crate::block_builder::BlockBuilder;
+use crate::block_builder::{BlockBuilder, DataBlockForm};
 use crate::block_sink::BlockSink;
 use crate::compress::{Compressor, Sampler, build_dictionary};
 use crate::filter::FilterWriter;
@@ -270,5 +270,10 @@ fn data_builder(table: &BlockBasedTableOptions, comparator: &Comparator) -> Bloc
     let wanted = table.data_block_index_type == DataBlockIndexType::BinaryAndHash;
     let hash_index =
         (by_bytes && wanted).then(|| HashIndexBuilder::new(table.data_block_hash_table_util_ratio));
-    BlockBuilder::for_data(table.block_restart_interval, table.use_delta_encoding, hash_index)
+    BlockBuilder::for_data(DataBlockForm {
+        restart_interval: table.block_restart_interval,
+        share_prefixes: table.use_delta_encoding,
+        separate_values: table.separate_key_value_in_data_block,
+        hash_index,
+    })
 }
