@@ -1,0 +1,187 @@
+//! Reads a table in every way there is, and compares the answers.
+
+use crate::bytes_file::{PATH, file};
+use outcrop_base::keys::{ParsedKey, split};
+use outcrop_base::{Comparator, Error, Fragments, LookupKey, PrefixExtractor, Result, SeqNum};
+use outcrop_cache::{Cache, CacheOptions};
+use outcrop_table::{FillCache, TableIter, TableIterOptions, TableReader, TableReaderOptions};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// What may be expected of a table that opens.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Strictness {
+    /// It has one data block, a valid index and no filter: if its keys ascend, each must be found.
+    OneBlock,
+    /// Its index and filter may point anywhere and exclude anything.
+    Any,
+}
+
+/// Entries that are looked at in a table whose blocks may be named any number of times.
+const MOST_ENTRIES: usize = 100_000;
+/// Keys of a table that are looked up.
+const LOOKUPS: usize = 40;
+
+type Rows = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// Opens `bytes` as a table, with and without a cache, and reads it.
+pub fn check_table(bytes: &[u8], strictness: Strictness) {
+    let cached = walk(bytes, true, strictness);
+    let uncached = walk(bytes, false, strictness);
+    if let (Some(cached), Some(uncached)) = (cached, uncached) {
+        assert_eq!(cached, uncached, "the cache changes what is read");
+    }
+}
+
+/// All rows of a table.
+#[cfg(test)]
+pub fn rows(bytes: &[u8]) -> Option<Rows> {
+    walk(bytes, true, Strictness::OneBlock)
+}
+
+fn named(error: &Error) {
+    assert!(error.to_string().contains(PATH), "the error does not name the file: {error}");
+}
+
+fn open(bytes: &[u8], with_cache: bool) -> Result<Arc<TableReader>> {
+    let cache = with_cache.then(|| Cache::new(CacheOptions { capacity: 1 << 20, estimated_entry_charge: 0 }));
+    let options = TableReaderOptions {
+        comparator: Comparator::Bytewise,
+        cache_file_id: cache.as_ref().map_or(0, |cache| cache.new_file_id()),
+        cache,
+        cache_index_and_filter_blocks: with_cache,
+        hold_in_cache: false,
+        expected_unique_id: None,
+        largest_seqno: SeqNum::MAX,
+        prefix_extractor: PrefixExtractor::parse("rocksdb.FixedPrefix.3"),
+    };
+    TableReader::open(file(bytes), options).map(Arc::new)
+}
+
+/// All rows if every way of reading ends without an error.
+fn walk(bytes: &[u8], with_cache: bool, strictness: Strictness) -> Option<Rows> {
+    let table = match open(bytes, with_cache) {
+        Ok(table) => table,
+        Err(error) => {
+            named(&error);
+            return None;
+        }
+    };
+    check_tombstones(&table);
+    let fill_cache = if with_cache { FillCache::Yes } else { FillCache::No };
+    let mut iter = table.iter(TableIterOptions { fill_cache, readahead_bytes: 0 });
+    // An entry takes three bytes of its block.
+    let most = if strictness == Strictness::OneBlock { bytes.len() / 3 } else { MOST_ENTRIES };
+    iter.seek_to_first();
+    let forward = collect(&mut iter, most, strictness, TableIter::next);
+    iter.seek_to_last();
+    let backward = collect(&mut iter, most, strictness, TableIter::prev);
+    let ascending = |rows: &Rows| {
+        rows.windows(2).all(|pair| Comparator::Bytewise.compare_internal(&pair[0].0, &pair[1].0).is_lt())
+    };
+    let in_order = forward.as_ref().is_some_and(ascending);
+    if let (Some(forward), Some(backward), true) = (&forward, &backward, in_order)
+        && forward.len() < most
+    {
+        assert!(forward.iter().eq(backward.iter().rev()), "both directions show the same rows");
+    }
+    let strict = strictness == Strictness::OneBlock && in_order;
+    look_up(&table, &mut iter, forward.as_deref().unwrap_or_default(), fill_cache, strict);
+    forward
+}
+
+fn check_tombstones(table: &TableReader) {
+    let order = Comparator::Bytewise;
+    let tombstones = table.range_tombstones();
+    assert!(tombstones.iter().all(|tombstone| tombstone.begin < tombstone.end));
+    let fragments = Fragments::new(tombstones, &order);
+    let all: Vec<_> = fragments.iter().collect();
+    assert!(all.windows(2).all(|pair| pair[0].end <= pair[1].begin), "fragments are apart and in order");
+    for tombstone in tombstones {
+        let newest = fragments.covering(&order, &tombstone.begin, SeqNum::MAX);
+        assert!(newest >= tombstone.seq, "a tombstone is lost");
+    }
+}
+
+/// Every row from where `iter` is; `None` if it ends in an error.
+fn collect(
+    iter: &mut TableIter,
+    most: usize,
+    strictness: Strictness,
+    step: fn(&mut TableIter),
+) -> Option<Rows> {
+    let mut rows = Rows::new();
+    while iter.valid() {
+        if rows.len() > most {
+            assert!(strictness == Strictness::Any, "the iterator does not end");
+            break;
+        }
+        rows.push((iter.key().to_vec(), iter.value().to_vec()));
+        step(iter);
+    }
+    match iter.status() {
+        Ok(()) => Some(rows),
+        Err(error) => {
+            named(&error);
+            None
+        }
+    }
+}
+
+/// Looks rows up by get and seek. With `strict` each must be found.
+fn look_up(
+    table: &Arc<TableReader>,
+    iter: &mut TableIter,
+    rows: &[(Vec<u8>, Vec<u8>)],
+    fill_cache: FillCache,
+    strict: bool,
+) {
+    for (key, value) in rows.iter().take(LOOKUPS) {
+        let Ok(parsed) = ParsedKey::parse(key) else {
+            assert!(!strict, "a block was accepted with a key that is no internal key");
+            continue;
+        };
+        let mut found = None;
+        let lookup = LookupKey::new(parsed.user_key);
+        table.prefetch_filter(lookup.hash);
+        let _ = table.may_contain(lookup.hash);
+        let _ = table.may_contain_prefix(&parsed.user_key[..parsed.user_key.len().min(3)]);
+        let got = table.get(&lookup, parsed.seq, fill_cache, |seq, value_type, value, _| {
+            found = Some((seq, value_type, value.to_vec()));
+            ControlFlow::Break(())
+        });
+        let (user_key, packed) = split(key);
+        iter.seek(user_key, packed);
+        let at = iter.valid().then(|| iter.key().to_vec());
+        iter.seek_for_prev(user_key, packed);
+        let before = iter.valid().then(|| iter.key().to_vec());
+        match got {
+            Err(error) => named(&error),
+            Ok(()) if strict => {
+                let (seq, _, newest) = found.expect("get finds every key");
+                assert_eq!(seq, parsed.seq, "get gives the newest version the snapshot sees");
+                // Several types under one sequence number are possible only in bytes nobody wrote.
+                let same_seq = |row: &&(Vec<u8>, Vec<u8>)| {
+                    ParsedKey::parse(&row.0)
+                        .is_ok_and(|other| (other.user_key, other.seq) == (parsed.user_key, parsed.seq))
+                };
+                let first = rows.iter().find(same_seq).map(|row| &row.1);
+                assert_eq!(Some(&newest), first.or(Some(value)), "get gives the row's value");
+                assert_eq!(at.as_ref(), Some(key), "seek finds every key");
+                assert_eq!(before.as_ref(), Some(key), "seek_for_prev finds every key");
+            }
+            Ok(()) => {}
+        }
+    }
+    for absent in [&b""[..], b"apple\0", &[0xFF; 30]] {
+        if let Err(error) = table.get(&LookupKey::new(absent), SeqNum::MAX, fill_cache, |_, _, _, _| {
+            ControlFlow::Continue(())
+        }) {
+            named(&error);
+        }
+        iter.seek(absent, u64::MAX);
+        if let Err(error) = table.approximate_offset_of(absent) {
+            named(&error);
+        }
+    }
+}
