@@ -217,7 +217,7 @@ impl VersionEdit {
             tag::COMPARATOR => self.comparator = Some(text(decoder.length_prefixed()?)),
             tag::LOG_NUMBER => self.log_number = Some(decoder.varint64()?),
             tag::NEXT_FILE_NUMBER => self.next_file_number = Some(decoder.varint64()?),
-            tag::LAST_SEQUENCE => self.last_sequence = Some(SeqNum(decoder.varint64()?)),
+            tag::LAST_SEQUENCE => self.last_sequence = Some(sequence(decoder)?),
             tag::COMPACT_CURSOR => {
                 // Where a round-robin compaction goes on: a hint this engine does not use.
                 decoder.varint32()?;
@@ -296,8 +296,8 @@ impl VersionEdit {
         if tag == tag::NEW_FILE {
             file.largest_seq = SeqNum::MAX;
         } else {
-            file.smallest_seq = SeqNum(decoder.varint64()?);
-            file.largest_seq = SeqNum(decoder.varint64()?);
+            file.smallest_seq = sequence(decoder)?;
+            file.largest_seq = sequence(decoder)?;
         }
         if tag == tag::NEW_FILE4 {
             loop {
@@ -364,6 +364,11 @@ fn skip_blob_fields(decoder: &mut Decoder<'_>) -> Option<Result<()>> {
             }
         }
     }
+}
+
+/// A sequence number, which has 56 bits.
+fn sequence(decoder: &mut Decoder<'_>) -> Option<SeqNum> {
+    Some(SeqNum(decoder.varint64()?)).filter(|seq| *seq <= SeqNum::MAX)
 }
 
 /// A WAL's number and sizes, as written before they had a length.

@@ -8,7 +8,6 @@ use crate::file_name::{self, FileKind, MAX_FILE_NUMBER};
 use crate::{FileMetaData, FileNumber, Version, VersionBuilder, VersionEdit};
 use outcrop_base::{Comparator, Error, Result, SeqNum};
 use outcrop_env::{Access, FileSystem, OpenRead};
-use outcrop_options::WalRecoveryMode;
 use outcrop_record::{LogReader, ReadOutcome};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -78,7 +77,7 @@ pub fn recover(
     let path = file_name::manifest(dir, manifest_number);
     let named = |error: Error, offset: u64| error.within(format!("{}: offset {offset}", path.display()));
     let file = fs.open_read(&path, OpenRead { access: Access::Sequential, ..OpenRead::default() })?;
-    let mut reader = LogReader::new(file, 0, WalRecoveryMode::TolerateCorruptedTailRecords);
+    let mut reader = LogReader::of_manifest(file);
     let mut state = State::new(comparator_of, num_levels_of, check);
     let mut group: Vec<VersionEdit> = Vec::new();
     loop {
@@ -158,7 +157,7 @@ impl<'a> State<'a> {
     /// Adds an edit to the atomic group, and applies the group when it is complete.
     fn collect(&mut self, group: &mut Vec<VersionEdit>, edit: VersionEdit, remaining: u32) -> Result<()> {
         let expected = group.last().and_then(|last| last.remaining_in_group);
-        if expected.is_some_and(|before| before != remaining + 1) {
+        if expected.is_some_and(|before| remaining.checked_add(1) != Some(before)) {
             return Err(Error::corruption("the edits of an atomic group are miscounted"));
         }
         group.push(edit);

@@ -1,6 +1,8 @@
 //! MANIFESTs of RocksDB's and our own, and broken ones.
 
-use crate::{FileMetaData, FileNumber, ManifestWriter, Version, VersionBuilder, VersionEdit, recover};
+use crate::{
+    FileMetaData, FileNumber, ManifestWriter, Version, VersionBuilder, VersionEdit, list_column_families, recover,
+};
 use outcrop_base::{Comparator, ErrorKind, Result, SeqNum};
 use outcrop_env::{FileSystem, OpenRead, OpenWrite, memory::MemoryFs};
 use outcrop_options::WalRecoveryMode;
@@ -254,4 +256,27 @@ fn find_gives_the_first_table_that_ends_at_or_after_a_key() {
     {
         assert_eq!(level.find(&Comparator::Bytewise, key.as_bytes(), u64::MAX), index, "{key}");
     }
+}
+
+#[test]
+fn a_group_that_counts_past_its_type_is_corruption() {
+    let fs = MemoryFs::new();
+    let dir = Path::new("/db");
+    fs.create_dir_all(dir).unwrap();
+    let edit = |remaining| VersionEdit { remaining_in_group: Some(remaining), ..VersionEdit::default() };
+    ManifestWriter::create(&fs, dir, FileNumber(5), &[edit(7), edit(u32::MAX)]).unwrap();
+    let error = list_column_families(&fs, dir).unwrap_err();
+    assert!(error.to_string().contains("miscounted"), "{error}");
+}
+
+#[test]
+fn sequence_numbers_beyond_56_bits_are_corruption() {
+    let edit = |seq| VersionEdit { last_sequence: Some(SeqNum(seq)), ..VersionEdit::default() };
+    let decoded = |seq| {
+        let mut bytes = Vec::new();
+        edit(seq).encode(&mut bytes);
+        VersionEdit::decode(&bytes)
+    };
+    assert_eq!(decoded(SeqNum::MAX.0).unwrap().last_sequence, Some(SeqNum::MAX));
+    assert!(decoded(SeqNum::MAX.0 + 1).unwrap_err().to_string().contains("tag 4"));
 }

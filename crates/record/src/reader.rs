@@ -70,6 +70,12 @@ pub struct LogReader {
     last_block: bool,
     /// A recyclable header was seen.
     recycled: bool,
+    /// A fragment with an ordinary header was seen, so that none of an earlier log can follow.
+    ordinary: bool,
+    /// Nothing may be left out before the last record, whatever the mode tolerates at the end.
+    gapless: bool,
+    /// Bytes were passed over that nothing was written to.
+    unwritten: bool,
     /// Fragments are zstd-compressed.
     compressed: bool,
     record: Vec<u8>,
@@ -105,10 +111,20 @@ impl LogReader {
             position: 0,
             last_block: false,
             recycled: false,
+            ordinary: false,
+            gapless: false,
+            unwritten: false,
             compressed: false,
             record: Vec::new(),
             ended: false,
         }
+    }
+
+    /// Reads `file`, a MANIFEST: as RocksDB does, a record that the file ends in is left out. Other than there,
+    /// that is damage if intact records follow: a broken length would otherwise hide them all.
+    pub fn of_manifest(file: Arc<dyn ReadFile>) -> LogReader {
+        let mode = WalRecoveryMode::TolerateCorruptedTailRecords;
+        LogReader { gapless: true, ..LogReader::new(file, 0, mode) }
     }
 
     /// The next logical record.
@@ -124,6 +140,11 @@ impl LogReader {
             let offset = self.block_start + self.position as u64;
             match self.physical()? {
                 Physical::Fragment(kind, range) => {
+                    if self.unwritten && self.gapless {
+                        let what = "a record behind bytes nothing was written to";
+                        self.ended = true;
+                        return Ok(ReadOutcome::Damaged(self.damage(DamageKind::Fragments, offset, what)));
+                    }
                     let begins = matches!(kind, kind::FULL | kind::FIRST);
                     if begins == in_record {
                         let what = if begins {
@@ -181,7 +202,8 @@ impl LogReader {
                         "zeros inside a record",
                     )));
                 }
-                Physical::Unwritten | Physical::Ignored => {}
+                Physical::Unwritten => self.unwritten = true,
+                Physical::Ignored => {}
                 Physical::Damaged(kind, what) => {
                     let tolerated = self.recycled
                         && self.mode == WalRecoveryMode::TolerateCorruptedTailRecords
@@ -258,8 +280,17 @@ impl LogReader {
             return if self.read_block()? { self.physical() } else { Ok(Physical::EndOfFile) };
         }
         if kind == kind::ZERO && len == 0 {
+            let hides = (self.gapless || self.reports_torn_tail()) && self.record_follows();
             self.position = self.block.len();
+            if hides {
+                return Ok(Physical::Damaged(DamageKind::Fragments, "zeros before a record".into()));
+            }
             return Ok(Physical::Unwritten);
+        }
+        if recyclable && self.ordinary {
+            self.position = self.block.len();
+            let what = "a record of a recycled log in a log that is none";
+            return Ok(Physical::Damaged(DamageKind::UnknownType, what.into()));
         }
         if recyclable {
             if fixed32_at(header, HEADER_LEN) != self.log_number {
@@ -268,8 +299,9 @@ impl LogReader {
             self.recycled = true;
         }
         if header_len + len > left {
+            let torn = self.last_block && !(self.gapless && self.record_follows());
             self.position = self.block.len();
-            if self.last_block {
+            if torn {
                 return Ok(Physical::Torn("the file ends inside a record"));
             }
             return Ok(Physical::Damaged(DamageKind::Length, "a record's length runs past its block".into()));
@@ -283,6 +315,19 @@ impl LogReader {
         Ok(self.classify(kind, start..start + len))
     }
 
+    /// True if an intact fragment starts anywhere behind `position` in the block. A crash leaves none.
+    fn record_follows(&self) -> bool {
+        let rest = &self.block[self.position + 1..];
+        (0..rest.len().saturating_sub(HEADER_LEN)).any(|at| {
+            let header = &rest[at..];
+            let end = HEADER_LEN + usize::from(u16::from_le_bytes([header[4], header[5]]));
+            matches!(header[6], kind::FULL..=kind::LAST)
+                && end > HEADER_LEN
+                && end <= header.len()
+                && crc32c(&header[6..end]) == unmask(fixed32_at(header, 0))
+        })
+    }
+
     fn skip_old_record(&mut self, len: usize) -> Physical {
         self.position = (self.position + len).min(self.block.len());
         Physical::OldLog
@@ -292,7 +337,10 @@ impl LogReader {
     fn classify(&mut self, kind: u8, range: std::ops::Range<usize>) -> Physical {
         let payload = &self.block[range.clone()];
         match kind {
-            kind::FULL..=kind::LAST => Physical::Fragment(kind, range),
+            kind::FULL..=kind::LAST => {
+                self.ordinary = true;
+                Physical::Fragment(kind, range)
+            }
             5..=8 => Physical::Fragment(kind - kind::RECYCLABLE, range),
             kind::SET_COMPRESSION => match Decoder::new(payload).fixed32() {
                 Some(0) => Physical::Ignored,

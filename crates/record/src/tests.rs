@@ -1,6 +1,6 @@
 //! Round trips, damage of every kind, and logs written by RocksDB.
 
-use crate::{BLOCK_SIZE, DamageKind, LogReader, LogWriter, ReadOutcome};
+use crate::{BLOCK_SIZE, HEADER_LEN, DamageKind, LogReader, LogWriter, ReadOutcome};
 use outcrop_env::{FileSystem, OpenRead, OpenWrite, memory::MemoryFs};
 use outcrop_options::WalRecoveryMode::{self, *};
 use std::path::{Path, PathBuf};
@@ -167,6 +167,45 @@ fn unknown_types_are_skipped_only_with_their_high_bit() {
         assert_eq!(records.len(), 1);
         assert_eq!(damage.is_empty(), skipped, "{kind:#x}");
     }
+}
+
+#[test]
+fn a_recyclable_record_does_not_end_a_log_that_was_never_recycled() {
+    let mut log = write_log(&records_of(&[100, 200, 300]), false);
+    log[HEADER_LEN + 100 + 6] = 5;
+    for mode in [TolerateCorruptedTailRecords, AbsoluteConsistency, PointInTimeRecovery] {
+        let (records, damage) = read_log(&log, mode);
+        assert_eq!((records.len(), damage), (1, vec![DamageKind::UnknownType]), "{mode:?}");
+    }
+}
+
+#[test]
+fn zeros_are_an_end_only_if_no_record_follows_where_tails_matter() {
+    let mut log = write_log(&records_of(&[100, 200, 300]), false);
+    log[HEADER_LEN + 100..][..HEADER_LEN].fill(0);
+    for mode in [AbsoluteConsistency, PointInTimeRecovery] {
+        let (records, damage) = read_log(&log, mode);
+        assert_eq!((records.len(), damage), (1, vec![DamageKind::Fragments]), "{mode:?}");
+    }
+    assert_eq!(read_log(&log, TolerateCorruptedTailRecords), (records_of(&[100]), vec![]));
+}
+
+#[test]
+fn a_broken_length_does_not_hide_the_rest_of_a_manifest() {
+    let records = records_of(&[100, 200, 300]);
+    let log = write_log(&records, false);
+    let mut broken = log.clone();
+    broken[HEADER_LEN + 100 + 5] ^= 0x80;
+    let (fs, path) = fs_with(&broken);
+    let mut reader = LogReader::of_manifest(fs.open_read(&path, OpenRead::default()).unwrap());
+    assert!(matches!(reader.next().unwrap(), ReadOutcome::Record(..)));
+    assert!(matches!(reader.next().unwrap(), ReadOutcome::Damaged(damage) if damage.kind == DamageKind::Length));
+    let (fs, path) = fs_with(&log[..log.len() - 1]);
+    let mut reader = LogReader::of_manifest(fs.open_read(&path, OpenRead::default()).unwrap());
+    for record in &records[..2] {
+        assert!(matches!(reader.next().unwrap(), ReadOutcome::Record(read, _) if read == record));
+    }
+    assert!(matches!(reader.next().unwrap(), ReadOutcome::End));
 }
 
 fn fixture(name: &str) -> Vec<u8> {

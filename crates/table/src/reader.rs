@@ -20,7 +20,7 @@ use crate::meta_blocks::{
 };
 use crate::properties::TableProperties;
 use crate::range_del::RangeTombstone;
-use crate::source::{BlockSource, Meta, MetaRef};
+use crate::source::{BlockSource, Form, Meta, MetaRef};
 use outcrop_base::keys::{packed_seq, split};
 use outcrop_base::{Comparator, Error, LookupKey, PrefixExtractor, Result, SeqNum, ValueType};
 use outcrop_cache::{Cache, Pinned, Priority, standalone};
@@ -291,7 +291,7 @@ impl TableReader {
     /// The frame of the data block at `handle`, if it is cached.
     #[inline]
     pub(crate) fn cached_block(&self, handle: BlockHandle) -> Option<Pinned> {
-        self.source.cached(handle)
+        self.source.cached(handle, Form::Data)
     }
 
     #[cold]
@@ -332,7 +332,7 @@ impl TableReader {
         let write = |frame: &mut [u8]| directory.write_frame(contents, frame);
         Ok(match &self.source.cache {
             Some(cache) if fill_cache == FillCache::Yes => {
-                cache.insert(self.source.cache_key(handle), Priority::Low, len, write)
+                cache.insert(self.source.cache_key(handle, Form::Data), Priority::Low, len, write)
             }
             _ => standalone(len, write),
         })
@@ -352,7 +352,7 @@ impl TableReader {
     /// The index frame, from the cache or from the file. The partitions of a two-level index become one frame:
     /// a lookup then searches once, without a second block.
     fn load_index(&self, charged: bool) -> Result<Pinned> {
-        if let Some(found) = self.source.cached(self.index_handle).filter(|_| charged) {
+        if let Some(found) = self.source.cached(self.index_handle, Form::Index).filter(|_| charged) {
             return Ok(found);
         }
         let mut entries = IndexEntries::default();
@@ -380,7 +380,7 @@ impl TableReader {
         let user_keys = self.coding.key_is_user_key;
         let len = entries.frame_len(user_keys);
         let write = |frame: &mut [u8]| entries.write_frame(user_keys, &self.comparator, frame);
-        Ok(self.source.place_meta(self.index_handle, charged, len, write))
+        Ok(self.source.place_meta((self.index_handle, Form::Index), charged, len, write))
     }
 }
 

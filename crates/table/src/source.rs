@@ -63,16 +63,29 @@ impl Meta {
     }
 }
 
+/// What a frame in the cache holds. Part of its key: a forged handle may name a block that is cached in another
+/// form.
+#[derive(Clone, Copy)]
+pub enum Form {
+    /// A data block behind its directory.
+    Data = 0,
+    /// A whole index.
+    Index = 1,
+    /// A block about the table as it is.
+    Plain = 2,
+}
+
 impl BlockSource {
     /// The frame of the block at `handle`, if it is cached.
     #[inline]
-    pub fn cached(&self, handle: BlockHandle) -> Option<Pinned> {
-        self.cache.as_ref()?.lookup(self.cache_key(handle))
+    pub fn cached(&self, handle: BlockHandle, form: Form) -> Option<Pinned> {
+        self.cache.as_ref()?.lookup(self.cache_key(handle, form))
     }
 
     #[inline]
-    pub fn cache_key(&self, handle: BlockHandle) -> CacheKey {
-        CacheKey { file: self.file_id, offset: handle.offset }
+    pub fn cache_key(&self, handle: BlockHandle, form: Form) -> CacheKey {
+        // No file is so long that the upper bits of an offset within it are in use.
+        CacheKey { file: self.file_id, offset: handle.offset ^ ((form as u64) << 62) }
     }
 
     /// Bytes of a block with its trailer, if it lies within the file.
@@ -143,24 +156,25 @@ impl BlockSource {
     /// A frame for a block about the table: in the cache if it is `charged` there.
     pub fn place_meta(
         &self,
-        handle: BlockHandle,
+        (handle, form): (BlockHandle, Form),
         charged: bool,
         len: usize,
         write: impl FnOnce(&mut [u8]),
     ) -> Pinned {
         match &self.cache {
-            Some(cache) if charged => cache.insert(self.cache_key(handle), Priority::High, len, write),
+            Some(cache) if charged => cache.insert(self.cache_key(handle, form), Priority::High, len, write),
             _ => standalone(len, write),
         }
     }
 
     /// A block about the table, as it is, from the cache or loaded.
     pub fn load_meta(&self, handle: BlockHandle, charged: bool) -> Result<Pinned> {
-        if let Some(found) = self.cached(handle).filter(|_| charged) {
+        if let Some(found) = self.cached(handle, Form::Plain).filter(|_| charged) {
             return Ok(found);
         }
         let block = self.read_meta(handle)?;
-        Ok(self.place_meta(handle, charged, block.len(), |frame| frame.copy_from_slice(&block)))
+        let place = (handle, Form::Plain);
+        Ok(self.place_meta(place, charged, block.len(), |frame| frame.copy_from_slice(&block)))
     }
 
     /// Holds on to a block about the table, if it is the table's own or the cache allows it.

@@ -1,11 +1,14 @@
 //! The project's automation.
 //!
 //! ```text
-//! cargo xtask ci [--offline]   fmt, clippy, tidy, tests, compatibility with the reference RocksDB
+//! cargo xtask ci [--offline]   fmt, clippy, tidy, tests, fuzzing, compatibility with the reference RocksDB
 //! cargo xtask tidy             layers, forbidden calls, module docs
 //! cargo xtask fetch            the reference libraries
+//! cargo xtask fuzz [--seconds N] [--target T] [--seed S] [--case N] [--write-corpus]
+//!                              mutates the corpus of every decoder, or of one; docs/testing.md
 //! ```
 
+mod fuzz;
 mod tidy;
 
 use outcrop_lab::reference;
@@ -23,8 +26,9 @@ fn main() -> ExitCode {
         ["ci"] => ci(false),
         ["ci", "--offline"] => ci(true),
         ["tidy"] => tidy::check(&root()),
+        ["fuzz", arguments @ ..] => fuzz::run(arguments),
         ["fetch"] => fetch().map(|dir| println!("{}", dir.display())),
-        _ => Err("usage: cargo xtask ci [--offline] | tidy | fetch".to_string()),
+        _ => Err("usage: cargo xtask ci [--offline] | tidy | fuzz | fetch".to_string()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -54,7 +58,8 @@ fn ci(offline: bool) -> Result<(), String> {
         Some(fetch()?)
     };
     step("build", || cargo(&["build", "--workspace", "--all-targets", "--quiet"], None))?;
-    step("test", || cargo(&["test", "--workspace"], references.as_deref()))
+    step("test", || cargo(&["test", "--workspace"], references.as_deref()))?;
+    step("fuzz", fuzz::ci)
 }
 
 fn step(name: &str, run: impl FnOnce() -> Result<(), String>) -> Result<(), String> {

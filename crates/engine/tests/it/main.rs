@@ -4,6 +4,7 @@ mod basic;
 mod beside;
 mod blobs;
 mod crash;
+mod damage;
 mod foreign;
 mod harness;
 mod ingest;

@@ -1,0 +1,46 @@
+//! `cargo xtask fuzz`: the fuzzer of `crates/fuzz-targets`, in a process of its own.
+//!
+//! The fuzzer may be ended by what it finds: too much memory, too much time, an overflown stack. What it was
+//! doing is then in a file it keeps up to date.
+
+use crate::{cargo, root};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Seconds per target in `cargo xtask ci`, for each of two seeds.
+const CI_SECONDS: &str = "2";
+
+/// Runs every target with the same seed as always, and with one that was never used before.
+pub fn ci() -> Result<(), String> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_err(|error| error.to_string())?;
+    let fresh = now.as_nanos() as u32;
+    run(&["--seconds", CI_SECONDS, "--seed", "1"])?;
+    run(&["--seconds", CI_SECONDS, "--seed", &fresh.to_string()])
+}
+
+/// Runs the fuzzer with these arguments.
+///
+/// # Errors
+/// What failed, and the arguments that repeat it.
+pub fn run(arguments: &[&str]) -> Result<(), String> {
+    cargo(&["build", "--package", "outcrop-fuzz-targets", "--bin", "outcrop-fuzz", "--quiet"], None)?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let state = target.join(format!("fuzz-case-{}", std::process::id()));
+    eprintln!("fuzz: cargo xtask fuzz {}", arguments.join(" "));
+    let status = Command::new(target.join("debug/outcrop-fuzz"))
+        .args(arguments)
+        .arg("--state")
+        .arg(&state)
+        .current_dir(root())
+        .status()
+        .map_err(|error| format!("outcrop-fuzz: {error}"))?;
+    let case = std::fs::read_to_string(&state).unwrap_or_default();
+    // Best effort: a leftover is harmless.
+    let _ = std::fs::remove_file(&state);
+    match status.code() {
+        Some(0) => Ok(()),
+        Some(_) => Err("fuzzing found failures; they are listed above and kept in fuzz/artifacts".to_string()),
+        None => Err(format!("the fuzzer was ended ({status}); again: cargo xtask fuzz {}", case.trim())),
+    }
+}
