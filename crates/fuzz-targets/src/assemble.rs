@@ -59,7 +59,8 @@ pub fn block(entries: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
 
 /// A few rows.
 pub fn small_block() -> Vec<u8> {
-    let row = |key: &str| (internal_key(key.as_bytes(), SeqNum(3), ValueType::Value), key.as_bytes().to_vec());
+    let row =
+        |key: &str| (internal_key(key.as_bytes(), SeqNum(3), ValueType::Value), key.as_bytes().to_vec());
     block(&["apple", "banana", "cherry"].map(row))
 }
 

@@ -174,9 +174,9 @@ fn look_up(
         }
     }
     for absent in [&b""[..], b"apple\0", &[0xFF; 30]] {
-        if let Err(error) = table.get(&LookupKey::new(absent), SeqNum::MAX, fill_cache, |_, _, _, _| {
-            ControlFlow::Continue(())
-        }) {
+        if let Err(error) = table
+            .get(&LookupKey::new(absent), SeqNum::MAX, fill_cache, |_, _, _, _| ControlFlow::Continue(()))
+        {
             named(&error);
         }
         iter.seek(absent, u64::MAX);

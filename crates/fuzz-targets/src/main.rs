@@ -74,7 +74,9 @@ fn parse(mut given: impl Iterator<Item = String>) -> Result<Arguments, String> {
             "--seed" => arguments.seed = number()?,
             "--case" => arguments.case = Some(number()?),
             "--state" => arguments.state = Some(value.into()),
-            _ => return Err(format!("{name}: expected --seconds, --target, --seed, --case or --write-corpus")),
+            _ => {
+                return Err(format!("{name}: expected --seconds, --target, --seed, --case or --write-corpus"));
+            }
         }
     }
     Ok(arguments)
@@ -178,7 +180,9 @@ fn inputs(
     let mut inputs: Vec<Vec<u8>> =
         paths.iter().map(std::fs::read).collect::<Result<_, _>>().map_err(describe)?;
     let whole = fixtures.iter().filter(|(_, name, _)| target.fixtures.iter().any(|e| name.ends_with(e)));
-    inputs.extend(whole.map(|(_, _, bytes)| bytes.clone()).filter(|bytes| !inputs.contains(bytes)).collect::<Vec<_>>());
+    inputs.extend(
+        whole.map(|(_, _, bytes)| bytes.clone()).filter(|bytes| !inputs.contains(bytes)).collect::<Vec<_>>(),
+    );
     if inputs.is_empty() { Err(format!("{}: no inputs", dir.display())) } else { Ok(inputs) }
 }
 

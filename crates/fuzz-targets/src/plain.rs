@@ -173,7 +173,9 @@ pub fn blob_file(input: &[u8]) {
     while let Some(header) = input.get(at..at + RECORD_HEADER) {
         let (key_len, size) = (fixed64_at(header, 0), fixed64_at(header, 8));
         let key_at = at + RECORD_HEADER;
-        let Some(key_end) = usize::try_from(key_len).ok().and_then(|len| key_at.checked_add(len)) else { return };
+        let Some(key_end) = usize::try_from(key_len).ok().and_then(|len| key_at.checked_add(len)) else {
+            return;
+        };
         let Some(key) = input.get(key_at..key_end) else { return };
         let index = BlobIndex { file_number: 1, offset: key_end as u64, size, codec };
         match reader.get(key, &index, &mut value) {
@@ -183,7 +185,9 @@ pub fn blob_file(input: &[u8]) {
             Ok(()) => {}
             Err(error) => assert!(error.to_string().contains(PATH), "{error}"),
         }
-        let Some(next) = usize::try_from(size).ok().and_then(|size| key_end.checked_add(size)) else { return };
+        let Some(next) = usize::try_from(size).ok().and_then(|size| key_end.checked_add(size)) else {
+            return;
+        };
         at = next;
     }
 }

@@ -54,6 +54,8 @@ struct Salt {
 }
 
 type Handle = (u64, u64);
+/// Takes a block's name, stored contents and codec.
+type Visit<'v> = &'v mut dyn FnMut(&[u8], &[u8], u8);
 
 /// Where the parts of a table begin to be found.
 struct Frame {
@@ -88,9 +90,8 @@ pub fn table(bytes: &mut [u8]) {
     for_each_block(bytes, &mut |_, _, _| {});
 }
 
-/// As [`table`]; passes each block's name, stored contents and codec to `visit`. Data blocks and partitions
-/// have no name.
-pub fn for_each_block(bytes: &mut [u8], visit: &mut dyn FnMut(&[u8], &[u8], u8)) {
+/// As [`table`]; passes every block to `visit`. Data blocks and partitions have no name.
+pub fn for_each_block(bytes: &mut [u8], visit: Visit<'_>) {
     let Some(Frame { salt, metaindex, mut index }) = frame(bytes) else { return };
     let Some((contents, codec)) = seal(bytes, salt, metaindex) else { return };
     visit(b"metaindex", &contents, codec);
@@ -133,12 +134,7 @@ fn seal(bytes: &mut [u8], salt: Salt, (offset, size): Handle) -> Option<(Vec<u8>
 }
 
 /// Seals the blocks that the index block at `index` names; gives their handles.
-fn seal_all(
-    bytes: &mut [u8],
-    salt: Salt,
-    index: Handle,
-    visit: &mut dyn FnMut(&[u8], &[u8], u8),
-) -> Vec<Handle> {
+fn seal_all(bytes: &mut [u8], salt: Salt, index: Handle, visit: Visit<'_>) -> Vec<Handle> {
     let Some((contents, _)) = seal(bytes, salt, index) else { return Vec::new() };
     let plain: Vec<Handle> =
         entries(&contents).iter().filter_map(|(_, value)| handle(&mut Decoder::new(value))).collect();

@@ -101,7 +101,9 @@ fn indexes(seeds: &mut Seeds) {
         };
         separators.iter().map(|separator| (key(separator), value.to_vec())).collect()
     };
-    for (name, kind, internal) in [("internal-keys", 0, true), ("user-keys", 4, false), ("first-keys", 3, true)] {
+    for (name, kind, internal) in
+        [("internal-keys", 0, true), ("user-keys", 4, false), ("first-keys", 3, true)]
+    {
         let mut value = handle.clone();
         if kind == 3 {
             put_length_prefixed(&mut value, &keys::internal_key(b"apple", SeqNum(3), ValueType::Value));

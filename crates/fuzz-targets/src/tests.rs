@@ -17,8 +17,7 @@ fn every_target_has_a_corpus_and_passes_on_it() {
     for target in TARGETS {
         let dir = tree().join("fuzz/corpus").join(target.name);
         let files = std::fs::read_dir(&dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
-        let inputs: Vec<Vec<u8>> =
-            files.map(|entry| std::fs::read(entry.unwrap().path()).unwrap()).collect();
+        let inputs: Vec<Vec<u8>> = files.map(|entry| std::fs::read(entry.unwrap().path()).unwrap()).collect();
         assert!(!inputs.is_empty(), "{}", target.name);
         inputs.iter().for_each(|input| target.run(input));
     }

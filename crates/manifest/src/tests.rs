@@ -1,7 +1,8 @@
 //! MANIFESTs of RocksDB's and our own, and broken ones.
 
 use crate::{
-    FileMetaData, FileNumber, ManifestWriter, Version, VersionBuilder, VersionEdit, list_column_families, recover,
+    FileMetaData, FileNumber, ManifestWriter, Version, VersionBuilder, VersionEdit, list_column_families,
+    recover,
 };
 use outcrop_base::{Comparator, ErrorKind, Result, SeqNum};
 use outcrop_env::{FileSystem, OpenRead, OpenWrite, memory::MemoryFs};

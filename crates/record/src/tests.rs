@@ -1,6 +1,6 @@
 //! Round trips, damage of every kind, and logs written by RocksDB.
 
-use crate::{BLOCK_SIZE, HEADER_LEN, DamageKind, LogReader, LogWriter, ReadOutcome};
+use crate::{BLOCK_SIZE, DamageKind, HEADER_LEN, LogReader, LogWriter, ReadOutcome};
 use outcrop_env::{FileSystem, OpenRead, OpenWrite, memory::MemoryFs};
 use outcrop_options::WalRecoveryMode::{self, *};
 use std::path::{Path, PathBuf};
@@ -199,7 +199,9 @@ fn a_broken_length_does_not_hide_the_rest_of_a_manifest() {
     let (fs, path) = fs_with(&broken);
     let mut reader = LogReader::of_manifest(fs.open_read(&path, OpenRead::default()).unwrap());
     assert!(matches!(reader.next().unwrap(), ReadOutcome::Record(..)));
-    assert!(matches!(reader.next().unwrap(), ReadOutcome::Damaged(damage) if damage.kind == DamageKind::Length));
+    assert!(
+        matches!(reader.next().unwrap(), ReadOutcome::Damaged(damage) if damage.kind == DamageKind::Length)
+    );
     let (fs, path) = fs_with(&log[..log.len() - 1]);
     let mut reader = LogReader::of_manifest(fs.open_read(&path, OpenRead::default()).unwrap());
     for record in &records[..2] {

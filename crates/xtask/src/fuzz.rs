@@ -40,7 +40,9 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
     let _ = std::fs::remove_file(&state);
     match status.code() {
         Some(0) => Ok(()),
-        Some(_) => Err("fuzzing found failures; they are listed above and kept in fuzz/artifacts".to_string()),
+        Some(_) => {
+            Err("fuzzing found failures; they are listed above and kept in fuzz/artifacts".to_string())
+        }
         None => Err(format!("the fuzzer was ended ({status}); again: cargo xtask fuzz {}", case.trim())),
     }
 }

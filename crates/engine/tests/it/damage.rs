@@ -292,7 +292,10 @@ fn check(case: &Case, name: &str, damage: Damage, mode: WalRecoveryMode) -> bool
                 && (text.contains(".sst") || text.contains("column family"));
             // Without CURRENT there is no database, which is said of its directory.
             let none = name == "CURRENT" && matches!(damage, Damage::Delete) && text.contains("/db");
-            assert!(text.contains(name) || followed || older || none, "the error does not name {name}: {text}");
+            assert!(
+                text.contains(name) || followed || older || none,
+                "the error does not name {name}: {text}"
+            );
             return true;
         }
     };
@@ -326,13 +329,7 @@ fn watched(work: impl FnOnce(&dyn Fn(String)) + Send + 'static) {
 }
 
 /// Damages every file whose name `wanted` accepts.
-fn damage_files(
-    case: Case,
-    test: &'static str,
-    default_seed: u64,
-    sample: usize,
-    wanted: fn(&str) -> bool,
-) {
+fn damage_files(case: Case, test: &'static str, default_seed: u64, sample: usize, wanted: fn(&str) -> bool) {
     let mut rng = Rng(seed(test, default_seed));
     watched(move |say| {
         let (mut errors, mut runs) = (0, 0);
@@ -446,7 +443,13 @@ fn forge(original: &[u8], start: usize, wal: bool, rng: &mut Rng) -> (Vec<u8>, S
 fn damaged_databases_of_rocksdb_are_noticed() {
     let mut rng = Rng(seed("damaged databases of RocksDB", 16));
     watched(move |say| {
-        for database in ["6.29.5-basic", "11.8.1-basic-unflushed", "11.8.1-fv7-lz4", "11.8.1-partitioned", "11.8.1-range-del"] {
+        for database in [
+            "6.29.5-basic",
+            "11.8.1-basic-unflushed",
+            "11.8.1-fv7-lz4",
+            "11.8.1-partitioned",
+            "11.8.1-range-del",
+        ] {
             let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(database);
             let entries = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap());
             let files: Files = entries
