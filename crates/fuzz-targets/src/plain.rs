@@ -170,7 +170,7 @@ pub fn blob_file(input: &[u8]) {
     };
     let Some(codec) = input.get(13).and_then(|byte| CompressionType::from_byte(*byte).ok()) else { return };
     let (mut at, mut value) = (HEADER, Vec::new());
-    while let Some(header) = input.get(at..at + RECORD_HEADER) {
+    while let Some(header) = input.get(at..at.saturating_add(RECORD_HEADER)) {
         let (key_len, size) = (fixed64_at(header, 0), fixed64_at(header, 8));
         let key_at = at + RECORD_HEADER;
         let Some(key_end) = usize::try_from(key_len).ok().and_then(|len| key_at.checked_add(len)) else {
