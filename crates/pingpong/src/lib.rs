@@ -1,0 +1,33 @@
+//! The judge of the engine: Outcrop and real RocksDB versions take turns on one database directory.
+//!
+//! ```text
+//! generate(seed) -> Case -> run: phase 0 by outcrop, close -> phase 1 by RocksDB 6.29.5, SIGKILL -> ...
+//!                             |    after each opening: every row of every column family == model
+//!                             +--> worker (child process, one per engine) --dlopen--> the engine's library
+//! ```
+//! Both sides of the ball are RocksDB's C API: an engine is a shared library, loaded by a child process, and this
+//! crate links none. What an engine can do is tried out first; a feature is exercised only where every engine
+//! of a case can read it. A failing case is shrunk and written to a file that replays it.
+//!
+//! Read in this order: `case.rs`, `operation.rs` (the language), `run.rs` (the game), `model.rs` and `rules.rs`
+//! (what must happen), `generate.rs` with `choices.rs` and `features.rs` (what is drawn), `trials.rs` (who can
+//! what), `worker.rs`, `database.rs`, `library.rs` (the child), `campaign.rs` and `shrink.rs` (the long run).
+
+pub mod campaign;
+pub mod case;
+pub mod child;
+pub mod choices;
+pub mod database;
+pub mod features;
+pub mod generate;
+pub mod library;
+mod merge;
+pub mod model;
+pub mod operation;
+pub mod random;
+pub mod rules;
+pub mod run;
+pub mod shrink;
+pub mod trials;
+mod wire;
+pub mod worker;

@@ -1,0 +1,140 @@
+//! The ping-pong harness as a program; `cargo xtask pingpong` builds it and knows the libraries.
+
+use clap::{Args, Parser, Subcommand};
+use outcrop_pingpong::campaign::{self, Campaign};
+use outcrop_pingpong::case::Case;
+use outcrop_pingpong::run::{Pool, play};
+use outcrop_pingpong::worker;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+#[derive(Parser)]
+#[command(about = "Outcrop and real RocksDB versions take turns on one database directory")]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Plays random cases until the time is over; exit status 1 if one fails.
+    Run {
+        #[command(flatten)]
+        engines: EngineArgs,
+        /// How long, in seconds.
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+        /// Seed of the first case; drawn and printed if it is not given.
+        #[arg(long)]
+        seed: Option<u64>,
+        /// Cases at most.
+        #[arg(long, default_value_t = u64::MAX)]
+        cases: u64,
+        /// Cases at the same time.
+        #[arg(long, default_value_t = 2)]
+        jobs: usize,
+        /// Ends after so many failures.
+        #[arg(long, default_value_t = 1)]
+        failures: usize,
+        /// Time to shrink a failing case, in seconds.
+        #[arg(long, default_value_t = 60)]
+        shrink_seconds: u64,
+        /// Where failing cases are written.
+        #[arg(long, default_value = "pingpong-failures")]
+        out: PathBuf,
+    },
+    /// Plays the case of a file; exit status 1 if it fails.
+    Replay {
+        #[command(flatten)]
+        engines: EngineArgs,
+        /// The file.
+        file: PathBuf,
+        /// How often.
+        #[arg(long, default_value_t = 1)]
+        times: u32,
+        /// Leave the databases here.
+        #[arg(long)]
+        keep: Option<PathBuf>,
+    },
+    /// The child process of one engine.
+    #[command(hide = true)]
+    Worker {
+        /// Its shared library.
+        #[arg(long)]
+        library: PathBuf,
+    },
+}
+
+#[derive(Args)]
+struct EngineArgs {
+    /// An engine: NAME=PATH of a shared library with RocksDB's C API. The one under test is called `outcrop`.
+    #[arg(long = "library", value_name = "NAME=PATH", required = true, value_parser = name_and_path)]
+    libraries: Vec<(String, PathBuf)>,
+}
+
+fn name_and_path(text: &str) -> Result<(String, PathBuf), String> {
+    let (name, path) = text.split_once('=').ok_or("not NAME=PATH")?;
+    Ok((name.to_string(), PathBuf::from(path)))
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().verb {
+        Verb::Worker { library } => worker::serve(&library).map(|()| true),
+        Verb::Replay { engines, file, times, keep } => replay(engines, &file, times, keep.as_deref()),
+        Verb::Run { engines, seconds, seed, cases, jobs, failures, shrink_seconds, out } => program()
+            .and_then(|program| {
+                campaign::run(&Campaign {
+                    program,
+                    libraries: engines.libraries.into_iter().collect(),
+                    scratch: std::env::temp_dir(),
+                    out,
+                    seed: seed.unwrap_or_else(fresh_seed),
+                    time: Duration::from_secs(seconds),
+                    cases,
+                    jobs: jobs.max(1),
+                    failures,
+                    shrinking: Duration::from_secs(shrink_seconds),
+                })
+            }),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("pingpong: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn program() -> Result<PathBuf, String> {
+    std::env::current_exe().map_err(|error| format!("this program's own path: {error}"))
+}
+
+/// Different each time, small enough to type.
+fn fresh_seed() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    now.as_micros() as u64 % 1_000_000_000
+}
+
+fn replay(engines: EngineArgs, file: &Path, times: u32, keep: Option<&Path>) -> Result<bool, String> {
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let case = Case::parse(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+    let libraries: BTreeMap<String, PathBuf> = engines.libraries.into_iter().collect();
+    let mut pool = Pool::new(&program()?, &libraries);
+    let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let dir = keep.map_or_else(|| scratch.path().join("replay"), Path::to_path_buf);
+    for round in 1..=times {
+        let _ = std::fs::remove_dir_all(&dir);
+        match play(&case, &mut pool, &dir) {
+            Ok(tally) => eprintln!("round {round}: passes, {} swaps", tally.swaps),
+            Err(failure) => {
+                eprintln!("round {round}: {failure}");
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}

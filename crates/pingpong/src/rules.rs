@@ -1,0 +1,140 @@
+//! Well-formed use: which operations make sense in a state.
+//!
+//! RocksDB leaves the outcome of some calls open (a single delete of a key that was put twice), and others need
+//! something that must exist first. The rules are asked again whenever a case runs, so shrinking may drop any
+//! operation without care: what became senseless is skipped.
+//!
+//! Keys are divided by their first byte, so that the rules need no history:
+//!
+//! | first byte | what is done to them |
+//! |---|---|
+//! | `s` | put when absent, single-deleted when present, covered by range deletions; never overwritten |
+//! | `n` | numbers: put, merged by the adding operator, deleted |
+//! | other | everything else |
+
+use crate::case::Merge;
+use crate::model::Model;
+use crate::operation::{Durability, Key, Operation, Record, Value};
+use std::collections::BTreeSet;
+
+/// The first byte of keys that are put once and single-deleted.
+pub const SINGLE: u8 = b's';
+/// The first byte of keys whose values are numbers.
+pub const NUMBER: u8 = b'n';
+
+/// Whether `operation` may be done now.
+pub fn admits(model: &Model, operation: &Operation) -> bool {
+    let exists = |family: &usize| model.existing().contains(family);
+    match operation {
+        Operation::Write { records, durability, .. } => {
+            admits_records(model, records)
+                && (*durability != Durability::Unlogged || records.iter().all(|record| !logs_data(record)))
+        }
+        Operation::Get { view, .. } | Operation::Walk { view, .. } => {
+            exists(&view.family) && view.snapshot.is_none_or(|slot| model.has_snapshot(slot))
+        }
+        Operation::OpenIterator { slot, view } => {
+            exists(&view.family)
+                && !model.has_iterator(*slot)
+                && view.snapshot.is_none_or(|slot| model.has_snapshot(slot))
+        }
+        Operation::MoveIterator { slot, .. } | Operation::CloseIterator { slot } => model.has_iterator(*slot),
+        Operation::TakeSnapshot { slot } => !model.has_snapshot(*slot),
+        // An iterator may look at the snapshot.
+        Operation::ReleaseSnapshot { slot } => model.has_snapshot(*slot) && !model.has_iterators(),
+        Operation::Flush { family, .. }
+        | Operation::CompactRange { family, .. }
+        | Operation::SetOptions { family, .. } => exists(family),
+        Operation::Ingest { family, records, .. } => {
+            exists(family) && ascending(model, *family, records) && admits_records(model, records)
+        }
+        Operation::CreateFamily { family } => !exists(family),
+        Operation::DropFamily { family } => *family != 0 && exists(family) && !model.has_iterators(),
+        // A checkpoint that does not flush has nothing but files and WAL.
+        Operation::Checkpoint { log_size_for_flush } => *log_size_for_flush == 0 || !model.has_unlogged(),
+        Operation::FlushWal { .. } | Operation::Wait | Operation::OpenTwice | Operation::CompareAll => true,
+    }
+}
+
+fn logs_data(record: &Record) -> bool {
+    matches!(record, Record::LogData(_))
+}
+
+/// The records of a table ascend strictly and are for one family.
+fn ascending(model: &Model, family: usize, records: &[Record]) -> bool {
+    let reverse = model.family(family).reverse;
+    let mut last: Option<&Key> = None;
+    !records.is_empty()
+        && records.iter().all(|record| {
+            let key = match record {
+                Record::Put(of, key, _) | Record::Delete(of, key) | Record::Merge(of, key, _)
+                    if *of == family =>
+                {
+                    key
+                }
+                _ => return false,
+            };
+            let after = last.is_none_or(|last| if reverse { key < last } else { key > last });
+            last = Some(key);
+            after && key.0.first() != Some(&SINGLE)
+        })
+}
+
+/// Whether each record may be written after those before it.
+fn admits_records(model: &Model, records: &[Record]) -> bool {
+    let existing: BTreeSet<usize> = model.existing().into_iter().collect();
+    // What a batch does to single-delete keys shows in the state only when it is applied; one such key must
+    // therefore not be touched twice by a batch.
+    let mut touched = BTreeSet::new();
+    let mut covered: Vec<(usize, &Key, &Key)> = Vec::new();
+    !records.is_empty()
+        && records.iter().all(|record| {
+            let Some(family) = record.family() else { return true };
+            if !existing.contains(&family) {
+                return false;
+            }
+            let is_covered = |key: &Key| {
+                covered.iter().any(|(of, b, e)| *of == family && model.between(family, key, Some(b), Some(e)))
+            };
+            match record {
+                Record::Put(_, key, _) | Record::SingleDelete(_, key)
+                    if key.0.first() == Some(&SINGLE) && is_covered(key) =>
+                {
+                    false
+                }
+                Record::Put(_, key, value) => match key.0.first() {
+                    Some(&SINGLE) => {
+                        model.get(family, key).is_none() && touched.insert((family, key.clone()))
+                    }
+                    Some(&NUMBER) => matches!(value, Value::Number(_)),
+                    _ => true,
+                },
+                Record::SingleDelete(_, key) => {
+                    key.0.first() == Some(&SINGLE)
+                        && model.get(family, key).is_some()
+                        && touched.insert((family, key.clone()))
+                }
+                Record::Delete(_, key) => key.0.first() != Some(&SINGLE),
+                Record::PutEntity(_, key, _) => !matches!(key.0.first(), Some(&SINGLE | &NUMBER)),
+                Record::Merge(_, key, operand) => match (model.family(family).merge, key.0.first()) {
+                    (Merge::None, _) | (_, Some(&SINGLE)) => false,
+                    (Merge::Add, first) => first == Some(&NUMBER) && matches!(operand, Value::Number(_)),
+                    (Merge::Append, first) => first != Some(&NUMBER),
+                },
+                Record::DeleteRange(_, begin, end) => {
+                    let covers_touched = touched
+                        .iter()
+                        .any(|(of, key)| *of == family && model.between(family, key, Some(begin), Some(end)));
+                    covered.push((family, begin, end));
+                    !covers_touched && ordered(model, family, begin, end)
+                }
+                Record::Fill { prefix, .. } => !matches!(prefix.0.first(), Some(&SINGLE | &NUMBER)),
+                Record::LogData(_) => true,
+            }
+        })
+}
+
+/// Begin is before end in the family's order.
+fn ordered(model: &Model, family: usize, begin: &Key, end: &Key) -> bool {
+    if model.family(family).reverse { begin > end } else { begin < end }
+}

@@ -1,0 +1,526 @@
+//! Plays a case: one directory, engines in turn, every answer compared with the model.
+//!
+//! ```text
+//! for each phase: list column families, open, compare every row    (after SIGKILL: find the point of the log)
+//!                 operations, each answer compared
+//!                 close, or SIGKILL
+//! ```
+//! RocksDB's current versions open a tree they find illegal as empty and delete its files without an error, so
+//! success alone says nothing; rows are compared after every opening, and a copy of the directory as it was
+//! before is kept until then.
+//!
+//! Next: `model.rs` for what must be there, `shrink.rs` for what happens to a case that fails.
+
+use crate::case::{Case, End, Phase};
+use crate::child::{Child, Lost};
+use crate::model::{Model, Row, difference};
+use crate::operation::{Durability, Key, Operation, Record, View};
+use crate::rules::admits;
+use crate::worker::{Answer, OpenRequest, Request};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What kind of failure: a shrunk case must still fail in the same way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Rows or answers are not what the model says.
+    Wrong,
+    /// The engine reports an error where there is no reason for one.
+    Error,
+    /// The process ended.
+    Died,
+    /// The process does not answer.
+    Hangs,
+}
+
+/// Where and how a case failed.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// What kind.
+    pub kind: Kind,
+    /// Which phase.
+    pub phase: usize,
+    /// Which operation of the phase; none: opening or closing.
+    pub operation: Option<usize>,
+    /// Who failed.
+    pub engine: String,
+    /// What happened.
+    pub message: String,
+}
+
+impl Failure {
+    /// What a smaller case must have in common with this failure: the kind, and of an error its words up to the
+    /// first number.
+    pub fn signature(&self) -> (Kind, String) {
+        let words = match self.kind {
+            Kind::Error => {
+                self.message.chars().take_while(|c| !c.is_ascii_digit() && *c != '/').take(50).collect()
+            }
+            Kind::Wrong | Kind::Died | Kind::Hangs => String::new(),
+        };
+        (self.kind, words)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} in phase {} ({})", self.kind, self.phase, self.engine)?;
+        if let Some(operation) = self.operation {
+            write!(f, ", operation {operation}")?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}
+
+/// What was exercised.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Times a directory changed hands (an opening of what another phase left).
+    pub swaps: u64,
+    /// Operations done.
+    pub operations: u64,
+    /// SIGKILLs.
+    pub kills: u64,
+    /// Operations by name.
+    pub by_name: BTreeMap<&'static str, u64>,
+}
+
+impl Tally {
+    /// Adds another.
+    pub fn add(&mut self, other: &Tally) {
+        self.swaps += other.swaps;
+        self.operations += other.operations;
+        self.kills += other.kills;
+        for (name, count) in &other.by_name {
+            *self.by_name.entry(name).or_default() += count;
+        }
+    }
+}
+
+/// The libraries under test, and a running worker of each that is in use.
+pub struct Pool {
+    program: PathBuf,
+    libraries: BTreeMap<String, PathBuf>,
+    children: BTreeMap<String, Child>,
+}
+
+impl Pool {
+    /// `program` is this crate's binary.
+    pub fn new(program: &Path, libraries: &BTreeMap<String, PathBuf>) -> Pool {
+        Pool { program: program.to_path_buf(), libraries: libraries.clone(), children: BTreeMap::new() }
+    }
+
+    /// The engine's worker, started if it is not running.
+    ///
+    /// # Errors
+    /// There is no such engine, or it does not start.
+    pub fn child(&mut self, engine: &str) -> Result<&mut Child, String> {
+        if !self.children.contains_key(engine) {
+            let library = self.libraries.get(engine).ok_or_else(|| format!("no library for {engine}"))?;
+            let child = Child::start(&self.program, library)?;
+            self.children.insert(engine.to_string(), child);
+        }
+        Ok(self.children.get_mut(engine).expect("it was just started"))
+    }
+
+    /// Ends the engine's worker by SIGKILL; gives the answers that were not waited for.
+    pub fn kill(&mut self, engine: &str) -> Vec<Answer> {
+        self.children.remove(engine).map_or_else(Vec::new, |mut child| child.kill())
+    }
+}
+
+/// Why an operation failed, before it is known where.
+struct Problem(Kind, String);
+
+type Outcome<T> = Result<T, Problem>;
+
+fn wrong(message: impl Into<String>) -> Problem {
+    Problem(Kind::Wrong, message.into())
+}
+
+/// One case being played.
+struct Game<'g> {
+    case: &'g Case,
+    pool: &'g mut Pool,
+    dir: &'g Path,
+    model: Model,
+    tally: Tally,
+    after_kill: bool,
+}
+
+/// Plays `case` in `dir`, a directory that is empty or can be made. Whatever happens, no worker has a database open afterwards.
+///
+/// # Errors
+/// The first failure. `dir/before` then holds the database as it was before the phase that failed.
+pub fn play(case: &Case, pool: &mut Pool, dir: &Path) -> Result<Tally, Failure> {
+    let model = Model::new(&case.families, &case.initial);
+    let _ = std::fs::create_dir_all(dir);
+    let mut game = Game { case, pool, dir, model, tally: Tally::default(), after_kill: false };
+    for (index, phase) in case.phases.iter().enumerate() {
+        let mut at = None;
+        game.phase(index, phase, &mut at).map_err(|Problem(kind, message)| {
+            // Whatever the workers have open is of no use any more.
+            for engine in case.phases.iter().map(|phase| &phase.engine) {
+                game.pool.kill(engine);
+            }
+            Failure { kind, phase: index, operation: at, engine: phase.engine.clone(), message }
+        })?;
+    }
+    Ok(game.tally)
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// Copies a directory; tables and blob files are never changed, so they are linked.
+fn copy_dir(source: &Path, target: &Path) -> std::io::Result<()> {
+    let _ = std::fs::remove_dir_all(target);
+    std::fs::create_dir_all(target)?;
+    for entry in std::fs::read_dir(source)? {
+        let path = entry?.path();
+        let name = path.file_name().expect("an entry has a name");
+        let fixed = path.extension().is_some_and(|extension| extension == "sst" || extension == "blob");
+        if path.is_dir() {
+            continue;
+        }
+        if !fixed || std::fs::hard_link(&path, target.join(name)).is_err() {
+            std::fs::copy(&path, target.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+impl Game<'_> {
+    fn db(&self) -> PathBuf {
+        self.dir.join("db")
+    }
+
+    fn ask(&mut self, engine: &str, request: &Request) -> Outcome<Answer> {
+        let child = self.pool.child(engine).map_err(|error| Problem(Kind::Died, error))?;
+        child.ask(request).map_err(|lost| match lost {
+            Lost::Died(how) => Problem(Kind::Died, how),
+            Lost::Hangs => Problem(Kind::Hangs, format!("no answer to {request:?}")),
+        })
+    }
+
+    /// Asks for something that must work.
+    fn must(&mut self, engine: &str, request: &Request) -> Outcome<Answer> {
+        match self.ask(engine, request)? {
+            Answer::Error(error) if error.starts_with("family ") => Err(wrong(error)),
+            Answer::Error(error) => Err(Problem(Kind::Error, error)),
+            answer => Ok(answer),
+        }
+    }
+
+    fn phase(&mut self, index: usize, phase: &Phase, at: &mut Option<usize>) -> Outcome<()> {
+        self.open(index, phase)?;
+        let engine = &phase.engine;
+        let in_flight = match phase.end {
+            End::KillWriting { writes, .. } => self.in_flight(phase, writes),
+            _ => 0,
+        };
+        let (calm, hurried) = phase.operations.split_at(phase.operations.len() - in_flight);
+        for (number, operation) in calm.iter().enumerate() {
+            *at = Some(number);
+            self.operation(index, phase, operation)?;
+        }
+        *at = None;
+        match &phase.end {
+            // What is in no WAL must survive, so such a phase ends in order.
+            _ if self.model.has_unlogged() => self.close(engine, phase),
+            End::Close => self.close(engine, phase),
+            End::Kill => {
+                self.pool.kill(engine);
+                self.killed();
+                Ok(())
+            }
+            End::KillWriting { after_micros, .. } => self.kill_writing(engine, hurried, *after_micros),
+        }
+    }
+
+    /// How many operations at the end are writes that may be in flight.
+    fn in_flight(&self, phase: &Phase, writes: usize) -> usize {
+        let logged = |operation: &&Operation| matches!(operation, Operation::Write { durability, .. } if *durability != Durability::Unlogged);
+        phase.operations.iter().rev().take(writes).take_while(logged).count()
+    }
+
+    fn killed(&mut self) {
+        self.after_kill = true;
+        self.tally.kills += 1;
+    }
+
+    fn close(&mut self, engine: &str, phase: &Phase) -> Outcome<()> {
+        if phase.has("avoid_flush_during_shutdown=true") && self.model.has_unlogged() {
+            for family in self.model.existing() {
+                self.must(engine, &Request::Do(Operation::Flush { family, wait: true }))?;
+            }
+        }
+        self.must(engine, &Request::Close)?;
+        self.model.close();
+        Ok(())
+    }
+
+    /// Sends writes without waiting, and kills.
+    fn kill_writing(&mut self, engine: &str, operations: &[Operation], after_micros: u64) -> Outcome<()> {
+        let mut sent = Vec::new();
+        let mut ahead = self.model.clone();
+        let child = self.pool.child(engine).map_err(|error| Problem(Kind::Died, error))?;
+        for operation in operations.iter().filter(|operation| {
+            let admitted = admits(&ahead, operation);
+            if admitted {
+                ahead.apply(operation);
+            }
+            admitted
+        }) {
+            child.send(&Request::Do(operation.clone()));
+            sent.push(operation);
+        }
+        std::thread::sleep(Duration::from_micros(after_micros));
+        let answers = self.pool.kill(engine);
+        for (number, operation) in sent.iter().enumerate() {
+            match answers.get(number) {
+                Some(Answer::Done) => self.model.apply(operation),
+                Some(other) => return Err(Problem(Kind::Error, format!("{other:?} to {operation:?}"))),
+                None => self.model.apply_unanswered(operation),
+            }
+            self.count(operation);
+        }
+        self.killed();
+        Ok(())
+    }
+
+    fn count(&mut self, operation: &Operation) {
+        self.tally.operations += 1;
+        for name in names(operation) {
+            *self.tally.by_name.entry(name).or_default() += 1;
+        }
+    }
+
+    fn open_request(&self, phase: &Phase, path: &Path) -> OpenRequest {
+        let families = self.case.families.iter().cloned().zip(phase.family_options.iter().cloned()).collect();
+        OpenRequest {
+            path: text(path),
+            options: phase.options.clone(),
+            families,
+            existing: self.model.existing(),
+        }
+    }
+
+    fn open(&mut self, index: usize, phase: &Phase) -> Outcome<()> {
+        let (engine, db) = (&phase.engine, self.db());
+        if index > 0 {
+            self.tally.swaps += 1;
+            copy_dir(&db, &self.dir.join("before")).map_err(|error| {
+                Problem(Kind::Error, format!("the harness cannot copy {}: {error}", db.display()))
+            })?;
+            self.check_family_names(engine, &db)?;
+        }
+        self.must(engine, &Request::Open(self.open_request(phase, &db)))?;
+        if std::mem::take(&mut self.after_kill) {
+            let mut found = BTreeMap::new();
+            for family in self.model.existing() {
+                found.insert(family, self.rows(engine, family)?);
+            }
+            self.model.recover(&found).map_err(|error| wrong(format!("after SIGKILL: {error}")))?;
+        } else {
+            self.compare_all(engine)?;
+        }
+        self.model.open(phase.has("manual_wal_flush=true"));
+        Ok(())
+    }
+
+    fn check_family_names(&mut self, engine: &str, db: &Path) -> Outcome<()> {
+        let Answer::Names(mut names) = self.must(engine, &Request::ListFamilies(text(db)))? else {
+            return Err(wrong("no list of column families"));
+        };
+        let existing = self.model.existing();
+        let mut expected: Vec<String> =
+            existing.iter().map(|&family| self.case.families[family].name.clone()).collect();
+        names.sort();
+        expected.sort();
+        if names == expected {
+            Ok(())
+        } else {
+            Err(wrong(format!("column families {names:?}, not {expected:?}")))
+        }
+    }
+
+    fn rows(&mut self, engine: &str, family: usize) -> Outcome<Vec<Row>> {
+        match self.must(engine, &Request::Rows { family, keys: Vec::new() })? {
+            Answer::Rows(rows, _) => Ok(rows),
+            other => Err(wrong(format!("{other:?} instead of rows"))),
+        }
+    }
+
+    /// Compares every row of every column family, and looks up keys that are gone.
+    fn compare_all(&mut self, engine: &str) -> Outcome<()> {
+        for family in self.model.existing() {
+            let keys: Vec<Key> = self.model.absent_keys(family, 100);
+            match self.must(engine, &Request::Rows { family, keys: keys.clone() })? {
+                Answer::Rows(rows, values) => {
+                    if let Some(text) = difference(&self.model.shown_rows(family, u64::MAX), &rows) {
+                        return Err(wrong(format!("family {family}: {text}")));
+                    }
+                    let risen = keys.iter().zip(values).find_map(|(key, value)| Some((key, value?)));
+                    if let Some((key, value)) = risen {
+                        return Err(wrong(format!(
+                            "family {family}: {key:?} is gone, but get finds {value}"
+                        )));
+                    }
+                }
+                other => return Err(wrong(format!("{other:?} instead of rows"))),
+            }
+        }
+        Ok(())
+    }
+
+    fn operation(&mut self, index: usize, phase: &Phase, operation: &Operation) -> Outcome<()> {
+        if !admits(&self.model, operation) {
+            return Ok(());
+        }
+        self.count(operation);
+        let engine = &phase.engine;
+        match operation {
+            Operation::CompareAll => return self.compare_all(engine),
+            Operation::Ingest { family, records, move_file, by_other } => {
+                self.ingest(index, phase, *family, records, *move_file, *by_other)?;
+            }
+            Operation::Checkpoint { log_size_for_flush } => {
+                self.checkpoint(index, phase, *log_size_for_flush)?
+            }
+            Operation::OpenTwice => self.open_twice(index)?,
+            _ => {
+                let answer = self.must(engine, &Request::Do(operation.clone()))?;
+                self.check(operation, answer)?;
+            }
+        }
+        self.model.apply(operation);
+        Ok(())
+    }
+
+    fn check(&mut self, operation: &Operation, answer: Answer) -> Outcome<()> {
+        let expected = match operation {
+            Operation::Get { view, keys, .. } => Answer::Values(self.model.values(view, keys)),
+            Operation::Walk { view, moves } => Answer::Positions(self.model.walk(view, moves)),
+            Operation::MoveIterator { slot, moves } => {
+                Answer::Positions(self.model.move_iterator(*slot, moves))
+            }
+            _ => Answer::Done,
+        };
+        if answer == expected { Ok(()) } else { Err(wrong(explain(&expected, &answer))) }
+    }
+
+    /// Another engine of the case, preferably the one that works next, and its phase.
+    fn other(&self, index: usize) -> Option<&Phase> {
+        let phases = &self.case.phases;
+        let after = phases[index + 1..].iter().chain(phases[..index].iter().rev());
+        after.into_iter().find(|phase| phase.engine != phases[index].engine)
+    }
+
+    fn ingest(
+        &mut self,
+        index: usize,
+        phase: &Phase,
+        family: usize,
+        records: &[Record],
+        move_file: bool,
+        by_other: bool,
+    ) -> Outcome<()> {
+        let path = text(&self.dir.join("ingested.sst"));
+        let writer = self.other(index).filter(|_| by_other).unwrap_or(phase);
+        let request = Request::WriteTable {
+            path: path.clone(),
+            family: self.case.families[family].clone(),
+            options: writer.family_options[family].clone(),
+            records: records.to_vec(),
+        };
+        let writer = writer.engine.clone();
+        self.must(&writer, &request)?;
+        self.must(&phase.engine, &Request::IngestTable { family, path: path.clone(), move_file })?;
+        let _ = std::fs::remove_file(path);
+        Ok(())
+    }
+
+    fn checkpoint(&mut self, index: usize, phase: &Phase, log_size_for_flush: u64) -> Outcome<()> {
+        let path = self.dir.join("checkpoint");
+        let _ = std::fs::remove_dir_all(&path);
+        self.must(&phase.engine, &Request::Checkpoint { path: text(&path), log_size_for_flush })?;
+        if let Some(other) = self.other(index).cloned() {
+            let engine = &other.engine;
+            self.must(engine, &Request::Open(self.open_request(&other, &path)))?;
+            let said = |Problem(kind, text)| Problem(kind, format!("checkpoint, opened by {engine}: {text}"));
+            self.compare_all(engine).map_err(said)?;
+            self.must(engine, &Request::Close)?;
+        }
+        let _ = std::fs::remove_dir_all(&path);
+        Ok(())
+    }
+
+    fn open_twice(&mut self, index: usize) -> Outcome<()> {
+        let Some(other) = self.other(index).cloned() else { return Ok(()) };
+        let request = Request::Open(self.open_request(&other, &self.db()));
+        match self.ask(&other.engine, &request)? {
+            Answer::Error(error) if error.to_lowercase().contains("lock") => Ok(()),
+            answer => Err(wrong(format!("{} opens what is open already: {answer:?}", other.engine))),
+        }
+    }
+}
+
+/// The first place where two answers differ.
+fn explain(expected: &Answer, found: &Answer) -> String {
+    match (expected, found) {
+        (Answer::Values(a), Answer::Values(b)) if a.len() == b.len() => {
+            let at = a.iter().zip(b).position(|(a, b)| a != b).unwrap_or_default();
+            format!("key {at}: {:?} expected, {:?} found", a[at], b[at])
+        }
+        (Answer::Positions(a), Answer::Positions(b)) if a.len() == b.len() => {
+            let at = a.iter().zip(b).position(|(a, b)| a != b).unwrap_or_default();
+            format!("after move {at}: {:?} expected, {:?} found", a[at], b[at])
+        }
+        _ => format!("{expected:?} expected, {found:?} found"),
+    }
+}
+
+/// What an operation is called in the tally; a write counts its kinds of records.
+fn names(operation: &Operation) -> Vec<&'static str> {
+    match operation {
+        Operation::Write { records, .. } => {
+            let mut names: Vec<&str> = records.iter().map(record_name).collect();
+            names.sort_unstable();
+            names.dedup();
+            names
+        }
+        Operation::Get { .. } => vec!["get"],
+        Operation::Walk { view: View { same_prefix: true, .. }, .. } => vec!["prefix walk"],
+        Operation::Walk { .. } => vec!["walk"],
+        Operation::OpenIterator { .. } => vec!["iterator"],
+        Operation::TakeSnapshot { .. } => vec!["snapshot"],
+        Operation::Flush { .. } => vec!["flush"],
+        Operation::FlushWal { .. } => vec!["flush wal"],
+        Operation::CompactRange { .. } => vec!["compact range"],
+        Operation::Ingest { by_other: true, .. } => vec!["ingest other's"],
+        Operation::Ingest { .. } => vec!["ingest"],
+        Operation::Checkpoint { .. } => vec!["checkpoint"],
+        Operation::CreateFamily { .. } => vec!["create family"],
+        Operation::DropFamily { .. } => vec!["drop family"],
+        Operation::SetOptions { .. } => vec!["set options"],
+        Operation::OpenTwice => vec!["open twice"],
+        _ => Vec::new(),
+    }
+}
+
+fn record_name(record: &Record) -> &'static str {
+    match record {
+        Record::Put(..) => "put",
+        Record::Delete(..) => "delete",
+        Record::SingleDelete(..) => "single delete",
+        Record::Merge(..) => "merge",
+        Record::DeleteRange(..) => "delete range",
+        Record::PutEntity(..) => "put entity",
+        Record::Fill { .. } => "fill",
+        Record::LogData(_) => "log data",
+    }
+}
