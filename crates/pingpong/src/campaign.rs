@@ -24,7 +24,9 @@ pub struct Campaign {
     pub scratch: PathBuf,
     /// Where failing cases are written.
     pub out: PathBuf,
-    /// Seed of the first case; each case adds one.
+    /// So many cases, of seeds from 1 on, come first.
+    pub fixed: u64,
+    /// Seed of the first case after them; each case adds one.
     pub seed: u64,
     /// How long.
     pub time: Duration,
@@ -97,7 +99,11 @@ fn play_many(campaign: &Campaign, engines: &Engines, progress: &Progress, dir: &
         if enough || number >= campaign.cases || Instant::now() >= progress.deadline {
             return Ok(());
         }
-        let case = generate(campaign.seed + number, engines);
+        let seed = match number.checked_sub(campaign.fixed) {
+            None => 1 + number,
+            Some(later) => campaign.seed + later,
+        };
+        let case = generate(seed, engines);
         let _ = std::fs::remove_dir_all(dir);
         let result = play(&case, &mut pool, dir);
         let mut found = progress.found.lock().expect("no job panics");

@@ -315,6 +315,19 @@ pub const MUTABLE: &[(&str, &[&str])] = &[
     ("max_bytes_for_level_base", &["40000", "150000"]),
 ];
 
+/// Options that RocksDB takes together and then fails with: beginnings of their texts, and what happens.
+const CONFLICTS: &[(&str, &str)] = &[
+    // 7.10.2 dies at the first flush.
+    ("recycle_log_file_num", "wal_recovery_mode"),
+    // Its own tables are corrupt to it (8.11.4: "bad entry in block").
+    ("table.index_type=kHashSearch", "table.index_block_restart_interval"),
+];
+
+/// Whether two options must not be set together.
+pub fn conflict(a: &str, b: &str) -> bool {
+    CONFLICTS.iter().any(|(x, y)| (a.starts_with(x) && b.starts_with(y)) || (a.starts_with(y) && b.starts_with(x)))
+}
+
 /// The option's name.
 pub fn name(option: &str) -> &str {
     option.split('=').next().unwrap_or(option)

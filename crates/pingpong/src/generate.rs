@@ -6,7 +6,7 @@
 //! Next: `rules.rs`, `choices.rs`; `run.rs` plays what comes out.
 
 use crate::case::{Case, End, Family, Merge, Phase};
-use crate::choices::{CHOICES, Choice, MUTABLE, Scope, always, name, title};
+use crate::choices::{CHOICES, Choice, MUTABLE, Scope, always, conflict, name, title};
 use crate::features::{Engines, HASH_PREFIX, OUTCROP, PREFIXES};
 use crate::model::Model;
 use crate::operation::{Durability, Key, Lookup, Move, Operation, Record, Value, View};
@@ -125,12 +125,11 @@ impl Generator<'_> {
     ) -> Option<&'static [&'static str]> {
         let usable = |answer: &&&[&str]| {
             let feature = title(answer);
-            let has_prefix =
-                options.iter().any(|option| *option == format!("prefix_extractor={HASH_PREFIX}"));
             self.writes(engine, &feature)
                 && (!choice.format || self.all_read(&feature))
                 && !answer.iter().any(|new| options.iter().any(|old| name(old) == name(new)))
-                && (has_prefix || !feature.contains("kHashSearch"))
+                && !answer.iter().any(|new| options.iter().any(|old| conflict(new, old)))
+                && (!feature.contains("kHashSearch") || options.contains(&format!("prefix_extractor={HASH_PREFIX}")))
         };
         let answers: Vec<_> = choice.answers.iter().filter(usable).copied().collect();
         (!answers.is_empty()).then(|| self.random.pick(&answers))

@@ -29,6 +29,9 @@ enum Verb {
         /// Seed of the first case; drawn and printed if it is not given.
         #[arg(long)]
         seed: Option<u64>,
+        /// So many cases, of seeds from 1 on, come first: the same each time.
+        #[arg(long, default_value_t = 0)]
+        fixed: u64,
         /// Cases at most.
         #[arg(long, default_value_t = u64::MAX)]
         cases: u64,
@@ -83,13 +86,14 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().verb {
         Verb::Worker { library } => worker::serve(&library).map(|()| true),
         Verb::Replay { engines, file, times, keep } => replay(engines, &file, times, keep.as_deref()),
-        Verb::Run { engines, seconds, seed, cases, jobs, failures, shrink_seconds, out } => program()
+        Verb::Run { engines, seconds, seed, fixed, cases, jobs, failures, shrink_seconds, out } => program()
             .and_then(|program| {
                 campaign::run(&Campaign {
                     program,
                     libraries: engines.libraries.into_iter().collect(),
                     scratch: std::env::temp_dir(),
                     out,
+                    fixed,
                     seed: seed.unwrap_or_else(fresh_seed),
                     time: Duration::from_secs(seconds),
                     cases,

@@ -257,7 +257,7 @@ fn writes(
             lacking.push((feature, format!("option {refused} is refused")));
             continue;
         }
-        if CALLS.contains(&feature.as_str()) {
+        if CALLS.contains(&feature.as_str()) || (engine != OUTCROP && leaves_no_trace(&feature)) {
             abilities.writes.insert(feature);
             continue;
         }
@@ -291,7 +291,7 @@ fn reads(
         else {
             continue;
         };
-        if writer == engine || CALLS.contains(&feature.as_str()) {
+        if writer == engine || CALLS.contains(&feature.as_str()) || leaves_no_trace(&feature) {
             abilities.reads.insert(feature);
             continue;
         }
@@ -314,6 +314,11 @@ fn newest<'n>(names: impl Iterator<Item = &'n String>) -> Option<String> {
     let version =
         |name: &String| -> Vec<u32> { name.split('.').map_while(|part| part.parse().ok()).collect() };
     names.max_by_key(|name| version(name)).cloned()
+}
+
+/// The feature is an option that changes no format: nothing to read, and a reference that takes it has it.
+fn leaves_no_trace(feature: &str) -> bool {
+    CHOICES.iter().any(|choice| !choice.format && choice.answers.iter().any(|answer| title(answer) == feature))
 }
 
 fn attempt(case: &Case, pool: &mut Pool, dir: &Path) -> Result<(), Failure> {

@@ -362,11 +362,11 @@ impl<'a> Open<'a> {
             let bytes = wire::batch(records, |family| self.database.family_id(self.family(family)?))?;
             return self.database.write(&Batch::from_bytes(api, &bytes)?, sync, wal);
         }
-        if direct && records.len() == 1 && records[0].family().is_some() {
-            for (family, change) in expand(records)? {
-                self.database.write_one(self.family(family)?, change.borrow(), sync, wal)?;
-            }
-            return Ok(());
+        if direct
+            && !matches!(records, [Record::Fill { .. } | Record::LogData(_)])
+            && let [(family, change)] = &expand(records)?[..]
+        {
+            return self.database.write_one(self.family(*family)?, change.borrow(), sync, wal);
         }
         let mut batch = Batch::new(api)?;
         for record in records {

@@ -6,9 +6,11 @@
 //! cargo xtask fetch            the reference libraries
 //! cargo xtask fuzz [--seconds N] [--target T] [--seed S] [--case N] [--write-corpus]
 //!                              mutates the corpus of every decoder, or of one; docs/testing.md
+//! cargo xtask pingpong ...     Outcrop and RocksDB versions take turns on one directory
 //! ```
 
 mod fuzz;
+mod pingpong;
 mod tidy;
 
 use outcrop_lab::reference;
@@ -28,7 +30,8 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::check(&root()),
         ["fuzz", arguments @ ..] => fuzz::run(arguments),
         ["fetch"] => fetch().map(|dir| println!("{}", dir.display())),
-        _ => Err("usage: cargo xtask ci [--offline] | tidy | fuzz | fetch".to_string()),
+        ["pingpong", rest @ ..] => pingpong::run(rest),
+        _ => Err(format!("usage: cargo xtask ci [--offline] | tidy | fuzz | fetch | {}", pingpong::USAGE)),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -59,7 +62,12 @@ fn ci(offline: bool) -> Result<(), String> {
     };
     step("build", || cargo(&["build", "--workspace", "--all-targets", "--quiet"], None))?;
     step("test", || cargo(&["test", "--workspace"], references.as_deref()))?;
-    step("fuzz", fuzz::ci)
+    step("fuzz", fuzz::ci)?;
+    if offline {
+        eprintln!("xtask: --offline: no ping-pong with RocksDB");
+        return Ok(());
+    }
+    step("pingpong", pingpong::short)
 }
 
 fn step(name: &str, run: impl FnOnce() -> Result<(), String>) -> Result<(), String> {

@@ -1,0 +1,76 @@
+//! `cargo xtask pingpong`: builds the harness and Outcrop's shared library, fetches RocksDB, lets them play.
+//!
+//! The harness itself is `crates/pingpong`; this file knows where libraries come from.
+
+use crate::{cargo, root};
+use outcrop_lab::reference;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// How it is called.
+pub const USAGE: &str = "pingpong [--seconds N] [--seed S] [--versions A,B] [--replay FILE]";
+
+/// One version for each way RocksDB's files have changed.
+const VERSIONS: [&str; 6] = ["6.29.5", "7.10.2", "8.11.4", "9.11.2", "10.10.1.1", "11.8.1"];
+
+/// Runs the verb; options that are not ours are the harness's.
+pub fn run(arguments: &[&str]) -> Result<(), String> {
+    let (mut versions, mut replay, mut passed) = (VERSIONS.join(","), None, Vec::new());
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        let mut value = || rest.next().copied().ok_or_else(|| format!("{argument} needs a value; usage: {USAGE}"));
+        match *argument {
+            "--versions" => versions = value()?.to_string(),
+            "--replay" => {
+                let file = value()?;
+                let path = std::fs::canonicalize(file).map_err(|error| format!("{file}: {error}"))?;
+                replay = Some(path.display().to_string());
+            }
+            other => {
+                passed.push(other.to_string());
+                passed.push(value()?.to_string());
+            }
+        }
+    }
+    let mut command = vec![if replay.is_some() { "replay" } else { "run" }.to_string()];
+    command.extend(replay.clone());
+    command.extend(passed);
+    if replay.is_none() {
+        command.extend(["--out".to_string(), build_dir()?.join("pingpong").display().to_string()]);
+    }
+    play(&versions.split(',').collect::<Vec<_>>(), &command)
+}
+
+/// The run that is part of `cargo xtask ci`: seeds that are the same each time, then fresh ones.
+pub fn short() -> Result<(), String> {
+    run(&["--seconds", "60", "--fixed", "60"])
+}
+
+/// Where cargo puts what it builds: this program is there too.
+fn build_dir() -> Result<PathBuf, String> {
+    let program = std::env::current_exe().map_err(|error| format!("this program's own path: {error}"))?;
+    program.parent().map(Path::to_path_buf).ok_or_else(|| format!("{}: no directory", program.display()))
+}
+
+fn play(versions: &[&str], arguments: &[String]) -> Result<(), String> {
+    cargo(&["build", "--quiet", "--package", "outcrop-capi", "--package", "outcrop-pingpong"], None)?;
+    let build = build_dir()?;
+    let mut command = Command::new(build.join("outcrop-pingpong"));
+    command.args(arguments).current_dir(root());
+    command.arg("--library").arg(format!("outcrop={}", build.join("liboutcrop_capi.so").display()));
+    for version in versions {
+        let library = reference::obtain("rocksdb", version).map_err(|error| error.to_string())?;
+        command.arg("--library").arg(format!("{version}={}", library.display()));
+    }
+    if let Some(memory) = memory_dir() {
+        command.env("TMPDIR", memory);
+    }
+    let status = command.status().map_err(|error| format!("outcrop-pingpong: {error}"))?;
+    if status.success() { Ok(()) } else { Err("ping-pong failed".into()) }
+}
+
+/// A directory in memory, if the user has not chosen one: databases are opened and synced thousands of times.
+fn memory_dir() -> Option<PathBuf> {
+    let memory = Path::new("/dev/shm");
+    (std::env::var_os("TMPDIR").is_none() && memory.is_dir()).then(|| memory.to_path_buf())
+}
