@@ -69,7 +69,7 @@ pub fn run(campaign: &Campaign) -> Result<bool, String> {
     eprint!("{}", describe(&trials, start.elapsed()));
     for (case, failure) in &trials.findings {
         let title = format!("a feature trial fails without refusing: {failure}");
-        write_down(campaign, "trial", case, &title, None)?;
+        write_down(&free_path(campaign, "trial")?, case, &title)?;
     }
     let progress = Progress {
         next: AtomicU64::new(0),
@@ -131,44 +131,50 @@ fn report(
     let kept = dir.with_extension("kept");
     let _ = std::fs::remove_dir_all(&kept);
     let evidence = std::fs::rename(dir.join("before"), &kept).is_ok().then_some(&*kept);
+    let path = free_path(campaign, &case.seed.to_string())?;
+    if let Some(evidence) = evidence {
+        keep(evidence, &path.with_extension("before"))?;
+    }
+    // The whole case is there even if shrinking is interrupted.
+    write_down(&path, case, &failure.to_string())?;
     let (small, why) = shrink(case, failure, pool, &dir.with_extension("shrink"), campaign.shrinking);
-    let title = format!("{why}\nseed {}; before shrinking: {failure}", case.seed);
-    write_down(campaign, &case.seed.to_string(), &small, &title, evidence)
+    write_down(&path, &small, &format!("{why}\nseed {}; before shrinking: {failure}", case.seed))
 }
 
-fn write_down(
-    campaign: &Campaign,
-    name: &str,
-    case: &Case,
-    title: &str,
-    evidence: Option<&Path>,
-) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("{}: {error}", campaign.out.display());
-    std::fs::create_dir_all(&campaign.out).map_err(failed)?;
+/// A file for a failing case that does not exist yet.
+fn free_path(campaign: &Campaign, name: &str) -> Result<PathBuf, String> {
+    std::fs::create_dir_all(&campaign.out).map_err(|error| format!("{}: {error}", campaign.out.display()))?;
     let mut path = campaign.out.join(format!("case-{name}.jsonl"));
     let mut number = 1;
     while path.exists() {
         number += 1;
         path = campaign.out.join(format!("case-{name}-{number}.jsonl"));
     }
+    Ok(path)
+}
+
+fn write_down(path: &Path, case: &Case, title: &str) -> Result<(), String> {
     let comment: String = title.lines().map(|line| format!("# {line}\n")).collect();
-    std::fs::write(&path, format!("{comment}{}", case.print())).map_err(failed)?;
+    std::fs::write(path, format!("{comment}{}", case.print()))
+        .map_err(|error| format!("{}: {error}", path.display()))?;
     eprintln!(
-        "pingpong: {} operations in {} phases, in {} (replay with: cargo xtask pingpong --replay FILE)\n{comment}",
+        "pingpong: {} operations in {} phases: cargo xtask pingpong --replay {}\n{comment}",
         case.operations(),
         case.phases.len(),
         path.display()
     );
-    if let Some(evidence) = evidence {
-        let target = path.with_extension("before");
-        std::fs::create_dir_all(&target).map_err(failed)?;
-        for entry in std::fs::read_dir(evidence).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            std::fs::copy(entry.path(), target.join(entry.file_name())).map_err(failed)?;
-        }
-        let _ = std::fs::remove_dir_all(evidence);
-    }
     Ok(())
+}
+
+/// Moves the directory of evidence next to the case; they may be on different file systems.
+fn keep(evidence: &Path, target: &Path) -> Result<(), String> {
+    let copied = std::fs::create_dir_all(target).and_then(|()| {
+        std::fs::read_dir(evidence)?.try_for_each(|entry| {
+            let entry = entry?;
+            std::fs::copy(entry.path(), target.join(entry.file_name())).map(|_| ())
+        })
+    });
+    copied.and_then(|()| std::fs::remove_dir_all(evidence)).map_err(|error| format!("{}: {error}", target.display()))
 }
 
 fn describe(trials: &trials::Trials, took: Duration) -> String {

@@ -10,10 +10,10 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::process::{ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A request that takes longer hangs.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A running worker.
 pub struct Child {
@@ -30,8 +30,8 @@ pub struct Child {
 pub enum Lost {
     /// The process ended; how, and the last of what it printed.
     Died(String),
-    /// It does not answer in time.
-    Hangs,
+    /// It does not answer in time; the last of what it printed.
+    Hangs(String),
 }
 
 impl Child {
@@ -83,13 +83,22 @@ impl Child {
 
     /// The next answer.
     pub fn answer(&mut self) -> Result<Answer, Lost> {
-        match self.answers.recv_timeout(TIMEOUT) {
-            Ok(answer) => Ok(answer),
-            Err(RecvTimeoutError::Timeout) => {
-                self.kill();
-                Err(Lost::Hangs)
+        let start = Instant::now();
+        loop {
+            match self.answers.recv_timeout(Duration::from_secs(1)) {
+                Ok(answer) => return Ok(answer),
+                Err(RecvTimeoutError::Disconnected) => return Err(Lost::Died(self.obituary())),
+                // A thread that panicked may be what the others wait for.
+                Err(RecvTimeoutError::Timeout) if self.printed().contains("panicked at") => {
+                    self.kill();
+                    return Err(Lost::Died(format!("a thread panicked: {}", self.printed())));
+                }
+                Err(RecvTimeoutError::Timeout) if start.elapsed() >= TIMEOUT => {
+                    self.kill();
+                    return Err(Lost::Hangs(self.printed()));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
             }
-            Err(RecvTimeoutError::Disconnected) => Err(Lost::Died(self.obituary())),
         }
     }
 
@@ -110,10 +119,15 @@ impl Child {
 
     fn obituary(&mut self) -> String {
         let status = self.process.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+        format!("{status}; {}", self.printed())
+    }
+
+    /// The end of what it printed on standard error.
+    fn printed(&mut self) -> String {
         let mut text = String::new();
         let _ = self.errors.seek(SeekFrom::Start(0)).and_then(|_| self.errors.read_to_string(&mut text));
         let from = text.char_indices().rev().nth(3000).map_or(0, |(at, _)| at);
-        format!("{status}; {}", &text[from..])
+        text.split_off(from)
     }
 }
 

@@ -95,6 +95,11 @@ impl Model {
         self.rows.values().any(|rows| rows.unlogged)
     }
 
+    /// Whether WAL records wait in the engine's memory.
+    pub fn has_buffered(&self) -> bool {
+        self.manual_wal_flush && self.rows.values().any(|rows| rows.written < self.sequence)
+    }
+
     /// Begins a phase: nothing is held.
     pub fn open(&mut self, manual_wal_flush: bool) {
         self.manual_wal_flush = manual_wal_flush;
@@ -162,10 +167,8 @@ impl Model {
     pub fn apply(&mut self, operation: &Operation) {
         match operation {
             Operation::Write { records, durability, .. } => self.write(records, *durability),
-            Operation::Ingest { records, family, .. } => {
-                self.write(records, Durability::Logged);
-                self.flushed(*family);
-            }
+            // The table is durable by itself; the memtable stays where it is.
+            Operation::Ingest { records, .. } => self.write(records, Durability::Logged),
             Operation::Flush { family, wait: true } => self.flushed(*family),
             Operation::FlushWal { .. } => self.logged(),
             Operation::TakeSnapshot { slot } => {

@@ -46,7 +46,8 @@ pub fn admits(model: &Model, operation: &Operation) -> bool {
         | Operation::CompactRange { family, .. }
         | Operation::SetOptions { family, .. } => exists(family),
         Operation::Ingest { family, records, .. } => {
-            exists(family) && ascending(model, *family, records) && admits_records(model, records)
+            // A table is durable at once; what was written before it must not be less so.
+            exists(family) && !model.has_buffered() && ascending(model, *family, records) && admits_records(model, records)
         }
         Operation::CreateFamily { family } => !exists(family),
         Operation::DropFamily { family } => *family != 0 && exists(family) && !model.has_iterators(),

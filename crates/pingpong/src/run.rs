@@ -202,7 +202,7 @@ impl Game<'_> {
         let child = self.pool.child(engine).map_err(|error| Problem(Kind::Died, error))?;
         child.ask(request).map_err(|lost| match lost {
             Lost::Died(how) => Problem(Kind::Died, how),
-            Lost::Hangs => Problem(Kind::Hangs, format!("no answer to {request:?}")),
+            Lost::Hangs(printed) => Problem(Kind::Hangs, format!("no answer to {request:?}; {printed}")),
         })
     }
 

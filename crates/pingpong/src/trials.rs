@@ -367,6 +367,6 @@ fn accepted_options(child: &mut crate::child::Child) -> Result<BTreeSet<String>,
         }
         Ok(other) => Err(format!("{other:?} instead of accepted options")),
         Err(Lost::Died(how)) => Err(how),
-        Err(Lost::Hangs) => Err("asking for options hangs".into()),
+        Err(Lost::Hangs(printed)) => Err(format!("asking for options hangs; {printed}")),
     }
 }
