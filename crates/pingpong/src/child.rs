@@ -46,6 +46,8 @@ impl Child {
             .arg("worker")
             .arg("--library")
             .arg(library)
+            // A panic's place says enough, and its message is what failures are compared by.
+            .env("RUST_BACKTRACE", "0")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(errors.try_clone().map_err(failed)?)

@@ -51,14 +51,15 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// What a smaller case must have in common with this failure: the kind, and of an error its words up to the
-    /// first number.
+    /// What a smaller case must have in common with this failure: the kind, of an error its words up to the first
+    /// number, of a panic its place.
     pub fn signature(&self) -> (Kind, String) {
         let words = match self.kind {
             Kind::Error => {
                 self.message.chars().take_while(|c| !c.is_ascii_digit() && *c != '/').take(50).collect()
             }
-            Kind::Wrong | Kind::Died | Kind::Hangs => String::new(),
+            Kind::Died => self.message.split("panicked at ").nth(1).and_then(|at| at.lines().next()).unwrap_or_default().into(),
+            Kind::Wrong | Kind::Hangs => String::new(),
         };
         (self.kind, words)
     }
