@@ -174,7 +174,9 @@ fn keep(evidence: &Path, target: &Path) -> Result<(), String> {
             std::fs::copy(entry.path(), target.join(entry.file_name())).map(|_| ())
         })
     });
-    copied.and_then(|()| std::fs::remove_dir_all(evidence)).map_err(|error| format!("{}: {error}", target.display()))
+    copied
+        .and_then(|()| std::fs::remove_dir_all(evidence))
+        .map_err(|error| format!("{}: {error}", target.display()))
 }
 
 fn describe(trials: &trials::Trials, took: Duration) -> String {

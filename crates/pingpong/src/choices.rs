@@ -325,7 +325,9 @@ const CONFLICTS: &[(&str, &str)] = &[
 
 /// Whether two options must not be set together.
 pub fn conflict(a: &str, b: &str) -> bool {
-    CONFLICTS.iter().any(|(x, y)| (a.starts_with(x) && b.starts_with(y)) || (a.starts_with(y) && b.starts_with(x)))
+    CONFLICTS
+        .iter()
+        .any(|(x, y)| (a.starts_with(x) && b.starts_with(y)) || (a.starts_with(y) && b.starts_with(x)))
 }
 
 /// The option's name.

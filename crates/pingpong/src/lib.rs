@@ -13,17 +13,21 @@
 //! (what must happen), `generate.rs` with `choices.rs` and `features.rs` (what is drawn), `trials.rs` (who can
 //! what), `worker.rs`, `database.rs`, `library.rs` (the child), `campaign.rs` and `shrink.rs` (the long run).
 
+mod batch;
+mod call;
 pub mod campaign;
 pub mod case;
 pub mod child;
 pub mod choices;
-pub mod database;
+mod database;
 pub mod features;
 pub mod generate;
-pub mod library;
+mod iter;
+mod library;
 mod merge;
 pub mod model;
 pub mod operation;
+mod options;
 pub mod random;
 pub mod rules;
 pub mod run;

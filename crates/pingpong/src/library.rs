@@ -28,6 +28,7 @@ macro_rules! functions {
             ///
             /// # Errors
             /// The loader's message.
+            #[allow(non_snake_case, reason = "the names are RocksDB's")]
             pub fn load(path: &Path) -> Result<Api, String> {
                 let failed = |error: libloading::Error| format!("{}: {error}", path.display());
                 // SAFETY: engines run no code of note when loaded, and the functions have the signatures that

@@ -67,7 +67,7 @@ pub fn join(parts: &[&[u8]]) -> Vec<u8> {
 
 /// # Safety
 /// Arrays of `count` live slices.
-unsafe fn collect<'a>(operands: *const Bytes, lens: *const size_t, count: c_int, all: &mut Vec<&'a [u8]>) {
+unsafe fn collect(operands: *const Bytes, lens: *const size_t, count: c_int, all: &mut Vec<&[u8]>) {
     for i in 0..count.max(0) as usize {
         // SAFETY: the caller's promise.
         unsafe {

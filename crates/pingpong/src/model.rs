@@ -16,9 +16,13 @@ use std::collections::BTreeMap;
 /// A row as workers show it.
 pub type Row = (String, String);
 
+/// A row after a write: the write's number, and the value or none.
+type Version = (u64, Option<Vec<u8>>);
+
 #[derive(Clone, Debug, Default)]
 struct Rows {
-    versions: BTreeMap<Key, Vec<(u64, Option<Vec<u8>>)>>,
+    /// Oldest first.
+    versions: BTreeMap<Key, Vec<Version>>,
     /// Writes up to here survive SIGKILL.
     written: u64,
     /// There are writes outside the WAL since the last flush.
@@ -373,7 +377,7 @@ impl Model {
 }
 
 /// The newest value at or below a sequence number.
-fn visible(versions: &[(u64, Option<Vec<u8>>)], sequence: u64) -> Option<&Vec<u8>> {
+fn visible(versions: &[Version], sequence: u64) -> Option<&Vec<u8>> {
     versions.iter().rev().find(|(seq, _)| *seq <= sequence)?.1.as_ref()
 }
 
@@ -436,3 +440,6 @@ pub fn difference(expected: &[Row], found: &[Row]) -> Option<String> {
     }
     Some(text)
 }
+
+#[cfg(test)]
+mod tests;

@@ -221,9 +221,11 @@ pub enum Lookup {
     BatchedMultiGet,
 }
 
-/// One step of a phase.
+/// One step of a phase. A `family` is a column family's index in [`crate::case::Case::families`]; slots hold
+/// snapshots and iterators.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the variants say what their fields are")]
 pub enum Operation {
     /// A write of one or more records, atomic.
     Write {

@@ -47,7 +47,10 @@ pub fn admits(model: &Model, operation: &Operation) -> bool {
         | Operation::SetOptions { family, .. } => exists(family),
         Operation::Ingest { family, records, .. } => {
             // A table is durable at once; what was written before it must not be less so.
-            exists(family) && !model.has_buffered() && ascending(model, *family, records) && admits_records(model, records)
+            exists(family)
+                && !model.has_buffered()
+                && ascending(model, *family, records)
+                && admits_records(model, records)
         }
         Operation::CreateFamily { family } => !exists(family),
         Operation::DropFamily { family } => *family != 0 && exists(family) && !model.has_iterators(),
@@ -138,4 +141,45 @@ fn admits_records(model: &Model, records: &[Record]) -> bool {
 /// Begin is before end in the family's order.
 fn ordered(model: &Model, family: usize, begin: &Key, end: &Key) -> bool {
     if model.family(family).reverse { begin > end } else { begin < end }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::Family;
+
+    fn key(text: &str) -> Key {
+        Key(text.into())
+    }
+
+    fn write(records: Vec<Record>) -> Operation {
+        Operation::Write { records, durability: Durability::Logged, direct: false }
+    }
+
+    #[test]
+    fn a_single_delete_needs_one_put_and_no_overwrite() {
+        let mut model = Model::new(&[Family::plain("default")], &[0]);
+        let put = write(vec![Record::Put(0, key("s1"), Value::Number(1))]);
+        let delete = write(vec![Record::SingleDelete(0, key("s1"))]);
+        let both =
+            write(vec![Record::Put(0, key("s1"), Value::Number(1)), Record::SingleDelete(0, key("s1"))]);
+        assert!(admits(&model, &put) && !admits(&model, &delete) && !admits(&model, &both));
+        model.apply(&put);
+        assert!(!admits(&model, &put) && admits(&model, &delete));
+        let covered =
+            write(vec![Record::DeleteRange(0, key("a"), key("z")), Record::SingleDelete(0, key("s1"))]);
+        assert!(!admits(&model, &covered));
+        assert!(!admits(&model, &write(vec![Record::Delete(0, key("s1"))])));
+    }
+
+    #[test]
+    fn what_does_not_exist_is_not_used() {
+        let model = Model::new(&[Family::plain("default"), Family::plain("one")], &[0]);
+        assert!(!admits(&model, &write(vec![Record::Delete(1, key("k"))])));
+        assert!(admits(&model, &Operation::CreateFamily { family: 1 }));
+        assert!(!admits(&model, &Operation::DropFamily { family: 0 }));
+        assert!(!admits(&model, &Operation::ReleaseSnapshot { slot: 0 }));
+        assert!(!admits(&model, &write(vec![Record::Merge(0, key("k"), Value::Number(1))])));
+        assert!(!admits(&model, &write(vec![Record::DeleteRange(0, key("b"), key("a"))])));
+    }
 }

@@ -58,7 +58,13 @@ impl Failure {
             Kind::Error => {
                 self.message.chars().take_while(|c| !c.is_ascii_digit() && *c != '/').take(50).collect()
             }
-            Kind::Died => self.message.split("panicked at ").nth(1).and_then(|at| at.lines().next()).unwrap_or_default().into(),
+            Kind::Died => self
+                .message
+                .split("panicked at ")
+                .nth(1)
+                .and_then(|at| at.lines().next())
+                .unwrap_or_default()
+                .into(),
             Kind::Wrong | Kind::Hangs => String::new(),
         };
         (self.kind, words)

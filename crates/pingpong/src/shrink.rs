@@ -32,7 +32,11 @@ pub fn shrink(
     let mut best = (case.clone(), failure.clone());
     // How often must it be tried? A failure that shows every time needs no second attempt later.
     // A case that hangs costs the whole time limit of a request each time.
-    let failed = if failure.kind == Kind::Hangs { 4 } else { (0..4).filter(|_| shrinker.once(case).is_some()).count() };
+    let failed = if failure.kind == Kind::Hangs {
+        4
+    } else {
+        (0..4).filter(|_| shrinker.once(case).is_some()).count()
+    };
     shrinker.attempts = match failed {
         4 => 1,
         2 | 3 => 4,

@@ -318,7 +318,9 @@ fn newest<'n>(names: impl Iterator<Item = &'n String>) -> Option<String> {
 
 /// The feature is an option that changes no format: nothing to read, and a reference that takes it has it.
 fn leaves_no_trace(feature: &str) -> bool {
-    CHOICES.iter().any(|choice| !choice.format && choice.answers.iter().any(|answer| title(answer) == feature))
+    CHOICES
+        .iter()
+        .any(|choice| !choice.format && choice.answers.iter().any(|answer| title(answer) == feature))
 }
 
 fn attempt(case: &Case, pool: &mut Pool, dir: &Path) -> Result<(), Failure> {
@@ -330,13 +332,11 @@ fn attempt(case: &Case, pool: &mut Pool, dir: &Path) -> Result<(), Failure> {
 
 /// An engine may lack a feature if it says so.
 fn refuses(failure: &Failure) -> bool {
-    let refused_at_open =
-        failure.operation.is_none() && failure.phase == 0 && failure.message.starts_with("Invalid argument");
-    failure.kind == Kind::Error && refused_at_open
-        || failure.kind == Kind::Error
-            && ["Not implemented", "option ", "the library has no"]
-                .iter()
-                .any(|start| failure.message.contains(start))
+    let says = ["Not implemented", "option ", "the library has no"];
+    let at_open = failure.operation.is_none() && failure.phase == 0;
+    failure.kind == Kind::Error
+        && (says.iter().any(|start| failure.message.contains(start))
+            || (at_open && failure.message.starts_with("Invalid argument")))
 }
 
 fn refused_option(feature: &str, accepted: &BTreeSet<String>) -> Option<String> {

@@ -9,13 +9,14 @@
 //!
 //! Next: `child.rs` is the parent's end.
 
+use crate::batch::{Batch, Change, write_table};
+use crate::call::Outcome;
 use crate::case::Family;
-use crate::database::{
-    Batch, Change, Database, Handle, Iter, Options, Outcome, ReadView, SnapshotHandle, list_families,
-    write_table,
-};
+use crate::database::{Database, Handle, ReadView, SnapshotHandle, list_families};
+use crate::iter::Iter;
 use crate::library::Api;
 use crate::operation::{Durability, Key, Lookup, Move, Operation, Record, View, shown};
+use crate::options::Options;
 use crate::wire;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
