@@ -128,9 +128,16 @@ impl Child {
     fn printed(&mut self) -> String {
         let mut text = String::new();
         let _ = self.errors.seek(SeekFrom::Start(0)).and_then(|_| self.errors.read_to_string(&mut text));
-        let from = text.char_indices().rev().nth(3000).map_or(0, |(at, _)| at);
-        text.split_off(from)
+        excerpt(&text)
     }
+}
+
+/// What a person needs of a process's last words: where it panicked and why, or the end.
+fn excerpt(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let panics = lines.iter().enumerate().filter(|(_, line)| line.contains("panicked at"));
+    let said: Vec<&str> = panics.flat_map(|(at, _)| lines[at..].iter().take(2).copied()).take(6).collect();
+    if said.is_empty() { lines[lines.len().saturating_sub(10)..].join("\n") } else { said.join("\n") }
 }
 
 impl Drop for Child {
