@@ -13,6 +13,7 @@ pub const OPERATIONS: &[(&str, &[&str])] = &[
         &["rocksdb_mergeoperator_create", "rocksdb_options_set_merge_operator", "rocksdb_merge_cf"],
     ),
     ("put entity", &["rocksdb_writebatch_create_from"]),
+    ("put entity in blob", &["rocksdb_writebatch_create_from"]),
     ("log data", &["rocksdb_writebatch_put_log_data"]),
     ("unlogged", &["rocksdb_writeoptions_disable_WAL"]),
     (

@@ -11,7 +11,8 @@
 //!
 //! Read in this order: `case.rs`, `operation.rs` (the language), `run.rs` (the game), `model.rs` and `rules.rs`
 //! (what must happen), `generate.rs` with `choices.rs` and `features.rs` (what is drawn), `trials.rs` (who can
-//! what), `worker.rs`, `database.rs`, `library.rs` (the child), `campaign.rs` and `shrink.rs` (the long run).
+//! what), `worker.rs`, `database.rs`, `library.rs` (the child), `campaign.rs` and `shrink.rs` (the long run),
+//! `fixtures.rs` (databases for other crates' tests).
 
 mod batch;
 mod call;
@@ -21,6 +22,7 @@ pub mod child;
 pub mod choices;
 mod database;
 pub mod features;
+pub mod fixtures;
 pub mod generate;
 mod iter;
 mod library;

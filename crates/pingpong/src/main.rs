@@ -4,7 +4,7 @@ use clap::{Args, Parser, Subcommand};
 use outcrop_pingpong::campaign::{self, Campaign};
 use outcrop_pingpong::case::Case;
 use outcrop_pingpong::run::{Pool, play};
-use outcrop_pingpong::worker;
+use outcrop_pingpong::{fixtures, worker};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -61,6 +61,14 @@ enum Verb {
         #[arg(long)]
         keep: Option<PathBuf>,
     },
+    /// Makes small databases of every engine given, one per feature, with the rows they hold.
+    Fixtures {
+        #[command(flatten)]
+        engines: EngineArgs,
+        /// Where.
+        #[arg(long)]
+        out: PathBuf,
+    },
     /// The child process of one engine.
     #[command(hide = true)]
     Worker {
@@ -86,6 +94,11 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().verb {
         Verb::Worker { library } => worker::serve(&library).map(|()| true),
         Verb::Replay { engines, file, times, keep } => replay(engines, &file, times, keep.as_deref()),
+        Verb::Fixtures { engines, out } => program().and_then(|program| {
+            let made = fixtures::make(&program, &engines.libraries.into_iter().collect(), &out)?;
+            eprintln!("{made} databases in {}", out.display());
+            Ok(true)
+        }),
         Verb::Run { engines, seconds, seed, fixed, cases, jobs, failures, shrink_seconds, out } => program()
             .and_then(|program| {
                 campaign::run(&Campaign {

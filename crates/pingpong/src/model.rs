@@ -155,6 +155,11 @@ impl Model {
         all
     }
 
+    /// All rows, in the family's order.
+    pub fn rows(&self, family: usize) -> Vec<(Key, Vec<u8>)> {
+        self.rows_at(family, u64::MAX)
+    }
+
     /// All rows as a worker shows them.
     pub fn shown_rows(&self, family: usize, sequence: u64) -> Vec<Row> {
         self.rows_at(family, sequence).iter().map(|(key, value)| (key.text(), shown(value))).collect()

@@ -82,7 +82,7 @@ fn use_feature(feature: &str, round: u64) -> Vec<Operation> {
         "merge append" => {
             vec![write(vec![Record::Merge(0, key("m1"), Value::Text(key(format!("{round}"))))])]
         }
-        "put entity" => {
+        "put entity" | "put entity in blob" => {
             let columns = vec![(key(""), Value::Fill(60, round)), (key("name"), Value::Text(key("x")))];
             vec![write(vec![Record::PutEntity(0, key(format!("e{round}")), columns)])]
         }
@@ -132,6 +132,9 @@ fn trial(feature: &str, writer: Player<'_>, reader: Player<'_>) -> Case {
     }
     let mut written = family_options(&options);
     let mut read = family_options(&options.iter().copied().filter(|_| kept(chosen)).collect::<Vec<_>>());
+    if feature == "put entity in blob" {
+        written.extend(["enable_blob_files=true".to_string(), "min_blob_size=50".to_string()]);
+    }
     if let Some(prefix) = prefix_of(feature) {
         family.prefix = Some(prefix.to_string());
         written.push(format!("prefix_extractor={prefix}"));
@@ -343,6 +346,9 @@ fn refused_option(feature: &str, accepted: &BTreeSet<String>) -> Option<String> 
     let answer = CHOICES.iter().flat_map(|choice| choice.answers).find(|answer| title(answer) == feature);
     let mut needed: Vec<String> =
         answer.map_or_else(Vec::new, |answer| answer.iter().map(ToString::to_string).collect());
+    if feature == "put entity in blob" {
+        needed.push("enable_blob_files=true".into());
+    }
     if feature == "reverse order" {
         needed.push("comparator=rocksdb.ReverseBytewiseComparator".into());
     }

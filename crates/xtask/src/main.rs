@@ -7,6 +7,7 @@
 //! cargo xtask fuzz [--seconds N] [--target T] [--seed S] [--case N] [--write-corpus]
 //!                              mutates the corpus of every decoder, or of one; docs/testing.md
 //! cargo xtask pingpong ...     Outcrop and RocksDB versions take turns on one directory
+//! cargo xtask fixtures         makes the databases of fixtures/made
 //! ```
 
 mod fuzz;
@@ -31,7 +32,11 @@ fn main() -> ExitCode {
         ["fuzz", arguments @ ..] => fuzz::run(arguments),
         ["fetch"] => fetch().map(|dir| println!("{}", dir.display())),
         ["pingpong", rest @ ..] => pingpong::run(rest),
-        _ => Err(format!("usage: cargo xtask ci [--offline] | tidy | fuzz | fetch | {}", pingpong::USAGE)),
+        ["fixtures"] => pingpong::fixtures(),
+        _ => Err(format!(
+            "usage: cargo xtask ci [--offline] | tidy | fuzz | fetch | fixtures | {}",
+            pingpong::USAGE
+        )),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

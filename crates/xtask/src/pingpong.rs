@@ -18,7 +18,8 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
     let (mut versions, mut replay, mut passed) = (VERSIONS.join(","), None, Vec::new());
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
-        let mut value = || rest.next().copied().ok_or_else(|| format!("{argument} needs a value; usage: {USAGE}"));
+        let mut value =
+            || rest.next().copied().ok_or_else(|| format!("{argument} needs a value; usage: {USAGE}"));
         match *argument {
             "--versions" => versions = value()?.to_string(),
             "--replay" => {
@@ -39,6 +40,12 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
         command.extend(["--out".to_string(), build_dir()?.join("pingpong").display().to_string()]);
     }
     play(&versions.split(',').collect::<Vec<_>>(), &command)
+}
+
+/// `cargo xtask fixtures`: small databases of every version, one per feature, in `fixtures/made`.
+pub fn fixtures() -> Result<(), String> {
+    let out = root().join("fixtures/made").display().to_string();
+    play(&VERSIONS, &["fixtures".to_string(), "--out".to_string(), out])
 }
 
 /// The run that is part of `cargo xtask ci`: seeds that are the same each time, then fresh ones.
