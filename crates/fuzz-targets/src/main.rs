@@ -75,7 +75,9 @@ fn parse(mut given: impl Iterator<Item = String>) -> Result<Arguments, String> {
             "--case" => arguments.case = Some(number()?),
             "--state" => arguments.state = Some(value.into()),
             _ => {
-                return Err(format!("{name}: expected --seconds, --target, --seed, --case or --write-corpus"));
+                return Err(format!(
+                    "{name}: expected --seconds, --target, --seed, --case or --write-corpus"
+                ));
             }
         }
     }
