@@ -9,8 +9,12 @@
 #![forbid(unsafe_code)]
 
 pub mod data_dir;
+pub mod engines;
+pub mod experiment;
+pub mod judge;
 pub mod import;
 pub mod memory;
+pub mod plan;
 pub mod quick;
 pub mod reference;
 pub mod report;

@@ -23,7 +23,7 @@ pub struct LockedEngine {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// Maven coordinates, `group:artifact:version`.
+    /// Maven coordinates, `group:artifact:version` or `group:artifact:version:classifier`.
     pub artifact: String,
     /// Path of the library inside the artefact.
     pub member: String,
@@ -31,9 +31,23 @@ pub struct LockedEngine {
     pub sha256: String,
 }
 
+/// A library that a package of the system installs.
+#[derive(Clone, Debug, Deserialize)]
+pub struct InstalledEngine {
+    /// Engine name, such as `leveldb`.
+    pub name: String,
+    /// Version it is known by, such as `1.23`.
+    pub version: String,
+    /// Where packages put it; the first that exists is taken.
+    pub paths: Vec<PathBuf>,
+    /// The command that installs it.
+    pub install: String,
+}
+
 #[derive(Deserialize)]
 struct Lock {
     engine: Vec<LockedEngine>,
+    installed: Vec<InstalledEngine>,
 }
 
 /// Why a reference engine cannot be had; the text says what to do.
@@ -61,7 +75,16 @@ impl std::error::Error for ReferenceError {}
 
 /// The engines that can be fetched.
 pub fn locked_engines() -> Vec<LockedEngine> {
-    toml::from_str::<Lock>(LOCK).expect("the lock file in the tree parses").engine
+    lock().engine
+}
+
+/// The engines that packages of the system install.
+pub fn installed_engines() -> Vec<InstalledEngine> {
+    lock().installed
+}
+
+fn lock() -> Lock {
+    toml::from_str::<Lock>(LOCK).expect("the lock file in the tree parses")
 }
 
 /// The native library of `name` in `version`, fetching it if it is not cached. May take minutes and use the
@@ -70,7 +93,13 @@ pub fn locked_engines() -> Vec<LockedEngine> {
 /// # Errors
 /// See [`ReferenceError`].
 pub fn obtain(name: &str, version: &str) -> Result<PathBuf, ReferenceError> {
-    let engines = locked_engines();
+    let Lock { engine: engines, installed } = lock();
+    if let Some(engine) = installed.iter().find(|engine| engine.name == name && engine.version == version) {
+        let found = engine.paths.iter().find(|path| path.exists());
+        return found.cloned().ok_or_else(|| {
+            unavailable(format!("{name}@{version} is not installed; install it with: {}", engine.install))
+        });
+    }
     let Some(engine) = engines.iter().find(|engine| engine.name == name && engine.version == version) else {
         let known: Vec<String> = engines.iter().map(|e| format!("{}@{}", e.name, e.version)).collect();
         return Err(ReferenceError::Unknown(format!(
@@ -110,9 +139,46 @@ pub fn cache_dir() -> Result<PathBuf, ReferenceError> {
     Ok(dir)
 }
 
+/// What Maven calls an artefact.
+struct Coordinates<'a> {
+    group: &'a str,
+    artifact: &'a str,
+    version: &'a str,
+    classifier: Option<&'a str>,
+}
+
+impl<'a> Coordinates<'a> {
+    fn parse(text: &'a str) -> Result<Coordinates<'a>, ReferenceError> {
+        let parts: Vec<&str> = text.split(':').collect();
+        match parts[..] {
+            [group, artifact, version] => Ok(Coordinates { group, artifact, version, classifier: None }),
+            [group, artifact, version, classifier] => {
+                Ok(Coordinates { group, artifact, version, classifier: Some(classifier) })
+            }
+            _ => Err(ReferenceError::Unknown(format!("{text} are not Maven coordinates"))),
+        }
+    }
+
+    /// As `dependency:get` takes them.
+    fn for_client(&self) -> String {
+        let classifier = self.classifier.map_or(String::new(), |classifier| format!(":jar:{classifier}"));
+        format!("{}:{}:{}{classifier}", self.group, self.artifact, self.version)
+    }
+
+    /// Where the local repository keeps the artefact.
+    fn path(&self) -> PathBuf {
+        let classifier = self.classifier.map_or(String::new(), |classifier| format!("-{classifier}"));
+        Path::new(&self.group.replace('.', "/"))
+            .join(self.artifact)
+            .join(self.version)
+            .join(format!("{}-{}{classifier}.jar", self.artifact, self.version))
+    }
+}
+
 /// Runs the client; gives the artefact's path in its local repository.
 fn fetch(engine: &LockedEngine) -> Result<PathBuf, ReferenceError> {
-    eprintln!("fetching {} with mvn (50 to 90 MB, once)", engine.artifact);
+    let coordinates = Coordinates::parse(&engine.artifact)?;
+    eprintln!("fetching {} with mvn (10 to 90 MB, once)", engine.artifact);
     let run = |arguments: &[String]| {
         Command::new("mvn").args(arguments).stdin(Stdio::null()).output().map_err(|error| {
             unavailable(format!(
@@ -126,7 +192,7 @@ fn fetch(engine: &LockedEngine) -> Result<PathBuf, ReferenceError> {
         "-B".into(),
         "dependency:get".into(),
         "-Dtransitive=false".into(),
-        format!("-Dartifact={}", engine.artifact),
+        format!("-Dartifact={}", coordinates.for_client()),
     ])?;
     if !get.status.success() {
         let text = String::from_utf8_lossy(&get.stdout).into_owned() + &String::from_utf8_lossy(&get.stderr);
@@ -134,15 +200,7 @@ fn fetch(engine: &LockedEngine) -> Result<PathBuf, ReferenceError> {
             text.lines().find(|line| line.contains("ERROR")).unwrap_or("no message").trim().to_string();
         return Err(unavailable(format!("mvn could not fetch {}: {reason}", engine.artifact)));
     }
-    let mut parts = engine.artifact.split(':');
-    let (Some(group), Some(artifact), Some(version)) = (parts.next(), parts.next(), parts.next()) else {
-        return Err(ReferenceError::Unknown(format!("{} are not Maven coordinates", engine.artifact)));
-    };
-    let jar = local_repository()?
-        .join(group.replace('.', "/"))
-        .join(artifact)
-        .join(version)
-        .join(format!("{artifact}-{version}.jar"));
+    let jar = local_repository()?.join(coordinates.path());
     if jar.exists() { Ok(jar) } else { Err(unavailable(format!("mvn left no {}", jar.display()))) }
 }
 
@@ -178,7 +236,8 @@ fn extract(jar: &Path, member: &str, target: &Path) -> Result<(), ReferenceError
     })
 }
 
-fn checksum(path: &Path) -> Result<String, ReferenceError> {
+/// SHA-256 of a file, in hexadecimal.
+pub fn checksum(path: &Path) -> Result<String, ReferenceError> {
     let failed = |error: std::io::Error| unavailable(format!("{}: {error}", path.display()));
     let mut file = std::fs::File::open(path).map_err(failed)?;
     let mut hasher = Sha256::new();
@@ -211,6 +270,19 @@ mod tests {
     fn an_engine_that_is_not_locked_is_refused_with_those_that_are() {
         let error = obtain("rocksdb", "0.0.1").unwrap_err().to_string();
         assert!(error.contains("rocksdb@11.8.1"), "{error}");
+    }
+
+    #[test]
+    fn coordinates_become_arguments_and_paths() {
+        let with = Coordinates::parse("org.a:b:1.2:linux64").unwrap();
+        assert_eq!(with.for_client(), "org.a:b:1.2:jar:linux64");
+        assert_eq!(with.path(), Path::new("org/a/b/1.2/b-1.2-linux64.jar"));
+        let without = Coordinates::parse("org.a:b:1.2").unwrap();
+        assert_eq!(
+            (without.for_client().as_str(), without.path()),
+            ("org.a:b:1.2", "org/a/b/1.2/b-1.2.jar".into())
+        );
+        assert!(Coordinates::parse("b:1.2").is_err());
     }
 
     #[test]

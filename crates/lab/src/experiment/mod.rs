@@ -1,0 +1,238 @@
+//! An experiment: one question, as data. The file a person writes, and what its keys mean.
+//!
+//! ```text
+//! FILE.toml -> parse.rs (unknown keys named) -> Experiment -> plan.rs: targets x steps x blocks
+//! ```
+//! Invariant: a file means the same on every machine, except for what it leaves to the machine on purpose
+//! (`keys`, `cache`, `background_jobs`); the plan records what those became.
+//! Next: `steps.rs` for the vocabulary of steps, `plan.rs` for what is made of an experiment.
+
+mod parse;
+pub mod steps;
+#[cfg(test)]
+mod tests;
+
+pub use parse::{parse, read};
+
+use crate::session::Workload as Kind;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// One experiment, as its file says it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// What it is called in reports.
+    pub title: String,
+    /// The question it answers, in a sentence or two.
+    #[serde(default)]
+    pub question: String,
+    /// Name of the target everything is divided by; the first target if absent.
+    pub base: Option<String>,
+    /// Names of steps, in order; the standard sequence if absent.
+    pub steps: Option<Vec<String>>,
+    /// Data and load.
+    pub workload: Workload,
+    /// How often and in what order.
+    #[serde(default)]
+    pub design: Design,
+    /// What is compared.
+    pub target: Vec<TargetSet>,
+    /// Named sets of options, chosen by targets.
+    #[serde(default)]
+    pub config: BTreeMap<String, Config>,
+    /// Changes to single steps, by name.
+    #[serde(default)]
+    pub step: BTreeMap<String, StepChange>,
+}
+
+/// Data and load.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// `byrx`: fits the engine's cache; `byos`: fits the operating system's; `iobuf`, `iodir`: fits neither.
+    pub kind: WorkloadKind,
+    /// Keys to load; by default a quarter of memory, at most 2 million.
+    pub keys: Option<u64>,
+    /// Bytes of a key.
+    #[serde(default = "default_key_size")]
+    pub key_size: usize,
+    /// Bytes of a value.
+    #[serde(default = "default_value_size")]
+    pub value_size: usize,
+    /// Bytes of block cache; by default as the kind needs.
+    pub cache: Option<usize>,
+    /// Seconds of each timed step.
+    #[serde(default = "default_seconds")]
+    pub seconds: f64,
+    /// Reading and writing threads.
+    #[serde(default = "default_threads")]
+    pub threads: u32,
+    /// Background threads of the engine; by default half the cores, 3 to 12.
+    pub background_jobs: Option<i32>,
+    /// Bytes per second of the background writer of the whilewriting steps.
+    #[serde(default = "default_writer_rate")]
+    pub writer_rate: u64,
+}
+
+/// Where the data lies relative to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WorkloadKind {
+    /// Cached by the engine; no compression.
+    Byrx,
+    /// Cached by the operating system, small block cache; no compression.
+    Byos,
+    /// Larger than memory for caching, through the page cache; LZ4.
+    Iobuf,
+    /// As `Iobuf`, with O_DIRECT.
+    Iodir,
+}
+
+impl From<Kind> for WorkloadKind {
+    fn from(kind: Kind) -> WorkloadKind {
+        match kind {
+            Kind::Byrx => WorkloadKind::Byrx,
+            Kind::Iobuf => WorkloadKind::Iobuf,
+            Kind::Iodir => WorkloadKind::Iodir,
+        }
+    }
+}
+
+/// How often and in what order.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Design {
+    /// Blocks at least; each holds every target once, in random order.
+    pub rounds: usize,
+    /// Blocks at most; more than `rounds` are run while some interval is wider than `width`.
+    pub max_rounds: Option<usize>,
+    /// Stop once every interval's half width is below this share of the ratio.
+    pub width: f64,
+    /// The smallest change worth a verdict, as a share.
+    pub delta: f64,
+    /// Seconds after which no further block is begun.
+    pub budget_seconds: Option<u64>,
+    /// Seed of orders and keys; by default the time, and recorded.
+    pub seed: Option<u64>,
+    /// Enter the base twice under two names: what differs between the two is noise.
+    pub aa: bool,
+    /// Run one session that is thrown away first.
+    pub warmup: bool,
+    /// Whether each session loads its own data or starts from a copy of the target's.
+    pub data: DataSource,
+    /// Allow more threads than cores.
+    pub allow_oversubscription: bool,
+}
+
+impl Default for Design {
+    fn default() -> Design {
+        Design {
+            rounds: 5,
+            max_rounds: None,
+            width: 0.02,
+            delta: 0.02,
+            budget_seconds: None,
+            seed: None,
+            aa: true,
+            warmup: true,
+            data: DataSource::Fresh,
+            allow_oversubscription: false,
+        }
+    }
+}
+
+/// Where a session's data comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DataSource {
+    /// Loaded by the session itself; the load is measured.
+    Fresh,
+    /// Loaded once for each target and copied; the steps before the first measured read are not measured.
+    Restored,
+}
+
+/// Targets: one engine in versions, builds and configurations.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TargetSet {
+    /// `outcrop`, a name of the catalogue, or any name with `library`.
+    pub engine: String,
+    /// Versions of the catalogue, oldest first.
+    #[serde(default)]
+    pub versions: Vec<String>,
+    /// A shared library with RocksDB's C API, instead of versions.
+    pub library: Option<std::path::PathBuf>,
+    /// What to call that library's build, or the group of targets in charts over versions.
+    pub build: Option<String>,
+    /// Allocators: `system`, `jemalloc`, `tcmalloc`, or the path of a library to preload.
+    #[serde(default = "default_allocators")]
+    pub allocators: Vec<String>,
+    /// Names of configurations; the defaults if empty.
+    #[serde(default)]
+    pub configs: Vec<String>,
+}
+
+/// A named set of options. What is absent is the workload's.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Options of the engine as text, `name=value;name=value`, in RocksDB's words.
+    #[serde(default)]
+    pub options: String,
+    /// Bytes of block cache.
+    pub cache: Option<usize>,
+    /// Bytes of uncompressed data per block.
+    pub block_size: Option<usize>,
+    /// Bits of bloom filter per key; 0: none.
+    pub bloom_bits: Option<f64>,
+    /// `none`, `snappy`, `lz4` or `zstd`.
+    pub compression: Option<String>,
+    /// Bytes of a memtable.
+    pub write_buffer_size: Option<usize>,
+    /// L0 tables that start a compaction, slow writes, stop writes.
+    pub level0_triggers: Option<[i32; 3]>,
+    /// Levels.
+    pub num_levels: Option<i32>,
+    /// Background threads.
+    pub background_jobs: Option<i32>,
+}
+
+/// Changes to one step. What is absent is the workload's.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StepChange {
+    /// Which step of the vocabulary it is, if its name is its own.
+    pub kind: Option<String>,
+    /// Threads.
+    pub threads: Option<u32>,
+    /// Seconds.
+    pub seconds: Option<f64>,
+    /// Keys the step chooses from.
+    pub num: Option<u64>,
+    /// Moves of a range query.
+    pub seek_nexts: Option<u32>,
+    /// Sync every write.
+    pub sync: Option<bool>,
+    /// Whether it is in reports.
+    pub report: Option<bool>,
+}
+
+fn default_key_size() -> usize {
+    20
+}
+fn default_value_size() -> usize {
+    400
+}
+fn default_seconds() -> f64 {
+    60.0
+}
+fn default_threads() -> u32 {
+    1
+}
+fn default_writer_rate() -> u64 {
+    2 << 20
+}
+fn default_allocators() -> Vec<String> {
+    vec!["system".to_string()]
+}

@@ -1,0 +1,432 @@
+//! From an experiment to a plan: every target, step and session decided before the first runs.
+//!
+//! ```text
+//! block -1: one session that is thrown away
+//! block  0: B A' C A     each block holds every target once, in an order drawn from the seed;
+//! block  1: A C A' B     A' is the base under a second name (A/A)
+//! ```
+//! Invariants: the plan holds everything a resumed run needs, so that it does the same as the run it resumes;
+//! all targets of a block get the same seed of keys.
+//! Next: `run.rs`.
+
+use crate::engines;
+use crate::experiment::steps::{PlannedStep, Sizes, open_options};
+use crate::experiment::{Config, DataSource, Experiment, TargetSet, WorkloadKind};
+use crate::judge;
+use crate::reference::{self, ReferenceError};
+use crate::session::Source;
+use outcrop_lab_load::rng::Mt19937_64;
+use outcrop_lab_load::{OpenOptions, StepKind};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Everything about an experiment that is decided before it runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Plan {
+    /// Title of the experiment.
+    pub title: String,
+    /// Its question.
+    pub question: String,
+    /// Index of the target that others are divided by.
+    pub base: usize,
+    /// Kind of data set.
+    pub kind: WorkloadKind,
+    /// Sizes.
+    pub sizes: Sizes,
+    /// Steps of each session.
+    pub steps: Vec<PlannedStep>,
+    /// What is compared.
+    pub targets: Vec<PlannedTarget>,
+    /// Targets of the file that cannot be had here, and why.
+    pub left_out: Vec<(String, String)>,
+    /// Seed of orders and keys.
+    pub seed: u64,
+    /// Blocks at least.
+    pub rounds: usize,
+    /// Half width of an interval, as a share, below which no more blocks are needed.
+    pub width: f64,
+    /// Smallest change worth a verdict, as a share.
+    pub delta: f64,
+    /// Seconds after which no further block begins.
+    pub budget_seconds: Option<u64>,
+    /// Where sessions get their data.
+    pub data: DataSource,
+    /// Whether a session is thrown away first.
+    pub warmup: bool,
+    /// Whether more threads than cores were forced.
+    pub oversubscribed: bool,
+    /// The order of targets in each block, as many blocks as there may be.
+    pub blocks: Vec<Vec<usize>>,
+}
+
+/// One target, resolved on this machine.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PlannedTarget {
+    /// Name in tables.
+    pub name: String,
+    /// Engine.
+    pub engine: String,
+    /// Version, if it is of the catalogue.
+    pub version: Option<String>,
+    /// Everything of the name but the version: targets that share it form one line in charts over versions.
+    pub line: String,
+    /// Where the engine's functions come from.
+    pub source: Source,
+    /// SHA-256 of the library.
+    pub sha256: Option<String>,
+    /// Name of the allocator.
+    pub allocator: String,
+    /// Library to preload for it.
+    pub preload: Option<PathBuf>,
+    /// Name of the configuration; empty for the defaults.
+    pub config: String,
+    /// How the database is opened.
+    pub open: OpenOptions,
+    /// Further options as text.
+    pub options: String,
+    /// Set for the base's second entry: the index of the base.
+    pub twin_of: Option<usize>,
+}
+
+/// One session of the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// Block; -1 for what is thrown away.
+    pub block: i64,
+    /// Place in the block.
+    pub position: usize,
+    /// Target.
+    pub target: usize,
+}
+
+/// What a plan costs and can see.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Estimate {
+    /// Sessions, without optional blocks.
+    pub sessions: usize,
+    /// Seconds, roughly.
+    pub seconds: f64,
+    /// Bytes of disk needed at once.
+    pub disk_bytes: u64,
+    /// Smallest change found with probability 0.8, as a share.
+    pub detectable: f64,
+}
+
+/// Standard deviation of the logarithm of a pair's ratio where nothing better is known: 1.5 %, between what
+/// point releases that should be equal show on quiet small hosts (1 %) and on large ones (2 %).
+pub const ASSUMED_NOISE: f64 = 0.015;
+
+/// Plans `experiment` for a machine with `memory` bytes and `cores`. May fetch engines.
+///
+/// # Errors
+/// One sentence that says what to change.
+pub fn plan(experiment: &Experiment, seed: u64, memory: u64, cores: usize) -> Result<Plan, String> {
+    let sizes = experiment.sizes(memory, cores);
+    let design = &experiment.design;
+    let steps = experiment.planned_steps(&sizes);
+    let threads = steps.iter().map(|step| step.step.threads).max().unwrap_or(1) as usize;
+    let oversubscribed = threads >= cores.max(2);
+    if oversubscribed && !design.allow_oversubscription {
+        return Err(format!(
+            "{threads} threads on {cores} cores leave none for background work; use fewer than {cores}, or \
+             set allow_oversubscription = true in [design]"
+        ));
+    }
+    if !steps.first().is_some_and(PlannedStep::is_load) {
+        return Err("the first step must load: begin steps with fillseq or fillseq_wal".to_string());
+    }
+    let (mut targets, left_out) = resolve_targets(experiment, &sizes)?;
+    let base = base_of(experiment, &targets, &left_out)?;
+    if design.aa {
+        let mut twin = targets[base].clone();
+        twin.name += " (A/A)";
+        twin.twin_of = Some(base);
+        targets.push(twin);
+    }
+    let seed = design.seed.unwrap_or(seed);
+    let blocks = orders(targets.len(), design.max_rounds.unwrap_or(design.rounds), seed);
+    Ok(Plan {
+        title: experiment.title.clone(),
+        question: experiment.question.clone(),
+        base,
+        kind: experiment.workload.kind,
+        sizes,
+        steps,
+        targets,
+        left_out,
+        seed,
+        rounds: design.rounds,
+        width: design.width,
+        delta: design.delta,
+        budget_seconds: design.budget_seconds,
+        data: design.data,
+        warmup: design.warmup,
+        oversubscribed,
+        blocks,
+    })
+}
+
+/// An order of `targets` for each of `blocks`, by Fisher and Yates.
+fn orders(targets: usize, blocks: usize, seed: u64) -> Vec<Vec<usize>> {
+    let mut rng = Mt19937_64::new(seed);
+    let block = |_| {
+        let mut order: Vec<usize> = (0..targets).collect();
+        for last in (1..targets).rev() {
+            order.swap(last, (rng.next_u64() % (last as u64 + 1)) as usize);
+        }
+        order
+    };
+    (0..blocks).map(block).collect()
+}
+
+type Resolved = (Vec<PlannedTarget>, Vec<(String, String)>);
+
+fn resolve_targets(experiment: &Experiment, sizes: &Sizes) -> Result<Resolved, String> {
+    let (mut targets, mut left_out) = (Vec::<PlannedTarget>::new(), Vec::new());
+    for set in &experiment.target {
+        let versions: Vec<Option<&String>> =
+            if set.versions.is_empty() { vec![None] } else { set.versions.iter().map(Some).collect() };
+        for version in versions {
+            let found = match library(set, version) {
+                Ok(found) => found,
+                Err(ReferenceError::Unavailable(why)) => {
+                    left_out.push((engine_name(set, version), why));
+                    continue;
+                }
+                Err(error) => return Err(error.to_string()),
+            };
+            targets_of(experiment, sizes, set, version, &found, &mut targets, &mut left_out)?;
+        }
+    }
+    for (index, target) in targets.iter().enumerate() {
+        if targets[..index].iter().any(|other| other.name == target.name) {
+            return Err(format!("two targets are called {}; tell them apart with build", target.name));
+        }
+    }
+    match left_out.first() {
+        Some((name, why)) if targets.is_empty() => {
+            Err(format!("no target is left to measure; {name}: {why}"))
+        }
+        _ => Ok((targets, left_out)),
+    }
+}
+
+fn engine_name(set: &TargetSet, version: Option<&String>) -> String {
+    match (version, &set.build) {
+        (Some(version), _) => format!("{}@{version}", set.engine),
+        (None, Some(build)) => format!("{}@{build}", set.engine),
+        (None, None) => set.engine.clone(),
+    }
+}
+
+fn library(set: &TargetSet, version: Option<&String>) -> Result<Source, ReferenceError> {
+    if let Some(path) = &set.library {
+        return if path.exists() {
+            let absolute = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            Ok(Source::Library(absolute))
+        } else {
+            Err(ReferenceError::Unavailable(format!("{}: no such library", path.display())))
+        };
+    }
+    match version {
+        Some(version) => reference::obtain(&set.engine, version).map(Source::Library),
+        None => Ok(Source::InProcess),
+    }
+}
+
+fn targets_of(
+    experiment: &Experiment,
+    sizes: &Sizes,
+    set: &TargetSet,
+    version: Option<&String>,
+    source: &Source,
+    targets: &mut Vec<PlannedTarget>,
+    left_out: &mut Vec<(String, String)>,
+) -> Result<(), String> {
+    let sha256 = match source {
+        Source::Library(path) => Some(checked(path)?),
+        Source::InProcess => None,
+    };
+    let defaults = Config::default();
+    let configs: Vec<&str> =
+        if set.configs.is_empty() { vec![""] } else { set.configs.iter().map(String::as_str).collect() };
+    for allocator in &set.allocators {
+        let suffix = match allocator.as_str() {
+            "system" => String::new(),
+            path => format!("+{}", path.rsplit('/').next().unwrap_or(path)),
+        };
+        let preload = match engines::allocator(allocator) {
+            Ok(preload) => preload,
+            Err(why) => {
+                left_out.push((format!("{}{suffix}", engine_name(set, version)), why));
+                continue;
+            }
+        };
+        for name in &configs {
+            let config = experiment.config.get(*name).unwrap_or(&defaults);
+            let tail = if name.is_empty() { suffix.clone() } else { format!("{suffix}/{name}") };
+            let build = set.build.as_ref().map_or(String::new(), |build| format!("@{build}"));
+            targets.push(PlannedTarget {
+                name: format!("{}{tail}", engine_name(set, version)),
+                engine: set.engine.clone(),
+                version: version.cloned(),
+                line: format!("{}{build}{tail}", set.engine),
+                source: source.clone(),
+                sha256: sha256.clone(),
+                allocator: allocator.clone(),
+                preload: preload.clone(),
+                config: name.to_string(),
+                open: open_options(experiment.workload.kind, sizes, config),
+                options: config.options.clone(),
+                twin_of: None,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The checksum of a library that can be driven.
+fn checked(path: &Path) -> Result<String, String> {
+    let capabilities = engines::Capabilities::probe(path)?;
+    if !capabilities.can_be_driven() {
+        return Err(format!("{} {}", path.display(), capabilities.words()));
+    }
+    reference::checksum(path).map_err(|error| error.to_string())
+}
+
+fn base_of(
+    experiment: &Experiment,
+    targets: &[PlannedTarget],
+    left_out: &[(String, String)],
+) -> Result<usize, String> {
+    let Some(wanted) = &experiment.base else { return Ok(0) };
+    if let Some(index) = targets.iter().position(|target| &target.name == wanted) {
+        return Ok(index);
+    }
+    if let Some((_, why)) = left_out.iter().find(|(name, _)| wanted.starts_with(name)) {
+        return Err(format!("the base {wanted} cannot be had: {why}"));
+    }
+    let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
+    Err(format!("there is no target {wanted} to be the base; there are {}", names.join(", ")))
+}
+
+impl Plan {
+    /// Sessions in the order they run, as many as there may be.
+    pub fn slots(&self) -> Vec<Slot> {
+        let warmup = self.warmup.then_some(Slot { block: -1, position: 0, target: self.base });
+        let blocks = self.blocks.iter().enumerate().flat_map(|(block, order)| {
+            let slot = move |(position, &target)| Slot { block: block as i64, position, target };
+            order.iter().enumerate().map(slot)
+        });
+        warmup.into_iter().chain(blocks).collect()
+    }
+
+    /// The seed of keys in a block; steps add their own number times 1000.
+    pub fn block_seed(&self, block: i64) -> u64 {
+        self.seed.wrapping_add(((block + 1) as u64) * 1_000_000)
+    }
+
+    /// Number of steps that make up a data set which sessions copy: those before the first reported one that
+    /// does not load.
+    pub fn shared_steps(&self) -> usize {
+        match self.data {
+            DataSource::Fresh => 0,
+            DataSource::Restored => {
+                self.steps.iter().position(|step| step.report && !step.is_load()).unwrap_or(self.steps.len())
+            }
+        }
+    }
+
+    /// Names of the steps in reports, in order.
+    pub fn reported(&self) -> Vec<String> {
+        let measured = &self.steps[self.shared_steps()..];
+        measured.iter().filter(|step| step.report).map(|step| step.step.name.clone()).collect()
+    }
+
+    /// Time, space, and what can be seen.
+    pub fn estimate(&self) -> Estimate {
+        /// Keys per second of a load, and of copying data: what slow machines do.
+        const LOAD: f64 = 250_000.0;
+        let seconds = |step: &PlannedStep| match step.step.kind {
+            StepKind::FillSeq => self.sizes.keys as f64 / LOAD,
+            StepKind::ReadSeq => self.sizes.keys as f64 / (LOAD * 8.0),
+            StepKind::Settle | StepKind::Compact => self.sizes.keys as f64 / (LOAD * 2.0) + 1.0,
+            StepKind::Flush | StepKind::WaitForCompaction => 1.0,
+            StepKind::Overwrite if step.step.ops.is_some() => self.sizes.keys as f64 / LOAD,
+            StepKind::OverwriteAndWait => step.step.seconds * 1.5,
+            _ => step.step.seconds,
+        };
+        let (shared, own) = self.steps.split_at(self.shared_steps());
+        let sessions = self.targets.len() * self.rounds + usize::from(self.warmup);
+        let datasets = if shared.is_empty() { 0 } else { self.targets.len() };
+        let own_seconds: f64 = own.iter().map(seconds).sum::<f64>() + 1.0;
+        let shared_seconds: f64 = shared.iter().map(seconds).sum();
+        Estimate {
+            sessions,
+            seconds: own_seconds * sessions as f64 + shared_seconds * datasets as f64,
+            disk_bytes: self.sizes.data_bytes() * (3 + datasets as u64),
+            detectable: judge::detectable(ASSUMED_NOISE, self.rounds),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::parse;
+
+    const TINY: &str = "title = 't'\n[workload]\nkind = 'byrx'\nkeys = 1000\nseconds = 1\n\
+        [design]\nrounds = 3\nseed = 7\n[[target]]\nengine = 'outcrop'\nconfigs = ['a', 'b']\n\
+        [config.a]\n[config.b]\nblock_size = 4096\n";
+
+    fn planned(text: &str) -> Result<Plan, String> {
+        plan(&parse("t.toml", text).unwrap(), 1, 8 << 30, 4)
+    }
+
+    #[test]
+    fn blocks_hold_every_target_once_and_depend_on_the_seed_alone() {
+        let plan = planned(TINY).unwrap();
+        let names: Vec<&str> = plan.targets.iter().map(|target| target.name.as_str()).collect();
+        assert_eq!(names, ["outcrop/a", "outcrop/b", "outcrop/a (A/A)"]);
+        assert_eq!(plan.targets[2].twin_of, Some(0));
+        assert_eq!(plan.targets[1].open.block_size, 4096);
+        for block in &plan.blocks {
+            let mut sorted = block.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [0, 1, 2]);
+        }
+        assert_eq!(plan.blocks, planned(TINY).unwrap().blocks);
+        let many = orders(3, 60, 7);
+        assert!((0..3).all(|target| many.iter().any(|order| order[0] == target)), "all come first at times");
+        assert_eq!(plan.slots().len(), 10);
+        assert_eq!(plan.slots()[0].block, -1);
+    }
+
+    #[test]
+    fn oversubscription_is_refused_unless_forced() {
+        let text = TINY.replace("seconds = 1\n", "seconds = 1\nthreads = 4\n");
+        assert!(planned(&text).unwrap_err().contains("4 threads on 4 cores"));
+        let forced = text.replace("rounds = 3", "rounds = 3\nallow_oversubscription = true");
+        assert!(planned(&forced).unwrap().oversubscribed);
+    }
+
+    #[test]
+    fn what_cannot_be_had_is_left_out_unless_it_is_the_base() {
+        let more = "[[target]]\nengine = 'other'\nlibrary = '/no/such.so'\n";
+        let plan = planned(&format!("{TINY}{more}")).unwrap();
+        assert_eq!(plan.left_out[0].0, "other");
+        let text = format!("base = 'other'\n{TINY}{more}");
+        assert!(planned(&text).unwrap_err().contains("/no/such.so"));
+        let text = format!("base = 'x'\n{TINY}");
+        assert!(planned(&text).unwrap_err().contains("outcrop/a"));
+    }
+
+    #[test]
+    fn restored_sessions_share_the_steps_before_the_first_measured_one() {
+        let text = TINY.replace("seed = 7", "seed = 7\ndata = 'restored'");
+        let plan = planned(&text).unwrap();
+        assert_eq!(plan.shared_steps(), 2, "the load and the warm-up");
+        assert!(!plan.reported().contains(&"fillseq".to_string()));
+        assert!(plan.estimate().seconds > 60.0);
+    }
+}
