@@ -19,7 +19,7 @@ struct Arguments {
 enum Verb {
     /// The performance laboratory.
     #[command(subcommand)]
-    Lab(Lab),
+    Lab(outcrop_lab::commands::Lab),
     /// RocksDB's benchmark tool, by its flags; also when this program is called db_bench.
     #[command(name = "db_bench", disable_help_flag = true)]
     DbBench {
@@ -32,18 +32,18 @@ enum Verb {
     /// Looks into table files, by the flags of RocksDB's sst_dump.
     #[command(name = "sst_dump")]
     SstDump(sst_dump::SstDumpArguments),
+    /// One session of an experiment, started by the lab.
+    #[command(hide = true)]
+    LabSession {
+        /// What to do, as JSON.
+        assignment: String,
+    },
     /// One measured session, started by the lab.
     #[command(hide = true)]
     LabWorker {
         /// The session, as JSON.
         session: String,
     },
-}
-
-#[derive(Subcommand)]
-enum Lab {
-    /// Measures Outcrop beside RocksDB on the standard sequence and writes a report.
-    Quick(outcrop_lab::quick::QuickArguments),
 }
 
 fn main() -> ExitCode {
@@ -56,7 +56,11 @@ fn main() -> ExitCode {
         Verb::DbBench { flags } => outcrop_lab_load::db_bench::run(&flags, in_process::functions()),
         Verb::Ldb(arguments) => ldb::run(&arguments),
         Verb::SstDump(arguments) => sst_dump::run(&arguments),
-        Verb::Lab(Lab::Quick(arguments)) => outcrop_lab::quick::run(&arguments),
+        Verb::Lab(verb) => match outcrop_lab::commands::run(&verb) {
+            Ok(code) => return code,
+            Err(message) => Err(message),
+        },
+        Verb::LabSession { assignment } => outcrop_lab::child::run(&assignment, in_process::functions()),
         Verb::LabWorker { session } => outcrop_lab::worker::run(&session, in_process::functions()),
     })
 }

@@ -67,6 +67,20 @@ impl Database {
     /// # Errors
     /// The engine's message.
     pub fn open(api: RocksApi, path: &Path, settings: &OpenOptions) -> Result<Database, String> {
+        Database::open_with(api, path, settings, "")
+    }
+
+    /// As [`Database::open`], with further options as `text`, `name=value;name=value`, in RocksDB's words. They
+    /// win over `settings`.
+    ///
+    /// # Errors
+    /// The engine's message, or that it does not take options as text.
+    pub fn open_with(
+        api: RocksApi,
+        path: &Path,
+        settings: &OpenOptions,
+        text: &str,
+    ) -> Result<Database, String> {
         let name = CString::new(path.to_string_lossy().as_bytes()).map_err(|_| "path has a NUL byte")?;
         // SAFETY: objects are created here and live until `drop`; strings are NUL-terminated.
         unsafe {
@@ -76,6 +90,11 @@ impl Database {
             };
             let options = build_options(&api, settings, cache);
             let mut error = null_mut();
+            if let Err(message) = apply_text(&api, options, text) {
+                (api.rocksdb_options_destroy)(options);
+                (api.rocksdb_cache_destroy)(cache);
+                return Err(message);
+            }
             let db = (api.rocksdb_open)(options, name.as_ptr(), &raw mut error);
             if let Err(message) = take_error(&api, error) {
                 (api.rocksdb_options_destroy)(options);
@@ -255,6 +274,21 @@ impl Database {
             Some(copy)
         }
     }
+}
+
+/// Changes `options` as `text` says.
+#[allow(unsafe_code, reason = "each call is one C function with live objects")]
+unsafe fn apply_text(api: &RocksApi, options: Object, text: &str) -> Result<(), String> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    let from_string = api.rocksdb_get_options_from_string.ok_or("the engine takes no options as text")?;
+    let words = CString::new(text).map_err(|_| "options have a NUL byte")?;
+    let mut error = null_mut();
+    // SAFETY: live objects and a NUL-terminated text. The object is base and result at once: the engine copies
+    // the base before it stores the result.
+    unsafe { from_string(options, words.as_ptr(), options, &raw mut error) };
+    take_error(api, error).map_err(|message| format!("options {text}: {message}"))
 }
 
 /// The options object of `settings`.

@@ -128,6 +128,7 @@ functions! {
     }
     optional {
         rocksdb_cache_create_hyper_clock: fn(size_t, size_t) -> Object;
+        rocksdb_get_options_from_string: fn(Object, Bytes, Object, Errptr);
     }
 }
 

@@ -116,6 +116,20 @@ pub fn list() -> Vec<Listed> {
         .collect()
 }
 
+/// The catalogue for people.
+pub fn text(listed: &[Listed]) -> String {
+    let mut text = String::new();
+    for engine in listed {
+        let state = match (&engine.path, &engine.capabilities) {
+            (Some(_), Some(capabilities)) => capabilities.words(),
+            (Some(path), None) => format!("{}: not a library", path.display()),
+            (None, _) => format!("not here: {}", engine.source),
+        };
+        text.push_str(&format!("{:<20} {state}\n", engine.name));
+    }
+    text + "\noutcrop is linked into this program; any other build is measured by library = \"PATH\"\n"
+}
+
 /// Fetches `names`, each `name@version`, or the whole catalogue if none is named.
 ///
 /// # Errors
@@ -156,7 +170,9 @@ pub fn allocator(name: &str) -> Result<Option<PathBuf>, String> {
         "tcmalloc" => (&["libtcmalloc_minimal.so.4", "libtcmalloc.so.4"], "libtcmalloc-minimal4"),
         path if path.contains('/') && Path::new(path).exists() => return Ok(Some(PathBuf::from(path))),
         other => {
-            return Err(format!("allocator {other}: use system, jemalloc, tcmalloc or the path of a library"));
+            return Err(format!(
+                "allocator {other}: use system, jemalloc, tcmalloc or the path of a library"
+            ));
         }
     };
     let found = PLACES

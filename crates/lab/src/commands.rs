@@ -1,0 +1,235 @@
+//! The verbs of `outcrop lab`.
+//!
+//! Exit codes: 0 done, and for `compare` nothing got worse; 1 error; 2 a regression; 3 something is unknown.
+
+use crate::results::Results;
+use crate::store::Store;
+use crate::{engines, host, quick, run, show, site};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Where the record is, for every verb that reads or writes it.
+#[derive(Clone, Debug, clap::Args)]
+pub struct StorePath {
+    /// File of the record.
+    #[arg(long = "store", default_value = "outcrop-lab.sqlite")]
+    pub path: PathBuf,
+}
+
+/// A verb.
+#[derive(Clone, Debug, clap::Subcommand)]
+pub enum Lab {
+    /// Measures Outcrop beside RocksDB on the standard sequence and writes a report.
+    Quick(quick::QuickArguments),
+    /// Runs an experiment and records everything.
+    Run {
+        /// The record.
+        #[command(flatten)]
+        store: StorePath,
+        /// What to run, and where.
+        #[command(flatten)]
+        arguments: run::RunArguments,
+    },
+    /// Shows what an experiment would run, how long, and what it could see.
+    Plan {
+        /// The experiment's file.
+        file: PathBuf,
+        /// Print the plan as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Lists recorded experiments.
+    List {
+        /// The record.
+        #[command(flatten)]
+        store: StorePath,
+        /// Print them as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Shows one experiment: targets, sessions, host, remarks.
+    Show {
+        /// The record.
+        #[command(flatten)]
+        store: StorePath,
+        /// Number of the experiment.
+        id: i64,
+        /// Print it as JSON, with every measurement.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Compares the targets of an experiment; exits with 2 on a regression, 3 if something is unknown.
+    Compare {
+        /// The record.
+        #[command(flatten)]
+        store: StorePath,
+        /// Number of the experiment.
+        id: i64,
+        /// Target to divide by [default: the experiment's].
+        #[arg(long)]
+        base: Option<String>,
+        /// What to compare.
+        #[arg(long, default_value = "ops_sec")]
+        metric: String,
+        /// Print the table as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Says which costs moved with the speed of a step.
+    Explain {
+        /// The record.
+        #[command(flatten)]
+        store: StorePath,
+        /// Number of the experiment.
+        id: i64,
+        /// Name of the step.
+        step: String,
+        /// Name of the target.
+        target: String,
+        /// Target to compare with [default: the experiment's base].
+        #[arg(long)]
+        base: Option<String>,
+    },
+    /// Writes a static site of an experiment.
+    Report {
+        /// The record.
+        #[command(flatten)]
+        store: StorePath,
+        /// Number of the experiment.
+        id: i64,
+        /// Directory to write to.
+        #[arg(short, long)]
+        output: PathBuf,
+    },
+    /// Shows how this machine is set up for measuring.
+    Host {
+        /// Where databases would be.
+        #[arg(long, default_value = ".")]
+        data: PathBuf,
+        /// Print it as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Lists or fetches engines.
+    #[command(subcommand)]
+    Engines(Engines),
+}
+
+/// What to do with engines.
+#[derive(Clone, Debug, clap::Subcommand)]
+pub enum Engines {
+    /// Lists the catalogue: what is here, and what each library can do.
+    List {
+        /// Print it as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Fetches engines, each NAME@VERSION; all of the catalogue if none is named.
+    Fetch {
+        /// Engines.
+        names: Vec<String>,
+    },
+}
+
+/// Does what a verb says.
+///
+/// # Errors
+/// One sentence that says what to do.
+pub fn run(verb: &Lab) -> Result<ExitCode, String> {
+    match verb {
+        Lab::Quick(arguments) => quick::run(arguments)?,
+        Lab::Run { store, arguments } => {
+            let id = run::run(&store.path, arguments)?;
+            let results = Results::load(&Store::open_existing(&store.path)?, id)?;
+            print!("{}", show::compare(&results, results.experiment.plan.base, "ops_sec"));
+            println!("\noutcrop lab report {id} -o DIRECTORY writes the pages");
+        }
+        Lab::Plan { file, json } => {
+            let (plan, _) = run::plan_file(file)?;
+            print_or_json(*json, &plan, || show::plan(&plan));
+        }
+        Lab::List { store, json } => list(store, *json)?,
+        Lab::Show { store, id, json } => {
+            let results = load(store, *id)?;
+            let all = (&results.experiment, &results.sessions, &results.measured, &results.events);
+            print_or_json(*json, &all, || show::show(&results));
+        }
+        Lab::Compare { store, id, base, metric, json } => {
+            return compare(store, *id, base.as_deref(), metric, *json);
+        }
+        Lab::Explain { store, id, step, target, base } => {
+            let results = load(store, *id)?;
+            if !results.steps.contains(step) {
+                return Err(format!("there is no step {step}; there are {}", results.steps.join(", ")));
+            }
+            let target = results.target(target)?;
+            let base = base_of(&results, base.as_deref())?;
+            print!("{}", show::explain(&results, step, target, base));
+        }
+        Lab::Report { store, id, output } => {
+            let db = Store::open_existing(&store.path)?;
+            let page = site::write(&db, *id, output)?;
+            println!("{}", page.display());
+        }
+        Lab::Host { data, json } => {
+            let host = host::Host::read(data);
+            print_or_json(*json, &host, || host.text());
+        }
+        Lab::Engines(Engines::List { json }) => {
+            let listed = engines::list();
+            print_or_json(*json, &listed, || engines::text(&listed));
+        }
+        Lab::Engines(Engines::Fetch { names }) => {
+            engines::fetch(names)?.iter().for_each(|(name, path)| println!("{name}  {}", path.display()));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_or_json<T: serde::Serialize>(json: bool, value: &T, text: impl FnOnce() -> String) {
+    if json {
+        println!("{}", serde_json::to_string_pretty(value).expect("plain data serialises"));
+    } else {
+        print!("{}", text());
+    }
+}
+
+fn load(store: &StorePath, id: i64) -> Result<Results, String> {
+    Ok(Results::load(&Store::open_existing(&store.path)?, id)?)
+}
+
+fn base_of(results: &Results, name: Option<&str>) -> Result<usize, String> {
+    name.map_or(Ok(results.experiment.plan.base), |name| results.target(name))
+}
+
+fn list(store: &StorePath, json: bool) -> Result<(), String> {
+    let db = Store::open_existing(&store.path)?;
+    if !json {
+        print!("{}", show::list(&db)?);
+        return Ok(());
+    }
+    let experiments: Result<Vec<_>, _> = db.experiments()?.into_iter().map(|id| db.experiment(id)).collect();
+    println!("{}", serde_json::to_string_pretty(&experiments?).expect("plain data serialises"));
+    Ok(())
+}
+
+fn compare(
+    store: &StorePath,
+    id: i64,
+    base: Option<&str>,
+    metric: &str,
+    json: bool,
+) -> Result<ExitCode, String> {
+    if crate::probe::derive::metric(metric).is_none() {
+        let known: Vec<&str> = crate::probe::derive::METRICS.iter().map(|row| row.name).collect();
+        return Err(format!("there is no metric {metric}; there are {}", known.join(", ")));
+    }
+    let results = load(store, id)?;
+    let base = base_of(&results, base)?;
+    if json {
+        println!("{}", show::compare_json(&results, base, metric));
+    } else {
+        print!("{}", show::compare(&results, base, metric));
+    }
+    Ok(ExitCode::from(show::exit_code(&results, base, metric)))
+}

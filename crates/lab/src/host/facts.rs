@@ -1,0 +1,205 @@
+//! What the machine is: processors, memory, kernel, the device and file system under the data.
+
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Where `/proc` and `/sys` are; tests put trees of their own there.
+#[derive(Clone, Debug)]
+pub struct Root(pub PathBuf);
+
+impl Default for Root {
+    fn default() -> Root {
+        Root(PathBuf::from("/"))
+    }
+}
+
+impl Root {
+    /// A file's text without the white space around it. `None` if it cannot be read.
+    pub fn text(&self, path: &str) -> Option<String> {
+        let text = std::fs::read_to_string(self.0.join(path.trim_start_matches('/'))).ok()?;
+        Some(text.trim().to_string())
+    }
+
+    /// A file's text as a number.
+    pub fn number(&self, path: &str) -> Option<f64> {
+        self.text(path)?.parse().ok()
+    }
+
+    /// Names in a directory, in order.
+    pub fn names(&self, path: &str) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(self.0.join(path.trim_start_matches('/'))) else {
+            return Vec::new();
+        };
+        let mut names: Vec<String> =
+            entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+        names.sort();
+        names
+    }
+}
+
+/// What the machine is. Empty texts: not known.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
+    /// A digest that tells machines apart without naming them.
+    pub id: String,
+    /// Processor model.
+    pub cpu: String,
+    /// Processor features that mitigations and microcode decide.
+    pub microcode: String,
+    /// Logical processors online.
+    pub cores: usize,
+    /// Bytes of memory.
+    pub memory_bytes: u64,
+    /// Kernel release.
+    pub kernel: String,
+    /// Distribution.
+    pub system: String,
+    /// Whether a hypervisor runs the machine.
+    pub virtual_machine: bool,
+    /// File system under the data.
+    pub filesystem: String,
+    /// Its mount options.
+    pub mount_options: String,
+    /// Block device under the data, such as `nvme0n1`.
+    pub device: String,
+    /// Its model.
+    pub device_model: String,
+    /// Bytes of the file system.
+    pub disk_bytes: u64,
+    /// Bytes of it that are free.
+    pub disk_free_bytes: u64,
+}
+
+impl Facts {
+    /// Reads them; `data` is where databases will be.
+    pub fn read(root: &Root, data: &Path) -> Facts {
+        let cpuinfo = root.text("/proc/cpuinfo").unwrap_or_default();
+        let of_cpu = |name: &str| {
+            let line = cpuinfo.lines().find(|line| line.split(':').next().is_some_and(|n| n.trim() == name));
+            line.and_then(|line| line.split_once(':')).map_or(String::new(), |(_, v)| v.trim().to_string())
+        };
+        let mut facts = Facts {
+            cpu: of_cpu("model name"),
+            microcode: of_cpu("microcode"),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_bytes: memory_bytes(root),
+            kernel: root.text("/proc/sys/kernel/osrelease").unwrap_or_default(),
+            system: system(root),
+            virtual_machine: cpuinfo.contains(" hypervisor"),
+            ..Facts::default()
+        };
+        facts.find_device(root, data);
+        facts.id = identity(root, &facts);
+        facts
+    }
+
+    /// Finds the mount, and the device under it, that `data` lies on.
+    fn find_device(&mut self, root: &Root, data: &Path) {
+        let existing = data.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
+        let path = existing.canonicalize().unwrap_or_else(|_| existing.to_path_buf());
+        if let Ok(stat) = rustix::fs::statvfs(&path) {
+            self.disk_bytes = stat.f_blocks.saturating_mul(stat.f_frsize);
+            self.disk_free_bytes = stat.f_bavail.saturating_mul(stat.f_frsize);
+        }
+        let mounts = root.text("/proc/self/mountinfo").unwrap_or_default();
+        let Some(mount) = mounts
+            .lines()
+            .filter_map(Mount::parse)
+            .filter(|mount| path.starts_with(&mount.point))
+            .max_by_key(|mount| mount.point.as_os_str().len())
+        else {
+            return;
+        };
+        self.filesystem = mount.kind;
+        self.mount_options = mount.options;
+        // /sys/dev/block/8:1 is a link to .../block/sda/sda1; a partition's device is the directory above.
+        let link = root.0.join(format!("sys/dev/block/{}", mount.device));
+        if let Ok(target) = link.canonicalize() {
+            let device = if target.join("partition").exists() { target.parent() } else { Some(&*target) };
+            if let Some(name) = device.and_then(Path::file_name) {
+                self.device = name.to_string_lossy().into_owned();
+            }
+            self.device_model =
+                root.text(&format!("/sys/block/{}/device/model", self.device)).unwrap_or_default();
+        }
+    }
+}
+
+/// Bytes of memory.
+pub fn memory_bytes(root: &Root) -> u64 {
+    let text = root.text("/proc/meminfo").unwrap_or_default();
+    let kilobytes = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse::<u64>().ok());
+    kilobytes.unwrap_or(0) * 1024
+}
+
+fn system(root: &Root) -> String {
+    let text = root.text("/etc/os-release").unwrap_or_default();
+    let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
+    name.unwrap_or_default().trim_matches('"').to_string()
+}
+
+/// Twelve hexadecimal digits that are the same for the same machine, and say nothing about it.
+fn identity(root: &Root, facts: &Facts) -> String {
+    use sha2::{Digest, Sha256};
+    let machine = root.text("/etc/machine-id").unwrap_or_default();
+    let mut hasher = Sha256::new();
+    hasher.update(format!("outcrop lab\0{machine}\0{}\0{}", facts.cpu, facts.memory_bytes));
+    hasher.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// One line of mountinfo.
+struct Mount {
+    device: String,
+    point: PathBuf,
+    kind: String,
+    options: String,
+}
+
+impl Mount {
+    fn parse(line: &str) -> Option<Mount> {
+        let (left, right) = line.split_once(" - ")?;
+        let left: Vec<&str> = left.split(' ').collect();
+        let mut right = right.split(' ');
+        let kind = right.next()?.to_string();
+        let own = right.nth(1).unwrap_or_default();
+        Some(Mount {
+            device: left.get(2)?.to_string(),
+            point: PathBuf::from(left.get(4)?.replace("\\040", " ")),
+            kind,
+            options: format!("{},{own}", left.get(5)?),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_deepest_mount_and_its_device_are_found() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path();
+        let data = root.join("data");
+        for dir in ["proc/self", "sys/block/sdz/sdz1", "sys/block/sdz/device", "sys/dev/block", "data"] {
+            std::fs::create_dir_all(root.join(dir)).unwrap();
+        }
+        std::fs::write(root.join("sys/block/sdz/sdz1/partition"), "1").unwrap();
+        std::fs::write(root.join("sys/block/sdz/device/model"), "DISK 1\n").unwrap();
+        std::os::unix::fs::symlink(root.join("sys/block/sdz/sdz1"), root.join("sys/dev/block/8:1")).unwrap();
+        let point = data.canonicalize().unwrap();
+        let mounts = format!(
+            "1 0 9:9 / / rw - ext4 /dev/root rw\n2 1 8:1 / {} rw,noatime shared:1 - xfs /dev/sdz1 rw,discard\n",
+            point.display()
+        );
+        std::fs::write(root.join("proc/self/mountinfo"), mounts).unwrap();
+        let facts = Facts::read(&Root(root.to_path_buf()), &data.join("not/yet"));
+        assert_eq!((facts.filesystem.as_str(), facts.device.as_str()), ("xfs", "sdz"));
+        assert_eq!(
+            (facts.mount_options.as_str(), facts.device_model.as_str()),
+            ("rw,noatime,rw,discard", "DISK 1")
+        );
+        assert_eq!(facts.id.len(), 12);
+    }
+}

@@ -1,0 +1,262 @@
+//! From two readings and a result to metrics: totals over the step divided by totals, never a mean of ratios.
+
+use super::Reading;
+use super::sources::TICKS_PER_SECOND;
+use crate::experiment::steps::PlannedStep;
+use outcrop_lab_load::StepResult;
+use std::collections::BTreeMap;
+
+/// Which way is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// More is better.
+    Higher,
+    /// Less is better.
+    Lower,
+}
+
+/// One metric.
+#[derive(Clone, Copy, Debug)]
+pub struct MetricRow {
+    /// Name in the store and in tables.
+    pub name: &'static str,
+    /// Unit.
+    pub unit: &'static str,
+    /// Which way is better.
+    pub better: Better,
+    /// How it is computed.
+    pub formula: &'static str,
+}
+
+const fn higher(name: &'static str, unit: &'static str, formula: &'static str) -> MetricRow {
+    MetricRow { name, unit, better: Better::Higher, formula }
+}
+
+const fn lower(name: &'static str, unit: &'static str, formula: &'static str) -> MetricRow {
+    MetricRow { name, unit, better: Better::Lower, formula }
+}
+
+/// Every metric. The name of the first is what targets are compared by unless asked otherwise.
+pub const METRICS: &[MetricRow] = &[
+    higher("ops_sec", "1/s", "operations of the counted threads / seconds from first start to last finish"),
+    higher("steady_ops_sec", "1/s", "operations per second of the last flat part of the step"),
+    higher("mb_sec", "MB/s", "key and value bytes of the operations / 2^20 / seconds"),
+    lower("usec_op", "us", "thread seconds * 1e6 / operations"),
+    lower("p50", "us", "median of service times"),
+    lower("p99", "us", "99th percentile of service times"),
+    lower("p99.9", "us", "99.9th percentile of service times"),
+    lower("p99.99", "us", "99.99th percentile of service times"),
+    lower("pmax", "us", "longest service time"),
+    lower("longest_gap", "ms", "longest time without a completion in any one thread"),
+    lower("zero_seconds", "s", "longest run of whole seconds without an operation"),
+    lower("cv", "1", "standard deviation / mean of operations per second, second by second"),
+    lower("cpu_us/o", "us", "user and system time of the whole host / operations"),
+    lower("proc_cpu_us/o", "us", "user and system time of the session's process / operations"),
+    lower("cs/o", "1", "context switches of the host / operations"),
+    lower("r/o", "1", "device reads / operations"),
+    lower("w/o", "1", "device writes / operations"),
+    lower("rKB/o", "KB", "device KB read / operations"),
+    lower("wKB/o", "KB", "device KB written / operations"),
+    lower("flush/o", "1", "device flushes / operations"),
+    lower("fault/o", "1", "minor and major faults of the process / operations"),
+    lower("read_await", "ms", "device milliseconds in reads / device reads"),
+    lower("write_await", "ms", "device milliseconds in writes / device writes"),
+    lower("device_util", "%", "device busy time / time"),
+    lower("write_amp_device", "1", "device bytes written / bytes of users"),
+    lower("write_amp", "1", "bytes written by flush and compaction / bytes of users, by the engine's count"),
+    lower("compaction_s", "s", "seconds in compaction and flush jobs"),
+    lower("compaction_cpu_s", "s", "processor seconds in them"),
+    lower("stall", "%", "share of the time writes were stalled, by the engine's count"),
+    lower("stalls", "1", "times writes were slowed or stopped, by the engine's count"),
+    lower("rss", "MB", "resident memory of the process at the end"),
+    lower("tables", "MB", "bytes of live tables at the end"),
+    lower("space_amp", "1", "bytes of live tables / bytes of all pairs"),
+    higher("writer_rate", "1", "rate of the background writer / its target"),
+    lower("other_cpu", "cores", "processor time of the host outside the session's process / time"),
+    lower("waited", "s", "wait for compaction before the step"),
+];
+
+/// The row of a metric.
+pub fn metric(name: &str) -> Option<&'static MetricRow> {
+    METRICS.iter().find(|row| row.name == name)
+}
+
+/// Metrics of a step by name; what is not known is absent.
+pub type Metrics = BTreeMap<String, f64>;
+
+/// Computes the metrics of `step` from its result and the readings at its edges.
+pub fn derive(
+    step: &PlannedStep,
+    result: &StepResult,
+    first: &Reading,
+    last: &Reading,
+    waited: f64,
+) -> Metrics {
+    let mut metrics = Metrics::new();
+    let mut set = |name: &str, value: f64| {
+        debug_assert!(metric(name).is_some(), "{name} has a row");
+        if value.is_finite() {
+            metrics.insert(name.to_string(), value);
+        }
+    };
+    let (ops, seconds) = (result.ops as f64, result.seconds.max(1e-9));
+    set("ops_sec", ops / seconds);
+    set("mb_sec", result.bytes as f64 / f64::from(1 << 20) / seconds);
+    set("usec_op", result.micros_per_op);
+    let names = ["p50", "p99", "p99.9", "p99.99", "pmax"];
+    names.into_iter().zip(result.percentiles).for_each(|(name, value)| set(name, value));
+    set("longest_gap", result.longest_gap_ms);
+    set("zero_seconds", longest_zero_run(&result.per_second) as f64);
+    set("cv", variation(&result.per_second));
+    set("waited", waited);
+    if step.step.while_writing {
+        set("writer_rate", result.writer_achieved);
+    }
+    let megabytes = f64::from(1 << 20);
+    let counters = &result.counters;
+    set("rss", result.usage.rss_bytes as f64 / megabytes);
+    if counters.table_bytes > 0 {
+        set("tables", counters.table_bytes as f64 / megabytes);
+        let pair = (step.step.key_size + step.step.value_size) as u64;
+        set("space_amp", counters.table_bytes as f64 / (step.step.num * pair) as f64);
+    }
+    set("compaction_s", counters.compaction_seconds);
+    set("compaction_cpu_s", counters.compaction_cpu_seconds);
+    set("stall", counters.stall_percent);
+    set("stalls", counters.stalls as f64);
+    if counters.ingest_gb > 0.0 {
+        set("write_amp", counters.compaction_write_gb / counters.ingest_gb);
+    }
+    from_readings(step, result, first, last, &mut set);
+    metrics
+}
+
+fn from_readings(
+    step: &PlannedStep,
+    result: &StepResult,
+    first: &Reading,
+    last: &Reading,
+    set: &mut impl FnMut(&str, f64),
+) {
+    let ops = result.ops as f64;
+    let delta = |name: &str| Some((last.get(name)? - first.get(name)?) as f64);
+    let mut per_op = |name: &str, total: Option<f64>| {
+        if let Some(total) = total {
+            set(name, total / ops);
+        }
+    };
+    let busy =
+        delta("cpu.user").zip(delta("cpu.system")).map(|(user, system)| (user + system) / TICKS_PER_SECOND);
+    let own = result.usage.user_seconds + result.usage.system_seconds;
+    per_op("cpu_us/o", busy.map(|seconds| seconds * 1e6));
+    per_op("proc_cpu_us/o", Some(own * 1e6));
+    per_op("cs/o", delta("context_switches"));
+    per_op("r/o", delta("device.reads"));
+    per_op("w/o", delta("device.writes"));
+    per_op("rKB/o", delta("device.read_sectors").map(|sectors| sectors / 2.0));
+    per_op("wKB/o", delta("device.write_sectors").map(|sectors| sectors / 2.0));
+    per_op("flush/o", delta("device.flushes"));
+    let faults = delta("process.minor_faults").zip(delta("process.major_faults"));
+    per_op("fault/o", faults.map(|(minor, major)| minor + major));
+    for (name, time, count) in [
+        ("read_await", "device.read_ms", "device.reads"),
+        ("write_await", "device.write_ms", "device.writes"),
+    ] {
+        if let (Some(time), Some(count)) = (delta(time), delta(count))
+            && count > 0.0
+        {
+            set(name, time / count);
+        }
+    }
+    let seconds = (last.at - first.at).max(1e-9);
+    if let Some(milliseconds) = delta("device.busy_ms") {
+        set("device_util", milliseconds / 10.0 / seconds);
+    }
+    if let Some(busy) = busy {
+        set("other_cpu", ((busy - own) / seconds).max(0.0));
+    }
+    if step.writes()
+        && let Some(sectors) = delta("device.write_sectors")
+    {
+        set("write_amp_device", sectors * 512.0 / result.bytes as f64);
+    }
+}
+
+fn longest_zero_run(per_second: &[u64]) -> usize {
+    let mut longest = 0;
+    let mut current = 0;
+    for &ops in per_second {
+        current = if ops == 0 { current + 1 } else { 0 };
+        longest = longest.max(current);
+    }
+    longest
+}
+
+/// Coefficient of variation; not a number below two seconds.
+fn variation(per_second: &[u64]) -> f64 {
+    let n = per_second.len() as f64;
+    let mean = per_second.iter().sum::<u64>() as f64 / n;
+    let squares: f64 = per_second.iter().map(|&ops| (ops as f64 - mean).powi(2)).sum();
+    (squares / (n - 1.0)).sqrt() / mean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::{SERIES, series_index, sources};
+
+    fn reading(at: f64, numbers: &[(&str, i64)]) -> Reading {
+        let mut values = vec![sources::ABSENT; SERIES.len()];
+        for (name, value) in numbers {
+            values[series_index(name).unwrap()] = *value;
+        }
+        Reading { at, values }
+    }
+
+    #[test]
+    fn totals_are_divided_by_operations_and_what_is_absent_stays_so() {
+        let (step, result) = crate::testing::step_and_result("overwrite", 1000, 2.0);
+        let first = reading(
+            0.0,
+            &[
+                ("cpu.user", 100),
+                ("cpu.system", 10),
+                ("device.writes", 5),
+                ("device.write_ms", 0),
+                ("device.write_sectors", 0),
+            ],
+        );
+        let last = reading(
+            2.0,
+            &[
+                ("cpu.user", 250),
+                ("cpu.system", 60),
+                ("device.writes", 105),
+                ("device.write_ms", 50),
+                ("device.write_sectors", 1640),
+            ],
+        );
+        let metrics = derive(&step, &result, &first, &last, 0.5);
+        assert_eq!(metrics["ops_sec"], 500.0);
+        assert_eq!(metrics["cpu_us/o"], 2000.0);
+        assert_eq!((metrics["w/o"], metrics["wKB/o"], metrics["write_await"]), (0.1, 0.82, 0.5));
+        assert!((metrics["write_amp_device"] - 1640.0 * 512.0 / 420_000.0).abs() < 1e-9);
+        assert!(!metrics.contains_key("r/o") && !metrics.contains_key("read_await"));
+        assert_eq!(metrics["waited"], 0.5);
+    }
+
+    #[test]
+    fn names_of_metrics_are_unique() {
+        let mut names: Vec<_> = METRICS.iter().map(|row| row.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), METRICS.len());
+    }
+
+    #[test]
+    fn runs_without_operations_and_scatter_are_seen() {
+        assert_eq!(longest_zero_run(&[5, 0, 0, 3, 0]), 2);
+        assert!(variation(&[10]).is_nan());
+        assert!((variation(&[8, 12]) - 0.282_842_712).abs() < 1e-6);
+    }
+}

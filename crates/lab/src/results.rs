@@ -1,0 +1,171 @@
+//! What an experiment says: every cell of step and target against a base, judged.
+//!
+//! ```text
+//! Store -> Results (measurements that count) -> Cell (values by block, verdict) -> show, site
+//! ```
+//! Any target can be the base, and any metric be compared, without running anything again.
+
+use crate::judge::{self, Question, Verdict};
+use crate::probe::derive::{Better, metric};
+use crate::store::{ExperimentRow, SessionRow, StepRow, Store, StoreError};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// An experiment with its measurements.
+pub struct Results {
+    /// The experiment.
+    pub experiment: ExperimentRow,
+    /// Sessions that count, those thrown away included.
+    pub sessions: Vec<SessionRow>,
+    /// Measured steps in reports; none of a session that was thrown away.
+    pub measured: Vec<StepRow>,
+    /// What happened.
+    pub events: Vec<(String, String)>,
+    /// Options of targets as their engines wrote them.
+    pub options: Vec<(usize, String)>,
+    /// Names of the steps in reports, in order.
+    pub steps: Vec<String>,
+}
+
+/// One step of one target, for one metric.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cell {
+    /// Median over blocks.
+    pub median: f64,
+    /// Blocks measured.
+    pub blocks: usize,
+    /// Against the base; absent for the base itself, or if no block has both.
+    pub verdict: Option<Verdict>,
+    /// Why the cell must not be compared.
+    pub invalid: Option<String>,
+}
+
+impl Results {
+    /// Loads experiment `id`.
+    pub fn load(store: &Store, id: i64) -> Result<Results, StoreError> {
+        let experiment = store.experiment(id)?;
+        let steps = experiment.plan.reported();
+        let mut measured = store.steps(id)?;
+        measured.retain(|row| row.block >= 0 && steps.contains(&row.name));
+        Ok(Results {
+            sessions: store.sessions(id)?,
+            events: store.events(id)?,
+            options: store.options(id)?,
+            experiment,
+            measured,
+            steps,
+        })
+    }
+
+    /// Names of the targets.
+    pub fn target_names(&self) -> Vec<&str> {
+        self.experiment.plan.targets.iter().map(|target| target.name.as_str()).collect()
+    }
+
+    /// Number of a target by name.
+    ///
+    /// # Errors
+    /// Names the targets there are.
+    pub fn target(&self, name: &str) -> Result<usize, String> {
+        let names = self.target_names();
+        names
+            .iter()
+            .position(|known| *known == name)
+            .ok_or_else(|| format!("there is no target {name}; there are {}", names.join(", ")))
+    }
+
+    /// The measurements of a step and target, by block.
+    pub fn rows(&self, step: &str, target: usize) -> impl Iterator<Item = &StepRow> {
+        self.measured.iter().filter(move |row| row.target == target && row.name == step)
+    }
+
+    /// The metric's value in each block.
+    pub fn values(&self, step: &str, target: usize, metric: &str) -> BTreeMap<i64, f64> {
+        self.rows(step, target).filter_map(|row| Some((row.block, *row.metrics.get(metric)?))).collect()
+    }
+
+    /// Median of a metric over blocks.
+    pub fn median(&self, step: &str, target: usize, metric: &str) -> Option<f64> {
+        let mut values: Vec<f64> = self.values(step, target, metric).into_values().collect();
+        values.sort_by(f64::total_cmp);
+        crate::tables::median(&values)
+    }
+
+    /// The first reason not to compare a step of a target.
+    pub fn invalid(&self, step: &str, target: usize) -> Option<String> {
+        self.rows(step, target).find_map(|row| {
+            let label = row.labels.iter().find(|label| label.invalid)?;
+            Some(format!("block {}: {}", row.block + 1, label.text))
+        })
+    }
+
+    /// The metric's values of a step of a target and of `base` in the blocks that have both.
+    pub fn pairs(&self, step: &str, target: usize, base: usize, metric: &str) -> Vec<(f64, f64)> {
+        let base_values = self.values(step, base, metric);
+        let values = self.values(step, target, metric).into_iter();
+        let both = values.filter_map(|(block, value)| Some((value, *base_values.get(&block)?)));
+        both.filter(|(value, base)| *value > 0.0 && *base > 0.0).collect()
+    }
+
+    /// All cells of a metric against `base`: for each step, for each target. Verdicts hold for the table as a
+    /// whole: chance calls are kept to a rate over all of its cells.
+    pub fn table(&self, base: usize, name: &str) -> Vec<Vec<Option<Cell>>> {
+        let plan = &self.experiment.plan;
+        let (mut questions, mut places) = (Vec::new(), Vec::new());
+        let mut table = Vec::new();
+        for (row, step) in self.steps.iter().enumerate() {
+            let mut cells = Vec::new();
+            for (column, target) in plan.targets.iter().enumerate() {
+                let invalid = self.invalid(step, column).or_else(|| self.invalid(step, base));
+                if column != base && invalid.is_none() {
+                    places.push((row, column));
+                    questions.push(Question {
+                        name: (step.clone(), target.name.clone()),
+                        pairs: self.pairs(step, column, base, name),
+                        control: self.are_twins(column, base),
+                    });
+                }
+                let blocks = self.values(step, column, name).len();
+                let median = self.median(step, column, name);
+                cells.push(median.map(|median| Cell { median, blocks, verdict: None, invalid }));
+            }
+            table.push(cells);
+        }
+        let better = metric(name).map_or(Better::Higher, |row| row.better);
+        let verdicts = judge::judge(name, better, plan.delta, &questions);
+        for ((row, column), verdict) in places.into_iter().zip(verdicts) {
+            if let Some(cell) = &mut table[row][column] {
+                cell.verdict = verdict;
+            }
+        }
+        table
+    }
+
+    /// Whether two targets are one under two names.
+    fn are_twins(&self, a: usize, b: usize) -> bool {
+        let targets = &self.experiment.plan.targets;
+        targets[a].twin_of == Some(b) || targets[b].twin_of == Some(a)
+    }
+
+    /// Half width of the widest interval of throughput, as a share of its ratio. `None` if one is not known yet.
+    pub fn widest_interval(&self) -> Option<f64> {
+        let plan = &self.experiment.plan;
+        let mut widest: f64 = 0.0;
+        for verdict in
+            self.table(plan.base, "ops_sec").iter().flatten().flatten().filter_map(|cell| cell.verdict)
+        {
+            widest = widest.max(verdict.half_width_percent()? / 100.0);
+        }
+        Some(widest)
+    }
+
+    /// Sessions of the plan that count and were not thrown away.
+    pub fn counted_sessions(&self) -> usize {
+        self.sessions.iter().filter(|session| session.block >= 0 && session.outcome == "done").count()
+    }
+
+    /// Blocks that were run, whole or in part.
+    pub fn blocks(&self) -> usize {
+        self.sessions.iter().map(|session| session.block + 1).max().unwrap_or(0) as usize
+    }
+}

@@ -1,0 +1,379 @@
+//! `outcrop lab run`: a plan carried out, one session after the other, each step recorded when it ends.
+//!
+//! ```text
+//! for each slot of the plan without a session that counts:
+//!     data -> session.rs: child, sampler -> store: step by step -> outcome
+//! after each block past the least: stop if every interval is narrow enough
+//! ```
+//! Invariants: a run may be killed at any moment; `--resume` carries out the rest of the same plan, and a
+//! session that was cut short is done again whole. An engine that fails ends its session, not the run. A full
+//! disk ends the run, and counts against nobody.
+//! Next: `session.rs`.
+
+mod session;
+
+use crate::data_dir::DataDir;
+use crate::experiment;
+use crate::host::Host;
+use crate::host::canary::{self, Canary};
+use crate::host::facts::{Root, memory_bytes};
+use crate::plan::{Plan, Slot};
+use crate::report::{rfc3339, thousands};
+use crate::restore;
+use crate::results::Results;
+use crate::store::{ExperimentRow, Outcome, Store, StoreError};
+use session::{Ended, Session};
+use std::collections::{HashMap, HashSet};
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Flags of `lab run`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RunArguments {
+    /// The experiment's file.
+    pub file: PathBuf,
+    /// Go on with the latest unfinished run of this file.
+    #[arg(long)]
+    pub resume: bool,
+    /// Directory for databases; what the run put there is removed afterwards.
+    #[arg(long, default_value = "outcrop-lab-data")]
+    pub data: PathBuf,
+    /// Seconds between samples of the operating system.
+    #[arg(long, default_value_t = 1.0)]
+    pub interval: f64,
+}
+
+/// Sessions in a row that may fail before a target's others are skipped.
+const FAILURES: usize = 2;
+/// Free bytes below which a failure is put down to the disk.
+const DISK_FULL: u64 = 64 << 20;
+/// Number of the directory of target 0's data set; sessions have lower ones.
+const DATASETS: usize = 1_000_000;
+
+/// Seconds since 1970.
+pub fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs())
+}
+
+/// The time as the store keeps it.
+fn now() -> String {
+    rfc3339(unix_seconds())
+}
+
+/// Plans the experiment of `file` for this machine; gives it with its text.
+///
+/// # Errors
+/// One sentence.
+pub fn plan_file(file: &Path) -> Result<(Plan, String), String> {
+    let (experiment, text) = experiment::read(file)?;
+    let memory = memory_bytes(&Root::default());
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    Ok((crate::plan::plan(&experiment, unix_seconds(), memory, cores)?, text))
+}
+
+/// Runs an experiment, or the rest of one; gives its number.
+///
+/// # Errors
+/// One sentence that says what to do. What was measured until then is recorded.
+pub fn run(store_path: &Path, arguments: &RunArguments) -> Result<i64, String> {
+    let mut store = Store::open(store_path)?;
+    let interval = Duration::try_from_secs_f64(arguments.interval)
+        .ok()
+        .filter(|interval| *interval >= Duration::from_millis(50))
+        .ok_or("--interval must be 0.05 or more")?;
+    let data = DataDir::take(&arguments.data)?;
+    let experiment = obtain(&store, arguments)?;
+    let estimate = experiment.plan.estimate();
+    data.check_space(estimate.disk_bytes)?;
+    eprintln!(
+        "experiment {}: {} sessions, about {}",
+        experiment.id,
+        estimate.sessions,
+        crate::show::duration(estimate.seconds)
+    );
+    let mut run = Run {
+        plan: &experiment.plan,
+        id: experiment.id,
+        device: experiment.host.facts.device.clone(),
+        data: &data,
+        interval,
+        datasets: HashMap::new(),
+        failures: HashMap::new(),
+        progress: Progress::new(estimate.sessions),
+        usual: None,
+    };
+    let outcome = run.all(&mut store);
+    run.progress.clear();
+    let again = format!("outcrop lab run {} --resume", arguments.file.display());
+    match outcome {
+        Ok(()) => {
+            store.finish(experiment.id)?;
+            Ok(experiment.id)
+        }
+        Err(stop) => Err(format!("{stop}; what was measured is kept: go on with {again}")),
+    }
+}
+
+/// The experiment to go on with, or a new one.
+fn obtain(store: &Store, arguments: &RunArguments) -> Result<ExperimentRow, String> {
+    let file = arguments.file.display().to_string();
+    if arguments.resume {
+        let (_, text) = experiment::read(&arguments.file)?;
+        return store.unfinished(&text)?.ok_or_else(|| {
+            format!("no unfinished run of {file} as it is now; without --resume a new one begins")
+        });
+    }
+    let (plan, text) = plan_file(&arguments.file)?;
+    for (name, why) in &plan.left_out {
+        eprintln!("going on without {name}: {why}");
+    }
+    let host = Host::read(&arguments.data);
+    let id = store.begin(&now(), &file, &text, &plan, &host)?;
+    for (name, why) in &plan.left_out {
+        store.event(id, &now(), &format!("{name} was left out: {why}"))?;
+    }
+    Ok(store.experiment(id)?)
+}
+
+/// Why a run ends before its plan does.
+fn disk_full(data: &DataDir, what: &str) -> String {
+    let _ = data;
+    format!("the disk is full ({what}); free space")
+}
+
+struct Run<'a> {
+    plan: &'a Plan,
+    id: i64,
+    device: String,
+    data: &'a DataDir,
+    interval: Duration,
+    /// Directories of the data sets that sessions copy.
+    datasets: HashMap<usize, PathBuf>,
+    /// Sessions in a row that failed, by target.
+    failures: HashMap<usize, usize>,
+    progress: Progress,
+    /// The canary of the first session.
+    usual: Option<Canary>,
+}
+
+impl Run<'_> {
+    fn all(&mut self, store: &mut Store) -> Result<(), String> {
+        let begun = Instant::now();
+        let sessions = store.sessions(self.id)?;
+        self.usual = sessions.first().map(|session| session.canary);
+        let counted: HashSet<(i64, usize)> =
+            sessions.iter().map(|session| (session.block, session.position)).collect();
+        let mut last_block = -1;
+        for slot in self.plan.slots() {
+            if slot.block > last_block {
+                if let Some(why) = self.enough(store, slot.block as usize, begun.elapsed())? {
+                    store.event(self.id, &now(), &why)?;
+                    return Ok(());
+                }
+                last_block = slot.block;
+            }
+            if counted.contains(&(slot.block, slot.position)) {
+                self.progress.done += 1;
+                continue;
+            }
+            self.slot(store, slot)?;
+            self.progress.done += 1;
+        }
+        Ok(())
+    }
+
+    /// Why no further block is needed after `blocks` of them, if none is.
+    fn enough(&self, store: &Store, blocks: usize, elapsed: Duration) -> Result<Option<String>, String> {
+        if blocks > 0 && self.plan.budget_seconds.is_some_and(|budget| elapsed.as_secs() >= budget) {
+            return Ok(Some(format!("the time was used up after {blocks} blocks")));
+        }
+        if blocks < self.plan.rounds {
+            return Ok(None);
+        }
+        let results = Results::load(store, self.id)?;
+        let widest = results.widest_interval();
+        Ok(match widest {
+            Some(width) if width <= self.plan.width => Some(format!(
+                "after {blocks} blocks every interval was within {:.1} %",
+                self.plan.width * 100.0
+            )),
+            _ => None,
+        })
+    }
+
+    fn slot(&mut self, store: &mut Store, slot: Slot) -> Result<(), String> {
+        let target = &self.plan.targets[slot.target];
+        if self.failures.get(&slot.target).is_some_and(|failures| *failures >= FAILURES) {
+            let id = store.begin_session(self.id, slot, &now(), &Canary::default())?;
+            let why = format!("{} failed {FAILURES} times in a row", target.name);
+            return Ok(store.end_session(id, Outcome::Skipped, &now(), Some(&why), None)?);
+        }
+        let canary = canary::run();
+        self.notice_slowness(store, &canary)?;
+        let number = self.progress.done;
+        let dir = self.data.session(number)?;
+        let prepared = self.prepare(store, slot, &dir);
+        let id = store.begin_session(self.id, slot, &now(), &canary)?;
+        let ended = match prepared {
+            Ok(()) => {
+                let mut session = Session {
+                    plan: self.plan,
+                    slot,
+                    first: self.plan.shared_steps(),
+                    last: self.plan.steps.len(),
+                    dir: &dir,
+                    device: &self.device,
+                    interval: self.interval,
+                    progress: &mut self.progress,
+                };
+                session.run(&mut |record| store.record_step(id, record))
+            }
+            Err(error) => Ended::Failed(error),
+        };
+        let facts = session::engine_facts(&dir);
+        let outcome = self.conclude(store, slot, id, ended, &facts);
+        self.data.remove(number)?;
+        outcome
+    }
+
+    /// Puts the target's data into `dir`, if sessions of this plan do not load their own.
+    fn prepare(&mut self, store: &mut Store, slot: Slot, dir: &Path) -> Result<(), String> {
+        if self.plan.shared_steps() == 0 {
+            return Ok(());
+        }
+        // The A/A twin starts from the base's own data: the two then differ in nothing.
+        let owner = self.plan.targets[slot.target].twin_of.unwrap_or(slot.target);
+        if !self.datasets.contains_key(&owner) {
+            let home = self.data.session(DATASETS + owner)?;
+            let mut session = Session {
+                plan: self.plan,
+                slot: Slot { block: -1, position: 0, target: owner },
+                first: 0,
+                last: self.plan.shared_steps(),
+                dir: &home,
+                device: &self.device,
+                interval: self.interval,
+                progress: &mut self.progress,
+            };
+            match session.run(&mut |_| Ok(())) {
+                Ended::Done => {}
+                Ended::Failed(error) => return Err(format!("loading the data set: {error}")),
+                Ended::Store(error) => return Err(error.to_string()),
+            }
+            let name = &self.plan.targets[owner].name;
+            store.event(self.id, &now(), &format!("the data set of {name} was loaded"))?;
+            self.datasets.insert(owner, home);
+        }
+        restore::restore(&self.datasets[&owner], dir).map(|_| ())
+    }
+
+    fn conclude(
+        &mut self,
+        store: &Store,
+        slot: Slot,
+        id: i64,
+        ended: Ended,
+        facts: &session::EngineFacts,
+    ) -> Result<(), String> {
+        let version = facts.version.as_deref();
+        match ended {
+            Ended::Done => {
+                self.failures.remove(&slot.target);
+                if let Some(options) = &facts.options {
+                    store.record_options(self.id, slot.target, options)?;
+                }
+                self.check_version(store, slot, version)?;
+                Ok(store.end_session(id, Outcome::Done, &now(), None, version)?)
+            }
+            Ended::Store(StoreError::Full(text)) => Err(disk_full(self.data, &text)),
+            Ended::Store(error) => Err(error.to_string()),
+            Ended::Failed(error) => {
+                if self.data.check_space(DISK_FULL).is_err() {
+                    return Err(disk_full(self.data, &error));
+                }
+                *self.failures.entry(slot.target).or_default() += 1;
+                let name = &self.plan.targets[slot.target].name;
+                self.progress.clear();
+                eprintln!("{name}, block {}: {error}", slot.block);
+                store.event(self.id, &now(), &format!("{name}, block {}: {error}", slot.block))?;
+                Ok(store.end_session(id, Outcome::Failed, &now(), Some(&error), version)?)
+            }
+        }
+    }
+
+    /// Notes an engine that says it is another version than was asked for.
+    fn check_version(&self, store: &Store, slot: Slot, said: Option<&str>) -> Result<(), String> {
+        let target = &self.plan.targets[slot.target];
+        let (Some(asked), Some(said)) = (&target.version, said) else { return Ok(()) };
+        // A packaging's fourth number is not the engine's.
+        if asked == said || asked.starts_with(&format!("{said}.")) || slot.block != 0 {
+            return Ok(());
+        }
+        let text = format!("{} says it is version {said}", target.name);
+        Ok(store.event(self.id, &now(), &text)?)
+    }
+
+    fn notice_slowness(&mut self, store: &Store, canary: &Canary) -> Result<(), String> {
+        /// Share by which a machine may be slower than at the first session.
+        const SLOWER: f64 = 0.25;
+        let usual = *self.usual.get_or_insert(*canary);
+        let slower = canary.slower_than(&usual);
+        if slower > SLOWER {
+            let text = format!("the machine was {:.0} % slower than at the start", slower * 100.0);
+            store.event(self.id, &now(), &text)?;
+        }
+        Ok(())
+    }
+}
+
+/// A line on standard error: what runs, how fast, how long still.
+struct Progress {
+    total: usize,
+    /// Sessions of the plan that need not be run any more.
+    done: usize,
+    start: Instant,
+    /// Sessions that were done when this run began counting time.
+    done_at_start: Option<usize>,
+    said: Instant,
+}
+
+impl Progress {
+    /// Time between lines where they cannot be overwritten.
+    const BETWEEN_LINES: Duration = Duration::from_secs(10);
+
+    fn new(total: usize) -> Progress {
+        let now = Instant::now();
+        Progress { total, done: 0, start: now, done_at_start: None, said: now }
+    }
+
+    fn show(&mut self, what: &str, rate: f64, share_of_session: f64) {
+        let from = *self.done_at_start.get_or_insert(self.done) as f64;
+        let here = (self.done as f64 + share_of_session).min(self.total as f64);
+        let elapsed = self.start.elapsed().as_secs_f64();
+        let left = if here - from > 0.2 {
+            let seconds = elapsed / (here - from) * (self.total as f64 - here);
+            format!("{} left", crate::show::duration(seconds))
+        } else {
+            "...".to_string()
+        };
+        let line =
+            format!("{:>3.0} %  {what}  {}/s  {left}", here * 100.0 / self.total as f64, thousands(rate));
+        let mut err = std::io::stderr().lock();
+        // Nobody is worse off without the line.
+        let _ = if err.is_terminal() {
+            write!(err, "\r\x1b[K{line}").and_then(|()| err.flush())
+        } else if self.said.elapsed() >= Self::BETWEEN_LINES {
+            self.said = Instant::now();
+            writeln!(err, "{line}")
+        } else {
+            Ok(())
+        };
+    }
+
+    fn clear(&self) {
+        if std::io::stderr().is_terminal() {
+            eprint!("\r\x1b[K");
+        }
+    }
+}

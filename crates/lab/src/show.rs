@@ -1,0 +1,356 @@
+//! What the terminal shows of experiments: lists, one experiment, its table of ratios. At most 80 columns.
+
+use crate::judge::Word;
+use crate::plan::Plan;
+use crate::report::thousands;
+use crate::results::{Cell, Results};
+use crate::store::{Status, Store, StoreError};
+use crate::tables::align;
+use serde::Serialize;
+use std::fmt::Write;
+
+/// Columns of a terminal.
+const WIDTH: usize = 80;
+
+/// A time in words, such as `3 min`.
+pub fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 90.0 => format!("{s:.0} s"),
+        s if s < 5400.0 => format!("{:.0} min", s / 60.0),
+        s if s < 172_800.0 => format!("{:.1} h", s / 3600.0),
+        s => format!("{:.1} days", s / 86_400.0),
+    }
+}
+
+/// The start of a text, marked where it was cut.
+fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_string();
+    }
+    text.chars().take(width - 1).chain(['~']).collect()
+}
+
+/// One line per experiment.
+///
+/// # Errors
+/// If the store cannot be read.
+pub fn list(store: &Store) -> Result<String, StoreError> {
+    let mut rows = vec![["id", "begun", "sessions", "state", "title"].map(str::to_string).to_vec()];
+    for id in store.experiments()? {
+        let experiment = store.experiment(id)?;
+        let done = store.sessions(id)?.len();
+        rows.push(vec![
+            id.to_string(),
+            experiment.created[..10.min(experiment.created.len())].to_string(),
+            format!("{done}/{}", experiment.plan.slots().len()),
+            if experiment.status == Status::Done { "done" } else { "open" }.to_string(),
+            cut(&experiment.plan.title, 40),
+        ]);
+    }
+    // The title is text and reads from the left.
+    let widest = rows.iter().map(|row| row[4].chars().count()).max().unwrap_or(0);
+    rows.iter_mut().for_each(|row| row[4] = format!("{:<widest$}", row[4]));
+    Ok(align(&rows))
+}
+
+/// A plan for people.
+pub fn plan(plan: &Plan) -> String {
+    let estimate = plan.estimate();
+    let mut text = format!("{}\n{}\n\n", plan.title, plan.question);
+    text.push_str("targets\n");
+    for (index, target) in plan.targets.iter().enumerate() {
+        let mark = match (index == plan.base, target.twin_of) {
+            (true, _) => "  base",
+            (false, Some(_)) => "  the base again: what differs is noise",
+            _ => "",
+        };
+        let _ = writeln!(text, "  {}{mark}", target.name);
+    }
+    for (name, why) in &plan.left_out {
+        let _ = writeln!(text, "  {name}  left out: {why}");
+    }
+    let sizes = &plan.sizes;
+    let _ = writeln!(
+        text,
+        "\ndata     {} keys of {} + {} B, {} MB; {} MB cache; {} thread(s)\nsteps    {}",
+        thousands(sizes.keys as f64),
+        sizes.key_size,
+        sizes.value_size,
+        sizes.data_bytes() >> 20,
+        sizes.cache >> 20,
+        sizes.threads,
+        wrap(&plan.steps.iter().map(|step| step.step.name.as_str()).collect::<Vec<_>>(), 9)
+    );
+    let most = plan.blocks.len();
+    let blocks =
+        if most > plan.rounds { format!("{} to {most}", plan.rounds) } else { plan.rounds.to_string() };
+    let _ = writeln!(
+        text,
+        "blocks   {blocks}, each target once in each, in an order drawn from seed {}\n\
+         sessions {}, about {}; {} GB of disk at once\n\
+         sees     a change of {:.1} % in 4 of 5 cases, if pairs scatter by {:.1} %\n\nfirst blocks",
+        plan.seed,
+        estimate.sessions,
+        duration(estimate.seconds),
+        estimate.disk_bytes.div_ceil(1 << 30),
+        estimate.detectable * 100.0,
+        crate::plan::ASSUMED_NOISE * 100.0
+    );
+    for (number, block) in plan.blocks.iter().take(3).enumerate() {
+        let names: Vec<&str> = block.iter().map(|target| plan.targets[*target].name.as_str()).collect();
+        let _ = writeln!(text, "  {}  {}", number + 1, wrap(&names, 5));
+    }
+    if plan.oversubscribed {
+        text.push_str("\nforced: as many threads as cores, or more; background work competes with them\n");
+    }
+    text
+}
+
+/// Words separated by commas in lines of at most 80 columns, all but the first indented.
+fn wrap(words: &[&str], indent: usize) -> String {
+    let (mut text, mut column) = (String::new(), indent);
+    for (index, word) in words.iter().enumerate() {
+        let word = if index + 1 < words.len() { format!("{word}, ") } else { word.to_string() };
+        let length = word.chars().count();
+        if column + length > WIDTH && column > indent {
+            text.truncate(text.trim_end().len());
+            let _ = write!(text, "\n{:indent$}", "");
+            column = indent;
+        }
+        text.push_str(&word);
+        column += length;
+    }
+    text
+}
+
+/// Everything about an experiment but its comparison.
+pub fn show(results: &Results) -> String {
+    let experiment = &results.experiment;
+    let state =
+        if experiment.status == Status::Done { "done" } else { "open: outcrop lab run FILE --resume" };
+    let mut text = format!(
+        "experiment {} of {} ({}), lab {}, {state}\n\n{}",
+        experiment.id,
+        experiment.created,
+        experiment.file,
+        experiment.lab_version,
+        plan(&experiment.plan)
+    );
+    let facts = &experiment.host.facts;
+    let _ = writeln!(
+        text,
+        "\nhost     {}\n         {} cores, {} GB, {} on {} ({}), Linux {}",
+        facts.cpu,
+        facts.cores,
+        facts.memory_bytes >> 30,
+        facts.filesystem,
+        facts.device,
+        facts.device_model,
+        facts.kernel
+    );
+    text.push_str("\nsessions\n");
+    let mut rows = vec![["target", "done", "failed", "skipped", "says it is"].map(str::to_string).to_vec()];
+    for (index, name) in results.target_names().into_iter().enumerate() {
+        let own = || results.sessions.iter().filter(|session| session.target == index && session.block >= 0);
+        let count = |outcome: &str| own().filter(|session| session.outcome == outcome).count().to_string();
+        let version = own().find_map(|session| session.engine_version.clone()).unwrap_or_default();
+        rows.push(vec![cut(name, 40), count("done"), count("failed"), count("skipped"), version]);
+    }
+    text.push_str(&align(&rows));
+    let remarks = remarks(results);
+    if !remarks.is_empty() {
+        text.push_str("\nremarks\n");
+        remarks.iter().for_each(|remark| _ = writeln!(text, "  {remark}"));
+    }
+    if !results.events.is_empty() {
+        text.push_str("\nevents\n");
+        results.events.iter().for_each(|(date, event)| _ = writeln!(text, "  {date}  {event}"));
+    }
+    text
+}
+
+/// Labels of measurements, counted by step and target, with the first as example.
+pub fn remarks(results: &Results) -> Vec<String> {
+    let mut counted: Vec<(String, usize, String)> = Vec::new();
+    for step in &results.steps {
+        for (target, name) in results.target_names().into_iter().enumerate() {
+            for label in results.rows(step, target).flat_map(|row| &row.labels) {
+                let key = format!("{step}, {name}: {}", label.name);
+                match counted.iter_mut().find(|(known, ..)| *known == key) {
+                    Some((_, count, _)) => *count += 1,
+                    None => counted.push((key, 1, label.text.clone())),
+                }
+            }
+        }
+    }
+    counted.into_iter().map(|(key, count, example)| format!("{key} ({count}x; {example})")).collect()
+}
+
+/// The ratios of a metric, targets in columns by number.
+pub fn compare(results: &Results, base: usize, metric: &str) -> String {
+    let names = results.target_names();
+    let plan = &results.experiment.plan;
+    let mut text =
+        format!("{}\n{metric} relative to {}; blocks: {}\n\n", plan.title, names[base], results.blocks());
+    for (index, name) in names.iter().enumerate() {
+        let mark = if index == base { " (base)" } else { "" };
+        let _ = writeln!(text, "col-{} : {name}{mark}", index + 1);
+    }
+    let table = results.table(base, metric);
+    let others: Vec<usize> = (0..names.len()).filter(|target| *target != base).collect();
+    let first = results.steps.iter().map(String::len).max().unwrap_or(4);
+    /// Columns of one ratio: two blanks, `1.234 +-12.3 =`.
+    const CELL: usize = 15;
+    let per_block = ((WIDTH - first - 12) / CELL).max(1);
+    for columns in others.chunks(per_block) {
+        let mut rows = vec![vec!["step".to_string(), format!("col-{}", base + 1)]];
+        rows[0].extend(columns.iter().map(|column| format!("col-{}", column + 1)));
+        for (step, cells) in results.steps.iter().zip(&table) {
+            let median = cells[base].as_ref().map_or("NA".into(), |cell| amount(cell.median));
+            let mut row = vec![step.clone(), median];
+            row.extend(columns.iter().map(|column| cell_text(cells[*column].as_ref())));
+            rows.push(row);
+        }
+        let _ = write!(text, "\n{}", align(&rows));
+    }
+    text.push_str(
+        "\nratio, half width of the 95 % interval in %, verdict:\n\
+         + improvement   - regression   = same   ? unknown   ! invalid\n",
+    );
+    for step in &results.steps {
+        for (target, name) in names.iter().enumerate() {
+            if let Some(why) = results.invalid(step, target) {
+                let _ = writeln!(text, "! {step}, {name}: {why}");
+            }
+        }
+    }
+    text
+}
+
+/// A number with as many digits as it needs.
+pub fn amount(value: f64) -> String {
+    match value.abs() {
+        v if v >= 1000.0 => thousands(value),
+        v if v >= 10.0 => format!("{value:.1}"),
+        v if v >= 0.1 => format!("{value:.3}"),
+        0.0 => "0".to_string(),
+        _ => format!("{value:.5}"),
+    }
+}
+
+fn cell_text(cell: Option<&Cell>) -> String {
+    match cell {
+        None => "NA".to_string(),
+        Some(cell) => match (&cell.invalid, &cell.verdict) {
+            (Some(_), _) => "!".to_string(),
+            (None, None) => "NA".to_string(),
+            (None, Some(verdict)) => {
+                let width = verdict.half_width_percent().map_or("?".into(), |half| format!("{half:.1}"));
+                format!("{:.2} ±{width:>4} {}", verdict.ratio, verdict.word.sign())
+            }
+        },
+    }
+}
+
+/// The comparison for programs.
+pub fn compare_json(results: &Results, base: usize, metric: &str) -> String {
+    #[derive(Serialize)]
+    struct Row<'a> {
+        step: &'a str,
+        target: &'a str,
+        #[serde(flatten)]
+        cell: &'a Cell,
+    }
+    #[derive(Serialize)]
+    struct Comparison<'a> {
+        experiment: i64,
+        title: &'a str,
+        metric: &'a str,
+        base: &'a str,
+        cells: Vec<Row<'a>>,
+    }
+    let table = results.table(base, metric);
+    let names = results.target_names();
+    let cells = results.steps.iter().zip(&table).flat_map(|(step, cells)| {
+        let names = &names;
+        let row = move |(target, cell): (usize, &'_ Option<Cell>)| -> Option<(usize, Cell)> {
+            Some((target, cell.clone()?))
+        };
+        cells.iter().enumerate().filter_map(row).map(move |(target, cell)| (step, names[target], cell))
+    });
+    let owned: Vec<(&String, &str, Cell)> = cells.collect();
+    let comparison = Comparison {
+        experiment: results.experiment.id,
+        title: &results.experiment.plan.title,
+        metric,
+        base: names[base],
+        cells: owned.iter().map(|(step, target, cell)| Row { step, target, cell }).collect(),
+    };
+    serde_json::to_string_pretty(&comparison).expect("plain data serialises")
+}
+
+/// The exit code of a comparison: 2 with a regression, else 3 with an unknown, else 0. The A/A twin does not
+/// count.
+pub fn exit_code(results: &Results, base: usize, metric: &str) -> u8 {
+    let targets = &results.experiment.plan.targets;
+    let table = results.table(base, metric);
+    let words: Vec<Word> = table
+        .iter()
+        .flat_map(|cells| cells.iter().enumerate())
+        .filter(|(target, _)| *target != base && targets[*target].twin_of.is_none())
+        .map(|(_, cell)| cell.as_ref().and_then(|cell| cell.verdict).map_or(Word::Unknown, |v| v.word))
+        .collect();
+    match words {
+        words if words.contains(&Word::Regression) => 2,
+        words if words.contains(&Word::Unknown) => 3,
+        _ => 0,
+    }
+}
+
+/// Which costs moved with a step's throughput, for people.
+pub fn explain(results: &Results, step: &str, target: usize, base: usize) -> String {
+    let names = results.target_names();
+    let mut text = format!("{step}: {} against {}\n\n", names[target], names[base]);
+    let mut rows = vec![["metric", "base", "target", "ratio", "unit"].map(str::to_string).to_vec()];
+    for row in crate::probe::derive::METRICS {
+        let (Some(from), Some(to)) =
+            (results.median(step, base, row.name), results.median(step, target, row.name))
+        else {
+            continue;
+        };
+        let ratio = if from == 0.0 { "-".to_string() } else { format!("{:.2}", to / from) };
+        rows.push(vec![row.name.to_string(), amount(from), amount(to), ratio, row.unit.to_string()]);
+    }
+    text.push_str(&align(&rows));
+    let differences = crate::options_diff::differences(results, base, target);
+    if !differences.is_empty() {
+        text.push_str("\noptions that differ\n");
+        for line in differences {
+            let _ = writeln!(text, "  {}", cut(&line.to_string(), WIDTH - 2));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_amounts_read_well() {
+        assert_eq!([5.0, 100.0, 7200.0, 2e5].map(duration), ["5 s", "2 min", "2.0 h", "2.3 days"]);
+        assert_eq!(
+            [123_456.0, 12.34, 0.5, 0.00123, 0.0].map(amount),
+            ["123,456", "12.3", "0.500", "0.00123", "0"]
+        );
+    }
+
+    #[test]
+    fn long_texts_stay_within_the_terminal() {
+        let words: Vec<&str> = std::iter::repeat_n("rocksdb@10.10.1.1", 20).collect();
+        let text = wrap(&words, 5);
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert_eq!(text.matches("rocksdb").count(), 20);
+        assert_eq!(cut("abcdef", 4), "abc~");
+    }
+}

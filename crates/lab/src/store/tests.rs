@@ -1,0 +1,94 @@
+//! What goes in comes out, and nothing counts twice.
+
+use super::*;
+use crate::experiment::parse;
+use crate::testing::step_and_result;
+
+fn plan() -> Plan {
+    let text = "title = 't'\n[workload]\nkind = 'byrx'\nkeys = 1000\n[design]\nseed = 1\n\
+        [[target]]\nengine = 'outcrop'\n";
+    crate::plan::plan(&parse("t.toml", text).unwrap(), 1, 8 << 30, 4).unwrap()
+}
+
+fn store() -> (tempfile::TempDir, Store) {
+    let temp = tempfile::tempdir().unwrap();
+    let store = Store::open(&temp.path().join("deep/lab.sqlite")).unwrap();
+    (temp, store)
+}
+
+fn host() -> Host {
+    Host { facts: crate::host::Facts::default(), checks: vec![], canary: Canary::default() }
+}
+
+fn record(store: &mut Store, session: i64, number: usize) -> Result<()> {
+    let (_, result) = step_and_result("readrandom", 1000, 2.0);
+    let metrics = Metrics::from([("ops_sec".to_string(), 500.0)]);
+    let readings: Vec<Reading> = (0..3)
+        .map(|i| {
+            let mut values = vec![7 * i; SERIES.len()];
+            values[1] = sources::ABSENT;
+            Reading { at: i as f64, values }
+        })
+        .collect();
+    let step = StepRecord {
+        number,
+        name: "readrandom",
+        date: "2026-01-01T00:00:00Z",
+        result: &result,
+        metrics: &metrics,
+        labels: &[],
+        readings: &readings,
+        histogram: &[(10, 2), (5000, 1)],
+    };
+    store.record_step(session, &step)
+}
+
+#[test]
+fn a_step_comes_back_with_everything() {
+    let (_temp, mut store) = store();
+    let id = store.begin("2026", "f.toml", "text", &plan(), &host()).unwrap();
+    let slot = Slot { block: 0, position: 1, target: 1 };
+    let session = store.begin_session(id, slot, "d", &Canary::default()).unwrap();
+    record(&mut store, session, 0).unwrap();
+    assert!(store.steps(id).unwrap().is_empty(), "a session that runs does not count yet");
+    store.end_session(session, Outcome::Done, "d", None, Some("1.2")).unwrap();
+    let steps = store.steps(id).unwrap();
+    assert_eq!((steps.len(), steps[0].target, steps[0].metrics["ops_sec"]), (1, 1, 500.0));
+    assert_eq!(steps[0].result.ops, 1000);
+    assert_eq!(store.series(steps[0].id, "time_ms").unwrap(), [0, 1000, 2000]);
+    assert_eq!(store.series(steps[0].id, "cpu.user").unwrap(), [0, 7, 14]);
+    assert!(store.series(steps[0].id, "cpu.system").unwrap().is_empty(), "not known throughout");
+    assert_eq!(store.histogram(steps[0].id).unwrap(), [(10, 2), (5000, 1)]);
+    assert_eq!(store.sessions(id).unwrap()[0].engine_version.as_deref(), Some("1.2"));
+}
+
+#[test]
+fn an_interrupted_attempt_stays_and_does_not_count() {
+    let (_temp, mut store) = store();
+    let id = store.begin("2026", "f.toml", "text", &plan(), &host()).unwrap();
+    let slot = Slot { block: 0, position: 0, target: 0 };
+    let first = store.begin_session(id, slot, "d", &Canary::default()).unwrap();
+    record(&mut store, first, 0).unwrap();
+    let second = store.begin_session(id, slot, "d", &Canary::default()).unwrap();
+    record(&mut store, second, 0).unwrap();
+    assert!(record(&mut store, second, 0).is_err(), "a step is recorded once");
+    store.end_session(second, Outcome::Failed, "d", Some("crashed"), None).unwrap();
+    let steps = store.steps(id).unwrap();
+    assert_eq!((steps.len(), steps[0].session), (1, second));
+    let third = store.begin_session(id, slot, "d", &Canary::default()).unwrap();
+    assert!(store.end_session(third, Outcome::Done, "d", None, None).is_err(), "a place counts once");
+}
+
+#[test]
+fn the_latest_unfinished_experiment_of_a_text_is_found() {
+    let (_temp, store) = store();
+    let first = store.begin("2026", "f.toml", "text", &plan(), &host()).unwrap();
+    let second = store.begin("2026", "f.toml", "text", &plan(), &host()).unwrap();
+    assert_eq!(store.unfinished("text").unwrap().unwrap().id, second);
+    store.finish(second).unwrap();
+    assert_eq!(store.unfinished("text").unwrap().unwrap().id, first);
+    assert!(store.unfinished("other").unwrap().is_none());
+    assert_eq!(store.experiments().unwrap(), [first, second]);
+    assert!(store.experiment(9).unwrap_err().to_string().contains("lab list"));
+    assert_eq!(store.experiment(first).unwrap().plan.blocks, plan().blocks);
+}
