@@ -1,6 +1,7 @@
 //! A database of any engine, behind safe calls.
 
 use crate::ffi::{Object, RocksApi, Shared};
+use libc::c_int;
 use serde::{Deserialize, Serialize};
 use std::ffi::{CStr, CString};
 use std::path::Path;
@@ -328,7 +329,8 @@ unsafe fn build_options(api: &RocksApi, settings: &OpenOptions, cache: Object) -
         (api.rocksdb_block_based_options_set_cache_index_and_filter_blocks)(table, 1);
         (api.rocksdb_block_based_options_set_pin_l0_filter_and_index_blocks_in_cache)(table, 1);
         if settings.bloom_bits > 0.0 {
-            let policy = (api.rocksdb_filterpolicy_create_bloom_full)(settings.bloom_bits);
+            let bits = settings.bloom_bits;
+            let policy = (api.rocksdb_filterpolicy_create_bloom_full)(bits.round() as c_int, bits);
             (api.rocksdb_block_based_options_set_filter_policy)(table, policy);
         }
         (api.rocksdb_options_set_block_based_table_factory)(options, table);

@@ -92,7 +92,9 @@ functions! {
         rocksdb_block_based_options_set_filter_policy: fn(Object, Object);
         rocksdb_block_based_options_set_cache_index_and_filter_blocks: fn(Object, c_uchar);
         rocksdb_block_based_options_set_pin_l0_filter_and_index_blocks_in_cache: fn(Object, c_uchar);
-        rocksdb_filterpolicy_create_bloom_full: fn(f64) -> Object;
+        // Bits as int up to some 6.x, as double since. Integers and doubles travel in registers of their own on
+        // x86-64 and aarch64, so a call with both gives either version what it reads.
+        rocksdb_filterpolicy_create_bloom_full: fn(c_int, f64) -> Object;
         rocksdb_cache_create_lru: fn(size_t) -> Object;
         rocksdb_cache_destroy: fn(Object);
         rocksdb_open: fn(Object, Bytes, Errptr) -> Object;

@@ -22,11 +22,11 @@ pub struct Capabilities {
 /// Functions worth knowing of, and what they are for.
 pub const OPTIONAL: &[(&str, &str)] = &[
     ("rocksdb_cache_create_hyper_clock", "clock cache"),
-    ("rocksdb_get_options_from_string", "options as text"),
-    ("rocksdb_batched_multi_get_cf", "batched lookups"),
-    ("rocksdb_wait_for_compact", "wait call"),
-    ("rocksdb_compact_files", "compaction of chosen files"),
-    ("rocksdb_options_set_enable_blob_files", "blob files"),
+    ("rocksdb_get_options_from_string", "text options"),
+    ("rocksdb_batched_multi_get_cf", "multiget"),
+    ("rocksdb_wait_for_compact", "wait"),
+    ("rocksdb_compact_files", "compact files"),
+    ("rocksdb_options_set_enable_blob_files", "blobs"),
 ];
 
 /// Names the load generator can do without.
@@ -76,7 +76,7 @@ impl Capabilities {
             return format!("cannot be driven: no {} and {more} more", self.missing[0]);
         }
         let words = OPTIONAL.iter().filter(|(name, _)| self.optional.contains(name)).map(|(_, word)| *word);
-        format!("{} functions; {}", self.rocksdb_functions, words.collect::<Vec<_>>().join(", "))
+        format!("{} functions: {}", self.rocksdb_functions, words.collect::<Vec<_>>().join(", "))
     }
 }
 

@@ -108,9 +108,14 @@ pub fn plan(plan: &Plan) -> String {
 
 /// Words separated by commas in lines of at most 80 columns, all but the first indented.
 fn wrap(words: &[&str], indent: usize) -> String {
+    fold(words, ", ", indent)
+}
+
+/// Words in lines of at most 80 columns, all but the first indented.
+fn fold<S: AsRef<str>>(words: &[S], between: &str, indent: usize) -> String {
     let (mut text, mut column) = (String::new(), indent);
-    for (index, word) in words.iter().enumerate() {
-        let word = if index + 1 < words.len() { format!("{word}, ") } else { word.to_string() };
+    for (index, word) in words.iter().map(AsRef::as_ref).enumerate() {
+        let word = if index + 1 < words.len() { format!("{word}{between}") } else { word.to_string() };
         let length = word.chars().count();
         if column + length > WIDTH && column > indent {
             text.truncate(text.trim_end().len());
@@ -160,7 +165,8 @@ pub fn show(results: &Results) -> String {
     let remarks = remarks(results);
     if !remarks.is_empty() {
         text.push_str("\nremarks\n");
-        remarks.iter().for_each(|remark| _ = writeln!(text, "  {remark}"));
+        let words = |remark: &str| remark.split(' ').map(str::to_string).collect::<Vec<_>>();
+        remarks.iter().for_each(|remark| _ = writeln!(text, "  {}", fold(&words(remark), " ", 4)));
     }
     if !results.events.is_empty() {
         text.push_str("\nevents\n");
@@ -169,21 +175,25 @@ pub fn show(results: &Results) -> String {
     text
 }
 
-/// Labels of measurements, counted by step and target, with the first as example.
+/// Labels of measurements by name: how many have it, and one of them.
 pub fn remarks(results: &Results) -> Vec<String> {
-    let mut counted: Vec<(String, usize, String)> = Vec::new();
-    for step in &results.steps {
-        for (target, name) in results.target_names().into_iter().enumerate() {
-            for label in results.rows(step, target).flat_map(|row| &row.labels) {
-                let key = format!("{step}, {name}: {}", label.name);
-                match counted.iter_mut().find(|(known, ..)| *known == key) {
-                    Some((_, count, _)) => *count += 1,
-                    None => counted.push((key, 1, label.text.clone())),
+    let names = results.target_names();
+    let mut counted: Vec<(&str, usize, String)> = Vec::new();
+    for row in &results.measured {
+        for label in &row.labels {
+            match counted.iter_mut().find(|(name, ..)| *name == label.name) {
+                Some((_, count, _)) => *count += 1,
+                None => {
+                    let example = format!("{}, {}: {}", row.name, names[row.target], label.text);
+                    counted.push((&label.name, 1, example));
                 }
             }
         }
     }
-    counted.into_iter().map(|(key, count, example)| format!("{key} ({count}x; {example})")).collect()
+    let all = results.measured.len();
+    let text =
+        |(name, count, example)| format!("{name}: {count} of {all} measurements; the first: {example}");
+    counted.into_iter().map(text).collect()
 }
 
 /// The ratios of a metric, targets in columns by number.

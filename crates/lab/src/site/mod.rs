@@ -1,7 +1,134 @@
-//! The report.
-use crate::store::Store;
+//! The report: a directory of static pages, made from the record alone.
+//!
+//! ```text
+//! index.html   sentences, ratios, bars, versions over time, absolute numbers, tails, hardware, how to reproduce
+//! charts.html  the bars again, cut and with an axis that does not start at 0
+//! base-N.html  ratios to another target     step-N.html  one step: every second, every metric
+//! host.html    the machine, sessions, events     options.html  options that differ     aa.html  the base to itself
+//! csv/         the numbers of the tables
+//! ```
+//! Invariants: no scripts, nothing from elsewhere, no clock: the same record gives the same bytes. A colour never
+//! says anything that a sign or word beside it does not.
+//! Next: `sections.rs` for the parts of pages, `charts.rs` for the drawings.
+
+mod charts;
+mod csv;
+mod page;
+mod sections;
+mod steps;
+#[cfg(test)]
+mod tests;
+
+use crate::results::Results;
+use crate::store::{Store, StoreError};
+use maud::{Markup, html};
 use std::path::{Path, PathBuf};
-/// Writes.
-pub fn write(_store: &Store, _id: i64, _dir: &Path) -> Result<PathBuf, String> {
-    Err(String::new())
+
+/// Writes the pages of experiment `id` into `dir`; gives the path of the first.
+///
+/// # Errors
+/// If the record cannot be read or a file not be written.
+pub fn write(store: &Store, id: i64, dir: &Path) -> Result<PathBuf, String> {
+    let results = Results::load(store, id)?;
+    if results.measured.is_empty() {
+        return Err(format!("experiment {id} has no measurements yet"));
+    }
+    for (name, text) in files(store, &results)? {
+        let path = dir.join(name);
+        let parent = path.parent().unwrap_or(dir);
+        std::fs::create_dir_all(parent)
+            .and_then(|()| std::fs::write(&path, text))
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(dir.join("index.html"))
+}
+
+/// Name and text of every file.
+fn files(store: &Store, results: &Results) -> Result<Vec<(String, String)>, StoreError> {
+    let base = results.experiment.plan.base;
+    let table = results.table(base, "ops_sec");
+    let mut files = vec![
+        ("index.html".to_string(), index(results, base, &table)),
+        ("charts.html".to_string(), charts_page(results, base, &table)),
+        ("host.html".to_string(), page::page(results, "Host", "host.html", &sections::host(results))),
+        (
+            "options.html".to_string(),
+            page::page(results, "Options", "options.html", &sections::options(results)),
+        ),
+    ];
+    if results.experiment.plan.targets.iter().any(|target| target.twin_of.is_some()) {
+        files.push(("aa.html".to_string(), page::page(results, "A/A", "aa.html", &sections::aa(results))));
+    }
+    for other in 0..results.experiment.plan.targets.len() {
+        let other_table = results.table(other, "ops_sec");
+        if other != base {
+            files.push((page::base_file(results, other), base_page(results, other, &other_table)));
+        }
+        files.push((format!("csv/relative-{}.csv", other + 1), csv::relative(results, other, &other_table)));
+    }
+    for number in 0..results.steps.len() {
+        files.push((page::step_file(number), steps::step_page(store, results, number)?));
+    }
+    files.push(("csv/metrics.csv".to_string(), csv::metrics(results)));
+    files.push(("csv/summary.tsv".to_string(), csv::summary(results)));
+    Ok(files)
+}
+
+type Table = [Vec<Option<crate::results::Cell>>];
+
+fn index(results: &Results, base: usize, table: &Table) -> String {
+    let plan = &results.experiment.plan;
+    let body = html! {
+        @if !plan.question.is_empty() { p.question { (plan.question) } }
+        (sections::sentences(results, base, table))
+        (sections::cautions(results))
+        h2 { "Throughput relative to " (results.target_names()[base]) }
+        (page::base_links(results, base))
+        (sections::relative(results, base, table))
+        (sections::legend(results, base))
+        (charts::figure("Relative throughput, axis from 0", &charts::bars(results, base, table, charts::Axis::full(table))))
+        p { a href="charts.html" { "The same with the axis cut, and with an axis that does not start at 0." } }
+        (sections::versions(results, base, table))
+        h2 { "Throughput" }
+        (sections::absolute(results))
+        h2 { "Latency and stalls" }
+        (sections::tails(results))
+        h2 { "Hardware per operation" }
+        (sections::hardware(results, base))
+        h2 { "How to reproduce" }
+        (sections::reproduce(results))
+    };
+    page::page(results, "", "index.html", &body)
+}
+
+fn charts_page(results: &Results, base: usize, table: &Table) -> String {
+    let (full, cut, around) =
+        (charts::Axis::full(table), charts::Axis::cut(table), charts::Axis::around_one(table));
+    let body = html! {
+        p { "Throughput relative to " b { (results.target_names()[base]) } ", three times, from the same numbers." }
+        (charts::figure("Axis from 0", &charts::bars(results, base, table, full)))
+        (charts::figure(
+            &format!("Axis from 0, cut at {:.2}: longer bars end in a gap and carry their value", cut.to),
+            &charts::bars(results, base, table, cut)
+        ))
+        (charts::figure(
+            &format!("The axis does not start at 0 but at {:.2}: bars grow from 1", around.from),
+            &charts::bars(results, base, table, around)
+        ))
+    };
+    page::page(results, "Charts", "charts.html", &body)
+}
+
+fn base_page(results: &Results, base: usize, table: &Table) -> String {
+    let name = results.target_names()[base];
+    let body: Markup = html! {
+        (page::base_links(results, base))
+        (sections::sentences(results, base, table))
+        (sections::relative(results, base, table))
+        (sections::legend(results, base))
+        (charts::figure("Relative throughput, axis from 0", &charts::bars(results, base, table, charts::Axis::full(table))))
+        h2 { "Hardware per operation" }
+        (sections::hardware(results, base))
+    };
+    page::page(results, &format!("Relative to {name}"), &page::base_file(results, base), &body)
 }

@@ -1,0 +1,126 @@
+//! What all pages share: head, navigation, style, foot.
+
+use crate::results::Results;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+/// File of the page of ratios to target `base`.
+pub(super) fn base_file(results: &Results, base: usize) -> String {
+    if base == results.experiment.plan.base {
+        "index.html".to_string()
+    } else {
+        format!("base-{}.html", base + 1)
+    }
+}
+
+/// File of the page of step `number`.
+pub(super) fn step_file(number: usize) -> String {
+    format!("step-{}.html", number + 1)
+}
+
+/// A whole page; `here` is its file.
+pub(super) fn page(results: &Results, heading: &str, here: &str, body: &Markup) -> String {
+    let experiment = &results.experiment;
+    let title = &experiment.plan.title;
+    let twin = experiment.plan.targets.iter().any(|target| target.twin_of.is_some());
+    let link = |file: &str, text: &str| {
+        html! { @if file == here { b { (text) } } @else { a href=(file) { (text) } } " " }
+    };
+    let markup = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) @if !heading.is_empty() { ": " (heading) } }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                header {
+                    nav {
+                        (link("index.html", "Summary")) (link("charts.html", "Charts"))
+                        @for (number, step) in results.steps.iter().enumerate() {
+                            (link(&step_file(number), step))
+                        }
+                        (link("host.html", "Host")) (link("options.html", "Options"))
+                        @if twin { (link("aa.html", "A/A")) }
+                    }
+                    h1 { (title) @if !heading.is_empty() { ": " (heading) } }
+                }
+                main { (body) }
+                footer {
+                    p {
+                        "Experiment " (experiment.id) ", " (experiment.created) ", host " (experiment.host.facts.id)
+                        ", " (results.blocks()) " blocks, " (results.counted_sessions()) " sessions, Outcrop lab "
+                        (experiment.lab_version) ". Numbers: "
+                        a href="csv/metrics.csv" { "metrics.csv" } ", " a href="csv/summary.tsv" { "summary.tsv" } "."
+                    }
+                }
+            }
+        }
+    };
+    markup.into_string() + "\n"
+}
+
+/// Links to the pages with other bases.
+pub(super) fn base_links(results: &Results, here: usize) -> Markup {
+    html! {
+        p.bases {
+            "Relative to: "
+            @for (target, name) in results.target_names().into_iter().enumerate() {
+                @if target == here { b { (name) } } @else { a href=(base_file(results, target)) { (name) } }
+                " "
+            }
+        }
+    }
+}
+
+const STYLE: &str = "
+:root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --soft: #f1f3f5; --line: #c9d0d8; --dim: #59636e;
+  --good: #12652d; --bad: #9c1f14; --plain: #4a5562; --bar-good: #4d9a66; --bar-bad: #cf6657; --bar-same: #9aa5b1;
+  --link: #14508f; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ed; --paper: #14171a; --soft: #20252a; --line: #3a424a;
+  --dim: #9aa4ae; --good: #6ccf8b; --bad: #ff9486; --plain: #b4bdc7; --bar-good: #3f8457; --bar-bad: #b55244;
+  --bar-same: #66717d; --link: #7fb0ea; } }
+* { box-sizing: border-box; }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 0 auto;
+  max-width: 64rem; padding: 1rem; overflow-wrap: break-word; }
+a { color: var(--link); }
+h1 { font-size: 1.5rem; line-height: 1.25; margin: 0.8rem 0; }
+h2 { font-size: 1.15rem; margin: 2.2rem 0 0.6rem; }
+h3 { font-size: 1rem; margin: 1.4rem 0 0.4rem; }
+nav, .bases { font-size: 0.9rem; line-height: 1.9; }
+nav a, nav b, .bases a, .bases b { margin-right: 0.6rem; white-space: nowrap; }
+.question { font-size: 1.05rem; color: var(--dim); margin-top: 0; }
+.scroll { overflow-x: auto; margin: 0.6rem 0; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 0.9rem; }
+th, td { padding: 0.25rem 0.6rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap;
+  vertical-align: top; }
+th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: var(--paper); }
+thead th { background: var(--soft); vertical-align: bottom; }
+thead th:first-child { background: var(--soft); }
+.wrap td { white-space: normal; text-align: left; min-width: 8rem; }
+td small { display: block; color: var(--dim); }
+.improvement { color: var(--good); font-weight: 600; } .regression { color: var(--bad); font-weight: 600; }
+.unknown, .same { color: var(--plain); } .invalid { color: var(--dim); }
+.unknown { text-decoration: underline dotted; }
+.small, footer, figcaption { font-size: 0.85rem; color: var(--dim); }
+figure { margin: 1rem 0; } figcaption { margin-bottom: 0.3rem; }
+svg { max-width: 100%; height: auto; display: block; }
+svg text { fill: var(--ink); font: 12px system-ui, sans-serif; } svg .dim { fill: var(--dim); }
+svg .strong { font-weight: 600; }
+svg .axis { stroke: var(--line); stroke-width: 1; } svg .one { stroke: var(--ink); stroke-width: 1; }
+svg .whisker { stroke: var(--ink); stroke-width: 1.5; fill: none; }
+svg .b-improvement { fill: var(--bar-good); } svg .b-regression { fill: var(--bar-bad); }
+svg .b-same { fill: var(--bar-same); } svg .b-unknown { fill: none; stroke: var(--bar-same); stroke-width: 1.5;
+  stroke-dasharray: 4 3; }
+svg .curve { fill: none; stroke: var(--ink); stroke-width: 1.5; } svg .thin { stroke-width: 1; opacity: 0.75; }
+svg .mark { fill: var(--paper); stroke: var(--ink); stroke-width: 1.5; }
+.grid { display: grid; grid-template-columns: repeat(auto-fill, minmax(17rem, 1fr)); gap: 0.8rem; }
+pre { background: var(--soft); padding: 0.6rem; overflow-x: auto; font-size: 0.85rem; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 0.2rem 1rem; } dd { margin: 0; }
+.caution { border-left: 4px solid var(--bar-bad); padding: 0.1rem 0.8rem; margin: 1rem 0; background: var(--soft); }
+footer { margin-top: 3rem; border-top: 1px solid var(--line); }
+@media (max-width: 40rem) { dl { grid-template-columns: 1fr; } dt { font-weight: 600; } body { padding: 0.7rem; } }
+@media print { body { max-width: none; font-size: 11px; padding: 0; } nav, .bases { display: none; }
+  .scroll { overflow: visible; } figure, tr, pre { break-inside: avoid; } th:first-child, td:first-child { position: static; } }
+";

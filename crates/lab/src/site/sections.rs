@@ -1,0 +1,461 @@
+//! The parts of the pages: sentences and tables.
+
+use super::{Table, charts};
+use crate::host::Status as CheckStatus;
+use crate::judge::{Verdict, Word};
+use crate::options_diff;
+use crate::probe::derive::{METRICS, metric};
+use crate::results::{Cell, Results};
+use crate::show::{self, amount};
+use maud::{Markup, html};
+use std::collections::BTreeMap;
+
+/// A sentence for each target.
+pub(super) fn sentences(results: &Results, base: usize, table: &Table) -> Markup {
+    let plan = &results.experiment.plan;
+    let names = results.target_names();
+    html! {
+        ul {
+            @for (target, name) in names.iter().enumerate() {
+                @if target != base && plan.targets[target].twin_of.is_none() {
+                    li { b { (name) } " " (sentence(results, table, target)) }
+                }
+            }
+        }
+    }
+}
+
+/// What a target did, in words.
+fn sentence(results: &Results, table: &Table, target: usize) -> String {
+    let mut by_word: BTreeMap<&str, Vec<(String, f64)>> = BTreeMap::new();
+    let mut logs = Vec::new();
+    for (step, cells) in results.steps.iter().zip(table) {
+        if let Some(verdict) = cells[target].as_ref().and_then(|cell| cell.verdict) {
+            by_word.entry(verdict.word.text()).or_default().push((step.clone(), verdict.ratio));
+            logs.push(verdict.ratio.ln());
+        }
+    }
+    if logs.is_empty() {
+        return "has no step that can be compared.".to_string();
+    }
+    let list = |word: Word| {
+        let steps = by_word.get(word.text())?;
+        let named: Vec<String> = steps.iter().map(|(step, ratio)| format!("{step} {ratio:.2}")).collect();
+        Some(format!("{} of {} ({})", steps.len(), logs.len(), named.join(", ")))
+    };
+    let parts: Vec<String> = [
+        list(Word::Improvement).map(|steps| format!("was faster on {steps}")),
+        list(Word::Regression).map(|steps| format!("was slower on {steps}")),
+        list(Word::Same).map(|steps| format!("was the same on {steps}")),
+        list(Word::Unknown).map(|steps| format!("is not decided on {steps}")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let mean = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
+    format!("{}; geometric mean {mean:.2}.", parts.join("; "))
+}
+
+/// What makes the numbers weaker than they look.
+pub(super) fn cautions(results: &Results) -> Markup {
+    let plan = &results.experiment.plan;
+    let mut lines: Vec<String> = results
+        .sessions
+        .iter()
+        .filter(|session| session.outcome == "failed")
+        .map(|session| {
+            let why = session.error.as_deref().unwrap_or("no reason recorded");
+            format!("{} failed in block {}: {why}", plan.targets[session.target].name, session.block + 1)
+        })
+        .collect();
+    lines.extend(plan.left_out.iter().map(|(name, why)| format!("{name} was left out: {why}")));
+    if plan.oversubscribed {
+        lines.push("as many threads as cores, or more: background work competes with the load".into());
+    }
+    lines.extend(show::remarks(results));
+    html! {
+        @if !lines.is_empty() {
+            div.caution { p { b { "Read with care" } } ul { @for line in &lines { li { (line) } } } }
+        }
+    }
+}
+
+/// A ratio with its interval and its word.
+fn ratio(cell: Option<&Cell>, is_base: bool) -> Markup {
+    html! {
+        @match cell {
+            None => td.invalid { "NA" },
+            Some(_) if is_base => td { "1" },
+            Some(Cell { invalid: Some(why), .. }) => td.invalid title=(why) { "invalid" small { "see below" } },
+            Some(Cell { verdict: None, .. }) => td.invalid { "NA" },
+            Some(Cell { verdict: Some(verdict), .. }) => {
+                td class=(verdict.word.text()) title=(explained(verdict)) {
+                    (format!("{:.2} {}", verdict.ratio, verdict.word.sign()))
+                    @if let (Some(low), Some(high)) = (verdict.low, verdict.high) {
+                        small { (format!("{low:.2}..{high:.2}")) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn explained(verdict: &Verdict) -> String {
+    let why = if verdict.why.is_empty() { String::new() } else { format!(": {}", verdict.why) };
+    format!("{}{why}; {} pairs", verdict.word.text(), verdict.pairs)
+}
+
+fn head(results: &Results, first: &str) -> Markup {
+    html! { thead { tr { th { (first) } @for name in results.target_names() { th { (name) } } } } }
+}
+
+/// Ratios of throughput.
+pub(super) fn relative(results: &Results, base: usize, table: &Table) -> Markup {
+    let invalid: Vec<String> = results
+        .steps
+        .iter()
+        .flat_map(|step| (0..results.target_names().len()).map(move |target| (step, target)))
+        .filter_map(|(step, target)| {
+            Some(format!("{step}, {}: {}", results.target_names()[target], results.invalid(step, target)?))
+        })
+        .collect();
+    html! {
+        div.scroll { table {
+            (head(results, "step"))
+            tbody {
+                @for (step, cells) in results.steps.iter().zip(table) {
+                    tr { td { (step) } @for (target, cell) in cells.iter().enumerate() { (ratio(cell.as_ref(), target == base)) } }
+                }
+            }
+        } }
+        @if !invalid.is_empty() {
+            p.small { "Invalid:" } ul.small { @for line in &invalid { li { (line) } } }
+        }
+    }
+}
+
+/// What signs and intervals mean.
+pub(super) fn legend(results: &Results, base: usize) -> Markup {
+    let plan = &results.experiment.plan;
+    let percent = plan.delta * 100.0;
+    html! {
+        p.small {
+            "Ratios are geometric means over pairs: a target and the base in the same block. Below them the 95 % interval. "
+            b { "+" } " improvement, " b { "-" } " regression: by more than " (percent) " %; " b { "=" } " same: within "
+            (percent) " %; " b { "?" } " unknown: more blocks are needed, or the pairs contradict each other. "
+            "One run is never a verdict. "
+            a href=(format!("csv/relative-{}.csv", base + 1)) { "CSV" }
+        }
+    }
+}
+
+/// Ratios over versions, a chart for each step, if there are versions to speak of.
+pub(super) fn versions(results: &Results, base: usize, table: &Table) -> Markup {
+    let plan = &results.experiment.plan;
+    let mut versions: Vec<String> = plan.targets.iter().filter_map(|target| target.version.clone()).collect();
+    versions.sort_by_key(|version| version_key(version));
+    versions.dedup();
+    let mut lines: Vec<&str> = plan
+        .targets
+        .iter()
+        .filter(|target| target.version.is_some())
+        .map(|target| target.line.as_str())
+        .collect();
+    lines.dedup();
+    if versions.len() < 3 {
+        return html! {};
+    }
+    let point = |step: usize, line: &str, version: &str| {
+        let target = plan.targets.iter().position(|target| {
+            target.line == line && target.version.as_deref() == Some(version) && target.twin_of.is_none()
+        })?;
+        if target == base {
+            let one =
+                Verdict { ratio: 1.0, low: None, high: None, pairs: 0, q: None, word: Word::Same, why: "" };
+            return Some(one);
+        }
+        table[step][target].as_ref()?.verdict
+    };
+    html! {
+        h2 { "Over versions" }
+        p.small {
+            "Throughput relative to " (results.target_names()[base]) "; axes do not start at 0. "
+            @if lines.len() > 1 { "Lines: " (lines.join(", ")) " (solid, dashed, dotted, dash-dotted, in this order)." }
+        }
+        div.grid {
+            @for (number, step) in results.steps.iter().enumerate() {
+                @let curves = lines.iter().map(|line| {
+                    let points = versions.iter().map(|version| point(number, line, version)).collect();
+                    (line.to_string(), points)
+                }).collect::<Vec<charts::VersionLine>>();
+                (maud::PreEscaped(charts::over_versions(step, &versions, &curves)))
+            }
+        }
+    }
+}
+
+/// Numbers of a version, for sorting: 9.10 comes after 9.9.
+fn version_key(version: &str) -> Vec<u64> {
+    version.split('.').map(|part| part.parse().unwrap_or(0)).collect()
+}
+
+/// Medians of throughput.
+pub(super) fn absolute(results: &Results) -> Markup {
+    html! {
+        p.small { "Operations per second, medians over blocks." }
+        div.scroll { table {
+            (head(results, "step"))
+            tbody { @for step in &results.steps { (median_row(results, step, "ops_sec", step)) } }
+        } }
+    }
+}
+
+fn median_row(results: &Results, step: &str, name: &str, label: &str) -> Markup {
+    html! {
+        tr {
+            td { (label) }
+            @for target in 0..results.target_names().len() {
+                td { (results.median(step, target, name).map_or("NA".to_string(), amount)) }
+            }
+        }
+    }
+}
+
+/// Percentiles and stalls, a table for each step.
+pub(super) fn tails(results: &Results) -> Markup {
+    const NAMES: [&str; 7] = ["p50", "p99", "p99.9", "p99.99", "pmax", "longest_gap", "stall"];
+    html! {
+        p.small {
+            "Service times of a closed loop, medians over blocks: how long operations took, not how long they would have "
+            "waited at a fixed rate of arrival. Exact to three digits."
+        }
+        (by_step(results, &NAMES))
+    }
+}
+
+/// A table with a block of rows for each step.
+fn by_step(results: &Results, names: &[&str]) -> Markup {
+    html! {
+        div.scroll { table {
+            (head(results, "step, metric"))
+            tbody {
+                @for step in &results.steps {
+                    @for name in names {
+                        @if (0..results.target_names().len()).any(|target| results.median(step, target, name).is_some()) {
+                            @let unit = metric(name).map_or("", |row| row.unit);
+                            (median_row(results, step, name, &format!("{step}, {name} [{unit}]")))
+                        }
+                    }
+                }
+            }
+        } }
+    }
+}
+
+/// Metrics of what an operation costs.
+pub(super) const HARDWARE: [&str; 10] =
+    ["cpu_us/o", "proc_cpu_us/o", "cs/o", "r/o", "rKB/o", "w/o", "wKB/o", "fault/o", "write_amp", "rss"];
+
+/// Costs per operation: medians, and relative to the base.
+pub(super) fn hardware(results: &Results, base: usize) -> Markup {
+    let targets = results.target_names().len();
+    html! {
+        p.small {
+            "Totals over the step divided by its operations, medians over blocks; below, the ratio to "
+            (results.target_names()[base]) ". A cost that rose with a fall of throughput is where to look first."
+        }
+        div.scroll { table {
+            (head(results, "step, metric"))
+            tbody {
+                @for step in &results.steps {
+                    @for name in HARDWARE {
+                        @let values = (0..targets).map(|target| results.median(step, target, name)).collect::<Vec<_>>();
+                        @if values.iter().any(Option::is_some) {
+                            tr {
+                                td { (step) ", " (name) " [" (metric(name).map_or("", |row| row.unit)) "]" }
+                                @for value in &values { (cost(*value, values[base])) }
+                            }
+                        }
+                    }
+                }
+            }
+        } }
+    }
+}
+
+fn cost(value: Option<f64>, base: Option<f64>) -> Markup {
+    let relative = value.zip(base).filter(|(_, base)| *base != 0.0).map(|(value, base)| value / base);
+    html! {
+        td { (value.map_or("NA".to_string(), amount)) @if let Some(ratio) = relative { small { (format!("x {ratio:.2}")) } } }
+    }
+}
+
+/// File, commands, seed and formulas.
+pub(super) fn reproduce(results: &Results) -> Markup {
+    let experiment = &results.experiment;
+    let plan = &experiment.plan;
+    let file = std::path::Path::new(&experiment.file);
+    let name =
+        file.file_name().map_or("experiment.toml".to_string(), |name| name.to_string_lossy().into_owned());
+    html! {
+        p { "Save this as " code { (name) } ", then:" }
+        pre { (format!("outcrop lab run {name}\noutcrop lab report {} -o report", experiment.id)) }
+        pre { (experiment.text) }
+        dl {
+            dt { "Seed" } dd { (plan.seed) " (set " code { "seed" } " in [design] for the same keys and orders)" }
+            dt { "Data" } dd {
+                (crate::report::thousands(plan.sizes.keys as f64)) " keys of " (plan.sizes.key_size) " + "
+                (plan.sizes.value_size) " bytes, cache " (plan.sizes.cache >> 20) " MB, " (plan.sizes.threads)
+                " thread(s), " (plan.sizes.background_jobs) " background jobs, " (plan.sizes.seconds) " s a step"
+            }
+            @for (index, target) in plan.targets.iter().enumerate() {
+                @if target.twin_of.is_none() {
+                    dt { (results.target_names()[index]) }
+                    dd {
+                        @match &target.sha256 {
+                            Some(sum) => { "library with SHA-256 " code { (sum.get(..16).unwrap_or(sum)) "…" } },
+                            None => "linked into the program",
+                        }
+                        ", allocator " (target.allocator)
+                        @if !target.options.is_empty() { ", " code { (target.options) } }
+                    }
+                }
+            }
+        }
+        h3 { "Formulas" }
+        div.scroll { table.wrap {
+            thead { tr { th { "metric" } th { "unit" } th { "how" } } }
+            tbody { @for row in METRICS { tr { td { (row.name) } td { (row.unit) } td { (row.formula) } } } }
+        } }
+    }
+}
+
+/// The machine, what was checked, sessions and events.
+pub(super) fn host(results: &Results) -> Markup {
+    let experiment = &results.experiment;
+    let (facts, canary) = (&experiment.host.facts, &experiment.host.canary);
+    let names = results.target_names();
+    let facts = [
+        ("Processor", facts.cpu.clone()),
+        ("Cores", facts.cores.to_string()),
+        ("Memory", format!("{:.1} GB", facts.memory_bytes as f64 / (1u64 << 30) as f64)),
+        ("Kernel", facts.kernel.clone()),
+        ("System", facts.system.clone()),
+        ("File system", format!("{} ({})", facts.filesystem, facts.mount_options)),
+        ("Device", format!("{} {}", facts.device, facts.device_model)),
+        ("Microcode", facts.microcode.clone()),
+        (
+            "Canary",
+            format!(
+                "{:.2} ns arithmetic, {:.1} ns cache miss, {:.1} GB/s copy",
+                canary.arithmetic_ns, canary.miss_ns, canary.copy_gb_per_second
+            ),
+        ),
+    ];
+    html! {
+        dl { @for (name, value) in &facts { dt { (name) } dd { (value) } } }
+        h2 { "Settings" }
+        div.scroll { table.wrap {
+            thead { tr { th { "setting" } th { "is" } th { "wanted" } th { "state" } th { "why" } th { "fix" } } }
+            tbody {
+                @for check in &experiment.host.checks {
+                    tr {
+                        td { (check.name) } td { (check.value) } td { (check.wanted) } td { (check.status.word().trim()) }
+                        td { (check.why) }
+                        td { @if matches!(check.status, CheckStatus::Warn | CheckStatus::Fail) { (check.fix) } }
+                    }
+                }
+            }
+        } }
+        h2 { "Sessions" }
+        div.scroll { table {
+            thead { tr { th { "target" } th { "block" } th { "place" } th { "outcome" } th { "says it is" } th { "miss [ns]" } th { "copy [GB/s]" } } }
+            tbody {
+                @for session in &results.sessions {
+                    tr {
+                        td { (names[session.target]) }
+                        td { @if session.block < 0 { "thrown away" } @else { (session.block + 1) } }
+                        td { (session.position + 1) } td { (session.outcome) }
+                        td { (session.engine_version.as_deref().unwrap_or("")) }
+                        td { (format!("{:.1}", session.canary.miss_ns)) }
+                        td { (format!("{:.1}", session.canary.copy_gb_per_second)) }
+                    }
+                }
+            }
+        } }
+        @if !results.events.is_empty() {
+            h2 { "Events" }
+            ul { @for (date, text) in &results.events { li { (date) " " (text) } } }
+        }
+    }
+}
+
+/// Options that differ from the base's.
+pub(super) fn options(results: &Results) -> Markup {
+    let base = results.experiment.plan.base;
+    let names = results.target_names();
+    html! {
+        p {
+            "Options as each engine wrote them after it opened its database, against " b { (names[base]) }
+            ". Options that only one of the two knows come last."
+        }
+        @for (target, name) in names.iter().enumerate() {
+            @if target != base && results.experiment.plan.targets[target].twin_of.is_none() {
+                h2 { (name) }
+                @let differences = options_diff::differences(results, base, target);
+                @if differences.is_empty() {
+                    p { "None, or one of the two wrote none." }
+                } @else {
+                    div.scroll { table.wrap {
+                        thead { tr { th { "option" } th { (names[base]) } th { (name) } } }
+                        tbody {
+                            @for difference in &differences {
+                                tr {
+                                    td { (difference.name) }
+                                    td { (difference.base.as_deref().unwrap_or("(none)")) }
+                                    td { (difference.target.as_deref().unwrap_or("(none)")) }
+                                }
+                            }
+                        }
+                    } }
+                }
+            }
+        }
+    }
+}
+
+/// The base against itself.
+pub(super) fn aa(results: &Results) -> Markup {
+    const COMPARED: [&str; 6] = ["ops_sec", "p99", "p99.9", "cpu_us/o", "cs/o", "wKB/o"];
+    let plan = &results.experiment.plan;
+    let Some(twin) = plan.targets.iter().position(|target| target.twin_of.is_some()) else { return html! {} };
+    let columns: Vec<Vec<Option<Cell>>> = COMPARED
+        .iter()
+        .map(|name| {
+            results.table(plan.base, name).into_iter().map(|mut cells| cells.swap_remove(twin)).collect()
+        })
+        .collect();
+    let judged: Vec<Word> = columns
+        .iter()
+        .flatten()
+        .flatten()
+        .filter_map(|cell| cell.verdict)
+        .map(|verdict| verdict.word)
+        .collect();
+    let calls = judged.iter().filter(|word| matches!(word, Word::Regression | Word::Improvement)).count();
+    html! {
+        p {
+            "The base ran twice in each block under two names. Whatever differs between the two is noise: the intervals "
+            "below are what this machine cannot tell apart, and every " b { "+" } " or " b { "-" } " is a false call. "
+            (calls) " of " (judged.len()) " cells were called."
+        }
+        div.scroll { table {
+            thead { tr { th { "step" } @for name in COMPARED { th { (name) } } } }
+            tbody {
+                @for (row, step) in results.steps.iter().enumerate() {
+                    tr { td { (step) } @for column in &columns { (ratio(column[row].as_ref(), false)) } }
+                }
+            }
+        } }
+    }
+}

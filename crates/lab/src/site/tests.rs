@@ -1,0 +1,93 @@
+//! The pages of a small record.
+
+use super::*;
+use crate::experiment::parse;
+use crate::host::canary::Canary;
+use crate::host::{Facts, Host};
+use crate::plan::{Plan, Slot};
+use crate::probe::derive::Metrics;
+use crate::store::{Outcome, StepRecord};
+use crate::testing::step_and_result;
+
+const EXPERIMENT: &str = "title = 'One < two'\nquestion = 'Which?'\nsteps = ['fillseq', 'readrandom']\n\
+    [workload]\nkind = 'byrx'\nkeys = 1000\n[design]\nseed = 1\nrounds = 6\n\
+    [[target]]\nengine = 'outcrop'\nconfigs = ['a', 'b']\n[config.a]\n[config.b]\n";
+
+/// A record in which target b is 1.2 times as fast as a.
+fn record() -> (tempfile::TempDir, Store) {
+    let temp = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&temp.path().join("lab.sqlite")).unwrap();
+    let plan: Plan = crate::plan::plan(&parse("t.toml", EXPERIMENT).unwrap(), 1, 8 << 30, 4).unwrap();
+    let host = Host { facts: Facts::default(), checks: vec![], canary: Canary::default() };
+    let id = store.begin("2026-01-02T03:04:05Z", "dir/t.toml", EXPERIMENT, &plan, &host).unwrap();
+    for (block, order) in plan.blocks.iter().enumerate() {
+        for (position, &target) in order.iter().enumerate() {
+            let slot = Slot { block: block as i64, position, target };
+            let session = store.begin_session(id, slot, "d", &Canary::default()).unwrap();
+            for (number, name) in ["fillseq", "readrandom"].into_iter().enumerate() {
+                let (_, mut result) = step_and_result(name, 1000, 2.0);
+                let speed = if target == 1 { 1.2 } else { 1.0 };
+                let wobble = 1.0 + 0.001 * ((block * 7 + position * 3) % 5) as f64;
+                let ops_sec = 500.0 * speed * wobble;
+                result.per_second = vec![ops_sec as u64; 3];
+                let metrics = Metrics::from([("ops_sec".to_string(), ops_sec), ("p99".to_string(), 3.0)]);
+                let step = StepRecord {
+                    number,
+                    name,
+                    date: "2026-01-02T03:04:05Z",
+                    result: &result,
+                    metrics: &metrics,
+                    labels: &[],
+                    readings: &[],
+                    histogram: &[],
+                };
+                store.record_step(session, &step).unwrap();
+            }
+            store.end_session(session, Outcome::Done, "d", None, None).unwrap();
+        }
+    }
+    store.finish(id).unwrap();
+    (temp, store)
+}
+
+#[test]
+fn the_pages_are_the_same_bytes_each_time_and_need_nothing_else() {
+    let (temp, store) = record();
+    let (one, two) = (temp.path().join("one"), temp.path().join("two"));
+    write(&store, 1, &one).unwrap();
+    write(&store, 1, &two).unwrap();
+    let results = Results::load(&store, 1).unwrap();
+    let names: Vec<String> = files(&store, &results).unwrap().into_iter().map(|(name, _)| name).collect();
+    assert!(
+        names.contains(&"aa.html".to_string()) && names.contains(&"step-2.html".to_string()),
+        "{names:?}"
+    );
+    for name in names {
+        let (a, b) = (
+            std::fs::read_to_string(one.join(&name)).unwrap(),
+            std::fs::read_to_string(two.join(&name)).unwrap(),
+        );
+        assert_eq!(a, b, "{name}");
+        assert!(!a.contains("http") && !a.contains("<script"), "{name}");
+        for link in a.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+            assert!(one.join(link).exists(), "{name} links to {link}");
+        }
+    }
+}
+
+#[test]
+fn the_first_page_says_what_was_found_in_words() {
+    let (temp, store) = record();
+    let page = std::fs::read_to_string(write(&store, 1, &temp.path().join("site")).unwrap()).unwrap();
+    assert!(page.contains("<h1>One &lt; two</h1>"));
+    assert!(page.contains("<b>outcrop/b</b> was faster on 2 of 2 (fillseq 1.20, readrandom 1.20)"), "{page}");
+    assert!(page.contains("1.20 +"));
+    assert!(page.contains("outcrop lab run t.toml"));
+}
+
+#[test]
+fn an_experiment_without_measurements_has_no_pages() {
+    let temp = tempfile::tempdir().unwrap();
+    let store = Store::open(&temp.path().join("lab.sqlite")).unwrap();
+    assert!(write(&store, 1, temp.path()).unwrap_err().contains("no experiment 1"));
+}
