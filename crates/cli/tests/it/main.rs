@@ -1,5 +1,7 @@
 //! The binary as a user runs it.
 
+mod lab;
+
 use std::path::Path;
 use std::process::{Command, Output};
 

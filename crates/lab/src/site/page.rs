@@ -104,7 +104,9 @@ td small { display: block; color: var(--dim); }
 .unknown, .same { color: var(--plain); } .invalid { color: var(--dim); }
 .unknown { text-decoration: underline dotted; }
 .small, footer, figcaption { font-size: 0.85rem; color: var(--dim); }
-figure { margin: 1rem 0; } figcaption { margin-bottom: 0.3rem; }
+figure { margin: 1rem 0; overflow-x: auto; } figure svg { min-width: 36rem; }
+tbody th { text-align: left; background: var(--paper); padding-top: 0.9rem; }
+ figcaption { margin-bottom: 0.3rem; }
 svg { max-width: 100%; height: auto; display: block; }
 svg text { fill: var(--ink); font: 12px system-ui, sans-serif; } svg .dim { fill: var(--dim); }
 svg .strong { font-weight: 600; }
@@ -122,5 +124,5 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: 0.2rem 1rem; } 
 footer { margin-top: 3rem; border-top: 1px solid var(--line); }
 @media (max-width: 40rem) { dl { grid-template-columns: 1fr; } dt { font-weight: 600; } body { padding: 0.7rem; } }
 @media print { body { max-width: none; font-size: 11px; padding: 0; } nav, .bases { display: none; }
-  .scroll { overflow: visible; } figure, tr, pre { break-inside: avoid; } th:first-child, td:first-child { position: static; } }
+  .scroll, figure { overflow: visible; } figure svg { min-width: 0; } figure, tr, pre { break-inside: avoid; } th:first-child, td:first-child { position: static; } }
 ";

@@ -233,17 +233,23 @@ pub(super) fn tails(results: &Results) -> Markup {
     }
 }
 
+/// A row that says which step the rows below it are of.
+fn step_row(results: &Results, step: &str) -> Markup {
+    html! { tr { th scope="rowgroup" colspan=(results.target_names().len() + 1) { (step) } } }
+}
+
 /// A table with a block of rows for each step.
 fn by_step(results: &Results, names: &[&str]) -> Markup {
     html! {
         div.scroll { table {
-            (head(results, "step, metric"))
+            (head(results, "metric"))
             tbody {
                 @for step in &results.steps {
+                    (step_row(results, step))
                     @for name in names {
                         @if (0..results.target_names().len()).any(|target| results.median(step, target, name).is_some()) {
                             @let unit = metric(name).map_or("", |row| row.unit);
-                            (median_row(results, step, name, &format!("{step}, {name} [{unit}]")))
+                            (median_row(results, step, name, &format!("{name} [{unit}]")))
                         }
                     }
                 }
@@ -265,14 +271,15 @@ pub(super) fn hardware(results: &Results, base: usize) -> Markup {
             (results.target_names()[base]) ". A cost that rose with a fall of throughput is where to look first."
         }
         div.scroll { table {
-            (head(results, "step, metric"))
+            (head(results, "metric"))
             tbody {
                 @for step in &results.steps {
+                    (step_row(results, step))
                     @for name in HARDWARE {
                         @let values = (0..targets).map(|target| results.median(step, target, name)).collect::<Vec<_>>();
                         @if values.iter().any(Option::is_some) {
                             tr {
-                                td { (step) ", " (name) " [" (metric(name).map_or("", |row| row.unit)) "]" }
+                                td { (name) " [" (metric(name).map_or("", |row| row.unit)) "]" }
                                 @for value in &values { (cost(*value, values[base])) }
                             }
                         }

@@ -92,3 +92,26 @@ fn the_latest_unfinished_experiment_of_a_text_is_found() {
     assert!(store.experiment(9).unwrap_err().to_string().contains("lab list"));
     assert_eq!(store.experiment(first).unwrap().plan.blocks, plan().blocks);
 }
+
+#[test]
+fn a_full_disk_is_told_from_other_errors_and_leaves_no_half_step() {
+    let (_temp, mut store) = store();
+    let id = store.begin("2026", "f.toml", "text", &plan(), &host()).unwrap();
+    let slot = Slot { block: 0, position: 0, target: 0 };
+    let session = store.begin_session(id, slot, "d", &Canary::default()).unwrap();
+    let pages: i64 = store.db.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
+    store.db.execute_batch(&format!("PRAGMA max_page_count = {}", pages + 1)).unwrap();
+    let mut recorded = 0;
+    let error = loop {
+        match record(&mut store, session, recorded) {
+            Ok(()) => recorded += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, StoreError::Full(_)), "{error}");
+    store.db.execute_batch("PRAGMA max_page_count = 1000000").unwrap();
+    store.end_session(session, Outcome::Done, "d", None, None).unwrap();
+    let steps = store.steps(id).unwrap();
+    assert_eq!(steps.len(), recorded);
+    assert!(steps.iter().all(|step| !store.histogram(step.id).unwrap().is_empty()));
+}

@@ -1,0 +1,213 @@
+//! Experiments of seconds, run by the binary as a user runs them.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// A directory with an experiment in it.
+struct Lab {
+    dir: tempfile::TempDir,
+}
+
+const TINY: &str = "title = 'Tiny'\nsteps = ['fillseq', 'readrandom', 'overwrite']\n\
+    [workload]\nkind = 'byrx'\nkeys = 2000\nseconds = 0.15\ncache = 8388608\n\
+    [design]\nrounds = 2\nseed = 5\nallow_oversubscription = true\n\
+    [[target]]\nengine = 'outcrop'\nconfigs = ['a', 'b']\n[config.a]\n[config.b]\nblock_size = 4096\n";
+
+impl Lab {
+    fn new(experiment: &str) -> Lab {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("tiny.toml"), experiment).unwrap();
+        Lab { dir }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_outcrop"));
+        command.current_dir(self.dir.path()).arg("lab").args(arguments).stdin(Stdio::null());
+        command
+    }
+
+    fn output(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// Standard output of a command that must succeed.
+    fn text(&self, arguments: &[&str]) -> String {
+        let output = self.output(arguments);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(output.status.success(), "{arguments:?}: {}{}", text(&output.stdout), text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    /// Experiment 1 as recorded: experiment, sessions, measurements, events.
+    fn recorded(&self) -> [serde_json::Value; 4] {
+        serde_json::from_str(&self.text(&["show", "1", "--json"])).unwrap()
+    }
+}
+
+fn count(value: &serde_json::Value, wanted: impl Fn(&serde_json::Value) -> bool) -> usize {
+    value.as_array().unwrap().iter().filter(|row| wanted(row)).count()
+}
+
+#[test]
+fn an_experiment_is_planned_run_compared_and_reported() {
+    let lab = Lab::new(TINY);
+    let plan = lab.text(&["plan", "tiny.toml"]);
+    assert!(plan.contains("outcrop/a (A/A)") && plan.contains("seed 5"), "{plan}");
+    let ran = lab.text(&["run", "tiny.toml"]);
+    assert!(ran.contains("ops_sec relative to outcrop/a; blocks: 2"), "{ran}");
+    assert!(!lab.dir.path().join("outcrop-lab-data").exists(), "the data is removed");
+    assert!(lab.text(&["list"]).contains("7/7"));
+    let [experiment, sessions, measured, _] = lab.recorded();
+    assert_eq!(experiment["status"], "done");
+    assert_eq!(count(&sessions, |session| session["outcome"] == "done"), 7);
+    // Three targets in two blocks, three steps each; the warm-up session does not count.
+    assert_eq!(count(&measured, |_| true), 18);
+    assert_eq!(
+        count(&measured, |row| row["metrics"]["cpu_us/o"].as_f64().is_some_and(|cost| cost > 0.0)),
+        18
+    );
+    let compared = lab.output(&["compare", "1", "--base", "outcrop/b", "--metric", "p99"]);
+    assert_eq!(compared.status.code(), Some(3), "two blocks decide nothing");
+    let text = String::from_utf8(compared.stdout).unwrap();
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(lab.text(&["explain", "1", "readrandom", "outcrop/b"]).contains("cpu_us/o"));
+    let page = lab.text(&["report", "1", "-o", "site"]);
+    assert!(lab.dir.path().join(page.trim()).exists());
+    let unknown = lab.output(&["compare", "1", "--metric", "speed"]);
+    assert_eq!(unknown.status.code(), Some(1));
+}
+
+#[test]
+fn a_killed_run_resumes_and_no_step_is_lost_or_doubled() {
+    let lab = Lab::new(TINY);
+    let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos();
+    println!("seed {seed}");
+    let mut random = u64::from(seed);
+    for attempt in 0..4 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let arguments: &[&str] =
+            if attempt == 0 { &["run", "tiny.toml"] } else { &["run", "tiny.toml", "--resume"] };
+        let mut child = lab.command(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // The first attempt gets far enough to have recorded its plan.
+        std::thread::sleep(Duration::from_millis(900 + random % 1500));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let output = lab.output(&["run", "tiny.toml", "--resume"]);
+    // A quick machine may have finished before the last kill.
+    let done = String::from_utf8_lossy(&output.stderr).contains("no unfinished run");
+    assert!(output.status.success() || done, "{}", String::from_utf8_lossy(&output.stderr));
+    let [experiment, sessions, measured, _] = lab.recorded();
+    assert_eq!(lab.text(&["list"]).lines().count(), 2, "all attempts are one experiment");
+    let mut places: Vec<(i64, u64, u64)> = sessions
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|s| {
+            (s["block"].as_i64().unwrap(), s["position"].as_u64().unwrap(), s["target"].as_u64().unwrap())
+        })
+        .collect();
+    places.sort_unstable();
+    let mut planned = vec![(-1, 0, 0)];
+    for (block, order) in experiment["plan"]["blocks"].as_array().unwrap().iter().enumerate() {
+        let order = order.as_array().unwrap().iter().enumerate();
+        planned.extend(order.map(|(place, target)| (block as i64, place as u64, target.as_u64().unwrap())));
+    }
+    assert_eq!(places, planned, "every place of the plan once, by the target it was for");
+    let mut steps: Vec<String> = measured
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| format!("{} {} {}", row["block"], row["target"], row["name"]))
+        .collect();
+    let all = steps.len();
+    steps.sort();
+    steps.dedup();
+    assert_eq!((steps.len(), all), (18, 18));
+}
+
+#[test]
+fn sessions_that_start_from_copies_measure_the_same_steps() {
+    let restored =
+        TINY.replace("seed = 5", "seed = 5\ndata = 'restored'").replace("rounds = 2", "rounds = 1");
+    let lab = Lab::new(&restored);
+    lab.text(&["run", "tiny.toml"]);
+    let [_, sessions, measured, events] = lab.recorded();
+    assert_eq!(count(&sessions, |session| session["outcome"] == "done"), 4);
+    // The load belongs to the data set; each of three targets then reads and writes once.
+    assert_eq!(count(&measured, |_| true), 6);
+    assert_eq!(
+        count(&measured, |row| row["name"] == "readrandom" && row["result"]["found"] == row["result"]["ops"]),
+        3
+    );
+    assert_eq!(
+        count(&events, |event| event[1].as_str().unwrap().contains("was loaded")),
+        2,
+        "the twin shares"
+    );
+}
+
+/// A library that has every function an engine needs, and dies in each.
+fn crashing_library(dir: &Path) -> PathBuf {
+    macro_rules! names {
+        ($($name:ident,)*) => { [$(stringify!($name)),*] };
+    }
+    let mut source = String::new();
+    for name in outcrop_lab_load::for_each_function!(names) {
+        writeln!(source, "#[unsafe(no_mangle)] pub extern \"C\" fn {name}() {{ std::process::abort() }}")
+            .unwrap();
+    }
+    std::fs::write(dir.join("crash.rs"), source).unwrap();
+    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_string());
+    let library = dir.join("libcrash.so");
+    let status = Command::new(rustc)
+        .args(["--edition=2024", "--crate-type=cdylib", "-o"])
+        .args([&library, &dir.join("crash.rs")])
+        .status()
+        .unwrap();
+    assert!(status.success());
+    library
+}
+
+#[test]
+fn a_library_that_crashes_fails_its_own_sessions_only() {
+    let temp = tempfile::tempdir().unwrap();
+    let library = crashing_library(temp.path());
+    let crashing = format!("[[target]]\nengine = 'crash'\nlibrary = '{}'\n", library.display());
+    let lab = Lab::new(
+        &TINY
+            .replace("rounds = 2", "rounds = 3")
+            .replace("[[target]]", &format!("{crashing}[[target]]"))
+            .replace("title = 'Tiny'", "title = 'Tiny'\nbase = 'outcrop/a'"),
+    );
+    lab.text(&["run", "tiny.toml"]);
+    let [experiment, sessions, measured, _] = lab.recorded();
+    assert_eq!(experiment["status"], "done");
+    let of =
+        |target: u64, outcome: &str| count(&sessions, |s| s["target"] == target && s["outcome"] == outcome);
+    assert_eq!((of(0, "failed"), of(0, "skipped")), (2, 1), "two failures in a row are enough");
+    assert_eq!((of(1, "failed"), of(2, "done"), of(3, "done")), (0, 3, 3));
+    assert_eq!(count(&measured, |row| row["target"] == 0), 0);
+    let shown = lab.text(&["show", "1"]);
+    assert!(shown.contains("crash, block 0: the process ended during fillseq (signal: 6"), "{shown}");
+    assert!(lab.text(&["report", "1", "-o", "site"]).contains("index.html"), "the others are reported");
+}
+
+#[test]
+fn mistakes_are_answered_with_what_to_do() {
+    let lab = Lab::new(&TINY.replace("keys =", "kees ="));
+    let output = lab.output(&["run", "tiny.toml"]);
+    assert_eq!(output.status.code(), Some(1));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("tiny.toml:5:1: unknown key \"kees\"; did you mean \"keys\"?"), "{error}");
+    let error = String::from_utf8(lab.output(&["list"]).stderr).unwrap();
+    assert!(error.contains("--store"), "{error}");
+    let lab = Lab::new(TINY);
+    let error = String::from_utf8(lab.output(&["run", "tiny.toml", "--resume"]).stderr).unwrap();
+    assert!(error.contains("without --resume a new one begins"), "{error}");
+    let lab = Lab::new(&TINY.replace("block_size = 4096", "options = 'no_such_option=1'"));
+    lab.text(&["run", "tiny.toml"]);
+    assert!(lab.text(&["show", "1"]).contains("no_such_option"), "the engine's own words");
+}
