@@ -4,8 +4,10 @@
 
 use crate::experiment::WorkloadKind;
 use crate::experiment::steps::PlannedStep;
+use crate::judge;
 use crate::probe::derive::Metrics;
 use outcrop_lab_load::{StepKind, StepResult};
+use outcrop_lab_stats::steady::Shape;
 use serde::{Deserialize, Serialize};
 
 /// One remark on one measurement.
@@ -29,11 +31,15 @@ const WRITER_RATE: f64 = 0.95;
 const OTHER_CPU: f64 = 0.1;
 /// Device reads per operation above which a step is not cached.
 const CACHED_READS: f64 = 0.001;
-/// Seconds below which steadiness cannot be judged.
-const SHORT: usize = 20;
 
 /// Everything there is to say about a measured step.
-pub fn labels(kind: WorkloadKind, step: &PlannedStep, result: &StepResult, metrics: &Metrics) -> Vec<Label> {
+pub fn labels(
+    kind: WorkloadKind,
+    delta: f64,
+    step: &PlannedStep,
+    result: &StepResult,
+    metrics: &Metrics,
+) -> Vec<Label> {
     let mut labels = Vec::new();
     let metric = |name: &str| metrics.get(name).copied();
     if result.ops == 0 {
@@ -76,45 +82,33 @@ pub fn labels(kind: WorkloadKind, step: &PlannedStep, result: &StepResult, metri
         labels.push(label("not durable", false, text));
     }
     if step.step.ops.is_none() {
-        labels.extend(steadiness(&result.per_second));
+        labels.extend(steadiness(&result.per_second, delta));
     }
     labels
 }
 
-/// Compares the first and the last third of a step, each second being one measurement.
-fn steadiness(per_second: &[u64]) -> Option<Label> {
-    if per_second.len() < SHORT {
+fn steadiness(per_second: &[u64], delta: f64) -> Option<Label> {
+    let Some(found) = judge::steadiness(per_second, delta) else {
         let text = format!("{} s are too short to tell whether it was steady", per_second.len());
         return Some(label("short", false, text));
-    }
-    let third = per_second.len() / 3;
-    let (head, tail) = (&per_second[..third], &per_second[per_second.len() - third..]);
-    let mean = |part: &[u64]| part.iter().sum::<u64>() as f64 / part.len() as f64;
-    let change = mean(tail) / mean(head) - 1.0;
-    // Seconds of one step depend on each other: twice the standard error of independent ones is not enough.
-    let spread = |part: &[u64]| {
-        let m = mean(part);
-        let squares: f64 = part.iter().map(|&ops| (ops as f64 - m).powi(2)).sum();
-        (squares / (part.len() as f64 - 1.0)).sqrt() / m
     };
-    let error = 4.0 * (spread(head).powi(2) + spread(tail).powi(2)).sqrt() / (third as f64).sqrt();
-    if change.abs() < error.max(0.03) {
-        return None;
-    }
-    let (name, word) = if change > 0.0 { ("warm-up", "faster") } else { ("slow-down", "slower") };
-    Some(label(
-        name,
-        false,
-        format!("the last third was {:.0} % {word} than the first", change.abs() * 100.0),
-    ))
+    let name = match found.shape {
+        Shape::Flat => return None,
+        Shape::WarmUp => "warm-up",
+        Shape::SlowDown => "slow-down",
+        Shape::NoSteadyState | Shape::Inconsistent => "no steady state",
+    };
+    let text = format!(
+        "the last {:.0} % of the step ran at {:.2} of the whole step's rate",
+        found.steady_share * 100.0,
+        found.steady_rate / found.whole_rate
+    );
+    Some(label(name, false, text))
 }
 
-/// Operations per second of the part of a step that is left when its first third is dropped, if the step was
-/// long enough and its first third differs; else of all of it.
-pub fn steady_rate(per_second: &[u64]) -> Option<f64> {
-    let differs = per_second.len() >= SHORT && steadiness(per_second).is_some();
-    let part = if differs { &per_second[per_second.len() / 3..] } else { per_second };
-    (!part.is_empty()).then(|| part.iter().sum::<u64>() as f64 / part.len() as f64)
+/// Operations per second of the last flat part of a step, if it was long enough to have parts.
+pub fn steady_rate(per_second: &[u64], delta: f64) -> Option<f64> {
+    judge::steadiness(per_second, delta).map(|found| found.steady_rate)
 }
 
 #[cfg(test)]
@@ -123,7 +117,7 @@ mod tests {
     use crate::testing::step_and_result;
 
     fn names(kind: WorkloadKind, step: &PlannedStep, result: &StepResult, metrics: &Metrics) -> Vec<String> {
-        labels(kind, step, result, metrics).into_iter().map(|label| label.name).collect()
+        labels(kind, 0.02, step, result, metrics).into_iter().map(|label| label.name).collect()
     }
 
     #[test]
@@ -138,7 +132,7 @@ mod tests {
         let (step, mut result) = step_and_result("readrandom", 1000, 30.0);
         result.per_second = vec![100; 30];
         result.found = 632;
-        let all = labels(WorkloadKind::Byrx, &step, &result, &Metrics::new());
+        let all = labels(WorkloadKind::Byrx, 0.02, &step, &result, &Metrics::new());
         assert!(all[0].invalid && all[0].text.starts_with("368 of 1000"), "{all:?}");
         let (step, mut result) = step_and_result("readwhilewriting", 1000, 30.0);
         result.writer_achieved = 0.5;
@@ -158,13 +152,12 @@ mod tests {
 
     #[test]
     fn steps_that_change_while_they_run_are_named() {
-        let rising: Vec<u64> = (0..30).map(|second| 100 + second * 5).collect();
-        assert_eq!(steadiness(&rising).unwrap().name, "warm-up");
-        let falling: Vec<u64> = rising.iter().rev().copied().collect();
-        assert_eq!(steadiness(&falling).unwrap().name, "slow-down");
-        let noisy: Vec<u64> = (0..30).map(|second| 100 + (second * 7919 % 13)).collect();
-        assert_eq!(steadiness(&noisy), None);
-        assert_eq!(steadiness(&[5; 3]).unwrap().name, "short");
-        assert!(steady_rate(&rising).unwrap() > steady_rate(&noisy).unwrap());
+        let rising: Vec<u64> = (0..60).map(|second| if second < 20 { 50 } else { 100 }).collect();
+        assert_eq!(steadiness(&rising, 0.02).unwrap().name, "warm-up");
+        let falling: Vec<u64> = (0..60).map(|second| if second < 20 { 100 } else { 50 }).collect();
+        assert_eq!(steadiness(&falling, 0.02).unwrap().name, "slow-down");
+        assert_eq!(steadiness(&[100; 60], 0.02), None);
+        assert_eq!(steadiness(&[5; 3], 0.02).unwrap().name, "short");
+        assert_eq!(steady_rate(&rising, 0.02), Some(100.0));
     }
 }

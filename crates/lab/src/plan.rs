@@ -108,8 +108,8 @@ pub struct Estimate {
     pub seconds: f64,
     /// Bytes of disk needed at once.
     pub disk_bytes: u64,
-    /// Smallest change found with probability 0.8, as a share.
-    pub detectable: f64,
+    /// Smallest change found with probability 0.8, as a share; not known for one block.
+    pub detectable: Option<f64>,
 }
 
 /// Standard deviation of the logarithm of a pair's ratio where nothing better is known: 1.5 %, between what

@@ -5,8 +5,8 @@
 //! ```
 //! Any target can be the base, and any metric be compared, without running anything again.
 
-use crate::judge::{self, Question, Verdict};
-use crate::probe::derive::{Better, metric};
+use crate::judge::{self, Better, Question, Verdict};
+use crate::probe::derive::metric;
 use crate::store::{ExperimentRow, SessionRow, StepRow, Store, StoreError};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -123,6 +123,7 @@ impl Results {
                         name: (step.clone(), target.name.clone()),
                         pairs: self.pairs(step, column, base, name),
                         control: self.are_twins(column, base),
+                        steady: self.is_steady(step, column) && self.is_steady(step, base),
                     });
                 }
                 let blocks = self.values(step, column, name).len();
@@ -139,6 +140,18 @@ impl Results {
             }
         }
         table
+    }
+
+    /// Whether all sessions of a step of a target went alike and came to rest, as far as can be told. Steps of a
+    /// fixed number of operations end when they end.
+    fn is_steady(&self, step: &str, target: usize) -> bool {
+        let plan = &self.experiment.plan;
+        let timed = plan.steps.iter().any(|planned| planned.step.name == *step && planned.step.ops.is_none());
+        let shapes: Vec<_> = self
+            .rows(step, target)
+            .filter_map(|row| Some(judge::steadiness(&row.result.per_second, plan.delta)?.shape))
+            .collect();
+        !timed || judge::allows_verdict(&shapes)
     }
 
     /// Whether two targets are one under two names.

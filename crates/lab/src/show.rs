@@ -88,13 +88,19 @@ pub fn plan(plan: &Plan) -> String {
         text,
         "blocks   {blocks}, each target once in each, in an order drawn from seed {}\n\
          sessions {}, about {}; {} GB of disk at once\n\
-         sees     a change of {:.1} % in 4 of 5 cases, if pairs scatter by {:.1} %\n\nfirst blocks",
+         sees     {}\n\nfirst blocks",
         plan.seed,
         estimate.sessions,
         duration(estimate.seconds),
         estimate.disk_bytes.div_ceil(1 << 30),
-        estimate.detectable * 100.0,
-        crate::plan::ASSUMED_NOISE * 100.0
+        match estimate.detectable {
+            Some(change) => format!(
+                "a change of {:.1} % in 4 of 5 cases, if pairs scatter by {:.1} %",
+                change * 100.0,
+                crate::plan::ASSUMED_NOISE * 100.0
+            ),
+            None => "nothing: one block has no scatter to judge by".to_string(),
+        }
     );
     for (number, block) in plan.blocks.iter().take(3).enumerate() {
         let names: Vec<&str> = block.iter().map(|target| plan.targets[*target].name.as_str()).collect();

@@ -126,7 +126,7 @@ impl Facts {
 }
 
 /// Bytes of memory.
-pub fn memory_bytes(root: &Root) -> u64 {
+fn memory_bytes(root: &Root) -> u64 {
     let text = root.text("/proc/meminfo").unwrap_or_default();
     let kilobytes = text
         .lines()

@@ -3,17 +3,9 @@
 use super::Reading;
 use super::sources::TICKS_PER_SECOND;
 use crate::experiment::steps::PlannedStep;
+use crate::judge::Better;
 use outcrop_lab_load::StepResult;
 use std::collections::BTreeMap;
-
-/// Which way is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Better {
-    /// More is better.
-    Higher,
-    /// Less is better.
-    Lower,
-}
 
 /// One metric.
 #[derive(Clone, Copy, Debug)]

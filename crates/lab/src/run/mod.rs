@@ -16,7 +16,7 @@ use crate::data_dir::DataDir;
 use crate::experiment;
 use crate::host::Host;
 use crate::host::canary::{self, Canary};
-use crate::host::facts::{Root, memory_bytes};
+use crate::memory;
 use crate::plan::{Plan, Slot};
 use crate::report::{rfc3339, thousands};
 use crate::restore;
@@ -67,9 +67,8 @@ fn now() -> String {
 /// One sentence.
 pub fn plan_file(file: &Path) -> Result<(Plan, String), String> {
     let (experiment, text) = experiment::read(file)?;
-    let memory = memory_bytes(&Root::default());
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
-    Ok((crate::plan::plan(&experiment, unix_seconds(), memory, cores)?, text))
+    Ok((crate::plan::plan(&experiment, unix_seconds(), memory::total_bytes(), cores)?, text))
 }
 
 /// Runs an experiment, or the rest of one; gives its number.
@@ -209,6 +208,8 @@ impl Run<'_> {
             let why = format!("{} failed {FAILURES} times in a row", target.name);
             return Ok(store.end_session(id, Outcome::Skipped, &now(), Some(&why), None)?);
         }
+        // Its cache and memtables, and its files in the page cache.
+        memory::make_present(self.plan.sizes.cache as u64 + 2 * self.plan.sizes.data_bytes());
         let canary = canary::run();
         self.notice_slowness(store, &canary)?;
         let number = self.progress.done;

@@ -177,10 +177,10 @@ impl Session<'_> {
         let step = &self.plan.steps[number];
         let (first, last) = (&readings[0], &readings[readings.len() - 1]);
         let mut metrics = derive(step, result, first, last, waited);
-        if let Some(rate) = labels::steady_rate(&result.per_second) {
+        if let Some(rate) = labels::steady_rate(&result.per_second, self.plan.delta) {
             metrics.insert("steady_ops_sec".to_string(), rate);
         }
-        let labels = labels::labels(self.plan.kind, step, result, &metrics);
+        let labels = labels::labels(self.plan.kind, self.plan.delta, step, result, &metrics);
         record(&StepRecord {
             number,
             name: &step.step.name,

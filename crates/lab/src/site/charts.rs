@@ -140,7 +140,7 @@ fn bar(svg: &mut String, y: f64, name: &str, verdict: Verdict, axis: Axis, x: &d
         NAMES - 6.0,
         middle + 4.0,
         escape(&shortened(name)),
-        verdict.word.text(),
+        verdict.word.word(),
         y + 3.0,
         (right - left).max(1.0),
         ROW - 6.0

@@ -38,7 +38,7 @@ pub(super) fn relative(results: &Results, base: usize, table: &Table) -> String 
                 optional(verdict.and_then(|verdict| verdict.high)),
                 verdict.map_or(0, |verdict| verdict.pairs),
                 optional(verdict.and_then(|verdict| verdict.q)),
-                verdict.map_or("", |verdict| verdict.word.text()),
+                verdict.map_or("", |verdict| verdict.word.word()),
                 field(cell.invalid.as_deref().unwrap_or(""))
             );
         }

@@ -31,7 +31,7 @@ fn sentence(results: &Results, table: &Table, target: usize) -> String {
     let mut logs = Vec::new();
     for (step, cells) in results.steps.iter().zip(table) {
         if let Some(verdict) = cells[target].as_ref().and_then(|cell| cell.verdict) {
-            by_word.entry(verdict.word.text()).or_default().push((step.clone(), verdict.ratio));
+            by_word.entry(verdict.word.word()).or_default().push((step.clone(), verdict.ratio));
             logs.push(verdict.ratio.ln());
         }
     }
@@ -39,7 +39,7 @@ fn sentence(results: &Results, table: &Table, target: usize) -> String {
         return "has no step that can be compared.".to_string();
     }
     let list = |word: Word| {
-        let steps = by_word.get(word.text())?;
+        let steps = by_word.get(word.word())?;
         let named: Vec<String> = steps.iter().map(|(step, ratio)| format!("{step} {ratio:.2}")).collect();
         Some(format!("{} of {} ({})", steps.len(), logs.len(), named.join(", ")))
     };
@@ -89,7 +89,7 @@ fn ratio(cell: Option<&Cell>, is_base: bool) -> Markup {
             Some(Cell { invalid: Some(why), .. }) => td.invalid title=(why) { "invalid" small { "see below" } },
             Some(Cell { verdict: None, .. }) => td.invalid { "NA" },
             Some(Cell { verdict: Some(verdict), .. }) => {
-                td class=(verdict.word.text()) title=(explained(verdict)) {
+                td class=(verdict.word.word()) title=(explained(verdict)) {
                     (format!("{:.2} {}", verdict.ratio, verdict.word.sign()))
                     @if let (Some(low), Some(high)) = (verdict.low, verdict.high) {
                         small { (format!("{low:.2}..{high:.2}")) }
@@ -102,7 +102,7 @@ fn ratio(cell: Option<&Cell>, is_base: bool) -> Markup {
 
 fn explained(verdict: &Verdict) -> String {
     let why = if verdict.why.is_empty() { String::new() } else { format!(": {}", verdict.why) };
-    format!("{}{why}; {} pairs", verdict.word.text(), verdict.pairs)
+    format!("{}{why}; {} pairs", verdict.word.word(), verdict.pairs)
 }
 
 fn head(results: &Results, first: &str) -> Markup {
