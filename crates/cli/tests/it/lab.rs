@@ -204,10 +204,9 @@ fn mistakes_are_answered_with_what_to_do() {
     assert!(error.contains("tiny.toml:5:1: unknown key \"kees\"; did you mean \"keys\"?"), "{error}");
     let error = String::from_utf8(lab.output(&["list"]).stderr).unwrap();
     assert!(error.contains("--store"), "{error}");
-    let lab = Lab::new(TINY);
-    let error = String::from_utf8(lab.output(&["run", "tiny.toml", "--resume"]).stderr).unwrap();
-    assert!(error.contains("without --resume a new one begins"), "{error}");
     let lab = Lab::new(&TINY.replace("block_size = 4096", "options = 'no_such_option=1'"));
     lab.text(&["run", "tiny.toml"]);
+    let error = String::from_utf8(lab.output(&["run", "tiny.toml", "--resume"]).stderr).unwrap();
+    assert!(error.contains("without --resume a new one begins"), "{error}");
     assert!(lab.text(&["show", "1"]).contains("no_such_option"), "the engine's own words");
 }

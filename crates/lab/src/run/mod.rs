@@ -76,13 +76,14 @@ pub fn plan_file(file: &Path) -> Result<(Plan, String), String> {
 /// # Errors
 /// One sentence that says what to do. What was measured until then is recorded.
 pub fn run(store_path: &Path, arguments: &RunArguments) -> Result<i64, String> {
-    let mut store = Store::open(store_path)?;
     let interval = Duration::try_from_secs_f64(arguments.interval)
         .ok()
         .filter(|interval| *interval >= Duration::from_millis(50))
         .ok_or("--interval must be 0.05 or more")?;
+    // Nothing is created for a file with a mistake in it.
+    let (mut store, experiment) =
+        if arguments.resume { resumed(store_path, arguments)? } else { begun(store_path, arguments)? };
     let data = DataDir::take(&arguments.data)?;
-    let experiment = obtain(&store, arguments)?;
     let estimate = experiment.plan.estimate();
     data.check_space(estimate.disk_bytes)?;
     eprintln!(
@@ -114,30 +115,36 @@ pub fn run(store_path: &Path, arguments: &RunArguments) -> Result<i64, String> {
     }
 }
 
-/// The experiment to go on with, or a new one.
-fn obtain(store: &Store, arguments: &RunArguments) -> Result<ExperimentRow, String> {
+/// The experiment to go on with.
+fn resumed(path: &Path, arguments: &RunArguments) -> Result<(Store, ExperimentRow), String> {
+    let (_, text) = experiment::read(&arguments.file)?;
+    let store = Store::open_existing(path)?;
+    let found = store.unfinished(&text)?.ok_or_else(|| {
+        let file = arguments.file.display();
+        format!("no unfinished run of {file} as it is now; without --resume a new one begins")
+    })?;
+    Ok((store, found))
+}
+
+/// A new experiment.
+fn begun(path: &Path, arguments: &RunArguments) -> Result<(Store, ExperimentRow), String> {
     let file = arguments.file.display().to_string();
-    if arguments.resume {
-        let (_, text) = experiment::read(&arguments.file)?;
-        return store.unfinished(&text)?.ok_or_else(|| {
-            format!("no unfinished run of {file} as it is now; without --resume a new one begins")
-        });
-    }
     let (plan, text) = plan_file(&arguments.file)?;
     for (name, why) in &plan.left_out {
         eprintln!("going on without {name}: {why}");
     }
+    let store = Store::open(path)?;
     let host = Host::read(&arguments.data);
     let id = store.begin(&now(), &file, &text, &plan, &host)?;
     for (name, why) in &plan.left_out {
         store.event(id, &now(), &format!("{name} was left out: {why}"))?;
     }
-    Ok(store.experiment(id)?)
+    let experiment = store.experiment(id)?;
+    Ok((store, experiment))
 }
 
 /// Why a run ends before its plan does.
-fn disk_full(data: &DataDir, what: &str) -> String {
-    let _ = data;
+fn disk_full(what: &str) -> String {
     format!("the disk is full ({what}); free space")
 }
 
@@ -287,11 +294,11 @@ impl Run<'_> {
                 self.check_version(store, slot, version)?;
                 Ok(store.end_session(id, Outcome::Done, &now(), None, version)?)
             }
-            Ended::Store(StoreError::Full(text)) => Err(disk_full(self.data, &text)),
+            Ended::Store(StoreError::Full(text)) => Err(disk_full(&text)),
             Ended::Store(error) => Err(error.to_string()),
             Ended::Failed(error) => {
                 if self.data.check_space(DISK_FULL).is_err() {
-                    return Err(disk_full(self.data, &error));
+                    return Err(disk_full(&error));
                 }
                 *self.failures.entry(slot.target).or_default() += 1;
                 let name = &self.plan.targets[slot.target].name;
