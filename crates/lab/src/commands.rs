@@ -4,7 +4,7 @@
 
 use crate::results::Results;
 use crate::store::Store;
-use crate::{engines, host, quick, run, show, site};
+use crate::{engines, fio, host, quick, run, show, site};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -110,6 +110,15 @@ pub enum Lab {
         #[arg(long)]
         json: bool,
     },
+    /// Measures what the device gives to bare random reads, and how close an experiment came.
+    Fio {
+        /// The record.
+        #[command(flatten)]
+        store: StorePath,
+        /// What to read.
+        #[command(flatten)]
+        arguments: fio::FioArguments,
+    },
     /// Lists or fetches engines.
     #[command(subcommand)]
     Engines(Engines),
@@ -175,6 +184,7 @@ pub fn run(verb: &Lab) -> Result<ExitCode, String> {
             let host = host::Host::read(data);
             print_or_json(*json, &host, || host.text());
         }
+        Lab::Fio { store, arguments } => fio::run(&store.path, arguments)?,
         Lab::Engines(Engines::List { json }) => {
             let listed = engines::list();
             print_or_json(*json, &listed, || engines::text(&listed));

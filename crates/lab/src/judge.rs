@@ -4,7 +4,8 @@
 //! together, so that a table of a hundred does not call five by chance.
 //! Next: `outcrop_lab_stats::table` for the rule.
 
-use outcrop_lab_stats::paired::log_ratios;
+use outcrop_lab_stats::explain::{Counters, Explanation};
+use outcrop_lab_stats::paired::{Settings, estimate, log_ratios};
 use outcrop_lab_stats::power;
 use outcrop_lab_stats::steady::{self, BATCHES, Shape, Steadiness};
 use outcrop_lab_stats::table::{Cell, JudgedCell, Policy, judge_table};
@@ -98,6 +99,21 @@ fn verdict(judged: &JudgedCell, asked: &Cell) -> Verdict {
             Reason::ManyComparisons => "by chance among so many cells",
         },
     }
+}
+
+/// Which costs per operation moved with a metric. `pairs` are as in [`Question`]; the counters hold a value for each
+/// pair. `None` with fewer than two pairs.
+pub fn explain(
+    metric: &str,
+    better: Better,
+    pairs: &[(f64, f64)],
+    base: &Counters,
+    target: &Counters,
+) -> Option<Explanation> {
+    let (values, base_values): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+    let settings = Settings::default();
+    let change = estimate(&log_ratios(&values, &base_values).ok()?, &settings).ok()?;
+    outcrop_lab_stats::explain(metric, &change, better, base, target, &settings).ok()
 }
 
 /// Smallest change found with probability 0.8 by `pairs` pairs whose log ratios have the standard deviation `sd`, as

@@ -13,6 +13,7 @@ pub mod commands;
 pub mod data_dir;
 pub mod engines;
 pub mod experiment;
+pub mod fio;
 pub mod host;
 pub mod judge;
 pub mod labels;

@@ -8,8 +8,13 @@
 use crate::judge::{self, Better, Question, Verdict};
 use crate::probe::derive::metric;
 use crate::store::{ExperimentRow, SessionRow, StepRow, Store, StoreError};
+use outcrop_lab_stats::explain::{Counters, Explanation};
 use serde::Serialize;
 use std::collections::BTreeMap;
+
+/// Costs that can explain a change of throughput.
+const COSTS: [&str; 10] =
+    ["cpu_us/o", "cs/o", "r/o", "rKB/o", "w/o", "wKB/o", "flush/o", "fault/o", "read_await", "write_await"];
 
 /// An experiment with its measurements.
 pub struct Results {
@@ -140,6 +145,25 @@ impl Results {
             }
         }
         table
+    }
+
+    /// Which costs per operation moved with a step's throughput against `base`. `None` with fewer than two blocks
+    /// that have both.
+    pub fn explain(&self, step: &str, target: usize, base: usize) -> Option<Explanation> {
+        let (theirs, ours) = (self.values(step, base, "ops_sec"), self.values(step, target, "ops_sec"));
+        let blocks: Vec<i64> = ours.keys().filter(|block| theirs.contains_key(block)).copied().collect();
+        // A cost counts if every block of both has it.
+        let counters = |of: usize| -> Counters {
+            let known = COSTS.iter().filter_map(|name| {
+                let values = self.values(step, of, name);
+                let column: Option<Vec<f64>> =
+                    blocks.iter().map(|block| values.get(block).copied()).collect();
+                Some((name.to_string(), column?))
+            });
+            known.collect()
+        };
+        let pairs = self.pairs(step, target, base, "ops_sec");
+        judge::explain("ops_sec", Better::Higher, &pairs, &counters(base), &counters(target))
     }
 
     /// Whether all sessions of a step of a target went alike and came to rest, as far as can be told. Steps of a

@@ -326,7 +326,11 @@ pub fn exit_code(results: &Results, base: usize, metric: &str) -> u8 {
 /// Which costs moved with a step's throughput, for people.
 pub fn explain(results: &Results, step: &str, target: usize, base: usize) -> String {
     let names = results.target_names();
-    let mut text = format!("{step}: {} against {}\n\n", names[target], names[base]);
+    let mut text = format!("{step}: {} against {}\n", names[target], names[base]);
+    if let Some(explanation) = results.explain(step, target, base) {
+        let words: Vec<&str> = explanation.sentence.split(' ').collect();
+        let _ = writeln!(text, "{}\n", fold(&words, " ", 0));
+    }
     let mut rows = vec![["metric", "base", "target", "ratio", "unit"].map(str::to_string).to_vec()];
     for row in crate::probe::derive::METRICS {
         let (Some(from), Some(to)) =

@@ -91,6 +91,7 @@ fn index(results: &Results, base: usize, table: &Table) -> String {
         (sections::versions(results, base, table))
         h2 { "Throughput" }
         (sections::absolute(results))
+        (sections::explanations(results, base, table))
         h2 { "Latency and stalls" }
         (sections::tails(results))
         h2 { "Hardware per operation" }

@@ -149,6 +149,34 @@ pub(super) fn legend(results: &Results, base: usize) -> Markup {
     }
 }
 
+/// For each cell that was called, which costs moved with it.
+pub(super) fn explanations(results: &Results, base: usize, table: &Table) -> Markup {
+    let targets = &results.experiment.plan.targets;
+    let mut found = Vec::new();
+    for (step, cells) in results.steps.iter().zip(table) {
+        for (target, cell) in cells.iter().enumerate() {
+            let called =
+                cell.as_ref().and_then(|cell| cell.verdict).is_some_and(|verdict| verdict.word.is_call());
+            if called
+                && targets[target].twin_of.is_none()
+                && let Some(explanation) = results.explain(step, target, base)
+            {
+                found.push((step, &targets[target].name, explanation.sentence));
+            }
+        }
+    }
+    html! {
+        @if !found.is_empty() {
+            h2 { "What moved with it" }
+            p.small { "Costs per operation that changed together with the throughput. That is a hint, not a proof." }
+            div.scroll { table.wrap {
+                thead { tr { th { "step" } th { "target" } th { "finding" } } }
+                tbody { @for (step, target, sentence) in &found { tr { td { (step) } td { (target) } td { (sentence) } } } }
+            } }
+        }
+    }
+}
+
 /// Ratios over versions, a chart for each step, if there are versions to speak of.
 pub(super) fn versions(results: &Results, base: usize, table: &Table) -> Markup {
     let plan = &results.experiment.plan;
