@@ -250,7 +250,8 @@ pub fn amount(value: f64) -> String {
         v if v >= 10.0 => format!("{value:.1}"),
         v if v >= 0.1 => format!("{value:.3}"),
         0.0 => "0".to_string(),
-        _ => format!("{value:.5}"),
+        v if v >= 0.001 => format!("{value:.5}"),
+        _ => format!("{value:.1e}"),
     }
 }
 

@@ -160,11 +160,16 @@ fn bar(svg: &mut String, y: f64, name: &str, verdict: Verdict, axis: Axis, x: &d
         && low < axis.to
         && high > axis.from
     {
-        let (low, high) = (x(low), x(high));
+        // An end beyond the axis has no cap: the interval goes on.
+        let (start, end) = (x(low), x(high));
+        let cap = |at: f64, inside: bool| {
+            if inside { format!("M{at:.1} {:.1} v6", middle - 3.0) } else { String::new() }
+        };
         let _ = write!(
             svg,
-            "<path class=\"whisker\" d=\"M{low:.1} {0:.1} v6 m0 -3 H{high:.1} m0 -3 v6\"/>",
-            middle - 3.0
+            "<path class=\"whisker\" d=\"{}M{start:.1} {middle:.1} H{end:.1}{}\"/>",
+            cap(start, low >= axis.from),
+            cap(end, high <= axis.to)
         );
     }
     let end = x(ratio.max(verdict.high.unwrap_or(ratio)).max(origin)).max(right);
@@ -267,17 +272,18 @@ pub(super) fn over_versions(title: &str, versions: &[String], lines: &[VersionLi
     svg + "</svg>"
 }
 
-/// Operations in each second, a line for each session.
-pub(super) fn by_second(title: &str, sessions: &[&[u64]], most: u64) -> String {
+/// Something counted in each second, a line for each of `sessions`; those of `dashed` are dashed.
+pub(super) fn by_second(title: &str, sessions: &[&[u64]], dashed: &[&[u64]], most: u64) -> String {
     const W: f64 = 320.0;
     const H: f64 = 130.0;
     const LEFT: f64 = 46.0;
     let bottom = H - 18.0;
-    let longest = sessions.iter().map(|seconds| seconds.len()).max().unwrap_or(1).max(2);
+    let all = || sessions.iter().map(|line| (line, "none")).chain(dashed.iter().map(|line| (line, "4 3")));
+    let longest = all().map(|(line, _)| line).map(|seconds| seconds.len()).max().unwrap_or(1).max(2);
     let x = |second: usize| LEFT + second as f64 * (W - LEFT - 6.0) / (longest - 1) as f64;
     let y = |ops: u64| bottom - ops as f64 / most.max(1) as f64 * (bottom - 22.0);
     let mut svg = format!(
-        "<svg viewBox=\"0 0 {W} {H}\" width=\"{W}\" role=\"img\" aria-label=\"{0}: operations in each second\">\
+        "<svg viewBox=\"0 0 {W} {H}\" width=\"{W}\" role=\"img\" aria-label=\"{0}: every second\">\
          <text class=\"strong\" x=\"0\" y=\"12\">{0}</text>",
         escape(title)
     );
@@ -291,13 +297,25 @@ pub(super) fn by_second(title: &str, sessions: &[&[u64]], most: u64) -> String {
             y(ops) + 4.0
         );
     }
-    for seconds in sessions.iter().filter(|seconds| !seconds.is_empty()) {
+    for (seconds, dashes) in all().filter(|(seconds, _)| !seconds.is_empty()) {
         let path: Vec<String> = seconds
             .iter()
             .enumerate()
             .map(|(second, ops)| format!("{:.1} {:.1}", x(second), y(*ops)))
             .collect();
-        let _ = write!(svg, "<path class=\"curve thin\" d=\"M{}\"/>", path.join(" L"));
+        if seconds.len() == 1 {
+            let _ = write!(
+                svg,
+                "<circle class=\"mark thin\" cx=\"{LEFT}\" cy=\"{:.1}\" r=\"3\"/>",
+                y(seconds[0])
+            );
+            continue;
+        }
+        let _ = write!(
+            svg,
+            "<path class=\"curve thin\" stroke-dasharray=\"{dashes}\" d=\"M{}\"/>",
+            path.join(" L")
+        );
     }
     let _ = write!(
         svg,
@@ -331,8 +349,8 @@ mod tests {
 
     #[test]
     fn seconds_of_no_session_still_make_a_drawing() {
-        let svg = by_second("a & b", &[&[], &[3, 4]], 4);
+        let svg = by_second("a & b", &[&[], &[3, 4], &[2]], &[&[1, 1]], 4);
         assert!(svg.contains("a &amp; b") && svg.ends_with("</svg>"));
-        assert_eq!(svg.matches("thin").count(), 1);
+        assert_eq!((svg.matches("<path").count(), svg.matches("<circle").count()), (2, 1));
     }
 }

@@ -61,6 +61,18 @@ pub(super) fn page(results: &Results, heading: &str, here: &str, body: &Markup) 
     markup.into_string() + "\n"
 }
 
+/// A name that may be broken before the parts it is made of.
+pub(super) fn breakable(name: &str) -> Markup {
+    let (own, twin) = name.strip_suffix(" (A/A)").map_or((name, false), |own| (own, true));
+    html! {
+        @for (index, part) in own.split_inclusive(|_: char| true).enumerate() {
+            @if index > 0 && matches!(part, "@" | "+" | "/") { wbr; }
+            (part)
+        }
+        @if twin { " " span.whole { "(A/A)" } }
+    }
+}
+
 /// Links to the pages with other bases.
 pub(super) fn base_links(results: &Results, here: usize) -> Markup {
     html! {
@@ -89,6 +101,7 @@ h1 { font-size: 1.5rem; line-height: 1.25; margin: 0.8rem 0; }
 h2 { font-size: 1.15rem; margin: 2.2rem 0 0.6rem; }
 h3 { font-size: 1rem; margin: 1.4rem 0 0.4rem; }
 nav, .bases { font-size: 0.9rem; line-height: 1.9; }
+.whole { white-space: nowrap; } .wrap td:nth-child(n+5) { min-width: 13rem; }
 nav a, nav b, .bases a, .bases b { margin-right: 0.6rem; white-space: nowrap; }
 .question { font-size: 1.05rem; color: var(--dim); margin-top: 0; }
 .scroll { overflow-x: auto; margin: 0.6rem 0; }
@@ -96,10 +109,10 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size
 th, td { padding: 0.25rem 0.6rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap;
   vertical-align: top; }
 th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: var(--paper); }
-thead th { background: var(--soft); vertical-align: bottom; }
+thead th { background: var(--soft); vertical-align: bottom; white-space: normal; overflow-wrap: normal; }
 thead th:first-child { background: var(--soft); }
-.wrap td { white-space: normal; text-align: left; min-width: 8rem; }
-td small { display: block; color: var(--dim); }
+.wrap td, .wrap th { white-space: normal; text-align: left; min-width: 6rem; }
+td small { font-weight: 400; display: block; color: var(--dim); }
 .improvement { color: var(--good); font-weight: 600; } .regression { color: var(--bad); font-weight: 600; }
 .unknown, .same { color: var(--plain); } .invalid { color: var(--dim); }
 .unknown { text-decoration: underline dotted; }

@@ -1,6 +1,6 @@
 //! The parts of the pages: sentences and tables.
 
-use super::{Table, charts};
+use super::{Table, charts, page};
 use crate::host::Status as CheckStatus;
 use crate::judge::{Verdict, Word};
 use crate::options_diff;
@@ -106,7 +106,7 @@ fn explained(verdict: &Verdict) -> String {
 }
 
 fn head(results: &Results, first: &str) -> Markup {
-    html! { thead { tr { th { (first) } @for name in results.target_names() { th { (name) } } } } }
+    html! { thead { tr { th { (first) } @for name in results.target_names() { th { (page::breakable(name)) } } } } }
 }
 
 /// Ratios of throughput.

@@ -33,7 +33,7 @@ fn seconds(results: &Results, step: &str) -> Markup {
                 @for (target, name) in results.target_names().into_iter().enumerate() {
                     @let sessions = results.rows(step, target).map(|row| row.result.per_second.as_slice()).collect::<Vec<_>>();
                     @if sessions.iter().any(|seconds| !seconds.is_empty()) {
-                        (PreEscaped(charts::by_second(name, &sessions, most)))
+                        (PreEscaped(charts::by_second(name, &sessions, &[], most)))
                     }
                 }
             }
@@ -56,10 +56,10 @@ fn device(store: &Store, results: &Results, step: &str) -> Result<Markup, StoreE
     Ok(html! {
         @if most > 0 {
             h2 { "Device traffic" }
-            p.small { "KB read and KB written in each second of the first block, one line each; all charts have the same axis." }
+            p.small { "KB read (solid) and written (dashed) in each second of the first block; all charts have the same axis." }
             div.grid {
                 @for (name, read, written) in &drawn {
-                    @if read.len() > 1 { (PreEscaped(charts::by_second(name, &[read, written], most))) }
+                    @if read.len() > 1 { (PreEscaped(charts::by_second(name, &[read], &[written], most))) }
                 }
             }
         }
@@ -82,7 +82,7 @@ fn blocks(results: &Results, step: &str) -> Markup {
     html! {
         p.small { "Operations per second; targets of a block ran one after the other, in random order." }
         div.scroll { table {
-            thead { tr { th { "block" } @for name in &targets { th { (name) } } } }
+            thead { tr { th { "block" } @for name in &targets { th { (page::breakable(name)) } } } }
             tbody {
                 @for block in 0..results.blocks() as i64 {
                     tr {
@@ -100,7 +100,7 @@ fn metrics(results: &Results, step: &str) -> Markup {
     html! {
         p.small { "Medians over blocks." }
         div.scroll { table {
-            thead { tr { th { "metric" } @for name in &targets { th { (name) } } } }
+            thead { tr { th { "metric" } @for name in &targets { th { (page::breakable(name)) } } } }
             tbody {
                 @for row in METRICS {
                     @let values = (0..targets.len()).map(|target| results.median(step, target, row.name)).collect::<Vec<_>>();
