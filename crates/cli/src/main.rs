@@ -38,12 +38,6 @@ enum Verb {
         /// What to do, as JSON.
         assignment: String,
     },
-    /// One measured session, started by the lab.
-    #[command(hide = true)]
-    LabWorker {
-        /// The session, as JSON.
-        session: String,
-    },
 }
 
 fn main() -> ExitCode {
@@ -61,7 +55,6 @@ fn main() -> ExitCode {
             Err(message) => Err(message),
         },
         Verb::LabSession { assignment } => outcrop_lab::child::run(&assignment, in_process::functions()),
-        Verb::LabWorker { session } => outcrop_lab::worker::run(&session, in_process::functions()),
     })
 }
 

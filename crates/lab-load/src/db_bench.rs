@@ -33,6 +33,7 @@ const FLAGS: &[Flag] = &[
     Flag("disable_wal", "false", "writes skip the WAL"),
     Flag("sync", "false", "writes are synced"),
     Flag("benchmark_write_rate_limit", "0", "bytes per second of a background writer; 0: 2 MiB/s"),
+    Flag("bgwriter_num", "0", "keys the background writer chooses from; 0: num"),
     Flag("compression_type", "snappy", "none, snappy, lz4 or zstd"),
     Flag("write_buffer_size", "67108864", "bytes of a memtable"),
     Flag("max_write_buffer_number", "2", "memtables at most"),
@@ -83,7 +84,6 @@ const ACCEPTED: &[&str] = &[
     "compaction_style",
     "report_file",
     "compression_parallel_threads",
-    "bgwriter_num",
 ];
 
 /// Values of the flags.
@@ -255,6 +255,10 @@ fn step_of(name: &str, flags: &Flags, seed: u64) -> Result<Step, String> {
         value_size: flags.number("value_size")? as usize,
         seed,
         writer_rate: if rate == 0 { 2 << 20 } else { rate },
+        writer_num: match flags.number("bgwriter_num")? {
+            keys if keys > 0.0 => keys as u64,
+            _ => num,
+        },
     })
 }
 

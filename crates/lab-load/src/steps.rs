@@ -80,6 +80,8 @@ pub struct Step {
     pub seed: u64,
     /// Bytes per second of the background writer.
     pub writer_rate: u64,
+    /// Keys the background writer chooses from.
+    pub writer_num: u64,
 }
 
 /// News from a running step.
@@ -368,7 +370,7 @@ fn background_writer(db: &Database, step: &Step, seed: u64, board: &Board) -> f6
     while !board.stop.load(Ordering::Relaxed) {
         let due = (start.elapsed().as_secs_f64() * step.writer_rate as f64 / pair) as u64;
         while written < due && !board.stop.load(Ordering::Relaxed) {
-            write_key(rng.next_u64() % step.num, &mut key);
+            write_key(rng.next_u64() % step.writer_num, &mut key);
             if let Err(error) = db.put(Durability::Wal, &key, values.next(step.value_size)) {
                 board.error.lock().expect("no thread panics with it").get_or_insert(error);
                 return 0.0;

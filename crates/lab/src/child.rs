@@ -9,13 +9,21 @@
 //! Invariant: a child dies with its parent, so no session outlives the run that recorded it.
 
 use crate::experiment::steps::PlannedStep;
-use crate::session::Source;
 use outcrop_lab_load::steps::wait_for_compaction;
 use outcrop_lab_load::{Database, OpenOptions, Progress, RocksApi, StepResult, run_step};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+
+/// Where an engine's functions come from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Source {
+    /// Linked into this program.
+    InProcess,
+    /// A shared library with RocksDB's C API.
+    Library(PathBuf),
+}
 
 /// What a child is to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]

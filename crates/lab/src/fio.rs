@@ -9,7 +9,7 @@
 
 use crate::results::Results;
 use crate::store::Store;
-use crate::tables::align;
+use crate::text::align;
 use outcrop_lab_stats::io_efficiency::{ReadCost, io_efficiency};
 use serde::Serialize;
 use std::path::{Path, PathBuf};

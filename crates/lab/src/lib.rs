@@ -1,11 +1,12 @@
 //! The performance laboratory.
 //!
 //! ```text
-//! quick.rs: plan -> sessions in alternating order -> tables, report
-//! worker.rs: one session = one engine, one child process, one sequence of steps
+//! experiment (TOML) -> plan -> run: a child per session, sampled by probe -> store (SQLite)
+//! store -> results, judged by lab-stats -> show (terminal), site (pages)
 //! ```
 //! It meets every engine through RocksDB's C API, in a child process, and imports no engine crate.
-//! Next: `session.rs` for what a session is, `reference.rs` for where other engines come from.
+//! Next: `experiment/mod.rs` for what is asked, `run/mod.rs` for how it is answered, `reference.rs` for where other
+//! engines come from.
 #![forbid(unsafe_code)]
 
 pub mod child;
@@ -24,15 +25,13 @@ pub mod plan;
 pub mod probe;
 pub mod quick;
 pub mod reference;
-pub mod report;
 pub mod restore;
 pub mod results;
 pub mod run;
-pub mod session;
 pub mod show;
 pub mod site;
 pub mod store;
 pub mod tables;
 #[cfg(test)]
 mod testing;
-pub mod worker;
+pub mod text;

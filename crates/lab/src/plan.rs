@@ -9,12 +9,12 @@
 //! all targets of a block get the same seed of keys.
 //! Next: `run.rs`.
 
+use crate::child::Source;
 use crate::engines;
 use crate::experiment::steps::{PlannedStep, Sizes, open_options};
 use crate::experiment::{Config, DataSource, Experiment, TargetSet, WorkloadKind};
 use crate::judge;
 use crate::reference::{self, ReferenceError};
-use crate::session::Source;
 use outcrop_lab_load::rng::Mt19937_64;
 use outcrop_lab_load::{OpenOptions, StepKind};
 use serde::{Deserialize, Serialize};

@@ -2,33 +2,12 @@
 
 use crate::judge::Word;
 use crate::plan::Plan;
-use crate::report::thousands;
 use crate::results::{Cell, Results};
 use crate::store::{Status, Store, StoreError};
-use crate::tables::align;
+use crate::tables::{self, Measured, ops_per_second, summary_line};
+use crate::text::{WIDTH, align, amount, cut, duration, fold, thousands};
 use serde::Serialize;
 use std::fmt::Write;
-
-/// Columns of a terminal.
-const WIDTH: usize = 80;
-
-/// A time in words, such as `3 min`.
-pub fn duration(seconds: f64) -> String {
-    match seconds {
-        s if s < 90.0 => format!("{s:.0} s"),
-        s if s < 5400.0 => format!("{:.0} min", s / 60.0),
-        s if s < 172_800.0 => format!("{:.1} h", s / 3600.0),
-        s => format!("{:.1} days", s / 86_400.0),
-    }
-}
-
-/// The start of a text, marked where it was cut.
-fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_string();
-    }
-    text.chars().take(width - 1).chain(['~']).collect()
-}
 
 /// One line per experiment.
 ///
@@ -79,7 +58,7 @@ pub fn plan(plan: &Plan) -> String {
         sizes.data_bytes() >> 20,
         sizes.cache >> 20,
         sizes.threads,
-        wrap(&plan.steps.iter().map(|step| step.step.name.as_str()).collect::<Vec<_>>(), 9)
+        fold(&plan.steps.iter().map(|step| step.step.name.as_str()).collect::<Vec<_>>(), ", ", 9)
     );
     let most = plan.blocks.len();
     let blocks =
@@ -104,32 +83,10 @@ pub fn plan(plan: &Plan) -> String {
     );
     for (number, block) in plan.blocks.iter().take(3).enumerate() {
         let names: Vec<&str> = block.iter().map(|target| plan.targets[*target].name.as_str()).collect();
-        let _ = writeln!(text, "  {}  {}", number + 1, wrap(&names, 5));
+        let _ = writeln!(text, "  {}  {}", number + 1, fold(&names, ", ", 5));
     }
     if plan.oversubscribed {
         text.push_str("\nforced: as many threads as cores, or more; background work competes with them\n");
-    }
-    text
-}
-
-/// Words separated by commas in lines of at most 80 columns, all but the first indented.
-fn wrap(words: &[&str], indent: usize) -> String {
-    fold(words, ", ", indent)
-}
-
-/// Words in lines of at most 80 columns, all but the first indented.
-fn fold<S: AsRef<str>>(words: &[S], between: &str, indent: usize) -> String {
-    let (mut text, mut column) = (String::new(), indent);
-    for (index, word) in words.iter().map(AsRef::as_ref).enumerate() {
-        let word = if index + 1 < words.len() { format!("{word}{between}") } else { word.to_string() };
-        let length = word.chars().count();
-        if column + length > WIDTH && column > indent {
-            text.truncate(text.trim_end().len());
-            let _ = write!(text, "\n{:indent$}", "");
-            column = indent;
-        }
-        text.push_str(&word);
-        column += length;
     }
     text
 }
@@ -202,6 +159,30 @@ pub fn remarks(results: &Results) -> Vec<String> {
     counted.into_iter().map(text).collect()
 }
 
+/// The 28 columns of each target: for each step those of the block with the median throughput.
+pub fn summary(results: &Results) -> String {
+    let mut text = String::new();
+    for (target, name) in results.target_names().into_iter().enumerate() {
+        let lines: Vec<_> = results
+            .steps
+            .iter()
+            .filter_map(|step| {
+                let mut rows: Vec<_> = results.rows(step, target).collect();
+                rows.sort_by(|a, b| ops_per_second(&a.result).total_cmp(&ops_per_second(&b.result)));
+                let row = rows.get(rows.len().saturating_sub(1) / 2)?;
+                let measured =
+                    Measured { step: step.clone(), result: row.result.clone(), date: row.date.clone() };
+                Some(summary_line(&measured, name, &format!("block{}", row.block + 1)))
+            })
+            .collect();
+        if !lines.is_empty() {
+            let _ = write!(text, "\n{name}: the block with the median throughput of each step\n\n");
+            text.push_str(&tables::summary_blocks(&lines));
+        }
+    }
+    text
+}
+
 /// The ratios of a metric, targets in columns by number.
 pub fn compare(results: &Results, base: usize, metric: &str) -> String {
     let names = results.target_names();
@@ -241,18 +222,6 @@ pub fn compare(results: &Results, base: usize, metric: &str) -> String {
         }
     }
     text
-}
-
-/// A number with as many digits as it needs.
-pub fn amount(value: f64) -> String {
-    match value.abs() {
-        v if v >= 1000.0 => thousands(value),
-        v if v >= 10.0 => format!("{value:.1}"),
-        v if v >= 0.1 => format!("{value:.3}"),
-        0.0 => "0".to_string(),
-        v if v >= 0.001 => format!("{value:.5}"),
-        _ => format!("{value:.1e}"),
-    }
 }
 
 fn cell_text(cell: Option<&Cell>) -> String {
@@ -351,27 +320,4 @@ pub fn explain(results: &Results, step: &str, target: usize, base: usize) -> Str
         }
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_and_amounts_read_well() {
-        assert_eq!([5.0, 100.0, 7200.0, 2e5].map(duration), ["5 s", "2 min", "2.0 h", "2.3 days"]);
-        assert_eq!(
-            [123_456.0, 12.34, 0.5, 0.00123, 0.0].map(amount),
-            ["123,456", "12.3", "0.500", "0.00123", "0"]
-        );
-    }
-
-    #[test]
-    fn long_texts_stay_within_the_terminal() {
-        let words: Vec<&str> = std::iter::repeat_n("rocksdb@10.10.1.1", 20).collect();
-        let text = wrap(&words, 5);
-        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
-        assert_eq!(text.matches("rocksdb").count(), 20);
-        assert_eq!(cut("abcdef", 4), "abc~");
-    }
 }

@@ -1,15 +1,12 @@
-//! From step results to numbers in tables: the summary line's 28 columns, and paired ratios.
+//! The summary line of RocksDB's benchmark scripts: 28 columns of one step.
 
+use crate::text::align;
 use outcrop_lab_load::StepResult;
 use serde::Serialize;
 
 /// One measured step of one session.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measured {
-    /// Index of the target.
-    pub target: usize,
-    /// Round.
-    pub round: usize,
     /// Step name.
     pub step: String,
     /// What was measured.
@@ -79,39 +76,6 @@ fn size_text(bytes: u64) -> String {
     if bytes >= 10 << 30 { format!("{}GB", bytes >> 30) } else { format!("{}MB", bytes >> 20) }
 }
 
-/// A ratio over paired rounds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Ratio {
-    /// Median over rounds.
-    pub median: f64,
-    /// Smallest of any round.
-    pub min: f64,
-    /// Largest of any round.
-    pub max: f64,
-    /// Rounds.
-    pub rounds: usize,
-}
-
-/// Throughput of `target` over that of `base` on `step`, round by round. `None` if no round has both.
-pub fn paired_ratio(measured: &[Measured], step: &str, target: usize, base: usize) -> Option<Ratio> {
-    let of = |wanted: usize, round: usize| {
-        measured
-            .iter()
-            .find(|m| m.target == wanted && m.round == round && m.step == step)
-            .map(|m| ops_per_second(&m.result))
-    };
-    let rounds = measured.iter().map(|m| m.round + 1).max().unwrap_or(0);
-    let mut ratios: Vec<f64> =
-        (0..rounds).filter_map(|round| Some(of(target, round)? / of(base, round)?)).collect();
-    ratios.sort_by(f64::total_cmp);
-    Some(Ratio {
-        median: median(&ratios)?,
-        min: *ratios.first()?,
-        max: *ratios.last()?,
-        rounds: ratios.len(),
-    })
-}
-
 /// The middle of sorted numbers.
 pub fn median(sorted: &[f64]) -> Option<f64> {
     let middle = sorted.len() / 2;
@@ -120,30 +84,6 @@ pub fn median(sorted: &[f64]) -> Option<f64> {
         n if n % 2 == 1 => Some(sorted[middle]),
         _ => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
     }
-}
-
-/// Why results of `step` must not be compared, if any round of `targets` says so.
-pub fn invalid(measured: &[Measured], step: &str, targets: &[usize]) -> Option<String> {
-    /// Share of its rate that a background writer must have kept.
-    const WRITER_RATE: f64 = 0.95;
-    let of_step = measured.iter().filter(|m| m.step == step && targets.contains(&m.target));
-    of_step.into_iter().find_map(|m| {
-        let (round, result) = (m.round + 1, &m.result);
-        if result.ops == 0 {
-            Some(format!("round {round}: no operation was completed"))
-        } else if result.writer_achieved < WRITER_RATE {
-            let percent = result.writer_achieved * 100.0;
-            Some(format!("round {round}: the background writer kept {percent:.0} % of its rate"))
-        } else if step.starts_with("readrandom") && result.found < result.ops {
-            Some(format!(
-                "round {round}: {} of {} keys were not found",
-                result.ops - result.found,
-                result.ops
-            ))
-        } else {
-            None
-        }
-    })
 }
 
 /// Summary lines in blocks that fit 80 columns, each row starting with its test.
@@ -167,101 +107,31 @@ pub fn summary_blocks(lines: &[[String; 28]]) -> String {
     text
 }
 
-/// Text in columns, the first left-aligned, the others right-aligned.
-pub fn align(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|c| c.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut text = String::new();
-    for row in rows {
-        for (column, cell) in row.iter().enumerate() {
-            if column == 0 {
-                text.push_str(&format!("{cell:<w$}", w = widths[column]));
-            } else {
-                text.push_str(&format!("  {cell:>w$}", w = widths[column]));
-            }
-        }
-        text.truncate(text.trim_end_matches(' ').len());
-        text.push('\n');
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use outcrop_lab_load::counters::Counters;
-    use outcrop_lab_load::process::ProcessUsage;
 
-    fn measured(target: usize, round: usize, ops: u64) -> Measured {
-        let result = StepResult {
-            ops,
-            seconds: 2.0,
-            micros_per_op: 1.0,
-            bytes: ops * 420,
-            found: ops,
-            percentiles: [1.0, 2.0, 3.0, 4.0, 5.0],
-            per_second: vec![],
-            longest_gap_ms: 0.0,
-            writer_achieved: 1.0,
-            counters: Counters { compaction_write_gb: 3.0, ingest_gb: 2.0, ..Counters::default() },
-            usage: ProcessUsage::default(),
-            samples: outcrop_lab_load::steps::new_histogram(),
-        };
-        Measured { target, round, step: "readrandom".into(), result, date: String::new() }
-    }
-
-    #[test]
-    fn ratios_pair_rounds_and_give_their_spread() {
-        let all = [
-            measured(0, 0, 100),
-            measured(1, 0, 50),
-            measured(0, 1, 90),
-            measured(1, 1, 100),
-            measured(0, 2, 300),
-            measured(1, 2, 100),
-        ];
-        let ratio = paired_ratio(&all, "readrandom", 0, 1).unwrap();
-        assert_eq!(ratio, Ratio { median: 2.0, min: 0.9, max: 3.0, rounds: 3 });
-        assert!(paired_ratio(&all, "fillseq", 0, 1).is_none());
+    fn measured(ops: u64) -> Measured {
+        let (_, mut result) = crate::testing::step_and_result("readrandom", ops, 2.0);
+        result.counters = Counters { compaction_write_gb: 3.0, ingest_gb: 2.0, ..Counters::default() };
+        Measured { step: "readrandom".into(), result, date: String::new() }
     }
 
     #[test]
     fn the_summary_line_has_a_cell_for_each_column() {
-        let line = summary_line(&measured(0, 0, 200), "1", "job");
+        let line = summary_line(&measured(200), "1", "job");
         assert_eq!(line.len(), COLUMNS.len());
         assert_eq!((line[0].as_str(), line[5].as_str(), line[23].as_str()), ("100", "1.5", "readrandom"));
     }
 
     #[test]
-    fn numbers_that_mean_nothing_are_named() {
-        let mut slow = measured(1, 2, 100);
-        slow.result.writer_achieved = 0.8;
-        let mut missing = measured(0, 0, 100);
-        missing.result.found = 63;
-        let all = [missing, slow, measured(0, 1, 100)];
-        assert!(invalid(&all, "readrandom", &[0]).unwrap().contains("37 of 100 keys"));
-        assert!(
-            invalid(&all, "readrandom", &[1]).unwrap().contains("round 3: the background writer kept 80 %")
-        );
-        assert!(invalid(&all[2..], "readrandom", &[0]).is_none());
-    }
-
-    #[test]
     fn blocks_of_summary_lines_fit_eighty_columns() {
-        let mut m = measured(0, 0, 123_456_789);
+        let mut m = measured(123_456_789);
         m.step = "fwdrangewhilewriting".into();
         m.date = "2026-11-21T04:34:05Z".into();
-        let text = summary_blocks(&[summary_line(&m, "rocksdb@10.10.1.1", "round1")]);
+        let text = summary_blocks(&[summary_line(&m, "rocksdb@10.10.1.1", "block1")]);
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(COLUMNS.iter().all(|column| text.contains(column)));
-    }
-
-    #[test]
-    fn columns_line_up() {
-        let rows = vec![vec!["a".into(), "10".into()], vec!["long".into(), "9".into()]];
-        assert_eq!(align(&rows), "a     10\nlong   9\n");
     }
 }

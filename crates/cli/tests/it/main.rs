@@ -97,11 +97,15 @@ fn lab_quick_measures_reports_and_leaves_nothing_behind() {
     ]);
     let printed = text(&result);
     assert!(result.status.success(), "{printed}");
-    assert!(printed.contains("overwriteandwait") && printed.contains("min..max"), "{printed}");
-    let html = std::fs::read_to_string(output.join("report.html")).unwrap();
+    assert!(
+        printed.contains("overwriteandwait") && printed.contains("ops_sec relative to outcrop"),
+        "{printed}"
+    );
+    let html = std::fs::read_to_string(output.join("index.html")).unwrap();
     assert!(html.contains("<svg") && !html.contains("http"), "the page needs nothing from outside");
-    let tsv = std::fs::read_to_string(output.join("results.tsv")).unwrap();
-    assert_eq!(tsv.lines().count(), 2 + 2 * 2 * 8, "a comment, a header, 8 steps of 2 engines in 2 rounds");
+    let tsv = std::fs::read_to_string(output.join("csv/summary.tsv")).unwrap();
+    let lines = tsv.lines().filter(|line| line.contains("\tblock")).count();
+    assert_eq!(lines, 2 * 2 * 8, "8 steps of 2 engines in 2 rounds");
     assert!(!data.exists(), "the data directory is gone");
 }
 

@@ -14,7 +14,6 @@ mod tests;
 
 pub use parse::{parse, read};
 
-use crate::session::Workload as Kind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -76,7 +75,7 @@ pub struct Workload {
 }
 
 /// Where the data lies relative to memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum WorkloadKind {
     /// Cached by the engine; no compression.
@@ -89,12 +88,14 @@ pub enum WorkloadKind {
     Iodir,
 }
 
-impl From<Kind> for WorkloadKind {
-    fn from(kind: Kind) -> WorkloadKind {
-        match kind {
-            Kind::Byrx => WorkloadKind::Byrx,
-            Kind::Iobuf => WorkloadKind::Iobuf,
-            Kind::Iodir => WorkloadKind::Iodir,
+impl WorkloadKind {
+    /// As experiments say it.
+    pub fn name(self) -> &'static str {
+        match self {
+            WorkloadKind::Byrx => "byrx",
+            WorkloadKind::Byos => "byos",
+            WorkloadKind::Iobuf => "iobuf",
+            WorkloadKind::Iodir => "iodir",
         }
     }
 }

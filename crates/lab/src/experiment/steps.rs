@@ -229,6 +229,7 @@ fn planned_step(name: String, row: &StepRow, change: &StepChange, sizes: &Sizes,
         value_size: sizes.value_size,
         seed: 0,
         writer_rate: rate,
+        writer_num: sizes.keys,
     };
     PlannedStep { step, report: change.report.unwrap_or(row.report) }
 }

@@ -18,10 +18,10 @@ use crate::host::Host;
 use crate::host::canary::{self, Canary};
 use crate::memory;
 use crate::plan::{Plan, Slot};
-use crate::report::{rfc3339, thousands};
 use crate::restore;
 use crate::results::Results;
 use crate::store::{ExperimentRow, Outcome, Store, StoreError};
+use crate::text::{duration, rfc3339, thousands};
 use session::{Ended, Session};
 use std::collections::{HashMap, HashSet};
 use std::io::{IsTerminal, Write};
@@ -71,26 +71,101 @@ pub fn plan_file(file: &Path) -> Result<(Plan, String), String> {
     Ok((crate::plan::plan(&experiment, unix_seconds(), memory::total_bytes(), cores)?, text))
 }
 
+/// Where a run begins.
+pub enum Start {
+    /// With a new experiment.
+    New {
+        /// Name of its file.
+        file: String,
+        /// Text of its file.
+        text: String,
+        /// Its plan.
+        plan: Box<Plan>,
+    },
+    /// Where the latest unfinished run of a file stopped.
+    Rest {
+        /// Name of the file.
+        file: String,
+        /// Its text.
+        text: String,
+    },
+}
+
 /// Runs an experiment, or the rest of one; gives its number.
 ///
 /// # Errors
 /// One sentence that says what to do. What was measured until then is recorded.
-pub fn run(store_path: &Path, arguments: &RunArguments) -> Result<i64, String> {
+pub fn run(store: &Path, arguments: &RunArguments) -> Result<i64, String> {
     let interval = Duration::try_from_secs_f64(arguments.interval)
         .ok()
         .filter(|interval| *interval >= Duration::from_millis(50))
         .ok_or("--interval must be 0.05 or more")?;
-    // Nothing is created for a file with a mistake in it.
-    let (mut store, experiment) =
-        if arguments.resume { resumed(store_path, arguments)? } else { begun(store_path, arguments)? };
-    let data = DataDir::take(&arguments.data)?;
+    let file = arguments.file.display().to_string();
+    let start = if arguments.resume {
+        let (_, text) = experiment::read(&arguments.file)?;
+        Start::Rest { file: file.clone(), text }
+    } else {
+        let (plan, text) = plan_file(&arguments.file)?;
+        Start::New { file: file.clone(), text, plan: Box::new(plan) }
+    };
+    carry_out(store, &arguments.data, interval, start).map_err(|error| match error {
+        RunError::Refused(why) => why,
+        RunError::Stopped(why) => format!("{why}: go on with outcrop lab run {file} --resume"),
+    })
+}
+
+/// Why an experiment has no end.
+#[derive(Debug)]
+pub enum RunError {
+    /// It did not begin.
+    Refused(String),
+    /// It was stopped, and can go on.
+    Stopped(String),
+}
+
+impl std::fmt::Display for RunError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            RunError::Refused(why) | RunError::Stopped(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+impl From<String> for RunError {
+    fn from(why: String) -> RunError {
+        RunError::Refused(why)
+    }
+}
+
+impl From<StoreError> for RunError {
+    fn from(error: StoreError) -> RunError {
+        RunError::Refused(error.to_string())
+    }
+}
+
+/// Runs what `start` says, with databases in `data`; gives the experiment's number.
+///
+/// # Errors
+/// One sentence that says what to do. What was measured until then is recorded.
+pub fn carry_out(store: &Path, data: &Path, interval: Duration, start: Start) -> Result<i64, RunError> {
+    // Nothing is created for a file with a mistake in it, nor where there is no room for data.
+    let place = data;
+    let data = DataDir::take(place)?;
+    let (mut store, experiment) = match start {
+        Start::New { file, text, plan } => {
+            data.check_space(plan.estimate().disk_bytes)?;
+            begun(store, place, &file, &text, &plan)?
+        }
+        Start::Rest { file, text } => resumed(store, &file, &text)?,
+    };
     let estimate = experiment.plan.estimate();
-    data.check_space(estimate.disk_bytes)?;
     eprintln!(
         "experiment {}: {} sessions, about {}",
         experiment.id,
         estimate.sessions,
-        crate::show::duration(estimate.seconds)
+        duration(estimate.seconds)
     );
     let mut run = Run {
         plan: &experiment.plan,
@@ -105,37 +180,37 @@ pub fn run(store_path: &Path, arguments: &RunArguments) -> Result<i64, String> {
     };
     let outcome = run.all(&mut store);
     run.progress.clear();
-    let again = format!("outcrop lab run {} --resume", arguments.file.display());
     match outcome {
         Ok(()) => {
             store.finish(experiment.id)?;
             Ok(experiment.id)
         }
-        Err(stop) => Err(format!("{stop}; what was measured is kept: go on with {again}")),
+        Err(stop) => Err(RunError::Stopped(format!("{stop}; what was measured is kept"))),
     }
 }
 
 /// The experiment to go on with.
-fn resumed(path: &Path, arguments: &RunArguments) -> Result<(Store, ExperimentRow), String> {
-    let (_, text) = experiment::read(&arguments.file)?;
+fn resumed(path: &Path, file: &str, text: &str) -> Result<(Store, ExperimentRow), String> {
     let store = Store::open_existing(path)?;
-    let found = store.unfinished(&text)?.ok_or_else(|| {
-        let file = arguments.file.display();
+    let found = store.unfinished(text)?.ok_or_else(|| {
         format!("no unfinished run of {file} as it is now; without --resume a new one begins")
     })?;
     Ok((store, found))
 }
 
-/// A new experiment.
-fn begun(path: &Path, arguments: &RunArguments) -> Result<(Store, ExperimentRow), String> {
-    let file = arguments.file.display().to_string();
-    let (plan, text) = plan_file(&arguments.file)?;
+/// A new experiment, recorded with the machine it runs on.
+fn begun(
+    path: &Path,
+    data: &Path,
+    file: &str,
+    text: &str,
+    plan: &Plan,
+) -> Result<(Store, ExperimentRow), String> {
     for (name, why) in &plan.left_out {
         eprintln!("going on without {name}: {why}");
     }
     let store = Store::open(path)?;
-    let host = Host::read(&arguments.data);
-    let id = store.begin(&now(), &file, &text, &plan, &host)?;
+    let id = store.begin(&now(), file, text, plan, &Host::read(data))?;
     for (name, why) in &plan.left_out {
         store.event(id, &now(), &format!("{name} was left out: {why}"))?;
     }
@@ -361,7 +436,7 @@ impl Progress {
         let elapsed = self.start.elapsed().as_secs_f64();
         let left = if here - from > 0.2 {
             let seconds = elapsed / (here - from) * (self.total as f64 - here);
-            format!("{} left", crate::show::duration(seconds))
+            format!("{} left", duration(seconds))
         } else {
             "...".to_string()
         };

@@ -6,7 +6,8 @@ use crate::judge::{Verdict, Word};
 use crate::options_diff;
 use crate::probe::derive::{METRICS, metric};
 use crate::results::{Cell, Results};
-use crate::show::{self, amount};
+use crate::show;
+use crate::text::amount;
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 
@@ -339,7 +340,7 @@ pub(super) fn reproduce(results: &Results) -> Markup {
         dl {
             dt { "Seed" } dd { (plan.seed) " (set " code { "seed" } " in [design] for the same keys and orders)" }
             dt { "Data" } dd {
-                (crate::report::thousands(plan.sizes.keys as f64)) " keys of " (plan.sizes.key_size) " + "
+                (crate::text::thousands(plan.sizes.keys as f64)) " keys of " (plan.sizes.key_size) " + "
                 (plan.sizes.value_size) " bytes, cache " (plan.sizes.cache >> 20) " MB, " (plan.sizes.threads)
                 " thread(s), " (plan.sizes.background_jobs) " background jobs, " (plan.sizes.seconds) " s a step"
             }

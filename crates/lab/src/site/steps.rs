@@ -3,8 +3,8 @@
 use super::{charts, page};
 use crate::probe::derive::METRICS;
 use crate::results::Results;
-use crate::show::amount;
 use crate::store::{Store, StoreError};
+use crate::text::amount;
 use maud::{Markup, PreEscaped, html};
 
 pub(super) fn step_page(store: &Store, results: &Results, number: usize) -> Result<String, StoreError> {
