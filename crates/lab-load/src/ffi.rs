@@ -135,7 +135,8 @@ functions! {
 }
 
 impl RocksApi {
-    /// Loads the library at `path`. It stays loaded until the process ends.
+    /// Loads the library at `path`, which has RocksDB's functions or LevelDB's. It stays loaded until the process
+    /// ends.
     ///
     /// # Errors
     /// A sentence naming the library, and the function it lacks.
@@ -145,10 +146,15 @@ impl RocksApi {
             .map_err(|error| format!("cannot load {}: {error}", path.display()))?;
         // SAFETY: the symbols are RocksDB's, with the signatures of its header; the library is never unloaded.
         let api = unsafe {
-            RocksApi::from_symbols(|name| {
+            let symbol = |name: &str| {
                 let symbol = library.get::<*const ()>(name.as_bytes()).ok()?;
                 Some(symbol.into_raw().cast::<()>().cast_const())
-            })
+            };
+            if symbol("rocksdb_open").is_none() && symbol("leveldb_open").is_some() {
+                RocksApi::from_symbols(|name| crate::leveldb::address(name, &symbol))
+            } else {
+                RocksApi::from_symbols(symbol)
+            }
         };
         let api = api.map_err(|name| format!("{} has no function {name}", path.display()))?;
         std::mem::forget(library);

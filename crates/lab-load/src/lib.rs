@@ -15,6 +15,8 @@ pub mod db_bench;
 #[allow(unsafe_code, reason = "calling C functions is what it is for")]
 pub mod ffi;
 pub mod keys;
+#[allow(unsafe_code, reason = "calling C functions is what it is for")]
+mod leveldb;
 pub mod process;
 pub mod rng;
 pub mod steps;

@@ -4,7 +4,7 @@
 
 use crate::results::Results;
 use crate::store::Store;
-use crate::{engines, fio, host, quick, run, show, site};
+use crate::{engines, fio, host, import, quick, run, show, site};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -119,6 +119,8 @@ pub enum Lab {
         #[command(flatten)]
         arguments: fio::FioArguments,
     },
+    /// Reads published result files, naming every repair.
+    Import(import::ImportArguments),
     /// Lists or fetches engines.
     #[command(subcommand)]
     Engines(Engines),
@@ -184,6 +186,7 @@ pub fn run(verb: &Lab) -> Result<ExitCode, String> {
             let host = host::Host::read(data);
             print_or_json(*json, &host, || host.text());
         }
+        Lab::Import(arguments) => import::run_command(arguments)?,
         Lab::Fio { store, arguments } => fio::run(&store.path, arguments)?,
         Lab::Engines(Engines::List { json }) => {
             let listed = engines::list();

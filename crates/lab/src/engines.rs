@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 pub struct Capabilities {
     /// Exported functions whose names begin with `rocksdb_`.
     pub rocksdb_functions: usize,
+    /// Whether it is LevelDB, driven through its own functions.
+    pub leveldb: bool,
     /// Functions the load generator needs and the library lacks.
     pub missing: Vec<String>,
     /// Functions that change how an engine is driven, and are there.
@@ -53,7 +55,12 @@ impl Capabilities {
             ($($name:ident,)*) => { [$(stringify!($name)),*] };
         }
         let needed = outcrop_lab_load::for_each_function!(needed);
+        let leveldb = has("leveldb_open") && !has("rocksdb_open");
+        if leveldb {
+            return Ok(Capabilities { leveldb, ..Capabilities::default() });
+        }
         Ok(Capabilities {
+            leveldb,
             rocksdb_functions: names.iter().filter(|name| name.starts_with("rocksdb_")).count(),
             missing: needed
                 .into_iter()
@@ -74,6 +81,9 @@ impl Capabilities {
         if !self.can_be_driven() {
             let more = self.missing.len() - 1;
             return format!("cannot be driven: no {} and {more} more", self.missing[0]);
+        }
+        if self.leveldb {
+            return "LevelDB's own functions; a WAL always, Snappy or no compression".to_string();
         }
         let words = OPTIONAL.iter().filter(|(name, _)| self.optional.contains(name)).map(|(_, word)| *word);
         format!("{} functions: {}", self.rocksdb_functions, words.collect::<Vec<_>>().join(", "))

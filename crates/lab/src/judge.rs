@@ -7,6 +7,7 @@
 use outcrop_lab_stats::explain::{Counters, Explanation};
 use outcrop_lab_stats::paired::{Settings, estimate, log_ratios};
 use outcrop_lab_stats::power;
+use outcrop_lab_stats::stalls::find_stalls;
 use outcrop_lab_stats::steady::{self, BATCHES, Shape, Steadiness};
 use outcrop_lab_stats::table::{Cell, JudgedCell, Policy, judge_table};
 use outcrop_lab_stats::verdict::Reason;
@@ -131,6 +132,12 @@ pub fn steadiness(per_second: &[u64], delta: f64) -> Option<Steadiness> {
     steady::classify(&rates, 1.0, delta).ok()
 }
 
+/// Seconds in which less than a tenth of the usual was done. `None` without a whole second.
+pub fn stalled_seconds(per_second: &[u64]) -> Option<f64> {
+    let rates: Vec<f64> = per_second.iter().map(|ops| *ops as f64).collect();
+    find_stalls(&rates, 1.0).ok().map(|stalls| stalls.stalled_seconds)
+}
+
 /// Whether sessions of these shapes may be compared. Those too short to tell are not among them.
 pub fn allows_verdict(shapes: &[Shape]) -> bool {
     steady::across_sessions(shapes).is_none_or(Shape::allows_verdict)
@@ -191,6 +198,7 @@ mod tests {
     fn short_steps_are_not_judged_for_steadiness() {
         assert!(steadiness(&[5; 5], 0.02).is_none());
         assert_eq!(steadiness(&[500; 60], 0.02).unwrap().shape, Shape::Flat);
+        assert_eq!((stalled_seconds(&[100, 3, 0, 99]), stalled_seconds(&[])), (Some(2.0), None));
         assert!(allows_verdict(&[]));
         assert!(!allows_verdict(&[Shape::NoSteadyState]));
     }

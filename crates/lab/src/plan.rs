@@ -323,7 +323,7 @@ impl Plan {
 
     /// The seed of keys in a block; steps add their own number times 1000.
     pub fn block_seed(&self, block: i64) -> u64 {
-        self.seed.wrapping_add(((block + 1) as u64) * 1_000_000)
+        self.seed.wrapping_add(((block + 2) as u64).wrapping_mul(1_000_000))
     }
 
     /// Number of steps that make up a data set which sessions copy: those before the first reported one that

@@ -13,8 +13,19 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Costs that can explain a change of throughput.
-const COSTS: [&str; 10] =
-    ["cpu_us/o", "cs/o", "r/o", "rKB/o", "w/o", "wKB/o", "flush/o", "fault/o", "read_await", "write_await"];
+const COSTS: [&str; 11] = [
+    "cpu_us/o",
+    "cs/o",
+    "r/o",
+    "rKB/o",
+    "w/o",
+    "wKB/o",
+    "flush/o",
+    "fault/o",
+    "read_await",
+    "write_await",
+    "stalled_seconds",
+];
 
 /// An experiment with its measurements.
 pub struct Results {

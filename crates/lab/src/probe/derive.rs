@@ -41,6 +41,7 @@ pub const METRICS: &[MetricRow] = &[
     lower("pmax", "us", "longest service time"),
     lower("longest_gap", "ms", "longest time without a completion in any one thread"),
     lower("zero_seconds", "s", "longest run of whole seconds without an operation"),
+    lower("stalled_seconds", "s", "seconds with less than a tenth of the median second's operations"),
     lower("cv", "1", "standard deviation / mean of operations per second, second by second"),
     lower("cpu_us/o", "us", "user and system time of the whole host / operations"),
     lower("proc_cpu_us/o", "us", "user and system time of the session's process / operations"),

@@ -331,7 +331,7 @@ impl Run<'_> {
             let home = self.data.session(DATASETS + owner)?;
             let mut session = Session {
                 plan: self.plan,
-                slot: Slot { block: -1, position: 0, target: owner },
+                slot: Slot { block: session::DATASET, position: 0, target: owner },
                 first: 0,
                 last: self.plan.shared_steps(),
                 dir: &home,

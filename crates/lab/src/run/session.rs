@@ -2,11 +2,11 @@
 
 use super::{Progress, now};
 use crate::child::{Assignment, Message};
-use crate::labels;
 use crate::plan::{Plan, Slot};
 use crate::probe::derive::derive;
 use crate::probe::{Reading, Sampler};
 use crate::store::{StepRecord, StoreError};
+use crate::{judge, labels};
 use outcrop_lab_load::StepResult;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -47,6 +47,9 @@ impl Drop for KillOnDrop {
         let _ = self.0.wait();
     }
 }
+
+/// Block of what loads data for sessions to copy; it is no session of the plan.
+pub(super) const DATASET: i64 = -2;
 
 /// Seconds without a word after which a child is taken for dead, beyond the time its step should take.
 const PATIENCE: f64 = 600.0;
@@ -155,10 +158,10 @@ impl Session<'_> {
 
     fn show(&mut self, number: usize, rate: f64) {
         let target = &self.plan.targets[self.slot.target].name;
-        let block = if self.slot.block < 0 {
-            "warm-up".to_string()
-        } else {
-            format!("block {}", self.slot.block + 1)
+        let block = match self.slot.block {
+            DATASET => "data set".to_string(),
+            block if block < 0 => "warm-up".to_string(),
+            block => format!("block {}", block + 1),
         };
         let what = format!("{block} {target} {}", self.plan.steps[number].step.name);
         let share = (number - self.first) as f64 / (self.last - self.first) as f64;
@@ -179,6 +182,9 @@ impl Session<'_> {
         let mut metrics = derive(step, result, first, last, waited);
         if let Some(rate) = labels::steady_rate(&result.per_second, self.plan.delta) {
             metrics.insert("steady_ops_sec".to_string(), rate);
+        }
+        if let Some(seconds) = judge::stalled_seconds(&result.per_second) {
+            metrics.insert("stalled_seconds".to_string(), seconds);
         }
         let labels = labels::labels(self.plan.kind, self.plan.delta, step, result, &metrics);
         record(&StepRecord {

@@ -145,6 +145,9 @@ pub(super) fn legend(results: &Results, base: usize) -> Markup {
             b { "+" } " improvement, " b { "-" } " regression: by more than " (percent) " %; " b { "=" } " same: within "
             (percent) " %; " b { "?" } " unknown: more blocks are needed, or the pairs contradict each other. "
             "One run is never a verdict. "
+            @if let Some((calls, cells)) = false_calls(results) {
+                "The base against itself: " a href="aa.html" { (calls) " of " (cells) " cells called" } ". "
+            }
             a href=(format!("csv/relative-{}.csv", base + 1)) { "CSV" }
         }
     }
@@ -252,7 +255,7 @@ fn median_row(results: &Results, step: &str, name: &str, label: &str) -> Markup 
 
 /// Percentiles and stalls, a table for each step.
 pub(super) fn tails(results: &Results) -> Markup {
-    const NAMES: [&str; 7] = ["p50", "p99", "p99.9", "p99.99", "pmax", "longest_gap", "stall"];
+    const NAMES: [&str; 7] = ["p50", "p99", "p99.9", "p99.99", "pmax", "longest_gap", "stalled_seconds"];
     html! {
         p.small {
             "Service times of a closed loop, medians over blocks: how long operations took, not how long they would have "
@@ -460,6 +463,16 @@ pub(super) fn options(results: &Results) -> Markup {
     }
 }
 
+/// How many steps of the base against itself were called different, and how many there are.
+fn false_calls(results: &Results) -> Option<(usize, usize)> {
+    let plan = &results.experiment.plan;
+    let twin = plan.targets.iter().position(|target| target.twin_of.is_some())?;
+    let table = results.table(plan.base, "ops_sec");
+    let words: Vec<Word> =
+        table.iter().filter_map(|cells| Some(cells[twin].as_ref()?.verdict?.word)).collect();
+    Some((words.iter().filter(|word| word.is_call()).count(), words.len()))
+}
+
 /// The base against itself.
 pub(super) fn aa(results: &Results) -> Markup {
     const COMPARED: [&str; 6] = ["ops_sec", "p99", "p99.9", "cpu_us/o", "cs/o", "wKB/o"];
@@ -478,7 +491,7 @@ pub(super) fn aa(results: &Results) -> Markup {
         .filter_map(|cell| cell.verdict)
         .map(|verdict| verdict.word)
         .collect();
-    let calls = judged.iter().filter(|word| matches!(word, Word::Regression | Word::Improvement)).count();
+    let calls = judged.iter().filter(|word| word.is_call()).count();
     html! {
         p {
             "The base ran twice in each block under two names. Whatever differs between the two is noise: the intervals "
