@@ -89,6 +89,9 @@ pub enum Lab {
         /// Target to compare with [default: the experiment's base].
         #[arg(long)]
         base: Option<String>,
+        /// Print it as JSON.
+        #[arg(long)]
+        json: bool,
     },
     /// Writes a static site of an experiment.
     Report {
@@ -168,14 +171,18 @@ pub fn run(verb: &Lab) -> Result<ExitCode, String> {
         Lab::Compare { store, id, base, metric, json } => {
             return compare(store, *id, base.as_deref(), metric, *json);
         }
-        Lab::Explain { store, id, step, target, base } => {
+        Lab::Explain { store, id, step, target, base, json } => {
             let results = load(store, *id)?;
             if !results.steps.contains(step) {
                 return Err(format!("there is no step {step}; there are {}", results.steps.join(", ")));
             }
             let target = results.target(target)?;
             let base = base_of(&results, base.as_deref())?;
-            print!("{}", show::explain(&results, step, target, base));
+            if *json {
+                println!("{}", show::explain_json(&results, step, target, base));
+            } else {
+                print!("{}", show::explain(&results, step, target, base));
+            }
         }
         Lab::Report { store, id, output } => {
             let db = Store::open_existing(&store.path)?;

@@ -29,6 +29,8 @@ fn label(name: &str, invalid: bool, text: String) -> Label {
 const WRITER_RATE: f64 = 0.95;
 /// Processors' worth of work by others that is too much.
 const OTHER_CPU: f64 = 0.1;
+/// Share by which memory may grow while a step only reads.
+const MEMORY_GROWTH: f64 = 0.01;
 /// Device reads per operation above which a step is not cached.
 const CACHED_READS: f64 = 0.001;
 
@@ -47,7 +49,7 @@ pub fn labels(
     }
     if result.writer_achieved < WRITER_RATE {
         let percent = result.writer_achieved * 100.0;
-        let text = format!("the background writer kept {percent:.0} % of its rate");
+        let text = format!("the background writer kept {percent:.1} % of its rate");
         labels.push(label("writer behind", true, text));
     }
     let must_find = step.step.kind == StepKind::ReadRandom;
@@ -69,6 +71,13 @@ pub fn labels(
     {
         let text = format!("{reads:.4} device reads per operation in a step that should be cached");
         labels.push(label("not cached", false, text));
+    }
+    if step.only_reads()
+        && step.report
+        && let Some(growth) = metric("rss_growth").filter(|growth| *growth > MEMORY_GROWTH)
+    {
+        let text = format!("memory grew by {:.1} % while it read: caches were still filling", growth * 100.0);
+        labels.push(label("memory grew", false, text));
     }
     if let Some(other) = metric("other_cpu").filter(|other| *other > OTHER_CPU) {
         let text = format!("other programs used {other:.2} processors meanwhile");
@@ -145,9 +154,11 @@ mod tests {
     fn cached_steps_that_read_the_device_and_other_load_are_named() {
         let (step, mut result) = step_and_result("readrandom", 1000, 30.0);
         result.per_second = vec![100; 30];
-        let metrics = Metrics::from([("r/o".to_string(), 0.2), ("other_cpu".to_string(), 0.5)]);
-        assert_eq!(names(WorkloadKind::Byrx, &step, &result, &metrics), ["not cached", "other load"]);
-        assert_eq!(names(WorkloadKind::Iobuf, &step, &result, &metrics), ["other load"]);
+        let found = [("r/o", 0.2), ("other_cpu", 0.5), ("rss_growth", 0.05)];
+        let metrics: Metrics = found.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+        let cached = names(WorkloadKind::Byrx, &step, &result, &metrics);
+        assert_eq!(cached, ["not cached", "memory grew", "other load"]);
+        assert_eq!(names(WorkloadKind::Iobuf, &step, &result, &metrics), ["memory grew", "other load"]);
     }
 
     #[test]

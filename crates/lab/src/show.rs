@@ -156,7 +156,42 @@ pub fn remarks(results: &Results) -> Vec<String> {
     let all = results.measured.len();
     let text =
         |(name, count, example)| format!("{name}: {count} of {all} measurements; the first: {example}");
-    counted.into_iter().map(text).collect()
+    let mut remarks: Vec<String> = counted.into_iter().map(text).collect();
+    remarks.extend(unequal_sizes(results));
+    remarks.extend(other_versions(results));
+    remarks
+}
+
+/// Targets whose data at the end are of another size than the base's: they did not store the same.
+fn unequal_sizes(results: &Results) -> Vec<String> {
+    /// Share by which sizes may differ.
+    const SIZE: f64 = 0.1;
+    let base = results.experiment.plan.base;
+    let Some(step) = results.steps.last() else { return Vec::new() };
+    let size = |target| results.median(step, target, "tables");
+    let Some(usual) = size(base) else { return Vec::new() };
+    let names = results.target_names();
+    let differs = |(target, name): (usize, &&str)| {
+        let own = size(target)?;
+        ((own / usual - 1.0).abs() > SIZE).then(|| {
+            format!("tables of {name} took {own:.0} MB after {step}, those of {} {usual:.0} MB", names[base])
+        })
+    };
+    names.iter().enumerate().filter_map(differs).collect()
+}
+
+/// Targets that say they are another version than was asked for.
+fn other_versions(results: &Results) -> Vec<String> {
+    let plan = &results.experiment.plan;
+    let differs = |(target, planned): (usize, &crate::plan::PlannedTarget)| {
+        let asked = planned.version.as_ref()?;
+        let mut own = results.sessions.iter().filter(|session| session.target == target);
+        let said = own.find_map(|session| session.engine_version.as_ref())?;
+        // A packaging's fourth number is not the engine's.
+        let same = asked == said || asked.starts_with(&format!("{said}."));
+        (!same).then(|| format!("{} says it is version {said}", planned.name))
+    };
+    plan.targets.iter().enumerate().filter_map(differs).collect()
 }
 
 /// The 28 columns of each target: for each step those of the block with the median throughput.
@@ -199,7 +234,11 @@ pub fn compare(results: &Results, base: usize, metric: &str) -> String {
     /// Columns of one ratio: two blanks, `1.234 +-12.3 =`.
     const CELL: usize = 15;
     let per_block = ((WIDTH - first - 12) / CELL).max(1);
-    for columns in others.chunks(per_block) {
+    // A base alone still has its throughput.
+    let alone: [&[usize]; 1] = [&[]];
+    let blocks: Vec<&[usize]> =
+        if others.is_empty() { alone.to_vec() } else { others.chunks(per_block).collect() };
+    for columns in blocks {
         let mut rows = vec![vec!["step".to_string(), format!("col-{}", base + 1)]];
         rows[0].extend(columns.iter().map(|column| format!("col-{}", column + 1)));
         for (step, cells) in results.steps.iter().zip(&table) {
@@ -291,6 +330,24 @@ pub fn exit_code(results: &Results, base: usize, metric: &str) -> u8 {
         words if words.contains(&Word::Unknown) => 3,
         _ => 0,
     }
+}
+
+/// Which costs moved with a step's throughput, for programs.
+pub fn explain_json(results: &Results, step: &str, target: usize, base: usize) -> String {
+    let metrics = |of: usize| -> std::collections::BTreeMap<&str, f64> {
+        let rows = crate::probe::derive::METRICS.iter();
+        rows.filter_map(|row| Some((row.name, results.median(step, of, row.name)?))).collect()
+    };
+    let names = results.target_names();
+    let all = serde_json::json!({
+        "step": step,
+        "target": names[target],
+        "base": names[base],
+        "explanation": results.explain(step, target, base),
+        "medians": { "target": metrics(target), "base": metrics(base) },
+        "options": crate::options_diff::differences(results, base, target),
+    });
+    serde_json::to_string_pretty(&all).expect("plain data serialises")
 }
 
 /// Which costs moved with a step's throughput, for people.

@@ -64,10 +64,9 @@ fn an_experiment_is_planned_run_compared_and_reported() {
     assert_eq!(count(&sessions, |session| session["outcome"] == "done"), 7);
     // Three targets in two blocks, three steps each; the warm-up session does not count.
     assert_eq!(count(&measured, |_| true), 18);
-    assert_eq!(
-        count(&measured, |row| row["metrics"]["cpu_us/o"].as_f64().is_some_and(|cost| cost > 0.0)),
-        18
-    );
+    // The load is over before the kernel's clock of processor time ticks.
+    let costs = |row: &serde_json::Value| row["metrics"]["cpu_us/o"].as_f64().is_some_and(|cost| cost > 0.0);
+    assert_eq!(count(&measured, |row| row["name"] != "fillseq" && costs(row)), 12);
     let compared = lab.output(&["compare", "1", "--base", "outcrop/b", "--metric", "p99"]);
     assert_eq!(compared.status.code(), Some(3), "two blocks decide nothing");
     let text = String::from_utf8(compared.stdout).unwrap();

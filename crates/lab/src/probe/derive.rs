@@ -62,6 +62,7 @@ pub const METRICS: &[MetricRow] = &[
     lower("stall", "%", "share of the time writes were stalled, by the engine's count"),
     lower("stalls", "1", "times writes were slowed or stopped, by the engine's count"),
     lower("rss", "MB", "resident memory of the process at the end"),
+    lower("rss_growth", "1", "resident memory of the process at the end / at the start - 1"),
     lower("tables", "MB", "bytes of live tables at the end"),
     lower("space_amp", "1", "bytes of live tables / bytes of all pairs"),
     higher("writer_rate", "1", "rate of the background writer / its target"),
@@ -160,6 +161,11 @@ fn from_readings(
         {
             set(name, time / count);
         }
+    }
+    if let (Some(from), Some(to)) =
+        (first.get("process.rss").filter(|from| *from > 0), last.get("process.rss"))
+    {
+        set("rss_growth", to as f64 / from as f64 - 1.0);
     }
     let seconds = (last.at - first.at).max(1e-9);
     if let Some(milliseconds) = delta("device.busy_ms") {

@@ -366,7 +366,6 @@ impl Run<'_> {
                 if let Some(options) = &facts.options {
                     store.record_options(self.id, slot.target, options)?;
                 }
-                self.check_version(store, slot, version)?;
                 Ok(store.end_session(id, Outcome::Done, &now(), None, version)?)
             }
             Ended::Store(StoreError::Full(text)) => Err(disk_full(&text)),
@@ -383,18 +382,6 @@ impl Run<'_> {
                 Ok(store.end_session(id, Outcome::Failed, &now(), Some(&error), version)?)
             }
         }
-    }
-
-    /// Notes an engine that says it is another version than was asked for.
-    fn check_version(&self, store: &Store, slot: Slot, said: Option<&str>) -> Result<(), String> {
-        let target = &self.plan.targets[slot.target];
-        let (Some(asked), Some(said)) = (&target.version, said) else { return Ok(()) };
-        // A packaging's fourth number is not the engine's.
-        if asked == said || asked.starts_with(&format!("{said}.")) || slot.block != 0 {
-            return Ok(());
-        }
-        let text = format!("{} says it is version {said}", target.name);
-        Ok(store.event(self.id, &now(), &text)?)
     }
 
     fn notice_slowness(&mut self, store: &Store, canary: &Canary) -> Result<(), String> {

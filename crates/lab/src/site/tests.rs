@@ -30,7 +30,10 @@ fn record() -> (tempfile::TempDir, Store) {
                 let wobble = 1.0 + 0.001 * ((block * 7 + position * 3) % 5) as f64;
                 let ops_sec = 500.0 * speed * wobble;
                 result.per_second = vec![ops_sec as u64; 3];
-                let metrics = Metrics::from([("ops_sec".to_string(), ops_sec), ("p99".to_string(), 3.0)]);
+                let tables = 100.0 + 20.0 * target as f64;
+                let values = [("ops_sec", ops_sec), ("p99", 3.0), ("tables", tables)];
+                let metrics: Metrics =
+                    values.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
                 let step = StepRecord {
                     number,
                     name,
@@ -43,7 +46,7 @@ fn record() -> (tempfile::TempDir, Store) {
                 };
                 store.record_step(session, &step).unwrap();
             }
-            store.end_session(session, Outcome::Done, "d", None, None).unwrap();
+            store.end_session(session, Outcome::Done, "d", None, Some("1")).unwrap();
         }
     }
     store.finish(id).unwrap();
@@ -82,6 +85,7 @@ fn the_first_page_says_what_was_found_in_words() {
     assert!(page.contains("<h1>One &lt; two</h1>"));
     assert!(page.contains("<b>outcrop/b</b> was faster on 2 of 2 (fillseq 1.20, readrandom 1.20)"), "{page}");
     assert!(page.contains("1.20 +"));
+    assert!(page.contains("tables of outcrop/b took 120 MB after readrandom, those of outcrop/a 100 MB"));
     assert!(page.contains("outcrop lab run t.toml"));
 }
 
