@@ -10,6 +10,7 @@
 //! disk ends the run, and counts against nobody.
 //! Next: `session.rs`.
 
+mod progress;
 mod session;
 
 use crate::data_dir::DataDir;
@@ -21,10 +22,10 @@ use crate::plan::{Plan, Slot};
 use crate::restore;
 use crate::results::Results;
 use crate::store::{ExperimentRow, Outcome, Store, StoreError};
-use crate::text::{duration, rfc3339, thousands};
+use crate::text::{duration, rfc3339};
+use progress::Progress;
 use session::{Ended, Session};
 use std::collections::{HashMap, HashSet};
-use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -394,56 +395,5 @@ impl Run<'_> {
             store.event(self.id, &now(), &text)?;
         }
         Ok(())
-    }
-}
-
-/// A line on standard error: what runs, how fast, how long still.
-struct Progress {
-    total: usize,
-    /// Sessions of the plan that need not be run any more.
-    done: usize,
-    start: Instant,
-    /// Sessions that were done when this run began counting time.
-    done_at_start: Option<usize>,
-    said: Instant,
-}
-
-impl Progress {
-    /// Time between lines where they cannot be overwritten.
-    const BETWEEN_LINES: Duration = Duration::from_secs(10);
-
-    fn new(total: usize) -> Progress {
-        let now = Instant::now();
-        Progress { total, done: 0, start: now, done_at_start: None, said: now }
-    }
-
-    fn show(&mut self, what: &str, rate: f64, share_of_session: f64) {
-        let from = *self.done_at_start.get_or_insert(self.done) as f64;
-        let here = (self.done as f64 + share_of_session).min(self.total as f64);
-        let elapsed = self.start.elapsed().as_secs_f64();
-        let left = if here - from > 0.2 {
-            let seconds = elapsed / (here - from) * (self.total as f64 - here);
-            format!("{} left", duration(seconds))
-        } else {
-            "...".to_string()
-        };
-        let line =
-            format!("{:>3.0} %  {what}  {}/s  {left}", here * 100.0 / self.total as f64, thousands(rate));
-        let mut err = std::io::stderr().lock();
-        // Nobody is worse off without the line.
-        let _ = if err.is_terminal() {
-            write!(err, "\r\x1b[K{line}").and_then(|()| err.flush())
-        } else if self.said.elapsed() >= Self::BETWEEN_LINES {
-            self.said = Instant::now();
-            writeln!(err, "{line}")
-        } else {
-            Ok(())
-        };
-    }
-
-    fn clear(&self) {
-        if std::io::stderr().is_terminal() {
-            eprint!("\r\x1b[K");
-        }
     }
 }

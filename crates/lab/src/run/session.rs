@@ -1,6 +1,7 @@
 //! One session: a child on its own directory, sampled while it works, each step handed on when it ends.
 
-use super::{Progress, now};
+use super::now;
+use super::progress::Progress;
 use crate::child::{Assignment, Message};
 use crate::plan::{Plan, Slot};
 use crate::probe::derive::derive;

@@ -9,8 +9,9 @@
 //! ```
 //! Invariants: no scripts, nothing from elsewhere, no clock: the same record gives the same bytes. A colour never
 //! says anything that a sign or word beside it does not.
-//! Next: `sections.rs` for the parts of pages, `charts.rs` for the drawings.
+//! Next: `sections.rs` and `background.rs` for the parts of pages, `charts.rs` for the drawings.
 
+mod background;
 mod charts;
 mod csv;
 mod page;
@@ -50,14 +51,14 @@ fn files(store: &Store, results: &Results) -> Result<Vec<(String, String)>, Stor
     let mut files = vec![
         ("index.html".to_string(), index(results, base, &table)),
         ("charts.html".to_string(), charts_page(results, base, &table)),
-        ("host.html".to_string(), page::page(results, "Host", "host.html", &sections::host(results))),
+        ("host.html".to_string(), page::page(results, "Host", "host.html", &background::host(results))),
         (
             "options.html".to_string(),
-            page::page(results, "Options", "options.html", &sections::options(results)),
+            page::page(results, "Options", "options.html", &background::options(results)),
         ),
     ];
     if results.experiment.plan.targets.iter().any(|target| target.twin_of.is_some()) {
-        files.push(("aa.html".to_string(), page::page(results, "A/A", "aa.html", &sections::aa(results))));
+        files.push(("aa.html".to_string(), page::page(results, "A/A", "aa.html", &background::aa(results))));
     }
     for other in 0..results.experiment.plan.targets.len() {
         let other_table = results.table(other, "ops_sec");
@@ -97,7 +98,7 @@ fn index(results: &Results, base: usize, table: &Table) -> String {
         h2 { "Hardware per operation" }
         (sections::hardware(results, base))
         h2 { "How to reproduce" }
-        (sections::reproduce(results))
+        (background::reproduce(results))
     };
     page::page(results, "", "index.html", &body)
 }

@@ -1,10 +1,8 @@
-//! The parts of the pages: sentences and tables.
+//! The parts of the pages that compare: sentences and tables.
 
 use super::{Table, charts, page};
-use crate::host::Status as CheckStatus;
 use crate::judge::{Verdict, Word};
-use crate::options_diff;
-use crate::probe::derive::{METRICS, metric};
+use crate::probe::derive::metric;
 use crate::results::{Cell, Results};
 use crate::show;
 use crate::text::amount;
@@ -82,7 +80,7 @@ pub(super) fn cautions(results: &Results) -> Markup {
 }
 
 /// A ratio with its interval and its word.
-fn ratio(cell: Option<&Cell>, is_base: bool) -> Markup {
+pub(super) fn ratio(cell: Option<&Cell>, is_base: bool) -> Markup {
     html! {
         @match cell {
             None => td.invalid { "NA" },
@@ -329,140 +327,6 @@ fn cost(value: Option<f64>, base: Option<f64>) -> Markup {
     }
 }
 
-/// File, commands, seed and formulas.
-pub(super) fn reproduce(results: &Results) -> Markup {
-    let experiment = &results.experiment;
-    let plan = &experiment.plan;
-    let file = std::path::Path::new(&experiment.file);
-    let name =
-        file.file_name().map_or("experiment.toml".to_string(), |name| name.to_string_lossy().into_owned());
-    html! {
-        p { "Save this as " code { (name) } ", then:" }
-        pre { (format!("outcrop lab run {name}\noutcrop lab report {} -o report", experiment.id)) }
-        pre { (experiment.text) }
-        dl {
-            dt { "Seed" } dd { (plan.seed) " (set " code { "seed" } " in [design] for the same keys and orders)" }
-            dt { "Data" } dd {
-                (crate::text::thousands(plan.sizes.keys as f64)) " keys of " (plan.sizes.key_size) " + "
-                (plan.sizes.value_size) " bytes, cache " (plan.sizes.cache >> 20) " MB, " (plan.sizes.threads)
-                " thread(s), " (plan.sizes.background_jobs) " background jobs, " (plan.sizes.seconds) " s a step"
-            }
-            @for (index, target) in plan.targets.iter().enumerate() {
-                @if target.twin_of.is_none() {
-                    dt { (results.target_names()[index]) }
-                    dd {
-                        @match &target.sha256 {
-                            Some(sum) => { "library with SHA-256 " code { (sum.get(..16).unwrap_or(sum)) "…" } },
-                            None => "linked into the program",
-                        }
-                        ", allocator " (target.allocator)
-                        @if !target.options.is_empty() { ", " code { (target.options) } }
-                    }
-                }
-            }
-        }
-        h3 { "Formulas" }
-        div.scroll { table.wrap {
-            thead { tr { th { "metric" } th { "unit" } th { "how" } } }
-            tbody { @for row in METRICS { tr { td { (row.name) } td { (row.unit) } td { (row.formula) } } } }
-        } }
-    }
-}
-
-/// The machine, what was checked, sessions and events.
-pub(super) fn host(results: &Results) -> Markup {
-    let experiment = &results.experiment;
-    let (facts, canary) = (&experiment.host.facts, &experiment.host.canary);
-    let names = results.target_names();
-    let facts = [
-        ("Processor", facts.cpu.clone()),
-        ("Cores", facts.cores.to_string()),
-        ("Memory", format!("{:.1} GB", facts.memory_bytes as f64 / (1u64 << 30) as f64)),
-        ("Kernel", facts.kernel.clone()),
-        ("System", facts.system.clone()),
-        ("File system", format!("{} ({})", facts.filesystem, facts.mount_options)),
-        ("Device", format!("{} {}", facts.device, facts.device_model)),
-        ("Microcode", facts.microcode.clone()),
-        (
-            "Canary",
-            format!(
-                "{:.2} ns arithmetic, {:.1} ns cache miss, {:.1} GB/s copy",
-                canary.arithmetic_ns, canary.miss_ns, canary.copy_gb_per_second
-            ),
-        ),
-    ];
-    html! {
-        dl { @for (name, value) in &facts { dt { (name) } dd { (value) } } }
-        h2 { "Settings" }
-        div.scroll { table.wrap {
-            thead { tr { th { "setting" } th { "is" } th { "wanted" } th { "state" } th { "why" } th { "fix" } } }
-            tbody {
-                @for check in &experiment.host.checks {
-                    tr {
-                        td { (check.name) } td { (check.value) } td { (check.wanted) } td { (check.status.word().trim()) }
-                        td { (check.why) }
-                        td { @if matches!(check.status, CheckStatus::Warn | CheckStatus::Fail) { (check.fix) } }
-                    }
-                }
-            }
-        } }
-        h2 { "Sessions" }
-        div.scroll { table {
-            thead { tr { th { "target" } th { "block" } th { "place" } th { "outcome" } th { "says it is" } th { "miss [ns]" } th { "copy [GB/s]" } } }
-            tbody {
-                @for session in &results.sessions {
-                    tr {
-                        td { (names[session.target]) }
-                        td { @if session.block < 0 { "thrown away" } @else { (session.block + 1) } }
-                        td { (session.position + 1) } td { (session.outcome) }
-                        td { (session.engine_version.as_deref().unwrap_or("")) }
-                        td { (format!("{:.1}", session.canary.miss_ns)) }
-                        td { (format!("{:.1}", session.canary.copy_gb_per_second)) }
-                    }
-                }
-            }
-        } }
-        @if !results.events.is_empty() {
-            h2 { "Events" }
-            ul { @for (date, text) in &results.events { li { (date) " " (text) } } }
-        }
-    }
-}
-
-/// Options that differ from the base's.
-pub(super) fn options(results: &Results) -> Markup {
-    let base = results.experiment.plan.base;
-    let names = results.target_names();
-    html! {
-        p {
-            "Options as each engine wrote them after it opened its database, against " b { (names[base]) }
-            ". Options that only one of the two knows come last."
-        }
-        @for (target, name) in names.iter().enumerate() {
-            @if target != base && results.experiment.plan.targets[target].twin_of.is_none() {
-                h2 { (name) }
-                @let differences = options_diff::differences(results, base, target);
-                @if differences.is_empty() {
-                    p { "None, or one of the two wrote none." }
-                } @else {
-                    div.scroll { table.wrap {
-                        thead { tr { th { "option" } th { (names[base]) } th { (name) } } }
-                        tbody {
-                            @for difference in &differences {
-                                tr {
-                                    td { (difference.name) }
-                                    td { (difference.base.as_deref().unwrap_or("(none)")) }
-                                    td { (difference.target.as_deref().unwrap_or("(none)")) }
-                                }
-                            }
-                        }
-                    } }
-                }
-            }
-        }
-    }
-}
-
 /// How many steps of the base against itself were called different, and how many there are.
 fn false_calls(results: &Results) -> Option<(usize, usize)> {
     let plan = &results.experiment.plan;
@@ -471,40 +335,4 @@ fn false_calls(results: &Results) -> Option<(usize, usize)> {
     let words: Vec<Word> =
         table.iter().filter_map(|cells| Some(cells[twin].as_ref()?.verdict?.word)).collect();
     Some((words.iter().filter(|word| word.is_call()).count(), words.len()))
-}
-
-/// The base against itself.
-pub(super) fn aa(results: &Results) -> Markup {
-    const COMPARED: [&str; 6] = ["ops_sec", "p99", "p99.9", "cpu_us/o", "cs/o", "wKB/o"];
-    let plan = &results.experiment.plan;
-    let Some(twin) = plan.targets.iter().position(|target| target.twin_of.is_some()) else { return html! {} };
-    let columns: Vec<Vec<Option<Cell>>> = COMPARED
-        .iter()
-        .map(|name| {
-            results.table(plan.base, name).into_iter().map(|mut cells| cells.swap_remove(twin)).collect()
-        })
-        .collect();
-    let judged: Vec<Word> = columns
-        .iter()
-        .flatten()
-        .flatten()
-        .filter_map(|cell| cell.verdict)
-        .map(|verdict| verdict.word)
-        .collect();
-    let calls = judged.iter().filter(|word| word.is_call()).count();
-    html! {
-        p {
-            "The base ran twice in each block under two names. Whatever differs between the two is noise: the intervals "
-            "below are what this machine cannot tell apart, and every " b { "+" } " or " b { "-" } " is a false call. "
-            (calls) " of " (judged.len()) " cells were called."
-        }
-        div.scroll { table {
-            thead { tr { th { "step" } @for name in COMPARED { th { (name) } } } }
-            tbody {
-                @for (row, step) in results.steps.iter().enumerate() {
-                    tr { td { (step) } @for column in &columns { (ratio(column[row].as_ref(), false)) } }
-                }
-            }
-        } }
-    }
 }

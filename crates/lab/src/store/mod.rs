@@ -9,20 +9,20 @@
 //!
 //! Samples are columns compressed inside the file rather than Parquet files beside it: writing them took 100
 //! further crates and minutes of building, for about 10 MB a day.
-//! Next: `schema.rs` for the tables, `blobs.rs` for the columns.
+//! Next: `rows.rs` for what is in it, `schema.rs` for the tables, `blobs.rs` for the columns.
 
 pub mod blobs;
+mod rows;
 mod schema;
 #[cfg(test)]
 mod tests;
 
+pub use rows::{ExperimentRow, Outcome, SessionRow, Status, StepRecord, StepRow};
+
 use crate::host::Host;
 use crate::host::canary::Canary;
-use crate::labels::Label;
 use crate::plan::{Plan, Slot};
-use crate::probe::derive::Metrics;
 use crate::probe::{Reading, SERIES, sources};
-use outcrop_lab_load::StepResult;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -68,123 +68,6 @@ impl From<StoreError> for String {
 }
 
 type Result<T> = std::result::Result<T, StoreError>;
-
-/// Whether an experiment is finished.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Status {
-    /// Not finished; runs, or was stopped.
-    Open,
-    /// Finished.
-    Done,
-}
-
-/// How a session ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Outcome {
-    /// Every step was measured.
-    Done,
-    /// The engine failed; steps before that count.
-    Failed,
-    /// Not run, since its target failed too often.
-    Skipped,
-}
-
-impl Outcome {
-    fn text(self) -> &'static str {
-        match self {
-            Outcome::Done => "done",
-            Outcome::Failed => "failed",
-            Outcome::Skipped => "skipped",
-        }
-    }
-}
-
-/// An experiment as recorded.
-#[derive(Clone, Debug, Serialize)]
-pub struct ExperimentRow {
-    /// Its number.
-    pub id: i64,
-    /// When it was begun, RFC 3339 in UTC.
-    pub created: String,
-    /// Name of its file.
-    pub file: String,
-    /// Text of its file.
-    pub text: String,
-    /// The plan.
-    pub plan: Plan,
-    /// The machine.
-    pub host: Host,
-    /// Version of this program.
-    pub lab_version: String,
-    /// Whether it is finished.
-    pub status: Status,
-}
-
-/// A session that counts.
-#[derive(Clone, Debug, Serialize)]
-pub struct SessionRow {
-    /// Its number.
-    pub id: i64,
-    /// Block; -1 for what is thrown away.
-    pub block: i64,
-    /// Place in the block.
-    pub position: usize,
-    /// Target.
-    pub target: usize,
-    /// How it ended: `done`, `failed` or `skipped`.
-    pub outcome: String,
-    /// Why it failed or was skipped.
-    pub error: Option<String>,
-    /// How fast the machine was before it.
-    pub canary: Canary,
-    /// Version the engine said it is.
-    pub engine_version: Option<String>,
-}
-
-/// A measured step.
-#[derive(Clone, Debug, Serialize)]
-pub struct StepRow {
-    /// Its number.
-    pub id: i64,
-    /// The session's number.
-    pub session: i64,
-    /// Block of the session.
-    pub block: i64,
-    /// Target of the session.
-    pub target: usize,
-    /// Name.
-    pub name: String,
-    /// When it ended.
-    pub date: String,
-    /// What the load generator measured.
-    pub result: StepResult,
-    /// Numbers derived from it.
-    pub metrics: Metrics,
-    /// Remarks.
-    pub labels: Vec<Label>,
-}
-
-/// What is recorded of a step when it ends.
-pub struct StepRecord<'a> {
-    /// Place in the plan.
-    pub number: usize,
-    /// Name.
-    pub name: &'a str,
-    /// When it ended.
-    pub date: &'a str,
-    /// What the load generator measured.
-    pub result: &'a StepResult,
-    /// Numbers derived from it.
-    pub metrics: &'a Metrics,
-    /// Remarks.
-    pub labels: &'a [Label],
-    /// Samples, with both edges.
-    pub readings: &'a [Reading],
-    /// Latencies: nanoseconds and how often.
-    pub histogram: &'a [(u64, u64)],
-}
 
 fn json<T: Serialize>(value: &T) -> String {
     serde_json::to_string(value).expect("plain data serialises")

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::experiment::parse;
+use crate::probe::derive::Metrics;
 use crate::testing::step_and_result;
 
 fn plan() -> Plan {
