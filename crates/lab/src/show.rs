@@ -270,7 +270,11 @@ fn cell_text(cell: Option<&Cell>) -> String {
             (Some(_), _) => "!".to_string(),
             (None, None) => "NA".to_string(),
             (None, Some(verdict)) => {
-                let width = verdict.half_width_percent().map_or("?".into(), |half| format!("{half:.1}"));
+                let width = match verdict.half_width_percent() {
+                    None => "?".to_string(),
+                    Some(half) if half >= 100.0 => ">99".to_string(),
+                    Some(half) => format!("{half:.1}"),
+                };
                 format!("{:.2} ±{width:>4} {}", verdict.ratio, verdict.word.sign())
             }
         },

@@ -116,3 +116,12 @@ fn a_full_disk_is_told_from_other_errors_and_leaves_no_half_step() {
     assert_eq!(steps.len(), recorded);
     assert!(steps.iter().all(|step| !store.histogram(step.id).unwrap().is_empty()));
 }
+
+/// Plans and hosts are JSON inside the record: a field added later needs a default, or old records do not load.
+#[test]
+fn plans_and_hosts_of_every_version_of_the_record_load() {
+    let plan: Plan = serde_json::from_str(include_str!("../../tests/fixtures/record/plan-2.json")).unwrap();
+    assert_eq!((plan.targets[0].name.as_str(), plan.shared_steps()), ("outcrop/a", 2));
+    let host: Host = serde_json::from_str(include_str!("../../tests/fixtures/record/host-2.json")).unwrap();
+    assert_eq!((host.facts.cores, host.checks.len()), (2, 3));
+}
