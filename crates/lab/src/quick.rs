@@ -19,7 +19,7 @@ pub struct QuickArguments {
     #[arg(long)]
     pub keys: Option<u64>,
     /// Seconds of each timed step.
-    #[arg(long, default_value_t = 3.0)]
+    #[arg(long, default_value_t = 2.0)]
     pub seconds: f64,
     /// Reading and writing threads.
     #[arg(long, default_value_t = 1)]

@@ -306,7 +306,8 @@ pub(super) fn by_second(title: &str, sessions: &[&[u64]], dashed: &[&[u64]], mos
         if seconds.len() == 1 {
             let _ = write!(
                 svg,
-                "<circle class=\"mark thin\" cx=\"{LEFT}\" cy=\"{:.1}\" r=\"3\"/>",
+                "<circle class=\"mark thin\" cx=\"{}\" cy=\"{:.1}\" r=\"3\"/>",
+                LEFT + 10.0,
                 y(seconds[0])
             );
             continue;
