@@ -78,6 +78,9 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
+/// More pairs than the exact tests of `outcrop_lab_stats::rank` take would be refused there.
+const MAX_ROUNDS: usize = outcrop_lab_stats::rank::MAX_EXACT;
+
 /// What types cannot say.
 fn check(file: &str, text: &str, experiment: &Experiment) -> Result<(), String> {
     let wrong = |what: &str, message: String| {
@@ -125,8 +128,20 @@ fn check(file: &str, text: &str, experiment: &Experiment) -> Result<(), String> 
         ("value_size", experiment.workload.value_size as f64),
         ("keys", experiment.workload.keys.unwrap_or(1) as f64),
     ];
-    if let Some((name, _)) = positive.iter().find(|(_, value)| *value <= 0.0) {
+    if let Some((name, _)) = positive.iter().find(|(_, value)| value.is_nan() || *value <= 0.0) {
         return wrong(name, format!("{name} must be above zero"));
+    }
+    if !(design.delta > 0.0 && design.delta < 1.0) {
+        return wrong("delta", "delta is a share: above 0 and below 1".to_string());
+    }
+    if design.max_rounds.unwrap_or(design.rounds) > MAX_ROUNDS {
+        return wrong("rounds", format!("at most {MAX_ROUNDS} rounds can be judged"));
+    }
+    for (name, change) in &experiment.step {
+        let zero = change.threads == Some(0) || change.num == Some(0);
+        if zero || change.seconds.is_some_and(|seconds| seconds.is_nan() || seconds <= 0.0) {
+            return wrong(&format!("step.{name}"), "threads, num and seconds must be above zero".to_string());
+        }
     }
     if design.max_rounds.is_some_and(|max| max < design.rounds) {
         return wrong("max_rounds", "max_rounds is below rounds".to_string());

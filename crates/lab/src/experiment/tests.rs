@@ -37,6 +37,10 @@ fn targets_say_where_they_come_from() {
     assert!(error(&GOOD.replace("outcrop", "rocksdb")).contains("needs versions or library"));
     assert!(error(&format!("{GOOD}versions = ['1']\n")).contains("older builds by library"));
     assert!(error(&GOOD.replace("keys = 10", "keys = 0")).contains("above zero"));
+    assert!(error(&GOOD.replace("keys = 10", "seconds = nan")).contains("above zero"));
+    assert!(error(&format!("{GOOD}[design]\ndelta = 1.0\n")).contains("delta is a share"));
+    assert!(error(&format!("{GOOD}[design]\nrounds = 100000\n")).contains("at most"));
+    assert!(error(&format!("{GOOD}[step.readrandom]\nthreads = 0\n")).contains("above zero"));
 }
 
 #[test]
