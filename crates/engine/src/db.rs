@@ -734,7 +734,7 @@ impl DbInner {
         let flushed = self.flush_unlogged();
         self.stop_background_work();
         self.background.join();
-        let written = self.write_core.lock().wal.flush();
+        let written = self.write_core.lock().wal.end();
         self.purge_obsolete_files();
         log_line!(self.ctx, "closed");
         *self.lock.lock() = None;

@@ -3,7 +3,7 @@
 //! Invariant: a sealed memtable's data is in WALs below its `next_wal` only, and the structure changes under
 //! the state lock in one step, so that a reader sees each record in exactly one memtable.
 
-use super::wal::Wal;
+use super::wal::{Wal, recycled_wals};
 use super::{Target, WriteCore};
 use crate::db::DbInner;
 use crate::state::{DbState, LiveWal, SealedMemTable};
@@ -64,12 +64,15 @@ impl DbInner {
         let number = self.ctx.new_file_number();
         let recycled = self.state.lock().recyclable_wals.pop();
         let fresh = Wal::create(&self.ctx, number, recycled).map_err(|error| self.fail_writes(error))?;
-        core.wal.flush().map_err(|error| self.fail_writes(error))?;
+        core.wal.end().map_err(|error| self.fail_writes(error))?;
+        if recycled_wals(&self.ctx.options) > 0 {
+            // What lies behind the end of a recycled file reads as damage, which recovery forgives only where no
+            // sequence number is missing before the next WAL; an ingestion takes numbers that are in none.
+            core.wal.sync(&self.ctx).map_err(|error| self.fail_writes(error))?;
+        }
         let old = std::mem::replace(&mut core.wal, fresh);
         let (old_number, old_len) = (old.number(), old.len());
-        if old.is_synced() {
-            old.close()?;
-        } else {
+        if !old.is_synced() {
             self.closed_wals.lock().push(old);
         }
         let mut state = self.state.lock();

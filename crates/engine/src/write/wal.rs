@@ -100,8 +100,9 @@ impl Wal {
         Ok(())
     }
 
-    /// Flushes and closes the file.
-    pub fn close(mut self) -> Result<()> {
+    /// Ends the file: everything is handed to the operating system, and what a recycled file held behind is cut off.
+    /// It can still be synced.
+    pub fn end(&mut self) -> Result<()> {
         self.writer.close()
     }
 }
