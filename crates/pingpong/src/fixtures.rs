@@ -193,7 +193,7 @@ fn extra(name: &str, round: u64) -> Vec<Operation> {
             records: vec![
                 put(0, "key00000003"),
                 Record::Delete(0, key("key00000004")),
-                put(0, &format!("fresh{round}")),
+                put(0, &format!("late{round}")),
             ],
             move_file: false,
             by_other: false,
