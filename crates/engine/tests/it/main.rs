@@ -9,4 +9,5 @@ mod foreign;
 mod harness;
 mod ingest;
 mod kill;
+mod made;
 mod model;
