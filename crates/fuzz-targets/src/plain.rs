@@ -100,9 +100,14 @@ pub fn write_batch(input: &[u8]) {
     assert_eq!(records(&copy), records(&batch));
 }
 
-/// Options that were set print as text that sets them alike.
+/// A loaded OPTIONS file prints as one that loads alike; and options that were set print as text that sets them alike.
 pub fn options(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
+    if let Ok(loaded) = outcrop_options::file::parse(text) {
+        let printed = outcrop_options::file::print(&loaded.db, &loaded.families);
+        let again = outcrop_options::file::parse(&printed).expect("just printed");
+        assert_eq!(outcrop_options::file::print(&again.db, &again.families), printed);
+    }
     let (mut db, mut cf) = (DbOptions::default(), ColumnFamilyOptions::default());
     let set = outcrop_options::file::set_from_string(&mut db, &mut cf, text);
     if let Some((name, value)) = text.split_once('=') {

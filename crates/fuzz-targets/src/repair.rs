@@ -95,6 +95,7 @@ pub fn for_each_block(bytes: &mut [u8], visit: Visit<'_>) {
     let Some(Frame { salt, metaindex, mut index }) = frame(bytes) else { return };
     let Some((contents, codec)) = seal(bytes, salt, metaindex) else { return };
     visit(b"metaindex", &contents, codec);
+    let (mut coding, mut partitioned_filter) = (Coding::default(), None);
     for (name, value) in entries(&contents) {
         let Some(named) = handle(&mut Decoder::new(&value)) else { continue };
         let Some((contents, codec)) = seal(bytes, salt, named) else { continue };
@@ -102,17 +103,42 @@ pub fn for_each_block(bytes: &mut [u8], visit: Visit<'_>) {
             index = Some(named);
             continue;
         }
-        visit(&name, &contents, codec);
-        if name.starts_with(b"partitionedfilter") {
-            seal_all(bytes, salt, named, visit);
+        if name == b"rocksdb.properties" {
+            coding = Coding::of(&contents);
         }
+        visit(&name, &contents, codec);
+        partitioned_filter = partitioned_filter.or(name.starts_with(b"partitionedfilter").then_some(named));
+    }
+    if let Some(filter) = partitioned_filter {
+        seal_all(bytes, salt, (filter, coding), visit);
     }
     let Some(index) = index else { return };
     let Some((contents, codec)) = seal(bytes, salt, index) else { return };
     visit(b"rocksdb.index", &contents, codec);
-    for partition in seal_all(bytes, salt, index, visit) {
-        // Data blocks are not indexes, but a few entries of them may look like handles: harmless.
-        seal_all(bytes, salt, partition, &mut |_, _, _| {});
+    if coding.two_levels {
+        for partition in seal_all(bytes, salt, (index, coding), &mut |_, _, _| {}) {
+            seal_all(bytes, salt, (partition, coding), visit);
+        }
+    } else {
+        seal_all(bytes, salt, (index, coding), visit);
+    }
+}
+
+/// How index blocks are coded, as the properties say.
+#[derive(Clone, Copy, Default)]
+struct Coding {
+    two_levels: bool,
+    deltas: bool,
+}
+
+impl Coding {
+    fn of(properties: &[u8]) -> Coding {
+        // Names share beginnings: only their ends stand in the block for sure.
+        let behind = |name: &[u8]| {
+            let at = properties.windows(name.len()).position(|bytes| bytes == name)?;
+            properties.get(at + name.len()).copied()
+        };
+        Coding { two_levels: behind(b"index.type") == Some(2), deltas: behind(b"delta.encoded") == Some(1) }
     }
 }
 
@@ -134,12 +160,17 @@ fn seal(bytes: &mut [u8], salt: Salt, (offset, size): Handle) -> Option<(Vec<u8>
 }
 
 /// Seals the blocks that the index block at `index` names; gives their handles.
-fn seal_all(bytes: &mut [u8], salt: Salt, index: Handle, visit: Visit<'_>) -> Vec<Handle> {
+fn seal_all(
+    bytes: &mut [u8],
+    salt: Salt,
+    (index, coding): (Handle, Coding),
+    visit: Visit<'_>,
+) -> Vec<Handle> {
     let Some((contents, _)) = seal(bytes, salt, index) else { return Vec::new() };
-    let plain: Vec<Handle> =
-        entries(&contents).iter().filter_map(|(_, value)| handle(&mut Decoder::new(value))).collect();
-    let deltas = delta_handles(&contents);
-    let handles = if deltas.len() >= plain.len() { deltas } else { plain };
+    let handles: Vec<Handle> = match coding.deltas {
+        true => delta_handles(&contents),
+        false => entries(&contents).iter().filter_map(|(_, value)| handle(&mut Decoder::new(value))).collect(),
+    };
     for named in &handles {
         if let Some((contents, codec)) = seal(bytes, salt, *named) {
             visit(b"", &contents, codec);

@@ -34,6 +34,8 @@ pub fn seeds(fixtures: &[(String, String, Vec<u8>)]) -> Seeds {
         } else if name.ends_with(".log") {
             let records = records(bytes, if database.contains("recyclable") { 10 } else { 4 });
             add_records(&mut seeds, "write_batch", database, records);
+        } else if name.starts_with("OPTIONS") {
+            seeds.insert(("options", database.clone()), bytes.clone());
         } else if name.starts_with("MANIFEST") {
             add_records(&mut seeds, "version_edit", database, records(bytes, 0));
         }

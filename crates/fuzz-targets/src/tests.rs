@@ -48,7 +48,7 @@ fn repairs_leave_intact_files_as_they_are() {
         let intact = fixture(name);
         let mut repaired = intact.clone();
         repair(&mut repaired);
-        assert_eq!(repaired, intact, "{name}");
+        assert!(repaired == intact, "{name}");
     }
 }
 
@@ -61,8 +61,8 @@ fn repairs_bring_changed_data_blocks_to_the_reader() {
         changed[at] = b'V';
         let broken = changed.clone();
         repair::table(&mut changed);
-        assert_ne!(changed, broken, "{name}: the trailer of the changed block");
-        assert_ne!(changed, intact, "{name}");
+        assert!(changed != broken, "{name}: the trailer of the changed block");
+        assert!(changed != intact, "{name}");
     }
 }
 

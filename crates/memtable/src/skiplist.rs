@@ -226,7 +226,8 @@ impl SkipList {
         }
         for (level, place) in before.iter_mut().enumerate().take(height) {
             self.link(node, reference, target, level, place);
-            self.last_inserted[level].store(reference, Ordering::Relaxed);
+            // Release: pairs with the Acquire in `ascending_place`; publishes the node's bytes.
+            self.last_inserted[level].store(reference, Ordering::Release);
         }
         reference
     }
@@ -236,7 +237,8 @@ impl SkipList {
     #[inline]
     fn ascending_place(&self, target: &Target<'_>, height: usize, before: &mut [Ref; MAX_HEIGHT]) -> bool {
         for (level, place) in before.iter_mut().enumerate().take(height) {
-            let hint = self.last_inserted[level].load(Ordering::Relaxed);
+            // Acquire: pairs with the Release in `insert`. A hint, but its node is looked at.
+            let hint = self.last_inserted[level].load(Ordering::Acquire);
             if !self.is_place(hint, target, level) {
                 return false;
             }
