@@ -169,7 +169,9 @@ fn seal_all(
     let Some((contents, _)) = seal(bytes, salt, index) else { return Vec::new() };
     let handles: Vec<Handle> = match coding.deltas {
         true => delta_handles(&contents),
-        false => entries(&contents).iter().filter_map(|(_, value)| handle(&mut Decoder::new(value))).collect(),
+        false => {
+            entries(&contents).iter().filter_map(|(_, value)| handle(&mut Decoder::new(value))).collect()
+        }
     };
     for named in &handles {
         if let Some((contents, codec)) = seal(bytes, salt, *named) {

@@ -109,6 +109,10 @@ impl<'a> Contents<'a> {
         if count == 0 {
             return Err(broken("no restart point"));
         }
+        // Going back looks for the last restart point before an entry: there must be one.
+        if restarts_at > 0 && fixed32_at(block, restarts_at) != 0 {
+            return Err(broken("its first entry is no restart point"));
+        }
         Ok(Contents { entries: &block[..restarts_at], restarts: &block[restarts_at..end] })
     }
 

@@ -223,3 +223,18 @@ fn forged_blocks_with_valid_checksums_never_panic() {
         assert!(opened > 100, "the decoders behind the opening are reached");
     }
 }
+
+#[test]
+fn a_block_whose_first_entry_is_no_restart_point_is_refused() {
+    let mut block = Vec::new();
+    for key in [b"a", b"b"] {
+        block.extend_from_slice(&[0, 9, 0]);
+        block.extend_from_slice(&internal_key(key, SeqNum(1), ValueType::Value));
+    }
+    block.extend_from_slice(&12u32.to_le_bytes());
+    block.extend_from_slice(&1u32.to_le_bytes());
+    // Going back from the second entry would arrive at the second entry.
+    assert!(crate::block::Contents::parse(&block).is_err());
+    block[24..28].fill(0);
+    assert!(crate::block::Contents::parse(&block).is_ok());
+}
