@@ -44,7 +44,8 @@ pub struct Arena {
 #[derive(Default)]
 struct Owned {
     mappings: Vec<Mapping>,
-    spilled: Vec<Box<[u8]>>,
+    /// Not boxes: moving a box claims its memory as its own, which would end what points into it.
+    spilled: Vec<Vec<u8>>,
 }
 
 impl Arena {
@@ -111,7 +112,7 @@ impl Arena {
 
     /// Copies `parts` one after the other into memory of their own.
     pub fn spill(&self, parts: &[&[u8]]) -> *const u8 {
-        let bytes: Box<[u8]> = parts.concat().into();
+        let bytes = parts.concat();
         self.used_bytes.fetch_add(bytes.len(), Ordering::Relaxed);
         let address = bytes.as_ptr();
         self.owned.lock().unwrap_or_else(PoisonError::into_inner).spilled.push(bytes);

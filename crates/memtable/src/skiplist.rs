@@ -21,12 +21,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub const MAX_HEIGHT: usize = 12;
 
 /// Offset of `next[0]` in a node.
-const NEXT_OFFSET: usize = 28;
+const NEXT_OFFSET: usize = size_of::<Header>();
 /// Bit of `info` that says that key and value lie outside the arena.
 const SPILLED: u32 = 1 << 31;
 
-/// The fixed part of a node.
-#[repr(C)]
+/// The fixed part of a node. Packed, so that it ends where `next[0]` begins, which others change.
+#[repr(C, packed(4))]
 struct Header {
     prefix: u64,
     packed: u64,
@@ -202,11 +202,11 @@ impl SkipList {
     #[inline]
     fn compare(&self, node: Node<'_>, target: &Target<'_>) -> Order {
         let header = node.header();
-        match header.prefix.cmp(&target.prefix) {
+        match { header.prefix }.cmp(&target.prefix) {
             Order::Equal => self
                 .comparator
                 .compare(node.user_key(), target.user_key)
-                .then_with(|| target.packed.cmp(&header.packed)),
+                .then_with(|| target.packed.cmp(&{ header.packed })),
             decided => decided,
         }
     }
