@@ -135,7 +135,7 @@ fn a_user_order_may_call_different_bytes_equal() {
 #[test]
 fn empty_and_huge_entries_are_kept_whole() {
     let memtable = Arc::new(MemTable::new(Comparator::Bytewise, 1 << 16, &pool()));
-    let huge = vec![0xAB; if cfg!(miri) { 20_000 } else { 3 << 20 }];
+    let huge = vec![0xAB; if cfg!(miri) { 40_000 } else { 3 << 20 }];
     memtable.insert(SeqNum(1), ValueType::Value, b"", b"");
     memtable.insert(SeqNum(2), ValueType::Value, &huge, b"small");
     memtable.insert(SeqNum(3), ValueType::Value, b"k", &huge);
