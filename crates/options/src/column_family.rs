@@ -1,6 +1,9 @@
 //! Settings of one column family.
 
-use crate::{BlockBasedTableOptions, CompressionOptions, CompressionType};
+use crate::{
+    BlockBasedTableOptions, CompressionOptions, CompressionType, FifoCompactionOptions,
+    UniversalCompactionOptions,
+};
 use outcrop_base::PrefixExtractor;
 
 /// The shape compaction keeps.
@@ -10,7 +13,16 @@ pub enum CompactionStyle {
     /// Leveled: RocksDB's default.
     #[default]
     Level = 0,
+    /// Sorted runs of similar age are merged once they have similar sizes: fewer bytes written, more space and reads.
+    Universal = 1,
+    /// The oldest tables are deleted once the data is too large or too old.
+    Fifo = 2,
+    /// Nothing is compacted but on request.
+    None = 3,
 }
+
+/// As `ttl` or `periodic_compaction_seconds`: what suits the compaction style. Source: RocksDB's special value.
+pub const AGE_BY_STYLE: u64 = u64::MAX - 1;
 
 /// Which file of an oversized level is compacted first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,6 +86,19 @@ pub struct ColumnFamilyOptions {
     pub compaction_style: CompactionStyle,
     /// Which file goes first.
     pub compaction_pri: CompactionPri,
+    /// Settings of universal compaction.
+    pub compaction_options_universal: UniversalCompactionOptions,
+    /// Settings of FIFO compaction.
+    pub compaction_options_fifo: FifoCompactionOptions,
+    /// Age at which data is compacted on towards the last level (leveled) or deleted (FIFO); universal compaction
+    /// takes it as `periodic_compaction_seconds`. Seconds; 0: never; default [`AGE_BY_STYLE`]: 30 days.
+    pub ttl: u64,
+    /// Age at which a table is rewritten, by which compaction filters and new settings reach it. Seconds; 0: never;
+    /// default [`AGE_BY_STYLE`]: 30 days for universal, and for leveled with a compaction filter; otherwise never.
+    pub periodic_compaction_seconds: u64,
+    /// Age before which a table of the last level is not rewritten only because snapshots that kept deletions and old
+    /// versions in it are gone. Seconds; default 0.
+    pub bottommost_file_compaction_delay: u32,
     /// No filters in the bottommost level; default false.
     pub optimize_filters_for_hits: bool,
     /// LSM invariants are checked when a version is built; default true.
@@ -129,6 +154,11 @@ impl Default for ColumnFamilyOptions {
             disable_auto_compactions: false,
             compaction_style: CompactionStyle::Level,
             compaction_pri: CompactionPri::MinOverlappingRatio,
+            compaction_options_universal: UniversalCompactionOptions::default(),
+            compaction_options_fifo: FifoCompactionOptions::default(),
+            ttl: AGE_BY_STYLE,
+            periodic_compaction_seconds: AGE_BY_STYLE,
+            bottommost_file_compaction_delay: 0,
             optimize_filters_for_hits: false,
             force_consistency_checks: true,
             enable_blob_files: false,

@@ -36,6 +36,8 @@ pub struct DbOptions {
     pub max_total_wal_size: u64,
     /// Concurrent flushes and compactions; default 2.
     pub max_background_jobs: i32,
+    /// Threads one compaction may be split over; default 1.
+    pub max_subcompactions: u32,
     /// Directory of WAL files; `None`: the database's own.
     pub wal_dir: Option<PathBuf>,
     /// What recovery does with a damaged WAL.
@@ -85,6 +87,7 @@ impl Default for DbOptions {
             max_open_files: -1,
             max_total_wal_size: 0,
             max_background_jobs: 2,
+            max_subcompactions: 1,
             wal_dir: None,
             wal_recovery_mode: WalRecoveryMode::default(),
             bytes_per_sync: 0,

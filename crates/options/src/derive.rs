@@ -1,6 +1,9 @@
 //! What follows from options for one level: pure functions, used by pickers and jobs.
 
-use crate::{ColumnFamilyOptions, CompressionType};
+use crate::column_family::AGE_BY_STYLE;
+use crate::{ColumnFamilyOptions, CompactionStyle, CompressionType};
+
+const THIRTY_DAYS: u64 = 30 * 24 * 60 * 60;
 
 /// Size at which outputs to `level` are cut, in bytes.
 pub fn target_file_size(options: &ColumnFamilyOptions, level: usize) -> u64 {
@@ -23,6 +26,36 @@ pub fn compression_for_level(
     match options.compression_per_level.as_slice() {
         [] => options.compression,
         levels => levels[level.min(levels.len() - 1)],
+    }
+}
+
+/// Age at which data moves on or is deleted, in seconds; 0: never.
+///
+/// Source: RocksDB `db/column_family.cc`, `SanitizeCfOptions`.
+pub fn ttl(options: &ColumnFamilyOptions) -> u64 {
+    match (options.ttl, options.compaction_style) {
+        (_, CompactionStyle::Universal | CompactionStyle::None) => 0,
+        (AGE_BY_STYLE, _) => THIRTY_DAYS,
+        (seconds, _) => seconds,
+    }
+}
+
+/// Age at which a table is rewritten, in seconds; 0: never. Universal compaction takes the stricter of this and `ttl`.
+pub fn periodic_compaction_seconds(options: &ColumnFamilyOptions, has_filter: bool) -> u64 {
+    let own = |by_style: u64| match options.periodic_compaction_seconds {
+        AGE_BY_STYLE => by_style,
+        seconds => seconds,
+    };
+    match options.compaction_style {
+        CompactionStyle::Level => own(if has_filter { THIRTY_DAYS } else { 0 }),
+        CompactionStyle::Universal => {
+            let ttl = if options.ttl == AGE_BY_STYLE { THIRTY_DAYS } else { options.ttl };
+            match (own(THIRTY_DAYS), ttl) {
+                (0, age) | (age, 0) => age,
+                (periodic, ttl) => periodic.min(ttl),
+            }
+        }
+        CompactionStyle::Fifo | CompactionStyle::None => 0,
     }
 }
 
@@ -49,5 +82,20 @@ mod tests {
             ..ColumnFamilyOptions::default()
         };
         assert_eq!([0, 1, 2, 3].map(|level| target_file_size(&options, level)), [10, 10, 30, 90]);
+    }
+
+    #[test]
+    fn ages_follow_the_style() {
+        let mut options = ColumnFamilyOptions::default();
+        assert_eq!((ttl(&options), periodic_compaction_seconds(&options, false)), (THIRTY_DAYS, 0));
+        assert_eq!(periodic_compaction_seconds(&options, true), THIRTY_DAYS);
+        options.compaction_style = CompactionStyle::Universal;
+        assert_eq!((ttl(&options), periodic_compaction_seconds(&options, false)), (0, THIRTY_DAYS));
+        options.ttl = 60;
+        assert_eq!(periodic_compaction_seconds(&options, false), 60);
+        options.periodic_compaction_seconds = 0;
+        assert_eq!(periodic_compaction_seconds(&options, false), 60);
+        options.compaction_style = CompactionStyle::Fifo;
+        assert_eq!((ttl(&options), periodic_compaction_seconds(&options, true)), (60, 0));
     }
 }

@@ -379,6 +379,35 @@ mod tests {
     }
 
     #[test]
+    fn compaction_options_read_as_every_version_prints_them() {
+        for file in [
+            include_str!("../../../fixtures/6.29.5-basic/OPTIONS-000007"),
+            include_str!("../../../fixtures/10.4.2-basic/OPTIONS-000007"),
+            include_str!("../../../fixtures/11.8.1-basic/OPTIONS-000007"),
+        ] {
+            let (mut db, mut cf) = (DbOptions::default(), ColumnFamilyOptions::default());
+            for line in file.lines().map(str::trim).filter(|line| line.starts_with("compaction_options_")) {
+                set_from_string(&mut db, &mut cf, line).unwrap_or_else(|error| panic!("{line}: {error}"));
+            }
+            assert_eq!(cf, ColumnFamilyOptions::default(), "RocksDB's defaults are ours");
+        }
+    }
+
+    #[test]
+    fn nested_options_keep_what_is_not_named() {
+        let mut cf = ColumnFamilyOptions::default();
+        set_mutable(&mut cf, "compaction_options_universal", "{size_ratio=7;max_read_amp=3}").unwrap();
+        set_mutable(&mut cf, "compaction_options_universal", "min_merge_width=4;").unwrap();
+        let universal = &cf.compaction_options_universal;
+        assert_eq!((universal.size_ratio, universal.min_merge_width, universal.max_read_amp), (7, 4, 3));
+        set_mutable(&mut cf, "compaction_options_fifo", "{max_table_files_size=3M;}").unwrap();
+        assert_eq!(cf.compaction_options_fifo.max_table_files_size, 3 << 20);
+        assert!(set_mutable(&mut cf, "compaction_options_fifo", "{age_for_warm=60;}").is_err());
+        assert!(set_mutable(&mut cf, "compaction_options_universal", "{incremental=true;}").is_err());
+        assert!(set_mutable(&mut cf, "compaction_style", "kCompactionStyleFIFO").is_err());
+    }
+
+    #[test]
     fn table_options_print_as_rocksdbs_do() {
         let file = include_str!("../../../fixtures/11.8.1-basic/OPTIONS-000007");
         let (_, section) = file.split_once("[TableOptions/BlockBasedTable \"default\"]").unwrap();

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod column_family;
+pub mod compaction;
 pub mod compression;
 pub mod db;
 pub mod derive;
@@ -12,6 +13,7 @@ pub mod rows;
 pub mod table;
 
 pub use column_family::{ColumnFamilyOptions, CompactionPri, CompactionStyle};
+pub use compaction::{CompactionStopStyle, FifoCompactionOptions, UniversalCompactionOptions};
 pub use compression::{CompressionOptions, CompressionType};
 pub use db::{DbOptions, WalRecoveryMode};
 pub use table::{BlockBasedTableOptions, DataBlockIndexType, FilterPolicy, IndexShortening, IndexType};

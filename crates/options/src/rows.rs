@@ -3,9 +3,9 @@
 
 use crate::file::each_pair;
 use crate::{
-    BlockBasedTableOptions, ColumnFamilyOptions, CompactionPri, CompactionStyle, CompressionOptions,
-    CompressionType, DataBlockIndexType, DbOptions, FilterPolicy, IndexShortening, IndexType,
-    WalRecoveryMode,
+    BlockBasedTableOptions, ColumnFamilyOptions, CompactionPri, CompactionStopStyle, CompactionStyle,
+    CompressionOptions, CompressionType, DataBlockIndexType, DbOptions, FifoCompactionOptions, FilterPolicy,
+    IndexShortening, IndexType, UniversalCompactionOptions, WalRecoveryMode,
 };
 use outcrop_base::checksum::ChecksumType;
 use outcrop_base::{Error, PrefixExtractor, Result};
@@ -29,6 +29,11 @@ pub trait OptionValue: Sized {
     fn print(&self) -> String;
     /// From an OPTIONS file; `None` if it does not parse.
     fn parse(text: &str) -> Option<Self>;
+    /// Changes what `text` names; `None` if it does not parse.
+    fn update(&mut self, text: &str) -> Option<()> {
+        *self = Self::parse(text)?;
+        Some(())
+    }
 }
 
 impl OptionValue for bool {
@@ -158,7 +163,16 @@ named_values!(WalRecoveryMode {
     "kPointInTimeRecovery" => WalRecoveryMode::PointInTimeRecovery,
     "kSkipAnyCorruptedRecords" => WalRecoveryMode::SkipAnyCorruptedRecords,
 });
-named_values!(CompactionStyle { "kCompactionStyleLevel" => CompactionStyle::Level });
+named_values!(CompactionStyle {
+    "kCompactionStyleLevel" => CompactionStyle::Level,
+    "kCompactionStyleUniversal" => CompactionStyle::Universal,
+    "kCompactionStyleFIFO" => CompactionStyle::Fifo,
+    "kCompactionStyleNone" => CompactionStyle::None,
+});
+named_values!(CompactionStopStyle {
+    "kCompactionStopStyleSimilarSize" => CompactionStopStyle::SimilarSize,
+    "kCompactionStopStyleTotalSize" => CompactionStopStyle::TotalSize,
+});
 named_values!(CompactionPri {
     "kByCompensatedSize" => CompactionPri::ByCompensatedSize,
     "kOldestLargestSeqFirst" => CompactionPri::OldestLargestSeqFirst,
@@ -274,6 +288,66 @@ impl OptionValue for CompressionOptions {
     }
 }
 
+/// Options in braces: fields that are not named keep their values.
+macro_rules! nested_options {
+    ($type:ty, $rows:ident, $set:ident) => {
+        impl OptionValue for $type {
+            fn print(&self) -> String {
+                let pairs: String =
+                    $rows.iter().map(|row| format!("{}={};", row.name, (row.get)(self))).collect();
+                format!("{{{pairs}}}")
+            }
+
+            fn parse(text: &str) -> Option<$type> {
+                let mut options = <$type>::default();
+                options.update(text)?;
+                Some(options)
+            }
+
+            fn update(&mut self, text: &str) -> Option<()> {
+                let mut changed = self.clone();
+                each_pair(text, &mut |name, value| $set(&mut changed, name, value)).ok()?;
+                *self = changed;
+                Some(())
+            }
+        }
+    };
+}
+nested_options!(UniversalCompactionOptions, UNIVERSAL_ROWS, set_universal);
+nested_options!(FifoCompactionOptions, FIFO_ROWS, set_fifo);
+
+/// Sets a field of `compaction_options_universal`. What this engine has no choice about is accepted where it agrees.
+fn set_universal(options: &mut UniversalCompactionOptions, name: &str, text: &str) -> Result<()> {
+    if set(UNIVERSAL_ROWS, options, name, text)? {
+        return Ok(());
+    }
+    let agrees = match name {
+        "incremental" => bool::parse(text) == Some(false),
+        // A hint: picking holds no lock that others wait for.
+        "reduce_file_locking" => bool::parse(text).is_some(),
+        _ => false,
+    };
+    if agrees { Ok(()) } else { Err(bad_value(name, text)) }
+}
+
+/// Sets a field of `compaction_options_fifo`. Files have no temperature here: ages for one are refused.
+fn set_fifo(options: &mut FifoCompactionOptions, name: &str, text: &str) -> Result<()> {
+    if set(FIFO_ROWS, options, name, text)? {
+        return Ok(());
+    }
+    let agrees = match name {
+        "age_for_warm" | "max_data_files_size" => text == "0",
+        "file_temperature_age_thresholds" => text.is_empty(),
+        "allow_trivial_copy_when_change_temperature" | "use_kv_ratio_compaction" => {
+            bool::parse(text) == Some(false)
+        }
+        // Matters to copies between temperatures only.
+        "trivial_copy_buffer_size" => u64::parse(text).is_some(),
+        _ => false,
+    };
+    if agrees { Ok(()) } else { Err(bad_value(name, text)) }
+}
+
 /// Sets a field of `compression_opts`. What this engine has no choice about is accepted where it agrees.
 fn set_compression(options: &mut CompressionOptions, name: &str, text: &str) -> Result<()> {
     if set(COMPRESSION_ROWS, options, name, text)? {
@@ -298,8 +372,7 @@ macro_rules! rows {
             mutable: rows!(@mutable $mutable),
             get: |options: &$type| OptionValue::print(&options.$($field).+),
             set: |options: &mut $type, text: &str| {
-                options.$($field).+ = OptionValue::parse(text).ok_or_else(|| bad_value($name, text))?;
-                Ok(())
+                options.$($field).+.update(text).ok_or_else(|| bad_value($name, text))
             },
         }),*]
     };
@@ -320,6 +393,7 @@ pub const DB_ROWS: &[Row<DbOptions>] = rows!(DbOptions:
     fixed "max_open_files" => max_open_files,
     fixed "max_total_wal_size" => max_total_wal_size,
     fixed "max_background_jobs" => max_background_jobs,
+    fixed "max_subcompactions" => max_subcompactions,
     fixed "wal_dir" => wal_dir,
     fixed "wal_recovery_mode" => wal_recovery_mode,
     fixed "bytes_per_sync" => bytes_per_sync,
@@ -364,6 +438,11 @@ pub const CF_ROWS: &[Row<ColumnFamilyOptions>] = rows!(ColumnFamilyOptions:
     mutable "disable_auto_compactions" => disable_auto_compactions,
     fixed "compaction_style" => compaction_style,
     fixed "compaction_pri" => compaction_pri,
+    mutable "compaction_options_universal" => compaction_options_universal,
+    mutable "compaction_options_fifo" => compaction_options_fifo,
+    mutable "ttl" => ttl,
+    mutable "periodic_compaction_seconds" => periodic_compaction_seconds,
+    mutable "bottommost_file_compaction_delay" => bottommost_file_compaction_delay,
     fixed "optimize_filters_for_hits" => optimize_filters_for_hits,
     fixed "force_consistency_checks" => force_consistency_checks,
     mutable "enable_blob_files" => enable_blob_files,
@@ -387,6 +466,24 @@ const COMPRESSION_ROWS: &[Row<CompressionOptions>] = rows!(CompressionOptions:
     mutable "max_dict_buffer_bytes" => max_dict_buffer_bytes,
     mutable "max_compressed_bytes_per_kb" => max_compressed_bytes_per_kb,
     mutable "checksum" => checksum,
+);
+
+/// Fields of `compaction_options_universal`.
+const UNIVERSAL_ROWS: &[Row<UniversalCompactionOptions>] = rows!(UniversalCompactionOptions:
+    mutable "size_ratio" => size_ratio,
+    mutable "min_merge_width" => min_merge_width,
+    mutable "max_merge_width" => max_merge_width,
+    mutable "max_size_amplification_percent" => max_size_amplification_percent,
+    mutable "compression_size_percent" => compression_size_percent,
+    mutable "max_read_amp" => max_read_amp,
+    mutable "stop_style" => stop_style,
+    mutable "allow_trivial_move" => allow_trivial_move,
+);
+
+/// Fields of `compaction_options_fifo`.
+const FIFO_ROWS: &[Row<FifoCompactionOptions>] = rows!(FifoCompactionOptions:
+    mutable "max_table_files_size" => max_table_files_size,
+    mutable "allow_compaction" => allow_compaction,
 );
 
 /// Options of a column family's tables.
