@@ -3,25 +3,28 @@
 //! Two kinds of threads wait for work: flush threads, so that a long compaction never delays a flush, and
 //! compaction threads. A quarter of `max_background_jobs`, at least one, are flush threads.
 //!
-//! Order for compaction threads: manual requests, then the most urgent level of any column family.
+//! Order for compaction threads: manual requests, then what the compaction style of any column family wants most.
+//! Once a second a flush thread looks for what time alone makes due: statistics, and tables that have come of age or
+//! that released snapshots let go.
 //! After a background error nothing starts until it is cleared.
 
 use crate::compaction::job::CompactionJob;
 use crate::compaction::manual::{self, ManualCompaction, ManualPick};
-use crate::compaction::pick::leveled::{self, PickInput};
+use crate::compaction::pick;
 use crate::db::DbInner;
 use crate::flush::job::{self as flush_job, FlushJob};
 use crate::info_log::log_line;
-use crate::state::DbState;
+use crate::state::{CfState, DbState};
 use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_env::threads::JoinHandle;
 use parking_lot::{Condvar, Mutex};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How often an idle thread looks whether statistics are due.
-const STATS_CHECK: Duration = Duration::from_secs(1);
+/// How often a thread looks for what time alone makes due.
+const TIMED_CHECK: Duration = Duration::from_secs(1);
 
 /// The background threads of one database.
 #[derive(Default)]
@@ -29,6 +32,8 @@ pub struct Background {
     /// Signalled, with the state lock, when there may be work.
     work: Condvar,
     threads: Mutex<Vec<Box<dyn JoinHandle>>>,
+    /// When the next timed check is due, by the monotonic clock. Set under the state lock.
+    next_check_nanos: AtomicU64,
 }
 
 /// What a thread is for.
@@ -95,9 +100,12 @@ impl DbInner {
             if let Some(job) = self.next_job(&mut state, lane) {
                 return Some(job);
             }
-            if lane == Lane::Flush && self.ctx.options.stats_dump_period_sec > 0 {
-                let timed_out = self.background.work.wait_for(&mut state, STATS_CHECK).timed_out();
-                if timed_out {
+            if lane == Lane::Flush {
+                let wait = self.time_to_check();
+                if wait > Duration::ZERO {
+                    self.background.work.wait_for(&mut state, wait);
+                } else {
+                    self.check_marks(&mut state);
                     drop(state);
                     self.dump_stats_if_due();
                     state = self.state.lock();
@@ -105,6 +113,33 @@ impl DbInner {
                 continue;
             }
             self.background.work.wait(&mut state);
+        }
+    }
+
+    /// How long until the next timed check; zero once in each period.
+    fn time_to_check(&self) -> Duration {
+        let now = self.ctx.env.clock.monotonic_nanos();
+        // Relaxed: read and set under the state lock.
+        let next = self.background.next_check_nanos.load(Ordering::Relaxed);
+        if now < next {
+            return Duration::from_nanos(next - now);
+        }
+        let following = now + TIMED_CHECK.as_nanos() as u64;
+        self.background.next_check_nanos.store(following, Ordering::Relaxed);
+        Duration::ZERO
+    }
+
+    /// Looks which tables have come of age, or hold garbage that no snapshot keeps any more.
+    fn check_marks(&self, state: &mut DbState) {
+        let now = self.ctx.env.clock.now_micros() / 1_000_000;
+        let oldest_snapshot = self.snapshots.oldest().unwrap_or_else(|| self.visible_seq());
+        let mut found = false;
+        for cf in state.column_families.values_mut() {
+            cf.refresh_marks(now, oldest_snapshot);
+            found |= cf.debt.due;
+        }
+        if found {
+            self.background.wake(state);
         }
     }
 
@@ -121,7 +156,7 @@ impl DbInner {
 
     fn next_compaction(&self, state: &mut DbState) -> Option<Job> {
         loop {
-            match manual::pick(state) {
+            match manual::pick(state, self.ctx.options.max_subcompactions) {
                 ManualPick::Run(request, job) => {
                     start_compaction(state, &job);
                     return Some(Job::Compaction(job, Some(request)));
@@ -132,20 +167,20 @@ impl DbInner {
                 ManualPick::Nothing => break,
             }
         }
-        let job =
-            state.column_families.values().filter(|cf| cf.compaction_due && cf.ingesting == 0).find_map(
-                |cf| {
-                    let options = cf.cf.options.load();
-                    let input = PickInput {
-                        cf_id: cf.cf.id(),
-                        version: &cf.version,
-                        comparator: &cf.cf.comparator,
-                        options: &options,
-                    };
-                    let compaction = leveled::pick(&input)?;
-                    Some(CompactionJob { compaction, cf: cf.cf.clone(), version: cf.version.clone() })
-                },
-            )?;
+        let may_start = |cf: &&CfState| {
+            let held_back = || state.manual.iter().any(|request| request.holds_back(cf.cf.id()));
+            cf.debt.due && cf.ingesting == 0 && !held_back()
+        };
+        let job = state.column_families.values().filter(may_start).find_map(|cf| {
+            let options = cf.cf.options.load();
+            let compaction = pick::pick(&cf.pick_input(&options))?;
+            Some(CompactionJob {
+                compaction,
+                cf: cf.cf.clone(),
+                version: cf.version.clone(),
+                max_subcompactions: self.ctx.options.max_subcompactions,
+            })
+        })?;
         start_compaction(state, &job);
         Some(Job::Compaction(job, None))
     }
@@ -168,6 +203,17 @@ impl DbInner {
     fn do_compaction(&self, job: CompactionJob, manual: Option<Arc<ManualCompaction>>) {
         let result = caught("compaction", || self.run_compaction(&job));
         let mut state = self.state.lock();
+        if let Err(error) = &result {
+            self.job_failed(&mut state, "compaction", error);
+        }
+        if let Some(request) = manual {
+            request.finish(result);
+        }
+        self.end_compaction(&mut state, &job);
+    }
+
+    /// Undoes [`start_compaction`]: other jobs may have the tables that are left.
+    pub fn end_compaction(&self, state: &mut DbState, job: &CompactionJob) {
         state.running_compactions -= 1;
         job.compaction.unmark();
         if let Some(cf) = state.column_families.get_mut(&job.cf.id()) {
@@ -177,18 +223,12 @@ impl DbInner {
             }
             cf.refresh_debt();
         }
-        if let Err(error) = &result {
-            self.job_failed(&mut state, "compaction", error);
-        }
-        if let Some(request) = manual {
-            request.finish(result);
-        }
-        self.job_ended(&mut state);
+        self.job_ended(state);
     }
 
     /// A failed job stops writes: going on would let memtables or L0 grow without end, or build on a table
     /// that is corrupt.
-    fn job_failed(&self, state: &mut DbState, what: &str, error: &Error) {
+    pub fn job_failed(&self, state: &mut DbState, what: &str, error: &Error) {
         log_line!(self.ctx, "{what} failed: {error}");
         if error.kind() != ErrorKind::ShutdownInProgress && error.kind() != ErrorKind::ColumnFamilyDropped {
             self.set_background_error(state, error.clone());
@@ -212,7 +252,8 @@ fn caught(what: &str, job: impl FnOnce() -> Result<()>) -> Result<()> {
     })
 }
 
-fn start_compaction(state: &mut DbState, job: &CompactionJob) {
+/// Takes the inputs of `job`, which the caller runs and hands to `end_compaction`.
+pub fn start_compaction(state: &mut DbState, job: &CompactionJob) {
     job.compaction.mark();
     state.running_compactions += 1;
     if let Some(cf) = state.column_families.get_mut(&job.cf.id()) {

@@ -2,7 +2,8 @@
 
 use crate::background::Background;
 use crate::column_family::{ColumnFamily, ColumnFamilyDescriptor, ColumnFamilyHandle};
-use crate::compaction::manual::BottommostLevelCompaction;
+use crate::compaction::manual::{BottommostLevelCompaction, CompactRangeOptions};
+use crate::compaction::requests::UserKeyRange;
 use crate::context::DbContext;
 use crate::info_log::log_line;
 use crate::ingest::IngestExternalFileOptions;
@@ -396,7 +397,7 @@ impl Db {
         self.inner.flush(&ids, wait)
     }
 
-    /// Compacts the user keys from `begin` to `end`, both inclusive, `None` unbounded. Returns when done.
+    /// [`Db::compact_range_with`] under default options but for `bottommost`.
     pub fn compact_range(
         &self,
         cf: &ColumnFamilyHandle,
@@ -404,7 +405,70 @@ impl Db {
         end: Option<&[u8]>,
         bottommost: BottommostLevelCompaction,
     ) -> Result<()> {
-        self.inner.compact_range(cf, begin, end, bottommost)
+        let options =
+            CompactRangeOptions { bottommost_level_compaction: bottommost, ..CompactRangeOptions::default() };
+        self.compact_range_with(cf, begin, end, &options)
+    }
+
+    /// Compacts the user keys from `begin` to `end`, both inclusive, `None` unbounded, down to the last level that
+    /// holds data of them. Returns when it is done and installed.
+    ///
+    /// Universal compaction merges everything, whatever the range. FIFO and `CompactionStyle::None` merge nothing on
+    /// request: only memtables are flushed.
+    ///
+    /// # Errors
+    /// What the compaction met; NotSupported or Aborted if it went well but `change_level` cannot be done.
+    pub fn compact_range_with(
+        &self,
+        cf: &ColumnFamilyHandle,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+        options: &CompactRangeOptions,
+    ) -> Result<()> {
+        self.inner.compact_range(cf, begin, end, options)
+    }
+
+    /// Merges the tables numbered `files` into `output_level`, with all others that must come along to keep the levels
+    /// in order. Runs on this thread, and is done and installed on return.
+    ///
+    /// # Errors
+    /// InvalidArgument if a table or the level does not exist, or a table is below the level; Aborted if a table is
+    /// being compacted already or background work is paused: try again later.
+    pub fn compact_files(&self, cf: &ColumnFamilyHandle, files: &[u64], output_level: usize) -> Result<()> {
+        self.inner.compact_files(cf, files, output_level)
+    }
+
+    /// Lets tables that overlap `begin` to `end`, both inclusive, be compacted in the background when nothing more
+    /// urgent is to do. Forgotten when the database closes.
+    pub fn suggest_compact_range(
+        &self,
+        cf: &ColumnFamilyHandle,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) -> Result<()> {
+        self.inner.suggest_compact_range(cf, begin, end)
+    }
+
+    /// Moves the tables of L0 to `target_level` without rewriting them, so that reads look at one table instead of all.
+    ///
+    /// # Errors
+    /// NotSupported if they overlap or a level from L1 to the target is not empty; Aborted if compactions run.
+    pub fn promote_l0(&self, cf: &ColumnFamilyHandle, target_level: usize) -> Result<()> {
+        self.inner.move_level(cf, 0, Some(target_level))
+    }
+
+    /// Deletes the tables below L0 that lie within one of `ranges` as a whole: a fast way to free space, not a way to
+    /// delete keys. What is in memtables, in L0, in tables that are being compacted or that reach out of the range
+    /// stays, older versions that a deleted table hid may show again, and snapshots are not respected.
+    ///
+    /// Each range is (begin, end), `None` unbounded; the end belongs to it with `include_end`.
+    pub fn delete_files_in_ranges(
+        &self,
+        cf: &ColumnFamilyHandle,
+        ranges: &[UserKeyRange<'_>],
+        include_end: bool,
+    ) -> Result<()> {
+        self.inner.delete_files_in_ranges(cf, ranges, include_end)
     }
 
     /// Waits until no flush or compaction runs or is due.

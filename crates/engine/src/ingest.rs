@@ -25,6 +25,7 @@ use outcrop_base::range_tombstone::is_tombstone_end;
 use outcrop_base::{Comparator, Error, ErrorKind, RangeTombstone, Result, SeqNum};
 use outcrop_env::{Access, OpenRead};
 use outcrop_manifest::{FileMetaData, VersionEdit, file_name};
+use outcrop_options::CompactionStyle;
 use outcrop_table::{FillCache, TableIterOptions, TableReader, TableReaderOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -122,7 +123,7 @@ impl DbInner {
         &self,
         file: &External,
         options: &IngestExternalFileOptions,
-        pending: &PendingOutputs<'_>,
+        pending: &PendingOutputs,
     ) -> Result<FileMetaData> {
         let number = pending.reserve();
         let target = file_name::table(&self.ctx.path, number);
@@ -156,7 +157,7 @@ impl DbInner {
         tables: Vec<FileMetaData>,
         overlapping: bool,
         options: &IngestExternalFileOptions,
-        pending: PendingOutputs<'_>,
+        pending: PendingOutputs,
     ) -> Result<()> {
         // HOLDS write_core: no write may come between the files' sequence number and their visibility.
         let mut core = self.write_core.lock();
@@ -427,7 +428,8 @@ fn place(
     options: &IngestExternalFileOptions,
 ) -> Place {
     let levels = &cf.version.levels;
-    let shape = LevelShape::of(&cf.version, &cf.cf.options.load());
+    let cf_options = cf.cf.options.load();
+    let shape = LevelShape::of(&cf.version, &cf_options);
     let (begin, (end, included)) = (user_key(&table.smallest), table.end());
     let touches = |file: &FileMetaData| {
         let after = match comparator.compare(user_key(&file.smallest), end) {
@@ -441,6 +443,10 @@ fn place(
         let last = levels.len() - 1;
         let free = !levels[last].files.iter().any(|file| touches(file));
         return Place { level: if free { last } else { 0 }, over_data: !free };
+    }
+    if cf_options.compaction_style == CompactionStyle::Fifo {
+        // Age decides there what goes first, and only L0 is in the order of age.
+        return Place { level: 0, over_data: true };
     }
     let mut level = 0;
     for (number, candidate) in levels.iter().enumerate() {

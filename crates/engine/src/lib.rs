@@ -38,7 +38,8 @@ mod write;
 pub use column_family::{
     ColumnFamily, ColumnFamilyDescriptor, ColumnFamilyHandle, ColumnFamilyParts, DEFAULT_COLUMN_FAMILY,
 };
-pub use compaction::manual::BottommostLevelCompaction;
+pub use compaction::manual::{BottommostLevelCompaction, CompactRangeOptions};
+pub use compaction::requests::UserKeyRange;
 pub use db::{Db, WaitForCompactOptions};
 pub use ingest::IngestExternalFileOptions;
 pub use outcrop_base::{
@@ -49,7 +50,7 @@ pub use outcrop_cache::{Cache, CacheOptions};
 pub use outcrop_env::Env;
 pub use outcrop_options as options;
 pub use outcrop_options::{
-    BlockBasedTableOptions, ColumnFamilyOptions, CompressionType, DbOptions, FilterPolicy, WalRecoveryMode,
+    BlockBasedTableOptions, ColumnFamilyOptions, CompactionStyle, CompressionType, DbOptions, FilterPolicy, WalRecoveryMode,
 };
 pub use read::iter::DbIterator;
 pub use read::{PinnedValue, ReadOptions, WideColumns};

@@ -19,15 +19,15 @@ use std::sync::Arc;
 
 /// The files, tables or blob files, a job has started to write. Dropped without [`PendingOutputs::settle`], it removes the files:
 /// they are of a job that failed.
-pub struct PendingOutputs<'d> {
-    ctx: &'d DbContext,
+pub struct PendingOutputs {
+    ctx: Arc<DbContext>,
     numbers: Mutex<Vec<FileNumber>>,
 }
 
-impl<'d> PendingOutputs<'d> {
+impl PendingOutputs {
     /// None yet.
-    pub fn new(ctx: &'d DbContext) -> PendingOutputs<'d> {
-        PendingOutputs { ctx, numbers: Mutex::new(Vec::new()) }
+    pub fn new(ctx: &Arc<DbContext>) -> PendingOutputs {
+        PendingOutputs { ctx: ctx.clone(), numbers: Mutex::new(Vec::new()) }
     }
 
     /// A number for a new output.
@@ -39,13 +39,13 @@ impl<'d> PendingOutputs<'d> {
 
     /// The outputs are complete and about to be installed. From here on they are never removed on failure: a MANIFEST
     /// write that failed may still have reached the disk.
-    pub fn keep(self) {
+    pub fn keep(&self) {
         self.numbers.lock().clear();
     }
 
     /// The installation of the outputs ended. Only if their column family was dropped before anything was written
     /// are they removed: a MANIFEST write that failed may still have reached the disk.
-    pub fn settle(self, installed: Result<()>) -> Result<()> {
+    pub fn settle(&self, installed: Result<()>) -> Result<()> {
         let untouched = |error: &Error| error.kind() == ErrorKind::ColumnFamilyDropped;
         if !installed.as_ref().is_err_and(untouched) {
             self.keep();
@@ -54,7 +54,7 @@ impl<'d> PendingOutputs<'d> {
     }
 }
 
-impl Drop for PendingOutputs<'_> {
+impl Drop for PendingOutputs {
     fn drop(&mut self) {
         for number in self.numbers.lock().drain(..) {
             // Best effort: what stays behind is found by the scan at the next open.

@@ -146,7 +146,7 @@ impl DbInner {
             read as f64 / MB / uptime.max(0.001),
             sum.micros as f64 / 1e6
         );
-        let _ = writeln!(text, "Estimated pending compaction bytes: {}", state.compaction_debt);
+        let _ = writeln!(text, "Estimated pending compaction bytes: {}", state.debt.pending_bytes);
         text + &stall_line(state)
     }
 
@@ -212,7 +212,7 @@ fn cf_property_int(state: &CfState, name: &str) -> Option<u64> {
         "num-immutable-mem-table" => state.sealed.len() as u64,
         "num-immutable-mem-table-flushed" => 0,
         "mem-table-flush-pending" => u64::from(state.wants_flush()),
-        "compaction-pending" => u64::from(state.compaction_due),
+        "compaction-pending" => u64::from(state.debt.due),
         "cur-size-active-mem-table" => state.memtable.memory_usage() as u64,
         "cur-size-all-mem-tables" | "size-all-mem-tables" => {
             (state.memtable.memory_usage() + sealed().map(|m| m.memory_usage()).sum::<usize>()) as u64
@@ -231,7 +231,7 @@ fn cf_property_int(state: &CfState, name: &str) -> Option<u64> {
             in_tables + in_memory(&state.memtable) + sealed().map(|m| in_memory(m)).sum::<u64>()
         }
         "estimate-table-readers-mem" => tables().map(|table| table.memory_usage() as u64).sum(),
-        "estimate-pending-compaction-bytes" => state.compaction_debt,
+        "estimate-pending-compaction-bytes" => state.debt.pending_bytes,
         "base-level" => LevelShape::of(&state.version, &state.cf.options.load()).base_level as u64,
         "total-sst-files-size" | "live-sst-files-size" | "estimate-live-data-size" => {
             state.version.total_bytes()

@@ -6,6 +6,8 @@
 //! Source: RocksDB `db/db_impl/db_impl_open.cc`.
 
 use crate::column_family::{ColumnFamily, ColumnFamilyDescriptor};
+use crate::compaction::marks::Marks;
+use crate::compaction::pick::Debt;
 use crate::context::DbContext;
 use crate::flush::job::write_l0;
 use crate::info_log::{InfoLog, log_line};
@@ -22,6 +24,7 @@ use outcrop_manifest::{
 use outcrop_memtable::{MemTable, MemTablePool};
 use outcrop_options::{DbOptions, WalRecoveryMode};
 use outcrop_record::{LogReader, ReadOutcome};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -184,8 +187,10 @@ pub fn new_column_family_state(
         next_epoch,
         flush_running: false,
         flush_requested: false,
-        compaction_debt: 0,
-        compaction_due: false,
+        debt: Debt::default(),
+        marks: Marks::default(),
+        suggested: BTreeSet::new(),
+        held_back: BTreeSet::new(),
         running: Vec::new(),
         ingesting: 0,
         retired: Vec::new(),

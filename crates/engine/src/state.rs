@@ -4,14 +4,16 @@
 //! `DbInner::state`. The lock is never held across IO. A function that needs it takes `&mut DbState`.
 
 use crate::column_family::ColumnFamily;
-use crate::compaction::level_shape::LevelShape;
 use crate::compaction::manual::ManualCompaction;
+use crate::compaction::marks::{MarkContext, Marks};
+use crate::compaction::pick::{self, Debt, PickInput};
 use crate::prepared::PreparedTransactions;
 use crate::superversion::SuperVersion;
-use outcrop_base::Error;
-use outcrop_manifest::{BlobFile, FileMetaData, Version};
+use outcrop_base::{Error, SeqNum};
+use outcrop_manifest::{BlobFile, FileMetaData, FileNumber, Version};
 use outcrop_memtable::MemTable;
-use std::collections::{BTreeMap, VecDeque};
+use outcrop_options::ColumnFamilyOptions;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Weak};
 
 /// A memtable that takes no more writes.
@@ -52,10 +54,14 @@ pub struct CfState {
     pub flush_running: bool,
     /// Flush even if fewer than `min_write_buffer_number_to_merge` memtables are sealed.
     pub flush_requested: bool,
-    /// Bytes that compactions must still write until every level is within its target.
-    pub compaction_debt: u64,
-    /// Some level is over its target.
-    pub compaction_due: bool,
+    /// How far the tables are from the shape they should have.
+    pub debt: Debt,
+    /// Tables that want to be compacted for other reasons than size.
+    pub marks: Marks,
+    /// Tables that a caller suggested to compact.
+    pub suggested: BTreeSet<FileNumber>,
+    /// Tables of the last level that were written while a snapshot kept garbage in them.
+    pub held_back: BTreeSet<FileNumber>,
     /// Compactions that run, by what they may write.
     pub running: Vec<RunningCompaction>,
     /// Ingestions under way; no compaction starts meanwhile.
@@ -79,14 +85,42 @@ impl CfState {
         self.retired.push(replaced);
     }
 
+    /// What a picker looks at, under `options`.
+    pub fn pick_input<'a>(&'a self, options: &'a ColumnFamilyOptions) -> PickInput<'a> {
+        PickInput {
+            cf_id: self.cf.id(),
+            version: &self.version,
+            comparator: &self.cf.comparator,
+            options,
+            marks: &self.marks,
+        }
+    }
+
     /// Recomputes what compaction has to do, after the tables or the options changed.
     pub fn refresh_debt(&mut self) {
         let options = self.cf.options.load();
-        let shape = LevelShape::of(&self.version, &options);
-        self.compaction_debt = shape.pending_bytes(&self.version, &options);
-        let scores = shape.scores(&self.version, &options);
-        self.compaction_due =
-            !options.disable_auto_compactions && scores.first().is_some_and(|(score, _)| *score >= 1.0);
+        self.debt = pick::debt(&self.pick_input(&options));
+        self.debt.due &= !options.disable_auto_compactions;
+    }
+
+    /// Recomputes which tables want to be compacted for other reasons than size.
+    pub fn refresh_marks(&mut self, now_seconds: u64, oldest_snapshot: SeqNum) {
+        let options = self.cf.options.load();
+        if !self.suggested.is_empty() || !self.held_back.is_empty() {
+            let live: BTreeSet<FileNumber> = self.version.files().map(|(_, file)| file.number).collect();
+            self.suggested.retain(|number| live.contains(number));
+            self.held_back.retain(|number| live.contains(number));
+        }
+        let context = MarkContext {
+            comparator: &self.cf.comparator,
+            now: now_seconds,
+            has_filter: self.cf.compaction_filter.is_some() || self.cf.compaction_filter_factory.is_some(),
+            oldest_snapshot,
+            suggested: &self.suggested,
+            held_back: &self.held_back,
+        };
+        self.marks = Marks::of(&self.version, &options, &context);
+        self.refresh_debt();
     }
 
     /// True if a flush should start.
@@ -182,7 +216,7 @@ impl DbState {
     /// True while a job runs, or one will start without anybody asking.
     pub fn has_work(&self) -> bool {
         let pending =
-            |cf: &CfState| cf.flush_running || cf.wants_flush() || cf.compaction_due || !cf.sealed.is_empty();
+            |cf: &CfState| cf.flush_running || cf.wants_flush() || cf.debt.due || !cf.sealed.is_empty();
         self.running_flushes > 0
             || self.running_compactions > 0
             || !self.manual.is_empty()

@@ -24,8 +24,8 @@ pub struct UniversalCompactionOptions {
     pub max_merge_width: u32,
     /// Everything is merged once the newer runs come to this share of the oldest. Percent; default 200.
     pub max_size_amplification_percent: u32,
-    /// Outputs are left uncompressed while the runs older than them come to less than this share of the data, so
-    /// that at least this share is compressed. Percent; -1: everything is compressed. Default -1.
+    /// Outputs are left uncompressed if the runs older than them come to this share of the data already: the oldest
+    /// data is compressed, at least this share of it. Percent; -1: everything is compressed. Default -1.
     pub compression_size_percent: i32,
     /// Sorted runs allowed before runs are merged whatever their sizes: -1: as many as
     /// `level0_file_num_compaction_trigger`; 0: as many as size ratios make of the data. Default -1.

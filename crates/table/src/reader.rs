@@ -262,6 +262,19 @@ impl TableReader {
         if number < view.len() { Ok(view.handle(number).offset) } else { Ok(self.properties.data_size) }
     }
 
+    /// At most `count` user keys, ascending, that split the table into parts of about the same size.
+    pub fn anchors(&self, count: usize) -> Result<Vec<Vec<u8>>> {
+        let index = self.index()?;
+        let view = IndexView::new(&index);
+        let wanted = count.min(view.len());
+        let key = |part: usize| {
+            let separator = view.separator(part * view.len() / wanted);
+            let user_key = if view.key_is_user_key() { separator } else { split(separator).0 };
+            user_key.to_vec()
+        };
+        Ok((0..wanted).map(key).collect())
+    }
+
     /// The index frame.
     #[inline]
     pub(crate) fn index(&self) -> Result<impl Deref<Target = [u8]> + '_> {

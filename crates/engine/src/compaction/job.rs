@@ -1,10 +1,14 @@
 //! One compaction: read the inputs, write the outputs, install both changes in one edit.
+//!
+//! A large one is cut by key range into parts that run on threads of their own (`subcompaction.rs`); the edit is still
+//! one. Outputs have the smallest epoch of the inputs: they are as old as the oldest of them.
 
 use super::blobs::{BlobInput, BlobPlan};
-use super::output::{GrandparentCuts, OutputPlan, Outputs, write_tables};
-use super::pick::leveled;
-use super::stream::{CompactionStream, DropRules};
-use super::{Compaction, Reason};
+use super::output::{GrandparentCuts, OutputPlan};
+use super::pick;
+use super::stream::{CompactionStream, DropRules, KeyRange};
+use super::subcompaction::{Written, clip};
+use super::{Compaction, LevelFiles, Reason, Work};
 use crate::column_family::ColumnFamily;
 use crate::db::DbInner;
 use crate::info_log::log_line;
@@ -14,9 +18,8 @@ use crate::read::merging_iter::{MergingIter, Source};
 use crate::read::table_cache;
 use crate::state::RunningCompaction;
 use crate::stats::LevelStats;
-use outcrop_base::{CompactionFilter, FilterContext, Fragments, Result};
+use outcrop_base::{CompactionFilter, FilterContext, Fragments, Result, SeqNum};
 use outcrop_manifest::{FileMetaData, Version, VersionEdit};
-use outcrop_options::derive;
 use outcrop_table::{FillCache, TableIterOptions};
 use std::sync::Arc;
 
@@ -28,12 +31,14 @@ pub struct CompactionJob {
     pub cf: Arc<ColumnFamily>,
     /// The version it was picked from; keeps the inputs alive.
     pub version: Arc<Version>,
+    /// Threads it may be split over.
+    pub max_subcompactions: u32,
 }
 
 impl CompactionJob {
     /// What it may write.
     pub fn running(&self) -> RunningCompaction {
-        let range = leveled::key_range(
+        let range = pick::key_range(
             &self.cf.comparator,
             &self.compaction.input_files().cloned().collect::<Vec<_>>(),
         );
@@ -45,31 +50,40 @@ impl CompactionJob {
 impl DbInner {
     /// Runs `job` and installs its result. Inputs stay marked; the caller releases them.
     pub fn run_compaction(&self, job: &CompactionJob) -> Result<()> {
-        if job.compaction.trivial_move {
-            return self.run_trivial_move(job);
+        match job.compaction.work {
+            Work::Merge => self.run_merge(job),
+            Work::Move => self.run_move(job),
+            Work::Drop => self.run_drop(job),
         }
-        let clock = &self.ctx.env.clock;
-        let (start, cpu_start) = (clock.monotonic_nanos(), clock.thread_cpu_nanos());
-        let mut stream = self.compaction_stream(job)?;
-        let pending = PendingOutputs::new(&self.ctx);
-        let reserve = || pending.reserve();
-        let mut written = write_tables(&self.ctx, &job.cf, self.output_plan(job), &mut stream, &reserve)?;
+    }
+
+    fn run_merge(&self, job: &CompactionJob) -> Result<()> {
+        let start = self.ctx.env.clock.monotonic_nanos();
+        let pending = Arc::new(PendingOutputs::new(&self.ctx));
+        let mut written = self.write_parts(job, &pending)?;
         let outputs = self.open_outputs(job, std::mem::take(&mut written.tables))?;
         let compaction = &job.compaction;
-        let level_bytes = |index: usize| compaction.inputs[index].iter().map(|file| file.size).sum::<u64>();
+        let (records_in, records_out) = (written.records.records_in, written.records.records_out);
+        let (from, into): (Vec<_>, Vec<_>) = compaction
+            .inputs
+            .iter()
+            .partition(|level| level.level != compaction.output_level || compaction.inputs.len() == 1);
+        let bytes = |levels: &[&LevelFiles]| {
+            levels.iter().flat_map(|level| &level.files).map(|file| file.size).sum::<u64>()
+        };
         let stats = LevelStats {
             count: 1,
-            micros: (clock.monotonic_nanos() - start) / 1000,
-            cpu_micros: (clock.thread_cpu_nanos() - cpu_start) / 1000,
-            bytes_read: level_bytes(0),
-            bytes_read_output_level: level_bytes(1),
+            micros: (self.ctx.env.clock.monotonic_nanos() - start) / 1000,
+            cpu_micros: written.cpu_nanos / 1000,
+            bytes_read: bytes(&from),
+            bytes_read_output_level: bytes(&into),
             bytes_written: outputs.iter().map(|file| file.size).sum::<u64>()
                 + written.blob_files.iter().map(|file| file.total_bytes).sum::<u64>(),
             bytes_moved: 0,
-            records_in: stream.stats.records_in,
-            records_dropped: stream.stats.records_in.saturating_sub(stream.stats.records_out),
+            records_in,
+            records_dropped: records_in.saturating_sub(records_out),
         };
-        pending.settle(self.install_compaction(job, outputs, written))?;
+        pending.settle(self.install_merge(job, outputs, written))?;
         job.cf.stats.record(compaction.output_level, &stats);
         log_line!(
             self.ctx,
@@ -84,16 +98,22 @@ impl DbInner {
         Ok(())
     }
 
-    fn compaction_stream(&self, job: &CompactionJob) -> Result<CompactionStream> {
+    /// The part of the inputs in `range`, without what `snapshots` let go.
+    pub fn compaction_stream(
+        &self,
+        job: &CompactionJob,
+        range: KeyRange,
+        tombstones: &Fragments,
+        snapshots: &[SeqNum],
+    ) -> Result<CompactionStream> {
         let compaction = &job.compaction;
         let options = TableIterOptions {
             fill_cache: FillCache::No,
             readahead_bytes: self.ctx.options.compaction_readahead_size as usize,
         };
         let mut sources = Vec::new();
-        for (index, files) in compaction.inputs.iter().enumerate().filter(|(_, files)| !files.is_empty()) {
-            let level = if index == 0 { compaction.start_level } else { compaction.output_level };
-            if level == 0 {
+        for LevelFiles { level, files } in &compaction.inputs {
+            if *level == 0 {
                 for file in files {
                     let table = table_cache::open(&self.ctx, &job.cf, file)?;
                     sources.push(Source::Table(table.iter(options.clone()), file.largest_seq));
@@ -103,24 +123,29 @@ impl DbInner {
                 sources.push(Source::Level(LevelIter::new(ctx, cf, files.clone().into(), options.clone())));
             }
         }
-        let mut tombstones = Vec::new();
-        for file in compaction.input_files() {
-            tombstones.extend(table_cache::range_tombstones(&self.ctx, &job.cf, file)?.cloned());
-        }
         // What is ingested behind later must stay hidden by what is here now.
         let behind = job.cf.options.load().allow_ingest_behind;
-        let below = job.version.levels.iter().skip(compaction.output_level + 1);
         let rules = DropRules {
-            snapshots: self.snapshots.sequences(),
+            snapshots: snapshots.to_vec(),
             bottommost: compaction.bottommost && !behind,
-            drop_deletions: compaction.output_level > 0 && !behind,
-            below: below.map(|level| level.shared_files()).collect(),
+            drop_deletions: !behind,
+            below: below_output(job),
             filter: self.compaction_filter(job),
             blobs: BlobInput::new(&self.ctx, &job.cf, &job.version),
-            tombstones: Fragments::union(tombstones.iter().map(|set| &**set), &job.cf.comparator),
+            tombstones: clip(tombstones, &range, &job.cf.comparator),
+            range,
         };
         let input = MergingIter::new(job.cf.comparator.clone(), sources);
         Ok(CompactionStream::new(input, job.cf.comparator.clone(), job.cf.merge_operator.clone(), rules))
+    }
+
+    /// All range tombstones of the inputs.
+    pub fn input_tombstones(&self, job: &CompactionJob) -> Result<Fragments> {
+        let mut tombstones = Vec::new();
+        for file in job.compaction.input_files() {
+            tombstones.extend(table_cache::range_tombstones(&self.ctx, &job.cf, file)?.cloned());
+        }
+        Ok(Fragments::union(tombstones.iter().map(|set| &**set), &job.cf.comparator))
     }
 
     /// The filter to ask, and the level it is told.
@@ -133,10 +158,11 @@ impl DbInner {
         };
         let made = || job.cf.compaction_filter_factory.as_ref()?.create(context);
         let filter = job.cf.compaction_filter.clone().or_else(made)?;
-        Some((filter, compaction.start_level))
+        Some((filter, compaction.start_level()))
     }
 
-    fn output_plan(&self, job: &CompactionJob) -> OutputPlan {
+    /// How the outputs are written.
+    pub fn output_plan(&self, job: &CompactionJob) -> OutputPlan {
         let compaction = &job.compaction;
         let options = job.cf.options.load();
         let epoch = compaction.input_files().map(|file| file.epoch).min().unwrap_or(0);
@@ -144,11 +170,7 @@ impl DbInner {
         let now = self.ctx.env.clock.now_micros() / 1_000_000;
         OutputPlan {
             epoch,
-            compression: derive::compression_for_level(
-                &options,
-                compaction.output_level,
-                compaction.bottommost,
-            ),
+            compression: compaction.compression,
             compression_opts: options.compression_opts.clone(),
             table: options.table.clone(),
             prefix_extractor: options.prefix_extractor,
@@ -173,27 +195,33 @@ impl DbInner {
         Ok(tables)
     }
 
-    fn install_compaction(
+    fn install_merge(
         &self,
         job: &CompactionJob,
         outputs: Vec<Arc<FileMetaData>>,
-        written: Outputs,
+        written: Written,
     ) -> Result<()> {
         let compaction = &job.compaction;
         let mut edit = deletion_edit(compaction);
         let level = compaction.output_level as u32;
         edit.new_files = outputs.iter().map(|file| (level, file.clone())).collect();
         edit.new_blob_files = written.blob_files;
-        edit.blob_garbage = written.blob_garbage;
-        self.log_and_apply(vec![edit], |_| {})
+        edit.blob_garbage = written.blob_garbage.into_iter().collect();
+        self.log_and_apply(vec![edit], |state| {
+            let Some(cf) = state.column_families.get_mut(&compaction.cf_id) else { return };
+            if compaction.bottommost {
+                let held = outputs.iter().filter(|file| file.largest_seq > written.oldest_snapshot);
+                cf.held_back.extend(held.map(|file| file.number));
+            }
+        })
     }
 
     /// Relinks the inputs into the output level: one edit, no data is read or written.
-    fn run_trivial_move(&self, job: &CompactionJob) -> Result<()> {
+    fn run_move(&self, job: &CompactionJob) -> Result<()> {
         let compaction = &job.compaction;
         let mut edit = deletion_edit(compaction);
         let level = compaction.output_level as u32;
-        edit.new_files = compaction.inputs[0].iter().map(|file| (level, file.clone())).collect();
+        edit.new_files = compaction.input_files().map(|file| (level, file.clone())).collect();
         self.log_and_apply(vec![edit], |_| {})?;
         let moved = compaction.input_bytes();
         let stats = LevelStats { bytes_moved: moved, ..LevelStats::default() };
@@ -201,14 +229,36 @@ impl DbInner {
         log_line!(self.ctx, "[{}] moved {compaction}: {moved} bytes", job.cf.name());
         Ok(())
     }
+
+    /// Deletes the inputs with the data in them.
+    fn run_drop(&self, job: &CompactionJob) -> Result<()> {
+        let compaction = &job.compaction;
+        self.log_and_apply(vec![deletion_edit(compaction)], |_| {})?;
+        log_line!(self.ctx, "[{}] dropped {compaction}: {} bytes", job.cf.name(), compaction.input_bytes());
+        Ok(())
+    }
 }
 
 /// The edit that takes the inputs away.
 fn deletion_edit(compaction: &Compaction) -> VersionEdit {
     let mut edit = VersionEdit::for_column_family(compaction.cf_id);
-    let levels = [compaction.start_level, compaction.output_level];
-    for (files, level) in compaction.inputs.iter().zip(levels) {
-        edit.deleted_files.extend(files.iter().map(|file| (level as u32, file.number)));
+    for LevelFiles { level, files } in &compaction.inputs {
+        edit.deleted_files.extend(files.iter().map(|file| (*level as u32, file.number)));
     }
     edit
+}
+
+/// What lies below the outputs, as sorted runs: for outputs to L0 the older tables there too.
+///
+/// Taken from the version the job was picked from. What other jobs move meanwhile stays within the key ranges of that.
+fn below_output(job: &CompactionJob) -> Vec<Arc<[Arc<FileMetaData>]>> {
+    let levels = &job.version.levels;
+    let output_level = job.compaction.output_level;
+    let mut below: Vec<Arc<[Arc<FileMetaData>]>> = Vec::new();
+    if let Some(oldest) = job.compaction.input_files().last().filter(|_| output_level == 0) {
+        let older = levels[0].files.iter().skip_while(|file| !Arc::ptr_eq(file, oldest)).skip(1);
+        below.extend(older.map(|file| Arc::from([file.clone()])));
+    }
+    below.extend(levels.iter().skip(output_level + 1).map(|level| level.shared_files()));
+    below
 }

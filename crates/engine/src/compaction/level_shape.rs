@@ -5,7 +5,7 @@
 //! `EstimateCompactionBytesNeeded`.
 
 use outcrop_manifest::Version;
-use outcrop_options::ColumnFamilyOptions;
+use outcrop_options::{ColumnFamilyOptions, CompactionStyle};
 use std::sync::atomic::Ordering;
 
 /// Target sizes of the levels of one version.
@@ -25,7 +25,8 @@ pub fn usable_levels(version: &Version, options: &ColumnFamilyOptions) -> usize 
 impl LevelShape {
     /// The shape of `version` under `options`.
     pub fn of(version: &Version, options: &ColumnFamilyOptions) -> LevelShape {
-        if options.level_compaction_dynamic_level_bytes {
+        let leveled = options.compaction_style == CompactionStyle::Level;
+        if leveled && options.level_compaction_dynamic_level_bytes {
             LevelShape::dynamic(version, options)
         } else {
             LevelShape::fixed(usable_levels(version, options), options)

@@ -1,19 +1,25 @@
-//! Compaction: merging tables into the next level, dropping what no reader can see.
+//! Compaction: merging tables into a deeper level, dropping what no reader can see.
 //!
 //! ```text
-//! pick (pure) -> job -> merging_iter -> stream (what may be dropped) -> output (tables) -> install
+//! pick (pure, one file per style) -> job -> merging_iter -> stream (what may be dropped) -> output (tables) -> install
+//!                                     \-> subcompaction: the same for parts of the key range, on threads
 //! ```
-//! Flush uses the same stream and output with memtables as the input.
+//! Flush uses the same stream and output with memtables as the input. Callers ask for work of their own in `manual.rs`
+//! (`compact_range`) and `requests.rs` (everything else).
 
 pub mod blobs;
 pub mod job;
 pub mod level_shape;
 pub mod manual;
+pub mod marks;
 pub mod output;
 pub mod pick;
+pub mod requests;
 pub mod stream;
+pub mod subcompaction;
 
 use outcrop_manifest::FileMetaData;
+use outcrop_options::CompressionType;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,29 +31,64 @@ pub enum Reason {
     L0Files,
     /// A level is over its target size.
     LevelSize,
-    /// Asked for by `compact_range`.
+    /// The newer sorted runs are large against the oldest.
+    SizeAmplification,
+    /// Neighbouring sorted runs have similar sizes.
+    SizeRatio,
+    /// Too many sorted runs.
+    SortedRuns,
+    /// The tables are larger than allowed.
+    TotalSize,
+    /// The data has reached its `ttl`.
+    Ttl,
+    /// A table has reached its `periodic_compaction_seconds`.
+    Periodic,
+    /// Snapshots that kept garbage in a table of the last level are gone.
+    Bottommost,
+    /// A table asked for it, or a caller by `suggest_compact_range`.
+    Marked,
+    /// Asked for by a caller who waits.
     Manual,
 }
 
-/// A compaction that was decided: which tables go where. Creating it marks its inputs as taken; the mark
-/// is released when it is dropped.
+/// What is done with the inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// They are merged into new tables.
+    Merge,
+    /// They are relinked into the output level as they are.
+    Move,
+    /// They are deleted, with the data in them.
+    Drop,
+}
+
+/// Input tables of one level.
+#[derive(Clone)]
+pub struct LevelFiles {
+    /// Their level.
+    pub level: usize,
+    /// The tables in the level's order.
+    pub files: Vec<Arc<FileMetaData>>,
+}
+
+/// A compaction that was decided: which tables go where.
 pub struct Compaction {
     /// Column family.
     pub cf_id: u32,
     /// Why.
     pub reason: Reason,
-    /// Level of `inputs[0]`.
-    pub start_level: usize,
-    /// Level of `inputs[1]` and of the output.
+    /// Its tables by level, in ascending order; no entry is empty, and there is at least one.
+    pub inputs: Vec<LevelFiles>,
+    /// Where the outputs go.
     pub output_level: usize,
-    /// Tables of the start level, and those of the output level they overlap.
-    pub inputs: [Vec<Arc<FileMetaData>>; 2],
     /// Tables of the level below the output that overlap it: outputs are cut along their boundaries.
     pub grandparents: Vec<Arc<FileMetaData>>,
-    /// No older data for the key range exists below the output level.
+    /// No older data for the key range exists outside the inputs.
     pub bottommost: bool,
-    /// The inputs can be relinked into the output level as they are.
-    pub trivial_move: bool,
+    /// What is done.
+    pub work: Work,
+    /// Codec of the outputs.
+    pub compression: CompressionType,
     /// Size at which outputs are cut, in bytes.
     pub target_file_size: u64,
     /// Overlap with grandparents at which outputs are cut, in bytes.
@@ -55,9 +96,14 @@ pub struct Compaction {
 }
 
 impl Compaction {
+    /// The newest level it takes tables from.
+    pub fn start_level(&self) -> usize {
+        self.inputs[0].level
+    }
+
     /// All input tables.
     pub fn input_files(&self) -> impl Iterator<Item = &Arc<FileMetaData>> {
-        self.inputs.iter().flatten()
+        self.inputs.iter().flat_map(|level| &level.files)
     }
 
     /// Marks the inputs as taken, so that no other compaction picks them.
@@ -84,19 +130,20 @@ impl Compaction {
 
 impl fmt::Display for Compaction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "L{} -> L{}: inputs", self.start_level, self.output_level)?;
-        for file in &self.inputs[0] {
-            write!(f, " {}", file.number.0)?;
-        }
-        if !self.inputs[1].is_empty() {
-            f.write_str(" +")?;
-            for file in &self.inputs[1] {
+        write!(f, "L{} -> L{}: inputs", self.start_level(), self.output_level)?;
+        for (index, level) in self.inputs.iter().enumerate() {
+            if index > 0 {
+                f.write_str(" +")?;
+            }
+            for file in &level.files {
                 write!(f, " {}", file.number.0)?;
             }
         }
         write!(f, " [{:?}]", self.reason)?;
-        if self.trivial_move {
-            f.write_str(" (move)")?;
+        match self.work {
+            Work::Merge => {}
+            Work::Move => f.write_str(" (move)")?,
+            Work::Drop => f.write_str(" (drop)")?,
         }
         if self.bottommost {
             f.write_str(" (bottommost)")?;

@@ -6,6 +6,8 @@
 //!
 //! - A: an entry is dropped if a newer entry of its key is in its stripe.
 //! - B: a deletion in the oldest stripe is dropped if the key cannot exist below the output.
+//! - C: a deletion at the bottommost level is dropped together with the older versions in its stripe, unless an older
+//!   stripe has a version for it to hide.
 //! - E: an entry is dropped if a newer range tombstone over it is in its stripe. Tombstones go under rules A and B.
 //! - D: a single deletion and the value it meets in its stripe are dropped together.
 //! - F: merge operands of a stripe are combined where their base is known.
@@ -42,6 +44,8 @@ pub struct DropRules {
     pub filter: Option<(Arc<dyn CompactionFilter>, usize)>,
     /// Where values that are not in tables come from.
     pub blobs: Option<BlobInput>,
+    /// The part of the input to show; `tombstones` lie within it.
+    pub range: KeyRange,
 }
 
 impl DropRules {
@@ -55,6 +59,7 @@ impl DropRules {
             tombstones,
             filter: None,
             blobs: None,
+            range: KeyRange::default(),
         }
     }
 }
@@ -70,7 +75,7 @@ pub struct StreamStats {
 
 /// The entries to write, in internal key order.
 pub struct CompactionStream {
-    input: MergingIter,
+    input: Input,
     comparator: Comparator,
     merge_operator: Option<Arc<dyn MergeOperator>>,
     snapshots: Vec<SeqNum>,
@@ -117,12 +122,12 @@ enum Decision {
 impl CompactionStream {
     /// The stream of `input`, which is positioned here at its first entry.
     pub fn new(
-        mut input: MergingIter,
+        input: MergingIter,
         comparator: Comparator,
         merge_operator: Option<Arc<dyn MergeOperator>>,
         rules: DropRules,
     ) -> CompactionStream {
-        input.seek_to_first();
+        let input = Input::new(input, comparator.clone(), rules.range);
         let below = rules.drop_deletions.then(|| BelowOutput::new(rules.below));
         CompactionStream {
             input,
@@ -235,6 +240,10 @@ impl CompactionStream {
                     self.must_advance = true;
                     return Ok(Decision::Drop);
                 }
+                if self.bottommost {
+                    self.bottommost_deletion(stripe)?;
+                    return Ok(Decision::Drop);
+                }
                 self.shown = Shown::Input;
                 Ok(Decision::Show)
             }
@@ -319,6 +328,25 @@ impl CompactionStream {
         self.value.clear();
         self.shown = Shown::Own;
         Decision::Show
+    }
+
+    /// Rule C. The input moves past the deletion and what it hides in its stripe.
+    fn bottommost_deletion(&mut self, stripe: SeqNum) -> Result<()> {
+        let key = self.input.key().to_vec();
+        loop {
+            self.step()?;
+            if !self.input.valid() {
+                return Ok(());
+            }
+            let (next_key, next_packed) = split(self.input.key());
+            if next_key != self.user_key.as_slice() {
+                return Ok(());
+            }
+            if self.stripe(packed_seq(next_packed)) != stripe {
+                self.ready.push_back((key, Vec::new()));
+                return Ok(());
+            }
+        }
     }
 
     /// Rule D. The input moves past the single deletion, and past the value it meets.
@@ -547,6 +575,68 @@ impl CompactionStream {
             Some(below) => !below.may_hold(&self.comparator, &self.user_key),
             None => false,
         }
+    }
+}
+
+/// User keys from `begin`, inclusive, to `end`, exclusive; `None` is unbounded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyRange {
+    /// The first.
+    pub begin: Option<Vec<u8>>,
+    /// Behind the last.
+    pub end: Option<Vec<u8>>,
+}
+
+/// The merged input, up to the end of a key range.
+struct Input {
+    merged: MergingIter,
+    comparator: Comparator,
+    end: Option<Vec<u8>>,
+    at_end: bool,
+}
+
+impl Input {
+    fn new(mut merged: MergingIter, comparator: Comparator, range: KeyRange) -> Input {
+        match &range.begin {
+            Some(begin) => merged.seek(begin, u64::MAX),
+            None => merged.seek_to_first(),
+        }
+        let mut input = Input { merged, comparator, end: range.end, at_end: false };
+        input.check_end();
+        input
+    }
+
+    #[inline]
+    fn check_end(&mut self) {
+        if let Some(end) = &self.end {
+            self.at_end =
+                self.merged.valid() && self.comparator.compare(split(self.merged.key()).0, end).is_ge();
+        }
+    }
+
+    #[inline]
+    fn valid(&self) -> bool {
+        !self.at_end && self.merged.valid()
+    }
+
+    fn status(&self) -> Result<()> {
+        self.merged.status()
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.merged.key()
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.merged.value()
+    }
+
+    #[inline]
+    fn next(&mut self) {
+        self.merged.next();
+        self.check_end();
     }
 }
 

@@ -90,7 +90,7 @@ impl WriteStall {
                 }
             }
             worst = worst.max(condition);
-            debt += cf.compaction_debt;
+            debt += cf.debt.pending_bytes;
         }
         if worst == StallCondition::Delayed {
             self.adjust_rate(debt);
@@ -127,13 +127,13 @@ fn condition_of(state: &CfState) -> (StallCondition, Option<StallCause>) {
         return (Stopped, Some(StallCause::Memtables));
     }
     let automatic = !options.disable_auto_compactions;
-    let l0_files = state.version.levels[0].files.len() as i32;
+    let l0_files = state.debt.stall_runs as i32;
     if automatic && l0_files >= options.level0_stop_writes_trigger {
         return (Stopped, Some(StallCause::L0Files));
     }
     let (soft, hard) =
         (options.soft_pending_compaction_bytes_limit, options.hard_pending_compaction_bytes_limit);
-    if automatic && hard > 0 && state.compaction_debt >= hard {
+    if automatic && hard > 0 && state.debt.pending_bytes >= hard {
         return (Stopped, Some(StallCause::PendingCompactionBytes));
     }
     if options.max_write_buffer_number > 3 && memtables > options.max_write_buffer_number - 1 {
@@ -145,7 +145,7 @@ fn condition_of(state: &CfState) -> (StallCondition, Option<StallCause>) {
     {
         return (Delayed, Some(StallCause::L0Files));
     }
-    if automatic && soft > 0 && state.compaction_debt >= soft {
+    if automatic && soft > 0 && state.debt.pending_bytes >= soft {
         return (Delayed, Some(StallCause::PendingCompactionBytes));
     }
     (Normal, None)

@@ -4,29 +4,18 @@
 //! decides where outputs are cut. Does no IO and changes nothing; the caller marks the result's inputs.
 //! Source: RocksDB `db/compaction/compaction_picker_level.cc`, `compaction_picker.cc`.
 
-use crate::compaction::level_shape::LevelShape;
-use crate::compaction::{Compaction, Reason};
-use outcrop_base::Comparator;
+use super::{
+    Files, PickInput, clean_cut, is_bottommost, level_files, max_compaction_bytes, overlap_bytes,
+    overlapping_range, same_codec, sorted_without_overlap, taken,
+};
+use crate::compaction::level_shape::{LevelShape, usable_levels};
+use crate::compaction::{Compaction, LevelFiles, Reason, Work};
 use outcrop_base::keys::user_key;
-use outcrop_manifest::{FileMetaData, Version};
-use outcrop_options::{ColumnFamilyOptions, CompactionPri, derive};
+use outcrop_manifest::{FileMetaData, FileNumber};
+use outcrop_options::{CompactionPri, derive};
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic;
-
-type Files = Vec<Arc<FileMetaData>>;
-
-/// The part of a column family a picker needs.
-pub struct PickInput<'a> {
-    /// Column family id, carried into the result.
-    pub cf_id: u32,
-    /// Its tables.
-    pub version: &'a Version,
-    /// Its key order.
-    pub comparator: &'a Comparator,
-    /// Its settings.
-    pub options: &'a ColumnFamilyOptions,
-}
 
 /// The most urgent compaction that can run beside those already running, if any level is due.
 pub fn pick(input: &PickInput<'_>) -> Option<Compaction> {
@@ -40,13 +29,71 @@ pub fn pick(input: &PickInput<'_>) -> Option<Compaction> {
             return picked;
         }
     }
-    None
+    pick_marked(input, &shape)
+}
+
+/// A table that wants to be compacted although every level has its size.
+///
+/// Source: RocksDB `LevelCompactionBuilder::SetupInitialFiles`.
+pub fn pick_marked(input: &PickInput<'_>, shape: &LevelShape) -> Option<Compaction> {
+    let marks = input.marks;
+    let groups = [
+        (&marks.asked, Reason::Marked),
+        (&marks.bottommost, Reason::Bottommost),
+        (&marks.expired, Reason::Ttl),
+        (&marks.periodic, Reason::Periodic),
+    ];
+    groups.into_iter().find_map(|(files, reason)| pick_from(input, shape, files, reason))
+}
+
+fn pick_from(
+    input: &PickInput<'_>,
+    shape: &LevelShape,
+    marked: &BTreeSet<FileNumber>,
+    reason: Reason,
+) -> Option<Compaction> {
+    if marked.is_empty() {
+        return None;
+    }
+    let last = last_level(input);
+    let wanted = |file: &Arc<FileMetaData>| marked.contains(&file.number) && !taken(file);
+    input.version.files().filter(|(_, file)| wanted(file)).find_map(|(level, file)| match level {
+        0 => complete(input, 0, input.version.levels[0].files.to_vec(), shape.base_level, reason),
+        _ => {
+            let start = clean_cut(input, level, vec![file.clone()]);
+            if reason == Reason::Ttl && level >= last {
+                // A mark from before the table was moved here.
+                None
+            } else if reason == Reason::Bottommost || level >= last {
+                rewrite(input, level, start, reason)
+            } else {
+                complete(input, level, start, level + 1, reason)
+            }
+        }
+    })
+}
+
+/// The deepest level with tables, of those compaction fills.
+fn last_level(input: &PickInput<'_>) -> usize {
+    let levels = &input.version.levels[..usable_levels(input.version, input.options)];
+    levels.iter().rposition(|level| !level.files.is_empty()).unwrap_or(0)
+}
+
+/// `files` of `level` back into it. `None` if a table is taken.
+pub fn rewrite(input: &PickInput<'_>, level: usize, files: Files, reason: Reason) -> Option<Compaction> {
+    let mut compaction = complete(input, level, files, level, reason)?;
+    // Start and output level are one: the output level's tables are the start level's.
+    if compaction.inputs.len() > 1 {
+        compaction.inputs.remove(0);
+    }
+    compaction.work = Work::Merge;
+    Some(compaction)
 }
 
 /// All of L0 into the base level; only one such compaction runs at a time, because L0 tables overlap.
 fn pick_l0(input: &PickInput<'_>, shape: &LevelShape) -> Option<Compaction> {
     let files = &input.version.levels[0].files;
-    if files.is_empty() || files.iter().any(|file| taken(file)) {
+    if files.is_empty() || files.iter().any(taken) {
         return pick_intra_l0(input);
     }
     let picked = complete(input, 0, files.to_vec(), shape.base_level, Reason::L0Files);
@@ -83,12 +130,12 @@ fn pick_intra_l0(input: &PickInput<'_>) -> Option<Compaction> {
     Some(Compaction {
         cf_id: input.cf_id,
         reason: Reason::L0Files,
-        start_level: 0,
+        inputs: vec![LevelFiles { level: 0, files: run }],
         output_level: 0,
-        inputs: [run, Vec::new()],
         grandparents: Vec::new(),
         bottommost: false,
-        trivial_move: false,
+        work: Work::Merge,
+        compression: derive::compression_for_level(input.options, 0, false),
         target_file_size: u64::MAX,
         max_grandparent_overlap: u64::MAX,
     })
@@ -118,11 +165,11 @@ pub fn complete(
     output_level: usize,
     reason: Reason,
 ) -> Option<Compaction> {
-    if start.iter().any(taken_arc) {
+    if start.iter().any(taken) {
         return None;
     }
     let mut output = overlapping_range(input, output_level, &start);
-    if output.iter().any(taken_arc) {
+    if output.iter().any(taken) {
         return None;
     }
     if start_level > 0 && !output.is_empty() {
@@ -133,7 +180,7 @@ pub fn complete(
     }
     if output_level > 0 {
         output = clean_cut(input, output_level, output);
-        if output.iter().any(taken_arc) {
+        if output.iter().any(taken) {
             return None;
         }
     }
@@ -144,7 +191,8 @@ pub fn complete(
         Vec::new()
     };
     let max_grandparent_overlap = max_compaction_bytes(input, output_level);
-    let trivial_move = reason != Reason::Manual
+    let rewrites = matches!(reason, Reason::Manual | Reason::Periodic | Reason::Marked);
+    let may_move = !rewrites
         && output.is_empty()
         && sorted_without_overlap(input.comparator, &start)
         && same_codec(input, start_level, output_level)
@@ -155,12 +203,15 @@ pub fn complete(
     Some(Compaction {
         cf_id: input.cf_id,
         reason,
-        start_level,
+        inputs: [level_files(start_level, start), level_files(output_level, output)]
+            .into_iter()
+            .flatten()
+            .collect(),
         output_level,
-        inputs: [start, output],
         grandparents,
         bottommost,
-        trivial_move,
+        work: if may_move { Work::Move } else { Work::Merge },
+        compression: derive::compression_for_level(input.options, output_level, bottommost),
         target_file_size: derive::target_file_size(input.options, output_level),
         max_grandparent_overlap,
     })
@@ -208,32 +259,6 @@ fn overlapping_ratios(input: &PickInput<'_>, level: usize) -> Vec<u64> {
     input.version.levels[level].files.iter().map(ratio).collect()
 }
 
-/// `files`, a contiguous run of `level`, widened until no neighbour shares a user key with it.
-///
-/// RocksDB may split the versions of one user key over two tables; moving only one of them would put an
-/// older version above a newer one.
-fn clean_cut(input: &PickInput<'_>, level: usize, files: Files) -> Files {
-    let (Some(first), Some(last)) = (files.first(), files.last()) else { return files };
-    if level == 0 {
-        return files;
-    }
-    let comparator = input.comparator;
-    let all = &input.version.levels[level].files;
-    let position = |file: &Arc<FileMetaData>| all.iter().position(|f| Arc::ptr_eq(f, file));
-    let (Some(mut from), Some(mut to)) = (position(first), position(last)) else { return files };
-    let touch = |left: &FileMetaData, right: &FileMetaData| {
-        let (end, included) = left.end();
-        included && comparator.compare(end, user_key(&right.smallest)) == Ordering::Equal
-    };
-    while from > 0 && touch(&all[from - 1], &all[from]) {
-        from -= 1;
-    }
-    while to + 1 < all.len() && touch(&all[to], &all[to + 1]) {
-        to += 1;
-    }
-    all[from..=to].to_vec()
-}
-
 /// More tables of the start level that fit under the same output tables, if the whole stays small enough.
 fn grow_start(
     input: &PickInput<'_>,
@@ -244,75 +269,10 @@ fn grow_start(
 ) -> Option<Files> {
     let all: Files = start.iter().chain(output).cloned().collect();
     let grown = clean_cut(input, start_level, overlapping_range(input, start_level, &all));
-    if grown.len() <= start.len() || grown.iter().any(taken_arc) {
+    if grown.len() <= start.len() || grown.iter().any(taken) {
         return None;
     }
     let bytes: u64 = grown.iter().chain(output).map(|file| file.size).sum();
     let unchanged = overlapping_range(input, output_level, &grown).len() == output.len();
     (unchanged && bytes < max_compaction_bytes(input, start_level)).then_some(grown)
-}
-
-/// The tables of `level` that overlap the key range of `files`.
-pub fn overlapping_range(input: &PickInput<'_>, level: usize, files: &[Arc<FileMetaData>]) -> Files {
-    let Some((begin, end)) = key_range(input.comparator, files) else { return Vec::new() };
-    overlapping(input, level, Some(&begin), Some(&end))
-}
-
-/// The tables of `level` that overlap [`begin`, `end`], both inclusive; `None` is unbounded.
-pub fn overlapping(input: &PickInput<'_>, level: usize, begin: Option<&[u8]>, end: Option<&[u8]>) -> Files {
-    let comparator = input.comparator;
-    let inside = |file: &&Arc<FileMetaData>| {
-        !begin.is_some_and(|begin| file.ends_before(comparator, begin))
-            && !end.is_some_and(|end| file.starts_after(comparator, end))
-    };
-    match input.version.levels.get(level) {
-        Some(level) => level.files.iter().filter(inside).cloned().collect(),
-        None => Vec::new(),
-    }
-}
-
-/// Smallest and largest user key of `files`.
-pub fn key_range(comparator: &Comparator, files: &[Arc<FileMetaData>]) -> Option<(Vec<u8>, Vec<u8>)> {
-    let smallest = files.iter().map(|f| user_key(&f.smallest)).min_by(|a, b| comparator.compare(a, b))?;
-    let largest = files.iter().map(|f| user_key(&f.largest)).max_by(|a, b| comparator.compare(a, b))?;
-    Some((smallest.to_vec(), largest.to_vec()))
-}
-
-fn overlap_bytes(input: &PickInput<'_>, level: usize, files: &[Arc<FileMetaData>]) -> u64 {
-    overlapping_range(input, level, files).iter().map(|file| file.size).sum()
-}
-
-/// True if no table below `output_level`, and none in it outside the inputs, overlaps the inputs' range.
-pub fn is_bottommost(input: &PickInput<'_>, output_level: usize, files: &[Arc<FileMetaData>]) -> bool {
-    output_level > 0
-        && (output_level + 1..input.version.levels.len())
-            .all(|level| overlapping_range(input, level, files).is_empty())
-}
-
-/// True if the tables, sorted by key, share no user key: they can be moved as they are.
-fn sorted_without_overlap(comparator: &Comparator, files: &Files) -> bool {
-    let mut sorted: Vec<&Arc<FileMetaData>> = files.iter().collect();
-    sorted.sort_by(|a, b| comparator.compare_internal(&a.smallest, &b.smallest));
-    sorted.windows(2).all(|pair| pair[0].ends_before(comparator, user_key(&pair[1].smallest)))
-}
-
-/// True if a table moved between the levels has the codec it would be written with.
-fn same_codec(input: &PickInput<'_>, start_level: usize, output_level: usize) -> bool {
-    let codec = |level| derive::compression_for_level(input.options, level, false);
-    codec(start_level) == codec(output_level)
-}
-
-fn max_compaction_bytes(input: &PickInput<'_>, output_level: usize) -> u64 {
-    match input.options.max_compaction_bytes {
-        0 => derive::target_file_size(input.options, output_level).saturating_mul(25),
-        bytes => bytes,
-    }
-}
-
-fn taken(file: &FileMetaData) -> bool {
-    file.being_compacted.load(atomic::Ordering::Relaxed)
-}
-
-fn taken_arc(file: &Arc<FileMetaData>) -> bool {
-    taken(file)
 }

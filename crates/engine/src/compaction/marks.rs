@@ -1,0 +1,102 @@
+//! Tables that want to be compacted although every level and run has its size.
+//!
+//! Computed from time to time by an idle thread (`background.rs`), because age and released snapshots announce
+//! themselves to nobody. A mark may be out of date: pickers look the table up in the version they pick from.
+//! Source: RocksDB `db/version_set.cc`, `ComputeExpiredTtlFiles`, `ComputeFilesMarkedForPeriodicCompaction`,
+//! `ComputeBottommostFilesMarkedForCompaction`.
+
+use super::level_shape::usable_levels;
+use outcrop_base::keys::user_key;
+use outcrop_base::{Comparator, SeqNum};
+use outcrop_manifest::{FileMetaData, FileNumber, Version};
+use outcrop_options::{ColumnFamilyOptions, CompactionStyle, derive};
+use std::collections::BTreeSet;
+
+/// The tables of one version that want to be compacted, by the reason why.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// Their data has reached `ttl`.
+    pub expired: BTreeSet<FileNumber>,
+    /// They were written `periodic_compaction_seconds` ago.
+    pub periodic: BTreeSet<FileNumber>,
+    /// On the last level of their key range, with garbage that no snapshot keeps any more.
+    pub bottommost: BTreeSet<FileNumber>,
+    /// A table collector or a caller asked.
+    pub asked: BTreeSet<FileNumber>,
+}
+
+/// What the marks follow from besides the tables and the options.
+pub struct MarkContext<'a> {
+    /// Key order.
+    pub comparator: &'a Comparator,
+    /// Seconds since the epoch.
+    pub now: u64,
+    /// A compaction filter is set.
+    pub has_filter: bool,
+    /// Every snapshot sees what is at or below this.
+    pub oldest_snapshot: SeqNum,
+    /// Tables named by `suggest_compact_range`.
+    pub suggested: &'a BTreeSet<FileNumber>,
+    /// Tables that were written while a snapshot kept garbage in them.
+    pub held_back: &'a BTreeSet<FileNumber>,
+}
+
+impl Marks {
+    /// The marks of `version`.
+    pub fn of(version: &Version, options: &ColumnFamilyOptions, context: &MarkContext<'_>) -> Marks {
+        let mut marks = Marks::default();
+        let ttl = derive::ttl(options);
+        let period = derive::periodic_compaction_seconds(options, context.has_filter);
+        let leveled = options.compaction_style == CompactionStyle::Level;
+        let deepest = version.levels.iter().rposition(|level| !level.files.is_empty()).unwrap_or(0);
+        let reached = |time: u64, age: u64| age > 0 && time > 0 && time.saturating_add(age) <= context.now;
+        for (level, file) in version.files() {
+            // What is on the last level has nowhere to go on to. FIFO deletes what was written long ago: of data that
+            // was merged, only the table's own time is sure not to be older than the newest of it.
+            let since = if leveled { file.oldest_ancestor_time } else { file.creation_time };
+            if reached(since, ttl) && (!leveled || level < deepest.max(1)) {
+                marks.expired.insert(file.number);
+            }
+            if reached(file.creation_time, period) {
+                marks.periodic.insert(file.number);
+            }
+            if file.marked_for_compaction || context.suggested.contains(&file.number) {
+                marks.asked.insert(file.number);
+            }
+            let rested = u64::from(options.bottommost_file_compaction_delay);
+            if leveled
+                && level > 0
+                && !options.allow_ingest_behind
+                && file.largest_seq != SeqNum::ZERO
+                && file.largest_seq <= context.oldest_snapshot
+                && file.creation_time.saturating_add(rested) <= context.now
+                && (context.held_back.contains(&file.number) || has_deletions(file))
+                && nothing_below(version, options, context.comparator, level, file)
+            {
+                marks.bottommost.insert(file.number);
+            }
+        }
+        marks
+    }
+}
+
+/// True if the table is known to hold deletions: at the bottom, where they hide nothing, they are all garbage.
+fn has_deletions(file: &FileMetaData) -> bool {
+    file.table.get().is_some_and(|table| {
+        let properties = table.properties();
+        properties.num_deletions > 0 || properties.num_range_deletions > 0
+    })
+}
+
+fn nothing_below(
+    version: &Version,
+    options: &ColumnFamilyOptions,
+    comparator: &Comparator,
+    level: usize,
+    file: &FileMetaData,
+) -> bool {
+    version.levels[level + 1..].iter().all(|below| {
+        let first = below.files.partition_point(|f| f.ends_before(comparator, user_key(&file.smallest)));
+        below.files.get(first).is_none_or(|f| f.starts_after(comparator, user_key(&file.largest)))
+    }) && level < usable_levels(version, options)
+}

@@ -1,0 +1,96 @@
+//! The FIFO picker: deletes the oldest tables once there is too much data or it is too old.
+//!
+//! Data that another style left below L0 is older than all of L0 and goes first, deepest level first. Does no IO and
+//! changes nothing. Source: RocksDB `db/compaction/compaction_picker_fifo.cc`.
+
+use super::{Files, PickInput, max_compaction_bytes, taken};
+use crate::compaction::{Compaction, LevelFiles, Reason, Work};
+use outcrop_options::derive;
+
+/// The most urgent deletion or merge; deletions run one at a time.
+pub fn pick(input: &PickInput<'_>) -> Option<Compaction> {
+    if input.version.files().any(|(_, file)| taken(file)) {
+        return None;
+    }
+    pick_expired(input).or_else(|| pick_surplus(input)).or_else(|| pick_small(input))
+}
+
+/// The oldest tables of L0 that have reached `ttl`, if deleting them is enough for the size as well.
+fn pick_expired(input: &PickInput<'_>) -> Option<Compaction> {
+    let expired = &input.marks.expired;
+    let l0 = &input.version.levels[0].files;
+    let files: Files =
+        l0.iter().rev().take_while(|file| expired.contains(&file.number)).cloned().collect();
+    let left = input.version.total_bytes() - files.iter().map(|file| file.size).sum::<u64>();
+    if files.is_empty() || left > input.options.compaction_options_fifo.max_table_files_size {
+        return None;
+    }
+    Some(drop_files(input, 0, files, Reason::Ttl))
+}
+
+/// As many of the oldest tables as there are bytes too many.
+fn pick_surplus(input: &PickInput<'_>) -> Option<Compaction> {
+    let limit = input.options.compaction_options_fifo.max_table_files_size;
+    let mut total = input.version.total_bytes();
+    if total <= limit {
+        return None;
+    }
+    let level = input.version.levels.iter().rposition(|level| !level.files.is_empty())?;
+    let all = &input.version.levels[level].files;
+    // Within a level below L0 nobody knows which table is oldest: they go in key order.
+    let oldest_first: Files =
+        if level == 0 { all.iter().rev().cloned().collect() } else { all.to_vec() };
+    let surplus = oldest_first.into_iter().take_while(|file| {
+        let go_on = total > limit;
+        total = total.saturating_sub(file.size);
+        go_on
+    });
+    Some(drop_files(input, level, surplus.collect(), Reason::TotalSize))
+}
+
+fn drop_files(input: &PickInput<'_>, level: usize, files: Files, reason: Reason) -> Compaction {
+    Compaction { work: Work::Drop, ..l0_to_l0(input, LevelFiles { level, files }, reason) }
+}
+
+/// The newest tables of L0 that are still small, merged into one if there are enough of them.
+///
+/// Tables as large as a memtable stay as they are: merged again and again they would never get old.
+/// Source: RocksDB `FindIntraL0Compaction`.
+fn pick_small(input: &PickInput<'_>) -> Option<Compaction> {
+    let options = input.options;
+    if !options.compaction_options_fifo.allow_compaction {
+        return None;
+    }
+    let l0 = &input.version.levels[0].files;
+    let limit = max_compaction_bytes(input, 0);
+    let mut bytes = l0.first()?.size;
+    let (mut count, mut per_table_saved) = (1, u64::MAX);
+    for file in &l0[1..] {
+        bytes += file.size;
+        let saved = bytes / count as u64;
+        if saved > per_table_saved || bytes > limit {
+            break;
+        }
+        per_table_saved = saved;
+        count += 1;
+    }
+    let enough = count >= options.level0_file_num_compaction_trigger.max(2) as usize;
+    let small = per_table_saved < options.write_buffer_size / 10 * 11;
+    let files = l0[..count].to_vec();
+    (enough && small).then(|| l0_to_l0(input, LevelFiles { level: 0, files }, Reason::L0Files))
+}
+
+fn l0_to_l0(input: &PickInput<'_>, files: LevelFiles, reason: Reason) -> Compaction {
+    Compaction {
+        cf_id: input.cf_id,
+        reason,
+        output_level: files.level,
+        inputs: vec![files],
+        grandparents: Vec::new(),
+        bottommost: false,
+        work: Work::Merge,
+        compression: derive::compression_for_level(input.options, 0, false),
+        target_file_size: u64::MAX,
+        max_grandparent_overlap: u64::MAX,
+    }
+}

@@ -1,0 +1,234 @@
+//! The universal picker: merges neighbouring sorted runs.
+//!
+//! ```text
+//! newest                            oldest
+//! L0: 9   L0: 8   L0: 7   L4: ...   L6: ...      each L0 table is a run, each level below is one
+//!     |--- merged --|                            the output goes right above the next older run, here into L3;
+//!     |------------- merged ---------|           with the oldest run included, into the last level
+//! ```
+//! Invariant: inputs are whole runs next to each other, so that of two runs the newer one always lies above.
+//! Does no IO and changes nothing. Source: RocksDB `db/compaction/compaction_picker_universal.cc`.
+
+use super::{Files, PickInput, is_bottommost, sorted_without_overlap, taken};
+use crate::compaction::level_shape::usable_levels;
+use crate::compaction::{Compaction, LevelFiles, Reason, Work};
+use outcrop_manifest::{FileMetaData, Version};
+use outcrop_options::{ColumnFamilyOptions, CompactionStopStyle, CompressionType, derive};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Tables that are sorted and do not overlap: one of L0, or a whole level below.
+pub struct SortedRun {
+    /// Their level.
+    pub level: usize,
+    /// The tables.
+    pub files: Files,
+    /// Bytes of all of them.
+    pub size: u64,
+    /// A compaction has taken one of them.
+    pub taken: bool,
+}
+
+impl SortedRun {
+    fn new(level: usize, files: Files) -> SortedRun {
+        let size = files.iter().map(|file| file.size).sum();
+        SortedRun { level, taken: files.iter().any(taken), size, files }
+    }
+}
+
+/// All sorted runs, newest first. A last level kept for what is ingested behind is none of them.
+pub fn sorted_runs(version: &Version, options: &ColumnFamilyOptions) -> Vec<SortedRun> {
+    let usable = &version.levels[..usable_levels(version, options)];
+    let newest = version.levels[0].files.iter().map(|file| SortedRun::new(0, vec![file.clone()]));
+    let levels = usable.iter().enumerate().skip(1).filter(|(_, level)| !level.files.is_empty());
+    newest.chain(levels.map(|(number, level)| SortedRun::new(number, level.files.to_vec()))).collect()
+}
+
+/// The most urgent merge that can run beside those already running.
+pub fn pick(input: &PickInput<'_>) -> Option<Compaction> {
+    let runs = sorted_runs(input.version, input.options);
+    let trigger = input.options.level0_file_num_compaction_trigger.max(1) as usize;
+    pick_periodic(input, &runs)
+        .or_else(|| if runs.len() >= trigger { pick_by_size(input, &runs, trigger) } else { None })
+        .or_else(|| pick_marked(input, &runs))
+}
+
+fn pick_by_size(input: &PickInput<'_>, runs: &[SortedRun], trigger: usize) -> Option<Compaction> {
+    let ratio = input.options.compaction_options_universal.size_ratio;
+    pick_amplified(input, runs)
+        .or_else(|| pick_similar(input, runs, Some(ratio), usize::MAX, Reason::SizeRatio))
+        .or_else(|| {
+            let idle = runs.iter().filter(|run| !run.taken).count();
+            let allowed = max_runs(input, runs, trigger);
+            let surplus = idle.checked_sub(allowed).filter(|surplus| *surplus > 0)?;
+            pick_similar(input, runs, None, surplus + 1, Reason::SortedRuns)
+        })
+}
+
+/// Everything down to the oldest run, if what is newer than that has grown large against it.
+fn pick_amplified(input: &PickInput<'_>, runs: &[SortedRun]) -> Option<Compaction> {
+    let (oldest, newer) = runs.split_last()?;
+    if oldest.taken {
+        return None;
+    }
+    let idle = newer.iter().rev().take_while(|run| !run.taken).count();
+    let first = newer.len() - idle;
+    let newer_bytes: u64 = newer[first..].iter().map(|run| run.size).sum();
+    let percent = u128::from(input.options.compaction_options_universal.max_size_amplification_percent);
+    let amplified = u128::from(newer_bytes) * 100 >= percent * u128::from(oldest.size);
+    if idle == 0 || !amplified {
+        return None;
+    }
+    merge(input, runs, first..runs.len(), Reason::SizeAmplification)
+}
+
+/// The newest idle runs of which each is at most `ratio` percent larger than those before it, `None` for any size.
+fn pick_similar(
+    input: &PickInput<'_>,
+    runs: &[SortedRun],
+    ratio: Option<u32>,
+    at_most: usize,
+    reason: Reason,
+) -> Option<Compaction> {
+    let options = &input.options.compaction_options_universal;
+    let at_least = (options.min_merge_width as usize).max(2);
+    let at_most = at_most.min(options.max_merge_width as usize);
+    let within = |size: u64, limit: u64| match ratio {
+        Some(ratio) => u128::from(size) * 100 <= u128::from(limit) * (100 + u128::from(ratio)),
+        None => true,
+    };
+    for (first, run) in runs.iter().enumerate().filter(|(_, run)| !run.taken) {
+        let mut size = run.size;
+        let mut count = 1;
+        for next in runs[first + 1..].iter().take_while(|run| !run.taken) {
+            if count >= at_most || !within(next.size, size) {
+                break;
+            }
+            match options.stop_style {
+                CompactionStopStyle::SimilarSize if !within(size, next.size) => break,
+                CompactionStopStyle::SimilarSize => size = next.size,
+                CompactionStopStyle::TotalSize => size += next.size,
+            }
+            count += 1;
+        }
+        if count >= at_least {
+            return merge(input, runs, first..first + count, reason);
+        }
+    }
+    None
+}
+
+/// Sorted runs that may exist before some are merged whatever their sizes.
+fn max_runs(input: &PickInput<'_>, runs: &[SortedRun], trigger: usize) -> usize {
+    let options = &input.options.compaction_options_universal;
+    if options.max_read_amp != 0 {
+        return usize::try_from(options.max_read_amp).unwrap_or(trigger);
+    }
+    // The runs there would be if each were as large as size_ratio lets it be before it is merged.
+    let largest = runs.iter().map(|run| run.size).max().unwrap_or(0) as f64;
+    let growth = f64::from(options.size_ratio) / 100.0 + 1.0;
+    let mut size = input.options.write_buffer_size.max(1) as f64;
+    let (mut total, mut count) = (0.0, 1);
+    while size < largest {
+        total += size;
+        // From the third run on this doubles at least.
+        size = growth * total;
+        count += 1;
+    }
+    count
+}
+
+/// All idle runs down to the oldest, if a table in them has reached its age.
+fn pick_periodic(input: &PickInput<'_>, runs: &[SortedRun]) -> Option<Compaction> {
+    if input.marks.periodic.is_empty() {
+        return None;
+    }
+    let idle = runs.iter().rev().take_while(|run| !run.taken).count();
+    let first = runs.len() - idle;
+    let old = |file: &Arc<FileMetaData>| input.marks.periodic.contains(&file.number);
+    // Newer runs without an old table need not be rewritten for it.
+    let first = first + runs[first..].iter().position(|run| run.files.iter().any(old))?;
+    merge(input, runs, first..runs.len(), Reason::Periodic)
+}
+
+/// A run with a table that asked for it, with the next older run.
+fn pick_marked(input: &PickInput<'_>, runs: &[SortedRun]) -> Option<Compaction> {
+    if input.marks.asked.is_empty() {
+        return None;
+    }
+    let asked = |run: &SortedRun| run.files.iter().any(|file| input.marks.asked.contains(&file.number));
+    runs.iter().enumerate().filter(|(_, run)| asked(run)).find_map(|(first, _)| {
+        merge(input, runs, first..(first + 2).min(runs.len()), Reason::Marked)
+    })
+}
+
+/// Merges the runs of `range`. `None` if one of them is taken.
+pub fn merge(
+    input: &PickInput<'_>,
+    runs: &[SortedRun],
+    range: Range<usize>,
+    reason: Reason,
+) -> Option<Compaction> {
+    let (picked, older) = (&runs[range.clone()], &runs[range.end..]);
+    if picked.iter().any(|run| run.taken) {
+        return None;
+    }
+    let last_level = usable_levels(input.version, input.options) - 1;
+    let output_level = match older.first() {
+        None => last_level,
+        Some(next) => next.level.saturating_sub(1),
+    };
+    let inputs = by_level(picked);
+    let files: Files = inputs.iter().flat_map(|level| level.files.iter().cloned()).collect();
+    let bottommost = is_bottommost(input, output_level, &files);
+    let universal = &input.options.compaction_options_universal;
+    let may_move = universal.allow_trivial_move
+        && output_level > 0
+        && !matches!(reason, Reason::Periodic | Reason::Marked | Reason::Manual)
+        && sorted_without_overlap(input.comparator, &files);
+    let compression = if leave_uncompressed(input, runs, older) {
+        CompressionType::None
+    } else {
+        derive::compression_for_level(input.options, output_level, bottommost)
+    };
+    Some(Compaction {
+        cf_id: input.cf_id,
+        reason,
+        inputs,
+        output_level,
+        // The next merge takes the level below as a whole: outputs need not fit its tables.
+        grandparents: Vec::new(),
+        bottommost,
+        work: if may_move { Work::Move } else { Work::Merge },
+        compression,
+        // A run on L0 is one table.
+        target_file_size: if output_level > 0 {
+            derive::target_file_size(input.options, output_level)
+        } else {
+            u64::MAX
+        },
+        max_grandparent_overlap: u64::MAX,
+    })
+}
+
+/// The tables of neighbouring runs by level.
+fn by_level(runs: &[SortedRun]) -> Vec<LevelFiles> {
+    let mut inputs: Vec<LevelFiles> = Vec::new();
+    for run in runs {
+        match inputs.last_mut().filter(|last| last.level == run.level) {
+            Some(last) => last.files.extend(run.files.iter().cloned()),
+            None => inputs.push(LevelFiles { level: run.level, files: run.files.clone() }),
+        }
+    }
+    inputs
+}
+
+/// True if the runs older than the output come to `compression_size_percent` of the data: those are the compressed
+/// ones, and what is newer stays as it is.
+fn leave_uncompressed(input: &PickInput<'_>, runs: &[SortedRun], older: &[SortedRun]) -> bool {
+    let Ok(percent) = u128::try_from(input.options.compaction_options_universal.compression_size_percent) else {
+        return false;
+    };
+    let bytes = |runs: &[SortedRun]| runs.iter().map(|run| u128::from(run.size)).sum::<u128>();
+    !older.is_empty() && bytes(older) * 100 >= bytes(runs) * percent
+}

@@ -1,0 +1,279 @@
+//! Compactions and deletions of tables that a caller picks: everything but `compact_range`.
+//!
+//! They run on the caller's thread, and take their tables under the state lock like any other job.
+
+use super::job::CompactionJob;
+use super::pick::{self, Files, PickInput, level_files};
+use super::{Compaction, LevelFiles, Reason, Work};
+use crate::background::start_compaction;
+use crate::column_family::ColumnFamilyHandle;
+use crate::compaction::level_shape::{LevelShape, usable_levels};
+use crate::db::DbInner;
+use crate::state::{CfState, DbState};
+use outcrop_base::keys::user_key;
+use outcrop_base::{Comparator, Error, ErrorKind, Result};
+use outcrop_manifest::{FileMetaData, FileNumber, VersionEdit};
+use outcrop_options::derive;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// A range of user keys for [`crate::Db::delete_files_in_ranges`]; `None` is unbounded.
+pub type UserKeyRange<'k> = (Option<&'k [u8]>, Option<&'k [u8]>);
+
+impl DbInner {
+    /// See [`crate::Db::delete_files_in_ranges`].
+    pub fn delete_files_in_ranges(
+        &self,
+        cf: &ColumnFamilyHandle,
+        ranges: &[UserKeyRange<'_>],
+        include_end: bool,
+    ) -> Result<()> {
+        self.refuse_if_read_only()?;
+        let taken: Vec<LevelFiles> = {
+            let mut state = self.state.lock();
+            let cf_state = cf_state(&mut state, cf)?;
+            let inside = |file: &Arc<FileMetaData>| {
+                !pick::taken(file)
+                    && ranges.iter().any(|range| contains(&cf.comparator, range, include_end, file))
+            };
+            let levels = cf_state.version.levels.iter().enumerate().skip(1);
+            let found: Vec<LevelFiles> = levels
+                .filter_map(|(number, level)| {
+                    level_files(number, level.files.iter().filter(|file| inside(file)).cloned().collect())
+                })
+                .collect();
+            // Relaxed: the mark is set and read under the state lock. No compaction takes them from here on.
+            found.iter().flat_map(|level| &level.files).for_each(|file| set_taken(file, true));
+            found
+        };
+        if taken.is_empty() {
+            return Ok(());
+        }
+        let mut edit = VersionEdit::for_column_family(cf.id());
+        for LevelFiles { level, files } in &taken {
+            edit.deleted_files.extend(files.iter().map(|file| (*level as u32, file.number)));
+        }
+        let installed = self.log_and_apply(vec![edit], |_| {});
+        {
+            let mut state = self.state.lock();
+            taken.iter().flat_map(|level| &level.files).for_each(|file| set_taken(file, false));
+            self.background.wake(&mut state);
+        }
+        installed?;
+        self.purge_obsolete_files();
+        Ok(())
+    }
+
+    /// See [`crate::Db::suggest_compact_range`].
+    pub fn suggest_compact_range(
+        &self,
+        cf: &ColumnFamilyHandle,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) -> Result<()> {
+        self.refuse_if_read_only()?;
+        let mut state = self.state.lock();
+        let cf_state = cf_state(&mut state, cf)?;
+        let options = cf.options.load();
+        let input = cf_state.pick_input(&options);
+        let levels = 0..usable_levels(&cf_state.version, &options);
+        let numbers: Vec<FileNumber> = levels
+            .flat_map(|level| pick::overlapping(&input, level, begin, end))
+            .map(|file| file.number)
+            .collect();
+        cf_state.suggested.extend(numbers.iter().copied());
+        cf_state.marks.asked.extend(numbers);
+        cf_state.refresh_debt();
+        self.background.wake(&mut state);
+        Ok(())
+    }
+
+    /// See [`crate::Db::compact_files`].
+    pub fn compact_files(&self, cf: &ColumnFamilyHandle, files: &[u64], output_level: usize) -> Result<()> {
+        self.run_on_caller(cf, |cf_state| {
+            let options = cf.options.load();
+            let input = cf_state.pick_input(&options);
+            if output_level >= usable_levels(&cf_state.version, &options) {
+                return Err(Error::invalid_argument(format!("there is no level {output_level} to compact to")));
+            }
+            let inputs = widened(&input, files, output_level)?;
+            let all: Files = inputs.iter().flat_map(|level| level.files.iter().cloned()).collect();
+            let bottommost = pick::is_bottommost(&input, output_level, &all);
+            let to_level = output_level > 0;
+            Ok(Some(Compaction {
+                cf_id: cf.id(),
+                reason: Reason::Manual,
+                inputs,
+                output_level,
+                grandparents: Vec::new(),
+                bottommost,
+                work: Work::Merge,
+                compression: derive::compression_for_level(&options, output_level, bottommost),
+                target_file_size: if to_level { derive::target_file_size(&options, output_level) } else { u64::MAX },
+                max_grandparent_overlap: u64::MAX,
+            }))
+        })
+    }
+
+    /// Moves all tables of `level` to `target`, or to the smallest level they fit, without rewriting them.
+    pub fn move_level(&self, cf: &ColumnFamilyHandle, level: usize, target: Option<usize>) -> Result<()> {
+        self.run_on_caller(cf, |cf_state| {
+            let options = cf.options.load();
+            let version = &cf_state.version;
+            let files = version.levels[level].files.to_vec();
+            let target = target.unwrap_or_else(|| smallest_fitting(cf_state, level));
+            if files.is_empty() || target == level {
+                return Ok(None);
+            }
+            if target >= usable_levels(version, &options) {
+                return Err(Error::invalid_argument(format!("there is no level {target} to move to")));
+            }
+            if !cf_state.running.is_empty() {
+                return Err(Error::new(ErrorKind::Aborted, "other compactions run"));
+            }
+            let between = if target < level { target..level } else { level + 1..target + 1 };
+            if let Some(used) = between.clone().find(|level| !version.levels[*level].files.is_empty()) {
+                return Err(Error::not_supported(format!(
+                    "level {level} cannot move to {target}: level {used} is not empty"
+                )));
+            }
+            let overlap = level == 0 && !pick::sorted_without_overlap(&cf.comparator, &files);
+            if overlap || (target == 0 && files.len() > 1) {
+                return Err(Error::not_supported("tables of L0 are sorted runs of their own"));
+            }
+            Ok(Some(Compaction {
+                cf_id: cf.id(),
+                reason: Reason::Manual,
+                inputs: vec![LevelFiles { level, files }],
+                output_level: target,
+                grandparents: Vec::new(),
+                bottommost: false,
+                work: Work::Move,
+                compression: derive::compression_for_level(&options, target, false),
+                target_file_size: u64::MAX,
+                max_grandparent_overlap: u64::MAX,
+            }))
+        })
+    }
+
+    /// Picks under the state lock and runs the result here. A failure is the caller's alone, unless it is the
+    /// MANIFEST's.
+    fn run_on_caller(
+        &self,
+        cf: &ColumnFamilyHandle,
+        pick: impl FnOnce(&CfState) -> Result<Option<Compaction>>,
+    ) -> Result<()> {
+        self.refuse_if_read_only()?;
+        let job = {
+            let mut state = self.state.lock();
+            if let Some(error) = &state.background_error {
+                return Err(error.clone());
+            }
+            if state.shutting_down || state.paused > 0 {
+                return Err(Error::new(ErrorKind::Aborted, "background work is stopped"));
+            }
+            let cf_state = cf_state(&mut state, cf)?;
+            if cf_state.ingesting > 0 {
+                return Err(Error::new(ErrorKind::Aborted, "files are being ingested"));
+            }
+            let Some(compaction) = pick(cf_state)? else { return Ok(()) };
+            let version = cf_state.version.clone();
+            let max_subcompactions = self.ctx.options.max_subcompactions;
+            let job = CompactionJob { compaction, cf: cf.clone(), version, max_subcompactions };
+            start_compaction(&mut state, &job);
+            job
+        };
+        let result = self.run_compaction(&job);
+        self.end_compaction(&mut self.state.lock(), &job);
+        self.purge_obsolete_files();
+        result
+    }
+}
+
+fn cf_state<'s>(state: &'s mut DbState, cf: &ColumnFamilyHandle) -> Result<&'s mut CfState> {
+    let found = state.column_families.get_mut(&cf.id());
+    found.ok_or_else(|| Error::new(ErrorKind::ColumnFamilyDropped, cf.name().to_string()))
+}
+
+fn set_taken(file: &FileMetaData, taken: bool) {
+    file.being_compacted.store(taken, Ordering::Relaxed);
+}
+
+/// True if nothing of the table lies outside `range`.
+fn contains(
+    comparator: &Comparator,
+    (begin, end): &UserKeyRange<'_>,
+    include_end: bool,
+    file: &FileMetaData,
+) -> bool {
+    let (last, included) = file.end();
+    let starts_inside = begin.is_none_or(|begin| comparator.compare(user_key(&file.smallest), begin).is_ge());
+    let ends_inside = end.is_none_or(|end| match comparator.compare(last, end) {
+        std::cmp::Ordering::Less => true,
+        // A table that is bounded by a tombstone ends before the key.
+        std::cmp::Ordering::Equal => include_end || !included,
+        std::cmp::Ordering::Greater => false,
+    });
+    starts_inside && ends_inside
+}
+
+/// The smallest level that the tables of `level` fit, with nothing between.
+fn smallest_fitting(cf: &CfState, level: usize) -> usize {
+    let options = cf.cf.options.load();
+    let mut fixed = (**options).clone();
+    fixed.level_compaction_dynamic_level_bytes = false;
+    let shape = LevelShape::of(&cf.version, &fixed);
+    let mut target = level;
+    while target > 1
+        && cf.version.levels[target - 1].files.is_empty()
+        && cf.version.levels[level].size <= shape.max_bytes[target - 1]
+    {
+        target -= 1;
+    }
+    target
+}
+
+/// The tables numbered `files` with all that must come along so that the output level stays in order: the older tables
+/// of L0 that overlap, the tables between, and those of the output level.
+fn widened(input: &PickInput<'_>, files: &[u64], output_level: usize) -> Result<Vec<LevelFiles>> {
+    let levels = &input.version.levels;
+    let asked = |file: &Arc<FileMetaData>| files.contains(&file.number.0);
+    let found: Vec<usize> =
+        input.version.files().filter(|(_, file)| asked(file)).map(|(level, _)| level).collect();
+    let (Some(&start), Some(&deepest)) = (found.iter().min(), found.iter().max()) else {
+        return Err(Error::invalid_argument("no tables to compact were given"));
+    };
+    if found.len() != files.len() {
+        return Err(Error::invalid_argument("some tables do not exist, or are given twice"));
+    }
+    if deepest > output_level {
+        return Err(Error::invalid_argument(format!(
+            "a table is on level {deepest}, below the output level {output_level}"
+        )));
+    }
+    let mut inputs: Vec<LevelFiles> = Vec::new();
+    for (number, level) in levels.iter().enumerate().take(output_level + 1).skip(start) {
+        let mut picked: Files = inputs.iter().flat_map(|level| level.files.iter().cloned()).collect();
+        picked.extend(level.files.iter().filter(|file| asked(file)).cloned());
+        let here = if number == 0 {
+            l0_run(input, &picked, output_level)
+        } else {
+            pick::clean_cut(input, number, pick::overlapping_range(input, number, &picked))
+        };
+        inputs.extend(level_files(number, here));
+    }
+    if inputs.iter().flat_map(|level| &level.files).any(pick::taken) {
+        return Err(Error::new(ErrorKind::Aborted, "a table is being compacted already"));
+    }
+    Ok(inputs)
+}
+
+/// The tables of L0 from the newest of `picked` to the oldest; all older ones if they leave L0.
+fn l0_run(input: &PickInput<'_>, picked: &Files, output_level: usize) -> Files {
+    let l0 = &input.version.levels[0].files;
+    let position = |file: &Arc<FileMetaData>| l0.iter().position(|other| Arc::ptr_eq(other, file));
+    let places: Vec<usize> = picked.iter().filter_map(position).collect();
+    let Some(&newest) = places.iter().min() else { return Vec::new() };
+    let oldest = if output_level == 0 { places.iter().max().map_or(newest, |last| *last) } else { l0.len() - 1 };
+    l0[newest..=oldest].to_vec()
+}

@@ -1,0 +1,263 @@
+//! One compaction on several threads: each merges a part of the key range into tables of its own.
+//!
+//! ```text
+//! keys      a ........ g | g ........ p | p ........ z      cut at user keys that split the input bytes evenly
+//! threads     this job's |   spawned    |   spawned         joined before anything is installed
+//! ```
+//! Invariants: all versions of a user key are in one part; a range tombstone is cut at the same keys, so each part is
+//! a compaction like any other. The parts share their snapshots and the number of every output.
+
+use super::Work;
+use super::job::CompactionJob;
+use super::output::{OutputPlan, Outputs, write_tables};
+use super::stream::{CompactionStream, KeyRange, StreamStats};
+use crate::context::DbContext;
+use crate::db::DbInner;
+use crate::obsolete_files::PendingOutputs;
+use crate::read::table_cache;
+use outcrop_base::keys::user_key;
+use outcrop_base::{Comparator, Error, ErrorKind, Fragments, RangeTombstone, Result, SeqNum};
+use outcrop_manifest::{BlobFile, FileMetaData, FileNumber, Garbage};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Keys looked at in each input table to find where to cut. Source: RocksDB `ApproximateKeyAnchors`.
+const ANCHORS_PER_TABLE: usize = 128;
+
+/// What all parts of a compaction wrote.
+pub struct Written {
+    /// The tables, in key order.
+    pub tables: Vec<FileMetaData>,
+    /// New blob files.
+    pub blob_files: Vec<Arc<BlobFile>>,
+    /// What is no longer referred to in older blob files.
+    pub blob_garbage: BTreeMap<FileNumber, Garbage>,
+    /// Entries read and written.
+    pub records: StreamStats,
+    /// CPU time of all threads, nanoseconds.
+    pub cpu_nanos: u64,
+    /// Every snapshot that was respected sees what is at or below this.
+    pub oldest_snapshot: SeqNum,
+}
+
+/// One part, ready to run on any thread.
+struct Part {
+    stream: CompactionStream,
+    plan: OutputPlan,
+}
+
+/// Where the thread of a part leaves what it wrote.
+type Slot = Arc<Mutex<Option<Result<PartOutput>>>>;
+
+struct PartOutput {
+    files: Outputs,
+    records: StreamStats,
+    cpu_nanos: u64,
+}
+
+impl DbInner {
+    /// Merges the inputs of `job` into tables, in as many parts as options and size allow.
+    pub fn write_parts(&self, job: &CompactionJob, pending: &Arc<PendingOutputs>) -> Result<Written> {
+        let snapshots = self.snapshots.sequences();
+        let tombstones = self.input_tombstones(job)?;
+        let mut parts = Vec::new();
+        for range in ranges(self.boundaries(job)?) {
+            let stream = self.compaction_stream(job, range, &tombstones, &snapshots)?;
+            parts.push(Part { stream, plan: self.output_plan(job) });
+        }
+        let mut written = Written {
+            tables: Vec::new(),
+            blob_files: Vec::new(),
+            blob_garbage: BTreeMap::new(),
+            records: StreamStats::default(),
+            cpu_nanos: 0,
+            oldest_snapshot: snapshots.first().copied().unwrap_or(SeqNum::MAX),
+        };
+        for output in run_parts(&self.ctx, job, parts, pending)? {
+            written.tables.extend(output.files.tables);
+            written.blob_files.extend(output.files.blob_files);
+            for (number, garbage) in output.files.blob_garbage {
+                let sum = written.blob_garbage.entry(number).or_default();
+                sum.count += garbage.count;
+                sum.bytes += garbage.bytes;
+            }
+            written.records.records_in += output.records.records_in;
+            written.records.records_out += output.records.records_out;
+            written.cpu_nanos += output.cpu_nanos;
+        }
+        Ok(written)
+    }
+
+    /// The user keys at which `job` is cut; none if it runs as a whole.
+    ///
+    /// Source: RocksDB `CompactionJob::GenSubcompactionBoundaries`.
+    fn boundaries(&self, job: &CompactionJob) -> Result<Vec<Vec<u8>>> {
+        let compaction = &job.compaction;
+        // Several tables of one job on L0 would be several sorted runs.
+        if compaction.work != Work::Merge || compaction.output_level == 0 {
+            return Ok(Vec::new());
+        }
+        let outputs = compaction.input_bytes() / compaction.target_file_size.max(1);
+        let parts = u64::from(job.max_subcompactions).min(outputs) as usize;
+        if parts < 2 {
+            return Ok(Vec::new());
+        }
+        let mut anchors: Vec<(Vec<u8>, u64)> = Vec::new();
+        for file in compaction.input_files() {
+            let keys = table_cache::open(&self.ctx, &job.cf, file)?.anchors(ANCHORS_PER_TABLE)?;
+            let weight = file.size / (keys.len() as u64 + 1);
+            anchors.extend(keys.into_iter().map(|key| (key, weight)));
+            anchors.push((user_key(&file.largest).to_vec(), weight));
+        }
+        Ok(cut_evenly(anchors, parts, &job.cf.comparator))
+    }
+}
+
+/// At most `parts` - 1 keys that split the weights evenly, ascending.
+fn cut_evenly(mut anchors: Vec<(Vec<u8>, u64)>, parts: usize, comparator: &Comparator) -> Vec<Vec<u8>> {
+    anchors.sort_by(|a, b| comparator.compare(&a.0, &b.0));
+    let total: u64 = anchors.iter().map(|(_, weight)| weight).sum();
+    let mut cuts: Vec<Vec<u8>> = Vec::new();
+    let mut passed = 0;
+    // Nothing lies behind the last anchor: it would only cut off an empty part.
+    let last = anchors.last().map(|(key, _)| key.clone()).unwrap_or_default();
+    for (key, weight) in anchors {
+        passed += weight;
+        let due = total * (cuts.len() as u64 + 1) / parts as u64;
+        let is_new = cuts.last().is_none_or(|cut| comparator.compare(cut, &key).is_lt());
+        if cuts.len() + 1 < parts && passed >= due && is_new && comparator.compare(&key, &last).is_lt() {
+            cuts.push(key);
+        }
+    }
+    cuts
+}
+
+/// The ranges between `cuts`, from the first key to the last.
+fn ranges(cuts: Vec<Vec<u8>>) -> Vec<KeyRange> {
+    let begins = std::iter::once(None).chain(cuts.iter().cloned().map(Some));
+    let ends = cuts.iter().cloned().map(Some).chain(std::iter::once(None));
+    begins.zip(ends).map(|(begin, end)| KeyRange { begin, end }).collect()
+}
+
+/// The part of `tombstones` that lies in `range`.
+pub fn clip(tombstones: &Fragments, range: &KeyRange, comparator: &Comparator) -> Fragments {
+    if tombstones.is_empty() || *range == KeyRange::default() {
+        return tombstones.clone();
+    }
+    let clipped = |mut tombstone: RangeTombstone| {
+        if let Some(begin) = &range.begin
+            && comparator.compare(&tombstone.begin, begin).is_lt()
+        {
+            tombstone.begin.clone_from(begin);
+        }
+        if let Some(end) = &range.end
+            && comparator.compare(&tombstone.end, end).is_gt()
+        {
+            tombstone.end.clone_from(end);
+        }
+        comparator.compare(&tombstone.begin, &tombstone.end).is_lt().then_some(tombstone)
+    };
+    let inside: Vec<RangeTombstone> = tombstones.tombstones().filter_map(clipped).collect();
+    Fragments::new(&inside, comparator)
+}
+
+/// Runs the first part here and each other one on a thread of its own; returns when all have ended, in key order.
+fn run_parts(
+    ctx: &Arc<DbContext>,
+    job: &CompactionJob,
+    parts: Vec<Part>,
+    pending: &Arc<PendingOutputs>,
+) -> Result<Vec<PartOutput>> {
+    let mut parts = parts.into_iter();
+    let first = parts.next();
+    let mut slots: Vec<Slot> = Vec::new();
+    let mut threads = Vec::new();
+    let mut refused = Ok(());
+    for part in parts {
+        let slot = Slot::default();
+        let (ctx_of_thread, cf, pending) = (ctx.clone(), job.cf.clone(), pending.clone());
+        let result = slot.clone();
+        let task = Box::new(move || {
+            let output = part.run(&ctx_of_thread, &cf, &pending);
+            *result.lock() = Some(output);
+        });
+        match ctx.env.threads.spawn("outcrop:sub", task) {
+            Ok(thread) => threads.push(thread),
+            Err(error) => {
+                refused = Err(error);
+                break;
+            }
+        }
+        slots.push(slot);
+    }
+    let mut outputs = Vec::new();
+    if let Some(first) = first.filter(|_| refused.is_ok()) {
+        outputs.push(first.run(ctx, &job.cf, pending));
+    }
+    // All threads end before the caller may remove what they write.
+    for thread in threads {
+        let joined = thread.join();
+        refused = refused.and(joined);
+    }
+    refused?;
+    for slot in slots {
+        let output = slot.lock().take();
+        outputs.push(output.unwrap_or_else(|| Err(Error::new(ErrorKind::Aborted, "a subcompaction ended early"))));
+    }
+    outputs.into_iter().collect()
+}
+
+impl Part {
+    fn run(
+        mut self,
+        ctx: &DbContext,
+        cf: &crate::column_family::ColumnFamily,
+        pending: &PendingOutputs,
+    ) -> Result<PartOutput> {
+        let start = ctx.env.clock.thread_cpu_nanos();
+        let files = write_tables(ctx, cf, self.plan, &mut self.stream, &|| pending.reserve())?;
+        let cpu_nanos = ctx.env.clock.thread_cpu_nanos() - start;
+        Ok(PartOutput { files, records: self.stream.stats, cpu_nanos })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cuts(keys: &[(&str, u64)], parts: usize) -> Vec<String> {
+        let anchors = keys.iter().map(|(key, weight)| (key.as_bytes().to_vec(), *weight)).collect();
+        let cuts = cut_evenly(anchors, parts, &Comparator::Bytewise);
+        cuts.into_iter().map(|key| String::from_utf8(key).unwrap()).collect()
+    }
+
+    #[test]
+    fn parts_get_even_shares() {
+        let keys = [("a", 1), ("d", 1), ("b", 1), ("c", 1), ("e", 1), ("f", 1)];
+        assert_eq!(cuts(&keys, 3), ["b", "d"]);
+        assert_eq!(cuts(&keys, 2), ["c"]);
+        assert_eq!(cuts(&[("a", 1), ("a", 1), ("a", 1)], 3), [""; 0]);
+        assert_eq!(cuts(&[("a", 9), ("b", 1), ("c", 1)], 3), ["a", "b"]);
+    }
+
+    #[test]
+    fn tombstones_are_cut_with_the_keys() {
+        let tombstone = |begin: &str, end: &str| RangeTombstone {
+            begin: begin.into(),
+            end: end.into(),
+            seq: SeqNum(7),
+        };
+        let all = Fragments::new(&[tombstone("a", "m"), tombstone("x", "z")], &Comparator::Bytewise);
+        let part = |begin: Option<&str>, end: Option<&str>| {
+            let range = KeyRange { begin: begin.map(Into::into), end: end.map(Into::into) };
+            let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+            let clipped = clip(&all, &range, &Comparator::Bytewise);
+            clipped.iter().map(|f| format!("{}..{}", text(&f.begin), text(&f.end))).collect::<Vec<_>>()
+        };
+        assert_eq!(part(None, Some("c")), ["a..c"]);
+        assert_eq!(part(Some("c"), Some("y")), ["c..m", "x..y"]);
+        assert_eq!(part(Some("y"), None), ["y..z"]);
+        assert_eq!(part(Some("m"), Some("x")), [""; 0]);
+    }
+}
