@@ -36,6 +36,14 @@ pub struct RunningCompaction {
     pub end: Vec<u8>,
 }
 
+impl RunningCompaction {
+    /// True if it may write keys of `range`, both ends inclusive.
+    pub fn overlaps(&self, cf: &ColumnFamily, range: &(Vec<u8>, Vec<u8>)) -> bool {
+        cf.comparator.compare(&self.begin, &range.1).is_le()
+            && cf.comparator.compare(&self.end, &range.0).is_ge()
+    }
+}
+
 /// Structure of one column family.
 pub struct CfState {
     /// The shared part.

@@ -98,6 +98,11 @@ impl DbInner {
             }
             let inputs = widened(&input, files, output_level)?;
             let all: Files = inputs.iter().flat_map(|level| level.files.iter().cloned()).collect();
+            let range = pick::key_range(&cf.comparator, &all).unwrap_or_default();
+            let between = inputs[0].level + 1..=output_level;
+            if cf_state.running.iter().any(|job| between.contains(&job.output_level) && job.overlaps(cf, &range)) {
+                return Err(Error::new(ErrorKind::Aborted, "a running compaction writes to a level between"));
+            }
             let bottommost = pick::is_bottommost(&input, output_level, &all);
             let to_level = output_level > 0;
             Ok(Some(Compaction {

@@ -1,6 +1,8 @@
 //! What the tests share: small options, random numbers, whole contents.
 
-use outcrop::options::{ColumnFamilyOptions, CompressionType, DbOptions, FilterPolicy, IndexType};
+use outcrop::options::{
+    ColumnFamilyOptions, CompactionStyle, CompressionType, DbOptions, FilterPolicy, IndexType,
+};
 use outcrop::{
     ColumnFamilyDescriptor, ColumnFamilyHandle, ColumnFamilyParts, Db, Env, MergeOperator, ReadOptions,
     Result,
@@ -70,6 +72,7 @@ pub fn small_options(rng: &mut Rng) -> ColumnFamilyOptions {
         level_compaction_dynamic_level_bytes: rng.one_in(2),
         num_levels: rng.pick(&[2, 4, 7]),
         max_write_buffer_number: rng.pick(&[2, 4]),
+        compaction_style: any_style(rng),
         compression: rng.pick(&[CompressionType::None, CompressionType::Lz4, CompressionType::Zstd]),
         enable_blob_files: rng.one_in(3),
         min_blob_size: rng.pick(&[0, 50, 500]),
@@ -102,6 +105,17 @@ pub fn small_options(rng: &mut Rng) -> ColumnFamilyOptions {
         ]);
     }
     options
+}
+
+/// A compaction style that keeps all data of a small test: FIFO deletes only above its limit of 1 GiB.
+pub fn any_style(rng: &mut Rng) -> CompactionStyle {
+    rng.pick(&[
+        CompactionStyle::Level,
+        CompactionStyle::Level,
+        CompactionStyle::Universal,
+        CompactionStyle::Universal,
+        CompactionStyle::Fifo,
+    ])
 }
 
 /// Options that create what is missing.

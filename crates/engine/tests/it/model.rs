@@ -1,6 +1,6 @@
 //! Random operations on the database and on sorted maps, under random options: every answer must be equal.
 
-use crate::harness::{Rng, Rows, contents, creating, descriptor, seed, small_options};
+use crate::harness::{Rng, Rows, any_style, contents, creating, descriptor, seed, small_options};
 use outcrop::*;
 use outcrop_env::memory::MemoryFs;
 use std::sync::Arc;
@@ -42,6 +42,15 @@ impl Run {
     fn reopen(&mut self) {
         self.held.clear();
         self.db = None;
+        for options in &mut self.options {
+            options.compaction_style = any_style(&mut self.rng);
+            let universal = &mut options.compaction_options_universal;
+            universal.allow_trivial_move = self.rng.one_in(2);
+            universal.size_ratio = self.rng.pick(&[1, 50]);
+            universal.max_merge_width = self.rng.pick(&[2, 3, u32::MAX]);
+            universal.max_size_amplification_percent = self.rng.pick(&[25, 200]);
+            options.compaction_options_fifo.allow_compaction = self.rng.one_in(2);
+        }
         let families =
             FAMILIES.iter().zip(&self.options).map(|(name, options)| descriptor(name, options)).collect();
         let mut options = creating();
@@ -50,6 +59,7 @@ impl Run {
         options.wal_compression = self.rng.pick(&[CompressionType::None, CompressionType::Zstd]);
         options.max_open_files = self.rng.pick(&[-1, -1, 30]);
         options.max_manifest_file_size = self.rng.pick(&[1 << 30, 500]);
+        options.max_subcompactions = self.rng.pick(&[1, 3]);
         self.db = Some(Db::open("/db", options, self.env.clone(), families).unwrap());
     }
 
@@ -180,7 +190,18 @@ impl Run {
         let force = self.rng.pick(&[BottommostLevelCompaction::Skip, BottommostLevelCompaction::Force]);
         let whole = self.rng.one_in(2);
         let bound = |key: Vec<u8>| (!whole).then_some(key);
-        self.db().compact_range(cf, bound(begin).as_deref(), bound(end).as_deref(), force).unwrap();
+        let (begin, end) = (bound(begin), bound(end));
+        if self.rng.one_in(4) {
+            self.db().suggest_compact_range(cf, begin.as_deref(), end.as_deref()).unwrap();
+            return;
+        }
+        let options = CompactRangeOptions {
+            bottommost_level_compaction: force,
+            exclusive_manual_compaction: self.rng.one_in(4),
+            max_subcompactions: self.rng.pick(&[None, Some(4)]),
+            ..CompactRangeOptions::default()
+        };
+        self.db().compact_range_with(cf, begin.as_deref(), end.as_deref(), &options).unwrap();
     }
 
     /// A few random moves of an iterator, each compared.
