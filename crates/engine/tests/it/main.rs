@@ -1,6 +1,7 @@
 //! Tests of the whole engine, on file systems in memory and on disk.
 
 mod basic;
+mod compaction_styles;
 mod beside;
 mod blobs;
 mod crash;
