@@ -10,7 +10,7 @@ use crate::read_write_options::{
 };
 use libc::{c_char, c_int, c_uchar, size_t};
 use outcrop::{
-    BottommostLevelCompaction, ColumnFamilyDescriptor, ColumnFamilyHandle, Db, Env, Error, PinnedValue,
+    CompactRangeOptions, ColumnFamilyDescriptor, ColumnFamilyHandle, Db, Env, Error, PinnedValue,
     Result,
 };
 
@@ -670,12 +670,12 @@ unsafe fn compact(
     cf: &ColumnFamilyHandle,
     begin: (*const c_char, size_t),
     end: (*const c_char, size_t),
-    bottommost: BottommostLevelCompaction,
+    options: &CompactRangeOptions,
 ) -> Result<()> {
     // SAFETY: the caller's contract: null bounds are unbounded.
     unsafe {
         let bound = |(key, len): (*const c_char, size_t)| (!key.is_null()).then(|| slice(key, len));
-        (*db).0.compact_range(cf, bound(begin), bound(end), bottommost)
+        (*db).0.compact_range_with(cf, bound(begin), bound(end), options)
     }
 }
 
@@ -691,7 +691,7 @@ pub unsafe extern "C" fn rocksdb_compact_range(
     // SAFETY: the contract of the C API.
     unsafe {
         let cf = (*db).0.default_column_family().clone();
-        let _ = compact(db, &cf, (begin, begin_len), (end, end_len), BottommostLevelCompaction::Skip);
+        let _ = compact(db, &cf, (begin, begin_len), (end, end_len), &CompactRangeOptions::default());
     }
 }
 
@@ -706,7 +706,7 @@ pub unsafe extern "C" fn rocksdb_compact_range_cf(
 ) {
     // SAFETY: the contract of the C API.
     unsafe {
-        let _ = compact(db, &(*cf).0, (begin, begin_len), (end, end_len), BottommostLevelCompaction::Skip);
+        let _ = compact(db, &(*cf).0, (begin, begin_len), (end, end_len), &CompactRangeOptions::default());
     }
 }
 
@@ -722,7 +722,7 @@ pub unsafe extern "C" fn rocksdb_compact_range_opt(
     // SAFETY: the contract of the C API.
     unsafe {
         let cf = (*db).0.default_column_family().clone();
-        let _ = compact(db, &cf, (begin, begin_len), (end, end_len), (*options).bottommost);
+        let _ = compact(db, &cf, (begin, begin_len), (end, end_len), &(*options).0);
     }
 }
 
@@ -738,7 +738,7 @@ pub unsafe extern "C" fn rocksdb_compact_range_cf_opt(
 ) {
     // SAFETY: the contract of the C API.
     unsafe {
-        let _ = compact(db, &(*cf).0, (begin, begin_len), (end, end_len), (*options).bottommost);
+        let _ = compact(db, &(*cf).0, (begin, begin_len), (end, end_len), &(*options).0);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::memory::{give_back, hand_out, slice};
 use libc::{c_char, c_int, c_uchar, size_t};
-use outcrop::{BottommostLevelCompaction, ReadOptions, Snapshot, WaitForCompactOptions, WriteOptions};
+use outcrop::{CompactRangeOptions, ReadOptions, Snapshot, WaitForCompactOptions, WriteOptions};
 use std::time::Duration;
 
 #[derive(Default)]
@@ -13,9 +13,7 @@ pub struct rocksdb_flushoptions_t {
     pub(crate) wait: bool,
 }
 #[derive(Default)]
-pub struct rocksdb_compactoptions_t {
-    pub(crate) bottommost: BottommostLevelCompaction,
-}
+pub struct rocksdb_compactoptions_t(pub(crate) CompactRangeOptions);
 #[derive(Default)]
 pub struct rocksdb_wait_for_compact_options_t(pub(crate) WaitForCompactOptions);
 pub struct rocksdb_snapshot_t(pub(crate) Snapshot);
@@ -68,9 +66,6 @@ setters! {
     rocksdb_writeoptions_set_no_slowdown(rocksdb_writeoptions_t, value: c_uchar)
         |o| o.0.no_slowdown = value != 0;
     rocksdb_flushoptions_set_wait(rocksdb_flushoptions_t, value: c_uchar) |o| o.wait = value != 0;
-    rocksdb_compactoptions_set_bottommost_level_compaction(rocksdb_compactoptions_t, value: c_uchar)
-        // 0 skip, 1 if there is a compaction filter, 2 force, 3 force optimized.
-        |o| o.bottommost = if value >= 2 { BottommostLevelCompaction::Force } else { BottommostLevelCompaction::Skip };
     rocksdb_wait_for_compact_options_set_abort_on_pause(rocksdb_wait_for_compact_options_t, value: c_uchar)
         |o| o.0.abort_on_pause = value != 0;
     rocksdb_wait_for_compact_options_set_flush(rocksdb_wait_for_compact_options_t, value: c_uchar)

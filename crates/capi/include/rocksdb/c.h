@@ -18,6 +18,8 @@ typedef struct rocksdb_block_based_table_options_t rocksdb_block_based_table_opt
 typedef struct rocksdb_cache_t rocksdb_cache_t;
 typedef struct rocksdb_column_family_handle_t rocksdb_column_family_handle_t;
 typedef struct rocksdb_compactoptions_t rocksdb_compactoptions_t;
+typedef struct rocksdb_universal_compaction_options_t rocksdb_universal_compaction_options_t;
+typedef struct rocksdb_fifo_compaction_options_t rocksdb_fifo_compaction_options_t;
 typedef struct rocksdb_env_t rocksdb_env_t;
 typedef struct rocksdb_filterpolicy_t rocksdb_filterpolicy_t;
 typedef struct rocksdb_flushoptions_t rocksdb_flushoptions_t;
@@ -234,9 +236,6 @@ extern void rocksdb_writeoptions_set_no_slowdown(
     rocksdb_writeoptions_t* options,
     unsigned char value);
 extern void rocksdb_flushoptions_set_wait(rocksdb_flushoptions_t* options, unsigned char value);
-extern void rocksdb_compactoptions_set_bottommost_level_compaction(
-    rocksdb_compactoptions_t* options,
-    unsigned char value);
 extern void rocksdb_wait_for_compact_options_set_abort_on_pause(
     rocksdb_wait_for_compact_options_t* options,
     unsigned char value);
@@ -246,6 +245,128 @@ extern void rocksdb_wait_for_compact_options_set_flush(
 extern void rocksdb_wait_for_compact_options_set_timeout(
     rocksdb_wait_for_compact_options_t* options,
     uint64_t value);
+
+/* Compaction styles, and compactions on request */
+enum {
+  rocksdb_level_compaction = 0,
+  rocksdb_universal_compaction = 1,
+  rocksdb_fifo_compaction = 2
+};
+enum {
+  rocksdb_similar_size_compaction_stop_style = 0,
+  rocksdb_total_size_compaction_stop_style = 1
+};
+extern rocksdb_universal_compaction_options_t* rocksdb_universal_compaction_options_create(void);
+extern void rocksdb_universal_compaction_options_destroy(
+    rocksdb_universal_compaction_options_t* options);
+extern rocksdb_fifo_compaction_options_t* rocksdb_fifo_compaction_options_create(void);
+extern void rocksdb_fifo_compaction_options_destroy(rocksdb_fifo_compaction_options_t* options);
+extern void rocksdb_universal_compaction_options_set_size_ratio(
+    rocksdb_universal_compaction_options_t* options,
+    int value);
+extern int rocksdb_universal_compaction_options_get_size_ratio(
+    rocksdb_universal_compaction_options_t* options);
+extern void rocksdb_universal_compaction_options_set_min_merge_width(
+    rocksdb_universal_compaction_options_t* options,
+    int value);
+extern int rocksdb_universal_compaction_options_get_min_merge_width(
+    rocksdb_universal_compaction_options_t* options);
+extern void rocksdb_universal_compaction_options_set_max_merge_width(
+    rocksdb_universal_compaction_options_t* options,
+    int value);
+extern int rocksdb_universal_compaction_options_get_max_merge_width(
+    rocksdb_universal_compaction_options_t* options);
+extern void rocksdb_universal_compaction_options_set_max_size_amplification_percent(
+    rocksdb_universal_compaction_options_t* options,
+    int value);
+extern int rocksdb_universal_compaction_options_get_max_size_amplification_percent(
+    rocksdb_universal_compaction_options_t* options);
+extern void rocksdb_universal_compaction_options_set_compression_size_percent(
+    rocksdb_universal_compaction_options_t* options,
+    int value);
+extern int rocksdb_universal_compaction_options_get_compression_size_percent(
+    rocksdb_universal_compaction_options_t* options);
+extern void rocksdb_universal_compaction_options_set_stop_style(
+    rocksdb_universal_compaction_options_t* options,
+    int value);
+extern int rocksdb_universal_compaction_options_get_stop_style(
+    rocksdb_universal_compaction_options_t* options);
+extern void rocksdb_fifo_compaction_options_set_max_table_files_size(
+    rocksdb_fifo_compaction_options_t* options,
+    uint64_t value);
+extern uint64_t rocksdb_fifo_compaction_options_get_max_table_files_size(
+    rocksdb_fifo_compaction_options_t* options);
+extern void rocksdb_fifo_compaction_options_set_allow_compaction(
+    rocksdb_fifo_compaction_options_t* options,
+    unsigned char value);
+extern unsigned char rocksdb_fifo_compaction_options_get_allow_compaction(
+    rocksdb_fifo_compaction_options_t* options);
+extern void rocksdb_options_set_compaction_style(rocksdb_options_t* options, int value);
+extern int rocksdb_options_get_compaction_style(rocksdb_options_t* options);
+extern void rocksdb_options_set_ttl(rocksdb_options_t* options, uint64_t value);
+extern uint64_t rocksdb_options_get_ttl(rocksdb_options_t* options);
+extern void rocksdb_options_set_periodic_compaction_seconds(
+    rocksdb_options_t* options,
+    uint64_t value);
+extern uint64_t rocksdb_options_get_periodic_compaction_seconds(rocksdb_options_t* options);
+extern void rocksdb_options_set_max_subcompactions(rocksdb_options_t* options, uint32_t value);
+extern uint32_t rocksdb_options_get_max_subcompactions(rocksdb_options_t* options);
+extern void rocksdb_options_set_universal_compaction_options(
+    rocksdb_options_t* options,
+    rocksdb_universal_compaction_options_t* universal);
+extern void rocksdb_options_set_fifo_compaction_options(
+    rocksdb_options_t* options,
+    rocksdb_fifo_compaction_options_t* fifo);
+extern void rocksdb_compactoptions_set_exclusive_manual_compaction(
+    rocksdb_compactoptions_t* options,
+    unsigned char value);
+extern unsigned char rocksdb_compactoptions_get_exclusive_manual_compaction(
+    rocksdb_compactoptions_t* options);
+extern void rocksdb_compactoptions_set_bottommost_level_compaction(
+    rocksdb_compactoptions_t* options,
+    unsigned char value);
+extern unsigned char rocksdb_compactoptions_get_bottommost_level_compaction(
+    rocksdb_compactoptions_t* options);
+extern void rocksdb_compactoptions_set_change_level(
+    rocksdb_compactoptions_t* options,
+    unsigned char value);
+extern unsigned char rocksdb_compactoptions_get_change_level(rocksdb_compactoptions_t* options);
+extern void rocksdb_compactoptions_set_target_level(rocksdb_compactoptions_t* options, int value);
+extern int rocksdb_compactoptions_get_target_level(rocksdb_compactoptions_t* options);
+extern void rocksdb_compactoptions_set_max_subcompactions(
+    rocksdb_compactoptions_t* options,
+    int value);
+extern int rocksdb_compactoptions_get_max_subcompactions(rocksdb_compactoptions_t* options);
+extern void rocksdb_delete_file_in_range(
+    rocksdb_t* db,
+    const char* begin,
+    size_t begin_len,
+    const char* end,
+    size_t end_len,
+    char** errptr);
+extern void rocksdb_delete_file_in_range_cf(
+    rocksdb_t* db,
+    rocksdb_column_family_handle_t* cf,
+    const char* begin,
+    size_t begin_len,
+    const char* end,
+    size_t end_len,
+    char** errptr);
+extern void rocksdb_suggest_compact_range(
+    rocksdb_t* db,
+    const char* begin,
+    size_t begin_len,
+    const char* end,
+    size_t end_len,
+    char** errptr);
+extern void rocksdb_suggest_compact_range_cf(
+    rocksdb_t* db,
+    rocksdb_column_family_handle_t* cf,
+    const char* begin,
+    size_t begin_len,
+    const char* end,
+    size_t end_len,
+    char** errptr);
 
 /* Write batches */
 

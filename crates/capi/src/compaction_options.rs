@@ -1,0 +1,219 @@
+//! Compaction styles and their options, and compactions a caller asks for.
+
+use crate::db::{rocksdb_column_family_handle_t, rocksdb_t};
+use crate::memory::{give_back, hand_out, report, slice};
+use crate::options::rocksdb_options_t;
+use crate::read_write_options::rocksdb_compactoptions_t;
+use libc::{c_char, c_int, c_uchar, size_t};
+use outcrop::options::{CompactionStopStyle, FifoCompactionOptions, UniversalCompactionOptions};
+use outcrop::{BottommostLevelCompaction, ColumnFamilyHandle, CompactionStyle};
+
+#[derive(Default)]
+pub struct rocksdb_universal_compaction_options_t(UniversalCompactionOptions);
+#[derive(Default)]
+pub struct rocksdb_fifo_compaction_options_t(FifoCompactionOptions);
+
+macro_rules! lifecycle {
+    ($($type:ty: $create:ident $destroy:ident;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $create() -> *mut $type {
+            hand_out(<$type>::default())
+        }
+
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $destroy(options: *mut $type) {
+            // SAFETY: the contract of the C API.
+            unsafe { give_back(options) }
+        }
+    )*};
+}
+
+lifecycle! {
+    rocksdb_universal_compaction_options_t: rocksdb_universal_compaction_options_create
+        rocksdb_universal_compaction_options_destroy;
+    rocksdb_fifo_compaction_options_t: rocksdb_fifo_compaction_options_create
+        rocksdb_fifo_compaction_options_destroy;
+}
+
+/// A setter and the getter of the same value.
+macro_rules! properties {
+    ($($object:ty: $set:ident $get:ident($value:ident: $type:ty) |$options:ident| $write:expr, $read:expr;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $set(options: *mut $object, $value: $type) {
+            // SAFETY: the contract of the C API.
+            let $options = unsafe { &mut *options };
+            $write;
+        }
+
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $get(options: *mut $object) -> $type {
+            // SAFETY: the contract of the C API.
+            let $options = unsafe { &*options };
+            $read
+        }
+    )*};
+}
+
+properties! {
+    // Unsigned options pass through int, as in RocksDB: their bits are kept.
+    rocksdb_universal_compaction_options_t: rocksdb_universal_compaction_options_set_size_ratio
+        rocksdb_universal_compaction_options_get_size_ratio(value: c_int)
+        |o| o.0.size_ratio = value as u32, o.0.size_ratio as c_int;
+    rocksdb_universal_compaction_options_t: rocksdb_universal_compaction_options_set_min_merge_width
+        rocksdb_universal_compaction_options_get_min_merge_width(value: c_int)
+        |o| o.0.min_merge_width = value as u32, o.0.min_merge_width as c_int;
+    rocksdb_universal_compaction_options_t: rocksdb_universal_compaction_options_set_max_merge_width
+        rocksdb_universal_compaction_options_get_max_merge_width(value: c_int)
+        |o| o.0.max_merge_width = value as u32, o.0.max_merge_width as c_int;
+    rocksdb_universal_compaction_options_t:
+        rocksdb_universal_compaction_options_set_max_size_amplification_percent
+        rocksdb_universal_compaction_options_get_max_size_amplification_percent(value: c_int)
+        |o| o.0.max_size_amplification_percent = value as u32, o.0.max_size_amplification_percent as c_int;
+    rocksdb_universal_compaction_options_t: rocksdb_universal_compaction_options_set_compression_size_percent
+        rocksdb_universal_compaction_options_get_compression_size_percent(value: c_int)
+        |o| o.0.compression_size_percent = value, o.0.compression_size_percent;
+    rocksdb_universal_compaction_options_t: rocksdb_universal_compaction_options_set_stop_style
+        rocksdb_universal_compaction_options_get_stop_style(value: c_int)
+        |o| o.0.stop_style = match value {
+            0 => CompactionStopStyle::SimilarSize,
+            _ => CompactionStopStyle::TotalSize,
+        }, o.0.stop_style as c_int;
+    rocksdb_fifo_compaction_options_t: rocksdb_fifo_compaction_options_set_max_table_files_size
+        rocksdb_fifo_compaction_options_get_max_table_files_size(value: u64)
+        |o| o.0.max_table_files_size = value, o.0.max_table_files_size;
+    rocksdb_fifo_compaction_options_t: rocksdb_fifo_compaction_options_set_allow_compaction
+        rocksdb_fifo_compaction_options_get_allow_compaction(value: c_uchar)
+        |o| o.0.allow_compaction = value != 0, o.0.allow_compaction.into();
+    rocksdb_options_t: rocksdb_options_set_compaction_style rocksdb_options_get_compaction_style(value: c_int)
+        |o| o.cf.compaction_style = match value {
+            1 => CompactionStyle::Universal,
+            2 => CompactionStyle::Fifo,
+            3 => CompactionStyle::None,
+            _ => CompactionStyle::Level,
+        }, o.cf.compaction_style as c_int;
+    rocksdb_options_t: rocksdb_options_set_ttl rocksdb_options_get_ttl(value: u64)
+        |o| o.cf.ttl = value, o.cf.ttl;
+    rocksdb_options_t: rocksdb_options_set_periodic_compaction_seconds
+        rocksdb_options_get_periodic_compaction_seconds(value: u64)
+        |o| o.cf.periodic_compaction_seconds = value, o.cf.periodic_compaction_seconds;
+    rocksdb_options_t: rocksdb_options_set_max_subcompactions rocksdb_options_get_max_subcompactions(value: u32)
+        |o| o.db.max_subcompactions = value, o.db.max_subcompactions;
+    rocksdb_compactoptions_t: rocksdb_compactoptions_set_exclusive_manual_compaction
+        rocksdb_compactoptions_get_exclusive_manual_compaction(value: c_uchar)
+        |o| o.0.exclusive_manual_compaction = value != 0, o.0.exclusive_manual_compaction.into();
+    // 0 skip, 1 if there is a compaction filter, 2 force, 3 force optimized.
+    rocksdb_compactoptions_t: rocksdb_compactoptions_set_bottommost_level_compaction
+        rocksdb_compactoptions_get_bottommost_level_compaction(value: c_uchar)
+        |o| o.0.bottommost_level_compaction = match value {
+            0 | 1 => BottommostLevelCompaction::Skip,
+            _ => BottommostLevelCompaction::Force,
+        }, match o.0.bottommost_level_compaction {
+            BottommostLevelCompaction::Skip => 1,
+            BottommostLevelCompaction::Force => 2,
+        };
+    rocksdb_compactoptions_t: rocksdb_compactoptions_set_change_level
+        rocksdb_compactoptions_get_change_level(value: c_uchar)
+        |o| o.0.change_level = value != 0, o.0.change_level.into();
+    // A negative level: the smallest that the data fits.
+    rocksdb_compactoptions_t: rocksdb_compactoptions_set_target_level
+        rocksdb_compactoptions_get_target_level(value: c_int)
+        |o| o.0.target_level = usize::try_from(value).ok(),
+        o.0.target_level.map_or(-1, |level| c_int::try_from(level).unwrap_or(c_int::MAX));
+    // 0: as the database's options say.
+    rocksdb_compactoptions_t: rocksdb_compactoptions_set_max_subcompactions
+        rocksdb_compactoptions_get_max_subcompactions(value: c_int)
+        |o| o.0.max_subcompactions = u32::try_from(value).ok().filter(|threads| *threads > 0),
+        o.0.max_subcompactions.map_or(0, |threads| c_int::try_from(threads).unwrap_or(c_int::MAX));
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_set_universal_compaction_options(
+    options: *mut rocksdb_options_t,
+    universal: *mut rocksdb_universal_compaction_options_t,
+) {
+    // SAFETY: the contract of the C API; the options are copied.
+    unsafe { (*options).cf.compaction_options_universal.clone_from(&(*universal).0) };
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_set_fifo_compaction_options(
+    options: *mut rocksdb_options_t,
+    fifo: *mut rocksdb_fifo_compaction_options_t,
+) {
+    // SAFETY: the contract of the C API; the options are copied.
+    unsafe { (*options).cf.compaction_options_fifo.clone_from(&(*fifo).0) };
+}
+
+/// A bound of a range: null is unbounded.
+unsafe fn bound<'a>(key: *const c_char, len: size_t) -> Option<&'a [u8]> {
+    // SAFETY: the caller passes null or `len` readable bytes.
+    (!key.is_null()).then(|| unsafe { slice(key, len) })
+}
+
+/// The column family, or the default one for null.
+unsafe fn family(db: *mut rocksdb_t, cf: *mut rocksdb_column_family_handle_t) -> ColumnFamilyHandle {
+    // SAFETY: the contract of the C API: a live database, and null or a live handle of it.
+    unsafe { cf.as_ref().map_or_else(|| (*db).0.default_column_family(), |cf| &cf.0).clone() }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_delete_file_in_range(
+    db: *mut rocksdb_t,
+    begin: *const c_char,
+    begin_len: size_t,
+    end: *const c_char,
+    end_len: size_t,
+    errptr: *mut *mut c_char,
+) {
+    let default = std::ptr::null_mut();
+    // SAFETY: the contract of the C API.
+    unsafe { rocksdb_delete_file_in_range_cf(db, default, begin, begin_len, end, end_len, errptr) };
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_delete_file_in_range_cf(
+    db: *mut rocksdb_t,
+    cf: *mut rocksdb_column_family_handle_t,
+    begin: *const c_char,
+    begin_len: size_t,
+    end: *const c_char,
+    end_len: size_t,
+    errptr: *mut *mut c_char,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        let range = (bound(begin, begin_len), bound(end, end_len));
+        report(errptr, (*db).0.delete_files_in_ranges(&family(db, cf), &[range], true));
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_suggest_compact_range(
+    db: *mut rocksdb_t,
+    begin: *const c_char,
+    begin_len: size_t,
+    end: *const c_char,
+    end_len: size_t,
+    errptr: *mut *mut c_char,
+) {
+    let default = std::ptr::null_mut();
+    // SAFETY: the contract of the C API.
+    unsafe { rocksdb_suggest_compact_range_cf(db, default, begin, begin_len, end, end_len, errptr) };
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_suggest_compact_range_cf(
+    db: *mut rocksdb_t,
+    cf: *mut rocksdb_column_family_handle_t,
+    begin: *const c_char,
+    begin_len: size_t,
+    end: *const c_char,
+    end_len: size_t,
+    errptr: *mut *mut c_char,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        let (begin, end) = (bound(begin, begin_len), bound(end, end_len));
+        report(errptr, (*db).0.suggest_compact_range(&family(db, cf), begin, end));
+    }
+}
