@@ -10,8 +10,7 @@ use crate::read_write_options::{
 };
 use libc::{c_char, c_int, c_uchar, size_t};
 use outcrop::{
-    CompactRangeOptions, ColumnFamilyDescriptor, ColumnFamilyHandle, Db, Env, Error, PinnedValue,
-    Result,
+    ColumnFamilyDescriptor, ColumnFamilyHandle, CompactRangeOptions, Db, Env, Error, PinnedValue, Result,
 };
 
 pub struct rocksdb_t(pub(crate) Db);

@@ -24,6 +24,61 @@ static void check_value(const char* value, size_t len, const char* expected) {
   check(len == strlen(expected) && memcmp(value, expected, len) == 0, expected);
 }
 
+/* Opens the database under another compaction style, and asks for work of all kinds. */
+static void use_compaction_options(const char* path, const rocksdb_options_t* base) {
+  char* error = NULL;
+  rocksdb_options_t* options = rocksdb_options_create_copy((rocksdb_options_t*)base);
+  rocksdb_universal_compaction_options_t* universal = rocksdb_universal_compaction_options_create();
+  check(rocksdb_universal_compaction_options_get_size_ratio(universal) == 1, "default size ratio");
+  check(rocksdb_universal_compaction_options_get_max_merge_width(universal) == -1, "no limit");
+  rocksdb_universal_compaction_options_set_min_merge_width(universal, 3);
+  rocksdb_universal_compaction_options_set_stop_style(
+      universal, rocksdb_similar_size_compaction_stop_style);
+  check(rocksdb_universal_compaction_options_get_stop_style(universal) == 0, "stop style");
+  rocksdb_options_set_universal_compaction_options(options, universal);
+  rocksdb_universal_compaction_options_destroy(universal);
+  rocksdb_fifo_compaction_options_t* fifo = rocksdb_fifo_compaction_options_create();
+  check(rocksdb_fifo_compaction_options_get_max_table_files_size(fifo) == 1 << 30, "1 GiB");
+  rocksdb_fifo_compaction_options_set_allow_compaction(fifo, 1);
+  rocksdb_options_set_fifo_compaction_options(options, fifo);
+  rocksdb_fifo_compaction_options_destroy(fifo);
+  rocksdb_options_set_compaction_style(options, rocksdb_universal_compaction);
+  check(rocksdb_options_get_compaction_style(options) == 1, "style");
+  check(rocksdb_options_get_ttl(options) == UINT64_MAX - 1, "the ttl follows the style");
+  rocksdb_options_set_periodic_compaction_seconds(options, 3600);
+  rocksdb_options_set_max_subcompactions(options, 2);
+  check(rocksdb_options_get_max_subcompactions(options) == 2, "subcompactions");
+
+  const char* names[] = {"default", "other"};
+  const rocksdb_options_t* both[] = {options, options};
+  rocksdb_column_family_handle_t* handles[2];
+  rocksdb_t* db = rocksdb_open_column_families(options, path, 2, names, both, handles, &error);
+  check_no_error(error, "open under universal compaction");
+  rocksdb_compactoptions_t* compact = rocksdb_compactoptions_create();
+  check(rocksdb_compactoptions_get_target_level(compact) == -1, "default target level");
+  check(rocksdb_compactoptions_get_bottommost_level_compaction(compact) == 1, "default bottommost");
+  rocksdb_compactoptions_set_exclusive_manual_compaction(compact, 1);
+  rocksdb_compactoptions_set_max_subcompactions(compact, 4);
+  rocksdb_compact_range_cf_opt(db, handles[0], compact, NULL, 0, NULL, 0);
+  rocksdb_compactoptions_destroy(compact);
+  rocksdb_suggest_compact_range(db, "a", 1, "z", 1, &error);
+  check_no_error(error, "suggest");
+  rocksdb_suggest_compact_range_cf(db, handles[1], NULL, 0, NULL, 0, &error);
+  check_no_error(error, "suggest in a column family");
+  rocksdb_delete_file_in_range(db, "x", 1, "z", 1, &error);
+  check_no_error(error, "delete files that do not exist");
+  uint64_t bytes = 0;
+  rocksdb_property_int_cf(db, handles[0], "rocksdb.total-sst-files-size", &bytes);
+  check(bytes > 0, "there are tables");
+  rocksdb_delete_file_in_range_cf(db, handles[0], NULL, 0, NULL, 0, &error);
+  check_no_error(error, "delete all files");
+  rocksdb_property_int_cf(db, handles[0], "rocksdb.total-sst-files-size", &bytes);
+  check(bytes == 0, "they are gone");
+  for (int i = 0; i < 2; i++) rocksdb_column_family_handle_destroy(handles[i]);
+  rocksdb_close(db);
+  rocksdb_options_destroy(options);
+}
+
 int main(int argc, char** argv) {
   check(argc == 2, "usage: example DIRECTORY");
   const char* path = argv[1];
@@ -144,6 +199,7 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 2; i++) rocksdb_column_family_handle_destroy(handles[i]);
   rocksdb_close(db);
 
+  use_compaction_options(path, options);
   rocksdb_destroy_db(options, path, &error);
   check_no_error(error, "destroy");
   rocksdb_readoptions_destroy(read);

@@ -50,7 +50,8 @@ pub use outcrop_cache::{Cache, CacheOptions};
 pub use outcrop_env::Env;
 pub use outcrop_options as options;
 pub use outcrop_options::{
-    BlockBasedTableOptions, ColumnFamilyOptions, CompactionStyle, CompressionType, DbOptions, FilterPolicy, WalRecoveryMode,
+    BlockBasedTableOptions, ColumnFamilyOptions, CompactionStyle, CompressionType, DbOptions, FilterPolicy,
+    WalRecoveryMode,
 };
 pub use read::iter::DbIterator;
 pub use read::{PinnedValue, ReadOptions, WideColumns};

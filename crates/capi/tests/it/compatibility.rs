@@ -109,6 +109,8 @@ fn setups(version: &str) -> Vec<Setup> {
         compression: 0,
         dynamic_level_bytes: true,
         defaults: false,
+        styles: &[0],
+        turn: 0,
     };
     vec![
         base.clone(),
@@ -120,7 +122,10 @@ fn setups(version: &str) -> Vec<Setup> {
             bloom: false,
             ..base.clone()
         },
-        Setup { compression: 1, write_buffer_size: 64 << 10, ..base },
+        Setup { compression: 1, write_buffer_size: 64 << 10, ..base.clone() },
+        Setup { styles: &[1], write_buffer_size: 64 << 10, ..base.clone() },
+        Setup { styles: &[2], ..base.clone() },
+        Setup { styles: &[0, 1, 1, 0, 1], write_buffer_size: 64 << 10, dynamic_level_bytes: false, ..base },
     ]
 }
 
@@ -131,6 +136,7 @@ fn take_turns(outcrop: &Api, reference: &Api, version: &str, setup: &Setup, seed
     let mut model = Contents::default();
     for turn in 0..turns {
         let ours = turn % 2 == 0;
+        let setup = &Setup { turn, ..setup.clone() };
         let (writer, reader) = if ours { (outcrop, reference) } else { (reference, outcrop) };
         let who = if ours { "outcrop" } else { version };
         let what = format!("RocksDB {version}, seed {seed}, turn {turn}, written by {who}, {setup:?}");

@@ -38,10 +38,8 @@ pub struct CompactionJob {
 impl CompactionJob {
     /// What it may write.
     pub fn running(&self) -> RunningCompaction {
-        let range = pick::key_range(
-            &self.cf.comparator,
-            &self.compaction.input_files().cloned().collect::<Vec<_>>(),
-        );
+        let range =
+            pick::key_range(&self.cf.comparator, &self.compaction.input_files().cloned().collect::<Vec<_>>());
         let (begin, end) = range.unwrap_or_default();
         RunningCompaction { output_level: self.compaction.output_level, begin, end }
     }

@@ -77,7 +77,8 @@ impl ManualCompaction {
 
     /// True if no automatic compaction of column family `cf_id` may start while this waits or runs.
     pub fn holds_back(&self, cf_id: u32) -> bool {
-        self.exclusive || (self.cf_id == cf_id && matches!(self.scope, Scope::Everything) && self.is_waiting())
+        self.exclusive
+            || (self.cf_id == cf_id && matches!(self.scope, Scope::Everything) && self.is_waiting())
     }
 
     fn is_waiting(&self) -> bool {
@@ -232,12 +233,7 @@ impl DbInner {
         Ok((cf_state.version.clone(), LevelShape::of(&cf_state.version, &cf.options.load())))
     }
 
-    fn run_manual(
-        &self,
-        cf: &ColumnFamilyHandle,
-        scope: Scope,
-        options: &CompactRangeOptions,
-    ) -> Result<()> {
+    fn run_manual(&self, cf: &ColumnFamilyHandle, scope: Scope, options: &CompactRangeOptions) -> Result<()> {
         let request = Arc::new(ManualCompaction {
             cf_id: cf.id(),
             scope,

@@ -94,13 +94,19 @@ impl DbInner {
             let options = cf.options.load();
             let input = cf_state.pick_input(&options);
             if output_level >= usable_levels(&cf_state.version, &options) {
-                return Err(Error::invalid_argument(format!("there is no level {output_level} to compact to")));
+                return Err(Error::invalid_argument(format!(
+                    "there is no level {output_level} to compact to"
+                )));
             }
             let inputs = widened(&input, files, output_level)?;
             let all: Files = inputs.iter().flat_map(|level| level.files.iter().cloned()).collect();
             let range = pick::key_range(&cf.comparator, &all).unwrap_or_default();
             let between = inputs[0].level + 1..=output_level;
-            if cf_state.running.iter().any(|job| between.contains(&job.output_level) && job.overlaps(cf, &range)) {
+            if cf_state
+                .running
+                .iter()
+                .any(|job| between.contains(&job.output_level) && job.overlaps(cf, &range))
+            {
                 return Err(Error::new(ErrorKind::Aborted, "a running compaction writes to a level between"));
             }
             let bottommost = pick::is_bottommost(&input, output_level, &all);
@@ -114,7 +120,11 @@ impl DbInner {
                 bottommost,
                 work: Work::Merge,
                 compression: derive::compression_for_level(&options, output_level, bottommost),
-                target_file_size: if to_level { derive::target_file_size(&options, output_level) } else { u64::MAX },
+                target_file_size: if to_level {
+                    derive::target_file_size(&options, output_level)
+                } else {
+                    u64::MAX
+                },
                 max_grandparent_overlap: u64::MAX,
             }))
         })
@@ -279,6 +289,7 @@ fn l0_run(input: &PickInput<'_>, picked: &Files, output_level: usize) -> Files {
     let position = |file: &Arc<FileMetaData>| l0.iter().position(|other| Arc::ptr_eq(other, file));
     let places: Vec<usize> = picked.iter().filter_map(position).collect();
     let Some(&newest) = places.iter().min() else { return Vec::new() };
-    let oldest = if output_level == 0 { places.iter().max().map_or(newest, |last| *last) } else { l0.len() - 1 };
+    let oldest =
+        if output_level == 0 { places.iter().max().map_or(newest, |last| *last) } else { l0.len() - 1 };
     l0[newest..=oldest].to_vec()
 }

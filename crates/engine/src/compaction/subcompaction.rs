@@ -203,7 +203,9 @@ fn run_parts(
     refused?;
     for slot in slots {
         let output = slot.lock().take();
-        outputs.push(output.unwrap_or_else(|| Err(Error::new(ErrorKind::Aborted, "a subcompaction ended early"))));
+        outputs.push(
+            output.unwrap_or_else(|| Err(Error::new(ErrorKind::Aborted, "a subcompaction ended early"))),
+        );
     }
     outputs.into_iter().collect()
 }
@@ -243,11 +245,8 @@ mod tests {
 
     #[test]
     fn tombstones_are_cut_with_the_keys() {
-        let tombstone = |begin: &str, end: &str| RangeTombstone {
-            begin: begin.into(),
-            end: end.into(),
-            seq: SeqNum(7),
-        };
+        let tombstone =
+            |begin: &str, end: &str| RangeTombstone { begin: begin.into(), end: end.into(), seq: SeqNum(7) };
         let all = Fragments::new(&[tombstone("a", "m"), tombstone("x", "z")], &Comparator::Bytewise);
         let part = |begin: Option<&str>, end: Option<&str>| {
             let range = KeyRange { begin: begin.map(Into::into), end: end.map(Into::into) };

@@ -3,9 +3,9 @@
 use crate::harness::{Rng, Rows, contents, creating, descriptor, open, seed};
 use outcrop::options::{ColumnFamilyOptions, CompactionStyle, CompressionType};
 use outcrop::*;
-use outcrop_env::{Clock, Threads};
 use outcrop_env::clock::SystemClock;
 use outcrop_env::threads::{JoinHandle, SystemThreads, Task};
+use outcrop_env::{Clock, Threads};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -206,8 +206,13 @@ fn a_database_of_one_style_opens_under_every_other() {
         }
         settle(&db);
         if rng.one_in(2) {
-            db.compact_range(db.default_column_family(), Option::None, Option::None, BottommostLevelCompaction::Force)
-                .unwrap();
+            db.compact_range(
+                db.default_column_family(),
+                Option::None,
+                Option::None,
+                BottommostLevelCompaction::Force,
+            )
+            .unwrap();
         }
         assert_eq!(rows(&db), model, "written as {style:?}");
     }
@@ -229,7 +234,11 @@ fn without_a_style_only_callers_compact() {
     assert_eq!(files_at(&db, 0), 7);
     let newest = tables(&db)[0].1;
     db.compact_files(&cf, &[newest], 3).unwrap();
-    assert_eq!(tables(&db).iter().map(|(level, _)| *level).collect::<Vec<_>>(), [3], "older tables came along");
+    assert_eq!(
+        tables(&db).iter().map(|(level, _)| *level).collect::<Vec<_>>(),
+        [3],
+        "older tables came along"
+    );
     assert_eq!(rows(&db)[&b"k"[..]], b"7");
 }
 

@@ -1,9 +1,9 @@
 //! Tests of the whole engine, on file systems in memory and on disk.
 
 mod basic;
-mod compaction_styles;
 mod beside;
 mod blobs;
+mod compaction_styles;
 mod crash;
 mod damage;
 mod foreign;

@@ -19,8 +19,7 @@ pub fn pick(input: &PickInput<'_>) -> Option<Compaction> {
 fn pick_expired(input: &PickInput<'_>) -> Option<Compaction> {
     let expired = &input.marks.expired;
     let l0 = &input.version.levels[0].files;
-    let files: Files =
-        l0.iter().rev().take_while(|file| expired.contains(&file.number)).cloned().collect();
+    let files: Files = l0.iter().rev().take_while(|file| expired.contains(&file.number)).cloned().collect();
     let left = input.version.total_bytes() - files.iter().map(|file| file.size).sum::<u64>();
     if files.is_empty() || left > input.options.compaction_options_fifo.max_table_files_size {
         return None;
@@ -38,8 +37,7 @@ fn pick_surplus(input: &PickInput<'_>) -> Option<Compaction> {
     let level = input.version.levels.iter().rposition(|level| !level.files.is_empty())?;
     let all = &input.version.levels[level].files;
     // Within a level below L0 nobody knows which table is oldest: they go in key order.
-    let oldest_first: Files =
-        if level == 0 { all.iter().rev().cloned().collect() } else { all.to_vec() };
+    let oldest_first: Files = if level == 0 { all.iter().rev().cloned().collect() } else { all.to_vec() };
     let surplus = oldest_first.into_iter().take_while(|file| {
         let go_on = total > limit;
         total = total.saturating_sub(file.size);

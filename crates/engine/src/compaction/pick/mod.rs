@@ -79,9 +79,7 @@ pub fn debt(input: &PickInput<'_>) -> Debt {
             pending_bytes: 0,
             stall_runs: universal::sorted_runs(version, options).len(),
         },
-        CompactionStyle::Fifo => {
-            Debt { due: fifo::pick(input).is_some(), pending_bytes: 0, stall_runs: 0 }
-        }
+        CompactionStyle::Fifo => Debt { due: fifo::pick(input).is_some(), pending_bytes: 0, stall_runs: 0 },
         CompactionStyle::None => Debt { due: false, pending_bytes: 0, stall_runs: l0_files },
     }
 }
@@ -164,7 +162,8 @@ pub fn overlap_bytes(input: &PickInput<'_>, level: usize, files: &[Arc<FileMetaD
 /// overlaps it, and an output to L0 includes the oldest table there.
 pub fn is_bottommost(input: &PickInput<'_>, output_level: usize, files: &[Arc<FileMetaData>]) -> bool {
     let levels = &input.version.levels;
-    let oldest_included = || levels[0].files.last().is_some_and(|last| files.iter().any(|f| Arc::ptr_eq(f, last)));
+    let oldest_included =
+        || levels[0].files.last().is_some_and(|last| files.iter().any(|f| Arc::ptr_eq(f, last)));
     (output_level > 0 || oldest_included())
         && (output_level + 1..levels.len()).all(|level| overlapping_range(input, level, files).is_empty())
 }

@@ -50,7 +50,8 @@ fn answer(version: &Version, arguments: &str, base: &ColumnFamilyOptions) -> Str
     let picked = pick(&input);
     assert_eq!(debt.due, picked.is_some(), "what is due is picked, as long as nothing runs");
     picked.map_or("none".into(), |compaction| {
-        let codec = if compaction.compression == outcrop_options::CompressionType::None { " (plain)" } else { "" };
+        let codec =
+            if compaction.compression == outcrop_options::CompressionType::None { " (plain)" } else { "" };
         format!("{compaction}{codec}")
     })
 }
@@ -63,7 +64,8 @@ fn run(name: &str, style: CompactionStyle) {
     let mut rewritten = String::new();
     for block in text.split("\n\n") {
         let (question, expected) = block.split_once("----").unwrap_or_else(|| panic!("no ---- in {block:?}"));
-        let comments: String = question.lines().filter(|line| line.starts_with('#')).map(|l| format!("{l}\n")).collect();
+        let comments: String =
+            question.lines().filter(|line| line.starts_with('#')).map(|l| format!("{l}\n")).collect();
         let mut lines = question.lines().filter(|line| !line.starts_with('#'));
         let command = lines.next().expect("a command");
         let body: Vec<&str> = lines.collect();
@@ -112,7 +114,8 @@ fn fifo() {
 #[test]
 fn nothing_is_picked_without_a_style() {
     let version = Version::parse("L0: 9[a..z] 8[a..z] 7[a..z] 6[a..z] 5[a..z]", LEVELS);
-    let base = ColumnFamilyOptions { compaction_style: CompactionStyle::None, ..ColumnFamilyOptions::default() };
+    let base =
+        ColumnFamilyOptions { compaction_style: CompactionStyle::None, ..ColumnFamilyOptions::default() };
     assert_eq!(answer(&version, "marks=asked:9", &base), "none");
 }
 
@@ -123,8 +126,13 @@ fn everything_goes_to_the_last_level_or_back_into_it() {
     let all = |drawing: &str| {
         let version = Version::parse(drawing, LEVELS);
         let comparator = Comparator::Bytewise;
-        let input =
-            PickInput { cf_id: 0, version: &version, comparator: &comparator, options: &options, marks: &marks };
+        let input = PickInput {
+            cf_id: 0,
+            version: &version,
+            comparator: &comparator,
+            options: &options,
+            marks: &marks,
+        };
         everything(&input).map_or("none".into(), |compaction| compaction.to_string())
     };
     assert_eq!(all("L0: 9[a..c] 8[a..z]\nL5: 3[b..d]"), "L0 -> L6: inputs 9 8 + 3 [Manual] (bottommost)");

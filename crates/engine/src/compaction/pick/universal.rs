@@ -157,9 +157,10 @@ fn pick_marked(input: &PickInput<'_>, runs: &[SortedRun]) -> Option<Compaction> 
         return None;
     }
     let asked = |run: &SortedRun| run.files.iter().any(|file| input.marks.asked.contains(&file.number));
-    runs.iter().enumerate().filter(|(_, run)| asked(run)).find_map(|(first, _)| {
-        merge(input, runs, first..(first + 2).min(runs.len()), Reason::Marked)
-    })
+    runs.iter()
+        .enumerate()
+        .filter(|(_, run)| asked(run))
+        .find_map(|(first, _)| merge(input, runs, first..(first + 2).min(runs.len()), Reason::Marked))
 }
 
 /// Merges the runs of `range`. `None` if one of them is taken.
@@ -226,7 +227,8 @@ fn by_level(runs: &[SortedRun]) -> Vec<LevelFiles> {
 /// True if the runs older than the output come to `compression_size_percent` of the data: those are the compressed
 /// ones, and what is newer stays as it is.
 fn leave_uncompressed(input: &PickInput<'_>, runs: &[SortedRun], older: &[SortedRun]) -> bool {
-    let Ok(percent) = u128::try_from(input.options.compaction_options_universal.compression_size_percent) else {
+    let Ok(percent) = u128::try_from(input.options.compaction_options_universal.compression_size_percent)
+    else {
         return false;
     };
     let bytes = |runs: &[SortedRun]| runs.iter().map(|run| u128::from(run.size)).sum::<u128>();
