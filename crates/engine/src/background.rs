@@ -243,7 +243,7 @@ impl DbInner {
 }
 
 /// Runs a job; a panic in it becomes its error, so that nobody waits for ever for its end.
-fn caught(what: &str, job: impl FnOnce() -> Result<()>) -> Result<()> {
+pub fn caught(what: &str, job: impl FnOnce() -> Result<()>) -> Result<()> {
     // What the job shares is behind locks that do not poison, and is left consistent between their holds.
     catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().map(ToString::to_string);

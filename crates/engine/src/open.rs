@@ -161,6 +161,9 @@ pub fn check_column_family_options(descriptor: &ColumnFamilyDescriptor) -> Resul
             options.table.format_version
         ));
     }
+    if let Err(error) = outcrop_options::compaction::check(&options.compaction_options_universal) {
+        return refuse(error.to_string());
+    }
     if options.max_bytes_for_level_multiplier < 1.0 {
         return refuse("max_bytes_for_level_multiplier must be at least 1".into());
     }

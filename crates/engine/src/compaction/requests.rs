@@ -5,7 +5,7 @@
 use super::job::CompactionJob;
 use super::pick::{self, Files, PickInput, level_files};
 use super::{Compaction, LevelFiles, Reason, Work};
-use crate::background::start_compaction;
+use crate::background::{caught, start_compaction};
 use crate::column_family::ColumnFamilyHandle;
 use crate::compaction::level_shape::{LevelShape, usable_levels};
 use crate::db::DbInner;
@@ -198,7 +198,7 @@ impl DbInner {
             start_compaction(&mut state, &job);
             job
         };
-        let result = self.run_compaction(&job);
+        let result = caught("compaction", || self.run_compaction(&job));
         self.end_compaction(&mut self.state.lock(), &job);
         self.purge_obsolete_files();
         result

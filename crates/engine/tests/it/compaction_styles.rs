@@ -1,7 +1,7 @@
 //! Compaction styles, ages, parts, and what callers may ask for.
 
 use crate::harness::{Rng, Rows, contents, creating, descriptor, open, seed};
-use outcrop::options::{ColumnFamilyOptions, CompactionStyle, CompressionType};
+use outcrop::options::{ColumnFamilyOptions, CompactionStyle, CompressionType, UniversalCompactionOptions};
 use outcrop::*;
 use outcrop_env::clock::SystemClock;
 use outcrop_env::threads::{JoinHandle, SystemThreads, Task};
@@ -511,4 +511,23 @@ fn an_exclusive_compaction_runs_beside_writers_and_ends() {
         });
         assert_eq!(rows(&db).len(), 4000);
     }
+}
+
+#[test]
+fn options_no_picker_could_follow_are_refused() {
+    let refused = |change: fn(&mut UniversalCompactionOptions)| {
+        let mut options = styled(CompactionStyle::Universal);
+        change(&mut options.compaction_options_universal);
+        let error = open(&Env::memory(), &options).map(drop).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        error.to_string()
+    };
+    assert!(refused(|o| o.max_merge_width = 1).contains("max_merge_width"));
+    assert!(refused(|o| o.compression_size_percent = 101).contains("compression_size_percent"));
+    assert!(refused(|o| o.max_read_amp = -2).contains("max_read_amp"));
+    let db = open(&Env::memory(), &styled(CompactionStyle::Universal)).unwrap();
+    let cf = db.default_column_family();
+    let change = [("compaction_options_universal", "{min_merge_width=9;max_merge_width=8}")];
+    assert!(db.set_options(cf, &change).is_err());
+    db.set_options(cf, &[("compaction_options_universal", "{max_merge_width=8}")]).unwrap();
 }
