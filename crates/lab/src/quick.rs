@@ -40,7 +40,7 @@ pub struct QuickArguments {
     /// Directory for databases; removed afterwards.
     #[arg(long, default_value = "outcrop-lab-data")]
     pub data: PathBuf,
-    /// Directory for the pages, starting with index.html, and the record.
+    /// Directory for report.html (one file), the pages that start with index.html, the tables and the record.
     #[arg(long, default_value = "outcrop-lab-report")]
     pub output: PathBuf,
     /// Print the comparison as JSON instead of tables.
@@ -80,7 +80,8 @@ pub fn run(arguments: &QuickArguments) -> Result<(), String> {
         println!("{}", show::compare_json(&results, base, "ops_sec"));
     } else {
         print!("{}\n{}", show::summary(&results), show::compare(&results, base, "ops_sec"));
-        println!("report: {}", page.display());
+        println!("report: {} (one file), {}", arguments.output.join("report.html").display(), page.display());
+        println!("tables: {}", arguments.output.join("csv/summary.tsv").display());
     }
     Ok(())
 }

@@ -6,6 +6,7 @@
 //! base-N.html  ratios to another target     step-N.html  one step: every second, every metric
 //! host.html    the machine, sessions, events     options.html  options that differ     aa.html  the base to itself
 //! csv/         the numbers of the tables
+//! report.html  all that fits on one page, in one file to send around
 //! ```
 //! Invariants: no scripts, nothing from elsewhere, no clock: the same record gives the same bytes. A colour never
 //! says anything that a sign or word beside it does not.
@@ -50,6 +51,7 @@ fn files(store: &Store, results: &Results) -> Result<Vec<(String, String)>, Stor
     let table = results.table(base, "ops_sec");
     let mut files = vec![
         ("index.html".to_string(), index(results, base, &table)),
+        (page::SINGLE.to_string(), single(results, base, &table)),
         ("charts.html".to_string(), charts_page(results, base, &table)),
         ("host.html".to_string(), page::page(results, "Host", "host.html", &background::host(results))),
         (
@@ -86,7 +88,7 @@ fn index(results: &Results, base: usize, table: &Table) -> String {
         h2 { "Throughput relative to " (results.target_names()[base]) }
         (page::base_links(results, base))
         (sections::relative(results, base, table))
-        (sections::legend(results, base))
+        (sections::legend(results, base, true))
         (charts::figure("Relative throughput, axis from 0", &charts::bars(results, base, table, charts::Axis::full(table))))
         p { a href="charts.html" { "The same with the axis cut, and with an axis that does not start at 0." } }
         (sections::versions(results, base, table))
@@ -101,6 +103,34 @@ fn index(results: &Results, base: usize, table: &Table) -> String {
         (background::reproduce(results))
     };
     page::page(results, "", "index.html", &body)
+}
+
+/// The summary, the machine and the options on one page without links.
+fn single(results: &Results, base: usize, table: &Table) -> String {
+    let plan = &results.experiment.plan;
+    let body = html! {
+        @if !plan.question.is_empty() { p.question { (plan.question) } }
+        (sections::sentences(results, base, table))
+        (sections::cautions(results))
+        h2 { "Throughput relative to " (results.target_names()[base]) }
+        (sections::relative(results, base, table))
+        (sections::legend(results, base, false))
+        (charts::figure("Relative throughput, axis from 0", &charts::bars(results, base, table, charts::Axis::full(table))))
+        (sections::versions(results, base, table))
+        h2 { "Throughput" }
+        (sections::absolute(results))
+        h2 { "Latency and stalls" }
+        (sections::tails(results))
+        h2 { "Hardware per operation" }
+        (sections::hardware(results, base))
+        h2 { "Host" }
+        (background::host(results))
+        h2 { "Options" }
+        (background::options(results))
+        h2 { "How to reproduce" }
+        (background::reproduce(results))
+    };
+    page::page(results, "", page::SINGLE, &body)
 }
 
 fn charts_page(results: &Results, base: usize, table: &Table) -> String {
@@ -127,7 +157,7 @@ fn base_page(results: &Results, base: usize, table: &Table) -> String {
         (page::base_links(results, base))
         (sections::sentences(results, base, table))
         (sections::relative(results, base, table))
-        (sections::legend(results, base))
+        (sections::legend(results, base, true))
         (charts::figure("Relative throughput, axis from 0", &charts::bars(results, base, table, charts::Axis::full(table))))
         h2 { "Hardware per operation" }
         (sections::hardware(results, base))

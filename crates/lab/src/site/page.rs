@@ -17,6 +17,9 @@ pub(super) fn step_file(number: usize) -> String {
     format!("step-{}.html", number + 1)
 }
 
+/// The page that stands alone: it links to no other.
+pub(super) const SINGLE: &str = "report.html";
+
 /// A whole page; `here` is its file.
 pub(super) fn page(results: &Results, heading: &str, here: &str, body: &Markup) -> String {
     let experiment = &results.experiment;
@@ -36,14 +39,14 @@ pub(super) fn page(results: &Results, heading: &str, here: &str, body: &Markup) 
             }
             body {
                 header {
-                    nav {
+                    @if here != SINGLE { nav {
                         (link("index.html", "Summary")) (link("charts.html", "Charts"))
                         @for (number, step) in results.steps.iter().enumerate() {
                             (link(&step_file(number), step))
                         }
                         (link("host.html", "Host")) (link("options.html", "Options"))
                         @if twin { (link("aa.html", "A/A")) }
-                    }
+                    } }
                     h1 { (title) @if !heading.is_empty() { ": " (heading) } }
                 }
                 main { (body) }
@@ -51,8 +54,11 @@ pub(super) fn page(results: &Results, heading: &str, here: &str, body: &Markup) 
                     p {
                         "Experiment " (experiment.id) ", " (experiment.created) ", host " (experiment.host.facts.id)
                         ", " (results.blocks()) " blocks, " (results.counted_sessions()) " sessions, Outcrop lab "
-                        (experiment.lab_version) ". Numbers: "
-                        a href="csv/metrics.csv" { "metrics.csv" } ", " a href="csv/summary.tsv" { "summary.tsv" } "."
+                        (experiment.lab_version) "."
+                        @if here != SINGLE {
+                            " Numbers: " a href="csv/metrics.csv" { "metrics.csv" } ", "
+                            a href="csv/summary.tsv" { "summary.tsv" } "."
+                        }
                     }
                 }
             }

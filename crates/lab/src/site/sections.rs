@@ -133,8 +133,8 @@ pub(super) fn relative(results: &Results, base: usize, table: &Table) -> Markup 
     }
 }
 
-/// What signs and intervals mean.
-pub(super) fn legend(results: &Results, base: usize) -> Markup {
+/// What signs and intervals mean; with `links` to the pages that say more.
+pub(super) fn legend(results: &Results, base: usize, links: bool) -> Markup {
     let plan = &results.experiment.plan;
     let percent = plan.delta * 100.0;
     html! {
@@ -144,9 +144,12 @@ pub(super) fn legend(results: &Results, base: usize) -> Markup {
             (percent) " %; " b { "?" } " unknown: more blocks are needed, or the pairs contradict each other. "
             "One run is never a verdict. "
             @if let Some((calls, cells)) = false_calls(results) {
-                "The base against itself: " a href="aa.html" { (calls) " of " (cells) " cells called" } ". "
+                "The base against itself: "
+                @if links { a href="aa.html" { (calls) " of " (cells) " cells called" } }
+                @else { (calls) " of " (cells) " cells called" }
+                ". "
             }
-            a href=(format!("csv/relative-{}.csv", base + 1)) { "CSV" }
+            @if links { a href=(format!("csv/relative-{}.csv", base + 1)) { "CSV" } }
         }
     }
 }
