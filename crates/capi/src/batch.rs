@@ -1,15 +1,36 @@
 //! `rocksdb_writebatch_*`.
 
 use crate::db::rocksdb_column_family_handle_t;
-use crate::memory::{give_back, hand_out, slice};
+use crate::memory::{Errptr, give_back, hand_out, report, slice};
+use crate::settings::{Fate, Note};
 use libc::{c_char, c_int, size_t};
-use outcrop::WriteBatch;
+use outcrop::{Error, ErrorKind, Result, SavePoint, WriteBatch};
 
-pub struct rocksdb_writebatch_t(pub(crate) WriteBatch);
+#[derive(Default)]
+pub struct rocksdb_writebatch_t {
+    pub(crate) batch: WriteBatch,
+    pub(crate) save_points: Vec<SavePoint>,
+    /// Why it cannot be written.
+    pub(crate) failed: Option<Error>,
+}
+
+impl rocksdb_writebatch_t {
+    /// # Errors
+    /// Corruption if it was made from bytes that are no batch; NotSupported if it was given timestamps.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.failed.clone().map_or(Ok(()), Err)
+    }
+
+    fn clear(&mut self) {
+        self.batch.clear();
+        self.save_points.clear();
+        self.failed = None;
+    }
+}
 
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_writebatch_create() -> *mut rocksdb_writebatch_t {
-    hand_out(rocksdb_writebatch_t(WriteBatch::new()))
+    hand_out(rocksdb_writebatch_t::default())
 }
 
 #[unsafe(no_mangle)]
@@ -21,13 +42,13 @@ pub unsafe extern "C" fn rocksdb_writebatch_destroy(batch: *mut rocksdb_writebat
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_clear(batch: *mut rocksdb_writebatch_t) {
     // SAFETY: the contract of the C API.
-    unsafe { &mut *batch }.0.clear();
+    unsafe { &mut *batch }.clear();
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_count(batch: *mut rocksdb_writebatch_t) -> c_int {
     // SAFETY: the contract of the C API.
-    unsafe { &*batch }.0.count() as c_int
+    unsafe { &*batch }.batch.count() as c_int
 }
 
 #[unsafe(no_mangle)]
@@ -37,7 +58,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_data(
 ) -> *const c_char {
     // SAFETY: the contract of the C API; the bytes stay valid until the batch changes.
     unsafe {
-        let bytes = (*batch).0.as_bytes();
+        let bytes = (*batch).batch.as_bytes();
         *len = bytes.len();
         bytes.as_ptr().cast()
     }
@@ -55,7 +76,7 @@ macro_rules! key_value {
             value_len: size_t,
         ) {
             // SAFETY: the contract of the C API.
-            unsafe { (*batch).0.$method(0, slice(key, key_len), slice(value, value_len)) }
+            unsafe { (*batch).batch.$method(0, slice(key, key_len), slice(value, value_len)) }
         }
 
         #[unsafe(no_mangle)]
@@ -68,7 +89,7 @@ macro_rules! key_value {
             value_len: size_t,
         ) {
             // SAFETY: the contract of the C API.
-            unsafe { (*batch).0.$method((*cf).0.id(), slice(key, key_len), slice(value, value_len)) }
+            unsafe { (*batch).batch.$method((*cf).0.id(), slice(key, key_len), slice(value, value_len)) }
         }
     )*};
 }
@@ -85,7 +106,7 @@ macro_rules! key_only {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(batch: *mut rocksdb_writebatch_t, key: *const c_char, key_len: size_t) {
             // SAFETY: the contract of the C API.
-            unsafe { (*batch).0.$method(0, slice(key, key_len)) }
+            unsafe { (*batch).batch.$method(0, slice(key, key_len)) }
         }
 
         #[unsafe(no_mangle)]
@@ -96,7 +117,7 @@ macro_rules! key_only {
             key_len: size_t,
         ) {
             // SAFETY: the contract of the C API.
-            unsafe { (*batch).0.$method((*cf).0.id(), slice(key, key_len)) }
+            unsafe { (*batch).batch.$method((*cf).0.id(), slice(key, key_len)) }
         }
     )*};
 }
@@ -104,4 +125,234 @@ macro_rules! key_only {
 key_only! {
     delete: rocksdb_writebatch_delete rocksdb_writebatch_delete_cf;
     single_delete: rocksdb_writebatch_singledelete rocksdb_writebatch_singledelete_cf;
+}
+
+/// A batch from its wire form. One that does not decode is empty and cannot be written: that write reports why.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_writebatch_create_from(
+    rep: *const c_char,
+    size: size_t,
+) -> *mut rocksdb_writebatch_t {
+    // SAFETY: the contract of the C API.
+    let decoded = WriteBatch::from_bytes(unsafe { slice(rep, size) });
+    hand_out(match decoded {
+        Ok(batch) => rocksdb_writebatch_t { batch, ..Default::default() },
+        Err(error) => rocksdb_writebatch_t { failed: Some(error), ..Default::default() },
+    })
+}
+
+/// `max_bytes` and protection are not honoured: a batch is as large as memory allows, and checked by the WAL.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_writebatch_create_with_params(
+    _reserved_bytes: size_t,
+    max_bytes: size_t,
+    _protection_bytes_per_key: size_t,
+    default_cf_ts_sz: size_t,
+) -> *mut rocksdb_writebatch_t {
+    let refused = match (max_bytes, default_cf_ts_sz) {
+        (0, 0) => None,
+        (0, _) => Some("a write batch with user-defined timestamps"),
+        _ => Some("a write batch with max_bytes"),
+    };
+    let failed = refused.map(Error::not_supported);
+    hand_out(rocksdb_writebatch_t { failed, ..Default::default() })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_writebatch_put_log_data(
+    batch: *mut rocksdb_writebatch_t,
+    blob: *const c_char,
+    len: size_t,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe { (*batch).batch.put_log_data(slice(blob, len)) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_writebatch_set_save_point(batch: *mut rocksdb_writebatch_t) {
+    // SAFETY: the contract of the C API.
+    let batch = unsafe { &mut *batch };
+    batch.save_points.push(batch.batch.save_point());
+}
+
+fn pop(batch: &mut rocksdb_writebatch_t) -> Result<SavePoint> {
+    batch.save_points.pop().ok_or_else(|| Error::new(ErrorKind::NotFound, ""))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_writebatch_rollback_to_save_point(
+    batch: *mut rocksdb_writebatch_t,
+    errptr: Errptr,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        let batch = &mut *batch;
+        if let Some(point) = report(errptr, pop(batch)) {
+            batch.batch.rollback_to(point);
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_writebatch_pop_save_point(batch: *mut rocksdb_writebatch_t, errptr: Errptr) {
+    // SAFETY: the contract of the C API.
+    unsafe { report(errptr, pop(&mut *batch)) };
+}
+
+/// Batches carry no checksums in memory, so that there is nothing to verify.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_writebatch_verify_checksum(_batch: *mut rocksdb_writebatch_t, _errptr: Errptr) {}
+
+/// The concatenation of `count` parts.
+unsafe fn joined(count: c_int, parts: *const *const c_char, lens: *const size_t) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for i in 0..count.max(0) as usize {
+        // SAFETY: the caller passes `count` parts with their lengths.
+        bytes.extend_from_slice(unsafe { slice(*parts.add(i), *lens.add(i)) });
+    }
+    bytes
+}
+
+/// Writes whose key and value come in parts.
+macro_rules! key_value_parts {
+    ($($method:ident: $name:ident $name_cf:ident;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            batch: *mut rocksdb_writebatch_t,
+            num_keys: c_int,
+            keys: *const *const c_char,
+            key_lens: *const size_t,
+            num_values: c_int,
+            values: *const *const c_char,
+            value_lens: *const size_t,
+        ) {
+            // SAFETY: the contract of the C API.
+            unsafe {
+                let (key, value) =
+                    (joined(num_keys, keys, key_lens), joined(num_values, values, value_lens));
+                (*batch).batch.$method(0, &key, &value);
+            }
+        }
+
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name_cf(
+            batch: *mut rocksdb_writebatch_t,
+            cf: *mut rocksdb_column_family_handle_t,
+            num_keys: c_int,
+            keys: *const *const c_char,
+            key_lens: *const size_t,
+            num_values: c_int,
+            values: *const *const c_char,
+            value_lens: *const size_t,
+        ) {
+            // SAFETY: the contract of the C API.
+            unsafe {
+                let (key, value) =
+                    (joined(num_keys, keys, key_lens), joined(num_values, values, value_lens));
+                (*batch).batch.$method((*cf).0.id(), &key, &value);
+            }
+        }
+    )*};
+}
+
+key_value_parts! {
+    put: rocksdb_writebatch_putv rocksdb_writebatch_putv_cf;
+    merge: rocksdb_writebatch_mergev rocksdb_writebatch_mergev_cf;
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_writebatch_deletev(
+    batch: *mut rocksdb_writebatch_t,
+    num_keys: c_int,
+    keys: *const *const c_char,
+    key_lens: *const size_t,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe { (*batch).batch.delete(0, &joined(num_keys, keys, key_lens)) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_writebatch_deletev_cf(
+    batch: *mut rocksdb_writebatch_t,
+    cf: *mut rocksdb_column_family_handle_t,
+    num_keys: c_int,
+    keys: *const *const c_char,
+    key_lens: *const size_t,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe { (*batch).batch.delete((*cf).0.id(), &joined(num_keys, keys, key_lens)) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_writebatch_delete_rangev(
+    batch: *mut rocksdb_writebatch_t,
+    num_keys: c_int,
+    starts: *const *const c_char,
+    start_lens: *const size_t,
+    ends: *const *const c_char,
+    end_lens: *const size_t,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        let (start, end) = (joined(num_keys, starts, start_lens), joined(num_keys, ends, end_lens));
+        (*batch).batch.delete_range(0, &start, &end);
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_writebatch_delete_rangev_cf(
+    batch: *mut rocksdb_writebatch_t,
+    cf: *mut rocksdb_column_family_handle_t,
+    num_keys: c_int,
+    starts: *const *const c_char,
+    start_lens: *const size_t,
+    ends: *const *const c_char,
+    end_lens: *const size_t,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        let (start, end) = (joined(num_keys, starts, start_lens), joined(num_keys, ends, end_lens));
+        (*batch).batch.delete_range((*cf).0.id(), &start, &end);
+    }
+}
+
+/// Writes with a timestamp: the batch cannot be written then.
+macro_rules! with_timestamp {
+    ($($name:ident($($type:ty),*);)*) => {
+        pub(crate) const BATCH_NOTES: &[Note] = &[
+            $(Note {
+                function: stringify!($name),
+                fate: Fate::Checked,
+                why: "user-defined timestamps are not supported: the write of the batch fails",
+            },)*
+            Note {
+                function: "rocksdb_writebatch_create_with_params",
+                fate: Fate::Checked,
+                why: "with max_bytes or timestamps the write of the batch fails; the rest only tunes",
+            },
+            Note {
+                function: "rocksdb_writebatch_verify_checksum",
+                fate: Fate::Accepted,
+                why: "batches carry no checksums in memory",
+            },
+        ];
+
+        $(
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name(batch: *mut rocksdb_writebatch_t $(, _: $type)*) {
+                let error = Error::not_supported(concat!(stringify!($name), ": user-defined timestamps"));
+                // SAFETY: the contract of the C API.
+                unsafe { (*batch).failed = Some(error) };
+            }
+        )*
+    };
+}
+
+with_timestamp! {
+    rocksdb_writebatch_put_cf_with_ts(*mut rocksdb_column_family_handle_t, *const c_char, size_t,
+        *const c_char, size_t, *const c_char, size_t);
+    rocksdb_writebatch_delete_cf_with_ts(*mut rocksdb_column_family_handle_t, *const c_char, size_t,
+        *const c_char, size_t);
+    rocksdb_writebatch_singledelete_cf_with_ts(*mut rocksdb_column_family_handle_t, *const c_char, size_t,
+        *const c_char, size_t);
 }

@@ -8,6 +8,7 @@
 
 use crate::memory::{give_back, hand_out, slice};
 use crate::options::rocksdb_options_t;
+use crate::settings::{Fate, Note};
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
 use outcrop::{
     CompactionFilter, CompactionFilterFactory, Comparator, FilterContext, FilterDecision, MergeOperator,
@@ -58,7 +59,11 @@ fn bytes(slice: &[u8]) -> (*const c_char, size_t) {
 
 type Compare = unsafe extern "C" fn(*mut c_void, *const c_char, size_t, *const c_char, size_t) -> c_int;
 
-pub struct rocksdb_comparator_t(Arc<CComparator>);
+pub struct rocksdb_comparator_t {
+    comparator: Arc<CComparator>,
+    /// Length of the timestamps at the end of keys; such comparators are refused at open.
+    timestamp_size: size_t,
+}
 
 struct CComparator {
     state: State,
@@ -86,7 +91,7 @@ pub unsafe extern "C" fn rocksdb_comparator_create(
 ) -> *mut rocksdb_comparator_t {
     // SAFETY: the contract of the C API.
     let state = unsafe { State::new(state, destructor, name) };
-    hand_out(rocksdb_comparator_t(Arc::new(CComparator { state, compare })))
+    hand_out(rocksdb_comparator_t { comparator: Arc::new(CComparator { state, compare }), timestamp_size: 0 })
 }
 
 #[unsafe(no_mangle)]
@@ -101,8 +106,58 @@ pub unsafe extern "C" fn rocksdb_options_set_comparator(
     comparator: *mut rocksdb_comparator_t,
 ) {
     // SAFETY: the contract of the C API.
-    unsafe { (*options).parts.comparator = Comparator::User((*comparator).0.clone()) };
+    unsafe {
+        let (options, comparator) = (&mut *options, &*comparator);
+        options.parts.comparator = Comparator::User(comparator.comparator.clone());
+        options.settings.allow("comparator");
+        if comparator.timestamp_size > 0 {
+            options.settings.refuse("comparator.timestamp_size", comparator.timestamp_size);
+        } else {
+            options.settings.allow("comparator.timestamp_size");
+        }
+    }
 }
+
+type CompareTimestamps =
+    unsafe extern "C" fn(*mut c_void, *const c_char, size_t, *const c_char, size_t) -> c_int;
+type CompareWithout = unsafe extern "C" fn(
+    *mut c_void,
+    *const c_char,
+    size_t,
+    c_uchar,
+    *const c_char,
+    size_t,
+    c_uchar,
+) -> c_int;
+
+/// A comparator of keys that end with timestamps; a database that is given one does not open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_comparator_with_ts_create(
+    state: *mut c_void,
+    destructor: Destructor,
+    compare: Compare,
+    _compare_timestamps: CompareTimestamps,
+    _compare_without_timestamps: CompareWithout,
+    name: Name,
+    timestamp_size: size_t,
+) -> *mut rocksdb_comparator_t {
+    // SAFETY: the contract of the C API.
+    let state = unsafe { State::new(state, destructor, name) };
+    hand_out(rocksdb_comparator_t { comparator: Arc::new(CComparator { state, compare }), timestamp_size })
+}
+
+pub(crate) const CALLBACK_NOTES: &[Note] = &[
+    Note {
+        function: "rocksdb_comparator_with_ts_create",
+        fate: Fate::Checked,
+        why: "user-defined timestamps are not supported",
+    },
+    Note {
+        function: "rocksdb_compactionfilter_set_ignore_snapshots",
+        fate: Fate::Accepted,
+        why: "filters always ignore snapshots, as in RocksDB since 6.0",
+    },
+];
 
 // ---- merge operators
 

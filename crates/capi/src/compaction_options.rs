@@ -3,15 +3,22 @@
 use crate::db::{rocksdb_column_family_handle_t, rocksdb_t};
 use crate::memory::{give_back, hand_out, report, slice};
 use crate::options::rocksdb_options_t;
-use crate::read_write_options::rocksdb_compactoptions_t;
+use crate::settings::Settings;
+use crate::write_options::rocksdb_compactoptions_t;
 use libc::{c_char, c_int, c_uchar, size_t};
 use outcrop::options::{CompactionStopStyle, FifoCompactionOptions, UniversalCompactionOptions};
-use outcrop::{BottommostLevelCompaction, ColumnFamilyHandle, CompactionStyle};
+use outcrop::{ColumnFamilyHandle, CompactionStyle};
 
 #[derive(Default)]
-pub struct rocksdb_universal_compaction_options_t(UniversalCompactionOptions);
+pub struct rocksdb_universal_compaction_options_t {
+    options: UniversalCompactionOptions,
+    pub(crate) settings: Settings,
+}
 #[derive(Default)]
-pub struct rocksdb_fifo_compaction_options_t(FifoCompactionOptions);
+pub struct rocksdb_fifo_compaction_options_t {
+    options: FifoCompactionOptions,
+    pub(crate) settings: Settings,
+}
 
 macro_rules! lifecycle {
     ($($type:ty: $create:ident $destroy:ident;)*) => {$(
@@ -58,32 +65,32 @@ properties! {
     // Unsigned options pass through int, as in RocksDB: their bits are kept.
     rocksdb_universal_compaction_options_t: rocksdb_universal_compaction_options_set_size_ratio
         rocksdb_universal_compaction_options_get_size_ratio(value: c_int)
-        |o| o.0.size_ratio = value as u32, o.0.size_ratio as c_int;
+        |o| o.options.size_ratio = value as u32, o.options.size_ratio as c_int;
     rocksdb_universal_compaction_options_t: rocksdb_universal_compaction_options_set_min_merge_width
         rocksdb_universal_compaction_options_get_min_merge_width(value: c_int)
-        |o| o.0.min_merge_width = value as u32, o.0.min_merge_width as c_int;
+        |o| o.options.min_merge_width = value as u32, o.options.min_merge_width as c_int;
     rocksdb_universal_compaction_options_t: rocksdb_universal_compaction_options_set_max_merge_width
         rocksdb_universal_compaction_options_get_max_merge_width(value: c_int)
-        |o| o.0.max_merge_width = value as u32, o.0.max_merge_width as c_int;
+        |o| o.options.max_merge_width = value as u32, o.options.max_merge_width as c_int;
     rocksdb_universal_compaction_options_t:
         rocksdb_universal_compaction_options_set_max_size_amplification_percent
         rocksdb_universal_compaction_options_get_max_size_amplification_percent(value: c_int)
-        |o| o.0.max_size_amplification_percent = value as u32, o.0.max_size_amplification_percent as c_int;
+        |o| o.options.max_size_amplification_percent = value as u32, o.options.max_size_amplification_percent as c_int;
     rocksdb_universal_compaction_options_t: rocksdb_universal_compaction_options_set_compression_size_percent
         rocksdb_universal_compaction_options_get_compression_size_percent(value: c_int)
-        |o| o.0.compression_size_percent = value, o.0.compression_size_percent;
+        |o| o.options.compression_size_percent = value, o.options.compression_size_percent;
     rocksdb_universal_compaction_options_t: rocksdb_universal_compaction_options_set_stop_style
         rocksdb_universal_compaction_options_get_stop_style(value: c_int)
-        |o| o.0.stop_style = match value {
+        |o| o.options.stop_style = match value {
             0 => CompactionStopStyle::SimilarSize,
             _ => CompactionStopStyle::TotalSize,
-        }, o.0.stop_style as c_int;
+        }, o.options.stop_style as c_int;
     rocksdb_fifo_compaction_options_t: rocksdb_fifo_compaction_options_set_max_table_files_size
         rocksdb_fifo_compaction_options_get_max_table_files_size(value: u64)
-        |o| o.0.max_table_files_size = value, o.0.max_table_files_size;
+        |o| o.options.max_table_files_size = value, o.options.max_table_files_size;
     rocksdb_fifo_compaction_options_t: rocksdb_fifo_compaction_options_set_allow_compaction
         rocksdb_fifo_compaction_options_get_allow_compaction(value: c_uchar)
-        |o| o.0.allow_compaction = value != 0, o.0.allow_compaction.into();
+        |o| o.options.allow_compaction = value != 0, o.options.allow_compaction.into();
     rocksdb_options_t: rocksdb_options_set_compaction_style rocksdb_options_get_compaction_style(value: c_int)
         |o| o.cf.compaction_style = match value {
             1 => CompactionStyle::Universal,
@@ -100,30 +107,20 @@ properties! {
         |o| o.db.max_subcompactions = value, o.db.max_subcompactions;
     rocksdb_compactoptions_t: rocksdb_compactoptions_set_exclusive_manual_compaction
         rocksdb_compactoptions_get_exclusive_manual_compaction(value: c_uchar)
-        |o| o.0.exclusive_manual_compaction = value != 0, o.0.exclusive_manual_compaction.into();
-    // 0 skip, 1 if there is a compaction filter, 2 force, 3 force optimized.
-    rocksdb_compactoptions_t: rocksdb_compactoptions_set_bottommost_level_compaction
-        rocksdb_compactoptions_get_bottommost_level_compaction(value: c_uchar)
-        |o| o.0.bottommost_level_compaction = match value {
-            0 | 1 => BottommostLevelCompaction::Skip,
-            _ => BottommostLevelCompaction::Force,
-        }, match o.0.bottommost_level_compaction {
-            BottommostLevelCompaction::Skip => 1,
-            BottommostLevelCompaction::Force => 2,
-        };
+        |o| o.options.exclusive_manual_compaction = value != 0, o.options.exclusive_manual_compaction.into();
     rocksdb_compactoptions_t: rocksdb_compactoptions_set_change_level
         rocksdb_compactoptions_get_change_level(value: c_uchar)
-        |o| o.0.change_level = value != 0, o.0.change_level.into();
+        |o| o.options.change_level = value != 0, o.options.change_level.into();
     // A negative level: the smallest that the data fits.
     rocksdb_compactoptions_t: rocksdb_compactoptions_set_target_level
         rocksdb_compactoptions_get_target_level(value: c_int)
-        |o| o.0.target_level = usize::try_from(value).ok(),
-        o.0.target_level.map_or(-1, |level| c_int::try_from(level).unwrap_or(c_int::MAX));
+        |o| o.options.target_level = usize::try_from(value).ok(),
+        o.options.target_level.map_or(-1, |level| c_int::try_from(level).unwrap_or(c_int::MAX));
     // 0: as the database's options say.
     rocksdb_compactoptions_t: rocksdb_compactoptions_set_max_subcompactions
         rocksdb_compactoptions_get_max_subcompactions(value: c_int)
-        |o| o.0.max_subcompactions = u32::try_from(value).ok().filter(|threads| *threads > 0),
-        o.0.max_subcompactions.map_or(0, |threads| c_int::try_from(threads).unwrap_or(c_int::MAX));
+        |o| o.options.max_subcompactions = u32::try_from(value).ok().filter(|threads| *threads > 0),
+        o.options.max_subcompactions.map_or(0, |threads| c_int::try_from(threads).unwrap_or(c_int::MAX));
 }
 
 #[unsafe(no_mangle)]
@@ -132,7 +129,7 @@ pub unsafe extern "C" fn rocksdb_options_set_universal_compaction_options(
     universal: *mut rocksdb_universal_compaction_options_t,
 ) {
     // SAFETY: the contract of the C API; the options are copied.
-    unsafe { (*options).cf.compaction_options_universal.clone_from(&(*universal).0) };
+    unsafe { (*options).cf.compaction_options_universal.clone_from(&(*universal).options) };
 }
 
 #[unsafe(no_mangle)]
@@ -141,7 +138,7 @@ pub unsafe extern "C" fn rocksdb_options_set_fifo_compaction_options(
     fifo: *mut rocksdb_fifo_compaction_options_t,
 ) {
     // SAFETY: the contract of the C API; the options are copied.
-    unsafe { (*options).cf.compaction_options_fifo.clone_from(&(*fifo).0) };
+    unsafe { (*options).cf.compaction_options_fifo.clone_from(&(*fifo).options) };
 }
 
 /// A bound of a range: null is unbounded.

@@ -13,7 +13,11 @@
 #![allow(clippy::missing_safety_doc, reason = "the contract of every function is RocksDB's C header")]
 #![allow(missing_docs, reason = "documented by RocksDB's header; what differs is said in docs/capi.md")]
 
+#[macro_use]
+pub mod settings;
+
 mod batch;
+mod batch_iterate;
 mod cache;
 mod callbacks;
 mod checkpoint;
@@ -21,13 +25,26 @@ mod compaction_options;
 mod db;
 mod env;
 mod iterator;
+mod maintenance;
 mod memory;
+mod metadata;
 mod options;
-mod read_write_options;
+mod options_kept;
+mod read_options;
+mod reads;
+mod refused;
+mod resources;
+mod sizes;
+mod slice_transform;
 mod sst_file_writer;
+mod statistics;
 mod table_options;
+mod updates;
+mod write_options;
+mod writes;
 
 pub use batch::*;
+pub use batch_iterate::*;
 pub use cache::*;
 pub use callbacks::*;
 pub use checkpoint::*;
@@ -35,8 +52,99 @@ pub use compaction_options::*;
 pub use db::*;
 pub use env::*;
 pub use iterator::*;
+pub use maintenance::*;
 pub use memory::*;
+pub use metadata::*;
 pub use options::*;
-pub use read_write_options::*;
+pub use options_kept::*;
+pub use read_options::*;
+pub use reads::*;
+pub use refused::*;
+pub use resources::*;
+pub use sizes::*;
+pub use slice_transform::*;
 pub use sst_file_writer::*;
+pub use statistics::*;
 pub use table_options::*;
+pub use updates::*;
+pub use write_options::*;
+pub use writes::*;
+
+/// Every function that does less than RocksDB's, and why: `docs/capi.md` is made from it.
+pub fn notes() -> impl Iterator<Item = &'static settings::Note> {
+    const LISTS: &[&[settings::Note]] = &[
+        batch::BATCH_NOTES,
+        cache::CACHE_NOTES,
+        callbacks::CALLBACK_NOTES,
+        env::THREAD_NOTES,
+        env::POOL_NOTES,
+        maintenance::MAINTENANCE_NOTES,
+        options_kept::OPTIONS_NOTES,
+        options_kept::SET_NOTES,
+        read_options::READ_NOTES,
+        read_options::READ_FUNCTION_NOTES,
+        read_options::TABLE_INDEX_NOTES,
+        resources::RESOURCE_NOTES,
+        resources::OBJECT_NOTES,
+        resources::LIMIT_NOTES,
+        sizes::SIZE_NOTES,
+        slice_transform::SLICE_TRANSFORM_NOTES,
+        sst_file_writer::INGEST_NOTES,
+        sst_file_writer::ENV_NOTES,
+        statistics::HISTOGRAM_NOTES,
+        statistics::STATISTICS_NOTES,
+        table_options::TABLE_NOTES,
+        table_options::USER_DEFINED_INDEX_NOTES,
+        write_options::WRITE_NOTES,
+        write_options::FLUSH_NOTES,
+        write_options::FLUSH_WAL_NOTES,
+        write_options::COMPACT_NOTES,
+        write_options::COMPACT_FUNCTION_NOTES,
+        write_options::WAIT_NOTES,
+        refused::LISTENER_NOTES,
+        refused::DATABASE_REFUSED,
+        refused::OPTIMISTICTRANSACTION_OPTIONS_OBJECT,
+        refused::OPTIMISTICTRANSACTION_OPTIONS_NOTES,
+        refused::OPTIMISTICTRANSACTIONDB_OPTIONS_OBJECT,
+        refused::OPTIMISTICTRANSACTIONDB_OPTIONS_NOTES,
+        refused::TRANSACTION_OPTIONS_OBJECT,
+        refused::TRANSACTION_OPTIONS_NOTES,
+        refused::TRANSACTIONDB_OPTIONS_OBJECT,
+        refused::TRANSACTIONDB_OPTIONS_NOTES,
+        refused::TRANSACTIONS_REFUSED,
+        refused::WRITEBATCH_WI_REFUSED,
+        refused::CREATE_BACKUP_OPTIONS_OBJECT,
+        refused::CREATE_BACKUP_OPTIONS_NOTES,
+        refused::IMPORT_COLUMN_FAMILY_OPTIONS_OBJECT,
+        refused::IMPORT_COLUMN_FAMILY_OPTIONS_NOTES,
+        refused::LIVEFILES_STORAGE_INFO_OPTIONS_OBJECT,
+        refused::LIVEFILES_STORAGE_INFO_OPTIONS_NOTES,
+        refused::RESTORE_OPTIONS_OBJECT,
+        refused::RESTORE_OPTIONS_NOTES,
+        refused::BACKUPS_REFUSED,
+        refused::EVENTS_REFUSED,
+        refused::BLOCK_CACHE_TRACE_OPTIONS_OBJECT,
+        refused::BLOCK_CACHE_TRACE_OPTIONS_NOTES,
+        refused::BLOCK_CACHE_TRACE_WRITER_OPTIONS_OBJECT,
+        refused::BLOCK_CACHE_TRACE_WRITER_OPTIONS_NOTES,
+        refused::REPLAY_OPTIONS_OBJECT,
+        refused::REPLAY_OPTIONS_NOTES,
+        refused::TRACE_OPTIONS_OBJECT,
+        refused::TRACE_OPTIONS_NOTES,
+        refused::TRACES_REFUSED,
+        refused::COMPACTION_OPTIONS_OBJECT,
+        refused::COMPACTION_OPTIONS_NOTES,
+        refused::OPEN_AND_COMPACT_OPTIONS_OBJECT,
+        refused::OPEN_AND_COMPACT_OPTIONS_NOTES,
+        refused::REMOTE_COMPACTION_REFUSED,
+        refused::TIMESTAMPS_REFUSED,
+        updates::WAL_READOPTIONS_OBJECT,
+        updates::WAL_READOPTIONS_NOTES,
+        refused::WAL_FILES_REFUSED,
+        refused::CUCKOO_OPTIONS_OBJECT,
+        refused::CUCKOO_OPTIONS_NOTES,
+        refused::FIFO_COMPACTION_OPTIONS_NOTES,
+        refused::UNIVERSAL_COMPACTION_OPTIONS_NOTES,
+    ];
+    LISTS.iter().copied().flatten()
+}

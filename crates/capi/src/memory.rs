@@ -3,6 +3,9 @@
 use libc::{c_char, c_void, size_t};
 use outcrop::Error;
 
+/// Where a function stores its error message.
+pub type Errptr = *mut *mut c_char;
+
 /// A `malloc`ed copy of `bytes`, freed by [`rocksdb_free`].
 pub(crate) fn copy_out(bytes: &[u8]) -> *mut c_char {
     // SAFETY: malloc has no preconditions; the copy stays within the allocation.

@@ -1,11 +1,21 @@
 //! `rocksdb_options_*`: settings of database and column family in one object, as in RocksDB.
 
+use crate::cache::rocksdb_cache_t;
 use crate::env::rocksdb_env_t;
-use crate::memory::{give_back, hand_out, report, text};
+use crate::memory::{Errptr, copy_out_text, give_back, hand_out, report, text};
+use crate::resources::{rocksdb_dbpath_t, rocksdb_write_buffer_manager_t};
+use crate::settings::{Field, Flag, Settings};
+use crate::slice_transform::rocksdb_slicetransform_t;
+use crate::statistics::Statistics;
 use crate::table_options::rocksdb_block_based_table_options_t;
-use libc::{c_char, c_double, c_int, c_uchar, c_uint, size_t};
-use outcrop::options::{self, CompressionType, DbOptions, WalRecoveryMode};
-use outcrop::{ColumnFamilyDescriptor, ColumnFamilyOptions, ColumnFamilyParts, Env};
+use libc::{c_char, c_double, c_int, c_uint, size_t};
+use outcrop::options::file::LoadedOptions;
+use outcrop::options::{self, CompressionType, DataBlockIndexType, DbOptions, FilterPolicy};
+use outcrop::{
+    Cache, CacheOptions, ColumnFamilyDescriptor, ColumnFamilyOptions, ColumnFamilyParts, Db, Env, Result,
+};
+use std::ffi::CString;
+use std::sync::Arc;
 
 #[derive(Clone, Default)]
 pub struct rocksdb_options_t {
@@ -13,6 +23,11 @@ pub struct rocksdb_options_t {
     pub(crate) cf: ColumnFamilyOptions,
     pub(crate) parts: ColumnFamilyParts,
     pub(crate) env: Option<Env>,
+    pub(crate) settings: Settings,
+    /// Texts that only their getters want, by name.
+    pub(crate) texts: std::collections::BTreeMap<&'static str, CString>,
+    /// Given by `enable_statistics`, shared with the databases opened under these options.
+    pub(crate) statistics: Option<Arc<Statistics>>,
 }
 
 impl rocksdb_options_t {
@@ -22,8 +37,16 @@ impl rocksdb_options_t {
     }
 
     /// A column family under these options.
-    pub(crate) fn descriptor(&self, name: &str) -> ColumnFamilyDescriptor {
-        ColumnFamilyDescriptor { name: name.to_string(), options: self.cf.clone(), parts: self.parts.clone() }
+    ///
+    /// # Errors
+    /// NotSupported naming an option that was set to what the engine cannot do.
+    pub(crate) fn descriptor(&self, name: &str) -> Result<ColumnFamilyDescriptor> {
+        self.settings.check()?;
+        Ok(ColumnFamilyDescriptor {
+            name: name.to_string(),
+            options: self.cf.clone(),
+            parts: self.parts.clone(),
+        })
     }
 }
 
@@ -46,157 +69,369 @@ pub unsafe extern "C" fn rocksdb_options_destroy(options: *mut rocksdb_options_t
     unsafe { give_back(options) }
 }
 
-/// Setters: C name, C type, and what it does to the options.
-macro_rules! setters {
-    ($($name:ident($value:ident: $type:ty) |$options:ident| $body:expr;)*) => {$(
+engine_settings! { rocksdb_options_t:
+    "create_if_missing" [db.create_if_missing]
+        set rocksdb_options_set_create_if_missing(Flag)
+        get rocksdb_options_get_create_if_missing -> Flag;
+    "create_missing_column_families" [db.create_missing_column_families]
+        set rocksdb_options_set_create_missing_column_families(Flag)
+        get rocksdb_options_get_create_missing_column_families -> Flag;
+    "error_if_exists" [db.error_if_exists]
+        set rocksdb_options_set_error_if_exists(Flag)
+        get rocksdb_options_get_error_if_exists -> Flag;
+    "paranoid_checks" [db.paranoid_checks]
+        set rocksdb_options_set_paranoid_checks(Flag)
+        get rocksdb_options_get_paranoid_checks -> Flag;
+    "max_open_files" [db.max_open_files]
+        set rocksdb_options_set_max_open_files(c_int)
+        get rocksdb_options_get_max_open_files -> c_int;
+    "max_total_wal_size" [db.max_total_wal_size]
+        set rocksdb_options_set_max_total_wal_size(u64)
+        get rocksdb_options_get_max_total_wal_size -> u64;
+    "max_background_jobs" [db.max_background_jobs]
+        set rocksdb_options_set_max_background_jobs(c_int)
+        get rocksdb_options_get_max_background_jobs -> c_int;
+    "wal_recovery_mode" [db.wal_recovery_mode]
+        set rocksdb_options_set_wal_recovery_mode(c_int)
+        get rocksdb_options_get_wal_recovery_mode -> c_int;
+    "bytes_per_sync" [db.bytes_per_sync]
+        set rocksdb_options_set_bytes_per_sync(u64)
+        get rocksdb_options_get_bytes_per_sync -> u64;
+    "wal_bytes_per_sync" [db.wal_bytes_per_sync]
+        set rocksdb_options_set_wal_bytes_per_sync(u64)
+        get rocksdb_options_get_wal_bytes_per_sync -> u64;
+    "use_fsync" [db.use_fsync]
+        set rocksdb_options_set_use_fsync(c_int)
+        get rocksdb_options_get_use_fsync -> c_int;
+    "use_direct_reads" [db.use_direct_reads]
+        set rocksdb_options_set_use_direct_reads(Flag)
+        get rocksdb_options_get_use_direct_reads -> Flag;
+    "use_direct_io_for_flush_and_compaction" [db.use_direct_io_for_flush_and_compaction]
+        set rocksdb_options_set_use_direct_io_for_flush_and_compaction(Flag)
+        get rocksdb_options_get_use_direct_io_for_flush_and_compaction -> Flag;
+    "delayed_write_rate" [db.delayed_write_rate]
+        set rocksdb_options_set_delayed_write_rate(u64)
+        get rocksdb_options_get_delayed_write_rate -> u64;
+    "manual_wal_flush" [db.manual_wal_flush]
+        set rocksdb_options_set_manual_wal_flush(Flag)
+        get rocksdb_options_get_manual_wal_flush -> Flag;
+    "avoid_flush_during_shutdown" [db.avoid_flush_during_shutdown]
+        set rocksdb_options_set_avoid_flush_during_shutdown(Flag)
+        get rocksdb_options_get_avoid_flush_during_shutdown -> Flag;
+    "max_manifest_file_size" [db.max_manifest_file_size]
+        set rocksdb_options_set_max_manifest_file_size(size_t)
+        get rocksdb_options_get_max_manifest_file_size -> size_t;
+    "keep_log_file_num" [db.keep_log_file_num]
+        set rocksdb_options_set_keep_log_file_num(size_t)
+        get rocksdb_options_get_keep_log_file_num -> size_t;
+    "writable_file_max_buffer_size" [db.writable_file_max_buffer_size]
+        set rocksdb_options_set_writable_file_max_buffer_size(u64)
+        get rocksdb_options_get_writable_file_max_buffer_size -> u64;
+    "db_write_buffer_size" [db.db_write_buffer_size]
+        set rocksdb_options_set_db_write_buffer_size(size_t)
+        get rocksdb_options_get_db_write_buffer_size -> size_t;
+    "stats_dump_period_sec" [db.stats_dump_period_sec]
+        set rocksdb_options_set_stats_dump_period_sec(c_uint)
+        get rocksdb_options_get_stats_dump_period_sec -> c_uint;
+    "write_buffer_size" [cf.write_buffer_size]
+        set rocksdb_options_set_write_buffer_size(size_t)
+        get rocksdb_options_get_write_buffer_size -> size_t;
+    "max_write_buffer_number" [cf.max_write_buffer_number]
+        set rocksdb_options_set_max_write_buffer_number(c_int)
+        get rocksdb_options_get_max_write_buffer_number -> c_int;
+    "min_write_buffer_number_to_merge" [cf.min_write_buffer_number_to_merge]
+        set rocksdb_options_set_min_write_buffer_number_to_merge(c_int)
+        get rocksdb_options_get_min_write_buffer_number_to_merge -> c_int;
+    "compression" [cf.compression]
+        set rocksdb_options_set_compression(c_int)
+        get rocksdb_options_get_compression -> c_int;
+    "bottommost_compression" [cf.bottommost_compression]
+        set rocksdb_options_set_bottommost_compression(c_int)
+        get rocksdb_options_get_bottommost_compression -> c_int;
+    "num_levels" [cf.num_levels]
+        set rocksdb_options_set_num_levels(c_int)
+        get rocksdb_options_get_num_levels -> c_int;
+    "level0_file_num_compaction_trigger" [cf.level0_file_num_compaction_trigger]
+        set rocksdb_options_set_level0_file_num_compaction_trigger(c_int)
+        get rocksdb_options_get_level0_file_num_compaction_trigger -> c_int;
+    "level0_slowdown_writes_trigger" [cf.level0_slowdown_writes_trigger]
+        set rocksdb_options_set_level0_slowdown_writes_trigger(c_int)
+        get rocksdb_options_get_level0_slowdown_writes_trigger -> c_int;
+    "level0_stop_writes_trigger" [cf.level0_stop_writes_trigger]
+        set rocksdb_options_set_level0_stop_writes_trigger(c_int)
+        get rocksdb_options_get_level0_stop_writes_trigger -> c_int;
+    "target_file_size_base" [cf.target_file_size_base]
+        set rocksdb_options_set_target_file_size_base(u64)
+        get rocksdb_options_get_target_file_size_base -> u64;
+    "target_file_size_multiplier" [cf.target_file_size_multiplier]
+        set rocksdb_options_set_target_file_size_multiplier(c_int)
+        get rocksdb_options_get_target_file_size_multiplier -> c_int;
+    "max_bytes_for_level_base" [cf.max_bytes_for_level_base]
+        set rocksdb_options_set_max_bytes_for_level_base(u64)
+        get rocksdb_options_get_max_bytes_for_level_base -> u64;
+    "max_bytes_for_level_multiplier" [cf.max_bytes_for_level_multiplier]
+        set rocksdb_options_set_max_bytes_for_level_multiplier(c_double)
+        get rocksdb_options_get_max_bytes_for_level_multiplier -> c_double;
+    "level_compaction_dynamic_level_bytes" [cf.level_compaction_dynamic_level_bytes]
+        set rocksdb_options_set_level_compaction_dynamic_level_bytes(Flag)
+        get rocksdb_options_get_level_compaction_dynamic_level_bytes -> Flag;
+    "max_compaction_bytes" [cf.max_compaction_bytes]
+        set rocksdb_options_set_max_compaction_bytes(u64)
+        get rocksdb_options_get_max_compaction_bytes -> u64;
+    "soft_pending_compaction_bytes_limit" [cf.soft_pending_compaction_bytes_limit]
+        set rocksdb_options_set_soft_pending_compaction_bytes_limit(size_t)
+        get rocksdb_options_get_soft_pending_compaction_bytes_limit -> size_t;
+    "hard_pending_compaction_bytes_limit" [cf.hard_pending_compaction_bytes_limit]
+        set rocksdb_options_set_hard_pending_compaction_bytes_limit(size_t)
+        get rocksdb_options_get_hard_pending_compaction_bytes_limit -> size_t;
+    "disable_auto_compactions" [cf.disable_auto_compactions]
+        set rocksdb_options_set_disable_auto_compactions(c_int)
+        get rocksdb_options_get_disable_auto_compactions -> Flag;
+    "compaction_pri" [cf.compaction_pri]
+        set rocksdb_options_set_compaction_pri(c_int)
+        get rocksdb_options_get_compaction_pri -> c_int;
+    "optimize_filters_for_hits" [cf.optimize_filters_for_hits]
+        set rocksdb_options_set_optimize_filters_for_hits(c_int)
+        get rocksdb_options_get_optimize_filters_for_hits -> Flag;
+    "force_consistency_checks" [cf.force_consistency_checks]
+        set rocksdb_options_set_force_consistency_checks(Flag)
+        get rocksdb_options_get_force_consistency_checks -> Flag;
+    "allow_ingest_behind" [cf.allow_ingest_behind]
+        set rocksdb_options_set_allow_ingest_behind(Flag)
+        get rocksdb_options_get_allow_ingest_behind -> Flag;
+    "enable_blob_files" [cf.enable_blob_files]
+        set rocksdb_options_set_enable_blob_files(Flag)
+        get rocksdb_options_get_enable_blob_files -> Flag;
+    "min_blob_size" [cf.min_blob_size]
+        set rocksdb_options_set_min_blob_size(u64)
+        get rocksdb_options_get_min_blob_size -> u64;
+    "blob_file_size" [cf.blob_file_size]
+        set rocksdb_options_set_blob_file_size(u64)
+        get rocksdb_options_get_blob_file_size -> u64;
+    "blob_compression_type" [cf.blob_compression_type]
+        set rocksdb_options_set_blob_compression_type(c_int)
+        get rocksdb_options_get_blob_compression_type -> c_int;
+    "enable_blob_garbage_collection" [cf.enable_blob_garbage_collection]
+        set rocksdb_options_set_enable_blob_gc(Flag)
+        get rocksdb_options_get_enable_blob_gc -> Flag;
+    "blob_garbage_collection_age_cutoff" [cf.blob_garbage_collection_age_cutoff]
+        set rocksdb_options_set_blob_gc_age_cutoff(c_double)
+        get rocksdb_options_get_blob_gc_age_cutoff -> c_double;
+    "blob_file_starting_level" [cf.blob_file_starting_level]
+        set rocksdb_options_set_blob_file_starting_level(c_int)
+        get rocksdb_options_get_blob_file_starting_level -> c_int;
+    "recycle_log_file_num" [db.recycle_log_file_num]
+        set rocksdb_options_set_recycle_log_file_num(size_t)
+        get rocksdb_options_get_recycle_log_file_num -> size_t;
+    "wal_compression" [db.wal_compression]
+        set rocksdb_options_set_wal_compression(c_int)
+        get rocksdb_options_get_wal_compression -> c_int;
+    "cf_allow_ingest_behind" [cf.allow_ingest_behind]
+        set rocksdb_options_set_cf_allow_ingest_behind(Flag)
+        get rocksdb_options_get_cf_allow_ingest_behind -> Flag;
+    "compaction_readahead_size" [db.compaction_readahead_size]
+        set rocksdb_options_compaction_readahead_size(size_t)
+        get rocksdb_options_get_compaction_readahead_size -> size_t;
+    "zstd_max_train_bytes" [cf.compression_opts.zstd_max_train_bytes]
+        set rocksdb_options_set_compression_options_zstd_max_train_bytes(c_int)
+        get rocksdb_options_get_compression_options_zstd_max_train_bytes -> c_int;
+    "max_dict_buffer_bytes" [cf.compression_opts.max_dict_buffer_bytes]
+        set rocksdb_options_set_compression_options_max_dict_buffer_bytes(u64)
+        get rocksdb_options_get_compression_options_max_dict_buffer_bytes -> u64;
+}
+
+/// Functions over the options with other arguments than one number.
+macro_rules! functions {
+    ($($name:ident($($arg:ident: $type:ty),*) |$options:ident| $body:block)*) => {$(
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(options: *mut rocksdb_options_t, $value: $type) {
-            // SAFETY: the contract of the C API.
-            let $options = unsafe { &mut *options };
-            $body;
+        pub unsafe extern "C" fn $name(options: *mut rocksdb_options_t $(, $arg: $type)*) {
+            // SAFETY: the contract of the C API: live options, and arguments as its header says.
+            unsafe {
+                let $options = &mut *options;
+                $body
+            }
         }
     )*};
 }
 
-setters! {
-    rocksdb_options_set_create_if_missing(value: c_uchar) |o| o.db.create_if_missing = value != 0;
-    rocksdb_options_set_create_missing_column_families(value: c_uchar)
-        |o| o.db.create_missing_column_families = value != 0;
-    rocksdb_options_set_error_if_exists(value: c_uchar) |o| o.db.error_if_exists = value != 0;
-    rocksdb_options_set_paranoid_checks(value: c_uchar) |o| o.db.paranoid_checks = value != 0;
-    rocksdb_options_set_max_open_files(value: c_int) |o| o.db.max_open_files = value;
-    rocksdb_options_set_allow_ingest_behind(value: c_uchar) |o| o.cf.allow_ingest_behind = value != 0;
-    rocksdb_options_set_stats_dump_period_sec(value: c_uint) |o| o.db.stats_dump_period_sec = value;
-    rocksdb_options_set_max_manifest_file_size(value: usize) |o| o.db.max_manifest_file_size = value as u64;
-    rocksdb_options_set_max_total_wal_size(value: u64) |o| o.db.max_total_wal_size = value;
-    rocksdb_options_set_max_background_jobs(value: c_int) |o| o.db.max_background_jobs = value;
-    rocksdb_options_increase_parallelism(value: c_int) |o| o.db.max_background_jobs = value.max(1);
-    rocksdb_options_set_bytes_per_sync(value: u64) |o| o.db.bytes_per_sync = value;
-    rocksdb_options_set_wal_bytes_per_sync(value: u64) |o| o.db.wal_bytes_per_sync = value;
-    rocksdb_options_set_use_fsync(value: c_int) |o| o.db.use_fsync = value != 0;
-    rocksdb_options_set_use_direct_reads(value: c_uchar) |o| o.db.use_direct_reads = value != 0;
-    rocksdb_options_set_use_direct_io_for_flush_and_compaction(value: c_uchar)
-        |o| o.db.use_direct_io_for_flush_and_compaction = value != 0;
-    rocksdb_options_set_delayed_write_rate(value: u64) |o| o.db.delayed_write_rate = value;
-    rocksdb_options_set_manual_wal_flush(value: c_uchar) |o| o.db.manual_wal_flush = value != 0;
-    rocksdb_options_set_keep_log_file_num(value: size_t) |o| o.db.keep_log_file_num = value as u64;
-    rocksdb_options_set_db_write_buffer_size(value: size_t) |o| o.db.db_write_buffer_size = value as u64;
-    rocksdb_options_compaction_readahead_size(value: size_t)
-        |o| o.db.compaction_readahead_size = value as u64;
-    rocksdb_options_set_writable_file_max_buffer_size(value: u64)
-        |o| o.db.writable_file_max_buffer_size = value;
-    rocksdb_options_set_avoid_flush_during_shutdown(value: c_uchar)
-        |o| o.db.avoid_flush_during_shutdown = value != 0;
-    rocksdb_options_set_wal_recovery_mode(value: c_int) |o| o.db.wal_recovery_mode = match value {
-        0 => WalRecoveryMode::TolerateCorruptedTailRecords,
-        1 => WalRecoveryMode::AbsoluteConsistency,
-        3 => WalRecoveryMode::SkipAnyCorruptedRecords,
-        _ => WalRecoveryMode::PointInTimeRecovery,
-    };
-    rocksdb_options_set_write_buffer_size(value: size_t) |o| o.cf.write_buffer_size = value as u64;
-    rocksdb_options_set_max_write_buffer_number(value: c_int) |o| o.cf.max_write_buffer_number = value;
-    rocksdb_options_set_min_write_buffer_number_to_merge(value: c_int)
-        |o| o.cf.min_write_buffer_number_to_merge = value;
-    rocksdb_options_set_num_levels(value: c_int) |o| o.cf.num_levels = value;
-    rocksdb_options_set_level0_file_num_compaction_trigger(value: c_int)
-        |o| o.cf.level0_file_num_compaction_trigger = value;
-    rocksdb_options_set_level0_slowdown_writes_trigger(value: c_int)
-        |o| o.cf.level0_slowdown_writes_trigger = value;
-    rocksdb_options_set_level0_stop_writes_trigger(value: c_int)
-        |o| o.cf.level0_stop_writes_trigger = value;
-    rocksdb_options_set_target_file_size_base(value: u64) |o| o.cf.target_file_size_base = value;
-    rocksdb_options_set_target_file_size_multiplier(value: c_int)
-        |o| o.cf.target_file_size_multiplier = value;
-    rocksdb_options_set_max_bytes_for_level_base(value: u64) |o| o.cf.max_bytes_for_level_base = value;
-    rocksdb_options_set_max_bytes_for_level_multiplier(value: c_double)
-        |o| o.cf.max_bytes_for_level_multiplier = value;
-    rocksdb_options_set_level_compaction_dynamic_level_bytes(value: c_uchar)
-        |o| o.cf.level_compaction_dynamic_level_bytes = value != 0;
-    rocksdb_options_set_max_compaction_bytes(value: u64) |o| o.cf.max_compaction_bytes = value;
-    rocksdb_options_set_soft_pending_compaction_bytes_limit(value: size_t)
-        |o| o.cf.soft_pending_compaction_bytes_limit = value as u64;
-    rocksdb_options_set_hard_pending_compaction_bytes_limit(value: size_t)
-        |o| o.cf.hard_pending_compaction_bytes_limit = value as u64;
-    rocksdb_options_set_disable_auto_compactions(value: c_int)
-        |o| o.cf.disable_auto_compactions = value != 0;
-    rocksdb_options_set_optimize_filters_for_hits(value: c_int)
-        |o| o.cf.optimize_filters_for_hits = value != 0;
-    rocksdb_options_set_compression(value: c_int) |o| if let Some(codec) = codec(value) {
-        o.cf.compression = codec;
-    };
-    rocksdb_options_set_bottommost_compression(value: c_int)
-        |o| o.cf.bottommost_compression = codec(value);
-    rocksdb_options_set_env(value: *mut rocksdb_env_t)
-        // SAFETY: the contract of the C API; the environment is shared.
-        |o| o.env = unsafe { value.as_ref() }.map(|env| env.0.clone());
+functions! {
+    rocksdb_options_increase_parallelism(threads: c_int) |o| { o.db.max_background_jobs = threads.max(1) }
+
+    rocksdb_options_set_env(env: *mut rocksdb_env_t) |o| { o.env = env.as_ref().map(|env| env.0.clone()) }
+
+    rocksdb_options_set_compression_per_level(levels: *const c_int, count: size_t) |o| {
+        let levels = if count == 0 { &[] } else { std::slice::from_raw_parts(levels, count) };
+        match levels.iter().map(|&level| CompressionType::from_c(level)).collect() {
+            Some(codecs) => {
+                o.cf.compression_per_level = codecs;
+                o.settings.allow("compression_per_level");
+            }
+            None => o.settings.refuse("compression_per_level", format!("{levels:?}")),
+        }
+    }
+
+    rocksdb_options_set_min_level_to_compress(level: c_int) |o| {
+        if let Ok(level) = usize::try_from(level) {
+            let levels = o.cf.num_levels.max(0) as usize;
+            let codec = |at| if at < level { CompressionType::None } else { o.cf.compression };
+            o.cf.compression_per_level = (0..levels).map(codec).collect();
+        }
+    }
+
+    rocksdb_options_set_compression_options(
+        window_bits: c_int, level: c_int, strategy: c_int, max_dict_bytes: c_int
+    ) |o| {
+        o.cf.compression_opts.window_bits = window_bits;
+        o.cf.compression_opts.level = level;
+        o.cf.compression_opts.max_dict_bytes = max_dict_bytes.max(0) as u32;
+        o.settings.keep(crate::settings::Fate::Accepted, "compression_options.strategy", 0, strategy);
+    }
+
+    rocksdb_options_set_prefix_extractor(extractor: *mut rocksdb_slicetransform_t) |o| {
+        o.settings.allow("prefix_extractor");
+        o.cf.prefix_extractor = None;
+        if !extractor.is_null() {
+            match &*extractor {
+                rocksdb_slicetransform_t::BuiltIn(extractor) => o.cf.prefix_extractor = Some(*extractor),
+                rocksdb_slicetransform_t::Custom(name) => o.settings.refuse("prefix_extractor", name),
+            }
+            give_back(extractor);
+        }
+    }
+
+    rocksdb_options_set_block_based_table_factory(table: *mut rocksdb_block_based_table_options_t) |o| {
+        o.cf.table = (*table).options.clone();
+        o.parts.block_cache.clone_from(&(*table).cache);
+        o.settings.adopt(&(*table).settings);
+        o.settings.allow("table_factory");
+    }
+
+    rocksdb_options_set_uint64add_merge_operator() |o| { o.cf.merge_operator = Some("uint64add".to_string()) }
+
+    rocksdb_options_set_write_buffer_manager(manager: *mut rocksdb_write_buffer_manager_t) |o| {
+        o.db.db_write_buffer_size = manager.as_ref().map_or(0, |manager| manager.buffer_size() as u64);
+    }
+
+    rocksdb_options_optimize_for_point_lookup(block_cache_size_mb: u64) |o| {
+        o.cf.table.data_block_index_type = DataBlockIndexType::BinaryAndHash;
+        o.cf.table.filter_policy = FilterPolicy::Bloom { bits_per_key: 10.0 };
+        let capacity = (block_cache_size_mb as usize) << 20;
+        o.parts.block_cache = Some(Cache::new(CacheOptions { capacity, estimated_entry_charge: 0 }));
+    }
+
+    rocksdb_options_optimize_level_style_compaction(memtable_memory_budget: u64) |o| {
+        o.cf.write_buffer_size = memtable_memory_budget / 4;
+        o.cf.min_write_buffer_number_to_merge = 2;
+        o.cf.max_write_buffer_number = 6;
+        o.cf.level0_file_num_compaction_trigger = 2;
+        o.cf.target_file_size_base = memtable_memory_budget / 8;
+        o.cf.max_bytes_for_level_base = memtable_memory_budget;
+        let codec = |level| if level < 2 { CompressionType::None } else { CompressionType::Lz4 };
+        o.cf.compression_per_level = (0..o.cf.num_levels).map(codec).collect();
+    }
+
+    rocksdb_options_prepare_for_bulk_load() |o| {
+        o.cf.level0_file_num_compaction_trigger = 1 << 30;
+        o.cf.level0_slowdown_writes_trigger = 1 << 30;
+        o.cf.level0_stop_writes_trigger = 1 << 30;
+        o.cf.soft_pending_compaction_bytes_limit = 0;
+        o.cf.hard_pending_compaction_bytes_limit = 0;
+        o.cf.disable_auto_compactions = true;
+        o.cf.max_compaction_bytes = 1 << 60;
+        o.cf.num_levels = 2;
+        o.cf.max_write_buffer_number = 6;
+        o.cf.min_write_buffer_number_to_merge = 1;
+        o.cf.target_file_size_base = 256 << 20;
+    }
+
+    rocksdb_options_set_db_paths(paths: *const *const rocksdb_dbpath_t, count: size_t) |o| {
+        refuse_paths(o, "db_paths", paths, count);
+    }
+
+    rocksdb_options_set_cf_paths(paths: *const *const rocksdb_dbpath_t, count: size_t) |o| {
+        refuse_paths(o, "cf_paths", paths, count);
+    }
 }
 
-fn codec(value: c_int) -> Option<CompressionType> {
-    CompressionType::from_byte(u8::try_from(value).ok()?).ok()
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_options_set_compression_per_level(
-    options: *mut rocksdb_options_t,
-    levels: *const c_int,
+/// Tables live in the database's directory; other places for them are refused.
+unsafe fn refuse_paths(
+    options: &mut rocksdb_options_t,
+    name: &'static str,
+    paths: *const *const rocksdb_dbpath_t,
     count: size_t,
 ) {
-    // SAFETY: the contract of the C API: `count` readable numbers.
-    unsafe {
-        let levels = if count == 0 { &[] } else { std::slice::from_raw_parts(levels, count) };
-        (*options).cf.compression_per_level = levels.iter().filter_map(|&level| codec(level)).collect();
+    options.settings.allow(name);
+    if count > 0 {
+        // SAFETY: the caller passes `count` live paths.
+        let first = unsafe { &**paths };
+        options.settings.refuse(name, &first.path);
     }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_set_wal_dir(options: *mut rocksdb_options_t, dir: *const c_char) {
     // SAFETY: the contract of the C API.
-    unsafe { (*options).db.wal_dir = Some(text(dir)).filter(|dir| !dir.is_empty()).map(Into::into) };
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_options_set_block_based_table_factory(
-    options: *mut rocksdb_options_t,
-    table: *mut rocksdb_block_based_table_options_t,
-) {
-    // SAFETY: the contract of the C API; the table options are copied.
     unsafe {
-        (*options).cf.table = (*table).options.clone();
-        (*options).parts.block_cache.clone_from(&(*table).cache);
+        let dir = text(dir);
+        (*options).texts.insert("wal_dir", CString::new(dir.clone()).unwrap_or_default());
+        (*options).db.wal_dir = Some(dir).filter(|dir| !dir.is_empty()).map(Into::into);
     }
 }
 
-/// RocksDB's memtable for bulk loads. The one memtable of this engine appends ascending keys without a search,
-/// so there is nothing to choose; the call is accepted.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_options_set_memtable_vector_rep(_options: *mut rocksdb_options_t) {}
+/// Texts that are kept for their getters.
+macro_rules! texts {
+    ($($name:literal: $(set $set:ident)? get $get:ident;)*) => {$(
+        $(#[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $set(options: *mut rocksdb_options_t, value: *const c_char) {
+            // SAFETY: the contract of the C API.
+            unsafe { (*options).texts.insert($name, CString::new(text(value)).unwrap_or_default()) };
+        })?
 
-/// Writers always may insert at once; the call is accepted.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_options_set_allow_concurrent_memtable_write(
-    _options: *mut rocksdb_options_t,
-    _value: c_uchar,
-) {
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $get(options: *mut rocksdb_options_t, size: *mut size_t) -> *const c_char {
+            // SAFETY: the contract of the C API; the text stays valid until it is set anew.
+            unsafe {
+                let value = (*options).texts.entry($name).or_default();
+                *size = value.as_bytes().len();
+                value.as_ptr()
+            }
+        }
+    )*};
 }
 
-/// There is one write path; the call is accepted.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_options_set_enable_pipelined_write(
-    _options: *mut rocksdb_options_t,
-    _value: c_uchar,
-) {
+texts! {
+    "wal_dir": get rocksdb_options_get_wal_dir;
+    "db_log_dir": set rocksdb_options_set_db_log_dir get rocksdb_options_get_db_log_dir;
+    "db_host_id": set rocksdb_options_set_db_host_id get rocksdb_options_get_db_host_id;
+    "daily_offpeak_time_utc": set rocksdb_options_set_daily_offpeak_time_utc
+        get rocksdb_options_get_daily_offpeak_time_utc;
 }
 
-/// LOG lines are few; every level is written. The call is accepted.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_options_set_info_log_level(_options: *mut rocksdb_options_t, _value: c_int) {
-}
-
-/// The operator that adds unsigned 64-bit numbers.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_options_set_uint64add_merge_operator(options: *mut rocksdb_options_t) {
+pub unsafe extern "C" fn rocksdb_options_enable_statistics(options: *mut rocksdb_options_t) {
     // SAFETY: the contract of the C API.
-    unsafe { (*options).cf.merge_operator = Some("uint64add".to_string()) };
+    unsafe { (*options).statistics = Some(Arc::default()) };
+}
+
+/// Null unless statistics are enabled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_statistics_get_string(
+    options: *mut rocksdb_options_t,
+) -> *mut c_char {
+    // SAFETY: the contract of the C API.
+    match unsafe { &(*options).statistics } {
+        Some(statistics) => copy_out_text(&statistics.to_string()),
+        None => std::ptr::null_mut(),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_statistics_get_ticker_count(
+    options: *mut rocksdb_options_t,
+    ticker_type: u32,
+) -> u64 {
+    // SAFETY: the contract of the C API.
+    unsafe { &(*options).statistics }.as_ref().map_or(0, |statistics| statistics.ticker(ticker_type))
 }
 
 #[unsafe(no_mangle)]
@@ -213,5 +448,90 @@ pub unsafe extern "C" fn rocksdb_get_options_from_string(
         if report(errptr, result).is_some() {
             *new_options = changed;
         }
+    }
+}
+
+/// What an OPTIONS file may ask for that would change results or durability: name, and the text that asks for nothing.
+const REFUSED_IN_FILES: [(&str, &str); 8] = [
+    ("atomic_flush", "false"),
+    ("allow_2pc", "false"),
+    ("track_and_verify_wals_in_manifest", "false"),
+    ("track_and_verify_wals", "false"),
+    ("best_efforts_recovery", "false"),
+    ("disallow_memtable_writes", "false"),
+    ("WAL_ttl_seconds", "0"),
+    ("WAL_size_limit_MB", "0"),
+];
+
+/// Options as they were loaded, with what they ask for that the engine cannot do.
+fn loaded(loaded: &LoadedOptions, family: usize, cache: Option<&Arc<Cache>>) -> rocksdb_options_t {
+    let named = &loaded.families[family].1;
+    let mut options =
+        rocksdb_options_t { db: loaded.db.clone(), cf: named.options.clone(), ..Default::default() };
+    options.parts.block_cache = cache.cloned();
+    for (_, name, value) in &loaded.ignored {
+        if let Some((known, off)) = REFUSED_IN_FILES.iter().find(|(known, _)| known == name)
+            && value != off
+        {
+            options.settings.refuse(known, value);
+        }
+    }
+    if named.comparator != options.parts.comparator.name() {
+        // Until the caller brings the object.
+        options.settings.refuse("comparator", &named.comparator);
+    }
+    options
+}
+
+/// The options of the newest OPTIONS file. A column family whose comparator is not RocksDB's default opens once the
+/// caller has set it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_load_latest_options(
+    db_path: *const c_char,
+    env: *mut rocksdb_env_t,
+    _ignore_unknown_options: bool,
+    cache: *mut rocksdb_cache_t,
+    db_options: *mut *mut rocksdb_options_t,
+    num_column_families: *mut size_t,
+    column_family_names: *mut *mut *mut c_char,
+    column_family_options: *mut *mut *mut rocksdb_options_t,
+    errptr: Errptr,
+) {
+    // SAFETY: the contract of the C API: places for what is loaded.
+    unsafe {
+        let env = env.as_ref().map_or_else(Env::posix, |env| env.0.clone());
+        let Some(file) = report(errptr, Db::load_latest_options(text(db_path), &env)) else { return };
+        let cache = cache.as_ref().map(|cache| &cache.0);
+        let count = file.families.len();
+        let names = libc::calloc(count.max(1), size_of::<*mut c_char>()).cast::<*mut c_char>();
+        let options =
+            libc::calloc(count.max(1), size_of::<*mut rocksdb_options_t>()).cast::<*mut rocksdb_options_t>();
+        for (i, (name, _)) in file.families.iter().enumerate() {
+            *names.add(i) = copy_out_text(name);
+            *options.add(i) = hand_out(loaded(&file, i, cache));
+        }
+        *db_options = hand_out(loaded(&file, 0, cache));
+        *num_column_families = count;
+        *column_family_names = names;
+        *column_family_options = options;
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_load_latest_options_destroy(
+    db_options: *mut rocksdb_options_t,
+    names: *mut *mut c_char,
+    column_family_options: *mut *mut rocksdb_options_t,
+    len: size_t,
+) {
+    // SAFETY: the contract of the C API: what `rocksdb_load_latest_options` gave.
+    unsafe {
+        give_back(db_options);
+        for i in 0..len {
+            libc::free((*names.add(i)).cast());
+            give_back(*column_family_options.add(i));
+        }
+        libc::free(names.cast());
+        libc::free(column_family_options.cast());
     }
 }

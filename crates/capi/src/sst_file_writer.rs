@@ -1,18 +1,24 @@
 //! `rocksdb_sstfilewriter_*` and ingestion.
 
+use crate::callbacks::{rocksdb_comparator_t, rocksdb_options_set_comparator};
 use crate::db::{rocksdb_column_family_handle_t, rocksdb_t};
 use crate::memory::{give_back, hand_out, report, set_error, slice, text};
 use crate::options::rocksdb_options_t;
-use libc::{c_char, c_uchar, size_t};
+use crate::resources::rocksdb_ratelimiter_t;
+use crate::settings::{Flag, Settings};
+use libc::{c_char, c_int, size_t};
 use outcrop::{Error, IngestExternalFileOptions, Result, SstFileWriter};
 use std::path::PathBuf;
 
 /// Accepted where RocksDB takes one; its settings have no counterpart here.
-pub struct rocksdb_envoptions_t;
+#[derive(Default)]
+pub struct rocksdb_envoptions_t {
+    settings: Settings,
+}
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_envoptions_create() -> *mut rocksdb_envoptions_t {
-    hand_out(rocksdb_envoptions_t)
+    hand_out(rocksdb_envoptions_t::default())
 }
 
 #[unsafe(no_mangle)]
@@ -39,6 +45,20 @@ pub unsafe extern "C" fn rocksdb_sstfilewriter_create(
 }
 
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_sstfilewriter_create_with_comparator(
+    env: *const rocksdb_envoptions_t,
+    options: *const rocksdb_options_t,
+    comparator: *const rocksdb_comparator_t,
+) -> *mut rocksdb_sstfilewriter_t {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        let writer = rocksdb_sstfilewriter_create(env, options);
+        rocksdb_options_set_comparator(&mut (*writer).options, comparator.cast_mut());
+        writer
+    }
+}
+
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_sstfilewriter_open(
     writer: *mut rocksdb_sstfilewriter_t,
     name: *const c_char,
@@ -47,8 +67,11 @@ pub unsafe extern "C" fn rocksdb_sstfilewriter_open(
     // SAFETY: the contract of the C API.
     unsafe {
         let writer = &mut *writer;
-        let descriptor = writer.options.descriptor("default");
-        writer.open = report(errptr, SstFileWriter::create(text(name), &writer.options.env(), &descriptor));
+        let created = writer
+            .options
+            .descriptor("default")
+            .and_then(|descriptor| SstFileWriter::create(text(name), &writer.options.env(), &descriptor));
+        writer.open = report(errptr, created);
     }
 }
 
@@ -171,12 +194,23 @@ pub unsafe extern "C" fn rocksdb_sstfilewriter_destroy(writer: *mut rocksdb_sstf
     unsafe { give_back(writer) }
 }
 
-pub struct rocksdb_ingestexternalfileoptions_t(IngestExternalFileOptions);
+#[derive(Default)]
+pub struct rocksdb_ingestexternalfileoptions_t {
+    options: IngestExternalFileOptions,
+    settings: Settings,
+}
+
+impl rocksdb_ingestexternalfileoptions_t {
+    fn get(&self) -> Result<&IngestExternalFileOptions> {
+        self.settings.check()?;
+        Ok(&self.options)
+    }
+}
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_ingestexternalfileoptions_create() -> *mut rocksdb_ingestexternalfileoptions_t
 {
-    hand_out(rocksdb_ingestexternalfileoptions_t(IngestExternalFileOptions::default()))
+    hand_out(rocksdb_ingestexternalfileoptions_t::default())
 }
 
 #[unsafe(no_mangle)]
@@ -187,23 +221,93 @@ pub unsafe extern "C" fn rocksdb_ingestexternalfileoptions_destroy(
     unsafe { give_back(options) }
 }
 
-macro_rules! setters {
-    ($($name:ident => $field:ident;)*) => {$(
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(options: *mut rocksdb_ingestexternalfileoptions_t, value: c_uchar) {
-            // SAFETY: the contract of the C API.
-            unsafe { (*options).0.$field = value != 0 };
-        }
-    )*};
+engine_settings! { rocksdb_ingestexternalfileoptions_t:
+    "move_files" [options.move_files]
+        set rocksdb_ingestexternalfileoptions_set_move_files(Flag)
+        get rocksdb_ingestexternalfileoptions_get_move_files -> Flag;
+    "failed_move_fall_back_to_copy" [options.failed_move_fall_back_to_copy]
+        set rocksdb_ingestexternalfileoptions_set_failed_move_fall_back_to_copy(Flag)
+        get rocksdb_ingestexternalfileoptions_get_failed_move_fall_back_to_copy -> Flag;
+    "snapshot_consistency" [options.snapshot_consistency]
+        set rocksdb_ingestexternalfileoptions_set_snapshot_consistency(Flag)
+        get rocksdb_ingestexternalfileoptions_get_snapshot_consistency -> Flag;
+    "allow_global_seqno" [options.allow_global_seqno]
+        set rocksdb_ingestexternalfileoptions_set_allow_global_seqno(Flag)
+        get rocksdb_ingestexternalfileoptions_get_allow_global_seqno -> Flag;
+    "allow_blocking_flush" [options.allow_blocking_flush]
+        set rocksdb_ingestexternalfileoptions_set_allow_blocking_flush(Flag)
+        get rocksdb_ingestexternalfileoptions_get_allow_blocking_flush -> Flag;
+    "ingest_behind" [options.ingest_behind]
+        set rocksdb_ingestexternalfileoptions_set_ingest_behind(Flag)
+        get rocksdb_ingestexternalfileoptions_get_ingest_behind -> Flag;
+    "fail_if_not_bottommost_level" [options.fail_if_not_bottommost_level]
+        set rocksdb_ingestexternalfileoptions_set_fail_if_not_bottommost_level(Flag)
+        get rocksdb_ingestexternalfileoptions_get_fail_if_not_bottommost_level -> Flag;
+    "verify_checksums_before_ingest" [options.verify_checksums_before_ingest]
+        set rocksdb_ingestexternalfileoptions_set_verify_checksums_before_ingest(Flag)
+        get rocksdb_ingestexternalfileoptions_get_verify_checksums_before_ingest -> Flag;
 }
 
-setters! {
-    rocksdb_ingestexternalfileoptions_set_move_files => move_files;
-    rocksdb_ingestexternalfileoptions_set_snapshot_consistency => snapshot_consistency;
-    rocksdb_ingestexternalfileoptions_set_allow_global_seqno => allow_global_seqno;
-    rocksdb_ingestexternalfileoptions_set_allow_blocking_flush => allow_blocking_flush;
-    rocksdb_ingestexternalfileoptions_set_ingest_behind => ingest_behind;
-    rocksdb_ingestexternalfileoptions_set_fail_if_not_bottommost_level => fail_if_not_bottommost_level;
+kept_settings! { rocksdb_ingestexternalfileoptions_t, INGEST_NOTES:
+    Accepted "tunes how RocksDB reads the files" {
+        "verify_checksums_readahead_size" size_t = 0;
+            set rocksdb_ingestexternalfileoptions_set_verify_checksums_readahead_size get rocksdb_ingestexternalfileoptions_get_verify_checksums_readahead_size -> size_t;
+        "fill_cache" Flag = Flag(1);
+            set rocksdb_ingestexternalfileoptions_set_fill_cache get rocksdb_ingestexternalfileoptions_get_fill_cache -> Flag;
+        "prefetch_lmax_index_and_filter_blocks" Flag = Flag(1);
+            set rocksdb_ingestexternalfileoptions_set_prefetch_lmax_index_and_filter_blocks get rocksdb_ingestexternalfileoptions_get_prefetch_lmax_index_and_filter_blocks -> Flag;
+        "file_opening_threads" c_int = 1;
+            set rocksdb_ingestexternalfileoptions_set_file_opening_threads get rocksdb_ingestexternalfileoptions_get_file_opening_threads -> c_int;
+    }
+    Accepted "the sequence number is kept in the MANIFEST, as RocksDB does by default" {
+        "write_global_seqno" Flag = Flag(0);
+            set rocksdb_ingestexternalfileoptions_set_write_global_seqno get rocksdb_ingestexternalfileoptions_get_write_global_seqno -> Flag;
+    }
+    Checked "only files of an SstFileWriter are taken" {
+        "allow_db_generated_files" Flag = Flag(0);
+            set rocksdb_ingestexternalfileoptions_set_allow_db_generated_files get rocksdb_ingestexternalfileoptions_get_allow_db_generated_files -> Flag;
+        "link_files" Flag = Flag(0);
+            set rocksdb_ingestexternalfileoptions_set_link_files get rocksdb_ingestexternalfileoptions_get_link_files -> Flag;
+    }
+    Accepted "file checksums are not recorded in the MANIFEST" {
+        "verify_file_checksum" Flag = Flag(1);
+            set rocksdb_ingestexternalfileoptions_set_verify_file_checksum get rocksdb_ingestexternalfileoptions_get_verify_file_checksum -> Flag;
+    }
+}
+
+kept_settings! { rocksdb_envoptions_t, ENV_NOTES:
+    Accepted "how the environment opens files is set by the options of the database" {
+        "use_mmap_reads" Flag = Flag(0);
+            set rocksdb_envoptions_set_use_mmap_reads get rocksdb_envoptions_get_use_mmap_reads -> Flag;
+        "use_mmap_writes" Flag = Flag(0);
+            set rocksdb_envoptions_set_use_mmap_writes get rocksdb_envoptions_get_use_mmap_writes -> Flag;
+        "use_direct_reads" Flag = Flag(0);
+            set rocksdb_envoptions_set_use_direct_reads get rocksdb_envoptions_get_use_direct_reads -> Flag;
+        "use_direct_writes" Flag = Flag(0);
+            set rocksdb_envoptions_set_use_direct_writes get rocksdb_envoptions_get_use_direct_writes -> Flag;
+        "allow_fallocate" Flag = Flag(1);
+            set rocksdb_envoptions_set_allow_fallocate get rocksdb_envoptions_get_allow_fallocate -> Flag;
+        "fd_cloexec" Flag = Flag(1);
+            set rocksdb_envoptions_set_fd_cloexec get rocksdb_envoptions_get_fd_cloexec -> Flag;
+        "bytes_per_sync" u64 = 0;
+            set rocksdb_envoptions_set_bytes_per_sync get rocksdb_envoptions_get_bytes_per_sync -> u64;
+        "strict_bytes_per_sync" Flag = Flag(0);
+            set rocksdb_envoptions_set_strict_bytes_per_sync get rocksdb_envoptions_get_strict_bytes_per_sync -> Flag;
+        "fallocate_with_keep_size" Flag = Flag(1);
+            set rocksdb_envoptions_set_fallocate_with_keep_size get rocksdb_envoptions_get_fallocate_with_keep_size -> Flag;
+        "compaction_readahead_size" size_t = 2097152;
+            set rocksdb_envoptions_set_compaction_readahead_size get rocksdb_envoptions_get_compaction_readahead_size -> size_t;
+        "writable_file_max_buffer_size" size_t = 1048576;
+            set rocksdb_envoptions_set_writable_file_max_buffer_size get rocksdb_envoptions_get_writable_file_max_buffer_size -> size_t;
+    }
+}
+
+/// The rate is not limited; the call is accepted.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_envoptions_set_rate_limiter(
+    _options: *mut rocksdb_envoptions_t,
+    _limiter: *mut rocksdb_ratelimiter_t,
+) {
 }
 
 unsafe fn paths(list: *const *const c_char, len: size_t) -> Vec<PathBuf> {
@@ -223,7 +327,10 @@ pub unsafe extern "C" fn rocksdb_ingest_external_file(
     unsafe {
         let db = &(*db).0;
         let paths = paths(file_list, list_len);
-        report(errptr, db.ingest_external_files(db.default_column_family(), &paths, &(*options).0));
+        let ingested = (*options)
+            .get()
+            .and_then(|options| db.ingest_external_files(db.default_column_family(), &paths, options));
+        report(errptr, ingested);
     }
 }
 
@@ -239,6 +346,8 @@ pub unsafe extern "C" fn rocksdb_ingest_external_file_cf(
     // SAFETY: the contract of the C API.
     unsafe {
         let paths = paths(file_list, list_len);
-        report(errptr, (*db).0.ingest_external_files(&(*handle).0, &paths, &(*options).0));
+        let ingested =
+            (*options).get().and_then(|options| (*db).0.ingest_external_files(&(*handle).0, &paths, options));
+        report(errptr, ingested);
     }
 }

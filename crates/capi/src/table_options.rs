@@ -2,7 +2,8 @@
 
 use crate::cache::rocksdb_cache_t;
 use crate::memory::{give_back, hand_out};
-use libc::{c_char, c_double, c_int, c_uchar, size_t};
+use crate::settings::{Flag, Settings};
+use libc::{c_char, c_double, c_int, size_t};
 use outcrop::{BlockBasedTableOptions, Cache, FilterPolicy};
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use std::sync::Arc;
 pub struct rocksdb_block_based_table_options_t {
     pub(crate) options: BlockBasedTableOptions,
     pub(crate) cache: Option<Arc<Cache>>,
+    pub(crate) settings: Settings,
 }
 
 pub struct rocksdb_filterpolicy_t(FilterPolicy);
@@ -27,35 +29,141 @@ pub unsafe extern "C" fn rocksdb_block_based_options_destroy(
     unsafe { give_back(options) }
 }
 
-/// Setters: C name, C type, and what it does to `$options`.
-macro_rules! setters {
-    ($($name:ident($value:ident: $type:ty) |$options:ident| $body:expr;)*) => {$(
+engine_settings! { rocksdb_block_based_table_options_t:
+    "block_size" [options.block_size]
+        set rocksdb_block_based_options_set_block_size(size_t)
+        get rocksdb_block_based_options_get_block_size -> u64;
+    "block_size_deviation" [options.block_size_deviation]
+        set rocksdb_block_based_options_set_block_size_deviation(c_int)
+        get rocksdb_block_based_options_get_block_size_deviation -> c_int;
+    "format_version" [options.format_version]
+        set rocksdb_block_based_options_set_format_version(c_int)
+        get rocksdb_block_based_options_get_format_version -> u32;
+    "index_type" [options.index_type]
+        set rocksdb_block_based_options_set_index_type(c_int)
+        get rocksdb_block_based_options_get_index_type -> c_int;
+    "metadata_block_size" [options.metadata_block_size]
+        set rocksdb_block_based_options_set_metadata_block_size(u64)
+        get rocksdb_block_based_options_get_metadata_block_size -> u64;
+    "partition_filters" [options.partition_filters]
+        set rocksdb_block_based_options_set_partition_filters(Flag)
+        get rocksdb_block_based_options_get_partition_filters -> Flag;
+    "enable_index_compression" [options.enable_index_compression]
+        set rocksdb_block_based_options_set_enable_index_compression(Flag)
+        get rocksdb_block_based_options_get_enable_index_compression -> Flag;
+    "index_shortening" [options.index_shortening]
+        set rocksdb_block_based_options_set_index_shortening(c_int)
+        get rocksdb_block_based_options_get_index_shortening -> c_int;
+    "data_block_index_type" [options.data_block_index_type]
+        set rocksdb_block_based_options_set_data_block_index_type(c_int)
+        get rocksdb_block_based_options_get_data_block_index_type -> c_int;
+    "data_block_hash_table_util_ratio" [options.data_block_hash_table_util_ratio]
+        set rocksdb_block_based_options_set_data_block_hash_table_util_ratio(c_double)
+        get rocksdb_block_based_options_get_data_block_hash_table_util_ratio -> c_double;
+    "use_delta_encoding" [options.use_delta_encoding]
+        set rocksdb_block_based_options_set_use_delta_encoding(Flag)
+        get rocksdb_block_based_options_get_use_delta_encoding -> Flag;
+    "verify_compression" [options.verify_compression]
+        set rocksdb_block_based_options_set_verify_compression(Flag)
+        get rocksdb_block_based_options_get_verify_compression -> Flag;
+    "whole_key_filtering" [options.whole_key_filtering]
+        set rocksdb_block_based_options_set_whole_key_filtering(Flag)
+        get rocksdb_block_based_options_get_whole_key_filtering -> Flag;
+    "cache_index_and_filter_blocks" [options.cache_index_and_filter_blocks]
+        set rocksdb_block_based_options_set_cache_index_and_filter_blocks(Flag)
+        get rocksdb_block_based_options_get_cache_index_and_filter_blocks -> Flag;
+    "pin_l0_filter_and_index_blocks_in_cache" [options.pin_l0_filter_and_index_blocks_in_cache]
+        set rocksdb_block_based_options_set_pin_l0_filter_and_index_blocks_in_cache(Flag)
+        get rocksdb_block_based_options_get_pin_l0_filter_and_index_blocks_in_cache -> Flag;
+    "no_block_cache" [options.no_block_cache]
+        set rocksdb_block_based_options_set_no_block_cache(Flag)
+        get rocksdb_block_based_options_get_no_block_cache -> Flag;
+    "separate_key_value_in_data_block" [options.separate_key_value_in_data_block]
+        set rocksdb_block_based_options_set_separate_key_value_in_data_block(Flag)
+        get rocksdb_block_based_options_get_separate_key_value_in_data_block -> Flag;
+    "data_block_hash_ratio" [options.data_block_hash_table_util_ratio]
+        set rocksdb_block_based_options_set_data_block_hash_ratio(c_double);
+    "block_restart_interval" [options.block_restart_interval]
+        get rocksdb_block_based_options_get_block_restart_interval -> c_int;
+    "index_block_restart_interval" [options.index_block_restart_interval]
+        get rocksdb_block_based_options_get_index_block_restart_interval -> c_int;
+}
+
+kept_settings! { rocksdb_block_based_table_options_t, TABLE_NOTES:
+    Accepted "tunes RocksDB's reads; the answer is the same" {
+        "max_auto_readahead_size" size_t = 262144;
+            set rocksdb_block_based_options_set_max_auto_readahead_size get rocksdb_block_based_options_get_max_auto_readahead_size -> size_t;
+        "initial_auto_readahead_size" size_t = 8192;
+            set rocksdb_block_based_options_set_initial_auto_readahead_size get rocksdb_block_based_options_get_initial_auto_readahead_size -> size_t;
+        "num_file_reads_for_auto_readahead" u64 = 2;
+            set rocksdb_block_based_options_set_num_file_reads_for_auto_readahead get rocksdb_block_based_options_get_num_file_reads_for_auto_readahead -> u64;
+        "index_block_search_type" c_int = 0;
+            set rocksdb_block_based_options_set_index_block_search_type get rocksdb_block_based_options_get_index_block_search_type -> c_int;
+        "read_amp_bytes_per_bit" u32 = 0;
+            set rocksdb_block_based_options_set_read_amp_bytes_per_bit get rocksdb_block_based_options_get_read_amp_bytes_per_bit -> u32;
+        "prepopulate_block_cache" c_int = 0;
+            set rocksdb_block_based_options_set_prepopulate_block_cache get rocksdb_block_based_options_get_prepopulate_block_cache -> c_int;
+    }
+    Accepted "all blocks here have one priority in the cache" {
+        "cache_index_and_filter_blocks_with_high_priority" Flag = Flag(1);
+            set rocksdb_block_based_options_set_cache_index_and_filter_blocks_with_high_priority get rocksdb_block_based_options_get_cache_index_and_filter_blocks_with_high_priority -> Flag;
+        "pin_top_level_index_and_filter" Flag = Flag(1);
+            set rocksdb_block_based_options_set_pin_top_level_index_and_filter get rocksdb_block_based_options_get_pin_top_level_index_and_filter -> Flag;
+        "top_level_index_pinning_tier" c_int = 0;
+            set rocksdb_block_based_options_set_top_level_index_pinning_tier;
+        "partition_pinning_tier" c_int = 0;
+            set rocksdb_block_based_options_set_partition_pinning_tier;
+        "unpartitioned_pinning_tier" c_int = 0;
+            set rocksdb_block_based_options_set_unpartitioned_pinning_tier;
+    }
+    Accepted "tunes the layout of RocksDB's new tables; those written here are read by every version" {
+        "decouple_partitioned_filters" Flag = Flag(1);
+            set rocksdb_block_based_options_set_decouple_partitioned_filters get rocksdb_block_based_options_get_decouple_partitioned_filters -> Flag;
+        "optimize_filters_for_memory" Flag = Flag(1);
+            set rocksdb_block_based_options_set_optimize_filters_for_memory get rocksdb_block_based_options_get_optimize_filters_for_memory -> Flag;
+        "detect_filter_construct_corruption" Flag = Flag(0);
+            set rocksdb_block_based_options_set_detect_filter_construct_corruption get rocksdb_block_based_options_get_detect_filter_construct_corruption -> Flag;
+        "uniform_cv_threshold" c_double = -1.0;
+            set rocksdb_block_based_options_set_uniform_cv_threshold get rocksdb_block_based_options_get_uniform_cv_threshold -> c_double;
+        "block_align" Flag = Flag(0);
+            set rocksdb_block_based_options_set_block_align get rocksdb_block_based_options_get_block_align -> Flag;
+        "super_block_alignment_size" size_t = 0;
+            set rocksdb_block_based_options_set_super_block_alignment_size get rocksdb_block_based_options_get_super_block_alignment_size -> size_t;
+        "super_block_alignment_space_overhead_ratio" size_t = 128;
+            set rocksdb_block_based_options_set_super_block_alignment_space_overhead_ratio get rocksdb_block_based_options_get_super_block_alignment_space_overhead_ratio -> size_t;
+    }
+    Checked "user-defined indexes are not supported" {
+        "use_udi_as_primary_index" Flag = Flag(0);
+            set rocksdb_block_based_options_set_use_udi_as_primary_index get rocksdb_block_based_options_get_use_udi_as_primary_index -> Flag;
+        "fail_if_no_udi_on_open" Flag = Flag(0);
+            set rocksdb_block_based_options_set_fail_if_no_udi_on_open get rocksdb_block_based_options_get_fail_if_no_udi_on_open -> Flag;
+    }
+}
+
+refused! { USER_DEFINED_INDEX_NOTES:
+    "user-defined indexes are not supported" {
+        rocksdb_block_based_options_set_user_defined_index_factory_from_string(
+            *mut rocksdb_block_based_table_options_t, *const c_char, size_t) @ errptr;
+        rocksdb_block_based_options_clear_user_defined_index_factory(*mut rocksdb_block_based_table_options_t);
+        rocksdb_block_based_options_get_user_defined_index_factory_name(
+            *mut rocksdb_block_based_table_options_t, *mut size_t) -> *const c_char;
+    }
+}
+
+/// At least 1, as in RocksDB.
+macro_rules! restart_intervals {
+    ($($name:ident $field:ident;)*) => {$(
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(options: *mut rocksdb_block_based_table_options_t, $value: $type) {
+        pub unsafe extern "C" fn $name(options: *mut rocksdb_block_based_table_options_t, value: c_int) {
             // SAFETY: the contract of the C API.
-            let $options = unsafe { &mut *options };
-            $body;
+            unsafe { (*options).options.$field = value.max(1) as u32 };
         }
     )*};
 }
 
-setters! {
-    rocksdb_block_based_options_set_block_size(value: size_t) |o| o.options.block_size = value as u64;
-    rocksdb_block_based_options_set_block_size_deviation(value: c_int)
-        |o| o.options.block_size_deviation = value.max(0) as u32;
-    rocksdb_block_based_options_set_block_restart_interval(value: c_int)
-        |o| o.options.block_restart_interval = value.max(1) as u32;
-    rocksdb_block_based_options_set_index_block_restart_interval(value: c_int)
-        |o| o.options.index_block_restart_interval = value.max(1) as u32;
-    rocksdb_block_based_options_set_no_block_cache(value: c_uchar) |o| o.options.no_block_cache = value != 0;
-    rocksdb_block_based_options_set_whole_key_filtering(value: c_uchar)
-        |o| o.options.whole_key_filtering = value != 0;
-    rocksdb_block_based_options_set_format_version(value: c_int)
-        |o| o.options.format_version = value.max(0) as u32;
-    rocksdb_block_based_options_set_cache_index_and_filter_blocks(value: c_uchar)
-        |o| o.options.cache_index_and_filter_blocks = value != 0;
-    rocksdb_block_based_options_set_pin_l0_filter_and_index_blocks_in_cache(value: c_uchar)
-        |o| o.options.pin_l0_filter_and_index_blocks_in_cache = value != 0;
+restart_intervals! {
+    rocksdb_block_based_options_set_block_restart_interval block_restart_interval;
+    rocksdb_block_based_options_set_index_block_restart_interval index_block_restart_interval;
 }
 
 #[unsafe(no_mangle)]
@@ -65,9 +173,21 @@ pub unsafe extern "C" fn rocksdb_block_based_options_set_checksum(
 ) {
     // SAFETY: the contract of the C API.
     let options = unsafe { &mut *options };
-    if let Ok(checksum) = outcrop::options::checksum_from_byte(checksum as u8) {
-        options.options.checksum = checksum;
+    match outcrop::options::checksum_from_byte(checksum as u8) {
+        Ok(known) => {
+            options.options.checksum = known;
+            options.settings.allow("checksum");
+        }
+        Err(_) => options.settings.refuse("checksum", checksum),
     }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_block_based_options_get_checksum(
+    options: *mut rocksdb_block_based_table_options_t,
+) -> c_int {
+    // SAFETY: the contract of the C API.
+    unsafe { (*options).options.checksum as c_int }
 }
 
 #[unsafe(no_mangle)]
@@ -96,6 +216,10 @@ fn bloom(bits_per_key: c_double) -> *mut rocksdb_filterpolicy_t {
     hand_out(rocksdb_filterpolicy_t(FilterPolicy::Bloom { bits_per_key }))
 }
 
+fn ribbon(bits_per_key: c_double, bloom_before_level: c_int) -> *mut rocksdb_filterpolicy_t {
+    hand_out(rocksdb_filterpolicy_t(FilterPolicy::Ribbon { bits_per_key, bloom_before_level }))
+}
+
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_filterpolicy_create_bloom(bits_per_key: c_double) -> *mut rocksdb_filterpolicy_t {
     bloom(bits_per_key)
@@ -106,6 +230,22 @@ pub extern "C" fn rocksdb_filterpolicy_create_bloom_full(
     bits_per_key: c_double,
 ) -> *mut rocksdb_filterpolicy_t {
     bloom(bits_per_key)
+}
+
+/// Ribbon filters from L1 on, bloom filters for what a flush writes: RocksDB's default.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_filterpolicy_create_ribbon(
+    bloom_equivalent_bits_per_key: c_double,
+) -> *mut rocksdb_filterpolicy_t {
+    ribbon(bloom_equivalent_bits_per_key, 0)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_filterpolicy_create_ribbon_hybrid(
+    bloom_equivalent_bits_per_key: c_double,
+    bloom_before_level: c_int,
+) -> *mut rocksdb_filterpolicy_t {
+    ribbon(bloom_equivalent_bits_per_key, bloom_before_level)
 }
 
 #[unsafe(no_mangle)]

@@ -148,6 +148,10 @@ impl Db {
         Ok(Db::read_only(inner, Some(secondary)))
     }
 
+    pub(crate) fn inner(&self) -> &Arc<DbInner> {
+        &self.inner
+    }
+
     fn read_only(inner: Arc<DbInner>, secondary: Option<Secondary>) -> Db {
         let default_cf = inner.registry.load().get(&0).expect("the default column family exists").clone();
         Db { inner, default_cf, secondary }

@@ -19,6 +19,7 @@ mod db;
 mod flush;
 mod info_log;
 mod ingest;
+mod inspect;
 mod obsolete_files;
 mod open;
 mod prepared;
@@ -42,9 +43,10 @@ pub use compaction::manual::{BottommostLevelCompaction, CompactRangeOptions};
 pub use compaction::requests::UserKeyRange;
 pub use db::{Db, WaitForCompactOptions};
 pub use ingest::IngestExternalFileOptions;
+pub use inspect::{CounterSource, Counters, LiveFile, SizeApproximation};
 pub use outcrop_base::{
     CompactionFilter, CompactionFilterFactory, Comparator, Error, ErrorKind, FilterContext, FilterDecision,
-    MergeOperator, Result, SeqNum, UserComparator,
+    MergeOperator, PrefixExtractor, Result, SeqNum, UserComparator,
 };
 pub use outcrop_cache::{Cache, CacheOptions};
 pub use outcrop_env::Env;
@@ -59,4 +61,5 @@ pub use snapshots::Snapshot;
 pub use sst_file_writer::{ExternalFileInfo, SstFileWriter};
 pub use updates::UpdatesSince;
 pub use write::batch::{Op, Record};
+pub use write::save_point::SavePoint;
 pub use write::{WriteBatch, WriteOptions};

@@ -28,6 +28,8 @@ pub struct UpdatesSince {
 impl DbInner {
     /// See [`crate::Db::updates_since`].
     pub(crate) fn updates_since(self: &Arc<Self>, since: SeqNum) -> Result<UpdatesSince> {
+        // The first write has number 1: 0 asks for everything.
+        let since = since.max(SeqNum(1));
         if since > self.visible_seq().plus(1) {
             return Err(Error::new(
                 ErrorKind::NotFound,

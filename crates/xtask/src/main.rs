@@ -8,8 +8,10 @@
 //!                              mutates the corpus of every decoder, or of one; docs/testing.md
 //! cargo xtask pingpong ...     Outcrop and RocksDB versions take turns on one directory
 //! cargo xtask fixtures         makes the databases of fixtures/made
+//! cargo xtask bindings         the crate `rocksdb` from the registry on our shared library; needs libclang
 //! ```
 
+mod bindings;
 mod fuzz;
 mod pingpong;
 mod tidy;
@@ -33,8 +35,9 @@ fn main() -> ExitCode {
         ["fetch"] => fetch().map(|dir| println!("{}", dir.display())),
         ["pingpong", rest @ ..] => pingpong::run(rest),
         ["fixtures"] => pingpong::fixtures(),
+        ["bindings"] => bindings::run(),
         _ => Err(format!(
-            "usage: cargo xtask ci [--offline] | tidy | fuzz | fetch | fixtures | {}",
+            "usage: cargo xtask ci [--offline] | tidy | fuzz | fetch | fixtures | bindings | {}",
             pingpong::USAGE
         )),
     };

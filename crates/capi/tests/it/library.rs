@@ -7,14 +7,16 @@ use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 
-/// The shared library that cargo built for this test run.
+/// The shared library that cargo built for this test run: a build alone puts it elsewhere than a test run, and does not
+/// renew the other.
 pub fn outcrop_library() -> PathBuf {
     let exe = std::env::current_exe().unwrap();
     let deps = exe.parent().unwrap();
     [deps.parent().unwrap(), deps]
         .iter()
         .map(|dir| dir.join("liboutcrop_capi.so"))
-        .find(|path| path.exists())
+        .filter(|path| path.exists())
+        .max_by_key(|path| path.metadata().unwrap().modified().unwrap())
         .expect("cargo builds the shared library before the tests")
 }
 

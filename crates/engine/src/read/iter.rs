@@ -204,6 +204,7 @@ impl DbIterator {
             None => self.merged.seek_to_first(),
         }
         self.find_forward(false);
+        self.stay_in_prefix_shown();
     }
 
     /// To the last entry within the bounds.
@@ -219,6 +220,7 @@ impl DbIterator {
             None => self.merged.seek_to_last(),
         }
         self.find_backward();
+        self.stay_in_prefix_shown();
     }
 
     /// To the first entry at or after `target`.
@@ -297,6 +299,14 @@ impl DbIterator {
     #[inline]
     fn before(&self, a: &[u8], b: &[u8]) -> bool {
         self.cf.comparator.compare(a, b) == Ordering::Less
+    }
+
+    /// From an end of the key space, the prefix to stay within is that of the entry found.
+    fn stay_in_prefix_shown(&mut self) {
+        if self.prefix_extractor.is_some() && self.valid() {
+            let shown = self.key().to_vec();
+            self.stay_in_prefix(&shown);
+        }
     }
 
     fn stay_in_prefix(&mut self, target: &[u8]) {

@@ -13,6 +13,7 @@
 pub mod apply;
 pub mod batch;
 pub mod group;
+pub mod save_point;
 pub mod stall;
 pub mod switch;
 pub mod wal;

@@ -1,0 +1,364 @@
+//! What is done with an open database beside reading and writing: flushes, compactions, properties, options.
+
+use crate::db::{rocksdb_column_family_handle_t, rocksdb_t};
+use crate::memory::{Errptr, copy_out_text, report, set_error, slice, text};
+use crate::read_options::rocksdb_readoptions_t;
+use crate::settings::{Fate, Note};
+use crate::write_options::{
+    rocksdb_compactoptions_t, rocksdb_flushoptions_t, rocksdb_flushwaloptions_t,
+    rocksdb_wait_for_compact_options_t,
+};
+use libc::{c_char, c_int, c_uchar, size_t};
+use outcrop::{ColumnFamilyHandle, Db, Error, Result};
+
+unsafe fn flush(db: &Db, options: *const rocksdb_flushoptions_t, cfs: &[ColumnFamilyHandle], errptr: Errptr) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let options = &*options;
+        report(errptr, options.settings.check().and_then(|()| db.flush(cfs, options.wait)));
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_flush(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_flushoptions_t,
+    errptr: *mut *mut c_char,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        let db = &(*db).0;
+        flush(db, options, &[db.default_column_family().clone()], errptr);
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_flush_cf(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_flushoptions_t,
+    cf: *mut rocksdb_column_family_handle_t,
+    errptr: *mut *mut c_char,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe { flush(&(*db).0, options, &[(*cf).0.clone()], errptr) };
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_flush_wal(db: *mut rocksdb_t, sync: c_uchar, errptr: *mut *mut c_char) {
+    // SAFETY: the contract of the C API.
+    unsafe { report(errptr, (*db).0.flush_wal(sync != 0)) };
+}
+
+/// Compacts as `options` say; null is RocksDB's default.
+unsafe fn compact(
+    db: &Db,
+    cf: &ColumnFamilyHandle,
+    options: *const rocksdb_compactoptions_t,
+    begin: (*const c_char, size_t),
+    end: (*const c_char, size_t),
+) -> Result<()> {
+    let default = rocksdb_compactoptions_t::default();
+    // SAFETY: the caller's contract: null bounds are unbounded.
+    unsafe {
+        let options = options.as_ref().unwrap_or(&default);
+        options.settings.check()?;
+        let filtered = cf.compaction_filter.is_some() || cf.compaction_filter_factory.is_some();
+        let bound = |(key, len): (*const c_char, size_t)| (!key.is_null()).then(|| slice(key, len));
+        db.compact_range_with(cf, bound(begin), bound(end), &options.get(filtered))
+    }
+}
+
+/// As in RocksDB this has no way to report an error; a failed compaction shows as a background error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_compact_range(
+    db: *mut rocksdb_t,
+    begin: *const c_char,
+    begin_len: size_t,
+    end: *const c_char,
+    end_len: size_t,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        let db = &(*db).0;
+        let _ = compact(db, db.default_column_family(), std::ptr::null(), (begin, begin_len), (end, end_len));
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_compact_range_cf(
+    db: *mut rocksdb_t,
+    cf: *mut rocksdb_column_family_handle_t,
+    begin: *const c_char,
+    begin_len: size_t,
+    end: *const c_char,
+    end_len: size_t,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        let _ = compact(&(*db).0, &(*cf).0, std::ptr::null(), (begin, begin_len), (end, end_len));
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_compact_range_opt(
+    db: *mut rocksdb_t,
+    options: *mut rocksdb_compactoptions_t,
+    begin: *const c_char,
+    begin_len: size_t,
+    end: *const c_char,
+    end_len: size_t,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        let db = &(*db).0;
+        let _ = compact(db, db.default_column_family(), options, (begin, begin_len), (end, end_len));
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_compact_range_cf_opt(
+    db: *mut rocksdb_t,
+    cf: *mut rocksdb_column_family_handle_t,
+    options: *mut rocksdb_compactoptions_t,
+    begin: *const c_char,
+    begin_len: size_t,
+    end: *const c_char,
+    end_len: size_t,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        let _ = compact(&(*db).0, &(*cf).0, options, (begin, begin_len), (end, end_len));
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_wait_for_compact(
+    db: *mut rocksdb_t,
+    options: *mut rocksdb_wait_for_compact_options_t,
+    errptr: *mut *mut c_char,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        let options = &*options;
+        let waited = options.settings.check().and_then(|()| (*db).0.wait_for_compact(&options.options));
+        report(errptr, waited);
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_cancel_all_background_work(db: *mut rocksdb_t, wait: c_uchar) {
+    // SAFETY: the contract of the C API.
+    unsafe { &*db }.0.cancel_all_background_work(wait != 0);
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_disable_file_deletions(db: *mut rocksdb_t, _errptr: *mut *mut c_char) {
+    // SAFETY: the contract of the C API.
+    unsafe { &*db }.0.disable_file_deletions();
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_enable_file_deletions(db: *mut rocksdb_t, _errptr: *mut *mut c_char) {
+    // SAFETY: the contract of the C API.
+    unsafe { &*db }.0.enable_file_deletions();
+}
+
+unsafe fn property(db: *mut rocksdb_t, cf: &ColumnFamilyHandle, name: *const c_char) -> *mut c_char {
+    // SAFETY: the caller's contract.
+    unsafe { (*db).0.property(cf, &text(name)).map_or(std::ptr::null_mut(), |value| copy_out_text(&value)) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_property_value(db: *mut rocksdb_t, name: *const c_char) -> *mut c_char {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        let cf = (*db).0.default_column_family().clone();
+        property(db, &cf, name)
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_property_value_cf(
+    db: *mut rocksdb_t,
+    cf: *mut rocksdb_column_family_handle_t,
+    name: *const c_char,
+) -> *mut c_char {
+    // SAFETY: the contract of the C API.
+    unsafe { property(db, &(*cf).0, name) }
+}
+
+unsafe fn property_int(
+    db: *mut rocksdb_t,
+    cf: &ColumnFamilyHandle,
+    name: *const c_char,
+    out: *mut u64,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match (*db).0.property_int(cf, &text(name)) {
+            Some(value) => {
+                *out = value;
+                0
+            }
+            None => -1,
+        }
+    }
+}
+
+/// 0 if the property exists, else -1.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_property_int(
+    db: *mut rocksdb_t,
+    name: *const c_char,
+    out: *mut u64,
+) -> c_int {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        let cf = (*db).0.default_column_family().clone();
+        property_int(db, &cf, name, out)
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_property_int_cf(
+    db: *mut rocksdb_t,
+    cf: *mut rocksdb_column_family_handle_t,
+    name: *const c_char,
+    out: *mut u64,
+) -> c_int {
+    // SAFETY: the contract of the C API.
+    unsafe { property_int(db, &(*cf).0, name, out) }
+}
+
+unsafe fn change_options(
+    db: *mut rocksdb_t,
+    cf: &ColumnFamilyHandle,
+    count: c_int,
+    names: *const *const c_char,
+    values: *const *const c_char,
+    errptr: *mut *mut c_char,
+) {
+    // SAFETY: the caller's contract: `count` names and values.
+    unsafe {
+        let count = count.max(0) as usize;
+        let pairs: Vec<(String, String)> =
+            (0..count).map(|i| (text(*names.add(i)), text(*values.add(i)))).collect();
+        let pairs: Vec<(&str, &str)> = pairs.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        if pairs.is_empty() {
+            return set_error(errptr, &Error::invalid_argument("empty options"));
+        }
+        report(errptr, (*db).0.set_options(cf, &pairs));
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_set_options(
+    db: *mut rocksdb_t,
+    count: c_int,
+    names: *const *const c_char,
+    values: *const *const c_char,
+    errptr: *mut *mut c_char,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        let cf = (*db).0.default_column_family().clone();
+        change_options(db, &cf, count, names, values, errptr);
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_set_options_cf(
+    db: *mut rocksdb_t,
+    cf: *mut rocksdb_column_family_handle_t,
+    count: c_int,
+    names: *const *const c_char,
+    values: *const *const c_char,
+    errptr: *mut *mut c_char,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe { change_options(db, &(*cf).0, count, names, values, errptr) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_flush_cfs(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_flushoptions_t,
+    cfs: *mut *mut rocksdb_column_family_handle_t,
+    count: c_int,
+    errptr: Errptr,
+) {
+    // SAFETY: the contract of the C API: `count` column families.
+    unsafe {
+        let cfs: Vec<_> = (0..count.max(0) as usize).map(|i| (**cfs.add(i)).0.clone()).collect();
+        flush(&(*db).0, options, &cfs, errptr);
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_flush_wal_with_options(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_flushwaloptions_t,
+    errptr: Errptr,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe { report(errptr, (*db).0.flush_wal((*options).sync)) };
+}
+
+/// Waits for running compactions, and lets none start until `rocksdb_continue_background_work`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_pause_background_work(db: *mut rocksdb_t, _errptr: Errptr) {
+    // SAFETY: the contract of the C API.
+    unsafe { &*db }.0.pause_background_work();
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_continue_background_work(db: *mut rocksdb_t, _errptr: Errptr) {
+    // SAFETY: the contract of the C API.
+    unsafe { &*db }.0.continue_background_work();
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_verify_checksum(db: *mut rocksdb_t, errptr: Errptr) {
+    // SAFETY: the contract of the C API.
+    unsafe { report(errptr, (*db).0.verify_checksums()) };
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_verify_checksum_with_options(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    errptr: Errptr,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe { report(errptr, (*options).get().and_then(|_| (*db).0.verify_checksums())) };
+}
+
+/// Waits for running compactions, and lets none start until `rocksdb_resume_all_compactions`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_abort_all_compactions(db: *mut rocksdb_t) {
+    // SAFETY: the contract of the C API.
+    unsafe { &*db }.0.pause_background_work();
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_resume_all_compactions(db: *mut rocksdb_t) {
+    // SAFETY: the contract of the C API.
+    unsafe { &*db }.0.continue_background_work();
+}
+
+/// Manual compactions run to their end; the call is accepted.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_disable_manual_compaction(_db: *mut rocksdb_t) {}
+
+/// As [`rocksdb_disable_manual_compaction`].
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_enable_manual_compaction(_db: *mut rocksdb_t) {}
+
+const fn accepted(function: &'static str, why: &'static str) -> Note {
+    Note { function, fate: Fate::Accepted, why }
+}
+
+pub(crate) const MAINTENANCE_NOTES: &[Note] = &[
+    accepted("rocksdb_disable_manual_compaction", "manual compactions run to their end"),
+    accepted("rocksdb_enable_manual_compaction", "manual compactions run to their end"),
+];

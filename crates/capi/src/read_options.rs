@@ -1,0 +1,227 @@
+//! `rocksdb_readoptions_*`, and snapshots in them.
+
+use crate::memory::{give_back, hand_out, slice};
+use crate::settings::{Flag, Settings};
+use libc::{c_char, c_int, c_uchar, c_void, size_t};
+use outcrop::{ReadOptions, Result, Snapshot};
+
+#[derive(Default)]
+pub struct rocksdb_readoptions_t {
+    options: ReadOptions,
+    /// Iterators see what is written after their creation once they are positioned anew.
+    pub(crate) tailing: bool,
+    settings: Settings,
+    request_id: Vec<u8>,
+}
+
+impl rocksdb_readoptions_t {
+    /// The engine's options.
+    ///
+    /// # Errors
+    /// NotSupported naming an option that the engine cannot honour.
+    #[inline]
+    pub(crate) fn get(&self) -> Result<&ReadOptions> {
+        self.settings.check()?;
+        Ok(&self.options)
+    }
+}
+
+pub struct rocksdb_snapshot_t(pub(crate) Snapshot);
+
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_readoptions_create() -> *mut rocksdb_readoptions_t {
+    hand_out(rocksdb_readoptions_t::default())
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_readoptions_destroy(options: *mut rocksdb_readoptions_t) {
+    // SAFETY: the contract of the C API.
+    unsafe { give_back(options) }
+}
+
+engine_settings! { rocksdb_readoptions_t:
+    "fill_cache" [options.fill_cache]
+        set rocksdb_readoptions_set_fill_cache(Flag)
+        get rocksdb_readoptions_get_fill_cache -> Flag;
+    "readahead_size" [options.readahead_size]
+        set rocksdb_readoptions_set_readahead_size(size_t)
+        get rocksdb_readoptions_get_readahead_size -> size_t;
+    "prefix_same_as_start" [options.prefix_same_as_start]
+        set rocksdb_readoptions_set_prefix_same_as_start(Flag)
+        get rocksdb_readoptions_get_prefix_same_as_start -> Flag;
+    "tailing" [tailing]
+        set rocksdb_readoptions_set_tailing(Flag)
+        get rocksdb_readoptions_get_tailing -> Flag;
+}
+
+kept_settings! { rocksdb_readoptions_t, READ_NOTES:
+    Accepted "checksums are always verified when a block is loaded" {
+        "verify_checksums" Flag = Flag(1);
+            set rocksdb_readoptions_set_verify_checksums get rocksdb_readoptions_get_verify_checksums -> Flag;
+    }
+    Accepted "tunes how RocksDB reads; the answer is the same" {
+        "async_io" Flag = Flag(0);
+            set rocksdb_readoptions_set_async_io get rocksdb_readoptions_get_async_io -> Flag;
+        "optimize_multiget_for_io" Flag = Flag(1);
+            set rocksdb_readoptions_set_optimize_multiget_for_io get rocksdb_readoptions_get_optimize_multiget_for_io -> Flag;
+        "adaptive_readahead" Flag = Flag(0);
+            set rocksdb_readoptions_set_adaptive_readahead get rocksdb_readoptions_get_adaptive_readahead -> Flag;
+        "auto_readahead_size" Flag = Flag(1);
+            set rocksdb_readoptions_set_auto_readahead_size get rocksdb_readoptions_get_auto_readahead_size -> Flag;
+        "background_purge_on_iterator_cleanup" Flag = Flag(0);
+            set rocksdb_readoptions_set_background_purge_on_iterator_cleanup get rocksdb_readoptions_get_background_purge_on_iterator_cleanup -> Flag;
+        "rate_limiter_priority" c_int = 4;
+            set rocksdb_readoptions_set_rate_limiter_priority get rocksdb_readoptions_get_rate_limiter_priority -> c_int;
+        "io_activity" c_int = 255;
+            set rocksdb_readoptions_set_io_activity get rocksdb_readoptions_get_io_activity -> c_int;
+        "allow_unprepared_value" Flag = Flag(0);
+            set rocksdb_readoptions_set_allow_unprepared_value get rocksdb_readoptions_get_allow_unprepared_value -> Flag;
+        "auto_refresh_iterator_with_snapshot" Flag = Flag(0);
+            set rocksdb_readoptions_set_auto_refresh_iterator_with_snapshot get rocksdb_readoptions_get_auto_refresh_iterator_with_snapshot -> Flag;
+    }
+    Accepted "every seek here is in total order unless prefix_same_as_start is set" {
+        "total_order_seek" Flag = Flag(0);
+            set rocksdb_readoptions_set_total_order_seek get rocksdb_readoptions_get_total_order_seek -> Flag;
+        "auto_prefix_mode" Flag = Flag(0);
+            set rocksdb_readoptions_set_auto_prefix_mode get rocksdb_readoptions_get_auto_prefix_mode -> Flag;
+    }
+    Accepted "keys and values stay valid until the iterator moves; is-key-pinned says so" {
+        "pin_data" Flag = Flag(0);
+            set rocksdb_readoptions_set_pin_data get rocksdb_readoptions_get_pin_data -> Flag;
+    }
+    Checked "reads have no time limit" {
+        "deadline" u64 = 0;
+            set rocksdb_readoptions_set_deadline get rocksdb_readoptions_get_deadline -> u64;
+        "io_timeout" u64 = 0;
+            set rocksdb_readoptions_set_io_timeout get rocksdb_readoptions_get_io_timeout -> u64;
+    }
+    Checked "reads are not limited in this way" {
+        "read_tier" c_int = 0;
+            set rocksdb_readoptions_set_read_tier get rocksdb_readoptions_get_read_tier -> c_int;
+        "value_size_soft_limit" u64 = u64::MAX;
+            set rocksdb_readoptions_set_value_size_soft_limit get rocksdb_readoptions_get_value_size_soft_limit -> u64;
+        "max_skippable_internal_keys" u64 = 0;
+            set rocksdb_readoptions_set_max_skippable_internal_keys get rocksdb_readoptions_get_max_skippable_internal_keys -> u64;
+    }
+    Checked "deleted ranges are always honoured" {
+        "ignore_range_deletions" Flag = Flag(0);
+            set rocksdb_readoptions_set_ignore_range_deletions get rocksdb_readoptions_get_ignore_range_deletions -> Flag;
+    }
+}
+
+refused! { TABLE_INDEX_NOTES:
+    "user-defined indexes are not supported" {
+        rocksdb_readoptions_set_table_index_factory_from_string(
+            *mut rocksdb_readoptions_t, *const c_char, size_t) @ errptr;
+        rocksdb_readoptions_clear_table_index_factory(*mut rocksdb_readoptions_t);
+        rocksdb_readoptions_get_table_index_factory_name(
+            *const rocksdb_readoptions_t, *mut size_t) -> *const c_char;
+    }
+}
+
+type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
+type TableFilter = Option<unsafe extern "C" fn(*mut c_void, *const c_void) -> c_uchar>;
+
+/// Functions over the options with other arguments than one number.
+macro_rules! functions {
+    ($($name:ident($($arg:ident: $type:ty),*) $(-> $ret:ty)? |$options:ident| $body:block)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(options: *mut rocksdb_readoptions_t $(, $arg: $type)*) $(-> $ret)? {
+            // SAFETY: the contract of the C API: live options, and arguments as its header says.
+            unsafe {
+                let $options = &mut *options;
+                $body
+            }
+        }
+    )*};
+}
+
+functions! {
+    rocksdb_readoptions_set_snapshot(snapshot: *const rocksdb_snapshot_t) |o| {
+        o.options.snapshot = snapshot.as_ref().map(|snapshot| snapshot.0.sequence());
+    }
+
+    rocksdb_readoptions_set_iterate_upper_bound(key: *const c_char, len: size_t) |o| {
+        o.options.iterate_upper_bound = (!key.is_null()).then(|| slice(key, len).to_vec());
+    }
+
+    rocksdb_readoptions_set_iterate_lower_bound(key: *const c_char, len: size_t) |o| {
+        o.options.iterate_lower_bound = (!key.is_null()).then(|| slice(key, len).to_vec());
+    }
+
+    rocksdb_readoptions_set_timestamp(ts: *const c_char, len: size_t) |o| {
+        refuse_timestamp(o, "timestamp", ts, len);
+    }
+
+    rocksdb_readoptions_set_iter_start_ts(ts: *const c_char, len: size_t) |o| {
+        refuse_timestamp(o, "iter_start_ts", ts, len);
+    }
+
+    rocksdb_readoptions_set_merge_operand_count_threshold(threshold: size_t) |o| {
+        o.settings.refuse("merge_operand_count_threshold", threshold);
+    }
+
+    rocksdb_readoptions_clear_merge_operand_count_threshold() |o| {
+        o.settings.allow("merge_operand_count_threshold");
+    }
+
+    rocksdb_readoptions_has_merge_operand_count_threshold() -> Flag |_o| { Flag::from(false) }
+
+    rocksdb_readoptions_get_merge_operand_count_threshold() -> size_t |_o| { 0 }
+
+    rocksdb_readoptions_set_request_id(id: *const c_char, len: size_t) |o| {
+        o.request_id = slice(id, len).to_vec();
+    }
+
+    rocksdb_readoptions_clear_request_id() |o| { o.request_id.clear() }
+
+    rocksdb_readoptions_get_request_id(len: *mut size_t) -> *const c_char |o| {
+        *len = o.request_id.len();
+        if o.request_id.is_empty() { std::ptr::null() } else { o.request_id.as_ptr().cast() }
+    }
+
+    rocksdb_readoptions_set_table_filter(
+        state: *mut c_void, destructor: Destructor, filter: TableFilter
+    ) |o| {
+        if filter.is_some() {
+            o.settings.refuse("table_filter", "a function");
+        }
+        if let Some(destructor) = destructor {
+            destructor(state);
+        }
+    }
+
+    rocksdb_readoptions_clear_table_filter() |o| { o.settings.allow("table_filter") }
+}
+
+/// A table filter makes reads fail, so that there is none to tell of.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_readoptions_has_table_filter(_options: *const rocksdb_readoptions_t) -> Flag {
+    Flag::from(false)
+}
+
+/// Null undoes it.
+fn refuse_timestamp(
+    options: &mut rocksdb_readoptions_t,
+    name: &'static str,
+    timestamp: *const c_char,
+    len: size_t,
+) {
+    if timestamp.is_null() {
+        options.settings.allow(name);
+    } else {
+        options.settings.refuse(name, format!("{len} bytes"));
+    }
+}
+
+/// What is not a number among the functions above.
+pub(crate) const READ_FUNCTION_NOTES: &[crate::settings::Note] = &[
+    checked("rocksdb_readoptions_set_timestamp", "user-defined timestamps are not supported"),
+    checked("rocksdb_readoptions_set_iter_start_ts", "user-defined timestamps are not supported"),
+    checked("rocksdb_readoptions_set_merge_operand_count_threshold", "merges of any length are done"),
+    checked("rocksdb_readoptions_set_table_filter", "tables cannot be left out of a read"),
+];
+
+const fn checked(function: &'static str, why: &'static str) -> crate::settings::Note {
+    crate::settings::Note { function, fate: crate::settings::Fate::Checked, why }
+}

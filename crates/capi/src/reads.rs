@@ -1,0 +1,508 @@
+//! `rocksdb_get*`, `rocksdb_multi_get*`, and the creation of iterators and snapshots.
+
+use crate::db::{rocksdb_column_family_handle_t, rocksdb_t};
+use crate::iterator::rocksdb_iterator_t;
+use crate::memory::{Errptr, copy_out, give_back, hand_out, report, slice};
+use crate::read_options::{rocksdb_readoptions_t, rocksdb_snapshot_t};
+use libc::{c_char, c_uchar, size_t};
+use outcrop::{ColumnFamilyHandle, Db, PinnedValue, ReadOptions, Result};
+
+pub struct rocksdb_pinnableslice_t(PinnedValue);
+
+/// A key or value with its length.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct rocksdb_slice_t {
+    /// Its first byte.
+    pub data: *const c_char,
+    /// Its length in bytes.
+    pub size: size_t,
+}
+
+unsafe fn get(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    cf: Option<&ColumnFamilyHandle>,
+    (key, key_len): (*const c_char, size_t),
+) -> Result<Option<PinnedValue>> {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let db = &(*db).0;
+        db.get_cf(cf.unwrap_or_else(|| db.default_column_family()), (*options).get()?, slice(key, key_len))
+    }
+}
+
+unsafe fn multi_get(
+    db: &Db,
+    options: *const rocksdb_readoptions_t,
+    cf: &ColumnFamilyHandle,
+    keys: &[&[u8]],
+) -> Vec<Result<Option<PinnedValue>>> {
+    // SAFETY: the caller's contract.
+    match unsafe { (*options).get() } {
+        Ok(options) => db.multi_get_cf(cf, options, keys),
+        Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
+    }
+}
+
+/// A `malloc`ed copy of a value that was read; null if there is none.
+unsafe fn value_out(
+    errptr: *mut *mut c_char,
+    len: *mut size_t,
+    value: Result<Option<PinnedValue>>,
+) -> *mut c_char {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match report(errptr, value).flatten() {
+            Some(value) => {
+                *len = value.len();
+                copy_out(&value)
+            }
+            None => {
+                *len = 0;
+                std::ptr::null_mut()
+            }
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_get(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    key: *const c_char,
+    key_len: size_t,
+    value_len: *mut size_t,
+    errptr: *mut *mut c_char,
+) -> *mut c_char {
+    // SAFETY: the contract of the C API.
+    unsafe { value_out(errptr, value_len, get(db, options, None, (key, key_len))) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_get_cf(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    cf: *mut rocksdb_column_family_handle_t,
+    key: *const c_char,
+    key_len: size_t,
+    value_len: *mut size_t,
+    errptr: *mut *mut c_char,
+) -> *mut c_char {
+    // SAFETY: the contract of the C API.
+    unsafe { value_out(errptr, value_len, get(db, options, Some(&(*cf).0), (key, key_len))) }
+}
+
+unsafe fn pinned_out(
+    errptr: *mut *mut c_char,
+    value: Result<Option<PinnedValue>>,
+) -> *mut rocksdb_pinnableslice_t {
+    // SAFETY: the caller's contract.
+    let value = unsafe { report(errptr, value) }.flatten();
+    value.map_or(std::ptr::null_mut(), |value| hand_out(rocksdb_pinnableslice_t(value)))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_get_pinned(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    key: *const c_char,
+    key_len: size_t,
+    errptr: *mut *mut c_char,
+) -> *mut rocksdb_pinnableslice_t {
+    // SAFETY: the contract of the C API.
+    unsafe { pinned_out(errptr, get(db, options, None, (key, key_len))) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_get_pinned_cf(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    cf: *mut rocksdb_column_family_handle_t,
+    key: *const c_char,
+    key_len: size_t,
+    errptr: *mut *mut c_char,
+) -> *mut rocksdb_pinnableslice_t {
+    // SAFETY: the contract of the C API.
+    unsafe { pinned_out(errptr, get(db, options, Some(&(*cf).0), (key, key_len))) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_pinnableslice_destroy(value: *mut rocksdb_pinnableslice_t) {
+    // SAFETY: the contract of the C API.
+    unsafe { give_back(value) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_pinnableslice_value(
+    value: *const rocksdb_pinnableslice_t,
+    len: *mut size_t,
+) -> *const c_char {
+    // SAFETY: the contract of the C API; null gives null.
+    unsafe {
+        match value.as_ref() {
+            Some(value) => {
+                *len = value.0.len();
+                value.0.as_ptr().cast()
+            }
+            None => {
+                *len = 0;
+                std::ptr::null()
+            }
+        }
+    }
+}
+
+/// Stores the results of a multi-get in C arrays.
+unsafe fn values_out(
+    results: Vec<Result<Option<PinnedValue>>>,
+    values: *mut *mut c_char,
+    lens: *mut size_t,
+    errs: *mut *mut c_char,
+) {
+    for (i, result) in results.into_iter().enumerate() {
+        // SAFETY: the caller's arrays have one place per key.
+        unsafe {
+            *errs.add(i) = std::ptr::null_mut();
+            *values.add(i) = value_out(errs.add(i), lens.add(i), result);
+        }
+    }
+}
+
+unsafe fn keys_in<'a>(count: size_t, keys: *const *const c_char, lens: *const size_t) -> Vec<&'a [u8]> {
+    // SAFETY: the caller passes `count` keys with their lengths.
+    unsafe { (0..count).map(|i| slice(*keys.add(i), *lens.add(i))).collect() }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_multi_get(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    count: size_t,
+    keys: *const *const c_char,
+    key_lens: *const size_t,
+    values: *mut *mut c_char,
+    value_lens: *mut size_t,
+    errs: *mut *mut c_char,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        let db = &(*db).0;
+        let keys = keys_in(count, keys, key_lens);
+        let results = multi_get(db, options, db.default_column_family(), &keys);
+        values_out(results, values, value_lens, errs);
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_multi_get_cf(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    cfs: *const *const rocksdb_column_family_handle_t,
+    count: size_t,
+    keys: *const *const c_char,
+    key_lens: *const size_t,
+    values: *mut *mut c_char,
+    value_lens: *mut size_t,
+    errs: *mut *mut c_char,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        let keys = keys_in(count, keys, key_lens);
+        let results = keys
+            .iter()
+            .enumerate()
+            .map(|(i, key)| (*options).get().and_then(|o| (*db).0.get_cf(&(**cfs.add(i)).0, o, key)))
+            .collect();
+        values_out(results, values, value_lens, errs);
+    }
+}
+
+/// All keys from one column family; results are pinned, null where there is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_batched_multi_get_cf(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    cf: *mut rocksdb_column_family_handle_t,
+    count: size_t,
+    keys: *const *const c_char,
+    key_lens: *const size_t,
+    values: *mut *mut rocksdb_pinnableslice_t,
+    errs: *mut *mut c_char,
+    _sorted_input: bool,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        let keys = keys_in(count, keys, key_lens);
+        all_pinned_out(multi_get(&(*db).0, options, &(*cf).0, &keys), values, errs);
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_create_iterator(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+) -> *mut rocksdb_iterator_t {
+    // SAFETY: the contract of the C API.
+    let (db, options) = unsafe { (&*db, &*options) };
+    hand_out(rocksdb_iterator_t::new(db, db.0.default_column_family(), options))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_create_iterator_cf(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    cf: *mut rocksdb_column_family_handle_t,
+) -> *mut rocksdb_iterator_t {
+    // SAFETY: the contract of the C API.
+    unsafe { hand_out(rocksdb_iterator_t::new(&*db, &(*cf).0, &*options)) }
+}
+
+/// One iterator for each column family, all of one moment.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_create_iterators(
+    db: *mut rocksdb_t,
+    options: *mut rocksdb_readoptions_t,
+    cfs: *mut *mut rocksdb_column_family_handle_t,
+    iterators: *mut *mut rocksdb_iterator_t,
+    size: size_t,
+    errptr: Errptr,
+) {
+    // SAFETY: the contract of the C API: `size` column families, and places for iterators.
+    unsafe {
+        let (db, options) = (&*db, &*options);
+        let Some(given) = report(errptr, options.get()) else { return };
+        // Held until all are created: an iterator keeps what it sees by itself from then on.
+        let moment = db.0.snapshot();
+        let at = ReadOptions { snapshot: given.snapshot.or(Some(moment.sequence())), ..given.clone() };
+        let made: Result<Vec<_>> = (0..size).map(|i| db.0.iter_cf(&(**cfs.add(i)).0, &at)).collect();
+        for (i, iter) in report(errptr, made).into_iter().flatten().enumerate() {
+            *iterators.add(i) = hand_out(rocksdb_iterator_t::of(iter, db, &(**cfs.add(i)).0, options));
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_create_snapshot(db: *mut rocksdb_t) -> *const rocksdb_snapshot_t {
+    // SAFETY: the contract of the C API.
+    hand_out(rocksdb_snapshot_t(unsafe { &*db }.0.snapshot()))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_release_snapshot(_db: *mut rocksdb_t, snapshot: *const rocksdb_snapshot_t) {
+    // SAFETY: the contract of the C API.
+    unsafe { give_back(snapshot.cast_mut()) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_snapshot_get_sequence_number(snapshot: *const rocksdb_snapshot_t) -> u64 {
+    // SAFETY: the contract of the C API.
+    unsafe { &*snapshot }.0.sequence().0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_get_latest_sequence_number(db: *mut rocksdb_t) -> u64 {
+    // SAFETY: the contract of the C API.
+    unsafe { &*db }.0.latest_sequence_number().0
+}
+
+unsafe fn all_pinned_out(
+    results: Vec<Result<Option<PinnedValue>>>,
+    values: *mut *mut rocksdb_pinnableslice_t,
+    errs: *mut *mut c_char,
+) {
+    for (i, result) in results.into_iter().enumerate() {
+        // SAFETY: the caller's arrays have one place per key.
+        unsafe {
+            *errs.add(i) = std::ptr::null_mut();
+            *values.add(i) = pinned_out(errs.add(i), result);
+        }
+    }
+}
+
+/// As [`rocksdb_batched_multi_get_cf`], with the keys as slices.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_batched_multi_get_cf_slice(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    cf: *mut rocksdb_column_family_handle_t,
+    count: size_t,
+    keys: *const rocksdb_slice_t,
+    values: *mut *mut rocksdb_pinnableslice_t,
+    errs: *mut *mut c_char,
+    _sorted_input: bool,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        let keys: Vec<&[u8]> = (0..count).map(|i| slice((*keys.add(i)).data, (*keys.add(i)).size)).collect();
+        all_pinned_out(multi_get(&(*db).0, options, &(*cf).0, &keys), values, errs);
+    }
+}
+
+/// Answers by a lookup that may read tables. A key that cannot be looked up may exist.
+unsafe fn may_exist(
+    found: Result<Option<PinnedValue>>,
+    value: *mut *mut c_char,
+    value_len: *mut size_t,
+    value_found: *mut c_uchar,
+) -> c_uchar {
+    let present = found.as_ref().ok().and_then(Option::as_ref);
+    // SAFETY: the caller passes places for the value, or null where it wants none.
+    unsafe {
+        if let Some(value_found) = value_found.as_mut() {
+            *value_found = present.is_some().into();
+            if let (Some(present), false) = (present, value.is_null()) {
+                *value = copy_out(present);
+                *value_len = present.len();
+            }
+        }
+    }
+    (found.is_err() || present.is_some()).into()
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_key_may_exist(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    key: *const c_char,
+    key_len: size_t,
+    value: *mut *mut c_char,
+    value_len: *mut size_t,
+    _timestamp: *const c_char,
+    _timestamp_len: size_t,
+    value_found: *mut c_uchar,
+) -> c_uchar {
+    // SAFETY: the contract of the C API.
+    unsafe { may_exist(get(db, options, None, (key, key_len)), value, value_len, value_found) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_key_may_exist_cf(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    cf: *mut rocksdb_column_family_handle_t,
+    key: *const c_char,
+    key_len: size_t,
+    value: *mut *mut c_char,
+    value_len: *mut size_t,
+    _timestamp: *const c_char,
+    _timestamp_len: size_t,
+    value_found: *mut c_uchar,
+) -> c_uchar {
+    // SAFETY: the contract of the C API.
+    unsafe { may_exist(get(db, options, Some(&(*cf).0), (key, key_len)), value, value_len, value_found) }
+}
+
+pub struct rocksdb_pinnable_handle_t(PinnedValue);
+
+unsafe fn handle_out(errptr: Errptr, value: Result<Option<PinnedValue>>) -> *mut rocksdb_pinnable_handle_t {
+    // SAFETY: the caller's contract.
+    let value = unsafe { report(errptr, value) }.flatten();
+    value.map_or(std::ptr::null_mut(), |value| hand_out(rocksdb_pinnable_handle_t(value)))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_get_pinned_v2(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    key: *const c_char,
+    key_len: size_t,
+    errptr: Errptr,
+) -> *mut rocksdb_pinnable_handle_t {
+    // SAFETY: the contract of the C API.
+    unsafe { handle_out(errptr, get(db, options, None, (key, key_len))) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_get_pinned_cf_v2(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    cf: *mut rocksdb_column_family_handle_t,
+    key: *const c_char,
+    key_len: size_t,
+    errptr: Errptr,
+) -> *mut rocksdb_pinnable_handle_t {
+    // SAFETY: the contract of the C API.
+    unsafe { handle_out(errptr, get(db, options, Some(&(*cf).0), (key, key_len))) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_pinnable_handle_get_value(
+    handle: *const rocksdb_pinnable_handle_t,
+    len: *mut size_t,
+) -> *const c_char {
+    // SAFETY: the contract of the C API; null gives null.
+    unsafe {
+        let value = handle.as_ref().map(|handle| &handle.0);
+        *len = value.map_or(0, |value| value.len());
+        value.map_or(std::ptr::null(), |value| value.as_ptr().cast())
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_pinnable_handle_destroy(handle: *mut rocksdb_pinnable_handle_t) {
+    // SAFETY: the contract of the C API.
+    unsafe { give_back(handle) }
+}
+
+/// 1 if the value was copied; 0 if there is none, or it does not fit: `*value_len` says what it takes.
+unsafe fn copy_into(
+    errptr: Errptr,
+    value: Result<Option<PinnedValue>>,
+    (buffer, buffer_size): (*mut c_char, size_t),
+    value_len: *mut size_t,
+    found: *mut c_uchar,
+) -> c_uchar {
+    // SAFETY: the caller passes a buffer of `buffer_size` bytes and places for the rest.
+    unsafe {
+        let value = report(errptr, value).flatten();
+        *found = value.is_some().into();
+        *value_len = value.as_ref().map_or(0, |value| value.len());
+        match value {
+            Some(value) if value.len() <= buffer_size => {
+                buffer.cast::<u8>().copy_from_nonoverlapping(value.as_ptr(), value.len());
+                1
+            }
+            _ => 0,
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_get_into_buffer(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    key: *const c_char,
+    key_len: size_t,
+    buffer: *mut c_char,
+    buffer_size: size_t,
+    value_len: *mut size_t,
+    found: *mut c_uchar,
+    errptr: Errptr,
+) -> c_uchar {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        let value = get(db, options, None, (key, key_len));
+        copy_into(errptr, value, (buffer, buffer_size), value_len, found)
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_get_into_buffer_cf(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    cf: *mut rocksdb_column_family_handle_t,
+    key: *const c_char,
+    key_len: size_t,
+    buffer: *mut c_char,
+    buffer_size: size_t,
+    value_len: *mut size_t,
+    found: *mut c_uchar,
+    errptr: Errptr,
+) -> c_uchar {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        let value = get(db, options, Some(&(*cf).0), (key, key_len));
+        copy_into(errptr, value, (buffer, buffer_size), value_len, found)
+    }
+}

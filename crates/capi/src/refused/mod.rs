@@ -1,0 +1,92 @@
+//! Functions of parts of RocksDB that the engine does not have: they exist, and fail.
+
+mod backups;
+mod events;
+mod remote_compaction;
+mod styles;
+mod timestamps;
+mod traces;
+mod transactions;
+mod wal_files;
+mod writebatch_wi;
+
+pub use backups::*;
+pub(crate) use backups::{
+    BACKUPS_REFUSED, CREATE_BACKUP_OPTIONS_NOTES, CREATE_BACKUP_OPTIONS_OBJECT,
+    IMPORT_COLUMN_FAMILY_OPTIONS_NOTES, IMPORT_COLUMN_FAMILY_OPTIONS_OBJECT,
+    LIVEFILES_STORAGE_INFO_OPTIONS_NOTES, LIVEFILES_STORAGE_INFO_OPTIONS_OBJECT, RESTORE_OPTIONS_NOTES,
+    RESTORE_OPTIONS_OBJECT,
+};
+pub(crate) use events::EVENTS_REFUSED;
+pub use events::*;
+pub use remote_compaction::*;
+pub(crate) use remote_compaction::{
+    COMPACTION_OPTIONS_NOTES, COMPACTION_OPTIONS_OBJECT, OPEN_AND_COMPACT_OPTIONS_NOTES,
+    OPEN_AND_COMPACT_OPTIONS_OBJECT, REMOTE_COMPACTION_REFUSED,
+};
+pub use styles::*;
+pub(crate) use styles::{
+    CUCKOO_OPTIONS_NOTES, CUCKOO_OPTIONS_OBJECT, FIFO_COMPACTION_OPTIONS_NOTES,
+    UNIVERSAL_COMPACTION_OPTIONS_NOTES,
+};
+pub(crate) use timestamps::TIMESTAMPS_REFUSED;
+pub use timestamps::*;
+pub use traces::*;
+pub(crate) use traces::{
+    BLOCK_CACHE_TRACE_OPTIONS_NOTES, BLOCK_CACHE_TRACE_OPTIONS_OBJECT,
+    BLOCK_CACHE_TRACE_WRITER_OPTIONS_NOTES, BLOCK_CACHE_TRACE_WRITER_OPTIONS_OBJECT, REPLAY_OPTIONS_NOTES,
+    REPLAY_OPTIONS_OBJECT, TRACE_OPTIONS_NOTES, TRACE_OPTIONS_OBJECT, TRACES_REFUSED,
+};
+pub use transactions::*;
+pub(crate) use transactions::{
+    OPTIMISTICTRANSACTION_OPTIONS_NOTES, OPTIMISTICTRANSACTION_OPTIONS_OBJECT,
+    OPTIMISTICTRANSACTIONDB_OPTIONS_NOTES, OPTIMISTICTRANSACTIONDB_OPTIONS_OBJECT, TRANSACTION_OPTIONS_NOTES,
+    TRANSACTION_OPTIONS_OBJECT, TRANSACTIONDB_OPTIONS_NOTES, TRANSACTIONDB_OPTIONS_OBJECT,
+    TRANSACTIONS_REFUSED,
+};
+pub(crate) use wal_files::WAL_FILES_REFUSED;
+pub use wal_files::*;
+pub(crate) use writebatch_wi::WRITEBATCH_WI_REFUSED;
+pub use writebatch_wi::*;
+
+use crate::options::rocksdb_options_t;
+use crate::settings::{Fate, Note};
+use libc::{c_int, c_void};
+
+/// Any pointer: nothing here looks behind one.
+type Ptr = *mut c_void;
+
+refused! { DATABASE_REFUSED:
+    "a damaged database is not repaired" {
+        rocksdb_repair_db(Ptr, Ptr) @ errptr;
+    }
+    "options of the whole database do not change while it is open" {
+        rocksdb_set_db_options(Ptr, c_int, Ptr, Ptr) @ errptr;
+    }
+    "checksums of whole files are not recorded; rocksdb_verify_checksum reads every block" {
+        rocksdb_verify_file_checksums(Ptr) @ errptr;
+        rocksdb_verify_file_checksums_with_options(Ptr, Ptr) @ errptr;
+    }
+}
+
+/// Setters of objects whose makers are refused.
+macro_rules! refused_objects {
+    ($($name:ident $option:literal $why:literal;)*) => {
+        pub(crate) const LISTENER_NOTES: &[Note] = &[$(
+            Note { function: stringify!($name), fate: Fate::Checked, why: $why },
+        )*];
+
+        $(
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name(options: *mut rocksdb_options_t, _object: Ptr) {
+                // SAFETY: the contract of the C API.
+                unsafe { (*options).settings.refuse($option, "an object") };
+            }
+        )*
+    };
+}
+
+refused_objects! {
+    rocksdb_options_add_eventlistener "listeners" "listeners are not called";
+    rocksdb_options_set_compaction_service "compaction_service" "compactions run in the database's process";
+}

@@ -1,0 +1,256 @@
+//! Options of single writes, flushes and compactions.
+
+use crate::memory::{give_back, hand_out};
+use crate::settings::{Fate, Flag, Note, Settings};
+use libc::{c_char, c_double, c_int, c_uchar, size_t};
+use outcrop::{BottommostLevelCompaction, CompactRangeOptions, Result, WaitForCompactOptions, WriteOptions};
+use std::time::Duration;
+
+#[derive(Default)]
+pub struct rocksdb_writeoptions_t {
+    options: WriteOptions,
+    settings: Settings,
+}
+
+impl rocksdb_writeoptions_t {
+    /// The engine's options.
+    ///
+    /// # Errors
+    /// NotSupported naming an option that the engine cannot honour.
+    #[inline]
+    pub(crate) fn get(&self) -> Result<&WriteOptions> {
+        self.settings.check()?;
+        Ok(&self.options)
+    }
+}
+
+pub struct rocksdb_flushoptions_t {
+    pub(crate) wait: bool,
+    pub(crate) settings: Settings,
+}
+
+#[derive(Default)]
+pub struct rocksdb_flushwaloptions_t {
+    pub(crate) sync: bool,
+    settings: Settings,
+}
+
+pub struct rocksdb_compactoptions_t {
+    pub(crate) options: CompactRangeOptions,
+    /// RocksDB's number; see [`rocksdb_compactoptions_t::get`].
+    bottommost: u8,
+    pub(crate) settings: Settings,
+}
+
+/// RocksDB's numbers of what to do with the bottommost level.
+const IF_HAVE_COMPACTION_FILTER: u8 = 1;
+const FORCE: u8 = 2;
+
+impl Default for rocksdb_compactoptions_t {
+    fn default() -> Self {
+        rocksdb_compactoptions_t {
+            options: CompactRangeOptions::default(),
+            bottommost: IF_HAVE_COMPACTION_FILTER,
+            settings: Settings::default(),
+        }
+    }
+}
+
+impl rocksdb_compactoptions_t {
+    /// The engine's options; `filtered` if the column family has a compaction filter.
+    pub(crate) fn get(&self, filtered: bool) -> CompactRangeOptions {
+        let forced = self.bottommost >= FORCE || (self.bottommost == IF_HAVE_COMPACTION_FILTER && filtered);
+        let bottommost_level_compaction =
+            if forced { BottommostLevelCompaction::Force } else { BottommostLevelCompaction::Skip };
+        CompactRangeOptions { bottommost_level_compaction, ..self.options }
+    }
+}
+
+#[derive(Default)]
+pub struct rocksdb_wait_for_compact_options_t {
+    pub(crate) options: WaitForCompactOptions,
+    pub(crate) settings: Settings,
+}
+
+macro_rules! lifecycle {
+    ($($type:ty: $create:ident $destroy:ident $default:expr;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $create() -> *mut $type {
+            hand_out($default)
+        }
+
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $destroy(options: *mut $type) {
+            // SAFETY: the contract of the C API.
+            unsafe { give_back(options) }
+        }
+    )*};
+}
+
+lifecycle! {
+    rocksdb_writeoptions_t: rocksdb_writeoptions_create rocksdb_writeoptions_destroy Default::default();
+    rocksdb_flushoptions_t: rocksdb_flushoptions_create rocksdb_flushoptions_destroy
+        rocksdb_flushoptions_t { wait: true, settings: Settings::default() };
+    rocksdb_flushwaloptions_t: rocksdb_flushwaloptions_create rocksdb_flushwaloptions_destroy
+        Default::default();
+    rocksdb_compactoptions_t: rocksdb_compactoptions_create rocksdb_compactoptions_destroy
+        Default::default();
+    rocksdb_wait_for_compact_options_t: rocksdb_wait_for_compact_options_create
+        rocksdb_wait_for_compact_options_destroy Default::default();
+}
+
+engine_settings! { rocksdb_writeoptions_t:
+    "sync" [options.sync]
+        set rocksdb_writeoptions_set_sync(Flag)
+        get rocksdb_writeoptions_get_sync -> Flag;
+    "no_slowdown" [options.no_slowdown]
+        set rocksdb_writeoptions_set_no_slowdown(Flag)
+        get rocksdb_writeoptions_get_no_slowdown -> Flag;
+    "disable_WAL" [options.disable_wal]
+        set rocksdb_writeoptions_disable_WAL(c_int)
+        get rocksdb_writeoptions_get_disable_WAL -> Flag;
+}
+
+kept_settings! { rocksdb_writeoptions_t, WRITE_NOTES:
+    Accepted "tunes RocksDB's write path" {
+        "low_pri" Flag = Flag(0);
+            set rocksdb_writeoptions_set_low_pri get rocksdb_writeoptions_get_low_pri -> Flag;
+        "memtable_insert_hint_per_batch" Flag = Flag(0);
+            set rocksdb_writeoptions_set_memtable_insert_hint_per_batch get rocksdb_writeoptions_get_memtable_insert_hint_per_batch -> Flag;
+        "rate_limiter_priority" c_int = 4;
+            set rocksdb_writeoptions_set_rate_limiter_priority get rocksdb_writeoptions_get_rate_limiter_priority -> c_int;
+        "io_activity" c_int = 255;
+            set rocksdb_writeoptions_set_io_activity get rocksdb_writeoptions_get_io_activity -> c_int;
+        "protection_bytes_per_key" size_t = 0;
+            set rocksdb_writeoptions_set_protection_bytes_per_key get rocksdb_writeoptions_get_protection_bytes_per_key -> size_t;
+    }
+    Checked "a batch that names a dropped column family fails as a whole" {
+        "ignore_missing_column_families" Flag = Flag(0);
+            set rocksdb_writeoptions_set_ignore_missing_column_families get rocksdb_writeoptions_get_ignore_missing_column_families -> Flag;
+    }
+}
+
+engine_settings! { rocksdb_flushoptions_t:
+    "wait" [wait]
+        set rocksdb_flushoptions_set_wait(Flag)
+        get rocksdb_flushoptions_get_wait -> Flag;
+}
+
+kept_settings! { rocksdb_flushoptions_t, FLUSH_NOTES:
+    Accepted "a flush here waits for a stall to end" {
+        "allow_write_stall" Flag = Flag(0);
+            set rocksdb_flushoptions_set_allow_write_stall get rocksdb_flushoptions_get_allow_write_stall -> Flag;
+    }
+    Accepted "there are no listeners to wait for" {
+        "listener_wait" Flag = Flag(0);
+            set rocksdb_flushoptions_set_listener_wait get rocksdb_flushoptions_get_listener_wait -> Flag;
+    }
+    Checked "column families are flushed one by one" {
+        "force_atomic_flush" Flag = Flag(0);
+            set rocksdb_flushoptions_set_force_atomic_flush get rocksdb_flushoptions_get_force_atomic_flush -> Flag;
+    }
+}
+
+engine_settings! { rocksdb_flushwaloptions_t:
+    "sync" [sync]
+        set rocksdb_flushwaloptions_set_sync(Flag)
+        get rocksdb_flushwaloptions_get_sync -> Flag;
+}
+
+kept_settings! { rocksdb_flushwaloptions_t, FLUSH_WAL_NOTES:
+    Accepted "tunes RocksDB's writes" {
+        "rate_limiter_priority" c_int = 4;
+            set rocksdb_flushwaloptions_set_rate_limiter_priority get rocksdb_flushwaloptions_get_rate_limiter_priority -> c_int;
+    }
+}
+
+kept_settings! { rocksdb_compactoptions_t, COMPACT_NOTES:
+    Accepted "tunes how RocksDB runs a compaction; what it leaves readable is the same" {
+        "allow_write_stall" Flag = Flag(0);
+            set rocksdb_compactoptions_set_allow_write_stall get rocksdb_compactoptions_get_allow_write_stall -> Flag;
+        "blob_garbage_collection_policy" c_int = 2;
+            set rocksdb_compactoptions_set_blob_garbage_collection_policy get rocksdb_compactoptions_get_blob_garbage_collection_policy -> c_int;
+        "blob_garbage_collection_age_cutoff" c_double = -1.0;
+            set rocksdb_compactoptions_set_blob_garbage_collection_age_cutoff get rocksdb_compactoptions_get_blob_garbage_collection_age_cutoff -> c_double;
+    }
+    Accepted "tables go to the level that the shape of the tree asks for" {
+        "target_path_id" c_int = 0;
+            set rocksdb_compactoptions_set_target_path_id get rocksdb_compactoptions_get_target_path_id -> c_int;
+    }
+}
+
+engine_settings! { rocksdb_wait_for_compact_options_t:
+    "abort_on_pause" [options.abort_on_pause]
+        set rocksdb_wait_for_compact_options_set_abort_on_pause(Flag)
+        get rocksdb_wait_for_compact_options_get_abort_on_pause -> Flag;
+    "flush" [options.flush]
+        set rocksdb_wait_for_compact_options_set_flush(Flag)
+        get rocksdb_wait_for_compact_options_get_flush -> Flag;
+}
+
+kept_settings! { rocksdb_wait_for_compact_options_t, WAIT_NOTES:
+    Accepted "obsolete files are removed before a job ends" {
+        "wait_for_purge" Flag = Flag(0);
+            set rocksdb_wait_for_compact_options_set_wait_for_purge get rocksdb_wait_for_compact_options_get_wait_for_purge -> Flag;
+    }
+    Checked "call rocksdb_close instead" {
+        "close_db" Flag = Flag(0);
+            set rocksdb_wait_for_compact_options_set_close_db get rocksdb_wait_for_compact_options_get_close_db -> Flag;
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_wait_for_compact_options_set_timeout(
+    options: *mut rocksdb_wait_for_compact_options_t,
+    micros: u64,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe { (*options).options.timeout = (micros > 0).then(|| Duration::from_micros(micros)) };
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_wait_for_compact_options_get_timeout(
+    options: *mut rocksdb_wait_for_compact_options_t,
+) -> u64 {
+    // SAFETY: the contract of the C API.
+    unsafe { (*options).options.timeout.map_or(0, |timeout| timeout.as_micros() as u64) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_compactoptions_set_bottommost_level_compaction(
+    options: *mut rocksdb_compactoptions_t,
+    value: c_uchar,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe { (*options).bottommost = value };
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_compactoptions_get_bottommost_level_compaction(
+    options: *mut rocksdb_compactoptions_t,
+) -> c_uchar {
+    // SAFETY: the contract of the C API.
+    unsafe { (*options).bottommost }
+}
+
+pub(crate) const COMPACT_FUNCTION_NOTES: &[Note] = &[Note {
+    function: "rocksdb_compactoptions_set_full_history_ts_low",
+    fate: Fate::Checked,
+    why: "user-defined timestamps are not supported: the compaction does nothing",
+}];
+
+/// Timestamps are not supported; with one set, a compaction does nothing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_compactoptions_set_full_history_ts_low(
+    options: *mut rocksdb_compactoptions_t,
+    timestamp: *mut c_char,
+    len: size_t,
+) {
+    // SAFETY: the contract of the C API.
+    let options = unsafe { &mut *options };
+    if timestamp.is_null() {
+        options.settings.allow("full_history_ts_low");
+    } else {
+        options.settings.refuse("full_history_ts_low", format!("{len} bytes"));
+    }
+}

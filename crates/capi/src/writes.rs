@@ -1,0 +1,141 @@
+//! `rocksdb_put`, `rocksdb_delete`, `rocksdb_merge`, `rocksdb_write` and their like.
+
+use crate::batch::rocksdb_writebatch_t;
+use crate::db::{rocksdb_column_family_handle_t, rocksdb_t};
+use crate::memory::{report, slice};
+use crate::write_options::rocksdb_writeoptions_t;
+use libc::{c_char, size_t};
+
+/// Writes of key and value.
+macro_rules! key_value {
+    ($($method:ident: $name:ident $name_cf:ident;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            db: *mut rocksdb_t,
+            options: *const rocksdb_writeoptions_t,
+            key: *const c_char,
+            key_len: size_t,
+            value: *const c_char,
+            value_len: size_t,
+            errptr: *mut *mut c_char,
+        ) {
+            // SAFETY: the contract of the C API.
+            unsafe {
+                let db = &(*db).0;
+                let (key, value) = (slice(key, key_len), slice(value, value_len));
+                let written = (*options)
+                    .get()
+                    .and_then(|options| db.$method(db.default_column_family(), options, key, value));
+                report(errptr, written);
+            }
+        }
+
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name_cf(
+            db: *mut rocksdb_t,
+            options: *const rocksdb_writeoptions_t,
+            cf: *mut rocksdb_column_family_handle_t,
+            key: *const c_char,
+            key_len: size_t,
+            value: *const c_char,
+            value_len: size_t,
+            errptr: *mut *mut c_char,
+        ) {
+            // SAFETY: the contract of the C API.
+            unsafe {
+                let (key, value) = (slice(key, key_len), slice(value, value_len));
+                let written = (*options).get().and_then(|options| (*db).0.$method(&(*cf).0, options, key, value));
+                report(errptr, written);
+            }
+        }
+    )*};
+}
+
+key_value! {
+    put_cf: rocksdb_put rocksdb_put_cf;
+    merge_cf: rocksdb_merge rocksdb_merge_cf;
+}
+
+/// Writes of a key alone.
+macro_rules! key_only {
+    ($($method:ident: $name:ident $name_cf:ident;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            db: *mut rocksdb_t,
+            options: *const rocksdb_writeoptions_t,
+            key: *const c_char,
+            key_len: size_t,
+            errptr: *mut *mut c_char,
+        ) {
+            // SAFETY: the contract of the C API.
+            unsafe {
+                let db = &(*db).0;
+                let written = (*options)
+                    .get()
+                    .and_then(|options| db.$method(db.default_column_family(), options, slice(key, key_len)));
+                report(errptr, written);
+            }
+        }
+
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name_cf(
+            db: *mut rocksdb_t,
+            options: *const rocksdb_writeoptions_t,
+            cf: *mut rocksdb_column_family_handle_t,
+            key: *const c_char,
+            key_len: size_t,
+            errptr: *mut *mut c_char,
+        ) {
+            // SAFETY: the contract of the C API.
+            unsafe {
+                let key = slice(key, key_len);
+                let written = (*options).get().and_then(|options| (*db).0.$method(&(*cf).0, options, key));
+                report(errptr, written);
+            }
+        }
+    )*};
+}
+
+key_only! {
+    delete_cf: rocksdb_delete rocksdb_delete_cf;
+    single_delete_cf: rocksdb_singledelete rocksdb_singledelete_cf;
+}
+
+/// See [`outcrop::Db::delete_range_cf`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_delete_range_cf(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_writeoptions_t,
+    cf: *mut rocksdb_column_family_handle_t,
+    begin: *const c_char,
+    begin_len: size_t,
+    end: *const c_char,
+    end_len: size_t,
+    errptr: *mut *mut c_char,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        let (begin, end) = (slice(begin, begin_len), slice(end, end_len));
+        let written =
+            (*options).get().and_then(|options| (*db).0.delete_range_cf(&(*cf).0, options, begin, end));
+        report(errptr, written);
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_write(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_writeoptions_t,
+    batch: *mut rocksdb_writebatch_t,
+    errptr: *mut *mut c_char,
+) {
+    // SAFETY: the contract of the C API.
+    unsafe {
+        let batch = &mut *batch;
+        let written = (*options).get().and_then(|options| {
+            batch.check()?;
+            (*db).0.write(options, &mut batch.batch)
+        });
+        report(errptr, written);
+    }
+}

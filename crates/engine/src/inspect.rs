@@ -1,0 +1,358 @@
+//! What a database tells about itself beyond properties: its files, their sizes for key ranges, its counters; and
+//! reading all of it to see that it is whole.
+//!
+//! Concurrency: every function works on one view of the structure and takes no lock across IO.
+//! Source: RocksDB `include/rocksdb/metadata.h`, `DB::GetApproximateSizes`, `DB::VerifyChecksum`.
+
+use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
+use crate::db::{Db, DbInner};
+use crate::read::table_cache;
+use crate::superversion::SuperVersion;
+use outcrop_base::keys::{pack, split, user_key};
+use outcrop_base::{Result, ValueType};
+use outcrop_env::{Access, DirectIo, OpenRead};
+use outcrop_manifest::{FileMetaData, file_name};
+use outcrop_memtable::MemTable;
+use outcrop_table::{FillCache, TableIterOptions, TableReader, TableReaderOptions};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+/// A table of the current version of a column family.
+#[derive(Clone, Debug)]
+pub struct LiveFile {
+    /// Column family it belongs to.
+    pub column_family: String,
+    /// Its level.
+    pub level: usize,
+    /// Its number.
+    pub number: u64,
+    /// Its name within `directory`.
+    pub name: String,
+    /// Where it is.
+    pub directory: PathBuf,
+    /// Size in bytes.
+    pub size: u64,
+    /// Smallest user key in it.
+    pub smallest_key: Vec<u8>,
+    /// Largest user key in it.
+    pub largest_key: Vec<u8>,
+    /// Smallest sequence number in it.
+    pub smallest_seq: u64,
+    /// Largest sequence number in it.
+    pub largest_seq: u64,
+    /// Entries, deletions included; 0 if the table cannot be opened.
+    pub num_entries: u64,
+    /// Deletions; 0 if the table cannot be opened.
+    pub num_deletions: u64,
+}
+
+/// What counts for [`Db::approximate_sizes`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SizeApproximation {
+    /// Keys and values in memory. They are walked, so the cost grows with the range.
+    pub include_memtables: bool,
+    /// Tables, to the precision of a data block.
+    pub include_files: bool,
+}
+
+impl Default for SizeApproximation {
+    fn default() -> Self {
+        SizeApproximation { include_memtables: false, include_files: true }
+    }
+}
+
+/// Totals since the database was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Write calls.
+    pub writes: u64,
+    /// Records written by them.
+    pub keys_written: u64,
+    /// Bytes of user writes, in batch form.
+    pub bytes_written: u64,
+    /// Groups of writes that shared a WAL record.
+    pub write_groups: u64,
+    /// Bytes appended to WALs.
+    pub wal_bytes: u64,
+    /// Syncs of WALs.
+    pub wal_syncs: u64,
+    /// Microseconds that writers were held back.
+    pub stall_micros: u64,
+    /// Bytes written by flushes.
+    pub flush_bytes: u64,
+    /// Bytes read by compactions.
+    pub compaction_bytes_read: u64,
+    /// Bytes written by compactions.
+    pub compaction_bytes_written: u64,
+}
+
+/// Reads the [`Counters`] of a database without keeping it open.
+#[derive(Clone)]
+pub struct CounterSource(Weak<DbInner>);
+
+impl CounterSource {
+    /// The totals now; `None` once the database is closed.
+    pub fn read(&self) -> Option<Counters> {
+        self.0.upgrade().map(|inner| inner.counters())
+    }
+}
+
+impl Db {
+    /// Its directory.
+    pub fn path(&self) -> &Path {
+        &self.inner().ctx.path
+    }
+
+    /// The identity it was given when it was created.
+    pub fn identity(&self) -> &str {
+        &self.inner().ctx.db_id
+    }
+
+    /// Where its counters can be read from.
+    pub fn counter_source(&self) -> CounterSource {
+        CounterSource(Arc::downgrade(self.inner()))
+    }
+
+    /// Every table of every column family, by column family and level.
+    pub fn live_files(&self) -> Vec<LiveFile> {
+        self.column_families().iter().flat_map(|cf| self.live_files_of(cf)).collect()
+    }
+
+    /// Every table of `cf`, by level.
+    pub fn live_files_of(&self, cf: &ColumnFamilyHandle) -> Vec<LiveFile> {
+        let view = cf.superversion.load_full();
+        view.version.files().map(|(level, file)| self.inner().live_file(cf, level, file)).collect()
+    }
+
+    /// How many levels `cf` has.
+    pub fn num_levels(&self, cf: &ColumnFamilyHandle) -> usize {
+        cf.superversion.load_full().version.levels.len()
+    }
+
+    /// Bytes that each range, from its first key up to its second, exclusive, takes: as stored in tables, as held in
+    /// memtables.
+    ///
+    /// # Errors
+    /// IoError or Corruption if the index of a table cannot be read.
+    pub fn approximate_sizes(
+        &self,
+        cf: &ColumnFamilyHandle,
+        ranges: &[(&[u8], &[u8])],
+        what: SizeApproximation,
+    ) -> Result<Vec<u64>> {
+        let view = cf.superversion.load_full();
+        ranges.iter().map(|(begin, end)| self.inner().approximate_size(&view, cf, begin, end, what)).collect()
+    }
+
+    /// Reads every block of every table from its file and verifies it.
+    ///
+    /// # Errors
+    /// Corruption naming file and offset of the first damaged block.
+    pub fn verify_checksums(&self) -> Result<()> {
+        for cf in self.column_families() {
+            let view = cf.superversion.load_full();
+            for (_, file) in view.version.files() {
+                self.inner().verify_table(&cf, file)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl DbInner {
+    fn counters(&self) -> Counters {
+        let stats = &self.stats;
+        let mut counters = Counters {
+            writes: stats.writes.get(),
+            keys_written: stats.keys_written.get(),
+            bytes_written: stats.bytes_written.get(),
+            write_groups: stats.groups.get(),
+            wal_bytes: stats.wal_bytes.get(),
+            wal_syncs: stats.wal_syncs.get(),
+            stall_micros: stats.stall_micros.get(),
+            ..Counters::default()
+        };
+        for cf in self.registry.load().values() {
+            let flushed = cf.stats.flush_bytes.get();
+            let levels = cf.stats.levels.lock();
+            let written: u64 = levels.iter().map(|level| level.bytes_written).sum();
+            counters.flush_bytes += flushed;
+            counters.compaction_bytes_written += written.saturating_sub(flushed);
+            counters.compaction_bytes_read +=
+                levels.iter().map(|level| level.bytes_read + level.bytes_read_output_level).sum::<u64>();
+        }
+        counters
+    }
+
+    fn live_file(&self, cf: &ColumnFamily, level: usize, file: &FileMetaData) -> LiveFile {
+        let path = file_name::table(&self.ctx.path, file.number);
+        let table = table_cache::open(&self.ctx, cf, file).ok();
+        let properties = table.as_ref().map(|table| table.properties());
+        LiveFile {
+            column_family: cf.name().to_string(),
+            level,
+            number: file.number.0,
+            name: path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+            directory: self.ctx.path.clone(),
+            size: file.size,
+            smallest_key: user_key(&file.smallest).to_vec(),
+            largest_key: user_key(&file.largest).to_vec(),
+            smallest_seq: file.smallest_seq.0,
+            largest_seq: file.largest_seq.0,
+            num_entries: properties.map_or(0, |properties| properties.num_entries),
+            num_deletions: properties.map_or(0, |properties| properties.num_deletions),
+        }
+    }
+
+    fn approximate_size(
+        &self,
+        view: &SuperVersion,
+        cf: &ColumnFamily,
+        begin: &[u8],
+        end: &[u8],
+        what: SizeApproximation,
+    ) -> Result<u64> {
+        if cf.comparator.compare(begin, end).is_ge() {
+            return Ok(0);
+        }
+        let mut size = 0;
+        if what.include_files {
+            for (_, file) in view.version.files() {
+                size += self.size_in_table(cf, file, begin, end)?;
+            }
+        }
+        if what.include_memtables {
+            let memtables = std::iter::once(&view.memtable).chain(&view.sealed);
+            size += memtables.map(|memtable| size_in_memtable(memtable, cf, begin, end)).sum::<u64>();
+        }
+        Ok(size)
+    }
+
+    fn size_in_table(&self, cf: &ColumnFamily, file: &FileMetaData, begin: &[u8], end: &[u8]) -> Result<u64> {
+        let comparator = &cf.comparator;
+        if file.ends_before(comparator, begin) || comparator.compare(user_key(&file.smallest), end).is_ge() {
+            return Ok(0);
+        }
+        let starts_inside = comparator.compare(begin, user_key(&file.smallest)).is_le();
+        let ends_inside = file.ends_before(comparator, end);
+        // A table that lies inside counts whole, filter and index included, and is not opened.
+        if starts_inside && ends_inside {
+            return Ok(file.size);
+        }
+        let table = table_cache::open(&self.ctx, cf, file)?;
+        let from = if starts_inside { 0 } else { table.approximate_offset_of(begin)? };
+        let to = if ends_inside { file.size } else { table.approximate_offset_of(end)? };
+        Ok(to.saturating_sub(from))
+    }
+
+    /// Reads a table apart from the cache: a block that is cached was verified when it was read, not now.
+    fn verify_table(&self, cf: &ColumnFamily, file: &FileMetaData) -> Result<()> {
+        let path = file_name::table(&self.ctx.path, file.number);
+        let open = OpenRead { io: DirectIo::Buffered, access: Access::Sequential };
+        let options = TableReaderOptions {
+            comparator: cf.comparator.clone(),
+            cache: None,
+            cache_file_id: 0,
+            cache_index_and_filter_blocks: false,
+            hold_in_cache: false,
+            expected_unique_id: file.unique_id,
+            largest_seqno: file.largest_seq,
+            prefix_extractor: None,
+        };
+        let table = Arc::new(TableReader::open(self.ctx.env.fs.open_read(&path, open)?, options)?);
+        let mut iter = table.iter(TableIterOptions { fill_cache: FillCache::No, readahead_bytes: 1 << 20 });
+        iter.seek_to_first();
+        while iter.valid() {
+            iter.next();
+        }
+        iter.status()
+    }
+}
+
+fn size_in_memtable(memtable: &Arc<MemTable>, cf: &ColumnFamily, begin: &[u8], end: &[u8]) -> u64 {
+    let mut iter = memtable.iter();
+    iter.seek(begin, pack(outcrop_base::SeqNum::MAX, ValueType::FOR_SEEK));
+    let mut size = 0;
+    while iter.valid() && cf.comparator.compare(split(iter.key()).0, end).is_lt() {
+        size += (iter.key().len() + iter.value().len()) as u64;
+        iter.next();
+    }
+    size
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::column_family::ColumnFamilyDescriptor;
+    use crate::write::WriteOptions;
+    use outcrop_env::{Env, OpenWrite};
+    use outcrop_options::{ColumnFamilyOptions, CompressionType, DbOptions};
+
+    fn database(env: &Env) -> Db {
+        let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
+        let family =
+            ColumnFamilyOptions { compression: CompressionType::None, ..ColumnFamilyOptions::default() };
+        let families = vec![ColumnFamilyDescriptor::default_with(family, Default::default())];
+        Db::open("/db", options, env.clone(), families).unwrap()
+    }
+
+    fn fill(db: &Db) {
+        for i in 0..1000 {
+            db.put(&WriteOptions::default(), format!("{i:04}").as_bytes(), &[7; 100]).unwrap();
+        }
+    }
+
+    #[test]
+    fn sizes_are_those_of_the_range_in_tables_and_in_memory() {
+        let db = database(&Env::memory());
+        let cf = db.default_column_family().clone();
+        fill(&db);
+        let ranges: [(&[u8], &[u8]); 4] =
+            [(b"0000", b"9999"), (b"0000", b"0500"), (b"x", b"y"), (b"0500", b"0000")];
+        let both = SizeApproximation { include_memtables: true, include_files: true };
+        let in_memory = db.approximate_sizes(&cf, &ranges, both).unwrap();
+        assert!(in_memory[0] >= 104_000 && in_memory[1] * 2 == in_memory[0], "{in_memory:?}");
+        assert_eq!(in_memory[2..], [0, 0]);
+        assert_eq!(db.approximate_sizes(&cf, &ranges, SizeApproximation::default()).unwrap(), [0; 4]);
+        db.flush(std::slice::from_ref(&cf), true).unwrap();
+        let in_tables = db.approximate_sizes(&cf, &ranges, SizeApproximation::default()).unwrap();
+        assert_eq!(in_tables[0], db.live_files()[0].size);
+        assert!(in_tables[1].abs_diff(in_tables[0] / 2) < 8192, "{in_tables:?}");
+        assert_eq!(in_tables[2..], [0, 0]);
+    }
+
+    #[test]
+    fn live_files_say_what_is_in_them() {
+        let db = database(&Env::memory());
+        fill(&db);
+        db.delete(&WriteOptions::default(), b"0001").unwrap();
+        assert!(db.live_files().is_empty());
+        db.flush(&[db.default_column_family().clone()], true).unwrap();
+        let files = db.live_files();
+        assert_eq!(files.len(), 1);
+        let file = &files[0];
+        assert_eq!((file.level, &*file.smallest_key, &*file.largest_key), (0, &b"0000"[..], &b"0999"[..]));
+        assert_eq!((file.smallest_seq, file.largest_seq), (1, 1001));
+        assert_eq!(file.num_deletions, 1);
+        assert_eq!(file.name, format!("{:06}.sst", file.number));
+        let counters = db.counter_source().read().unwrap();
+        assert_eq!((counters.keys_written, counters.flush_bytes), (1001, file.size));
+    }
+
+    #[test]
+    fn verification_finds_damage_the_cache_hides() {
+        let env = Env::memory();
+        let db = database(&env);
+        fill(&db);
+        db.flush(&[db.default_column_family().clone()], true).unwrap();
+        assert!(db.get(&Default::default(), b"0500").unwrap().is_some());
+        db.verify_checksums().unwrap();
+        let path = Path::new("/db").join(&db.live_files()[0].name);
+        let mut bytes = env.fs.read_all(&path).unwrap();
+        bytes[100] ^= 1;
+        let mut file = env.fs.create(&path, OpenWrite::default()).unwrap();
+        file.append(&bytes).unwrap();
+        file.close().unwrap();
+        assert!(db.verify_checksums().unwrap_err().to_string().contains("Corruption"));
+    }
+}
