@@ -321,6 +321,8 @@ const CONFLICTS: &[(&str, &str)] = &[
     ("recycle_log_file_num", "wal_recovery_mode"),
     // Its own tables are corrupt to it (8.11.4: "bad entry in block").
     ("table.index_type=kHashSearch", "table.index_block_restart_interval"),
+    // 6.29.5 refuses to open: "FIFO compaction only supported with max_open_files = -1".
+    ("compaction_style=kCompactionStyleFIFO", "max_open_files=20"),
 ];
 
 /// Whether two options must not be set together.

@@ -28,6 +28,7 @@ pub fn generate(seed: u64, engines: &Engines) -> Case {
         engines,
         players,
         families: Vec::new(),
+        fixed: Vec::new(),
         unfit: Vec::new(),
         strict: false,
         entities: true,
@@ -37,9 +38,9 @@ pub fn generate(seed: u64, engines: &Engines) -> Case {
     generator.families.clone_from(&families);
     let initial: Vec<usize> = (0..=generator.random.index(3)).collect();
     let mut model = Model::new(&families, &initial);
-    let fixed: Vec<Vec<String>> = families.iter().map(|_| generator.case_options()).collect();
+    generator.fixed = families.iter().map(|_| generator.case_options()).collect();
     let rounds = 4 + generator.random.below(9);
-    let phases = (0..rounds).map(|round| generator.phase(round, &fixed, &mut model)).collect();
+    let phases = (0..rounds).map(|round| generator.phase(round, &mut model)).collect();
     Case { seed, families, initial, phases }
 }
 
@@ -62,6 +63,8 @@ struct Generator<'e> {
     engines: &'e Engines,
     players: Vec<String>,
     families: Vec<Family>,
+    /// Per column family: the options that it has under every engine.
+    fixed: Vec<Vec<String>>,
     /// Beginnings of options that are not drawn in this case.
     unfit: Vec<&'static str>,
     /// Engines may insist on a WAL without damage, so nothing may tear it.
@@ -159,12 +162,14 @@ impl Generator<'_> {
         engine: &str,
         options: &[String],
     ) -> Option<&'static [&'static str]> {
+        let families = self.fixed.iter().flatten().filter(|_| choice.scope == Scope::Database);
+        let others: Vec<&String> = options.iter().chain(families).collect();
         let usable = |answer: &&&[&str]| {
             let feature = title(answer);
             self.writes(engine, &feature)
                 && (!choice.format || self.all_read(&feature))
                 && !answer.iter().any(|new| options.iter().any(|old| name(old) == name(new)))
-                && !answer.iter().any(|new| options.iter().any(|old| conflict(new, old)))
+                && !answer.iter().any(|new| others.iter().any(|old| conflict(new, old)))
                 && !answer.iter().any(|new| self.unfit.iter().any(|unfit| new.starts_with(unfit)))
                 && (!feature.contains("kHashSearch")
                     || options.contains(&format!("prefix_extractor={HASH_PREFIX}")))
@@ -173,7 +178,7 @@ impl Generator<'_> {
         (!answers.is_empty()).then(|| self.random.pick(&answers))
     }
 
-    fn phase(&mut self, round: u64, fixed: &[Vec<String>], model: &mut Model) -> Phase {
+    fn phase(&mut self, round: u64, model: &mut Model) -> Phase {
         let engine = if self.players.len() > 1 && round % 2 == 1 {
             self.players[1 + self.random.index(self.players.len() - 1)].clone()
         } else {
@@ -183,7 +188,7 @@ impl Generator<'_> {
         self.options(Scope::Database, &engine, &mut options);
         let mut family_options = Vec::new();
         for (index, family) in self.families.clone().iter().enumerate() {
-            let mut all = fixed[index].clone();
+            let mut all = self.fixed[index].clone();
             let extractor = family.prefix.as_ref().map(|prefix| format!("prefix_extractor={prefix}"));
             if let Some(extractor) = extractor
                 && self.engines[&engine].options.contains(&extractor)
