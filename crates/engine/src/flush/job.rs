@@ -60,7 +60,6 @@ impl DbInner {
             self.sync_closed_wals().map_err(|error| self.fail_writes(error))?;
         }
         let bytes = written.bytes();
-        outputs.settle(self.install_flush(job, written))?;
         let clock = &self.ctx.env.clock;
         let stats = LevelStats {
             count: 1,
@@ -72,6 +71,8 @@ impl DbInner {
         };
         job.cf.stats.record(0, &stats);
         job.cf.stats.flush_bytes.add(bytes);
+        // Counted before it is installed: whoever waits for the flush finds it in the counters.
+        outputs.settle(self.install_flush(job, written))?;
         log_line!(
             self.ctx,
             "[{}] flushed {} memtables, {bytes} bytes, {} us",
