@@ -170,7 +170,27 @@ fn processor(root: &Root, facts: &Facts) -> Vec<Check> {
             "",
         ));
     }
+    if gives_free_pages_back(root) {
+        checks.push(checked(
+            "free page reporting",
+            "on",
+            "off",
+            Status::Warn,
+            "the host takes free pages back within seconds: growing memory then costs milliseconds a megabyte",
+            "start the virtual machine without a balloon that reports free pages",
+        ));
+    }
     checks
+}
+
+/// Whether a balloon device tells the host which pages are free (feature bit 5 of virtio-balloon).
+fn gives_free_pages_back(root: &Root) -> bool {
+    let driver = "/sys/bus/virtio/drivers/virtio_balloon";
+    let reports = |device: &String| {
+        let features = root.text(&format!("{driver}/{device}/features"));
+        features.is_some_and(|bits| bits.as_bytes().get(5) == Some(&b'1'))
+    };
+    root.names(driver).iter().any(reports)
 }
 
 /// The chosen word of a file like `always [madvise] never`.
@@ -379,6 +399,16 @@ mod tests {
         assert_eq!(status(&checks, "smt"), Status::Note);
         let clock = checks.iter().find(|check| check.name == "clocksource").unwrap();
         assert!(clock.fix.contains("tsc") && !clock.why.is_empty());
+    }
+
+    #[test]
+    fn a_balloon_that_gives_free_pages_back_is_named() {
+        let features = "sys/bus/virtio/drivers/virtio_balloon/virtio0/features";
+        let facts = Facts { virtual_machine: true, ..Facts::default() };
+        let (_temp, root) = machine(&[(features, "011001010000\n")]);
+        assert_eq!(status(&check(&root, &facts), "free page reporting"), Status::Warn);
+        let (_temp, root) = machine(&[(features, "011000010000\n")]);
+        assert!(!check(&root, &facts).iter().any(|check| check.name == "free page reporting"));
     }
 
     #[test]
