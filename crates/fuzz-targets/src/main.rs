@@ -29,6 +29,8 @@ struct Arguments {
     root: PathBuf,
     /// For each target.
     time: Duration,
+    /// For each target, if it comes so far in its time.
+    cases: u64,
     target: Option<String>,
     seed: u64,
     /// Only this case.
@@ -55,6 +57,7 @@ fn parse(mut given: impl Iterator<Item = String>) -> Result<Arguments, String> {
     let mut arguments = Arguments {
         root: Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."),
         time: Duration::from_secs(10),
+        cases: u64::MAX,
         target: None,
         seed: 1,
         case: None,
@@ -70,13 +73,14 @@ fn parse(mut given: impl Iterator<Item = String>) -> Result<Arguments, String> {
         let number = || value.parse::<u64>().map_err(|error| format!("{name} {value}: {error}"));
         match name.as_str() {
             "--seconds" => arguments.time = Duration::from_secs(number()?),
+            "--cases" => arguments.cases = number()?,
             "--target" => arguments.target = Some(value),
             "--seed" => arguments.seed = number()?,
             "--case" => arguments.case = Some(number()?),
             "--state" => arguments.state = Some(value.into()),
             _ => {
                 return Err(format!(
-                    "{name}: expected --seconds, --target, --seed, --case or --write-corpus"
+                    "{name}: expected --seconds, --cases, --target, --seed, --case or --write-corpus"
                 ));
             }
         }
@@ -143,9 +147,9 @@ fn run_target(
     }
     let start = Instant::now();
     let first = arguments.case.unwrap_or(0);
-    let last = arguments.case.unwrap_or(u64::MAX);
+    let end = arguments.case.map_or(arguments.cases, |case| case + 1);
     let mut cases = 0;
-    for case in first..=last {
+    for case in first..end {
         if arguments.case.is_none() && start.elapsed() >= arguments.time {
             break;
         }

@@ -3,20 +3,21 @@
 //! The fuzzer may be ended by what it finds: too much memory, too much time, an overflown stack. What it was
 //! doing is then in a file it keeps up to date.
 
-use crate::{cargo, root};
+use crate::{cargo, root, tree_seed};
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Seconds per target in `cargo xtask ci`, for each of two seeds.
-const CI_SECONDS: &str = "2";
+/// What a target gets in `cargo xtask ci`, for each of two seeds: so many cases, unless time is up before.
+const CI_CASES: &str = "200000";
+const CI_SECONDS: &str = "3";
 
-/// Runs every target with the same seed as always, and with one that was never used before.
+/// Runs every target with the same seed as always, and with one that belongs to this state of the tree:
+/// new for every change, and the same wherever the change is proven.
 pub fn ci() -> Result<(), String> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_err(|error| error.to_string())?;
-    let fresh = now.as_nanos() as u32;
-    run(&["--seconds", CI_SECONDS, "--seed", "1"])?;
-    run(&["--seconds", CI_SECONDS, "--seed", &fresh.to_string()])
+    for seed in [1, tree_seed()?] {
+        run(&["--cases", CI_CASES, "--seconds", CI_SECONDS, "--seed", &seed.to_string()])?;
+    }
+    Ok(())
 }
 
 /// Runs the fuzzer with these arguments.

@@ -78,6 +78,19 @@ fn ci(offline: bool) -> Result<(), String> {
     step("pingpong", pingpong::short)
 }
 
+/// A number drawn from what is committed: a run of the same tree elsewhere draws the same.
+///
+/// # Errors
+/// There is no git, or no commit.
+pub fn tree_seed() -> Result<u32, String> {
+    let output = Command::new("git").args(["rev-parse", "HEAD^{tree}"]).current_dir(root()).output();
+    let output = output.map_err(|error| format!("git: {error}"))?;
+    let hash = String::from_utf8_lossy(&output.stdout).into_owned();
+    hash.get(..8)
+        .and_then(|digits| u32::from_str_radix(digits, 16).ok())
+        .ok_or_else(|| format!("git rev-parse HEAD^{{tree}} gave {hash:?}: is this a git checkout?"))
+}
+
 fn step(name: &str, run: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
     eprintln!("== {name}");
     let start = Instant::now();

@@ -138,6 +138,45 @@ fn broken_streams_are_errors() {
 }
 
 #[test]
+fn what_repeats_one_byte_comes_back_however_small_it_got() {
+    let contents = vec![7; 5 << 20];
+    for codec in CODECS {
+        let (mut stored, mut back) = (Vec::new(), Vec::new());
+        let used = Compressor::new(codec, &CompressionOptions::default()).compress(&contents, &mut stored);
+        assert_ne!(used.unwrap(), CompressionType::None, "{codec:?}");
+        decompress(codec as u8, None, &stored, &mut back).unwrap();
+        assert!(back == contents, "{codec:?} from {} bytes", stored.len());
+    }
+}
+
+#[test]
+fn a_forged_size_takes_no_memory_that_the_stream_does_not_fill() {
+    for codec in [CompressionType::BZip2, CompressionType::Zstd] {
+        let (mut body, mut stored, mut out) = (Vec::new(), Vec::new(), Vec::new());
+        Compressor::new(codec, &CompressionOptions::default()).encode(&text(4, 60_000), &mut body).unwrap();
+        let (_, used) = outcrop_base::coding::get_varint32(&body).unwrap();
+        // 100 MiB, in the size before the stream and in the frame's own where it has one.
+        let forged = 100_u32 << 20;
+        outcrop_base::coding::put_varint32(&mut stored, forged);
+        if codec == CompressionType::Zstd {
+            // A single segment whose content size takes four bytes, then the frame's own blocks.
+            let descriptor = body[used + 4];
+            assert_eq!(descriptor & 3, 0, "no dictionary id");
+            let single = descriptor & 0x20 != 0;
+            let size = [usize::from(single), 2, 4, 8][usize::from(descriptor >> 6)];
+            stored.extend_from_slice(&body[used..used + 4]);
+            stored.push(0xA0 | descriptor & 4);
+            stored.extend_from_slice(&forged.to_le_bytes());
+            stored.extend_from_slice(&body[used + 5 + usize::from(!single) + size..]);
+        } else {
+            stored.extend_from_slice(&body[used..]);
+        }
+        assert!(decompress(codec as u8, None, &stored, &mut out).is_err(), "{codec:?}");
+        assert!(out.capacity() <= 2 << 20, "{codec:?}: {} bytes", out.capacity());
+    }
+}
+
+#[test]
 fn zlib_streams_stay_within_the_window_rocksdb_reads_with() {
     // 40 000 bytes that repeat only at a distance larger than 2^14 must not be matched.
     let random = SeededRandom::new(5);
