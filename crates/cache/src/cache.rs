@@ -9,6 +9,7 @@
 use crate::pinned::{Pinned, standalone};
 use crate::slabs::{FrameId, Slabs};
 use crate::table::{Table, WAYS};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -61,11 +62,16 @@ pub struct Cache {
     hand: AtomicUsize,
     /// Bytes promised to holders that keep their pins for long.
     held: AtomicUsize,
-    next_file: AtomicU64,
     inserts: AtomicU64,
     evictions: AtomicU64,
     standalone_inserts: AtomicU64,
 }
+
+/// Slots looked at under one lock when the blocks of dead files are erased.
+const ERASE_STEP: usize = 1024;
+
+/// Numbers of files given out so far.
+static FILES: AtomicU64 = AtomicU64::new(0);
 
 /// Slots the clock looks at before it gives up on finding a frame of the right size.
 const MAX_SWEEP: usize = 4096;
@@ -84,16 +90,16 @@ impl Cache {
             entries: AtomicUsize::new(0),
             hand: AtomicUsize::new(0),
             held: AtomicUsize::new(0),
-            next_file: AtomicU64::new(1),
             inserts: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
             standalone_inserts: AtomicU64::new(0),
         })
     }
 
-    /// A number for a file that no other file of this cache has.
-    pub fn new_file_id(&self) -> u64 {
-        self.next_file.fetch_add(1, Ordering::Relaxed)
+    /// A number for a file that no other file of this process has, in this cache or another; never 0.
+    pub fn new_file_id() -> u64 {
+        // Relaxed: only that numbers differ matters.
+        FILES.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// The block under `key`, pinned.
@@ -259,13 +265,18 @@ impl Cache {
         self.held.fetch_sub(len, Ordering::Relaxed);
     }
 
-    /// Evicts the unpinned blocks of a file that is gone. The rest goes when it is unpinned and cold.
-    pub fn erase_file(&self, file: u64) {
-        let mut slabs = self.slabs();
-        for index in 0..self.table.buckets() * WAYS {
-            let slot = self.table.slot_at(index);
-            if slot.live_len().is_some() && slot.file() == file {
-                self.evict(&mut slabs, index, false);
+    /// Evicts the unpinned blocks of files that are gone, so that their memory serves others at once. What is
+    /// pinned goes when it is unpinned and cold. Looks at every descriptor: not for a thread that somebody waits for.
+    pub fn erase_files(&self, files: &HashSet<u64>) {
+        let slots = self.table.buckets() * WAYS;
+        for first in (0..slots).step_by(ERASE_STEP) {
+            // Taken anew for each part: inserts need not wait for all of it.
+            let mut slabs = self.slabs();
+            for index in first..(first + ERASE_STEP).min(slots) {
+                let slot = self.table.slot_at(index);
+                if slot.live_len().is_some() && files.contains(&slot.file()) {
+                    self.evict(&mut slabs, index, false);
+                }
             }
         }
     }

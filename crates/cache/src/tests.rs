@@ -153,7 +153,7 @@ fn pins_outlive_their_cache() {
 fn erasing_a_file_leaves_the_others() {
     let cache = cache(1 << 20);
     drop((put(&cache, key(1, 0), 100), put(&cache, key(2, 0), 100)));
-    cache.erase_file(1);
+    cache.erase_files(&[1].into());
     assert!(cache.lookup(key(1, 0)).is_none());
     assert!(cache.lookup(key(2, 0)).is_some());
 }

@@ -4,8 +4,8 @@
 //! compaction threads. A quarter of `max_background_jobs`, at least one, are flush threads.
 //!
 //! Order for compaction threads: manual requests, then what the compaction style of any column family wants most.
-//! Once a second a flush thread looks for what time alone makes due: statistics, and tables that have come of age or
-//! that released snapshots let go.
+//! Once a second a flush thread looks for what time alone makes due: statistics, tables that have come of age or
+//! that released snapshots let go, and dead files that a reader has let go.
 //! After a background error nothing starts until it is cleared.
 
 use crate::compaction::job::CompactionJob;
@@ -108,6 +108,7 @@ impl DbInner {
                     self.check_marks(&mut state);
                     drop(state);
                     self.dump_stats_if_due();
+                    self.purge_obsolete_files();
                     state = self.state.lock();
                 }
                 continue;

@@ -10,10 +10,11 @@ use crate::info_log::log_line;
 use crate::state::DbState;
 use crate::write::wal::recycled_wals;
 use outcrop_base::{Error, ErrorKind, Result};
+use outcrop_cache::Cache;
+use outcrop_manifest::FileNumber;
 use outcrop_manifest::file_name::{self, FileKind};
-use outcrop_manifest::{BlobFile, FileMetaData, FileNumber};
 use parking_lot::Mutex;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -65,26 +66,43 @@ impl Drop for PendingOutputs {
 }
 
 impl DbInner {
-    /// Removes tables and WALs that died since the last call.
+    /// Removes tables and WALs that died since the last call, and the blocks of those tables from the cache.
     pub fn purge_obsolete_files(&self) {
         let retired: Vec<_> = {
             let mut state = self.state.lock();
             state.column_families.values_mut().flat_map(|cf| std::mem::take(&mut cf.retired)).collect()
         };
         drop(retired);
-        let dead = {
+        let (tables, blobs, wals, caches) = {
             let mut state = self.state.lock();
             if !std::mem::take(&mut state.purge_wanted) || state.deletions_disabled > 0 {
                 return;
             }
-            let mut dead = dead_tables(&self.ctx, &mut state);
-            dead.extend(self.dead_wals(&mut state));
+            let tables = unreferenced(&mut state.obsolete_tables);
+            let blobs = unreferenced(&mut state.obsolete_blobs);
             if !state.obsolete_tables.is_empty() || !state.obsolete_blobs.is_empty() {
-                // Readers still hold some: look again after the next job.
+                // Readers still hold some: look again later.
                 state.purge_wanted = true;
             }
-            dead
+            (tables, blobs, self.dead_wals(&mut state), caches(&state))
         };
+        let cached: HashSet<u64> = tables
+            .iter()
+            .map(|file| &file.cache_file_id)
+            .chain(blobs.iter().map(|file| &file.cache_file_id))
+            .filter_map(|id| id.get().copied())
+            .collect();
+        let mut dead = wals;
+        for file in tables {
+            self.ctx.open_tables.remove(file.number);
+            dead.push(file_name::table(&self.ctx.path, file.number));
+        }
+        dead.extend(blobs.iter().map(|file| file_name::blob(&self.ctx.path, file.number)));
+        drop(blobs);
+        if !cached.is_empty() {
+            // After the tables are closed: what they pinned goes too.
+            caches.iter().for_each(|cache| cache.erase_files(&cached));
+        }
         for path in dead {
             match self.ctx.env.fs.remove_file(&path) {
                 Ok(()) => log_line!(self.ctx, "removed {}", path.display()),
@@ -109,24 +127,20 @@ impl DbInner {
     }
 }
 
-fn dead_tables(ctx: &DbContext, state: &mut DbState) -> Vec<PathBuf> {
-    let mut dead = Vec::new();
-    state.obsolete_tables.retain(|file: &Arc<FileMetaData>| {
-        let last_reference = Arc::strong_count(file) == 1;
-        if last_reference {
-            ctx.open_tables.remove(file.number);
-            dead.push(file_name::table(&ctx.path, file.number));
+/// Takes out the files to which nothing else refers.
+fn unreferenced<F>(obsolete: &mut Vec<Arc<F>>) -> Vec<Arc<F>> {
+    obsolete.extract_if(.., |file| Arc::strong_count(file) == 1).collect()
+}
+
+/// The block caches of all column families, each once.
+fn caches(state: &DbState) -> Vec<Arc<Cache>> {
+    let mut caches: Vec<Arc<Cache>> = Vec::new();
+    for cache in state.column_families.values().filter_map(|cf| cf.cf.block_cache.as_ref()) {
+        if !caches.iter().any(|known| Arc::ptr_eq(known, cache)) {
+            caches.push(cache.clone());
         }
-        !last_reference
-    });
-    state.obsolete_blobs.retain(|file: &Arc<BlobFile>| {
-        let last_reference = Arc::strong_count(file) == 1;
-        if last_reference {
-            dead.push(file_name::blob(&ctx.path, file.number));
-        }
-        !last_reference
-    });
-    dead
+    }
+    caches
 }
 
 /// Removes what earlier openings left behind: called once at open, when nothing runs.

@@ -47,7 +47,7 @@ fn open(bytes: &[u8], with_cache: bool) -> Result<Arc<TableReader>> {
     let cache = with_cache.then(|| Cache::new(CacheOptions { capacity: 1 << 20, estimated_entry_charge: 0 }));
     let options = TableReaderOptions {
         comparator: Comparator::Bytewise,
-        cache_file_id: cache.as_ref().map_or(0, |cache| cache.new_file_id()),
+        cache_file_id: Cache::new_file_id(),
         cache,
         cache_index_and_filter_blocks: with_cache,
         hold_in_cache: false,

@@ -76,7 +76,7 @@ fn run(value_len: usize, count: u64) {
             fs.open_read(path, OpenRead::default()).unwrap(),
             TableReaderOptions {
                 comparator: Comparator::Bytewise,
-                cache_file_id: cache.new_file_id(),
+                cache_file_id: Cache::new_file_id(),
                 cache: Some(cache),
                 cache_index_and_filter_blocks: false,
                 hold_in_cache: false,

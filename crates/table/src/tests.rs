@@ -76,7 +76,7 @@ fn reader_options(
     TableReaderOptions {
         comparator,
         cache_index_and_filter_blocks: cache.is_some(),
-        cache_file_id: cache.as_ref().map_or(0, |cache: &Arc<Cache>| cache.new_file_id()),
+        cache_file_id: Cache::new_file_id(),
         cache,
         hold_in_cache: false,
         expected_unique_id: None,

@@ -6,7 +6,7 @@ use super::PinnedValue;
 use crate::column_family::ColumnFamily;
 use crate::context::DbContext;
 use outcrop_base::{Error, Result};
-use outcrop_cache::{CacheKey, Priority};
+use outcrop_cache::{Cache, CacheKey, Priority};
 use outcrop_env::{Access, DirectIo, OpenRead};
 use outcrop_manifest::{BlobFile, BlobFiles, FileNumber, file_name};
 use outcrop_table::FillCache;
@@ -39,7 +39,7 @@ pub fn fetch(
     let Some(cache) = &cf.block_cache else {
         return Ok(PinnedValue::owned(read(ctx, cf, file, user_key, &index)?));
     };
-    let file_id = *file.cache_file_id.get_or_init(|| cache.new_file_id());
+    let file_id = *file.cache_file_id.get_or_init(Cache::new_file_id);
     let key = CacheKey { file: file_id, offset: index.offset };
     if let Some(found) = cache.lookup(key) {
         return Ok(PinnedValue::in_block(&found, &found));

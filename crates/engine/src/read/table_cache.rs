@@ -7,6 +7,7 @@
 use crate::column_family::ColumnFamily;
 use crate::context::DbContext;
 use outcrop_base::{Error, Fragments, Result};
+use outcrop_cache::Cache;
 use outcrop_env::{Access, DirectIo, OpenRead};
 use outcrop_manifest::{FileMetaData, FileNumber, file_name};
 use outcrop_table::{TableReader, TableReaderOptions};
@@ -192,14 +193,12 @@ fn open_reader(ctx: &DbContext, cf: &ColumnFamily, file: &FileMetaData) -> Resul
     }
     let options = cf.options.load();
     let table_options = &options.table;
-    let cache = cf.block_cache.clone();
-    let new_file_id = || cache.as_ref().map_or(0, |cache| cache.new_file_id());
     let reader = TableReader::open(
         read_file,
         TableReaderOptions {
             comparator: cf.comparator.clone(),
-            cache_file_id: *file.cache_file_id.get_or_init(new_file_id),
-            cache,
+            cache_file_id: *file.cache_file_id.get_or_init(Cache::new_file_id),
+            cache: cf.block_cache.clone(),
             cache_index_and_filter_blocks: table_options.cache_index_and_filter_blocks,
             hold_in_cache: table_options.pin_l0_filter_and_index_blocks_in_cache
                 // Relaxed: set before the table is opened for the first time.

@@ -356,6 +356,29 @@ fn obsolete_files_go_when_the_last_iterator_does() {
 }
 
 #[test]
+fn the_blocks_of_dead_tables_leave_the_cache() {
+    let db = open(&Env::memory(), &ColumnFamilyOptions::default()).unwrap();
+    let cf = db.default_column_family().clone();
+    let usage = || -> u64 { db.property(&cf, "rocksdb.block-cache-usage").unwrap().parse().unwrap() };
+    let mut least = u64::MAX;
+    for round in 0..4 {
+        for i in 0..500 {
+            put(&db, &format!("k{i:04}"), &format!("{round}{}", "v".repeat(1000)));
+        }
+        db.flush(std::slice::from_ref(&cf), true).unwrap();
+        force(&db);
+        assert_eq!(contents(&db, &cf, &ReadOptions::default()).len(), 500);
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        least = least.min(usage());
+        assert!(least >= 500 << 10, "{least} bytes for 500 KiB of blocks read");
+        while usage() > least * 3 / 2 {
+            assert!(std::time::Instant::now() < deadline, "round {round}: {} bytes, not {least}", usage());
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+}
+
+#[test]
 fn options_change_while_open() {
     let db = open(&Env::memory(), &ColumnFamilyOptions::default()).unwrap();
     let cf = db.default_column_family().clone();
