@@ -116,6 +116,12 @@ impl Cache {
         self.table.prefetch(key.hash());
     }
 
+    /// Asks for what [`Cache::lookup`] of `key` touches next, after [`Cache::prefetch`] had time.
+    #[inline]
+    pub fn prefetch_slot(&self, key: CacheKey) {
+        self.table.prefetch_slot(key.hash());
+    }
+
     /// Adds a block of `len` bytes, written by `fill`, and pins it.
     ///
     /// If another thread added the key meanwhile, that block is returned. If the block cannot be admitted,

@@ -11,7 +11,7 @@
 //!
 //! Source of the idea: RocksDB `cache/clock_cache.h`.
 
-use outcrop_env::Mapping;
+use outcrop_env::{Mapping, prefetch};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
@@ -205,7 +205,19 @@ impl Table {
     /// Asks for the lines that finding a key touches first.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
-        prefetch(ptr::from_ref(self.tags(self.bucket_of(hash))).cast());
+        prefetch(ptr::from_ref(self.tags(self.bucket_of(hash))));
+    }
+
+    /// Asks for the slots that may hold the key, once what [`Table::prefetch`] asked for is there.
+    #[inline]
+    pub fn prefetch_slot(&self, hash: u64) {
+        let bucket = self.bucket_of(hash);
+        let tag = tag_of(hash);
+        for (way, stored) in self.tags(bucket).0.iter().enumerate() {
+            if stored.load(Ordering::Relaxed) == tag {
+                prefetch(ptr::from_ref(self.slot(bucket, way)));
+            }
+        }
     }
 
     /// Publishes a frame under the key in an empty way of its bucket, with one reference. `None` if the bucket
@@ -236,16 +248,4 @@ impl Table {
 #[inline]
 fn tag_of(hash: u64) -> u32 {
     (hash >> 32) as u32 | 1
-}
-
-/// Asks the processor to fetch the line of `address`. Harmless for any address.
-#[inline]
-pub fn prefetch(address: *const u8) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a prefetch never faults, whatever the address.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = address;
 }

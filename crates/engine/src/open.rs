@@ -70,6 +70,7 @@ pub fn open(
     let next_file = recovered.next_file_number;
     let ctx = Arc::new(DbContext::new(env, path.to_path_buf(), options, identity, info_log, pool, next_file));
     log_line!(ctx, "outcrop {}: opening {}", env!("CARGO_PKG_VERSION"), path.display());
+    log_line!(ctx, "batches of reads go by {}", outcrop_env::batch_reads_by());
     let inner = start(ctx, recovered, lock)?;
     Background::start(&inner)?;
     Ok(inner)

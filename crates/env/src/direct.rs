@@ -4,22 +4,23 @@
 //! everything appended is durable, and later appends overwrite the padding; `close` cuts the file to its
 //! length. A crash before `close` can leave up to one block of zeros behind the data.
 
-use crate::file_system::{ReadFile, WriteFile};
+use crate::file_system::{Descriptor, ReadFile, WriteFile};
 use crate::posix::{io_error, read_fully};
 use outcrop_base::{Error, Result};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::{Deref, DerefMut};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 
 /// Alignment of offsets, lengths and memory: covers devices with 512-byte and 4 KiB sectors.
-const ALIGNMENT: usize = 4096;
+pub(crate) const ALIGNMENT: usize = 4096;
 
 /// Bytes aligned for direct IO.
-struct AlignedBuffer {
+pub(crate) struct AlignedBuffer {
     start: NonNull<u8>,
     layout: Layout,
 }
@@ -29,8 +30,8 @@ unsafe impl Send for AlignedBuffer {}
 
 impl AlignedBuffer {
     /// `len` zero bytes, rounded up to the alignment; at least one block.
-    fn new(len: usize) -> AlignedBuffer {
-        let size = len.max(1).next_multiple_of(ALIGNMENT);
+    pub(crate) fn new(len: usize) -> AlignedBuffer {
+        let size = AlignedBuffer::padded(len);
         let layout = Layout::from_size_align(size, ALIGNMENT).expect("size fits in memory");
         // SAFETY: the layout's size is not zero.
         let start = unsafe { alloc_zeroed(layout) };
@@ -38,6 +39,13 @@ impl AlignedBuffer {
             Some(start) => AlignedBuffer { start, layout },
             None => handle_alloc_error(layout),
         }
+    }
+}
+
+impl AlignedBuffer {
+    /// The size of a buffer for `len` bytes.
+    pub(crate) fn padded(len: usize) -> usize {
+        len.max(1).next_multiple_of(ALIGNMENT)
     }
 }
 
@@ -122,6 +130,10 @@ impl ReadFile for DirectReadFile {
 
     fn path(&self) -> &Path {
         &self.path
+    }
+
+    fn descriptor(&self) -> Option<Descriptor> {
+        Some(Descriptor { fd: self.file.as_raw_fd(), direct: true })
     }
 }
 

@@ -6,6 +6,7 @@
 //! ([`WriteFile::flush`]) survives a crash of the process.
 
 use outcrop_base::{Error, Result};
+use std::os::fd::RawFd;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -55,6 +56,15 @@ impl Default for OpenWrite {
     }
 }
 
+/// A file as the operating system knows it, open for as long as the [`ReadFile`] it comes from.
+#[derive(Clone, Copy, Debug)]
+pub struct Descriptor {
+    /// Its number.
+    pub fd: RawFd,
+    /// It is read past the page cache: offset, length and memory must be aligned.
+    pub direct: bool,
+}
+
 /// A file opened for positioned reads. Shared freely between threads.
 pub trait ReadFile: Send + Sync {
     /// Reads into `buf` from `offset`, returning fewer bytes than asked only at the end of the file.
@@ -69,6 +79,11 @@ pub trait ReadFile: Send + Sync {
     /// Hints that `len` bytes from `offset` will be read soon. Never fails, may do nothing.
     fn prefetch(&self, offset: u64, len: usize) {
         let _ = (offset, len);
+    }
+
+    /// The operating system's handle, if the file is one of its own: for [`crate::read_batch`].
+    fn descriptor(&self) -> Option<Descriptor> {
+        None
     }
 
     /// Fills `buf` from `offset`.

@@ -4,6 +4,7 @@
 //! This is what lets the fault-injecting file system tell the truth and a seed replay a run.
 //! Next: [`FileSystem`], then `posix.rs` and `memory.rs`, which implement it.
 
+mod batch;
 pub mod clock;
 mod direct;
 pub mod faulty;
@@ -15,9 +16,12 @@ pub mod random;
 mod sys;
 pub mod threads;
 
+pub use batch::{BatchRead, batch_reads_by, read_batch};
 pub use clock::Clock;
-pub use file_system::{Access, DirectIo, FileLock, FileSystem, OpenRead, OpenWrite, ReadFile, WriteFile};
-pub use mapping::Mapping;
+pub use file_system::{
+    Access, Descriptor, DirectIo, FileLock, FileSystem, OpenRead, OpenWrite, ReadFile, WriteFile,
+};
+pub use mapping::{Mapping, prefetch};
 pub use random::Random;
 pub use threads::Threads;
 

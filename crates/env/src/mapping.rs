@@ -54,6 +54,18 @@ impl Mapping {
     }
 }
 
+/// Asks the processor to fetch the line of `address`. Harmless for any address.
+#[inline]
+pub fn prefetch<T>(address: *const T) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a prefetch never faults, whatever the address.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = address;
+}
+
 #[cfg(not(miri))]
 impl Mapping {
     /// Maps `len` bytes, rounded up to pages; to huge pages if at least one fits.

@@ -5,12 +5,15 @@
 //! disk is unknown, and a later fsync that succeeds would not say anything about the earlier failure.
 
 use crate::direct::{DirectReadFile, DirectWriteFile};
-use crate::file_system::{Access, DirectIo, FileLock, FileSystem, OpenRead, OpenWrite, ReadFile, WriteFile};
+use crate::file_system::{
+    Access, Descriptor, DirectIo, FileLock, FileSystem, OpenRead, OpenWrite, ReadFile, WriteFile,
+};
 use crate::sys;
 use outcrop_base::{Error, Result};
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,6 +44,10 @@ impl ReadFile for PosixReadFile {
 
     fn path(&self) -> &Path {
         &self.path
+    }
+
+    fn descriptor(&self) -> Option<Descriptor> {
+        Some(Descriptor { fd: self.file.as_raw_fd(), direct: false })
     }
 
     fn prefetch(&self, offset: u64, len: usize) {

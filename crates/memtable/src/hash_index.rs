@@ -12,8 +12,7 @@
 
 use crate::arena::{NULL, Ref};
 use crate::pool::MemTablePool;
-use crate::skiplist::prefetch;
-use outcrop_env::Mapping;
+use outcrop_env::{Mapping, prefetch};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -73,7 +72,7 @@ impl HashIndex {
     /// Asks for the line of the key's place.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
-        prefetch(std::ptr::from_ref(self.slot(hash as usize)).cast());
+        prefetch(std::ptr::from_ref(self.slot(hash as usize)));
     }
 
     /// Finds the node of a key; `is_key` tells whether a node is of the key.

@@ -14,6 +14,7 @@
 use crate::arena::{Arena, NULL, Ref};
 use outcrop_base::Comparator;
 use outcrop_base::keys::FOOTER_LEN;
+use outcrop_env::prefetch;
 use std::cmp::Ordering as Order;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -136,18 +137,6 @@ impl<'a> Node<'a> {
     pub fn prefetch(&self) {
         prefetch(self.start);
     }
-}
-
-/// Asks the processor to fetch the line of `address`. Harmless for any address.
-#[inline]
-pub fn prefetch(address: *const u8) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a prefetch never faults, whatever the address.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = address;
 }
 
 /// The list.

@@ -18,6 +18,7 @@ use crate::prefixes::{Place, Prefixes, place};
 use outcrop_base::coding::{fixed32_at, get_varint32};
 use outcrop_base::keys::{FOOTER_LEN, packed_seq, prefix_u64, split};
 use outcrop_base::{Comparator, Error, Result, SeqNum, ValueType};
+use outcrop_env::prefetch;
 use std::cmp::Ordering;
 use std::ops::{ControlFlow, Deref, Range};
 
@@ -377,6 +378,37 @@ pub fn get(
         }
     }
     get_by_cursor(frame, comparator, user_key, snapshot, visit)
+}
+
+/// Lines a directory of an 8 KiB block of large entries takes, header included.
+const DIRECTORY_LINES: usize = 4;
+/// Lines of an entry worth having before it is read: the processor fetches the rest in order.
+const ENTRY_LINES: usize = 3;
+const LINE: usize = 64;
+
+/// Asks for the start of a frame.
+#[inline]
+pub fn prefetch_directory(frame: &[u8]) {
+    for line in frame.chunks(LINE).take(DIRECTORY_LINES) {
+        prefetch(line.as_ptr());
+    }
+}
+
+/// Asks for the entry that [`get`] would look at.
+#[inline]
+pub fn prefetch_entry(frame: &[u8], user_key: &[u8]) {
+    let view = View::new(frame);
+    if view.per_entry
+        && let Place::Among(number) = place(view.common, user_key)
+    {
+        let first = view.prefixes().equal_range(number).start;
+        if first < view.anchors {
+            let entry = view.entries.get(view.anchor_offset(first)..).unwrap_or_default();
+            for line in entry.chunks(LINE).take(ENTRY_LINES) {
+                prefetch(line.as_ptr());
+            }
+        }
+    }
 }
 
 /// Looks at the entries whose prefix ties with the key's. `None` if one of them cannot be compared without

@@ -37,7 +37,9 @@ mod writer;
 pub use iter::{TableIter, TableIterOptions};
 pub use properties::TableProperties;
 pub use range_del::RangeTombstone;
-pub use reader::{FillCache, TableReader, TableReaderOptions};
+pub use reader::{
+    BlockPlace, FillCache, TableReader, TableReaderOptions, prefetch_directory, prefetch_entry,
+};
 pub use writer::{TableSummary, TableWriter, TableWriterOptions, check_options};
 
 #[cfg(test)]

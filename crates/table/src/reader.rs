@@ -24,7 +24,7 @@ use crate::source::{BlockSource, Form, Meta, MetaRef};
 use outcrop_base::keys::{packed_seq, split};
 use outcrop_base::{Comparator, Error, LookupKey, PrefixExtractor, Result, SeqNum, ValueType};
 use outcrop_cache::{Cache, Pinned, Priority, standalone};
-use outcrop_env::ReadFile;
+use outcrop_env::{BatchRead, ReadFile};
 use std::cell::RefCell;
 use std::ops::{ControlFlow, Deref};
 use std::sync::Arc;
@@ -72,6 +72,33 @@ pub struct TableReader {
     index: Meta,
     filter: Option<TableFilter>,
     range_tombstones: Vec<RangeTombstone>,
+}
+
+/// A block of a table, as the step of a lookup.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockPlace {
+    /// In the index.
+    number: usize,
+    handle: BlockHandle,
+}
+
+impl BlockPlace {
+    /// Where the block starts in the file.
+    pub fn offset(self) -> u64 {
+        self.handle.offset
+    }
+}
+
+/// Asks for the directory of a block that a lookup goes on in.
+#[inline]
+pub fn prefetch_directory(block: &Pinned) {
+    block::prefetch_directory(block);
+}
+
+/// Asks for the entry of the key, after [`prefetch_directory`] had time.
+#[inline]
+pub fn prefetch_entry(block: &Pinned, key: &LookupKey<'_>) {
+    block::prefetch_entry(block, key.user_key);
 }
 
 /// Buffers for loading a block, kept per thread.
@@ -216,37 +243,111 @@ impl TableReader {
         key: &LookupKey<'_>,
         snapshot: SeqNum,
         fill_cache: FillCache,
-        mut visit: impl FnMut(SeqNum, ValueType, &[u8], &Pinned) -> ControlFlow<()>,
+        visit: impl FnMut(SeqNum, ValueType, &[u8], &Pinned) -> ControlFlow<()>,
     ) -> Result<()> {
+        match self.find(key, snapshot)? {
+            Some(place) => {
+                let block = self.block(place.handle, fill_cache)?;
+                self.get_from(place, block, key, snapshot, fill_cache, visit)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The first block that may hold versions of the key at or below `snapshot`. First step of a
+    /// [`TableReader::get`] that is one of many.
+    ///
+    /// # Errors
+    /// Those of loading the index, if it is not in memory.
+    #[inline]
+    pub fn find(&self, key: &LookupKey<'_>, snapshot: SeqNum) -> Result<Option<BlockPlace>> {
         if let Some(filter) = &self.filter
             && filter.wants_key()
             && !filter.may_contain_key(&self.source, &self.comparator, key.user_key)
         {
-            return Ok(());
+            return Ok(None);
         }
         let index = self.index()?;
         let view = IndexView::new(&index);
-        let packed = (snapshot.0 << 8) | 0xFF;
-        let mut number = view.find(&self.comparator, key.user_key, packed);
-        while number < view.len() {
-            let handle = view.handle(number);
-            let block = self.block(handle, fill_cache)?;
+        let number = view.find(&self.comparator, key.user_key, (snapshot.0 << 8) | 0xFF);
+        Ok((number < view.len()).then(|| BlockPlace { number, handle: view.handle(number) }))
+    }
+
+    /// Asks for what looking for the block in the cache touches first.
+    #[inline]
+    pub fn prefetch_tags(&self, place: BlockPlace) {
+        if let Some(cache) = &self.source.cache {
+            cache.prefetch(self.source.cache_key(place.handle, Form::Data));
+        }
+    }
+
+    /// Asks for what it touches next, after [`TableReader::prefetch_tags`] had time.
+    #[inline]
+    pub fn prefetch_slot(&self, place: BlockPlace) {
+        if let Some(cache) = &self.source.cache {
+            cache.prefetch_slot(self.source.cache_key(place.handle, Form::Data));
+        }
+    }
+
+    /// The block, if it is cached.
+    #[inline]
+    pub fn cached_at(&self, place: BlockPlace) -> Option<Pinned> {
+        self.cached_block(place.handle)
+    }
+
+    /// What must be read to have the block.
+    ///
+    /// # Errors
+    /// Corruption if it does not lie within the file.
+    pub fn read_at(&self, place: BlockPlace) -> Result<BatchRead<'_>> {
+        let len = self.source.stored_len(place.handle)?;
+        Ok(BatchRead::new(&self.source.file, place.handle.offset, len))
+    }
+
+    /// The block, from what was read.
+    ///
+    /// # Errors
+    /// Corruption naming file and offset.
+    pub fn loaded_at(&self, place: BlockPlace, stored: &[u8], fill_cache: FillCache) -> Result<Pinned> {
+        self.frame_stored(place.handle, stored, fill_cache)
+    }
+
+    /// [`TableReader::get`] from the block that [`TableReader::find`] named.
+    ///
+    /// # Errors
+    /// As [`TableReader::get`].
+    #[inline]
+    pub fn get_from(
+        &self,
+        mut place: BlockPlace,
+        mut block: Pinned,
+        key: &LookupKey<'_>,
+        snapshot: SeqNum,
+        fill_cache: FillCache,
+        mut visit: impl FnMut(SeqNum, ValueType, &[u8], &Pinned) -> ControlFlow<()>,
+    ) -> Result<()> {
+        loop {
             let mut pass = |packed: u64, value: &[u8]| {
                 let value_type = ValueType::from_byte(packed as u8).unwrap_or(ValueType::RangeDeletion);
                 visit(packed_seq(packed), value_type, value, &block)
             };
             let searched = block::get(&block, &self.comparator, key.user_key, snapshot, &mut pass)
-                .map_err(|error| self.source.block_error(handle, &error))?;
+                .map_err(|error| self.source.block_error(place.handle, &error))?;
+            if searched == Searched::Decided {
+                return Ok(());
+            }
             // Only if separators are internal keys can the next block go on with this one's last user key.
-            if searched == Searched::Decided
-                || view.key_is_user_key()
-                || self.comparator.compare(split(view.separator(number)).0, key.user_key).is_gt()
+            let index = self.index()?;
+            let view = IndexView::new(&index);
+            if view.key_is_user_key()
+                || self.comparator.compare(split(view.separator(place.number)).0, key.user_key).is_gt()
+                || place.number + 1 == view.len()
             {
                 return Ok(());
             }
-            number += 1;
+            place = BlockPlace { number: place.number + 1, handle: view.handle(place.number + 1) };
+            block = self.block(place.handle, fill_cache)?;
         }
-        Ok(())
     }
 
     /// An iterator over the table. Not positioned.

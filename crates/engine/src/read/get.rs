@@ -3,8 +3,10 @@
 //! Invariant: sources are asked newest first, so the first entry that decides the key ends the lookup.
 //! Concurrency: no lock, and no write to memory shared between threads.
 
-use super::{PinnedValue, ReadOptions, WideColumns, blob, merge, table_cache};
+use super::table_cache::{self, TableRef};
+use super::{PinnedValue, ReadOptions, WideColumns, blob, merge};
 use crate::column_family::ColumnFamily;
+use crate::context::DbContext;
 use crate::db::DbInner;
 use crate::superversion::SuperVersion;
 use outcrop_base::keys::{pack, user_key};
@@ -34,14 +36,7 @@ impl DbInner {
         key: &[u8],
         snapshot: SeqNum,
     ) -> Result<Option<PinnedValue>> {
-        match self.look_up(view, cf, options, key, snapshot)? {
-            Some(Found::Plain(value)) => Ok(Some(value)),
-            Some(Found::Entity(entity)) => {
-                let column = wide_columns::default_column(&entity)?;
-                Ok(Some(entity.part(column)))
-            }
-            None => Ok(None),
-        }
+        self.look_up(view, cf, options, key, snapshot)?.map(Found::value).transpose()
     }
 
     /// See [`crate::Db::get_entity_cf`].
@@ -70,14 +65,7 @@ impl DbInner {
     ) -> Result<Option<Found>> {
         let lookup_key = LookupKey::new(key);
         let fill_cache = if options.fill_cache { FillCache::Yes } else { FillCache::No };
-        let mut lookup = Lookup {
-            key: &lookup_key,
-            snapshot,
-            covered: SeqNum::ZERO,
-            ended: false,
-            operands: Vec::new(),
-            outcome: Outcome::Open,
-        };
+        let mut lookup = Lookup::new(&lookup_key, snapshot);
         lookup.memtables(view);
         if !lookup.is_decided() {
             self.get_from_tables(&view.version, cf, fill_cache, &mut lookup)?;
@@ -94,38 +82,63 @@ impl DbInner {
         fill_cache: FillCache,
         lookup: &mut Lookup<'_>,
     ) -> Result<()> {
-        let mut candidates = Candidates::default();
+        let mut search = Search::new(version, cf, lookup);
+        while let Some(table) = search.next_table(&self.ctx, cf, lookup)? {
+            table.get(lookup.key, lookup.snapshot, fill_cache, |seq, value_type, value, block| {
+                lookup.visit(seq, value_type, value, Some(block))
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// The tables a lookup has still to ask, newest first.
+#[derive(Default)]
+pub(crate) struct Search<'v> {
+    candidates: Candidates<'v>,
+    next: usize,
+}
+
+impl<'v> Search<'v> {
+    /// Finds the tables whose key range holds the key, and asks for their filters' lines.
+    #[inline]
+    pub(crate) fn new(version: &'v Version, cf: &ColumnFamily, lookup: &Lookup<'_>) -> Search<'v> {
+        let mut search = Search::default();
         collect_candidates(version, cf, lookup, &mut |file| {
             // The filters of all candidates are fetched before the first is tested.
             if let Some(table) = file.table.get() {
                 table.prefetch_filter(lookup.key.hash);
             }
-            candidates.push(file);
+            search.candidates.push(file);
         });
-        let mut files = candidates.iter().peekable();
-        while let Some(file) = files.next() {
-            let table = table_cache::open(&self.ctx, cf, file)?;
-            if let Some(tombstones) = table_cache::range_tombstones(&self.ctx, cf, file)? {
+        search
+    }
+
+    /// The next table whose filter does not rule the key out; none if the lookup is decided.
+    #[inline]
+    pub(crate) fn next_table(
+        &mut self,
+        ctx: &DbContext,
+        cf: &ColumnFamily,
+        lookup: &mut Lookup<'_>,
+    ) -> Result<Option<TableRef<'v>>> {
+        while !lookup.is_decided() {
+            let Some(file) = self.candidates.get(self.next) else { return Ok(None) };
+            self.next += 1;
+            let table = table_cache::open(ctx, cf, file)?;
+            if let Some(tombstones) = table_cache::range_tombstones(ctx, cf, file)? {
                 lookup.ended |= lookup.cover(tombstones, &cf.comparator);
             }
             // Where the versions of the key go on in the next table, that one has the tombstones for all of them.
-            if let Some(Some(tombstones)) = files.peek().and_then(|next| next.range_tombstones.get()) {
+            let following = self.candidates.get(self.next);
+            if let Some(Some(tombstones)) = following.and_then(|next| next.range_tombstones.get()) {
                 lookup.cover(tombstones, &cf.comparator);
             }
-            if !table.may_contain(lookup.key.hash) {
-                if lookup.is_decided() {
-                    return Ok(());
-                }
-                continue;
-            }
-            table.get(lookup.key, lookup.snapshot, fill_cache, |seq, value_type, value, block| {
-                lookup.visit(seq, value_type, value, Some(block))
-            })?;
-            if lookup.is_decided() {
-                return Ok(());
+            if table.may_contain(lookup.key.hash) {
+                return Ok(Some(table));
             }
         }
-        Ok(())
+        Ok(None)
     }
 }
 
@@ -148,8 +161,11 @@ impl<'v> Candidates<'v> {
     }
 
     #[inline]
-    fn iter(&self) -> impl Iterator<Item = &'v FileMetaData> {
-        self.few.iter().copied().flatten().chain(self.more.iter().copied())
+    fn get(&self, number: usize) -> Option<&'v FileMetaData> {
+        match self.few.get(number) {
+            Some(slot) => *slot,
+            None => self.more.get(number - self.few.len()).copied(),
+        }
     }
 }
 
@@ -192,8 +208,8 @@ fn collect_candidates<'v>(
 
 /// One point lookup under way.
 pub(crate) struct Lookup<'k> {
-    key: &'k LookupKey<'k>,
-    snapshot: SeqNum,
+    pub(crate) key: &'k LookupKey<'k>,
+    pub(crate) snapshot: SeqNum,
     /// The newest range tombstone known to be over the key; zero if there is none.
     covered: SeqNum,
     /// A source that was asked has one: whatever older sources hold is hidden.
@@ -219,15 +235,28 @@ enum Outcome {
     Failed(Error),
 }
 
-impl Lookup<'_> {
+impl<'k> Lookup<'k> {
+    /// A lookup that has not begun.
+    #[inline]
+    pub(crate) fn new(key: &'k LookupKey<'k>, snapshot: SeqNum) -> Lookup<'k> {
+        Lookup {
+            key,
+            snapshot,
+            covered: SeqNum::ZERO,
+            ended: false,
+            operands: Vec::new(),
+            outcome: Outcome::Open,
+        }
+    }
+
     /// True if older sources do not matter: an entry decided, or a range tombstone hides whatever they have.
     #[inline]
-    fn is_decided(&self) -> bool {
+    pub(crate) fn is_decided(&self) -> bool {
         self.ended || !matches!(self.outcome, Outcome::Open)
     }
 
     #[inline]
-    fn memtables(&mut self, view: &SuperVersion) {
+    pub(crate) fn memtables(&mut self, view: &SuperVersion) {
         self.memtable(&view.memtable);
         for memtable in &view.sealed {
             if self.is_decided() {
@@ -256,7 +285,7 @@ impl Lookup<'_> {
 
     /// Takes one entry of the key, newest first, into account.
     #[inline]
-    fn visit(
+    pub(crate) fn visit(
         &mut self,
         seq: SeqNum,
         value_type: ValueType,
@@ -286,7 +315,8 @@ impl Lookup<'_> {
         ControlFlow::Break(())
     }
 
-    fn finish(
+    /// What was found, once all sources that matter were asked.
+    pub(crate) fn finish(
         self,
         cf: &ColumnFamily,
         fetch: impl FnOnce(&[u8]) -> Result<PinnedValue>,
@@ -316,11 +346,25 @@ impl Lookup<'_> {
 }
 
 /// What a lookup found.
-enum Found {
+pub(crate) enum Found {
     /// A value.
     Plain(PinnedValue),
     /// A set of columns, encoded.
     Entity(PinnedValue),
+}
+
+impl Found {
+    /// The value, or the default column.
+    #[inline]
+    pub(crate) fn value(self) -> Result<PinnedValue> {
+        match self {
+            Found::Plain(value) => Ok(value),
+            Found::Entity(entity) => {
+                let column = wide_columns::default_column(&entity)?;
+                Ok(entity.part(column))
+            }
+        }
+    }
 }
 
 /// The error for an entry type this engine does not implement.

@@ -1,10 +1,30 @@
 //! Many point lookups at once.
+//!
+//! ```text
+//! for a group of keys, one step after the other, each step for all keys:
+//!   memtables -> candidate tables -> filters, index -> cache tags -> slots -> directories -> entries
+//!                     ^                                        |
+//!                     |                                missing blocks: one batch of reads
+//!                     `------------ keys that are not decided go on with their next table
+//! ```
+//! A lookup alone is a chain of cache misses, each of which waits for the one before. Here every step asks for the
+//! lines of all keys before the next step needs the first of them, so the misses of different keys overlap; and the
+//! blocks that must be read, of whatever level, are read together.
 
-use super::{PinnedValue, ReadOptions};
+use super::get::{Lookup, Search};
+use super::table_cache::TableRef;
+use super::{PinnedValue, ReadOptions, blob};
 use crate::column_family::ColumnFamily;
 use crate::db::DbInner;
-use outcrop_base::Result;
-use outcrop_base::xxph3::xxph3_64;
+use crate::superversion::SuperVersion;
+use outcrop_base::{Error, LookupKey, Result, SeqNum};
+use outcrop_cache::Pinned;
+use outcrop_env::read_batch;
+use outcrop_table::{BlockPlace, FillCache, TableReader, prefetch_directory, prefetch_entry};
+use std::sync::Arc;
+
+/// Keys that go together: more would push each other's lines out of the nearest cache.
+const GROUP: usize = 32;
 
 impl DbInner {
     /// The value of each key, all read from one consistent view.
@@ -15,11 +35,164 @@ impl DbInner {
         keys: &[&[u8]],
     ) -> Vec<Result<Option<PinnedValue>>> {
         let view = cf.superversion.load();
+        // After `view`: a flush in between could otherwise drop what this snapshot must see.
         let snapshot = options.snapshot.unwrap_or_else(|| self.visible_seq());
-        for key in keys {
-            // The memtable is asked first for every key: fetch its index lines together.
-            view.memtable.prefetch(xxph3_64(key));
+        let group = GroupGet { db: self, cf, view: &view, options, snapshot };
+        keys.chunks(GROUP).flat_map(|keys| group.get(keys)).collect()
+    }
+}
+
+/// What all groups of one call share.
+struct GroupGet<'a> {
+    db: &'a DbInner,
+    cf: &'a ColumnFamily,
+    view: &'a SuperVersion,
+    options: &'a ReadOptions,
+    snapshot: SeqNum,
+}
+
+/// One key's lookup.
+struct Ongoing<'k, 'v> {
+    lookup: Lookup<'k>,
+    search: Search<'v>,
+    failed: Option<Error>,
+}
+
+/// A block that one key's lookup needs.
+struct Step<'v> {
+    /// The key, by its place in the group.
+    key: usize,
+    table: TableRef<'v>,
+    place: BlockPlace,
+    block: Option<Pinned>,
+}
+
+impl<'a> GroupGet<'a> {
+    fn get(&self, keys: &[&[u8]]) -> Vec<Result<Option<PinnedValue>>> {
+        let keys: Vec<LookupKey<'_>> = keys.iter().map(|key| LookupKey::new(key)).collect();
+        for key in &keys {
+            self.view.memtable.prefetch(key.hash);
         }
-        keys.iter().map(|key| self.get_from(&view, cf, options, key, snapshot)).collect()
+        let mut group: Vec<Ongoing<'_, '_>> = keys
+            .iter()
+            .map(|key| {
+                let mut lookup = Lookup::new(key, self.snapshot);
+                lookup.memtables(self.view);
+                let undecided = !lookup.is_decided();
+                // Asks for the filters' lines, which the first step tests when all keys have asked.
+                let search = if undecided {
+                    Search::new(&self.view.version, self.cf, &lookup)
+                } else {
+                    Search::default()
+                };
+                Ongoing { lookup, search, failed: None }
+            })
+            .collect();
+        while self.step(&mut group) {}
+        group.into_iter().map(|ongoing| self.finish(ongoing)).collect()
+    }
+
+    /// Takes every undecided lookup through its next table; false if there was none.
+    fn step(&self, group: &mut [Ongoing<'_, 'a>]) -> bool {
+        let mut steps: Vec<Step<'a>> = Vec::with_capacity(group.len());
+        for (key, ongoing) in group.iter_mut().enumerate() {
+            match self.next_block(ongoing) {
+                Ok(Some((table, place))) => steps.push(Step { key, table, place, block: None }),
+                Ok(None) => {}
+                Err(error) => ongoing.failed = Some(error),
+            }
+        }
+        for step in &steps {
+            step.table.prefetch_slot(step.place);
+        }
+        for step in &mut steps {
+            step.block = step.table.cached_at(step.place);
+            step.block.iter().for_each(prefetch_directory);
+        }
+        self.read_missing(&mut steps, group);
+        for step in &steps {
+            if let Some(block) = &step.block {
+                prefetch_entry(block, group[step.key].lookup.key);
+            }
+        }
+        let any = !steps.is_empty();
+        for Step { key, table, place, block } in steps {
+            let (Some(block), Ongoing { lookup, failed, .. }) = (block, &mut group[key]) else { continue };
+            let (key, fill_cache) = (lookup.key, self.fill_cache());
+            let done = table.get_from(
+                place,
+                block,
+                key,
+                self.snapshot,
+                fill_cache,
+                |seq, value_type, value, block| lookup.visit(seq, value_type, value, Some(block)),
+            );
+            *failed = done.err();
+        }
+        any
+    }
+
+    /// The block the lookup must look into next; asks for the cache's tags of it.
+    fn next_block(&self, ongoing: &mut Ongoing<'_, 'a>) -> Result<Option<(TableRef<'a>, BlockPlace)>> {
+        if ongoing.failed.is_some() {
+            return Ok(None);
+        }
+        let Ongoing { lookup, search, .. } = ongoing;
+        while let Some(table) = search.next_table(&self.db.ctx, self.cf, lookup)? {
+            if let Some(place) = table.find(lookup.key, self.snapshot)? {
+                table.prefetch_tags(place);
+                return Ok(Some((table, place)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads the blocks that were not cached, each once, all in one batch.
+    fn read_missing(&self, steps: &mut [Step<'a>], group: &mut [Ongoing<'_, '_>]) {
+        let missing: Vec<usize> = (0..steps.len()).filter(|&at| steps[at].block.is_none()).collect();
+        if missing.is_empty() {
+            return;
+        }
+        let mut wanted: Vec<(Arc<TableReader>, BlockPlace)> = Vec::new();
+        let same = |step: &Step<'_>, (table, place): &(Arc<TableReader>, BlockPlace)| {
+            Arc::ptr_eq(&step.table, table) && step.place.offset() == place.offset()
+        };
+        for &at in &missing {
+            if !wanted.iter().any(|known| same(&steps[at], known)) {
+                wanted.push((steps[at].table.clone(), steps[at].place));
+            }
+        }
+        let mut reads: Vec<_> = wanted.iter().map(|(table, place)| table.read_at(*place)).collect();
+        {
+            let mut good: Vec<_> = reads.iter_mut().filter_map(|read| read.as_mut().ok()).collect();
+            read_batch(&mut good);
+        }
+        for (known, read) in wanted.iter().zip(reads) {
+            let (table, place) = known;
+            let block = read.and_then(|read| {
+                read.result?;
+                table.loaded_at(*place, &read.buf, self.fill_cache())
+            });
+            for &at in missing.iter().filter(|&&at| same(&steps[at], known)).collect::<Vec<_>>() {
+                match &block {
+                    Ok(block) => steps[at].block = Some(block.clone()),
+                    Err(error) => group[steps[at].key].failed = Some(error.clone()),
+                }
+            }
+        }
+    }
+
+    fn fill_cache(&self) -> FillCache {
+        if self.options.fill_cache { FillCache::Yes } else { FillCache::No }
+    }
+
+    fn finish(&self, ongoing: Ongoing<'_, '_>) -> Result<Option<PinnedValue>> {
+        if let Some(error) = ongoing.failed {
+            return Err(error);
+        }
+        let key = ongoing.lookup.key.user_key;
+        let files = &self.view.version.blob_files;
+        let fetch = |index: &[u8]| blob::fetch(&self.db.ctx, self.cf, files, key, index, self.fill_cache());
+        ongoing.lookup.finish(self.cf, fetch)?.map(|found| found.value()).transpose()
     }
 }

@@ -379,6 +379,42 @@ fn the_blocks_of_dead_tables_leave_the_cache() {
 }
 
 #[test]
+fn many_gets_at_once_read_their_blocks_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut rng = Rng(5);
+    for round in 0..6 {
+        let cf = small_options(&mut rng);
+        let path = dir.path().join(round.to_string());
+        let open = |options: DbOptions| {
+            Db::open(&path, options, Env::posix(), vec![descriptor("default", &cf)]).unwrap()
+        };
+        let db = open(creating());
+        let mut expected = std::collections::BTreeMap::new();
+        for i in 0..3000 {
+            let (key, value) =
+                (format!("k{:04}", rng.below(2000)), format!("{i}{}", "v".repeat(rng.below(300) as usize)));
+            put(&db, &key, &value);
+            expected.insert(key, value);
+        }
+        db.flush(&[db.default_column_family().clone()], true).unwrap();
+        drop(db);
+        // Cold: the blocks of a call come from several levels, some of them twice.
+        let direct = path.to_str().is_some_and(|path| !path.starts_with("/dev/shm")) && round % 2 == 0;
+        let db = open(DbOptions { use_direct_reads: direct, ..DbOptions::default() });
+        for _ in 0..20 {
+            let keys: Vec<String> = (0..rng.below(100)).map(|_| format!("k{:04}", rng.below(2200))).collect();
+            let slices: Vec<&[u8]> = keys.iter().map(String::as_bytes).collect();
+            let fill_cache = rng.one_in(2);
+            let options = ReadOptions { fill_cache, ..ReadOptions::default() };
+            let got = db.multi_get_cf(db.default_column_family(), &options, &slices);
+            for (key, value) in keys.iter().zip(got) {
+                assert_eq!(text(value.unwrap()).as_ref(), expected.get(key), "{key}");
+            }
+        }
+    }
+}
+
+#[test]
 fn options_change_while_open() {
     let db = open(&Env::memory(), &ColumnFamilyOptions::default()).unwrap();
     let cf = db.default_column_family().clone();

@@ -176,7 +176,9 @@ impl Run {
     }
 
     fn multi_get(&mut self, family: usize, cf: &ColumnFamilyHandle) {
-        let keys: Vec<Vec<u8>> = (0..5).map(|_| self.key()).collect();
+        let most = if self.rng.one_in(4) { 90 } else { 6 };
+        let count = self.rng.below(most);
+        let keys: Vec<Vec<u8>> = (0..count).map(|_| self.key()).collect();
         let slices: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
         let got = self.db().multi_get_cf(cf, &ReadOptions::default(), &slices);
         for (key, value) in keys.iter().zip(got) {

@@ -101,7 +101,7 @@ impl TableFilter {
         if let Blocks::Full { kind, meta: Meta::Held(block, _), .. } = &self.blocks
             && let Some(offset) = kind.offset(hash)
         {
-            prefetch(&block[offset..]);
+            outcrop_env::prefetch(block[offset..].as_ptr());
         }
     }
 
@@ -194,11 +194,4 @@ impl TableFilter {
             source.let_go(meta);
         }
     }
-}
-
-/// Asks the processor for the line `bytes` starts in.
-#[inline]
-fn prefetch(bytes: &[u8]) {
-    // Without unsafe code a real load is the nearest thing; the processor does not wait for its result.
-    std::hint::black_box(bytes.first());
 }
