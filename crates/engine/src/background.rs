@@ -1,10 +1,12 @@
 //! The only place that decides what runs next in the background, and on which thread.
 //!
-//! Two kinds of threads wait for work: flush threads, so that a long compaction never delays a flush, and
-//! compaction threads. A quarter of `max_background_jobs`, at least one, are flush threads.
+//! Three kinds of threads wait for work: flush threads, so that a long compaction never delays a flush, compaction
+//! threads, and one for upkeep: what is slow and nobody waits for. A quarter of `max_background_jobs`, at least one,
+//! are flush threads; upkeep does not count.
 //!
 //! Order for compaction threads: manual requests, then what the compaction style of any column family wants most.
-//! Once a second a flush thread looks for what time alone makes due: statistics, tables that have come of age or
+//! Upkeep lets go of replaced views and dead files, then makes memory ready for the memtables to come.
+//! Once a second it looks for what time alone makes due: statistics, tables that have come of age or
 //! that released snapshots let go, and dead files that a reader has let go.
 //! After a background error nothing starts until it is cleared.
 
@@ -41,11 +43,16 @@ pub struct Background {
 enum Lane {
     Flush,
     Compaction,
+    Upkeep,
 }
 
 enum Job {
     Flush(FlushJob),
     Compaction(CompactionJob, Option<Arc<ManualCompaction>>),
+    /// Views and files that nobody needs any more.
+    Purge,
+    /// Memory for a memtable of this write buffer size.
+    PrepareMemtable(u64),
 }
 
 impl Background {
@@ -59,14 +66,25 @@ impl Background {
         let jobs = db.ctx.options.max_background_jobs.max(1) as usize;
         let flushes = (jobs / 4).max(1);
         let compactions = jobs.saturating_sub(flushes).max(1);
-        for index in 0..flushes + compactions {
-            let lane = if index < flushes { Lane::Flush } else { Lane::Compaction };
-            let name = if lane == Lane::Flush { "outcrop:high" } else { "outcrop:low" };
+        let lanes = std::iter::repeat_n(Lane::Flush, flushes)
+            .chain(std::iter::repeat_n(Lane::Compaction, compactions))
+            .chain([Lane::Upkeep]);
+        for lane in lanes {
+            let name = match lane {
+                Lane::Flush => "outcrop:high",
+                Lane::Compaction => "outcrop:low",
+                Lane::Upkeep => "outcrop:upkeep",
+            };
             let db_of_thread = db.clone();
             let thread = db.ctx.env.threads.spawn(name, Box::new(move || db_of_thread.work(lane)))?;
             db.background.threads.lock().push(thread);
         }
         Ok(())
+    }
+
+    /// True from [`Background::start`] to [`Background::join`].
+    pub fn is_running(&self) -> bool {
+        !self.threads.lock().is_empty()
     }
 
     /// Waits for the threads to end; the state must say that the database shuts down.
@@ -85,8 +103,9 @@ impl DbInner {
             match job {
                 Job::Flush(job) => self.do_flush(job),
                 Job::Compaction(job, manual) => self.do_compaction(job, manual),
+                Job::Purge => self.purge_obsolete_files(),
+                Job::PrepareMemtable(size) => self.ctx.memtable_pool.prepare(size),
             }
-            self.purge_obsolete_files();
         }
     }
 
@@ -100,7 +119,7 @@ impl DbInner {
             if let Some(job) = self.next_job(&mut state, lane) {
                 return Some(job);
             }
-            if lane == Lane::Flush {
+            if lane == Lane::Upkeep {
                 let wait = self.time_to_check();
                 if wait > Duration::ZERO {
                     self.background.work.wait_for(&mut state, wait);
@@ -108,7 +127,6 @@ impl DbInner {
                     self.check_marks(&mut state);
                     drop(state);
                     self.dump_stats_if_due();
-                    self.purge_obsolete_files();
                     state = self.state.lock();
                 }
                 continue;
@@ -130,8 +148,10 @@ impl DbInner {
         Duration::ZERO
     }
 
-    /// Looks which tables have come of age, or hold garbage that no snapshot keeps any more.
+    /// Looks which tables have come of age, or hold garbage that no snapshot keeps any more, and whether readers have
+    /// let go of dead files.
     fn check_marks(&self, state: &mut DbState) {
+        state.purge_wanted |= !state.obsolete_tables.is_empty() || !state.obsolete_blobs.is_empty();
         let now = self.ctx.env.clock.now_micros() / 1_000_000;
         let oldest_snapshot = self.snapshots.oldest().unwrap_or_else(|| self.visible_seq());
         let mut found = false;
@@ -145,10 +165,14 @@ impl DbInner {
     }
 
     fn next_job(&self, state: &mut DbState, lane: Lane) -> Option<Job> {
+        if lane == Lane::Upkeep {
+            return next_upkeep(state);
+        }
         if state.background_error.is_some() {
             return None;
         }
         match lane {
+            Lane::Upkeep => None,
             Lane::Flush => flush_job::pick(state).map(Job::Flush),
             Lane::Compaction if state.paused > 0 => None,
             Lane::Compaction => self.next_compaction(state),
@@ -187,8 +211,6 @@ impl DbInner {
     }
 
     fn do_flush(&self, job: FlushJob) {
-        // The writer is filling the memtable after this one: the one after that should find its memory ready.
-        self.ctx.memtable_pool.prepare(job.cf.options.load().write_buffer_size);
         let result = caught("flush", || self.run_flush(&job));
         let mut state = self.state.lock();
         state.running_flushes -= 1;
@@ -241,6 +263,18 @@ impl DbInner {
         self.background.wake(state);
         self.state_changed.notify_all();
     }
+}
+
+/// Purging comes first: the memory of memtables that are gone is what those to come get.
+fn next_upkeep(state: &mut DbState) -> Option<Job> {
+    let may_purge = state.purge_wanted && state.deletions_disabled == 0;
+    if may_purge
+        || state.column_families.values().any(|cf| !cf.retired.is_empty())
+        || !state.released.is_empty()
+    {
+        return Some(Job::Purge);
+    }
+    state.memtables_wanted.pop().map(Job::PrepareMemtable)
 }
 
 /// Runs a job; a panic in it becomes its error, so that nobody waits for ever for its end.

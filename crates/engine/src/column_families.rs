@@ -49,7 +49,7 @@ impl DbInner {
             new_column_family_state(id, &descriptor, version, wal, first_epoch, &self.ctx.memtable_pool)
         };
         let handle = cf_state.cf.clone();
-        let target = Target { cf: handle.clone(), memtable: cf_state.memtable.clone() };
+        let target = Target::new(handle.clone(), cf_state.memtable.clone());
         let mut edit = VersionEdit::for_column_family(id);
         edit.column_family_add = Some(descriptor.name.clone());
         edit.comparator = Some(descriptor.parts.comparator.name().to_string());

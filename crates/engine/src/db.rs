@@ -694,11 +694,14 @@ impl DbInner {
         self.state_changed.notify_all();
     }
 
-    /// Lets go of a view that may be the last to hold memtables and tables.
+    /// Lets go of a view. If it is the last to hold memtables and tables, a background thread drops it: unmapping and
+    /// unlinking take milliseconds.
     pub(crate) fn release_view(&self, view: Arc<SuperVersion>) {
-        if Arc::strong_count(&view) == 1 {
-            drop(view);
-            self.purge_obsolete_files();
+        if Arc::strong_count(&view) == 1 && self.background.is_running() {
+            let mut state = self.state.lock();
+            state.released.push(view);
+            state.purge_wanted = true;
+            self.background.wake(&mut state);
         }
     }
 

@@ -70,20 +70,19 @@ impl DbInner {
     pub fn purge_obsolete_files(&self) {
         let retired: Vec<_> = {
             let mut state = self.state.lock();
-            state.column_families.values_mut().flat_map(|cf| std::mem::take(&mut cf.retired)).collect()
+            let released = std::mem::take(&mut state.released);
+            let retired = state.column_families.values_mut().flat_map(|cf| std::mem::take(&mut cf.retired));
+            retired.chain(released).collect()
         };
         drop(retired);
         let (tables, blobs, wals, caches) = {
             let mut state = self.state.lock();
-            if !std::mem::take(&mut state.purge_wanted) || state.deletions_disabled > 0 {
+            if state.deletions_disabled > 0 || !std::mem::take(&mut state.purge_wanted) {
                 return;
             }
+            // What readers still hold is looked at again by the timed check.
             let tables = unreferenced(&mut state.obsolete_tables);
             let blobs = unreferenced(&mut state.obsolete_blobs);
-            if !state.obsolete_tables.is_empty() || !state.obsolete_blobs.is_empty() {
-                // Readers still hold some: look again later.
-                state.purge_wanted = true;
-            }
             (tables, blobs, self.dead_wals(&mut state), caches(&state))
         };
         let cached: HashSet<u64> = tables

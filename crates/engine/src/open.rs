@@ -279,11 +279,8 @@ pub fn assemble(
     manifest: ManifestWriter,
     lock: Option<Box<dyn outcrop_env::FileLock>>,
 ) -> DbInner {
-    let targets = state
-        .column_families
-        .values()
-        .map(|cf| Target { cf: cf.cf.clone(), memtable: cf.memtable.clone() })
-        .collect();
+    let targets =
+        state.column_families.values().map(|cf| Target::new(cf.cf.clone(), cf.memtable.clone())).collect();
     let registry = state.column_families.iter().map(|(id, cf)| (*id, cf.cf.clone())).collect();
     let stall = WriteStall::new(ctx.options.delayed_write_rate);
     stall.update(&state);

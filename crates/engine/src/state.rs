@@ -183,6 +183,10 @@ pub struct DbState {
     pub deletions_disabled: usize,
     /// Obsolete files may have become deletable.
     pub purge_wanted: bool,
+    /// Views that their last readers are done with.
+    pub released: Vec<Arc<SuperVersion>>,
+    /// Write buffer sizes of memtables that will be needed soon.
+    pub memtables_wanted: Vec<u64>,
 }
 
 impl DbState {
@@ -205,6 +209,8 @@ impl DbState {
             shutting_down: false,
             deletions_disabled: 0,
             purge_wanted: false,
+            released: Vec::new(),
+            memtables_wanted: Vec::new(),
         }
     }
 

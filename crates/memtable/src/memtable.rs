@@ -176,6 +176,12 @@ impl MemTable {
         self.list.arena().used_bytes() + self.range_tombstones.size_bytes() >= self.write_buffer_size
     }
 
+    /// True once the entries fill a quarter of it: the one that follows should be made ready.
+    #[inline]
+    pub fn is_well_under_way(&self) -> bool {
+        self.list.arena().used_bytes() >= self.write_buffer_size / 4
+    }
+
     /// The key order.
     pub fn comparator(&self) -> &Comparator {
         self.list.comparator()

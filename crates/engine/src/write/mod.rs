@@ -64,6 +64,15 @@ pub struct Target {
     pub cf: Arc<ColumnFamily>,
     /// Its active memtable.
     pub memtable: Arc<MemTable>,
+    /// Memory for the next one was asked for.
+    pub next_prepared: bool,
+}
+
+impl Target {
+    /// Writes to `cf` go to `memtable`.
+    pub fn new(cf: Arc<ColumnFamily>, memtable: Arc<MemTable>) -> Target {
+        Target { cf, memtable, next_prepared: false }
+    }
 }
 
 impl WriteCore {
@@ -156,7 +165,7 @@ impl DbInner {
             self.log_group(&mut core, options, own, followers, count)?;
         }
         apply_group(&core, own, followers)?;
-        core.seal_wanted |= self.any_memtable_full(&core);
+        core.seal_wanted |= self.any_memtable_full(&mut core);
         // Release: pairs with the Acquire in visible_seq(); publishes the memtable entries of the group.
         self.visible_seq.store(last.0, Ordering::Release);
         self.count_group(group_bytes, count, followers.len());
@@ -257,14 +266,29 @@ impl DbInner {
         Ok(())
     }
 
-    /// True if a memtable must be sealed before the next group.
+    /// True if a memtable must be sealed before the next group. Asks for memory for the next one in time.
     #[inline]
-    fn any_memtable_full(&self, core: &WriteCore) -> bool {
-        if core.targets.iter().any(|target| target.memtable.should_seal()) {
+    fn any_memtable_full(&self, core: &mut WriteCore) -> bool {
+        let mut full = false;
+        for target in &mut core.targets {
+            full |= target.memtable.should_seal();
+            if !target.next_prepared && target.memtable.is_well_under_way() {
+                target.next_prepared = true;
+                self.want_memtable(target);
+            }
+        }
+        if full {
             return true;
         }
         let limit = self.ctx.options.db_write_buffer_size;
         limit > 0 && core.targets.iter().map(|t| t.memtable.memory_usage() as u64).sum::<u64>() > limit
+    }
+
+    #[cold]
+    fn want_memtable(&self, target: &Target) {
+        let mut state = self.state.lock();
+        state.memtables_wanted.push(target.cf.options.load().write_buffer_size);
+        self.background.wake(&mut state);
     }
 
     fn count_group(&self, bytes: usize, count: u64, followers: usize) {

@@ -36,16 +36,19 @@ impl DbInner {
             return Ok(());
         }
         self.switch_wal(core)?;
+        // Before the state is locked: memory that was not made ready in time takes its time.
+        let fresh: Vec<Arc<MemTable>> = sealing
+            .iter()
+            .map(|&index| {
+                let cf = &core.targets[index].cf;
+                let size = cf.options.load().write_buffer_size;
+                Arc::new(MemTable::new(cf.comparator.clone(), size, &self.ctx.memtable_pool))
+            })
+            .collect();
         let mut state = self.state.lock();
-        for index in sealing {
+        for (index, fresh) in sealing.into_iter().zip(fresh) {
             let target = &mut core.targets[index];
-            let options = target.cf.options.load();
-            let fresh = Arc::new(MemTable::new(
-                target.cf.comparator.clone(),
-                options.write_buffer_size,
-                &self.ctx.memtable_pool,
-            ));
-            let full = std::mem::replace(&mut target.memtable, fresh.clone());
+            let full = std::mem::replace(target, Target::new(target.cf.clone(), fresh.clone())).memtable;
             let Some(cf) = state.column_families.get_mut(&target.cf.id()) else { continue };
             cf.memtable = fresh;
             cf.sealed.push(SealedMemTable { memtable: full, next_wal: core.wal.number() });
