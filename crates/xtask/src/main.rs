@@ -6,6 +6,8 @@
 //! cargo xtask fetch            the reference libraries
 //! cargo xtask fuzz [--seconds N] [--target T] [--seed S] [--case N] [--write-corpus]
 //!                              mutates the corpus of every decoder, or of one; docs/testing.md
+//! cargo xtask instructions [--bless]
+//!                              instructions per operation under callgrind, beside what is recorded
 //! cargo xtask pingpong ...     Outcrop and RocksDB versions take turns on one directory
 //! cargo xtask fixtures         makes the databases of fixtures/made
 //! cargo xtask bindings         the crate `rocksdb` from the registry on our shared library; needs libclang
@@ -13,6 +15,8 @@
 
 mod bindings;
 mod fuzz;
+mod instructions;
+mod packages;
 mod pingpong;
 mod tidy;
 
@@ -35,9 +39,11 @@ fn main() -> ExitCode {
         ["fetch"] => fetch().map(|dir| println!("{}", dir.display())),
         ["pingpong", rest @ ..] => pingpong::run(rest),
         ["fixtures"] => pingpong::fixtures(),
+        ["instructions"] => instructions::run(false),
+        ["instructions", "--bless"] => instructions::run(true),
         ["bindings"] => bindings::run(),
         _ => Err(format!(
-            "usage: cargo xtask ci [--offline] | tidy | fuzz | fetch | fixtures | bindings | {}",
+            "usage: cargo xtask ci [--offline] | tidy | fuzz | fetch | fixtures | bindings | instructions [--bless] | {}",
             pingpong::USAGE
         )),
     };

@@ -38,7 +38,9 @@ impl DbInner {
         // After `view`: a flush in between could otherwise drop what this snapshot must see.
         let snapshot = options.snapshot.unwrap_or_else(|| self.visible_seq());
         let group = GroupGet { db: self, cf, view: &view, options, snapshot };
-        keys.chunks(GROUP).flat_map(|keys| group.get(keys)).collect()
+        let mut results = Vec::with_capacity(keys.len());
+        keys.chunks(GROUP).for_each(|keys| group.get(keys, &mut results));
+        results
     }
 }
 
@@ -68,7 +70,7 @@ struct Step<'v> {
 }
 
 impl<'a> GroupGet<'a> {
-    fn get(&self, keys: &[&[u8]]) -> Vec<Result<Option<PinnedValue>>> {
+    fn get(&self, keys: &[&[u8]], results: &mut Vec<Result<Option<PinnedValue>>>) {
         let keys: Vec<LookupKey<'_>> = keys.iter().map(|key| LookupKey::new(key)).collect();
         for key in &keys {
             self.view.memtable.prefetch(key.hash);
@@ -89,7 +91,7 @@ impl<'a> GroupGet<'a> {
             })
             .collect();
         while self.step(&mut group) {}
-        group.into_iter().map(|ongoing| self.finish(ongoing)).collect()
+        results.extend(group.into_iter().map(|ongoing| self.finish(ongoing)));
     }
 
     /// Takes every undecided lookup through its next table; false if there was none.
