@@ -56,6 +56,9 @@ pub fn decode_entry(entries: &[u8], at: usize) -> Option<Entry> {
     let bytes = entries.get(at..)?;
     let (shared, non_shared, value_len, header) = match bytes {
         [a, b, c, ..] if (a | b | c) < 0x80 => (u32::from(*a), u32::from(*b), u32::from(*c), 3),
+        [a, b, c, d, ..] if (a | b | d) < 0x80 => {
+            (u32::from(*a), u32::from(*b), u32::from(*c & 0x7F) | u32::from(*d) << 7, 4)
+        }
         _ => {
             let (shared, n1) = get_varint32(bytes)?;
             let (non_shared, n2) = get_varint32(&bytes[n1..])?;
@@ -480,6 +483,9 @@ pub struct Cursor<F> {
     /// Offset of the current entry; the end of the entries if there is none.
     at: usize,
     next_at: usize,
+    /// Where the entries are in the frame.
+    entries: (usize, usize),
+    /// Where the value is in the frame.
     value: (usize, usize),
     key: Vec<u8>,
     valid: bool,
@@ -494,7 +500,19 @@ impl<F: Deref<Target = [u8]>> Cursor<F> {
 
     /// As [`Cursor::new`], building keys in `key`.
     pub fn with_key_buffer(frame: F, key: Vec<u8>) -> Cursor<F> {
-        Cursor { frame, index: 0, at: 0, next_at: 0, value: (0, 0), key, valid: false, corrupt: false }
+        let start = fixed32_at(&frame, 0) as usize;
+        let entries = (start, start + fixed32_at(&frame, 4) as usize);
+        Cursor {
+            frame,
+            index: 0,
+            at: 0,
+            next_at: 0,
+            entries,
+            value: (0, 0),
+            key,
+            valid: false,
+            corrupt: false,
+        }
     }
 
     /// The frame and the key buffer, for reuse.
@@ -530,8 +548,7 @@ impl<F: Deref<Target = [u8]>> Cursor<F> {
     /// The value. Meaningful while valid.
     #[inline]
     pub fn value(&self) -> &[u8] {
-        let entries_at = fixed32_at(&self.frame, 0) as usize;
-        &self.frame[entries_at + self.value.0..entries_at + self.value.1]
+        &self.frame[self.value.0..self.value.1]
     }
 
     /// To the first entry.
@@ -668,7 +685,7 @@ impl<F: Deref<Target = [u8]>> Cursor<F> {
             self.key.extend_from_slice(suffix);
             self.at = at;
             self.next_at = entry.value.1;
-            self.value = entry.value;
+            self.value = (self.entries.0 + entry.value.0, self.entries.0 + entry.value.1);
             self.valid = self.key.len() >= FOOTER_LEN;
             self.corrupt = !self.valid;
         } else {
@@ -681,8 +698,7 @@ impl<F: Deref<Target = [u8]>> Cursor<F> {
     /// Decodes the entry at `next_at`, whose predecessor's key is in `key`.
     #[inline]
     fn decode_next(&mut self) {
-        let entries_at = fixed32_at(&self.frame, 0) as usize;
-        let entries = &self.frame[entries_at..entries_at + fixed32_at(&self.frame, 4) as usize];
+        let entries = &self.frame[self.entries.0..self.entries.1];
         let at = self.next_at;
         if at >= entries.len() {
             self.at = entries.len();
@@ -695,7 +711,7 @@ impl<F: Deref<Target = [u8]>> Cursor<F> {
                 self.key.extend_from_slice(&entries[entry.suffix.0..entry.suffix.1]);
                 self.at = at;
                 self.next_at = entry.value.1;
-                self.value = entry.value;
+                self.value = (self.entries.0 + entry.value.0, self.entries.0 + entry.value.1);
                 self.valid = self.key.len() >= FOOTER_LEN;
                 self.corrupt = !self.valid;
             }

@@ -3,8 +3,8 @@
 //! It walks the merged internal keys and resolves versions: the newest visible one decides, deletions hide,
 //! merge operands are combined.
 //!
-//! Invariant: going forward with [`Place::Merged`] the merging iterator stands on the entry shown; in all
-//! other cases the entry shown is held in `key` and `value`, and the merging iterator stands past it in the
+//! Invariant: the user key shown is in `key`. Going forward with [`Place::Merged`] the merging iterator stands on the
+//! entry shown; in all other cases its value is held in `value`, and the merging iterator stands past it in the
 //! direction of travel.
 
 use super::hiding_ranges::HidingRanges;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 enum Place {
     /// There is none.
     Nowhere,
-    /// Under the merging iterator.
+    /// Under the merging iterator, its user key in `key` as well.
     Merged,
     /// In `key` and `value`; the merging iterator is past it, forward.
     SavedForward,
@@ -156,11 +156,8 @@ impl DbIterator {
     /// The user key. Panics unless valid.
     #[inline]
     pub fn key(&self) -> &[u8] {
-        match self.place {
-            Place::Merged => split(self.merged.key()).0,
-            Place::SavedForward | Place::SavedBackward => &self.key,
-            Place::Nowhere => panic!("key() of an iterator that is not valid"),
-        }
+        assert!(self.valid(), "key() of an iterator that is not valid");
+        &self.key
     }
 
     /// The value; of a wide-column entity the default column. Panics unless valid.
@@ -259,12 +256,7 @@ impl DbIterator {
     #[inline]
     pub fn next(&mut self) {
         match self.place {
-            Place::Merged => {
-                self.key.clear();
-                let user_key = split(self.merged.key()).0;
-                self.key.extend_from_slice(user_key);
-                self.merged.next();
-            }
+            Place::Merged => self.merged.next(),
             Place::SavedForward => {}
             Place::SavedBackward => {
                 // The merging iterator is before all versions of the shown key, or has run off the front.
@@ -278,12 +270,7 @@ impl DbIterator {
     /// To the previous entry. Panics unless valid.
     pub fn prev(&mut self) {
         match self.place {
-            Place::Merged => {
-                self.key.clear();
-                let user_key = split(self.merged.key()).0;
-                self.key.extend_from_slice(user_key);
-                self.step_before_saved_key();
-            }
+            Place::Merged => self.step_before_saved_key(),
             Place::SavedForward => {
                 if !self.merged.valid() {
                     self.merged.seek_to_last();
@@ -337,7 +324,7 @@ impl DbIterator {
         self.place = Place::Nowhere;
         while self.merged.valid() {
             let (user_key, packed) = split(self.merged.key());
-            if packed_seq(packed) > self.snapshot || (skip_saved && user_key == self.key.as_slice()) {
+            if packed_seq(packed) > self.snapshot || (skip_saved && is_same(user_key, &self.key)) {
                 self.merged.next();
                 continue;
             }
@@ -354,6 +341,8 @@ impl DbIterator {
                     self.tombstones.pass_forward(&mut self.merged);
                 }
                 Some(ValueType::Value) => {
+                    self.key.clear();
+                    self.key.extend_from_slice(user_key);
                     self.place = Place::Merged;
                     self.shape = Shape::Plain;
                     return;
@@ -374,6 +363,7 @@ impl DbIterator {
 
     /// Shows the entity under the merging iterator, if it decodes.
     fn show_entity(&mut self) {
+        self.save_key();
         match wide_columns::default_column(self.merged.value()) {
             Ok(_) => (self.place, self.shape) = (Place::Merged, Shape::Entity),
             Err(error) => self.status = Err(error),
@@ -382,14 +372,20 @@ impl DbIterator {
 
     /// Shows the entry under the merging iterator with its value from a blob file.
     fn show_blob(&mut self) {
-        let user_key = split(self.merged.key()).0;
-        match self.fetch(user_key, self.merged.value()) {
+        self.save_key();
+        match self.fetch(&self.key, self.merged.value()) {
             Ok(value) => {
                 self.value = value;
                 (self.place, self.shape) = (Place::Merged, Shape::Fetched);
             }
             Err(error) => self.status = Err(error),
         }
+    }
+
+    /// Takes down the user key under the merging iterator.
+    fn save_key(&mut self) {
+        self.key.clear();
+        self.key.extend_from_slice(split(self.merged.key()).0);
     }
 
     fn fetch(&self, user_key: &[u8], index: &[u8]) -> Result<Vec<u8>> {
@@ -401,8 +397,7 @@ impl DbIterator {
 
     /// Combines the operands of the key under the merging iterator, which ends past its versions.
     fn merge_forward(&mut self) {
-        self.key.clear();
-        self.key.extend_from_slice(split(self.merged.key()).0);
+        self.save_key();
         let mut operands = Vec::new();
         let mut base = Base::None;
         while self.merged.valid() {
@@ -557,6 +552,12 @@ impl DbIterator {
         self.status = Err(type_error(value_type));
         self.place = Place::Nowhere;
     }
+}
+
+/// Neighbours in a table mostly differ in their last byte: looked at first, it saves a call.
+#[inline]
+fn is_same(a: &[u8], b: &[u8]) -> bool {
+    a.last() == b.last() && a == b
 }
 
 /// What merge operands apply to.

@@ -204,12 +204,12 @@ impl MergingIter {
             let source = &mut self.sources[index];
             let before_end =
                 source.valid() && comparator.compare(split(source.key()).0, end) == Ordering::Less;
-            if before_end && source.skip_older(end, seq) {
-                self.refresh(index);
-                moved = true;
-            }
+            moved |= before_end && source.skip_older(end, seq);
         }
         if moved {
+            (0..self.sources.len()).for_each(|index| {
+                self.refresh(index);
+            });
             self.choose();
         }
     }
@@ -238,10 +238,15 @@ impl MergingIter {
     /// After `moved`, the winner, moved: keeps it if it is still first, else chooses anew.
     #[inline]
     fn settle(&mut self, moved: usize) {
-        if self.refresh(moved) && (self.runner_up == NONE || self.goes_first(moved, self.runner_up)) {
-            return;
+        // Alone, it needs no prefix: `choose` and `turn` refresh before they compare.
+        let stays = match self.runner_up {
+            NONE => self.sources[moved].valid(),
+            runner_up => self.refresh(moved) && self.goes_first(moved, runner_up),
+        };
+        if !stays {
+            self.refresh(moved);
+            self.choose();
         }
-        self.choose();
     }
 
     /// Updates the cached prefix of a source; false if the source ended.
@@ -305,6 +310,7 @@ impl MergingIter {
             }
             self.refresh(index);
         }
+        self.refresh(winner);
         self.direction = direction;
         self.choose_runner_up(winner);
     }

@@ -47,12 +47,23 @@ fn a_checkpoint_is_a_database_of_its_own() {
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
 }
 
+/// Sets the flag when it goes.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn checkpoints_hold_whole_batches_while_others_write() {
     let env = Env::memory();
     let db = Db::open("/db", creating(), env.clone(), families(&["default", "other"])).unwrap();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        // A failed assertion must end the writer too, or the scope would wait for it for ever.
+        let _stopping = StopOnDrop(&stop);
         let writer = scope.spawn(|| {
             let ids = [0, db.column_family("other").unwrap().id()];
             for i in 0u32.. {
