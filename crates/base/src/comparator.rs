@@ -41,6 +41,11 @@ impl Comparator {
         }
     }
 
+    /// The built-in order of that name.
+    pub fn by_name(name: &str) -> Option<Comparator> {
+        [Comparator::Bytewise, Comparator::ReverseBytewise].into_iter().find(|known| known.name() == name)
+    }
+
     /// Compares two user keys.
     #[inline]
     pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {

@@ -112,6 +112,9 @@ engine_settings! { rocksdb_options_t:
     "delayed_write_rate" [db.delayed_write_rate]
         set rocksdb_options_set_delayed_write_rate(u64)
         get rocksdb_options_get_delayed_write_rate -> u64;
+    "track_and_verify_wals_in_manifest" [db.track_and_verify_wals_in_manifest]
+        set rocksdb_options_set_track_and_verify_wals_in_manifest(Flag)
+        get rocksdb_options_get_track_and_verify_wals_in_manifest -> Flag;
     "manual_wal_flush" [db.manual_wal_flush]
         set rocksdb_options_set_manual_wal_flush(Flag)
         get rocksdb_options_get_manual_wal_flush -> Flag;
@@ -452,10 +455,9 @@ pub unsafe extern "C" fn rocksdb_get_options_from_string(
 }
 
 /// What an OPTIONS file may ask for that would change results or durability: name, and the text that asks for nothing.
-const REFUSED_IN_FILES: [(&str, &str); 8] = [
+const REFUSED_IN_FILES: [(&str, &str); 7] = [
     ("atomic_flush", "false"),
     ("allow_2pc", "false"),
-    ("track_and_verify_wals_in_manifest", "false"),
     ("track_and_verify_wals", "false"),
     ("best_efforts_recovery", "false"),
     ("disallow_memtable_writes", "false"),
@@ -465,9 +467,8 @@ const REFUSED_IN_FILES: [(&str, &str); 8] = [
 
 /// Options as they were loaded, with what they ask for that the engine cannot do.
 fn loaded(loaded: &LoadedOptions, family: usize, cache: Option<&Arc<Cache>>) -> rocksdb_options_t {
-    let named = &loaded.families[family].1;
-    let mut options =
-        rocksdb_options_t { db: loaded.db.clone(), cf: named.options.clone(), ..Default::default() };
+    let cf = loaded.families[family].1.clone();
+    let mut options = rocksdb_options_t { db: loaded.db.clone(), cf, ..Default::default() };
     options.parts.block_cache = cache.cloned();
     for (_, name, value) in &loaded.ignored {
         if let Some((known, off)) = REFUSED_IN_FILES.iter().find(|(known, _)| known == name)
@@ -476,14 +477,10 @@ fn loaded(loaded: &LoadedOptions, family: usize, cache: Option<&Arc<Cache>>) -> 
             options.settings.refuse(known, value);
         }
     }
-    if named.comparator != options.parts.comparator.name() {
-        // Until the caller brings the object.
-        options.settings.refuse("comparator", &named.comparator);
-    }
     options
 }
 
-/// The options of the newest OPTIONS file. A column family whose comparator is not RocksDB's default opens once the
+/// The options of the newest OPTIONS file. A column family whose comparator is not one of RocksDB's own opens once the
 /// caller has set it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_load_latest_options(

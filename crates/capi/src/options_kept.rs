@@ -249,8 +249,6 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
             set rocksdb_options_set_atomic_flush get rocksdb_options_get_atomic_flush -> Flag;
         "allow_2pc" Flag = Flag(0);
             set rocksdb_options_set_allow_2pc get rocksdb_options_get_allow_2pc -> Flag;
-        "track_and_verify_wals_in_manifest" Flag = Flag(0);
-            set rocksdb_options_set_track_and_verify_wals_in_manifest get rocksdb_options_get_track_and_verify_wals_in_manifest -> Flag;
         "track_and_verify_wals" Flag = Flag(0);
             set rocksdb_options_set_track_and_verify_wals get rocksdb_options_get_track_and_verify_wals -> Flag;
         "best_efforts_recovery" Flag = Flag(0);

@@ -19,7 +19,8 @@ use outcrop_base::{Comparator, Error, ErrorKind, Result, SeqNum};
 use outcrop_env::{Access, Env, OpenRead};
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_manifest::{
-    FileNumber, RecoveredColumnFamily, Version, VersionBuilder, VersionEdit, recover as recover_manifest,
+    FileNumber, RecoveredColumnFamily, Version, VersionBuilder, VersionEdit, WalSet,
+    recover as recover_manifest,
 };
 use outcrop_memtable::{MemTable, MemTablePool};
 use outcrop_options::{DbOptions, WalRecoveryMode};
@@ -39,6 +40,8 @@ pub struct Recovered {
     pub identity_missing: bool,
     /// The last sequence number in use.
     pub last_seq: SeqNum,
+    /// WALs that the MANIFEST keeps track of.
+    pub wals: WalSet,
     /// Above every file number found.
     pub next_file_number: u64,
     /// Column families that were named but do not exist.
@@ -70,6 +73,9 @@ pub fn recover(
     // not passed over.
     let wals = wal_numbers(path, options, env)?;
     let manifest = recover_manifest(&*env.fs, path, &comparator_of, &num_levels_of, true)?;
+    if options.track_and_verify_wals_in_manifest {
+        manifest.wals.verify(&*env.fs, options.wal_dir.as_deref().unwrap_or(path))?;
+    }
     let to_create = missing_descriptors(descriptors, &manifest.column_families, options)?;
     let (db_id, identity_missing) = identity(path, env, manifest.db_id)?;
 
@@ -95,6 +101,7 @@ pub fn recover(
         db_id,
         identity_missing,
         last_seq: manifest.last_sequence,
+        wals: manifest.wals,
         next_file_number: manifest.next_file_number.max(highest_file_number(path, env)? + 1),
         to_create,
     };

@@ -5,7 +5,7 @@
 //! Source: RocksDB `db/version_edit_handler.cc`.
 
 use crate::file_name::{self, FileKind, MAX_FILE_NUMBER};
-use crate::{FileMetaData, FileNumber, Version, VersionBuilder, VersionEdit};
+use crate::{FileMetaData, FileNumber, Version, VersionBuilder, VersionEdit, WalSet};
 use outcrop_base::{Comparator, Error, Result, SeqNum};
 use outcrop_env::{Access, FileSystem, OpenRead};
 use outcrop_record::{LogReader, ReadOutcome};
@@ -41,6 +41,8 @@ pub struct RecoveredManifest {
     pub min_log_number_to_keep: u64,
     /// Highest column family id ever given out.
     pub max_column_family: u32,
+    /// WALs that are tracked.
+    pub wals: WalSet,
     /// Live column families, by id.
     pub column_families: Vec<RecoveredColumnFamily>,
 }
@@ -120,6 +122,7 @@ struct State<'a> {
     last_sequence: Option<SeqNum>,
     min_log_number_to_keep: u64,
     max_column_family: u32,
+    wals: WalSet,
 }
 
 impl<'a> State<'a> {
@@ -139,6 +142,7 @@ impl<'a> State<'a> {
             last_sequence: None,
             min_log_number_to_keep: 0,
             max_column_family: 0,
+            wals: WalSet::default(),
         };
         state.add_column_family(0, "default");
         state
@@ -176,6 +180,7 @@ impl<'a> State<'a> {
             self.add_column_family(id, name);
         }
         self.take_global(edit);
+        self.wals.apply(edit)?;
         if edit.column_family_drop {
             // RocksDB that rolls its MANIFEST for the drop writes a snapshot without the column family, then the drop.
             self.column_families.remove(&id);
@@ -227,6 +232,7 @@ impl<'a> State<'a> {
             last_sequence,
             min_log_number_to_keep: self.min_log_number_to_keep,
             max_column_family: self.max_column_family,
+            wals: self.wals,
             column_families,
         })
     }

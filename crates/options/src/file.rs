@@ -10,31 +10,21 @@ use std::fmt::Write;
 /// The RocksDB whose option names the file uses: old enough that any supported version loads it.
 const WRITTEN_AS_VERSION: &str = "6.29.5";
 
-/// A column family's options, with the names of its objects.
-#[derive(Clone, Debug)]
-pub struct NamedOptions {
-    /// Plain settings.
-    pub options: ColumnFamilyOptions,
-    /// Name of the key order.
-    pub comparator: String,
-}
-
 /// The text of an OPTIONS file; "default" must come first.
-pub fn print(db: &DbOptions, families: &[(String, NamedOptions)]) -> String {
+pub fn print(db: &DbOptions, families: &[(String, ColumnFamilyOptions)]) -> String {
     let mut text = String::from("# This file is written by Outcrop and read by RocksDB's option loader.\n\n");
     let _ = write!(
         text,
         "[Version]\n  rocksdb_version={WRITTEN_AS_VERSION}\n  options_file_version=1.1\n\n[DBOptions]\n"
     );
     print_rows(&mut text, DB_ROWS, db);
-    for (name, named) in families {
+    for (name, options) in families {
         let name = escape(name);
         let _ = write!(text, "\n[CFOptions \"{name}\"]\n");
-        print_rows(&mut text, CF_ROWS, &named.options);
-        let _ = writeln!(text, "  comparator={}", escape(&named.comparator));
+        print_rows(&mut text, CF_ROWS, options);
         let _ =
             write!(text, "  table_factory=BlockBasedTable\n\n[TableOptions/BlockBasedTable \"{name}\"]\n");
-        print_rows(&mut text, TABLE_ROWS, &named.options.table);
+        print_rows(&mut text, TABLE_ROWS, &options.table);
     }
     text
 }
@@ -69,7 +59,7 @@ pub struct LoadedOptions {
     /// Settings of the database.
     pub db: DbOptions,
     /// Settings of each column family, "default" first.
-    pub families: Vec<(String, NamedOptions)>,
+    pub families: Vec<(String, ColumnFamilyOptions)>,
     /// Options that RocksDB has and this engine has not: (section, name, value). They are not in effect.
     pub ignored: Vec<(String, String, String)>,
 }
@@ -137,8 +127,7 @@ impl Section {
                 if position(&name).is_some() {
                     return refuse("it comes twice");
                 }
-                let options = ColumnFamilyOptions::default();
-                loaded.families.push((name, NamedOptions { options, comparator: String::new() }));
+                loaded.families.push((name, ColumnFamilyOptions::default()));
                 Ok(Section::Cf(loaded.families.len() - 1))
             }
             ("TableOptions/BlockBasedTable", Some(name)) => match position(&name) {
@@ -173,22 +162,16 @@ impl Section {
             }
             Section::Db => set(DB_ROWS, &mut loaded.db, name, value)?,
             Section::Cf(index) => {
-                let named = &mut loaded.families[*index].1;
+                let options = &mut loaded.families[*index].1;
                 match name {
-                    "comparator" => {
-                        named.comparator = value.to_string();
-                        true
-                    }
                     "table_factory" if value == "BlockBasedTable" => true,
                     "table_factory" => {
                         return Err(Error::not_supported(format!("table_factory {value}")));
                     }
-                    _ => set(CF_ROWS, &mut named.options, name, value)?,
+                    _ => set(CF_ROWS, options, name, value)?,
                 }
             }
-            Section::Table(index) => {
-                set(TABLE_ROWS, &mut loaded.families[*index].1.options.table, name, value)?
-            }
+            Section::Table(index) => set(TABLE_ROWS, &mut loaded.families[*index].1.table, name, value)?,
         };
         if !known {
             let section = self.title(loaded);
@@ -421,6 +404,7 @@ mod tests {
         for (name, value) in [
             ("filter_policy", "ribbonfilter:12.5:3"),
             ("filter_policy", "ribbonfilter:10:-1"),
+            ("filter_policy", "rocksdb.internal.LegacyBloomFilter:10"),
             ("index_type", "kHashSearch"),
             ("index_type", "kTwoLevelIndexSearch"),
             ("index_type", "kBinarySearchWithFirstKey"),
@@ -478,19 +462,13 @@ mod tests {
         db.wal_dir = Some("/wal#1".into());
         let mut options = ColumnFamilyOptions { num_levels: 5, ..ColumnFamilyOptions::default() };
         options.table.block_size = 8192;
-        let named = |options: &ColumnFamilyOptions| NamedOptions {
-            options: options.clone(),
-            comparator: "leveldb.BytewiseComparator".into(),
-        };
+        options.comparator = Some("leveldb.BytewiseComparator".into());
         let families =
-            [("default".to_string(), named(&options)), ("a \"b\"\\#".replace('"', ""), named(&options))];
+            [("default".to_string(), options.clone()), ("a \"b\"\\#".replace('"', ""), options.clone())];
         let loaded = parse(&print(&db, &families)).unwrap();
         assert_eq!((&loaded.db, loaded.ignored.len()), (&db, 0), "{:?}", loaded.ignored);
         for ((name, given), (read_name, read)) in families.iter().zip(&loaded.families) {
-            assert_eq!(
-                (name, &given.options, &given.comparator),
-                (read_name, &read.options, &read.comparator)
-            );
+            assert_eq!((name, given), (read_name, read));
         }
     }
 
@@ -527,9 +505,10 @@ mod tests {
         ] {
             let loaded = parse(file).unwrap();
             assert_eq!(loaded.families[0].0, "default");
-            assert_eq!(loaded.families[0].1.comparator, "leveldb.BytewiseComparator");
-            assert_eq!(loaded.families[0].1.options.compression, CompressionType::None);
-            assert_eq!(loaded.families[0].1.options.table.filter_policy, filter_policy);
+            let options = &loaded.families[0].1;
+            assert_eq!(options.comparator.as_deref(), Some("leveldb.BytewiseComparator"));
+            assert_eq!(options.compression, CompressionType::None);
+            assert_eq!(options.table.filter_policy, filter_policy);
             assert!(!loaded.ignored.is_empty(), "RocksDB has options that this engine has not");
         }
     }

@@ -5,7 +5,7 @@ use crate::file::each_pair;
 use crate::{
     BlockBasedTableOptions, ColumnFamilyOptions, CompactionPri, CompactionStopStyle, CompactionStyle,
     CompressionOptions, CompressionType, DataBlockIndexType, DbOptions, FifoCompactionOptions, FilterPolicy,
-    IndexShortening, IndexType, UniversalCompactionOptions, WalRecoveryMode,
+    IndexShortening, IndexType, Prepopulate, UniversalCompactionOptions, WalRecoveryMode,
 };
 use outcrop_base::checksum::ChecksumType;
 use outcrop_base::{Error, PrefixExtractor, Result};
@@ -179,6 +179,11 @@ named_values!(CompactionPri {
     "kOldestSmallestSeqFirst" => CompactionPri::OldestSmallestSeqFirst,
     "kMinOverlappingRatio" => CompactionPri::MinOverlappingRatio,
 });
+named_values!(Prepopulate {
+    "kDisable" => Prepopulate::Disable,
+    "kFlushOnly" => Prepopulate::FlushOnly,
+    "kFlushAndCompaction" => Prepopulate::FlushAndCompaction,
+});
 named_values!(IndexType {
     "kBinarySearch" => IndexType::BinarySearch,
     "kHashSearch" => IndexType::HashSearch,
@@ -230,6 +235,9 @@ impl OptionValue for FilterPolicy {
         match self {
             FilterPolicy::None => "nullptr".to_string(),
             FilterPolicy::Bloom { bits_per_key } => format!("bloomfilter:{bits_per_key}:false"),
+            FilterPolicy::LegacyBloom { bits_per_key } => {
+                format!("rocksdb.internal.LegacyBloomFilter:{bits_per_key}")
+            }
             FilterPolicy::Ribbon { bits_per_key, bloom_before_level } => {
                 format!("ribbonfilter:{bits_per_key}:{bloom_before_level}")
             }
@@ -245,7 +253,9 @@ impl OptionValue for FilterPolicy {
         let (bits, rest) = rest.split_once(':').map_or((rest, None), |(bits, rest)| (bits, Some(rest)));
         let bits_per_key: f64 = bits.parse().ok().filter(|bits| (0.5..=100.0).contains(bits))?;
         match name {
+            // What may follow asked for filters of single blocks, which RocksDB itself gave up in version 7.
             "bloomfilter" | "rocksdb.BloomFilter" => Some(FilterPolicy::Bloom { bits_per_key }),
+            "rocksdb.internal.LegacyBloomFilter" => Some(FilterPolicy::LegacyBloom { bits_per_key }),
             "ribbonfilter" | "rocksdb.RibbonFilter" => {
                 let bloom_before_level = rest.map_or(Some(0), i32::parse)?;
                 Some(FilterPolicy::Ribbon { bits_per_key, bloom_before_level })
@@ -395,6 +405,7 @@ pub const DB_ROWS: &[Row<DbOptions>] = rows!(DbOptions:
     fixed "max_background_jobs" => max_background_jobs,
     fixed "max_subcompactions" => max_subcompactions,
     fixed "wal_dir" => wal_dir,
+    fixed "track_and_verify_wals_in_manifest" => track_and_verify_wals_in_manifest,
     fixed "wal_recovery_mode" => wal_recovery_mode,
     fixed "bytes_per_sync" => bytes_per_sync,
     fixed "wal_bytes_per_sync" => wal_bytes_per_sync,
@@ -451,10 +462,18 @@ pub const CF_ROWS: &[Row<ColumnFamilyOptions>] = rows!(ColumnFamilyOptions:
     mutable "blob_compression_type" => blob_compression_type,
     mutable "enable_blob_garbage_collection" => enable_blob_garbage_collection,
     mutable "blob_garbage_collection_age_cutoff" => blob_garbage_collection_age_cutoff,
+    mutable "blob_garbage_collection_force_threshold" => blob_garbage_collection_force_threshold,
+    mutable "blob_compaction_readahead_size" => blob_compaction_readahead_size,
+    mutable "prepopulate_blob_cache" => prepopulate_blob_cache,
     mutable "blob_file_starting_level" => blob_file_starting_level,
     fixed "allow_ingest_behind" => allow_ingest_behind,
+    fixed "comparator" => comparator,
     fixed "merge_operator" => merge_operator,
     mutable "prefix_extractor" => prefix_extractor,
+    mutable "max_sequential_skip_in_iterations" => max_sequential_skip_in_iterations,
+    mutable "max_successive_merges" => max_successive_merges,
+    mutable "strict_max_successive_merges" => strict_max_successive_merges,
+    mutable "paranoid_file_checks" => paranoid_file_checks,
 );
 
 /// Fields of `compression_opts`.
@@ -504,10 +523,12 @@ pub const TABLE_ROWS: &[Row<BlockBasedTableOptions>] = rows!(BlockBasedTableOpti
     mutable "use_delta_encoding" => use_delta_encoding,
     mutable "separate_key_value_in_data_block" => separate_key_value_in_data_block,
     mutable "verify_compression" => verify_compression,
+    mutable "block_align" => block_align,
     mutable "filter_policy" => filter_policy,
     fixed "whole_key_filtering" => whole_key_filtering,
     fixed "cache_index_and_filter_blocks" => cache_index_and_filter_blocks,
     fixed "pin_l0_filter_and_index_blocks_in_cache" => pin_l0_filter_and_index_blocks_in_cache,
+    mutable "prepopulate_block_cache" => prepopulate_block_cache,
     fixed "no_block_cache" => no_block_cache,
 );
 

@@ -7,7 +7,7 @@ use super::stream::CompactionStream;
 use crate::column_family::ColumnFamily;
 use crate::context::DbContext;
 use outcrop_base::keys::{FOOTER_LEN, append_internal_key, pack, packed_seq, split, user_key};
-use outcrop_base::{Comparator, Fragment, PrefixExtractor, Result, ValueType};
+use outcrop_base::{Comparator, Fragment, PrefixExtractor, Result, ValueType, wide_columns};
 use outcrop_env::{DirectIo, OpenWrite};
 use outcrop_manifest::{BlobFile, FileMetaData, FileNumber, Garbage, file_name};
 use outcrop_options::{BlockBasedTableOptions, CompressionOptions, CompressionType};
@@ -232,6 +232,11 @@ impl OpenTable {
         if value_type == ValueType::BlobIndex as u8 {
             let number = blobs.kept.count(user_key(key), value)?;
             self.refer_to(number);
+        } else if value_type == ValueType::WideColumnEntity as u8 {
+            wide_columns::each_blob(value, |index| {
+                self.refer_to(blobs.kept.count(user_key(key), index)?);
+                Ok(())
+            })?;
         } else if value_type == ValueType::Value as u8 && blobs.takes(value.len()) {
             return self.add_to_blob_file(key, value, blobs, reserve);
         }

@@ -17,6 +17,7 @@ use crate::superversion::SuperVersion;
 use outcrop_base::keys::{pack, packed_seq, split};
 use outcrop_base::{Error, PrefixExtractor, Result, SeqNum, ValueType, wide_columns};
 use outcrop_table::{FillCache, TableIterOptions};
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -38,8 +39,10 @@ enum Place {
 enum Shape {
     /// The value.
     Plain,
-    /// A wide-column entity, which was found to decode.
+    /// A wide-column entity, which was found to decode and has its values in it.
     Entity,
+    /// A wide-column entity with values in blob files; it is in `value` with them.
+    FetchedEntity,
     /// A reference to a blob file; the value is in `value`.
     Fetched,
 }
@@ -92,7 +95,7 @@ impl DbInner {
             prefix: None,
             place: Place::Nowhere,
             shape: Shape::Plain,
-            fill_cache: if options.fill_cache { FillCache::Yes } else { FillCache::No },
+            fill_cache: options.fill_cache(),
             key: Vec::new(),
             value: Vec::new(),
             status: Ok(()),
@@ -105,10 +108,8 @@ impl DbInner {
         cf: &Arc<ColumnFamily>,
         options: &ReadOptions,
     ) -> Result<MergingIter> {
-        let table_options = TableIterOptions {
-            fill_cache: if options.fill_cache { FillCache::Yes } else { FillCache::No },
-            readahead_bytes: options.readahead_size,
-        };
+        let table_options =
+            TableIterOptions { fill_cache: options.fill_cache(), readahead_bytes: options.readahead_size };
         let mut sources = Vec::with_capacity(view.sealed.len() + view.version.levels[0].files.len() + 4);
         if !view.memtable.is_empty() {
             sources.push(Source::Mem(view.memtable.iter()));
@@ -170,7 +171,8 @@ impl DbIterator {
         match self.shape {
             Shape::Plain => stored,
             Shape::Fetched => &self.value,
-            Shape::Entity => wide_columns::default_column(stored).unwrap_or_default(),
+            Shape::Entity => default_column(stored),
+            Shape::FetchedEntity => default_column(&self.value),
         }
     }
 
@@ -178,6 +180,7 @@ impl DbIterator {
     pub fn columns(&self) -> Result<WideColumns> {
         match self.shape {
             Shape::Entity => WideColumns::decode(self.stored()),
+            Shape::FetchedEntity => WideColumns::decode(&self.value),
             _ => Ok(WideColumns::plain(self.value())),
         }
     }
@@ -374,10 +377,30 @@ impl DbIterator {
 
     /// Shows the entity under the merging iterator, if it decodes.
     fn show_entity(&mut self) {
-        match wide_columns::default_column(self.merged.value()) {
+        let entity = self.merged.value();
+        if wide_columns::may_have_blobs(entity) {
+            return self.show_entity_with_blobs();
+        }
+        match wide_columns::default_column(entity) {
             Ok(_) => (self.place, self.shape) = (Place::Merged, Shape::Entity),
             Err(error) => self.status = Err(error),
         }
+    }
+
+    #[cold]
+    fn show_entity_with_blobs(&mut self) {
+        match self.with_values(split(self.merged.key()).0, self.merged.value()) {
+            Ok(entity) => {
+                self.value = entity;
+                (self.place, self.shape) = (Place::Merged, Shape::FetchedEntity);
+            }
+            Err(error) => self.status = Err(error),
+        }
+    }
+
+    /// The entity of `user_key` with the values that are in blob files.
+    fn with_values(&self, user_key: &[u8], entity: &[u8]) -> Result<Vec<u8>> {
+        wide_columns::with_values(entity, |index| self.fetch(user_key, index)).map(Cow::into_owned)
     }
 
     /// Shows the entry under the merging iterator with its value from a blob file.
@@ -416,7 +439,13 @@ impl DbIterator {
             match ValueType::from_byte(packed as u8) {
                 Some(ValueType::Merge) => operands.push(self.merged.value().to_vec()),
                 Some(ValueType::Value) => base = Base::Plain(self.merged.value().to_vec()),
-                Some(ValueType::WideColumnEntity) => base = Base::Entity(self.merged.value().to_vec()),
+                Some(ValueType::WideColumnEntity) => match self.with_values(user_key, self.merged.value()) {
+                    Ok(entity) => base = Base::Entity(entity),
+                    Err(error) => {
+                        self.status = Err(error);
+                        return;
+                    }
+                },
                 Some(ValueType::BlobIndex) => match self.fetch(user_key, self.merged.value()) {
                     Ok(value) => base = Base::Plain(value),
                     Err(error) => {
@@ -459,10 +488,7 @@ impl DbIterator {
         match base {
             Base::None => merge(None),
             Base::Plain(value) => merge(Some(value)),
-            Base::Entity(entity) => {
-                let merged = merge(Some(wide_columns::default_column(entity)?))?;
-                merge::with_default_column(entity, &merged)
-            }
+            Base::Entity(entity) => merge::merge_entity(entity, merge),
         }
     }
 
@@ -536,6 +562,9 @@ impl DbIterator {
             self.value = self.fetch(&self.key, &self.value)?;
         }
         if live == Some(ValueType::WideColumnEntity) {
+            if wide_columns::may_have_blobs(&self.value) {
+                self.value = self.with_values(&self.key, &self.value)?;
+            }
             wide_columns::default_column(&self.value)?;
         }
         if !operands.is_empty() {
@@ -577,6 +606,12 @@ enum Resolved {
     Merged(Base, Vec<Vec<u8>>),
     /// Deleted, or not visible.
     Hidden,
+}
+
+/// The value of an entity's default column; empty if it has none.
+fn default_column(entity: &[u8]) -> &[u8] {
+    let column = wide_columns::default_column(entity).unwrap_or_default();
+    column.map_or(&[], |column| column.value)
 }
 
 fn type_error(value_type: Option<ValueType>) -> Error {

@@ -16,8 +16,9 @@ pub mod multi_get;
 pub mod table_cache;
 
 use crate::snapshots::Snapshot;
-use outcrop_base::{Error, Result, SeqNum, wide_columns};
+use outcrop_base::{Result, SeqNum, wide_columns};
 use outcrop_cache::Pinned;
+use outcrop_table::FillCache;
 use std::ops::Deref;
 
 /// How a read is done.
@@ -51,6 +52,11 @@ impl Default for ReadOptions {
 }
 
 impl ReadOptions {
+    /// `fill_cache`, as tables take it.
+    pub(crate) fn fill_cache(&self) -> FillCache {
+        if self.fill_cache { FillCache::Yes } else { FillCache::No }
+    }
+
     /// Default options reading as of `snapshot`.
     pub fn at(snapshot: &Snapshot) -> ReadOptions {
         ReadOptions { snapshot: Some(snapshot.sequence()), ..ReadOptions::default() }
@@ -69,13 +75,10 @@ impl WideColumns {
         WideColumns { columns: vec![(Vec::new(), value.to_vec())] }
     }
 
-    /// Decodes an entity.
+    /// Decodes an entity that has its values in it.
     pub(crate) fn decode(entity: &[u8]) -> Result<WideColumns> {
-        let copy = |column: &wide_columns::Column<'_>| match column.in_blob {
-            false => Ok((column.name.to_vec(), column.value.to_vec())),
-            true => Err(Error::not_supported("a wide column whose value is in a blob file")),
-        };
-        let columns = wide_columns::decode(entity)?.iter().map(copy).collect::<Result<_>>()?;
+        let columns = wide_columns::decode(entity)?;
+        let columns = columns.iter().map(|column| (column.name.to_vec(), column.value.to_vec())).collect();
         Ok(WideColumns { columns })
     }
 
@@ -144,6 +147,12 @@ impl PinnedValue {
             Storage::Owned(value) => value,
             Storage::Block { .. } => self.to_vec(),
         }
+    }
+}
+
+impl AsRef<[u8]> for PinnedValue {
+    fn as_ref(&self) -> &[u8] {
+        self
     }
 }
 

@@ -323,11 +323,16 @@ impl DbInner {
     pub fn sync_closed_wals(&self) -> Result<()> {
         // HOLDS closed_wals across the sync: whoever needs it needs the sync to be over.
         let mut closed = self.closed_wals.lock();
+        let mut synced = Vec::new();
         for wal in closed.iter_mut() {
-            wal.sync(&self.ctx)?;
+            if !wal.is_synced() {
+                wal.sync(&self.ctx)?;
+            }
+            synced.push((wal.number(), wal.len()));
         }
         closed.clear();
-        Ok(())
+        drop(closed);
+        self.track_synced_wals(&synced)
     }
 
     /// Latches `error`: writes are refused from here on until resumed.

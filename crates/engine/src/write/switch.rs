@@ -75,7 +75,8 @@ impl DbInner {
         }
         let old = std::mem::replace(&mut core.wal, fresh);
         let (old_number, old_len) = (old.number(), old.len());
-        if !old.is_synced() {
+        // A synced one, too, is for the next sync to write down, if WALs are tracked.
+        if !old.is_synced() || self.ctx.options.track_and_verify_wals_in_manifest {
             self.closed_wals.lock().push(old);
         }
         let mut state = self.state.lock();

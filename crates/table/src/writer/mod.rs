@@ -32,6 +32,9 @@ use outcrop_env::WriteFile;
 use outcrop_options::{BlockBasedTableOptions, DataBlockIndexType, IndexShortening};
 use std::cmp::Ordering;
 
+/// Data blocks are not aligned to more than this, in bytes: a page of memory.
+const ALIGNMENT_LIMIT: u64 = 4096;
+
 /// Writes one table.
 pub struct TableWriter {
     sink: BlockSink,
@@ -201,6 +204,9 @@ impl TableWriter {
             None => {
                 let handle = self.sink.append_compressed(block, &mut self.compressor)?;
                 self.index.add_handle(handle);
+                if self.options.table.block_align {
+                    self.sink.pad_to(self.options.table.block_size.min(ALIGNMENT_LIMIT))?;
+                }
                 false
             }
         };
