@@ -223,6 +223,30 @@ engine_settings! { rocksdb_options_t:
     "blob_file_starting_level" [cf.blob_file_starting_level]
         set rocksdb_options_set_blob_file_starting_level(c_int)
         get rocksdb_options_get_blob_file_starting_level -> c_int;
+    "blob_gc_force_threshold" [cf.blob_garbage_collection_force_threshold]
+        set rocksdb_options_set_blob_gc_force_threshold(c_double)
+        get rocksdb_options_get_blob_gc_force_threshold -> c_double;
+    "blob_compaction_readahead_size" [cf.blob_compaction_readahead_size]
+        set rocksdb_options_set_blob_compaction_readahead_size(u64)
+        get rocksdb_options_get_blob_compaction_readahead_size -> u64;
+    "prepopulate_blob_cache" [cf.prepopulate_blob_cache]
+        set rocksdb_options_set_prepopulate_blob_cache(c_int)
+        get rocksdb_options_get_prepopulate_blob_cache -> c_int;
+    "max_sequential_skip_in_iterations" [cf.max_sequential_skip_in_iterations]
+        set rocksdb_options_set_max_sequential_skip_in_iterations(u64)
+        get rocksdb_options_get_max_sequential_skip_in_iterations -> u64;
+    "max_successive_merges" [cf.max_successive_merges]
+        set rocksdb_options_set_max_successive_merges(size_t)
+        get rocksdb_options_get_max_successive_merges -> size_t;
+    "strict_max_successive_merges" [cf.strict_max_successive_merges]
+        set rocksdb_options_set_strict_max_successive_merges(Flag)
+        get rocksdb_options_get_strict_max_successive_merges -> Flag;
+    "paranoid_file_checks" [cf.paranoid_file_checks]
+        set rocksdb_options_set_paranoid_file_checks(Flag)
+        get rocksdb_options_get_paranoid_file_checks -> Flag;
+    "bottommost_file_compaction_delay" [cf.bottommost_file_compaction_delay]
+        set rocksdb_options_set_bottommost_file_compaction_delay(u32)
+        get rocksdb_options_get_bottommost_file_compaction_delay -> u32;
     "recycle_log_file_num" [db.recycle_log_file_num]
         set rocksdb_options_set_recycle_log_file_num(size_t)
         get rocksdb_options_get_recycle_log_file_num -> size_t;

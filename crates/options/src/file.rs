@@ -2,7 +2,7 @@
 //!
 //! Source: RocksDB `options/options_parser.cc`; `docs/format/options.md`.
 
-use crate::rows::{CF_ROWS, DB_ROWS, Row, TABLE_ROWS, set};
+use crate::rows::{CF_ROWS, DB_ROWS, OptionValue, Row, TABLE_ROWS, set};
 use crate::{ColumnFamilyOptions, DbOptions};
 use outcrop_base::{Error, Result};
 use std::fmt::Write;
@@ -248,15 +248,43 @@ pub fn set_from_string(db: &mut DbOptions, cf: &mut ColumnFamilyOptions, text: &
             return match value {
                 "BlockBasedTable" => Ok(()),
                 nested => each_pair(nested, &mut |name, value| {
-                    if set(TABLE_ROWS, &mut cf.table, name, value)? { Ok(()) } else { Err(unknown(name)) }
+                    let known = set(TABLE_ROWS, &mut cf.table, name, value)? || is_hint(name, value)?;
+                    if known { Ok(()) } else { Err(unknown(name)) }
                 }),
             };
         }
         let known = set(DB_ROWS, db, name, value)?
             || set(CF_ROWS, cf, name, value)?
-            || set(TABLE_ROWS, &mut cf.table, name, value)?;
+            || set(TABLE_ROWS, &mut cf.table, name, value)?
+            || is_hint(name, value)?;
         if known { Ok(()) } else { Err(unknown(name)) }
     })
+}
+
+/// Whether a text is a value of a hint.
+type HintValue = fn(&str) -> bool;
+
+/// Options of RocksDB about its memory and its memtables that leave the files and what is read as they are, and that have
+/// nothing to act on here. Taken if the value parses; not written to OPTIONS files.
+const HINTS: &[(&str, HintValue)] = &[
+    // Memtables here always know whole keys by their hashes.
+    ("memtable_whole_key_filtering", |text| bool::parse(text).is_some()),
+    // RocksDB keeps flushed memtables for transactions to check against.
+    ("max_write_buffer_size_to_maintain", |text| text.parse::<i64>().is_ok()),
+    // Filters here lie in the engine's own memory, where malloc rounds nothing up.
+    ("optimize_filters_for_memory", |text| bool::parse(text).is_some()),
+];
+
+/// True for a hint.
+///
+/// # Errors
+/// InvalidArgument if its value does not parse.
+fn is_hint(name: &str, value: &str) -> Result<bool> {
+    match HINTS.iter().find(|(hint, _)| *hint == name) {
+        Some((_, parses)) if parses(value) => Ok(true),
+        Some(_) => Err(Error::invalid_argument(format!("option {name} cannot be {value:?}"))),
+        None => Ok(false),
+    }
 }
 
 fn unknown(name: &str) -> Error {
@@ -329,7 +357,6 @@ fn matching_brace(text: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::OptionValue;
     use crate::{CompressionType, FilterPolicy};
 
     #[test]
@@ -420,6 +447,17 @@ mod tests {
         for bad in ["ribbonfilter:10:x", "ribbonfilter", "cuckoofilter:10", "bloomfilter:1000"] {
             assert_eq!(FilterPolicy::parse(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn hints_are_taken_if_their_values_parse() {
+        let (mut db, mut cf) = (DbOptions::default(), ColumnFamilyOptions::default());
+        let text = "memtable_whole_key_filtering=true;max_write_buffer_size_to_maintain=-1;\
+                    block_based_table_factory={optimize_filters_for_memory=true;}";
+        set_from_string(&mut db, &mut cf, text).unwrap();
+        assert_eq!((&db, &cf), (&DbOptions::default(), &ColumnFamilyOptions::default()));
+        let error = set_from_string(&mut db, &mut cf, "memtable_whole_key_filtering=perhaps").unwrap_err();
+        assert!(error.to_string().contains("memtable_whole_key_filtering"));
     }
 
     #[test]

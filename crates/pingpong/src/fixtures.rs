@@ -47,6 +47,7 @@ const RECIPES: &[Recipe] = &[
     every("compacted", &[]),
     every("put-entity", &[]),
     every("blob", &["enable_blob_files=true", "min_blob_size=20"]),
+    recipe("put-entity-in-blob", &["enable_blob_files=true", "min_blob_size=20"]),
     every("bloom", &["table.filter_policy=bloomfilter:10:false"]),
     every("ribbon", &["table.filter_policy=ribbonfilter:10"]),
     every(
@@ -167,10 +168,16 @@ fn extra(name: &str, round: u64) -> Vec<Operation> {
                 exclusive: true,
             }]
         }
-        "put-entity" => {
+        "put-entity" | "put-entity-in-blob" => {
             let column = |name: &str| (key(name), Value::Text(key(format!("{name}@{round}"))));
+            let wide = |name: &str| (key(name), Value::Fill(50, round));
             vec![write(vec![
                 Record::PutEntity(0, round_key, vec![column(""), column("height"), column("width")]),
+                Record::PutEntity(
+                    0,
+                    key(format!("wide{round}")),
+                    vec![wide(""), column("height"), wide("width")],
+                ),
                 Record::PutEntity(0, key("entity without default"), vec![column("height")]),
             ])]
         }

@@ -62,6 +62,30 @@ impl DbInner {
         }
     }
 
+    /// The value of `key` at `snapshot`; `None` if it has none, or is an entity, or with `in_memory` the memtables do not
+    /// tell.
+    pub(crate) fn plain_value(
+        &self,
+        cf: &ColumnFamily,
+        key: &[u8],
+        snapshot: SeqNum,
+        in_memory: bool,
+    ) -> Result<Option<PinnedValue>> {
+        let view = cf.superversion.load();
+        if in_memory {
+            let lookup_key = LookupKey::new(key);
+            let mut lookup = Lookup::new(&lookup_key, snapshot);
+            lookup.memtables(&view);
+            if !lookup.is_decided() || matches!(lookup.outcome, Outcome::Blob(_)) {
+                return Ok(None);
+            }
+        }
+        match self.look_up(&view, cf, &ReadOptions::default(), key, snapshot)? {
+            Some(Found::Plain(value)) => Ok(Some(value)),
+            Some(Found::Entity(_)) | None => Ok(None),
+        }
+    }
+
     fn look_up(
         &self,
         view: &SuperVersion,

@@ -9,13 +9,13 @@
 
 use super::hiding_ranges::HidingRanges;
 use super::level_iter::LevelIter;
-use super::merging_iter::{MergingIter, Source};
+use super::merging_iter::{MergingIter, Source, Within};
 use super::{PinnedValue, ReadOptions, WideColumns, blob, get, merge, table_cache};
 use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
 use crate::db::DbInner;
 use crate::superversion::SuperVersion;
 use outcrop_base::keys::{pack, packed_seq, split};
-use outcrop_base::{Error, PrefixExtractor, Result, SeqNum, ValueType, wide_columns};
+use outcrop_base::{Comparator, Error, PrefixExtractor, Result, SeqNum, ValueType, wide_columns};
 use outcrop_table::{FillCache, TableIterOptions};
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -61,10 +61,22 @@ pub struct DbIterator {
     snapshot: SeqNum,
     lower: Option<Vec<u8>>,
     upper: Option<Vec<u8>>,
-    /// Given if the iterator stays within one prefix.
+    /// Given if prefixes matter: the iterator stays within one, or filters of prefixes are asked when it seeks.
     prefix_extractor: Option<PrefixExtractor>,
-    /// The prefix it stays within.
+    /// It stays within the prefix it was positioned by.
+    stays: bool,
+    /// Filters are asked.
+    filters: bool,
+    /// The prefix it stays within, or beyond which sources may be missing.
     prefix: Option<Vec<u8>>,
+    /// While sources are missing: where the seek went.
+    sought: Vec<u8>,
+    /// While sources are missing: nothing beyond the prefix is before the upper bound.
+    bounded: bool,
+    /// Versions passed one by one before a seek behind the key.
+    max_skip: u64,
+    /// The key at which so many were passed last.
+    passed_key: Vec<u8>,
     place: Place,
     shape: Shape,
     fill_cache: FillCache,
@@ -79,6 +91,10 @@ impl DbInner {
         let view = cf.superversion.load_full();
         // After `view`: a flush in between could otherwise drop what this snapshot must see.
         let snapshot = options.snapshot.unwrap_or_else(|| self.visible_seq());
+        let column_options = cf.options.load();
+        let stays = options.prefix_same_as_start;
+        // Under another order keys with a prefix may lie apart.
+        let filters = !options.total_order_seek && !matches!(cf.comparator, Comparator::User(_));
         let merged = self.merge_view(&view, cf, options)?;
         let tombstones =
             HidingRanges::new(view.range_tombstones(&self.ctx, cf)?, cf.comparator.clone(), snapshot);
@@ -91,8 +107,14 @@ impl DbInner {
             snapshot,
             lower: options.iterate_lower_bound.clone(),
             upper: options.iterate_upper_bound.clone(),
-            prefix_extractor: cf.options.load().prefix_extractor.filter(|_| options.prefix_same_as_start),
+            prefix_extractor: column_options.prefix_extractor.filter(|_| stays || filters),
+            stays,
+            filters,
+            sought: Vec::new(),
+            bounded: false,
             prefix: None,
+            max_skip: column_options.max_sequential_skip_in_iterations,
+            passed_key: Vec::new(),
             place: Place::Nowhere,
             shape: Shape::Plain,
             fill_cache: options.fill_cache(),
@@ -230,16 +252,58 @@ impl DbIterator {
     pub fn seek(&mut self, target: &[u8]) {
         self.status = Ok(());
         self.stay_in_prefix(target);
-        let packed = pack(self.snapshot, ValueType::FOR_SEEK);
         match self.lower.take() {
             Some(lower) => {
                 let start = if self.before(target, &lower) { &lower } else { target };
-                self.merged.seek(start, packed);
+                self.seek_merged(start);
                 self.lower = Some(lower);
             }
-            None => self.merged.seek(target, packed),
+            None => self.seek_merged(target),
         }
         self.find_forward(false);
+    }
+
+    /// Moves the merging iterator to `start`, without the sources that filters of prefixes exclude.
+    fn seek_merged(&mut self, start: &[u8]) {
+        let packed = pack(self.snapshot, ValueType::FOR_SEEK);
+        let extractor = self.prefix_extractor.filter(|_| self.filters);
+        let prefix = extractor.and_then(|extractor| extractor.transform(start));
+        let (Some(extractor), Some(prefix)) = (extractor, prefix) else {
+            return self.merged.seek(start, packed);
+        };
+        let within = Within { extractor, prefix };
+        self.merged.seek_within(start, packed, &within);
+        if self.merged.has_excluded() && !self.stays {
+            self.bounded = self.upper.as_deref().is_some_and(|upper| self.ends_within(upper, &within));
+            self.prefix = Some(prefix.to_vec());
+            self.sought.clear();
+            self.sought.extend_from_slice(start);
+        }
+    }
+
+    /// True if no key without the prefix lies between a key with it and `upper`.
+    fn ends_within(&self, upper: &[u8], within: &Within<'_>) -> bool {
+        let whole = match within.extractor {
+            PrefixExtractor::Fixed(n) | PrefixExtractor::Capped(n) => within.prefix.len() == n,
+            PrefixExtractor::Noop => false,
+        };
+        let follows = || {
+            let Some((last, rest)) = within.prefix.split_last() else { return false };
+            let next = last.checked_add(1);
+            next.is_some_and(|next| upper.split_last() == Some((&next, rest)))
+        };
+        within.has(upper) || (whole && self.cf.comparator.is_bytewise() && follows())
+    }
+
+    /// At the end of what is complete: takes the missing sources in. False if there is nothing more to see.
+    #[cold]
+    fn leave_prefix(&mut self) -> bool {
+        if self.stays || self.bounded || self.prefix.take().is_none() {
+            return false;
+        }
+        // None are missing any more if the merging iterator was moved by a seek meanwhile.
+        self.merged.include_excluded(&self.sought, pack(self.snapshot, ValueType::FOR_SEEK));
+        true
     }
 
     /// To the last entry at or before `target`.
@@ -280,6 +344,10 @@ impl DbIterator {
 
     /// To the previous entry. Panics unless valid.
     pub fn prev(&mut self) {
+        if !self.stays {
+            // Turning around takes all sources in.
+            self.prefix = None;
+        }
         match self.place {
             Place::Merged => {
                 self.key.clear();
@@ -306,14 +374,15 @@ impl DbIterator {
 
     /// From an end of the key space, the prefix to stay within is that of the entry found.
     fn stay_in_prefix_shown(&mut self) {
-        if self.prefix_extractor.is_some() && self.valid() {
+        if self.stays && self.valid() {
             let shown = self.key().to_vec();
             self.stay_in_prefix(&shown);
         }
     }
 
     fn stay_in_prefix(&mut self, target: &[u8]) {
-        let prefix = self.prefix_extractor.and_then(|extractor| extractor.transform(target));
+        let extractor = self.prefix_extractor.filter(|_| self.stays);
+        let prefix = extractor.and_then(|extractor| extractor.transform(target));
         self.prefix = prefix.map(<[u8]>::to_vec);
     }
 
@@ -338,15 +407,25 @@ impl DbIterator {
     #[inline]
     fn find_forward(&mut self, mut skip_saved: bool) {
         self.place = Place::Nowhere;
+        let mut passed = 0;
         while self.merged.valid() {
             let (user_key, packed) = split(self.merged.key());
             if packed_seq(packed) > self.snapshot || (skip_saved && user_key == self.key.as_slice()) {
-                self.merged.next();
+                passed += 1;
+                if passed > self.max_skip {
+                    passed = 0;
+                    self.passed_many(skip_saved);
+                } else {
+                    self.merged.next();
+                }
                 continue;
             }
             if self.upper.as_deref().is_some_and(|upper| !self.before(user_key, upper))
                 || self.left_prefix(user_key)
             {
+                if self.leave_prefix() {
+                    continue;
+                }
                 return;
             }
             match ValueType::from_byte(packed as u8) {
@@ -372,6 +451,28 @@ impl DbIterator {
                 Some(ValueType::Merge) => return self.merge_forward(),
                 other => return self.fail_on_type(other),
             }
+        }
+        if self.merged.has_excluded() && self.merged.status().is_ok() && self.leave_prefix() {
+            self.find_forward(skip_saved);
+        }
+    }
+
+    /// Leaves a version that is not for this reader, after many of them: by a seek if they were of one key, behind all
+    /// versions of `key` or to the first of another key that the snapshot has.
+    #[cold]
+    fn passed_many(&mut self, skip_saved: bool) {
+        let (user_key, _) = split(self.merged.key());
+        if skip_saved && user_key == self.key.as_slice() {
+            self.merged.seek(&self.key, pack(SeqNum::ZERO, ValueType::Deletion));
+            if self.merged.valid() && split(self.merged.key()).0 == self.key.as_slice() {
+                self.merged.next();
+            }
+        } else if user_key == self.passed_key.as_slice() && !self.merged.has_excluded() {
+            self.merged.seek(&self.passed_key, pack(self.snapshot, ValueType::FOR_SEEK));
+        } else {
+            self.passed_key.clear();
+            self.passed_key.extend_from_slice(user_key);
+            self.merged.next();
         }
     }
 

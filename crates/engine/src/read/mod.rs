@@ -34,6 +34,10 @@ pub struct ReadOptions {
     pub iterate_upper_bound: Option<Vec<u8>>,
     /// An iterator ends where the prefix of the key it was positioned by ends; needs a prefix extractor. Default false.
     pub prefix_same_as_start: bool,
+    /// Seeks ask no filters of prefixes. What is found is the same: with a prefix extractor, a seek leaves out tables that
+    /// by their filters hold no key with the prefix of its target, and takes them in once the walk leaves the prefix.
+    /// Default false.
+    pub total_order_seek: bool,
     /// Bytes an iterator reads ahead; 0: it grows on its own while access is sequential.
     pub readahead_size: usize,
 }
@@ -46,6 +50,7 @@ impl Default for ReadOptions {
             iterate_lower_bound: None,
             iterate_upper_bound: None,
             prefix_same_as_start: false,
+            total_order_seek: false,
             readahead_size: 0,
         }
     }

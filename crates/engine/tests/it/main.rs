@@ -3,6 +3,7 @@
 mod basic;
 mod beside;
 mod blobs;
+mod column_options;
 mod compaction_styles;
 mod crash;
 mod damage;
@@ -12,3 +13,4 @@ mod ingest;
 mod kill;
 mod made;
 mod model;
+mod wal_tracking;
