@@ -2,7 +2,7 @@
 //!
 //! Source: RocksDB `options/options_parser.cc`; `docs/format/options.md`.
 
-use crate::rows::{CF_ROWS, DB_ROWS, OptionValue, Row, TABLE_ROWS, set};
+use crate::rows::{CF_ROWS, DB_ROWS, OptionValue, Row, TABLE_ROWS, printed, set};
 use crate::{ColumnFamilyOptions, DbOptions};
 use outcrop_base::{Error, Result};
 use std::fmt::Write;
@@ -29,9 +29,9 @@ pub fn print(db: &DbOptions, families: &[(String, ColumnFamilyOptions)]) -> Stri
     text
 }
 
-fn print_rows<T>(text: &mut String, rows: &[Row<T>], options: &T) {
-    for row in rows {
-        let _ = writeln!(text, "  {}={}", row.name, escape(&(row.get)(options)));
+fn print_rows<T: Default>(text: &mut String, rows: &[Row<T>], options: &T) {
+    for (name, value) in printed(rows, options, "") {
+        let _ = writeln!(text, "  {name}={}", escape(&value));
     }
 }
 
@@ -447,6 +447,29 @@ mod tests {
         for bad in ["ribbonfilter:10:x", "ribbonfilter", "cuckoofilter:10", "bloomfilter:1000"] {
             assert_eq!(FilterPolicy::parse(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn names_that_old_versions_refuse_are_written_only_where_they_say_something() {
+        let mut cf = ColumnFamilyOptions { comparator: Some("c".into()), ..Default::default() };
+        let text_of = |cf: &ColumnFamilyOptions, db: &DbOptions| print(db, &[("default".into(), cf.clone())]);
+        let text = text_of(&cf, &DbOptions::default());
+        let names = ["wal_compression", "use_delta_encoding", "max_compressed_bytes_per_kb", "max_read_amp"];
+        for name in names.iter().chain(&["allow_ingest_behind", ";checksum=", "strict_max_successive_merges"])
+        {
+            assert!(!text.contains(name), "{name}");
+        }
+        assert!(text.contains("\n  checksum=kXXH3\n"), "the tables' checksum is an old option");
+        cf.table.use_delta_encoding = false;
+        cf.compression_opts.max_compressed_bytes_per_kb = 800;
+        cf.compaction_options_universal.max_read_amp = 3;
+        let db = DbOptions { wal_compression: CompressionType::Zstd, ..DbOptions::default() };
+        let text = text_of(&cf, &db);
+        for name in names {
+            assert!(text.contains(name), "{name}");
+        }
+        let loaded = parse(&text).unwrap();
+        assert_eq!((&loaded.db, &loaded.families[0].1), (&db, &cf));
     }
 
     #[test]

@@ -280,9 +280,7 @@ const COMPRESSION_OPTS_IN_ORDER: [&str; 9] = [
 
 impl OptionValue for CompressionOptions {
     fn print(&self) -> String {
-        let pairs: String =
-            COMPRESSION_ROWS.iter().map(|row| format!("{}={};", row.name, (row.get)(self))).collect();
-        format!("{{{pairs}}}")
+        print_nested(COMPRESSION_ROWS, self)
     }
 
     fn parse(text: &str) -> Option<CompressionOptions> {
@@ -303,9 +301,7 @@ macro_rules! nested_options {
     ($type:ty, $rows:ident, $set:ident) => {
         impl OptionValue for $type {
             fn print(&self) -> String {
-                let pairs: String =
-                    $rows.iter().map(|row| format!("{}={};", row.name, (row.get)(self))).collect();
-                format!("{{{pairs}}}")
+                print_nested($rows, self)
             }
 
             fn parse(text: &str) -> Option<$type> {
@@ -531,6 +527,63 @@ pub const TABLE_ROWS: &[Row<BlockBasedTableOptions>] = rows!(BlockBasedTableOpti
     mutable "prepopulate_block_cache" => prepopulate_block_cache,
     fixed "no_block_cache" => no_block_cache,
 );
+
+/// Options that RocksDB 6.29, and so versions up to 10, refuse to load an OPTIONS file with, because they came later.
+/// They are written only where they say something: where they are not at their defaults.
+///
+/// Source: `rocksdb_get_options_from_string` of 6.29.5 to 11.8.1, asked for each name.
+const NEWER_THAN_6_29: &[&str] = &[
+    // Of the database.
+    "wal_compression",
+    // Of a column family. `allow_ingest_behind` was the database's before version 10.
+    "allow_ingest_behind",
+    "blob_file_starting_level",
+    "bottommost_file_compaction_delay",
+    "prepopulate_blob_cache",
+    "strict_max_successive_merges",
+    // Of tables.
+    "separate_key_value_in_data_block",
+    "use_delta_encoding",
+    // In braces.
+    "compression_opts.checksum",
+    "compression_opts.max_compressed_bytes_per_kb",
+    "compaction_options_universal.max_read_amp",
+];
+
+/// Name and text of each option of `options` that an OPTIONS file has. `within` is the name before the braces that they
+/// stand in, with a dot.
+pub fn printed<T: Default>(rows: &[Row<T>], options: &T, within: &str) -> Vec<(&'static str, String)> {
+    let default = T::default();
+    let says_something = |row: &&Row<T>| {
+        let is_newer = |name: &&str| name.strip_prefix(within) == Some(row.name);
+        !NEWER_THAN_6_29.iter().any(|name| is_newer(&name)) || (row.get)(options) != (row.get)(&default)
+    };
+    rows.iter().filter(says_something).map(|row| (row.name, (row.get)(options))).collect()
+}
+
+/// Options in braces.
+fn print_nested<T: Nested>(rows: &[Row<T>], options: &T) -> String {
+    let pairs = printed(rows, options, T::WITHIN).into_iter();
+    format!("{{{}}}", pairs.map(|(name, text)| format!("{name}={text};")).collect::<String>())
+}
+
+/// Options that stand in braces.
+trait Nested: Default {
+    /// The name before the braces, with a dot.
+    const WITHIN: &'static str;
+}
+
+impl Nested for CompressionOptions {
+    const WITHIN: &'static str = "compression_opts.";
+}
+
+impl Nested for UniversalCompactionOptions {
+    const WITHIN: &'static str = "compaction_options_universal.";
+}
+
+impl Nested for FifoCompactionOptions {
+    const WITHIN: &'static str = "compaction_options_fifo.";
+}
 
 /// Sets the option `name` of `target` from `text`; false if there is no such option.
 pub fn set<T>(rows: &[Row<T>], target: &mut T, name: &str, text: &str) -> Result<bool> {
