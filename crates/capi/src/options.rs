@@ -232,6 +232,9 @@ engine_settings! { rocksdb_options_t:
     "prepopulate_blob_cache" [cf.prepopulate_blob_cache]
         set rocksdb_options_set_prepopulate_blob_cache(c_int)
         get rocksdb_options_get_prepopulate_blob_cache -> c_int;
+    "memtable_prefix_bloom_size_ratio" [cf.memtable_prefix_bloom_size_ratio]
+        set rocksdb_options_set_memtable_prefix_bloom_size_ratio(c_double)
+        get rocksdb_options_get_memtable_prefix_bloom_size_ratio -> c_double;
     "max_sequential_skip_in_iterations" [cf.max_sequential_skip_in_iterations]
         set rocksdb_options_set_max_sequential_skip_in_iterations(u64)
         get rocksdb_options_get_max_sequential_skip_in_iterations -> u64;

@@ -41,8 +41,6 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
     Accepted "tunes RocksDB's memtables; there is one kind here, with ordered iteration and all snapshots" {
         "arena_block_size" size_t = 0;
             set rocksdb_options_set_arena_block_size get rocksdb_options_get_arena_block_size -> size_t;
-        "memtable_prefix_bloom_size_ratio" c_double = 0.0;
-            set rocksdb_options_set_memtable_prefix_bloom_size_ratio get rocksdb_options_get_memtable_prefix_bloom_size_ratio -> c_double;
         "memtable_whole_key_filtering" Flag = Flag(0);
             set rocksdb_options_set_memtable_whole_key_filtering get rocksdb_options_get_memtable_whole_key_filtering -> Flag;
         "memtable_huge_page_size" size_t = 0;

@@ -5,7 +5,7 @@
 //! replayed in order, and after damage only if the sequence numbers show that nothing is missing.
 //! Source: RocksDB `db/db_impl/db_impl_open.cc`.
 
-use crate::column_family::{ColumnFamily, ColumnFamilyDescriptor};
+use crate::column_family::{ColumnFamily, ColumnFamilyDescriptor, new_memtable};
 use crate::compaction::marks::Marks;
 use crate::compaction::pick::Debt;
 use crate::context::DbContext;
@@ -22,7 +22,7 @@ use outcrop_manifest::{
     FileNumber, RecoveredColumnFamily, Version, VersionBuilder, VersionEdit, WalSet,
     recover as recover_manifest,
 };
-use outcrop_memtable::{MemTable, MemTablePool};
+use outcrop_memtable::MemTablePool;
 use outcrop_options::{DbOptions, WalRecoveryMode};
 use outcrop_record::{LogReader, ReadOutcome};
 use std::collections::BTreeSet;
@@ -182,8 +182,7 @@ pub fn new_column_family_state(
     next_epoch: u64,
     pool: &Arc<MemTablePool>,
 ) -> CfState {
-    let size = descriptor.options.write_buffer_size;
-    let memtable = Arc::new(MemTable::new(descriptor.parts.comparator.clone(), size, pool));
+    let memtable = new_memtable(&descriptor.options, &descriptor.parts.comparator, pool);
     let view = Arc::new(SuperVersion::new(memtable.clone(), Vec::new(), version.clone()));
     CfState {
         cf: ColumnFamily::new(id, descriptor, view),
@@ -409,11 +408,7 @@ pub fn flush_recovered(ctx: &Arc<DbContext>, state: &mut DbState, new_wal: u64) 
             builder.apply(&edit)?;
             cf.version = Arc::new(builder.build(cf.cf.options.load().force_consistency_checks)?);
             let options = cf.cf.options.load();
-            cf.memtable = Arc::new(MemTable::new(
-                cf.cf.comparator.clone(),
-                options.write_buffer_size,
-                &ctx.memtable_pool,
-            ));
+            cf.memtable = new_memtable(&options, &cf.cf.comparator, &ctx.memtable_pool);
         }
         cf.log_number = new_wal;
     }

@@ -149,6 +149,9 @@ pub struct ColumnFamilyOptions {
     pub merge_operator: Option<String>,
     /// Which part of a key prefix filters, hash indexes and `prefix_same_as_start` are about; `None`: no prefixes.
     pub prefix_extractor: Option<PrefixExtractor>,
+    /// Size of a bloom filter over the prefixes in a memtable, by which seeks within a prefix leave memtables out, as a
+    /// share of `write_buffer_size`; needs a prefix extractor. 0 to 0.25, default 0: none.
+    pub memtable_prefix_bloom_size_ratio: f64,
     /// Versions of one key that an iterator passes one by one before it seeks behind them. Default 8.
     pub max_sequential_skip_in_iterations: u64,
     /// Operands of one key in the memtable from which on a further one is merged when it is written, into a value.
@@ -209,6 +212,7 @@ impl Default for ColumnFamilyOptions {
             comparator: None,
             merge_operator: None,
             prefix_extractor: None,
+            memtable_prefix_bloom_size_ratio: 0.0,
             max_sequential_skip_in_iterations: 8,
             max_successive_merges: 0,
             strict_max_successive_merges: false,

@@ -466,6 +466,7 @@ pub const CF_ROWS: &[Row<ColumnFamilyOptions>] = rows!(ColumnFamilyOptions:
     fixed "comparator" => comparator,
     fixed "merge_operator" => merge_operator,
     mutable "prefix_extractor" => prefix_extractor,
+    mutable "memtable_prefix_bloom_size_ratio" => memtable_prefix_bloom_size_ratio,
     mutable "max_sequential_skip_in_iterations" => max_sequential_skip_in_iterations,
     mutable "max_successive_merges" => max_successive_merges,
     mutable "strict_max_successive_merges" => strict_max_successive_merges,

@@ -268,7 +268,9 @@ impl DbIterator {
         let packed = pack(self.snapshot, ValueType::FOR_SEEK);
         let extractor = self.prefix_extractor.filter(|_| self.filters);
         let prefix = extractor.and_then(|extractor| extractor.transform(start));
-        let (Some(extractor), Some(prefix)) = (extractor, prefix) else {
+        // A target without prefix has nothing to stay within.
+        let wanted = |prefix: &&[u8]| !self.stays || self.prefix.as_deref() == Some(*prefix);
+        let (Some(extractor), Some(prefix)) = (extractor, prefix.filter(wanted)) else {
             return self.merged.seek(start, packed);
         };
         let within = Within { extractor, prefix };

@@ -83,10 +83,7 @@ impl Source {
     /// As `seek`; false if filters know that no key has the prefix of `user_key`: the source then has no entry.
     fn seek_within(&mut self, user_key: &[u8], packed: u64, within: &Within<'_>) -> bool {
         match self {
-            Source::Mem(iter) => {
-                iter.seek(user_key, packed);
-                true
-            }
+            Source::Mem(iter) => iter.seek_within(user_key, packed, within.extractor, within.prefix),
             Source::Table(iter, _) => iter.seek_within(user_key, packed, within.prefix),
             Source::Level(iter) => iter.seek_within(user_key, packed, within),
         }

@@ -253,6 +253,7 @@ fn prefix_filters_change_no_answer() {
             comparator: reverse.then(|| "rocksdb.ReverseBytewiseComparator".into()),
             level0_file_num_compaction_trigger: rng.pick(&[3, 100]),
             target_file_size_base: 1000,
+            memtable_prefix_bloom_size_ratio: rng.pick(&[0.0, 0.01]),
             max_sequential_skip_in_iterations: rng.pick(&[0, 8]),
             ..Default::default()
         };

@@ -97,6 +97,7 @@ pub fn small_options(rng: &mut Rng) -> ColumnFamilyOptions {
     if rng.one_in(3) {
         options.prefix_extractor = Some(PrefixExtractor::Capped(3));
     }
+    options.memtable_prefix_bloom_size_ratio = rng.pick(&[0.0, 0.1]);
     options.max_sequential_skip_in_iterations = rng.pick(&[0, 2, 8]);
     options.max_successive_merges = rng.pick(&[0, 0, 2]);
     options.strict_max_successive_merges = rng.one_in(2);
