@@ -15,7 +15,7 @@ use crate::read::table_cache;
 use crate::state::{CfState, DbState};
 use crate::superversion::SuperVersion;
 use crate::write::batch::{self, Item};
-use outcrop_base::{Comparator, Error, ErrorKind, Result, SeqNum};
+use outcrop_base::{Error, ErrorKind, Result, SeqNum};
 use outcrop_env::{Access, Env, OpenRead};
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_manifest::{
@@ -67,7 +67,7 @@ pub fn recover(
     families: Families,
 ) -> Result<Recovered> {
     let find = |name: &str| descriptors.iter().find(|descriptor| descriptor.name == name);
-    let comparator_of = |name: &str| find(name).map_or(Comparator::Bytewise, |d| d.parts.comparator.clone());
+    let comparator_of = |name: &str| find(name).map(|descriptor| descriptor.parts.comparator.clone());
     let num_levels_of = |name: &str| find(name).map_or(64, |d| d.options.num_levels as usize);
     // Before the MANIFEST: a WAL that it still needs and a writer removes meanwhile is then missed when it is opened,
     // not passed over.

@@ -51,27 +51,29 @@ struct Building {
     name: String,
     comparator_name: Option<String>,
     log_number: u64,
-    comparator: Comparator,
+    /// The caller's key order.
+    comparator: Option<Comparator>,
     builder: VersionBuilder,
 }
 
 /// The names of all live column families, in order of their ids.
 pub fn list_column_families(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<String>> {
-    let recovered = recover(fs, dir, &|_| Comparator::Bytewise, &|_| 7, false)?;
+    let recovered = recover(fs, dir, &|_| Some(Comparator::Bytewise), &|_| 7, false)?;
     Ok(recovered.column_families.into_iter().map(|cf| cf.name).collect())
 }
 
 /// Reads the MANIFEST of the database in `dir`.
 ///
-/// `comparator_of` and `num_levels_of` give key order and number of levels for a column family's name. With
-/// `check`, names of key orders must match and the rules of the tree hold.
+/// `comparator_of` and `num_levels_of` give key order and number of levels for a column family's name; without a key
+/// order the column family is only named, and its tables are in no order. With `check`, names of key orders must match
+/// and the rules of the tree hold, for column families that were not dropped.
 ///
 /// # Errors
 /// As the module says; NotSupported naming a feature this engine lacks; InvalidArgument if a key order differs.
 pub fn recover(
     fs: &dyn FileSystem,
     dir: &Path,
-    comparator_of: &dyn Fn(&str) -> Comparator,
+    comparator_of: &dyn Fn(&str) -> Option<Comparator>,
     num_levels_of: &dyn Fn(&str) -> usize,
     check: bool,
 ) -> Result<RecoveredManifest> {
@@ -112,7 +114,7 @@ fn read_current(fs: &dyn FileSystem, dir: &Path) -> Result<FileNumber> {
 }
 
 struct State<'a> {
-    comparator_of: &'a dyn Fn(&str) -> Comparator,
+    comparator_of: &'a dyn Fn(&str) -> Option<Comparator>,
     num_levels_of: &'a dyn Fn(&str) -> usize,
     check: bool,
     column_families: BTreeMap<u32, Building>,
@@ -127,7 +129,7 @@ struct State<'a> {
 
 impl<'a> State<'a> {
     fn new(
-        comparator_of: &'a dyn Fn(&str) -> Comparator,
+        comparator_of: &'a dyn Fn(&str) -> Option<Comparator>,
         num_levels_of: &'a dyn Fn(&str) -> usize,
         check: bool,
     ) -> State<'a> {
@@ -151,7 +153,8 @@ impl<'a> State<'a> {
     fn add_column_family(&mut self, id: u32, name: &str) {
         let comparator = (self.comparator_of)(name);
         let num_levels = (self.num_levels_of)(name);
-        let builder = VersionBuilder::new(&Version::empty(num_levels), &comparator, num_levels);
+        let order = comparator.clone().unwrap_or_default();
+        let builder = VersionBuilder::new(&Version::empty(num_levels), &order, num_levels);
         let name = name.to_string();
         let building = Building { name, comparator_name: None, log_number: 0, comparator, builder };
         self.column_families.insert(id, building);
@@ -190,7 +193,6 @@ impl<'a> State<'a> {
             Error::corruption(format!("an edit is about column family {id}, which does not exist"))
         })?;
         if let Some(name) = &edit.comparator {
-            check_comparator(cf, name, self.check)?;
             cf.comparator_name = Some(name.clone());
         }
         if let Some(number) = edit.log_number {
@@ -238,15 +240,14 @@ impl<'a> State<'a> {
     }
 }
 
-fn check_comparator(cf: &Building, name: &str, check: bool) -> Result<()> {
-    if name.ends_with(".u64ts") {
-        return Err(Error::not_supported(format!("user-defined timestamps (comparator {name})")));
+fn check_comparator(family: &str, stored: &str, given: &Comparator, check: bool) -> Result<()> {
+    if stored.ends_with(".u64ts") {
+        return Err(Error::not_supported(format!("user-defined timestamps (comparator {stored})")));
     }
-    if check && name != cf.comparator.name() {
+    if check && stored != given.name() {
         return Err(Error::invalid_argument(format!(
-            "column family {} was created with comparator {name}, not {}",
-            cf.name,
-            cf.comparator.name()
+            "column family {family} was created with comparator {stored}, not {}",
+            given.name()
         )));
     }
     Ok(())
@@ -259,6 +260,13 @@ fn finish_column_family(
     check: bool,
 ) -> Result<RecoveredColumnFamily> {
     let Building { name, comparator_name, log_number, comparator, builder } = building;
+    let Some(comparator) = comparator else {
+        let version = builder.build(false)?;
+        return Ok(RecoveredColumnFamily { id, name, comparator_name, log_number, version });
+    };
+    if let Some(stored) = &comparator_name {
+        check_comparator(&name, stored, &comparator, check)?;
+    }
     let num_levels = num_levels_of(&name);
     if check && builder.last_level().is_some_and(|last| last >= num_levels) {
         return Err(Error::invalid_argument(format!(

@@ -30,7 +30,7 @@ fn put(fs: &MemoryFs, name: &str, bytes: &[u8]) {
 }
 
 fn read(fs: &MemoryFs) -> Result<crate::RecoveredManifest> {
-    recover(fs, Path::new("/db"), &|_| Comparator::Bytewise, &|_| 7, true)
+    recover(fs, Path::new("/db"), &|_| Some(Comparator::Bytewise), &|_| 7, true)
 }
 
 fn version(drawing: &str) -> Version {
@@ -98,7 +98,7 @@ fn features_this_engine_lacks_are_refused_by_name() {
 #[test]
 fn a_wrong_comparator_is_refused_with_both_names() {
     let fs = load_fixture("11.8.1-basic");
-    let outcome = recover(&fs, Path::new("/db"), &|_| Comparator::ReverseBytewise, &|_| 7, true);
+    let outcome = recover(&fs, Path::new("/db"), &|_| Some(Comparator::ReverseBytewise), &|_| 7, true);
     let error = outcome.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     let text = error.to_string();

@@ -556,8 +556,8 @@ const NEWER_THAN_6_29: &[&str] = &[
 pub fn printed<T: Default>(rows: &[Row<T>], options: &T, within: &str) -> Vec<(&'static str, String)> {
     let default = T::default();
     let says_something = |row: &&Row<T>| {
-        let is_newer = |name: &&str| name.strip_prefix(within) == Some(row.name);
-        !NEWER_THAN_6_29.iter().any(|name| is_newer(&name)) || (row.get)(options) != (row.get)(&default)
+        let is_newer = |name: &str| name.strip_prefix(within) == Some(row.name);
+        !NEWER_THAN_6_29.iter().any(|name| is_newer(name)) || (row.get)(options) != (row.get)(&default)
     };
     rows.iter().filter(says_something).map(|row| (row.name, (row.get)(options))).collect()
 }

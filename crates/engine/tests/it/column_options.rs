@@ -48,6 +48,34 @@ fn the_comparator_is_chosen_by_name_and_another_is_refused() {
 }
 
 #[test]
+fn a_family_that_was_dropped_or_is_not_opened_may_have_any_order() {
+    let env = Env::memory();
+    let family = |name: &str, order: Option<&str>| {
+        let options = ColumnFamilyOptions { comparator: order.map(Into::into), ..Default::default() };
+        ColumnFamilyDescriptor { name: name.into(), options, parts: plain() }
+    };
+    let all = |other| vec![family("default", None), family("other", other)];
+    let reverse = Some("rocksdb.ReverseBytewiseComparator");
+    let db = Db::open("/db", creating(), env.clone(), all(reverse)).unwrap();
+    let other = db.column_family("other").unwrap();
+    for key in [b"a", b"b"] {
+        db.put_cf(&other, &WriteOptions::default(), key, b"").unwrap();
+        db.flush(std::slice::from_ref(&other), true).unwrap();
+    }
+    db.compact_range(&other, None, None, BottommostLevelCompaction::Force).unwrap();
+    drop((other, db));
+    let only = vec![family("default", None)];
+    let unnamed = Db::open("/db", creating(), env.clone(), only.clone()).err().expect("not named");
+    assert!(unnamed.to_string().contains("not opened: other"), "{unnamed}");
+    drop(Db::open_for_read_only("/db", creating(), env.clone(), only.clone(), false).unwrap());
+    let db = Db::open("/db", creating(), env.clone(), all(reverse)).unwrap();
+    db.drop_column_family(&db.column_family("other").unwrap()).unwrap();
+    drop(db);
+    // The MANIFEST still says how the family was created.
+    drop(Db::open("/db", creating(), env, all(None)).unwrap());
+}
+
+#[test]
 fn tables_with_operands_need_their_operator() {
     let env = Env::memory();
     let db =
