@@ -19,11 +19,11 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Plays random cases until the time is over; exit status 1 if one fails.
+    /// Plays random cases; exit status 1 if one fails, or if fewer are played than wanted.
     Run {
         #[command(flatten)]
         engines: EngineArgs,
-        /// How long, in seconds.
+        /// How long, in seconds; with --cases, the time in which they must be over.
         #[arg(long, default_value_t = 60)]
         seconds: u64,
         /// Seed of the first case; drawn and printed if it is not given.
@@ -32,9 +32,12 @@ enum Verb {
         /// So many cases, of seeds from 1 on, come first: the same each time.
         #[arg(long, default_value_t = 0)]
         fixed: u64,
-        /// Cases at most.
-        #[arg(long, default_value_t = u64::MAX)]
-        cases: u64,
+        /// So many cases, instead of as many as fit into the time.
+        #[arg(long)]
+        cases: Option<u64>,
+        /// So many swaps there must be.
+        #[arg(long, default_value_t = 0)]
+        swaps: u64,
         /// Cases at the same time.
         #[arg(long, default_value_t = 2)]
         jobs: usize,
@@ -99,8 +102,8 @@ fn main() -> ExitCode {
             eprintln!("{made} databases in {}", out.display());
             Ok(true)
         }),
-        Verb::Run { engines, seconds, seed, fixed, cases, jobs, failures, shrink_seconds, out } => program()
-            .and_then(|program| {
+        Verb::Run { engines, seconds, seed, fixed, cases, swaps, jobs, failures, shrink_seconds, out } => {
+            program().and_then(|program| {
                 campaign::run(&Campaign {
                     program,
                     libraries: engines.libraries.into_iter().collect(),
@@ -110,11 +113,13 @@ fn main() -> ExitCode {
                     seed: seed.unwrap_or_else(fresh_seed),
                     time: Duration::from_secs(seconds),
                     cases,
+                    swaps,
                     jobs: jobs.max(1),
                     failures,
                     shrinking: Duration::from_secs(shrink_seconds),
                 })
-            }),
+            })
+        }
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

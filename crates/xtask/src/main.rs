@@ -81,7 +81,7 @@ fn ci(offline: bool) -> Result<(), String> {
         eprintln!("xtask: --offline: no ping-pong with RocksDB");
         return Ok(());
     }
-    step("pingpong", pingpong::short)
+    step("pingpong", pingpong::of_tree)
 }
 
 /// A number drawn from what is committed: a run of the same tree elsewhere draws the same.

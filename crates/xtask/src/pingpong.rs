@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// How it is called.
-pub const USAGE: &str = "pingpong [--seconds N] [--seed S] [--versions A,B] [--replay FILE]";
+pub const USAGE: &str = "pingpong [--seconds N] [--seed S] [--cases N] [--versions A,B] [--replay FILE]";
 
 /// One version for each way RocksDB's files have changed.
 const VERSIONS: [&str; 6] = ["6.29.5", "7.10.2", "8.11.4", "9.11.2", "10.10.1.1", "11.8.1"];
@@ -48,9 +48,25 @@ pub fn fixtures() -> Result<(), String> {
     play(&VERSIONS, &["fixtures".to_string(), "--out".to_string(), out])
 }
 
-/// The run that is part of `cargo xtask ci`: seeds that are the same each time, then fresh ones.
-pub fn short() -> Result<(), String> {
-    run(&["--seconds", "60", "--fixed", "60"])
+/// The run that is part of `cargo xtask ci`. What it plays depends on the committed tree alone: cases that are the
+/// same for every tree, then cases of seeds that are the tree's own. The time is a limit, not a measure of work.
+pub fn of_tree() -> Result<(), String> {
+    let seed = tree_seed()?.to_string();
+    run(&["--fixed", "200", "--cases", "320", "--swaps", "2000", "--seconds", "600", "--seed", &seed])
+}
+
+/// A number of the tree of the last commit, small enough to type.
+fn tree_seed() -> Result<u64, String> {
+    let output = Command::new("git")
+        .args(["rev-parse", "HEAD^{tree}"])
+        .current_dir(root())
+        .output()
+        .map_err(|error| format!("git: {error}"))?;
+    let hash = String::from_utf8_lossy(&output.stdout);
+    let digits = hash.get(..8).filter(|_| output.status.success());
+    digits
+        .and_then(|digits| u64::from_str_radix(digits, 16).ok())
+        .ok_or_else(|| "git knows no tree of this directory, from which seeds are made".to_string())
 }
 
 /// Where cargo puts what it builds: this program is there too.
