@@ -101,7 +101,13 @@ impl fmt::Display for Report {
             writeln!(f, "RocksDB {} {says} {}", verdict.version, self.db)?;
             for finding in &verdict.findings {
                 let places = shown(&finding.places);
-                writeln!(f, "  {:<8} {}: {} [{places}]", finding.effect.word(), finding.feature, finding.text)?;
+                writeln!(
+                    f,
+                    "  {:<8} {}: {} [{places}]",
+                    finding.effect.word(),
+                    finding.feature,
+                    finding.text
+                )?;
             }
         }
         Ok(())
@@ -125,10 +131,10 @@ fn shown(places: &[String]) -> String {
 pub fn check(db: &Path, versions: &[Version]) -> Result<Report, Error> {
     let facts = Facts::gather(db, &Env::posix())?;
     let verdicts = versions.iter().map(|version| verdict(&facts, version)).collect();
-    let found = facts.features.iter().map(|(feature, places)| Found {
-        feature: Rule::of(feature).name,
-        places: places.clone(),
-    });
+    let found = facts
+        .features
+        .iter()
+        .map(|(feature, places)| Found { feature: Rule::of(feature).name, places: places.clone() });
     Ok(Report { db: db.display().to_string(), found: found.collect(), versions: verdicts })
 }
 
@@ -155,8 +161,9 @@ mod tests {
     }
 
     fn refusing(name: &str) -> Vec<String> {
-        let versions: Vec<Version> =
-            ["6.29.5", "7.10", "8.11.4", "9.11.2", "10.10.1.1", "11.8.1"].map(|text| text.parse().unwrap()).into();
+        let versions: Vec<Version> = ["6.29.5", "7.10", "8.11.4", "9.11.2", "10.10.1.1", "11.8.1"]
+            .map(|text| text.parse().unwrap())
+            .into();
         let report = check(&fixture(name), &versions).unwrap();
         let refused = report.versions.iter().filter(|verdict| verdict.refused);
         refused.map(|verdict| verdict.version.clone()).collect()
@@ -183,7 +190,9 @@ mod tests {
         let report = check(&fixture("11.8.1-wal-zstd"), &["7.10".parse().unwrap()]).unwrap();
         let wal = report.found.iter().find(|found| found.feature.contains("compressed WAL")).unwrap();
         assert!(wal.places.iter().all(|place| place.ends_with(".log")), "{:?}", wal.places);
-        assert!(report.json().contains("\"refused\":true") && report.to_string().contains("format_version 7"));
+        assert!(
+            report.json().contains("\"refused\":true") && report.to_string().contains("format_version 7")
+        );
     }
 
     #[test]

@@ -125,10 +125,12 @@ impl LdbArguments {
     /// far as both are built in and readable.
     fn families(&self, env: &Env, names: Vec<String>) -> Vec<ColumnFamilyDescriptor> {
         let orders = key_orders(env, &self.db);
-        let mut loaded: BTreeMap<String, ColumnFamilyOptions> = latest_options(env, &self.db).into_iter().collect();
+        let mut loaded: BTreeMap<String, ColumnFamilyOptions> =
+            latest_options(env, &self.db).into_iter().collect();
         let descriptor = |name: String| {
             let mut options = loaded.remove(&name).unwrap_or_default();
-            options.merge_operator = options.merge_operator.filter(|name| builtin_merge::by_name(name).is_some());
+            options.merge_operator =
+                options.merge_operator.filter(|name| builtin_merge::by_name(name).is_some());
             let comparator = orders.get(&name).cloned().unwrap_or_default();
             let parts = ColumnFamilyParts { comparator, ..ColumnFamilyParts::default() };
             ColumnFamilyDescriptor { name, options, parts }
@@ -257,8 +259,7 @@ impl LdbArguments {
         if self.with.is_empty() {
             return Err("ldb: checkcompat needs --with=VERSION, such as --with=6.29".to_string());
         }
-        let report =
-            checkcompat::check(&self.db, &self.with).map_err(|error| format!("Failed: {error}"))?;
+        let report = checkcompat::check(&self.db, &self.with).map_err(|error| format!("Failed: {error}"))?;
         if self.json {
             println!("{}", report.json());
         } else {

@@ -14,6 +14,7 @@ use crate::model::Model;
 use crate::operation::{Durability, Key, Operation, Record, Value};
 use crate::rules::admits;
 use crate::run::{Kind, Pool, play};
+use crate::trials::by_age;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -299,16 +300,6 @@ pub fn make(program: &Path, libraries: &BTreeMap<String, PathBuf>, out: &Path) -
         }
     }
     Ok(made)
-}
-
-/// Versions, the oldest first.
-fn by_age(libraries: &BTreeMap<String, PathBuf>) -> Vec<String> {
-    let number =
-        |name: &String| -> Vec<u32> { name.split('.').map_while(|part| part.parse().ok()).collect() };
-    let mut versions: Vec<String> =
-        libraries.keys().filter(|name| !number(name).is_empty()).cloned().collect();
-    versions.sort_by_key(number);
-    versions
 }
 
 /// Copies what a reader needs.

@@ -3,7 +3,9 @@
 use clap::{Args, Parser, Subcommand};
 use outcrop_pingpong::campaign::{self, Campaign};
 use outcrop_pingpong::case::Case;
+use outcrop_pingpong::compatibility::{self, Trying};
 use outcrop_pingpong::run::{Pool, play};
+use outcrop_pingpong::tools::{self, Looking};
 use outcrop_pingpong::{fixtures, worker};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -72,6 +74,32 @@ enum Verb {
         #[arg(long)]
         out: PathBuf,
     },
+    /// Finds out feature by feature who reads whose files, and writes the table of it.
+    Compatibility {
+        #[command(flatten)]
+        engines: EngineArgs,
+        /// The binary `outcrop`.
+        #[arg(long)]
+        outcrop: PathBuf,
+        /// The document.
+        #[arg(long)]
+        document: PathBuf,
+        /// Write nothing, but fail if the document is another.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Lets RocksDB's own `ldb` and `sst_dump` look at Outcrop's databases.
+    Tools {
+        /// Outcrop's shared library.
+        #[arg(long)]
+        library: PathBuf,
+        /// The binary `outcrop`.
+        #[arg(long)]
+        outcrop: PathBuf,
+        /// The version of the tools.
+        #[arg(long)]
+        version: String,
+    },
     /// The child process of one engine.
     #[command(hide = true)]
     Worker {
@@ -97,6 +125,17 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().verb {
         Verb::Worker { library } => worker::serve(&library).map(|()| true),
         Verb::Replay { engines, file, times, keep } => replay(engines, &file, times, keep.as_deref()),
+        Verb::Compatibility { engines, outcrop, document, check } => program().and_then(|program| {
+            let libraries = engines.libraries.into_iter().collect();
+            compatible(&Trying { program, libraries, outcrop }, &document, check)
+        }),
+        Verb::Tools { library, outcrop, version } => program().and_then(|program| {
+            let looked_at = tools::run(&Looking { program, library, outcrop, version: version.clone() })?;
+            eprintln!(
+                "tools: RocksDB {version}'s ldb and sst_dump find {looked_at} databases of Outcrop in order"
+            );
+            Ok(looked_at > 0)
+        }),
         Verb::Fixtures { engines, out } => program().and_then(|program| {
             let made = fixtures::make(&program, &engines.libraries.into_iter().collect(), &out)?;
             eprintln!("{made} databases in {}", out.display());
@@ -133,6 +172,25 @@ fn main() -> ExitCode {
 
 fn program() -> Result<PathBuf, String> {
     std::env::current_exe().map_err(|error| format!("this program's own path: {error}"))
+}
+
+/// Makes the document, or compares it with the one that is there.
+fn compatible(trying: &Trying, document: &Path, check: bool) -> Result<bool, String> {
+    let named = |error: std::io::Error| format!("{}: {error}", document.display());
+    let made = compatibility::run(trying)?;
+    for finding in &made.findings {
+        eprintln!("compatibility: {finding}");
+    }
+    if !check {
+        std::fs::write(document, &made.text).map_err(named)?;
+        return Ok(made.findings.is_empty());
+    }
+    let committed = std::fs::read_to_string(document).map_err(named)?;
+    let difference = compatibility::first_difference(&committed, &made.text);
+    if let Some(lines) = &difference {
+        eprintln!("{} is not what trials give; cargo xtask compatibility\n{lines}", document.display());
+    }
+    Ok(made.findings.is_empty() && difference.is_none())
 }
 
 /// Different each time, small enough to type.

@@ -10,6 +10,9 @@ use std::process::Command;
 /// How it is called.
 pub const USAGE: &str = "pingpong [--seconds N] [--seed S] [--cases N] [--versions A,B] [--replay FILE]";
 
+/// Debian's package of RocksDB's tools.
+const TOOLS_PACKAGE: &str = "rocksdb-tools";
+
 /// One version for each way RocksDB's files have changed.
 const VERSIONS: [&str; 6] = ["6.29.5", "7.10.2", "8.11.4", "9.11.2", "10.10.1.1", "11.8.1"];
 
@@ -69,25 +72,96 @@ fn tree_seed() -> Result<u64, String> {
         .ok_or_else(|| "git knows no tree of this directory, from which seeds are made".to_string())
 }
 
+/// `cargo xtask compatibility`: the table of `docs/compatibility.md`, written, or compared with the one that is there.
+pub fn compatibility(check: bool) -> Result<(), String> {
+    let document = root().join("docs/compatibility.md").display().to_string();
+    let mut arguments =
+        ["compatibility", "--document", &document, "--outcrop", &outcrop()?].map(String::from).to_vec();
+    arguments.extend(check.then(|| "--check".to_string()));
+    play(&VERSIONS, &arguments)
+}
+
+/// `cargo xtask tools`: RocksDB's own `ldb` and `sst_dump`, from the system's package, look at our databases.
+pub fn tools() -> Result<(), String> {
+    let Some(version) = tools_version().or_else(|| {
+        install_tools();
+        tools_version()
+    }) else {
+        eprintln!("tools: skipped: no ldb and sst_dump of RocksDB; apt-get install {TOOLS_PACKAGE}");
+        return Ok(());
+    };
+    build()?;
+    let build = build_dir()?;
+    let mut command = harness()?;
+    command.args(["tools", "--version", &version, "--outcrop", &outcrop()?]);
+    command.arg("--library").arg(build.join("liboutcrop_capi.so"));
+    finish(command)
+}
+
+/// The version of the installed tools; none if they are not there.
+fn tools_version() -> Option<String> {
+    let output = Command::new("ldb").arg("--version").output().ok()?;
+    Command::new("sst_dump").arg("--version").output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit())).map(String::from)
+}
+
+/// Tries to install the tools; whether it worked shows in their being there.
+fn install_tools() {
+    for arguments in [&["install"][..], &["update"], &["install"]] {
+        let mut command = Command::new("apt-get");
+        command.args(["-qq", "-y"]).args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+        if arguments == ["install"] {
+            command.arg(TOOLS_PACKAGE);
+        }
+        let Ok(output) = command.output() else { return };
+        if output.status.success() && arguments == ["install"] {
+            return;
+        }
+    }
+}
+
+/// The binary `outcrop`, which `build` makes.
+fn outcrop() -> Result<String, String> {
+    Ok(build_dir()?.join("outcrop").display().to_string())
+}
+
 /// Where cargo puts what it builds: this program is there too.
 fn build_dir() -> Result<PathBuf, String> {
     let program = std::env::current_exe().map_err(|error| format!("this program's own path: {error}"))?;
     program.parent().map(Path::to_path_buf).ok_or_else(|| format!("{}: no directory", program.display()))
 }
 
+fn build() -> Result<(), String> {
+    let packages = ["outcrop-capi", "outcrop-pingpong", "outcrop-cli"];
+    let packages = packages.iter().flat_map(|package| ["--package", package]);
+    cargo(&["build", "--quiet"].into_iter().chain(packages).collect::<Vec<_>>(), None)
+}
+
+/// The harness's program, to be given arguments.
+fn harness() -> Result<Command, String> {
+    let mut command = Command::new(build_dir()?.join("outcrop-pingpong"));
+    command.current_dir(root());
+    if let Some(memory) = memory_dir() {
+        command.env("TMPDIR", memory);
+    }
+    Ok(command)
+}
+
 fn play(versions: &[&str], arguments: &[String]) -> Result<(), String> {
-    cargo(&["build", "--quiet", "--package", "outcrop-capi", "--package", "outcrop-pingpong"], None)?;
+    build()?;
     let build = build_dir()?;
-    let mut command = Command::new(build.join("outcrop-pingpong"));
-    command.args(arguments).current_dir(root());
+    let mut command = harness()?;
+    command.args(arguments);
     command.arg("--library").arg(format!("outcrop={}", build.join("liboutcrop_capi.so").display()));
     for version in versions {
         let library = reference::obtain("rocksdb", version).map_err(|error| error.to_string())?;
         command.arg("--library").arg(format!("{version}={}", library.display()));
     }
-    if let Some(memory) = memory_dir() {
-        command.env("TMPDIR", memory);
-    }
+    finish(command)
+}
+
+fn finish(mut command: Command) -> Result<(), String> {
     let status = command.status().map_err(|error| format!("outcrop-pingpong: {error}"))?;
     if status.success() { Ok(()) } else { Err("ping-pong failed".into()) }
 }

@@ -105,7 +105,8 @@ impl Rule {
                     6 => (8, 6),
                     _ => (10, 4),
                 };
-                let text = "an unknown version of the table format to it; compact with a smaller format_version";
+                let text =
+                    "an unknown version of the table format to it; compact with a smaller format_version";
                 rule(&format!("format_version {version}"), since, Effect::Refuses, text)
             }
             Feature::SeparatedKeys => rule(

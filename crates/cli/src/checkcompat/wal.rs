@@ -85,7 +85,8 @@ mod tests {
             bytes.extend_from_slice(payload);
             bytes
         };
-        let log = [record(5, Some(7), b"ours"), record(131, Some(7), b"x"), record(5, Some(6), b"old")].concat();
+        let log =
+            [record(5, Some(7), b"ours"), record(131, Some(7), b"x"), record(5, Some(6), b"old")].concat();
         assert_eq!(physical_types(&log, 7), BTreeSet::from([5, 131]));
         assert!(physical_types(&log, 6).is_empty());
         let mut blocks = record(9, None, b"abcd");
