@@ -13,7 +13,7 @@ use crate::case::{Case, Phase};
 use crate::choices::{CHOICES, title};
 use crate::features::{CALLS, Engines, OPERATIONS, OUTCROP};
 use crate::run::{Failure, Kind, Pool, play};
-use crate::trials::{self, DEFAULTS, Player, abilities, attempt, by_age, refuses, trial};
+use crate::trials::{DEFAULTS, Player, abilities, attempt, by_age, refuses, trial};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn trials_know_the_defaults() {
         let none = std::collections::BTreeSet::new();
-        let case = trials::trial(DEFAULTS, ("a", &none), ("b", &none));
+        let case = trial(DEFAULTS, ("a", &none), ("b", &none));
         assert!(!case.phases[0].family_options[0].iter().any(|option| option.contains("format_version")));
     }
 }
