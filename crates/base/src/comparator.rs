@@ -81,6 +81,12 @@ impl Comparator {
         }
     }
 
+    /// Whether two user keys are the same key, which a user-supplied order may say of different bytes.
+    #[inline]
+    pub fn same(&self, a: &[u8], b: &[u8]) -> bool {
+        a == b || (matches!(self, Comparator::User(_)) && self.compare(a, b).is_eq())
+    }
+
     /// True for the default order, on which the fast paths are built.
     #[inline]
     pub fn is_bytewise(&self) -> bool {

@@ -93,7 +93,7 @@ fn write_entries(
     while stream.advance()? {
         let key = stream.key();
         if let Some(table) = &open {
-            let new_key = user_key(key) != last_user_key.as_slice();
+            let new_key = !cf.comparator.same(user_key(key), &last_user_key);
             if new_key && should_cut(&mut plan, &cf.comparator, table, key) {
                 let mut table = open.take().expect("checked above");
                 ranges.write_until(&cf.comparator, &mut table.writer, Some(user_key(key)));

@@ -207,7 +207,7 @@ impl CompactionStream {
     /// the input has moved already.
     fn decide(&mut self) -> Result<Decision> {
         let (user_key, packed) = split(self.input.key());
-        if !self.has_user_key || user_key != self.user_key.as_slice() {
+        if !self.has_user_key || !self.comparator.same(user_key, &self.user_key) {
             self.user_key.clear();
             self.user_key.extend_from_slice(user_key);
             self.has_user_key = true;
@@ -368,7 +368,7 @@ impl CompactionStream {
                 return Ok(());
             }
             let (next_key, next_packed) = split(self.input.key());
-            if next_key != self.user_key.as_slice() {
+            if !self.comparator.same(next_key, &self.user_key) {
                 return Ok(());
             }
             if self.stripe(packed_seq(next_packed)) != stripe {
@@ -384,8 +384,8 @@ impl CompactionStream {
         self.step()?;
         if self.input.valid() {
             let (next_key, next_packed) = split(self.input.key());
-            let same_stripe =
-                next_key == self.user_key.as_slice() && self.stripe(packed_seq(next_packed)) == stripe;
+            let same_stripe = self.comparator.same(next_key, &self.user_key)
+                && self.stripe(packed_seq(next_packed)) == stripe;
             match ValueType::from_byte(next_packed as u8) {
                 Some(ValueType::Value | ValueType::WideColumnEntity | ValueType::BlobIndex)
                     if same_stripe =>
@@ -414,7 +414,7 @@ impl CompactionStream {
         let mut base = Base::Unknown;
         while self.input.valid() {
             let (user_key, packed) = split(self.input.key());
-            if user_key != self.user_key.as_slice() {
+            if !self.comparator.same(user_key, &self.user_key) {
                 base = if self.nothing_below(newest) { Base::None } else { Base::Unknown };
                 break;
             }

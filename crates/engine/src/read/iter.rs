@@ -369,6 +369,12 @@ impl DbIterator {
         self.find_backward();
     }
 
+    /// Whether this is the key that is being resolved.
+    #[inline]
+    fn is_key(&self, user_key: &[u8]) -> bool {
+        self.cf.comparator.same(user_key, &self.key)
+    }
+
     #[inline]
     fn before(&self, a: &[u8], b: &[u8]) -> bool {
         self.cf.comparator.compare(a, b) == Ordering::Less
@@ -412,7 +418,7 @@ impl DbIterator {
         let mut passed = 0;
         while self.merged.valid() {
             let (user_key, packed) = split(self.merged.key());
-            if packed_seq(packed) > self.snapshot || (skip_saved && user_key == self.key.as_slice()) {
+            if packed_seq(packed) > self.snapshot || (skip_saved && self.is_key(user_key)) {
                 passed += 1;
                 if passed > self.max_skip {
                     passed = 0;
@@ -533,7 +539,7 @@ impl DbIterator {
         let mut base = Base::None;
         while self.merged.valid() {
             let (user_key, packed) = split(self.merged.key());
-            if user_key != self.key.as_slice() {
+            if !self.is_key(user_key) {
                 break;
             }
             if self.tombstones.hide(user_key, packed_seq(packed)) {
@@ -565,7 +571,7 @@ impl DbIterator {
                 break;
             }
         }
-        while self.merged.valid() && split(self.merged.key()).0 == self.key.as_slice() {
+        while self.merged.valid() && self.is_key(split(self.merged.key()).0) {
             self.merged.next();
         }
         self.show_merged(&base, &operands, Place::SavedForward);
@@ -636,7 +642,7 @@ impl DbIterator {
         let mut operands: Vec<Vec<u8>> = Vec::new();
         while self.merged.valid() {
             let (user_key, packed) = split(self.merged.key());
-            if user_key != self.key.as_slice() {
+            if !self.is_key(user_key) {
                 break;
             }
             if packed_seq(packed) <= self.snapshot {

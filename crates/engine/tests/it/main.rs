@@ -13,4 +13,5 @@ mod ingest;
 mod kill;
 mod made;
 mod model;
+mod same_keys;
 mod wal_tracking;

@@ -126,7 +126,8 @@ impl TableWriter {
                 IndexShortening::None => self.last_key.clone(),
                 _ => self.options.comparator.internal_separator(&self.last_key, key),
             };
-            self.index.add_separator(separator, user_key(&self.last_key) == user_key(key));
+            let shared = self.options.comparator.same(user_key(&self.last_key), user_key(key));
+            self.index.add_separator(separator, shared);
         }
         self.index.on_first_key(key);
     }
