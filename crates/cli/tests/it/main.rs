@@ -157,7 +157,8 @@ fn ldb_reads_beside_a_process_that_writes_and_changes_nothing() {
     assert_eq!(text(&ldb(&dir, &["checkconsistency"])), "OK\n");
     assert!(ldb(&dir, &["checkcompat", "--with=6.29,11.8.1"]).status.success());
     assert!(!ldb(&dir, &["put", "d", "d"]).status.success(), "the lock is held");
-    assert_eq!(names(), before);
+    // The writer itself may still remove a log that it flushed.
+    assert!(names().iter().all(|name| before.contains(name)), "{:?}, before {before:?}", names());
     db.close().unwrap();
 }
 
