@@ -131,6 +131,7 @@ impl LdbArguments {
             let mut options = loaded.remove(&name).unwrap_or_default();
             options.merge_operator =
                 options.merge_operator.filter(|name| builtin_merge::by_name(name).is_some());
+            options.comparator = None;
             let comparator = orders.get(&name).cloned().unwrap_or_default();
             let parts = ColumnFamilyParts { comparator, ..ColumnFamilyParts::default() };
             ColumnFamilyDescriptor { name, options, parts }
@@ -273,10 +274,8 @@ impl LdbArguments {
 fn key_orders(env: &Env, db: &Path) -> BTreeMap<String, Comparator> {
     let recovered = outcrop_manifest::recover(&*env.fs, db, &|_| Comparator::Bytewise, &|_| 64, false);
     let families = recovered.map_or_else(|_| Vec::new(), |recovered| recovered.column_families);
-    let reversed = Comparator::ReverseBytewise;
-    let order_of = |name: Option<String>| {
-        if name.as_deref() == Some(reversed.name()) { reversed.clone() } else { Comparator::Bytewise }
-    };
+    let order_of =
+        |name: Option<String>| name.and_then(|name| Comparator::by_name(&name)).unwrap_or_default();
     families.into_iter().map(|family| (family.name, order_of(family.comparator_name))).collect()
 }
 
@@ -292,8 +291,7 @@ fn latest_options(env: &Env, db: &Path) -> Vec<(String, ColumnFamilyOptions)> {
         .max();
     let text = newest.and_then(|(_, name)| String::from_utf8(env.fs.read_all(&db.join(name)).ok()?).ok());
     let loaded = text.and_then(|text| outcrop_options::file::parse(&text).ok());
-    let families = loaded.map_or_else(Vec::new, |loaded| loaded.families);
-    families.into_iter().map(|(name, named)| (name, named.options)).collect()
+    loaded.map_or_else(Vec::new, |loaded| loaded.families)
 }
 
 fn current_manifest(env: &Env, db: &Path) -> Result<PathBuf, Error> {

@@ -470,9 +470,9 @@ impl DbIterator {
     #[cold]
     fn passed_many(&mut self, skip_saved: bool) {
         let (user_key, _) = split(self.merged.key());
-        if skip_saved && user_key == self.key.as_slice() {
+        if skip_saved && self.is_key(user_key) {
             self.merged.seek(&self.key, pack(SeqNum::ZERO, ValueType::Deletion));
-            if self.merged.valid() && split(self.merged.key()).0 == self.key.as_slice() {
+            if self.merged.valid() && self.is_key(split(self.merged.key()).0) {
                 self.merged.next();
             }
         } else if user_key == self.passed_key.as_slice() && !self.merged.has_excluded() {
