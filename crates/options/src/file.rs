@@ -2,21 +2,19 @@
 //!
 //! Source: RocksDB `options/options_parser.cc`; `docs/format/options.md`.
 
-use crate::rows::{CF_ROWS, DB_ROWS, OptionValue, Row, TABLE_ROWS, printed, set};
+use crate::rows::{CF_ROWS, DB_ROWS, NEWER_THAN_6_29, OptionValue, Row, TABLE_ROWS, printed, set};
 use crate::{ColumnFamilyOptions, DbOptions};
 use outcrop_base::{Error, Result};
 use std::fmt::Write;
 
 /// The RocksDB whose option names the file uses: old enough that any supported version loads it.
 const WRITTEN_AS_VERSION: &str = "6.29.5";
+/// The same if a newer name is in it. Loaders pass over unknown names only in files of versions newer than themselves.
+const WRITTEN_AS_NEWER_VERSION: &str = "11.8.1";
 
 /// The text of an OPTIONS file; "default" must come first.
 pub fn print(db: &DbOptions, families: &[(String, ColumnFamilyOptions)]) -> String {
-    let mut text = String::from("# This file is written by Outcrop and read by RocksDB's option loader.\n\n");
-    let _ = write!(
-        text,
-        "[Version]\n  rocksdb_version={WRITTEN_AS_VERSION}\n  options_file_version=1.1\n\n[DBOptions]\n"
-    );
+    let mut text = String::new();
     print_rows(&mut text, DB_ROWS, db);
     for (name, options) in families {
         let name = escape(name);
@@ -26,7 +24,25 @@ pub fn print(db: &DbOptions, families: &[(String, ColumnFamilyOptions)]) -> Stri
             write!(text, "  table_factory=BlockBasedTable\n\n[TableOptions/BlockBasedTable \"{name}\"]\n");
         print_rows(&mut text, TABLE_ROWS, &options.table);
     }
-    text
+    let version = if names_newer_option(&text) { WRITTEN_AS_NEWER_VERSION } else { WRITTEN_AS_VERSION };
+    format!(
+        "# This file is written by Outcrop and read by RocksDB's option loader.\n\n\
+         [Version]\n  rocksdb_version={version}\n  options_file_version=1.1\n\n[DBOptions]\n{text}"
+    )
+}
+
+/// Whether a name that RocksDB 6.29 does not know is among these statements.
+fn names_newer_option(statements: &str) -> bool {
+    let has_field = |value: &str, field: &str| {
+        let fields = value.trim_matches(['{', '}']).split(';');
+        fields.filter_map(|pair| pair.split_once('=')).any(|(name, _)| name == field)
+    };
+    statements.lines().filter_map(|line| line.trim().split_once('=')).any(|(name, value)| {
+        NEWER_THAN_6_29.iter().any(|newer| match newer.split_once('.') {
+            Some((outer, field)) => outer == name && has_field(value, field),
+            None => *newer == name,
+        })
+    })
 }
 
 fn print_rows<T: Default>(text: &mut String, rows: &[Row<T>], options: &T) {
@@ -460,6 +476,7 @@ mod tests {
             assert!(!text.contains(name), "{name}");
         }
         assert!(text.contains("\n  checksum=kXXH3\n"), "the tables' checksum is an old option");
+        assert!(text.contains("rocksdb_version=6.29.5\n"));
         cf.table.use_delta_encoding = false;
         cf.compression_opts.max_compressed_bytes_per_kb = 800;
         cf.compaction_options_universal.max_read_amp = 3;
@@ -468,8 +485,14 @@ mod tests {
         for name in names {
             assert!(text.contains(name), "{name}");
         }
+        assert!(text.contains("rocksdb_version=11.8.1\n"));
         let loaded = parse(&text).unwrap();
         assert_eq!((&loaded.db, &loaded.families[0].1), (&db, &cf));
+        let nested = ColumnFamilyOptions {
+            compression_opts: cf.compression_opts.clone(),
+            ..ColumnFamilyOptions::default()
+        };
+        assert!(text_of(&nested, &DbOptions::default()).contains("rocksdb_version=11.8.1\n"));
     }
 
     #[test]

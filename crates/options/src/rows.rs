@@ -533,7 +533,7 @@ pub const TABLE_ROWS: &[Row<BlockBasedTableOptions>] = rows!(BlockBasedTableOpti
 /// They are written only where they say something: where they are not at their defaults.
 ///
 /// Source: `rocksdb_get_options_from_string` of 6.29.5 to 11.8.1, asked for each name.
-const NEWER_THAN_6_29: &[&str] = &[
+pub const NEWER_THAN_6_29: &[&str] = &[
     // Of the database.
     "wal_compression",
     // Of a column family. `allow_ingest_behind` was the database's before version 10.
