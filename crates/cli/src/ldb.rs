@@ -224,8 +224,7 @@ impl LdbArguments {
                 ReadOutcome::End => break,
             }
         }
-        let recovered =
-            outcrop_manifest::recover(&*env.fs, &self.db, &|_| Comparator::Bytewise, &|_| 64, false)?;
+        let recovered = outcrop_manifest::recover(&*env.fs, &self.db, &|_| None, &|_| 64, false)?;
         for cf in &recovered.column_families {
             println!("--------------- Column family \"{}\"  (ID {}) --------------", cf.name, cf.id);
             println!("log number: {}", cf.log_number);
@@ -272,7 +271,7 @@ impl LdbArguments {
 
 /// Built-in key orders by column family; a database that cannot be read has none, and opening it says why.
 fn key_orders(env: &Env, db: &Path) -> BTreeMap<String, Comparator> {
-    let recovered = outcrop_manifest::recover(&*env.fs, db, &|_| Comparator::Bytewise, &|_| 64, false);
+    let recovered = outcrop_manifest::recover(&*env.fs, db, &|_| None, &|_| 64, false);
     let families = recovered.map_or_else(|_| Vec::new(), |recovered| recovered.column_families);
     let order_of =
         |name: Option<String>| name.and_then(|name| Comparator::by_name(&name)).unwrap_or_default();

@@ -33,7 +33,7 @@ impl Facts {
     /// There is none, or its MANIFEST cannot be read.
     pub fn gather(db: &Path, env: &Env) -> Result<Facts, Error> {
         let mut facts = Facts::default();
-        let manifest = outcrop_manifest::recover(&*env.fs, db, &|_| Comparator::Bytewise, &|_| 64, false)?;
+        let manifest = outcrop_manifest::recover(&*env.fs, db, &|_| None, &|_| 64, false)?;
         for family in &manifest.column_families {
             facts.look_at_family(db, env, family);
         }
