@@ -2,7 +2,7 @@
 //!
 //! The harness itself is `crates/pingpong`; this file knows where libraries come from.
 
-use crate::{cargo, root};
+use crate::{cargo, packages, root};
 use outcrop_lab::reference;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -54,22 +54,8 @@ pub fn fixtures() -> Result<(), String> {
 /// The run that is part of `cargo xtask ci`. What it plays depends on the committed tree alone: cases that are the
 /// same for every tree, then cases of seeds that are the tree's own. The time is a limit, not a measure of work.
 pub fn of_tree() -> Result<(), String> {
-    let seed = tree_seed()?.to_string();
+    let seed = crate::tree_seed()?.to_string();
     run(&["--fixed", "200", "--cases", "320", "--swaps", "2000", "--seconds", "600", "--seed", &seed])
-}
-
-/// A number of the tree of the last commit, small enough to type.
-fn tree_seed() -> Result<u64, String> {
-    let output = Command::new("git")
-        .args(["rev-parse", "HEAD^{tree}"])
-        .current_dir(root())
-        .output()
-        .map_err(|error| format!("git: {error}"))?;
-    let hash = String::from_utf8_lossy(&output.stdout);
-    let digits = hash.get(..8).filter(|_| output.status.success());
-    digits
-        .and_then(|digits| u64::from_str_radix(digits, 16).ok())
-        .ok_or_else(|| "git knows no tree of this directory, from which seeds are made".to_string())
 }
 
 /// `cargo xtask compatibility`: the table of `docs/compatibility.md`, written, or compared with the one that is there.
@@ -83,10 +69,9 @@ pub fn compatibility(check: bool) -> Result<(), String> {
 
 /// `cargo xtask tools`: RocksDB's own `ldb` and `sst_dump`, from the system's package, look at our databases.
 pub fn tools() -> Result<(), String> {
-    let Some(version) = tools_version().or_else(|| {
-        install_tools();
-        tools_version()
-    }) else {
+    let found =
+        ["ldb", "sst_dump"].iter().try_for_each(|tool| packages::program(tool, TOOLS_PACKAGE).map(|_| ()));
+    let Some(version) = found.ok().and_then(|()| tools_version()) else {
         eprintln!("tools: skipped: no ldb and sst_dump of RocksDB; apt-get install {TOOLS_PACKAGE}");
         return Ok(());
     };
@@ -98,27 +83,11 @@ pub fn tools() -> Result<(), String> {
     finish(command)
 }
 
-/// The version of the installed tools; none if they are not there.
+/// The version of the installed tools; none if they do not say.
 fn tools_version() -> Option<String> {
     let output = Command::new("ldb").arg("--version").output().ok()?;
-    Command::new("sst_dump").arg("--version").output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout);
     text.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit())).map(String::from)
-}
-
-/// Tries to install the tools; whether it worked shows in their being there.
-fn install_tools() {
-    for arguments in [&["install"][..], &["update"], &["install"]] {
-        let mut command = Command::new("apt-get");
-        command.args(["-qq", "-y"]).args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
-        if arguments == ["install"] {
-            command.arg(TOOLS_PACKAGE);
-        }
-        let Ok(output) = command.output() else { return };
-        if output.status.success() && arguments == ["install"] {
-            return;
-        }
-    }
 }
 
 /// The binary `outcrop`, which `build` makes.
