@@ -41,6 +41,11 @@ impl Comparator {
         }
     }
 
+    /// The built-in order of that name.
+    pub fn by_name(name: &str) -> Option<Comparator> {
+        [Comparator::Bytewise, Comparator::ReverseBytewise].into_iter().find(|known| known.name() == name)
+    }
+
     /// Compares two user keys.
     #[inline]
     pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
@@ -73,6 +78,16 @@ impl Comparator {
             Comparator::Bytewise => prefix_u64(user_key),
             Comparator::ReverseBytewise => !prefix_u64(user_key),
             Comparator::User(_) => 0,
+        }
+    }
+
+    /// Whether two user keys are the same key, which a user-supplied order may say of different bytes.
+    #[inline]
+    pub fn same(&self, a: &[u8], b: &[u8]) -> bool {
+        match self {
+            Comparator::User(_) => a == b || self.compare(a, b).is_eq(),
+            // Neighbours in a table mostly differ in their last byte: looked at first, it saves a call.
+            _ => a.last() == b.last() && a == b,
         }
     }
 

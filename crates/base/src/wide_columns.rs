@@ -7,13 +7,14 @@
 //! ```
 //! Names ascend bytewise and are unique; the column with the empty name, which therefore comes first, is the
 //! *default column*: the value that readers of plain values see. Version 2 is written only where a column's
-//! value is a reference into a blob file, which this crate reads but never writes.
+//! value is a reference into a blob file, which is read but never written here.
 //!
 //! Invariant: decoding allocates nothing that the bytes do not hold, and never panics.
 //! Source: RocksDB `db/wide/wide_column_serialization.h`.
 
 use crate::coding::{Decoder, put_length_prefixed, put_varint32};
 use crate::error::{Error, Result};
+use std::borrow::Cow;
 
 /// The type byte of a column whose value is stored here.
 const INLINE: u8 = 0x01;
@@ -67,24 +68,61 @@ pub fn decode(entity: &[u8]) -> Result<Vec<Column<'_>>> {
     Ok(columns)
 }
 
-/// The value of the default column; empty if there is none. Allocates nothing.
+/// The default column, if there is one. Allocates nothing.
 ///
 /// # Errors
-/// Corruption if the entity does not decode; NotSupported if the value is in a blob file.
-pub fn default_column(entity: &[u8]) -> Result<&[u8]> {
+/// Corruption if the entity does not decode.
+pub fn default_column(entity: &[u8]) -> Result<Option<Column<'_>>> {
     let mut found: Option<Column<'_>> = None;
     visit(entity, |column| {
         if column.name.is_empty() {
             found = Some(column);
         }
     })?;
-    match found {
-        Some(column) if column.in_blob => {
-            Err(Error::not_supported("a wide column whose value is in a blob file"))
-        }
-        Some(column) => Ok(column.value),
-        None => Ok(&[]),
+    Ok(found)
+}
+
+/// True if columns of the entity may be in blob files; false for what does not decode.
+#[inline]
+pub fn may_have_blobs(entity: &[u8]) -> bool {
+    // The version, a varint of one byte.
+    entity.first() == Some(&2)
+}
+
+/// Calls `each` with every reference into a blob file.
+///
+/// # Errors
+/// Corruption if the entity does not decode, and those of `each`.
+pub fn each_blob<'a>(entity: &'a [u8], mut each: impl FnMut(&'a [u8]) -> Result<()>) -> Result<()> {
+    if !may_have_blobs(entity) {
+        return Ok(());
     }
+    decode(entity)?.iter().filter(|column| column.in_blob).try_for_each(|column| each(column.value))
+}
+
+/// The entity with every value in it: `entity` itself unless columns are in blob files, whose values `fetch` gives.
+///
+/// # Errors
+/// Corruption if the entity does not decode, and those of `fetch`.
+pub fn with_values<V: AsRef<[u8]>>(
+    entity: &[u8],
+    mut fetch: impl FnMut(&[u8]) -> Result<V>,
+) -> Result<Cow<'_, [u8]>> {
+    if !may_have_blobs(entity) {
+        return Ok(Cow::Borrowed(entity));
+    }
+    let columns = decode(entity)?;
+    let fetched: Vec<Option<V>> = columns
+        .iter()
+        .map(|column| column.in_blob.then(|| fetch(column.value)).transpose())
+        .collect::<Result<_>>()?;
+    let pairs = columns.iter().zip(&fetched);
+    let pairs: Vec<(&[u8], &[u8])> = pairs
+        .map(|(column, value)| (column.name, value.as_ref().map_or(column.value, AsRef::as_ref)))
+        .collect();
+    let mut out = Vec::new();
+    encode(&pairs, &mut out)?;
+    Ok(Cow::Owned(out))
 }
 
 fn broken(what: &str) -> Error {
@@ -191,8 +229,8 @@ mod tests {
         let decoded = decode(&bytes).unwrap();
         let pairs: Vec<(&[u8], &[u8])> = decoded.iter().map(|column| (column.name, column.value)).collect();
         assert_eq!(pairs, columns);
-        assert_eq!(default_column(&bytes).unwrap(), b"main");
-        assert_eq!(default_column(&entity(&[(b"a", b"1")])).unwrap(), b"");
+        assert_eq!(default_column(&bytes).unwrap().unwrap().value, b"main");
+        assert_eq!(default_column(&entity(&[(b"a", b"1")])).unwrap(), None);
         assert_eq!(decode(&entity(&[])).unwrap(), []);
     }
 
@@ -202,9 +240,27 @@ mod tests {
         let columns = decode(bytes).unwrap();
         assert_eq!(columns[0], Column { name: b"", value: b"abc", in_blob: false });
         assert_eq!(columns[1], Column { name: b"bc", value: b"REF!", in_blob: true });
-        assert_eq!(default_column(bytes).unwrap(), b"abc");
+        assert_eq!(default_column(bytes).unwrap().unwrap().value, b"abc");
         let referred = b"\x02\x01\x01\x01\x00\x11\x00\x04REF!";
-        assert!(default_column(referred).unwrap_err().to_string().contains("blob"));
+        assert!(default_column(referred).unwrap().unwrap().in_blob);
+    }
+
+    #[test]
+    fn references_are_listed_and_replaced_by_their_values() {
+        let bytes = b"\x02\x02\x02\x02\x02\x01\x11\x00\x02\x03\x04bcabcREF!";
+        let mut seen = Vec::new();
+        each_blob(bytes, |index| {
+            seen.push(index.to_vec());
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(seen, [b"REF!"]);
+        let whole = with_values(bytes, |index| Ok([index, b" fetched"].concat())).unwrap();
+        assert_eq!(*whole, entity(&[(b"", b"abc"), (b"bc", b"REF! fetched")]));
+        let plain = entity(&[(b"a", b"1")]);
+        let same = with_values(&plain, |_| Ok(b"never")).unwrap();
+        assert!(matches!(same, Cow::Borrowed(bytes) if bytes == plain));
+        assert!(with_values::<Vec<u8>>(bytes, |_| Err(broken("no file"))).is_err());
     }
 
     #[test]

@@ -109,7 +109,6 @@ pub unsafe extern "C" fn rocksdb_options_set_comparator(
     unsafe {
         let (options, comparator) = (&mut *options, &*comparator);
         options.parts.comparator = Comparator::User(comparator.comparator.clone());
-        options.settings.allow("comparator");
         if comparator.timestamp_size > 0 {
             options.settings.refuse("comparator.timestamp_size", comparator.timestamp_size);
         } else {

@@ -112,6 +112,9 @@ engine_settings! { rocksdb_options_t:
     "delayed_write_rate" [db.delayed_write_rate]
         set rocksdb_options_set_delayed_write_rate(u64)
         get rocksdb_options_get_delayed_write_rate -> u64;
+    "track_and_verify_wals_in_manifest" [db.track_and_verify_wals_in_manifest]
+        set rocksdb_options_set_track_and_verify_wals_in_manifest(Flag)
+        get rocksdb_options_get_track_and_verify_wals_in_manifest -> Flag;
     "manual_wal_flush" [db.manual_wal_flush]
         set rocksdb_options_set_manual_wal_flush(Flag)
         get rocksdb_options_get_manual_wal_flush -> Flag;
@@ -220,6 +223,33 @@ engine_settings! { rocksdb_options_t:
     "blob_file_starting_level" [cf.blob_file_starting_level]
         set rocksdb_options_set_blob_file_starting_level(c_int)
         get rocksdb_options_get_blob_file_starting_level -> c_int;
+    "blob_gc_force_threshold" [cf.blob_garbage_collection_force_threshold]
+        set rocksdb_options_set_blob_gc_force_threshold(c_double)
+        get rocksdb_options_get_blob_gc_force_threshold -> c_double;
+    "blob_compaction_readahead_size" [cf.blob_compaction_readahead_size]
+        set rocksdb_options_set_blob_compaction_readahead_size(u64)
+        get rocksdb_options_get_blob_compaction_readahead_size -> u64;
+    "prepopulate_blob_cache" [cf.prepopulate_blob_cache]
+        set rocksdb_options_set_prepopulate_blob_cache(c_int)
+        get rocksdb_options_get_prepopulate_blob_cache -> c_int;
+    "memtable_prefix_bloom_size_ratio" [cf.memtable_prefix_bloom_size_ratio]
+        set rocksdb_options_set_memtable_prefix_bloom_size_ratio(c_double)
+        get rocksdb_options_get_memtable_prefix_bloom_size_ratio -> c_double;
+    "max_sequential_skip_in_iterations" [cf.max_sequential_skip_in_iterations]
+        set rocksdb_options_set_max_sequential_skip_in_iterations(u64)
+        get rocksdb_options_get_max_sequential_skip_in_iterations -> u64;
+    "max_successive_merges" [cf.max_successive_merges]
+        set rocksdb_options_set_max_successive_merges(size_t)
+        get rocksdb_options_get_max_successive_merges -> size_t;
+    "strict_max_successive_merges" [cf.strict_max_successive_merges]
+        set rocksdb_options_set_strict_max_successive_merges(Flag)
+        get rocksdb_options_get_strict_max_successive_merges -> Flag;
+    "paranoid_file_checks" [cf.paranoid_file_checks]
+        set rocksdb_options_set_paranoid_file_checks(Flag)
+        get rocksdb_options_get_paranoid_file_checks -> Flag;
+    "bottommost_file_compaction_delay" [cf.bottommost_file_compaction_delay]
+        set rocksdb_options_set_bottommost_file_compaction_delay(u32)
+        get rocksdb_options_get_bottommost_file_compaction_delay -> u32;
     "recycle_log_file_num" [db.recycle_log_file_num]
         set rocksdb_options_set_recycle_log_file_num(size_t)
         get rocksdb_options_get_recycle_log_file_num -> size_t;
@@ -452,10 +482,9 @@ pub unsafe extern "C" fn rocksdb_get_options_from_string(
 }
 
 /// What an OPTIONS file may ask for that would change results or durability: name, and the text that asks for nothing.
-const REFUSED_IN_FILES: [(&str, &str); 8] = [
+const REFUSED_IN_FILES: [(&str, &str); 7] = [
     ("atomic_flush", "false"),
     ("allow_2pc", "false"),
-    ("track_and_verify_wals_in_manifest", "false"),
     ("track_and_verify_wals", "false"),
     ("best_efforts_recovery", "false"),
     ("disallow_memtable_writes", "false"),
@@ -465,9 +494,8 @@ const REFUSED_IN_FILES: [(&str, &str); 8] = [
 
 /// Options as they were loaded, with what they ask for that the engine cannot do.
 fn loaded(loaded: &LoadedOptions, family: usize, cache: Option<&Arc<Cache>>) -> rocksdb_options_t {
-    let named = &loaded.families[family].1;
-    let mut options =
-        rocksdb_options_t { db: loaded.db.clone(), cf: named.options.clone(), ..Default::default() };
+    let cf = loaded.families[family].1.clone();
+    let mut options = rocksdb_options_t { db: loaded.db.clone(), cf, ..Default::default() };
     options.parts.block_cache = cache.cloned();
     for (_, name, value) in &loaded.ignored {
         if let Some((known, off)) = REFUSED_IN_FILES.iter().find(|(known, _)| known == name)
@@ -476,14 +504,10 @@ fn loaded(loaded: &LoadedOptions, family: usize, cache: Option<&Arc<Cache>>) -> 
             options.settings.refuse(known, value);
         }
     }
-    if named.comparator != options.parts.comparator.name() {
-        // Until the caller brings the object.
-        options.settings.refuse("comparator", &named.comparator);
-    }
     options
 }
 
-/// The options of the newest OPTIONS file. A column family whose comparator is not RocksDB's default opens once the
+/// The options of the newest OPTIONS file. A column family whose comparator is not one of RocksDB's own opens once the
 /// caller has set it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_load_latest_options(

@@ -41,16 +41,10 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
     Accepted "tunes RocksDB's memtables; there is one kind here, with ordered iteration and all snapshots" {
         "arena_block_size" size_t = 0;
             set rocksdb_options_set_arena_block_size get rocksdb_options_get_arena_block_size -> size_t;
-        "memtable_prefix_bloom_size_ratio" c_double = 0.0;
-            set rocksdb_options_set_memtable_prefix_bloom_size_ratio get rocksdb_options_get_memtable_prefix_bloom_size_ratio -> c_double;
         "memtable_whole_key_filtering" Flag = Flag(0);
             set rocksdb_options_set_memtable_whole_key_filtering get rocksdb_options_get_memtable_whole_key_filtering -> Flag;
         "memtable_huge_page_size" size_t = 0;
             set rocksdb_options_set_memtable_huge_page_size get rocksdb_options_get_memtable_huge_page_size -> size_t;
-        "max_successive_merges" size_t = 0;
-            set rocksdb_options_set_max_successive_merges get rocksdb_options_get_max_successive_merges -> size_t;
-        "strict_max_successive_merges" Flag = Flag(0);
-            set rocksdb_options_set_strict_max_successive_merges get rocksdb_options_get_strict_max_successive_merges -> Flag;
         "bloom_locality" u32 = 0;
             set rocksdb_options_set_bloom_locality get rocksdb_options_get_bloom_locality -> u32;
         "inplace_update_support" Flag = Flag(0);
@@ -143,8 +137,6 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
             set rocksdb_options_set_sample_for_compression get rocksdb_options_get_sample_for_compression -> u64;
     }
     Accepted "tunes when RocksDB compacts; what a read returns does not depend on it" {
-        "bottommost_file_compaction_delay" u32 = 0;
-            set rocksdb_options_set_bottommost_file_compaction_delay get rocksdb_options_get_bottommost_file_compaction_delay -> u32;
         "read_triggered_compaction_threshold" c_double = 0.0;
             set rocksdb_options_set_read_triggered_compaction_threshold get rocksdb_options_get_read_triggered_compaction_threshold -> c_double;
         "max_compaction_trigger_wakeup_seconds" u64 = 43200;
@@ -157,8 +149,6 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
             set rocksdb_options_set_preserve_internal_time_seconds get rocksdb_options_get_preserve_internal_time_seconds -> u64;
         "delete_obsolete_files_period_micros" u64 = 21600000000;
             set rocksdb_options_set_delete_obsolete_files_period_micros get rocksdb_options_get_delete_obsolete_files_period_micros -> u64;
-        "max_sequential_skip_in_iterations" u64 = 8;
-            set rocksdb_options_set_max_sequential_skip_in_iterations get rocksdb_options_get_max_sequential_skip_in_iterations -> u64;
     }
     Accepted "a hint for storage that has tiers" {
         "last_level_temperature" c_int = 0;
@@ -175,8 +165,6 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
             set rocksdb_options_set_lowest_used_cache_tier get rocksdb_options_get_lowest_used_cache_tier -> c_int;
     }
     Accepted "an additional check of RocksDB's own memory or of its own outputs; block checksums are always verified on reading" {
-        "paranoid_file_checks" Flag = Flag(0);
-            set rocksdb_options_set_paranoid_file_checks get rocksdb_options_get_paranoid_file_checks -> Flag;
         "verify_output_flags" c_int = 0;
             set rocksdb_options_set_verify_output_flags get rocksdb_options_get_verify_output_flags -> c_int;
         "paranoid_memory_checks" Flag = Flag(0);
@@ -223,12 +211,6 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
             set rocksdb_options_set_follower_catchup_retry_wait_ms get rocksdb_options_get_follower_catchup_retry_wait_ms -> u64;
     }
     Accepted "tunes how RocksDB handles blob files; the values read are the same" {
-        "blob_gc_force_threshold" c_double = 1.0;
-            set rocksdb_options_set_blob_gc_force_threshold get rocksdb_options_get_blob_gc_force_threshold -> c_double;
-        "blob_compaction_readahead_size" u64 = 0;
-            set rocksdb_options_set_blob_compaction_readahead_size get rocksdb_options_get_blob_compaction_readahead_size -> u64;
-        "prepopulate_blob_cache" c_int = 0;
-            set rocksdb_options_set_prepopulate_blob_cache get rocksdb_options_get_prepopulate_blob_cache -> c_int;
         "enable_blob_direct_write" Flag = Flag(0);
             set rocksdb_options_set_enable_blob_direct_write get rocksdb_options_get_enable_blob_direct_write -> Flag;
         "blob_direct_write_partitions" u32 = 1;
@@ -249,8 +231,6 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
             set rocksdb_options_set_atomic_flush get rocksdb_options_get_atomic_flush -> Flag;
         "allow_2pc" Flag = Flag(0);
             set rocksdb_options_set_allow_2pc get rocksdb_options_get_allow_2pc -> Flag;
-        "track_and_verify_wals_in_manifest" Flag = Flag(0);
-            set rocksdb_options_set_track_and_verify_wals_in_manifest get rocksdb_options_get_track_and_verify_wals_in_manifest -> Flag;
         "track_and_verify_wals" Flag = Flag(0);
             set rocksdb_options_set_track_and_verify_wals get rocksdb_options_get_track_and_verify_wals -> Flag;
         "best_efforts_recovery" Flag = Flag(0);

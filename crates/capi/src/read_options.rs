@@ -49,6 +49,9 @@ engine_settings! { rocksdb_readoptions_t:
     "prefix_same_as_start" [options.prefix_same_as_start]
         set rocksdb_readoptions_set_prefix_same_as_start(Flag)
         get rocksdb_readoptions_get_prefix_same_as_start -> Flag;
+    "total_order_seek" [options.total_order_seek]
+        set rocksdb_readoptions_set_total_order_seek(Flag)
+        get rocksdb_readoptions_get_total_order_seek -> Flag;
     "tailing" [tailing]
         set rocksdb_readoptions_set_tailing(Flag)
         get rocksdb_readoptions_get_tailing -> Flag;
@@ -79,9 +82,7 @@ kept_settings! { rocksdb_readoptions_t, READ_NOTES:
         "auto_refresh_iterator_with_snapshot" Flag = Flag(0);
             set rocksdb_readoptions_set_auto_refresh_iterator_with_snapshot get rocksdb_readoptions_get_auto_refresh_iterator_with_snapshot -> Flag;
     }
-    Accepted "every seek here is in total order unless prefix_same_as_start is set" {
-        "total_order_seek" Flag = Flag(0);
-            set rocksdb_readoptions_set_total_order_seek get rocksdb_readoptions_get_total_order_seek -> Flag;
+    Accepted "seeks ask prefix filters, and what is found is in total order unless prefix_same_as_start is set" {
         "auto_prefix_mode" Flag = Flag(0);
             set rocksdb_readoptions_set_auto_prefix_mode get rocksdb_readoptions_get_auto_prefix_mode -> Flag;
     }

@@ -10,7 +10,7 @@
 //! The reasons are [`Note`]s, from which `docs/capi.md` is made.
 
 use libc::{c_int, c_uchar};
-use outcrop::options::{CompactionPri, CompressionType, WalRecoveryMode};
+use outcrop::options::{CompactionPri, CompressionType, Prepopulate, WalRecoveryMode};
 use outcrop::options::{DataBlockIndexType, IndexShortening, IndexType};
 use outcrop::{Error, Result};
 use std::collections::BTreeMap;
@@ -276,6 +276,7 @@ enum_fields! {
         0 => TolerateCorruptedTailRecords, 1 => AbsoluteConsistency, 2 => PointInTimeRecovery,
         3 => SkipAnyCorruptedRecords
     }
+    c_int => Prepopulate { 0 => Disable, 1 => FlushOnly, 2 => FlushAndCompaction }
     c_int => IndexType { 0 => BinarySearch, 1 => HashSearch, 2 => TwoLevel, 3 => BinarySearchWithFirstKey }
     c_int => IndexShortening { 0 => None, 1 => Separators, 2 => SeparatorsAndSuccessor }
     c_int => DataBlockIndexType { 0 => BinarySearch, 1 => BinaryAndHash }

@@ -75,6 +75,12 @@ engine_settings! { rocksdb_block_based_table_options_t:
     "pin_l0_filter_and_index_blocks_in_cache" [options.pin_l0_filter_and_index_blocks_in_cache]
         set rocksdb_block_based_options_set_pin_l0_filter_and_index_blocks_in_cache(Flag)
         get rocksdb_block_based_options_get_pin_l0_filter_and_index_blocks_in_cache -> Flag;
+    "block_align" [options.block_align]
+        set rocksdb_block_based_options_set_block_align(Flag)
+        get rocksdb_block_based_options_get_block_align -> Flag;
+    "prepopulate_block_cache" [options.prepopulate_block_cache]
+        set rocksdb_block_based_options_set_prepopulate_block_cache(c_int)
+        get rocksdb_block_based_options_get_prepopulate_block_cache -> c_int;
     "no_block_cache" [options.no_block_cache]
         set rocksdb_block_based_options_set_no_block_cache(Flag)
         get rocksdb_block_based_options_get_no_block_cache -> Flag;
@@ -101,8 +107,6 @@ kept_settings! { rocksdb_block_based_table_options_t, TABLE_NOTES:
             set rocksdb_block_based_options_set_index_block_search_type get rocksdb_block_based_options_get_index_block_search_type -> c_int;
         "read_amp_bytes_per_bit" u32 = 0;
             set rocksdb_block_based_options_set_read_amp_bytes_per_bit get rocksdb_block_based_options_get_read_amp_bytes_per_bit -> u32;
-        "prepopulate_block_cache" c_int = 0;
-            set rocksdb_block_based_options_set_prepopulate_block_cache get rocksdb_block_based_options_get_prepopulate_block_cache -> c_int;
     }
     Accepted "all blocks here have one priority in the cache" {
         "cache_index_and_filter_blocks_with_high_priority" Flag = Flag(1);
@@ -125,8 +129,6 @@ kept_settings! { rocksdb_block_based_table_options_t, TABLE_NOTES:
             set rocksdb_block_based_options_set_detect_filter_construct_corruption get rocksdb_block_based_options_get_detect_filter_construct_corruption -> Flag;
         "uniform_cv_threshold" c_double = -1.0;
             set rocksdb_block_based_options_set_uniform_cv_threshold get rocksdb_block_based_options_get_uniform_cv_threshold -> c_double;
-        "block_align" Flag = Flag(0);
-            set rocksdb_block_based_options_set_block_align get rocksdb_block_based_options_get_block_align -> Flag;
         "super_block_alignment_size" size_t = 0;
             set rocksdb_block_based_options_set_super_block_alignment_size get rocksdb_block_based_options_get_super_block_alignment_size -> size_t;
         "super_block_alignment_space_overhead_ratio" size_t = 128;

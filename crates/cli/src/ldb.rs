@@ -1,16 +1,25 @@
 //! `outcrop ldb`: RocksDB's verbs and flags for looking into a database.
 //!
-//! Opening replays the WAL and starts a new MANIFEST, as any opening does.
+//! Verbs that only read open the database read-only: nothing is written and no lock is taken, so they work beside a
+//! process that has it open, and on what is left of a damaged one. `put` and `delete` open it as any program does.
 
+use crate::checkcompat::{self, Version};
 use outcrop::{
-    ColumnFamilyDescriptor, ColumnFamilyHandle, Db, DbOptions, Env, Error, ReadOptions, WriteOptions,
+    ColumnFamilyDescriptor, ColumnFamilyHandle, ColumnFamilyOptions, ColumnFamilyParts, Db, DbOptions, Env,
+    Error, ReadOptions, WriteOptions,
 };
-use outcrop_base::{Comparator, ErrorKind};
+use outcrop_base::{Comparator, ErrorKind, builtin_merge};
 use outcrop_env::OpenRead;
-use outcrop_manifest::{VersionEdit, file_name};
+use outcrop_manifest::VersionEdit;
+use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_options::WalRecoveryMode;
 use outcrop_record::{LogReader, ReadOutcome};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Tables that are open at the same time while a database is read.
+const OPEN_FILES: i32 = 256;
 
 /// Flags and verb of `ldb`.
 #[derive(clap::Args)]
@@ -46,16 +55,22 @@ pub struct LdbArguments {
     /// MANIFEST for manifest_dump; the current one if not given.
     #[arg(long)]
     path: Option<PathBuf>,
-    /// put KEY VALUE, get KEY, delete KEY, scan, dump, manifest_dump, list_column_families, checkconsistency; words that begin with - go after --.
+    /// Versions of RocksDB for checkcompat, such as 6.29,7.10.2.
+    #[arg(long, value_delimiter = ',')]
+    with: Vec<Version>,
+    /// checkcompat prints JSON.
+    #[arg(long)]
+    json: bool,
+    /// put KEY VALUE, get KEY, delete KEY, scan, dump, manifest_dump, list_column_families, checkconsistency, checkcompat --with=VERSION; words that begin with - go after --.
     #[arg(required = true, num_args = 1..)]
     command: Vec<String>,
 }
 
-/// Runs the verb.
+/// Runs the verb. Checkcompat ends with 1 if a version refuses or misreads something.
 ///
 /// # Errors
 /// One sentence.
-pub fn run(arguments: &LdbArguments) -> Result<(), String> {
+pub fn run(arguments: &LdbArguments) -> Result<ExitCode, String> {
     let words: Vec<&str> = arguments.command.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
         ["put", key, value] => arguments.put(key, value),
@@ -66,6 +81,7 @@ pub fn run(arguments: &LdbArguments) -> Result<(), String> {
         ["manifest_dump"] => arguments.manifest_dump(),
         ["list_column_families"] => arguments.list_column_families(),
         ["checkconsistency"] => arguments.check_consistency(),
+        ["checkcompat"] => return arguments.check_compatibility(),
         [verb, ..] => {
             return Err(format!(
                 "ldb: {verb} is no verb, or its arguments are wrong; --help lists the verbs"
@@ -73,7 +89,7 @@ pub fn run(arguments: &LdbArguments) -> Result<(), String> {
         }
         [] => return Err("ldb: no verb given".to_string()),
     };
-    outcome.map_err(|error| format!("Failed: {error}"))
+    outcome.map(|()| ExitCode::SUCCESS).map_err(|error| format!("Failed: {error}"))
 }
 
 impl LdbArguments {
@@ -85,13 +101,42 @@ impl LdbArguments {
             Err(error) => return Err(error),
         };
         let options = DbOptions { create_if_missing: self.create_if_missing, ..DbOptions::default() };
-        let families =
-            names.into_iter().map(|name| ColumnFamilyDescriptor { name, ..Default::default() }).collect();
+        let families = self.families(&env, names);
         let db = Db::open(&self.db, options, env, families)?;
+        self.named_family(db)
+    }
+
+    /// Opens it to read: tables are opened when they are needed, so that a damaged one hides no other.
+    fn open_to_read(&self) -> Result<(Db, ColumnFamilyHandle), Error> {
+        let env = Env::posix();
+        let families = self.families(&env, Db::list_column_families(&self.db, &env)?);
+        let options = DbOptions { max_open_files: OPEN_FILES, ..DbOptions::default() };
+        self.named_family(Db::open_for_read_only(&self.db, options, env, families, false)?)
+    }
+
+    fn named_family(&self, db: Db) -> Result<(Db, ColumnFamilyHandle), Error> {
         let cf = db.column_family(&self.column_family).ok_or_else(|| {
             Error::invalid_argument(format!("column family {} does not exist", self.column_family))
         })?;
         Ok((db, cf))
+    }
+
+    /// The column families with the key order that the MANIFEST names and the options of the newest OPTIONS file, as
+    /// far as both are built in and readable.
+    fn families(&self, env: &Env, names: Vec<String>) -> Vec<ColumnFamilyDescriptor> {
+        let orders = key_orders(env, &self.db);
+        let mut loaded: BTreeMap<String, ColumnFamilyOptions> =
+            latest_options(env, &self.db).into_iter().collect();
+        let descriptor = |name: String| {
+            let mut options = loaded.remove(&name).unwrap_or_default();
+            options.merge_operator =
+                options.merge_operator.filter(|name| builtin_merge::by_name(name).is_some());
+            options.comparator = None;
+            let comparator = orders.get(&name).cloned().unwrap_or_default();
+            let parts = ColumnFamilyParts { comparator, ..ColumnFamilyParts::default() };
+            ColumnFamilyDescriptor { name, options, parts }
+        };
+        names.into_iter().map(descriptor).collect()
     }
 
     fn key(&self, text: &str) -> Result<Vec<u8>, Error> {
@@ -111,7 +156,7 @@ impl LdbArguments {
     }
 
     fn get(&self, key: &str) -> Result<(), Error> {
-        let (db, cf) = self.open()?;
+        let (db, cf) = self.open_to_read()?;
         match db.get_cf(&cf, &ReadOptions::default(), &self.key(key)?)? {
             Some(value) => println!("{}", self.show(&value, self.value_hex)),
             None => return Err(Error::new(ErrorKind::NotFound, key)),
@@ -128,7 +173,7 @@ impl LdbArguments {
 
     /// All rows between the bounds; `dump` also counts them.
     fn rows(&self, count: bool) -> Result<(), Error> {
-        let (db, cf) = self.open()?;
+        let (db, cf) = self.open_to_read()?;
         let bound = |text: &Option<String>| text.as_deref().map(|text| self.key(text)).transpose();
         let options = ReadOptions {
             iterate_lower_bound: bound(&self.from)?,
@@ -179,8 +224,7 @@ impl LdbArguments {
                 ReadOutcome::End => break,
             }
         }
-        let recovered =
-            outcrop_manifest::recover(&*env.fs, &self.db, &|_| Comparator::Bytewise, &|_| 64, false)?;
+        let recovered = outcrop_manifest::recover(&*env.fs, &self.db, &|_| None, &|_| 64, false)?;
         for cf in &recovered.column_families {
             println!("--------------- Column family \"{}\"  (ID {}) --------------", cf.name, cf.id);
             println!("log number: {}", cf.log_number);
@@ -198,7 +242,7 @@ impl LdbArguments {
 
     /// Opens the database and reads every row of every column family.
     fn check_consistency(&self) -> Result<(), Error> {
-        let (db, _) = self.open()?;
+        let (db, _) = self.open_to_read()?;
         for cf in db.column_families() {
             let mut iter = db.iter_cf(&cf, &ReadOptions { fill_cache: false, ..ReadOptions::default() })?;
             iter.seek_to_first();
@@ -210,6 +254,43 @@ impl LdbArguments {
         println!("OK");
         db.close()
     }
+
+    fn check_compatibility(&self) -> Result<ExitCode, String> {
+        if self.with.is_empty() {
+            return Err("ldb: checkcompat needs --with=VERSION, such as --with=6.29".to_string());
+        }
+        let report = checkcompat::check(&self.db, &self.with).map_err(|error| format!("Failed: {error}"))?;
+        if self.json {
+            println!("{}", report.json());
+        } else {
+            print!("{report}");
+        }
+        Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+/// Built-in key orders by column family; a database that cannot be read has none, and opening it says why.
+fn key_orders(env: &Env, db: &Path) -> BTreeMap<String, Comparator> {
+    let recovered = outcrop_manifest::recover(&*env.fs, db, &|_| None, &|_| 64, false);
+    let families = recovered.map_or_else(|_| Vec::new(), |recovered| recovered.column_families);
+    let order_of =
+        |name: Option<String>| name.and_then(|name| Comparator::by_name(&name)).unwrap_or_default();
+    families.into_iter().map(|family| (family.name, order_of(family.comparator_name))).collect()
+}
+
+/// Options of column families from the newest OPTIONS file; without one that can be read: none.
+fn latest_options(env: &Env, db: &Path) -> Vec<(String, ColumnFamilyOptions)> {
+    let names = env.fs.list(db).unwrap_or_default();
+    let newest = names
+        .iter()
+        .filter_map(|name| match file_name::parse(name) {
+            Some(FileKind::Options(number)) => Some((number, name)),
+            _ => None,
+        })
+        .max();
+    let text = newest.and_then(|(_, name)| String::from_utf8(env.fs.read_all(&db.join(name)).ok()?).ok());
+    let loaded = text.and_then(|text| outcrop_options::file::parse(&text).ok());
+    loaded.map_or_else(Vec::new, |loaded| loaded.families)
 }
 
 fn current_manifest(env: &Env, db: &Path) -> Result<PathBuf, Error> {

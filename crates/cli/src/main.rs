@@ -1,5 +1,6 @@
 //! The binary `outcrop`: one file per verb, no logic.
 
+mod checkcompat;
 mod in_process;
 mod ldb;
 mod sst_dump;
@@ -48,7 +49,10 @@ fn main() -> ExitCode {
     }
     finish(match Arguments::parse().verb {
         Verb::DbBench { flags } => outcrop_lab_load::db_bench::run(&flags, in_process::functions()),
-        Verb::Ldb(arguments) => ldb::run(&arguments),
+        Verb::Ldb(arguments) => match ldb::run(&arguments) {
+            Ok(code) => return code,
+            Err(message) => Err(message),
+        },
         Verb::SstDump(arguments) => sst_dump::run(&arguments),
         Verb::Lab(verb) => match outcrop_lab::commands::run(&verb) {
             Ok(code) => return code,

@@ -98,10 +98,14 @@ impl DbInner {
         let state = self.state.lock();
         let last_seq = SeqNum(self.visible_seq.load(Ordering::Acquire));
         let min_wal = state.min_wal_needed(core.wal.number());
-        let wals = state.live_wals.iter().filter(|wal| copy_wals && wal.number >= min_wal).map(|wal| {
-            let len = if wal.number == core.wal.number() { core.wal.len() } else { wal.size_bytes };
-            (wal.number, len)
-        });
+        // After a flush the WAL being written is part of it, empty: as in RocksDB's checkpoints, there is always one.
+        let current = core.wal.number();
+        let wals =
+            state.live_wals.iter().filter(|wal| wal.number >= min_wal).filter_map(|wal| match copy_wals {
+                true if wal.number == current => Some((current, core.wal.len())),
+                true => Some((wal.number, wal.size_bytes)),
+                false => (wal.number == current).then_some((current, 0)),
+            });
         let tables = state
             .column_families
             .values()

@@ -4,7 +4,7 @@
 use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle};
 use crate::db::{DbInner, Registry};
 use crate::info_log::log_line;
-use crate::open::{add_default_cache, check_column_family_options, resolve_merge_operator, snapshot_edits};
+use crate::open::{add_default_cache, check_column_family_options, resolve_objects, snapshot_edits};
 use crate::recovery::new_column_family_state;
 use crate::state::LiveWal;
 use crate::versions::Manifest;
@@ -12,7 +12,7 @@ use crate::write::wal::Wal;
 use crate::write::{Target, WriteCore};
 use outcrop_base::{Error, ErrorKind, Result, SeqNum};
 use outcrop_manifest::{FileNumber, ManifestWriter, Version, VersionEdit, file_name};
-use outcrop_options::file as options_file;
+use outcrop_options::{ColumnFamilyOptions, file as options_file};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,7 +26,7 @@ impl DbInner {
         let mut descriptor = descriptor.clone();
         check_column_family_options(&descriptor)?;
         add_default_cache(&mut descriptor);
-        resolve_merge_operator(&mut descriptor)?;
+        resolve_objects(&mut descriptor)?;
         // HOLDS write_core: no write may see the column family before it is complete.
         let mut core = self.write_core.lock();
         let id = {
@@ -140,17 +140,11 @@ impl DbInner {
 
     /// Writes an OPTIONS file into `dir`.
     pub(crate) fn write_options_to(&self, dir: &Path) -> Result<()> {
-        let families: Vec<(String, options_file::NamedOptions)> = self
+        let families: Vec<(String, ColumnFamilyOptions)> = self
             .registry
             .load()
             .values()
-            .map(|cf| {
-                let named = options_file::NamedOptions {
-                    options: (**cf.options.load()).clone(),
-                    comparator: cf.comparator.name().to_string(),
-                };
-                (cf.name().to_string(), named)
-            })
+            .map(|cf| (cf.name().to_string(), (**cf.options.load()).clone()))
             .collect();
         let text = options_file::print(&self.ctx.options, &families);
         let number = FileNumber(self.ctx.new_file_number());
@@ -187,12 +181,13 @@ impl DbInner {
     /// Writes the present state as a new MANIFEST and goes on with that one.
     pub(crate) fn replace_manifest(&self, manifest: &mut Manifest) -> Result<()> {
         let number = FileNumber(self.ctx.new_file_number());
-        let snapshot = {
+        let mut snapshot = {
             let state = self.state.lock();
             let last_seq = SeqNum(self.visible_seq.load(Ordering::Acquire)).max(manifest.last_sequence);
             let min_wal = state.min_wal_needed(self.current_wal_number());
             snapshot_edits(&self.ctx, &state, last_seq, min_wal)
         };
+        snapshot.extend(manifest.wals.snapshot());
         let created = ManifestWriter::create(&*self.ctx.env.fs, &self.ctx.path, number, &snapshot);
         let old = manifest.writer.number();
         manifest.writer = created.map_err(|error| self.fail_writes(error))?;

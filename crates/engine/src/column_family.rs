@@ -5,12 +5,16 @@ use crate::superversion::{SuperVersion, SuperVersionCell};
 use arc_swap::ArcSwap;
 use outcrop_base::{CompactionFilter, CompactionFilterFactory, Comparator, MergeOperator};
 use outcrop_cache::Cache;
+use outcrop_memtable::{MemTable, MemTablePool};
 use outcrop_options::ColumnFamilyOptions;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Name of the column family every database has.
 pub const DEFAULT_COLUMN_FAMILY: &str = "default";
+
+/// Largest share of a write buffer that a bloom filter of prefixes takes. Source: RocksDB `SanitizeCfOptions`.
+const LARGEST_PREFIX_BLOOM: f64 = 0.25;
 
 /// The objects with behaviour a column family uses; options are plain data and live elsewhere.
 #[derive(Clone, Default)]
@@ -69,6 +73,21 @@ pub struct ColumnFamily {
 /// A caller's reference to a column family; stays usable until the database closes, except that
 /// writes to a dropped column family fail.
 pub type ColumnFamilyHandle = Arc<ColumnFamily>;
+
+/// An empty memtable under `options`.
+pub(crate) fn new_memtable(
+    options: &ColumnFamilyOptions,
+    comparator: &Comparator,
+    pool: &Arc<MemTablePool>,
+) -> Arc<MemTable> {
+    let memtable = MemTable::new(comparator.clone(), options.write_buffer_size, pool);
+    let share = options.memtable_prefix_bloom_size_ratio.clamp(0.0, LARGEST_PREFIX_BLOOM);
+    let bytes = (options.write_buffer_size as f64 * share) as usize;
+    Arc::new(match options.prefix_extractor {
+        Some(extractor) if bytes > 0 => memtable.with_prefix_bloom(extractor, bytes),
+        _ => memtable,
+    })
+}
 
 impl ColumnFamily {
     pub(crate) fn new(

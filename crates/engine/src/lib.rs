@@ -34,6 +34,7 @@ mod stats;
 mod superversion;
 mod updates;
 mod versions;
+mod wal_tracking;
 mod write;
 
 pub use column_family::{

@@ -75,15 +75,26 @@ impl DbInner {
             retired.chain(released).collect()
         };
         drop(retired);
-        let (tables, blobs, wals, caches) = {
+        let needed = {
             let mut state = self.state.lock();
             if state.deletions_disabled > 0 || !std::mem::take(&mut state.purge_wanted) {
+                return;
+            }
+            state.min_wal_needed(self.current_wal_number())
+        };
+        let untracked = self.untrack_wals(needed);
+        let (tables, blobs, wals, caches) = {
+            let mut state = self.state.lock();
+            if state.deletions_disabled > 0 {
+                state.purge_wanted = true;
                 return;
             }
             // What readers still hold is looked at again by the timed check.
             let tables = unreferenced(&mut state.obsolete_tables);
             let blobs = unreferenced(&mut state.obsolete_blobs);
-            (tables, blobs, self.dead_wals(&mut state), caches(&state))
+            // A WAL that the MANIFEST asks for must stay.
+            let wals = untracked.map_or_else(|_| Vec::new(), |()| self.dead_wals(&mut state, needed));
+            (tables, blobs, wals, caches(&state))
         };
         let cached: HashSet<u64> = tables
             .iter()
@@ -110,8 +121,7 @@ impl DbInner {
         }
     }
 
-    fn dead_wals(&self, state: &mut DbState) -> Vec<PathBuf> {
-        let needed = state.min_wal_needed(self.current_wal_number());
+    fn dead_wals(&self, state: &mut DbState, needed: u64) -> Vec<PathBuf> {
         let mut dead = Vec::new();
         while state.live_wals.front().is_some_and(|wal| wal.number < needed) {
             let wal = state.live_wals.pop_front().expect("front exists");

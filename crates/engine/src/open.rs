@@ -21,13 +21,13 @@ use crate::write::stall::WriteStall;
 use crate::write::wal::Wal;
 use crate::write::{Target, WriteCore};
 use arc_swap::ArcSwap;
-use outcrop_base::{Error, Result, SeqNum, builtin_merge};
+use outcrop_base::{Comparator, Error, Result, SeqNum, builtin_merge};
 use outcrop_cache::{Cache, CacheOptions};
 use outcrop_env::Env;
 use outcrop_manifest::file_name::{self, FileKind};
-use outcrop_manifest::{FileNumber, ManifestWriter, VersionEdit};
+use outcrop_manifest::{FileNumber, ManifestWriter, VersionEdit, WalSet};
 use outcrop_memtable::MemTablePool;
-use outcrop_options::{CompressionType, DbOptions, IndexType};
+use outcrop_options::{CompressionType, DbOptions, IndexType, Prepopulate};
 use outcrop_table::unique_id;
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeSet;
@@ -90,7 +90,7 @@ pub fn complete_descriptors(
             return Err(Error::invalid_argument(format!("column family {} is named twice", descriptor.name)));
         }
         add_default_cache(descriptor);
-        resolve_merge_operator(descriptor)?;
+        resolve_objects(descriptor)?;
     }
     Ok(descriptors)
 }
@@ -105,8 +105,18 @@ pub fn add_default_cache(descriptor: &mut ColumnFamilyDescriptor) {
     }
 }
 
-/// Makes name and object of the merge operator agree.
-pub fn resolve_merge_operator(descriptor: &mut ColumnFamilyDescriptor) -> Result<()> {
+/// Makes names and objects of comparator and merge operator agree.
+pub fn resolve_objects(descriptor: &mut ColumnFamilyDescriptor) -> Result<()> {
+    let (name, object) = (&mut descriptor.options.comparator, &mut descriptor.parts.comparator);
+    if let (Comparator::Bytewise, Some(given)) = (&*object, name.as_deref()) {
+        *object = Comparator::by_name(given).ok_or_else(|| {
+            Error::invalid_argument(format!(
+                "column family {}: there is no built-in comparator {given}; give the object",
+                descriptor.name
+            ))
+        })?;
+    }
+    *name = Some(object.name().to_string());
     let (name, object) = (&mut descriptor.options.merge_operator, &mut descriptor.parts.merge_operator);
     match (object.as_ref(), name.as_deref()) {
         (Some(operator), _) => *name = Some(operator.name().to_string()),
@@ -167,6 +177,21 @@ pub fn check_column_family_options(descriptor: &ColumnFamilyDescriptor) -> Resul
     }
     if options.max_bytes_for_level_multiplier < 1.0 {
         return refuse("max_bytes_for_level_multiplier must be at least 1".into());
+    }
+    if options.prepopulate_blob_cache == Prepopulate::FlushAndCompaction {
+        return refuse("prepopulate_blob_cache can be kDisable or kFlushOnly".into());
+    }
+    if options.table.block_align {
+        if !options.table.block_size.is_power_of_two() {
+            return refuse(format!(
+                "block_align needs a power of 2 as block_size, not {}",
+                options.table.block_size
+            ));
+        }
+        let codecs = options.compression_per_level.iter().chain(&options.bottommost_compression);
+        if codecs.chain([&options.compression]).any(|codec| *codec != CompressionType::None) {
+            return refuse("block_align is for tables without compression".into());
+        }
     }
     if options.table.index_type == IndexType::HashSearch && options.prefix_extractor.is_none() {
         return refuse("index_type kHashSearch needs a prefix_extractor".into());
@@ -234,7 +259,7 @@ fn start(
     lock: Box<dyn outcrop_env::FileLock>,
 ) -> Result<Arc<DbInner>> {
     let wal_number = ctx.new_file_number();
-    let Recovered { mut state, last_seq, to_create, identity_missing, .. } = recovered;
+    let Recovered { mut state, last_seq, to_create, identity_missing, mut wals, .. } = recovered;
     if identity_missing {
         write_identity(&ctx.path, &ctx.env, &ctx.db_id)?;
     }
@@ -247,7 +272,13 @@ fn start(
         let name = String::from_utf8_lossy(name);
         log_line!(ctx, "transaction {name} is prepared and not decided; its WAL is kept");
     }
-    let snapshot = snapshot_edits(&ctx, &state, last_seq, min_wal);
+    if ctx.options.track_and_verify_wals_in_manifest {
+        wals.delete_before(min_wal);
+    } else {
+        wals = WalSet::default();
+    }
+    let mut snapshot = snapshot_edits(&ctx, &state, last_seq, min_wal);
+    snapshot.extend(wals.snapshot());
     let writer = ManifestWriter::create(&*ctx.env.fs, &ctx.path, manifest_number, &snapshot)?;
     let live: BTreeSet<FileNumber> = state
         .column_families
@@ -262,7 +293,8 @@ fn start(
         cf.refresh_debt();
         cf.install_superversion();
     }
-    let inner = Arc::new(assemble(ctx, state, last_seq, wal, writer, Some(lock)));
+    let manifest = Manifest { writer, last_sequence: last_seq, wals };
+    let inner = Arc::new(assemble(ctx, state, last_seq, wal, manifest, Some(lock)));
     for descriptor in &to_create {
         inner.create_column_family(descriptor)?;
     }
@@ -276,7 +308,7 @@ pub fn assemble(
     state: DbState,
     last_seq: SeqNum,
     wal: Wal,
-    manifest: ManifestWriter,
+    manifest: Manifest,
     lock: Option<Box<dyn outcrop_env::FileLock>>,
 ) -> DbInner {
     let targets =
@@ -292,7 +324,7 @@ pub fn assemble(
         closed_wals: Mutex::new(Vec::new()),
         write_refused: AtomicBool::new(false),
         stall,
-        manifest: Mutex::new(Manifest { writer: manifest, last_sequence: last_seq }),
+        manifest: Mutex::new(manifest),
         state: Mutex::new(state),
         state_changed: Condvar::new(),
         background: Background::default(),

@@ -12,11 +12,12 @@ use crate::db::DbInner;
 use crate::info_log::InfoLog;
 use crate::open::{assemble, complete_descriptors, memtable_pool};
 use crate::recovery::{self, Recovered};
+use crate::versions::Manifest;
 use crate::write::wal::Wal;
 use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_env::{Env, WriteFile};
 use outcrop_manifest::file_name::{self, FileKind};
-use outcrop_manifest::{FileNumber, ManifestWriter};
+use outcrop_manifest::{FileNumber, ManifestWriter, WalSet};
 use outcrop_memtable::MemTablePool;
 use outcrop_options::DbOptions;
 use std::path::{Path, PathBuf};
@@ -92,7 +93,8 @@ pub fn open(
     }
     state.background_error = Some(refusal());
     let wal = Wal::nowhere(Box::new(NoFile));
-    let manifest = ManifestWriter::nowhere(Box::new(NoFile));
+    let writer = ManifestWriter::nowhere(Box::new(NoFile));
+    let manifest = Manifest { writer, last_sequence: last_seq, wals: WalSet::default() };
     let inner = assemble(ctx, state, last_seq, wal, manifest, None);
     inner.write_refused.store(true, Ordering::Relaxed);
     Ok((Arc::new(inner), Secondary { descriptors }))

@@ -5,7 +5,7 @@
 //! replayed in order, and after damage only if the sequence numbers show that nothing is missing.
 //! Source: RocksDB `db/db_impl/db_impl_open.cc`.
 
-use crate::column_family::{ColumnFamily, ColumnFamilyDescriptor};
+use crate::column_family::{ColumnFamily, ColumnFamilyDescriptor, new_memtable};
 use crate::compaction::marks::Marks;
 use crate::compaction::pick::Debt;
 use crate::context::DbContext;
@@ -15,13 +15,14 @@ use crate::read::table_cache;
 use crate::state::{CfState, DbState};
 use crate::superversion::SuperVersion;
 use crate::write::batch::{self, Item};
-use outcrop_base::{Comparator, Error, ErrorKind, Result, SeqNum};
+use outcrop_base::{Error, ErrorKind, Result, SeqNum};
 use outcrop_env::{Access, Env, OpenRead};
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_manifest::{
-    FileNumber, RecoveredColumnFamily, Version, VersionBuilder, VersionEdit, recover as recover_manifest,
+    FileNumber, RecoveredColumnFamily, Version, VersionBuilder, VersionEdit, WalSet,
+    recover as recover_manifest,
 };
-use outcrop_memtable::{MemTable, MemTablePool};
+use outcrop_memtable::MemTablePool;
 use outcrop_options::{DbOptions, WalRecoveryMode};
 use outcrop_record::{LogReader, ReadOutcome};
 use std::collections::BTreeSet;
@@ -39,6 +40,8 @@ pub struct Recovered {
     pub identity_missing: bool,
     /// The last sequence number in use.
     pub last_seq: SeqNum,
+    /// WALs that the MANIFEST keeps track of.
+    pub wals: WalSet,
     /// Above every file number found.
     pub next_file_number: u64,
     /// Column families that were named but do not exist.
@@ -64,12 +67,15 @@ pub fn recover(
     families: Families,
 ) -> Result<Recovered> {
     let find = |name: &str| descriptors.iter().find(|descriptor| descriptor.name == name);
-    let comparator_of = |name: &str| find(name).map_or(Comparator::Bytewise, |d| d.parts.comparator.clone());
+    let comparator_of = |name: &str| find(name).map(|descriptor| descriptor.parts.comparator.clone());
     let num_levels_of = |name: &str| find(name).map_or(64, |d| d.options.num_levels as usize);
     // Before the MANIFEST: a WAL that it still needs and a writer removes meanwhile is then missed when it is opened,
     // not passed over.
     let wals = wal_numbers(path, options, env)?;
     let manifest = recover_manifest(&*env.fs, path, &comparator_of, &num_levels_of, true)?;
+    if options.track_and_verify_wals_in_manifest {
+        manifest.wals.verify(&*env.fs, options.wal_dir.as_deref().unwrap_or(path))?;
+    }
     let to_create = missing_descriptors(descriptors, &manifest.column_families, options)?;
     let (db_id, identity_missing) = identity(path, env, manifest.db_id)?;
 
@@ -95,6 +101,7 @@ pub fn recover(
         db_id,
         identity_missing,
         last_seq: manifest.last_sequence,
+        wals: manifest.wals,
         next_file_number: manifest.next_file_number.max(highest_file_number(path, env)? + 1),
         to_create,
     };
@@ -175,8 +182,7 @@ pub fn new_column_family_state(
     next_epoch: u64,
     pool: &Arc<MemTablePool>,
 ) -> CfState {
-    let size = descriptor.options.write_buffer_size;
-    let memtable = Arc::new(MemTable::new(descriptor.parts.comparator.clone(), size, pool));
+    let memtable = new_memtable(&descriptor.options, &descriptor.parts.comparator, pool);
     let view = Arc::new(SuperVersion::new(memtable.clone(), Vec::new(), version.clone()));
     CfState {
         cf: ColumnFamily::new(id, descriptor, view),
@@ -402,11 +408,7 @@ pub fn flush_recovered(ctx: &Arc<DbContext>, state: &mut DbState, new_wal: u64) 
             builder.apply(&edit)?;
             cf.version = Arc::new(builder.build(cf.cf.options.load().force_consistency_checks)?);
             let options = cf.cf.options.load();
-            cf.memtable = Arc::new(MemTable::new(
-                cf.cf.comparator.clone(),
-                options.write_buffer_size,
-                &ctx.memtable_pool,
-            ));
+            cf.memtable = new_memtable(&options, &cf.cf.comparator, &ctx.memtable_pool);
         }
         cf.log_number = new_wal;
     }

@@ -4,7 +4,7 @@
 //! Source: RocksDB `table/sst_file_writer.cc`, `include/rocksdb/sst_file_writer.h`.
 
 use crate::column_family::ColumnFamilyDescriptor;
-use crate::open::resolve_merge_operator;
+use crate::open::resolve_objects;
 use outcrop_base::keys::internal_key;
 use outcrop_base::{Comparator, Error, Result, SeqNum, ValueType};
 use outcrop_env::{Env, OpenWrite};
@@ -50,7 +50,7 @@ impl SstFileWriter {
         descriptor: &ColumnFamilyDescriptor,
     ) -> Result<SstFileWriter> {
         let mut descriptor = descriptor.clone();
-        resolve_merge_operator(&mut descriptor)?;
+        resolve_objects(&mut descriptor)?;
         let (options, parts) = (&descriptor.options, &descriptor.parts);
         let write = OpenWrite { buffer_size: BUFFER_BYTES, ..OpenWrite::default() };
         let file = env.fs.create(path.as_ref(), write)?;

@@ -5,7 +5,7 @@
 
 use crate::column_family::ColumnFamily;
 use crate::compaction::manual::ManualCompaction;
-use crate::compaction::marks::{MarkContext, Marks};
+use crate::compaction::marks::{self, MarkContext, Marks};
 use crate::compaction::pick::{self, Debt, PickInput};
 use crate::prepared::PreparedTransactions;
 use crate::superversion::SuperVersion;
@@ -107,6 +107,7 @@ impl CfState {
     /// Recomputes what compaction has to do, after the tables or the options changed.
     pub fn refresh_debt(&mut self) {
         let options = self.cf.options.load();
+        self.marks.blob_garbage = marks::blob_garbage(&self.version, &options);
         self.debt = pick::debt(&self.pick_input(&options));
         self.debt.due &= !options.disable_auto_compactions;
     }

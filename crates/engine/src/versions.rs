@@ -7,7 +7,7 @@
 use crate::db::DbInner;
 use crate::state::DbState;
 use outcrop_base::{Error, ErrorKind, Result, SeqNum};
-use outcrop_manifest::{ManifestWriter, Version, VersionBuilder, VersionEdit};
+use outcrop_manifest::{ManifestWriter, Version, VersionBuilder, VersionEdit, WalSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -17,6 +17,8 @@ pub struct Manifest {
     pub writer: ManifestWriter,
     /// The last sequence number written to it: recovery takes the last one it finds, so they never go down.
     pub last_sequence: SeqNum,
+    /// The WALs it keeps track of.
+    pub wals: WalSet,
 }
 
 impl DbInner {

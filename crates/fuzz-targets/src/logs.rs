@@ -94,7 +94,7 @@ pub fn manifest(input: &[u8]) {
         file.close().expect("in memory");
     }
     for check in [true, false] {
-        match recover(&*fs, dir, &|_| Comparator::Bytewise, &|_| 7, check) {
+        match recover(&*fs, dir, &|_| Some(Comparator::Bytewise), &|_| 7, check) {
             Err(error) => assert!(error.to_string().contains("MANIFEST-000005") || !check, "{error}"),
             Ok(recovered) => {
                 for cf in &recovered.column_families {

@@ -65,11 +65,11 @@ pub fn wide_columns(input: &[u8]) {
     };
     let stored: usize = columns.iter().map(|column| column.name.len() + column.value.len()).sum();
     assert!(stored <= input.len());
+    let named = columns.iter().find(|column| column.name.is_empty());
+    assert_eq!(default.expect("it decodes"), named.copied());
     if columns.iter().any(|column| column.in_blob) {
         return;
     }
-    let named = columns.iter().find(|column| column.name.is_empty());
-    assert_eq!(default.expect("it decodes"), named.map_or(&[][..], |column| column.value));
     let pairs: Vec<(&[u8], &[u8])> = columns.iter().map(|column| (column.name, column.value)).collect();
     let mut again = Vec::new();
     wide_columns::encode(&pairs, &mut again).expect("names ascend");

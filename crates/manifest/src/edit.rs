@@ -42,6 +42,8 @@ mod tag {
     pub const WAL_ADDITION: u32 = 8196;
     pub const WAL_DELETION: u32 = 8197;
     pub const FULL_HISTORY_TS_LOW: u32 = 8198;
+    pub const WAL_ADDITION2: u32 = 8199;
+    pub const WAL_DELETION2: u32 = 8200;
     pub const PERSIST_TIMESTAMPS: u32 = 8201;
 }
 
@@ -65,6 +67,20 @@ mod field {
 
 mod blob_field {
     pub const END: u32 = 0;
+}
+
+mod wal_field {
+    pub const TERMINATE: u32 = 1;
+    pub const SYNCED_SIZE: u32 = 2;
+}
+
+/// A WAL that the MANIFEST keeps track of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WalAddition {
+    /// Its file number.
+    pub number: u64,
+    /// Bytes of it that are durable; absent if only its existence was written down.
+    pub synced_bytes: Option<u64>,
 }
 
 /// One change. Fields that are absent change nothing.
@@ -102,6 +118,11 @@ pub struct VersionEdit {
     pub new_blob_files: Vec<Arc<BlobFile>>,
     /// Blobs that became garbage, by file.
     pub blob_garbage: Vec<(FileNumber, Garbage)>,
+    /// WALs that are tracked from here on. RocksDB reads an edit that has these for nothing else but numbers of files
+    /// and sequences.
+    pub wal_additions: Vec<WalAddition>,
+    /// WALs below this number are tracked no more; as with `wal_additions`, in an edit of its own.
+    pub wal_deletion: Option<u64>,
     /// Ignorable records this engine does not use, as read: (tag, payload).
     pub preserved: Vec<(u32, Vec<u8>)>,
 }
@@ -184,6 +205,16 @@ impl VersionEdit {
             put_varint32(out, tag::PERSIST_TIMESTAMPS);
             put_length_prefixed(out, &[u8::from(persist)]);
         }
+        for wal in &self.wal_additions {
+            put_varint32(out, tag::WAL_ADDITION2);
+            put_length_prefixed(out, &encode_wal_addition(wal));
+        }
+        if let Some(number) = self.wal_deletion {
+            let mut payload = Vec::new();
+            put_varint64(&mut payload, number);
+            put_varint32(out, tag::WAL_DELETION2);
+            put_length_prefixed(out, &payload);
+        }
         for (tag, payload) in &self.preserved {
             put_varint32(out, *tag);
             put_length_prefixed(out, payload);
@@ -257,10 +288,15 @@ impl VersionEdit {
                 return skip_blob_fields(decoder);
             }
             tag::DB_ID => self.db_id = Some(text(decoder.length_prefixed()?)),
-            // Early WAL tracking, without a length: the payload cannot be skipped, so it is decoded.
-            tag::WAL_ADDITION => skip_wal_addition(decoder)?,
-            tag::WAL_DELETION => {
-                decoder.varint64()?;
+            // Early WAL tracking has no length around it.
+            tag::WAL_ADDITION => self.wal_additions.push(decode_wal_addition(decoder)?),
+            tag::WAL_ADDITION2 => {
+                let mut payload = Decoder::new(decoder.length_prefixed()?);
+                self.wal_additions.push(decode_wal_addition(&mut payload)?);
+            }
+            tag::WAL_DELETION => self.wal_deletion = Some(decoder.varint64()?),
+            tag::WAL_DELETION2 => {
+                self.wal_deletion = Some(Decoder::new(decoder.length_prefixed()?).varint64()?);
             }
             tag::FULL_HISTORY_TS_LOW => {
                 return Some(Err(Error::not_supported("user-defined timestamps")));
@@ -371,14 +407,27 @@ fn sequence(decoder: &mut Decoder<'_>) -> Option<SeqNum> {
     Some(SeqNum(decoder.varint64()?)).filter(|seq| *seq <= SeqNum::MAX)
 }
 
-/// A WAL's number and sizes, as written before they had a length.
-fn skip_wal_addition(decoder: &mut Decoder<'_>) -> Option<()> {
-    const TERMINATE: u32 = 1;
-    decoder.varint64()?;
-    while decoder.varint32()? != TERMINATE {
-        decoder.varint64()?;
+/// A WAL's number and sizes.
+fn decode_wal_addition(decoder: &mut Decoder<'_>) -> Option<WalAddition> {
+    let mut wal = WalAddition { number: decoder.varint64()?, synced_bytes: None };
+    loop {
+        match decoder.varint32()? {
+            wal_field::TERMINATE => return Some(wal),
+            wal_field::SYNCED_SIZE => wal.synced_bytes = Some(decoder.varint64()?),
+            _ => return None,
+        }
     }
-    Some(())
+}
+
+fn encode_wal_addition(wal: &WalAddition) -> Vec<u8> {
+    let mut payload = Vec::new();
+    put_varint64(&mut payload, wal.number);
+    if let Some(bytes) = wal.synced_bytes {
+        put_varint32(&mut payload, wal_field::SYNCED_SIZE);
+        put_varint64(&mut payload, bytes);
+    }
+    put_varint32(&mut payload, wal_field::TERMINATE);
+    payload
 }
 
 fn encode_new_file(out: &mut Vec<u8>, level: u32, file: &FileMetaData) {

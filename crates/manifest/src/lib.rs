@@ -4,7 +4,8 @@
 //! CURRENT -> MANIFEST = VersionEdit, VersionEdit, ...      (a log, see outcrop-record)
 //! Version + VersionEdit --VersionBuilder--> Version        (immutable, shared by readers)
 //! ```
-//! Bytes: `docs/format/manifest.md`. Next: `edit.rs`, `version.rs`, `builder.rs`, `recover.rs`, `writer.rs`.
+//! Bytes: `docs/format/manifest.md`. Next: `edit.rs`, `version.rs`, `builder.rs`, `wal_set.rs`, `recover.rs`,
+//! `writer.rs`.
 #![forbid(unsafe_code)]
 
 mod blob_file;
@@ -14,14 +15,16 @@ mod file_metadata;
 pub mod file_name;
 mod recover;
 mod version;
+mod wal_set;
 mod writer;
 
 pub use blob_file::{BlobFile, BlobFileState, BlobFiles, Garbage};
 pub use builder::VersionBuilder;
-pub use edit::VersionEdit;
+pub use edit::{VersionEdit, WalAddition};
 pub use file_metadata::{FileMetaData, FileNumber};
 pub use recover::{RecoveredColumnFamily, RecoveredManifest, list_column_families, recover};
 pub use version::{Level, Version};
+pub use wal_set::WalSet;
 pub use writer::ManifestWriter;
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! Source: RocksDB `db/version_edit_handler.cc`.
 
 use crate::file_name::{self, FileKind, MAX_FILE_NUMBER};
-use crate::{FileMetaData, FileNumber, Version, VersionBuilder, VersionEdit};
+use crate::{FileMetaData, FileNumber, Version, VersionBuilder, VersionEdit, WalSet};
 use outcrop_base::{Comparator, Error, Result, SeqNum};
 use outcrop_env::{Access, FileSystem, OpenRead};
 use outcrop_record::{LogReader, ReadOutcome};
@@ -41,6 +41,8 @@ pub struct RecoveredManifest {
     pub min_log_number_to_keep: u64,
     /// Highest column family id ever given out.
     pub max_column_family: u32,
+    /// WALs that are tracked.
+    pub wals: WalSet,
     /// Live column families, by id.
     pub column_families: Vec<RecoveredColumnFamily>,
 }
@@ -49,27 +51,29 @@ struct Building {
     name: String,
     comparator_name: Option<String>,
     log_number: u64,
-    comparator: Comparator,
+    /// The caller's key order.
+    comparator: Option<Comparator>,
     builder: VersionBuilder,
 }
 
 /// The names of all live column families, in order of their ids.
 pub fn list_column_families(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<String>> {
-    let recovered = recover(fs, dir, &|_| Comparator::Bytewise, &|_| 7, false)?;
+    let recovered = recover(fs, dir, &|_| Some(Comparator::Bytewise), &|_| 7, false)?;
     Ok(recovered.column_families.into_iter().map(|cf| cf.name).collect())
 }
 
 /// Reads the MANIFEST of the database in `dir`.
 ///
-/// `comparator_of` and `num_levels_of` give key order and number of levels for a column family's name. With
-/// `check`, names of key orders must match and the rules of the tree hold.
+/// `comparator_of` and `num_levels_of` give key order and number of levels for a column family's name; without a key
+/// order the column family is only named, and its tables are in no order. With `check`, names of key orders must match
+/// and the rules of the tree hold, for column families that were not dropped.
 ///
 /// # Errors
 /// As the module says; NotSupported naming a feature this engine lacks; InvalidArgument if a key order differs.
 pub fn recover(
     fs: &dyn FileSystem,
     dir: &Path,
-    comparator_of: &dyn Fn(&str) -> Comparator,
+    comparator_of: &dyn Fn(&str) -> Option<Comparator>,
     num_levels_of: &dyn Fn(&str) -> usize,
     check: bool,
 ) -> Result<RecoveredManifest> {
@@ -110,7 +114,7 @@ fn read_current(fs: &dyn FileSystem, dir: &Path) -> Result<FileNumber> {
 }
 
 struct State<'a> {
-    comparator_of: &'a dyn Fn(&str) -> Comparator,
+    comparator_of: &'a dyn Fn(&str) -> Option<Comparator>,
     num_levels_of: &'a dyn Fn(&str) -> usize,
     check: bool,
     column_families: BTreeMap<u32, Building>,
@@ -120,11 +124,12 @@ struct State<'a> {
     last_sequence: Option<SeqNum>,
     min_log_number_to_keep: u64,
     max_column_family: u32,
+    wals: WalSet,
 }
 
 impl<'a> State<'a> {
     fn new(
-        comparator_of: &'a dyn Fn(&str) -> Comparator,
+        comparator_of: &'a dyn Fn(&str) -> Option<Comparator>,
         num_levels_of: &'a dyn Fn(&str) -> usize,
         check: bool,
     ) -> State<'a> {
@@ -139,6 +144,7 @@ impl<'a> State<'a> {
             last_sequence: None,
             min_log_number_to_keep: 0,
             max_column_family: 0,
+            wals: WalSet::default(),
         };
         state.add_column_family(0, "default");
         state
@@ -147,7 +153,8 @@ impl<'a> State<'a> {
     fn add_column_family(&mut self, id: u32, name: &str) {
         let comparator = (self.comparator_of)(name);
         let num_levels = (self.num_levels_of)(name);
-        let builder = VersionBuilder::new(&Version::empty(num_levels), &comparator, num_levels);
+        let order = comparator.clone().unwrap_or_default();
+        let builder = VersionBuilder::new(&Version::empty(num_levels), &order, num_levels);
         let name = name.to_string();
         let building = Building { name, comparator_name: None, log_number: 0, comparator, builder };
         self.column_families.insert(id, building);
@@ -176,6 +183,7 @@ impl<'a> State<'a> {
             self.add_column_family(id, name);
         }
         self.take_global(edit);
+        self.wals.apply(edit)?;
         if edit.column_family_drop {
             // RocksDB that rolls its MANIFEST for the drop writes a snapshot without the column family, then the drop.
             self.column_families.remove(&id);
@@ -185,7 +193,6 @@ impl<'a> State<'a> {
             Error::corruption(format!("an edit is about column family {id}, which does not exist"))
         })?;
         if let Some(name) = &edit.comparator {
-            check_comparator(cf, name, self.check)?;
             cf.comparator_name = Some(name.clone());
         }
         if let Some(number) = edit.log_number {
@@ -227,20 +234,20 @@ impl<'a> State<'a> {
             last_sequence,
             min_log_number_to_keep: self.min_log_number_to_keep,
             max_column_family: self.max_column_family,
+            wals: self.wals,
             column_families,
         })
     }
 }
 
-fn check_comparator(cf: &Building, name: &str, check: bool) -> Result<()> {
-    if name.ends_with(".u64ts") {
-        return Err(Error::not_supported(format!("user-defined timestamps (comparator {name})")));
+fn check_comparator(family: &str, stored: &str, given: &Comparator, check: bool) -> Result<()> {
+    if stored.ends_with(".u64ts") {
+        return Err(Error::not_supported(format!("user-defined timestamps (comparator {stored})")));
     }
-    if check && name != cf.comparator.name() {
+    if check && stored != given.name() {
         return Err(Error::invalid_argument(format!(
-            "column family {} was created with comparator {name}, not {}",
-            cf.name,
-            cf.comparator.name()
+            "column family {family} was created with comparator {stored}, not {}",
+            given.name()
         )));
     }
     Ok(())
@@ -253,6 +260,13 @@ fn finish_column_family(
     check: bool,
 ) -> Result<RecoveredColumnFamily> {
     let Building { name, comparator_name, log_number, comparator, builder } = building;
+    let Some(comparator) = comparator else {
+        let version = builder.build(false)?;
+        return Ok(RecoveredColumnFamily { id, name, comparator_name, log_number, version });
+    };
+    if let Some(stored) = &comparator_name {
+        check_comparator(&name, stored, &comparator, check)?;
+    }
     let num_levels = num_levels_of(&name);
     if check && builder.last_level().is_some_and(|last| last >= num_levels) {
         return Err(Error::invalid_argument(format!(

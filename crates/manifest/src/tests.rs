@@ -1,8 +1,8 @@
 //! MANIFESTs of RocksDB's and our own, and broken ones.
 
 use crate::{
-    FileMetaData, FileNumber, ManifestWriter, Version, VersionBuilder, VersionEdit, list_column_families,
-    recover,
+    FileMetaData, FileNumber, ManifestWriter, Version, VersionBuilder, VersionEdit, WalAddition, WalSet,
+    list_column_families, recover,
 };
 use outcrop_base::{Comparator, ErrorKind, Result, SeqNum};
 use outcrop_env::{FileSystem, OpenRead, OpenWrite, memory::MemoryFs};
@@ -30,7 +30,7 @@ fn put(fs: &MemoryFs, name: &str, bytes: &[u8]) {
 }
 
 fn read(fs: &MemoryFs) -> Result<crate::RecoveredManifest> {
-    recover(fs, Path::new("/db"), &|_| Comparator::Bytewise, &|_| 7, true)
+    recover(fs, Path::new("/db"), &|_| Some(Comparator::Bytewise), &|_| 7, true)
 }
 
 fn version(drawing: &str) -> Version {
@@ -98,7 +98,7 @@ fn features_this_engine_lacks_are_refused_by_name() {
 #[test]
 fn a_wrong_comparator_is_refused_with_both_names() {
     let fs = load_fixture("11.8.1-basic");
-    let outcome = recover(&fs, Path::new("/db"), &|_| Comparator::ReverseBytewise, &|_| 7, true);
+    let outcome = recover(&fs, Path::new("/db"), &|_| Some(Comparator::ReverseBytewise), &|_| 7, true);
     let error = outcome.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     let text = error.to_string();
@@ -280,4 +280,54 @@ fn sequence_numbers_beyond_56_bits_are_corruption() {
     };
     assert_eq!(decoded(SeqNum::MAX.0).unwrap().last_sequence, Some(SeqNum::MAX));
     assert!(decoded(SeqNum::MAX.0 + 1).unwrap_err().to_string().contains("tag 4"));
+}
+
+#[test]
+fn tracked_wals_are_added_extended_and_deleted() {
+    let add = |number, synced_bytes| VersionEdit {
+        wal_additions: vec![WalAddition { number, synced_bytes }],
+        ..VersionEdit::default()
+    };
+    let reread = |edit: &VersionEdit| {
+        let mut bytes = Vec::new();
+        edit.encode(&mut bytes);
+        VersionEdit::decode(&bytes).unwrap()
+    };
+    let mut wals = WalSet::default();
+    assert!(wals.snapshot().is_none());
+    for edit in [add(5, None), add(5, Some(100)), add(5, Some(70)), add(7, Some(9)), add(9, None)] {
+        wals.apply(&reread(&edit)).unwrap();
+    }
+    assert!(wals.apply(&add(7, None)).unwrap_err().to_string().contains("000007.log"));
+    let known = reread(&wals.snapshot().unwrap()).wal_additions;
+    let as_pairs: Vec<_> = known.iter().map(|wal| (wal.number, wal.synced_bytes)).collect();
+    assert_eq!(as_pairs, [(5, Some(100)), (7, Some(9)), (9, None)]);
+    assert!(wals.tracks_before(6) && !wals.tracks_before(5));
+    let deletion = VersionEdit { wal_deletion: Some(7), ..VersionEdit::default() };
+    wals.apply(&reread(&deletion)).unwrap();
+    wals.apply(&add(6, Some(1))).unwrap();
+    assert!(!wals.tracks_before(7), "what comes late for a deleted WAL is passed over");
+
+    let fs = MemoryFs::new();
+    fs.create_dir_all(Path::new("/db")).unwrap();
+    let missing = wals.verify(&fs, Path::new("/db")).unwrap_err();
+    assert!(
+        missing.kind() == ErrorKind::Corruption && missing.to_string().contains("000007.log"),
+        "{missing}"
+    );
+    put(&fs, "000007.log", b"12345678");
+    let short = wals.verify(&fs, Path::new("/db")).unwrap_err();
+    assert!(short.kind() == ErrorKind::Corruption && short.to_string().contains("8 bytes"), "{short}");
+    fs.remove_file(Path::new("/db/000007.log")).unwrap();
+    put(&fs, "000007.log", b"123456789");
+    wals.verify(&fs, Path::new("/db")).unwrap();
+}
+
+#[test]
+fn wals_tracked_by_rocksdb_are_known() {
+    // As RocksDB wrote them before they had a length: WAL 4 with 10 bytes, then the deletion of those below 5.
+    let old = VersionEdit::decode(&[0x84, 0x40, 4, 2, 10, 1]).unwrap();
+    assert_eq!(old.wal_additions, [WalAddition { number: 4, synced_bytes: Some(10) }]);
+    assert_eq!(VersionEdit::decode(&[0x85, 0x40, 5]).unwrap().wal_deletion, Some(5));
+    assert!(VersionEdit::decode(&[0x84, 0x40, 4, 3, 10, 1]).is_err(), "a tag that nobody knows");
 }

@@ -22,6 +22,7 @@ mod arena;
 mod hash_index;
 mod memtable;
 mod pool;
+mod prefix_bloom;
 mod range_tombstones;
 mod skiplist;
 

@@ -3,11 +3,12 @@
 use crate::arena::{Arena, NULL, Ref};
 use crate::hash_index::{Found, HashIndex, Relation};
 use crate::pool::MemTablePool;
+use crate::prefix_bloom::PrefixBloom;
 use crate::range_tombstones::RangeTombstones;
 use crate::skiplist::{Node, SkipList};
 use outcrop_base::keys::{pack, packed_seq};
 use outcrop_base::xxph3::xxph3_64;
-use outcrop_base::{Comparator, Fragments, LookupKey, RangeTombstone, SeqNum, ValueType};
+use outcrop_base::{Comparator, Fragments, LookupKey, PrefixExtractor, RangeTombstone, SeqNum, ValueType};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,6 +22,7 @@ pub struct MemTable {
     entries: AtomicU64,
     deletes: AtomicU64,
     range_tombstones: RangeTombstones,
+    prefixes: Option<PrefixBloom>,
 }
 
 impl MemTable {
@@ -35,7 +37,13 @@ impl MemTable {
             entries: AtomicU64::new(0),
             deletes: AtomicU64::new(0),
             range_tombstones: RangeTombstones::default(),
+            prefixes: None,
         }
+    }
+
+    /// The same, still empty, with a bloom filter of `bytes` over the prefixes of its keys.
+    pub fn with_prefix_bloom(self, extractor: PrefixExtractor, bytes: usize) -> MemTable {
+        MemTable { prefixes: Some(PrefixBloom::new(extractor, bytes)), ..self }
     }
 
     /// Adds one version of a key. Any number of threads may insert at once; (`seq`, `value_type`) must be
@@ -47,6 +55,9 @@ impl MemTable {
     pub fn insert(&self, seq: SeqNum, value_type: ValueType, user_key: &[u8], value: &[u8]) {
         assert!(user_key.len() < u32::MAX as usize - 8 && value.len() <= u32::MAX as usize);
         let packed = pack(seq, value_type);
+        if let Some(prefixes) = &self.prefixes {
+            prefixes.add(user_key);
+        }
         let hash = xxph3_64(user_key);
         let target = self.list.target(user_key, packed);
         // Heights need independent bits: the hash alone would give all versions of a key one height.
@@ -165,9 +176,11 @@ impl MemTable {
         })
     }
 
-    /// Bytes the memtable takes: entries and index. What counts against memory budgets.
+    /// Bytes the memtable takes: entries, index and filter. What counts against memory budgets.
     pub fn memory_usage(&self) -> usize {
-        self.data_size() as usize + self.index.as_ref().map_or(0, HashIndex::size_bytes)
+        self.data_size() as usize
+            + self.index.as_ref().map_or(0, HashIndex::size_bytes)
+            + self.prefixes.as_ref().map_or(0, PrefixBloom::size_bytes)
     }
 
     /// True once the entries fill the write buffer.
@@ -264,6 +277,23 @@ impl MemTableIter {
     pub fn seek(&mut self, user_key: &[u8], packed: u64) {
         let list = &self.memtable.list;
         self.node = list.seek(&list.target(user_key, packed));
+    }
+
+    /// As [`MemTableIter::seek`]; false if it is known that no key has `prefix`, which `user_key` has by `extractor`: the
+    /// iterator is then not positioned.
+    pub fn seek_within(
+        &mut self,
+        user_key: &[u8],
+        packed: u64,
+        extractor: PrefixExtractor,
+        prefix: &[u8],
+    ) -> bool {
+        if self.memtable.prefixes.as_ref().is_some_and(|bloom| !bloom.may_contain(extractor, prefix)) {
+            self.node = NULL;
+            return false;
+        }
+        self.seek(user_key, packed);
+        true
     }
 
     /// To the last entry at or before (`user_key`, `packed`).

@@ -39,6 +39,19 @@ pub enum CompactionPri {
     MinOverlappingRatio = 3,
 }
 
+/// When what is written goes to the cache without having been read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Prepopulate {
+    /// Never: RocksDB's default.
+    #[default]
+    Disable = 0,
+    /// When a memtable is flushed.
+    FlushOnly = 1,
+    /// When a memtable is flushed or a compaction writes.
+    FlushAndCompaction = 2,
+}
+
 /// Settings of one column family: plain data, written to the OPTIONS file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnFamilyOptions {
@@ -115,16 +128,40 @@ pub struct ColumnFamilyOptions {
     pub enable_blob_garbage_collection: bool,
     /// Share of blob files, the oldest, that values are moved out of; 0 to 1, default 0.25.
     pub blob_garbage_collection_age_cutoff: f64,
+    /// Share of garbage in the oldest blob files, those that the oldest table refers to, from which on the tables that
+    /// refer to them are compacted for no other reason. Only if the files are within the age cutoff. 0 to 1; default 1:
+    /// never.
+    pub blob_garbage_collection_force_threshold: f64,
+    /// Bytes that a compaction reads at a time from a blob file it moves values out of. 0: one value. Default 0.
+    pub blob_compaction_readahead_size: u64,
+    /// Which values written to blob files go to the block cache at once.
+    pub prepopulate_blob_cache: Prepopulate,
     /// First level whose tables refer to blob files; flush counts as level 0. Default 0.
     pub blob_file_starting_level: i32,
     /// Files may be ingested behind all data: the last level is kept for them, and nothing that hides older data is
     /// dropped. Default false.
     pub allow_ingest_behind: bool,
+    /// Name of the key order, `leveldb.BytewiseComparator` or `rocksdb.ReverseBytewiseComparator`; an object given by the
+    /// application comes first. `None`: bytewise.
+    pub comparator: Option<String>,
     /// Name of the rule for merge operands, one of RocksDB's own (`uint64add`, `stringappend`, `put`, `max`,
     /// `bytesxor`, `sortlist`); an object given by the application comes first.
     pub merge_operator: Option<String>,
     /// Which part of a key prefix filters, hash indexes and `prefix_same_as_start` are about; `None`: no prefixes.
     pub prefix_extractor: Option<PrefixExtractor>,
+    /// Size of a bloom filter over the prefixes in a memtable, by which seeks within a prefix leave memtables out, as a
+    /// share of `write_buffer_size`; needs a prefix extractor. 0 to 0.25, default 0: none.
+    pub memtable_prefix_bloom_size_ratio: f64,
+    /// Versions of one key that an iterator passes one by one before it seeks behind them. Default 8.
+    pub max_sequential_skip_in_iterations: u64,
+    /// Operands of one key in the memtable from which on a further one is merged when it is written, into a value.
+    /// 0: never. Default 0.
+    pub max_successive_merges: u64,
+    /// For `max_successive_merges` values are read from the disk, too; false leaves the operand as it is where they are
+    /// not in memory. Default false.
+    pub strict_max_successive_merges: bool,
+    /// Each table is read again once it is written, and compared with what was to be in it. Default false.
+    pub paranoid_file_checks: bool,
     /// Table settings.
     pub table: BlockBasedTableOptions,
 }
@@ -167,10 +204,19 @@ impl Default for ColumnFamilyOptions {
             blob_compression_type: CompressionType::None,
             enable_blob_garbage_collection: false,
             blob_garbage_collection_age_cutoff: 0.25,
+            blob_garbage_collection_force_threshold: 1.0,
+            blob_compaction_readahead_size: 0,
+            prepopulate_blob_cache: Prepopulate::Disable,
             blob_file_starting_level: 0,
             allow_ingest_behind: false,
+            comparator: None,
             merge_operator: None,
             prefix_extractor: None,
+            memtable_prefix_bloom_size_ratio: 0.0,
+            max_sequential_skip_in_iterations: 8,
+            max_successive_merges: 0,
+            strict_max_successive_merges: false,
+            paranoid_file_checks: false,
             table: BlockBasedTableOptions::default(),
         }
     }

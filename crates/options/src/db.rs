@@ -40,6 +40,9 @@ pub struct DbOptions {
     pub max_subcompactions: u32,
     /// Directory of WAL files; `None`: the database's own.
     pub wal_dir: Option<PathBuf>,
+    /// The MANIFEST says how much of each closed WAL is durable; a WAL that is missing or shorter fails the open.
+    /// Default false.
+    pub track_and_verify_wals_in_manifest: bool,
     /// What recovery does with a damaged WAL.
     pub wal_recovery_mode: WalRecoveryMode,
     /// Table files are pushed to the device each time this many bytes were written; 0: at the end. Bytes.
@@ -89,6 +92,7 @@ impl Default for DbOptions {
             max_background_jobs: 2,
             max_subcompactions: 1,
             wal_dir: None,
+            track_and_verify_wals_in_manifest: false,
             wal_recovery_mode: WalRecoveryMode::default(),
             bytes_per_sync: 0,
             wal_bytes_per_sync: 0,

@@ -2,46 +2,52 @@
 //!
 //! Source: RocksDB `options/options_parser.cc`; `docs/format/options.md`.
 
-use crate::rows::{CF_ROWS, DB_ROWS, Row, TABLE_ROWS, set};
+use crate::rows::{CF_ROWS, DB_ROWS, NEWER_THAN_6_29, OptionValue, Row, TABLE_ROWS, printed, set};
 use crate::{ColumnFamilyOptions, DbOptions};
 use outcrop_base::{Error, Result};
 use std::fmt::Write;
 
 /// The RocksDB whose option names the file uses: old enough that any supported version loads it.
 const WRITTEN_AS_VERSION: &str = "6.29.5";
-
-/// A column family's options, with the names of its objects.
-#[derive(Clone, Debug)]
-pub struct NamedOptions {
-    /// Plain settings.
-    pub options: ColumnFamilyOptions,
-    /// Name of the key order.
-    pub comparator: String,
-}
+/// The same if a newer name is in it. Loaders pass over unknown names only in files of versions newer than themselves.
+const WRITTEN_AS_NEWER_VERSION: &str = "11.8.1";
 
 /// The text of an OPTIONS file; "default" must come first.
-pub fn print(db: &DbOptions, families: &[(String, NamedOptions)]) -> String {
-    let mut text = String::from("# This file is written by Outcrop and read by RocksDB's option loader.\n\n");
-    let _ = write!(
-        text,
-        "[Version]\n  rocksdb_version={WRITTEN_AS_VERSION}\n  options_file_version=1.1\n\n[DBOptions]\n"
-    );
+pub fn print(db: &DbOptions, families: &[(String, ColumnFamilyOptions)]) -> String {
+    let mut text = String::new();
     print_rows(&mut text, DB_ROWS, db);
-    for (name, named) in families {
+    for (name, options) in families {
         let name = escape(name);
         let _ = write!(text, "\n[CFOptions \"{name}\"]\n");
-        print_rows(&mut text, CF_ROWS, &named.options);
-        let _ = writeln!(text, "  comparator={}", escape(&named.comparator));
+        print_rows(&mut text, CF_ROWS, options);
         let _ =
             write!(text, "  table_factory=BlockBasedTable\n\n[TableOptions/BlockBasedTable \"{name}\"]\n");
-        print_rows(&mut text, TABLE_ROWS, &named.options.table);
+        print_rows(&mut text, TABLE_ROWS, &options.table);
     }
-    text
+    let version = if names_newer_option(&text) { WRITTEN_AS_NEWER_VERSION } else { WRITTEN_AS_VERSION };
+    format!(
+        "# This file is written by Outcrop and read by RocksDB's option loader.\n\n\
+         [Version]\n  rocksdb_version={version}\n  options_file_version=1.1\n\n[DBOptions]\n{text}"
+    )
 }
 
-fn print_rows<T>(text: &mut String, rows: &[Row<T>], options: &T) {
-    for row in rows {
-        let _ = writeln!(text, "  {}={}", row.name, escape(&(row.get)(options)));
+/// Whether a name that RocksDB 6.29 does not know is among these statements.
+fn names_newer_option(statements: &str) -> bool {
+    let has_field = |value: &str, field: &str| {
+        let fields = value.trim_matches(['{', '}']).split(';');
+        fields.filter_map(|pair| pair.split_once('=')).any(|(name, _)| name == field)
+    };
+    statements.lines().filter_map(|line| line.trim().split_once('=')).any(|(name, value)| {
+        NEWER_THAN_6_29.iter().any(|newer| match newer.split_once('.') {
+            Some((outer, field)) => outer == name && has_field(value, field),
+            None => *newer == name,
+        })
+    })
+}
+
+fn print_rows<T: Default>(text: &mut String, rows: &[Row<T>], options: &T) {
+    for (name, value) in printed(rows, options, "") {
+        let _ = writeln!(text, "  {name}={}", escape(&value));
     }
 }
 
@@ -69,7 +75,7 @@ pub struct LoadedOptions {
     /// Settings of the database.
     pub db: DbOptions,
     /// Settings of each column family, "default" first.
-    pub families: Vec<(String, NamedOptions)>,
+    pub families: Vec<(String, ColumnFamilyOptions)>,
     /// Options that RocksDB has and this engine has not: (section, name, value). They are not in effect.
     pub ignored: Vec<(String, String, String)>,
 }
@@ -137,8 +143,7 @@ impl Section {
                 if position(&name).is_some() {
                     return refuse("it comes twice");
                 }
-                let options = ColumnFamilyOptions::default();
-                loaded.families.push((name, NamedOptions { options, comparator: String::new() }));
+                loaded.families.push((name, ColumnFamilyOptions::default()));
                 Ok(Section::Cf(loaded.families.len() - 1))
             }
             ("TableOptions/BlockBasedTable", Some(name)) => match position(&name) {
@@ -173,22 +178,16 @@ impl Section {
             }
             Section::Db => set(DB_ROWS, &mut loaded.db, name, value)?,
             Section::Cf(index) => {
-                let named = &mut loaded.families[*index].1;
+                let options = &mut loaded.families[*index].1;
                 match name {
-                    "comparator" => {
-                        named.comparator = value.to_string();
-                        true
-                    }
                     "table_factory" if value == "BlockBasedTable" => true,
                     "table_factory" => {
                         return Err(Error::not_supported(format!("table_factory {value}")));
                     }
-                    _ => set(CF_ROWS, &mut named.options, name, value)?,
+                    _ => set(CF_ROWS, options, name, value)?,
                 }
             }
-            Section::Table(index) => {
-                set(TABLE_ROWS, &mut loaded.families[*index].1.options.table, name, value)?
-            }
+            Section::Table(index) => set(TABLE_ROWS, &mut loaded.families[*index].1.table, name, value)?,
         };
         if !known {
             let section = self.title(loaded);
@@ -265,15 +264,43 @@ pub fn set_from_string(db: &mut DbOptions, cf: &mut ColumnFamilyOptions, text: &
             return match value {
                 "BlockBasedTable" => Ok(()),
                 nested => each_pair(nested, &mut |name, value| {
-                    if set(TABLE_ROWS, &mut cf.table, name, value)? { Ok(()) } else { Err(unknown(name)) }
+                    let known = set(TABLE_ROWS, &mut cf.table, name, value)? || is_hint(name, value)?;
+                    if known { Ok(()) } else { Err(unknown(name)) }
                 }),
             };
         }
         let known = set(DB_ROWS, db, name, value)?
             || set(CF_ROWS, cf, name, value)?
-            || set(TABLE_ROWS, &mut cf.table, name, value)?;
+            || set(TABLE_ROWS, &mut cf.table, name, value)?
+            || is_hint(name, value)?;
         if known { Ok(()) } else { Err(unknown(name)) }
     })
+}
+
+/// Whether a text is a value of a hint.
+type HintValue = fn(&str) -> bool;
+
+/// Options of RocksDB about its memory and its memtables that leave the files and what is read as they are, and that have
+/// nothing to act on here. Taken if the value parses; not written to OPTIONS files.
+const HINTS: &[(&str, HintValue)] = &[
+    // Memtables here always know whole keys by their hashes.
+    ("memtable_whole_key_filtering", |text| bool::parse(text).is_some()),
+    // RocksDB keeps flushed memtables for transactions to check against.
+    ("max_write_buffer_size_to_maintain", |text| text.parse::<i64>().is_ok()),
+    // Filters here lie in the engine's own memory, where malloc rounds nothing up.
+    ("optimize_filters_for_memory", |text| bool::parse(text).is_some()),
+];
+
+/// True for a hint.
+///
+/// # Errors
+/// InvalidArgument if its value does not parse.
+fn is_hint(name: &str, value: &str) -> Result<bool> {
+    match HINTS.iter().find(|(hint, _)| *hint == name) {
+        Some((_, parses)) if parses(value) => Ok(true),
+        Some(_) => Err(Error::invalid_argument(format!("option {name} cannot be {value:?}"))),
+        None => Ok(false),
+    }
 }
 
 fn unknown(name: &str) -> Error {
@@ -346,7 +373,6 @@ fn matching_brace(text: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::OptionValue;
     use crate::{CompressionType, FilterPolicy};
 
     #[test]
@@ -421,6 +447,7 @@ mod tests {
         for (name, value) in [
             ("filter_policy", "ribbonfilter:12.5:3"),
             ("filter_policy", "ribbonfilter:10:-1"),
+            ("filter_policy", "rocksdb.internal.LegacyBloomFilter:10"),
             ("index_type", "kHashSearch"),
             ("index_type", "kTwoLevelIndexSearch"),
             ("index_type", "kBinarySearchWithFirstKey"),
@@ -436,6 +463,47 @@ mod tests {
         for bad in ["ribbonfilter:10:x", "ribbonfilter", "cuckoofilter:10", "bloomfilter:1000"] {
             assert_eq!(FilterPolicy::parse(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn names_that_old_versions_refuse_are_written_only_where_they_say_something() {
+        let mut cf = ColumnFamilyOptions { comparator: Some("c".into()), ..Default::default() };
+        let text_of = |cf: &ColumnFamilyOptions, db: &DbOptions| print(db, &[("default".into(), cf.clone())]);
+        let text = text_of(&cf, &DbOptions::default());
+        let names = ["wal_compression", "use_delta_encoding", "max_compressed_bytes_per_kb", "max_read_amp"];
+        for name in names.iter().chain(&["allow_ingest_behind", ";checksum=", "strict_max_successive_merges"])
+        {
+            assert!(!text.contains(name), "{name}");
+        }
+        assert!(text.contains("\n  checksum=kXXH3\n"), "the tables' checksum is an old option");
+        assert!(text.contains("rocksdb_version=6.29.5\n"));
+        cf.table.use_delta_encoding = false;
+        cf.compression_opts.max_compressed_bytes_per_kb = 800;
+        cf.compaction_options_universal.max_read_amp = 3;
+        let db = DbOptions { wal_compression: CompressionType::Zstd, ..DbOptions::default() };
+        let text = text_of(&cf, &db);
+        for name in names {
+            assert!(text.contains(name), "{name}");
+        }
+        assert!(text.contains("rocksdb_version=11.8.1\n"));
+        let loaded = parse(&text).unwrap();
+        assert_eq!((&loaded.db, &loaded.families[0].1), (&db, &cf));
+        let nested = ColumnFamilyOptions {
+            compression_opts: cf.compression_opts.clone(),
+            ..ColumnFamilyOptions::default()
+        };
+        assert!(text_of(&nested, &DbOptions::default()).contains("rocksdb_version=11.8.1\n"));
+    }
+
+    #[test]
+    fn hints_are_taken_if_their_values_parse() {
+        let (mut db, mut cf) = (DbOptions::default(), ColumnFamilyOptions::default());
+        let text = "memtable_whole_key_filtering=true;max_write_buffer_size_to_maintain=-1;\
+                    block_based_table_factory={optimize_filters_for_memory=true;}";
+        set_from_string(&mut db, &mut cf, text).unwrap();
+        assert_eq!((&db, &cf), (&DbOptions::default(), &ColumnFamilyOptions::default()));
+        let error = set_from_string(&mut db, &mut cf, "memtable_whole_key_filtering=perhaps").unwrap_err();
+        assert!(error.to_string().contains("memtable_whole_key_filtering"));
     }
 
     #[test]
@@ -478,19 +546,13 @@ mod tests {
         db.wal_dir = Some("/wal#1".into());
         let mut options = ColumnFamilyOptions { num_levels: 5, ..ColumnFamilyOptions::default() };
         options.table.block_size = 8192;
-        let named = |options: &ColumnFamilyOptions| NamedOptions {
-            options: options.clone(),
-            comparator: "leveldb.BytewiseComparator".into(),
-        };
+        options.comparator = Some("leveldb.BytewiseComparator".into());
         let families =
-            [("default".to_string(), named(&options)), ("a \"b\"\\#".replace('"', ""), named(&options))];
+            [("default".to_string(), options.clone()), ("a \"b\"\\#".replace('"', ""), options.clone())];
         let loaded = parse(&print(&db, &families)).unwrap();
         assert_eq!((&loaded.db, loaded.ignored.len()), (&db, 0), "{:?}", loaded.ignored);
         for ((name, given), (read_name, read)) in families.iter().zip(&loaded.families) {
-            assert_eq!(
-                (name, &given.options, &given.comparator),
-                (read_name, &read.options, &read.comparator)
-            );
+            assert_eq!((name, given), (read_name, read));
         }
     }
 
@@ -527,9 +589,10 @@ mod tests {
         ] {
             let loaded = parse(file).unwrap();
             assert_eq!(loaded.families[0].0, "default");
-            assert_eq!(loaded.families[0].1.comparator, "leveldb.BytewiseComparator");
-            assert_eq!(loaded.families[0].1.options.compression, CompressionType::None);
-            assert_eq!(loaded.families[0].1.options.table.filter_policy, filter_policy);
+            let options = &loaded.families[0].1;
+            assert_eq!(options.comparator.as_deref(), Some("leveldb.BytewiseComparator"));
+            assert_eq!(options.compression, CompressionType::None);
+            assert_eq!(options.table.filter_policy, filter_policy);
             assert!(!loaded.ignored.is_empty(), "RocksDB has options that this engine has not");
         }
     }

@@ -12,7 +12,7 @@ pub mod file;
 pub mod rows;
 pub mod table;
 
-pub use column_family::{ColumnFamilyOptions, CompactionPri, CompactionStyle};
+pub use column_family::{ColumnFamilyOptions, CompactionPri, CompactionStyle, Prepopulate};
 pub use compaction::{CompactionStopStyle, FifoCompactionOptions, UniversalCompactionOptions};
 pub use compression::{CompressionOptions, CompressionType};
 pub use db::{DbOptions, WalRecoveryMode};

@@ -5,7 +5,7 @@ use crate::file::each_pair;
 use crate::{
     BlockBasedTableOptions, ColumnFamilyOptions, CompactionPri, CompactionStopStyle, CompactionStyle,
     CompressionOptions, CompressionType, DataBlockIndexType, DbOptions, FifoCompactionOptions, FilterPolicy,
-    IndexShortening, IndexType, UniversalCompactionOptions, WalRecoveryMode,
+    IndexShortening, IndexType, Prepopulate, UniversalCompactionOptions, WalRecoveryMode,
 };
 use outcrop_base::checksum::ChecksumType;
 use outcrop_base::{Error, PrefixExtractor, Result};
@@ -179,6 +179,11 @@ named_values!(CompactionPri {
     "kOldestSmallestSeqFirst" => CompactionPri::OldestSmallestSeqFirst,
     "kMinOverlappingRatio" => CompactionPri::MinOverlappingRatio,
 });
+named_values!(Prepopulate {
+    "kDisable" => Prepopulate::Disable,
+    "kFlushOnly" => Prepopulate::FlushOnly,
+    "kFlushAndCompaction" => Prepopulate::FlushAndCompaction,
+});
 named_values!(IndexType {
     "kBinarySearch" => IndexType::BinarySearch,
     "kHashSearch" => IndexType::HashSearch,
@@ -230,6 +235,9 @@ impl OptionValue for FilterPolicy {
         match self {
             FilterPolicy::None => "nullptr".to_string(),
             FilterPolicy::Bloom { bits_per_key } => format!("bloomfilter:{bits_per_key}:false"),
+            FilterPolicy::LegacyBloom { bits_per_key } => {
+                format!("rocksdb.internal.LegacyBloomFilter:{bits_per_key}")
+            }
             FilterPolicy::Ribbon { bits_per_key, bloom_before_level } => {
                 format!("ribbonfilter:{bits_per_key}:{bloom_before_level}")
             }
@@ -245,7 +253,9 @@ impl OptionValue for FilterPolicy {
         let (bits, rest) = rest.split_once(':').map_or((rest, None), |(bits, rest)| (bits, Some(rest)));
         let bits_per_key: f64 = bits.parse().ok().filter(|bits| (0.5..=100.0).contains(bits))?;
         match name {
+            // What may follow asked for filters of single blocks, which RocksDB itself gave up in version 7.
             "bloomfilter" | "rocksdb.BloomFilter" => Some(FilterPolicy::Bloom { bits_per_key }),
+            "rocksdb.internal.LegacyBloomFilter" => Some(FilterPolicy::LegacyBloom { bits_per_key }),
             "ribbonfilter" | "rocksdb.RibbonFilter" => {
                 let bloom_before_level = rest.map_or(Some(0), i32::parse)?;
                 Some(FilterPolicy::Ribbon { bits_per_key, bloom_before_level })
@@ -270,9 +280,7 @@ const COMPRESSION_OPTS_IN_ORDER: [&str; 9] = [
 
 impl OptionValue for CompressionOptions {
     fn print(&self) -> String {
-        let pairs: String =
-            COMPRESSION_ROWS.iter().map(|row| format!("{}={};", row.name, (row.get)(self))).collect();
-        format!("{{{pairs}}}")
+        print_nested(COMPRESSION_ROWS, self)
     }
 
     fn parse(text: &str) -> Option<CompressionOptions> {
@@ -293,9 +301,7 @@ macro_rules! nested_options {
     ($type:ty, $rows:ident, $set:ident) => {
         impl OptionValue for $type {
             fn print(&self) -> String {
-                let pairs: String =
-                    $rows.iter().map(|row| format!("{}={};", row.name, (row.get)(self))).collect();
-                format!("{{{pairs}}}")
+                print_nested($rows, self)
             }
 
             fn parse(text: &str) -> Option<$type> {
@@ -395,6 +401,7 @@ pub const DB_ROWS: &[Row<DbOptions>] = rows!(DbOptions:
     fixed "max_background_jobs" => max_background_jobs,
     fixed "max_subcompactions" => max_subcompactions,
     fixed "wal_dir" => wal_dir,
+    fixed "track_and_verify_wals_in_manifest" => track_and_verify_wals_in_manifest,
     fixed "wal_recovery_mode" => wal_recovery_mode,
     fixed "bytes_per_sync" => bytes_per_sync,
     fixed "wal_bytes_per_sync" => wal_bytes_per_sync,
@@ -451,10 +458,19 @@ pub const CF_ROWS: &[Row<ColumnFamilyOptions>] = rows!(ColumnFamilyOptions:
     mutable "blob_compression_type" => blob_compression_type,
     mutable "enable_blob_garbage_collection" => enable_blob_garbage_collection,
     mutable "blob_garbage_collection_age_cutoff" => blob_garbage_collection_age_cutoff,
+    mutable "blob_garbage_collection_force_threshold" => blob_garbage_collection_force_threshold,
+    mutable "blob_compaction_readahead_size" => blob_compaction_readahead_size,
+    mutable "prepopulate_blob_cache" => prepopulate_blob_cache,
     mutable "blob_file_starting_level" => blob_file_starting_level,
     fixed "allow_ingest_behind" => allow_ingest_behind,
+    fixed "comparator" => comparator,
     fixed "merge_operator" => merge_operator,
     mutable "prefix_extractor" => prefix_extractor,
+    mutable "memtable_prefix_bloom_size_ratio" => memtable_prefix_bloom_size_ratio,
+    mutable "max_sequential_skip_in_iterations" => max_sequential_skip_in_iterations,
+    mutable "max_successive_merges" => max_successive_merges,
+    mutable "strict_max_successive_merges" => strict_max_successive_merges,
+    mutable "paranoid_file_checks" => paranoid_file_checks,
 );
 
 /// Fields of `compression_opts`.
@@ -504,12 +520,71 @@ pub const TABLE_ROWS: &[Row<BlockBasedTableOptions>] = rows!(BlockBasedTableOpti
     mutable "use_delta_encoding" => use_delta_encoding,
     mutable "separate_key_value_in_data_block" => separate_key_value_in_data_block,
     mutable "verify_compression" => verify_compression,
+    mutable "block_align" => block_align,
     mutable "filter_policy" => filter_policy,
     fixed "whole_key_filtering" => whole_key_filtering,
     fixed "cache_index_and_filter_blocks" => cache_index_and_filter_blocks,
     fixed "pin_l0_filter_and_index_blocks_in_cache" => pin_l0_filter_and_index_blocks_in_cache,
+    mutable "prepopulate_block_cache" => prepopulate_block_cache,
     fixed "no_block_cache" => no_block_cache,
 );
+
+/// Options that RocksDB 6.29, and so versions up to 10, refuse to load an OPTIONS file with, because they came later.
+/// They are written only where they say something: where they are not at their defaults.
+///
+/// Source: `rocksdb_get_options_from_string` of 6.29.5 to 11.8.1, asked for each name.
+pub const NEWER_THAN_6_29: &[&str] = &[
+    // Of the database.
+    "wal_compression",
+    // Of a column family. `allow_ingest_behind` was the database's before version 10.
+    "allow_ingest_behind",
+    "blob_file_starting_level",
+    "bottommost_file_compaction_delay",
+    "prepopulate_blob_cache",
+    "strict_max_successive_merges",
+    // Of tables.
+    "separate_key_value_in_data_block",
+    "use_delta_encoding",
+    // In braces.
+    "compression_opts.checksum",
+    "compression_opts.max_compressed_bytes_per_kb",
+    "compaction_options_universal.max_read_amp",
+];
+
+/// Name and text of each option of `options` that an OPTIONS file has. `within` is the name before the braces that they
+/// stand in, with a dot.
+pub fn printed<T: Default>(rows: &[Row<T>], options: &T, within: &str) -> Vec<(&'static str, String)> {
+    let default = T::default();
+    let says_something = |row: &&Row<T>| {
+        let is_newer = |name: &str| name.strip_prefix(within) == Some(row.name);
+        !NEWER_THAN_6_29.iter().any(|name| is_newer(name)) || (row.get)(options) != (row.get)(&default)
+    };
+    rows.iter().filter(says_something).map(|row| (row.name, (row.get)(options))).collect()
+}
+
+/// Options in braces.
+fn print_nested<T: Nested>(rows: &[Row<T>], options: &T) -> String {
+    let pairs = printed(rows, options, T::WITHIN).into_iter();
+    format!("{{{}}}", pairs.map(|(name, text)| format!("{name}={text};")).collect::<String>())
+}
+
+/// Options that stand in braces.
+trait Nested: Default {
+    /// The name before the braces, with a dot.
+    const WITHIN: &'static str;
+}
+
+impl Nested for CompressionOptions {
+    const WITHIN: &'static str = "compression_opts.";
+}
+
+impl Nested for UniversalCompactionOptions {
+    const WITHIN: &'static str = "compaction_options_universal.";
+}
+
+impl Nested for FifoCompactionOptions {
+    const WITHIN: &'static str = "compaction_options_fifo.";
+}
 
 /// Sets the option `name` of `target` from `text`; false if there is no such option.
 pub fn set<T>(rows: &[Row<T>], target: &mut T, name: &str, text: &str) -> Result<bool> {

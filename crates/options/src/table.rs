@@ -1,5 +1,6 @@
 //! Settings of block-based tables and of how they are read.
 
+use crate::Prepopulate;
 use outcrop_base::checksum::ChecksumType;
 
 /// Which filter new tables get.
@@ -10,6 +11,11 @@ pub enum FilterPolicy {
     None,
     /// FastLocalBloom with this many bits per key.
     Bloom {
+        /// Bits per key; 1 to 100.
+        bits_per_key: f64,
+    },
+    /// The bloom filter of format_version 4 and older, in tables of any version.
+    LegacyBloom {
         /// Bits per key; 1 to 100.
         bits_per_key: f64,
     },
@@ -106,6 +112,9 @@ pub struct BlockBasedTableOptions {
     /// Each compressed block is decompressed again and compared before it is written. Default false.
     /// Source: `verify_compression`.
     pub verify_compression: bool,
+    /// Data blocks are padded so that none lies across a boundary of the smaller of `block_size` and 4 KiB; only for a
+    /// `block_size` that is a power of two, and without compression. Default false. Source: `block_align`.
+    pub block_align: bool,
     /// Filter of new tables. Source: `filter_policy`.
     pub filter_policy: FilterPolicy,
     /// Whole user keys are added to the filter; default true. Source: `whole_key_filtering`.
@@ -117,6 +126,8 @@ pub struct BlockBasedTableOptions {
     /// Those of other tables stay as long as such pins take at most half of the cache. Default false.
     /// Source: `pin_l0_filter_and_index_blocks_in_cache`.
     pub pin_l0_filter_and_index_blocks_in_cache: bool,
+    /// Which data blocks of new tables go to the block cache at once. Source: `prepopulate_block_cache`.
+    pub prepopulate_block_cache: Prepopulate,
     /// No block cache at all: each read loads its block. Default false. Source: `no_block_cache`.
     pub no_block_cache: bool,
 }
@@ -140,10 +151,12 @@ impl Default for BlockBasedTableOptions {
             use_delta_encoding: true,
             separate_key_value_in_data_block: false,
             verify_compression: false,
+            block_align: false,
             filter_policy: FilterPolicy::None,
             whole_key_filtering: true,
             cache_index_and_filter_blocks: false,
             pin_l0_filter_and_index_blocks_in_cache: false,
+            prepopulate_block_cache: Prepopulate::Disable,
             no_block_cache: false,
         }
     }

@@ -1,4 +1,7 @@
-//! Many cases, on several threads, until the time is over; the first failure is shrunk and written down.
+//! Many cases, on several threads; the first failure is shrunk and written down.
+//!
+//! Either as many as fit into a time, or a number of them: then every run of a tree plays the same cases, and the
+//! time is a limit that fails.
 
 use crate::case::Case;
 use crate::features::{Engines, all};
@@ -6,6 +9,7 @@ use crate::generate::generate;
 use crate::run::{Failure, Pool, Tally, play};
 use crate::shrink::shrink;
 use crate::trials;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -28,10 +32,12 @@ pub struct Campaign {
     pub fixed: u64,
     /// Seed of the first case after them; each case adds one.
     pub seed: u64,
-    /// How long.
+    /// How long; if the number of cases is given, the time in which they must be over.
     pub time: Duration,
-    /// How many cases at most.
-    pub cases: u64,
+    /// How many cases; none: as many as fit into the time.
+    pub cases: Option<u64>,
+    /// So many swaps there must be.
+    pub swaps: u64,
     /// Cases played at the same time.
     pub jobs: usize,
     /// Failures after which it ends.
@@ -51,6 +57,23 @@ struct Found {
     tally: Tally,
     cases: u64,
     failures: usize,
+}
+
+impl Found {
+    /// What is missing of what was wanted, if no case failed.
+    fn shortfall(&self, campaign: &Campaign) -> Option<String> {
+        let seconds = campaign.time.as_secs();
+        match campaign.cases {
+            _ if self.failures > 0 => None,
+            Some(wanted) if self.cases < wanted => {
+                Some(format!("{seconds} s were over after {} of {wanted} cases", self.cases))
+            }
+            _ if self.tally.swaps < campaign.swaps => {
+                Some(format!("{} swaps, {} wanted", self.tally.swaps, campaign.swaps))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Runs it; gives whether nothing was found. Progress and findings go to standard error.
@@ -88,7 +111,11 @@ pub fn run(campaign: &Campaign) -> Result<bool, String> {
     })?;
     let found = progress.found.into_inner().expect("no job panics");
     eprintln!("{}", summary(&found, start.elapsed()));
-    Ok(found.failures == 0)
+    let shortfall = found.shortfall(campaign);
+    if let Some(what) = &shortfall {
+        eprintln!("pingpong: too little was played: {what}");
+    }
+    Ok(found.failures == 0 && shortfall.is_none())
 }
 
 fn play_many(campaign: &Campaign, engines: &Engines, progress: &Progress, dir: &Path) -> Result<(), String> {
@@ -96,7 +123,10 @@ fn play_many(campaign: &Campaign, engines: &Engines, progress: &Progress, dir: &
     loop {
         let number = progress.next.fetch_add(1, Ordering::Relaxed);
         let enough = progress.found.lock().expect("no job panics").failures >= campaign.failures;
-        if enough || number >= campaign.cases || Instant::now() >= progress.deadline {
+        if enough
+            || campaign.cases.is_some_and(|cases| number >= cases)
+            || Instant::now() >= progress.deadline
+        {
             return Ok(());
         }
         let seed = match number.checked_sub(campaign.fixed) {
@@ -200,7 +230,7 @@ fn describe(trials: &trials::Trials, took: Duration) -> String {
 fn summary(found: &Found, took: Duration) -> String {
     let tally = &found.tally;
     let mut text = format!(
-        "pingpong: {} failures; {} cases, {} swaps, {} operations, {} SIGKILLs in {:.0} s\n ",
+        "pingpong: {} failures; {} cases, {} swaps, {} operations, {} SIGKILLs in {:.0} s",
         found.failures,
         found.cases,
         tally.swaps,
@@ -208,8 +238,47 @@ fn summary(found: &Found, took: Duration) -> String {
         tally.kills,
         took.as_secs_f64()
     );
-    for (name, count) in &tally.by_name {
-        let _ = write!(text, " {name} {count},");
-    }
+    let mut list = |title: &str, counts: Vec<(&str, u64)>| {
+        let counts: Vec<String> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
+        let _ = write!(text, "\n  {title}: {}", counts.join(", "));
+    };
+    list("operations", tally.by_name.iter().map(|(name, count)| (*name, *count)).collect());
+    list("swaps to", by_count(&tally.by_engine));
+    list("swaps after", by_count(&tally.by_feature));
     text
+}
+
+/// The most frequent first.
+fn by_count(counts: &BTreeMap<String, u64>) -> Vec<(&str, u64)> {
+    let mut sorted: Vec<(&str, u64)> = counts.iter().map(|(name, count)| (name.as_str(), *count)).collect();
+    sorted.sort_by_key(|(_, count)| Reverse(*count));
+    sorted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_little_is_a_failure() {
+        let campaign = Campaign {
+            program: PathBuf::new(),
+            libraries: BTreeMap::new(),
+            scratch: PathBuf::new(),
+            out: PathBuf::new(),
+            fixed: 0,
+            seed: 1,
+            time: Duration::from_secs(7),
+            cases: Some(10),
+            swaps: 100,
+            jobs: 1,
+            failures: 1,
+            shrinking: Duration::ZERO,
+        };
+        let found = |cases, swaps| Found { cases, failures: 0, tally: Tally { swaps, ..Tally::default() } };
+        assert_eq!(found(9, 200).shortfall(&campaign).unwrap(), "7 s were over after 9 of 10 cases");
+        assert_eq!(found(10, 99).shortfall(&campaign).unwrap(), "99 swaps, 100 wanted");
+        assert_eq!(found(10, 100).shortfall(&campaign), None);
+        assert_eq!(found(9, 99).shortfall(&Campaign { cases: None, swaps: 0, ..campaign }), None);
+    }
 }

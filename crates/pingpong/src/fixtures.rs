@@ -14,6 +14,7 @@ use crate::model::Model;
 use crate::operation::{Durability, Key, Operation, Record, Value};
 use crate::rules::admits;
 use crate::run::{Kind, Pool, play};
+use crate::trials::by_age;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -47,6 +48,7 @@ const RECIPES: &[Recipe] = &[
     every("compacted", &[]),
     every("put-entity", &[]),
     every("blob", &["enable_blob_files=true", "min_blob_size=20"]),
+    recipe("put-entity-in-blob", &["enable_blob_files=true", "min_blob_size=20"]),
     every("bloom", &["table.filter_policy=bloomfilter:10:false"]),
     every("ribbon", &["table.filter_policy=ribbonfilter:10"]),
     every(
@@ -167,10 +169,16 @@ fn extra(name: &str, round: u64) -> Vec<Operation> {
                 exclusive: true,
             }]
         }
-        "put-entity" => {
+        "put-entity" | "put-entity-in-blob" => {
             let column = |name: &str| (key(name), Value::Text(key(format!("{name}@{round}"))));
+            let wide = |name: &str| (key(name), Value::Fill(50, round));
             vec![write(vec![
                 Record::PutEntity(0, round_key, vec![column(""), column("height"), column("width")]),
+                Record::PutEntity(
+                    0,
+                    key(format!("wide{round}")),
+                    vec![wide(""), column("height"), wide("width")],
+                ),
                 Record::PutEntity(0, key("entity without default"), vec![column("height")]),
             ])]
         }
@@ -292,16 +300,6 @@ pub fn make(program: &Path, libraries: &BTreeMap<String, PathBuf>, out: &Path) -
         }
     }
     Ok(made)
-}
-
-/// Versions, the oldest first.
-fn by_age(libraries: &BTreeMap<String, PathBuf>) -> Vec<String> {
-    let number =
-        |name: &String| -> Vec<u32> { name.split('.').map_while(|part| part.parse().ok()).collect() };
-    let mut versions: Vec<String> =
-        libraries.keys().filter(|name| !number(name).is_empty()).cloned().collect();
-    versions.sort_by_key(number);
-    versions
 }
 
 /// Copies what a reader needs.

@@ -22,7 +22,7 @@ const SLOTS: u64 = 3;
 /// The case of `seed`.
 pub fn generate(seed: u64, engines: &Engines) -> Case {
     let mut random = Random::new(seed);
-    let players = players(&mut random, engines);
+    let players = players(seed, &mut random, engines);
     let mut generator = Generator {
         random,
         engines,
@@ -44,13 +44,18 @@ pub fn generate(seed: u64, engines: &Engines) -> Case {
     Case { seed, families, initial, phases }
 }
 
-/// Outcrop (if it is there) and one to three references.
-fn players(random: &mut Random, engines: &Engines) -> Vec<String> {
+/// Outcrop (if it is there) and one to three references: one goes round with the seed, so that all get their turns.
+fn players(seed: u64, random: &mut Random, engines: &Engines) -> Vec<String> {
     let mut references: Vec<String> = engines.keys().filter(|name| *name != OUTCROP).cloned().collect();
     let wanted = random.pick(&[1, 1, 2, 3]).min(references.len());
     let mut players = Vec::new();
-    for _ in 0..wanted {
-        players.push(references.swap_remove(random.index(references.len())));
+    for place in 0..wanted {
+        let turn = if place == 0 {
+            (seed % references.len() as u64) as usize
+        } else {
+            random.index(references.len())
+        };
+        players.push(references.swap_remove(turn));
     }
     if engines.contains_key(OUTCROP) {
         players.insert(0, OUTCROP.to_string());

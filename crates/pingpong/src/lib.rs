@@ -12,7 +12,8 @@
 //! Read in this order: `case.rs`, `operation.rs` (the language), `run.rs` (the game), `model.rs` and `rules.rs`
 //! (what must happen), `generate.rs` with `choices.rs` and `features.rs` (what is drawn), `trials.rs` (who can
 //! what), `worker.rs`, `database.rs`, `library.rs` (the child), `campaign.rs` and `shrink.rs` (the long run),
-//! `fixtures.rs` (databases for other crates' tests).
+//! `compatibility.rs` (the table of who reads what), `tools.rs` (RocksDB's own), `fixtures.rs` (databases for other
+//! crates' tests).
 
 mod batch;
 mod call;
@@ -20,6 +21,7 @@ pub mod campaign;
 pub mod case;
 pub mod child;
 pub mod choices;
+pub mod compatibility;
 mod database;
 pub mod features;
 pub mod fixtures;
@@ -34,6 +36,7 @@ pub mod random;
 pub mod rules;
 pub mod run;
 pub mod shrink;
+pub mod tools;
 pub mod trials;
 mod wire;
 pub mod worker;

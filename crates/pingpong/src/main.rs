@@ -3,7 +3,9 @@
 use clap::{Args, Parser, Subcommand};
 use outcrop_pingpong::campaign::{self, Campaign};
 use outcrop_pingpong::case::Case;
+use outcrop_pingpong::compatibility::{self, Trying};
 use outcrop_pingpong::run::{Pool, play};
+use outcrop_pingpong::tools::{self, Looking};
 use outcrop_pingpong::{fixtures, worker};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,11 +21,11 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Plays random cases until the time is over; exit status 1 if one fails.
+    /// Plays random cases; exit status 1 if one fails, or if fewer are played than wanted.
     Run {
         #[command(flatten)]
         engines: EngineArgs,
-        /// How long, in seconds.
+        /// How long, in seconds; with --cases, the time in which they must be over.
         #[arg(long, default_value_t = 60)]
         seconds: u64,
         /// Seed of the first case; drawn and printed if it is not given.
@@ -32,9 +34,12 @@ enum Verb {
         /// So many cases, of seeds from 1 on, come first: the same each time.
         #[arg(long, default_value_t = 0)]
         fixed: u64,
-        /// Cases at most.
-        #[arg(long, default_value_t = u64::MAX)]
-        cases: u64,
+        /// So many cases, instead of as many as fit into the time.
+        #[arg(long)]
+        cases: Option<u64>,
+        /// So many swaps there must be.
+        #[arg(long, default_value_t = 0)]
+        swaps: u64,
         /// Cases at the same time.
         #[arg(long, default_value_t = 2)]
         jobs: usize,
@@ -69,6 +74,32 @@ enum Verb {
         #[arg(long)]
         out: PathBuf,
     },
+    /// Finds out feature by feature who reads whose files, and writes the table of it.
+    Compatibility {
+        #[command(flatten)]
+        engines: EngineArgs,
+        /// The binary `outcrop`.
+        #[arg(long)]
+        outcrop: PathBuf,
+        /// The document.
+        #[arg(long)]
+        document: PathBuf,
+        /// Write nothing, but fail if the document is another.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Lets RocksDB's own `ldb` and `sst_dump` look at Outcrop's databases.
+    Tools {
+        /// Outcrop's shared library.
+        #[arg(long)]
+        library: PathBuf,
+        /// The binary `outcrop`.
+        #[arg(long)]
+        outcrop: PathBuf,
+        /// The version of the tools.
+        #[arg(long)]
+        version: String,
+    },
     /// The child process of one engine.
     #[command(hide = true)]
     Worker {
@@ -94,13 +125,24 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().verb {
         Verb::Worker { library } => worker::serve(&library).map(|()| true),
         Verb::Replay { engines, file, times, keep } => replay(engines, &file, times, keep.as_deref()),
+        Verb::Compatibility { engines, outcrop, document, check } => program().and_then(|program| {
+            let libraries = engines.libraries.into_iter().collect();
+            compatible(&Trying { program, libraries, outcrop }, &document, check)
+        }),
+        Verb::Tools { library, outcrop, version } => program().and_then(|program| {
+            let looked_at = tools::run(&Looking { program, library, outcrop, version: version.clone() })?;
+            eprintln!(
+                "tools: RocksDB {version}'s ldb and sst_dump find {looked_at} databases of Outcrop in order"
+            );
+            Ok(looked_at > 0)
+        }),
         Verb::Fixtures { engines, out } => program().and_then(|program| {
             let made = fixtures::make(&program, &engines.libraries.into_iter().collect(), &out)?;
             eprintln!("{made} databases in {}", out.display());
             Ok(true)
         }),
-        Verb::Run { engines, seconds, seed, fixed, cases, jobs, failures, shrink_seconds, out } => program()
-            .and_then(|program| {
+        Verb::Run { engines, seconds, seed, fixed, cases, swaps, jobs, failures, shrink_seconds, out } => {
+            program().and_then(|program| {
                 campaign::run(&Campaign {
                     program,
                     libraries: engines.libraries.into_iter().collect(),
@@ -110,11 +152,13 @@ fn main() -> ExitCode {
                     seed: seed.unwrap_or_else(fresh_seed),
                     time: Duration::from_secs(seconds),
                     cases,
+                    swaps,
                     jobs: jobs.max(1),
                     failures,
                     shrinking: Duration::from_secs(shrink_seconds),
                 })
-            }),
+            })
+        }
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -128,6 +172,25 @@ fn main() -> ExitCode {
 
 fn program() -> Result<PathBuf, String> {
     std::env::current_exe().map_err(|error| format!("this program's own path: {error}"))
+}
+
+/// Makes the document, or compares it with the one that is there.
+fn compatible(trying: &Trying, document: &Path, check: bool) -> Result<bool, String> {
+    let named = |error: std::io::Error| format!("{}: {error}", document.display());
+    let made = compatibility::run(trying)?;
+    for finding in &made.findings {
+        eprintln!("compatibility: {finding}");
+    }
+    if !check {
+        std::fs::write(document, &made.text).map_err(named)?;
+        return Ok(made.findings.is_empty());
+    }
+    let committed = std::fs::read_to_string(document).map_err(named)?;
+    let difference = compatibility::first_difference(&committed, &made.text);
+    if let Some(lines) = &difference {
+        eprintln!("{} is not what trials give; cargo xtask compatibility\n{lines}", document.display());
+    }
+    Ok(made.findings.is_empty() && difference.is_none())
 }
 
 /// Different each time, small enough to type.

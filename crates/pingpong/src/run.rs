@@ -13,11 +13,12 @@
 
 use crate::case::{Case, End, Phase};
 use crate::child::{Child, Lost};
+use crate::choices::ALWAYS;
 use crate::model::{Model, Row, difference};
 use crate::operation::{Durability, Key, Operation, Record, View};
 use crate::rules::admits;
 use crate::worker::{Answer, OpenRequest, Request};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -92,6 +93,10 @@ pub struct Tally {
     pub kills: u64,
     /// Operations by name.
     pub by_name: BTreeMap<&'static str, u64>,
+    /// Swaps by who opened the directory.
+    pub by_engine: BTreeMap<String, u64>,
+    /// Swaps by the options of who left the directory, and how.
+    pub by_feature: BTreeMap<String, u64>,
 }
 
 impl Tally {
@@ -102,6 +107,27 @@ impl Tally {
         self.kills += other.kills;
         for (name, count) in &other.by_name {
             *self.by_name.entry(name).or_default() += count;
+        }
+        for (mine, others) in
+            [(&mut self.by_engine, &other.by_engine), (&mut self.by_feature, &other.by_feature)]
+        {
+            for (name, count) in others {
+                *mine.entry(name.clone()).or_default() += count;
+            }
+        }
+    }
+
+    /// Counts that `engine` opens what a phase has left in which these column families exist.
+    fn count_swap(&mut self, engine: &str, left: &Phase, families: &[usize]) {
+        self.swaps += 1;
+        *self.by_engine.entry(engine.to_string()).or_default() += 1;
+        let of_families = families.iter().flat_map(|family| &left.family_options[*family]);
+        let mut features: BTreeSet<&str> =
+            left.options.iter().chain(of_families).map(String::as_str).collect();
+        features.retain(|feature| !ALWAYS.contains(feature));
+        features.insert(if left.end == End::Close { "close" } else { "SIGKILL" });
+        for feature in features {
+            *self.by_feature.entry(feature.to_string()).or_default() += 1;
         }
     }
 }
@@ -319,7 +345,7 @@ impl Game<'_> {
     fn open(&mut self, index: usize, phase: &Phase) -> Outcome<()> {
         let (engine, db) = (&phase.engine, self.db());
         if index > 0 {
-            self.tally.swaps += 1;
+            self.tally.count_swap(engine, &self.case.phases[index - 1], &self.model.existing());
             copy_dir(&db, &self.dir.join("before")).map_err(|error| {
                 Problem(Kind::Error, format!("the harness cannot copy {}: {error}", db.display()))
             })?;

@@ -14,6 +14,9 @@ use crate::worker::{Answer, Request};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+/// The feature of using nothing but one's own defaults.
+pub const DEFAULTS: &str = "the writer's defaults";
+
 /// What the trials gave.
 pub struct Trials {
     /// Abilities of every engine.
@@ -103,7 +106,7 @@ fn use_feature(feature: &str, round: u64) -> Vec<Operation> {
 }
 
 /// An engine in a trial: its name and the single options it takes.
-type Player<'p> = (&'p str, &'p BTreeSet<String>);
+pub type Player<'p> = (&'p str, &'p BTreeSet<String>);
 
 /// The prefix extractor that a feature needs.
 fn prefix_of(feature: &str) -> Option<&'static str> {
@@ -112,7 +115,7 @@ fn prefix_of(feature: &str) -> Option<&'static str> {
 }
 
 /// The case in which `writer` uses a feature and `reader` then reads and compacts what is there.
-fn trial(feature: &str, writer: Player<'_>, reader: Player<'_>) -> Case {
+pub fn trial(feature: &str, writer: Player<'_>, reader: Player<'_>) -> Case {
     let answer = CHOICES.iter().flat_map(|choice| choice.answers.iter().map(move |answer| (choice, *answer)));
     let chosen = answer.into_iter().find(|(_, answer)| title(answer) == feature);
     let mut family = Family::plain("default");
@@ -132,6 +135,10 @@ fn trial(feature: &str, writer: Player<'_>, reader: Player<'_>) -> Case {
     }
     let mut written = family_options(&options);
     let mut read = family_options(&options.iter().copied().filter(|_| kept(chosen)).collect::<Vec<_>>());
+    if feature == DEFAULTS {
+        written = vec!["write_buffer_size=65536".to_string()];
+        read.clone_from(&written);
+    }
     if feature == "put entity in blob" {
         written.extend(["enable_blob_files=true".to_string(), "min_blob_size=50".to_string()]);
     }
@@ -208,6 +215,41 @@ pub fn run(program: &Path, libraries: &BTreeMap<String, PathBuf>, dir: &Path) ->
         }
     }
     Ok(trials)
+}
+
+/// What every engine can use, and why Outcrop cannot use the rest.
+///
+/// # Errors
+/// A library is missing.
+pub fn abilities(
+    program: &Path,
+    libraries: &BTreeMap<String, PathBuf>,
+    dir: &Path,
+) -> Result<(Engines, BTreeMap<String, String>), String> {
+    let mut engines = Engines::new();
+    let mut lacking = BTreeMap::new();
+    for (engine, (abilities, _, without)) in
+        try_all(libraries, dir, |engine, at| writes(program, libraries, engine, at))?
+    {
+        if engine == OUTCROP {
+            lacking.extend(without);
+        }
+        engines.insert(engine, abilities);
+    }
+    Ok((engines, lacking))
+}
+
+/// Versions, the oldest first; Outcrop is none.
+pub fn by_age(libraries: &BTreeMap<String, PathBuf>) -> Vec<String> {
+    let mut versions: Vec<String> =
+        libraries.keys().filter(|name| !version(name).is_empty()).cloned().collect();
+    versions.sort_by_key(|name| version(name));
+    versions
+}
+
+/// The numbers of a version's name.
+fn version(name: &str) -> Vec<u32> {
+    name.split('.').map_while(|part| part.parse().ok()).collect()
 }
 
 type Tried = (Abilities, Vec<(Case, Failure)>, Vec<(String, String)>);
@@ -314,8 +356,6 @@ fn reads(
 
 /// The newest reference; Outcrop if there is none.
 fn newest<'n>(names: impl Iterator<Item = &'n String>) -> Option<String> {
-    let version =
-        |name: &String| -> Vec<u32> { name.split('.').map_while(|part| part.parse().ok()).collect() };
     names.max_by_key(|name| version(name)).cloned()
 }
 
@@ -326,7 +366,11 @@ fn leaves_no_trace(feature: &str) -> bool {
         .any(|choice| !choice.format && choice.answers.iter().any(|answer| title(answer) == feature))
 }
 
-fn attempt(case: &Case, pool: &mut Pool, dir: &Path) -> Result<(), Failure> {
+/// Plays a trial; nothing is left of it.
+///
+/// # Errors
+/// The failure.
+pub fn attempt(case: &Case, pool: &mut Pool, dir: &Path) -> Result<(), Failure> {
     let _ = std::fs::remove_dir_all(dir);
     let result = play(case, pool, dir).map(|_| ());
     let _ = std::fs::remove_dir_all(dir);
@@ -334,7 +378,7 @@ fn attempt(case: &Case, pool: &mut Pool, dir: &Path) -> Result<(), Failure> {
 }
 
 /// An engine may lack a feature if it says so.
-fn refuses(failure: &Failure) -> bool {
+pub fn refuses(failure: &Failure) -> bool {
     let says = ["Not implemented", "option ", "the library has no"];
     let at_open = failure.operation.is_none() && failure.phase == 0;
     failure.kind == Kind::Error

@@ -41,6 +41,14 @@ impl BlockSink {
         handle
     }
 
+    /// Appends zeros up to a multiple of `alignment`, a power of two.
+    pub fn pad_to(&mut self, alignment: u64) -> Result<()> {
+        let padding = self.offset.next_multiple_of(alignment) - self.offset;
+        self.file.append(&vec![0; padding as usize])?;
+        self.offset += padding;
+        Ok(())
+    }
+
     fn append(
         &mut self,
         block: &[u8],

@@ -150,6 +150,18 @@ impl TableIter {
         self.skip_forward();
     }
 
+    /// As [`TableIter::seek`]; false if the table's filter knows that no key has `prefix`, which `user_key` has: the
+    /// iterator is then not positioned.
+    pub fn seek_within(&mut self, user_key: &[u8], packed: u64, prefix: &[u8]) -> bool {
+        if self.table.may_contain_prefix(prefix) {
+            self.seek(user_key, packed);
+            return true;
+        }
+        self.drop_block();
+        self.status = Ok(());
+        false
+    }
+
     /// To the last entry at or before (`user_key`, `packed`).
     pub fn seek_for_prev(&mut self, user_key: &[u8], packed: u64) {
         self.seek(user_key, packed);

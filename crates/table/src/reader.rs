@@ -169,6 +169,11 @@ impl TableReader {
         &self.properties
     }
 
+    /// The version of the format, from the footer.
+    pub fn format_version(&self) -> u32 {
+        self.source.footer.version
+    }
+
     /// The range tombstones, as stored: they may overlap and reach outside the file's boundaries.
     pub fn range_tombstones(&self) -> &[RangeTombstone] {
         &self.range_tombstones

@@ -10,6 +10,8 @@
 //!                              instructions per operation under callgrind, beside what is recorded
 //! cargo xtask pingpong ...     Outcrop and RocksDB versions take turns on one directory
 //! cargo xtask fixtures         makes the databases of fixtures/made
+//! cargo xtask compatibility    writes docs/compatibility.md from trials with the real libraries
+//! cargo xtask tools            RocksDB's own ldb and sst_dump look at our databases
 //! cargo xtask bindings         the crate `rocksdb` from the registry on our shared library; needs libclang
 //! ```
 
@@ -39,11 +41,14 @@ fn main() -> ExitCode {
         ["fetch"] => fetch().map(|dir| println!("{}", dir.display())),
         ["pingpong", rest @ ..] => pingpong::run(rest),
         ["fixtures"] => pingpong::fixtures(),
+        ["compatibility"] => pingpong::compatibility(false),
+        ["tools"] => pingpong::tools(),
         ["instructions"] => instructions::run(false),
         ["instructions", "--bless"] => instructions::run(true),
         ["bindings"] => bindings::run(),
         _ => Err(format!(
-            "usage: cargo xtask ci [--offline] | tidy | fuzz | fetch | fixtures | bindings | instructions [--bless] | {}",
+            "usage: cargo xtask ci [--offline] | tidy | fuzz | fetch | fixtures | compatibility | tools | bindings | \
+             instructions [--bless] | {}",
             pingpong::USAGE
         )),
     };
@@ -81,7 +86,9 @@ fn ci(offline: bool) -> Result<(), String> {
         eprintln!("xtask: --offline: no ping-pong with RocksDB");
         return Ok(());
     }
-    step("pingpong", pingpong::short)
+    step("compatibility", || pingpong::compatibility(true))?;
+    step("tools", pingpong::tools)?;
+    step("pingpong", pingpong::of_tree)
 }
 
 /// A number drawn from what is committed: a run of the same tree elsewhere draws the same.

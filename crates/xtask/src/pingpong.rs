@@ -2,13 +2,16 @@
 //!
 //! The harness itself is `crates/pingpong`; this file knows where libraries come from.
 
-use crate::{cargo, root};
+use crate::{cargo, packages, root};
 use outcrop_lab::reference;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// How it is called.
-pub const USAGE: &str = "pingpong [--seconds N] [--seed S] [--versions A,B] [--replay FILE]";
+pub const USAGE: &str = "pingpong [--seconds N] [--seed S] [--cases N] [--versions A,B] [--replay FILE]";
+
+/// Debian's package of RocksDB's tools.
+const TOOLS_PACKAGE: &str = "rocksdb-tools";
 
 /// One version for each way RocksDB's files have changed.
 const VERSIONS: [&str; 6] = ["6.29.5", "7.10.2", "8.11.4", "9.11.2", "10.10.1.1", "11.8.1"];
@@ -48,9 +51,48 @@ pub fn fixtures() -> Result<(), String> {
     play(&VERSIONS, &["fixtures".to_string(), "--out".to_string(), out])
 }
 
-/// The run that is part of `cargo xtask ci`: seeds that are the same each time, then fresh ones.
-pub fn short() -> Result<(), String> {
-    run(&["--seconds", "60", "--fixed", "60"])
+/// The run that is part of `cargo xtask ci`. What it plays depends on the committed tree alone: cases that are the
+/// same for every tree, then cases of seeds that are the tree's own. The time is a limit, not a measure of work.
+pub fn of_tree() -> Result<(), String> {
+    let seed = crate::tree_seed()?.to_string();
+    run(&["--fixed", "200", "--cases", "320", "--swaps", "2000", "--seconds", "600", "--seed", &seed])
+}
+
+/// `cargo xtask compatibility`: the table of `docs/compatibility.md`, written, or compared with the one that is there.
+pub fn compatibility(check: bool) -> Result<(), String> {
+    let document = root().join("docs/compatibility.md").display().to_string();
+    let mut arguments =
+        ["compatibility", "--document", &document, "--outcrop", &outcrop()?].map(String::from).to_vec();
+    arguments.extend(check.then(|| "--check".to_string()));
+    play(&VERSIONS, &arguments)
+}
+
+/// `cargo xtask tools`: RocksDB's own `ldb` and `sst_dump`, from the system's package, look at our databases.
+pub fn tools() -> Result<(), String> {
+    let found =
+        ["ldb", "sst_dump"].iter().try_for_each(|tool| packages::program(tool, TOOLS_PACKAGE).map(|_| ()));
+    let Some(version) = found.ok().and_then(|()| tools_version()) else {
+        eprintln!("tools: skipped: no ldb and sst_dump of RocksDB; apt-get install {TOOLS_PACKAGE}");
+        return Ok(());
+    };
+    build()?;
+    let build = build_dir()?;
+    let mut command = harness()?;
+    command.args(["tools", "--version", &version, "--outcrop", &outcrop()?]);
+    command.arg("--library").arg(build.join("liboutcrop_capi.so"));
+    finish(command)
+}
+
+/// The version of the installed tools; none if they do not say.
+fn tools_version() -> Option<String> {
+    let output = Command::new("ldb").arg("--version").output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit())).map(String::from)
+}
+
+/// The binary `outcrop`, which `build` makes.
+fn outcrop() -> Result<String, String> {
+    Ok(build_dir()?.join("outcrop").display().to_string())
 }
 
 /// Where cargo puts what it builds: this program is there too.
@@ -59,19 +101,36 @@ fn build_dir() -> Result<PathBuf, String> {
     program.parent().map(Path::to_path_buf).ok_or_else(|| format!("{}: no directory", program.display()))
 }
 
+fn build() -> Result<(), String> {
+    let packages = ["outcrop-capi", "outcrop-pingpong", "outcrop-cli"];
+    let packages = packages.iter().flat_map(|package| ["--package", package]);
+    cargo(&["build", "--quiet"].into_iter().chain(packages).collect::<Vec<_>>(), None)
+}
+
+/// The harness's program, to be given arguments.
+fn harness() -> Result<Command, String> {
+    let mut command = Command::new(build_dir()?.join("outcrop-pingpong"));
+    command.current_dir(root());
+    if let Some(memory) = memory_dir() {
+        command.env("TMPDIR", memory);
+    }
+    Ok(command)
+}
+
 fn play(versions: &[&str], arguments: &[String]) -> Result<(), String> {
-    cargo(&["build", "--quiet", "--package", "outcrop-capi", "--package", "outcrop-pingpong"], None)?;
+    build()?;
     let build = build_dir()?;
-    let mut command = Command::new(build.join("outcrop-pingpong"));
-    command.args(arguments).current_dir(root());
+    let mut command = harness()?;
+    command.args(arguments);
     command.arg("--library").arg(format!("outcrop={}", build.join("liboutcrop_capi.so").display()));
     for version in versions {
         let library = reference::obtain("rocksdb", version).map_err(|error| error.to_string())?;
         command.arg("--library").arg(format!("{version}={}", library.display()));
     }
-    if let Some(memory) = memory_dir() {
-        command.env("TMPDIR", memory);
-    }
+    finish(command)
+}
+
+fn finish(mut command: Command) -> Result<(), String> {
     let status = command.status().map_err(|error| format!("outcrop-pingpong: {error}"))?;
     if status.success() { Ok(()) } else { Err("ping-pong failed".into()) }
 }

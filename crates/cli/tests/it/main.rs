@@ -127,3 +127,55 @@ fn lab_quick_says_in_one_sentence_what_is_wrong() {
     }
     assert!(temp.path().join("precious").exists());
 }
+
+/// A database of two tables, `a` in the first and `b` in the second, and `c` in the WAL.
+fn two_tables(dir: &Path) -> outcrop::Db {
+    let options = outcrop::DbOptions { create_if_missing: true, ..Default::default() };
+    let db = outcrop::Db::open(dir, options, outcrop::Env::posix(), Vec::new()).unwrap();
+    for key in ["a", "b"] {
+        db.put(&outcrop::WriteOptions::default(), key.as_bytes(), key.as_bytes()).unwrap();
+        db.flush(&[db.column_family("default").unwrap()], true).unwrap();
+    }
+    db.put(&outcrop::WriteOptions::default(), b"c", b"c").unwrap();
+    db
+}
+
+#[test]
+fn ldb_reads_beside_a_process_that_writes_and_changes_nothing() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("db");
+    let db = two_tables(&dir);
+    let names = || {
+        let mut names: Vec<_> =
+            std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = names();
+    assert_eq!(text(&ldb(&dir, &["scan"])), "a ==> a\nb ==> b\nc ==> c\n");
+    assert_eq!(text(&ldb(&dir, &["get", "c"])), "c\n");
+    assert_eq!(text(&ldb(&dir, &["checkconsistency"])), "OK\n");
+    assert!(ldb(&dir, &["checkcompat", "--with=6.29,11.8.1"]).status.success());
+    assert!(!ldb(&dir, &["put", "d", "d"]).status.success(), "the lock is held");
+    // The writer itself may still remove a log that it flushed.
+    assert!(names().iter().all(|name| before.contains(name)), "{:?}, before {before:?}", names());
+    db.close().unwrap();
+}
+
+#[test]
+fn a_damaged_table_hides_no_other_from_ldb() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("db");
+    two_tables(&dir).close().unwrap();
+    let tables = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path());
+    let first = tables.filter(|path| path.extension().is_some_and(|e| e == "sst")).min().unwrap();
+    let mut bytes = std::fs::read(&first).unwrap();
+    bytes[2] ^= 0xFF;
+    std::fs::write(&first, bytes).unwrap();
+    assert_eq!(text(&ldb(&dir, &["get", "b"])), "b\n");
+    let damaged = ldb(&dir, &["get", "a"]);
+    assert!(!damaged.status.success() && text(&damaged).contains("checksum mismatch"), "{}", text(&damaged));
+    assert!(!ldb(&dir, &["checkconsistency"]).status.success());
+    let report = text(&ldb(&dir, &["checkcompat", "--with=6.29"]));
+    assert!(report.contains("UNKNOWN  not readable by Outcrop"), "{report}");
+}

@@ -11,13 +11,18 @@ use crate::column_family::ColumnFamily;
 use crate::context::DbContext;
 use crate::read::blob;
 use outcrop_base::Result;
-use outcrop_env::OpenWrite;
+use outcrop_cache::{Cache, CacheKey, Priority};
+use outcrop_env::{OpenWrite, ReadFile};
 use outcrop_manifest::{BlobFile, FileNumber, Garbage, Version, file_name};
-use outcrop_options::{ColumnFamilyOptions, CompressionOptions, CompressionType};
+use outcrop_options::{ColumnFamilyOptions, CompressionOptions, CompressionType, Prepopulate};
 use outcrop_table::FillCache;
-use outcrop_table::blob::{BlobIndex, BlobWriter, BlobWriterOptions, record_len};
+use outcrop_table::blob::{BlobIndex, BlobReader, BlobWriter, BlobWriterOptions, record_len};
+use parking_lot::Mutex;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::btree_map::Entry;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 /// References to blob files, by file.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +62,10 @@ pub struct BlobInput {
     version: Arc<Version>,
     /// Values of files below this number move out.
     cutoff: FileNumber,
+    /// Bytes read at a time; 0: one value.
+    readahead: usize,
+    /// Files that are read ahead.
+    ahead: RefCell<BTreeMap<FileNumber, BlobReader>>,
     /// References read so far.
     pub read: BlobMeter,
 }
@@ -67,15 +76,43 @@ impl BlobInput {
         if version.blob_files.is_empty() {
             return None;
         }
-        let cutoff = cutoff(version, &cf.options.load());
-        let (ctx, cf, version) = (ctx.clone(), cf.clone(), version.clone());
-        Some(BlobInput { ctx, cf, version, cutoff, read: BlobMeter::default() })
+        let options = cf.options.load();
+        Some(BlobInput {
+            ctx: ctx.clone(),
+            cf: cf.clone(),
+            version: version.clone(),
+            cutoff: cutoff(version, &options),
+            readahead: usize::try_from(options.blob_compaction_readahead_size).unwrap_or(usize::MAX),
+            ahead: RefCell::default(),
+            read: BlobMeter::default(),
+        })
     }
 
     /// The value that `index` refers to.
     pub fn fetch(&self, user_key: &[u8], index: &[u8]) -> Result<Vec<u8>> {
         let files = &self.version.blob_files;
+        if self.readahead > 0 {
+            return self.fetch_ahead(user_key, &BlobIndex::decode(index)?);
+        }
         blob::fetch(&self.ctx, &self.cf, files, user_key, index, FillCache::No).map(|value| value.into_vec())
+    }
+
+    /// As [`BlobInput::fetch`], through a buffer of the file: keys come in the order in which their values were
+    /// written.
+    fn fetch_ahead(&self, user_key: &[u8], index: &BlobIndex) -> Result<Vec<u8>> {
+        let number = FileNumber(index.file_number);
+        let mut ahead = self.ahead.borrow_mut();
+        let reader = match ahead.entry(number) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
+                let file = blob::find(&self.version.blob_files, number)?;
+                let reader = blob::open(&self.ctx, &self.cf, file)?;
+                place.insert(reader.reading_from(ReadAhead::of(reader.file(), self.readahead)))
+            }
+        };
+        let mut value = Vec::new();
+        reader.get(user_key, index, &mut value)?;
+        Ok(value)
     }
 
     /// True if the value that `index` refers to should move out of its file.
@@ -94,6 +131,52 @@ fn cutoff(version: &Version, options: &ColumnFamilyOptions) -> FileNumber {
     version.blob_files.keys().nth(index).copied().unwrap_or(FileNumber(u64::MAX))
 }
 
+/// A file with a buffer that holds what comes behind the last read.
+struct ReadAhead {
+    file: Arc<dyn ReadFile>,
+    bytes: usize,
+    /// Where the buffer starts in the file, and the buffer.
+    buffer: Mutex<(u64, Vec<u8>)>,
+}
+
+impl ReadAhead {
+    fn of(file: &Arc<dyn ReadFile>, bytes: usize) -> Arc<ReadAhead> {
+        Arc::new(ReadAhead { file: file.clone(), bytes, buffer: Mutex::default() })
+    }
+}
+
+impl ReadFile for ReadAhead {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        if buf.len() >= self.bytes {
+            return self.file.read_at(offset, buf);
+        }
+        let mut buffer = self.buffer.lock();
+        let (start, held) = &mut *buffer;
+        let inside = offset >= *start && offset + buf.len() as u64 <= *start + held.len() as u64;
+        if !inside {
+            let left = self.file.size().saturating_sub(offset);
+            held.resize(self.bytes.min(usize::try_from(left).unwrap_or(usize::MAX)), 0);
+            *start = offset;
+            let got = self.file.read_at(offset, held);
+            // Nothing is known of the buffer after an error.
+            held.truncate(*got.as_ref().unwrap_or(&0));
+            got?;
+        }
+        let held = &held[(offset - *start) as usize..];
+        let got = buf.len().min(held.len());
+        buf[..got].copy_from_slice(&held[..got]);
+        Ok(got)
+    }
+
+    fn size(&self) -> u64 {
+        self.file.size()
+    }
+
+    fn path(&self) -> &Path {
+        self.file.path()
+    }
+}
+
 /// What new blob files are to be like.
 #[derive(Clone, Debug)]
 pub struct BlobPlan {
@@ -101,12 +184,15 @@ pub struct BlobPlan {
     file_size: u64,
     compression: CompressionType,
     compression_opts: CompressionOptions,
+    /// Values go to the block cache, too.
+    warm: bool,
 }
 
 impl BlobPlan {
-    /// The plan for outputs to `level`; `None` if values stay in tables.
+    /// The plan for outputs to `level`, -1 for flush; `None` if values stay in tables.
     pub fn new(options: &ColumnFamilyOptions, level: i32) -> Option<BlobPlan> {
-        (options.enable_blob_files && level >= options.blob_file_starting_level).then(|| BlobPlan {
+        (options.enable_blob_files && level.max(0) >= options.blob_file_starting_level).then(|| BlobPlan {
+            warm: level < 0 && options.prepopulate_blob_cache == Prepopulate::FlushOnly,
             min_size: usize::try_from(options.min_blob_size).unwrap_or(usize::MAX),
             file_size: options.blob_file_size.max(1),
             compression: options.blob_compression_type,
@@ -115,12 +201,20 @@ impl BlobPlan {
     }
 }
 
+/// The blob file being written.
+struct OpenBlobFile {
+    number: FileNumber,
+    writer: BlobWriter,
+    /// Its part of block cache keys, if values go there.
+    cache_file_id: Option<u64>,
+}
+
 /// The blob files a job writes.
 pub struct BlobOutput<'a> {
     ctx: &'a DbContext,
     cf: &'a ColumnFamily,
     plan: Option<BlobPlan>,
-    open: Option<(FileNumber, BlobWriter)>,
+    open: Option<OpenBlobFile>,
     done: Vec<Arc<BlobFile>>,
     /// References to older files that were written on.
     pub kept: BlobMeter,
@@ -148,13 +242,19 @@ impl<'a> BlobOutput<'a> {
         index: &mut Vec<u8>,
     ) -> Result<FileNumber> {
         if self.open.is_none() {
-            let number = reserve();
-            self.open = Some((number, self.create(number)?));
+            self.open = Some(self.create(reserve())?);
         }
-        let (number, writer) = self.open.as_mut().expect("opened above");
+        let OpenBlobFile { number, writer, cache_file_id } = self.open.as_mut().expect("opened above");
         let number = *number;
         index.clear();
-        writer.add(user_key, value)?.encode(index);
+        let reference = writer.add(user_key, value)?;
+        reference.encode(index);
+        if let (Some(file), Some(cache)) = (*cache_file_id, &self.cf.block_cache)
+            && !value.is_empty()
+        {
+            let key = CacheKey { file, offset: reference.offset };
+            drop(cache.insert(key, Priority::Low, value.len(), |frame| frame.copy_from_slice(value)));
+        }
         let full = self.plan.as_ref().is_some_and(|plan| writer.size() >= plan.file_size);
         if full {
             self.finish_open()?;
@@ -162,7 +262,7 @@ impl<'a> BlobOutput<'a> {
         Ok(number)
     }
 
-    fn create(&self, number: FileNumber) -> Result<BlobWriter> {
+    fn create(&self, number: FileNumber) -> Result<OpenBlobFile> {
         let plan = self.plan.as_ref().expect("only for values it takes");
         let options = OpenWrite {
             buffer_size: self.ctx.options.writable_file_max_buffer_size as usize,
@@ -176,17 +276,22 @@ impl<'a> BlobOutput<'a> {
             compression: plan.compression,
             compression_opts: plan.compression_opts.clone(),
         };
-        BlobWriter::new(file, options)
+        let cache = self.cf.block_cache.as_ref().filter(|_| plan.warm);
+        let cache_file_id = cache.map(|_| Cache::new_file_id());
+        Ok(OpenBlobFile { number, writer: BlobWriter::new(file, options)?, cache_file_id })
     }
 
     fn finish_open(&mut self) -> Result<()> {
-        let Some((number, mut writer)) = self.open.take() else { return Ok(()) };
+        let Some(OpenBlobFile { number, mut writer, cache_file_id }) = self.open.take() else {
+            return Ok(());
+        };
         let summary = writer.finish()?;
         writer.sync_and_close(self.ctx.options.use_fsync)?;
         self.done.push(Arc::new(BlobFile {
             number,
             total_count: summary.count,
             total_bytes: summary.total_bytes,
+            cache_file_id: cache_file_id.map_or_else(OnceLock::new, OnceLock::from),
             ..BlobFile::default()
         }));
         Ok(())

@@ -20,6 +20,7 @@ use crate::state::RunningCompaction;
 use crate::stats::LevelStats;
 use outcrop_base::{CompactionFilter, FilterContext, Fragments, Result, SeqNum};
 use outcrop_manifest::{FileMetaData, Version, VersionEdit};
+use outcrop_options::Prepopulate;
 use outcrop_table::{FillCache, TableIterOptions};
 use std::sync::Arc;
 
@@ -174,6 +175,7 @@ impl DbInner {
             prefix_extractor: options.prefix_extractor,
             level: compaction.output_level as i32,
             blobs: BlobPlan::new(&options, compaction.output_level as i32),
+            paranoid_checks: options.paranoid_file_checks,
             omit_filter: options.optimize_filters_for_hits && compaction.bottommost,
             oldest_ancestor_time: known_times.min().unwrap_or(now),
             target_file_size: compaction.target_file_size,
@@ -186,9 +188,13 @@ impl DbInner {
     fn open_outputs(&self, job: &CompactionJob, tables: Vec<FileMetaData>) -> Result<Vec<Arc<FileMetaData>>> {
         self.ctx.env.fs.sync_dir(&self.ctx.path)?;
         let tables: Vec<Arc<FileMetaData>> = tables.into_iter().map(Arc::new).collect();
+        let prepopulate = job.cf.options.load().table.prepopulate_block_cache;
         for file in &tables {
             // Opened before it is installed, so that no reader pays for it.
-            table_cache::open(&self.ctx, &job.cf, file)?;
+            let table = table_cache::open(&self.ctx, &job.cf, file)?;
+            if prepopulate == Prepopulate::FlushAndCompaction {
+                table_cache::warm(&table)?;
+            }
         }
         Ok(tables)
     }

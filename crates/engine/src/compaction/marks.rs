@@ -23,6 +23,8 @@ pub struct Marks {
     pub bottommost: BTreeSet<FileNumber>,
     /// A table collector or a caller asked.
     pub asked: BTreeSet<FileNumber>,
+    /// They keep the oldest blob files, of which `blob_garbage_collection_force_threshold` or more is garbage.
+    pub blob_garbage: BTreeSet<FileNumber>,
 }
 
 /// What the marks follow from besides the tables and the options.
@@ -78,6 +80,40 @@ impl Marks {
         }
         marks
     }
+}
+
+/// The tables that refer to the oldest blob files, if these hold so much garbage that it is worth moving the rest out.
+///
+/// Blob files are kept by the tables whose oldest reference they are: the oldest one and those after it, up to the next
+/// that is some table's oldest, go together. All of them must be within the age cutoff, so that one compaction frees
+/// them. Only for leveled compaction, as in RocksDB.
+/// Source: RocksDB `db/version_set.cc`, `ComputeFilesMarkedForForcedBlobGC`.
+pub fn blob_garbage(version: &Version, options: &ColumnFamilyOptions) -> BTreeSet<FileNumber> {
+    let threshold = options.blob_garbage_collection_force_threshold;
+    let share = options.blob_garbage_collection_age_cutoff.clamp(0.0, 1.0);
+    let eligible = (version.blob_files.len() as f64 * share) as usize;
+    let wanted = options.enable_blob_garbage_collection && options.compaction_style == CompactionStyle::Level;
+    let Some(oldest) = version.blob_files.keys().next().filter(|_| wanted && threshold < 1.0 && eligible > 0)
+    else {
+        return BTreeSet::new();
+    };
+    let starts_batch: BTreeSet<FileNumber> =
+        version.files().filter_map(|(_, file)| file.oldest_blob_file).collect();
+    let later = version.blob_files.keys().skip(1).take_while(|number| !starts_batch.contains(number));
+    let batch = 1 + later.count();
+    if batch > eligible {
+        return BTreeSet::new();
+    }
+    let (mut total, mut garbage) = (0, 0);
+    for state in version.blob_files.values().take(batch) {
+        total += state.file.total_bytes;
+        garbage += state.garbage.bytes;
+    }
+    if (garbage as f64) < threshold * total as f64 {
+        return BTreeSet::new();
+    }
+    let refers = version.files().filter(|(_, file)| file.oldest_blob_file == Some(*oldest));
+    refers.map(|(_, file)| file.number).collect()
 }
 
 /// True if the table is known to hold deletions: at the bottom, where they hide nothing, they are all garbage.

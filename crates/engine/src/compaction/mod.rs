@@ -47,6 +47,8 @@ pub enum Reason {
     Bottommost,
     /// A table asked for it, or a caller by `suggest_compact_range`.
     Marked,
+    /// The table keeps blob files of which too much is garbage.
+    BlobGarbage,
     /// Asked for by a caller who waits.
     Manual,
 }

@@ -6,8 +6,10 @@ use super::blobs::{BlobOutput, BlobPlan};
 use super::stream::CompactionStream;
 use crate::column_family::ColumnFamily;
 use crate::context::DbContext;
+use crate::read::table_cache;
+use outcrop_base::hash::xxh3_64;
 use outcrop_base::keys::{FOOTER_LEN, append_internal_key, pack, packed_seq, split, user_key};
-use outcrop_base::{Comparator, Fragment, PrefixExtractor, Result, ValueType};
+use outcrop_base::{Comparator, Error, Fragment, PrefixExtractor, Result, ValueType, wide_columns};
 use outcrop_env::{DirectIo, OpenWrite};
 use outcrop_manifest::{BlobFile, FileMetaData, FileNumber, Garbage, file_name};
 use outcrop_options::{BlockBasedTableOptions, CompressionOptions, CompressionType};
@@ -32,6 +34,8 @@ pub struct OutputPlan {
     pub level: i32,
     /// Where large values go.
     pub blobs: Option<BlobPlan>,
+    /// Each table is read again and compared with what was written.
+    pub paranoid_checks: bool,
     /// No filter is written.
     pub omit_filter: bool,
     /// Time the oldest data in the tables was first written, seconds since the epoch.
@@ -89,11 +93,11 @@ fn write_entries(
     while stream.advance()? {
         let key = stream.key();
         if let Some(table) = &open {
-            let new_key = user_key(key) != last_user_key.as_slice();
+            let new_key = !cf.comparator.same(user_key(key), &last_user_key);
             if new_key && should_cut(&mut plan, &cf.comparator, table, key) {
                 let mut table = open.take().expect("checked above");
                 ranges.write_until(&cf.comparator, &mut table.writer, Some(user_key(key)));
-                done.push(table.finish(ctx, &plan)?);
+                done.push(table.finish(ctx, cf, &plan)?);
             }
         }
         let table = match &mut open {
@@ -114,7 +118,7 @@ fn write_entries(
     }
     if let Some(mut table) = open {
         ranges.write_until(&cf.comparator, &mut table.writer, None);
-        done.push(table.finish(ctx, &plan)?);
+        done.push(table.finish(ctx, cf, &plan)?);
     }
     Ok(done)
 }
@@ -175,6 +179,24 @@ struct OpenTable {
     oldest_blob_file: Option<FileNumber>,
     /// A key and a value that stand for a value in a blob file; reused.
     reference: (Vec<u8>, Vec<u8>),
+    /// What the table holds, if it will be compared.
+    written: Option<Contents>,
+}
+
+/// A summary of entries and their order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Contents {
+    entries: u64,
+    hash: u64,
+}
+
+impl Contents {
+    fn add(&mut self, key: &[u8], value: &[u8]) {
+        self.entries += 1;
+        for part in [key, value] {
+            self.hash = self.hash.rotate_left(7).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ xxh3_64(part);
+        }
+    }
 }
 
 impl OpenTable {
@@ -216,7 +238,8 @@ impl OpenTable {
             },
         );
         let reference = (Vec::new(), Vec::new());
-        Ok(OpenTable { number, writer, creation_time, oldest_blob_file: None, reference })
+        let written = plan.paranoid_checks.then(Contents::default);
+        Ok(OpenTable { number, writer, creation_time, oldest_blob_file: None, reference, written })
     }
 
     /// Adds an entry, its value to a blob file if it is large.
@@ -232,8 +255,16 @@ impl OpenTable {
         if value_type == ValueType::BlobIndex as u8 {
             let number = blobs.kept.count(user_key(key), value)?;
             self.refer_to(number);
+        } else if value_type == ValueType::WideColumnEntity as u8 {
+            wide_columns::each_blob(value, |index| {
+                self.refer_to(blobs.kept.count(user_key(key), index)?);
+                Ok(())
+            })?;
         } else if value_type == ValueType::Value as u8 && blobs.takes(value.len()) {
             return self.add_to_blob_file(key, value, blobs, reserve);
+        }
+        if let Some(written) = &mut self.written {
+            written.add(key, value);
         }
         self.writer.add(key, value)
     }
@@ -250,6 +281,9 @@ impl OpenTable {
         let number = blobs.add(user_key, value, reserve, index)?;
         reference_key.clear();
         append_internal_key(reference_key, user_key, pack(packed_seq(packed), ValueType::BlobIndex));
+        if let Some(written) = &mut self.written {
+            written.add(reference_key, index);
+        }
         self.writer.add(reference_key, index)?;
         self.refer_to(number);
         Ok(())
@@ -259,7 +293,7 @@ impl OpenTable {
         self.oldest_blob_file = Some(self.oldest_blob_file.map_or(number, |oldest| oldest.min(number)));
     }
 
-    fn finish(mut self, ctx: &DbContext, plan: &OutputPlan) -> Result<FileMetaData> {
+    fn finish(mut self, ctx: &DbContext, cf: &ColumnFamily, plan: &OutputPlan) -> Result<FileMetaData> {
         let summary = self.writer.finish()?;
         self.writer.sync_and_close(ctx.options.use_fsync)?;
         let mut file = FileMetaData::new(self.number, summary.file_size, summary.smallest, summary.largest);
@@ -271,8 +305,27 @@ impl OpenTable {
         file.tail_size = summary.tail_size;
         file.unique_id = Some(summary.unique_id);
         file.oldest_blob_file = self.oldest_blob_file;
+        if let Some(written) = self.written {
+            compare(ctx, cf, &file, written)?;
+        }
         Ok(file)
     }
+}
+
+/// Reads the finished table and compares it with what was written.
+fn compare(ctx: &DbContext, cf: &ColumnFamily, file: &FileMetaData, written: Contents) -> Result<()> {
+    let table = table_cache::open(ctx, cf, file)?;
+    let mut found = Contents::default();
+    table_cache::read_back(&table, |key, value| found.add(key, value))?;
+    if found == written {
+        return Ok(());
+    }
+    Err(Error::corruption(format!(
+        "{}: paranoid_file_checks: {} entries were written and {} others are found",
+        file_name::table(&ctx.path, file.number).display(),
+        written.entries,
+        found.entries
+    )))
 }
 
 /// Cuts outputs where the level below has boundaries, so that a later compaction of an output touches few

@@ -24,6 +24,7 @@ use outcrop_base::{
     ValueType, wide_columns,
 };
 use outcrop_manifest::FileMetaData;
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -206,7 +207,7 @@ impl CompactionStream {
     /// the input has moved already.
     fn decide(&mut self) -> Result<Decision> {
         let (user_key, packed) = split(self.input.key());
-        if !self.has_user_key || user_key != self.user_key.as_slice() {
+        if !self.has_user_key || !self.comparator.same(user_key, &self.user_key) {
             self.user_key.clear();
             self.user_key.extend_from_slice(user_key);
             self.has_user_key = true;
@@ -229,8 +230,11 @@ impl CompactionStream {
                 self.hiding_stripe = Some(stripe);
                 match self.filter_value(value_type)? {
                     FilterDecision::Keep if value_type == ValueType::BlobIndex => self.show_blob(seq),
+                    FilterDecision::Keep if value_type == ValueType::WideColumnEntity => {
+                        self.show_entity(seq)
+                    }
                     FilterDecision::Keep => Ok(self.show_value(seq, value_type)),
-                    FilterDecision::ChangeValue(value) => Ok(self.show_changed(seq, value)),
+                    FilterDecision::ChangeValue(value) => Ok(self.show_changed(seq, ValueType::Value, value)),
                     FilterDecision::Remove => Ok(self.show_removed(seq)),
                 }
             }
@@ -288,8 +292,12 @@ impl CompactionStream {
 
     /// The value that the input's entry refers to.
     fn fetch_blob(&self) -> Result<Vec<u8>> {
+        self.fetch_blob_of(self.input.value())
+    }
+
+    fn fetch_blob_of(&self, index: &[u8]) -> Result<Vec<u8>> {
         match &self.blobs {
-            Some(blobs) => blobs.fetch(&self.user_key, self.input.value()),
+            Some(blobs) => blobs.fetch(&self.user_key, index),
             None => Err(Error::corruption("an entry refers to a blob file, and the version has none")),
         }
     }
@@ -304,14 +312,35 @@ impl CompactionStream {
             return Ok(self.show_value(seq, ValueType::BlobIndex));
         }
         let value = self.fetch_blob()?;
-        Ok(self.show_changed(seq, value))
+        Ok(self.show_changed(seq, ValueType::Value, value))
     }
 
-    fn show_changed(&mut self, seq: SeqNum, value: Vec<u8>) -> Decision {
+    /// Shows an entity as it is, or with its values in it if one of them is to move out of its blob file.
+    fn show_entity(&mut self, seq: SeqNum) -> Result<Decision> {
+        let mut moves = false;
+        if let Some(blobs) = &self.blobs {
+            wide_columns::each_blob(self.input.value(), |index| {
+                moves |= blobs.moves_out(index)?;
+                Ok(())
+            })?;
+        }
+        if !moves {
+            return Ok(self.show_value(seq, ValueType::WideColumnEntity));
+        }
+        let entity = self.entity_with_values()?;
+        Ok(self.show_changed(seq, ValueType::WideColumnEntity, entity))
+    }
+
+    /// The input's entity with the values that are in blob files.
+    fn entity_with_values(&self) -> Result<Vec<u8>> {
+        wide_columns::with_values(self.input.value(), |index| self.fetch_blob_of(index)).map(Cow::into_owned)
+    }
+
+    fn show_changed(&mut self, seq: SeqNum, value_type: ValueType, value: Vec<u8>) -> Decision {
         let zeroed = self.bottommost && self.in_oldest_stripe(seq);
         let seq = if zeroed { SeqNum::ZERO } else { seq };
         self.key.clear();
-        append_internal_key(&mut self.key, &self.user_key, pack(seq, ValueType::Value));
+        append_internal_key(&mut self.key, &self.user_key, pack(seq, value_type));
         self.value = value;
         self.shown = Shown::Own;
         Decision::Show
@@ -339,7 +368,7 @@ impl CompactionStream {
                 return Ok(());
             }
             let (next_key, next_packed) = split(self.input.key());
-            if next_key != self.user_key.as_slice() {
+            if !self.comparator.same(next_key, &self.user_key) {
                 return Ok(());
             }
             if self.stripe(packed_seq(next_packed)) != stripe {
@@ -355,8 +384,8 @@ impl CompactionStream {
         self.step()?;
         if self.input.valid() {
             let (next_key, next_packed) = split(self.input.key());
-            let same_stripe =
-                next_key == self.user_key.as_slice() && self.stripe(packed_seq(next_packed)) == stripe;
+            let same_stripe = self.comparator.same(next_key, &self.user_key)
+                && self.stripe(packed_seq(next_packed)) == stripe;
             match ValueType::from_byte(next_packed as u8) {
                 Some(ValueType::Value | ValueType::WideColumnEntity | ValueType::BlobIndex)
                     if same_stripe =>
@@ -385,7 +414,7 @@ impl CompactionStream {
         let mut base = Base::Unknown;
         while self.input.valid() {
             let (user_key, packed) = split(self.input.key());
-            if user_key != self.user_key.as_slice() {
+            if !self.comparator.same(user_key, &self.user_key) {
                 base = if self.nothing_below(newest) { Base::None } else { Base::Unknown };
                 break;
             }
@@ -409,7 +438,7 @@ impl CompactionStream {
                     break;
                 }
                 Some(ValueType::WideColumnEntity) => {
-                    base = Base::Entity(self.input.value().to_vec());
+                    base = Base::Entity(self.entity_with_values()?);
                     break;
                 }
                 Some(ValueType::Deletion | ValueType::SingleDeletion) => {
@@ -465,10 +494,7 @@ impl CompactionStream {
         let merge =
             |base: Option<&[u8]>| merge::full_merge(Some(&*operator), &self.user_key, base, &newest_first);
         let (value_type, merged) = match &base {
-            Base::Entity(entity) => {
-                let merged = merge(Some(wide_columns::default_column(entity)?))?;
-                (ValueType::WideColumnEntity, merge::with_default_column(entity, &merged)?)
-            }
+            Base::Entity(entity) => (ValueType::WideColumnEntity, merge::merge_entity(entity, merge)?),
             Base::Value(value) => (ValueType::Value, merge(Some(value))?),
             Base::None | Base::Unknown => (ValueType::Value, merge(None)?),
         };
@@ -512,6 +538,10 @@ impl CompactionStream {
             let (user_key, packed) = split(self.input.key());
             if packed as u8 == ValueType::BlobIndex as u8 {
                 blobs.read.count(user_key, self.input.value())?;
+            } else if packed as u8 == ValueType::WideColumnEntity as u8 {
+                wide_columns::each_blob(self.input.value(), |index| {
+                    blobs.read.count(user_key, index).map(|_| ())
+                })?;
             }
         }
         self.input.next();

@@ -18,7 +18,7 @@ use crate::stats::LevelStats;
 use outcrop_base::{Fragments, Result, SeqNum};
 use outcrop_manifest::{BlobFile, FileMetaData, FileNumber, VersionEdit};
 use outcrop_memtable::MemTable;
-use outcrop_options::derive;
+use outcrop_options::{Prepopulate, derive};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -153,7 +153,8 @@ pub fn write_l0(
         table: options.table.clone(),
         prefix_extractor: options.prefix_extractor,
         level: -1,
-        blobs: BlobPlan::new(&options, 0),
+        blobs: BlobPlan::new(&options, -1),
+        paranoid_checks: options.paranoid_file_checks,
         omit_filter: false,
         oldest_ancestor_time: ctx.env.clock.now_micros() / 1_000_000,
         target_file_size: u64::MAX,
@@ -164,7 +165,10 @@ pub fn write_l0(
     ctx.env.fs.sync_dir(&ctx.path)?;
     for file in &tables {
         file.from_flush.store(true, Ordering::Relaxed);
-        table_cache::open(ctx, cf, file)?;
+        let table = table_cache::open(ctx, cf, file)?;
+        if options.table.prepopulate_block_cache != Prepopulate::Disable {
+            table_cache::warm(&table)?;
+        }
     }
     Ok(FlushedFiles { tables, blob_files: outputs.blob_files })
 }

@@ -27,15 +27,7 @@ pub fn fetch(
     fill_cache: FillCache,
 ) -> Result<PinnedValue> {
     let index = BlobIndex::decode(index)?;
-    let file = match files.get(&FileNumber(index.file_number)) {
-        Some(state) => &state.file,
-        None => {
-            return Err(Error::corruption(format!(
-                "an entry refers to blob file {:06}, which the MANIFEST does not have",
-                index.file_number
-            )));
-        }
-    };
+    let file = find(files, FileNumber(index.file_number))?;
     let Some(cache) = &cf.block_cache else {
         return Ok(PinnedValue::owned(read(ctx, cf, file, user_key, &index)?));
     };
@@ -50,6 +42,19 @@ pub fn fetch(
     }
     let kept = cache.insert(key, Priority::Low, value.len(), |frame| frame.copy_from_slice(&value));
     Ok(PinnedValue::in_block(&kept, &kept))
+}
+
+/// The blob file of that number, which an entry refers to.
+///
+/// # Errors
+/// Corruption if the version does not have it.
+pub fn find(files: &BlobFiles, number: FileNumber) -> Result<&BlobFile> {
+    files.get(&number).map(|state| &*state.file).ok_or_else(|| {
+        Error::corruption(format!(
+            "an entry refers to blob file {:06}, which the MANIFEST does not have",
+            number.0
+        ))
+    })
 }
 
 fn read(

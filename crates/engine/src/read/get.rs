@@ -36,7 +36,10 @@ impl DbInner {
         key: &[u8],
         snapshot: SeqNum,
     ) -> Result<Option<PinnedValue>> {
-        self.look_up(view, cf, options, key, snapshot)?.map(Found::value).transpose()
+        let fetch = |index: &[u8]| {
+            blob::fetch(&self.ctx, cf, &view.version.blob_files, key, index, options.fill_cache())
+        };
+        self.look_up(view, cf, options, key, snapshot)?.map(|found| found.value(fetch)).transpose()
     }
 
     /// See [`crate::Db::get_entity_cf`].
@@ -50,8 +53,36 @@ impl DbInner {
         let snapshot = options.snapshot.unwrap_or_else(|| self.visible_seq());
         match self.look_up(&view, cf, options, key, snapshot)? {
             Some(Found::Plain(value)) => Ok(Some(WideColumns::plain(&value))),
-            Some(Found::Entity(entity)) => WideColumns::decode(&entity).map(Some),
+            Some(Found::Entity(entity)) => {
+                let (files, fill_cache) = (&view.version.blob_files, options.fill_cache());
+                let fetch = |index: &[u8]| blob::fetch(&self.ctx, cf, files, key, index, fill_cache);
+                WideColumns::decode(&wide_columns::with_values(&entity, fetch)?).map(Some)
+            }
             None => Ok(None),
+        }
+    }
+
+    /// The value of `key` at `snapshot`; `None` if it has none, or is an entity, or with `in_memory` the memtables do not
+    /// tell.
+    pub(crate) fn plain_value(
+        &self,
+        cf: &ColumnFamily,
+        key: &[u8],
+        snapshot: SeqNum,
+        in_memory: bool,
+    ) -> Result<Option<PinnedValue>> {
+        let view = cf.superversion.load();
+        if in_memory {
+            let lookup_key = LookupKey::new(key);
+            let mut lookup = Lookup::new(&lookup_key, snapshot);
+            lookup.memtables(&view);
+            if !lookup.is_decided() || matches!(lookup.outcome, Outcome::Blob(_)) {
+                return Ok(None);
+            }
+        }
+        match self.look_up(&view, cf, &ReadOptions::default(), key, snapshot)? {
+            Some(Found::Plain(value)) => Ok(Some(value)),
+            Some(Found::Entity(_)) | None => Ok(None),
         }
     }
 
@@ -64,7 +95,7 @@ impl DbInner {
         snapshot: SeqNum,
     ) -> Result<Option<Found>> {
         let lookup_key = LookupKey::new(key);
-        let fill_cache = if options.fill_cache { FillCache::Yes } else { FillCache::No };
+        let fill_cache = options.fill_cache();
         let mut lookup = Lookup::new(&lookup_key, snapshot);
         lookup.memtables(view);
         if !lookup.is_decided() {
@@ -319,7 +350,7 @@ impl<'k> Lookup<'k> {
     pub(crate) fn finish(
         self,
         cf: &ColumnFamily,
-        fetch: impl FnOnce(&[u8]) -> Result<PinnedValue>,
+        fetch: impl Fn(&[u8]) -> Result<PinnedValue>,
     ) -> Result<Option<Found>> {
         let base = match self.outcome {
             Outcome::Failed(error) => return Err(error),
@@ -336,8 +367,8 @@ impl<'k> Lookup<'k> {
             |base: Option<&[u8]>| merge::full_merge(operator, self.key.user_key, base, &self.operands);
         Ok(Some(match base {
             Some(Found::Entity(entity)) => {
-                let merged = merge(Some(wide_columns::default_column(&entity)?))?;
-                Found::Entity(PinnedValue::owned(merge::with_default_column(&entity, &merged)?))
+                let entity = wide_columns::with_values(&entity, fetch)?;
+                Found::Entity(PinnedValue::owned(merge::merge_entity(&entity, merge)?))
             }
             Some(Found::Plain(value)) => Found::Plain(PinnedValue::owned(merge(Some(&value))?)),
             None => Found::Plain(PinnedValue::owned(merge(None)?)),
@@ -349,20 +380,21 @@ impl<'k> Lookup<'k> {
 pub(crate) enum Found {
     /// A value.
     Plain(PinnedValue),
-    /// A set of columns, encoded.
+    /// A set of columns, encoded; some may be in blob files.
     Entity(PinnedValue),
 }
 
 impl Found {
-    /// The value, or the default column.
+    /// The value, or the default column, which `fetch` gives if it is in a blob file.
     #[inline]
-    pub(crate) fn value(self) -> Result<PinnedValue> {
+    pub(crate) fn value(self, fetch: impl FnOnce(&[u8]) -> Result<PinnedValue>) -> Result<PinnedValue> {
         match self {
             Found::Plain(value) => Ok(value),
-            Found::Entity(entity) => {
-                let column = wide_columns::default_column(&entity)?;
-                Ok(entity.part(column))
-            }
+            Found::Entity(entity) => match wide_columns::default_column(&entity)? {
+                Some(column) if column.in_blob => fetch(column.value),
+                Some(column) => Ok(entity.part(column.value)),
+                None => Ok(PinnedValue::owned(Vec::new())),
+            },
         }
     }
 }

@@ -9,14 +9,15 @@
 
 use super::hiding_ranges::HidingRanges;
 use super::level_iter::LevelIter;
-use super::merging_iter::{MergingIter, Source};
+use super::merging_iter::{MergingIter, Source, Within};
 use super::{PinnedValue, ReadOptions, WideColumns, blob, get, merge, table_cache};
 use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
 use crate::db::DbInner;
 use crate::superversion::SuperVersion;
 use outcrop_base::keys::{pack, packed_seq, split};
-use outcrop_base::{Error, PrefixExtractor, Result, SeqNum, ValueType, wide_columns};
+use outcrop_base::{Comparator, Error, PrefixExtractor, Result, SeqNum, ValueType, wide_columns};
 use outcrop_table::{FillCache, TableIterOptions};
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -38,8 +39,10 @@ enum Place {
 enum Shape {
     /// The value.
     Plain,
-    /// A wide-column entity, which was found to decode.
+    /// A wide-column entity, which was found to decode and has its values in it.
     Entity,
+    /// A wide-column entity with values in blob files; it is in `value` with them.
+    FetchedEntity,
     /// A reference to a blob file; the value is in `value`.
     Fetched,
 }
@@ -58,10 +61,22 @@ pub struct DbIterator {
     snapshot: SeqNum,
     lower: Option<Vec<u8>>,
     upper: Option<Vec<u8>>,
-    /// Given if the iterator stays within one prefix.
+    /// Given if prefixes matter: the iterator stays within one, or filters of prefixes are asked when it seeks.
     prefix_extractor: Option<PrefixExtractor>,
-    /// The prefix it stays within.
+    /// It stays within the prefix it was positioned by.
+    stays: bool,
+    /// Filters are asked.
+    filters: bool,
+    /// The prefix it stays within, or beyond which sources may be missing.
     prefix: Option<Vec<u8>>,
+    /// While sources are missing: where the seek went.
+    sought: Vec<u8>,
+    /// While sources are missing: nothing beyond the prefix is before the upper bound.
+    bounded: bool,
+    /// Versions passed one by one before a seek behind the key.
+    max_skip: u64,
+    /// The key at which so many were passed last.
+    passed_key: Vec<u8>,
     place: Place,
     shape: Shape,
     fill_cache: FillCache,
@@ -76,6 +91,10 @@ impl DbInner {
         let view = cf.superversion.load_full();
         // After `view`: a flush in between could otherwise drop what this snapshot must see.
         let snapshot = options.snapshot.unwrap_or_else(|| self.visible_seq());
+        let column_options = cf.options.load();
+        let stays = options.prefix_same_as_start;
+        // Under another order keys with a prefix may lie apart.
+        let filters = !options.total_order_seek && !matches!(cf.comparator, Comparator::User(_));
         let merged = self.merge_view(&view, cf, options)?;
         let tombstones =
             HidingRanges::new(view.range_tombstones(&self.ctx, cf)?, cf.comparator.clone(), snapshot);
@@ -88,11 +107,17 @@ impl DbInner {
             snapshot,
             lower: options.iterate_lower_bound.clone(),
             upper: options.iterate_upper_bound.clone(),
-            prefix_extractor: cf.options.load().prefix_extractor.filter(|_| options.prefix_same_as_start),
+            prefix_extractor: column_options.prefix_extractor.filter(|_| stays || filters),
+            stays,
+            filters,
+            sought: Vec::new(),
+            bounded: false,
             prefix: None,
+            max_skip: column_options.max_sequential_skip_in_iterations,
+            passed_key: Vec::new(),
             place: Place::Nowhere,
             shape: Shape::Plain,
-            fill_cache: if options.fill_cache { FillCache::Yes } else { FillCache::No },
+            fill_cache: options.fill_cache(),
             key: Vec::new(),
             value: Vec::new(),
             status: Ok(()),
@@ -105,10 +130,8 @@ impl DbInner {
         cf: &Arc<ColumnFamily>,
         options: &ReadOptions,
     ) -> Result<MergingIter> {
-        let table_options = TableIterOptions {
-            fill_cache: if options.fill_cache { FillCache::Yes } else { FillCache::No },
-            readahead_bytes: options.readahead_size,
-        };
+        let table_options =
+            TableIterOptions { fill_cache: options.fill_cache(), readahead_bytes: options.readahead_size };
         let mut sources = Vec::with_capacity(view.sealed.len() + view.version.levels[0].files.len() + 4);
         if !view.memtable.is_empty() {
             sources.push(Source::Mem(view.memtable.iter()));
@@ -167,7 +190,8 @@ impl DbIterator {
         match self.shape {
             Shape::Plain => stored,
             Shape::Fetched => &self.value,
-            Shape::Entity => wide_columns::default_column(stored).unwrap_or_default(),
+            Shape::Entity => default_column(stored),
+            Shape::FetchedEntity => default_column(&self.value),
         }
     }
 
@@ -175,6 +199,7 @@ impl DbIterator {
     pub fn columns(&self) -> Result<WideColumns> {
         match self.shape {
             Shape::Entity => WideColumns::decode(self.stored()),
+            Shape::FetchedEntity => WideColumns::decode(&self.value),
             _ => Ok(WideColumns::plain(self.value())),
         }
     }
@@ -224,16 +249,60 @@ impl DbIterator {
     pub fn seek(&mut self, target: &[u8]) {
         self.status = Ok(());
         self.stay_in_prefix(target);
-        let packed = pack(self.snapshot, ValueType::FOR_SEEK);
         match self.lower.take() {
             Some(lower) => {
                 let start = if self.before(target, &lower) { &lower } else { target };
-                self.merged.seek(start, packed);
+                self.seek_merged(start);
                 self.lower = Some(lower);
             }
-            None => self.merged.seek(target, packed),
+            None => self.seek_merged(target),
         }
         self.find_forward(false);
+    }
+
+    /// Moves the merging iterator to `start`, without the sources that filters of prefixes exclude.
+    fn seek_merged(&mut self, start: &[u8]) {
+        let packed = pack(self.snapshot, ValueType::FOR_SEEK);
+        let extractor = self.prefix_extractor.filter(|_| self.filters);
+        let prefix = extractor.and_then(|extractor| extractor.transform(start));
+        // A target without prefix has nothing to stay within.
+        let wanted = |prefix: &&[u8]| !self.stays || self.prefix.as_deref() == Some(*prefix);
+        let (Some(extractor), Some(prefix)) = (extractor, prefix.filter(wanted)) else {
+            return self.merged.seek(start, packed);
+        };
+        let within = Within { extractor, prefix };
+        self.merged.seek_within(start, packed, &within);
+        if self.merged.has_excluded() && !self.stays {
+            self.bounded = self.upper.as_deref().is_some_and(|upper| self.ends_within(upper, &within));
+            self.prefix = Some(prefix.to_vec());
+            self.sought.clear();
+            self.sought.extend_from_slice(start);
+        }
+    }
+
+    /// True if no key without the prefix lies between a key with it and `upper`.
+    fn ends_within(&self, upper: &[u8], within: &Within<'_>) -> bool {
+        let whole = match within.extractor {
+            PrefixExtractor::Fixed(n) | PrefixExtractor::Capped(n) => within.prefix.len() == n,
+            PrefixExtractor::Noop => false,
+        };
+        let follows = || {
+            let Some((last, rest)) = within.prefix.split_last() else { return false };
+            let next = last.checked_add(1);
+            next.is_some_and(|next| upper.split_last() == Some((&next, rest)))
+        };
+        within.has(upper) || (whole && self.cf.comparator.is_bytewise() && follows())
+    }
+
+    /// At the end of what is complete: takes the missing sources in. False if there is nothing more to see.
+    #[cold]
+    fn leave_prefix(&mut self) -> bool {
+        if self.stays || self.bounded || self.prefix.take().is_none() {
+            return false;
+        }
+        // None are missing any more if the merging iterator was moved by a seek meanwhile.
+        self.merged.include_excluded(&self.sought, pack(self.snapshot, ValueType::FOR_SEEK));
+        true
     }
 
     /// To the last entry at or before `target`.
@@ -269,6 +338,10 @@ impl DbIterator {
 
     /// To the previous entry. Panics unless valid.
     pub fn prev(&mut self) {
+        if !self.stays {
+            // Turning around takes all sources in.
+            self.prefix = None;
+        }
         match self.place {
             Place::Merged => self.step_before_saved_key(),
             Place::SavedForward => {
@@ -283,6 +356,12 @@ impl DbIterator {
         self.find_backward();
     }
 
+    /// Whether this is the key that is being resolved.
+    #[inline]
+    fn is_key(&self, user_key: &[u8]) -> bool {
+        self.cf.comparator.same(user_key, &self.key)
+    }
+
     #[inline]
     fn before(&self, a: &[u8], b: &[u8]) -> bool {
         self.cf.comparator.compare(a, b) == Ordering::Less
@@ -290,14 +369,15 @@ impl DbIterator {
 
     /// From an end of the key space, the prefix to stay within is that of the entry found.
     fn stay_in_prefix_shown(&mut self) {
-        if self.prefix_extractor.is_some() && self.valid() {
+        if self.stays && self.valid() {
             let shown = self.key().to_vec();
             self.stay_in_prefix(&shown);
         }
     }
 
     fn stay_in_prefix(&mut self, target: &[u8]) {
-        let prefix = self.prefix_extractor.and_then(|extractor| extractor.transform(target));
+        let extractor = self.prefix_extractor.filter(|_| self.stays);
+        let prefix = extractor.and_then(|extractor| extractor.transform(target));
         self.prefix = prefix.map(<[u8]>::to_vec);
     }
 
@@ -322,15 +402,25 @@ impl DbIterator {
     #[inline]
     fn find_forward(&mut self, mut skip_saved: bool) {
         self.place = Place::Nowhere;
+        let mut passed = 0;
         while self.merged.valid() {
             let (user_key, packed) = split(self.merged.key());
-            if packed_seq(packed) > self.snapshot || (skip_saved && is_same(user_key, &self.key)) {
-                self.merged.next();
+            if packed_seq(packed) > self.snapshot || (skip_saved && self.is_key(user_key)) {
+                passed += 1;
+                if passed > self.max_skip {
+                    passed = 0;
+                    self.passed_many(skip_saved);
+                } else {
+                    self.merged.next();
+                }
                 continue;
             }
             if self.upper.as_deref().is_some_and(|upper| !self.before(user_key, upper))
                 || self.left_prefix(user_key)
             {
+                if self.leave_prefix() {
+                    continue;
+                }
                 return;
             }
             match ValueType::from_byte(packed as u8) {
@@ -359,15 +449,57 @@ impl DbIterator {
                 other => return self.fail_on_type(other),
             }
         }
+        if self.merged.has_excluded() && self.merged.status().is_ok() && self.leave_prefix() {
+            self.find_forward(skip_saved);
+        }
+    }
+
+    /// Leaves a version that is not for this reader, after many of them: by a seek if they were of one key, behind all
+    /// versions of `key` or to the first of another key that the snapshot has.
+    #[cold]
+    fn passed_many(&mut self, skip_saved: bool) {
+        let (user_key, _) = split(self.merged.key());
+        if skip_saved && self.is_key(user_key) {
+            self.merged.seek(&self.key, pack(SeqNum::ZERO, ValueType::Deletion));
+            if self.merged.valid() && self.is_key(split(self.merged.key()).0) {
+                self.merged.next();
+            }
+        } else if user_key == self.passed_key.as_slice() && !self.merged.has_excluded() {
+            self.merged.seek(&self.passed_key, pack(self.snapshot, ValueType::FOR_SEEK));
+        } else {
+            self.passed_key.clear();
+            self.passed_key.extend_from_slice(user_key);
+            self.merged.next();
+        }
     }
 
     /// Shows the entity under the merging iterator, if it decodes.
     fn show_entity(&mut self) {
         self.save_key();
-        match wide_columns::default_column(self.merged.value()) {
+        let entity = self.merged.value();
+        if wide_columns::may_have_blobs(entity) {
+            return self.show_entity_with_blobs();
+        }
+        match wide_columns::default_column(entity) {
             Ok(_) => (self.place, self.shape) = (Place::Merged, Shape::Entity),
             Err(error) => self.status = Err(error),
         }
+    }
+
+    #[cold]
+    fn show_entity_with_blobs(&mut self) {
+        match self.with_values(split(self.merged.key()).0, self.merged.value()) {
+            Ok(entity) => {
+                self.value = entity;
+                (self.place, self.shape) = (Place::Merged, Shape::FetchedEntity);
+            }
+            Err(error) => self.status = Err(error),
+        }
+    }
+
+    /// The entity of `user_key` with the values that are in blob files.
+    fn with_values(&self, user_key: &[u8], entity: &[u8]) -> Result<Vec<u8>> {
+        wide_columns::with_values(entity, |index| self.fetch(user_key, index)).map(Cow::into_owned)
     }
 
     /// Shows the entry under the merging iterator with its value from a blob file.
@@ -402,7 +534,7 @@ impl DbIterator {
         let mut base = Base::None;
         while self.merged.valid() {
             let (user_key, packed) = split(self.merged.key());
-            if user_key != self.key.as_slice() {
+            if !self.is_key(user_key) {
                 break;
             }
             if self.tombstones.hide(user_key, packed_seq(packed)) {
@@ -411,7 +543,13 @@ impl DbIterator {
             match ValueType::from_byte(packed as u8) {
                 Some(ValueType::Merge) => operands.push(self.merged.value().to_vec()),
                 Some(ValueType::Value) => base = Base::Plain(self.merged.value().to_vec()),
-                Some(ValueType::WideColumnEntity) => base = Base::Entity(self.merged.value().to_vec()),
+                Some(ValueType::WideColumnEntity) => match self.with_values(user_key, self.merged.value()) {
+                    Ok(entity) => base = Base::Entity(entity),
+                    Err(error) => {
+                        self.status = Err(error);
+                        return;
+                    }
+                },
                 Some(ValueType::BlobIndex) => match self.fetch(user_key, self.merged.value()) {
                     Ok(value) => base = Base::Plain(value),
                     Err(error) => {
@@ -428,7 +566,7 @@ impl DbIterator {
                 break;
             }
         }
-        while self.merged.valid() && split(self.merged.key()).0 == self.key.as_slice() {
+        while self.merged.valid() && self.is_key(split(self.merged.key()).0) {
             self.merged.next();
         }
         self.show_merged(&base, &operands, Place::SavedForward);
@@ -454,10 +592,7 @@ impl DbIterator {
         match base {
             Base::None => merge(None),
             Base::Plain(value) => merge(Some(value)),
-            Base::Entity(entity) => {
-                let merged = merge(Some(wide_columns::default_column(entity)?))?;
-                merge::with_default_column(entity, &merged)
-            }
+            Base::Entity(entity) => merge::merge_entity(entity, merge),
         }
     }
 
@@ -502,7 +637,7 @@ impl DbIterator {
         let mut operands: Vec<Vec<u8>> = Vec::new();
         while self.merged.valid() {
             let (user_key, packed) = split(self.merged.key());
-            if user_key != self.key.as_slice() {
+            if !self.is_key(user_key) {
                 break;
             }
             if packed_seq(packed) <= self.snapshot {
@@ -531,6 +666,9 @@ impl DbIterator {
             self.value = self.fetch(&self.key, &self.value)?;
         }
         if live == Some(ValueType::WideColumnEntity) {
+            if wide_columns::may_have_blobs(&self.value) {
+                self.value = self.with_values(&self.key, &self.value)?;
+            }
             wide_columns::default_column(&self.value)?;
         }
         if !operands.is_empty() {
@@ -554,12 +692,6 @@ impl DbIterator {
     }
 }
 
-/// Neighbours in a table mostly differ in their last byte: looked at first, it saves a call.
-#[inline]
-fn is_same(a: &[u8], b: &[u8]) -> bool {
-    a.last() == b.last() && a == b
-}
-
 /// What merge operands apply to.
 enum Base {
     /// Nothing.
@@ -578,6 +710,12 @@ enum Resolved {
     Merged(Base, Vec<Vec<u8>>),
     /// Deleted, or not visible.
     Hidden,
+}
+
+/// The value of an entity's default column; empty if it has none.
+fn default_column(entity: &[u8]) -> &[u8] {
+    let column = wide_columns::default_column(entity).unwrap_or_default();
+    column.map_or(&[], |column| column.value)
 }
 
 fn type_error(value_type: Option<ValueType>) -> Error {

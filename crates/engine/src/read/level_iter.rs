@@ -3,6 +3,7 @@
 //! Tables are opened as the position enters them. After an error the iterator is invalid and
 //! [`LevelIter::status`] says why.
 
+use super::merging_iter::Within;
 use super::table_cache;
 use crate::column_family::ColumnFamily;
 use crate::context::DbContext;
@@ -83,6 +84,26 @@ impl LevelIter {
         self.enter(index);
         self.on_table(|table| table.seek(user_key, packed));
         self.skip_empty_forward();
+    }
+
+    /// As [`LevelIter::seek`]; false if filters know that no key has the prefix of `user_key`: the iterator is then not
+    /// positioned.
+    pub fn seek_within(&mut self, user_key: &[u8], packed: u64, within: &Within<'_>) -> bool {
+        let comparator = &self.cf.comparator;
+        let index = self.files.partition_point(|file| {
+            comparator.compare_parts(split(&file.largest), (user_key, packed)) == Ordering::Less
+        });
+        // Keys with a prefix follow each other, so others of them can only be where the next table begins.
+        let goes_on = self.files.get(index + 1).is_some_and(|next| within.has(split(&next.smallest).0));
+        if let Some(file) = self.files.get(index).filter(|_| !goes_on)
+            && let Ok(table) = table_cache::open(&self.ctx, &self.cf, file)
+            && !table.may_contain_prefix(within.prefix)
+        {
+            (self.index, self.table, self.status) = (usize::MAX, None, Ok(()));
+            return false;
+        }
+        self.seek(user_key, packed);
+        true
     }
 
     /// To the last entry at or before (`user_key`, `packed`).

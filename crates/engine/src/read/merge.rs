@@ -25,14 +25,14 @@ pub fn full_merge(
     })
 }
 
-/// The entity `entity` with another default column.
-pub fn with_default_column(entity: &[u8], value: &[u8]) -> Result<Vec<u8>> {
+/// The entity `entity`, which has its values in it, with `merge` applied to its default column.
+pub fn merge_entity(entity: &[u8], merge: impl FnOnce(Option<&[u8]>) -> Result<Vec<u8>>) -> Result<Vec<u8>> {
     let columns = wide_columns::decode(entity)?;
-    let mut pairs: Vec<(&[u8], &[u8])> = vec![(b"", value)];
+    let default =
+        columns.first().filter(|column| column.name.is_empty()).map_or(&[][..], |column| column.value);
+    let merged = merge(Some(default))?;
+    let mut pairs: Vec<(&[u8], &[u8])> = vec![(b"", &merged)];
     pairs.extend(columns.iter().filter(|column| !column.name.is_empty()).map(|c| (c.name, c.value)));
-    if columns.iter().any(|column| column.in_blob) {
-        return Err(Error::not_supported("a wide column whose value is in a blob file"));
-    }
     let mut out = Vec::new();
     wide_columns::encode(&pairs, &mut out)?;
     Ok(out)

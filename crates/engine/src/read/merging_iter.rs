@@ -9,7 +9,7 @@
 
 use super::level_iter::LevelIter;
 use outcrop_base::keys::split;
-use outcrop_base::{Comparator, Result, SeqNum};
+use outcrop_base::{Comparator, PrefixExtractor, Result, SeqNum};
 use outcrop_memtable::MemTableIter;
 use outcrop_table::TableIter;
 use std::cmp::Ordering;
@@ -22,6 +22,21 @@ pub enum Source {
     Table(TableIter, SeqNum),
     /// The tables of one level.
     Level(LevelIter),
+}
+
+/// A prefix, and how keys are asked for theirs.
+pub struct Within<'p> {
+    /// Gives a key's prefix.
+    pub extractor: PrefixExtractor,
+    /// The prefix.
+    pub prefix: &'p [u8],
+}
+
+impl Within<'_> {
+    /// True if `user_key` has the prefix.
+    pub fn has(&self, user_key: &[u8]) -> bool {
+        self.extractor.transform(user_key) == Some(self.prefix)
+    }
 }
 
 /// Calls the same method on whichever source it is.
@@ -63,6 +78,15 @@ impl Source {
 
     fn seek(&mut self, user_key: &[u8], packed: u64) {
         on_source!(self, iter => iter.seek(user_key, packed))
+    }
+
+    /// As `seek`; false if filters know that no key has the prefix of `user_key`: the source then has no entry.
+    fn seek_within(&mut self, user_key: &[u8], packed: u64, within: &Within<'_>) -> bool {
+        match self {
+            Source::Mem(iter) => iter.seek_within(user_key, packed, within.extractor, within.prefix),
+            Source::Table(iter, _) => iter.seek_within(user_key, packed, within.prefix),
+            Source::Level(iter) => iter.seek_within(user_key, packed, within),
+        }
     }
 
     fn seek_for_prev(&mut self, user_key: &[u8], packed: u64) {
@@ -122,6 +146,8 @@ pub struct MergingIter {
     /// The source that would be current without the winner.
     runner_up: usize,
     direction: Direction,
+    /// Sources that the last seek left out.
+    excluded: Vec<usize>,
     status: Result<()>,
 }
 
@@ -136,6 +162,7 @@ impl MergingIter {
             winner: NONE,
             runner_up: NONE,
             direction: Direction::Forward,
+            excluded: Vec::new(),
             status: Ok(()),
         }
     }
@@ -176,6 +203,40 @@ impl MergingIter {
     /// To the first entry at or after (`user_key`, `packed`).
     pub fn seek(&mut self, user_key: &[u8], packed: u64) {
         self.position(Direction::Forward, |source| source.seek(user_key, packed));
+    }
+
+    /// As [`MergingIter::seek`], but sources are left out that by their filters hold no key with the prefix of `user_key`.
+    /// Going forward, the entries are complete within the prefix; beyond it only once
+    /// [`MergingIter::include_excluded`] was called.
+    pub fn seek_within(&mut self, user_key: &[u8], packed: u64, within: &Within<'_>) {
+        self.direction = Direction::Forward;
+        self.status = Ok(());
+        self.excluded.clear();
+        for index in 0..self.sources.len() {
+            if !self.sources[index].seek_within(user_key, packed, within) {
+                self.excluded.push(index);
+            }
+            self.refresh(index);
+        }
+        self.choose();
+    }
+
+    /// True if the entries ahead are not complete.
+    pub fn has_excluded(&self) -> bool {
+        !self.excluded.is_empty()
+    }
+
+    /// Puts the sources that were left out at their first entry at or after (`user_key`, `packed`), where the seek went.
+    pub fn include_excluded(&mut self, user_key: &[u8], packed: u64) {
+        let excluded = std::mem::take(&mut self.excluded);
+        if excluded.is_empty() {
+            return;
+        }
+        for index in excluded {
+            self.sources[index].seek(user_key, packed);
+            self.refresh(index);
+        }
+        self.choose();
     }
 
     /// To the last entry at or before (`user_key`, `packed`).
@@ -228,6 +289,7 @@ impl MergingIter {
     fn position(&mut self, direction: Direction, mut place: impl FnMut(&mut Source)) {
         self.direction = direction;
         self.status = Ok(());
+        self.excluded.clear();
         for index in 0..self.sources.len() {
             place(&mut self.sources[index]);
             self.refresh(index);
@@ -312,6 +374,7 @@ impl MergingIter {
         }
         self.refresh(winner);
         self.direction = direction;
+        self.excluded.clear();
         self.choose_runner_up(winner);
     }
 

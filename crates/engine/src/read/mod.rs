@@ -16,8 +16,9 @@ pub mod multi_get;
 pub mod table_cache;
 
 use crate::snapshots::Snapshot;
-use outcrop_base::{Error, Result, SeqNum, wide_columns};
+use outcrop_base::{Result, SeqNum, wide_columns};
 use outcrop_cache::Pinned;
+use outcrop_table::FillCache;
 use std::ops::Deref;
 
 /// How a read is done.
@@ -33,6 +34,10 @@ pub struct ReadOptions {
     pub iterate_upper_bound: Option<Vec<u8>>,
     /// An iterator ends where the prefix of the key it was positioned by ends; needs a prefix extractor. Default false.
     pub prefix_same_as_start: bool,
+    /// Seeks ask no filters of prefixes. What is found is the same: with a prefix extractor, a seek leaves out tables that
+    /// by their filters hold no key with the prefix of its target, and takes them in once the walk leaves the prefix.
+    /// Default false.
+    pub total_order_seek: bool,
     /// Bytes an iterator reads ahead; 0: it grows on its own while access is sequential.
     pub readahead_size: usize,
 }
@@ -45,12 +50,18 @@ impl Default for ReadOptions {
             iterate_lower_bound: None,
             iterate_upper_bound: None,
             prefix_same_as_start: false,
+            total_order_seek: false,
             readahead_size: 0,
         }
     }
 }
 
 impl ReadOptions {
+    /// `fill_cache`, as tables take it.
+    pub(crate) fn fill_cache(&self) -> FillCache {
+        if self.fill_cache { FillCache::Yes } else { FillCache::No }
+    }
+
     /// Default options reading as of `snapshot`.
     pub fn at(snapshot: &Snapshot) -> ReadOptions {
         ReadOptions { snapshot: Some(snapshot.sequence()), ..ReadOptions::default() }
@@ -69,13 +80,10 @@ impl WideColumns {
         WideColumns { columns: vec![(Vec::new(), value.to_vec())] }
     }
 
-    /// Decodes an entity.
+    /// Decodes an entity that has its values in it.
     pub(crate) fn decode(entity: &[u8]) -> Result<WideColumns> {
-        let copy = |column: &wide_columns::Column<'_>| match column.in_blob {
-            false => Ok((column.name.to_vec(), column.value.to_vec())),
-            true => Err(Error::not_supported("a wide column whose value is in a blob file")),
-        };
-        let columns = wide_columns::decode(entity)?.iter().map(copy).collect::<Result<_>>()?;
+        let columns = wide_columns::decode(entity)?;
+        let columns = columns.iter().map(|column| (column.name.to_vec(), column.value.to_vec())).collect();
         Ok(WideColumns { columns })
     }
 
@@ -144,6 +152,12 @@ impl PinnedValue {
             Storage::Owned(value) => value,
             Storage::Block { .. } => self.to_vec(),
         }
+    }
+}
+
+impl AsRef<[u8]> for PinnedValue {
+    fn as_ref(&self) -> &[u8] {
+        self
     }
 }
 

@@ -185,7 +185,7 @@ impl<'a> GroupGet<'a> {
     }
 
     fn fill_cache(&self) -> FillCache {
-        if self.options.fill_cache { FillCache::Yes } else { FillCache::No }
+        self.options.fill_cache()
     }
 
     fn finish(&self, ongoing: Ongoing<'_, '_>) -> Result<Option<PinnedValue>> {
@@ -195,6 +195,6 @@ impl<'a> GroupGet<'a> {
         let key = ongoing.lookup.key.user_key;
         let files = &self.view.version.blob_files;
         let fetch = |index: &[u8]| blob::fetch(&self.db.ctx, self.cf, files, key, index, self.fill_cache());
-        ongoing.lookup.finish(self.cf, fetch)?.map(|found| found.value()).transpose()
+        ongoing.lookup.finish(self.cf, fetch)?.map(|found| found.value(fetch)).transpose()
     }
 }

@@ -10,7 +10,7 @@ use outcrop_base::{Error, Fragments, Result};
 use outcrop_cache::Cache;
 use outcrop_env::{Access, DirectIo, OpenRead};
 use outcrop_manifest::{FileMetaData, FileNumber, file_name};
-use outcrop_table::{TableReader, TableReaderOptions};
+use outcrop_table::{FillCache, TableIterOptions, TableReader, TableReaderOptions};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
@@ -20,6 +20,8 @@ use std::sync::atomic::Ordering;
 /// Files the database needs besides tables: `max_open_files` counts them too. Source: RocksDB's reserve.
 const OTHER_FILES: i32 = 10;
 const SHARDS: usize = 16;
+/// Readahead of whoever reads a whole table, in bytes.
+const WHOLE_TABLE_READAHEAD: usize = 1 << 20;
 
 /// The tables used last, if `max_open_files` limits them.
 pub struct OpenTables {
@@ -144,6 +146,41 @@ fn open_new<'f>(ctx: &DbContext, cf: &ColumnFamily, file: &'f FileMetaData) -> R
     range_tombstones_of(&table, cf, file);
     ctx.open_tables.insert(file.number, &table);
     Ok(TableRef::Taken(table))
+}
+
+/// Reads all data blocks of a new table into the block cache.
+///
+/// # Errors
+/// Those of the table: it is not what was written.
+pub fn warm(table: &Arc<TableReader>) -> Result<()> {
+    let options = TableIterOptions { fill_cache: FillCache::Yes, readahead_bytes: WHOLE_TABLE_READAHEAD };
+    each_entry(table, options, |_, _| ())
+}
+
+/// Passes every entry of a table, from its file and not from the block cache.
+///
+/// # Errors
+/// Those of the table.
+pub fn read_back(table: &Arc<TableReader>, each: impl FnMut(&[u8], &[u8])) -> Result<()> {
+    each_entry(
+        table,
+        TableIterOptions { fill_cache: FillCache::No, readahead_bytes: WHOLE_TABLE_READAHEAD },
+        each,
+    )
+}
+
+fn each_entry(
+    table: &Arc<TableReader>,
+    options: TableIterOptions,
+    mut each: impl FnMut(&[u8], &[u8]),
+) -> Result<()> {
+    let mut entries = table.iter(options);
+    entries.seek_to_first();
+    while entries.valid() {
+        each(entries.key(), entries.value());
+        entries.next();
+    }
+    entries.status()
 }
 
 /// The range tombstones of `file`, clipped to its boundaries, opening it if nobody has before.

@@ -4,23 +4,17 @@ use super::batch::{self, Op};
 use outcrop_base::{Result, SeqNum, ValueType};
 use outcrop_memtable::MemTable;
 
-/// Inserts the records of the wire-form batch `bytes`, the first under sequence number `first`, into the
-/// memtable `memtable_of` names for their column family. A `None` skips the record, which still takes its
-/// sequence number. Returns how many records there were.
+/// Passes the records of the wire-form batch `bytes` to `write`, each with its column family and sequence number, the
+/// first of which is `first`. Returns how many records there were.
 ///
 /// # Errors
-/// As [`batch::records`]; records before the bad one are then already inserted.
-pub fn apply<'m>(
-    bytes: &[u8],
-    first: SeqNum,
-    mut memtable_of: impl FnMut(u32) -> Option<&'m MemTable>,
-) -> Result<u64> {
+/// As [`batch::records`]; records before the bad one are then already passed.
+#[inline]
+pub fn apply(bytes: &[u8], first: SeqNum, mut write: impl FnMut(u32, SeqNum, Op<'_>)) -> Result<u64> {
     let mut count = 0;
     for record in batch::records(bytes)? {
         let record = record?;
-        if let Some(memtable) = memtable_of(record.cf) {
-            insert(memtable, first.plus(count), record.op);
-        }
+        write(record.cf, first.plus(count), record.op);
         count += 1;
     }
     Ok(count)

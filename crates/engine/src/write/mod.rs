@@ -12,13 +12,14 @@
 
 pub mod apply;
 pub mod batch;
+mod early_merge;
 pub mod group;
 pub mod save_point;
 pub mod stall;
 pub mod switch;
 pub mod wal;
 
-pub use batch::WriteBatch;
+pub use batch::{Op, WriteBatch};
 
 use crate::column_family::ColumnFamily;
 use crate::db::DbInner;
@@ -78,12 +79,12 @@ impl Target {
 impl WriteCore {
     /// The active memtable of column family `id`; `None` if it was dropped.
     #[inline]
-    pub fn memtable_of(&self, id: u32) -> Option<&MemTable> {
+    pub fn target_of(&self, id: u32) -> Option<&Target> {
         if id == 0 {
-            return Some(&self.targets[0].memtable);
+            return Some(&self.targets[0]);
         }
         let found = self.targets.binary_search_by_key(&id, |target| target.cf.id());
-        found.ok().map(|index| &*self.targets[index].memtable)
+        found.ok().map(|index| &self.targets[index])
     }
 }
 
@@ -164,7 +165,7 @@ impl DbInner {
         } else {
             self.log_group(&mut core, options, own, followers, count)?;
         }
-        apply_group(&core, own, followers)?;
+        self.apply_group(&core, own, followers)?;
         core.seal_wanted |= self.any_memtable_full(&mut core);
         // Release: pairs with the Acquire in visible_seq(); publishes the memtable entries of the group.
         self.visible_seq.store(last.0, Ordering::Release);
@@ -266,6 +267,23 @@ impl DbInner {
         Ok(())
     }
 
+    /// Inserts the group's batches, in order.
+    fn apply_group(&self, core: &WriteCore, own: &[u8], followers: &[(Arc<Writer>, Request)]) -> Result<()> {
+        let batches = std::iter::once(own).chain(followers.iter().map(|(_, request)| &request.bytes[..]));
+        for bytes in batches {
+            apply::apply(bytes, batch::sequence_of(bytes), |id, seq, op| {
+                let Some(target) = core.target_of(id) else { return };
+                if let Op::Merge { key, operand } = op
+                    && let Some(value) = self.merge_early(target, seq, key, operand)
+                {
+                    return apply::insert(&target.memtable, seq, Op::Put { key, value: &value });
+                }
+                apply::insert(&target.memtable, seq, op);
+            })?;
+        }
+        Ok(())
+    }
+
     /// True if a memtable must be sealed before the next group. Asks for memory for the next one in time.
     #[inline]
     fn any_memtable_full(&self, core: &mut WriteCore) -> bool {
@@ -323,11 +341,16 @@ impl DbInner {
     pub fn sync_closed_wals(&self) -> Result<()> {
         // HOLDS closed_wals across the sync: whoever needs it needs the sync to be over.
         let mut closed = self.closed_wals.lock();
+        let mut synced = Vec::new();
         for wal in closed.iter_mut() {
-            wal.sync(&self.ctx)?;
+            if !wal.is_synced() {
+                wal.sync(&self.ctx)?;
+            }
+            synced.push((wal.number(), wal.len()));
         }
         closed.clear();
-        Ok(())
+        drop(closed);
+        self.track_synced_wals(&synced)
     }
 
     /// Latches `error`: writes are refused from here on until resumed.
@@ -359,13 +382,4 @@ fn number_group(first: SeqNum, own: &mut [u8], followers: &mut [(Arc<Writer>, Re
         number(&mut request.bytes);
     }
     count
-}
-
-/// Inserts the group's batches, in order.
-fn apply_group(core: &WriteCore, own: &[u8], followers: &[(Arc<Writer>, Request)]) -> Result<()> {
-    let batches = std::iter::once(own).chain(followers.iter().map(|(_, request)| &request.bytes[..]));
-    for bytes in batches {
-        apply::apply(bytes, batch::sequence_of(bytes), |id| core.memtable_of(id))?;
-    }
-    Ok(())
 }

@@ -5,6 +5,7 @@
 
 use super::wal::{Wal, recycled_wals};
 use super::{Target, WriteCore};
+use crate::column_family::new_memtable;
 use crate::db::DbInner;
 use crate::state::{DbState, LiveWal, SealedMemTable};
 use outcrop_base::Result;
@@ -41,8 +42,7 @@ impl DbInner {
             .iter()
             .map(|&index| {
                 let cf = &core.targets[index].cf;
-                let size = cf.options.load().write_buffer_size;
-                Arc::new(MemTable::new(cf.comparator.clone(), size, &self.ctx.memtable_pool))
+                new_memtable(&cf.options.load(), &cf.comparator, &self.ctx.memtable_pool)
             })
             .collect();
         let mut state = self.state.lock();
@@ -75,7 +75,8 @@ impl DbInner {
         }
         let old = std::mem::replace(&mut core.wal, fresh);
         let (old_number, old_len) = (old.number(), old.len());
-        if !old.is_synced() {
+        // A synced one, too, is for the next sync to write down, if WALs are tracked.
+        if !old.is_synced() || self.ctx.options.track_and_verify_wals_in_manifest {
             self.closed_wals.lock().push(old);
         }
         let mut state = self.state.lock();

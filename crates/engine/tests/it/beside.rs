@@ -237,8 +237,8 @@ fn the_newest_options_file_is_loaded() {
     let db = Db::open("/db", creating(), env.clone(), vec![descriptor("default", &options)]).unwrap();
     db.set_options(db.default_column_family(), &[("level0_stop_writes_trigger", "77")]).unwrap();
     let loaded = Db::load_latest_options("/db", &env).unwrap();
-    assert_eq!(loaded.families[0].1.options.num_levels, 5);
-    assert_eq!(loaded.families[0].1.options.level0_stop_writes_trigger, 77);
+    assert_eq!(loaded.families[0].1.num_levels, 5);
+    assert_eq!(loaded.families[0].1.level0_stop_writes_trigger, 77);
     assert_eq!(loaded.ignored, []);
     assert_eq!(Db::load_latest_options("/", &env).err().unwrap().kind(), ErrorKind::NotFound);
 }

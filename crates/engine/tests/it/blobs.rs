@@ -1,7 +1,10 @@
 //! Blob files and wide columns: large values outside tables, values that are sets of columns.
 
 use crate::harness::{contents, creating, descriptor};
+use crate::made::load;
 use outcrop::*;
+use std::path::Path;
+use std::sync::Arc;
 
 fn options() -> ColumnFamilyOptions {
     ColumnFamilyOptions {
@@ -117,4 +120,61 @@ fn entities_keep_their_columns_through_flush_and_compaction() {
     assert_eq!(entity.len(), 3, "a merge leaves the other columns");
     db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
     assert_eq!(db.get_entity_cf(&cf, &read, b"e").unwrap().unwrap(), entity);
+}
+
+/// What RocksDB 11.8.1 writes of an entity whose larger columns are in blob files.
+#[test]
+fn columns_in_blob_files_are_read_moved_and_merged() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/made/11.8.1-put-entity-in-blob");
+    let env = Env::with_file_system(Arc::new(load(&dir)));
+    let kept = ColumnFamilyOptions { enable_blob_garbage_collection: false, ..options() };
+    let open = |options: &ColumnFamilyOptions| {
+        Db::open("/db", DbOptions::default(), env.clone(), vec![descriptor("default", options)]).unwrap()
+    };
+    let (read, wide) = (ReadOptions::default(), [b"wide0", b"wide1", b"wide2"]);
+    let columns_of = |db: &Db, key: &[u8]| {
+        let entity = db.get_entity_cf(db.default_column_family(), &read, key).unwrap().unwrap();
+        entity.iter().map(|(name, value)| (name.to_vec(), value.to_vec())).collect::<Vec<_>>()
+    };
+    let check = |db: &Db, expected: &[Vec<(Vec<u8>, Vec<u8>)>]| {
+        let mut iter = db.iter(&read).unwrap();
+        for (key, columns) in wide.iter().zip(expected) {
+            assert_eq!(&columns_of(db, *key), columns);
+            assert_eq!(db.get(&read, *key).unwrap().as_deref(), Some(&columns[0].1[..]));
+            iter.seek(*key);
+            assert_eq!((iter.key(), iter.value()), (&key[..], &columns[0].1[..]));
+            let shown = iter.columns().unwrap();
+            assert!(shown.iter().eq(columns.iter().map(|(name, value)| (&name[..], &value[..]))));
+        }
+        iter.seek_to_last();
+        assert_eq!((iter.key(), iter.value()), (&wide[2][..], &expected[2][0].1[..]));
+    };
+    let db = open(&kept);
+    let expected: Vec<_> = wide.iter().map(|key| columns_of(&db, *key)).collect();
+    for columns in &expected {
+        let lens: Vec<usize> = columns.iter().map(|(_, value)| value.len()).collect();
+        assert_eq!(lens, [50, 8, 50]);
+    }
+    check(&db, &expected);
+    let cf = db.default_column_family().clone();
+    db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+    check(&db, &expected);
+    assert!(blob_files(&env) >= 2, "references are kept");
+    drop(cf);
+    drop(db);
+    let moving =
+        ColumnFamilyOptions { blob_garbage_collection_age_cutoff: 1.0, min_blob_size: 1000, ..options() };
+    let db = open(&moving);
+    let cf = db.default_column_family().clone();
+    db.merge_cf(&cf, &WriteOptions::default(), b"wide1", b"more").unwrap();
+    let mut merged = expected.clone();
+    merged[1][0].1.extend_from_slice(b",more");
+    check(&db, &merged);
+    db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+    check(&db, &merged);
+    drop(cf);
+    drop(db);
+    let db = open(&moving);
+    check(&db, &merged);
+    assert_eq!(blob_files(&env), 0, "all values moved out");
 }

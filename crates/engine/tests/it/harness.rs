@@ -1,7 +1,7 @@
 //! What the tests share: small options, random numbers, whole contents.
 
 use outcrop::options::{
-    ColumnFamilyOptions, CompactionStyle, CompressionType, DbOptions, FilterPolicy, IndexType,
+    ColumnFamilyOptions, CompactionStyle, CompressionType, DbOptions, FilterPolicy, IndexType, Prepopulate,
 };
 use outcrop::{
     ColumnFamilyDescriptor, ColumnFamilyHandle, ColumnFamilyParts, Db, Env, MergeOperator, ReadOptions,
@@ -97,11 +97,27 @@ pub fn small_options(rng: &mut Rng) -> ColumnFamilyOptions {
     if rng.one_in(3) {
         options.prefix_extractor = Some(PrefixExtractor::Capped(3));
     }
+    options.memtable_prefix_bloom_size_ratio = rng.pick(&[0.0, 0.1]);
+    options.max_sequential_skip_in_iterations = rng.pick(&[0, 2, 8]);
+    options.max_successive_merges = rng.pick(&[0, 0, 2]);
+    options.strict_max_successive_merges = rng.one_in(2);
+    options.paranoid_file_checks = rng.one_in(3);
+    options.blob_garbage_collection_force_threshold = rng.pick(&[0.1, 0.5, 1.0]);
+    options.blob_compaction_readahead_size = rng.pick(&[0, 100, 5000]);
+    options.prepopulate_blob_cache = rng.pick(&[Prepopulate::Disable, Prepopulate::FlushOnly]);
+    options.table.prepopulate_block_cache = rng.pick(&[
+        Prepopulate::Disable,
+        Prepopulate::Disable,
+        Prepopulate::FlushOnly,
+        Prepopulate::FlushAndCompaction,
+    ]);
+    options.table.block_align = options.compression == CompressionType::None && rng.one_in(3);
     options.table.cache_index_and_filter_blocks = rng.one_in(2);
     if rng.one_in(2) {
         options.table.filter_policy = rng.pick(&[
             FilterPolicy::Bloom { bits_per_key: 10.0 },
             FilterPolicy::Ribbon { bits_per_key: 10.0, bloom_before_level: 0 },
+            FilterPolicy::LegacyBloom { bits_per_key: 10.0 },
         ]);
     }
     options
@@ -127,6 +143,7 @@ pub fn creating() -> DbOptions {
 pub fn database_options(options: &ColumnFamilyOptions) -> DbOptions {
     DbOptions {
         recycle_log_file_num: u64::from(options.num_levels == 4) * 2,
+        track_and_verify_wals_in_manifest: options.num_levels == 2,
         wal_compression: if options.num_levels == 7 { CompressionType::Zstd } else { CompressionType::None },
         ..creating()
     }

@@ -12,7 +12,8 @@ struct Expected {
     rows: Rows,
 }
 
-fn load(dir: &Path) -> MemoryFs {
+/// The files of the database in `dir`, under `/db`.
+pub fn load(dir: &Path) -> MemoryFs {
     let fs = MemoryFs::new();
     fs.create_dir_all(Path::new("/db")).unwrap();
     for entry in std::fs::read_dir(dir).unwrap() {

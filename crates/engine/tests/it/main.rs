@@ -3,6 +3,7 @@
 mod basic;
 mod beside;
 mod blobs;
+mod column_options;
 mod compaction_styles;
 mod crash;
 mod damage;
@@ -12,3 +13,5 @@ mod ingest;
 mod kill;
 mod made;
 mod model;
+mod same_keys;
+mod wal_tracking;

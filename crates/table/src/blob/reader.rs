@@ -34,6 +34,11 @@ impl BlobReader {
         Ok(BlobReader { file, codec, count })
     }
 
+    /// The same blob file read through `file`, which has the same bytes.
+    pub fn reading_from(&self, file: Arc<dyn ReadFile>) -> BlobReader {
+        BlobReader { file, codec: self.codec, count: self.count }
+    }
+
     /// Blobs in the file.
     pub fn count(&self) -> u64 {
         self.count

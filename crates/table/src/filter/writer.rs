@@ -61,6 +61,7 @@ impl FilterWriter {
                 (bits_per_key, Kind::LegacyBloom)
             }
             FilterPolicy::Bloom { bits_per_key } => (bits_per_key, Kind::FastLocalBloom),
+            FilterPolicy::LegacyBloom { bits_per_key } => (bits_per_key, Kind::LegacyBloom),
             // RocksDB too lets the policy alone decide, whatever the version.
             FilterPolicy::Ribbon { bits_per_key, bloom_before_level } => {
                 let is_below = level.unwrap_or(i32::MAX) < bloom_before_level;

@@ -82,7 +82,8 @@ impl TableWriter {
         let table = &self.options.table;
         let format = IndexFormat {
             user_keys: table.format_version >= 3 && !self.index.splits_user_key(),
-            delta: table.format_version >= 4,
+            // Sizes alone give the offsets only of blocks without gaps between them.
+            delta: table.format_version >= 4 && !table.block_align,
             restart_interval: table.index_block_restart_interval,
         };
         self.properties.index_key_is_user_key = format.user_keys;
@@ -192,6 +193,7 @@ impl TableWriter {
         if properties.filter_size > 0 {
             properties.filter_policy_name = match options.table.filter_policy {
                 FilterPolicy::Ribbon { .. } => "ribbonfilter".to_string(),
+                FilterPolicy::LegacyBloom { .. } => "rocksdb.internal.LegacyBloomFilter".to_string(),
                 _ => "bloomfilter".to_string(),
             };
         }

@@ -32,6 +32,9 @@ use outcrop_env::WriteFile;
 use outcrop_options::{BlockBasedTableOptions, DataBlockIndexType, IndexShortening};
 use std::cmp::Ordering;
 
+/// Data blocks are not aligned to more than this, in bytes: a page of memory.
+const ALIGNMENT_LIMIT: u64 = 4096;
+
 /// Writes one table.
 pub struct TableWriter {
     sink: BlockSink,
@@ -123,7 +126,8 @@ impl TableWriter {
                 IndexShortening::None => self.last_key.clone(),
                 _ => self.options.comparator.internal_separator(&self.last_key, key),
             };
-            self.index.add_separator(separator, user_key(&self.last_key) == user_key(key));
+            let shared = self.options.comparator.same(user_key(&self.last_key), user_key(key));
+            self.index.add_separator(separator, shared);
         }
         self.index.on_first_key(key);
     }
@@ -201,6 +205,9 @@ impl TableWriter {
             None => {
                 let handle = self.sink.append_compressed(block, &mut self.compressor)?;
                 self.index.add_handle(handle);
+                if self.options.table.block_align {
+                    self.sink.pad_to(self.options.table.block_size.min(ALIGNMENT_LIMIT))?;
+                }
                 false
             }
         };

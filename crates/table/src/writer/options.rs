@@ -89,6 +89,12 @@ pub fn check_options(
             "format_version {version} is not one of {first} to {last}"
         )));
     }
+    if table.block_align && !table.block_size.is_power_of_two() {
+        return Err(Error::invalid_argument(format!(
+            "block_align needs a power of 2 as block_size, not {}",
+            table.block_size
+        )));
+    }
     if table.index_type == IndexType::HashSearch && prefix_extractor.is_none() {
         return Err(Error::invalid_argument("index_type kHashSearch needs a prefix_extractor"));
     }

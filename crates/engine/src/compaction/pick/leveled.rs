@@ -42,6 +42,7 @@ pub fn pick_marked(input: &PickInput<'_>, shape: &LevelShape) -> Option<Compacti
         (&marks.bottommost, Reason::Bottommost),
         (&marks.expired, Reason::Ttl),
         (&marks.periodic, Reason::Periodic),
+        (&marks.blob_garbage, Reason::BlobGarbage),
     ];
     groups.into_iter().find_map(|(files, reason)| pick_from(input, shape, files, reason))
 }
@@ -64,7 +65,7 @@ fn pick_from(
             if reason == Reason::Ttl && level >= last {
                 // A mark from before the table was moved here.
                 None
-            } else if reason == Reason::Bottommost || level >= last {
+            } else if matches!(reason, Reason::Bottommost | Reason::BlobGarbage) || level >= last {
                 rewrite(input, level, start, reason)
             } else {
                 complete(input, level, start, level + 1, reason)
@@ -191,7 +192,7 @@ pub fn complete(
         Vec::new()
     };
     let max_grandparent_overlap = max_compaction_bytes(input, output_level);
-    let rewrites = matches!(reason, Reason::Manual | Reason::Periodic | Reason::Marked);
+    let rewrites = matches!(reason, Reason::Manual | Reason::Periodic | Reason::Marked | Reason::BlobGarbage);
     let may_move = !rewrites
         && output.is_empty()
         && sorted_without_overlap(input.comparator, &start)

@@ -1,0 +1,60 @@
+//! Writing down in the MANIFEST how much of each closed WAL is durable (`track_and_verify_wals_in_manifest`), so that
+//! an open notices a WAL that went missing or lost its end.
+//!
+//! ```text
+//! a closed WAL is synced   -> WalAddition(number, bytes)      then: as before
+//! WALs are not needed      -> WalDeletion(first kept)         then: their files are removed or recycled
+//! a new MANIFEST           -> WalAddition of each still tracked
+//! ```
+//! Invariant: as in `outcrop_manifest::WalSet`: the deletion is durable before the file goes, and nothing is added that a
+//! deletion has passed. Concurrency: the MANIFEST's lock orders additions and deletions.
+//! Source: RocksDB `db/db_impl/db_impl.cc`, `MarkLogsSynced` and `ApplyWALToManifest`.
+
+use crate::db::DbInner;
+use crate::versions::Manifest;
+use outcrop_base::Result;
+use outcrop_manifest::{VersionEdit, WalAddition};
+
+impl DbInner {
+    /// Writes down that of each WAL, by number, so many bytes are durable.
+    pub(crate) fn track_synced_wals(&self, synced: &[(u64, u64)]) -> Result<()> {
+        if synced.is_empty() || !self.ctx.options.track_and_verify_wals_in_manifest {
+            return Ok(());
+        }
+        // HOLDS manifest across IO: as in `log_and_apply`.
+        let mut manifest = self.manifest.lock();
+        let needed = {
+            let state = self.state.lock();
+            state.min_wal_needed(self.current_wal_number())
+        };
+        let kept = synced.iter().filter(|(number, _)| *number >= needed);
+        let wal_additions: Vec<WalAddition> =
+            kept.map(|&(number, bytes)| WalAddition { number, synced_bytes: Some(bytes) }).collect();
+        if wal_additions.is_empty() {
+            return Ok(());
+        }
+        self.log_wals(&mut manifest, VersionEdit { wal_additions, ..VersionEdit::default() })
+    }
+
+    /// Writes down that WALs below `needed` may go, if one of them is tracked.
+    pub(crate) fn untrack_wals(&self, needed: u64) -> Result<()> {
+        if !self.ctx.options.track_and_verify_wals_in_manifest {
+            return Ok(());
+        }
+        // HOLDS manifest across IO: as in `log_and_apply`.
+        let mut manifest = self.manifest.lock();
+        if !manifest.wals.tracks_before(needed) {
+            return Ok(());
+        }
+        self.log_wals(&mut manifest, VersionEdit { wal_deletion: Some(needed), ..VersionEdit::default() })
+    }
+
+    fn log_wals(&self, manifest: &mut Manifest, mut edit: VersionEdit) -> Result<()> {
+        edit.next_file_number = Some(self.ctx.next_file_number());
+        edit.last_sequence = Some(manifest.last_sequence);
+        let written =
+            manifest.writer.append(std::slice::from_ref(&edit)).and_then(|()| manifest.writer.sync());
+        written.map_err(|error| self.fail_writes(error))?;
+        manifest.wals.apply(&edit)
+    }
+}
