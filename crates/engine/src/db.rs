@@ -824,9 +824,22 @@ impl DbInner {
         self.flush(&ids, true)
     }
 
+    /// Waits for the jobs that were running when an error stopped everything; none starts before it is cleared. The one
+    /// that failed says so once more when it ends: if the error were cleared before, that would stop writes again.
+    fn wait_for_failed_jobs(&self) {
+        let mut state = self.state.lock();
+        while state.background_error.is_some()
+            && !state.shutting_down
+            && state.running_flushes + state.running_compactions > 0
+        {
+            self.state_changed.wait(&mut state);
+        }
+    }
+
     /// See [`Db::resume`].
     fn resume(&self) -> Result<()> {
         self.refuse_if_read_only()?;
+        self.wait_for_failed_jobs();
         let mut core = self.write_core.lock();
         {
             let mut state = self.state.lock();
@@ -846,6 +859,7 @@ impl DbInner {
         self.seal(&mut core, &ids)?;
         self.request_flush(&ids);
         self.wait_for_flush(&ids)?;
+        self.leave_old_wals()?;
         self.write_refused.store(false, Ordering::Relaxed);
         log_line!(self.ctx, "resumed");
         Ok(())
