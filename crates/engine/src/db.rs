@@ -842,7 +842,7 @@ impl DbInner {
         self.wait_for_failed_jobs();
         let mut core = self.write_core.lock();
         {
-            let mut state = self.state.lock();
+            let state = self.state.lock();
             match &state.background_error {
                 None => return Ok(()),
                 Some(error) if error.kind() == ErrorKind::Corruption => return Err(error.clone()),
@@ -851,10 +851,11 @@ impl DbInner {
             if state.shutting_down {
                 return Err(Error::new(ErrorKind::ShutdownInProgress, "resume"));
             }
-            state.background_error = None;
         }
+        // Before the error is cleared: a job that starts then must not meet the files that failed.
         self.restart_manifest()?;
         self.replace_failed_wal(&mut core)?;
+        self.state.lock().background_error = None;
         let ids: Vec<u32> = core.targets.iter().map(|target| target.cf.id()).collect();
         self.seal(&mut core, &ids)?;
         self.request_flush(&ids);
