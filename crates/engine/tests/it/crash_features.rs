@@ -19,9 +19,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// (column family, key) to value.
-type State = BTreeMap<(String, Vec<u8>), Vec<u8>>;
+type State = BTreeMap<Place, Vec<u8>>;
+/// A column family and a key in it.
+type Place = (String, Vec<u8>);
 /// What a step changes.
-type Changes = Vec<((String, Vec<u8>), Option<Vec<u8>>)>;
+type Changes = Vec<(Place, Option<Vec<u8>>)>;
 
 const MAIN: &str = "default";
 const SIDE: &str = "side";
@@ -228,10 +230,8 @@ impl<'s> Run<'s> {
     /// Runs the script to its end, or to the first error unless `on` says what to do about it.
     fn run(&mut self, mut on: impl FnMut(&mut Run<'s>) -> bool) {
         for &step in &self.script.steps {
-            let needs_side = match step {
-                Put(SIDE, _) | PutUnsynced(SIDE, _) | PutPastWal(SIDE, _) | Batch | DropSide => true,
-                _ => false,
-            };
+            let needs_side =
+                matches!(step, Put(SIDE, _) | PutUnsynced(SIDE, _) | PutPastWal(SIDE, _) | Batch | DropSide);
             // A creation or drop that failed leaves a script that does not fit.
             if needs_side != self.has_side && (needs_side || matches!(step, CreateSide)) {
                 continue;
@@ -399,7 +399,7 @@ impl<'s> Run<'s> {
 
     /// Each key has its last durable value, or one of a later step.
     fn check_each_key(&self, state: &State, what: &str) {
-        let mut legal: BTreeMap<(String, Vec<u8>), Vec<Option<Vec<u8>>>> = BTreeMap::new();
+        let mut legal: BTreeMap<Place, Vec<Option<Vec<u8>>>> = BTreeMap::new();
         for (number, changes) in self.steps.iter().enumerate() {
             for (place, value) in changes {
                 let values = legal.entry(place.clone()).or_insert_with(|| vec![None]);

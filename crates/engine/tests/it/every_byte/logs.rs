@@ -126,7 +126,7 @@ impl Wal {
     fn offsets(&self) -> Vec<usize> {
         let near = |at: usize| {
             let in_block = at % (32 << 10);
-            in_block < 32 || in_block > (32 << 10) - 32 || self.starts.iter().any(|&s| at.abs_diff(s) < 40)
+            !(32..(32 << 10) - 32).contains(&in_block) || self.starts.iter().any(|&s| at.abs_diff(s) < 40)
         };
         (0..self.contents.len())
             .filter(|&at| self.contents.len() < 8 << 10 || near(at) || at % 701 == 0)
