@@ -104,7 +104,7 @@ fn loom() -> Result<(), String> {
     let flags = format!("{} --cfg loom", std::env::var("RUSTFLAGS").unwrap_or_default());
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["test", "--locked"])
+        .arg("test")
         .current_dir(root().join("models"))
         .env("RUSTFLAGS", flags)
         .env("CARGO_TARGET_DIR", target.join("loom"))
