@@ -97,6 +97,12 @@ impl Comparator {
         matches!(self, Comparator::Bytewise)
     }
 
+    /// True for an order that takes a call to the application.
+    #[inline]
+    pub fn is_user(&self) -> bool {
+        matches!(self, Comparator::User(_))
+    }
+
     /// A short user key `k` with `start <= k < limit`, to keep index blocks small.
     ///
     /// Source: RocksDB `util/comparator.cc`, `FindShortestSeparator`.

@@ -18,6 +18,7 @@
 mod cache;
 mod pinned;
 mod slabs;
+mod sync;
 mod table;
 
 pub use cache::{Cache, CacheKey, CacheOptions, Priority};

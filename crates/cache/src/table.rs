@@ -9,11 +9,12 @@
 //!   reference later finds the slot empty; one that added it before makes the exchange fail.
 //! - An empty slot is made live by adding the live bits, so that references added in passing are not lost.
 //!
+//! `models/` runs the protocol of one slot in every order of steps.
 //! Source of the idea: RocksDB `cache/clock_cache.h`.
 
+use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use outcrop_env::{Mapping, prefetch};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// Slots of a bucket.
 pub const WAYS: usize = 16;
@@ -49,6 +50,17 @@ pub struct Hit {
 }
 
 impl Slot {
+    /// One outside of any table.
+    #[cfg(loom)]
+    pub fn empty() -> Slot {
+        Slot {
+            meta: AtomicU64::new(0),
+            file: AtomicU64::new(0),
+            offset: AtomicU64::new(0),
+            frame: AtomicPtr::new(ptr::null_mut()),
+        }
+    }
+
     /// Takes one more reference. The caller holds one.
     pub fn add_reference(&self) {
         // Relaxed: the caller's own reference keeps everything in place.
@@ -64,7 +76,7 @@ impl Slot {
 
     /// Takes a reference if the slot holds the key.
     #[inline]
-    fn acquire(&self, file: u64, offset: u64) -> Option<Hit> {
+    pub fn acquire(&self, file: u64, offset: u64) -> Option<Hit> {
         // Acquire: pairs with the Release in `fill`; publishes key, frame and contents.
         let meta = self.meta.fetch_add(REFERENCE, Ordering::Acquire);
         if meta & LIVE != 0
@@ -87,7 +99,7 @@ impl Slot {
     }
 
     /// Makes an empty slot live with one reference. The caller holds the shard's lock.
-    fn fill(&self, file: u64, offset: u64, frame: *mut u8, len: u32, clock: u64) {
+    pub fn fill(&self, file: u64, offset: u64, frame: *mut u8, len: u32, clock: u64) {
         self.file.store(file, Ordering::Relaxed);
         self.offset.store(offset, Ordering::Relaxed);
         self.frame.store(frame, Ordering::Relaxed);

@@ -197,8 +197,8 @@ impl DbInner {
     }
 
     /// Starts a new WAL in place of one whose tail is unknown. A record that failed may still be in the old
-    /// file: its sequence numbers are not used again, and the caller flushes everything, so that the old file
-    /// is never replayed.
+    /// file: its sequence numbers are not used again, and the caller flushes everything and then calls
+    /// [`DbInner::leave_old_wals`], so that the old file is never replayed.
     pub(crate) fn replace_failed_wal(&self, core: &mut WriteCore) -> Result<()> {
         let number = self.ctx.new_file_number();
         let fresh = Wal::create(&self.ctx, number, None).map_err(|error| self.fail_writes(error))?;
@@ -209,5 +209,24 @@ impl DbInner {
         state.live_wals.push_back(LiveWal { number, size_bytes: 0 });
         self.current_wal.store(number, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Makes durable that WALs before the current one are not needed: all they hold is in tables. A column family that
+    /// had nothing to flush would else still name one whose tail is unknown, and recovery would stop there.
+    pub(crate) fn leave_old_wals(&self) -> Result<()> {
+        let wal = self.current_wal_number();
+        let edits = || {
+            let state = self.state.lock();
+            let needed = wal.min(state.prepared.oldest_wal().unwrap_or(u64::MAX));
+            let edit = |id: &u32| VersionEdit {
+                log_number: Some(wal),
+                min_log_number_to_keep: Some(needed),
+                ..VersionEdit::for_column_family(*id)
+            };
+            // Acquire: as in `log_and_apply`.
+            let last_seq = SeqNum(self.visible_seq.load(Ordering::Acquire));
+            Ok((state.column_families.keys().map(edit).collect(), last_seq))
+        };
+        self.log_prepared(edits, |_| {})
     }
 }

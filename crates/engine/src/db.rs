@@ -824,12 +824,25 @@ impl DbInner {
         self.flush(&ids, true)
     }
 
+    /// Waits for the jobs that were running when an error stopped everything; none starts before it is cleared. The one
+    /// that failed says so once more when it ends: if the error were cleared before, that would stop writes again.
+    fn wait_for_failed_jobs(&self) {
+        let mut state = self.state.lock();
+        while state.background_error.is_some()
+            && !state.shutting_down
+            && state.running_flushes + state.running_compactions > 0
+        {
+            self.state_changed.wait(&mut state);
+        }
+    }
+
     /// See [`Db::resume`].
     fn resume(&self) -> Result<()> {
         self.refuse_if_read_only()?;
+        self.wait_for_failed_jobs();
         let mut core = self.write_core.lock();
         {
-            let mut state = self.state.lock();
+            let state = self.state.lock();
             match &state.background_error {
                 None => return Ok(()),
                 Some(error) if error.kind() == ErrorKind::Corruption => return Err(error.clone()),
@@ -838,14 +851,16 @@ impl DbInner {
             if state.shutting_down {
                 return Err(Error::new(ErrorKind::ShutdownInProgress, "resume"));
             }
-            state.background_error = None;
         }
+        // Before the error is cleared: a job that starts then must not meet the files that failed.
         self.restart_manifest()?;
         self.replace_failed_wal(&mut core)?;
+        self.state.lock().background_error = None;
         let ids: Vec<u32> = core.targets.iter().map(|target| target.cf.id()).collect();
         self.seal(&mut core, &ids)?;
         self.request_flush(&ids);
         self.wait_for_flush(&ids)?;
+        self.leave_old_wals()?;
         self.write_refused.store(false, Ordering::Relaxed);
         log_line!(self.ctx, "resumed");
         Ok(())

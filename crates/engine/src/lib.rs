@@ -32,6 +32,7 @@ mod sst_file_writer;
 mod state;
 mod stats;
 mod superversion;
+mod sync;
 mod updates;
 mod versions;
 mod wal_tracking;

@@ -16,6 +16,7 @@
 mod assemble;
 mod bytes_file;
 mod checks;
+mod database;
 mod logs;
 pub mod mutate;
 mod plain;
@@ -85,6 +86,7 @@ pub const TARGETS: &[Target] = &[
         fixtures: &[".sst"],
         ..plain("table", tables::table)
     },
+    Target { repair: Some(database::repair), memory: DECOMPRESSED, ..plain("database", database::database) },
 ];
 
 const fn plain(name: &'static str, run: fn(&[u8])) -> Target {

@@ -93,7 +93,9 @@ fn fixtures(root: &Path) -> Result<Vec<(String, String, Vec<u8>)>, String> {
 }
 
 fn write_corpus(root: &Path) -> Result<(), String> {
-    for ((target, name), bytes) in seeds::seeds(&fixtures(root)?) {
+    let made =
+        seeds::made_seeds(&root.join("fixtures/made")).map_err(|error| format!("fixtures: {error}"))?;
+    for ((target, name), bytes) in seeds::seeds(&fixtures(root)?).into_iter().chain(made) {
         let dir = root.join("fuzz/corpus").join(target);
         let written = std::fs::create_dir_all(&dir).and_then(|()| std::fs::write(dir.join(&name), bytes));
         written.map_err(|error| format!("{}: {error}", dir.join(&name).display()))?;

@@ -20,14 +20,33 @@ use std::sync::Arc;
 /// Target and name of an input, and its bytes.
 pub type Seeds = BTreeMap<(&'static str, String), Vec<u8>>;
 
+/// Database, file name and contents.
+pub type Fixture = (String, String, Vec<u8>);
+
+/// Databases larger than this stay out of the corpus.
+const LARGEST_DATABASE: usize = 13 << 10;
+/// Databases of `made/` that have what no other fixture has.
+const MADE: [&str; 9] = [
+    "blob",
+    "compacted",
+    "delete-range",
+    "families",
+    "ingested",
+    "merge-append",
+    "partitioned",
+    "put-entity",
+    "wal-recycled",
+];
+
 /// Blocks longer than this stay out of the corpus.
 const LONGEST: usize = 2 << 10;
 
 /// The inputs that `fixtures`, (database, file name, contents) each, and a few lines of code give.
-pub fn seeds(fixtures: &[(String, String, Vec<u8>)]) -> Seeds {
+pub fn seeds(fixtures: &[Fixture]) -> Seeds {
     let mut seeds = by_hand();
     indexes(&mut seeds);
     written_tables(&mut seeds);
+    databases(&mut seeds, fixtures);
     for (database, name, bytes) in fixtures {
         if name.ends_with(".sst") {
             from_table(&mut seeds, database, bytes);
@@ -47,6 +66,20 @@ pub fn seeds(fixtures: &[(String, String, Vec<u8>)]) -> Seeds {
         }
     }
     one_of_each(seeds)
+}
+
+/// Whole databases that are small. Their OPTIONS have a target of their own.
+fn databases(seeds: &mut Seeds, fixtures: &[Fixture]) {
+    let mut files: BTreeMap<&str, Vec<(&str, &[u8])>> = BTreeMap::new();
+    for (database, name, bytes) in fixtures.iter().filter(|(_, name, _)| !name.starts_with("OPTIONS")) {
+        files.entry(database).or_default().push((name, bytes));
+    }
+    for (database, files) in files {
+        let packed = crate::database::pack(files);
+        if packed.len() <= LARGEST_DATABASE {
+            seeds.insert(("database", database.to_string()), packed);
+        }
+    }
 }
 
 /// Leaves out inputs that are there under another name.
@@ -237,11 +270,27 @@ fn add_records(seeds: &mut Seeds, target: &'static str, database: &str, records:
     }
 }
 
+/// Seeds from those databases of `made`, below the fixtures' directory, that have what no other fixture has. Only whole:
+/// their kinds of files are among the others.
+///
+/// # Errors
+/// What cannot be read.
+pub fn made_seeds(made: &Path) -> std::io::Result<Seeds> {
+    let mut files = fixtures(made)?;
+    files.retain(|(database, name, _)| {
+        name != "rows.txt" && database.strip_prefix("11.8.1-").is_some_and(|kind| MADE.contains(&kind))
+    });
+    let mut seeds = Seeds::new();
+    databases(&mut seeds, &files);
+    let named = |((target, name), bytes): ((_, String), _)| ((target, format!("made-{name}")), bytes);
+    Ok(seeds.into_iter().map(named).collect())
+}
+
 /// Reads all files of the databases in `dir`.
 ///
 /// # Errors
 /// What cannot be read.
-pub fn fixtures(dir: &Path) -> std::io::Result<Vec<(String, String, Vec<u8>)>> {
+pub fn fixtures(dir: &Path) -> std::io::Result<Vec<Fixture>> {
     let mut files = Vec::new();
     for database in std::fs::read_dir(dir)? {
         let database = database?;

@@ -8,7 +8,7 @@
 //! Source: RocksDB `db/log_reader.cc`; the table of outcomes is in `docs/format/log.md`.
 
 use crate::{BLOCK_SIZE, HEADER_LEN, RECYCLABLE_HEADER_LEN, kind};
-use outcrop_base::checksum::{crc32c, unmask};
+use outcrop_base::checksum::{crc32c, crc32c_extend, unmask};
 use outcrop_base::coding::{Decoder, fixed32_at};
 use outcrop_base::{Error, Result};
 use outcrop_env::ReadFile;
@@ -294,12 +294,21 @@ impl LogReader {
         }
         if recyclable {
             if fixed32_at(header, HEADER_LEN) != self.log_number {
+                if self.is_of_this_log(header, len) {
+                    self.position = self.block.len();
+                    return Ok(Physical::Damaged(
+                        DamageKind::Checksum,
+                        "a record's log number is wrong".into(),
+                    ));
+                }
                 return Ok(self.skip_old_record(header_len + len));
             }
             self.recycled = true;
         }
         if header_len + len > left {
-            let torn = self.last_block && !(self.gapless && self.record_follows());
+            // The last record of a file, intact but for its length, is no torn one either.
+            let whole = crc32c(&header[6..]) == stored_crc;
+            let torn = self.last_block && !whole && !(self.gapless && self.record_follows());
             self.position = self.block.len();
             if torn {
                 return Ok(Physical::Torn("the file ends inside a record"));
@@ -313,6 +322,16 @@ impl LogReader {
         let start = self.position + header_len;
         self.position = start + len;
         Ok(self.classify(kind, start..start + len))
+    }
+
+    /// True if the checksum of a recyclable record matches once it carries this log's number: the number was
+    /// damaged, and it is no leftover that ends the log.
+    fn is_of_this_log(&self, header: &[u8], len: usize) -> bool {
+        let Some(payload) = header.get(RECYCLABLE_HEADER_LEN..RECYCLABLE_HEADER_LEN + len) else {
+            return false;
+        };
+        let crc = crc32c_extend(crc32c(&header[6..7]), &self.log_number.to_le_bytes());
+        crc32c_extend(crc, payload) == unmask(fixed32_at(header, 0))
     }
 
     /// True if an intact fragment starts anywhere behind `position` in the block. A crash leaves none.

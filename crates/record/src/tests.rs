@@ -1,6 +1,6 @@
 //! Round trips, damage of every kind, and logs written by RocksDB.
 
-use crate::{BLOCK_SIZE, DamageKind, HEADER_LEN, LogReader, LogWriter, ReadOutcome};
+use crate::{BLOCK_SIZE, DamageKind, HEADER_LEN, LogReader, LogWriter, RECYCLABLE_HEADER_LEN, ReadOutcome};
 use outcrop_env::{FileSystem, OpenRead, OpenWrite, memory::MemoryFs};
 use outcrop_options::WalRecoveryMode::{self, *};
 use std::path::{Path, PathBuf};
@@ -17,9 +17,14 @@ fn fs_with(bytes: &[u8]) -> (MemoryFs, PathBuf) {
 
 /// The bytes of a log holding `records`.
 fn write_log(records: &[Vec<u8>], recyclable: bool) -> Vec<u8> {
+    write_log_of(4, records, recyclable)
+}
+
+/// The bytes of log `number` holding `records`.
+fn write_log_of(number: u64, records: &[Vec<u8>], recyclable: bool) -> Vec<u8> {
     let (fs, path) = fs_with(b"");
     let file = fs.create(&path, OpenWrite { buffer_size: 0, ..OpenWrite::default() }).unwrap();
-    let mut writer = LogWriter::new(file, 4, recyclable);
+    let mut writer = LogWriter::new(file, number, recyclable);
     for record in records {
         let (head, tail) = record.split_at(record.len() / 3);
         writer.append_parts(&[head, b"", tail]).unwrap();
@@ -140,11 +145,39 @@ fn stray_bytes_too_few_for_a_header_are_a_torn_tail() {
 fn records_of_an_earlier_log_end_a_recycled_file() {
     let records = records_of(&[100, 200]);
     let mut log = write_log(&records, true);
-    let mut old = write_log(&records_of(&[300, 300]), true);
-    old[7] = 99;
-    log.extend_from_slice(&old);
+    log.extend_from_slice(&write_log_of(99, &records_of(&[300, 300]), true));
     for mode in [TolerateCorruptedTailRecords, AbsoluteConsistency, PointInTimeRecovery] {
         assert_eq!(read_log(&log, mode), (records.clone(), vec![]), "{mode:?}");
+    }
+}
+
+#[test]
+fn a_damaged_log_number_does_not_end_a_recycled_file() {
+    let records = records_of(&[100, 200, 300]);
+    let log = write_log(&records, true);
+    let second = RECYCLABLE_HEADER_LEN + 100;
+    for at in second + HEADER_LEN..second + RECYCLABLE_HEADER_LEN {
+        let mut broken = log.clone();
+        broken[at] ^= 0x10;
+        for mode in [AbsoluteConsistency, PointInTimeRecovery, SkipAnyCorruptedRecords] {
+            let (back, damage) = read_log(&broken, mode);
+            assert_eq!((back.as_slice(), damage), (&records[..1], vec![DamageKind::Checksum]), "{mode:?}");
+        }
+    }
+}
+
+#[test]
+fn a_last_record_with_a_damaged_length_is_no_torn_tail() {
+    let log = write_log(&records_of(&[100, 200]), false);
+    let second = HEADER_LEN + 100;
+    for (at, mask) in [(second + 4, 0x01), (second + 4, 0x30), (second + 5, 0x01), (second + 5, 0x80)] {
+        let mut broken = log.clone();
+        broken[at] ^= mask;
+        for mode in MODES {
+            let (back, damage) = read_log(&broken, mode);
+            assert_eq!((back.len(), damage.len()), (1, 1), "{mode:?}");
+            assert_ne!(damage, [DamageKind::TornTail], "{mode:?}");
+        }
     }
 }
 

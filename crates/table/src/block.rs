@@ -8,8 +8,9 @@
 //! offset. With values of 400 bytes this saves the walk over up to 16 entries, each of which is a cache miss.
 //!
 //! The directory is built once, when the block is loaded and its checksum was verified; the walk that builds
-//! it also checks that every entry lies within the block. Keys under an order other than bytewise have no
-//! prefixes: their blocks are searched by restart keys.
+//! it also checks that every entry lies within the block, and that keys ascend: searches in a block whose keys do
+//! not would miss rows without a word. Keys under an order other than bytewise have no prefixes: their blocks are
+//! searched by restart keys. Under an order of the application they are not compared, which takes calls.
 //!
 //! Invariant: decoding never reads outside the frame and never panics, whatever the contents are.
 
@@ -141,6 +142,8 @@ pub struct Directory {
     common: (usize, usize),
     per_entry: bool,
     key: Vec<u8>,
+    /// A key that must be compared as a whole.
+    next_key: Vec<u8>,
 }
 
 impl Directory {
@@ -155,7 +158,7 @@ impl Directory {
         self.entries.clear();
         self.restarts.clear();
         self.common = self.common_prefix(&contents).ok_or_else(|| broken(0, "its keys do not decode"))?;
-        let bytewise = comparator.is_bytewise();
+        let (bytewise, unordered) = (comparator.is_bytewise(), comparator.is_user());
         self.key.clear();
         let (mut at, mut next_restart) = (0, 0);
         while at < contents.entries.len() {
@@ -171,8 +174,23 @@ impl Directory {
                 self.restarts.push(self.entries.len() as u32);
                 next_restart += 1;
             }
+            let suffix = &contents.entries[entry.suffix.0..entry.suffix.1];
+            // A writer shares as much as it can: almost always the first byte behind decides.
+            let ascends = match (self.key.get(entry.shared), suffix.first()) {
+                (Some(before), Some(byte))
+                    if before != byte
+                        && self.key.len() > entry.shared + FOOTER_LEN
+                        && suffix.len() > FOOTER_LEN =>
+                {
+                    (before < byte) == bytewise
+                }
+                _ => self.ascends(comparator, entry.shared, suffix),
+            };
+            if !ascends && !unordered {
+                return Err(broken(at, "its key is not larger than the one before"));
+            }
             self.key.truncate(entry.shared);
-            self.key.extend_from_slice(&contents.entries[entry.suffix.0..entry.suffix.1]);
+            self.key.extend_from_slice(suffix);
             if self.key.len() < FOOTER_LEN
                 || ValueType::from_byte(self.key[self.key.len() - FOOTER_LEN]).is_none()
             {
@@ -191,6 +209,22 @@ impl Directory {
             self.restarts.clear();
         }
         Ok(())
+    }
+
+    /// True if the key of `shared` bytes of the one before and `suffix` is larger than it, or no internal key.
+    #[cold]
+    fn ascends(&mut self, comparator: &Comparator, shared: usize, suffix: &[u8]) -> bool {
+        if self.key.is_empty() || shared + suffix.len() < FOOTER_LEN || comparator.is_user() {
+            return true;
+        }
+        let rest = &self.key[shared..];
+        if rest.len() >= FOOTER_LEN && suffix.len() >= FOOTER_LEN {
+            return comparator.compare_parts(split(rest), split(suffix)) == Ordering::Less;
+        }
+        self.next_key.clear();
+        self.next_key.extend_from_slice(&self.key[..shared]);
+        self.next_key.extend_from_slice(suffix);
+        comparator.compare_internal(&self.key, &self.next_key) == Ordering::Less
     }
 
     /// (offset of the first key in the block, length of what all user keys start with).

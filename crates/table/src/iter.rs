@@ -7,8 +7,10 @@ use crate::block::{Cursor, write_plain_frame};
 use crate::format::BlockHandle;
 use crate::index::IndexView;
 use crate::reader::{FillCache, TableReader};
-use outcrop_base::Result;
+use outcrop_base::keys::split;
+use outcrop_base::{Error, Result};
 use outcrop_cache::Pinned;
+use std::cmp::Ordering;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -59,6 +61,8 @@ pub struct TableIter {
     readahead: Readahead,
     /// Buffers of the last own frame, for reuse.
     spare: (Vec<u8>, Vec<u8>),
+    /// Last key of the block before, while the next one is entered.
+    last_key: Vec<u8>,
 }
 
 /// A stretch of the file read at once.
@@ -85,6 +89,7 @@ impl TableIter {
             status: Ok(()),
             readahead: Readahead::default(),
             spare: (Vec::new(), Vec::new()),
+            last_key: Vec::new(),
         }
     }
 
@@ -147,7 +152,14 @@ impl TableIter {
         if self.enter(block) {
             self.on_cursor(|cursor| cursor.seek(&comparator, user_key, packed));
         }
-        self.skip_forward();
+        if !self.valid() {
+            self.skip_forward();
+            // Whoever seeks in order to get on must not be taken back, or it never ends.
+            let target = (user_key, packed);
+            if self.valid() && comparator.compare_parts(split(self.key()), target).is_lt() {
+                self.fail_on_order();
+            }
+        }
     }
 
     /// As [`TableIter::seek`]; false if the table's filter knows that no key has `prefix`, which `user_key` has: the
@@ -166,10 +178,7 @@ impl TableIter {
     pub fn seek_for_prev(&mut self, user_key: &[u8], packed: u64) {
         self.seek(user_key, packed);
         if self.valid() {
-            let order = self
-                .table
-                .comparator()
-                .compare_parts(outcrop_base::keys::split(self.key()), (user_key, packed));
+            let order = self.table.comparator().compare_parts(split(self.key()), (user_key, packed));
             if order.is_gt() {
                 self.prev();
             }
@@ -184,7 +193,7 @@ impl TableIter {
         let cursor = self.cursor.as_mut().expect("valid iterator");
         cursor.next();
         if !cursor.valid() {
-            self.skip_forward();
+            self.leave_block(TableIter::skip_forward, Ordering::Less);
         }
     }
 
@@ -194,8 +203,29 @@ impl TableIter {
         let cursor = self.cursor.as_mut().expect("valid iterator");
         cursor.prev();
         if !cursor.valid() {
-            self.skip_backward();
+            self.leave_block(TableIter::skip_backward, Ordering::Greater);
         }
+    }
+
+    /// Goes on in the next block, whose keys must go on where those of the last ended.
+    fn leave_block(&mut self, skip: impl FnOnce(&mut TableIter), order: Ordering) {
+        let mut last_key = std::mem::take(&mut self.last_key);
+        last_key.clear();
+        // Past its end, a cursor keeps the key it was on.
+        last_key.extend_from_slice(self.key());
+        skip(self);
+        if self.valid() && self.table.comparator().compare_internal(&last_key, self.key()) != order {
+            self.fail_on_order();
+        }
+        self.last_key = last_key;
+    }
+
+    #[cold]
+    fn fail_on_order(&mut self) {
+        let offset = self.index.as_ref().map_or(0, |index| IndexView::new(index).handle(self.block).offset);
+        let error = Error::corruption("the keys of blocks do not follow each other as in its index");
+        self.status = Err(self.table.source().block_error(BlockHandle { offset, size: 0 }, &error));
+        self.drop_block();
     }
 
     #[inline]

@@ -8,6 +8,7 @@
 //!                              mutates the corpus of every decoder, or of one; docs/testing.md
 //! cargo xtask instructions [--bless]
 //!                              instructions per operation under callgrind, beside what is recorded
+//! cargo xtask loom             the protocols between threads in every order of steps: models/
 //! cargo xtask pingpong ...     Outcrop and RocksDB versions take turns on one directory
 //! cargo xtask fixtures         makes the databases of fixtures/made
 //! cargo xtask compatibility    writes docs/compatibility.md from trials with the real libraries
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         ["ci", "--offline"] => ci(true),
         ["tidy"] => tidy::check(&root()),
         ["fuzz", arguments @ ..] => fuzz::run(arguments),
+        ["loom"] => loom(),
         ["fetch"] => fetch().map(|dir| println!("{}", dir.display())),
         ["pingpong", rest @ ..] => pingpong::run(rest),
         ["fixtures"] => pingpong::fixtures(),
@@ -47,8 +49,8 @@ fn main() -> ExitCode {
         ["instructions", "--bless"] => instructions::run(true),
         ["bindings"] => bindings::run(),
         _ => Err(format!(
-            "usage: cargo xtask ci [--offline] | tidy | fuzz | fetch | fixtures | compatibility | tools | bindings | \
-             instructions [--bless] | {}",
+            "usage: cargo xtask ci [--offline] | tidy | fuzz | loom | fetch | fixtures | compatibility | tools | \
+             bindings | instructions [--bless] | {}",
             pingpong::USAGE
         )),
     };
@@ -102,6 +104,20 @@ pub fn tree_seed() -> Result<u32, String> {
     hash.get(..8)
         .and_then(|digits| u32::from_str_radix(digits, 16).ok())
         .ok_or_else(|| format!("git rev-parse HEAD^{{tree}} gave {hash:?}: is this a git checkout?"))
+}
+
+/// Runs the models, which are a workspace of their own: everything in them is built for loom.
+fn loom() -> Result<(), String> {
+    let flags = format!("{} --cfg loom", std::env::var("RUSTFLAGS").unwrap_or_default());
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .arg("test")
+        .current_dir(root().join("models"))
+        .env("RUSTFLAGS", flags)
+        .env("CARGO_TARGET_DIR", target.join("loom"))
+        .status()
+        .map_err(|error| format!("cargo: {error}"))?;
+    if status.success() { Ok(()) } else { Err("a model failed".to_string()) }
 }
 
 fn step(name: &str, run: impl FnOnce() -> Result<(), String>) -> Result<(), String> {

@@ -569,7 +569,10 @@ impl DbIterator {
         while self.merged.valid() && self.is_key(split(self.merged.key()).0) {
             self.merged.next();
         }
-        self.show_merged(&base, &operands, Place::SavedForward);
+        // Without all operands there is nothing true to show.
+        if self.merged.status().is_ok() {
+            self.show_merged(&base, &operands, Place::SavedForward);
+        }
     }
 
     fn show_merged(&mut self, base: &Base, newest_first: &[Vec<u8>], place: Place) {
@@ -662,6 +665,8 @@ impl DbIterator {
             }
             self.merged.prev();
         }
+        // A newer version may be what could not be read.
+        self.merged.status()?;
         if live == Some(ValueType::BlobIndex) {
             self.value = self.fetch(&self.key, &self.value)?;
         }

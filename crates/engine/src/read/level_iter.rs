@@ -1,15 +1,15 @@
 //! Iterates over one sorted run of several tables: a level below L0, or a compaction's inputs.
 //!
-//! Tables are opened as the position enters them. After an error the iterator is invalid and
-//! [`LevelIter::status`] says why.
+//! Tables are opened as the position enters them, and are then checked against the range that the MANIFEST gives for
+//! them. After an error the iterator is invalid and [`LevelIter::status`] says why.
 
 use super::merging_iter::Within;
 use super::table_cache;
 use crate::column_family::ColumnFamily;
 use crate::context::DbContext;
 use outcrop_base::keys::split;
-use outcrop_base::{Result, SeqNum};
-use outcrop_manifest::FileMetaData;
+use outcrop_base::{Error, Result, SeqNum};
+use outcrop_manifest::{FileMetaData, file_name};
 use outcrop_table::{TableIter, TableIterOptions};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -63,15 +63,13 @@ impl LevelIter {
 
     /// To the first entry.
     pub fn seek_to_first(&mut self) {
-        self.enter(0);
-        self.on_table(TableIter::seek_to_first);
+        self.enter_first(0);
         self.skip_empty_forward();
     }
 
     /// To the last entry.
     pub fn seek_to_last(&mut self) {
-        self.enter(self.files.len().wrapping_sub(1));
-        self.on_table(TableIter::seek_to_last);
+        self.enter_last(self.files.len().wrapping_sub(1));
         self.skip_empty_backward();
     }
 
@@ -151,12 +149,12 @@ impl LevelIter {
         if index == self.index && !inside {
             return false;
         }
-        self.enter(index);
         if inside {
+            self.enter(index);
             self.on_table(|table| table.seek(end, u64::MAX));
         } else {
             // A table with newer entries: they have to be looked at.
-            self.on_table(TableIter::seek_to_first);
+            self.enter_first(index);
         }
         self.skip_empty_forward();
         true
@@ -183,18 +181,46 @@ impl LevelIter {
         }
     }
 
+    /// To the first entry of table `index`.
+    fn enter_first(&mut self, index: usize) {
+        self.enter(index);
+        self.on_table(TableIter::seek_to_first);
+        self.check_bound(|file| &file.smallest, Ordering::Less);
+    }
+
+    /// To the last entry of table `index`.
+    fn enter_last(&mut self, index: usize) {
+        self.enter(index);
+        self.on_table(TableIter::seek_to_last);
+        self.check_bound(|file| &file.largest, Ordering::Greater);
+    }
+
+    /// Fails if the first or last key of a table is `beyond` the bound that the MANIFEST gives for it: lookups would
+    /// pass the table by, and the run would not be in order.
+    fn check_bound(&mut self, bound: impl FnOnce(&FileMetaData) -> &[u8], beyond: Ordering) {
+        if !self.valid() {
+            return;
+        }
+        let file = &self.files[self.index];
+        let order = self.cf.comparator.compare(split(self.key()).0, split(bound(file)).0);
+        if order == beyond {
+            let path = file_name::table(&self.ctx.path, file.number);
+            let what = "a key lies outside of the range that the MANIFEST gives for the table";
+            self.status = Err(Error::corruption(format!("{}: {what}", path.display())));
+            self.table = None;
+        }
+    }
+
     /// Enters following tables until one has an entry, the run ends, or an error stops it.
     fn skip_empty_forward(&mut self) {
         while !self.valid() && self.status().is_ok() && self.index < self.files.len() {
-            self.enter(self.index + 1);
-            self.on_table(TableIter::seek_to_first);
+            self.enter_first(self.index + 1);
         }
     }
 
     fn skip_empty_backward(&mut self) {
         while !self.valid() && self.status().is_ok() && self.index < self.files.len() {
-            self.enter(self.index.wrapping_sub(1));
-            self.on_table(TableIter::seek_to_last);
+            self.enter_last(self.index.wrapping_sub(1));
         }
     }
 }

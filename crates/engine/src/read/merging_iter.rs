@@ -249,6 +249,9 @@ impl MergingIter {
     pub fn next(&mut self) {
         if self.direction == Direction::Backward {
             self.turn(Direction::Forward);
+            if !self.valid() {
+                return;
+            }
         }
         let winner = self.winner;
         self.sources[winner].next();
@@ -280,6 +283,9 @@ impl MergingIter {
     pub fn prev(&mut self) {
         if self.direction == Direction::Forward {
             self.turn(Direction::Backward);
+            if !self.valid() {
+                return;
+            }
         }
         let winner = self.winner;
         self.sources[winner].prev();
@@ -358,7 +364,7 @@ impl MergingIter {
         }
     }
 
-    /// Turns around at the current entry: every other source moves to the far side of it.
+    /// Turns around at the current entry: every other source moves to the far side of it. Invalid if one fails.
     #[cold]
     fn turn(&mut self, direction: Direction) {
         let here = self.key().to_vec();

@@ -7,11 +7,12 @@
 //! ```
 //! Invariant: there is at most one leader; only it touches the WAL, assigns sequence numbers and inserts.
 //! Concurrency: a lone writer takes the queue lock twice and moves nothing. A waiting writer's batch is
-//! moved into its [`Writer`] so that the leader can read it without sharing the caller's memory.
+//! moved into its [`Writer`] so that the leader can read it without sharing the caller's memory. `models/` runs this file
+//! in every order of steps.
 
 use super::WriteOptions;
+use crate::sync::{Condvar, Mutex};
 use outcrop_base::Result;
-use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 
 /// Batches are gathered into one group up to this many bytes, so that one writer's latency is bounded.

@@ -1,6 +1,9 @@
 //! Tables with every byte broken: noticed or harmless, never other rows, never a panic.
 
 use super::*;
+use crate::block::Directory;
+use crate::block_builder::BlockBuilder;
+use outcrop_base::ErrorKind;
 use outcrop_options::{DataBlockIndexType, IndexType};
 
 /// Writers' options for a table of every kind.
@@ -237,4 +240,42 @@ fn a_block_whose_first_entry_is_no_restart_point_is_refused() {
     assert!(crate::block::Contents::parse(&block).is_err());
     block[24..28].fill(0);
     assert!(crate::block::Contents::parse(&block).is_ok());
+}
+
+#[test]
+fn a_block_whose_keys_do_not_ascend_is_refused() {
+    let key = |user_key: &str, seq: u64| internal_key(user_key.as_bytes(), SeqNum(seq), ValueType::Value);
+    let build = |keys: &[Vec<u8>], comparator: &Comparator| {
+        let mut builder = BlockBuilder::new(16);
+        keys.iter().for_each(|key| builder.add(key, b"value"));
+        Directory::default().build(builder.finish(), comparator).map_err(|error| error.to_string())
+    };
+    let good = [key("a", 9), key("a", 8), key("ab", 300), key("ab", 7), key("b", 1), key("ba", 9)];
+    build(&good, &Comparator::Bytewise).unwrap();
+    for (first, second) in [
+        (("b", 1), ("a", 1)),
+        (("ab", 1), ("a", 9)),
+        (("a", 1), ("a", 2)),
+        (("a", 300), ("a", 300)),
+        (("abc", 5), ("abb", 9)),
+    ] {
+        let keys = [key("Z", 1), key(first.0, first.1), key(second.0, second.1)];
+        let error = build(&keys, &Comparator::Bytewise).unwrap_err();
+        assert!(error.contains("not larger"), "{first:?} {second:?}: {error}");
+    }
+    // The other way round is in order there.
+    build(&[key("b", 1), key("ab", 2), key("a", 3)], &Comparator::ReverseBytewise).unwrap();
+    build(&[key("a", 1), key("b", 1)], &Comparator::ReverseBytewise).unwrap_err();
+}
+
+#[test]
+fn a_writer_refuses_keys_out_of_order() {
+    let (fs, path) = put_file(b"");
+    let (_, options) = kinds().swap_remove(0);
+    let mut writer = TableWriter::new(fs.create(&path, OpenWrite::default()).unwrap(), options);
+    let key = |user_key: &str| internal_key(user_key.as_bytes(), SeqNum(1), ValueType::Value);
+    writer.add(&key("b"), b"").unwrap();
+    for refused in ["a", "b"] {
+        assert_eq!(writer.add(&key(refused), b"").unwrap_err().kind(), ErrorKind::Corruption);
+    }
 }

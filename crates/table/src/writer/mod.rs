@@ -4,8 +4,8 @@
 //! add -> data block full? -> compress, checksum, append -> note separator and handle
 //! finish -> filter, index, dictionary, range tombstones, properties, metaindex, footer
 //! ```
-//! Keys come in ascending internal key order, which is asserted. Nothing is synced before
-//! [`TableWriter::sync_and_close`].
+//! Keys come in ascending internal key order; others are refused, since they come from damaged tables. Nothing is
+//! synced before [`TableWriter::sync_and_close`].
 //!
 //! A table with a dictionary keeps its first data blocks in memory until there are samples enough
 //! (`compress/samples.rs`): separators are noted at once, handles when the blocks are written.
@@ -27,7 +27,7 @@ use crate::properties::TableProperties;
 use crate::range_del::RangeTombstone;
 use outcrop_base::hash::xxh3_64;
 use outcrop_base::keys::{FOOTER_LEN, packed_seq, split, user_key};
-use outcrop_base::{Comparator, Result, SeqNum, ValueType};
+use outcrop_base::{Comparator, Error, Result, SeqNum, ValueType};
 use outcrop_env::WriteFile;
 use outcrop_options::{BlockBasedTableOptions, DataBlockIndexType, IndexShortening};
 use std::cmp::Ordering;
@@ -89,18 +89,16 @@ impl TableWriter {
     /// Appends an entry.
     ///
     /// # Errors
-    /// Those of the file; the table is then to be thrown away.
+    /// Those of the file; Corruption if the key is not larger than the one before: a table out of order would return
+    /// wrong rows. The table is then to be thrown away.
     ///
-    /// # Panics
-    /// If the key is not larger than the one before: a table out of order would return wrong rows.
+    /// Source of the check: RocksDB `check_flush_compaction_key_order`.
     #[inline]
     pub fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let comparator = &self.options.comparator;
-        assert!(
-            self.last_key.is_empty() || comparator.compare_internal(&self.last_key, key) == Ordering::Less,
-            "table keys out of order: {:?} then {key:?}",
-            self.last_key
-        );
+        if !self.last_key.is_empty() && comparator.compare_internal(&self.last_key, key) != Ordering::Less {
+            return Err(self.out_of_order(key));
+        }
         if !self.data.is_empty() && self.should_cut(key, value) {
             self.finish_data_block()?;
         }
@@ -113,6 +111,11 @@ impl TableWriter {
         self.last_key.clear();
         self.last_key.extend_from_slice(key);
         Ok(())
+    }
+
+    #[cold]
+    fn out_of_order(&self, key: &[u8]) -> Error {
+        Error::corruption(format!("table keys out of order: {:?} then {key:?}", self.last_key))
     }
 
     /// Notes what the index wants to know of the block that `key` begins and of the one before it.

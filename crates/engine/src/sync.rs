@@ -1,0 +1,3 @@
+//! Locks of the files that `models/` compiles against loom, which replaces this module.
+
+pub use parking_lot::{Condvar, Mutex};

@@ -1,0 +1,546 @@
+//! What `crash.rs` does for writes, for everything else a database does: power is lost, or one operation fails, at every
+//! point of a script per feature.
+//!
+//! ```text
+//! script -> steps; each acknowledged step is a state, some make all before them durable
+//! power lost at change N   -> opened again: a state from the last durable one on, and the step under way whole or not
+//! change N fails once      -> an error, resume, go on; then power lost: for each key its last durable value or a later one
+//! ```
+//! Recovery is interrupted as well, and a secondary looks at what a failed primary has left.
+//!
+//! By default every few points are taken, others for each seed; `OUTCROP_CRASH=all` takes every one.
+
+use crate::harness::{Rng, contents, creating, descriptor, seed};
+use outcrop::*;
+use outcrop_env::faulty::{EIO, ENOSPC, FaultyFs};
+use outcrop_env::memory::MemoryFs;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// (column family, key) to value.
+type State = BTreeMap<Place, Vec<u8>>;
+/// A column family and a key in it.
+type Place = (String, Vec<u8>);
+/// What a step changes.
+type Changes = Vec<(Place, Option<Vec<u8>>)>;
+
+const MAIN: &str = "default";
+const SIDE: &str = "side";
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// So many values into a column family; the last write is synced.
+    Put(&'static str, u64),
+    /// As `Put`, but nothing is synced.
+    PutUnsynced(&'static str, u64),
+    /// As `Put`, past the WAL.
+    PutPastWal(&'static str, u64),
+    /// One key, synced.
+    Delete(&'static str),
+    /// A few keys, synced.
+    DeleteRange(&'static str),
+    /// Into both column families, synced.
+    Batch,
+    /// All column families.
+    Flush,
+    /// Everything, to the last level.
+    Compact(&'static str),
+    /// The tables of the first level that has any, one level down.
+    CompactFiles,
+    /// A file with some of the keys.
+    Ingest {
+        moved: bool,
+    },
+    /// To a directory of its own.
+    Checkpoint,
+    CreateSide,
+    DropSide,
+    SyncWal,
+}
+use Step::*;
+
+struct Script {
+    what: &'static str,
+    db: DbOptions,
+    options: ColumnFamilyOptions,
+    steps: Vec<Step>,
+}
+
+fn scripts() -> Vec<Script> {
+    let options = ColumnFamilyOptions {
+        write_buffer_size: 8 << 10,
+        target_file_size_base: 2 << 10,
+        max_bytes_for_level_base: 4 << 10,
+        level0_file_num_compaction_trigger: 3,
+        ..ColumnFamilyOptions::default()
+    };
+    let with = |change: fn(&mut ColumnFamilyOptions)| {
+        let mut options = options.clone();
+        change(&mut options);
+        options
+    };
+    let rounds = |round: &[Step], times: usize| round.repeat(times);
+    let writes = [Put(MAIN, 12), Delete(MAIN), PutUnsynced(MAIN, 6), Flush, DeleteRange(MAIN), Put(MAIN, 5)];
+    vec![
+        Script {
+            what: "blob files",
+            db: creating(),
+            options: with(|o| {
+                o.enable_blob_files = true;
+                o.min_blob_size = 30;
+                o.blob_file_size = 500;
+                o.enable_blob_garbage_collection = true;
+                o.blob_garbage_collection_age_cutoff = 1.0;
+            }),
+            steps: rounds(&[&writes[..], &[Compact(MAIN)]].concat(), 3),
+        },
+        Script {
+            what: "recycled and compressed WALs",
+            db: DbOptions { recycle_log_file_num: 2, wal_compression: CompressionType::Zstd, ..creating() },
+            options: options.clone(),
+            steps: rounds(&[Put(MAIN, 9), PutUnsynced(MAIN, 9), Flush, PutUnsynced(MAIN, 4), SyncWal], 4),
+        },
+        Script {
+            what: "recycled WALs",
+            db: DbOptions { recycle_log_file_num: 2, ..creating() },
+            options: options.clone(),
+            steps: rounds(&[Put(MAIN, 9), PutUnsynced(MAIN, 9), Flush, PutUnsynced(MAIN, 4), SyncWal], 4),
+        },
+        Script {
+            what: "universal compaction",
+            db: creating(),
+            options: with(|o| o.compaction_style = CompactionStyle::Universal),
+            steps: rounds(&writes, 6),
+        },
+        Script {
+            what: "FIFO",
+            db: creating(),
+            options: with(|o| o.compaction_style = CompactionStyle::Fifo),
+            steps: rounds(&writes, 4),
+        },
+        Script {
+            what: "compact_files",
+            db: creating(),
+            options: with(|o| o.disable_auto_compactions = true),
+            steps: rounds(&[Put(MAIN, 12), Flush, Delete(MAIN), Flush, CompactFiles, Put(MAIN, 3)], 4),
+        },
+        Script {
+            what: "ingestion",
+            db: creating(),
+            options: options.clone(),
+            steps: rounds(
+                &[Put(MAIN, 7), Ingest { moved: false }, Put(MAIN, 4), Flush, Ingest { moved: true }],
+                3,
+            ),
+        },
+        Script {
+            what: "checkpoints",
+            db: creating(),
+            options: options.clone(),
+            steps: rounds(&[Put(MAIN, 9), Checkpoint, Delete(MAIN), Flush, Put(MAIN, 2), Checkpoint], 2),
+        },
+        Script {
+            what: "column families come and go",
+            db: creating(),
+            options: options.clone(),
+            steps: rounds(
+                &[Put(MAIN, 3), CreateSide, Put(SIDE, 8), Batch, Flush, Batch, Put(SIDE, 2), DropSide],
+                3,
+            ),
+        },
+        Script {
+            what: "two column families, flushed apart",
+            db: creating(),
+            options: options.clone(),
+            steps: [
+                vec![CreateSide],
+                rounds(&[Batch, PutUnsynced(SIDE, 40), Batch, PutUnsynced(MAIN, 5), Batch], 6),
+            ]
+            .concat(),
+        },
+        Script {
+            what: "past the WAL",
+            db: creating(),
+            options: options.clone(),
+            steps: rounds(&[Put(MAIN, 5), PutPastWal(MAIN, 7), Flush, Put(MAIN, 2)], 4),
+        },
+    ]
+}
+
+/// A script under way.
+struct Run<'s> {
+    script: &'s Script,
+    env: Env,
+    db: Option<Db>,
+    rng: Rng,
+    number: u64,
+    files: u64,
+    has_side: bool,
+    /// What each step changed, those that failed included.
+    steps: Vec<Changes>,
+    /// Of them, by number, those that were refused.
+    failed: BTreeSet<usize>,
+    /// So many steps are durable.
+    durable: usize,
+    /// Checkpoints that were acknowledged, and what must be in them.
+    checkpoints: Vec<(PathBuf, usize)>,
+}
+
+impl<'s> Run<'s> {
+    fn new(script: &'s Script, fs: &FaultyFs) -> Run<'s> {
+        Run {
+            script,
+            env: Env::with_file_system(Arc::new(fs.clone())),
+            db: None,
+            rng: Rng(1),
+            number: 0,
+            files: 0,
+            has_side: false,
+            steps: Vec::new(),
+            failed: BTreeSet::new(),
+            durable: 0,
+            checkpoints: Vec::new(),
+        }
+    }
+
+    fn open(&mut self) -> Result<()> {
+        self.env.fs.create_dir_all(Path::new("/out"))?;
+        self.db = Some(open(&self.env, "/db", self.script)?);
+        Ok(())
+    }
+
+    fn db(&self) -> &Db {
+        self.db.as_ref().expect("it was opened")
+    }
+
+    fn cf(&self, name: &str) -> ColumnFamilyHandle {
+        self.db().column_family(name).expect("it exists")
+    }
+
+    fn key(&mut self) -> Vec<u8> {
+        format!("key{:02}", self.rng.below(25)).into_bytes()
+    }
+
+    fn value(&mut self) -> Vec<u8> {
+        self.number += 1;
+        format!("{:05}-{}", self.number, "x".repeat((self.number * 13 % 70) as usize)).into_bytes()
+    }
+
+    /// Runs the script to its end, or to the first error unless `on` says what to do about it.
+    fn run(&mut self, mut on: impl FnMut(&mut Run<'s>) -> bool) {
+        for &step in &self.script.steps {
+            let needs_side =
+                matches!(step, Put(SIDE, _) | PutUnsynced(SIDE, _) | PutPastWal(SIDE, _) | Batch | DropSide);
+            // A creation or drop that failed leaves a script that does not fit.
+            if needs_side != self.has_side && (needs_side || matches!(step, CreateSide)) {
+                continue;
+            }
+            if self.step(step).is_err() && !on(self) {
+                return;
+            }
+        }
+    }
+
+    fn step(&mut self, step: Step) -> Result<()> {
+        let synced = WriteOptions { sync: true, ..WriteOptions::default() };
+        match step {
+            Put(family, count) => {
+                self.puts(family, count - 1, &WriteOptions::default())?;
+                self.puts(family, 1, &synced)
+            }
+            PutUnsynced(family, count) => self.puts(family, count, &WriteOptions::default()),
+            PutPastWal(family, count) => {
+                self.puts(family, count, &WriteOptions { disable_wal: true, ..WriteOptions::default() })
+            }
+            Delete(family) => {
+                let key = self.key();
+                let cf = self.cf(family);
+                let changes = vec![((family.to_string(), key.clone()), None)];
+                self.attempt(changes, true, |run| run.db().delete_cf(&cf, &synced, &key))
+            }
+            DeleteRange(family) => {
+                let from = self.rng.below(20);
+                let keys = |number: u64| format!("key{number:02}").into_bytes();
+                let cf = self.cf(family);
+                let changes = (from..from + 4).map(|n| ((family.to_string(), keys(n)), None)).collect();
+                self.attempt(changes, true, |run| {
+                    run.db().delete_range_cf(&cf, &synced, &keys(from), &keys(from + 4))
+                })
+            }
+            Batch => {
+                let mut batch = WriteBatch::new();
+                let mut changes = Changes::new();
+                for family in [MAIN, SIDE] {
+                    let (key, value) = (self.key(), self.value());
+                    batch.put(self.cf(family).id(), &key, &value);
+                    changes.push(((family.to_string(), key), Some(value)));
+                }
+                self.attempt(changes, true, |run| run.db().write(&synced, &mut batch))
+            }
+            Flush => {
+                let families = self.db().column_families();
+                self.attempt(Changes::new(), true, |run| run.db().flush(&families, true))
+            }
+            Compact(family) => {
+                let cf = self.cf(family);
+                let force = BottommostLevelCompaction::Force;
+                self.attempt(Changes::new(), false, |run| run.db().compact_range(&cf, None, None, force))
+            }
+            CompactFiles => {
+                let files = self.db().live_files();
+                let level = files.iter().map(|file| file.level).min().unwrap_or(0);
+                let of_level = files.iter().filter(|file| file.level == level);
+                let numbers: Vec<u64> = of_level.map(|file| file.number).collect();
+                let cf = self.cf(MAIN);
+                self.attempt(Changes::new(), false, |run| match numbers.as_slice() {
+                    [] => Ok(()),
+                    numbers => run.db().compact_files(&cf, numbers, (level + 1).min(6)),
+                })
+            }
+            Ingest { moved } => self.ingest(moved),
+            Checkpoint => {
+                self.files += 1;
+                let path = PathBuf::from(format!("/checkpoint{}", self.files));
+                self.attempt(Changes::new(), false, |run| run.db().create_checkpoint(&path, 0))?;
+                self.checkpoints.push((path, self.steps.len()));
+                Ok(())
+            }
+            CreateSide => {
+                let family = descriptor(SIDE, &self.script.options);
+                let created = self
+                    .attempt(Changes::new(), true, |run| run.db().create_column_family(&family).map(drop));
+                self.has_side = self.db().column_family(SIDE).is_some();
+                created
+            }
+            DropSide => {
+                let cf = self.cf(SIDE);
+                let keys: BTreeSet<_> = self.steps.iter().flatten().map(|(place, _)| place.clone()).collect();
+                let changes =
+                    keys.into_iter().filter(|(family, _)| family == SIDE).map(|place| (place, None));
+                let changes = changes.collect();
+                let dropped = self.attempt(changes, true, |run| run.db().drop_column_family(&cf));
+                self.has_side = self.db().column_family(SIDE).is_some();
+                if !self.has_side {
+                    // What may have failed is the OPTIONS file that is written after it.
+                    self.failed.remove(&(self.steps.len() - 1));
+                }
+                dropped
+            }
+            SyncWal => self.attempt(Changes::new(), true, |run| run.db().sync_wal()),
+        }
+    }
+
+    fn puts(&mut self, family: &str, count: u64, options: &WriteOptions) -> Result<()> {
+        let cf = self.cf(family);
+        for _ in 0..count {
+            let (key, value) = (self.key(), self.value());
+            let changes = vec![((family.to_string(), key.clone()), Some(value.clone()))];
+            self.attempt(changes, options.sync, |run| run.db().put_cf(&cf, options, &key, &value))?;
+        }
+        Ok(())
+    }
+
+    /// Writes a file, and takes it in. What is unsynced before would not be durable with it: nothing is.
+    fn ingest(&mut self, moved: bool) -> Result<()> {
+        self.files += 1;
+        let path = PathBuf::from(format!("/out/{}.sst", self.files));
+        let keys: BTreeSet<Vec<u8>> = (0..4).map(|_| self.key()).collect();
+        let rows: Vec<(Vec<u8>, Vec<u8>)> = keys.into_iter().map(|key| (key, self.value())).collect();
+        let changes = rows.iter().map(|(key, value)| ((MAIN.to_string(), key.clone()), Some(value.clone())));
+        let changes = changes.collect();
+        let cf = self.cf(MAIN);
+        self.attempt(changes, true, |run| {
+            let mut writer = SstFileWriter::create(&path, &run.env, &descriptor(MAIN, &run.script.options))?;
+            rows.iter().try_for_each(|(key, value)| writer.put(key, value))?;
+            writer.finish()?;
+            let options =
+                IngestExternalFileOptions { move_files: moved, ..IngestExternalFileOptions::default() };
+            run.db().ingest_external_files(&cf, std::slice::from_ref(&path), &options)
+        })
+    }
+
+    /// One step that is acknowledged or refused as a whole; `durable`: with all before it, once acknowledged.
+    fn attempt(
+        &mut self,
+        changes: Changes,
+        durable: bool,
+        act: impl FnOnce(&Run<'s>) -> Result<()>,
+    ) -> Result<()> {
+        let outcome = act(self);
+        if outcome.is_err() {
+            self.failed.insert(self.steps.len());
+        }
+        self.steps.push(changes);
+        if outcome.is_ok() && durable {
+            self.durable = self.steps.len();
+        }
+        outcome
+    }
+
+    /// The state after so many steps, those that failed counted only if `with_failed`.
+    fn state(&self, steps: usize, with_failed: bool) -> State {
+        let mut state = State::new();
+        let counts = |number: &usize| with_failed || !self.failed.contains(number);
+        for (place, value) in (0..steps).filter(counts).flat_map(|number| &self.steps[number]) {
+            match value {
+                Some(value) => drop(state.insert(place.clone(), value.clone())),
+                None => drop(state.remove(place)),
+            }
+        }
+        state
+    }
+
+    /// Every state from step `from` on is legal.
+    fn check_prefix(&self, state: &State, from: usize, what: &str) {
+        let legal = (from..=self.steps.len()).any(|steps| self.state(steps, true) == *state);
+        assert!(legal, "{what}: {} rows are no state from {from} to {}", state.len(), self.steps.len());
+    }
+
+    /// Each key has its last durable value, or one of a later step.
+    fn check_each_key(&self, state: &State, what: &str) {
+        let mut legal: BTreeMap<Place, Vec<Option<Vec<u8>>>> = BTreeMap::new();
+        for (number, changes) in self.steps.iter().enumerate() {
+            for (place, value) in changes {
+                let values = legal.entry(place.clone()).or_insert_with(|| vec![None]);
+                if number < self.durable && !self.failed.contains(&number) {
+                    values.clear();
+                }
+                values.push(value.clone());
+            }
+        }
+        for (place, values) in &legal {
+            let found = state.get(place).cloned();
+            assert!(values.contains(&found), "{what}: {place:?} is {found:?}, legal are {values:?}");
+        }
+        assert!(state.keys().all(|place| legal.contains_key(place)), "{what}: a key nobody wrote");
+    }
+}
+
+fn open(env: &Env, path: &str, script: &Script) -> Result<Db> {
+    let families = match env.fs.exists(&Path::new(path).join("CURRENT"))? {
+        true => Db::list_column_families(path, env)?,
+        false => vec![MAIN.to_string()],
+    };
+    let families = families.iter().map(|name| descriptor(name, &script.options)).collect();
+    Db::open(path, script.db.clone(), env.clone(), families)
+}
+
+/// All rows of a database.
+fn state_of(db: &Db) -> State {
+    let mut state = State::new();
+    for cf in db.column_families() {
+        let rows = contents(db, &cf, &ReadOptions::default());
+        state.extend(rows.into_iter().map(|(key, value)| ((cf.name().to_string(), key), value)));
+    }
+    state
+}
+
+/// Changes of a whole run without a fault.
+fn count(script: &Script) -> u64 {
+    let fs = FaultyFs::new(MemoryFs::new());
+    let mut run = Run::new(script, &fs);
+    run.open().unwrap();
+    run.run(|run| panic!("{}: step {} fails without a fault", run.script.what, run.steps.len()));
+    assert!(run.durable > run.steps.len() / 2, "{}", script.what);
+    fs.faults().changes()
+}
+
+/// The points to take of `total`.
+fn points(total: u64, most: u64, rng: &mut Rng) -> Vec<u64> {
+    let stride = match std::env::var("OUTCROP_CRASH").is_ok_and(|value| value == "all") {
+        true => 1,
+        false => (total / most).max(1),
+    };
+    (rng.below(stride)..total + 5).step_by(stride as usize).collect()
+}
+
+#[test]
+fn power_lost_at_any_point_of_any_feature_leaves_what_was_durable() {
+    let mut rng = Rng(seed("crash of features", 21));
+    for script in scripts() {
+        for point in points(count(&script), 40, &mut rng) {
+            let what = format!("{}: power lost at change {point}", script.what);
+            let fs = FaultyFs::new(MemoryFs::new());
+            let mut run = Run::new(&script, &fs);
+            fs.faults().fail_at(point, EIO, true);
+            if run.open().is_ok() {
+                run.run(|_| false);
+            }
+            drop(run.db.take());
+            check_secondary(&run, &fs, &what);
+            if rng.one_in(2) {
+                fs.memory().crash_torn(rng.next())
+            } else {
+                fs.memory().crash()
+            }
+            // Recovery is interrupted too.
+            fs.faults().fail_at(fs.faults().changes() + rng.below(25), EIO, true);
+            drop(open(&run.env, "/db", &script));
+            fs.memory().crash();
+            fs.faults().heal();
+            let db = open(&run.env, "/db", &script).unwrap_or_else(|error| panic!("{what}: {error}"));
+            run.check_prefix(&state_of(&db), run.durable, &what);
+            db.put(&WriteOptions::default(), b"after", b"crash").unwrap();
+            drop(db);
+            check_checkpoints(&run, &what);
+        }
+    }
+}
+
+/// Before power is lost: what a reader beside the failed writer finds is what was acknowledged.
+fn check_secondary(run: &Run<'_>, fs: &FaultyFs, what: &str) {
+    fs.faults().heal();
+    let Ok(names) = Db::list_column_families("/db", &run.env) else { return };
+    let families = names.iter().map(|name| descriptor(name, &run.script.options)).collect();
+    let db = Db::open_as_secondary("/db", run.script.db.clone(), run.env.clone(), families)
+        .unwrap_or_else(|error| panic!("{what}: secondary: {error}"));
+    db.try_catch_up_with_primary().unwrap_or_else(|error| panic!("{what}: secondary: {error}"));
+    // The last step may have failed, and what was past the WAL is seen only in tables.
+    let past_wal = run.script.steps.iter().any(|step| matches!(step, PutPastWal(..)));
+    let from = if past_wal { run.durable } else { run.steps.len().saturating_sub(1) };
+    run.check_prefix(&state_of(&db), from, &format!("{what}: secondary"));
+}
+
+fn check_checkpoints(run: &Run<'_>, what: &str) {
+    for (path, steps) in &run.checkpoints {
+        let db = open(&run.env, path.to_str().unwrap(), run.script)
+            .unwrap_or_else(|error| panic!("{what}: {}: {error}", path.display()));
+        assert!(state_of(&db) == run.state(*steps, false), "{what}: {} has other rows", path.display());
+    }
+}
+
+#[test]
+fn one_failure_at_any_point_of_any_feature_is_an_error_and_loses_nothing_durable() {
+    let mut rng = Rng(seed("fault in features", 22));
+    for script in scripts() {
+        for point in points(count(&script), 40, &mut rng) {
+            let errno = rng.pick(&[EIO, ENOSPC]);
+            let what = format!("{}: change {point} fails with {errno}", script.what);
+            let fs = FaultyFs::new(MemoryFs::new());
+            let mut run = Run::new(&script, &fs);
+            fs.faults().fail_at(point, errno, false);
+            if run.open().is_err() {
+                run.open().unwrap_or_else(|error| panic!("{what}: opened again: {error}"));
+            }
+            run.run(|run| {
+                // One failure, which is over: what it refused may be tried again.
+                run.db().resume().unwrap_or_else(|error| panic!("{what}: resume: {error}"));
+                true
+            });
+            // What failed is not there, and all else is.
+            assert_eq!(state_of(run.db()), run.state(run.steps.len(), false), "{what}: before the crash");
+            drop(run.db.take());
+            fs.faults().heal();
+            if rng.one_in(2) {
+                fs.memory().crash_torn(rng.next())
+            } else {
+                fs.memory().crash()
+            }
+            let db = open(&run.env, "/db", &script).unwrap_or_else(|error| panic!("{what}: {error}"));
+            run.check_each_key(&state_of(&db), &what);
+            drop(db);
+            check_checkpoints(&run, &what);
+        }
+    }
+}

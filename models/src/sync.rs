@@ -1,0 +1,59 @@
+//! What product files call `crate::sync`, made of loom's parts.
+
+pub use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::ops::{Deref, DerefMut};
+
+/// A lock with the interface of `parking_lot`.
+#[derive(Default)]
+pub struct Mutex<T>(loom::sync::Mutex<T>);
+
+/// A held lock. Empty only while it waits.
+pub struct MutexGuard<'m, T>(Option<loom::sync::MutexGuard<'m, T>>);
+
+impl<T> Mutex<T> {
+    /// A lock around `value`.
+    pub fn new(value: T) -> Mutex<T> {
+        Mutex(loom::sync::Mutex::new(value))
+    }
+
+    /// Waits for the lock.
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        MutexGuard(Some(self.0.lock().expect("no thread of a model panics")))
+    }
+}
+
+impl<T> Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0.as_ref().expect("held")
+    }
+}
+
+impl<T> DerefMut for MutexGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.0.as_mut().expect("held")
+    }
+}
+
+/// A condition with the interface of `parking_lot`.
+pub struct Condvar(loom::sync::Condvar);
+
+impl Condvar {
+    /// A condition.
+    #[expect(clippy::new_without_default, reason = "as in parking_lot's use here")]
+    pub fn new() -> Condvar {
+        Condvar(loom::sync::Condvar::new())
+    }
+
+    /// Lets go of the lock until notified.
+    pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
+        let held = guard.0.take().expect("held");
+        guard.0 = Some(self.0.wait(held).expect("no thread of a model panics"));
+    }
+
+    /// Wakes one that waits.
+    pub fn notify_one(&self) {
+        self.0.notify_one();
+    }
+}
