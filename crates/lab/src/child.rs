@@ -8,12 +8,15 @@
 //! ```
 //! Invariant: a child dies with its parent, so no session outlives the run that recorded it.
 
-use crate::experiment::steps::PlannedStep;
+use crate::experiment::steps::{PlannedStep, Sizes, open_options};
+use crate::experiment::{Config, WorkloadKind};
 use outcrop_lab_load::steps::wait_for_compaction;
 use outcrop_lab_load::{Database, OpenOptions, Progress, RocksApi, StepResult, run_step};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
-use std::path::PathBuf;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Where an engine's functions come from.
@@ -30,6 +33,8 @@ pub enum Source {
 pub struct Assignment {
     /// The engine.
     pub source: Source,
+    /// A library that must have been loaded before all others.
+    pub preload: Option<PathBuf>,
     /// The database's directory.
     pub dir: PathBuf,
     /// How it is opened.
@@ -70,6 +75,59 @@ pub enum Message {
     Failed(String),
 }
 
+/// The child of `assignment`, not yet started.
+///
+/// # Errors
+/// If the assignment cannot be written as JSON.
+pub fn command(assignment: &Assignment) -> Result<Command, String> {
+    let json = serde_json::to_string(assignment).map_err(|error| error.to_string())?;
+    // The kernel's link: it leads to this program even if its file was replaced since the run began.
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("outcrop").arg("lab-session").arg(json).stdin(Stdio::null());
+    if let Some(library) = &assignment.preload {
+        command.env("LD_PRELOAD", library);
+    }
+    Ok(command)
+}
+
+/// Whether the library of `source` can be loaded here, tried in a child: initialisers of a library may crash.
+///
+/// # Errors
+/// A sentence that says why not.
+pub fn try_load(source: &Source, preload: Option<&Path>) -> Result<(), String> {
+    let assignment = Assignment {
+        source: source.clone(),
+        preload: preload.map(Path::to_path_buf),
+        dir: PathBuf::new(),
+        // Nothing is opened.
+        open: open_options(WorkloadKind::Byrx, &Sizes::default(), &Config::default()),
+        options: String::new(),
+        steps: Vec::new(),
+    };
+    let output = command(&assignment)?.output().map_err(|error| format!("cannot start a child: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let failed = said.lines().find_map(|line| match serde_json::from_str(line) {
+        Ok(Message::Failed(why)) => Some(why),
+        _ => None,
+    });
+    match failed {
+        Some(why) => Err(why),
+        None if output.status.success() => Ok(()),
+        None => Err(format!("loading it ended the process ({})", output.status)),
+    }
+}
+
+/// Whether the dynamic linker took `library`: one that it cannot load it only warns about, and goes on without.
+fn check_preloaded(library: &Path) -> Result<(), String> {
+    let loaded = library.canonicalize().unwrap_or_else(|_| library.to_path_buf());
+    let maps =
+        std::fs::read_to_string("/proc/self/maps").map_err(|error| format!("/proc/self/maps: {error}"))?;
+    if loaded.to_str().is_some_and(|path| maps.lines().any(|line| line.ends_with(path))) {
+        return Ok(());
+    }
+    Err(format!("{} was not loaded by LD_PRELOAD", library.display()))
+}
+
 /// Does the assignment given as JSON.
 ///
 /// # Errors
@@ -92,6 +150,9 @@ fn say(message: &Message) -> Result<(), String> {
 }
 
 fn work(assignment: &Assignment, in_process: RocksApi) -> Result<(), String> {
+    if let Some(library) = &assignment.preload {
+        check_preloaded(library)?;
+    }
     let api = match &assignment.source {
         Source::InProcess => in_process,
         Source::Library(path) => RocksApi::load(path)?,

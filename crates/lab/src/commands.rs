@@ -2,9 +2,11 @@
 //!
 //! Exit codes: 0 done, and for `compare` nothing got worse; 1 error; 2 a regression; 3 something is unknown.
 
+use crate::import::Output;
 use crate::results::Results;
 use crate::store::Store;
-use crate::{engines, fio, host, import, quick, run, show, site};
+use crate::{adapters, engines, fio, host, import, posts, quick, run, scale, show, site};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -34,6 +36,9 @@ pub enum Lab {
     Plan {
         /// The experiment's file.
         file: PathBuf,
+        /// Another size than the file says.
+        #[command(flatten)]
+        scale: scale::Scale,
         /// Print the plan as JSON.
         #[arg(long)]
         json: bool,
@@ -74,6 +79,9 @@ pub enum Lab {
         /// Print the table as JSON.
         #[arg(long)]
         json: bool,
+        /// Print the ratios of medians in the form and colours of the posts, without verdicts; exits with 0.
+        #[arg(long, conflicts_with = "json")]
+        classic: bool,
     },
     /// Says which costs moved with the speed of a step.
     Explain {
@@ -103,6 +111,9 @@ pub enum Lab {
         /// Directory to write to.
         #[arg(short, long)]
         output: PathBuf,
+        /// One page in the form of the posts: their ratios, colours and costs.
+        #[arg(long)]
+        classic: bool,
     },
     /// Shows how this machine is set up for measuring.
     Host {
@@ -143,6 +154,8 @@ pub enum Engines {
         /// Engines.
         names: Vec<String>,
     },
+    /// Compiles the adapter for an engine that has an API of its own; the result is given by library = "PATH".
+    Adapt(adapters::AdaptArguments),
 }
 
 /// Does what a verb says.
@@ -156,10 +169,10 @@ pub fn run(verb: &Lab) -> Result<ExitCode, String> {
             let id = run::run(&store.path, arguments)?;
             let results = Results::load(&Store::open_existing(&store.path)?, id)?;
             print!("{}", show::compare(&results, results.experiment.plan.base, "ops_sec"));
-            println!("\noutcrop lab report {id} -o DIRECTORY writes the pages");
+            println!("\noutcrop lab report {id} -o DIRECTORY  writes the pages");
         }
-        Lab::Plan { file, json } => {
-            let (plan, _) = run::plan_file(file)?;
+        Lab::Plan { file, scale, json } => {
+            let (plan, _) = run::plan_file(file, scale)?;
             print_or_json(*json, &plan, || show::plan(&plan));
         }
         Lab::List { store, json } => list(store, *json)?,
@@ -168,8 +181,15 @@ pub fn run(verb: &Lab) -> Result<ExitCode, String> {
             let all = (&results.experiment, &results.sessions, &results.measured, &results.events);
             print_or_json(*json, &all, || show::show(&results));
         }
-        Lab::Compare { store, id, base, metric, json } => {
-            return compare(store, *id, base.as_deref(), metric, *json);
+        Lab::Compare { store, id, base, metric, json, classic } => {
+            let form = if *json {
+                Form::Json
+            } else if *classic {
+                Form::Classic
+            } else {
+                Form::Text
+            };
+            return compare(store, *id, base.as_deref(), metric, form);
         }
         Lab::Explain { store, id, step, target, base, json } => {
             let results = load(store, *id)?;
@@ -184,9 +204,10 @@ pub fn run(verb: &Lab) -> Result<ExitCode, String> {
                 print!("{}", show::explain(&results, step, target, base));
             }
         }
-        Lab::Report { store, id, output } => {
+        Lab::Report { store, id, output, classic } => {
             let db = Store::open_existing(&store.path)?;
-            let page = site::write(&db, *id, output)?;
+            let form = if *classic { site::Form::Classic } else { site::Form::Full };
+            let page = site::write(&db, *id, output, form)?;
             println!("{}", page.display());
         }
         Lab::Host { data, json } => {
@@ -199,6 +220,7 @@ pub fn run(verb: &Lab) -> Result<ExitCode, String> {
             let listed = engines::list();
             print_or_json(*json, &listed, || engines::text(&listed));
         }
+        Lab::Engines(Engines::Adapt(arguments)) => println!("{}", adapters::build(arguments)?.display()),
         Lab::Engines(Engines::Fetch { names }) => {
             engines::fetch(names)?.iter().for_each(|(name, path)| println!("{name}  {}", path.display()));
         }
@@ -233,12 +255,19 @@ fn list(store: &StorePath, json: bool) -> Result<(), String> {
     Ok(())
 }
 
+/// How a comparison is printed.
+enum Form {
+    Text,
+    Json,
+    Classic,
+}
+
 fn compare(
     store: &StorePath,
     id: i64,
     base: Option<&str>,
     metric: &str,
-    json: bool,
+    form: Form,
 ) -> Result<ExitCode, String> {
     if crate::probe::derive::metric(metric).is_none() {
         let known: Vec<&str> = crate::probe::derive::METRICS.iter().map(|row| row.name).collect();
@@ -246,10 +275,14 @@ fn compare(
     }
     let results = load(store, id)?;
     let base = base_of(&results, base)?;
-    if json {
-        println!("{}", show::compare_json(&results, base, metric));
-    } else {
-        print!("{}", show::compare(&results, base, metric));
+    match form {
+        Form::Json => println!("{}", show::compare_json(&results, base, metric)),
+        Form::Text => print!("{}", show::compare(&results, base, metric)),
+        Form::Classic => {
+            let colours = std::io::stdout().is_terminal();
+            print!("{}", posts::relative(&results, base, metric, Output::Text, colours)?);
+            return Ok(ExitCode::SUCCESS);
+        }
     }
     Ok(ExitCode::from(show::exit_code(&results, base, metric)))
 }

@@ -4,6 +4,7 @@
 //! Next: `reference.rs` for how libraries are fetched and checked.
 
 use crate::reference;
+use crate::text::paragraph;
 use object::{Object, ObjectSymbol};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,8 @@ pub struct Capabilities {
     pub rocksdb_functions: usize,
     /// Whether it is LevelDB, driven through its own functions.
     pub leveldb: bool,
+    /// Whether it is an adapter that puts another engine behind RocksDB's functions.
+    pub adapter: bool,
     /// Functions the load generator needs and the library lacks.
     pub missing: Vec<String>,
     /// Functions that change how an engine is driven, and are there.
@@ -61,6 +64,7 @@ impl Capabilities {
         }
         Ok(Capabilities {
             leveldb,
+            adapter: has("outcrop_lab_adapter"),
             rocksdb_functions: names.iter().filter(|name| name.starts_with("rocksdb_")).count(),
             missing: needed
                 .into_iter()
@@ -84,6 +88,9 @@ impl Capabilities {
         }
         if self.leveldb {
             return "LevelDB's own functions; a WAL always, Snappy or no compression".to_string();
+        }
+        if self.adapter {
+            return "an adapter: another engine behind RocksDB's functions".to_string();
         }
         let words = OPTIONAL.iter().filter(|(name, _)| self.optional.contains(name)).map(|(_, word)| *word);
         format!("{} functions: {}", self.rocksdb_functions, words.collect::<Vec<_>>().join(", "))
@@ -126,18 +133,30 @@ pub fn list() -> Vec<Listed> {
         .collect()
 }
 
-/// The catalogue for people.
+/// The catalogue for people, at most 80 columns.
 pub fn text(listed: &[Listed]) -> String {
     let mut text = String::new();
     for engine in listed {
         let state = match (&engine.path, &engine.capabilities) {
-            (Some(_), Some(capabilities)) => capabilities.words(),
-            (Some(path), None) => format!("{}: not a library", path.display()),
-            (None, _) => format!("not here: {}", engine.source),
+            (Some(_), Some(capabilities)) => format!("here; {}", capabilities.words()),
+            (Some(path), None) => format!("{} is not a library", path.display()),
+            (None, _) if engine.source.contains(' ') => format!("not here: {}", engine.source),
+            (None, _) => format!("not here: outcrop lab engines fetch {}", engine.name),
         };
-        text.push_str(&format!("{:<20} {state}\n", engine.name));
+        text.push_str(&paragraph(&format!("{:<18} ", engine.name), &state, 19));
     }
-    text + "\noutcrop is linked into this program; any other build is measured by library = \"PATH\"\n"
+    text.push('\n');
+    for (name, how) in [
+        ("outcrop", "is linked into this program"),
+        ("another build", "engine = \"NAME\" and library = \"PATH\" in an experiment's [[target]]"),
+        (
+            "splinterdb",
+            "a build of your own, after: outcrop lab engines adapt splinterdb --headers DIR --library FILE",
+        ),
+    ] {
+        text.push_str(&paragraph(&format!("{name:<18} "), how, 19));
+    }
+    text
 }
 
 /// Fetches `names`, each `name@version`, or the whole catalogue if none is named.

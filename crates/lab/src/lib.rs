@@ -9,6 +9,7 @@
 //! engines come from.
 #![forbid(unsafe_code)]
 
+pub mod adapters;
 pub mod child;
 pub mod commands;
 pub mod data_dir;
@@ -22,12 +23,14 @@ pub mod labels;
 pub mod memory;
 pub mod options_diff;
 pub mod plan;
+pub mod posts;
 pub mod probe;
 pub mod quick;
 pub mod reference;
 pub mod restore;
 pub mod results;
 pub mod run;
+pub mod scale;
 pub mod show;
 pub mod site;
 pub mod store;

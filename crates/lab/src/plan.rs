@@ -9,12 +9,13 @@
 //! all targets of a block get the same seed of keys.
 //! Next: `run.rs`.
 
-use crate::child::Source;
+use crate::child::{self, Source};
 use crate::engines;
 use crate::experiment::steps::{PlannedStep, Sizes, open_options};
 use crate::experiment::{Config, DataSource, Experiment, TargetSet, WorkloadKind};
 use crate::judge;
 use crate::reference::{self, ReferenceError};
+use crate::scale::{Machine, Scale, Scaled};
 use outcrop_lab_load::rng::Mt19937_64;
 use outcrop_lab_load::{OpenOptions, StepKind};
 use serde::{Deserialize, Serialize};
@@ -55,6 +56,12 @@ pub struct Plan {
     pub warmup: bool,
     /// Whether more threads than cores were forced.
     pub oversubscribed: bool,
+    /// Bytes of the machine's memory; 0 in records that do not say.
+    #[serde(default)]
+    pub memory: u64,
+    /// How the experiment was made smaller than its file says, if it was.
+    #[serde(default)]
+    pub scaled: Option<Scaled>,
     /// The order of targets in each block, as many blocks as there may be.
     pub blocks: Vec<Vec<usize>>,
 }
@@ -162,12 +169,30 @@ pub fn plan(experiment: &Experiment, seed: u64, memory: u64, cores: usize) -> Re
         data: design.data,
         warmup: design.warmup,
         oversubscribed,
+        memory,
+        scaled: None,
         blocks,
     })
 }
 
+/// As [`plan`], with the experiment changed as `scale` says.
+///
+/// # Errors
+/// One sentence that says what to change.
+pub fn plan_scaled(
+    experiment: &Experiment,
+    seed: u64,
+    machine: Machine,
+    scale: &Scale,
+) -> Result<Plan, String> {
+    let scaled = scale.apply(experiment)?;
+    let mut plan = plan(&scaled, seed, machine.memory, machine.cores)?;
+    scale.fit(&mut plan, &scaled, experiment, machine)?;
+    Ok(plan)
+}
+
 /// An order of `targets` for each of `blocks`, by Fisher and Yates.
-fn orders(targets: usize, blocks: usize, seed: u64) -> Vec<Vec<usize>> {
+pub(crate) fn orders(targets: usize, blocks: usize, seed: u64) -> Vec<Vec<usize>> {
     let mut rng = Mt19937_64::new(seed);
     let block = |_| {
         let mut order: Vec<usize> = (0..targets).collect();
@@ -195,7 +220,7 @@ fn resolve_targets(experiment: &Experiment, sizes: &Sizes) -> Result<Resolved, S
                 }
                 Err(error) => return Err(error.to_string()),
             };
-            targets_of(experiment, sizes, set, version, &found, &mut targets, &mut left_out)?;
+            targets_of(experiment, sizes, set, version, &found, &mut targets, &mut left_out);
         }
     }
     for (index, target) in targets.iter().enumerate() {
@@ -242,9 +267,15 @@ fn targets_of(
     source: &Source,
     targets: &mut Vec<PlannedTarget>,
     left_out: &mut Vec<(String, String)>,
-) -> Result<(), String> {
+) {
     let sha256 = match source {
-        Source::Library(path) => Some(checked(path)?),
+        Source::Library(path) => match checked(path) {
+            Ok(sum) => Some(sum),
+            Err(why) => {
+                left_out.push((engine_name(set, version), why));
+                return;
+            }
+        },
         Source::InProcess => None,
     };
     let defaults = Config::default();
@@ -255,7 +286,11 @@ fn targets_of(
             "system" => String::new(),
             path => format!("+{}", path.rsplit('/').next().unwrap_or(path)),
         };
-        let preload = match engines::allocator(allocator) {
+        let preload = engines::allocator(allocator).and_then(|preload| {
+            child::try_load(source, preload.as_deref())?;
+            Ok(preload)
+        });
+        let preload = match preload {
             Ok(preload) => preload,
             Err(why) => {
                 left_out.push((format!("{}{suffix}", engine_name(set, version)), why));
@@ -282,7 +317,6 @@ fn targets_of(
             });
         }
     }
-    Ok(())
 }
 
 /// The checksum of a library that can be driven.
@@ -343,16 +377,37 @@ impl Plan {
         measured.iter().filter(|step| step.report).map(|step| step.step.name.clone()).collect()
     }
 
+    /// What the plan itself makes weaker than it looks, in sentences.
+    pub fn cautions(&self) -> Vec<String> {
+        let mut cautions: Vec<String> = self.scaled.iter().map(Scaled::sentence).collect();
+        if self.oversubscribed {
+            let text = "as many threads as cores, or more: background work competes with the load";
+            cautions.push(text.to_string());
+        }
+        if self.kind == WorkloadKind::Iobuf && self.sizes.data_bytes() < self.memory / 2 {
+            cautions.push(format!(
+                "the data ({} MB) fit into memory ({} GB): reads that miss the block cache come from the page cache, \
+                 not from the device",
+                self.sizes.data_bytes() >> 20,
+                self.memory >> 30
+            ));
+        }
+        cautions
+    }
+
     /// Time, space, and what can be seen.
     pub fn estimate(&self) -> Estimate {
-        /// Keys per second of a load, and of copying data: what slow machines do.
-        const LOAD: f64 = 250_000.0;
+        /// Keys per second of a load that nothing compresses, as two cores of 2025 do it.
+        const LOAD: f64 = 700_000.0;
+        let compresses = matches!(self.kind, WorkloadKind::Iobuf | WorkloadKind::Iodir);
+        // Times of a load: how long it takes to do something with all the data.
+        let load = self.sizes.keys as f64 / LOAD * if compresses { 2.5 } else { 1.0 };
         let seconds = |step: &PlannedStep| match step.step.kind {
-            StepKind::FillSeq => self.sizes.keys as f64 / LOAD,
-            StepKind::ReadSeq => self.sizes.keys as f64 / (LOAD * 8.0),
-            StepKind::Settle | StepKind::Compact => self.sizes.keys as f64 / (LOAD * 2.0) + 1.0,
+            StepKind::FillSeq => load,
+            StepKind::ReadSeq => load / 3.0,
+            StepKind::Settle | StepKind::Compact => load + 1.0,
             StepKind::Flush | StepKind::WaitForCompaction => 1.0,
-            StepKind::Overwrite if step.step.ops.is_some() => self.sizes.keys as f64 / LOAD,
+            StepKind::Overwrite if step.step.ops.is_some() => load / 2.0,
             StepKind::OverwriteAndWait => step.step.seconds * 1.5,
             _ => step.step.seconds,
         };

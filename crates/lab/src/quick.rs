@@ -73,7 +73,7 @@ pub fn run(arguments: &QuickArguments) -> Result<(), String> {
     let id = run::carry_out(&record, &arguments.data, Duration::from_secs(1), start)
         .map_err(|error| error.to_string())?;
     let store = Store::open_existing(&record)?;
-    let page = site::write(&store, id, &arguments.output)?;
+    let page = site::write(&store, id, &arguments.output, site::Form::Full)?;
     let results = Results::load(&store, id)?;
     let base = results.experiment.plan.base;
     if arguments.json {

@@ -5,7 +5,7 @@ use crate::plan::Plan;
 use crate::results::{Cell, Results};
 use crate::store::{Status, Store, StoreError};
 use crate::tables::{self, Measured, ops_per_second, summary_line};
-use crate::text::{WIDTH, align, amount, cut, duration, fold, thousands};
+use crate::text::{WIDTH, align, amount, cut, duration, fold, paragraph, thousands};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -35,18 +35,21 @@ pub fn list(store: &Store) -> Result<String, StoreError> {
 /// A plan for people.
 pub fn plan(plan: &Plan) -> String {
     let estimate = plan.estimate();
-    let mut text = format!("{}\n{}\n\n", plan.title, plan.question);
-    text.push_str("targets\n");
+    let mut text = paragraph("", &plan.title, 0);
+    if !plan.question.is_empty() {
+        text.push_str(&paragraph("", &plan.question, 0));
+    }
+    text.push_str("\ntargets\n");
     for (index, target) in plan.targets.iter().enumerate() {
         let mark = match (index == plan.base, target.twin_of) {
             (true, _) => "  base",
-            (false, Some(_)) => "  the base again: what differs is noise",
+            (false, Some(_)) => "  base again: shows the noise",
             _ => "",
         };
-        let _ = writeln!(text, "  {}{mark}", target.name);
+        let _ = writeln!(text, "  {}{mark}", cut(&target.name, WIDTH - 2 - mark.chars().count()));
     }
     for (name, why) in &plan.left_out {
-        let _ = writeln!(text, "  {name}  left out: {why}");
+        text.push_str(&paragraph(&format!("  {name}  "), &format!("left out: {why}"), 6));
     }
     let sizes = &plan.sizes;
     let _ = writeln!(
@@ -85,8 +88,8 @@ pub fn plan(plan: &Plan) -> String {
         let names: Vec<&str> = block.iter().map(|target| plan.targets[*target].name.as_str()).collect();
         let _ = writeln!(text, "  {}  {}", number + 1, fold(&names, ", ", 5));
     }
-    if plan.oversubscribed {
-        text.push_str("\nforced: as many threads as cores, or more; background work competes with them\n");
+    for caution in plan.cautions() {
+        text.push_str(&paragraph("\n", &caution, 0));
     }
     text
 }
@@ -96,24 +99,20 @@ pub fn show(results: &Results) -> String {
     let experiment = &results.experiment;
     let state =
         if experiment.status == Status::Done { "done" } else { "open: outcrop lab run FILE --resume" };
-    let mut text = format!(
-        "experiment {} of {} ({}), lab {}, {state}\n\n{}",
-        experiment.id,
-        experiment.created,
-        experiment.file,
-        experiment.lab_version,
-        plan(&experiment.plan)
+    let head = format!(
+        "experiment {} of {} ({}), lab {}, {state}",
+        experiment.id, experiment.created, experiment.file, experiment.lab_version
     );
+    let mut text = paragraph("", &head, 0) + "\n" + &plan(&experiment.plan);
     let facts = &experiment.host.facts;
     let _ = writeln!(
         text,
-        "\nhost     {}\n         {} cores, {} GB, {} on {} ({}), Linux {}",
+        "\nhost     {}\n         {} cores, {} GB, {} on {}, Linux {}",
         facts.cpu,
         facts.cores,
         facts.memory_bytes >> 30,
         facts.filesystem,
-        facts.device,
-        facts.device_model,
+        facts.device_name(),
         facts.kernel
     );
     text.push_str("\nsessions\n");
@@ -128,12 +127,12 @@ pub fn show(results: &Results) -> String {
     let remarks = remarks(results);
     if !remarks.is_empty() {
         text.push_str("\nremarks\n");
-        let words = |remark: &str| remark.split(' ').map(str::to_string).collect::<Vec<_>>();
-        remarks.iter().for_each(|remark| _ = writeln!(text, "  {}", fold(&words(remark), " ", 4)));
+        remarks.iter().for_each(|remark| text.push_str(&paragraph("  ", remark, 4)));
     }
     if !results.events.is_empty() {
         text.push_str("\nevents\n");
-        results.events.iter().for_each(|(date, event)| _ = writeln!(text, "  {date}  {event}"));
+        let lines = results.events.iter().map(|(date, event)| paragraph(&format!("  {date}  "), event, 4));
+        lines.for_each(|line| text.push_str(&line));
     }
     text
 }
@@ -222,10 +221,16 @@ pub fn summary(results: &Results) -> String {
 pub fn compare(results: &Results, base: usize, metric: &str) -> String {
     let names = results.target_names();
     let plan = &results.experiment.plan;
-    let mut text =
-        format!("{}\n{metric} relative to {}; blocks: {}\n\n", plan.title, names[base], results.blocks());
+    let mut text = paragraph("", &plan.title, 0)
+        + &paragraph(
+            "",
+            &format!("{} relative to {}; {} blocks", labelled(metric), names[base], results.blocks()),
+            0,
+        )
+        + "\n";
     for (index, name) in names.iter().enumerate() {
         let mark = if index == base { " (base)" } else { "" };
+        let name = cut(name, WIDTH - 8 - mark.len() - (index + 1).to_string().len());
         let _ = writeln!(text, "col-{} : {name}{mark}", index + 1);
     }
     let table = results.table(base, metric);
@@ -256,11 +261,20 @@ pub fn compare(results: &Results, base: usize, metric: &str) -> String {
     for step in &results.steps {
         for (target, name) in names.iter().enumerate() {
             if let Some(why) = results.invalid(step, target) {
-                let _ = writeln!(text, "! {step}, {name}: {why}");
+                text.push_str(&paragraph("! ", &format!("{step}, {name}: {why}"), 4));
             }
         }
     }
     text
+}
+
+/// A metric with its unit.
+fn labelled(metric: &str) -> String {
+    match crate::probe::derive::metric(metric).map(|row| row.unit) {
+        Some("1/s") => format!("{metric} (operations per second)"),
+        Some(unit) if unit != "1" => format!("{metric} ({unit})"),
+        _ => metric.to_string(),
+    }
 }
 
 fn cell_text(cell: Option<&Cell>) -> String {
@@ -271,11 +285,12 @@ fn cell_text(cell: Option<&Cell>) -> String {
             (None, None) => "NA".to_string(),
             (None, Some(verdict)) => {
                 let width = match verdict.half_width_percent() {
-                    None => "?".to_string(),
-                    Some(half) if half >= 100.0 => ">99".to_string(),
-                    Some(half) => format!("{half:.1}"),
+                    // One pair has no scatter.
+                    None => String::new(),
+                    Some(half) if half >= 100.0 => "± >99".to_string(),
+                    Some(half) => format!("±{half:>4.1}"),
                 };
-                format!("{:.2} ±{width:>4} {}", verdict.ratio, verdict.word.sign())
+                format!("{:.2} {width:>5} {}", verdict.ratio, verdict.word.sign())
             }
         },
     }
@@ -357,11 +372,12 @@ pub fn explain_json(results: &Results, step: &str, target: usize, base: usize) -
 /// Which costs moved with a step's throughput, for people.
 pub fn explain(results: &Results, step: &str, target: usize, base: usize) -> String {
     let names = results.target_names();
-    let mut text = format!("{step}: {} against {}\n", names[target], names[base]);
-    if let Some(explanation) = results.explain(step, target, base) {
-        let words: Vec<&str> = explanation.sentence.split(' ').collect();
-        let _ = writeln!(text, "{}\n", fold(&words, " ", 0));
+    let mut text = paragraph("", &format!("{step}: {} against {}", names[target], names[base]), 2);
+    match results.explain(step, target, base) {
+        Some(explanation) => text.push_str(&paragraph("", &explanation.sentence, 0)),
+        None => text.push_str("fewer than two blocks have both: nothing can be said of what moved\n"),
     }
+    text.push('\n');
     let mut rows = vec![["metric", "base", "target", "ratio", "unit"].map(str::to_string).to_vec()];
     for row in crate::probe::derive::METRICS {
         let (Some(from), Some(to)) =
@@ -369,9 +385,16 @@ pub fn explain(results: &Results, step: &str, target: usize, base: usize) -> Str
         else {
             continue;
         };
-        let ratio = if from == 0.0 { "-".to_string() } else { format!("{:.2}", to / from) };
-        rows.push(vec![row.name.to_string(), amount(from), amount(to), ratio, row.unit.to_string()]);
+        let ratio = match to / from {
+            _ if from == 0.0 => "-".to_string(),
+            small if small < 0.095 => format!("{small:.4}"),
+            ratio => format!("{ratio:.2}"),
+        };
+        let unit = if row.unit == "1" { String::new() } else { row.unit.to_string() };
+        rows.push(vec![row.name.to_string(), amount(from), amount(to), ratio, unit]);
     }
+    // Units are text and read from the left.
+    rows.iter_mut().for_each(|row| row[4] = format!("{:<5}", row[4]));
     text.push_str(&align(&rows));
     let differences = crate::options_diff::differences(results, base, target);
     if !differences.is_empty() {

@@ -84,6 +84,27 @@ pub fn fold<S: AsRef<str>>(words: &[S], between: &str, indent: usize) -> String 
     text
 }
 
+/// A sentence in lines of at most 80 columns, the first after `start`, the others indented like it or by `indent`.
+pub fn paragraph(start: &str, text: &str, indent: usize) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (mut lines, mut column) = (start.to_string(), start.chars().count());
+    for (index, word) in words.iter().enumerate() {
+        let length = word.chars().count();
+        let between = usize::from(index > 0);
+        if column + between + length > WIDTH && column > indent {
+            lines.truncate(lines.trim_end().len());
+            lines.push_str(&format!("\n{:indent$}", ""));
+            column = indent;
+        } else if index > 0 {
+            lines.push(' ');
+            column += 1;
+        }
+        lines.push_str(word);
+        column += length;
+    }
+    lines + "\n"
+}
+
 /// Text in columns, the first left-aligned, the others right-aligned.
 pub fn align(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -128,6 +149,14 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         assert_eq!(text.matches("rocksdb").count(), 20);
         assert_eq!(cut("abcdef", 4), "abc~");
+        let text = paragraph("! ", &"words of many letters ".repeat(9), 4);
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH && !line.ends_with(' ')), "{text}");
+        assert!(
+            text.starts_with("! words")
+                && text.lines().skip(1).all(|line| line.starts_with("    ") && !line.starts_with("     ")),
+            "{text}"
+        );
+        assert_eq!(paragraph("", "a  b", 2), "a b\n");
     }
 
     #[test]

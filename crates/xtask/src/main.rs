@@ -17,6 +17,7 @@
 //! ```
 
 mod bindings;
+mod browser;
 mod fuzz;
 mod instructions;
 mod packages;
@@ -82,7 +83,11 @@ fn ci(offline: bool) -> Result<(), String> {
         Some(fetch()?)
     };
     step("build", || cargo(&["build", "--workspace", "--all-targets", "--quiet"], None))?;
-    step("test", || cargo(&["test", "--workspace"], references.as_deref()))?;
+    // Without a browser the tests of the lab's pages skip themselves: said here, where it is not lost among them.
+    let browser = browser::obtain(!offline)
+        .map_err(|why| eprintln!("xtask: the lab's pages are NOT tested: {why}"))
+        .ok();
+    step("test", || test(references.as_deref(), browser.as_deref()))?;
     step("fuzz", fuzz::ci)?;
     if offline {
         eprintln!("xtask: --offline: no ping-pong with RocksDB");
@@ -129,12 +134,24 @@ fn step(name: &str, run: impl FnOnce() -> Result<(), String>) -> Result<(), Stri
 }
 
 fn cargo(arguments: &[&str], references: Option<&Path>) -> Result<(), String> {
+    run_cargo(arguments, &[("OUTCROP_REFERENCE_DIR", references)])
+}
+
+fn test(references: Option<&Path>, browser: Option<&Path>) -> Result<(), String> {
+    let places = [("OUTCROP_REFERENCE_DIR", references), ("OUTCROP_BROWSER", browser)];
+    run_cargo(&["test", "--workspace"], &places)
+}
+
+/// Runs cargo; what is not there is not in its environment either.
+fn run_cargo(arguments: &[&str], places: &[(&str, Option<&Path>)]) -> Result<(), String> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root());
-    match references {
-        Some(dir) => command.env("OUTCROP_REFERENCE_DIR", dir),
-        None => command.env_remove("OUTCROP_REFERENCE_DIR"),
-    };
+    for (name, place) in places {
+        match place {
+            Some(place) => command.env(name, place),
+            None => command.env_remove(name),
+        };
+    }
     let status = command.status().map_err(|error| format!("cargo: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("cargo {} failed", arguments.join(" "))) }
 }

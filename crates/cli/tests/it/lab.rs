@@ -6,34 +6,34 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A directory with an experiment in it.
-struct Lab {
-    dir: tempfile::TempDir,
+pub struct Lab {
+    pub dir: tempfile::TempDir,
 }
 
-const TINY: &str = "title = 'Tiny'\nsteps = ['fillseq', 'readrandom', 'overwrite']\n\
+pub const TINY: &str = "title = 'Tiny'\nsteps = ['fillseq', 'readrandom', 'overwrite']\n\
     [workload]\nkind = 'byrx'\nkeys = 2000\nseconds = 0.15\ncache = 8388608\n\
     [design]\nrounds = 2\nseed = 5\nallow_oversubscription = true\n\
     [[target]]\nengine = 'outcrop'\nconfigs = ['a', 'b']\n[config.a]\n[config.b]\nblock_size = 4096\n";
 
 impl Lab {
-    fn new(experiment: &str) -> Lab {
+    pub fn new(experiment: &str) -> Lab {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("tiny.toml"), experiment).unwrap();
         Lab { dir }
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_outcrop"));
         command.current_dir(self.dir.path()).arg("lab").args(arguments).stdin(Stdio::null());
         command
     }
 
-    fn output(&self, arguments: &[&str]) -> Output {
+    pub fn output(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().unwrap()
     }
 
     /// Standard output of a command that must succeed.
-    fn text(&self, arguments: &[&str]) -> String {
+    pub fn text(&self, arguments: &[&str]) -> String {
         let output = self.output(arguments);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         assert!(output.status.success(), "{arguments:?}: {}{}", text(&output.stdout), text(&output.stderr));
@@ -41,12 +41,12 @@ impl Lab {
     }
 
     /// Experiment 1 as recorded: experiment, sessions, measurements, events.
-    fn recorded(&self) -> [serde_json::Value; 4] {
+    pub fn recorded(&self) -> [serde_json::Value; 4] {
         serde_json::from_str(&self.text(&["show", "1", "--json"])).unwrap()
     }
 }
 
-fn count(value: &serde_json::Value, wanted: impl Fn(&serde_json::Value) -> bool) -> usize {
+pub fn count(value: &serde_json::Value, wanted: impl Fn(&serde_json::Value) -> bool) -> usize {
     value.as_array().unwrap().iter().filter(|row| wanted(row)).count()
 }
 
@@ -56,7 +56,7 @@ fn an_experiment_is_planned_run_compared_and_reported() {
     let plan = lab.text(&["plan", "tiny.toml"]);
     assert!(plan.contains("outcrop/a (A/A)") && plan.contains("seed 5"), "{plan}");
     let ran = lab.text(&["run", "tiny.toml"]);
-    assert!(ran.contains("ops_sec relative to outcrop/a; blocks: 2"), "{ran}");
+    assert!(ran.contains("relative to outcrop/a; 2 blocks"), "{ran}");
     assert!(!lab.dir.path().join("outcrop-lab-data").exists(), "the data is removed");
     assert!(lab.text(&["list"]).contains("7/7"));
     let [experiment, sessions, measured, _] = lab.recorded();
@@ -148,6 +148,25 @@ fn sessions_that_start_from_copies_measure_the_same_steps() {
     );
 }
 
+#[test]
+fn a_budget_ends_a_run_after_whole_blocks() {
+    let lab = Lab::new(&TINY.replace("rounds = 2", "rounds = 3\nbudget_seconds = 1"));
+    lab.text(&["run", "tiny.toml"]);
+    let [experiment, sessions, _, events] = lab.recorded();
+    assert_eq!(experiment["status"], "done");
+    assert_eq!(
+        count(&sessions, |session| session["outcome"] == "done"),
+        4,
+        "the warm-up and one block of three"
+    );
+    let says =
+        |event: &serde_json::Value| event[1].as_str().unwrap().contains("no room for another block after 1");
+    assert_eq!(count(&events, says), 1, "{events}");
+    let resumed = lab.output(&["run", "tiny.toml", "--resume", "--budget", "1m"]);
+    let error = String::from_utf8_lossy(&resumed.stderr).into_owned();
+    assert!(!resumed.status.success() && error.contains("leave out --budget"), "{error}");
+}
+
 /// A library that has every function an engine needs, and dies in each.
 fn crashing_library(dir: &Path) -> PathBuf {
     macro_rules! names {
@@ -189,8 +208,8 @@ fn a_library_that_crashes_fails_its_own_sessions_only() {
     assert_eq!((of(0, "failed"), of(0, "skipped")), (2, 1), "two failures in a row are enough");
     assert_eq!((of(1, "failed"), of(2, "done"), of(3, "done")), (0, 3, 3));
     assert_eq!(count(&measured, |row| row["target"] == 0), 0);
-    let shown = lab.text(&["show", "1"]);
-    assert!(shown.contains("crash, block 0: the process ended during fillseq (signal: 6"), "{shown}");
+    let shown = lab.text(&["show", "1"]).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(shown.contains("crash, block 1: the process ended during fillseq (signal: 6"), "{shown}");
     assert!(lab.text(&["report", "1", "-o", "site"]).contains("index.html"), "the others are reported");
 }
 

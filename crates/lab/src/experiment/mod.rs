@@ -112,7 +112,7 @@ pub struct Design {
     pub width: f64,
     /// The smallest change worth a verdict, as a share.
     pub delta: f64,
-    /// Seconds after which no further block is begun.
+    /// Seconds in which blocks must end: one that would take longer is not begun, the first excepted.
     pub budget_seconds: Option<u64>,
     /// Seed of orders and keys; by default the time, and recorded.
     pub seed: Option<u64>,

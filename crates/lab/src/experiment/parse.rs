@@ -26,10 +26,11 @@ pub fn parse(file: &str, text: &str) -> Result<Experiment, String> {
 fn explain(file: &str, text: &str, error: &toml::de::Error) -> String {
     let (line, column) = place(text, error.span().map_or(0, |span| span.start));
     let message = error.message().trim();
+    let what = if message.starts_with("unknown variant") { "value" } else { "key" };
     let hint = match unknown_and_known(message) {
         Some((unknown, known)) => match nearest(&unknown, known.iter().map(String::as_str)) {
-            Some(meant) => format!("unknown key \"{unknown}\"; did you mean \"{meant}\"?"),
-            None => format!("unknown key \"{unknown}\"; known here: {}", known.join(", ")),
+            Some(meant) => format!("unknown {what} \"{unknown}\"; did you mean \"{meant}\"?"),
+            None => format!("unknown {what} \"{unknown}\"; known here: {}", known.join(", ")),
         },
         None => message.replace('\n', " "),
     };

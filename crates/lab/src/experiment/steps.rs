@@ -88,7 +88,7 @@ pub fn compression_number(name: &str) -> Option<i32> {
 }
 
 /// Sizes with the machine's part filled in.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sizes {
     /// Keys loaded.
     pub keys: u64,

@@ -13,7 +13,7 @@ fn a_mistyped_key_is_answered_with_its_place_and_what_was_meant() {
     let wrong = GOOD.replace("keys = 10", "keyz = 10");
     assert_eq!(error(&wrong), "a.toml:4:1: unknown key \"keyz\"; did you mean \"keys\"?");
     let wrong = GOOD.replace("'byrx'", "'byrxx'");
-    assert_eq!(error(&wrong), "a.toml:3:8: unknown key \"byrxx\"; did you mean \"byrx\"?");
+    assert_eq!(error(&wrong), "a.toml:3:8: unknown value \"byrxx\"; did you mean \"byrx\"?");
     let wrong = format!("{GOOD}[design]\nround = 3\n");
     assert_eq!(error(&wrong), "a.toml:8:1: unknown key \"round\"; did you mean \"rounds\"?");
     let wrong = format!("{GOOD}configs = ['uni']\n[config.univ]\n");

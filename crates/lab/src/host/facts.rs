@@ -93,6 +93,11 @@ impl Facts {
         facts
     }
 
+    /// The device with its model, if that is known.
+    pub fn device_name(&self) -> String {
+        format!("{} {}", self.device, self.device_model).trim_end().to_string()
+    }
+
     /// Finds the mount, and the device under it, that `data` lies on.
     fn find_device(&mut self, root: &Root, data: &Path) {
         let existing = data.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));

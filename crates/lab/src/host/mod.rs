@@ -12,6 +12,7 @@ pub mod facts;
 pub use checks::{Check, Status, check};
 pub use facts::Facts;
 
+use crate::text::{cut, paragraph};
 use serde::{Deserialize, Serialize};
 
 /// What is recorded with each experiment.
@@ -34,31 +35,55 @@ impl Host {
         Host { facts, checks, canary: canary::run() }
     }
 
-    /// The checks as a table of at most 80 columns, then what to do.
+    /// What the machine is, the checks as a table, then what to do about those that fail; at most 80 columns.
     pub fn text(&self) -> String {
+        let facts = &self.facts;
+        let gigabytes = |bytes: u64| format!("{:.1} GB", bytes as f64 / (1u64 << 30) as f64);
         let mut text = String::new();
+        for (name, value) in [
+            ("processor", format!("{}, {} logical cores", facts.cpu, facts.cores)),
+            ("memory", gigabytes(facts.memory_bytes)),
+            ("system", format!("{}, Linux {}", facts.system, facts.kernel)),
+            (
+                "data on",
+                format!(
+                    "{} on {}, {} free of {}",
+                    facts.filesystem,
+                    facts.device_name(),
+                    gigabytes(facts.disk_free_bytes),
+                    gigabytes(facts.disk_bytes)
+                ),
+            ),
+        ] {
+            text.push_str(&paragraph(&format!("{name:<10} "), &value, 11));
+        }
+        text.push_str("\n     setting                is                       wanted\n");
         for check in &self.checks {
-            text.push_str(&format!(
-                "{} {:<22} {:<24} wanted: {}\n",
+            let line = format!(
+                "{} {:<22} {:<24} {}",
                 check.status.word(),
-                check.name,
+                cut(&check.name, 22),
                 check.value,
-                check.wanted
-            ));
+                cut(&check.wanted, 27)
+            );
+            text.push_str(line.trim_end());
+            text.push('\n');
         }
         let to_do = self.checks.iter().filter(|check| matches!(check.status, Status::Warn | Status::Fail));
         for check in to_do {
-            text.push_str(&format!("\n{}: {}\n", check.name, check.why));
+            text.push('\n');
+            text.push_str(&paragraph("", &format!("{}: {}", check.name, check.why), 2));
             if !check.fix.is_empty() {
-                text.push_str(&format!("  fix: {}\n", check.fix));
+                text.push_str(&paragraph("  fix: ", &check.fix, 7));
             }
         }
         let canary = &self.canary;
-        text.push_str(&format!(
-            "\ncanary: {:.2} ns per step of arithmetic, {:.1} ns per cache miss, {:.1} GB/s copying\n",
+        let speed = format!(
+            "{:.2} ns per step of arithmetic, {:.1} ns per cache miss, {:.1} GB/s copying",
             canary.arithmetic_ns, canary.miss_ns, canary.copy_gb_per_second
-        ));
-        text
+        );
+        text.push('\n');
+        text + &paragraph("canary: ", &speed, 8)
     }
 }
 
@@ -73,7 +98,7 @@ mod tests {
         let back: Host = serde_json::from_str(&serde_json::to_string(&host).unwrap()).unwrap();
         assert_eq!(back.checks.len(), host.checks.len());
         let text = host.text();
-        let table = text.lines().take(host.checks.len());
-        table.for_each(|line| assert!(line.chars().count() <= 80, "{line}"));
+        text.lines().for_each(|line| assert!(line.chars().count() <= 80, "{line}"));
+        assert!(host.checks.iter().all(|check| text.contains(&check.name)) && text.contains("canary: "));
     }
 }

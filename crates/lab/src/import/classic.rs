@@ -66,9 +66,17 @@ fn settles(step: &str) -> bool {
 /// # Errors
 /// A clause, where the rows have no such metric or base.
 pub fn classic(rows: &[Row], request: &Classic) -> Result<String, String> {
+    classic_with(rows, request, None)
+}
+
+/// As [`classic`], with `runs` in place of the sentence that says how often each target ran.
+///
+/// # Errors
+/// As there.
+pub fn classic_with(rows: &[Row], request: &Classic, runs: Option<&str>) -> Result<String, String> {
     let table = Table::of(rows, request)?;
     Ok(match request.output {
-        Output::Text => table.text(request.colours),
+        Output::Text => table.text(request.colours, runs),
         Output::Csv => table.separated(','),
         Output::Tsv => table.separated('\t'),
     })

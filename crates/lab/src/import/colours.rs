@@ -6,6 +6,8 @@
 //! | page, relative | below 95 % | above 105 %, else plain |
 //! | page, absolute | worst quarter of the gap | best quarter; grey below the SLA |
 
+use crate::judge;
+
 /// Ratios from here on down are red in the posts, from its counterpart on up green.
 const RED_UP_TO: f64 = 0.95;
 const GREEN_FROM: f64 = 1.05;
@@ -94,7 +96,9 @@ impl Better {
     /// The good end of a metric's range.
     pub(super) fn of(metric: &str) -> Better {
         let named = ["pmax", "maxop", "usec_op"].contains(&metric);
-        let cost = named || metric.contains("rt_") || metric.ends_with("/o");
+        // The lab's own names know their good end.
+        let own = crate::probe::derive::metric(metric).is_some_and(|row| row.better == judge::Better::Lower);
+        let cost = own || named || metric.contains("rt_") || metric.ends_with("/o");
         if cost { Better::Lower } else { Better::Higher }
     }
 

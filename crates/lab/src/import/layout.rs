@@ -22,7 +22,7 @@ impl Table {
     }
 
     /// Aligned text with signs, in blocks of columns; coloured for a terminal if asked.
-    pub(super) fn text(&self, colours: bool) -> String {
+    pub(super) fn text(&self, colours: bool, runs: Option<&str>) -> String {
         let heads = self.heads();
         let mut text = self.legend(&heads);
         let test_width = self.lines.iter().map(|(step, _)| step.chars().count()).max().unwrap_or(0).max(4);
@@ -42,7 +42,7 @@ impl Table {
             text.push('\n');
             start = end;
         }
-        text.push_str(&self.footer());
+        text.push_str(&self.footer(runs));
         text
     }
 
@@ -105,9 +105,9 @@ impl Table {
         painted
     }
 
-    fn footer(&self) -> String {
+    fn footer(&self, said: Option<&str>) -> String {
         let repeated = self.targets.iter().any(|target| target.name.contains('#'));
-        let runs = if repeated { "" } else { "One run per target: no verdict. " };
+        let runs = said.unwrap_or(if repeated { "" } else { "One run per target: no verdict. " });
         let band = if self.relative { Repair::FixedThreshold.sentence() } else { "" };
         let mut text = String::new();
         for part in [runs, band].into_iter().filter(|part| !part.is_empty()) {

@@ -34,7 +34,7 @@ mod sysbench;
 mod target;
 mod version_table;
 
-pub use classic::{Classic, Output, View, classic};
+pub use classic::{Classic, Output, View, classic, classic_with};
 pub use colours::{Better, Colour, meets_sla, page_absolute_colours, page_colour, post_colour};
 pub use format::Format;
 pub use model::{Reject, Row, Series, Target, Text, Value};

@@ -21,6 +21,7 @@ use crate::memory;
 use crate::plan::{Plan, Slot};
 use crate::restore;
 use crate::results::Results;
+use crate::scale::{Machine, Scale};
 use crate::store::{ExperimentRow, Outcome, Store, StoreError};
 use crate::text::{duration, rfc3339};
 use progress::Progress;
@@ -40,6 +41,9 @@ pub struct RunArguments {
     /// Directory for databases; what the run put there is removed afterwards.
     #[arg(long, default_value = "outcrop-lab-data")]
     pub data: PathBuf,
+    /// Another size than the file says.
+    #[command(flatten)]
+    pub scale: Scale,
     /// Seconds between samples of the operating system.
     #[arg(long, default_value_t = 1.0)]
     pub interval: f64,
@@ -62,14 +66,15 @@ fn now() -> String {
     rfc3339(unix_seconds())
 }
 
-/// Plans the experiment of `file` for this machine; gives it with its text.
+/// Plans the experiment of `file` for this machine, changed as `scale` says; gives it with its text.
 ///
 /// # Errors
 /// One sentence.
-pub fn plan_file(file: &Path) -> Result<(Plan, String), String> {
+pub fn plan_file(file: &Path, scale: &Scale) -> Result<(Plan, String), String> {
     let (experiment, text) = experiment::read(file)?;
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
-    Ok((crate::plan::plan(&experiment, unix_seconds(), memory::total_bytes(), cores)?, text))
+    let machine = Machine { memory: memory::total_bytes(), cores };
+    Ok((crate::plan::plan_scaled(&experiment, unix_seconds(), machine, scale)?, text))
 }
 
 /// Where a run begins.
@@ -103,10 +108,17 @@ pub fn run(store: &Path, arguments: &RunArguments) -> Result<i64, String> {
         .ok_or("--interval must be 0.05 or more")?;
     let file = arguments.file.display().to_string();
     let start = if arguments.resume {
+        if !arguments.scale.is_none() {
+            return Err(
+                "--resume goes on with the plan as it was begun: leave out --budget, --keys, --seconds \
+                        and --rounds"
+                    .to_string(),
+            );
+        }
         let (_, text) = experiment::read(&arguments.file)?;
         Start::Rest { file: file.clone(), text }
     } else {
-        let (plan, text) = plan_file(&arguments.file)?;
+        let (plan, text) = plan_file(&arguments.file, &arguments.scale)?;
         Start::New { file: file.clone(), text, plan: Box::new(plan) }
     };
     carry_out(store, &arguments.data, interval, start).map_err(|error| match error {
@@ -247,13 +259,16 @@ impl Run<'_> {
         let counted: HashSet<(i64, usize)> =
             sessions.iter().map(|session| (session.block, session.position)).collect();
         let mut last_block = -1;
+        let mut block_began = Duration::ZERO;
         for slot in self.plan.slots() {
             if slot.block > last_block {
-                if let Some(why) = self.enough(store, slot.block as usize, begun.elapsed())? {
+                // As long as the last one: a block that was done before a resume takes no time and says nothing.
+                let end = begun.elapsed() + (begun.elapsed() - block_began);
+                if let Some(why) = self.enough(store, slot.block as usize, end)? {
                     store.event(self.id, &now(), &why)?;
                     return Ok(());
                 }
-                last_block = slot.block;
+                (last_block, block_began) = (slot.block, begun.elapsed());
             }
             if counted.contains(&(slot.block, slot.position)) {
                 self.progress.done += 1;
@@ -265,10 +280,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Why no further block is needed after `blocks` of them, if none is.
-    fn enough(&self, store: &Store, blocks: usize, elapsed: Duration) -> Result<Option<String>, String> {
-        if blocks > 0 && self.plan.budget_seconds.is_some_and(|budget| elapsed.as_secs() >= budget) {
-            return Ok(Some(format!("the time was used up after {blocks} blocks")));
+    /// Why no further block is needed after `blocks` of them, if none is; the next would end at `end`.
+    fn enough(&self, store: &Store, blocks: usize, end: Duration) -> Result<Option<String>, String> {
+        // Half a block is worth nothing: one that would end too late is not begun, the first excepted.
+        if let Some(budget) = self.plan.budget_seconds.filter(|budget| blocks > 0 && end.as_secs() >= *budget)
+        {
+            let budget = duration(budget as f64);
+            return Ok(Some(format!("the budget of {budget} had no room for another block after {blocks}")));
         }
         if blocks < self.plan.rounds {
             return Ok(None);
@@ -313,7 +331,7 @@ impl Run<'_> {
                 };
                 session.run(&mut |record| store.record_step(id, record))
             }
-            Err(error) => Ended::Failed(error),
+            Err(ended) => ended,
         };
         let facts = session::engine_facts(&dir);
         let outcome = self.conclude(store, slot, id, ended, &facts);
@@ -322,14 +340,14 @@ impl Run<'_> {
     }
 
     /// Puts the target's data into `dir`, if sessions of this plan do not load their own.
-    fn prepare(&mut self, store: &mut Store, slot: Slot, dir: &Path) -> Result<(), String> {
+    fn prepare(&mut self, store: &mut Store, slot: Slot, dir: &Path) -> Result<(), Ended> {
         if self.plan.shared_steps() == 0 {
             return Ok(());
         }
         // The A/A twin starts from the base's own data: the two then differ in nothing.
         let owner = self.plan.targets[slot.target].twin_of.unwrap_or(slot.target);
         if !self.datasets.contains_key(&owner) {
-            let home = self.data.session(DATASETS + owner)?;
+            let home = self.data.session(DATASETS + owner).map_err(Ended::Failed)?;
             let mut session = Session {
                 plan: self.plan,
                 slot: Slot { block: session::DATASET, position: 0, target: owner },
@@ -342,14 +360,15 @@ impl Run<'_> {
             };
             match session.run(&mut |_| Ok(())) {
                 Ended::Done => {}
-                Ended::Failed(error) => return Err(format!("loading the data set: {error}")),
-                Ended::Store(error) => return Err(error.to_string()),
+                Ended::Failed(error) => return Err(Ended::Failed(format!("loading the data set: {error}"))),
+                ended => return Err(ended),
             }
             let name = &self.plan.targets[owner].name;
-            store.event(self.id, &now(), &format!("the data set of {name} was loaded"))?;
+            let text = format!("the data set of {name} was loaded");
+            store.event(self.id, &now(), &text).map_err(Ended::Store)?;
             self.datasets.insert(owner, home);
         }
-        restore::restore(&self.datasets[&owner], dir).map(|_| ())
+        restore::restore(&self.datasets[&owner], dir).map(|_| ()).map_err(Ended::Failed)
     }
 
     fn conclude(
@@ -371,6 +390,7 @@ impl Run<'_> {
             }
             Ended::Store(StoreError::Full(text)) => Err(disk_full(&text)),
             Ended::Store(error) => Err(error.to_string()),
+            Ended::NotStarted(error) => Err(error),
             Ended::Failed(error) => {
                 if self.data.check_space(DISK_FULL).is_err() {
                     return Err(disk_full(&error));
@@ -378,8 +398,13 @@ impl Run<'_> {
                 *self.failures.entry(slot.target).or_default() += 1;
                 let name = &self.plan.targets[slot.target].name;
                 self.progress.clear();
-                eprintln!("{name}, block {}: {error}", slot.block);
-                store.event(self.id, &now(), &format!("{name}, block {}: {error}", slot.block))?;
+                // Blocks have numbers from 1 for people.
+                let text = match slot.block {
+                    block if block < 0 => format!("{name}, warm-up: {error}"),
+                    block => format!("{name}, block {}: {error}", block + 1),
+                };
+                eprintln!("{text}");
+                store.event(self.id, &now(), &text)?;
                 Ok(store.end_session(id, Outcome::Failed, &now(), Some(&error), version)?)
             }
         }

@@ -2,7 +2,7 @@
 
 use super::now;
 use super::progress::Progress;
-use crate::child::{Assignment, Message};
+use crate::child::{self, Assignment, Message};
 use crate::plan::{Plan, Slot};
 use crate::probe::derive::derive;
 use crate::probe::{Reading, Sampler};
@@ -11,7 +11,7 @@ use crate::{judge, labels};
 use outcrop_lab_load::StepResult;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -37,6 +37,8 @@ pub(super) enum Ended {
     Failed(String),
     /// A step could not be recorded.
     Store(StoreError),
+    /// No process could be started: nothing that the target did.
+    NotStarted(String),
 }
 
 /// A child that is killed if it is still running when it is dropped.
@@ -62,7 +64,7 @@ impl Session<'_> {
     pub fn run(&mut self, record: Record<'_>) -> Ended {
         let (mut child, messages) = match self.spawn() {
             Ok(spawned) => spawned,
-            Err(error) => return Ended::Failed(error),
+            Err(error) => return Ended::NotStarted(error),
         };
         let sampler = Sampler::start(self.device, child.0.id(), self.interval);
         let mut begun: Option<(usize, f64, Reading)> = None;
@@ -104,12 +106,8 @@ impl Session<'_> {
     }
 
     fn spawn(&self) -> Result<(KillOnDrop, Receiver<Message>), String> {
-        let exe = std::env::current_exe().map_err(|error| format!("own program: {error}"))?;
-        let mut command = Command::new(exe);
-        command.arg("lab-session").arg(self.assignment()?).stdin(Stdio::null()).stdout(Stdio::piped());
-        if let Some(library) = &self.plan.targets[self.slot.target].preload {
-            command.env("LD_PRELOAD", library);
-        }
+        let mut command = child::command(&self.assignment())?;
+        command.stdout(Stdio::piped());
         let mut child =
             KillOnDrop(command.spawn().map_err(|error| format!("cannot start a session: {error}"))?);
         let out = child.0.stdout.take().expect("its output is piped");
@@ -128,7 +126,7 @@ impl Session<'_> {
         Ok((child, messages))
     }
 
-    fn assignment(&self) -> Result<String, String> {
+    fn assignment(&self) -> Assignment {
         let target = &self.plan.targets[self.slot.target];
         let seed = self.plan.block_seed(self.slot.block);
         let steps = self.plan.steps[self.first..self.last].iter().enumerate().map(|(index, step)| {
@@ -137,14 +135,14 @@ impl Session<'_> {
             step.step.seed = seed.wrapping_add((self.first + index) as u64 * 1000);
             step
         });
-        let assignment = Assignment {
+        Assignment {
             source: target.source.clone(),
+            preload: target.preload.clone(),
             dir: self.dir.to_path_buf(),
             open: target.open.clone(),
             options: target.options.clone(),
             steps: steps.collect(),
-        };
-        serde_json::to_string(&assignment).map_err(|error| error.to_string())
+        }
     }
 
     /// How long to wait for the next message while step `number` runs.

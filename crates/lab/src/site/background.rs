@@ -1,6 +1,7 @@
 //! The parts of the pages that say where the numbers come from: how to reproduce them, the machine, the options, the
 //! base against itself.
 
+use super::page::{breakable_option, breakable_step};
 use super::sections::ratio;
 use crate::host::Status as CheckStatus;
 use crate::judge::Word;
@@ -16,9 +17,13 @@ pub(super) fn reproduce(results: &Results) -> Markup {
     let file = std::path::Path::new(&experiment.file);
     let name =
         file.file_name().map_or("experiment.toml".to_string(), |name| name.to_string_lossy().into_owned());
+    let sizes = &plan.sizes;
+    let flags = plan.scaled.as_ref().map_or(String::new(), |_| {
+        format!(" --keys {} --seconds {} --rounds {}", sizes.keys, sizes.seconds, results.blocks().max(1))
+    });
     html! {
         p { "Save this as " code { (name) } ", then:" }
-        pre { (format!("outcrop lab run {name}\noutcrop lab report {} -o report", experiment.id)) }
+        pre { (format!("outcrop lab run {name}{flags}\noutcrop lab report {} -o report", experiment.id)) }
         pre { (experiment.text) }
         dl {
             dt { "Seed" } dd { (plan.seed) " (set " code { "seed" } " in [design] for the same keys and orders)" }
@@ -61,7 +66,7 @@ pub(super) fn host(results: &Results) -> Markup {
         ("Kernel", facts.kernel.clone()),
         ("System", facts.system.clone()),
         ("File system", format!("{} ({})", facts.filesystem, facts.mount_options)),
-        ("Device", format!("{} {}", facts.device, facts.device_model)),
+        ("Device", facts.device_name()),
         ("Microcode", facts.microcode.clone()),
         (
             "Canary",
@@ -125,14 +130,14 @@ pub(super) fn options(results: &Results) -> Markup {
                 @if differences.is_empty() {
                     p { "None, or one of the two wrote none." }
                 } @else {
-                    div.scroll { table.wrap {
+                    div.scroll { table.wrap.options {
                         thead { tr { th { "option" } th { (names[base]) } th { (name) } } }
                         tbody {
                             @for difference in &differences {
                                 tr {
-                                    td { (difference.name) }
-                                    td { (difference.base.as_deref().unwrap_or("(none)")) }
-                                    td { (difference.target.as_deref().unwrap_or("(none)")) }
+                                    td { (breakable_option(&difference.name)) }
+                                    td { (breakable_option(difference.base.as_deref().unwrap_or("(none)"))) }
+                                    td { (breakable_option(difference.target.as_deref().unwrap_or("(none)"))) }
                                 }
                             }
                         }
@@ -172,7 +177,7 @@ pub(super) fn aa(results: &Results) -> Markup {
             thead { tr { th { "step" } @for name in COMPARED { th { (name) } } } }
             tbody {
                 @for (row, step) in results.steps.iter().enumerate() {
-                    tr { td { (step) } @for column in &columns { (ratio(column[row].as_ref(), false)) } }
+                    tr { td { (breakable_step(step)) } @for column in &columns { (ratio(column[row].as_ref(), false)) } }
                 }
             }
         } }

@@ -4,6 +4,7 @@
 //! index.html   sentences, ratios, bars, versions over time, absolute numbers, tails, hardware, how to reproduce
 //! charts.html  the bars again, cut and with an axis that does not start at 0
 //! base-N.html  ratios to another target     step-N.html  one step: every second, every metric
+//! classic.html the form of the posts: their colours, costs, text to paste
 //! host.html    the machine, sessions, events     options.html  options that differ     aa.html  the base to itself
 //! csv/         the numbers of the tables
 //! report.html  all that fits on one page, in one file to send around
@@ -14,6 +15,7 @@
 
 mod background;
 mod charts;
+mod classic;
 mod csv;
 mod page;
 mod sections;
@@ -26,16 +28,29 @@ use crate::store::{Store, StoreError};
 use maud::{Markup, html};
 use std::path::{Path, PathBuf};
 
+/// What is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// All pages, with verdicts.
+    Full,
+    /// One page in the form of the posts, and the numbers.
+    Classic,
+}
+
 /// Writes the pages of experiment `id` into `dir`; gives the path of the first.
 ///
 /// # Errors
 /// If the record cannot be read or a file not be written.
-pub fn write(store: &Store, id: i64, dir: &Path) -> Result<PathBuf, String> {
+pub fn write(store: &Store, id: i64, dir: &Path, form: Form) -> Result<PathBuf, String> {
     let results = Results::load(store, id)?;
     if results.measured.is_empty() {
         return Err(format!("experiment {id} has no measurements yet"));
     }
-    for (name, text) in files(store, &results)? {
+    let files = match form {
+        Form::Full => files(store, &results)?,
+        Form::Classic => classic_files(&results),
+    };
+    for (name, text) in files {
         let path = dir.join(name);
         let parent = path.parent().unwrap_or(dir);
         std::fs::create_dir_all(parent)
@@ -52,6 +67,7 @@ fn files(store: &Store, results: &Results) -> Result<Vec<(String, String)>, Stor
     let mut files = vec![
         ("index.html".to_string(), index(results, base, &table)),
         (page::SINGLE.to_string(), single(results, base, &table)),
+        ("classic.html".to_string(), classic::classic_page(results, base, &table, "classic.html")),
         ("charts.html".to_string(), charts_page(results, base, &table)),
         ("host.html".to_string(), page::page(results, "Host", "host.html", &background::host(results))),
         (
@@ -77,7 +93,28 @@ fn files(store: &Store, results: &Results) -> Result<Vec<(String, String)>, Stor
     Ok(files)
 }
 
+/// As [`files`], in the form of the posts.
+fn classic_files(results: &Results) -> Vec<(String, String)> {
+    let base = results.experiment.plan.base;
+    let table = results.table(base, "ops_sec");
+    vec![
+        ("index.html".to_string(), classic::classic_page(results, base, &table, page::ALONE)),
+        (format!("csv/relative-{}.csv", base + 1), csv::relative(results, base, &table)),
+        ("csv/metrics.csv".to_string(), csv::metrics(results)),
+        ("csv/summary.tsv".to_string(), csv::summary(results)),
+    ]
+}
+
 type Table = [Vec<Option<crate::results::Cell>>];
+
+/// Parts of the first page that links lead to.
+const CONTENTS: [(&str, &str); 5] = [
+    ("relative", "ratios"),
+    ("throughput", "throughput"),
+    ("latency", "latency and stalls"),
+    ("hardware", "hardware per operation"),
+    ("reproduce", "how to reproduce"),
+];
 
 fn index(results: &Results, base: usize, table: &Table) -> String {
     let plan = &results.experiment.plan;
@@ -85,21 +122,25 @@ fn index(results: &Results, base: usize, table: &Table) -> String {
         @if !plan.question.is_empty() { p.question { (plan.question) } }
         (sections::sentences(results, base, table))
         (sections::cautions(results))
-        h2 { "Throughput relative to " (results.target_names()[base]) }
+        nav.contents {
+            "On this page: "
+            @for (id, words) in CONTENTS { a href=(format!("#{id}")) { (words) } " " }
+        }
+        h2 #relative { "Throughput relative to " (results.target_names()[base]) }
         (page::base_links(results, base))
         (sections::relative(results, base, table))
         (sections::legend(results, base, true))
         (charts::figure("Relative throughput, axis from 0", &charts::bars(results, base, table, charts::Axis::full(table))))
         p { a href="charts.html" { "The same with the axis cut, and with an axis that does not start at 0." } }
         (sections::versions(results, base, table))
-        h2 { "Throughput" }
+        h2 #throughput { "Throughput" }
         (sections::absolute(results))
         (sections::explanations(results, base, table))
-        h2 { "Latency and stalls" }
+        h2 #latency { "Latency and stalls" }
         (sections::tails(results))
-        h2 { "Hardware per operation" }
+        h2 #hardware { "Hardware per operation" }
         (sections::hardware(results, base))
-        h2 { "How to reproduce" }
+        h2 #reproduce { "How to reproduce" }
         (background::reproduce(results))
     };
     page::page(results, "", "index.html", &body)
@@ -140,7 +181,7 @@ fn charts_page(results: &Results, base: usize, table: &Table) -> String {
         p { "Throughput relative to " b { (results.target_names()[base]) } ", three times, from the same numbers." }
         (charts::figure("Axis from 0", &charts::bars(results, base, table, full)))
         (charts::figure(
-            &format!("Axis from 0, cut at {:.2}: longer bars end in a gap and carry their value", cut.to),
+            &format!("Axis from 0, cut at {:.2}: longer bars end in two strokes, and the value beside the name holds", cut.to),
             &charts::bars(results, base, table, cut)
         ))
         (charts::figure(

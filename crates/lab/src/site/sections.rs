@@ -7,7 +7,6 @@ use crate::results::{Cell, Results};
 use crate::show;
 use crate::text::amount;
 use maud::{Markup, html};
-use std::collections::BTreeMap;
 
 /// A sentence for each target.
 pub(super) fn sentences(results: &Results, base: usize, table: &Table) -> Markup {
@@ -17,42 +16,46 @@ pub(super) fn sentences(results: &Results, base: usize, table: &Table) -> Markup
         ul {
             @for (target, name) in names.iter().enumerate() {
                 @if target != base && plan.targets[target].twin_of.is_none() {
-                    li { b { (name) } " " (sentence(results, table, target)) }
+                    li { b { (name) } " " (sentence(results, base, table, target)) }
                 }
             }
         }
     }
 }
 
-/// What a target did, in words.
-fn sentence(results: &Results, table: &Table, target: usize) -> String {
-    let mut by_word: BTreeMap<&str, Vec<(String, f64)>> = BTreeMap::new();
-    let mut logs = Vec::new();
-    for (step, cells) in results.steps.iter().zip(table) {
-        if let Some(verdict) = cells[target].as_ref().and_then(|cell| cell.verdict) {
-            by_word.entry(verdict.word.word()).or_default().push((step.clone(), verdict.ratio));
-            logs.push(verdict.ratio.ln());
-        }
-    }
-    if logs.is_empty() {
+/// What a target did, in words: on how many steps it got more, less or about the same throughput, best first.
+fn sentence(results: &Results, base: usize, table: &Table, target: usize) -> String {
+    let mut all: Vec<(&str, Verdict)> = results
+        .steps
+        .iter()
+        .zip(table)
+        .filter_map(|(step, cells)| Some((step.as_str(), cells[target].as_ref()?.verdict?)))
+        .collect();
+    if all.is_empty() {
         return "has no step that can be compared.".to_string();
     }
-    let list = |word: Word| {
-        let steps = by_word.get(word.word())?;
-        let named: Vec<String> = steps.iter().map(|(step, ratio)| format!("{step} {ratio:.2}")).collect();
-        Some(format!("{} of {} ({})", steps.len(), logs.len(), named.join(", ")))
+    all.sort_by(|(_, a), (_, b)| b.ratio.total_cmp(&a.ratio));
+    let list = |words: &str, word: Word| {
+        let named: Vec<String> = all
+            .iter()
+            .filter(|(_, verdict)| verdict.word == word)
+            .map(|(step, verdict)| format!("{step} {:.2}X", verdict.ratio))
+            .collect();
+        (!named.is_empty())
+            .then(|| format!("{words} {} of {} ({})", named.len(), all.len(), named.join(", ")))
     };
+    let base = results.target_names()[base];
     let parts: Vec<String> = [
-        list(Word::Improvement).map(|steps| format!("was faster on {steps}")),
-        list(Word::Regression).map(|steps| format!("was slower on {steps}")),
-        list(Word::Same).map(|steps| format!("was the same on {steps}")),
-        list(Word::Unknown).map(|steps| format!("is not decided on {steps}")),
+        list(&format!("gets more QPS than {base} on"), Word::Improvement),
+        list(&format!("gets less QPS than {base} on"), Word::Regression),
+        list("about the same on", Word::Same),
+        list("not decided on", Word::Unknown),
     ]
     .into_iter()
     .flatten()
     .collect();
-    let mean = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
-    format!("{}; geometric mean {mean:.2}.", parts.join("; "))
+    let mean = (all.iter().map(|(_, verdict)| verdict.ratio.ln()).sum::<f64>() / all.len() as f64).exp();
+    format!("{}. Geometric mean {mean:.2}X.", parts.join("; "))
 }
 
 /// What makes the numbers weaker than they look.
@@ -68,9 +71,7 @@ pub(super) fn cautions(results: &Results) -> Markup {
         })
         .collect();
     lines.extend(plan.left_out.iter().map(|(name, why)| format!("{name} was left out: {why}")));
-    if plan.oversubscribed {
-        lines.push("as many threads as cores, or more: background work competes with the load".into());
-    }
+    lines.extend(plan.cautions());
     lines.extend(show::remarks(results));
     html! {
         @if !lines.is_empty() {
@@ -91,12 +92,22 @@ pub(super) fn ratio(cell: Option<&Cell>, is_base: bool) -> Markup {
                 td class=(verdict.word.word()) title=(explained(verdict)) {
                     (format!("{:.2} {}", verdict.ratio, verdict.word.sign()))
                     @if let (Some(low), Some(high)) = (verdict.low, verdict.high) {
-                        small { (format!("{low:.2}..{high:.2}")) }
+                        small { (interval(low, high)) }
                     }
                 }
             }
         }
     }
+}
+
+/// An interval as text; what is far out is only said to be.
+fn interval(low: f64, high: f64) -> String {
+    let end = |value: f64| match value {
+        v if v < 0.005 => "<0.01".to_string(),
+        v if v >= 99.5 => ">99".to_string(),
+        v => format!("{v:.2}"),
+    };
+    format!("{}..{}", end(low), end(high))
 }
 
 fn explained(verdict: &Verdict) -> String {
@@ -123,7 +134,7 @@ pub(super) fn relative(results: &Results, base: usize, table: &Table) -> Markup 
             (head(results, "step"))
             tbody {
                 @for (step, cells) in results.steps.iter().zip(table) {
-                    tr { td { (step) } @for (target, cell) in cells.iter().enumerate() { (ratio(cell.as_ref(), target == base)) } }
+                    tr { td { (page::breakable_step(step)) } @for (target, cell) in cells.iter().enumerate() { (ratio(cell.as_ref(), target == base)) } }
                 }
             }
         } }
@@ -188,13 +199,12 @@ pub(super) fn versions(results: &Results, base: usize, table: &Table) -> Markup 
     let mut versions: Vec<String> = plan.targets.iter().filter_map(|target| target.version.clone()).collect();
     versions.sort_by_key(|version| version_key(version));
     versions.dedup();
-    let mut lines: Vec<&str> = plan
-        .targets
-        .iter()
-        .filter(|target| target.version.is_some())
-        .map(|target| target.line.as_str())
-        .collect();
-    lines.dedup();
+    let mut lines: Vec<&str> = Vec::new();
+    for target in plan.targets.iter().filter(|target| target.version.is_some()) {
+        if !lines.contains(&target.line.as_str()) {
+            lines.push(&target.line);
+        }
+    }
     if versions.len() < 3 {
         return html! {};
     }
@@ -221,7 +231,10 @@ pub(super) fn versions(results: &Results, base: usize, table: &Table) -> Markup 
                     let points = versions.iter().map(|version| point(number, line, version)).collect();
                     (line.to_string(), points)
                 }).collect::<Vec<charts::VersionLine>>();
-                (maud::PreEscaped(charts::over_versions(step, &versions, &curves)))
+                // The base alone is no line.
+                @if curves.iter().flat_map(|(_, points)| points).flatten().count() > 1 {
+                    (maud::PreEscaped(charts::over_versions(step, &versions, &curves)))
+                }
             }
         }
     }
@@ -238,56 +251,66 @@ pub(super) fn absolute(results: &Results) -> Markup {
         p.small { "Operations per second, medians over blocks." }
         div.scroll { table {
             (head(results, "step"))
-            tbody { @for step in &results.steps { (median_row(results, step, "ops_sec", step)) } }
-        } }
-    }
-}
-
-fn median_row(results: &Results, step: &str, name: &str, label: &str) -> Markup {
-    html! {
-        tr {
-            td { (label) }
-            @for target in 0..results.target_names().len() {
-                td { (results.median(step, target, name).map_or("NA".to_string(), amount)) }
-            }
-        }
-    }
-}
-
-/// Percentiles and stalls, a table for each step.
-pub(super) fn tails(results: &Results) -> Markup {
-    const NAMES: [&str; 7] = ["p50", "p99", "p99.9", "p99.99", "pmax", "longest_gap", "stalled_seconds"];
-    html! {
-        p.small {
-            "Service times of a closed loop, medians over blocks: how long operations took, not how long they would have "
-            "waited at a fixed rate of arrival. Exact to three digits."
-        }
-        (by_step(results, &NAMES))
-    }
-}
-
-/// A row that says which step the rows below it are of.
-fn step_row(results: &Results, step: &str) -> Markup {
-    html! { tr { th scope="rowgroup" colspan=(results.target_names().len() + 1) { (step) } } }
-}
-
-/// A table with a block of rows for each step.
-fn by_step(results: &Results, names: &[&str]) -> Markup {
-    html! {
-        div.scroll { table {
-            (head(results, "metric"))
             tbody {
                 @for step in &results.steps {
-                    (step_row(results, step))
-                    @for name in names {
-                        @if (0..results.target_names().len()).any(|target| results.median(step, target, name).is_some()) {
-                            @let unit = metric(name).map_or("", |row| row.unit);
-                            (median_row(results, step, name, &format!("{name} [{unit}]")))
+                    tr {
+                        td { (page::breakable_step(step)) }
+                        @for target in 0..results.target_names().len() {
+                            td { (results.median(step, target, "ops_sec").map_or("NA".to_string(), amount)) }
                         }
                     }
                 }
             }
         } }
+    }
+}
+
+/// Percentiles and stalls.
+pub(super) fn tails(results: &Results) -> Markup {
+    const NAMES: [&str; 7] = ["p50", "p99", "p99.9", "p99.99", "pmax", "longest_gap", "stalled_seconds"];
+    html! {
+        p.small {
+            "Service times of a closed loop, medians over blocks: how long operations took, not how long they would have "
+            "waited at a fixed rate of arrival. Exact to three digits. The longest gap is the longest time without a "
+            "completion in any one thread; seconds are stalled that did less than a tenth of the usual."
+        }
+        (by_step(results, &NAMES, &|target, step, name| {
+            html! { td { (results.median(step, target, name).map_or("NA".to_string(), amount)) } }
+        }))
+    }
+}
+
+/// The cell of a target, step and metric.
+type CellOf<'a> = &'a dyn Fn(usize, &str, &str) -> Markup;
+
+/// Metrics in columns, a block of rows for each step, a row for each target: the form of the posts. Metrics that
+/// nobody has are left out.
+fn by_step(results: &Results, names: &[&str], cell: CellOf<'_>) -> Markup {
+    let targets = results.target_names();
+    let known = |name: &&&str| results.measured.iter().any(|row| row.metrics.contains_key(**name));
+    let names: Vec<&str> = names.iter().filter(known).copied().collect();
+    html! {
+        div.scroll { table {
+            thead { tr { th { "target" } @for name in &names { th { (with_unit(name)) } } } }
+            @for step in &results.steps {
+                tbody {
+                    tr { th scope="rowgroup" colspan=(names.len() + 1) { (step) } }
+                    @for (target, own) in targets.iter().enumerate() {
+                        @if results.rows(step, target).next().is_some() {
+                            tr { td { (own) } @for name in &names { (cell(target, step, name)) } }
+                        }
+                    }
+                }
+            }
+        } }
+    }
+}
+
+/// A metric's name with its unit; plain numbers have none.
+pub(super) fn with_unit(name: &str) -> String {
+    match metric(name).map_or("", |row| row.unit) {
+        "" | "1" => name.to_string(),
+        unit => format!("{name} [{unit}]"),
     }
 }
 
@@ -297,33 +320,18 @@ pub(super) const HARDWARE: [&str; 10] =
 
 /// Costs per operation: medians, and relative to the base.
 pub(super) fn hardware(results: &Results, base: usize) -> Markup {
-    let targets = results.target_names().len();
     html! {
         p.small {
             "Totals over the step divided by its operations, medians over blocks; below, the ratio to "
             (results.target_names()[base]) ". A cost that rose with a fall of throughput is where to look first."
         }
-        div.scroll { table {
-            (head(results, "metric"))
-            tbody {
-                @for step in &results.steps {
-                    (step_row(results, step))
-                    @for name in HARDWARE {
-                        @let values = (0..targets).map(|target| results.median(step, target, name)).collect::<Vec<_>>();
-                        @if values.iter().any(Option::is_some) {
-                            tr {
-                                td { (name) " [" (metric(name).map_or("", |row| row.unit)) "]" }
-                                @for value in &values { (cost(*value, values[base])) }
-                            }
-                        }
-                    }
-                }
-            }
-        } }
+        (by_step(results, &HARDWARE, &|target, step, name| {
+            cost(results.median(step, target, name), results.median(step, base, name))
+        }))
     }
 }
 
-fn cost(value: Option<f64>, base: Option<f64>) -> Markup {
+pub(super) fn cost(value: Option<f64>, base: Option<f64>) -> Markup {
     let relative = value.zip(base).filter(|(_, base)| *base != 0.0).map(|(value, base)| value / base);
     html! {
         td { (value.map_or("NA".to_string(), amount)) @if let Some(ratio) = relative { small { (format!("x {ratio:.2}")) } } }

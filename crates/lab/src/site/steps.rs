@@ -23,17 +23,18 @@ pub(super) fn step_page(store: &Store, results: &Results, number: usize) -> Resu
 fn seconds(results: &Results, step: &str) -> Markup {
     let all = results.measured.iter().filter(|row| row.name == *step);
     let most = all.flat_map(|row| row.result.per_second.iter().copied()).max().unwrap_or(0);
+    let top = format!("{}/s", charts::short_count(most));
     html! {
         h2 { "Operations in each second" }
         @if most == 0 {
             p { "The step took less than a second." }
         } @else {
-            p.small { "One line for each session; all charts have the same axis, from 0." }
+            p.small { "Operations per second, one line for each session; all charts have the same axes, from 0." }
             div.grid {
                 @for (target, name) in results.target_names().into_iter().enumerate() {
                     @let sessions = results.rows(step, target).map(|row| row.result.per_second.as_slice()).collect::<Vec<_>>();
                     @if sessions.iter().any(|seconds| !seconds.is_empty()) {
-                        (PreEscaped(charts::by_second(name, &sessions, &[], most)))
+                        (PreEscaped(charts::by_second(name, &top, &sessions, &[], most)))
                     }
                 }
             }
@@ -53,13 +54,14 @@ fn device(store: &Store, results: &Results, step: &str) -> Result<Markup, StoreE
     }
     let most =
         drawn.iter().flat_map(|(_, read, written)| read.iter().chain(written)).copied().max().unwrap_or(0);
+    let top = if most >= 1000 { format!("{:.0} MB/s", most as f64 / 1000.0) } else { format!("{most} KB/s") };
     Ok(html! {
         @if most > 0 {
             h2 { "Device traffic" }
-            p.small { "KB read (solid) and written (dashed) in each second of the first block; all charts have the same axis." }
+            p.small { "Read (solid) and written (dashed) in each second of the first block; all charts have the same axis." }
             div.grid {
                 @for (name, read, written) in &drawn {
-                    @if read.len() > 1 { (PreEscaped(charts::by_second(name, &[read], &[written], most))) }
+                    @if read.len() > 1 { (PreEscaped(charts::by_second(name, &top, &[read], &[written], most))) }
                 }
             }
         }
@@ -106,7 +108,7 @@ fn metrics(results: &Results, step: &str) -> Markup {
                     @let values = (0..targets.len()).map(|target| results.median(step, target, row.name)).collect::<Vec<_>>();
                     @if values.iter().any(Option::is_some) {
                         tr {
-                            td title=(row.formula) { (row.name) " [" (row.unit) "]" }
+                            td title=(row.formula) { (super::sections::with_unit(row.name)) }
                             @for value in values { td { (value.map_or("NA".to_string(), amount)) } }
                         }
                     }

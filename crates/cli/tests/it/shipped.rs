@@ -1,0 +1,130 @@
+//! The experiments that come with the program, end to end at a tiny size.
+//!
+//! Engines that are not on this machine are left out as a run would leave them out; where the base itself is missing,
+//! the file's first target that needs nothing takes its place.
+
+use crate::lab::{Lab, count};
+use std::path::{Path, PathBuf};
+
+fn shipped(name: &str) -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benchmarks").join(name);
+    std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+/// The libraries that are here: exactly two versions, or none.
+fn references() -> Option<PathBuf> {
+    let dir = PathBuf::from(std::env::var_os("OUTCROP_REFERENCE_DIR")?);
+    dir.is_dir().then_some(dir)
+}
+
+/// Every `rocksdb` target of `text` as a library of this machine, or as Outcrop under another name.
+fn on_this_machine(text: &str) -> String {
+    let mut value: toml::Value = toml::from_str(text).unwrap();
+    let targets = value["target"].as_array_mut().unwrap();
+    let mut replaced = Vec::new();
+    for target in targets.drain(..) {
+        let table = target.as_table().unwrap();
+        let versions =
+            table.get("versions").and_then(|versions| versions.as_array()).cloned().unwrap_or_default();
+        if versions.is_empty() {
+            replaced.push(target);
+            continue;
+        }
+        for version in versions {
+            let version = version.as_str().unwrap().to_string();
+            let mut own = table.clone();
+            own.remove("versions");
+            own.insert("build".into(), version.clone().into());
+            let library = references().map(|dir| dir.join(format!("librocksdb-{version}.so")));
+            match library.filter(|library| library.exists()) {
+                Some(library) => _ = own.insert("library".into(), library.display().to_string().into()),
+                // The name stays, so that the file's base is still there.
+                None => {
+                    own.insert("engine".into(), "outcrop".into());
+                    own.insert("build".into(), format!("as-{version}").into());
+                }
+            }
+            replaced.push(toml::Value::Table(own));
+        }
+    }
+    *targets = replaced;
+    value.as_table_mut().unwrap().remove("base");
+    toml::to_string(&value).unwrap()
+}
+
+/// Runs a shipped experiment as small as it goes; gives what was recorded.
+fn run(name: &str, keys: &str) -> [serde_json::Value; 4] {
+    let lab = Lab::new(&on_this_machine(&shipped(name)));
+    let sizes = ["--keys", keys, "--seconds", "0.1", "--rounds", "1"];
+    let plan = lab.text(&[&["plan", "tiny.toml"], &sizes[..]].concat());
+    // What is not here is named with a path, which may be long.
+    assert!(plan.contains("scaled: ") && plan.contains("rounds"), "{plan}");
+    lab.text(&[&["run", "tiny.toml"], &sizes[..]].concat());
+    let recorded = lab.recorded();
+    let [experiment, sessions, measured, events] = &recorded;
+    assert_eq!(experiment["status"], "done");
+    let bad = count(sessions, |session| session["outcome"] != "done");
+    assert_eq!(bad, 0, "{name}: {events}");
+    assert!(
+        count(measured, |row| row["result"]["ops"].as_u64() == Some(0)) == 0,
+        "{name}: a step did nothing"
+    );
+    let index = lab.text(&["report", "1", "-o", "site"]);
+    let page = std::fs::read_to_string(lab.dir.path().join(index.trim())).unwrap();
+    assert!(page.contains("scaled: ") && page.contains(&format!("--keys {keys} --seconds 0.1 --rounds 1")));
+    recorded
+}
+
+#[test]
+fn outcrop_vs_rocksdb_runs() {
+    let [_, _, measured, _] = run("outcrop-vs-rocksdb.toml", "3000");
+    assert_eq!(count(&measured, |row| row["name"] == "overwriteandwait"), 4, "three targets and the twin");
+}
+
+#[test]
+fn leveled_universal_runs() {
+    let [experiment, _, _, _] = run("leveled-universal.toml", "3000");
+    let targets = experiment["plan"]["targets"].as_array().unwrap();
+    assert!(targets.iter().any(|target| target["name"].as_str().unwrap().ends_with("/universal")));
+}
+
+#[test]
+fn skew_runs_and_finds_every_key() {
+    let [_, _, measured, _] = run("skew.toml", "3000");
+    let eights = |row: &&serde_json::Value| row["name"] == "readrandom.8";
+    let rows: Vec<_> = measured.as_array().unwrap().iter().filter(eights).collect();
+    assert!(!rows.is_empty() && rows.iter().all(|row| row["result"]["found"] == row["result"]["ops"]));
+}
+
+#[test]
+fn io_efficiency_runs_from_copies() {
+    let [_, _, measured, events] = run("io-efficiency.toml", "3000");
+    assert_eq!(count(&measured, |row| row["name"] == "fillseq"), 0, "the load is shared");
+    assert!(count(&events, |event| event[1].as_str().unwrap().contains("was loaded")) > 0);
+}
+
+#[test]
+fn versions_and_allocators_run() {
+    run("rocksdb-versions.toml", "2000");
+    run("rocksdb-allocators.toml", "2000");
+}
+
+#[test]
+fn every_shipped_experiment_fits_ten_minutes() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benchmarks");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if !name.ends_with(".toml") || name == "engines.lock.toml" {
+            continue;
+        }
+        let lab = Lab::new(&on_this_machine(&shipped(&name)));
+        let plan: serde_json::Value =
+            serde_json::from_str(&lab.text(&["plan", "tiny.toml", "--budget", "10m", "--json"])).unwrap();
+        assert_eq!(plan["budget_seconds"], 600, "{name}");
+        assert!(plan["rounds"].as_u64().unwrap() >= 5, "{name}: fewer rounds decide nothing");
+        assert!(plan["sizes"]["seconds"].as_f64().unwrap() >= 1.0, "{name}");
+        seen += 1;
+    }
+    assert_eq!(seen, 6);
+}
