@@ -30,6 +30,7 @@ pub mod results;
 pub mod run;
 pub mod show;
 pub mod site;
+pub mod stalls;
 pub mod store;
 pub mod tables;
 #[cfg(test)]

@@ -123,9 +123,11 @@ pub const ASSUMED_NOISE: f64 = 0.015;
 pub fn plan(experiment: &Experiment, seed: u64, memory: u64, cores: usize) -> Result<Plan, String> {
     let sizes = experiment.sizes(memory, cores);
     let design = &experiment.design;
-    let steps = experiment.planned_steps(&sizes);
+    let mut steps = experiment.planned_steps(&sizes);
+    // In a step that one thread does, the writer beside it sleeps nearly always.
+    steps.iter_mut().for_each(|step| step.oversubscribed = step.step.threads as usize >= cores.max(2));
     let threads = steps.iter().map(|step| step.step.threads).max().unwrap_or(1) as usize;
-    let oversubscribed = threads >= cores.max(2);
+    let oversubscribed = steps.iter().any(|step| step.oversubscribed);
     if oversubscribed && !design.allow_oversubscription {
         return Err(format!(
             "{threads} threads on {cores} cores leave none for background work; use fewer than {cores}, or \
@@ -133,7 +135,9 @@ pub fn plan(experiment: &Experiment, seed: u64, memory: u64, cores: usize) -> Re
         ));
     }
     if !steps.first().is_some_and(PlannedStep::is_load) {
-        return Err("the first step must load: begin steps with fillseq or fillseq_wal".to_string());
+        return Err("the first step must load: begin steps with fillseq, fillseq_wal, fillrandom or \
+                    filluniquerandom"
+            .to_string());
     }
     let (mut targets, left_out) = resolve_targets(experiment, &sizes)?;
     let base = base_of(experiment, &targets, &left_out)?;
@@ -277,12 +281,23 @@ fn targets_of(
                 preload: preload.clone(),
                 config: name.to_string(),
                 open: open_options(experiment.workload.kind, sizes, config),
-                options: config.options.clone(),
+                options: target_options(config, sizes),
                 twin_of: None,
             });
         }
     }
     Ok(())
+}
+
+/// The options of a configuration, and of the machine's profile where it says none.
+fn target_options(config: &Config, sizes: &Sizes) -> String {
+    let universal = config.options.contains("kCompactionStyleUniversal");
+    match &sizes.profile {
+        Some(profile) if universal && !config.options.contains("max_subcompactions") => {
+            format!("{};max_subcompactions={}", config.options.trim_end_matches(';'), profile.subcompactions)
+        }
+        _ => config.options.clone(),
+    }
 }
 
 /// The checksum of a library that can be driven.
@@ -349,6 +364,7 @@ impl Plan {
         const LOAD: f64 = 250_000.0;
         let seconds = |step: &PlannedStep| match step.step.kind {
             StepKind::FillSeq => self.sizes.keys as f64 / LOAD,
+            StepKind::FillRandom | StepKind::FillUniqueRandom => self.sizes.keys as f64 / LOAD * 2.0,
             StepKind::ReadSeq => self.sizes.keys as f64 / (LOAD * 8.0),
             StepKind::Settle | StepKind::Compact => self.sizes.keys as f64 / (LOAD * 2.0) + 1.0,
             StepKind::Flush | StepKind::WaitForCompaction => 1.0,

@@ -23,9 +23,13 @@ pub fn step_and_result(name: &str, ops: u64, seconds: f64) -> (PlannedStep, Step
         per_second: vec![(ops as f64 / seconds) as u64; seconds as usize],
         longest_gap_ms: 1.0,
         writer_achieved: 1.0,
+        writer_lag_ms: 0.0,
+        open: None,
+        note: None,
         counters: Counters::default(),
         usage: ProcessUsage::default(),
         samples: outcrop_lab_load::steps::new_histogram(),
+        responses: outcrop_lab_load::steps::new_histogram(),
     };
     (step, result)
 }

@@ -190,6 +190,13 @@ pub struct StepResult {
     pub responses: Histogram<u64>,
 }
 
+impl StepResult {
+    /// The result of a step that did nothing.
+    pub fn nothing() -> StepResult {
+        summarize(&[])
+    }
+}
+
 /// Counters the threads share, each touched rarely.
 struct Board {
     ops: AtomicU64,

@@ -4,7 +4,7 @@ use super::now;
 use super::progress::Progress;
 use crate::child::{Assignment, Message};
 use crate::plan::{Plan, Slot};
-use crate::probe::derive::derive;
+use crate::probe::derive::{Metrics, derive};
 use crate::probe::{Reading, Sampler};
 use crate::store::{StepRecord, StoreError};
 use crate::{judge, labels};
@@ -84,14 +84,21 @@ impl Session<'_> {
                     let rate = progress.ops as f64 / progress.seconds.max(1e-9);
                     self.show(self.first + step, rate);
                 }
-                Message::Done { step, result, histogram } => {
+                Message::NotOffered { step, why } => {
+                    begun = None;
+                    if let Err(error) = self.not_offered(self.first + step, &why, record) {
+                        return Ended::Store(error);
+                    }
+                    finished = self.first + step + 1;
+                }
+                Message::Done { step, result, histogram, responses } => {
                     let Some((_, waited, first)) = begun.take().filter(|(number, ..)| *number == step) else {
                         return Ended::Failed("the child ended a step that it had not begun".to_string());
                     };
                     let readings = sampler.between(&first, &sampler.edge());
-                    if let Err(error) =
-                        self.measured(self.first + step, &result, &histogram, &readings, waited, record)
-                    {
+                    let latencies = (histogram.as_slice(), responses.as_slice());
+                    let number = self.first + step;
+                    if let Err(error) = self.measured(number, &result, latencies, &readings, waited, record) {
                         return Ended::Store(error);
                     }
                     finished = self.first + step + 1;
@@ -173,7 +180,7 @@ impl Session<'_> {
         &self,
         number: usize,
         result: &StepResult,
-        histogram: &[(u64, u64)],
+        (histogram, responses): (&[(u64, u64)], &[(u64, u64)]),
         readings: &[Reading],
         waited: f64,
         record: Record<'_>,
@@ -197,6 +204,22 @@ impl Session<'_> {
             labels: &labels,
             readings,
             histogram,
+            responses,
+        })
+    }
+
+    /// Records that a step was not run since the engine has no such thing.
+    fn not_offered(&self, number: usize, why: &str, record: Record<'_>) -> Result<(), StoreError> {
+        record(&StepRecord {
+            number,
+            name: &self.plan.steps[number].step.name,
+            date: &now(),
+            result: &StepResult::nothing(),
+            metrics: &Metrics::new(),
+            labels: &[labels::not_offered(why)],
+            readings: &[],
+            histogram: &[],
+            responses: &[],
         })
     }
 

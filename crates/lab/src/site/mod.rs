@@ -20,6 +20,7 @@ mod sections;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod waits;
 
 use crate::results::Results;
 use crate::store::{Store, StoreError};
@@ -95,8 +96,11 @@ fn index(results: &Results, base: usize, table: &Table) -> String {
         h2 { "Throughput" }
         (sections::absolute(results))
         (sections::explanations(results, base, table))
-        h2 { "Latency and stalls" }
+        h2 { "Latency" }
         (sections::tails(results))
+        h2 { "Stalls" }
+        (waits::stalled(results, base))
+        (waits::responses(results, base))
         h2 { "Hardware per operation" }
         (sections::hardware(results, base))
         h2 { "How to reproduce" }
@@ -119,8 +123,11 @@ fn single(results: &Results, base: usize, table: &Table) -> String {
         (sections::versions(results, base, table))
         h2 { "Throughput" }
         (sections::absolute(results))
-        h2 { "Latency and stalls" }
+        h2 { "Latency" }
         (sections::tails(results))
+        h2 { "Stalls" }
+        (waits::stalled(results, base))
+        (waits::responses(results, base))
         h2 { "Hardware per operation" }
         (sections::hardware(results, base))
         h2 { "Host" }
