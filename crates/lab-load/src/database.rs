@@ -38,6 +38,9 @@ pub struct OpenOptions {
     pub direct_io: bool,
     /// RocksDB's vector memtable, for ascending loads.
     pub vector_memtable: bool,
+    /// An LRU block cache even where the library has a better one.
+    #[serde(default)]
+    pub lru_cache: bool,
 }
 
 /// An open database.
@@ -355,8 +358,8 @@ impl Opening {
         // SAFETY: objects are created here; `drop` destroys what is not kept.
         unsafe {
             let cache = match api.rocksdb_cache_create_hyper_clock {
-                Some(create) => create(settings.cache_size, 0),
-                None => (api.rocksdb_cache_create_lru)(settings.cache_size),
+                Some(create) if !settings.lru_cache => create(settings.cache_size, 0),
+                _ => (api.rocksdb_cache_create_lru)(settings.cache_size),
             };
             let opening = Opening { api, options: build_options(&api, settings, cache), cache };
             apply_text(&api, opening.options, text)?;

@@ -8,7 +8,8 @@
 //! ```
 //! Invariant: a child dies with its parent, so no session outlives the run that recorded it.
 
-use crate::experiment::steps::PlannedStep;
+use crate::experiment::steps::{PlannedStep, Sizes};
+use crate::memory;
 use outcrop_lab_load::steps::wait_for_compaction;
 use outcrop_lab_load::transactions::{Refusal, TransactionDatabase};
 use outcrop_lab_load::{
@@ -41,6 +42,8 @@ pub struct Assignment {
     pub options: String,
     /// Steps, with their seeds.
     pub steps: Vec<PlannedStep>,
+    /// Sizes, if the host takes free memory back between steps.
+    pub keep_present: Option<Sizes>,
 }
 
 /// What a child says, one JSON object a line.
@@ -132,6 +135,9 @@ impl<'a> Worker<'a> {
         let before = Instant::now();
         if planned.wants_rest() {
             wait_for_compaction(db)?;
+        }
+        if let Some(sizes) = &self.assignment.keep_present {
+            memory::make_growth_present(sizes, planned);
         }
         say(&Message::Started { step: number, waited: before.elapsed().as_secs_f64() })?;
         let mut threads = self.threads;

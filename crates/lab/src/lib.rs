@@ -11,6 +11,7 @@
 
 pub mod child;
 pub mod commands;
+pub mod crosscheck;
 pub mod data_dir;
 pub mod engines;
 pub mod experiment;

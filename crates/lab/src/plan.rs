@@ -86,6 +86,9 @@ pub struct PlannedTarget {
     pub options: String,
     /// Set for the base's second entry: the index of the base.
     pub twin_of: Option<usize>,
+    /// Share of each operation's time that is burnt in addition.
+    #[serde(default)]
+    pub planted: f64,
 }
 
 /// One session of the plan.
@@ -283,6 +286,7 @@ fn targets_of(
                 open: open_options(experiment.workload.kind, sizes, config),
                 options: target_options(config, sizes),
                 twin_of: None,
+                planted: config.planted.unwrap_or(0.0),
             });
         }
     }

@@ -203,6 +203,7 @@ fn step_of(name: &str, flags: &Flags, seed: u64) -> Result<Step, String> {
         } else {
             Concurrency::Pessimistic
         },
+        planted: 0.0,
     })
 }
 
@@ -278,6 +279,7 @@ fn open_options(flags: &Flags) -> Result<OpenOptions, String> {
         compression,
         direct_io: flags.on("use_direct_reads"),
         vector_memtable: flags.text("memtablerep") == "vector",
+        lru_cache: flags.text("cache_type") == "lru_cache",
     })
 }
 

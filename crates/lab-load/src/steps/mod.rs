@@ -127,6 +127,9 @@ pub struct Step {
     /// How transactions find conflicts.
     #[serde(default = "pessimistic")]
     pub concurrency: Concurrency,
+    /// Share of each operation's time that is burnt in addition, to see whether it is found.
+    #[serde(default)]
+    pub planted: f64,
 }
 
 fn one() -> u32 {

@@ -82,7 +82,10 @@ pub(super) fn measure<O: Operate>(
                 break;
             }
         }
-        let now = Instant::now();
+        let mut now = Instant::now();
+        if step.planted > 0.0 {
+            now = burn(now, (now - begun).mul_f64(step.planted));
+        }
         histogram.saturating_record((now - begun).as_nanos() as u64);
         // Without work to do nothing stands still.
         longest_gap = longest_gap.max(now - due.map_or(begun, |due| due.max(last)));
@@ -101,6 +104,17 @@ pub(super) fn measure<O: Operate>(
     board.ops.fetch_add(ops - told.0, Ordering::Relaxed);
     let seconds = (last - start).as_secs_f64();
     ThreadResult { ops, found, bytes, seconds, histogram, longest_gap, schedule }
+}
+
+/// Computes nothing from `from` on for as long as `time`; gives when it ended.
+fn burn(from: Instant, time: Duration) -> Instant {
+    loop {
+        let now = Instant::now();
+        if now - from >= time {
+            return now;
+        }
+        std::hint::spin_loop();
+    }
 }
 
 /// One counted thread on a database.

@@ -192,6 +192,8 @@ pub struct Config {
     pub block_size: Option<usize>,
     /// Bits of bloom filter per key; 0: none.
     pub bloom_bits: Option<f64>,
+    /// Share of each operation's time that is burnt in addition: a regression of known size, for testing the lab.
+    pub planted: Option<f64>,
     /// `none`, `snappy`, `lz4` or `zstd`.
     pub compression: Option<String>,
     /// Bytes of a memtable.

@@ -120,6 +120,13 @@ fn check(file: &str, text: &str, experiment: &Experiment) -> Result<(), String> 
             return wrong(codec, format!("config {name}: compression is none, snappy, lz4 or zstd"));
         }
     }
+    if let Some((name, _)) = experiment
+        .config
+        .iter()
+        .find(|(_, config)| config.planted.is_some_and(|share| !share.is_finite() || share < 0.0))
+    {
+        return wrong("planted", format!("config {name}: planted is a share, 0 or above"));
+    }
     let design = &experiment.design;
     let positive = [
         ("rounds", design.rounds as f64),

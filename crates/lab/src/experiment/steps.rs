@@ -327,6 +327,7 @@ fn planned_step(
         mix: mix(change),
         transaction_sets: change.transaction_sets.unwrap_or(5),
         concurrency: change.transactions.unwrap_or(Concurrency::Pessimistic),
+        planted: 0.0,
     };
     PlannedStep {
         step,
@@ -375,5 +376,6 @@ pub fn open_options(kind: WorkloadKind, sizes: &Sizes, config: &Config) -> OpenO
         compression: config.compression.as_deref().and_then(compression_number).unwrap_or(codec),
         direct_io: kind == WorkloadKind::Iodir,
         vector_memtable: false,
+        lru_cache: false,
     }
 }

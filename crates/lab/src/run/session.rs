@@ -26,6 +26,8 @@ pub(super) struct Session<'a> {
     pub dir: &'a Path,
     pub device: &'a str,
     pub interval: Duration,
+    /// The host takes free memory back: it is asked for again before each step.
+    pub keep_present: bool,
     pub progress: &'a mut Progress,
 }
 
@@ -142,6 +144,7 @@ impl Session<'_> {
             let mut step = step.clone();
             // Threads of a step take the numbers after its seed.
             step.step.seed = seed.wrapping_add((self.first + index) as u64 * 1000);
+            step.step.planted = target.planted;
             step
         });
         let assignment = Assignment {
@@ -150,6 +153,7 @@ impl Session<'_> {
             open: target.open.clone(),
             options: target.options.clone(),
             steps: steps.collect(),
+            keep_present: self.keep_present.then(|| self.plan.sizes.clone()),
         };
         serde_json::to_string(&assignment).map_err(|error| error.to_string())
     }
