@@ -9,6 +9,8 @@
 //! engines come from.
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod acceptance;
 pub mod child;
 pub mod commands;
 pub mod crosscheck;

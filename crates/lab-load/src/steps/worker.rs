@@ -55,6 +55,8 @@ pub(super) fn measure<O: Operate>(
 ) -> ThreadResult {
     /// Operations, and time, after which the others are told how many were done.
     const TELL: (u64, Duration) = (128, Duration::from_millis(10));
+    /// What an operation takes beyond that is waiting, not processor time.
+    const BURNT_AT_MOST: Duration = Duration::from_micros(100);
     let (mut ops, mut found, mut bytes) = (0, 0, 0);
     let (mut histogram, mut longest_gap) = (new_histogram(), Duration::ZERO);
     let limit = step.ops.unwrap_or(u64::MAX);
@@ -84,7 +86,7 @@ pub(super) fn measure<O: Operate>(
         }
         let mut now = Instant::now();
         if step.planted > 0.0 {
-            now = burn(now, (now - begun).mul_f64(step.planted));
+            now = burn(now, (now - begun).min(BURNT_AT_MOST).mul_f64(step.planted));
         }
         histogram.saturating_record((now - begun).as_nanos() as u64);
         // Without work to do nothing stands still.
