@@ -122,8 +122,7 @@ pub fn text(results: &Results, base: usize) -> String {
         lines.push(line);
     }
     let mut text = format!("\n{}", align(&lines));
-    let _ =
-        writeln!(text, "gap: longest time without a completion; stalled: seconds below a tenth of the usual");
+    let _ = writeln!(text, "gap: longest time without a completion; stalled: seconds below a tenth of usual");
     text
 }
 
