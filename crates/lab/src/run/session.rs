@@ -57,6 +57,9 @@ pub(super) const DATASET: i64 = -2;
 /// Seconds without a word after which a child is taken for dead, beyond the time its step should take.
 const PATIENCE: f64 = 600.0;
 
+/// Service and response times of a step: nanoseconds and how often.
+type Latencies<'l> = (&'l [(u64, u64)], &'l [(u64, u64)]);
+
 type Record<'r> = &'r mut dyn FnMut(&StepRecord<'_>) -> Result<(), StoreError>;
 
 impl Session<'_> {
@@ -184,7 +187,7 @@ impl Session<'_> {
         &self,
         number: usize,
         result: &StepResult,
-        (histogram, responses): (&[(u64, u64)], &[(u64, u64)]),
+        (histogram, responses): Latencies<'_>,
         readings: &[Reading],
         waited: f64,
         record: Record<'_>,
