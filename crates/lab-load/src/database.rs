@@ -38,16 +38,21 @@ pub struct OpenOptions {
     pub direct_io: bool,
     /// RocksDB's vector memtable, for ascending loads.
     pub vector_memtable: bool,
+    /// An LRU block cache even where the library has a better one.
+    #[serde(default)]
+    pub lru_cache: bool,
 }
 
 /// An open database.
 pub struct Database {
-    api: RocksApi,
-    db: Shared,
+    pub(crate) api: RocksApi,
+    pub(crate) db: Shared,
     options: Shared,
     cache: Shared,
-    read: Shared,
+    pub(crate) read: Shared,
     writes: [Shared; 3],
+    /// The default column family, where the library hands it out.
+    pub(crate) default_cf: Option<Shared>,
 }
 
 /// How a write is made durable.
@@ -82,32 +87,20 @@ impl Database {
         settings: &OpenOptions,
         text: &str,
     ) -> Result<Database, String> {
-        let name = CString::new(path.to_string_lossy().as_bytes()).map_err(|_| "path has a NUL byte")?;
+        let name = path_name(path)?;
+        let opening = Opening::new(api, settings, text)?;
         // SAFETY: objects are created here and live until `drop`; strings are NUL-terminated.
         unsafe {
-            let cache = match api.rocksdb_cache_create_hyper_clock {
-                Some(create) => create(settings.cache_size, 0),
-                None => (api.rocksdb_cache_create_lru)(settings.cache_size),
-            };
-            let options = build_options(&api, settings, cache);
             let mut error = null_mut();
-            if let Err(message) = apply_text(&api, options, text) {
-                (api.rocksdb_options_destroy)(options);
-                (api.rocksdb_cache_destroy)(cache);
-                return Err(message);
-            }
-            let db = (api.rocksdb_open)(options, name.as_ptr(), &raw mut error);
-            if let Err(message) = take_error(&api, error) {
-                (api.rocksdb_options_destroy)(options);
-                (api.rocksdb_cache_destroy)(cache);
-                return Err(message);
-            }
-            let write = |no_wal: i32, sync: u8| {
-                let options = (api.rocksdb_writeoptions_create)();
-                (api.rocksdb_writeoptions_disable_WAL)(options, no_wal);
-                (api.rocksdb_writeoptions_set_sync)(options, sync);
-                Shared(options)
-            };
+            let db = (api.rocksdb_open)(opening.options, name.as_ptr(), &raw mut error);
+            take_error(&api, error)?;
+            let (options, cache) = opening.keep();
+            let write = |no_wal: i32, sync: u8| Shared(write_options(&api, no_wal, sync));
+            // Whoever takes the handle must be able to give it back.
+            let default_cf = api
+                .rocksdb_get_default_column_family_handle
+                .filter(|_| api.rocksdb_column_family_handle_destroy.is_some())
+                .map(|handle| Shared(handle(db)));
             Ok(Database {
                 api,
                 db: Shared(db),
@@ -115,13 +108,14 @@ impl Database {
                 cache: Shared(cache),
                 read: Shared((api.rocksdb_readoptions_create)()),
                 writes: [write(1, 0), write(0, 0), write(0, 1)],
+                default_cf,
             })
         }
     }
 
     /// Removes the database at `path`, if there is one.
     pub fn destroy(api: RocksApi, path: &Path) -> Result<(), String> {
-        let name = CString::new(path.to_string_lossy().as_bytes()).map_err(|_| "path has a NUL byte")?;
+        let name = path_name(path)?;
         let mut error = null_mut();
         // SAFETY: a live object and a NUL-terminated name.
         unsafe {
@@ -151,6 +145,24 @@ impl Database {
             );
         }
         take_error(&self.api, error)
+    }
+
+    /// Applies everything in `batch` at once, and empties it.
+    pub fn write(&self, durability: Durability, batch: &mut Batch<'_>) -> Result<(), String> {
+        let mut error = null_mut();
+        // SAFETY: live objects; the batch is of the same library.
+        unsafe {
+            let options = self.writes[durability as usize].0;
+            (self.api.rocksdb_write)(self.db.0, options, batch.batch, &raw mut error);
+            (self.api.rocksdb_writebatch_clear)(batch.batch);
+        }
+        take_error(&self.api, error)
+    }
+
+    /// An empty batch.
+    pub fn batch(&self) -> Batch<'_> {
+        // SAFETY: creates an object; `Batch` destroys it.
+        Batch { api: &self.api, batch: unsafe { (self.api.rocksdb_writebatch_create)() } }
     }
 
     /// Deletes a key.
@@ -216,6 +228,30 @@ impl Database {
         take_error(&self.api, error).map(|()| found)
     }
 
+    /// Seeks `key` and copies up to `count` values into `copy`; gives the bytes of the values.
+    pub fn scan_from(&self, key: &[u8], count: u64, copy: &mut [u8]) -> Result<u64, String> {
+        let (mut bytes, mut error) = (0, null_mut());
+        // SAFETY: live objects; values are valid until the iterator moves.
+        unsafe {
+            let iter = (self.api.rocksdb_create_iterator)(self.db.0, self.read.0);
+            (self.api.rocksdb_iter_seek)(iter, key.as_ptr().cast(), key.len());
+            for _ in 0..count {
+                if (self.api.rocksdb_iter_valid)(iter) == 0 {
+                    break;
+                }
+                let mut len = 0;
+                let value = (self.api.rocksdb_iter_value)(iter, &raw mut len);
+                std::ptr::copy_nonoverlapping(value.cast(), copy.as_mut_ptr(), len.min(copy.len()));
+                std::hint::black_box(&mut *copy);
+                bytes += len as u64;
+                (self.api.rocksdb_iter_next)(iter);
+            }
+            (self.api.rocksdb_iter_get_error)(iter, &raw mut error);
+            (self.api.rocksdb_iter_destroy)(iter);
+        }
+        take_error(&self.api, error).map(|()| bytes)
+    }
+
     /// Reads everything once; gives the number of rows.
     pub fn scan(&self) -> Result<u64, String> {
         let mut rows = 0;
@@ -274,6 +310,91 @@ impl Database {
             (self.api.rocksdb_free)(text.cast());
             Some(copy)
         }
+    }
+}
+
+/// Writes to be applied at once.
+pub struct Batch<'a> {
+    api: &'a RocksApi,
+    batch: Object,
+}
+
+#[allow(unsafe_code, reason = "each call is one C function with live objects")]
+impl Batch<'_> {
+    /// Adds the setting of a key.
+    #[inline]
+    pub fn put(&mut self, key: &[u8], value: &[u8]) {
+        let (key_start, value_start) = (key.as_ptr().cast(), value.as_ptr().cast());
+        // SAFETY: a live object and slices, which the batch copies.
+        unsafe {
+            (self.api.rocksdb_writebatch_put)(self.batch, key_start, key.len(), value_start, value.len());
+        }
+    }
+}
+
+#[allow(unsafe_code, reason = "each call is one C function with live objects")]
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        // SAFETY: a live object, destroyed once.
+        unsafe { (self.api.rocksdb_writebatch_destroy)(self.batch) }
+    }
+}
+
+/// `path` for C.
+pub(crate) fn path_name(path: &Path) -> Result<CString, String> {
+    CString::new(path.to_string_lossy().as_bytes()).map_err(|_| "path has a NUL byte".to_string())
+}
+
+/// Options and cache of a database that is not open yet; destroyed unless kept.
+pub(crate) struct Opening {
+    api: RocksApi,
+    pub(crate) options: Object,
+    cache: Object,
+}
+
+#[allow(unsafe_code, reason = "each call is one C function with live objects")]
+impl Opening {
+    pub(crate) fn new(api: RocksApi, settings: &OpenOptions, text: &str) -> Result<Opening, String> {
+        // SAFETY: objects are created here; `drop` destroys what is not kept.
+        unsafe {
+            let cache = match api.rocksdb_cache_create_hyper_clock {
+                Some(create) if !settings.lru_cache => create(settings.cache_size, 0),
+                _ => (api.rocksdb_cache_create_lru)(settings.cache_size),
+            };
+            let opening = Opening { api, options: build_options(&api, settings, cache), cache };
+            apply_text(&api, opening.options, text)?;
+            Ok(opening)
+        }
+    }
+
+    /// The options and the cache, now the caller's.
+    fn keep(self) -> (Object, Object) {
+        let kept = (self.options, self.cache);
+        std::mem::forget(self);
+        kept
+    }
+}
+
+#[allow(unsafe_code, reason = "each call is one C function with live objects")]
+impl Drop for Opening {
+    fn drop(&mut self) {
+        // SAFETY: live objects, each destroyed once; a database that uses them holds references of its own.
+        unsafe {
+            (self.api.rocksdb_options_destroy)(self.options);
+            (self.api.rocksdb_cache_destroy)(self.cache);
+        }
+    }
+}
+
+/// Options of writes.
+#[allow(unsafe_code, reason = "each call is one C function with live objects")]
+pub(crate) fn write_options(api: &RocksApi, no_wal: i32, sync: u8) -> Object {
+    // SAFETY: creates an object that the caller destroys.
+    unsafe {
+        let options = (api.rocksdb_writeoptions_create)();
+        (api.rocksdb_writeoptions_disable_WAL)(options, no_wal);
+        (api.rocksdb_writeoptions_set_sync)(options, sync);
+        options
     }
 }
 
@@ -341,7 +462,7 @@ unsafe fn build_options(api: &RocksApi, settings: &OpenOptions, cache: Object) -
 
 #[allow(unsafe_code, reason = "reads and frees the engine's message")]
 #[inline]
-fn take_error(api: &RocksApi, error: *mut libc::c_char) -> Result<(), String> {
+pub(crate) fn take_error(api: &RocksApi, error: *mut libc::c_char) -> Result<(), String> {
     if error.is_null() {
         return Ok(());
     }
@@ -358,6 +479,11 @@ impl Drop for Database {
     fn drop(&mut self) {
         // SAFETY: live objects, each destroyed once.
         unsafe {
+            if let (Some(handle), Some(destroy)) =
+                (&self.default_cf, self.api.rocksdb_column_family_handle_destroy)
+            {
+                destroy(handle.0);
+            }
             self.writes.iter().for_each(|options| (self.api.rocksdb_writeoptions_destroy)(options.0));
             (self.api.rocksdb_readoptions_destroy)(self.read.0);
             (self.api.rocksdb_close)(self.db.0);

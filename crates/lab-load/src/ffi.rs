@@ -54,6 +54,9 @@ macro_rules! functions {
             }
         }
 
+        /// Names of the functions that a library may lack.
+        pub const OPTIONAL: &[&str] = &[$(stringify!($opt)),*];
+
         /// Calls `$then!` with every function name, so that a crate that links an engine can fill the table.
         #[macro_export]
         macro_rules! for_each_function {
@@ -124,6 +127,11 @@ functions! {
         rocksdb_flushoptions_destroy: fn(Object);
         rocksdb_flush: fn(Object, Object, Errptr);
         rocksdb_compact_range: fn(Object, Bytes, size_t, Bytes, size_t);
+        rocksdb_writebatch_create: fn() -> Object;
+        rocksdb_writebatch_destroy: fn(Object);
+        rocksdb_writebatch_clear: fn(Object);
+        rocksdb_writebatch_put: fn(Object, Bytes, size_t, Bytes, size_t);
+        rocksdb_write: fn(Object, Object, Object, Errptr);
         rocksdb_property_value: fn(Object, Bytes) -> *mut c_char;
         rocksdb_property_int: fn(Object, Bytes, *mut u64) -> c_int;
         rocksdb_free: fn(*mut c_void);
@@ -131,6 +139,34 @@ functions! {
     optional {
         rocksdb_cache_create_hyper_clock: fn(size_t, size_t) -> Object;
         rocksdb_get_options_from_string: fn(Object, Bytes, Object, Errptr);
+        rocksdb_multi_get: fn(
+            Object, Object, size_t, *const Bytes, *const size_t, *mut *mut c_char, *mut size_t, *mut *mut c_char
+        );
+        rocksdb_get_default_column_family_handle: fn(Object) -> Object;
+        rocksdb_column_family_handle_destroy: fn(Object);
+        rocksdb_batched_multi_get_cf: fn(
+            Object, Object, Object, size_t, *const Bytes, *const size_t, *mut Object, *mut *mut c_char, bool
+        );
+        rocksdb_transactiondb_options_create: fn() -> Object;
+        rocksdb_transactiondb_options_destroy: fn(Object);
+        rocksdb_transactiondb_open: fn(Object, Object, Bytes, Errptr) -> Object;
+        rocksdb_transactiondb_close: fn(Object);
+        rocksdb_transaction_options_create: fn() -> Object;
+        rocksdb_transaction_options_destroy: fn(Object);
+        rocksdb_transaction_begin: fn(Object, Object, Object, Object) -> Object;
+        rocksdb_optimistictransactiondb_open: fn(Object, Bytes, Errptr) -> Object;
+        rocksdb_optimistictransactiondb_close: fn(Object);
+        rocksdb_optimistictransaction_options_create: fn() -> Object;
+        rocksdb_optimistictransaction_options_destroy: fn(Object);
+        rocksdb_optimistictransaction_begin: fn(Object, Object, Object, Object) -> Object;
+        rocksdb_transaction_get_for_update:
+            fn(Object, Object, Bytes, size_t, *mut size_t, c_uchar, Errptr) -> *mut c_char;
+        rocksdb_transaction_put: fn(Object, Bytes, size_t, Bytes, size_t, Errptr);
+        rocksdb_transaction_commit: fn(Object, Errptr);
+        rocksdb_transaction_rollback: fn(Object, Errptr);
+        rocksdb_transaction_destroy: fn(Object);
+        rocksdb_transaction_create_iterator: fn(Object, Object) -> Object;
+        rocksdb_iter_key: fn(Object, *mut size_t) -> Bytes;
     }
 }
 

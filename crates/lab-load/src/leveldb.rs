@@ -41,6 +41,11 @@ const SAME: &[&str] = &[
     "iter_valid",
     "iter_value",
     "iter_get_error",
+    "writebatch_create",
+    "writebatch_destroy",
+    "writebatch_clear",
+    "writebatch_put",
+    "write",
     "property_value",
     "compact_range",
     "free",
@@ -261,7 +266,9 @@ mod tests {
         let symbol = |_: &str| Some(no_object as *const ());
         // SAFETY: none of the addresses is called.
         let table = unsafe { RocksApi::from_symbols(|name| address(name, &symbol)) };
-        assert!(table.is_ok_and(|table| table.rocksdb_get_options_from_string.is_none()));
+        assert!(table.is_ok_and(
+            |table| table.rocksdb_get_options_from_string.is_none() && table.rocksdb_multi_get.is_none()
+        ));
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! C functions that any library can fill.
 //!
 //! ```text
-//! ffi.rs (functions) -> database.rs (safe calls) -> steps.rs (what each thread does) -> StepResult
-//! keys.rs, values.rs, rng.rs: the bytes        counters.rs: what the engine says of itself
+//! ffi.rs (functions) -> database.rs, multi_get.rs, transactions.rs (safe calls) -> steps (what threads do) -> StepResult
+//! keys.rs, values.rs, rng.rs, mixgraph.rs: which bytes        counters.rs: what the engine says of itself
 //! ```
 //! The same code drives every engine: an operation costs one indirect call whichever library it goes to.
 #![deny(unsafe_code)]
@@ -17,11 +17,14 @@ pub mod ffi;
 pub mod keys;
 #[allow(unsafe_code, reason = "calling C functions is what it is for")]
 mod leveldb;
+pub mod mixgraph;
+pub mod multi_get;
 pub mod process;
 pub mod rng;
 pub mod steps;
+pub mod transactions;
 pub mod values;
 
 pub use database::{Database, OpenOptions};
 pub use ffi::RocksApi;
-pub use steps::{Progress, Step, StepKind, StepResult, run_step};
+pub use steps::{Progress, Step, StepKind, StepResult, run_step, run_transactions};

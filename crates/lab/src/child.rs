@@ -10,8 +10,12 @@
 
 use crate::experiment::steps::{PlannedStep, Sizes, open_options};
 use crate::experiment::{Config, WorkloadKind};
+use crate::memory;
 use outcrop_lab_load::steps::wait_for_compaction;
-use outcrop_lab_load::{Database, OpenOptions, Progress, RocksApi, StepResult, run_step};
+use outcrop_lab_load::transactions::{Refusal, TransactionDatabase};
+use outcrop_lab_load::{
+    Database, OpenOptions, Progress, RocksApi, StepKind, StepResult, run_step, run_transactions,
+};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -43,6 +47,8 @@ pub struct Assignment {
     pub options: String,
     /// Steps, with their seeds.
     pub steps: Vec<PlannedStep>,
+    /// Sizes, if the host takes free memory back between steps.
+    pub keep_present: Option<Sizes>,
 }
 
 /// What a child says, one JSON object a line.
@@ -70,6 +76,15 @@ pub enum Message {
         result: Box<StepResult>,
         /// Latencies: nanoseconds and how often.
         histogram: Vec<(u64, u64)>,
+        /// Response times of an open loop, likewise.
+        responses: Vec<(u64, u64)>,
+    },
+    /// The engine cannot do a step by design: nothing failed.
+    NotOffered {
+        /// Number of the step.
+        step: usize,
+        /// What it lacks.
+        why: String,
     },
     /// The session failed, for this reason.
     Failed(String),
@@ -103,6 +118,7 @@ pub fn try_load(source: &Source, preload: Option<&Path>) -> Result<(), String> {
         open: open_options(WorkloadKind::Byrx, &Sizes::default(), &Config::default()),
         options: String::new(),
         steps: Vec::new(),
+        keep_present: None,
     };
     let output = command(&assignment)?.output().map_err(|error| format!("cannot start a child: {error}"))?;
     let said = String::from_utf8_lossy(&output.stdout);
@@ -157,38 +173,99 @@ fn work(assignment: &Assignment, in_process: RocksApi) -> Result<(), String> {
         Source::InProcess => in_process,
         Source::Library(path) => RocksApi::load(path)?,
     };
-    let mut threads = 0;
-    let mut open: Option<(bool, Database)> = None;
-    for (number, planned) in assignment.steps.iter().enumerate() {
-        let step = &planned.step;
-        // Loads ask for the vector memtable, as RocksDB's own scripts do: the database is opened anew after them.
-        let loading = planned.is_load();
-        if open.as_ref().is_none_or(|(was_loading, _)| *was_loading != loading) {
-            drop(open.take());
-            let settings = OpenOptions { vector_memtable: loading, ..assignment.open.clone() };
-            let db = Database::open_with(api, &assignment.dir, &settings, &assignment.options)?;
-            open = Some((loading, db));
+    let mut worker = Worker { assignment, api, threads: 0, open: None };
+    assignment.steps.iter().enumerate().try_for_each(|(number, planned)| {
+        worker.step(number, planned).map_err(|error| format!("step {}: {error}", planned.step.name))
+    })
+}
+
+/// What steps have in common: the engine, and the database as it is open.
+struct Worker<'a> {
+    assignment: &'a Assignment,
+    api: RocksApi,
+    threads: u64,
+    /// The database, and what it was opened for: ascending keys, and options of a step.
+    open: Option<((bool, &'a str), Database)>,
+}
+
+impl<'a> Worker<'a> {
+    fn step(&mut self, number: usize, planned: &'a PlannedStep) -> Result<(), String> {
+        if planned.step.kind == StepKind::RandomTransaction {
+            return self.transactions(number, planned);
         }
-        let (_, db) = open.as_ref().expect("opened above");
+        let db = self.database(planned)?;
         let before = Instant::now();
         if planned.wants_rest() {
             wait_for_compaction(db)?;
         }
+        if let Some(sizes) = &self.assignment.keep_present {
+            memory::make_growth_present(sizes, planned);
+        }
         say(&Message::Started { step: number, waited: before.elapsed().as_secs_f64() })?;
-        let mut said = Instant::now();
-        let mut observe = |progress: Progress| {
-            if said.elapsed() >= Duration::from_millis(250) {
-                said = Instant::now();
-                if say(&Message::Progress { step: number, progress }).is_err() {
-                    std::process::exit(1);
-                }
-            }
-        };
-        let result = run_step(db, step, &mut threads, &mut observe)
-            .map_err(|error| format!("step {}: {error}", step.name))?;
-        let recorded = result.samples.iter_recorded();
-        let histogram = recorded.map(|entry| (entry.value_iterated_to(), entry.count_at_value())).collect();
-        say(&Message::Done { step: number, result: Box::new(result), histogram })?;
+        let mut threads = self.threads;
+        let (_, db) = self.open.as_ref().expect("opened above");
+        let result = run_step(db, &planned.step, &mut threads, &mut observer(number))?;
+        self.threads = threads;
+        say_done(number, result)
     }
-    Ok(())
+
+    fn transactions(&mut self, number: usize, planned: &'a PlannedStep) -> Result<(), String> {
+        // One directory, one handle.
+        self.open = None;
+        let Assignment { dir, open, .. } = self.assignment;
+        let options = self.options(planned);
+        say(&Message::Started { step: number, waited: 0.0 })?;
+        let db = match TransactionDatabase::open(self.api, dir, open, &options, planned.step.concurrency) {
+            Ok(db) => db,
+            Err(Refusal::NotOffered(why)) => return say(&Message::NotOffered { step: number, why }),
+            Err(Refusal::Failed(why)) => return Err(why),
+        };
+        let result = run_transactions(&db, &planned.step, &mut self.threads, &mut observer(number))?;
+        say_done(number, result)
+    }
+
+    /// The database as a step wants it, opened anew if it is not.
+    fn database(&mut self, planned: &'a PlannedStep) -> Result<&Database, String> {
+        // Loads in key order ask for the vector memtable, as RocksDB's own scripts do.
+        let wanted = (planned.is_ascending(), planned.options.as_str());
+        if self.open.as_ref().is_none_or(|(was, _)| *was != wanted) {
+            drop(self.open.take());
+            let settings = OpenOptions { vector_memtable: wanted.0, ..self.assignment.open.clone() };
+            let options = self.options(planned);
+            let db = Database::open_with(self.api, &self.assignment.dir, &settings, &options)?;
+            self.open = Some((wanted, db));
+        }
+        Ok(&self.open.as_ref().expect("opened above").1)
+    }
+
+    /// The target's options, then the step's.
+    fn options(&self, planned: &PlannedStep) -> String {
+        let both = [&self.assignment.options, &planned.options];
+        both.into_iter()
+            .map(|text| text.trim_end_matches(';'))
+            .filter(|text| !text.is_empty())
+            .collect::<Vec<_>>()
+            .join(";")
+    }
+}
+
+fn observer(number: usize) -> impl FnMut(Progress) {
+    let mut said = Instant::now();
+    move |progress| {
+        if said.elapsed() >= Duration::from_millis(250) {
+            said = Instant::now();
+            if say(&Message::Progress { step: number, progress }).is_err() {
+                std::process::exit(1);
+            }
+        }
+    }
+}
+
+fn say_done(number: usize, result: StepResult) -> Result<(), String> {
+    let flat = |histogram: &hdrhistogram::Histogram<u64>| {
+        let recorded = histogram.iter_recorded();
+        recorded.map(|entry| (entry.value_iterated_to(), entry.count_at_value())).collect::<Vec<_>>()
+    };
+    let (histogram, responses) = (flat(&result.samples), flat(&result.responses));
+    say(&Message::Done { step: number, result: Box::new(result), histogram, responses })
 }

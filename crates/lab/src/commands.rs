@@ -5,7 +5,7 @@
 use crate::import::Output;
 use crate::results::Results;
 use crate::store::Store;
-use crate::{adapters, engines, fio, host, import, posts, quick, run, scale, show, site};
+use crate::{adapters, crosscheck, engines, fio, host, import, posts, quick, run, scale, show, site};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -133,6 +133,8 @@ pub enum Lab {
         #[command(flatten)]
         arguments: fio::FioArguments,
     },
+    /// Compares this load generator with RocksDB's db_bench on one library.
+    Crosscheck(crosscheck::CrosscheckArguments),
     /// Reads published result files, naming every repair.
     Import(import::ImportArguments),
     /// Lists or fetches engines.
@@ -215,6 +217,7 @@ pub fn run(verb: &Lab) -> Result<ExitCode, String> {
             print_or_json(*json, &host, || host.text());
         }
         Lab::Import(arguments) => import::run_command(arguments)?,
+        Lab::Crosscheck(arguments) => crosscheck::run(arguments)?,
         Lab::Fio { store, arguments } => fio::run(&store.path, arguments)?,
         Lab::Engines(Engines::List { json }) => {
             let listed = engines::list();

@@ -29,6 +29,7 @@ pub const OPTIONAL: &[(&str, &str)] = &[
     ("rocksdb_cache_create_hyper_clock", "clock cache"),
     ("rocksdb_get_options_from_string", "text options"),
     ("rocksdb_batched_multi_get_cf", "multiget"),
+    ("rocksdb_transactiondb_open", "transactions"),
     ("rocksdb_wait_for_compact", "wait"),
     ("rocksdb_compact_files", "compact files"),
     ("rocksdb_options_set_enable_blob_files", "blobs"),
@@ -36,7 +37,7 @@ pub const OPTIONAL: &[(&str, &str)] = &[
 
 /// Names the load generator can do without.
 fn is_optional(name: &str) -> bool {
-    OPTIONAL.iter().any(|(optional, _)| *optional == name)
+    outcrop_lab_load::ffi::OPTIONAL.contains(&name)
 }
 
 impl Capabilities {

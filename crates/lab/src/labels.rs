@@ -34,6 +34,27 @@ const MEMORY_GROWTH: f64 = 0.01;
 /// Device reads per operation above which a step is not cached.
 const CACHED_READS: f64 = 0.001;
 
+/// Share by which fewer keys may be there than chance should leave.
+const CHANCE: f64 = 0.02;
+
+/// Name of the label of a step that the engine does not have.
+pub const NOT_OFFERED: &str = "not offered";
+
+/// What stands for a step that the engine does not have.
+pub fn not_offered(why: &str) -> Label {
+    label(NOT_OFFERED, true, format!("not offered by this target: {why}"))
+}
+
+/// Operations fell due faster than they were done: response times then say how long the step was, not how fast.
+fn rate_not_kept(asked: f64, reached: f64, unserved: u64) -> Option<Label> {
+    (reached < asked * WRITER_RATE).then(|| {
+        let text = format!(
+            "{reached:.0} of {asked:.0} operations per second were done; {unserved} that were due never started"
+        );
+        label("rate not kept", true, text)
+    })
+}
+
 /// Everything there is to say about a measured step.
 pub fn labels(
     kind: WorkloadKind,
@@ -52,10 +73,21 @@ pub fn labels(
         let text = format!("the background writer kept {percent:.1} % of its rate");
         labels.push(label("writer behind", true, text));
     }
-    let must_find = step.step.kind == StepKind::ReadRandom;
-    if must_find && result.found < result.ops {
+    // After a load of random keys chance decides how many are there.
+    let slack = if step.loaded < 1.0 { CHANCE } else { 0.0 };
+    if step.must_find() && (result.found as f64) < result.ops as f64 * (step.loaded - slack) {
         let text = format!("{} of {} keys were not found", result.ops - result.found, result.ops);
         labels.push(label("keys missing", true, text));
+    }
+    if let Some(note) = &result.note {
+        labels.push(label("note", false, note.clone()));
+    }
+    if let Some(open) = &result.open {
+        labels.extend(rate_not_kept(open.rate, result.ops as f64 / result.seconds.max(1e-9), open.unserved));
+    }
+    if step.oversubscribed {
+        let text = format!("{} threads leave no core for background work", step.step.threads);
+        labels.push(label("oversubscribed", false, text));
     }
     if step.step.kind == StepKind::ReadMissing && result.found > 0 {
         labels.push(label(

@@ -9,9 +9,12 @@
 //! engines come from.
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod acceptance;
 pub mod adapters;
 pub mod child;
 pub mod commands;
+pub mod crosscheck;
 pub mod data_dir;
 pub mod engines;
 pub mod experiment;
@@ -33,6 +36,7 @@ pub mod run;
 pub mod scale;
 pub mod show;
 pub mod site;
+pub mod stalls;
 pub mod store;
 pub mod tables;
 #[cfg(test)]

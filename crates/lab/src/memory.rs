@@ -2,8 +2,12 @@
 //!
 //! A virtual machine gets its memory from the host page by page, at the first touch, and may give free pages back.
 //! A first touch then costs milliseconds a megabyte, and whichever engine runs first pays for both. So before a
-//! session as much memory as it will use is touched and freed again.
+//! session as much memory as it will use is touched and freed again; and where the host takes free pages back within
+//! seconds, before each step as much as that step will grow by.
 
+use crate::experiment::steps::{PlannedStep, Sizes};
+use crate::host;
+use outcrop_lab_load::process::ProcessUsage;
 use std::hint::black_box;
 
 /// What is allocated at a time.
@@ -22,11 +26,40 @@ pub fn total_bytes() -> u64 {
     meminfo("MemTotal").unwrap_or(4 << 30)
 }
 
+/// Whether the host takes free pages back while the machine runs.
+pub fn is_taken_back() -> bool {
+    host::takes_free_pages_back()
+}
+
+/// Touches what `step` will probably add to this process and to the page cache, out of memory that is free now: what is
+/// in use cannot have been taken.
+pub fn make_growth_present(sizes: &Sizes, step: &PlannedStep) {
+    let bytes = growth(sizes, step, ProcessUsage::read().rss_bytes);
+    // Below that nothing is worth the time.
+    if bytes >= CHUNK as u64 {
+        touch(bytes.min(meminfo("MemFree").unwrap_or(0) / 10 * 8));
+    }
+}
+
+/// Bytes that a step will probably add while the process has `resident`.
+fn growth(sizes: &Sizes, step: &PlannedStep, resident: u64) -> u64 {
+    /// What a process has beside its block cache: memtables, filters, code.
+    const BESIDE: u64 = 256 << 20;
+    let data = sizes.data_bytes();
+    let process = ((sizes.cache as u64).min(data) + BESIDE).saturating_sub(resident);
+    // Files that are written stay in the page cache.
+    let files = if step.writes() { data } else { 0 };
+    process + files
+}
+
 /// Touches `bytes` of memory, at most 80 % of what is available, and frees it.
 pub fn make_present(bytes: u64) {
-    let limit = meminfo("MemAvailable").unwrap_or(0) / 10 * 8;
+    touch(bytes.min(meminfo("MemAvailable").unwrap_or(0) / 10 * 8));
+}
+
+fn touch(bytes: u64) {
     let mut chunks: Vec<Vec<u8>> = Vec::new();
-    for _ in 0..(bytes.min(limit) as usize).div_ceil(CHUNK) {
+    for _ in 0..(bytes as usize).div_ceil(CHUNK) {
         let mut chunk = vec![0u8; CHUNK];
         chunk.iter_mut().step_by(PAGE).for_each(|byte| *byte = 1);
         chunks.push(black_box(chunk));
@@ -42,5 +75,24 @@ mod tests {
         assert!(total_bytes() > 64 << 20);
         make_present(1);
         assert_eq!(meminfo("NoSuchLine"), None);
+    }
+
+    #[test]
+    fn only_steps_that_grow_ask_for_memory() {
+        let sizes = |step: &str| {
+            let text = format!(
+                "title = 't'\nsteps = ['fillseq', '{step}']\n[workload]\nkind = 'byrx'\nkeys = 1000000\n\
+                 [[target]]\nengine = 'outcrop'\n"
+            );
+            let experiment = crate::experiment::parse("t.toml", &text).unwrap();
+            let sizes = experiment.sizes(8 << 30, 4);
+            (experiment.planned_steps(&sizes).remove(1), sizes)
+        };
+        let (read, read_sizes) = sizes("readrandom");
+        let (write, write_sizes) = sizes("overwrite");
+        let data = read_sizes.data_bytes();
+        assert!(growth(&read_sizes, &read, 0) >= data);
+        assert_eq!(growth(&read_sizes, &read, 2 * data + (256 << 20)), 0);
+        assert_eq!(growth(&write_sizes, &write, 2 * data + (256 << 20)), data);
     }
 }

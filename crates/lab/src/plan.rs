@@ -93,6 +93,9 @@ pub struct PlannedTarget {
     pub options: String,
     /// Set for the base's second entry: the index of the base.
     pub twin_of: Option<usize>,
+    /// Share of each operation's time that is burnt in addition.
+    #[serde(default)]
+    pub planted: f64,
 }
 
 /// One session of the plan.
@@ -130,9 +133,11 @@ pub const ASSUMED_NOISE: f64 = 0.015;
 pub fn plan(experiment: &Experiment, seed: u64, memory: u64, cores: usize) -> Result<Plan, String> {
     let sizes = experiment.sizes(memory, cores);
     let design = &experiment.design;
-    let steps = experiment.planned_steps(&sizes);
+    let mut steps = experiment.planned_steps(&sizes);
+    // In a step that one thread does, the writer beside it sleeps nearly always.
+    steps.iter_mut().for_each(|step| step.oversubscribed = step.step.threads as usize >= cores.max(2));
     let threads = steps.iter().map(|step| step.step.threads).max().unwrap_or(1) as usize;
-    let oversubscribed = threads >= cores.max(2);
+    let oversubscribed = steps.iter().any(|step| step.oversubscribed);
     if oversubscribed && !design.allow_oversubscription {
         return Err(format!(
             "{threads} threads on {cores} cores leave none for background work; use fewer than {cores}, or \
@@ -140,7 +145,9 @@ pub fn plan(experiment: &Experiment, seed: u64, memory: u64, cores: usize) -> Re
         ));
     }
     if !steps.first().is_some_and(PlannedStep::is_load) {
-        return Err("the first step must load: begin steps with fillseq or fillseq_wal".to_string());
+        return Err("the first step must load: begin steps with fillseq, fillseq_wal, fillrandom or \
+                    filluniquerandom"
+            .to_string());
     }
     let (mut targets, left_out) = resolve_targets(experiment, &sizes)?;
     let base = base_of(experiment, &targets, &left_out)?;
@@ -312,10 +319,22 @@ fn targets_of(
                 preload: preload.clone(),
                 config: name.to_string(),
                 open: open_options(experiment.workload.kind, sizes, config),
-                options: config.options.clone(),
+                options: target_options(config, sizes),
                 twin_of: None,
+                planted: config.planted.unwrap_or(0.0),
             });
         }
+    }
+}
+
+/// The options of a configuration, and of the machine's profile where it says none.
+fn target_options(config: &Config, sizes: &Sizes) -> String {
+    let universal = config.options.contains("kCompactionStyleUniversal");
+    match &sizes.profile {
+        Some(profile) if universal && !config.options.contains("max_subcompactions") => {
+            format!("{};max_subcompactions={}", config.options.trim_end_matches(';'), profile.subcompactions)
+        }
+        _ => config.options.clone(),
     }
 }
 
@@ -404,6 +423,7 @@ impl Plan {
         let load = self.sizes.keys as f64 / LOAD * if compresses { 2.5 } else { 1.0 };
         let seconds = |step: &PlannedStep| match step.step.kind {
             StepKind::FillSeq => load,
+            StepKind::FillRandom | StepKind::FillUniqueRandom => load * 2.0,
             StepKind::ReadSeq => load / 3.0,
             StepKind::Settle | StepKind::Compact => load + 1.0,
             StepKind::Flush | StepKind::WaitForCompaction => 1.0,

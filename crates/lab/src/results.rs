@@ -6,9 +6,12 @@
 //! Any target can be the base, and any metric be compared, without running anything again.
 
 use crate::judge::{self, Better, Question, Verdict};
+use crate::labels::NOT_OFFERED;
 use crate::probe::derive::metric;
 use crate::store::{ExperimentRow, SessionRow, StepRow, Store, StoreError};
 use outcrop_lab_stats::explain::{Counters, Explanation};
+use outcrop_lab_stats::offset::remove_session_offset;
+use outcrop_lab_stats::paired::Settings;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -54,6 +57,13 @@ pub struct Cell {
     pub verdict: Option<Verdict>,
     /// Why the cell must not be compared.
     pub invalid: Option<String>,
+}
+
+impl Cell {
+    /// A cell that is only its verdict.
+    pub fn of(verdict: Verdict) -> Cell {
+        Cell { median: verdict.ratio, blocks: verdict.pairs, verdict: Some(verdict), invalid: None }
+    }
 }
 
 impl Results {
@@ -156,6 +166,51 @@ impl Results {
             }
         }
         table
+    }
+
+    /// What all steps of a target have in common against `base`: throughput that a whole session gains or loses. A
+    /// verdict for each target; `None` with too few steps or blocks to tell it from a change of single steps.
+    pub fn offset(&self, base: usize) -> Vec<Option<Verdict>> {
+        let targets = 0..self.experiment.plan.targets.len();
+        targets.map(|target| if target == base { None } else { self.offset_of(target, base) }).collect()
+    }
+
+    fn offset_of(&self, target: usize, base: usize) -> Option<Verdict> {
+        let compared =
+            |step: &&String| self.invalid(step, target).is_none() && self.invalid(step, base).is_none();
+        let columns: Vec<_> = self
+            .steps
+            .iter()
+            .filter(compared)
+            .map(|step| (self.values(step, target, "ops_sec"), self.values(step, base, "ops_sec")))
+            .collect();
+        let blocks: Vec<i64> = (0..self.blocks() as i64)
+            .filter(|block| {
+                columns.iter().any(|(ours, theirs)| ours.contains_key(block) && theirs.contains_key(block))
+            })
+            .collect();
+        let ratio = |ours: &BTreeMap<i64, f64>, theirs: &BTreeMap<i64, f64>, block: &i64| {
+            let (own, base) = (ours.get(block)?, theirs.get(block)?);
+            (*own > 0.0 && *base > 0.0).then(|| (own / base).ln())
+        };
+        let table: Vec<Vec<Option<f64>>> = columns
+            .iter()
+            .map(|(ours, theirs)| blocks.iter().map(|block| ratio(ours, theirs, block)).collect())
+            .collect();
+        let offset = remove_session_offset(&table, &Settings::default()).ok()?;
+        let question = Question {
+            name: ("all steps".to_string(), self.experiment.plan.targets[target].name.clone()),
+            pairs: offset.blocks.iter().map(|offset| (offset.exp(), 1.0)).collect(),
+            control: self.are_twins(target, base),
+            steady: true,
+        };
+        judge::judge("offset", Better::Higher, self.experiment.plan.delta, &[question]).remove(0)
+    }
+
+    /// Why a target does not have a step, if it does not.
+    pub fn not_offered(&self, step: &str, target: usize) -> Option<&str> {
+        let labels = self.rows(step, target).flat_map(|row| &row.labels);
+        labels.into_iter().find(|label| label.name == NOT_OFFERED).map(|label| label.text.as_str())
     }
 
     /// Which costs per operation moved with a step's throughput against `base`. `None` with fewer than two blocks

@@ -1,8 +1,9 @@
 //! What the terminal shows of experiments: lists, one experiment, its table of ratios. At most 80 columns.
 
-use crate::judge::Word;
+use crate::judge::{Verdict, Word};
 use crate::plan::Plan;
 use crate::results::{Cell, Results};
+use crate::stalls;
 use crate::store::{Status, Store, StoreError};
 use crate::tables::{self, Measured, ops_per_second, summary_line};
 use crate::text::{WIDTH, align, amount, cut, duration, fold, paragraph, thousands};
@@ -234,6 +235,7 @@ pub fn compare(results: &Results, base: usize, metric: &str) -> String {
         let _ = writeln!(text, "col-{} : {name}{mark}", index + 1);
     }
     let table = results.table(base, metric);
+    let offset = results.offset(base);
     let others: Vec<usize> = (0..names.len()).filter(|target| *target != base).collect();
     let first = results.steps.iter().map(String::len).max().unwrap_or(4);
     /// Columns of one ratio: two blanks, `1.234 +-12.3 =`.
@@ -249,7 +251,17 @@ pub fn compare(results: &Results, base: usize, metric: &str) -> String {
         for (step, cells) in results.steps.iter().zip(&table) {
             let median = cells[base].as_ref().map_or("NA".into(), |cell| amount(cell.median));
             let mut row = vec![step.clone(), median];
-            row.extend(columns.iter().map(|column| cell_text(cells[*column].as_ref())));
+            row.extend(columns.iter().map(|column| {
+                let offered = results.not_offered(step, *column).is_none();
+                if offered { cell_text(cells[*column].as_ref()) } else { "not offered".to_string() }
+            }));
+            rows.push(row);
+        }
+        if metric == "ops_sec" && columns.iter().any(|column| offset[*column].is_some()) {
+            let mut row = vec!["all steps".to_string(), String::new()];
+            row.extend(
+                columns.iter().map(|column| offset[*column].as_ref().map_or(String::new(), verdict_text)),
+            );
             rows.push(row);
         }
         let _ = write!(text, "\n{}", align(&rows));
@@ -258,6 +270,13 @@ pub fn compare(results: &Results, base: usize, metric: &str) -> String {
         "\nratio, half width of the 95 % interval in %, verdict:\n\
          + improvement   - regression   = same   ? unknown   ! invalid\n",
     );
+    if metric == "ops_sec" {
+        if offset.iter().any(Option::is_some) {
+            text.push_str("all steps: what the steps of a session have in common, their offset\n");
+        }
+        text.push_str(&responses(results, base));
+        text.push_str(&stalls::text(results, base));
+    }
     for step in &results.steps {
         for (target, name) in names.iter().enumerate() {
             if let Some(why) = results.invalid(step, target) {
@@ -283,16 +302,47 @@ fn cell_text(cell: Option<&Cell>) -> String {
         Some(cell) => match (&cell.invalid, &cell.verdict) {
             (Some(_), _) => "!".to_string(),
             (None, None) => "NA".to_string(),
-            (None, Some(verdict)) => {
-                let width = match verdict.half_width_percent() {
-                    // One pair has no scatter.
-                    None => String::new(),
-                    Some(half) if half >= 100.0 => "± >99".to_string(),
-                    Some(half) => format!("±{half:>4.1}"),
-                };
-                format!("{:.2} {width:>5} {}", verdict.ratio, verdict.word.sign())
-            }
+            (None, Some(verdict)) => verdict_text(verdict),
         },
+    }
+}
+
+fn verdict_text(verdict: &Verdict) -> String {
+    let width = match verdict.half_width_percent() {
+        // One pair has no scatter.
+        None => String::new(),
+        Some(half) if half >= 100.0 => "± >99".to_string(),
+        Some(half) => format!("±{half:>4.1}"),
+    };
+    format!("{:.2} {width:>5} {}", verdict.ratio, verdict.word.sign())
+}
+
+/// Steps whose operations were due at their times, by the time an operation took from then; nothing without such steps.
+fn responses(results: &Results, base: usize) -> String {
+    let names = results.target_names();
+    let mut rows = vec![vec!["step".to_string(), "due/s".to_string(), "response".to_string()]];
+    rows[0].extend((1..=names.len()).map(|column| format!("col-{column}")));
+    for metric in ["response_p50", "response_p99", "response_p99.9"] {
+        let table = results.table(base, metric);
+        for (step, cells) in results.steps.iter().zip(&table) {
+            let planned = results.experiment.plan.steps.iter().find(|planned| planned.step.name == *step);
+            let Some(arrival) = planned.and_then(|planned| planned.step.arrival) else { continue };
+            let name = metric.trim_start_matches("response_").to_string();
+            let mut row = vec![step.clone(), amount(arrival.rate), format!("{name} [us]")];
+            row.extend(cells.iter().map(|cell| match cell {
+                None => "NA".to_string(),
+                Some(cell) if cell.invalid.is_some() => "!".to_string(),
+                Some(cell) => {
+                    let sign = cell.verdict.map_or(' ', |verdict| verdict.word.sign());
+                    format!("{} {sign}", amount(cell.median))
+                }
+            }));
+            rows.push(row);
+        }
+    }
+    match rows.len() {
+        1 => String::new(),
+        _ => format!("\n{}response: from the time an operation was due; lower is better\n", align(&rows)),
     }
 }
 
@@ -312,6 +362,9 @@ pub fn compare_json(results: &Results, base: usize, metric: &str) -> String {
         metric: &'a str,
         base: &'a str,
         cells: Vec<Row<'a>>,
+        /// What all steps have in common, for each target.
+        offset: Vec<Option<Verdict>>,
+        stalls: Vec<stalls::StallRow>,
     }
     let table = results.table(base, metric);
     let names = results.target_names();
@@ -329,6 +382,8 @@ pub fn compare_json(results: &Results, base: usize, metric: &str) -> String {
         metric,
         base: names[base],
         cells: owned.iter().map(|(step, target, cell)| Row { step, target, cell }).collect(),
+        offset: results.offset(base),
+        stalls: stalls::table(results, base),
     };
     serde_json::to_string_pretty(&comparison).expect("plain data serialises")
 }
@@ -340,9 +395,14 @@ pub fn exit_code(results: &Results, base: usize, metric: &str) -> u8 {
     let table = results.table(base, metric);
     let words: Vec<Word> = table
         .iter()
-        .flat_map(|cells| cells.iter().enumerate())
-        .filter(|(target, _)| *target != base && targets[*target].twin_of.is_none())
-        .map(|(_, cell)| cell.as_ref().and_then(|cell| cell.verdict).map_or(Word::Unknown, |v| v.word))
+        .zip(&results.steps)
+        .flat_map(|(cells, step)| cells.iter().enumerate().map(move |(target, cell)| (target, cell, step)))
+        .filter(|(target, ..)| *target != base && targets[*target].twin_of.is_none())
+        .filter(|(target, _, step)| {
+            // What one of the two does not have is not unknown.
+            results.not_offered(step, *target).or(results.not_offered(step, base)).is_none()
+        })
+        .map(|(_, cell, _)| cell.as_ref().and_then(|cell| cell.verdict).map_or(Word::Unknown, |v| v.word))
         .collect();
     match words {
         words if words.contains(&Word::Regression) => 2,

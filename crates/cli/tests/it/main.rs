@@ -86,6 +86,39 @@ fn db_bench_prints_rocksdbs_result_lines() {
 }
 
 #[test]
+fn db_bench_mixes_batches_and_keeps_arrivals() {
+    let temp = tempfile::tempdir().unwrap();
+    let db = format!("--db={}", temp.path().join("db").display());
+    let run = |flags: &[&str]| {
+        let output = outcrop(&[&["db_bench", db.as_str(), "--num=2000", "--histogram=1"], flags].concat());
+        (output.status.success(), text(&output))
+    };
+    let benchmarks = "--benchmarks=filluniquerandom,multireadrandom,mixgraph,overwrite";
+    let (done, printed) = run(&[
+        benchmarks,
+        "--batch_size=10",
+        "--mix_get_ratio=0.5",
+        "--mix_put_ratio=0.3",
+        "--mix_seek_ratio=0.2",
+    ]);
+    assert!(done, "{printed}");
+    let line = |name: &str| printed.lines().find(|line| line.starts_with(name)).unwrap();
+    assert!(line("multireadrandom").contains("(2000 of 2000 found)"), "every key was written: {printed}");
+    assert!(line("mixgraph").contains("2000 operations"), "{printed}");
+    let (done, printed) = run(&[
+        "--use_existing_db=1",
+        "--benchmarks=readrandom",
+        "--duration=0.5",
+        "--arrival_rate=400",
+        "--arrival_spacing=poisson",
+    ]);
+    assert!(done && printed.contains("response time at 400 ops/sec due: P50:"), "{printed}");
+    assert!(printed.contains("Microseconds from the time an operation was due:"), "{printed}");
+    let (done, printed) = run(&["--benchmarks=randomtransaction"]);
+    assert!(!done && printed.contains("randomtransaction is not offered by this engine"), "{printed}");
+}
+
+#[test]
 fn lab_quick_measures_reports_and_leaves_nothing_behind() {
     let temp = tempfile::tempdir().unwrap();
     let (data, output) = (temp.path().join("data"), temp.path().join("report"));

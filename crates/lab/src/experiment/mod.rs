@@ -5,15 +5,18 @@
 //! ```
 //! Invariant: a file means the same on every machine, except for what it leaves to the machine on purpose
 //! (`keys`, `cache`, `background_jobs`); the plan records what those became.
-//! Next: `steps.rs` for the vocabulary of steps, `plan.rs` for what is made of an experiment.
+//! Next: `steps.rs` for the vocabulary of steps, `profiles.rs` for machines by name, `plan.rs` for what is made of an experiment.
 
 mod parse;
+pub mod profiles;
 pub mod steps;
 #[cfg(test)]
 mod tests;
 
 pub use parse::{parse, read};
 
+use outcrop_lab_load::mixgraph::MixParameters;
+use outcrop_lab_load::transactions::Concurrency;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -72,6 +75,8 @@ pub struct Workload {
     /// Bytes per second of the background writer of the whilewriting steps.
     #[serde(default = "default_writer_rate")]
     pub writer_rate: u64,
+    /// Name of a hardware profile, or `derived`: where keys, cache and background threads come from if they are absent.
+    pub profile: Option<String>,
 }
 
 /// Where the data lies relative to memory.
@@ -187,6 +192,8 @@ pub struct Config {
     pub block_size: Option<usize>,
     /// Bits of bloom filter per key; 0: none.
     pub bloom_bits: Option<f64>,
+    /// Share of each operation's time that is burnt in addition: a regression of known size, for testing the lab.
+    pub planted: Option<f64>,
     /// `none`, `snappy`, `lz4` or `zstd`.
     pub compression: Option<String>,
     /// Bytes of a memtable.
@@ -215,6 +222,22 @@ pub struct StepChange {
     pub seek_nexts: Option<u32>,
     /// Sync every write.
     pub sync: Option<bool>,
+    /// Keys of one write or one lookup of several.
+    pub batch_size: Option<u32>,
+    /// Operations per second that are due, over all threads: an open loop.
+    pub arrival_rate: Option<f64>,
+    /// `fixed` or `poisson`: how they are spread.
+    pub arrival_spacing: Option<String>,
+    /// Options of the engine for this step alone, as text; the database is opened anew with them.
+    pub options: Option<String>,
+    /// Name of a set of parameters of mixgraph.
+    pub mix_preset: Option<String>,
+    /// Parameters of mixgraph, under db_bench's names; what is absent is db_bench's default.
+    pub mix: Option<MixParameters>,
+    /// How transactions find conflicts.
+    pub transactions: Option<Concurrency>,
+    /// Sets of counters that a transaction increments.
+    pub transaction_sets: Option<u32>,
     /// Whether it is in reports.
     pub report: Option<bool>,
 }

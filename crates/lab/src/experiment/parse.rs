@@ -1,6 +1,8 @@
 //! From text to an experiment. A mistake is answered with file, line, column and what was probably meant.
 
-use super::{Experiment, steps};
+use super::{Experiment, StepChange, profiles, steps};
+use outcrop_lab_load::mixgraph::MixParameters;
+use outcrop_lab_load::mixgraph::PRESETS;
 use std::path::Path;
 
 /// Reads the experiment in `path`; gives it with its text.
@@ -119,6 +121,13 @@ fn check(file: &str, text: &str, experiment: &Experiment) -> Result<(), String> 
             return wrong(codec, format!("config {name}: compression is none, snappy, lz4 or zstd"));
         }
     }
+    if let Some((name, _)) = experiment
+        .config
+        .iter()
+        .find(|(_, config)| config.planted.is_some_and(|share| !share.is_finite() || share < 0.0))
+    {
+        return wrong("planted", format!("config {name}: planted is a share, 0 or above"));
+    }
     let design = &experiment.design;
     let positive = [
         ("rounds", design.rounds as f64),
@@ -139,15 +148,51 @@ fn check(file: &str, text: &str, experiment: &Experiment) -> Result<(), String> 
         return wrong("rounds", format!("at most {MAX_ROUNDS} rounds can be judged"));
     }
     for (name, change) in &experiment.step {
-        let zero = change.threads == Some(0) || change.num == Some(0);
-        if zero || change.seconds.is_some_and(|seconds| seconds.is_nan() || seconds <= 0.0) {
-            return wrong(&format!("step.{name}"), "threads, num and seconds must be above zero".to_string());
+        if let Err(why) = check_change(change) {
+            return wrong(&format!("step.{name}"), why);
         }
+    }
+    if let Some(profile) = &experiment.workload.profile
+        && profiles::find(profile, 1 << 30, 2).is_none()
+    {
+        let known = profiles::names().join(", ");
+        return wrong(
+            profile,
+            format!("there is no profile \"{profile}\"; there are {known}; bcN changes the cache"),
+        );
     }
     if design.max_rounds.is_some_and(|max| max < design.rounds) {
         return wrong("max_rounds", "max_rounds is below rounds".to_string());
     }
     check_steps(experiment).or_else(|(what, message)| wrong(&what, message))
+}
+
+/// What types cannot say of the changes to one step.
+fn check_change(change: &StepChange) -> Result<(), String> {
+    let above_zero = |number: Option<f64>| number.is_none_or(|number| number.is_finite() && number > 0.0);
+    let counts =
+        [change.threads, change.batch_size, change.transaction_sets].map(|count| count.map(f64::from));
+    if change.num == Some(0)
+        || !counts.into_iter().chain([change.seconds, change.arrival_rate]).all(above_zero)
+    {
+        let names = "threads, num, seconds, batch_size, transaction_sets and arrival_rate";
+        return Err(format!("{names} must be above zero"));
+    }
+    match change.arrival_spacing.as_deref() {
+        None | Some("fixed" | "poisson") => {}
+        Some(_) => return Err("arrival_spacing is fixed or poisson".to_string()),
+    }
+    if change.arrival_spacing.is_some() && change.arrival_rate.is_none() {
+        return Err("arrival_spacing needs arrival_rate".to_string());
+    }
+    match &change.mix_preset {
+        Some(_) if change.mix.is_some() => return Err("give mix or mix_preset, not both".to_string()),
+        Some(name) if MixParameters::preset(name).is_none() => {
+            return Err(format!("there is no mix \"{name}\"; there are {}", PRESETS.join(", ")));
+        }
+        _ => {}
+    }
+    change.mix.as_ref().map_or(Ok(()), MixParameters::check)
 }
 
 /// Every step is one of the vocabulary, is there once, and every change is of a step that is there.

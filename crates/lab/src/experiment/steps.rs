@@ -2,8 +2,12 @@
 //!
 //! A step of the vocabulary is one row of [`STEPS`]. Source: RocksDB `tools/benchmark.sh`.
 
+use super::profiles::{self, Profile};
 use super::{Config, Experiment, StepChange, WorkloadKind};
 use outcrop_lab_load::database::Durability;
+use outcrop_lab_load::mixgraph::MixParameters;
+use outcrop_lab_load::steps::{Arrival, Spacing};
+use outcrop_lab_load::transactions::Concurrency;
 use outcrop_lab_load::{OpenOptions, Step, StepKind};
 use serde::{Deserialize, Serialize};
 
@@ -20,13 +24,20 @@ pub struct StepRow {
     pub report: bool,
     /// Writes without the WAL.
     pub no_wal: bool,
+    /// Syncs every write.
+    pub sync: bool,
+    /// Options the engine gets for this step alone.
+    pub options: &'static str,
     /// What it is, for people.
     pub meaning: &'static str,
 }
 
 const fn row(name: &'static str, kind: StepKind, report: bool, meaning: &'static str) -> StepRow {
-    StepRow { name, kind, while_writing: false, report, no_wal: false, meaning }
+    StepRow { name, kind, while_writing: false, report, no_wal: false, sync: false, options: "", meaning }
 }
+
+/// Filters of the last level are not used: every key that is asked for is there.
+const NO_LAST_FILTER: &str = "optimize_filters_for_hits=true";
 
 const fn beside_writer(name: &'static str, kind: StepKind, meaning: &'static str) -> StepRow {
     StepRow { while_writing: true, ..row(name, kind, true, meaning) }
@@ -36,9 +47,21 @@ const fn beside_writer(name: &'static str, kind: StepKind, meaning: &'static str
 pub const STEPS: &[StepRow] = &[
     StepRow { no_wal: true, ..row("fillseq", StepKind::FillSeq, true, "load in key order, no WAL") },
     row("fillseq_wal", StepKind::FillSeq, true, "load in key order, with WAL"),
+    row("fillrandom", StepKind::FillRandom, true, "load random keys: 63.2 % of them get written"),
+    row("filluniquerandom", StepKind::FillUniqueRandom, true, "load every key once, in random order"),
     row("warm", StepKind::ReadSeq, false, "read everything once, to fill caches"),
     row("readseq", StepKind::ReadSeq, true, "read everything once, in key order"),
     row("readrandom", StepKind::ReadRandom, true, "point lookups of random keys"),
+    row("readrandom2", StepKind::ReadRandom, true, "readrandom on another shape of the tree"),
+    StepRow {
+        options: NO_LAST_FILTER,
+        ..row("readrandom3", StepKind::ReadRandom, true, "readrandom without the last level's filters")
+    },
+    row("multireadrandom", StepKind::MultiRead, true, "lookups of ten random keys in one call"),
+    StepRow {
+        options: NO_LAST_FILTER,
+        ..row("multireadrandom3", StepKind::MultiRead, true, "the same without the last level's filters")
+    },
     row("readmissing", StepKind::ReadMissing, true, "point lookups of keys that are not there"),
     row("fwdrange", StepKind::Range { reverse: false }, true, "seek to a random key, move forward"),
     row("revrange", StepKind::Range { reverse: true }, true, "seek to a random key, move backward"),
@@ -52,6 +75,12 @@ pub const STEPS: &[StepRow] = &[
     beside_writer("readwhilewriting", StepKind::ReadRandom, "readrandom beside a writer"),
     row("overwrite", StepKind::Overwrite, true, "overwrite random keys; leaves compaction debt"),
     row("overwriteandwait", StepKind::OverwriteAndWait, true, "overwrite, then wait for compaction"),
+    StepRow {
+        sync: true,
+        ..row("overwritesync", StepKind::Overwrite, true, "overwrite, every write synced")
+    },
+    row("mixgraph", StepKind::MixGraph, true, "gets, puts and scans of hot and cold keys"),
+    row("randomtransaction", StepKind::RandomTransaction, true, "counters incremented under transactions"),
     row("updaterandom", StepKind::Update, true, "look up a random key, then write it"),
     row("deleterandom", StepKind::Delete, true, "delete random keys"),
 ];
@@ -104,6 +133,9 @@ pub struct Sizes {
     pub threads: u32,
     /// Background threads of the engine.
     pub background_jobs: i32,
+    /// The machine they were taken from, if the experiment names one.
+    #[serde(default)]
+    pub profile: Option<Profile>,
 }
 
 impl Sizes {
@@ -120,18 +152,40 @@ pub struct PlannedStep {
     pub step: Step,
     /// Whether it is in reports.
     pub report: bool,
+    /// Options of the engine for this step alone.
+    #[serde(default)]
+    pub options: String,
+    /// Share of the keys that the load wrote.
+    #[serde(default = "all_of_them")]
+    pub loaded: f64,
+    /// It has as many threads as there are cores, or more.
+    #[serde(default)]
+    pub oversubscribed: bool,
+}
+
+fn all_of_them() -> f64 {
+    1.0
 }
 
 impl PlannedStep {
     /// Whether the step only makes sense on a database at rest.
     pub fn wants_rest(&self) -> bool {
-        !self.step.while_writing
-            && matches!(self.step.kind, StepKind::ReadRandom | StepKind::ReadMissing | StepKind::Range { .. })
+        self.only_reads() && self.step.kind != StepKind::ReadSeq
     }
 
-    /// Whether the step writes keys in order into an empty database.
+    /// Whether the step fills an empty database.
     pub fn is_load(&self) -> bool {
+        matches!(self.step.kind, StepKind::FillSeq | StepKind::FillRandom | StepKind::FillUniqueRandom)
+    }
+
+    /// Whether a memtable for ascending keys fits the step.
+    pub fn is_ascending(&self) -> bool {
         self.step.kind == StepKind::FillSeq
+    }
+
+    /// Whether a lookup that finds nothing is a fault.
+    pub fn must_find(&self) -> bool {
+        matches!(self.step.kind, StepKind::ReadRandom | StepKind::MultiRead)
     }
 
     /// Whether its operations read and never write.
@@ -139,7 +193,11 @@ impl PlannedStep {
         !self.step.while_writing
             && matches!(
                 self.step.kind,
-                StepKind::ReadRandom | StepKind::ReadMissing | StepKind::Range { .. } | StepKind::ReadSeq
+                StepKind::ReadRandom
+                    | StepKind::ReadMissing
+                    | StepKind::MultiRead
+                    | StepKind::Range { .. }
+                    | StepKind::ReadSeq
             )
     }
 
@@ -148,6 +206,8 @@ impl PlannedStep {
         matches!(
             self.step.kind,
             StepKind::FillSeq
+                | StepKind::FillRandom
+                | StepKind::FillUniqueRandom
                 | StepKind::Overwrite
                 | StepKind::OverwriteAndWait
                 | StepKind::Update
@@ -169,13 +229,23 @@ impl Experiment {
     pub fn sizes(&self, memory: u64, cores: usize) -> Sizes {
         let workload = &self.workload;
         let pair = (workload.key_size + workload.value_size) as u64;
-        let keys = workload.keys.unwrap_or((memory / 4 / pair).clamp(1000, 2_000_000));
-        let data = (keys * pair) as usize;
-        let cache = workload.cache.unwrap_or(match workload.kind {
-            WorkloadKind::Byrx => data * 3 / 2 + (256 << 20),
-            WorkloadKind::Byos => (data / 20).max(8 << 20),
-            WorkloadKind::Iobuf | WorkloadKind::Iodir => (data / 5).max(8 << 20),
+        let profile = workload.profile.as_ref().and_then(|name| profiles::find(name, memory, cores));
+        let keys = workload.keys.unwrap_or(match (&profile, workload.kind) {
+            (None, _) => (memory / 4 / pair).clamp(1000, 2_000_000),
+            (Some(profile), WorkloadKind::Byrx | WorkloadKind::Byos) => profile.cached_keys(),
+            (Some(profile), WorkloadKind::Iobuf | WorkloadKind::Iodir) => profile.uncached_keys(),
         });
+        let data = (keys * pair) as usize;
+        let cache = workload.cache.unwrap_or(match (&profile, workload.kind) {
+            // Cached by the operating system: the block cache of such a profile has 1 GB, unless it says otherwise.
+            (Some(profile), WorkloadKind::Byos) if !profile.name.contains("bc") => 1 << 30,
+            (Some(profile), _) => profile.cache as usize,
+            (None, WorkloadKind::Byrx) => data * 3 / 2 + (256 << 20),
+            (None, WorkloadKind::Byos) => (data / 20).max(8 << 20),
+            (None, WorkloadKind::Iobuf | WorkloadKind::Iodir) => (data / 5).max(8 << 20),
+        });
+        let jobs =
+            profile.as_ref().map_or((cores / 2).clamp(3, 12) as i32, |profile| profile.background_jobs);
         Sizes {
             keys,
             key_size: workload.key_size,
@@ -183,35 +253,56 @@ impl Experiment {
             cache,
             seconds: workload.seconds,
             threads: workload.threads,
-            background_jobs: workload.background_jobs.unwrap_or((cores / 2).clamp(3, 12) as i32),
+            background_jobs: workload.background_jobs.unwrap_or(jobs),
+            profile,
         }
     }
 
     /// The steps, with `sizes`. Seeds are 0: a session sets its own.
     pub fn planned_steps(&self, sizes: &Sizes) -> Vec<PlannedStep> {
         let none = StepChange::default();
-        let planned = self.step_names().into_iter().filter_map(|name| {
-            let change = self.step.get(&name).unwrap_or(&none);
-            let row = find(change.kind.as_ref().unwrap_or(&name))?;
-            Some(planned_step(name, row, change, sizes, self.workload.writer_rate))
-        });
-        planned.collect()
+        let steps: Vec<_> = self
+            .step_names()
+            .into_iter()
+            .filter_map(|name| {
+                let change = self.step.get(&name).unwrap_or(&none);
+                Some((find(change.kind.as_ref().unwrap_or(&name))?, name, change))
+            })
+            .collect();
+        // As many random keys as there are keys leave 1/e of them unwritten.
+        let by_chance = steps.first().is_some_and(|(row, ..)| row.kind == StepKind::FillRandom);
+        let loaded = if by_chance { 1.0 - (-1.0f64).exp() } else { 1.0 };
+        let rate = self.workload.writer_rate;
+        steps
+            .into_iter()
+            .map(|(row, name, change)| planned_step(name, row, change, sizes, rate, loaded))
+            .collect()
     }
 }
 
-fn planned_step(name: String, row: &StepRow, change: &StepChange, sizes: &Sizes, rate: u64) -> PlannedStep {
-    use StepKind::{Compact, FillSeq, Flush, Overwrite, ReadSeq, Settle, WaitForCompaction};
-    let single = matches!(row.kind, FillSeq | ReadSeq | Settle | Flush | Compact | WaitForCompaction);
-    let threads = if single { 1 } else { change.threads.unwrap_or(sizes.threads) };
+fn planned_step(
+    name: String,
+    row: &StepRow,
+    change: &StepChange,
+    sizes: &Sizes,
+    writer_rate: u64,
+    loaded: f64,
+) -> PlannedStep {
+    use StepKind::{
+        Compact, FillRandom, FillSeq, FillUniqueRandom, Flush, Overwrite, ReadSeq, Settle, WaitForCompaction,
+    };
+    let load = matches!(row.kind, FillSeq | FillRandom | FillUniqueRandom);
+    let once = matches!(row.kind, ReadSeq | Settle | Flush | Compact | WaitForCompaction);
+    let threads = if load || once { 1 } else { change.threads.unwrap_or(sizes.threads) };
     let some = row.kind == Overwrite && row.name == "overwritesome";
     let ops = match row.kind {
-        FillSeq => Some(sizes.keys),
-        _ if single => Some(1),
+        _ if load => Some(sizes.keys),
+        _ if once => Some(1),
         _ if some => Some(((sizes.keys as f64 / f64::from(threads) / 10.0).round() as u64).max(1)),
         _ => None,
     };
-    let durability = match (row.no_wal, change.sync) {
-        (_, Some(true)) => Durability::Sync,
+    let durability = match (row.no_wal, change.sync.unwrap_or(row.sync)) {
+        (_, true) => Durability::Sync,
         (true, _) => Durability::NoWal,
         _ => Durability::Wal,
     };
@@ -228,10 +319,40 @@ fn planned_step(name: String, row: &StepRow, change: &StepChange, sizes: &Sizes,
         key_size: sizes.key_size,
         value_size: sizes.value_size,
         seed: 0,
-        writer_rate: rate,
+        writer_rate,
         writer_num: sizes.keys,
+        batch_size: change.batch_size.unwrap_or(if row.kind == StepKind::MultiRead { 10 } else { 1 }),
+        batched: true,
+        arrival: arrival(change),
+        mix: mix(change),
+        transaction_sets: change.transaction_sets.unwrap_or(5),
+        concurrency: change.transactions.unwrap_or(Concurrency::Pessimistic),
+        planted: 0.0,
     };
-    PlannedStep { step, report: change.report.unwrap_or(row.report) }
+    PlannedStep {
+        step,
+        report: change.report.unwrap_or(row.report),
+        options: change.options.clone().unwrap_or_else(|| row.options.to_string()),
+        loaded,
+        oversubscribed: false,
+    }
+}
+
+/// When operations of a step are due, if it says so.
+fn arrival(change: &StepChange) -> Option<Arrival> {
+    let spacing = match change.arrival_spacing.as_deref() {
+        Some("poisson") => Spacing::Poisson,
+        _ => Spacing::Grid,
+    };
+    change.arrival_rate.map(|rate| Arrival { rate, spacing })
+}
+
+/// The mix of a step: its own, one by name, or the one with hot ranges and hot keys.
+fn mix(change: &StepChange) -> MixParameters {
+    /// Every key of the published mix has 48 bytes; here the workload decides.
+    const USUAL: &str = "prefix_dist";
+    let named = || MixParameters::preset(change.mix_preset.as_deref().unwrap_or(USUAL));
+    change.mix.clone().or_else(named).unwrap_or_default()
 }
 
 /// How a database of `kind` is opened with `config`.
@@ -255,5 +376,6 @@ pub fn open_options(kind: WorkloadKind, sizes: &Sizes, config: &Config) -> OpenO
         compression: config.compression.as_deref().and_then(compression_number).unwrap_or(codec),
         direct_io: kind == WorkloadKind::Iodir,
         vector_memtable: false,
+        lru_cache: false,
     }
 }

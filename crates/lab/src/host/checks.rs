@@ -184,7 +184,7 @@ fn processor(root: &Root, facts: &Facts) -> Vec<Check> {
 }
 
 /// Whether a balloon device tells the host which pages are free (feature bit 5 of virtio-balloon).
-fn gives_free_pages_back(root: &Root) -> bool {
+pub(super) fn gives_free_pages_back(root: &Root) -> bool {
     let driver = "/sys/bus/virtio/drivers/virtio_balloon";
     let reports = |device: &String| {
         let features = root.text(&format!("{driver}/{device}/features"));

@@ -26,6 +26,11 @@ pub struct Host {
     pub canary: canary::Canary,
 }
 
+/// Whether the machine's host takes free memory back within seconds.
+pub fn takes_free_pages_back() -> bool {
+    checks::gives_free_pages_back(&facts::Root::default())
+}
+
 impl Host {
     /// Looks at this machine, and at the file system of `data`.
     pub fn read(data: &std::path::Path) -> Host {

@@ -39,6 +39,13 @@ pub const METRICS: &[MetricRow] = &[
     lower("p99.9", "us", "99.9th percentile of service times"),
     lower("p99.99", "us", "99.99th percentile of service times"),
     lower("pmax", "us", "longest service time"),
+    lower("response_p50", "us", "median of the times from when operations were due to their ends"),
+    lower("response_p99", "us", "99th percentile of the times from when operations were due"),
+    lower("response_p99.9", "us", "99.9th percentile of the times from when operations were due"),
+    lower("response_p99.99", "us", "99.99th percentile of the times from when operations were due"),
+    lower("response_max", "us", "longest time from when an operation was due"),
+    lower("late", "1", "operations that started late or never / operations that were due"),
+    higher("rate_kept", "1", "operations per second / operations per second that were due"),
     lower("longest_gap", "ms", "longest time without a completion in any one thread"),
     lower("zero_seconds", "s", "longest run of whole seconds without an operation"),
     lower("stalled_seconds", "s", "seconds with less than a tenth of the median second's operations"),
@@ -66,6 +73,7 @@ pub const METRICS: &[MetricRow] = &[
     lower("tables", "MB", "bytes of live tables at the end"),
     lower("space_amp", "1", "bytes of live tables / bytes of all pairs"),
     higher("writer_rate", "1", "rate of the background writer / its target"),
+    lower("writer_lag", "ms", "longest time the background writer was behind its schedule"),
     lower("other_cpu", "cores", "processor time of the host outside the session's process / time"),
     lower("waited", "s", "wait for compaction before the step"),
 ];
@@ -105,6 +113,13 @@ pub fn derive(
     set("waited", waited);
     if step.step.while_writing {
         set("writer_rate", result.writer_achieved);
+        set("writer_lag", result.writer_lag_ms);
+    }
+    if let Some(open) = &result.open {
+        let names = ["response_p50", "response_p99", "response_p99.9", "response_p99.99", "response_max"];
+        names.into_iter().zip(open.percentiles).for_each(|(name, value)| set(name, value));
+        set("late", (open.late + open.unserved) as f64 / (result.ops + open.unserved) as f64);
+        set("rate_kept", ops / seconds / open.rate);
     }
     let megabytes = f64::from(1 << 20);
     let counters = &result.counters;

@@ -186,6 +186,7 @@ pub fn carry_out(store: &Path, data: &Path, interval: Duration, start: Start) ->
         device: experiment.host.facts.device.clone(),
         data: &data,
         interval,
+        keep_present: memory::is_taken_back(),
         datasets: HashMap::new(),
         failures: HashMap::new(),
         progress: Progress::new(estimate.sessions),
@@ -242,6 +243,8 @@ struct Run<'a> {
     device: String,
     data: &'a DataDir,
     interval: Duration,
+    /// Whether the host takes free memory back.
+    keep_present: bool,
     /// Directories of the data sets that sessions copy.
     datasets: HashMap<usize, PathBuf>,
     /// Sessions in a row that failed, by target.
@@ -327,6 +330,7 @@ impl Run<'_> {
                     dir: &dir,
                     device: &self.device,
                     interval: self.interval,
+                    keep_present: self.keep_present,
                     progress: &mut self.progress,
                 };
                 session.run(&mut |record| store.record_step(id, record))
@@ -356,6 +360,7 @@ impl Run<'_> {
                 dir: &home,
                 device: &self.device,
                 interval: self.interval,
+                keep_present: self.keep_present,
                 progress: &mut self.progress,
             };
             match session.run(&mut |_| Ok(())) {

@@ -4,7 +4,7 @@ use super::now;
 use super::progress::Progress;
 use crate::child::{self, Assignment, Message};
 use crate::plan::{Plan, Slot};
-use crate::probe::derive::derive;
+use crate::probe::derive::{Metrics, derive};
 use crate::probe::{Reading, Sampler};
 use crate::store::{StepRecord, StoreError};
 use crate::{judge, labels};
@@ -26,6 +26,8 @@ pub(super) struct Session<'a> {
     pub dir: &'a Path,
     pub device: &'a str,
     pub interval: Duration,
+    /// The host takes free memory back: it is asked for again before each step.
+    pub keep_present: bool,
     pub progress: &'a mut Progress,
 }
 
@@ -57,6 +59,9 @@ pub(super) const DATASET: i64 = -2;
 /// Seconds without a word after which a child is taken for dead, beyond the time its step should take.
 const PATIENCE: f64 = 600.0;
 
+/// Service and response times of a step: nanoseconds and how often.
+type Latencies<'l> = (&'l [(u64, u64)], &'l [(u64, u64)]);
+
 type Record<'r> = &'r mut dyn FnMut(&StepRecord<'_>) -> Result<(), StoreError>;
 
 impl Session<'_> {
@@ -86,14 +91,21 @@ impl Session<'_> {
                     let rate = progress.ops as f64 / progress.seconds.max(1e-9);
                     self.show(self.first + step, rate);
                 }
-                Message::Done { step, result, histogram } => {
+                Message::NotOffered { step, why } => {
+                    begun = None;
+                    if let Err(error) = self.not_offered(self.first + step, &why, record) {
+                        return Ended::Store(error);
+                    }
+                    finished = self.first + step + 1;
+                }
+                Message::Done { step, result, histogram, responses } => {
                     let Some((_, waited, first)) = begun.take().filter(|(number, ..)| *number == step) else {
                         return Ended::Failed("the child ended a step that it had not begun".to_string());
                     };
                     let readings = sampler.between(&first, &sampler.edge());
-                    if let Err(error) =
-                        self.measured(self.first + step, &result, &histogram, &readings, waited, record)
-                    {
+                    let latencies = (histogram.as_slice(), responses.as_slice());
+                    let number = self.first + step;
+                    if let Err(error) = self.measured(number, &result, latencies, &readings, waited, record) {
                         return Ended::Store(error);
                     }
                     finished = self.first + step + 1;
@@ -133,6 +145,7 @@ impl Session<'_> {
             let mut step = step.clone();
             // Threads of a step take the numbers after its seed.
             step.step.seed = seed.wrapping_add((self.first + index) as u64 * 1000);
+            step.step.planted = target.planted;
             step
         });
         Assignment {
@@ -142,6 +155,7 @@ impl Session<'_> {
             open: target.open.clone(),
             options: target.options.clone(),
             steps: steps.collect(),
+            keep_present: self.keep_present.then(|| self.plan.sizes.clone()),
         }
     }
 
@@ -171,7 +185,7 @@ impl Session<'_> {
         &self,
         number: usize,
         result: &StepResult,
-        histogram: &[(u64, u64)],
+        (histogram, responses): Latencies<'_>,
         readings: &[Reading],
         waited: f64,
         record: Record<'_>,
@@ -195,6 +209,22 @@ impl Session<'_> {
             labels: &labels,
             readings,
             histogram,
+            responses,
+        })
+    }
+
+    /// Records that a step was not run since the engine has no such thing.
+    fn not_offered(&self, number: usize, why: &str, record: Record<'_>) -> Result<(), StoreError> {
+        record(&StepRecord {
+            number,
+            name: &self.plan.steps[number].step.name,
+            date: &now(),
+            result: &StepResult::nothing(),
+            metrics: &Metrics::new(),
+            labels: &[labels::not_offered(why)],
+            readings: &[],
+            histogram: &[],
+            responses: &[],
         })
     }
 

@@ -22,6 +22,7 @@ mod sections;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod waits;
 
 use crate::results::Results;
 use crate::store::{Store, StoreError};
@@ -108,10 +109,11 @@ fn classic_files(results: &Results) -> Vec<(String, String)> {
 type Table = [Vec<Option<crate::results::Cell>>];
 
 /// Parts of the first page that links lead to.
-const CONTENTS: [(&str, &str); 5] = [
+const CONTENTS: [(&str, &str); 6] = [
     ("relative", "ratios"),
     ("throughput", "throughput"),
-    ("latency", "latency and stalls"),
+    ("latency", "latency"),
+    ("stalls", "stalls"),
     ("hardware", "hardware per operation"),
     ("reproduce", "how to reproduce"),
 ];
@@ -136,8 +138,11 @@ fn index(results: &Results, base: usize, table: &Table) -> String {
         h2 #throughput { "Throughput" }
         (sections::absolute(results))
         (sections::explanations(results, base, table))
-        h2 #latency { "Latency and stalls" }
+        h2 #latency { "Latency" }
         (sections::tails(results))
+        h2 #stalls { "Stalls" }
+        (waits::stalled(results, base))
+        (waits::responses(results, base))
         h2 #hardware { "Hardware per operation" }
         (sections::hardware(results, base))
         h2 #reproduce { "How to reproduce" }
@@ -160,8 +165,11 @@ fn single(results: &Results, base: usize, table: &Table) -> String {
         (sections::versions(results, base, table))
         h2 { "Throughput" }
         (sections::absolute(results))
-        h2 { "Latency and stalls" }
+        h2 { "Latency" }
         (sections::tails(results))
+        h2 { "Stalls" }
+        (waits::stalled(results, base))
+        (waits::responses(results, base))
         h2 { "Hardware per operation" }
         (sections::hardware(results, base))
         h2 { "Host" }

@@ -115,7 +115,7 @@ fn explained(verdict: &Verdict) -> String {
     format!("{}{why}; {} pairs", verdict.word.word(), verdict.pairs)
 }
 
-fn head(results: &Results, first: &str) -> Markup {
+pub(super) fn head(results: &Results, first: &str) -> Markup {
     html! { thead { tr { th { (first) } @for name in results.target_names() { th { (page::breakable(name)) } } } } }
 }
 
@@ -136,10 +136,30 @@ pub(super) fn relative(results: &Results, base: usize, table: &Table) -> Markup 
                 @for (step, cells) in results.steps.iter().zip(table) {
                     tr { td { (page::breakable_step(step)) } @for (target, cell) in cells.iter().enumerate() { (ratio(cell.as_ref(), target == base)) } }
                 }
+                (offset_row(results, base))
             }
         } }
         @if !invalid.is_empty() {
             p.small { "Invalid:" } ul.small { @for line in &invalid { li { (line) } } }
+        }
+    }
+}
+
+/// What all steps of a session have in common: where the table has steps enough to tell.
+fn offset_row(results: &Results, base: usize) -> Markup {
+    let offset = results.offset(base);
+    html! {
+        @if offset.iter().any(Option::is_some) {
+            tr {
+                td title="what the steps of a session have in common" { i { "all steps" } }
+                @for (target, verdict) in offset.iter().enumerate() {
+                    @match verdict {
+                        Some(verdict) => (ratio(Some(&Cell::of(*verdict)), false)),
+                        None if target == base => td { "1" },
+                        None => td.invalid { "NA" },
+                    }
+                }
+            }
         }
     }
 }
@@ -278,6 +298,11 @@ pub(super) fn tails(results: &Results) -> Markup {
             html! { td { (results.median(step, target, name).map_or("NA".to_string(), amount)) } }
         }))
     }
+}
+
+/// A row that says which step the rows below it are of.
+pub(super) fn step_row(results: &Results, step: &str) -> Markup {
+    html! { tr { th scope="rowgroup" colspan=(results.target_names().len() + 1) { (step) } } }
 }
 
 /// The cell of a target, step and metric.

@@ -43,6 +43,7 @@ fn record() -> (tempfile::TempDir, Store) {
                     labels: &[],
                     readings: &[],
                     histogram: &[],
+                    responses: &[],
                 };
                 store.record_step(session, &step).unwrap();
             }

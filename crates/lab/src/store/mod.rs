@@ -232,10 +232,20 @@ impl Store {
                 insert.execute(params![id, name, blobs::pack(&column)])?;
             }
         }
-        let flat: Vec<i64> =
-            step.histogram.iter().flat_map(|(value, count)| [*value as i64, *count as i64]).collect();
-        transaction
-            .execute("INSERT INTO histogram (step, data) VALUES (?1, ?2)", params![id, blobs::pack(&flat)])?;
+        let flat = |histogram: &[(u64, u64)]| {
+            let numbers = histogram.iter().flat_map(|(value, count)| [*value as i64, *count as i64]);
+            blobs::pack(&numbers.collect::<Vec<_>>())
+        };
+        transaction.execute(
+            "INSERT INTO histogram (step, data) VALUES (?1, ?2)",
+            params![id, flat(step.histogram)],
+        )?;
+        if !step.responses.is_empty() {
+            transaction.execute(
+                "INSERT INTO response (step, data) VALUES (?1, ?2)",
+                params![id, flat(step.responses)],
+            )?;
+        }
         transaction.commit()?;
         Ok(())
     }
@@ -337,12 +347,18 @@ impl Store {
         unpack(data)
     }
 
-    /// Latencies of a step: nanoseconds and how often.
+    /// Service times of a step: nanoseconds and how often.
     pub fn histogram(&self, step: i64) -> Result<Vec<(u64, u64)>> {
-        let data: Option<Vec<u8>> = self
-            .db
-            .query_row("SELECT data FROM histogram WHERE step = ?1", [step], |row| row.get(0))
-            .optional()?;
+        self.latencies("SELECT data FROM histogram WHERE step = ?1", step)
+    }
+
+    /// Response times of a step, likewise; none if its loop was closed.
+    pub fn responses(&self, step: i64) -> Result<Vec<(u64, u64)>> {
+        self.latencies("SELECT data FROM response WHERE step = ?1", step)
+    }
+
+    fn latencies(&self, query: &str, step: i64) -> Result<Vec<(u64, u64)>> {
+        let data: Option<Vec<u8>> = self.db.query_row(query, [step], |row| row.get(0)).optional()?;
         Ok(unpack(data)?.chunks_exact(2).map(|pair| (pair[0] as u64, pair[1] as u64)).collect())
     }
 }

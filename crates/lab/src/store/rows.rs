@@ -122,6 +122,8 @@ pub struct StepRecord<'a> {
     pub labels: &'a [Label],
     /// Samples, with both edges.
     pub readings: &'a [Reading],
-    /// Latencies: nanoseconds and how often.
+    /// Service times: nanoseconds and how often.
     pub histogram: &'a [(u64, u64)],
+    /// Response times of an open loop, likewise; empty for a closed one.
+    pub responses: &'a [(u64, u64)],
 }

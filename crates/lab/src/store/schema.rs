@@ -37,6 +37,7 @@ const MIGRATIONS: &[&str] = &[
      CREATE TABLE options (
          experiment INTEGER NOT NULL REFERENCES experiment (id), target INTEGER NOT NULL, text TEXT NOT NULL,
          PRIMARY KEY (experiment, target)) WITHOUT ROWID;",
+    "CREATE TABLE response (step INTEGER PRIMARY KEY REFERENCES step (id), data BLOB NOT NULL);",
 ];
 
 /// Tells a record of the lab from other databases: "OCLB".

@@ -40,6 +40,7 @@ fn record(store: &mut Store, session: i64, number: usize) -> Result<()> {
         labels: &[],
         readings: &readings,
         histogram: &[(10, 2), (5000, 1)],
+        responses: &[(20, 3)],
     };
     store.record_step(session, &step)
 }
@@ -60,6 +61,7 @@ fn a_step_comes_back_with_everything() {
     assert_eq!(store.series(steps[0].id, "cpu.user").unwrap(), [0, 7, 14]);
     assert!(store.series(steps[0].id, "cpu.system").unwrap().is_empty(), "not known throughout");
     assert_eq!(store.histogram(steps[0].id).unwrap(), [(10, 2), (5000, 1)]);
+    assert_eq!(store.responses(steps[0].id).unwrap(), [(20, 3)]);
     assert_eq!(store.sessions(id).unwrap()[0].engine_version.as_deref(), Some("1.2"));
 }
 

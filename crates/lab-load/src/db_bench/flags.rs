@@ -1,0 +1,176 @@
+//! The flags of the tool, one item each: name, default, meaning.
+//!
+//! A flag of RocksDB's tool that changes nothing here is in [`ACCEPTED`]; any other is answered with the nearest name.
+
+/// One flag: name, default, meaning.
+struct Flag(&'static str, &'static str, &'static str);
+
+/// The flags that do something.
+const FLAGS: &[Flag] = &[
+    Flag("benchmarks", "fillseq,readrandom", "steps, in order, separated by commas"),
+    Flag("num", "1000000", "keys in the database"),
+    Flag("reads", "-1", "operations per thread of reading steps; -1: num"),
+    Flag("writes", "-1", "operations per thread of writing steps; -1: num"),
+    Flag("threads", "1", "threads of a step"),
+    Flag("duration", "0", "seconds of a step; 0: operations decide"),
+    Flag("key_size", "16", "bytes of a key"),
+    Flag("value_size", "100", "bytes of a value"),
+    Flag("block_size", "4096", "bytes of a block"),
+    Flag("cache_size", "33554432", "bytes of block cache"),
+    Flag("cache_type", "auto_hyper_clock_cache", "lru_cache, or the engine's best"),
+    Flag("bloom_bits", "-1", "bits of bloom filter per key; below 1: none"),
+    Flag("db", "", "directory of the database"),
+    Flag("use_existing_db", "false", "keep what is there"),
+    Flag("seed", "0", "base of the threads' seeds; 0: the time"),
+    Flag("histogram", "false", "print latencies"),
+    Flag("disable_wal", "false", "writes skip the WAL"),
+    Flag("sync", "false", "writes are synced"),
+    Flag("benchmark_write_rate_limit", "0", "bytes per second of a background writer; 0: 2 MiB/s"),
+    Flag("bgwriter_num", "0", "keys the background writer chooses from; 0: num"),
+    Flag("compression_type", "snappy", "none, snappy, lz4 or zstd"),
+    Flag("write_buffer_size", "67108864", "bytes of a memtable"),
+    Flag("max_write_buffer_number", "2", "memtables at most"),
+    Flag("target_file_size_base", "67108864", "bytes of a table"),
+    Flag("max_bytes_for_level_base", "268435456", "bytes of the base level"),
+    Flag("max_bytes_for_level_multiplier", "10", "growth per level"),
+    Flag("num_levels", "7", "levels"),
+    Flag("level0_file_num_compaction_trigger", "4", "L0 tables that start a compaction"),
+    Flag("level0_slowdown_writes_trigger", "20", "L0 tables that slow writes"),
+    Flag("level0_stop_writes_trigger", "36", "L0 tables that stop writes"),
+    Flag("max_background_jobs", "2", "background threads"),
+    Flag("use_direct_reads", "false", "O_DIRECT; with use_direct_io_for_flush_and_compaction"),
+    Flag("memtablerep", "skip_list", "vector asks RocksDB for its vector memtable"),
+    Flag("batch_size", "1", "keys of one write, or of one lookup of multireadrandom"),
+    Flag("multiread_batched", "false", "multireadrandom pins values, where the library can"),
+    Flag(
+        "arrival_rate",
+        "0",
+        "operations per second that are due, over all threads; 0: each follows the last",
+    ),
+    Flag("arrival_spacing", "fixed", "fixed or poisson: how operations that are due are spread"),
+    Flag("optimistic_transaction_db", "false", "transactions find conflicts at commit, not by locks"),
+    Flag("transaction_sets", "2", "sets of counters that a transaction increments"),
+    Flag("mix_get_ratio", "1.0", "weight of gets in mixgraph"),
+    Flag("mix_put_ratio", "0.0", "weight of puts in mixgraph"),
+    Flag("mix_seek_ratio", "0.0", "weight of scans in mixgraph"),
+    Flag("mix_max_scan_len", "10000", "rows of a scan are reduced modulo this"),
+    Flag("mix_max_value_size", "1024", "bytes of a value above this are reduced modulo it"),
+    Flag("key_dist_a", "0.0", "how hot keys are, a * x^b; 0: uniform"),
+    Flag("key_dist_b", "0.0", "as key_dist_a"),
+    Flag("keyrange_dist_a", "0.0", "how hot ranges of keys are, a * e^(b x) + c * e^(d x)"),
+    Flag("keyrange_dist_b", "0.0", "as keyrange_dist_a"),
+    Flag("keyrange_dist_c", "0.0", "as keyrange_dist_a"),
+    Flag("keyrange_dist_d", "0.0", "as keyrange_dist_a"),
+    Flag("keyrange_num", "1", "ranges of keys"),
+    Flag("value_theta", "0.0", "bytes of a value, generalised Pareto distribution"),
+    Flag("value_k", "0.2615", "as value_theta"),
+    Flag("value_sigma", "25.45", "as value_theta"),
+    Flag("iter_theta", "0.0", "rows of a scan, generalised Pareto distribution"),
+    Flag("iter_k", "2.517", "as iter_theta"),
+    Flag("iter_sigma", "14.236", "as iter_theta"),
+    Flag("sine_mix_rate", "false", "mixgraph does a * sin(b * seconds + c) + d operations per second"),
+    Flag("sine_a", "1", "as sine_mix_rate"),
+    Flag("sine_b", "1", "as sine_mix_rate"),
+    Flag("sine_c", "0", "as sine_mix_rate"),
+    Flag("sine_d", "1", "as sine_mix_rate"),
+    Flag("sine_mix_rate_interval_milliseconds", "10000", "time for which a rate is kept"),
+    Flag("seek_nexts", "0", "moves of a range query"),
+    Flag("reverse_iterator", "false", "range queries move backward"),
+    Flag("library", "", "shared library of the engine; empty: this program's own"),
+];
+
+/// Flags of RocksDB's tool that have one meaning here, or none, whatever their value.
+const ACCEPTED: &[&str] = &[
+    "cache_numshardbits",
+    "compression_max_dict_bytes",
+    "compression_ratio",
+    "bytes_per_sync",
+    "cache_index_and_filter_blocks",
+    "cache_high_pri_pool_ratio",
+    "cache_low_pri_pool_ratio",
+    "level_compaction_dynamic_level_bytes",
+    "metadata_block_size",
+    "min_level_to_compress",
+    "open_files",
+    "partition_index_and_filters",
+    "pin_l0_filter_and_index_blocks_in_cache",
+    "pin_top_level_index_and_filter",
+    "report_interval_seconds",
+    "statistics",
+    "stats_interval_seconds",
+    "stats_per_interval",
+    "subcompactions",
+    "undefok",
+    "use_direct_io_for_flush_and_compaction",
+    "verify_checksum",
+    "wal_dir",
+    "allow_concurrent_memtable_write",
+    "delete_obsolete_files_period_micros",
+    "merge_operator",
+    "compaction_style",
+    "report_file",
+    "compression_parallel_threads",
+    // One database serves both kinds of steps here.
+    "transaction_db",
+];
+
+/// Values of the flags.
+pub(super) struct Flags(Vec<String>);
+
+impl Flags {
+    pub fn parse(arguments: &[String]) -> Result<Flags, String> {
+        let mut values: Vec<String> = FLAGS.iter().map(|flag| flag.1.to_string()).collect();
+        let undefok =
+            arguments.iter().filter_map(|argument| argument.trim_start_matches('-').strip_prefix("undefok="));
+        let undefok: Vec<&str> = undefok.flat_map(|names| names.split(',')).collect();
+        for argument in arguments {
+            let stripped = argument.strip_prefix("--").or_else(|| argument.strip_prefix('-'));
+            let Some(stripped) = stripped else {
+                return Err(format!("{argument} is no flag; flags are --name=value"));
+            };
+            let (name, value) = stripped.split_once('=').unwrap_or((stripped, "true"));
+            if let Some(index) = FLAGS.iter().position(|flag| flag.0 == name) {
+                values[index] = value.to_string();
+            } else if !ACCEPTED.contains(&name) && !undefok.contains(&name) {
+                return Err(format!("unknown flag --{name}; the nearest is --{}", nearest(name)));
+            }
+        }
+        Ok(Flags(values))
+    }
+
+    pub fn text(&self, name: &str) -> &str {
+        let index = FLAGS.iter().position(|flag| flag.0 == name).expect("the flag is in the table");
+        &self.0[index]
+    }
+
+    pub fn number(&self, name: &str) -> Result<f64, String> {
+        self.text(name).parse().map_err(|_| format!("--{name}={} is no number", self.text(name)))
+    }
+
+    pub fn on(&self, name: &str) -> bool {
+        matches!(self.text(name), "true" | "1" | "t" | "yes")
+    }
+}
+
+/// The flag whose name shares most with `name`.
+fn nearest(name: &str) -> &'static str {
+    let shared = |known: &str| {
+        let letters = |text: &str| text.split('_').map(str::to_string).collect::<Vec<_>>();
+        let words = letters(name);
+        letters(known).iter().filter(|word| words.contains(word)).count() * 10
+            + known.chars().zip(name.chars()).take_while(|(a, b)| a == b).count()
+    };
+    FLAGS.iter().max_by_key(|flag| shared(flag.0)).map_or("benchmarks", |flag| flag.0)
+}
+
+/// The help text.
+pub fn help() -> String {
+    let mut text = String::from("db_bench: RocksDB's benchmark by its flags\n\n");
+    for Flag(name, default, meaning) in FLAGS {
+        text.push_str(&format!("  --{name}={default}\n        {meaning}\n"));
+    }
+    text + "\nsteps: fillseq fillrandom filluniquerandom fillsync overwrite overwriteandwait readrandom readmissing\n  \
+            readseq multireadrandom seekrandom mixgraph randomtransaction readwhilewriting\n  \
+            seekrandomwhilewriting updaterandom deleterandom compact compact0 compact1 flush waitforcompaction\n  \
+            levelstats memstats stats\n"
+}

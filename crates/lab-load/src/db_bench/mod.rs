@@ -1,0 +1,331 @@
+//! `db_bench`: RocksDB's benchmark tool by flags, steps and output lines.
+//!
+//! Scripts that parse the result lines of RocksDB's own tool work on these.
+//! Next: `flags.rs` for its flags, `print.rs` for its lines, `steps/mod.rs` for what the steps do.
+
+mod flags;
+mod print;
+
+pub use flags::help;
+
+use crate::database::Durability;
+use crate::ffi::RocksApi;
+use crate::mixgraph::MixParameters;
+use crate::steps::{Arrival, Spacing};
+use crate::transactions::{Concurrency, Refusal, TransactionDatabase};
+use crate::{Database, OpenOptions, Progress, Step, StepKind, StepResult, run_step, run_transactions};
+use flags::Flags;
+use print::{print_banner, print_result};
+use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Runs the tool with `arguments`, on `in_process` unless a library is named.
+///
+/// # Errors
+/// One sentence.
+pub fn run(arguments: &[String], in_process: RocksApi) -> Result<(), String> {
+    if arguments.iter().any(|argument| matches!(argument.as_str(), "--help" | "-h")) {
+        print!("{}", help());
+        return Ok(());
+    }
+    let flags = Flags::parse(arguments)?;
+    let api = match flags.text("library") {
+        "" => in_process,
+        path => RocksApi::load(&PathBuf::from(path))?,
+    };
+    let dir = match flags.text("db") {
+        "" => std::env::temp_dir().join("dbbench"),
+        path => PathBuf::from(path),
+    };
+    let options = open_options(&flags)?;
+    print_banner(&flags)?;
+    let seed = match flags.number("seed")? {
+        0.0 => SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_micros() as u64),
+        seed => seed as u64,
+    };
+    let mut tool = Tool { api, dir, options, threads: 0, db: None };
+    if !flags.on("use_existing_db") {
+        Database::destroy(api, &tool.dir)?;
+    }
+    std::fs::create_dir_all(&tool.dir).map_err(|error| format!("{}: {error}", tool.dir.display()))?;
+    for (index, name) in flags.text("benchmarks").split(',').filter(|name| !name.is_empty()).enumerate() {
+        if let Some(property) = property_of(name) {
+            let text = tool.open()?.property(property);
+            println!("\n{}", text.unwrap_or_else(|| format!("{property}: not available\n")));
+            continue;
+        }
+        // A load begins with nothing, as in RocksDB's tool.
+        if index > 0 && name.starts_with("fill") && !flags.on("use_existing_db") {
+            tool.db = None;
+            Database::destroy(api, &tool.dir)?;
+        }
+        let step = step_of(name, &flags, seed)?;
+        let result = tool.run(&step)?;
+        print_result(name, &step, &result, flags.on("histogram"));
+    }
+    Ok(())
+}
+
+/// What runs steps, and keeps the database open between them.
+struct Tool {
+    api: RocksApi,
+    dir: PathBuf,
+    options: OpenOptions,
+    threads: u64,
+    db: Option<Database>,
+}
+
+impl Tool {
+    fn open(&mut self) -> Result<&Database, String> {
+        if self.db.is_none() {
+            self.db = Some(Database::open(self.api, &self.dir, &self.options)?);
+        }
+        Ok(self.db.as_ref().expect("opened above"))
+    }
+
+    fn run(&mut self, step: &Step) -> Result<StepResult, String> {
+        let mut said = Instant::now();
+        let mut observe = |progress: Progress| {
+            if said.elapsed().as_secs() >= 2 {
+                said = Instant::now();
+                eprint!("... finished {} ops in {:.0} seconds\r", progress.ops, progress.seconds);
+            }
+        };
+        let mut threads = self.threads;
+        let result = if step.kind == StepKind::RandomTransaction {
+            // One directory, one handle.
+            self.db = None;
+            let db = transactions(self.api, &self.dir, &self.options, step.concurrency)?;
+            run_transactions(&db, step, &mut threads, &mut observe)
+        } else {
+            run_step(self.open()?, step, &mut threads, &mut observe)
+        };
+        self.threads = threads;
+        result
+    }
+}
+
+fn transactions(
+    api: RocksApi,
+    dir: &Path,
+    options: &OpenOptions,
+    concurrency: Concurrency,
+) -> Result<TransactionDatabase, String> {
+    TransactionDatabase::open(api, dir, options, "", concurrency).map_err(|refusal| match refusal {
+        Refusal::NotOffered(why) => format!("randomtransaction is not offered by this engine: {why}"),
+        Refusal::Failed(why) => why,
+    })
+}
+
+fn property_of(name: &str) -> Option<&'static str> {
+    match name {
+        "stats" => Some("rocksdb.stats"),
+        "levelstats" => Some("rocksdb.levelstats"),
+        "memstats" => Some("rocksdb.cur-size-all-mem-tables"),
+        _ => None,
+    }
+}
+
+fn step_of(name: &str, flags: &Flags, seed: u64) -> Result<Step, String> {
+    let reverse = flags.on("reverse_iterator");
+    let (kind, while_writing) = match name {
+        "fillseq" => (StepKind::FillSeq, false),
+        "fillrandom" | "fillsync" => (StepKind::FillRandom, false),
+        "filluniquerandom" => (StepKind::FillUniqueRandom, false),
+        "overwrite" => (StepKind::Overwrite, false),
+        "multireadrandom" => (StepKind::MultiRead, false),
+        "mixgraph" => (StepKind::MixGraph, false),
+        "randomtransaction" => (StepKind::RandomTransaction, false),
+        "overwriteandwait" => (StepKind::OverwriteAndWait, false),
+        "readrandom" => (StepKind::ReadRandom, false),
+        "readmissing" => (StepKind::ReadMissing, false),
+        "readseq" => (StepKind::ReadSeq, false),
+        "seekrandom" => (StepKind::Range { reverse }, false),
+        "readwhilewriting" => (StepKind::ReadRandom, true),
+        "seekrandomwhilewriting" => (StepKind::Range { reverse }, true),
+        "updaterandom" => (StepKind::Update, false),
+        "deleterandom" => (StepKind::Delete, false),
+        "compact" | "compact0" | "compact1" => (StepKind::Compact, false),
+        "flush" => (StepKind::Flush, false),
+        "waitforcompaction" => (StepKind::WaitForCompaction, false),
+        other => return Err(format!("unknown benchmark {other}; --help lists them")),
+    };
+    let num = flags.number("num")?.max(1.0) as u64;
+    let (reads, writes, duration) =
+        (flags.number("reads")?, flags.number("writes")?, flags.number("duration")?);
+    let count = |asked: f64| if asked < 0.0 { num } else { asked as u64 };
+    let ops = match kind {
+        StepKind::FillSeq | StepKind::FillUniqueRandom => Some(count(writes)),
+        StepKind::FillRandom if name == "fillsync" => Some((count(writes) / 1000).max(1)),
+        StepKind::ReadSeq | StepKind::Compact | StepKind::Flush | StepKind::WaitForCompaction => Some(1),
+        _ if duration > 0.0 => None,
+        StepKind::FillRandom | StepKind::Overwrite | StepKind::OverwriteAndWait | StepKind::Delete => {
+            Some(count(writes))
+        }
+        _ => Some(count(reads)),
+    };
+    let durability = match (flags.on("disable_wal"), flags.on("sync") || name == "fillsync") {
+        (true, true) => return Err("--sync needs the WAL; drop --disable_wal".to_string()),
+        (true, false) => Durability::NoWal,
+        (false, true) => Durability::Sync,
+        (false, false) => Durability::Wal,
+    };
+    let rate = flags.number("benchmark_write_rate_limit")? as u64;
+    let threads = flags.number("threads")?.max(1.0) as u32;
+    if kind == StepKind::FillUniqueRandom && threads > 1 {
+        return Err("filluniquerandom takes one thread".to_string());
+    }
+    Ok(Step {
+        name: name.to_string(),
+        kind,
+        while_writing,
+        threads,
+        ops,
+        seconds: duration,
+        durability,
+        seek_nexts: flags.number("seek_nexts")? as u32,
+        num,
+        key_size: flags.number("key_size")?.max(1.0) as usize,
+        value_size: flags.number("value_size")? as usize,
+        seed,
+        writer_rate: if rate == 0 { 2 << 20 } else { rate },
+        writer_num: match flags.number("bgwriter_num")? {
+            keys if keys > 0.0 => keys as u64,
+            _ => num,
+        },
+        batch_size: flags.number("batch_size")?.max(1.0) as u32,
+        batched: flags.on("multiread_batched"),
+        arrival: arrival(flags)?,
+        mix: mix(flags)?,
+        transaction_sets: flags.number("transaction_sets")?.max(1.0) as u32,
+        concurrency: if flags.on("optimistic_transaction_db") {
+            Concurrency::Optimistic
+        } else {
+            Concurrency::Pessimistic
+        },
+        planted: 0.0,
+    })
+}
+
+fn arrival(flags: &Flags) -> Result<Option<Arrival>, String> {
+    let rate = flags.number("arrival_rate")?;
+    let spacing = match flags.text("arrival_spacing") {
+        "fixed" => Spacing::Grid,
+        "poisson" => Spacing::Poisson,
+        other => return Err(format!("--arrival_spacing={other}: use fixed or poisson")),
+    };
+    if !rate.is_finite() || rate < 0.0 {
+        return Err("--arrival_rate must be 0 or above".to_string());
+    }
+    Ok((rate > 0.0).then_some(Arrival { rate, spacing }))
+}
+
+fn mix(flags: &Flags) -> Result<MixParameters, String> {
+    let number = |name: &str| flags.number(name);
+    let mix = MixParameters {
+        mix_get_ratio: number("mix_get_ratio")?,
+        mix_put_ratio: number("mix_put_ratio")?,
+        mix_seek_ratio: number("mix_seek_ratio")?,
+        mix_max_scan_len: number("mix_max_scan_len")? as u64,
+        mix_max_value_size: number("mix_max_value_size")? as u64,
+        key_dist_a: number("key_dist_a")?,
+        key_dist_b: number("key_dist_b")?,
+        keyrange_dist_a: number("keyrange_dist_a")?,
+        keyrange_dist_b: number("keyrange_dist_b")?,
+        keyrange_dist_c: number("keyrange_dist_c")?,
+        keyrange_dist_d: number("keyrange_dist_d")?,
+        keyrange_num: number("keyrange_num")? as u64,
+        value_theta: number("value_theta")?,
+        value_k: number("value_k")?,
+        value_sigma: number("value_sigma")?,
+        iter_theta: number("iter_theta")?,
+        iter_k: number("iter_k")?,
+        iter_sigma: number("iter_sigma")?,
+        sine_mix_rate: flags.on("sine_mix_rate"),
+        sine_a: number("sine_a")?,
+        sine_b: number("sine_b")?,
+        sine_c: number("sine_c")?,
+        sine_d: number("sine_d")?,
+        sine_mix_rate_interval_milliseconds: number("sine_mix_rate_interval_milliseconds")? as u64,
+    };
+    mix.check()?;
+    Ok(mix)
+}
+
+fn open_options(flags: &Flags) -> Result<OpenOptions, String> {
+    let compression = match flags.text("compression_type") {
+        "none" => 0,
+        "snappy" => 1,
+        "lz4" => 4,
+        "zstd" => 7,
+        other => return Err(format!("--compression_type={other}: use none, snappy, lz4 or zstd")),
+    };
+    Ok(OpenOptions {
+        cache_size: flags.number("cache_size")?.max(0.0) as usize,
+        block_size: flags.number("block_size")? as usize,
+        bloom_bits: flags.number("bloom_bits")?.max(0.0),
+        write_buffer_size: flags.number("write_buffer_size")? as usize,
+        max_write_buffer_number: flags.number("max_write_buffer_number")? as i32,
+        target_file_size_base: flags.number("target_file_size_base")? as u64,
+        max_bytes_for_level_base: flags.number("max_bytes_for_level_base")? as u64,
+        max_bytes_for_level_multiplier: flags.number("max_bytes_for_level_multiplier")?,
+        num_levels: flags.number("num_levels")? as i32,
+        level0_triggers: [
+            flags.number("level0_file_num_compaction_trigger")? as i32,
+            flags.number("level0_slowdown_writes_trigger")? as i32,
+            flags.number("level0_stop_writes_trigger")? as i32,
+        ],
+        max_background_jobs: flags.number("max_background_jobs")? as i32,
+        compression,
+        direct_io: flags.on("use_direct_reads"),
+        vector_memtable: flags.text("memtablerep") == "vector",
+        lru_cache: flags.text("cache_type") == "lru_cache",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_string).collect()
+    }
+
+    #[test]
+    fn flags_are_rocksdbs_and_typos_are_named() {
+        let flags = Flags::parse(&arguments("--num=5 --cache_numshardbits=6 --sync=1")).unwrap();
+        assert_eq!(flags.number("num").unwrap(), 5.0);
+        assert!(flags.on("sync"));
+        let error = Flags::parse(&arguments("--write_bufer_size=5")).err().unwrap();
+        assert!(error.contains("--write_buffer_size"), "{error}");
+        assert!(Flags::parse(&arguments("--new_flag=1 --undefok=new_flag,other")).is_ok());
+    }
+
+    #[test]
+    fn operation_counts_follow_num_reads_writes_and_duration() {
+        let step =
+            |name: &str, text: &str| step_of(name, &Flags::parse(&arguments(text)).unwrap(), 1).unwrap();
+        assert_eq!(step("fillseq", "--num=7 --duration=9").ops, Some(7), "loads ignore the duration");
+        assert_eq!(step("readrandom", "--num=7").ops, Some(7));
+        assert_eq!(step("readrandom", "--num=7 --reads=3").ops, Some(3));
+        assert_eq!(step("overwrite", "--num=7 --duration=9").ops, None);
+        assert_eq!(step("fillseq", "--disable_wal=1").durability, Durability::NoWal);
+        let sync = step("fillsync", "--num=5000");
+        assert_eq!((sync.durability, sync.ops), (Durability::Sync, Some(5)));
+    }
+
+    #[test]
+    fn mixes_batches_and_arrivals_come_from_flags() {
+        let step = |name: &str, text: &str| step_of(name, &Flags::parse(&arguments(text)).unwrap(), 1);
+        let mixed = step("mixgraph", "--mix_get_ratio=0.8 --mix_put_ratio=0.2 --key_dist_b=0.5").unwrap();
+        assert_eq!((mixed.mix.mix_put_ratio, mixed.mix.key_dist_b, mixed.mix.value_sigma), (0.2, 0.5, 25.45));
+        assert_eq!(step("mixgraph", "--value_k=0.2615").unwrap().mix, MixParameters::default());
+        assert!(step("mixgraph", "--mix_get_ratio=0").unwrap_err().contains("mix_get_ratio"));
+        let many = step("multireadrandom", "--batch_size=10 --multiread_batched").unwrap();
+        assert!(many.batched && many.batch_size == 10 && many.arrival.is_none());
+        let open = step("readrandom", "--arrival_rate=50 --arrival_spacing=poisson").unwrap();
+        assert_eq!(open.arrival, Some(Arrival { rate: 50.0, spacing: Spacing::Poisson }));
+        assert!(step("readrandom", "--arrival_spacing=even").is_err());
+        assert!(step("filluniquerandom", "--threads=2").is_err());
+    }
+}

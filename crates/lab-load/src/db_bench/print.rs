@@ -1,0 +1,104 @@
+//! The lines of the tool: those that scripts read have the form of RocksDB's own.
+
+use super::flags::Flags;
+use crate::coarse_histogram::percentile;
+use crate::steps::OpenLoopResult;
+use crate::{Step, StepKind, StepResult};
+use hdrhistogram::Histogram;
+
+pub(super) fn print_banner(flags: &Flags) -> Result<(), String> {
+    let (key, value, num) = (flags.number("key_size")?, flags.number("value_size")?, flags.number("num")?);
+    println!("Keys:       {key} bytes each");
+    println!("Values:     {value} bytes each ({} bytes after compression)", (value * 0.5) as u64);
+    println!("Entries:    {num}");
+    println!("RawSize:    {:.1} MB (estimated)", (key + value) * num / 1_048_576.0);
+    println!("FileSize:   {:.1} MB (estimated)", (key + value * 0.5) * num / 1_048_576.0);
+    println!("Write rate: {} bytes/second", flags.text("benchmark_write_rate_limit"));
+    println!("Compression: {}", flags.text("compression_type"));
+    println!("------------------------------------------------");
+    Ok(())
+}
+
+pub(super) fn print_result(name: &str, step: &Step, result: &StepResult, histogram: bool) {
+    let found = match step.kind {
+        StepKind::ReadRandom
+        | StepKind::ReadMissing
+        | StepKind::MultiRead
+        | StepKind::MixGraph
+        | StepKind::Range { .. } => {
+            format!(" ({} of {} found)", result.found, result.ops)
+        }
+        _ => String::new(),
+    };
+    println!(
+        "{name:<12} : {:>11.3} micros/op {} ops/sec {:.3} seconds {} operations; {:>6.1} MB/s{found}",
+        result.micros_per_op,
+        (result.ops as f64 / result.seconds.max(1e-9)) as u64,
+        result.seconds,
+        result.ops,
+        result.bytes as f64 / 1_048_576.0 / result.seconds.max(1e-9)
+    );
+    if let Some(note) = &result.note {
+        println!("{name}: {note}");
+    }
+    if let Some(open) = &result.open {
+        print_open_loop(name, open, result.ops);
+    }
+    if !histogram {
+        return;
+    }
+    print_histogram(&format!("Microseconds per {}:", what(step)), &result.samples);
+    if result.open.is_some() {
+        print_histogram("Microseconds from the time an operation was due:", &result.responses);
+    }
+}
+
+/// What an operation is, in the words of RocksDB's tool.
+fn what(step: &Step) -> &'static str {
+    match step.kind {
+        StepKind::FillSeq
+        | StepKind::FillRandom
+        | StepKind::FillUniqueRandom
+        | StepKind::Overwrite
+        | StepKind::OverwriteAndWait
+        | StepKind::Delete => "write",
+        StepKind::Range { .. } => "seek",
+        StepKind::MixGraph | StepKind::RandomTransaction => "op",
+        _ => "read",
+    }
+}
+
+fn print_open_loop(name: &str, open: &OpenLoopResult, ops: u64) {
+    let [p50, p99, p999, p9999, max] = open.percentiles;
+    println!(
+        "{name:<12} : response time at {:.0} ops/sec due: P50: {p50:.2} P99: {p99:.2} P99.9: {p999:.2} \
+         P99.99: {p9999:.2} Max: {max:.0} micros; {} of {ops} started late, {} never",
+        open.rate, open.late, open.unserved
+    );
+}
+
+fn print_histogram(title: &str, samples: &Histogram<u64>) {
+    println!("{title}");
+    println!(
+        "Count: {} Average: {:.4}  StdDev: {:.2}",
+        samples.len(),
+        samples.mean() / 1000.0,
+        samples.stdev() / 1000.0
+    );
+    println!(
+        "Min: {}  Median: {:.4}  Max: {}",
+        samples.min() / 1000,
+        percentile(samples, 50.0),
+        samples.max() / 1000
+    );
+    let at = |p: f64| percentile(samples, p);
+    println!(
+        "Percentiles: P50: {:.2} P75: {:.2} P99: {:.2} P99.9: {:.2} P99.99: {:.2}",
+        at(50.0),
+        at(75.0),
+        at(99.0),
+        at(99.9),
+        at(99.99)
+    );
+    println!("------------------------------------------------------");
+}

@@ -1,0 +1,422 @@
+//! The steps: what each thread does, for how long, and what is measured.
+//!
+//! ```text
+//! run_step -> threads: worker.rs (operations, measured), rest.rs (the writer beside them) -> StepResult
+//!                      pace.rs (when an operation starts)
+//! ```
+//! In a closed loop a latency sample is the time since the previous completion in the same thread: it includes making
+//! the key and any pause of the client. In an open loop operations are due at their times, and the time since then, the
+//! response time, is kept beside the service time. The background writer of the "whilewriting" steps is held to a rate
+//! and counted apart.
+
+mod pace;
+mod rest;
+mod worker;
+
+pub use outcrop_lab_stats::open_loop::Spacing;
+pub use pace::{Arrival, OpenLoopResult};
+pub use rest::wait_for_compaction;
+
+use crate::Database;
+use crate::counters::Counters;
+use crate::database::Durability;
+use crate::mixgraph::MixParameters;
+use crate::multi_get::Way;
+use crate::process::ProcessUsage;
+use crate::rng::Mt19937_64;
+use crate::transactions::{Concurrency, TransactionDatabase};
+use hdrhistogram::Histogram;
+use pace::Schedule;
+use rest::WriterReport;
+use serde::{Deserialize, Serialize};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use worker::{Operate, ThreadResult, Transactions, Worker};
+
+/// What one operation of a step does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StepKind {
+    /// Writes the next key in order.
+    FillSeq,
+    /// Writes a random key; as many as there are keys leave 63.2 % of them written.
+    FillRandom,
+    /// Writes every key once, in random order.
+    FillUniqueRandom,
+    /// Writes a random key of a loaded database.
+    Overwrite,
+    /// Writes random keys, then flushes and waits for compaction, outside the measured time.
+    OverwriteAndWait,
+    /// Looks up a random key.
+    ReadRandom,
+    /// Looks up a random key that no load wrote.
+    ReadMissing,
+    /// Looks up several random keys in one call.
+    MultiRead,
+    /// Gets, puts and scans, of hot and cold keys.
+    MixGraph,
+    /// Increments counters of several sets under transactions.
+    RandomTransaction,
+    /// Seeks to a random key and moves on.
+    Range {
+        /// Moves backward.
+        reverse: bool,
+    },
+    /// Looks up a random key, then writes it.
+    Update,
+    /// Deletes a random key.
+    Delete,
+    /// Reads everything once.
+    ReadSeq,
+    /// Flushes, merges L0 away and waits for compaction.
+    Settle,
+    /// Flushes memtables.
+    Flush,
+    /// Compacts everything.
+    Compact,
+    /// Waits until no compaction runs or is due.
+    WaitForCompaction,
+}
+
+/// One step of a sequence.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Step {
+    /// Name in reports.
+    pub name: String,
+    /// What it does.
+    pub kind: StepKind,
+    /// A rate-limited writer runs beside it.
+    pub while_writing: bool,
+    /// Readers or writers.
+    pub threads: u32,
+    /// Operations of each thread; `None`: the time decides.
+    pub ops: Option<u64>,
+    /// Seconds, if the time decides.
+    pub seconds: f64,
+    /// How writes are made durable.
+    pub durability: Durability,
+    /// Moves of a range query.
+    pub seek_nexts: u32,
+    /// Keys in the database.
+    pub num: u64,
+    /// Bytes of a key.
+    pub key_size: usize,
+    /// Bytes of a value.
+    pub value_size: usize,
+    /// Base of the threads' seeds.
+    pub seed: u64,
+    /// Bytes per second of the background writer.
+    pub writer_rate: u64,
+    /// Keys the background writer chooses from.
+    pub writer_num: u64,
+    /// Keys of one call, for steps that write or look up several.
+    #[serde(default = "one")]
+    pub batch_size: u32,
+    /// Whether several keys are looked up in the way that pins values, if the library has it.
+    #[serde(default)]
+    pub batched: bool,
+    /// When operations are due; `None`: as soon as the last has ended.
+    #[serde(default)]
+    pub arrival: Option<Arrival>,
+    /// The mix, if the step is one.
+    #[serde(default)]
+    pub mix: MixParameters,
+    /// Sets of counters that a transaction increments.
+    #[serde(default = "five")]
+    pub transaction_sets: u32,
+    /// How transactions find conflicts.
+    #[serde(default = "pessimistic")]
+    pub concurrency: Concurrency,
+    /// Share of each operation's time that is burnt in addition, to see whether it is found.
+    #[serde(default)]
+    pub planted: f64,
+}
+
+fn one() -> u32 {
+    1
+}
+fn five() -> u32 {
+    5
+}
+fn pessimistic() -> Concurrency {
+    Concurrency::Pessimistic
+}
+
+/// News from a running step.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Progress {
+    /// Operations so far.
+    pub ops: u64,
+    /// Seconds so far.
+    pub seconds: f64,
+}
+
+/// What a step gave.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StepResult {
+    /// Operations of the counted threads.
+    pub ops: u64,
+    /// Seconds from the first start to the last finish.
+    pub seconds: f64,
+    /// Mean microseconds one thread spends per operation.
+    pub micros_per_op: f64,
+    /// Key and value bytes of the operations.
+    pub bytes: u64,
+    /// Lookups that found something.
+    pub found: u64,
+    /// p50, p99, p99.9, p99.99 and the maximum, microseconds of service time.
+    pub percentiles: [f64; 5],
+    /// Operations in each second.
+    pub per_second: Vec<u64>,
+    /// Longest time without a completion in any one thread, milliseconds.
+    pub longest_gap_ms: f64,
+    /// The background writer's rate over what was asked; 1 without one.
+    pub writer_achieved: f64,
+    /// The longest time that writer was behind its schedule, milliseconds.
+    #[serde(default)]
+    pub writer_lag_ms: f64,
+    /// Response times, if operations were due at their times.
+    #[serde(default)]
+    pub open: Option<OpenLoopResult>,
+    /// What was done otherwise than asked.
+    #[serde(default)]
+    pub note: Option<String>,
+    /// What the engine did meanwhile.
+    pub counters: Counters,
+    /// CPU time used meanwhile, and memory at the end.
+    pub usage: ProcessUsage,
+    /// All samples, nanoseconds.
+    #[serde(skip, default = "new_histogram")]
+    pub samples: Histogram<u64>,
+    /// All response times of an open loop, nanoseconds.
+    #[serde(skip, default = "new_histogram")]
+    pub responses: Histogram<u64>,
+}
+
+impl StepResult {
+    /// The result of a step that did nothing.
+    pub fn nothing() -> StepResult {
+        summarize(&[])
+    }
+}
+
+/// Counters the threads share, each touched rarely.
+struct Board {
+    ops: AtomicU64,
+    stop: AtomicBool,
+    error: Mutex<Option<String>>,
+    start: Instant,
+}
+
+impl Board {
+    fn new() -> Board {
+        Board {
+            ops: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+            error: Mutex::new(None),
+            start: Instant::now(),
+        }
+    }
+
+    /// Keeps the first error.
+    fn fail(&self, error: String) {
+        self.error.lock().expect("no thread panics with it").get_or_insert(error);
+    }
+}
+
+/// Runs `step` on `db`; `observe` is called about fifty times a second. `thread_counter` numbers the threads of a
+/// process from 1 and is not reset between steps: it gives each its own seed, as in db_bench.
+///
+/// # Errors
+/// The engine's message, on the first operation that fails.
+pub fn run_step(
+    db: &Database,
+    step: &Step,
+    thread_counter: &mut u64,
+    observe: &mut dyn FnMut(Progress),
+) -> Result<StepResult, String> {
+    let before = Counters::read(db);
+    let start = Instant::now();
+    let note =
+        (step.kind == StepKind::MultiRead).then(|| Way::of(db, step.batched).note(step.batched)).flatten();
+    let writer = step.while_writing.then_some(db);
+    let worker = |seed| Worker::new(db, step, seed, start);
+    let ending = || {
+        if step.kind == StepKind::OverwriteAndWait {
+            db.flush()?;
+            wait_for_compaction(db)?;
+        }
+        Ok(())
+    };
+    let mut result = run_threads(step, thread_counter, observe, writer, worker, ending)?;
+    result.counters = Counters::read(db).since(&before);
+    result.note = note;
+    Ok(result)
+}
+
+/// Runs a step of transactions, and checks that none was lost.
+///
+/// # Errors
+/// The engine's message, or that the sums of the sets differ.
+pub fn run_transactions(
+    db: &TransactionDatabase,
+    step: &Step,
+    thread_counter: &mut u64,
+    observe: &mut dyn FnMut(Progress),
+) -> Result<StepResult, String> {
+    let conflicts = AtomicU64::new(0);
+    let worker = |seed| Transactions { db, step, rng: Mt19937_64::new(seed), conflicts: &conflicts };
+    let mut result = run_threads(step, thread_counter, observe, None, worker, || Ok(()))?;
+    let sums = db.sums(step.transaction_sets)?;
+    if sums.windows(2).any(|pair| pair[0] != pair[1]) {
+        return Err(format!("a transaction was lost or torn: the sets sum up to {sums:?}"));
+    }
+    let conflicts = conflicts.into_inner();
+    result.note = (conflicts > 0).then(|| {
+        let all = conflicts + result.ops;
+        format!("{conflicts} of {all} transactions met another one and were rolled back")
+    });
+    Ok(result)
+}
+
+/// Runs the threads of `step`, each with what `worker` makes of its seed; `ending` belongs to the step, but not to its
+/// time.
+fn run_threads<O: Operate>(
+    step: &Step,
+    thread_counter: &mut u64,
+    observe: &mut dyn FnMut(Progress),
+    writer: Option<&Database>,
+    worker: impl Fn(u64) -> O + Sync,
+    ending: impl FnOnce() -> Result<(), String>,
+) -> Result<StepResult, String> {
+    let usage_before = ProcessUsage::read();
+    let board = Board::new();
+    let writer_seed = step.seed.wrapping_add(*thread_counter + 1);
+    let first_seed = *thread_counter + 1 + u64::from(step.while_writing);
+    *thread_counter += u64::from(step.threads) + u64::from(step.while_writing);
+    let mut per_second = Vec::new();
+    let (threads, report) = std::thread::scope(|scope| {
+        let writer = writer.map(|db| {
+            scope.spawn({
+                let board = &board;
+                move || rest::background_writer(db, step, writer_seed, board)
+            })
+        });
+        let workers: Vec<_> = (0..step.threads)
+            .map(|index| {
+                let seed = step.seed.wrapping_add(first_seed + u64::from(index));
+                let (board, worker) = (&board, &worker);
+                scope.spawn(move || {
+                    let operations = worker(seed);
+                    let schedule = schedule(step, index, seed, Instant::now());
+                    worker::measure(operations, step, board, schedule)
+                })
+            })
+            .collect();
+        watch(&board, &workers, &mut per_second, observe);
+        let threads: Vec<ThreadResult> =
+            workers.into_iter().map(|worker| worker.join().expect("a load thread does not panic")).collect();
+        // Relaxed: only says when to end.
+        board.stop.store(true, Ordering::Relaxed);
+        let report =
+            writer.map_or(WriterReport::NONE, |writer| writer.join().expect("the writer does not panic"));
+        (threads, report)
+    });
+    if let Some(error) = board.error.lock().ok().and_then(|mut error| error.take()) {
+        return Err(error);
+    }
+    let mut result = summarize(&threads);
+    result.open = open_loop(step, &threads, &mut result.responses);
+    result.per_second = per_second;
+    result.writer_achieved = report.achieved;
+    result.writer_lag_ms = report.longest_lag.as_secs_f64() * 1e3;
+    ending()?;
+    let usage = ProcessUsage::read();
+    result.usage = ProcessUsage {
+        user_seconds: usage.user_seconds - usage_before.user_seconds,
+        system_seconds: usage.system_seconds - usage_before.system_seconds,
+        rss_bytes: usage.rss_bytes,
+    };
+    Ok(result)
+}
+
+/// The schedule of one thread, if operations are due at their times.
+fn schedule(step: &Step, thread: u32, seed: u64, start: Instant) -> Option<Schedule> {
+    /// Where operations decide, time does not.
+    const ENDLESS: f64 = 1e9;
+    let seconds = if step.ops.is_some() { ENDLESS } else { step.seconds };
+    step.arrival.map(|arrival| Schedule::new(arrival, thread, step.threads, seconds, seed, start))
+}
+
+/// The response times of all threads.
+fn open_loop(
+    step: &Step,
+    threads: &[ThreadResult],
+    responses: &mut Histogram<u64>,
+) -> Option<OpenLoopResult> {
+    let arrival = step.arrival?;
+    let schedules = || threads.iter().filter_map(|thread| thread.schedule.as_ref());
+    schedules().for_each(|schedule| responses.add(&schedule.response).expect("histograms are alike"));
+    Some(OpenLoopResult {
+        rate: arrival.rate,
+        percentiles: percentiles(responses),
+        late: schedules().map(|schedule| schedule.late).sum(),
+        unserved: schedules().map(|schedule| schedule.unserved).sum(),
+    })
+}
+
+/// Reports progress and notes the operations of each second until all workers are done.
+fn watch(
+    board: &Board,
+    workers: &[std::thread::ScopedJoinHandle<'_, ThreadResult>],
+    per_second: &mut Vec<u64>,
+    observe: &mut dyn FnMut(Progress),
+) {
+    let mut noted = 0;
+    while !workers.iter().all(|worker| worker.is_finished()) {
+        std::thread::sleep(Duration::from_millis(20));
+        let (ops, seconds) = (board.ops.load(Ordering::Relaxed), board.start.elapsed().as_secs_f64());
+        while per_second.len() < seconds as usize {
+            per_second.push(ops - noted);
+            noted = ops;
+        }
+        observe(Progress { ops, seconds });
+    }
+}
+
+fn summarize(threads: &[ThreadResult]) -> StepResult {
+    let mut histogram = new_histogram();
+    threads.iter().for_each(|thread| histogram.add(&thread.histogram).expect("histograms are alike"));
+    let ops: u64 = threads.iter().map(|thread| thread.ops).sum();
+    let thread_seconds: f64 = threads.iter().map(|thread| thread.seconds).sum();
+    StepResult {
+        ops,
+        seconds: threads.iter().map(|thread| thread.seconds).fold(0.0, f64::max),
+        micros_per_op: thread_seconds * 1e6 / ops.max(1) as f64,
+        bytes: threads.iter().map(|thread| thread.bytes).sum(),
+        found: threads.iter().map(|thread| thread.found).sum(),
+        percentiles: percentiles(&histogram),
+        per_second: Vec::new(),
+        longest_gap_ms: threads.iter().map(|t| t.longest_gap.as_secs_f64() * 1e3).fold(0.0, f64::max),
+        writer_achieved: 1.0,
+        writer_lag_ms: 0.0,
+        open: None,
+        note: None,
+        counters: Counters::default(),
+        usage: ProcessUsage::default(),
+        samples: histogram,
+        responses: new_histogram(),
+    }
+}
+
+/// p50, p99, p99.9, p99.99 and the maximum of a histogram of nanoseconds, in microseconds.
+fn percentiles(histogram: &Histogram<u64>) -> [f64; 5] {
+    let micros = |nanos: u64| nanos as f64 / 1000.0;
+    let at = |quantile: f64| micros(histogram.value_at_quantile(quantile));
+    [at(0.5), at(0.99), at(0.999), at(0.9999), micros(histogram.max())]
+}
+
+/// An empty histogram of nanoseconds up to an hour, exact to three digits.
+pub fn new_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 3_600_000_000_000, 3).expect("bounds are valid")
+}

@@ -1,0 +1,360 @@
+//! What one operation of each kind does, and the loop that measures operations.
+
+use super::pace::{Schedule, Throttle};
+use super::rest::{settle, wait_for_compaction};
+use super::{Board, Step, StepKind, new_histogram};
+use crate::Database;
+use crate::keys::write_key;
+use crate::mixgraph::{Action, Mix, MixParameters};
+use crate::multi_get::MultiGet;
+use crate::rng::Mt19937_64;
+use crate::transactions::TransactionDatabase;
+use crate::values::Values;
+use hdrhistogram::Histogram;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// What one call did.
+pub(super) struct Done {
+    /// Operations it counts as.
+    pub ops: u64,
+    /// Lookups that found something.
+    pub found: u64,
+    /// Key and value bytes.
+    pub bytes: u64,
+}
+
+/// Does operations, one call after the other.
+pub(super) trait Operate {
+    /// Waits before an operation if a rate asks for it; true if it waited. `ops` are done so far.
+    fn pause(&mut self, _ops: u64) -> bool {
+        false
+    }
+
+    /// Does one call's operations.
+    fn operate(&mut self, ops: u64) -> Result<Done, String>;
+}
+
+/// What one thread measured.
+pub(super) struct ThreadResult {
+    pub ops: u64,
+    pub found: u64,
+    pub bytes: u64,
+    pub seconds: f64,
+    pub histogram: Histogram<u64>,
+    pub longest_gap: Duration,
+    pub schedule: Option<Schedule>,
+}
+
+/// Repeats operations until the step is over.
+pub(super) fn measure<O: Operate>(
+    mut operations: O,
+    step: &Step,
+    board: &Board,
+    mut schedule: Option<Schedule>,
+) -> ThreadResult {
+    /// Operations, and time, after which the others are told how many were done.
+    const TELL: (u64, Duration) = (128, Duration::from_millis(10));
+    /// What an operation takes beyond that is waiting, not processor time.
+    const BURNT_AT_MOST: Duration = Duration::from_micros(100);
+    let (mut ops, mut found, mut bytes) = (0, 0, 0);
+    let (mut histogram, mut longest_gap) = (new_histogram(), Duration::ZERO);
+    let limit = step.ops.unwrap_or(u64::MAX);
+    let end = if step.ops.is_none() { Duration::from_secs_f64(step.seconds) } else { Duration::MAX };
+    let start = Instant::now();
+    let (mut last, mut told) = (start, (0, start));
+    while ops < limit {
+        let due = match &mut schedule {
+            None => None,
+            Some(schedule) => match schedule.wait() {
+                Some(due) => Some(due),
+                None => break,
+            },
+        };
+        // A wait is not the operation's.
+        let begun = if due.is_some() || operations.pause(ops) { Instant::now() } else { last };
+        match operations.operate(ops) {
+            Ok(done) => {
+                ops += done.ops;
+                found += done.found;
+                bytes += done.bytes;
+            }
+            Err(error) => {
+                board.fail(error);
+                break;
+            }
+        }
+        let mut now = Instant::now();
+        if step.planted > 0.0 {
+            now = burn(now, (now - begun).min(BURNT_AT_MOST).mul_f64(step.planted));
+        }
+        histogram.saturating_record((now - begun).as_nanos() as u64);
+        // Without work to do nothing stands still.
+        longest_gap = longest_gap.max(now - due.map_or(begun, |due| due.max(last)));
+        if let (Some(schedule), Some(due)) = (&mut schedule, due) {
+            schedule.response.saturating_record((now - due).as_nanos() as u64);
+        }
+        last = now;
+        if ops - told.0 >= TELL.0 || now - told.1 >= TELL.1 {
+            board.ops.fetch_add(ops - told.0, Ordering::Relaxed);
+            told = (ops, now);
+        }
+        if now - start >= end {
+            break;
+        }
+    }
+    board.ops.fetch_add(ops - told.0, Ordering::Relaxed);
+    let seconds = (last - start).as_secs_f64();
+    ThreadResult { ops, found, bytes, seconds, histogram, longest_gap, schedule }
+}
+
+/// Computes nothing from `from` on for as long as `time`; gives when it ended.
+fn burn(from: Instant, time: Duration) -> Instant {
+    loop {
+        let now = Instant::now();
+        if now - from >= time {
+            return now;
+        }
+        std::hint::spin_loop();
+    }
+}
+
+/// One counted thread on a database.
+pub(super) struct Worker<'a> {
+    db: &'a Database,
+    step: &'a Step,
+    rng: Mt19937_64,
+    values: Values,
+    key: Vec<u8>,
+    /// Bytes of a key and a value.
+    pair: u64,
+    multi_get: Option<MultiGet<'a>>,
+    /// Every key once, in random order.
+    permutation: Vec<u64>,
+    mixed: Option<Mixed<'a>>,
+}
+
+impl<'a> Worker<'a> {
+    pub fn new(db: &'a Database, step: &'a Step, seed: u64, start: Instant) -> Worker<'a> {
+        let mut rng = Mt19937_64::new(seed);
+        let many = step.batch_size.max(1) as usize;
+        let multi = step.kind == StepKind::MultiRead;
+        let permutation = if step.kind == StepKind::FillUniqueRandom {
+            permutation(step.num, &mut rng)
+        } else {
+            Vec::new()
+        };
+        Worker {
+            db,
+            step,
+            rng,
+            values: Values::new(0.5, step.value_size.max(step.mix.mix_max_value_size as usize)),
+            key: vec![0; step.key_size],
+            pair: (step.key_size + step.value_size) as u64,
+            multi_get: multi.then(|| MultiGet::new(db, step.batched, many, step.key_size)),
+            permutation,
+            mixed: (step.kind == StepKind::MixGraph).then(|| Mixed::new(step, start)),
+        }
+    }
+
+    fn random(&mut self) -> u64 {
+        self.rng.next_u64() % self.step.num
+    }
+
+    fn draw(&mut self) {
+        let number = self.random();
+        write_key(number, &mut self.key);
+    }
+
+    /// Writes `batch_size` keys, whose numbers `number` gives by what was done before.
+    fn write(&mut self, ops: u64, number: impl Fn(&mut Worker<'a>, u64) -> u64) -> Result<Done, String> {
+        let (step, count) = (self.step, u64::from(self.step.batch_size.max(1)));
+        if count == 1 {
+            let number = number(self, ops);
+            write_key(number, &mut self.key);
+            self.db.put(step.durability, &self.key, self.values.next(step.value_size))?;
+        } else {
+            let mut batch = self.db.batch();
+            for index in 0..count {
+                let number = number(self, ops + index);
+                write_key(number, &mut self.key);
+                batch.put(&self.key, self.values.next(step.value_size));
+            }
+            self.db.write(step.durability, &mut batch)?;
+        }
+        Ok(Done { ops: count, found: count, bytes: count * self.pair })
+    }
+
+    fn many(&mut self) -> Result<Done, String> {
+        let Worker { multi_get, rng, step, pair, .. } = self;
+        let lookup = multi_get.as_mut().expect("made for this kind");
+        let mut count = 0;
+        for key in lookup.keys() {
+            write_key(rng.next_u64() % step.num, key);
+            count += 1;
+        }
+        let found = lookup.get()?;
+        Ok(Done { ops: count, found, bytes: found * *pair })
+    }
+
+    fn mix(&mut self) -> Result<Done, String> {
+        let number = self.random();
+        let mixed = self.mixed.as_mut().expect("made for this kind");
+        let (key, action) = mixed.mix.query(number);
+        write_key(key, &mut self.key);
+        let key_size = self.key.len() as u64;
+        let (found, bytes) = match action {
+            Action::Get => {
+                let found = self.db.get(&self.key)?;
+                (u64::from(found), self.pair)
+            }
+            Action::Put(size) => {
+                self.db.put(self.step.durability, &self.key, self.values.next(size))?;
+                (0, key_size + size as u64)
+            }
+            Action::Seek(rows) => {
+                let bytes = self.db.scan_from(&self.key, rows, &mut mixed.copy)?;
+                (u64::from(bytes > 0), bytes)
+            }
+        };
+        Ok(Done { ops: 1, found, bytes })
+    }
+}
+
+impl Operate for Worker<'_> {
+    fn pause(&mut self, ops: u64) -> bool {
+        self.mixed.as_mut().is_some_and(|mixed| mixed.pause(ops))
+    }
+
+    #[inline]
+    fn operate(&mut self, ops: u64) -> Result<Done, String> {
+        let (db, step) = (self.db, self.step);
+        let found = match step.kind {
+            StepKind::FillSeq => return self.write(ops, |_, ops| ops),
+            StepKind::FillUniqueRandom => {
+                return self.write(ops, |own, ops| own.permutation[ops as usize % own.permutation.len()]);
+            }
+            StepKind::FillRandom | StepKind::Overwrite | StepKind::OverwriteAndWait => {
+                return self.write(ops, |own, _| own.random());
+            }
+            StepKind::MultiRead => return self.many(),
+            StepKind::MixGraph => return self.mix(),
+            StepKind::ReadRandom => {
+                self.draw();
+                db.get(&self.key)?
+            }
+            StepKind::ReadMissing => {
+                self.draw();
+                // The last byte of a loaded key is '0'.
+                *self.key.last_mut().expect("keys are not empty") = b'1';
+                db.get(&self.key)?
+            }
+            StepKind::Range { reverse } => {
+                self.draw();
+                db.range(&self.key, step.seek_nexts, reverse)?
+            }
+            StepKind::Update => {
+                self.draw();
+                let found = db.get(&self.key)?;
+                db.put(step.durability, &self.key, self.values.next(step.value_size))?;
+                found
+            }
+            StepKind::Delete => {
+                self.draw();
+                db.delete(step.durability, &self.key)?;
+                true
+            }
+            StepKind::ReadSeq => {
+                // One operation per row; the sample is that of the whole scan.
+                let rows = db.scan()?;
+                return Ok(Done { ops: rows, found: rows, bytes: rows * self.pair });
+            }
+            StepKind::Settle => settle(db).map(|()| true)?,
+            StepKind::Flush => db.flush().map(|()| true)?,
+            StepKind::Compact => {
+                db.compact();
+                true
+            }
+            StepKind::WaitForCompaction => wait_for_compaction(db).map(|()| true)?,
+            StepKind::RandomTransaction => return Err("transactions need a database opened for them".into()),
+        };
+        Ok(Done { ops: 1, found: u64::from(found), bytes: self.pair })
+    }
+}
+
+/// What mixgraph needs beside a worker.
+struct Mixed<'a> {
+    parameters: &'a MixParameters,
+    mix: Mix,
+    /// Where rows of scans are copied to.
+    copy: Vec<u8>,
+    throttle: Throttle,
+    threads: f64,
+}
+
+impl<'a> Mixed<'a> {
+    fn new(step: &'a Step, start: Instant) -> Mixed<'a> {
+        let mix = Mix::new(&step.mix, step.num);
+        Mixed {
+            parameters: &step.mix,
+            mix,
+            copy: vec![0; 1 << 20],
+            throttle: Throttle::new(start),
+            threads: f64::from(step.threads),
+        }
+    }
+
+    /// Once for every hundred operations, as RocksDB's tool asks its limiter.
+    fn pause(&mut self, ops: u64) -> bool {
+        let Some(rate) = self.parameters.rate_at(self.throttle.seconds()) else { return false };
+        let interval = Duration::from_millis(self.parameters.sine_mix_rate_interval_milliseconds);
+        if ops == 0 || self.throttle.age() >= interval {
+            self.throttle.set(rate / self.threads);
+        }
+        let asks = ops.is_multiple_of(100);
+        if asks {
+            self.throttle.wait(ops);
+        }
+        asks
+    }
+}
+
+/// All numbers below `num` in random order, by Fisher and Yates.
+fn permutation(num: u64, rng: &mut Mt19937_64) -> Vec<u64> {
+    let mut numbers: Vec<u64> = (0..num).collect();
+    for last in (1..numbers.len()).rev() {
+        numbers.swap(last, (rng.next_u64() % (last as u64 + 1)) as usize);
+    }
+    numbers
+}
+
+/// One counted thread on a database of transactions.
+pub(super) struct Transactions<'a> {
+    pub db: &'a TransactionDatabase,
+    pub step: &'a Step,
+    pub rng: Mt19937_64,
+    pub conflicts: &'a AtomicU64,
+}
+
+impl Operate for Transactions<'_> {
+    fn operate(&mut self, _ops: u64) -> Result<Done, String> {
+        let sets = self.step.transaction_sets;
+        let committed = u64::from(self.db.increment(sets, self.step.num, &mut self.rng)?);
+        self.conflicts.fetch_add(1 - committed, Ordering::Relaxed);
+        // A key has 15 bytes, a counter some digits.
+        Ok(Done { ops: committed, found: committed, bytes: committed * u64::from(sets) * 20 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_permutation_holds_every_number_once() {
+        let mut numbers = permutation(100, &mut Mt19937_64::new(1));
+        assert_ne!(numbers[..5], [0, 1, 2, 3, 4]);
+        numbers.sort_unstable();
+        assert!(numbers.into_iter().eq(0..100));
+    }
+}
