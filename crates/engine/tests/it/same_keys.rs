@@ -80,12 +80,12 @@ fn the_newest_of_different_bytes_is_the_keys_version_everywhere() {
     db.merge_cf(&cf, &write, b"E", b"3").unwrap();
     let expected = [("a", "2"), ("b", "2"), ("e", "1,2,3")];
     check(&db, &expected, "in the memtable");
-    db.flush(&[cf.clone()], true).unwrap();
+    db.flush(std::slice::from_ref(&cf), true).unwrap();
     check(&db, &expected, "in L0");
     db.put(&write, b"a", b"3").unwrap();
     let expected = [("a", "3"), ("b", "2"), ("e", "1,2,3")];
     check(&db, &expected, "in both");
-    db.flush(&[cf.clone()], true).unwrap();
+    db.flush(std::slice::from_ref(&cf), true).unwrap();
     db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
     check(&db, &expected, "compacted under a snapshot");
     drop(snapshot);
