@@ -139,7 +139,7 @@ const NONE: usize = usize::MAX;
 pub struct MergingIter {
     comparator: Comparator,
     sources: Vec<Source>,
-    /// [`Comparator::prefix`] of each valid source's user key.
+    /// [`Comparator::prefix`] of each valid source's user key; out of date for a winner without a runner-up.
     prefixes: Vec<u64>,
     /// The source positioned on the current entry.
     winner: usize,
@@ -268,12 +268,12 @@ impl MergingIter {
             let source = &mut self.sources[index];
             let before_end =
                 source.valid() && comparator.compare(split(source.key()).0, end) == Ordering::Less;
-            moved |= before_end && source.skip_older(end, seq);
+            if before_end && source.skip_older(end, seq) {
+                self.refresh(index);
+                moved = true;
+            }
         }
         if moved {
-            (0..self.sources.len()).for_each(|index| {
-                self.refresh(index);
-            });
             self.choose();
         }
     }
@@ -306,13 +306,12 @@ impl MergingIter {
     /// After `moved`, the winner, moved: keeps it if it is still first, else chooses anew.
     #[inline]
     fn settle(&mut self, moved: usize) {
-        // Alone, it needs no prefix: `choose` and `turn` refresh before they compare.
+        // Alone, it needs no prefix: `choose` makes up for it.
         let stays = match self.runner_up {
             NONE => self.sources[moved].valid(),
             runner_up => self.refresh(moved) && self.goes_first(moved, runner_up),
         };
         if !stays {
-            self.refresh(moved);
             self.choose();
         }
     }
@@ -346,6 +345,10 @@ impl MergingIter {
     /// Finds winner and runner-up among all sources. After an error there is none: an iterator that went on
     /// without a source would show a hole as if it were the truth.
     fn choose(&mut self) {
+        if self.winner != NONE {
+            // It moved without its prefix while it was alone.
+            self.refresh(self.winner);
+        }
         self.winner = NONE;
         self.runner_up = NONE;
         if self.status.is_err() {
@@ -378,7 +381,6 @@ impl MergingIter {
             }
             self.refresh(index);
         }
-        self.refresh(winner);
         self.direction = direction;
         self.excluded.clear();
         self.choose_runner_up(winner);
