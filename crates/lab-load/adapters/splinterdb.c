@@ -345,6 +345,61 @@ EXPORTED void rocksdb_delete(void *opaque, const void *options, const char *key,
     fail(errptr, "delete", code);
 }
 
+/* SplinterDB writes one pair at a time: a batch is the pairs, written one by one, and not atomic. */
+typedef struct {
+  char *bytes; /* per pair: two lengths, key, value */
+  size_t len, capacity;
+  int failed; /* memory ran out */
+} batch_t;
+
+EXPORTED void *rocksdb_writebatch_create(void) { return calloc(1, sizeof(batch_t)); }
+EXPORTED void rocksdb_writebatch_destroy(void *opaque) {
+  batch_t *batch = opaque;
+  free(batch->bytes);
+  free(batch);
+}
+EXPORTED void rocksdb_writebatch_clear(void *opaque) {
+  batch_t *batch = opaque;
+  batch->len = 0;
+  batch->failed = 0;
+}
+EXPORTED void rocksdb_writebatch_put(void *opaque, const char *key, size_t key_len, const char *value,
+                                     size_t value_len) {
+  batch_t *batch = opaque;
+  size_t lens[2] = {key_len, value_len};
+  size_t wanted = batch->len + sizeof lens + key_len + value_len;
+  if (wanted > batch->capacity) {
+    char *bytes = realloc(batch->bytes, 2 * wanted);
+    if (bytes == NULL) {
+      batch->failed = 1;
+      return;
+    }
+    batch->bytes = bytes;
+    batch->capacity = 2 * wanted;
+  }
+  char *at = batch->bytes + batch->len;
+  memcpy(at, lens, sizeof lens);
+  memcpy(at + sizeof lens, key, key_len);
+  memcpy(at + sizeof lens + key_len, value, value_len);
+  batch->len = wanted;
+}
+EXPORTED void rocksdb_write(void *opaque, const void *options, void *opaque_batch, char **errptr) {
+  batch_t *batch = opaque_batch;
+  if (batch->failed) {
+    fail(errptr, "batch", ENOMEM);
+    return;
+  }
+  for (size_t at = 0; at < batch->len;) {
+    size_t lens[2];
+    memcpy(lens, batch->bytes + at, sizeof lens);
+    const char *key = batch->bytes + at + sizeof lens;
+    rocksdb_put(opaque, options, key, lens[0], key + lens[0], lens[1], errptr);
+    if (*errptr != NULL)
+      return;
+    at += sizeof lens + lens[0] + lens[1];
+  }
+}
+
 /* A pinned value is the thread's own result: one at a time, until its next lookup. */
 EXPORTED void *rocksdb_get_pinned(void *opaque, const void *options, const char *key, size_t key_len, char **errptr) {
   db_t *db = opaque;

@@ -89,6 +89,7 @@ fn ci(offline: bool) -> Result<(), String> {
         .ok();
     step("test", || test(references.as_deref(), browser.as_deref()))?;
     step("fuzz", fuzz::ci)?;
+    step("instructions", || instructions::run(false))?;
     if offline {
         eprintln!("xtask: --offline: no ping-pong with RocksDB");
         return Ok(());
