@@ -2,6 +2,7 @@
 
 mod checkcompat;
 mod in_process;
+mod inspect;
 mod ldb;
 mod sst_dump;
 

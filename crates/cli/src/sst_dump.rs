@@ -1,12 +1,12 @@
 //! `outcrop sst_dump`: RocksDB's flags for looking into table files.
 
+use crate::inspect::open_table;
 use crate::ldb::to_hex;
-use outcrop_base::{Comparator, Error, ParsedKey, SeqNum};
-use outcrop_env::{Access, Env, OpenRead};
-use outcrop_table::{FillCache, TableIterOptions, TableReader, TableReaderOptions};
+use outcrop_base::{Error, ParsedKey, SeqNum};
+use outcrop_env::Env;
+use outcrop_table::{FillCache, TableIterOptions};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Flags of `sst_dump`.
 #[derive(clap::Args)]
@@ -72,18 +72,7 @@ fn tables_of(path: &Path) -> Result<Vec<PathBuf>, String> {
 
 fn dump(arguments: &SstDumpArguments, path: &Path) -> Result<(), Error> {
     let env = Env::posix();
-    let file = env.fs.open_read(path, OpenRead { access: Access::Sequential, ..OpenRead::default() })?;
-    let options = TableReaderOptions {
-        comparator: Comparator::Bytewise,
-        cache: None,
-        cache_index_and_filter_blocks: false,
-        cache_file_id: 0,
-        hold_in_cache: false,
-        expected_unique_id: None,
-        largest_seqno: SeqNum::MAX,
-        prefix_extractor: None,
-    };
-    let table = Arc::new(TableReader::open(file, options)?);
+    let table = open_table(&env, path, SeqNum::MAX)?;
     let mut text = String::new();
     if arguments.show_properties || arguments.command == Command::Raw {
         let _ = writeln!(text, "Table Properties:\n{:#?}", table.properties());

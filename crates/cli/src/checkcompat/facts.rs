@@ -4,12 +4,12 @@
 
 use super::rules::Feature;
 use super::wal;
+use crate::inspect::open_table;
 use outcrop::{Env, Error};
-use outcrop_base::{Comparator, SeqNum, ValueType, builtin_merge};
-use outcrop_env::{Access, OpenRead};
+use outcrop_base::{SeqNum, ValueType, builtin_merge};
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_manifest::{FileMetaData, RecoveredColumnFamily, Version};
-use outcrop_table::{FillCache, TableIterOptions, TableReader, TableReaderOptions};
+use outcrop_table::{FillCache, TableIterOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -131,18 +131,7 @@ fn has_nested_sequences(version: &Version) -> bool {
 }
 
 fn table_features(env: &Env, path: &Path, file: &FileMetaData) -> Result<BTreeSet<Feature>, Error> {
-    let source = env.fs.open_read(path, OpenRead { access: Access::Sequential, ..OpenRead::default() })?;
-    let options = TableReaderOptions {
-        comparator: Comparator::Bytewise,
-        cache: None,
-        cache_index_and_filter_blocks: false,
-        cache_file_id: 0,
-        hold_in_cache: false,
-        expected_unique_id: None,
-        largest_seqno: file.largest_seq,
-        prefix_extractor: None,
-    };
-    let table = Arc::new(TableReader::open(source, options)?);
+    let table = open_table(env, path, file.largest_seq)?;
     let mut found = BTreeSet::from([Feature::FormatVersion(table.format_version())]);
     let properties = table.properties();
     if properties.separate_key_value_in_data_block {

@@ -215,3 +215,18 @@ fn a_damaged_table_hides_no_other_from_ldb() {
     let report = text(&ldb(&dir, &["checkcompat", "--with=6.29"]));
     assert!(report.contains("UNKNOWN  not readable by Outcrop"), "{report}");
 }
+
+#[test]
+fn tables_in_reverse_order_are_walked_in_it() {
+    let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/made/11.8.1-reverse-order");
+    let temp = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(&made).unwrap() {
+        let path = entry.unwrap().path();
+        std::fs::copy(&path, temp.path().join(path.file_name().unwrap())).unwrap();
+    }
+    std::fs::remove_file(temp.path().join("rows.txt")).unwrap();
+    let db = temp.path().display().to_string();
+    assert!(outcrop(&["sst_dump", &format!("--file={db}"), "--command=check"]).status.success());
+    let compatible = outcrop(&["ldb", &format!("--db={db}"), "checkcompat", "--with=11.8"]);
+    assert!(compatible.status.success(), "{}", text(&compatible));
+}
