@@ -299,7 +299,8 @@ mod tests {
             failures: 1,
             shrinking: Duration::ZERO,
         };
-        let found = |cases, swaps| Found { cases, failures: 0, tally: Tally { swaps, ..Tally::default() } };
+        let found =
+            |cases, swaps| Found { cases, tally: Tally { swaps, ..Tally::default() }, ..Found::default() };
         assert_eq!(found(9, 200).shortfall(&campaign).unwrap(), "7 s were over after 9 of 10 cases");
         assert_eq!(found(10, 99).shortfall(&campaign).unwrap(), "99 swaps, 100 wanted");
         assert_eq!(found(10, 100).shortfall(&campaign), None);
