@@ -24,6 +24,8 @@ const SWITCH: &str = "OUTCROP_IO_URING";
 const MAX_IN_FLIGHT: usize = 64;
 /// Longer reads gain nothing from company.
 const MAX_BATCHED_BYTES: usize = 1 << 20;
+/// A ring that read more than this at once gives the memory back.
+const KEPT_BYTES: usize = 4 << 20;
 /// Threads that read where io_uring is refused.
 const POOL_THREADS: usize = 8;
 
@@ -181,7 +183,7 @@ impl Pool {
 
 #[cfg(all(target_os = "linux", not(miri)))]
 mod ring {
-    use super::{AlignedBuffer, BatchRead, MAX_IN_FLIGHT, RefCell, SWITCH, Span};
+    use super::{AlignedBuffer, BatchRead, KEPT_BYTES, MAX_IN_FLIGHT, RefCell, SWITCH, Span};
     use io_uring::{IoUring, Probe, opcode, types};
     use std::io;
 
@@ -309,6 +311,9 @@ mod ring {
                     read.result = Ok(());
                 }
                 place += AlignedBuffer::padded(span.len);
+            }
+            if self.memory.len() > KEPT_BYTES {
+                self.memory = AlignedBuffer::new(0);
             }
             Ok(())
         }

@@ -14,6 +14,7 @@
 use crate::case::{Case, End, Phase};
 use crate::child::{Child, Lost};
 use crate::choices::ALWAYS;
+use crate::features::OUTCROP;
 use crate::model::{Model, Row, difference};
 use crate::operation::{Durability, Key, Operation, Record, View};
 use crate::rules::admits;
@@ -287,7 +288,7 @@ impl Game<'_> {
 
     fn close(&mut self, engine: &str, phase: &Phase) -> Outcome<()> {
         // RocksDB forgets that there is unlogged data once a flush of it was asked for, and may close before that ends.
-        let forgets = engine != "outcrop" || phase.has("avoid_flush_during_shutdown=true");
+        let forgets = engine != OUTCROP || phase.has("avoid_flush_during_shutdown=true");
         if forgets && self.model.has_unlogged() {
             for family in self.model.existing() {
                 self.must(engine, &Request::Do(Operation::Flush { family, wait: true }))?;

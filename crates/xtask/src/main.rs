@@ -25,6 +25,7 @@ mod pingpong;
 mod tidy;
 
 use outcrop_lab::reference;
+use packages::Install;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
@@ -46,8 +47,8 @@ fn main() -> ExitCode {
         ["fixtures"] => pingpong::fixtures(),
         ["compatibility"] => pingpong::compatibility(false),
         ["tools"] => pingpong::tools(),
-        ["instructions"] => instructions::run(false),
-        ["instructions", "--bless"] => instructions::run(true),
+        ["instructions"] => instructions::run(false, Install::IfMissing),
+        ["instructions", "--bless"] => instructions::run(true, Install::IfMissing),
         ["bindings"] => bindings::run(),
         _ => Err(format!(
             "usage: cargo xtask ci [--offline] | tidy | fuzz | loom | fetch | fixtures | compatibility | tools | \
@@ -71,6 +72,7 @@ fn root() -> PathBuf {
 
 /// Proves the tree. Every step must pass; the first that does not ends it.
 fn ci(offline: bool) -> Result<(), String> {
+    let install = if offline { Install::Never } else { Install::IfMissing };
     step("fmt", || cargo(&["fmt", "--all", "--check"], None))?;
     step("tidy", || tidy::check(&root()))?;
     step("clippy", || {
@@ -84,14 +86,14 @@ fn ci(offline: bool) -> Result<(), String> {
     };
     step("build", || cargo(&["build", "--workspace", "--all-targets", "--quiet"], None))?;
     // Without a browser the tests of the lab's pages skip themselves: said here, where it is not lost among them.
-    let browser = browser::obtain(!offline)
+    let browser = browser::obtain(install)
         .map_err(|why| eprintln!("xtask: the lab's pages are NOT tested: {why}"))
         .ok();
     step("test", || test(references.as_deref(), browser.as_deref()))?;
     step("fuzz", fuzz::ci)?;
-    step("instructions", || instructions::run(false))?;
+    step("instructions", || instructions::run(false, install))?;
     if offline {
-        eprintln!("xtask: --offline: no ping-pong with RocksDB");
+        eprintln!("xtask: --offline: no trials, tools and ping-pong of RocksDB");
         return Ok(());
     }
     step("compatibility", || pingpong::compatibility(true))?;

@@ -2,7 +2,8 @@
 //!
 //! The harness itself is `crates/pingpong`; this file knows where libraries come from.
 
-use crate::{cargo, packages, root};
+use crate::packages::{self, Install};
+use crate::{cargo, root};
 use outcrop_lab::reference;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -69,10 +70,13 @@ pub fn compatibility(check: bool) -> Result<(), String> {
 
 /// `cargo xtask tools`: RocksDB's own `ldb` and `sst_dump`, from the system's package, look at our databases.
 pub fn tools() -> Result<(), String> {
-    let found =
-        ["ldb", "sst_dump"].iter().try_for_each(|tool| packages::program(tool, TOOLS_PACKAGE).map(|_| ()));
-    let Some(version) = found.ok().and_then(|()| tools_version()) else {
-        eprintln!("tools: skipped: no ldb and sst_dump of RocksDB; apt-get install {TOOLS_PACKAGE}");
+    let find = |tool: &&str| packages::program(&[tool], TOOLS_PACKAGE, Install::IfMissing).map(|_| ());
+    if let Err(why) = ["ldb", "sst_dump"].iter().try_for_each(find) {
+        eprintln!("tools: skipped: {why}");
+        return Ok(());
+    }
+    let Some(version) = tools_version() else {
+        eprintln!("tools: skipped: ldb does not say its version; apt-get install {TOOLS_PACKAGE}");
         return Ok(());
     };
     build()?;
