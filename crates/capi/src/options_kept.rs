@@ -71,8 +71,6 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
             set rocksdb_options_set_allow_mmap_reads get rocksdb_options_get_allow_mmap_reads -> Flag;
         "allow_mmap_writes" Flag = Flag(0);
             set rocksdb_options_set_allow_mmap_writes get rocksdb_options_get_allow_mmap_writes -> Flag;
-        "allow_fallocate" Flag = Flag(1);
-            set rocksdb_options_set_allow_fallocate get rocksdb_options_get_allow_fallocate -> Flag;
         "strict_bytes_per_sync" Flag = Flag(0);
             set rocksdb_options_set_strict_bytes_per_sync get rocksdb_options_get_strict_bytes_per_sync -> Flag;
         "advise_random_on_open" Flag = Flag(1);

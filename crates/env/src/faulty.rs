@@ -167,8 +167,12 @@ impl FaultyWriteFile {
 
 impl WriteFile for FaultyWriteFile {
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.append_marked(bytes, &[])
+    }
+
+    fn append_marked(&mut self, bytes: &[u8], end: &[u8]) -> Result<()> {
         self.attempt(Change::Append, bytes.len() as u64)?;
-        self.inner.append(bytes)
+        self.inner.append_marked(bytes, end)
     }
 
     fn flush(&mut self) -> Result<()> {

@@ -48,11 +48,14 @@ pub struct OpenWrite {
     pub buffer_size: usize,
     /// Written bytes are pushed towards the device each time this many have gathered; 0: only at sync.
     pub bytes_per_sync: u64,
+    /// The file may have space ahead of what is appended, filled with this byte, or with what a
+    /// [reused](FileSystem::reuse) file held, until it is [closed](WriteFile::close). Such a file has no buffer.
+    pub ahead: Option<u8>,
 }
 
 impl Default for OpenWrite {
     fn default() -> Self {
-        OpenWrite { io: DirectIo::Buffered, buffer_size: 64 << 10, bytes_per_sync: 0 }
+        OpenWrite { io: DirectIo::Buffered, buffer_size: 64 << 10, bytes_per_sync: 0, ahead: None }
     }
 }
 
@@ -110,6 +113,14 @@ pub trait WriteFile: Send {
     /// Appends `bytes`.
     fn append(&mut self, bytes: &[u8]) -> Result<()>;
 
+    /// Appends `bytes`. In a file with space ahead (or a reused one) `end` is put behind them, where it is no part of
+    /// the file's length and the next append overwrites it: it keeps readers from what lies behind. A crash of the
+    /// process leaves either the `end` before or the whole of both.
+    fn append_marked(&mut self, bytes: &[u8], end: &[u8]) -> Result<()> {
+        let _ = end;
+        self.append(bytes)
+    }
+
     /// Hands everything appended to the operating system.
     fn flush(&mut self) -> Result<()>;
 
@@ -132,7 +143,7 @@ pub trait WriteFile: Send {
     /// The path it was created under, for error messages.
     fn path(&self) -> &Path;
 
-    /// Flushes and gives the file its exact length. Does not sync. Dropping without it flushes nothing.
+    /// Flushes and gives the file its exact length. Does not sync, not even that. Dropping without it flushes nothing.
     fn close(&mut self) -> Result<()>;
 }
 

@@ -4,6 +4,7 @@
 //! This is what lets the fault-injecting file system tell the truth and a seed replay a run.
 //! Next: [`FileSystem`], then `posix.rs` and `memory.rs`, which implement it.
 
+mod ahead;
 mod batch;
 pub mod clock;
 mod direct;

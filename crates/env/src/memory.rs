@@ -19,34 +19,82 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 struct Contents {
     bytes: Vec<u8>,
     synced: usize,
-    /// Of a reused file: what it held before, durably, and how far that was written over.
-    before: Vec<u8>,
-    over: usize,
+    /// If more than appends to its end happens to it.
+    over: Option<Over>,
 }
 
+/// A file that is written over what it holds: a reused one, or one with space ahead.
+#[derive(Debug)]
+struct Over {
+    /// Bytes appended, with what was to follow them.
+    written: usize,
+    /// What is on the disk for certain.
+    durable: Vec<u8>,
+    /// Fills the space ahead, if there is some.
+    filler: Option<u8>,
+}
+
+/// Bytes of space made at a time: small, so that short tests meet its edges.
+const CHUNK: usize = 4096;
+/// What a disk writes whole or not at all.
+const SECTOR: usize = 512;
+
 impl Contents {
-    fn append(&mut self, bytes: &mut Vec<u8>) {
-        if self.before.is_empty() {
-            self.bytes.append(bytes);
+    fn append(&mut self, bytes: &[u8], end: &[u8]) {
+        let Some(over) = &mut self.over else {
+            self.bytes.extend_from_slice(bytes);
             return;
+        };
+        let (start, stop) = (over.written, over.written + bytes.len());
+        let needed = stop + end.len();
+        if needed > self.bytes.len() {
+            let len = if over.filler.is_some() { needed.next_multiple_of(CHUNK) } else { needed };
+            self.bytes.resize(len, over.filler.unwrap_or(0));
         }
-        let end = self.over + bytes.len();
-        self.bytes.resize(self.bytes.len().max(end), 0);
-        self.bytes[self.over..end].copy_from_slice(bytes);
-        self.over = end;
-        bytes.clear();
+        self.bytes[start..stop].copy_from_slice(bytes);
+        self.bytes[stop..needed].copy_from_slice(end);
+        over.written = stop;
     }
 
-    /// Bytes that the writer has written.
-    fn written(&self) -> usize {
-        if self.before.is_empty() { self.bytes.len() } else { self.over }
+    fn sync(&mut self) {
+        match &mut self.over {
+            None => self.synced = self.bytes.len(),
+            Some(over) => {
+                // Nothing before the last sync has changed but what followed its end.
+                let same = self.synced.min(over.durable.len());
+                over.durable.truncate(same);
+                over.durable.extend_from_slice(&self.bytes[same..]);
+                self.synced = over.written;
+            }
+        }
     }
 
-    /// What is on the disk if the first `len` written bytes are.
-    fn durable(&self, len: usize) -> Vec<u8> {
-        let mut bytes = self.bytes[..len].to_vec();
-        bytes.extend_from_slice(self.before.get(len..).unwrap_or_default());
-        bytes
+    /// Gives the file the length that was appended.
+    fn cut(&mut self) {
+        if let Some(over) = &self.over {
+            self.bytes.truncate(over.written);
+        }
+    }
+
+    /// What a loss of power leaves, `draw(n)` giving a number of `0..=n`.
+    fn survivor(&self, draw: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
+        let Some(over) = &self.over else {
+            return self.bytes[..self.synced + draw(self.bytes.len() - self.synced)].to_vec();
+        };
+        let mut left = over.durable.clone();
+        let longest = self.bytes.len();
+        if longest > left.len() {
+            // The file is longer by what was filled, whether or not what was stored there made it.
+            let len = left.len() + draw(longest - left.len());
+            left.resize(len, over.filler.unwrap_or(0));
+        }
+        for sector in (0..left.len().min(longest)).step_by(SECTOR) {
+            let range = sector..(sector + SECTOR).min(left.len()).min(longest);
+            if draw(1) == 1 {
+                left[range.clone()].copy_from_slice(&self.bytes[range]);
+            }
+        }
+        left
     }
 }
 
@@ -101,17 +149,18 @@ impl MemoryFs {
 
     /// The machine loses power: unsynced bytes and unsynced names are gone, locks are free.
     pub fn crash(&self) {
-        self.crash_keeping(|_, _, synced, _| synced);
+        self.crash_keeping(|_| 0);
     }
 
-    /// As [`MemoryFs::crash`], but of each file's unsynced bytes a part drawn from `seed` survives.
+    /// As [`MemoryFs::crash`], but of each file's unsynced bytes a part drawn from `seed` survives: the first of them, or
+    /// in a file that is written over, any sectors.
     pub fn crash_torn(&self, seed: u64) {
         let mut state = seed | 1;
-        self.crash_keeping(|_, _, synced, written| {
+        self.crash_keeping(|most| {
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
-            synced + (state as usize) % (written - synced + 1)
+            (state >> 8) as usize % (most + 1)
         });
     }
 
@@ -120,19 +169,15 @@ impl MemoryFs {
         lock(&self.tree).locked.clear();
     }
 
-    fn crash_keeping(&self, mut kept: impl FnMut(&Path, &Contents, usize, usize) -> usize) {
+    fn crash_keeping(&self, mut draw: impl FnMut(usize) -> usize) {
         let mut tree = lock(&self.tree);
         tree.locked.clear();
         let durable = tree.durable.clone();
         tree.files = durable
             .into_iter()
             .map(|(path, file)| {
-                let survivor = {
-                    let contents = lock(&file);
-                    let len = kept(&path, &contents, contents.synced, contents.written());
-                    let bytes = contents.durable(len);
-                    Contents { synced: bytes.len(), bytes, ..Contents::default() }
-                };
+                let bytes = lock(&file).survivor(&mut draw);
+                let survivor = Contents { synced: bytes.len(), bytes, over: None };
                 // A new file: handles from before the crash write into the void.
                 (path, Arc::new(Mutex::new(survivor)))
             })
@@ -201,22 +246,38 @@ struct MemoryWriteFile {
     len: u64,
 }
 
+impl MemoryWriteFile {
+    fn new(path: &Path, contents: Shared, options: &OpenWrite) -> MemoryWriteFile {
+        let buffer_size = if options.ahead.is_some() { 0 } else { options.buffer_size };
+        MemoryWriteFile { path: path.to_path_buf(), contents, buffer: Vec::new(), buffer_size, len: 0 }
+    }
+}
+
 impl WriteFile for MemoryWriteFile {
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
-        self.buffer.extend_from_slice(bytes);
+        self.append_marked(bytes, &[])
+    }
+
+    fn append_marked(&mut self, bytes: &[u8], end: &[u8]) -> Result<()> {
         self.len += bytes.len() as u64;
-        if self.buffer.len() > self.buffer_size { self.flush() } else { Ok(()) }
+        if self.buffer_size > 0 && self.buffer.len() + bytes.len() <= self.buffer_size {
+            self.buffer.extend_from_slice(bytes);
+            return Ok(());
+        }
+        self.flush()?;
+        lock(&self.contents).append(bytes, end);
+        Ok(())
     }
 
     fn flush(&mut self) -> Result<()> {
-        lock(&self.contents).append(&mut self.buffer);
+        lock(&self.contents).append(&self.buffer, &[]);
+        self.buffer.clear();
         Ok(())
     }
 
     fn sync(&mut self) -> Result<()> {
         self.flush()?;
-        let mut contents = lock(&self.contents);
-        contents.synced = contents.written();
+        lock(&self.contents).sync();
         Ok(())
     }
 
@@ -230,9 +291,7 @@ impl WriteFile for MemoryWriteFile {
 
     fn close(&mut self) -> Result<()> {
         self.flush()?;
-        let mut contents = lock(&self.contents);
-        let written = contents.written();
-        contents.bytes.truncate(written);
+        lock(&self.contents).cut();
         Ok(())
     }
 }
@@ -262,15 +321,10 @@ impl FileSystem for MemoryFs {
         if !tree.dirs.contains(parent_of(path)) {
             return Err(missing(path));
         }
-        let contents = Shared::default();
+        let over = options.ahead.map(|filler| Over { written: 0, durable: Vec::new(), filler: Some(filler) });
+        let contents = Arc::new(Mutex::new(Contents { over, ..Contents::default() }));
         tree.files.insert(path.to_path_buf(), contents.clone());
-        Ok(Box::new(MemoryWriteFile {
-            path: path.to_path_buf(),
-            contents,
-            buffer: Vec::new(),
-            buffer_size: options.buffer_size,
-            len: 0,
-        }))
+        Ok(Box::new(MemoryWriteFile::new(path, contents, &options)))
     }
 
     fn reuse(&self, old: &Path, path: &Path, options: OpenWrite) -> Result<Box<dyn WriteFile>> {
@@ -278,20 +332,14 @@ impl FileSystem for MemoryFs {
         let contents = self.find(path)?;
         {
             let mut contents = lock(&contents);
-            let before = contents.durable(contents.synced);
-            let mut bytes = std::mem::take(&mut contents.bytes);
-            if before.is_empty() {
-                bytes.clear();
-            }
-            *contents = Contents { bytes, before, ..Contents::default() };
+            let durable = match contents.over.take() {
+                Some(over) => over.durable,
+                None => contents.bytes[..contents.synced].to_vec(),
+            };
+            contents.over = Some(Over { written: 0, durable, filler: options.ahead });
+            contents.synced = 0;
         }
-        Ok(Box::new(MemoryWriteFile {
-            path: path.to_path_buf(),
-            contents,
-            buffer: Vec::new(),
-            buffer_size: options.buffer_size,
-            len: 0,
-        }))
+        Ok(Box::new(MemoryWriteFile::new(path, contents, &options)))
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {

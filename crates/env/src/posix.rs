@@ -4,6 +4,7 @@
 //! `write`). After a failed write or sync a file refuses everything with the same error: what reached the
 //! disk is unknown, and a later fsync that succeeds would not say anything about the earlier failure.
 
+use crate::ahead::AheadFile;
 use crate::direct::{DirectReadFile, DirectWriteFile};
 use crate::file_system::{
     Access, Descriptor, DirectIo, FileLock, FileSystem, OpenRead, OpenWrite, ReadFile, WriteFile,
@@ -223,6 +224,9 @@ impl FileSystem for PosixFs {
         if options.io == DirectIo::Direct {
             return Ok(Box::new(DirectWriteFile::create(path, options.buffer_size)?));
         }
+        if let Some(filler) = options.ahead {
+            return Ok(Box::new(AheadFile::create(path, &options, filler)?));
+        }
         let file = OpenOptions::new().write(true).create(true).truncate(true).open(path);
         let file = file.map_err(|source| io_error("create", path, source))?;
         Ok(Box::new(PosixWriteFile::new(file, path, &options)))
@@ -230,6 +234,9 @@ impl FileSystem for PosixFs {
 
     fn reuse(&self, old: &Path, path: &Path, options: OpenWrite) -> Result<Box<dyn WriteFile>> {
         self.rename(old, path)?;
+        if let Some(filler) = options.ahead {
+            return Ok(Box::new(AheadFile::over(path, &options, filler)?));
+        }
         let file = OpenOptions::new().write(true).open(path);
         let file = file.map_err(|source| io_error("open", path, source))?;
         let reused_len = file.metadata().map_err(|source| io_error("stat", path, source))?.len();

@@ -67,6 +67,28 @@ pub fn free_space(dir: &Path) -> io::Result<u64> {
     Ok(stat.f_bavail * stat.f_frsize)
 }
 
+/// Maps `len` bytes of `file` from `offset`, a multiple of the page size, shared and writable.
+pub fn map_shared(file: &File, offset: u64, len: usize) -> io::Result<*mut u8> {
+    // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
+    let address = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            len,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED,
+            file.as_raw_fd(),
+            offset as libc::off_t,
+        )
+    };
+    if address == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(address.cast()) }
+}
+
+/// Ends a mapping that [`map_shared`] gave with this length.
+pub fn unmap(start: *mut u8, len: usize) {
+    // SAFETY: exactly a range that was mapped, says the caller, who does not use it again.
+    unsafe { libc::munmap(start.cast(), len) };
+}
+
 /// CPU time of the calling thread, in nanoseconds.
 pub fn thread_cpu_nanos() -> u64 {
     // SAFETY: all-zero bytes are a valid `timespec`.

@@ -1,6 +1,6 @@
 //! The same operations on the real and the in-memory file system give the same answers.
 
-use crate::file_system::{DirectIo, FileSystem, OpenRead, OpenWrite};
+use crate::file_system::{DirectIo, FileSystem, OpenRead, OpenWrite, WriteFile};
 use crate::memory::MemoryFs;
 use crate::posix::PosixFs;
 use crate::random::{Random, SeededRandom};
@@ -26,17 +26,44 @@ impl Drop for TempDir {
 }
 
 /// Appends random pieces to a file, syncing now and then, and checks what can be read back.
-fn write_and_read_back(fs: &dyn FileSystem, dir: &Path, io: DirectIo, buffer_size: usize, seed: u64) {
+fn write_and_read_back(fs: &dyn FileSystem, dir: &Path, options: OpenWrite, seed: u64) {
+    let io = options.io;
+    let path = dir.join(format!("file-{seed}"));
+    let file = fs.create(&path, OpenWrite { bytes_per_sync: 1 << 16, ..options }).unwrap();
+    append_and_read_back(fs, file, options, seed);
+    if options.ahead.is_some() {
+        let reused = dir.join(format!("reused-{seed}"));
+        let file = fs.reuse(&path, &reused, options).unwrap();
+        append_and_read_back(fs, file, options, seed + 1000);
+        fs.rename(&reused, &path).unwrap();
+    }
+    let reader = fs.open_read(&path, OpenRead { io, ..OpenRead::default() }).unwrap();
+    let mut past = [0; 10];
+    let short = reader.read_exact_at(reader.size() - 5, &mut past).unwrap_err();
+    assert_eq!(short.kind(), ErrorKind::Corruption);
+    assert!(short.to_string().contains("truncated"), "{short}");
+}
+
+fn append_and_read_back(fs: &dyn FileSystem, mut file: Box<dyn WriteFile>, options: OpenWrite, seed: u64) {
     let random = SeededRandom::new(seed);
-    let path = dir.join(format!("file-{seed}-{buffer_size}"));
-    let mut file = fs.create(&path, OpenWrite { io, buffer_size, bytes_per_sync: 1 << 16 }).unwrap();
+    let path = file.path().to_path_buf();
+    let io = options.io;
     let mut expected = Vec::new();
-    for _ in 0..60 {
-        let len = (random.next_u64() % 20_000) as usize;
+    for _ in 0..150 {
+        // Mostly short, sometimes longer than the space that is made ahead at a time.
+        let most = [10, 500, 20_000, 200_000][(random.next_u64() % 16).saturating_sub(12) as usize];
+        let len = (random.next_u64() % most) as usize;
         let piece: Vec<u8> = (0..len).map(|i| (i as u64 ^ random.next_u64()) as u8).collect();
-        file.append(&piece).unwrap();
+        let mark = &[0xEE; 11][..(random.next_u64() % 12) as usize];
+        file.append_marked(&piece, mark).unwrap();
         expected.extend_from_slice(&piece);
         assert_eq!(file.len(), expected.len() as u64);
+        if options.ahead.is_some() {
+            let reader = fs.open_read(&path, OpenRead::default()).unwrap();
+            let mut back = vec![0; len + mark.len()];
+            reader.read_exact_at((expected.len() - len) as u64, &mut back).unwrap();
+            assert_eq!(back, [&piece, mark].concat(), "unsynced, seed {seed}");
+        }
         if random.next_u64().is_multiple_of(8) {
             file.sync().unwrap();
             let reader = fs.open_read(&path, OpenRead::default()).unwrap();
@@ -58,10 +85,6 @@ fn write_and_read_back(fs: &dyn FileSystem, dir: &Path, io: DirectIo, buffer_siz
         let end = (start + buf.len()).min(expected.len());
         assert_eq!(&buf[..got], &expected[start..end], "offset {offset}, seed {seed}");
     }
-    let mut past = [0; 10];
-    let short = reader.read_exact_at(expected.len() as u64 - 5, &mut past).unwrap_err();
-    assert_eq!(short.kind(), ErrorKind::Corruption);
-    assert!(short.to_string().contains("truncated"), "{short}");
 }
 
 #[test]
@@ -69,9 +92,11 @@ fn files_read_back_what_was_appended() {
     let dir = TempDir::new("files");
     let memory = MemoryFs::new();
     memory.create_dir_all(Path::new("/m")).unwrap();
-    for (seed, buffer_size) in [(1, 0), (2, 4096), (3, 1 << 20)] {
-        write_and_read_back(&PosixFs, &dir.0, DirectIo::Buffered, buffer_size, seed);
-        write_and_read_back(&memory, Path::new("/m"), DirectIo::Buffered, buffer_size, seed);
+    let kinds = [(0, None), (4096, None), (1 << 20, None), (0, Some(5)), (0, Some(9))];
+    for (seed, (buffer_size, ahead)) in (1..).zip(kinds) {
+        let options = OpenWrite { buffer_size, ahead, ..OpenWrite::default() };
+        write_and_read_back(&PosixFs, &dir.0, options, seed);
+        write_and_read_back(&memory, Path::new("/m"), options, seed);
     }
 }
 
@@ -86,7 +111,8 @@ fn direct_files_read_back_what_was_appended() {
         return;
     }
     for seed in 10..14 {
-        write_and_read_back(&PosixFs, &dir.0, DirectIo::Direct, 1 << 16, seed);
+        let options = OpenWrite { io: DirectIo::Direct, ..OpenWrite::default() };
+        write_and_read_back(&PosixFs, &dir.0, options, seed);
     }
 }
 

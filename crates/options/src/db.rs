@@ -53,6 +53,10 @@ pub struct DbOptions {
     pub use_fsync: bool,
     /// Read tables with O_DIRECT; default false.
     pub use_direct_reads: bool,
+    /// WAL files get their space ahead of what is written: records are then stored into mapped memory rather than
+    /// written one by one, and syncs find their blocks allocated. For each `wal_recovery_mode` that stops at or skips
+    /// damage, without `manual_wal_flush`. Default true. False also for a file system where others may cut the WAL.
+    pub allow_fallocate: bool,
     /// Flush and compaction read and write with O_DIRECT; default false.
     pub use_direct_io_for_flush_and_compaction: bool,
     /// Rate that slowed writes are held to. Bytes/s; 0: 16 MiB/s. Source: `delayed_write_rate`.
@@ -97,6 +101,7 @@ impl Default for DbOptions {
             bytes_per_sync: 0,
             wal_bytes_per_sync: 0,
             use_fsync: false,
+            allow_fallocate: true,
             use_direct_reads: false,
             use_direct_io_for_flush_and_compaction: false,
             delayed_write_rate: 0,

@@ -406,6 +406,7 @@ pub const DB_ROWS: &[Row<DbOptions>] = rows!(DbOptions:
     fixed "bytes_per_sync" => bytes_per_sync,
     fixed "wal_bytes_per_sync" => wal_bytes_per_sync,
     fixed "use_fsync" => use_fsync,
+    fixed "allow_fallocate" => allow_fallocate,
     fixed "use_direct_reads" => use_direct_reads,
     fixed "use_direct_io_for_flush_and_compaction" => use_direct_io_for_flush_and_compaction,
     fixed "delayed_write_rate" => delayed_write_rate,

@@ -22,6 +22,9 @@ pub const HEADER_LEN: usize = 7;
 /// Header of a fragment in a recycled file, in bytes.
 pub const RECYCLABLE_HEADER_LEN: usize = 11;
 
+/// What the space ahead of a log is filled with: wherever a reader looks, it finds the header of another log's record.
+pub const FILLER: u8 = kind::FULL + kind::RECYCLABLE;
+
 /// Type bytes of physical records.
 pub(crate) mod kind {
     pub const ZERO: u8 = 0;

@@ -18,6 +18,8 @@ pub struct LogWriter {
     file: Box<dyn WriteFile>,
     /// The log number's low half, if each header carries it.
     recyclable: Option<u32>,
+    /// Header of an empty record of another log: where readers find it, this log ends.
+    end: [u8; RECYCLABLE_HEADER_LEN],
     /// Offset in the current block.
     block_offset: usize,
     /// One record, framed; reused.
@@ -35,11 +37,12 @@ struct Compression {
 
 impl LogWriter {
     /// Writes the log `log_number` to the start of `file`. With `recyclable` each fragment carries the log
-    /// number, so that the file may be overwritten by a later log without being cut first.
+    /// number, and a mark follows the last: the file may hold other things behind it, such as an earlier log.
     pub fn new(file: Box<dyn WriteFile>, log_number: u64, recyclable: bool) -> LogWriter {
         LogWriter {
             file,
             recyclable: recyclable.then_some(log_number as u32),
+            end: end_mark(log_number as u32),
             block_offset: 0,
             frame: Vec::new(),
             compression: None,
@@ -128,7 +131,9 @@ impl LogWriter {
                 break;
             }
         }
-        self.file.append(&self.frame)?;
+        // Where no header fits in the rest of the block, readers look at the start of the next one, which is as it was.
+        let marked = self.recyclable.is_some() && BLOCK_SIZE - self.block_offset >= RECYCLABLE_HEADER_LEN;
+        self.file.append_marked(&self.frame, if marked { &self.end } else { &[] })?;
         Ok(LogOffset(self.file.len()))
     }
 
@@ -179,6 +184,15 @@ impl LogWriter {
     pub fn is_empty(&self) -> bool {
         self.file.is_empty()
     }
+}
+
+/// The mark behind the last record of log `number`. The next record is written over all of it but its first bytes before
+/// those: what it then looks like belongs to another log as well.
+fn end_mark(number: u32) -> [u8; RECYCLABLE_HEADER_LEN] {
+    let mut mark = [0; RECYCLABLE_HEADER_LEN];
+    mark[HEADER_LEN - 1] = kind::FULL + kind::RECYCLABLE;
+    mark[HEADER_LEN..].copy_from_slice(&(!number).to_le_bytes());
+    mark
 }
 
 /// A cursor over the concatenation of slices.

@@ -211,6 +211,7 @@ impl OpenTable {
             io: if direct { DirectIo::Direct } else { DirectIo::Buffered },
             buffer_size: ctx.options.writable_file_max_buffer_size as usize,
             bytes_per_sync: ctx.options.bytes_per_sync,
+            ahead: None,
         };
         let file = ctx.env.fs.create(&file_name::table(&ctx.path, number), options)?;
         let creation_time = ctx.env.clock.now_micros() / 1_000_000;

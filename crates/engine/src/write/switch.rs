@@ -3,7 +3,7 @@
 //! Invariant: a sealed memtable's data is in WALs below its `next_wal` only, and the structure changes under
 //! the state lock in one step, so that a reader sees each record in exactly one memtable.
 
-use super::wal::{Wal, recycled_wals};
+use super::wal::Wal;
 use super::{Target, WriteCore};
 use crate::column_family::new_memtable;
 use crate::db::DbInner;
@@ -68,11 +68,6 @@ impl DbInner {
         let recycled = self.state.lock().recyclable_wals.pop();
         let fresh = Wal::create(&self.ctx, number, recycled).map_err(|error| self.fail_writes(error))?;
         core.wal.end().map_err(|error| self.fail_writes(error))?;
-        if recycled_wals(&self.ctx.options) > 0 {
-            // What lies behind the end of a recycled file reads as damage, which recovery forgives only where no
-            // sequence number is missing before the next WAL; an ingestion takes numbers that are in none.
-            core.wal.sync(&self.ctx).map_err(|error| self.fail_writes(error))?;
-        }
         let old = std::mem::replace(&mut core.wal, fresh);
         let (old_number, old_len) = (old.number(), old.len());
         // A synced one, too, is for the next sync to write down, if WALs are tracked.

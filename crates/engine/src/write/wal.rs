@@ -1,7 +1,8 @@
 //! The WAL being written, and those closed but not yet needed to be durable.
 //!
-//! Invariant: a WAL record is appended by one write(2) per group. After a failed append or sync the file's
-//! tail is unknown: the database refuses writes until resumed, and resuming starts a new file.
+//! Invariant: when an append returns, the group's record is the operating system's: by a store into the page cache where
+//! the file has space ahead (`env`), else by one write(2). After a failed append or sync the file's tail is unknown: the
+//! database refuses writes until resumed, and resuming starts a new file.
 
 use crate::context::DbContext;
 use outcrop_base::Result;
@@ -10,15 +11,18 @@ use outcrop_manifest::{FileNumber, file_name};
 use outcrop_options::{CompressionType, DbOptions, WalRecoveryMode};
 use outcrop_record::LogWriter;
 
-/// How many WAL files wait to be written over. None where recovery would take what a recycled file held before for
-/// damage of its own.
+/// How many WAL files wait to be written over.
 pub fn recycled_wals(options: &DbOptions) -> u64 {
-    match options.wal_recovery_mode {
-        WalRecoveryMode::PointInTimeRecovery | WalRecoveryMode::SkipAnyCorruptedRecords => {
-            options.recycle_log_file_num
-        }
-        _ => 0,
-    }
+    if forgives_what_lies_behind(options) { options.recycle_log_file_num } else { 0 }
+}
+
+/// True if other things may lie behind the end of a WAL: after a loss of power they may lie in the middle as well, and
+/// elsewhere recovery takes them for damage.
+fn forgives_what_lies_behind(options: &DbOptions) -> bool {
+    matches!(
+        options.wal_recovery_mode,
+        WalRecoveryMode::PointInTimeRecovery | WalRecoveryMode::SkipAnyCorruptedRecords
+    )
 }
 
 /// The open WAL.
@@ -29,33 +33,46 @@ pub struct Wal {
     dir_synced: bool,
     /// Everything appended so far is durable.
     synced: bool,
+    /// Other things may lie behind its end until it is cut.
+    cut_at_end: bool,
 }
 
 impl Wal {
     /// Creates the WAL file `number`, over the file of WAL `recycled` if there is one.
     pub fn create(ctx: &DbContext, number: u64, recycled: Option<u64>) -> Result<Wal> {
+        let ahead = ctx.options.allow_fallocate
+            && !ctx.options.manual_wal_flush
+            && forgives_what_lies_behind(&ctx.options);
         let options = OpenWrite {
             io: DirectIo::Buffered,
             // A record reaches the operating system in one write when it is appended, unless the user
             // asked to buffer it here until `flush_wal`.
             buffer_size: if ctx.options.manual_wal_flush { 1 << 20 } else { 0 },
             bytes_per_sync: ctx.options.wal_bytes_per_sync,
+            ahead: ahead.then_some(outcrop_record::FILLER),
         };
         let path = |number: u64| file_name::wal(&ctx.wal_dir, FileNumber(number));
         let file = match recycled {
             Some(old) => ctx.env.fs.reuse(&path(old), &path(number), options)?,
             None => ctx.env.fs.create(&path(number), options)?,
         };
-        let mut writer = LogWriter::new(file, number, recycled_wals(&ctx.options) > 0);
+        let cut_at_end = ahead || recycled_wals(&ctx.options) > 0;
+        let mut writer = LogWriter::new(file, number, cut_at_end);
         if ctx.options.wal_compression != CompressionType::None {
             writer = writer.compressed()?;
         }
-        Ok(Wal { writer, number, dir_synced: false, synced: true })
+        Ok(Wal { writer, number, dir_synced: false, synced: true, cut_at_end })
     }
 
     /// The WAL of a database that is only read: every append to `file` fails.
     pub fn nowhere(file: Box<dyn WriteFile>) -> Wal {
-        Wal { writer: LogWriter::new(file, 0, false), number: 0, dir_synced: true, synced: true }
+        Wal {
+            writer: LogWriter::new(file, 0, false),
+            number: 0,
+            dir_synced: true,
+            synced: true,
+            cut_at_end: false,
+        }
     }
 
     /// Its file number.
@@ -100,9 +117,10 @@ impl Wal {
         Ok(())
     }
 
-    /// Ends the file: everything is handed to the operating system, and what a recycled file held behind is cut off.
-    /// It can still be synced.
+    /// Ends the file: everything is handed to the operating system, and what lies behind is cut off. It can still be
+    /// synced, and if it was cut must be before a later WAL is durable.
     pub fn end(&mut self) -> Result<()> {
+        self.synced &= !self.cut_at_end;
         self.writer.close()
     }
 }

@@ -63,7 +63,7 @@ fn options() -> ColumnFamilyOptions {
 /// Writes until the WAL is one that was written over another, then `lens` values more.
 fn wal(what: &str, options: DbOptions, lens: &[usize], modes: &'static [WalRecoveryMode]) -> Wal {
     let recycled = options.recycle_log_file_num > 0;
-    let header = if recycled { 11 } else { 7 };
+    let header = if recycled || options.allow_fallocate { 11 } else { 7 };
     let live = MemoryFs::new();
     let env = Env::with_file_system(Arc::new(live.clone()));
     let db = Db::open("/db", options, env, vec![descriptor(FAMILY, &self::options())]).unwrap();
@@ -178,14 +178,20 @@ fn wals() -> Vec<Wal> {
     const ALL: &[WalRecoveryMode] =
         &[AbsoluteConsistency, TolerateCorruptedTailRecords, PointInTimeRecovery, SkipAnyCorruptedRecords];
     let short = [0, 40, 300, 1, 90];
-    let recycling = DbOptions { recycle_log_file_num: 2, ..creating() };
-    let compressing = DbOptions { wal_compression: CompressionType::Zstd, ..creating() };
+    // Written only for the modes that forgive what stands behind the end.
+    const FORGIVING: &[WalRecoveryMode] = &[PointInTimeRecovery, SkipAnyCorruptedRecords];
+    let plain = || DbOptions { allow_fallocate: false, ..creating() };
+    let recycling = |options| DbOptions { recycle_log_file_num: 2, ..options };
+    let compressing = DbOptions { wal_compression: CompressionType::Zstd, ..plain() };
+    let long = [30, 80 << 10, 30];
     vec![
-        wal("plain", creating(), &short, ALL),
-        // Recycled WALs are written only for the modes that forgive what stands behind their end.
-        wal("recycled", recycling, &short, &[PointInTimeRecovery, SkipAnyCorruptedRecords]),
+        wal("plain", plain(), &short, ALL),
+        wal("with space ahead", creating(), &short, FORGIVING),
+        wal("recycled", recycling(plain()), &short, FORGIVING),
+        wal("recycled, with space ahead", recycling(creating()), &short, FORGIVING),
         wal("compressed", compressing, &short, ALL),
-        wal("in fragments", creating(), &[30, 80 << 10, 30], &[AbsoluteConsistency, PointInTimeRecovery]),
+        wal("in fragments", plain(), &long, &[AbsoluteConsistency, PointInTimeRecovery]),
+        wal("in fragments, with space ahead", creating(), &long, &[PointInTimeRecovery]),
     ]
 }
 

@@ -1,0 +1,267 @@
+//! A file whose space is made ahead of what is appended, so that an append is a store into mapped memory.
+//!
+//! ```text
+//! | appended ............ | end mark | filler (or what a reused file held) |
+//! 0                      len                                          filled
+//!          | window: mapped, at most WINDOW bytes                  |
+//! ```
+//! A `write` of one short record costs some 0.6 us, a store into the page cache 0.03 us, and both survive a crash of the
+//! process alike. Space is made by writing the filler, not by making the file longer: a page that a loss of power keeps
+//! from the disk then never reads as zeros, and syncs that follow find their blocks allocated.
+//!
+//! Invariants: what is mapped lies below `filled`, so a store meets no end of file; the first bytes of an append are
+//! stored last, so that a process killed in the middle of one leaves the end mark before it in place. After a sync the
+//! kernel has write-protected the pages: the next append is a `write`, which costs less than the fault.
+//! Limits: another process that cuts the file, or a device that fails under a page that must be read back, ends this
+//! process by SIGBUS. `allow_fallocate=false` avoids all of this.
+
+use crate::file_system::{OpenWrite, WriteFile};
+use crate::posix::io_error;
+use crate::sys;
+use outcrop_base::{Error, Result};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{Ordering, compiler_fence};
+
+/// Bytes of space made at a time. Measured for records of 440 bytes: 64 KiB 0.40 us each with a pause of 20 us once in 150,
+/// 1 MiB 0.32 us with one of 300 us once in 2,400; a `write` each 1.9 us.
+const CHUNK: usize = 64 << 10;
+/// Bytes mapped at a time. Unmapping interrupts every core that runs the process, 256 pages take it 15 us.
+const WINDOW: usize = 1 << 20;
+/// Bytes that are stored last, at once.
+const HEAD: usize = 8;
+
+pub struct AheadFile {
+    file: File,
+    path: PathBuf,
+    len: u64,
+    /// Bytes the file has.
+    filled: u64,
+    filler: u8,
+    window: Option<Window>,
+    /// The last call was a sync.
+    just_synced: bool,
+    /// Space was refused or a mapping was: every append is a `write` of its own.
+    plain: bool,
+    bytes_per_sync: u64,
+    /// Where the last `sync_file_range` ended.
+    range_synced: u64,
+    failed: Option<Error>,
+    scratch: Vec<u8>,
+}
+
+impl AheadFile {
+    /// Creates a file, or truncates the one there is.
+    pub fn create(path: &Path, options: &OpenWrite, filler: u8) -> Result<AheadFile> {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path);
+        let file = file.map_err(|source| io_error("create", path, source))?;
+        Ok(AheadFile::new(file, path, options, filler, 0))
+    }
+
+    /// Writes from the start of the file that `path` is.
+    pub fn over(path: &Path, options: &OpenWrite, filler: u8) -> Result<AheadFile> {
+        let file = OpenOptions::new().read(true).write(true).open(path);
+        let file = file.map_err(|source| io_error("open", path, source))?;
+        let filled = file.metadata().map_err(|source| io_error("stat", path, source))?.len();
+        Ok(AheadFile::new(file, path, options, filler, filled))
+    }
+
+    fn new(file: File, path: &Path, options: &OpenWrite, filler: u8, filled: u64) -> AheadFile {
+        AheadFile {
+            file,
+            path: path.to_path_buf(),
+            len: 0,
+            filled,
+            filler,
+            window: None,
+            just_synced: false,
+            plain: cfg!(miri),
+            bytes_per_sync: options.bytes_per_sync,
+            range_synced: 0,
+            failed: None,
+            scratch: Vec::new(),
+        }
+    }
+
+    fn latch<T>(&mut self, what: &str, result: io::Result<T>) -> Result<T> {
+        result.map_err(|source| {
+            let error = io_error(what, &self.path, source);
+            self.failed = Some(error.clone());
+            error
+        })
+    }
+
+    fn check(&self) -> Result<()> {
+        match &self.failed {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// The window, if `total` bytes from `len` can be stored there; makes space and moves it as needed.
+    fn room(&mut self, total: usize) -> Option<&mut Window> {
+        let covered = |window: &Window, len: u64| window.covers(len, total);
+        if self.len + total as u64 > self.filled
+            || !self.window.as_ref().is_some_and(|w| covered(w, self.len))
+        {
+            if total > CHUNK || self.plain {
+                return None;
+            }
+            self.make_room(total);
+        }
+        if self.plain { None } else { self.window.as_mut() }
+    }
+
+    #[cold]
+    fn make_room(&mut self, total: usize) {
+        if self.len + total as u64 > self.filled {
+            self.scratch.clear();
+            self.scratch.resize(CHUNK, self.filler);
+            if self.file.write_all_at(&self.scratch, self.filled).is_err() {
+                // As on a nearly full disk: the record alone may still fit.
+                self.plain = true;
+                return;
+            }
+            self.filled += CHUNK as u64;
+        }
+        if !self.window.as_ref().is_some_and(|window| window.covers(self.len, total)) {
+            self.window = None;
+            self.window = Window::map(&self.file, self.len);
+            self.plain = self.window.is_none();
+        }
+    }
+
+    /// One `write` of `bytes` and `end`.
+    fn write(&mut self, bytes: &[u8], end: &[u8]) -> Result<()> {
+        self.scratch.clear();
+        self.scratch.extend_from_slice(bytes);
+        self.scratch.extend_from_slice(end);
+        let result = self.file.write_all_at(&self.scratch, self.len);
+        self.latch("write", result)?;
+        self.filled = self.filled.max(self.len + self.scratch.len() as u64);
+        // One large record does not keep its memory.
+        self.scratch.shrink_to(CHUNK);
+        Ok(())
+    }
+
+    /// Starts writeback of what gathered, so that a sync finds little to do.
+    fn push_range(&mut self) {
+        // The last megabyte is left alone: the space made ahead, and pages that are still stored to.
+        const KEEP_BACK: u64 = 1 << 20;
+        if self.bytes_per_sync > 0 && self.len >= self.range_synced + self.bytes_per_sync + KEEP_BACK {
+            let end = (self.len - KEEP_BACK) & !4095;
+            sys::start_writeback(&self.file, self.range_synced, end - self.range_synced);
+            self.range_synced = end;
+        }
+    }
+}
+
+impl WriteFile for AheadFile {
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.append_marked(bytes, &[])
+    }
+
+    fn append_marked(&mut self, bytes: &[u8], end: &[u8]) -> Result<()> {
+        self.check()?;
+        let offset = self.len;
+        let after_sync = std::mem::take(&mut self.just_synced);
+        match self.room(bytes.len() + end.len()) {
+            Some(window) if !after_sync && bytes.len() >= HEAD => window.store(offset, bytes, end),
+            _ => self.write(bytes, end)?,
+        }
+        self.len += bytes.len() as u64;
+        self.push_range();
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.check()
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.check()?;
+        self.just_synced = true;
+        let result = self.file.sync_data();
+        self.latch("sync", result)
+    }
+
+    fn sync_all(&mut self) -> Result<()> {
+        self.check()?;
+        self.just_synced = true;
+        let result = self.file.sync_all();
+        self.latch("sync", result)
+    }
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn close(&mut self) -> Result<()> {
+        self.check()?;
+        self.window = None;
+        if self.filled > self.len {
+            let result = self.file.set_len(self.len);
+            self.latch("truncate", result)?;
+            self.filled = self.len;
+        }
+        Ok(())
+    }
+}
+
+/// A mapped part of a file. It may reach beyond the file's end, where nobody may touch it.
+struct Window {
+    start: *mut u8,
+    /// Offset of `start` in the file.
+    offset: u64,
+}
+
+// SAFETY: the mapping belongs to this value alone; a thread that owns it may use it.
+unsafe impl Send for Window {}
+
+impl Window {
+    /// Maps from the page of `offset` on.
+    fn map(file: &File, offset: u64) -> Option<Window> {
+        /// A multiple of every size of page there is.
+        const PAGE: u64 = 64 << 10;
+        let offset = offset & !(PAGE - 1);
+        let start = sys::map_shared(file, offset, WINDOW).ok()?;
+        Some(Window { start, offset })
+    }
+
+    fn covers(&self, offset: u64, len: usize) -> bool {
+        offset >= self.offset && offset + len as u64 <= self.offset + WINDOW as u64
+    }
+
+    /// Stores `bytes` and `end` at `offset` of the file, the first of `bytes` last.
+    ///
+    /// The caller has seen that the window [covers](Window::covers) both, that the file has space for them, and that
+    /// there are at least [`HEAD`] bytes.
+    #[inline]
+    fn store(&mut self, offset: u64, bytes: &[u8], end: &[u8]) {
+        debug_assert!(self.covers(offset, bytes.len() + end.len()) && bytes.len() >= HEAD);
+        let (head, rest) = bytes.split_at(HEAD);
+        let head = u64::from_ne_bytes(head.try_into().expect("split there"));
+        // SAFETY: the range lies in the mapping and in the file, says the caller; only this value writes there, and
+        // readers of the file go through the kernel.
+        unsafe {
+            let at = self.start.add((offset - self.offset) as usize);
+            at.add(bytes.len()).copy_from_nonoverlapping(end.as_ptr(), end.len());
+            at.add(HEAD).copy_from_nonoverlapping(rest.as_ptr(), rest.len());
+            // A killed process stops between two instructions: their order is all that matters.
+            compiler_fence(Ordering::Release);
+            at.cast::<u64>().write_unaligned(head);
+        }
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        sys::unmap(self.start, WINDOW);
+    }
+}
