@@ -35,7 +35,8 @@ fn write(queue: &WriteQueue, log: &Log, tag: u8, sync: bool) {
             result.expect("the leader said so");
             assert_eq!(bytes, [tag], "each gets its own batch back");
         }
-        Turn::Lead(own, followers) => {
+        Turn::Lead(own) => {
+            let followers = queue.gather(&own);
             assert_eq!(own.bytes, [tag], "each gets its own batch back");
             commit(tag);
             for (writer, request) in followers {

@@ -2,9 +2,12 @@
 //!
 //! ```text
 //! writer A  join -> Lead        commits [A], then hands over ------.
-//! writer B  join -> waits ................................ Lead: commits [B, C]
-//! writer C  join -> waits ................................................ Done
+//! writer B  join -> waits ................................ Lead: gathers and commits [B, C]
+//! writer C  join -> waits ........................................................... Done
 //! ```
+//! A group is gathered by its leader when it starts, not when it is appointed: those who were told of the group before
+//! come back in the time a leader takes to wake up, and a sync is shared by all of them rather than by every other.
+//!
 //! Invariant: there is at most one leader; only it touches the WAL, assigns sequence numbers and inserts.
 //! Concurrency: a lone writer takes the queue lock twice and moves nothing. A waiting writer's batch is
 //! moved into its [`Writer`] so that the leader can read it without sharing the caller's memory. `models/` runs this file
@@ -38,16 +41,16 @@ enum WriterState {
     Waiting(Request),
     /// The leader works on the request.
     Taken,
-    /// This writer must lead: its own request comes back, with those to commit along with it.
-    Lead(Request, Vec<(Arc<Writer>, Request)>),
+    /// This writer must lead: its request comes back.
+    Lead(Request),
     /// Committed or failed; the batch comes back.
     Done(Result<()>, Vec<u8>),
 }
 
 /// How a wait in line ended.
 pub enum Turn {
-    /// Lead this group: the own request and the followers'.
-    Lead(Request, Vec<(Arc<Writer>, Request)>),
+    /// Lead, with the own request, and [gather](WriteQueue::gather) others.
+    Lead(Request),
     /// A leader committed the batch, or failed to.
     Done(Result<()>, Vec<u8>),
 }
@@ -62,7 +65,7 @@ impl Writer {
         let mut state = self.state.lock();
         loop {
             match std::mem::replace(&mut *state, WriterState::Taken) {
-                WriterState::Lead(own, followers) => return Turn::Lead(own, followers),
+                WriterState::Lead(own) => return Turn::Lead(own),
                 WriterState::Done(result, bytes) => return Turn::Done(result, bytes),
                 other => *state = other,
             }
@@ -98,8 +101,10 @@ impl Writer {
         self.changed.notify_one();
     }
 
-    fn lead(&self, own: Request, followers: Vec<(Arc<Writer>, Request)>) {
-        *self.state.lock() = WriterState::Lead(own, followers);
+    /// Makes the waiting writer leader.
+    fn lead(&self) {
+        let own = self.take();
+        *self.state.lock() = WriterState::Lead(own);
         self.changed.notify_one();
     }
 }
@@ -132,7 +137,7 @@ impl WriteQueue {
             let mut line = self.line.lock();
             if !line.leading {
                 line.leading = true;
-                return Turn::Lead(request, Vec::new());
+                return Turn::Lead(request);
             }
             let writer = Writer::new(request);
             line.waiting.push_back(writer.clone());
@@ -141,15 +146,10 @@ impl WriteQueue {
         writer.wait()
     }
 
-    /// Ends the caller's leadership; the next group forms from those who waited.
-    #[inline]
-    pub fn hand_over(&self) {
+    /// Takes the requests that can commit with `own`, in order of arrival, up to the first that cannot. For the leader,
+    /// who then owes each of them its [`Writer::finish`].
+    pub fn gather(&self, own: &Request) -> Vec<(Arc<Writer>, Request)> {
         let mut line = self.line.lock();
-        let Some(next) = line.waiting.pop_front() else {
-            line.leading = false;
-            return;
-        };
-        let own = next.take();
         let mut bytes = own.bytes.len();
         let mut followers = Vec::new();
         while line.waiting.front().is_some_and(|writer| writer.fits(&own.options, bytes)) {
@@ -158,8 +158,19 @@ impl WriteQueue {
             bytes += request.bytes.len();
             followers.push((writer, request));
         }
+        followers
+    }
+
+    /// Ends the caller's leadership: the first in line leads next.
+    #[inline]
+    pub fn hand_over(&self) {
+        let mut line = self.line.lock();
+        let Some(next) = line.waiting.pop_front() else {
+            line.leading = false;
+            return;
+        };
         drop(line);
-        next.lead(own, followers);
+        next.lead();
     }
 }
 
@@ -180,7 +191,8 @@ mod tests {
                 let queue_of_thread = queue.clone();
                 let thread = std::thread::spawn(move || {
                     match queue_of_thread.wait_in_line(request(tag, WriteOptions::default())) {
-                        Turn::Lead(own, followers) => {
+                        Turn::Lead(own) => {
+                            let followers = queue_of_thread.gather(&own);
                             let group: Vec<u8> = std::iter::once(own.bytes[0])
                                 .chain(followers.iter().map(|(_, r)| r.bytes[0]))
                                 .collect();
@@ -220,9 +232,10 @@ mod tests {
             .map(|(i, options)| {
                 let queue_of_thread = queue.clone();
                 let thread = std::thread::spawn(move || {
-                    let Turn::Lead(_, followers) = queue_of_thread.wait_in_line(request(0, options)) else {
+                    let Turn::Lead(own) = queue_of_thread.wait_in_line(request(0, options)) else {
                         panic!("each must lead its own group");
                     };
+                    let followers = queue_of_thread.gather(&own);
                     queue_of_thread.hand_over();
                     followers.len()
                 });

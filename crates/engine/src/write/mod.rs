@@ -130,7 +130,8 @@ impl DbInner {
                 batch.restore_bytes(bytes);
                 result
             }
-            Turn::Lead(mut own, mut followers) => {
+            Turn::Lead(mut own) => {
+                let mut followers = self.write_queue.gather(&own);
                 let result = self.lead(&own.options, &mut own.bytes, &mut followers);
                 for (writer, request) in followers {
                     writer.finish(result.clone(), request.bytes);
