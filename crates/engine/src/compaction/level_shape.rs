@@ -45,7 +45,7 @@ impl LevelShape {
     }
 
     /// The last level has the size it has; each level above it is smaller by the multiplier, down to the
-    /// first that is at most the base size. Levels above that stay empty.
+    /// first that is at most [`LARGEST_BASE`] times the base size. Levels above that stay empty.
     fn dynamic(version: &Version, options: &ColumnFamilyOptions) -> LevelShape {
         let num_levels = usable_levels(version, options);
         let mut max_bytes = vec![u64::MAX; num_levels];
@@ -66,11 +66,11 @@ impl LevelShape {
         let base_size = if size <= base_min {
             base_min + 1
         } else {
-            while base_level > 1 && size > base_max {
+            while base_level > 1 && size > base_max.saturating_mul(LARGEST_BASE) {
                 base_level -= 1;
                 size = (size as f64 / multiplier) as u64;
             }
-            if size > base_max { base_max } else { size.max(1) }
+            if size > base_max.saturating_mul(LARGEST_BASE) { base_max } else { size.max(1) }
         };
         let mut level_size = base_size as f64;
         for bytes in max_bytes.iter_mut().skip(base_level) {
@@ -156,6 +156,14 @@ impl LevelShape {
         pending
     }
 }
+
+/// How much larger than `max_bytes_for_level_base` the base level may be where the last level decides sizes.
+///
+/// RocksDB's answer is 1: L0 then goes through a level of the base size even if the next is hardly larger. Say L0 brings
+/// b bytes at a time, which is the base size, and the next level has k * b. Through a level of size b that costs 2 b, and
+/// b + k b / 2 to move on; straight into the next (1 + k) b. Up to k = 4 the latter is less, and there is one level less
+/// to read; compactions of L0 are larger, which speaks for somewhat less than 4.
+const LARGEST_BASE: u64 = 3;
 
 /// Scores above 1 are scaled, so that every level that is due goes before levels that only feed it.
 const SCORE_SCALE: f64 = 10.0;

@@ -98,7 +98,37 @@ fn pick_l0(input: &PickInput<'_>, shape: &LevelShape) -> Option<Compaction> {
         return pick_intra_l0(input);
     }
     let picked = complete(input, 0, files.to_vec(), shape.base_level, Reason::L0Files);
-    picked.or_else(|| pick_intra_l0(input))
+    picked.map(|compaction| deepen(input, shape, compaction)).or_else(|| pick_intra_l0(input))
+}
+
+/// Takes the level below the output along, where writing what the output level has too much only to move it on would cost
+/// more. So it is in databases whose last levels are not much larger than the base level.
+fn deepen(input: &PickInput<'_>, shape: &LevelShape, compaction: Compaction) -> Compaction {
+    /// Bytes of the level below per byte of the others at most: L0 waits for all of them.
+    const LARGEST: u64 = 2;
+    let level = compaction.output_level;
+    let below = level + 1;
+    if compaction.work != Work::Merge || level == 0 || below >= shape.max_bytes.len() {
+        return compaction;
+    }
+    let all: Files = compaction.input_files().cloned().collect();
+    let added = clean_cut(input, below, overlapping_range(input, below, &all));
+    let bytes = |files: &[Arc<FileMetaData>]| files.iter().map(|file| file.size).sum::<u64>();
+    let (merged, added_bytes) = (bytes(&all), bytes(&added));
+    let incoming = bytes(&compaction.inputs[0].files);
+    let excess = (incoming + input.version.levels[level].size).saturating_sub(shape.max_bytes[level]);
+    // Later the excess would be written once more, with its share of the level below.
+    let share = u128::from(added_bytes) * u128::from(merged.saturating_sub(excess));
+    if share >= u128::from(excess) * u128::from(merged)
+        || added_bytes > LARGEST * merged
+        || merged + added_bytes > max_compaction_bytes(input, below)
+        || added.iter().any(taken)
+    {
+        return compaction;
+    }
+    let all: Files = all.into_iter().chain(added.iter().cloned()).collect();
+    let inputs = compaction.inputs.into_iter().chain(level_files(below, added)).collect();
+    merge(input, compaction.reason, inputs, below, &all)
 }
 
 /// While the base level is busy, the newest idle L0 tables are merged into one, so that reads touch fewer.
@@ -116,22 +146,14 @@ fn pick_intra_l0(input: &PickInput<'_>) -> Option<Compaction> {
     if idle.len() < MIN_FILES {
         return None;
     }
-    let limit = max_compaction_bytes(input, 0);
-    let mut size = 0;
-    let run: Files = idle
-        .into_iter()
-        .take_while(|file| {
-            size += file.size;
-            size <= limit
-        })
-        .collect();
+    let run = cheapest_run(&idle, max_compaction_bytes(input, 0));
     if run.len() < MIN_FILES {
         return None;
     }
     Some(Compaction {
         cf_id: input.cf_id,
         reason: Reason::L0Files,
-        inputs: vec![LevelFiles { level: 0, files: run }],
+        inputs: vec![LevelFiles { level: 0, files: run.to_vec() }],
         output_level: 0,
         grandparents: Vec::new(),
         bottommost: false,
@@ -140,6 +162,24 @@ fn pick_intra_l0(input: &PickInput<'_>) -> Option<Compaction> {
         target_file_size: u64::MAX,
         max_grandparent_overlap: u64::MAX,
     })
+}
+
+/// The newest of `files`, newest first, that take fewest bytes for each table they make less: a large one that was merged
+/// before is left alone. Not more than `limit` bytes.
+fn cheapest_run(files: &[Arc<FileMetaData>], limit: u64) -> &[Arc<FileMetaData>] {
+    let mut bytes = files.first().map_or(0, |file| file.size);
+    let mut best = u64::MAX;
+    let mut len = 1;
+    for file in &files[1.min(files.len())..] {
+        bytes += file.size;
+        let for_each = bytes / len as u64;
+        if for_each > best || bytes > limit {
+            break;
+        }
+        best = for_each;
+        len += 1;
+    }
+    &files[..len.min(files.len())]
 }
 
 /// One table of `level`, with what must come along, into the next level.
@@ -186,36 +226,42 @@ pub fn complete(
         }
     }
     let all: Files = start.iter().chain(&output).cloned().collect();
-    let grandparents = if output_level + 1 < input.version.levels.len() {
-        overlapping_range(input, output_level + 1, &all)
-    } else {
-        Vec::new()
-    };
-    let max_grandparent_overlap = max_compaction_bytes(input, output_level);
     let rewrites = matches!(reason, Reason::Manual | Reason::Periodic | Reason::Marked | Reason::BlobGarbage);
     let may_move = !rewrites
         && output.is_empty()
         && sorted_without_overlap(input.comparator, &start)
         && same_codec(input, start_level, output_level)
         && start.iter().all(|file| {
-            overlap_bytes(input, output_level + 1, std::slice::from_ref(file)) <= max_grandparent_overlap
+            overlap_bytes(input, output_level + 1, std::slice::from_ref(file))
+                <= max_compaction_bytes(input, output_level)
         });
-    let bottommost = is_bottommost(input, output_level, &all);
-    Some(Compaction {
+    let inputs = [level_files(start_level, start), level_files(output_level, output)];
+    let merge = merge(input, reason, inputs.into_iter().flatten().collect(), output_level, &all);
+    Some(Compaction { work: if may_move { Work::Move } else { Work::Merge }, ..merge })
+}
+
+/// The compaction of `inputs`, whose tables are `all`, into `output_level`.
+fn merge(
+    input: &PickInput<'_>,
+    reason: Reason,
+    inputs: Vec<LevelFiles>,
+    output_level: usize,
+    all: &[Arc<FileMetaData>],
+) -> Compaction {
+    let bottommost = is_bottommost(input, output_level, all);
+    Compaction {
         cf_id: input.cf_id,
         reason,
-        inputs: [level_files(start_level, start), level_files(output_level, output)]
-            .into_iter()
-            .flatten()
-            .collect(),
+        inputs,
         output_level,
-        grandparents,
+        // None where there is no such level.
+        grandparents: overlapping_range(input, output_level + 1, all),
         bottommost,
-        work: if may_move { Work::Move } else { Work::Merge },
+        work: Work::Merge,
         compression: derive::compression_for_level(input.options, output_level, bottommost),
         target_file_size: derive::target_file_size(input.options, output_level),
-        max_grandparent_overlap,
-    })
+        max_grandparent_overlap: max_compaction_bytes(input, output_level),
+    }
 }
 
 /// Tables of `level` in the order they should be compacted.
