@@ -41,6 +41,9 @@ pub struct OpenOptions {
     /// An LRU block cache even where the library has a better one.
     #[serde(default)]
     pub lru_cache: bool,
+    /// Merge operator, by the name RocksDB registers it under; empty: none.
+    #[serde(default)]
+    pub merge_operator: String,
 }
 
 /// An open database.
@@ -51,6 +54,8 @@ pub struct Database {
     cache: Shared,
     pub(crate) read: Shared,
     writes: [Shared; 3],
+    /// Whether keys can be merged, or why not.
+    merges: Result<(), String>,
     /// The default column family, where the library hands it out.
     pub(crate) default_cf: Option<Shared>,
 }
@@ -94,6 +99,7 @@ impl Database {
             let mut error = null_mut();
             let db = (api.rocksdb_open)(opening.options, name.as_ptr(), &raw mut error);
             take_error(&api, error)?;
+            let merges = opening.merges.clone();
             let (options, cache) = opening.keep();
             let write = |no_wal: i32, sync: u8| Shared(write_options(&api, no_wal, sync));
             // Whoever takes the handle must be able to give it back.
@@ -108,6 +114,7 @@ impl Database {
                 cache: Shared(cache),
                 read: Shared((api.rocksdb_readoptions_create)()),
                 writes: [write(1, 0), write(0, 0), write(0, 1)],
+                merges,
                 default_cf,
             })
         }
@@ -143,6 +150,33 @@ impl Database {
                 value.len(),
                 &raw mut error,
             );
+        }
+        take_error(&self.api, error)
+    }
+
+    /// Whether [`Database::merge`] works.
+    ///
+    /// # Errors
+    /// What the engine lacks.
+    pub fn can_merge(&self) -> Result<(), String> {
+        self.merges.clone()
+    }
+
+    /// Adds an operand to a key, by the merge operator it was opened with.
+    ///
+    /// # Errors
+    /// The engine's message, or what [`Database::can_merge`] says.
+    #[inline]
+    pub fn merge(&self, durability: Durability, key: &[u8], operand: &[u8]) -> Result<(), String> {
+        let (Ok(()), Some(merge)) = (&self.merges, self.api.rocksdb_merge) else {
+            return self.can_merge().and(Err(NO_MERGE.to_string()));
+        };
+        let mut error = null_mut();
+        let options = self.writes[durability as usize].0;
+        // SAFETY: live objects and slices.
+        unsafe {
+            let (key_start, operand_start) = (key.as_ptr().cast(), operand.as_ptr().cast());
+            merge(self.db.0, options, key_start, key.len(), operand_start, operand.len(), &raw mut error);
         }
         take_error(&self.api, error)
     }
@@ -197,6 +231,29 @@ impl Database {
             (self.api.rocksdb_pinnableslice_destroy)(pinned);
             Ok(true)
         }
+    }
+
+    /// Copies the value of a key into `value`; false if the key is not there.
+    pub fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, String> {
+        let mut error = null_mut();
+        value.clear();
+        // SAFETY: live objects and slices; the pinned value is destroyed after it was copied.
+        unsafe {
+            let start = key.as_ptr().cast();
+            let pinned =
+                (self.api.rocksdb_get_pinned)(self.db.0, self.read.0, start, key.len(), &raw mut error);
+            take_error(&self.api, error)?;
+            if pinned.is_null() {
+                return Ok(false);
+            }
+            let mut len = 0;
+            let bytes = (self.api.rocksdb_pinnableslice_value)(pinned, &raw mut len);
+            if len > 0 {
+                value.extend_from_slice(std::slice::from_raw_parts(bytes.cast(), len));
+            }
+            (self.api.rocksdb_pinnableslice_destroy)(pinned);
+        }
+        Ok(true)
     }
 
     /// One range query: seeks `key`, then copies a value and moves, `count` times.
@@ -350,6 +407,8 @@ pub(crate) struct Opening {
     api: RocksApi,
     pub(crate) options: Object,
     cache: Object,
+    /// Whether keys can be merged, or why not.
+    merges: Result<(), String>,
 }
 
 #[allow(unsafe_code, reason = "each call is one C function with live objects")]
@@ -361,7 +420,11 @@ impl Opening {
                 Some(create) if !settings.lru_cache => create(settings.cache_size, 0),
                 _ => (api.rocksdb_cache_create_lru)(settings.cache_size),
             };
-            let opening = Opening { api, options: build_options(&api, settings, cache), cache };
+            let merges = Err("no merge operator was asked for".to_string());
+            let mut opening = Opening { api, options: build_options(&api, settings, cache), cache, merges };
+            if !settings.merge_operator.is_empty() {
+                opening.merges = set_merge_operator(&api, opening.options, &settings.merge_operator);
+            }
             apply_text(&api, opening.options, text)?;
             Ok(opening)
         }
@@ -369,9 +432,9 @@ impl Opening {
 
     /// The options and the cache, now the caller's.
     fn keep(self) -> (Object, Object) {
-        let kept = (self.options, self.cache);
-        std::mem::forget(self);
-        kept
+        let mut opening = std::mem::ManuallyDrop::new(self);
+        drop(std::mem::replace(&mut opening.merges, Ok(())));
+        (opening.options, opening.cache)
     }
 }
 
@@ -411,6 +474,29 @@ unsafe fn apply_text(api: &RocksApi, options: Object, text: &str) -> Result<(), 
     // the base before it stores the result.
     unsafe { from_string(options, words.as_ptr(), options, &raw mut error) };
     take_error(api, error).map_err(|message| format!("options {text}: {message}"))
+}
+
+const NO_MERGE: &str = "the library has no function rocksdb_merge";
+
+/// Sets the merge operator of a name: as text, which libraries since about 6.20 take, or by the one function that the C
+/// API has for it. The message of a failure says what is lacking: nothing else is wrong then.
+#[allow(unsafe_code, reason = "each call is one C function with live objects")]
+unsafe fn set_merge_operator(api: &RocksApi, options: Object, name: &str) -> Result<(), String> {
+    if api.rocksdb_merge.is_none() {
+        return Err(NO_MERGE.to_string());
+    }
+    // SAFETY: the caller's object.
+    unsafe {
+        match (apply_text(api, options, &format!("merge_operator={name}")), name) {
+            (Ok(()), _) => Ok(()),
+            (Err(why), "uint64add") => {
+                let set = api.rocksdb_options_set_uint64add_merge_operator.ok_or(why)?;
+                set(options);
+                Ok(())
+            }
+            (Err(why), _) => Err(format!("no merge operator {name}: {why}")),
+        }
+    }
 }
 
 /// The options object of `settings`.

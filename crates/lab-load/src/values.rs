@@ -1,41 +1,147 @@
-//! Values: windows of one buffer of compressible bytes, the same in every process.
+//! Values: windows of one buffer of compressible bytes, the same in every process, of one size or of sizes drawn.
 
-use crate::rng::MinimalStandard;
+use crate::rng::{MinimalStandard, Mt19937_64};
+use serde::{Deserialize, Serialize};
 
 /// Bytes of one fragment of the buffer.
 const FRAGMENT: usize = 100;
 /// db_bench's seed for value bytes.
 const SEED: u32 = 301;
+/// What tells the seed of sizes from that of keys: with sizes drawn or not, a thread meets the same keys.
+const SIZES: u64 = 0x7369_7a65;
+
+/// How sizes of values scatter between `min` and `max`, both included.
+///
+/// Source: RocksDB `tools/db_bench_tool.cc`, `UniformDistribution` and `NormalDistribution`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ValueSizes {
+    /// Their distribution.
+    pub distribution: Distribution,
+    /// Smallest value, in bytes.
+    pub min: usize,
+    /// Largest value, in bytes.
+    pub max: usize,
+}
+
+/// A distribution of sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Distribution {
+    /// Every size is as likely as any other.
+    Uniform,
+    /// Normal around the middle; a sixth of the range is the standard deviation, and what falls outside moves to
+    /// the nearer end.
+    Normal,
+}
+
+impl ValueSizes {
+    /// Mean size, in bytes.
+    pub fn mean(self) -> usize {
+        usize::midpoint(self.min, self.max)
+    }
+
+    /// The distribution's name, as flags and experiments say it.
+    pub fn name(self) -> &'static str {
+        match self.distribution {
+            Distribution::Uniform => "uniform",
+            Distribution::Normal => "normal",
+        }
+    }
+
+    /// What is wrong with it, if anything is.
+    ///
+    /// # Errors
+    /// A clause.
+    pub fn check(self) -> Result<(), String> {
+        /// A value must fit RocksDB's 32-bit lengths, and the buffer of each thread.
+        const MOST: usize = 1 << 30;
+        match self {
+            ValueSizes { min, max, .. } if min > max => Err("value_size_min is above value_size_max".into()),
+            ValueSizes { max, .. } if max > MOST => Err(format!("value_size_max is above {MOST}")),
+            _ => Ok(()),
+        }
+    }
+
+    fn draw(self, rng: &mut Mt19937_64) -> usize {
+        let (min, max) = (self.min as f64, self.max as f64);
+        match self.distribution {
+            Distribution::Uniform => self.min + (rng.next_u64() % (self.max - self.min + 1) as u64) as usize,
+            Distribution::Normal => {
+                let size = f64::midpoint(min, max) + (max - min) / 6.0 * standard_normal(rng);
+                size.clamp(min, max) as usize
+            }
+        }
+    }
+}
+
+/// A number of the standard normal distribution, by Box and Muller.
+fn standard_normal(rng: &mut Mt19937_64) -> f64 {
+    // Above 0, so that the logarithm is finite.
+    let mut unit = || ((rng.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+    (-2.0 * unit().ln()).sqrt() * (std::f64::consts::TAU * unit()).cos()
+}
 
 /// Gives values one after the other.
 pub struct Values {
     buffer: Vec<u8>,
     at: usize,
+    /// Size of a value unless sizes are drawn.
+    size: usize,
+    drawn: Option<(ValueSizes, Mt19937_64)>,
 }
 
 impl Values {
-    /// Values of up to `value_size` bytes that compress to about `compression_ratio`.
+    /// Values of `value_size` bytes that compress to about `compression_ratio`.
     pub fn new(compression_ratio: f64, value_size: usize) -> Values {
-        let mut rng = MinimalStandard::new(SEED);
-        let wanted = value_size.max(1 << 20);
-        let mut buffer = Vec::with_capacity(wanted + FRAGMENT);
-        while buffer.len() < wanted {
-            let raw_len = ((FRAGMENT as f64 * compression_ratio) as usize).max(1);
-            let raw: Vec<u8> = (0..raw_len).map(|_| (rng.next_u31() % 127) as u8).collect();
-            buffer.extend(raw.iter().cycle().take(FRAGMENT));
+        Values { size: value_size, drawn: None, buffer: buffer(compression_ratio, value_size), at: 0 }
+    }
+
+    /// Values whose sizes are drawn, in the order that `seed` decides.
+    pub fn drawn(compression_ratio: f64, sizes: ValueSizes, seed: u64) -> Values {
+        let rng = Mt19937_64::new(seed ^ SIZES);
+        Values { drawn: Some((sizes, rng)), ..Values::new(compression_ratio, sizes.max) }
+    }
+
+    /// Makes room for values of `len` bytes asked for by [`Values::of`].
+    #[must_use]
+    pub fn with_room_for(mut self, compression_ratio: f64, len: usize) -> Values {
+        if len > self.buffer.len() {
+            self.buffer = buffer(compression_ratio, len);
         }
-        Values { buffer, at: 0 }
+        self
     }
 
     /// The next value.
     #[inline]
-    pub fn next(&mut self, len: usize) -> &[u8] {
+    pub fn next(&mut self) -> &[u8] {
+        let len = match &mut self.drawn {
+            None => self.size,
+            Some((sizes, rng)) => sizes.draw(rng),
+        };
+        self.of(len)
+    }
+
+    /// The next value, of `len` bytes.
+    #[inline]
+    pub fn of(&mut self, len: usize) -> &[u8] {
         if self.at + len > self.buffer.len() {
             self.at = 0;
         }
         self.at += len;
         &self.buffer[self.at - len..self.at]
     }
+}
+
+fn buffer(compression_ratio: f64, value_size: usize) -> Vec<u8> {
+    let mut rng = MinimalStandard::new(SEED);
+    let wanted = value_size.max(1 << 20);
+    let mut buffer = Vec::with_capacity(wanted + FRAGMENT);
+    while buffer.len() < wanted {
+        let raw_len = ((FRAGMENT as f64 * compression_ratio) as usize).max(1);
+        let raw: Vec<u8> = (0..raw_len).map(|_| (rng.next_u31() % 127) as u8).collect();
+        buffer.extend(raw.iter().cycle().take(FRAGMENT));
+    }
+    buffer
 }
 
 #[cfg(test)]
@@ -45,10 +151,40 @@ mod tests {
     #[test]
     fn half_of_each_fragment_repeats() {
         let mut values = Values::new(0.5, 400);
-        let first = values.next(400).to_vec();
+        let first = values.next().to_vec();
         assert_eq!(first[..50], first[50..100]);
         assert_ne!(first[..50], first[100..150]);
-        assert_ne!(first, values.next(400));
+        assert_ne!(first, values.next());
         assert!(first.iter().all(|byte| *byte < 127));
+    }
+
+    fn sizes(distribution: Distribution, seed: u64) -> Vec<usize> {
+        let mut values = Values::drawn(0.5, ValueSizes { distribution, min: 100, max: 400 }, seed);
+        (0..20_000).map(|_| values.next().len()).collect()
+    }
+
+    #[test]
+    fn sizes_have_the_mean_and_the_scatter_of_their_distribution() {
+        for (distribution, deviation) in
+            [(Distribution::Uniform, 300.0 / 12f64.sqrt()), (Distribution::Normal, 50.0)]
+        {
+            let drawn = sizes(distribution, 7);
+            let mean = drawn.iter().sum::<usize>() as f64 / drawn.len() as f64;
+            let squares: f64 = drawn.iter().map(|size| (*size as f64 - mean).powi(2)).sum();
+            let found = (squares / drawn.len() as f64).sqrt();
+            assert!((mean - 250.0).abs() < 3.0, "{distribution:?}: mean {mean}");
+            assert!((found / deviation - 1.0).abs() < 0.03, "{distribution:?}: deviation {found}");
+            assert!(drawn.iter().all(|size| (100..=400).contains(size)));
+            assert_eq!(drawn, sizes(distribution, 7));
+            assert_ne!(drawn, sizes(distribution, 8));
+        }
+        assert!(sizes(Distribution::Uniform, 7).contains(&400), "both ends belong to it");
+    }
+
+    #[test]
+    fn impossible_sizes_are_named() {
+        let sizes = |min, max| ValueSizes { distribution: Distribution::Normal, min, max };
+        assert!(sizes(5, 4).check().is_err() && sizes(0, 1 << 31).check().is_err());
+        assert_eq!((sizes(100, 100).check(), sizes(100, 400).mean()), (Ok(()), 250));
     }
 }

@@ -194,6 +194,12 @@ impl<'a> Worker<'a> {
             return self.transactions(number, planned);
         }
         let db = self.database(planned)?;
+        if planned.step.merges()
+            && let Err(why) = db.can_merge()
+        {
+            say(&Message::Started { step: number, waited: 0.0 })?;
+            return say(&Message::NotOffered { step: number, why });
+        }
         let before = Instant::now();
         if planned.wants_rest() {
             wait_for_compaction(db)?;
@@ -213,6 +219,7 @@ impl<'a> Worker<'a> {
         // One directory, one handle.
         self.open = None;
         let Assignment { dir, open, .. } = self.assignment;
+        let open = &OpenOptions { merge_operator: planned.step.merge_operator.clone(), ..open.clone() };
         let options = self.options(planned);
         say(&Message::Started { step: number, waited: 0.0 })?;
         let db = match TransactionDatabase::open(self.api, dir, open, &options, planned.step.concurrency) {
@@ -230,7 +237,11 @@ impl<'a> Worker<'a> {
         let wanted = (planned.is_ascending(), planned.options.as_str());
         if self.open.as_ref().is_none_or(|(was, _)| *was != wanted) {
             drop(self.open.take());
-            let settings = OpenOptions { vector_memtable: wanted.0, ..self.assignment.open.clone() };
+            let settings = OpenOptions {
+                vector_memtable: wanted.0,
+                merge_operator: planned.step.merge_operator.clone(),
+                ..self.assignment.open.clone()
+            };
             let options = self.options(planned);
             let db = Database::open_with(self.api, &self.assignment.dir, &settings, &options)?;
             self.open = Some((wanted, db));

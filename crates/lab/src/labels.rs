@@ -86,7 +86,7 @@ pub fn labels(
         labels.extend(rate_not_kept(open.rate, result.ops as f64 / result.seconds.max(1e-9), open.unserved));
     }
     if step.oversubscribed {
-        let text = format!("{} threads leave no core for background work", step.step.threads);
+        let text = format!("{} threads leave no core for background work", step.in_flight());
         labels.push(label("oversubscribed", false, text));
     }
     if step.step.kind == StepKind::ReadMissing && result.found > 0 {

@@ -134,14 +134,17 @@ pub fn plan(experiment: &Experiment, seed: u64, memory: u64, cores: usize) -> Re
     let sizes = experiment.sizes(memory, cores);
     let design = &experiment.design;
     let mut steps = experiment.planned_steps(&sizes);
-    // In a step that one thread does, the writer beside it sleeps nearly always.
-    steps.iter_mut().for_each(|step| step.oversubscribed = step.step.threads as usize >= cores.max(2));
-    let threads = steps.iter().map(|step| step.step.threads).max().unwrap_or(1) as usize;
+    steps.iter_mut().for_each(|step| step.oversubscribed = step.in_flight() as usize >= cores.max(2));
     let oversubscribed = steps.iter().any(|step| step.oversubscribed);
-    if oversubscribed && !design.allow_oversubscription {
+    // A step of one thread beside its writer is the smallest there is: on two cores it is marked, not refused.
+    if let Some(step) = steps.iter().find(|step| step.oversubscribed && step.step.threads > 1)
+        && !design.allow_oversubscription
+    {
+        let threads = step.in_flight();
         return Err(format!(
-            "{threads} threads on {cores} cores leave none for background work; use fewer than {cores}, or \
-             set allow_oversubscription = true in [design]"
+            "step {}: {threads} threads on {cores} cores, a background writer included, leave none for background \
+             work; use fewer than {cores}, or set allow_oversubscription = true in [design]",
+            step.step.name
         ));
     }
     if !steps.first().is_some_and(PlannedStep::is_load) {
@@ -483,6 +486,13 @@ mod tests {
         assert!(planned(&text).unwrap_err().contains("4 threads on 4 cores"));
         let forced = text.replace("rounds = 3", "rounds = 3\nallow_oversubscription = true");
         assert!(planned(&forced).unwrap().oversubscribed);
+        let text = TINY.replace("seconds = 1\n", "seconds = 1\nthreads = 3\n");
+        let error = planned(&text).unwrap_err();
+        assert!(error.contains("whilewriting: 4 threads on 4 cores"), "the writer is a thread: {error}");
+        let reads = format!("steps = ['fillseq', 'readrandom']\n{text}");
+        assert!(!planned(&reads).unwrap().oversubscribed);
+        let smallest = plan(&parse("t.toml", TINY).unwrap(), 1, 8 << 30, 2).unwrap();
+        assert!(smallest.oversubscribed, "one thread and a writer on two cores are marked");
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub fn plan(plan: &Plan) -> String {
         "\ndata     {} keys of {} + {} B, {} MB; {} MB cache; {} thread(s)\nsteps    {}",
         thousands(sizes.keys as f64),
         sizes.key_size,
-        sizes.value_size,
+        sizes.value_text(),
         sizes.data_bytes() >> 20,
         sizes.cache >> 20,
         sizes.threads,

@@ -1,7 +1,7 @@
 //! Stalls as a verdict of their own: means and most percentiles do not move when an engine stands still.
 //!
 //! ```text
-//! per session   longest gap [ms], seconds below a tenth of the median second   (metrics)
+//! per session   longest gap [ms], seconds with an operation of 100 ms, seconds below a tenth of the median second   (metrics)
 //! per pair      target - base: differences, since most sessions have none at all
 //! verdict       exact sign-flip test of the differences, and a least difference that matters
 //! ```
@@ -16,7 +16,8 @@ use serde::Serialize;
 use std::fmt::Write;
 
 /// What is measured of stalls: metric, unit, and the least difference that matters.
-const MEASURES: [(&str, &str, f64); 2] = [("longest_gap", "ms", 100.0), ("stalled_seconds", "s", 1.0)];
+const MEASURES: [(&str, &str, f64); 3] =
+    [("longest_gap", "ms", 100.0), ("slow_seconds", "s", 1.0), ("stalled_seconds", "s", 1.0)];
 
 /// Probability below which a difference is not put down to chance.
 const ALPHA: f64 = 0.05;
@@ -110,19 +111,26 @@ fn row(
 pub fn text(results: &Results, base: usize) -> String {
     let rows: Vec<StallRow> = table(results, base).into_iter().filter(StallRow::is_worth_a_line).collect();
     if rows.is_empty() {
-        return "\nstalls: none; no gap of 100 ms, no second below a tenth of the usual\n".to_string();
+        return "\nstalls: none; no gap or operation of 100 ms, no second below a tenth of the usual\n"
+            .to_string();
     }
     let columns = results.target_names().len();
     let mut lines = vec![vec!["step".to_string(), "stalls".to_string()]];
     lines[0].extend((1..=columns).map(|column| format!("col-{column}")));
     for row in &rows {
-        let name = if row.measure == "longest_gap" { "gap" } else { "stalled" };
+        let name = match row.measure {
+            "longest_gap" => "gap",
+            "slow_seconds" => "slow",
+            _ => "stalled",
+        };
         let mut line = vec![row.step.clone(), format!("{name} [{}]", row.unit)];
         line.extend(row.cells.iter().map(cell_text));
         lines.push(line);
     }
     let mut text = format!("\n{}", align(&lines));
-    let _ = writeln!(text, "gap: longest time without a completion; stalled: seconds below a tenth of usual");
+    let _ =
+        writeln!(text, "gap: longest time without a completion; slow: seconds with an operation of 100 ms;");
+    let _ = writeln!(text, "stalled: seconds below a tenth of usual");
     text
 }
 

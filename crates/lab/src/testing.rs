@@ -26,6 +26,7 @@ pub fn step_and_result(name: &str, ops: u64, seconds: f64) -> (PlannedStep, Step
         found: ops,
         percentiles: [1.0, 2.0, 3.0, 4.0, 5.0],
         per_second: vec![(ops as f64 / seconds) as u64; seconds as usize],
+        longest_per_second: vec![5; seconds as usize],
         longest_gap_ms: 1.0,
         writer_achieved: 1.0,
         writer_lag_ms: 0.0,

@@ -15,6 +15,12 @@ const FLAGS: &[Flag] = &[
     Flag("duration", "0", "seconds of a step; 0: operations decide"),
     Flag("key_size", "16", "bytes of a key"),
     Flag("value_size", "100", "bytes of a value"),
+    Flag("value_size_distribution_type", "fixed", "fixed, uniform or normal: how sizes of values scatter"),
+    Flag("value_size_min", "100", "smallest value, unless sizes are fixed"),
+    Flag("value_size_max", "102400", "largest value, unless sizes are fixed"),
+    Flag("merge_operator", "", "merge operator of the database by its name, such as put or uint64add"),
+    Flag("merge_keys", "-1", "keys that merging steps choose from; -1: num"),
+    Flag("mergereadpercent", "70", "of a hundred operations of readrandommergerandom, those that merge"),
     Flag("block_size", "4096", "bytes of a block"),
     Flag("cache_size", "33554432", "bytes of block cache"),
     Flag("cache_type", "auto_hyper_clock_cache", "lru_cache, or the engine's best"),
@@ -106,7 +112,6 @@ const ACCEPTED: &[&str] = &[
     "wal_dir",
     "allow_concurrent_memtable_write",
     "delete_obsolete_files_period_micros",
-    "merge_operator",
     "compaction_style",
     "report_file",
     "compression_parallel_threads",
@@ -171,6 +176,7 @@ pub fn help() -> String {
     }
     text + "\nsteps: fillseq fillrandom filluniquerandom fillsync overwrite overwriteandwait readrandom readmissing\n  \
             readseq multireadrandom seekrandom mixgraph randomtransaction readwhilewriting\n  \
-            seekrandomwhilewriting updaterandom deleterandom compact compact0 compact1 flush waitforcompaction\n  \
+            seekrandomwhilewriting readwhilemerging seekrandomwhilemerging updaterandom appendrandom mergerandom\n  \
+            readrandommergerandom deleterandom compact compact0 compact1 flush waitforcompaction\n  \
             levelstats memstats stats\n"
 }

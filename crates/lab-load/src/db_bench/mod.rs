@@ -13,6 +13,7 @@ use crate::ffi::RocksApi;
 use crate::mixgraph::MixParameters;
 use crate::steps::{Arrival, Spacing};
 use crate::transactions::{Concurrency, Refusal, TransactionDatabase};
+use crate::values::{Distribution, ValueSizes};
 use crate::{Database, OpenOptions, Progress, Step, StepKind, StepResult, run_step, run_transactions};
 use flags::Flags;
 use print::{print_banner, print_result};
@@ -98,7 +99,12 @@ impl Tool {
             let db = transactions(self.api, &self.dir, &self.options, step.concurrency)?;
             run_transactions(&db, step, &mut threads, &mut observe)
         } else {
-            run_step(self.open()?, step, &mut threads, &mut observe)
+            let db = self.open()?;
+            if step.merges() {
+                db.can_merge()
+                    .map_err(|why| format!("{} is not offered by this engine: {why}", step.name))?;
+            }
+            run_step(db, step, &mut threads, &mut observe)
         };
         self.threads = threads;
         result
@@ -143,14 +149,26 @@ fn step_of(name: &str, flags: &Flags, seed: u64) -> Result<Step, String> {
         "seekrandom" => (StepKind::Range { reverse }, false),
         "readwhilewriting" => (StepKind::ReadRandom, true),
         "seekrandomwhilewriting" => (StepKind::Range { reverse }, true),
+        "readwhilemerging" => (StepKind::ReadRandom, true),
+        "seekrandomwhilemerging" => (StepKind::Range { reverse }, true),
         "updaterandom" => (StepKind::Update, false),
+        "appendrandom" => (StepKind::Append, false),
+        "mergerandom" => (StepKind::Merge, false),
+        "readrandommergerandom" => (StepKind::ReadOrMerge, false),
         "deleterandom" => (StepKind::Delete, false),
         "compact" | "compact0" | "compact1" => (StepKind::Compact, false),
         "flush" => (StepKind::Flush, false),
         "waitforcompaction" => (StepKind::WaitForCompaction, false),
         other => return Err(format!("unknown benchmark {other}; --help lists them")),
     };
-    let num = flags.number("num")?.max(1.0) as u64;
+    let merging = name.contains("merg");
+    if merging && flags.text("merge_operator").is_empty() {
+        return Err(format!("{name} needs --merge_operator, such as put"));
+    }
+    let num = match flags.number("merge_keys")? {
+        keys if merging && !while_writing && keys >= 1.0 => keys as u64,
+        _ => flags.number("num")?.max(1.0) as u64,
+    };
     let (reads, writes, duration) =
         (flags.number("reads")?, flags.number("writes")?, flags.number("duration")?);
     let count = |asked: f64| if asked < 0.0 { num } else { asked as u64 };
@@ -161,6 +179,10 @@ fn step_of(name: &str, flags: &Flags, seed: u64) -> Result<Step, String> {
         _ if duration > 0.0 => None,
         StepKind::FillRandom | StepKind::Overwrite | StepKind::OverwriteAndWait | StepKind::Delete => {
             Some(count(writes))
+        }
+        // Steps that read and write go by the larger of the two counts.
+        StepKind::Update | StepKind::Append | StepKind::Merge | StepKind::ReadOrMerge => {
+            Some(count(reads.max(writes)))
         }
         _ => Some(count(reads)),
     };
@@ -175,6 +197,7 @@ fn step_of(name: &str, flags: &Flags, seed: u64) -> Result<Step, String> {
     if kind == StepKind::FillUniqueRandom && threads > 1 {
         return Err("filluniquerandom takes one thread".to_string());
     }
+    let value_sizes = value_sizes(flags)?;
     Ok(Step {
         name: name.to_string(),
         kind,
@@ -186,13 +209,20 @@ fn step_of(name: &str, flags: &Flags, seed: u64) -> Result<Step, String> {
         seek_nexts: flags.number("seek_nexts")? as u32,
         num,
         key_size: flags.number("key_size")?.max(1.0) as usize,
-        value_size: flags.number("value_size")? as usize,
+        value_size: match value_sizes {
+            None => flags.number("value_size")?.max(0.0) as usize,
+            Some(sizes) => sizes.mean(),
+        },
+        value_sizes,
         seed,
         writer_rate: if rate == 0 { 2 << 20 } else { rate },
         writer_num: match flags.number("bgwriter_num")? {
             keys if keys > 0.0 => keys as u64,
             _ => num,
         },
+        writer_merges: merging && while_writing,
+        merge_operator: flags.text("merge_operator").to_string(),
+        merge_percent: flags.number("mergereadpercent")?.clamp(0.0, 100.0) as u32,
         batch_size: flags.number("batch_size")?.max(1.0) as u32,
         batched: flags.on("multiread_batched"),
         arrival: arrival(flags)?,
@@ -205,6 +235,18 @@ fn step_of(name: &str, flags: &Flags, seed: u64) -> Result<Step, String> {
         },
         planted: 0.0,
     })
+}
+
+fn value_sizes(flags: &Flags) -> Result<Option<ValueSizes>, String> {
+    let distribution = match flags.text("value_size_distribution_type") {
+        "fixed" => return Ok(None),
+        "uniform" => Distribution::Uniform,
+        "normal" => Distribution::Normal,
+        other => return Err(format!("--value_size_distribution_type={other}: use fixed, uniform or normal")),
+    };
+    let bytes = |name: &str| flags.number(name).map(|size| size.max(0.0) as usize);
+    let sizes = ValueSizes { distribution, min: bytes("value_size_min")?, max: bytes("value_size_max")? };
+    sizes.check().map(|()| Some(sizes))
 }
 
 fn arrival(flags: &Flags) -> Result<Option<Arrival>, String> {
@@ -279,6 +321,7 @@ fn open_options(flags: &Flags) -> Result<OpenOptions, String> {
         compression,
         direct_io: flags.on("use_direct_reads"),
         vector_memtable: flags.text("memtablerep") == "vector",
+        merge_operator: flags.text("merge_operator").to_string(),
         lru_cache: flags.text("cache_type") == "lru_cache",
     })
 }
@@ -312,6 +355,24 @@ mod tests {
         assert_eq!(step("fillseq", "--disable_wal=1").durability, Durability::NoWal);
         let sync = step("fillsync", "--num=5000");
         assert_eq!((sync.durability, sync.ops), (Durability::Sync, Some(5)));
+    }
+
+    #[test]
+    fn merges_and_sizes_of_values_come_from_flags() {
+        let step = |name: &str, text: &str| step_of(name, &Flags::parse(&arguments(text)).unwrap(), 1);
+        assert!(step("mergerandom", "").unwrap_err().contains("--merge_operator"));
+        let merge = step("readrandommergerandom", "--merge_operator=put --merge_keys=9 --num=50").unwrap();
+        assert_eq!((merge.kind, merge.num, merge.merge_percent), (StepKind::ReadOrMerge, 9, 70));
+        assert_eq!(step("mergerandom", "--merge_operator=put --reads=3 --writes=8").unwrap().ops, Some(8));
+        let beside = step("readwhilemerging", "--merge_operator=put").unwrap();
+        assert!(beside.while_writing && beside.writer_merges && beside.merges());
+        assert!(!step("readwhilewriting", "--merge_operator=put").unwrap().merges());
+        let sizes = "--value_size_distribution_type=normal --value_size_min=10 --value_size_max=30";
+        let drawn = step("overwrite", sizes).unwrap();
+        let normal = ValueSizes { distribution: Distribution::Normal, min: 10, max: 30 };
+        assert_eq!((drawn.value_sizes, drawn.value_size), (Some(normal), 20));
+        assert!(step("overwrite", "--value_size_distribution_type=pareto").is_err());
+        assert!(step("overwrite", &sizes.replace("=30", "=3")).is_err());
     }
 
     #[test]

@@ -25,9 +25,12 @@ pub(super) fn print_result(name: &str, step: &Step, result: &StepResult, histogr
         | StepKind::ReadMissing
         | StepKind::MultiRead
         | StepKind::MixGraph
+        | StepKind::ReadOrMerge
         | StepKind::Range { .. } => {
             format!(" ({} of {} found)", result.found, result.ops)
         }
+        StepKind::Update | StepKind::Append => format!(" ( updates:{} found:{})", result.ops, result.found),
+        StepKind::Merge => format!(" ( updates:{})", result.ops),
         _ => String::new(),
     };
     println!(
@@ -62,8 +65,10 @@ fn what(step: &Step) -> &'static str {
         | StepKind::Overwrite
         | StepKind::OverwriteAndWait
         | StepKind::Delete => "write",
+        StepKind::Update | StepKind::Append => "update",
+        StepKind::Merge => "merge",
         StepKind::Range { .. } => "seek",
-        StepKind::MixGraph | StepKind::RandomTransaction => "op",
+        StepKind::MixGraph | StepKind::ReadOrMerge | StepKind::RandomTransaction => "op",
         _ => "read",
     }
 }

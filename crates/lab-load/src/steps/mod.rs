@@ -25,6 +25,7 @@ use crate::multi_get::Way;
 use crate::process::ProcessUsage;
 use crate::rng::Mt19937_64;
 use crate::transactions::{Concurrency, TransactionDatabase};
+use crate::values::{ValueSizes, Values};
 use hdrhistogram::Histogram;
 use pace::Schedule;
 use rest::WriterReport;
@@ -64,6 +65,12 @@ pub enum StepKind {
     },
     /// Looks up a random key, then writes it.
     Update,
+    /// Adds an operand to a random key.
+    Merge,
+    /// Adds an operand to a random key, or looks one up.
+    ReadOrMerge,
+    /// Looks up a random key and writes its value with another one behind it.
+    Append,
     /// Deletes a random key.
     Delete,
     /// Reads everything once.
@@ -101,14 +108,26 @@ pub struct Step {
     pub num: u64,
     /// Bytes of a key.
     pub key_size: usize,
-    /// Bytes of a value.
+    /// Bytes of a value; the mean if sizes are drawn.
     pub value_size: usize,
+    /// How sizes scatter; `None`: not at all.
+    #[serde(default)]
+    pub value_sizes: Option<ValueSizes>,
     /// Base of the threads' seeds.
     pub seed: u64,
     /// Bytes per second of the background writer.
     pub writer_rate: u64,
     /// Keys the background writer chooses from.
     pub writer_num: u64,
+    /// The background writer merges instead of putting.
+    #[serde(default)]
+    pub writer_merges: bool,
+    /// Merge operator the database is opened with; empty: none.
+    #[serde(default)]
+    pub merge_operator: String,
+    /// Of a hundred operations of [`StepKind::ReadOrMerge`], those that merge.
+    #[serde(default = "seventy")]
+    pub merge_percent: u32,
     /// Keys of one call, for steps that write or look up several.
     #[serde(default = "one")]
     pub batch_size: u32,
@@ -132,6 +151,27 @@ pub struct Step {
     pub planted: f64,
 }
 
+impl Step {
+    /// Whether it needs a merge operator.
+    pub fn merges(&self) -> bool {
+        self.writer_merges || matches!(self.kind, StepKind::Merge | StepKind::ReadOrMerge)
+    }
+
+    /// Values for one thread.
+    fn values(&self, seed: u64) -> Values {
+        /// db_bench's compression_ratio.
+        const RATIO: f64 = 0.5;
+        match self.value_sizes {
+            None => Values::new(RATIO, self.value_size),
+            Some(sizes) => Values::drawn(RATIO, sizes, seed),
+        }
+        .with_room_for(RATIO, self.mix.mix_max_value_size as usize)
+    }
+}
+
+fn seventy() -> u32 {
+    70
+}
 fn one() -> u32 {
     1
 }
@@ -168,6 +208,10 @@ pub struct StepResult {
     pub percentiles: [f64; 5],
     /// Operations in each second.
     pub per_second: Vec<u64>,
+    /// The longest operation that ended in each second, in microseconds, from when it was due where operations are; 0:
+    /// none ended. The last second may be cut short.
+    #[serde(default)]
+    pub longest_per_second: Vec<u64>,
     /// Longest time without a completion in any one thread, milliseconds.
     pub longest_gap_ms: f64,
     /// The background writer's rate over what was asked; 1 without one.
@@ -397,6 +441,7 @@ fn summarize(threads: &[ThreadResult]) -> StepResult {
         found: threads.iter().map(|thread| thread.found).sum(),
         percentiles: percentiles(&histogram),
         per_second: Vec::new(),
+        longest_per_second: longest_per_second(threads),
         longest_gap_ms: threads.iter().map(|t| t.longest_gap.as_secs_f64() * 1e3).fold(0.0, f64::max),
         writer_achieved: 1.0,
         writer_lag_ms: 0.0,
@@ -407,6 +452,16 @@ fn summarize(threads: &[ThreadResult]) -> StepResult {
         samples: histogram,
         responses: new_histogram(),
     }
+}
+
+/// The longest operation of any thread in each second, in microseconds.
+fn longest_per_second(threads: &[ThreadResult]) -> Vec<u64> {
+    let seconds = threads.iter().map(|thread| thread.longest_by_second.len()).max().unwrap_or(0);
+    let longest = |second: usize| {
+        let all = threads.iter().filter_map(|thread| thread.longest_by_second.get(second));
+        all.max().map_or(0, |nanos| nanos.div_ceil(1000))
+    };
+    (0..seconds).map(longest).collect()
 }
 
 /// p50, p99, p99.9, p99.99 and the maximum of a histogram of nanoseconds, in microseconds.

@@ -5,7 +5,6 @@ use crate::Database;
 use crate::database::Durability;
 use crate::keys::write_key;
 use crate::rng::Mt19937_64;
-use crate::values::Values;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -62,26 +61,33 @@ impl WriterReport {
 pub(super) fn background_writer(db: &Database, step: &Step, seed: u64, board: &Board) -> WriterReport {
     const SLICE: Duration = Duration::from_millis(10);
     let mut rng = Mt19937_64::new(seed);
-    let mut values = Values::new(0.5, step.value_size);
+    let mut values = step.values(seed);
     let mut key = vec![0; step.key_size];
-    let pair = (step.key_size + step.value_size) as f64;
+    let rate = step.writer_rate.max(1) as f64;
     let start = Instant::now();
+    // Bytes: sizes of values may differ.
     let (mut written, mut longest_lag) = (0u64, Duration::ZERO);
-    let due_at =
-        |written: u64| Duration::from_secs_f64(written as f64 * pair / step.writer_rate.max(1) as f64);
+    let due_at = |written: u64| Duration::from_secs_f64(written as f64 / rate);
     while !board.stop.load(Ordering::Relaxed) {
-        let due = (start.elapsed().as_secs_f64() * step.writer_rate as f64 / pair) as u64;
+        let due = (start.elapsed().as_secs_f64() * rate) as u64;
         while written < due && !board.stop.load(Ordering::Relaxed) {
             write_key(rng.next_u64() % step.writer_num, &mut key);
-            if let Err(error) = db.put(Durability::Wal, &key, values.next(step.value_size)) {
+            let value = values.next();
+            let done = if step.writer_merges {
+                db.merge(Durability::Wal, &key, value)
+            } else {
+                db.put(Durability::Wal, &key, value)
+            };
+            written += (key.len() + value.len()) as u64;
+            if let Err(error) = done {
                 board.fail(error);
                 return WriterReport { achieved: 0.0, longest_lag };
             }
-            written += 1;
             longest_lag = longest_lag.max(start.elapsed().saturating_sub(due_at(written)));
         }
         std::thread::sleep(SLICE);
     }
-    let asked = start.elapsed().as_secs_f64() * step.writer_rate as f64 / pair;
-    WriterReport { achieved: if asked < 1.0 { 1.0 } else { written as f64 / asked }, longest_lag }
+    let asked = start.elapsed().as_secs_f64() * rate;
+    let pair = (step.key_size + step.value_size) as f64;
+    WriterReport { achieved: if asked < pair { 1.0 } else { written as f64 / asked }, longest_lag }
 }

@@ -43,6 +43,8 @@ pub(super) struct ThreadResult {
     pub seconds: f64,
     pub histogram: Histogram<u64>,
     pub longest_gap: Duration,
+    /// The longest operation that ended in each second, nanoseconds.
+    pub longest_by_second: Vec<u64>,
     pub schedule: Option<Schedule>,
 }
 
@@ -59,6 +61,7 @@ pub(super) fn measure<O: Operate>(
     const BURNT_AT_MOST: Duration = Duration::from_micros(100);
     let (mut ops, mut found, mut bytes) = (0, 0, 0);
     let (mut histogram, mut longest_gap) = (new_histogram(), Duration::ZERO);
+    let mut longest_by_second = Vec::new();
     let limit = step.ops.unwrap_or(u64::MAX);
     let end = if step.ops.is_none() { Duration::from_secs_f64(step.seconds) } else { Duration::MAX };
     let start = Instant::now();
@@ -94,6 +97,9 @@ pub(super) fn measure<O: Operate>(
         if let (Some(schedule), Some(due)) = (&mut schedule, due) {
             schedule.response.saturating_record((now - due).as_nanos() as u64);
         }
+        // Who asked waits from the time it was due.
+        let waited = (now - due.unwrap_or(begun)).as_nanos() as u64;
+        note_longest(&mut longest_by_second, now - start, waited);
         last = now;
         if ops - told.0 >= TELL.0 || now - told.1 >= TELL.1 {
             board.ops.fetch_add(ops - told.0, Ordering::Relaxed);
@@ -105,7 +111,18 @@ pub(super) fn measure<O: Operate>(
     }
     board.ops.fetch_add(ops - told.0, Ordering::Relaxed);
     let seconds = (last - start).as_secs_f64();
-    ThreadResult { ops, found, bytes, seconds, histogram, longest_gap, schedule }
+    ThreadResult { ops, found, bytes, seconds, histogram, longest_gap, longest_by_second, schedule }
+}
+
+/// Keeps the longest operation of the second in which `nanos` ended.
+#[inline]
+fn note_longest(by_second: &mut Vec<u64>, end: Duration, nanos: u64) {
+    let second = end.as_secs() as usize;
+    if second >= by_second.len() {
+        // Seconds in which nothing ended have no longest operation.
+        by_second.resize(second + 1, 0);
+    }
+    by_second[second] = by_second[second].max(nanos);
 }
 
 /// Computes nothing from `from` on for as long as `time`; gives when it ended.
@@ -125,6 +142,8 @@ pub(super) struct Worker<'a> {
     step: &'a Step,
     rng: Mt19937_64,
     values: Values,
+    /// A value that is read to be written again.
+    appended: Vec<u8>,
     key: Vec<u8>,
     /// Bytes of a key and a value.
     pair: u64,
@@ -148,7 +167,8 @@ impl<'a> Worker<'a> {
             db,
             step,
             rng,
-            values: Values::new(0.5, step.value_size.max(step.mix.mix_max_value_size as usize)),
+            values: step.values(seed),
+            appended: Vec::new(),
             key: vec![0; step.key_size],
             pair: (step.key_size + step.value_size) as u64,
             multi_get: multi.then(|| MultiGet::new(db, step.batched, many, step.key_size)),
@@ -169,20 +189,48 @@ impl<'a> Worker<'a> {
     /// Writes `batch_size` keys, whose numbers `number` gives by what was done before.
     fn write(&mut self, ops: u64, number: impl Fn(&mut Worker<'a>, u64) -> u64) -> Result<Done, String> {
         let (step, count) = (self.step, u64::from(self.step.batch_size.max(1)));
+        let mut bytes = count * self.key.len() as u64;
         if count == 1 {
             let number = number(self, ops);
             write_key(number, &mut self.key);
-            self.db.put(step.durability, &self.key, self.values.next(step.value_size))?;
+            let value = self.values.next();
+            bytes += value.len() as u64;
+            self.db.put(step.durability, &self.key, value)?;
         } else {
             let mut batch = self.db.batch();
             for index in 0..count {
                 let number = number(self, ops + index);
                 write_key(number, &mut self.key);
-                batch.put(&self.key, self.values.next(step.value_size));
+                let value = self.values.next();
+                bytes += value.len() as u64;
+                batch.put(&self.key, value);
             }
             self.db.write(step.durability, &mut batch)?;
         }
-        Ok(Done { ops: count, found: count, bytes: count * self.pair })
+        Ok(Done { ops: count, found: count, bytes })
+    }
+
+    /// Adds an operand to a random key.
+    fn merge(&mut self) -> Result<Done, String> {
+        self.draw();
+        let operand = self.values.next();
+        let bytes = (self.key.len() + operand.len()) as u64;
+        self.db.merge(self.step.durability, &self.key, operand)?;
+        Ok(Done { ops: 1, found: 0, bytes })
+    }
+
+    /// Looks up a random key; writes it with another value behind what it had, a comma between, which is what the
+    /// operator stringappend does of itself.
+    fn append(&mut self) -> Result<Done, String> {
+        self.draw();
+        let found = self.db.get_into(&self.key, &mut self.appended)?;
+        if found {
+            self.appended.push(b',');
+        }
+        self.appended.extend_from_slice(self.values.next());
+        self.db.put(self.step.durability, &self.key, &self.appended)?;
+        let bytes = (self.key.len() + self.appended.len()) as u64;
+        Ok(Done { ops: 1, found: u64::from(found), bytes })
     }
 
     fn many(&mut self) -> Result<Done, String> {
@@ -209,7 +257,7 @@ impl<'a> Worker<'a> {
                 (u64::from(found), self.pair)
             }
             Action::Put(size) => {
-                self.db.put(self.step.durability, &self.key, self.values.next(size))?;
+                self.db.put(self.step.durability, &self.key, self.values.of(size))?;
                 (0, key_size + size as u64)
             }
             Action::Seek(rows) => {
@@ -237,6 +285,15 @@ impl Operate for Worker<'_> {
             StepKind::FillRandom | StepKind::Overwrite | StepKind::OverwriteAndWait => {
                 return self.write(ops, |own, _| own.random());
             }
+            StepKind::Merge => return self.merge(),
+            StepKind::ReadOrMerge => {
+                if self.rng.next_u64() % 100 < u64::from(step.merge_percent) {
+                    return self.merge();
+                }
+                self.draw();
+                db.get(&self.key)?
+            }
+            StepKind::Append => return self.append(),
             StepKind::MultiRead => return self.many(),
             StepKind::MixGraph => return self.mix(),
             StepKind::ReadRandom => {
@@ -256,7 +313,7 @@ impl Operate for Worker<'_> {
             StepKind::Update => {
                 self.draw();
                 let found = db.get(&self.key)?;
-                db.put(step.durability, &self.key, self.values.next(step.value_size))?;
+                db.put(step.durability, &self.key, self.values.next())?;
                 found
             }
             StepKind::Delete => {
@@ -349,6 +406,15 @@ impl Operate for Transactions<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_second_keeps_its_longest_operation() {
+        let mut by_second = Vec::new();
+        for (end_ms, nanos) in [(10, 5), (900, 7), (999, 6), (3100, 9), (3200, 2)] {
+            note_longest(&mut by_second, Duration::from_millis(end_ms), nanos);
+        }
+        assert_eq!(by_second, [7, 0, 0, 9]);
+    }
 
     #[test]
     fn a_permutation_holds_every_number_once() {

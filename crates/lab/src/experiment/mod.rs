@@ -17,6 +17,7 @@ pub use parse::{parse, read};
 
 use outcrop_lab_load::mixgraph::MixParameters;
 use outcrop_lab_load::transactions::Concurrency;
+use outcrop_lab_load::values::{Distribution, ValueSizes};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -59,9 +60,16 @@ pub struct Workload {
     /// Bytes of a key.
     #[serde(default = "default_key_size")]
     pub key_size: usize,
-    /// Bytes of a value.
-    #[serde(default = "default_value_size")]
-    pub value_size: usize,
+    /// Bytes of a value, if all have one size; 400 by default.
+    pub value_size: Option<usize>,
+    /// `uniform` or `normal`: how sizes of values scatter between the next two.
+    pub value_size_distribution: Option<Distribution>,
+    /// Smallest value, in bytes.
+    pub value_size_min: Option<usize>,
+    /// Largest value, in bytes.
+    pub value_size_max: Option<usize>,
+    /// Merge operator of the database, by RocksDB's name; `put` if a step merges.
+    pub merge_operator: Option<String>,
     /// Bytes of block cache; by default as the kind needs.
     pub cache: Option<usize>,
     /// Seconds of each timed step.
@@ -77,6 +85,33 @@ pub struct Workload {
     pub writer_rate: u64,
     /// Name of a hardware profile, or `derived`: where keys, cache and background threads come from if they are absent.
     pub profile: Option<String>,
+}
+
+impl Workload {
+    /// How sizes of values scatter, if they do.
+    ///
+    /// # Errors
+    /// A clause, if the keys contradict each other.
+    pub fn value_sizes(&self) -> Result<Option<ValueSizes>, String> {
+        let bounds = (self.value_size_min, self.value_size_max);
+        match (self.value_size_distribution, bounds) {
+            (Some(_), _) if self.value_size.is_some() => {
+                Err("give value_size or value_size_distribution, not both".to_string())
+            }
+            (Some(distribution), (Some(min), Some(max))) => {
+                let sizes = ValueSizes { distribution, min, max };
+                sizes.check().map(|()| Some(sizes))
+            }
+            (None, (None, None)) => Ok(None),
+            _ => Err("value_size_distribution, value_size_min and value_size_max go together".to_string()),
+        }
+    }
+
+    /// Bytes of a value, in the mean.
+    pub fn mean_value_size(&self) -> usize {
+        let drawn = self.value_sizes().unwrap_or_default().map(ValueSizes::mean);
+        drawn.or(self.value_size).unwrap_or(DEFAULT_VALUE_SIZE)
+    }
 }
 
 /// Where the data lies relative to memory.
@@ -234,6 +269,8 @@ pub struct StepChange {
     pub mix_preset: Option<String>,
     /// Parameters of mixgraph, under db_bench's names; what is absent is db_bench's default.
     pub mix: Option<MixParameters>,
+    /// Of a hundred operations of readrandommergerandom, those that merge.
+    pub merge_percent: Option<u32>,
     /// How transactions find conflicts.
     pub transactions: Option<Concurrency>,
     /// Sets of counters that a transaction increments.
@@ -242,11 +279,11 @@ pub struct StepChange {
     pub report: Option<bool>,
 }
 
+/// Bytes of a value in the posts.
+const DEFAULT_VALUE_SIZE: usize = 400;
+
 fn default_key_size() -> usize {
     20
-}
-fn default_value_size() -> usize {
-    400
 }
 fn default_seconds() -> f64 {
     60.0

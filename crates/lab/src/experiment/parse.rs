@@ -135,11 +135,14 @@ fn check(file: &str, text: &str, experiment: &Experiment) -> Result<(), String> 
         ("threads", f64::from(experiment.workload.threads)),
         ("width", design.width),
         ("key_size", experiment.workload.key_size as f64),
-        ("value_size", experiment.workload.value_size as f64),
+        ("value_size", experiment.workload.mean_value_size() as f64),
         ("keys", experiment.workload.keys.unwrap_or(1) as f64),
     ];
     if let Some((name, _)) = positive.iter().find(|(_, value)| value.is_nan() || *value <= 0.0) {
         return wrong(name, format!("{name} must be above zero"));
+    }
+    if let Err(why) = experiment.workload.value_sizes() {
+        return wrong("value_size", why);
     }
     if !(design.delta > 0.0 && design.delta < 1.0) {
         return wrong("delta", "delta is a share: above 0 and below 1".to_string());
@@ -177,6 +180,9 @@ fn check_change(change: &StepChange) -> Result<(), String> {
     {
         let names = "threads, num, seconds, batch_size, transaction_sets and arrival_rate";
         return Err(format!("{names} must be above zero"));
+    }
+    if change.merge_percent.is_some_and(|percent| percent > 100) {
+        return Err("merge_percent is at most 100".to_string());
     }
     match change.arrival_spacing.as_deref() {
         None | Some("fixed" | "poisson") => {}

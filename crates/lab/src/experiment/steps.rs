@@ -8,6 +8,7 @@ use outcrop_lab_load::database::Durability;
 use outcrop_lab_load::mixgraph::MixParameters;
 use outcrop_lab_load::steps::{Arrival, Spacing};
 use outcrop_lab_load::transactions::Concurrency;
+use outcrop_lab_load::values::ValueSizes;
 use outcrop_lab_load::{OpenOptions, Step, StepKind};
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,8 @@ pub struct StepRow {
     pub kind: StepKind,
     /// A rate-limited writer runs beside it.
     pub while_writing: bool,
+    /// That writer merges instead of putting.
+    pub writer_merges: bool,
     /// In reports unless the experiment says otherwise.
     pub report: bool,
     /// Writes without the WAL.
@@ -33,7 +36,8 @@ pub struct StepRow {
 }
 
 const fn row(name: &'static str, kind: StepKind, report: bool, meaning: &'static str) -> StepRow {
-    StepRow { name, kind, while_writing: false, report, no_wal: false, sync: false, options: "", meaning }
+    let (while_writing, writer_merges, no_wal, sync) = (false, false, false, false);
+    StepRow { name, kind, while_writing, writer_merges, report, no_wal, sync, options: "", meaning }
 }
 
 /// Filters of the last level are not used: every key that is asked for is there.
@@ -41,6 +45,10 @@ const NO_LAST_FILTER: &str = "optimize_filters_for_hits=true";
 
 const fn beside_writer(name: &'static str, kind: StepKind, meaning: &'static str) -> StepRow {
     StepRow { while_writing: true, ..row(name, kind, true, meaning) }
+}
+
+const fn beside_merger(name: &'static str, kind: StepKind, meaning: &'static str) -> StepRow {
+    StepRow { writer_merges: true, ..beside_writer(name, kind, meaning) }
 }
 
 /// All steps.
@@ -82,6 +90,25 @@ pub const STEPS: &[StepRow] = &[
     row("mixgraph", StepKind::MixGraph, true, "gets, puts and scans of hot and cold keys"),
     row("randomtransaction", StepKind::RandomTransaction, true, "counters incremented under transactions"),
     row("updaterandom", StepKind::Update, true, "look up a random key, then write it"),
+    row("appendrandom", StepKind::Append, true, "look up a random key, then write it longer"),
+    row("mergerandom", StepKind::Merge, true, "add an operand to a random key"),
+    row(
+        "readrandommergerandom",
+        StepKind::ReadOrMerge,
+        true,
+        "add an operand to a random key, or look it up",
+    ),
+    beside_merger(
+        "revrangewhilemerging",
+        StepKind::Range { reverse: true },
+        "revrange beside a merging writer",
+    ),
+    beside_merger(
+        "fwdrangewhilemerging",
+        StepKind::Range { reverse: false },
+        "fwdrange beside a merging writer",
+    ),
+    beside_merger("readwhilemerging", StepKind::ReadRandom, "readrandom beside a merging writer"),
     row("deleterandom", StepKind::Delete, true, "delete random keys"),
 ];
 
@@ -123,8 +150,11 @@ pub struct Sizes {
     pub keys: u64,
     /// Bytes of a key.
     pub key_size: usize,
-    /// Bytes of a value.
+    /// Bytes of a value; the mean if sizes are drawn.
     pub value_size: usize,
+    /// How sizes of values scatter; `None`: not at all.
+    #[serde(default)]
+    pub value_sizes: Option<ValueSizes>,
     /// Bytes of block cache.
     pub cache: usize,
     /// Seconds of each timed step.
@@ -139,6 +169,14 @@ pub struct Sizes {
 }
 
 impl Sizes {
+    /// Bytes of a value, for people.
+    pub fn value_text(&self) -> String {
+        match self.value_sizes {
+            None => self.value_size.to_string(),
+            Some(sizes) => format!("{}..{} ({})", sizes.min, sizes.max, sizes.name()),
+        }
+    }
+
     /// Key and value bytes of everything loaded.
     pub fn data_bytes(&self) -> u64 {
         self.keys * (self.key_size + self.value_size) as u64
@@ -171,6 +209,11 @@ impl PlannedStep {
     /// Whether the step only makes sense on a database at rest.
     pub fn wants_rest(&self) -> bool {
         self.only_reads() && self.step.kind != StepKind::ReadSeq
+    }
+
+    /// Operations under way at once: the background writer counts as a thread.
+    pub fn in_flight(&self) -> u32 {
+        self.step.threads + u32::from(self.step.while_writing)
     }
 
     /// Whether the step fills an empty database.
@@ -211,6 +254,8 @@ impl PlannedStep {
                 | StepKind::Overwrite
                 | StepKind::OverwriteAndWait
                 | StepKind::Update
+                | StepKind::Append
+                | StepKind::Merge
                 | StepKind::Delete
         )
     }
@@ -228,7 +273,8 @@ impl Experiment {
     /// Sizes on a machine with `memory` bytes and `cores`.
     pub fn sizes(&self, memory: u64, cores: usize) -> Sizes {
         let workload = &self.workload;
-        let pair = (workload.key_size + workload.value_size) as u64;
+        let value_size = workload.mean_value_size();
+        let pair = (workload.key_size + value_size) as u64;
         let profile = workload.profile.as_ref().and_then(|name| profiles::find(name, memory, cores));
         let keys = workload.keys.unwrap_or(match (&profile, workload.kind) {
             (None, _) => (memory / 4 / pair).clamp(1000, 2_000_000),
@@ -249,7 +295,8 @@ impl Experiment {
         Sizes {
             keys,
             key_size: workload.key_size,
-            value_size: workload.value_size,
+            value_size,
+            value_sizes: workload.value_sizes().unwrap_or_default(),
             cache,
             seconds: workload.seconds,
             threads: workload.threads,
@@ -273,12 +320,20 @@ impl Experiment {
         let by_chance = steps.first().is_some_and(|(row, ..)| row.kind == StepKind::FillRandom);
         let loaded = if by_chance { 1.0 - (-1.0f64).exp() } else { 1.0 };
         let rate = self.workload.writer_rate;
-        steps
-            .into_iter()
-            .map(|(row, name, change)| planned_step(name, row, change, sizes, rate, loaded))
-            .collect()
+        let planned =
+            steps.into_iter().map(|(row, name, change)| planned_step(name, row, change, sizes, rate, loaded));
+        let mut planned: Vec<PlannedStep> = planned.collect();
+        // Operands that a step left must be understood by all later ones: one operator for the whole session.
+        let merging = planned.iter().any(|planned| planned.step.merges());
+        let usual = if merging { USUAL_MERGE_OPERATOR } else { "" };
+        let operator = self.workload.merge_operator.as_deref().unwrap_or(usual);
+        planned.iter_mut().for_each(|planned| planned.step.merge_operator = operator.to_string());
+        planned
     }
 }
+
+/// The operator of published merge benchmarks: an operand replaces what was there.
+const USUAL_MERGE_OPERATOR: &str = "put";
 
 fn planned_step(
     name: String,
@@ -318,9 +373,13 @@ fn planned_step(
         num: change.num.unwrap_or(sizes.keys),
         key_size: sizes.key_size,
         value_size: sizes.value_size,
+        value_sizes: sizes.value_sizes,
         seed: 0,
         writer_rate,
         writer_num: sizes.keys,
+        writer_merges: row.writer_merges,
+        merge_operator: String::new(),
+        merge_percent: change.merge_percent.unwrap_or(70),
         batch_size: change.batch_size.unwrap_or(if row.kind == StepKind::MultiRead { 10 } else { 1 }),
         batched: true,
         arrival: arrival(change),
@@ -377,5 +436,6 @@ pub fn open_options(kind: WorkloadKind, sizes: &Sizes, config: &Config) -> OpenO
         direct_io: kind == WorkloadKind::Iodir,
         vector_memtable: false,
         lru_cache: false,
+        merge_operator: String::new(),
     }
 }

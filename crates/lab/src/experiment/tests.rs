@@ -56,6 +56,32 @@ fn a_step_under_another_name_takes_its_kind_and_changes() {
 }
 
 #[test]
+fn one_merge_operator_serves_all_steps_of_a_session() {
+    let operators = |text: &str| -> Vec<String> {
+        let experiment = parse("a.toml", text).unwrap();
+        let steps = experiment.planned_steps(&experiment.sizes(1 << 30, 2));
+        steps.into_iter().map(|planned| planned.step.merge_operator).collect()
+    };
+    let merging = format!("steps = ['fillseq', 'readwhilemerging']\n{GOOD}");
+    assert_eq!(operators(&merging), ["put", "put"]);
+    assert_eq!(operators(&merging.replace("keys", "merge_operator = 'max'\nkeys")), ["max", "max"]);
+    assert_eq!(operators(&format!("steps = ['fillseq', 'updaterandom']\n{GOOD}")), ["", ""]);
+    let wrong = format!("{merging}[step.readwhilemerging]\nmerge_percent = 101\n");
+    assert!(error(&wrong).contains("at most 100"));
+}
+
+#[test]
+fn sizes_of_values_are_one_or_a_range() {
+    let with = |keys: &str| GOOD.replace("keys = 10", &format!("keys = 10\n{keys}"));
+    let range = with("value_size_distribution = 'uniform'\nvalue_size_min = 100\nvalue_size_max = 300");
+    let sizes = parse("a.toml", &range).unwrap().sizes(1 << 30, 2);
+    assert_eq!((sizes.value_size, sizes.value_text()), (200, "100..300 (uniform)".to_string()));
+    assert!(error(&with("value_size_min = 100")).contains("go together"));
+    assert!(error(&format!("{}", range.replace("100", "400"))).contains("above value_size_max"));
+    assert!(error(&range.replace("value_size_min", "value_size = 5\nvalue_size_min")).contains("not both"));
+}
+
+#[test]
 fn sizes_come_from_the_file_and_then_from_the_machine() {
     let experiment = parse("a.toml", &GOOD.replace("keys = 10\n", "")).unwrap();
     let sizes = experiment.sizes(8 << 30, 16);

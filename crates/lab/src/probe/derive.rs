@@ -47,6 +47,8 @@ pub const METRICS: &[MetricRow] = &[
     lower("late", "1", "operations that started late or never / operations that were due"),
     higher("rate_kept", "1", "operations per second / operations per second that were due"),
     lower("longest_gap", "ms", "longest time without a completion in any one thread"),
+    lower("longest_op", "ms", "median over seconds of the longest operation that ended in the second"),
+    lower("slow_seconds", "s", "seconds in which an operation ended that took 100 ms or more"),
     lower("zero_seconds", "s", "longest run of whole seconds without an operation"),
     lower("stalled_seconds", "s", "seconds with less than a tenth of the median second's operations"),
     lower("cv", "1", "standard deviation / mean of operations per second, second by second"),
@@ -108,6 +110,12 @@ pub fn derive(
     let names = ["p50", "p99", "p99.9", "p99.99", "pmax"];
     names.into_iter().zip(result.percentiles).for_each(|(name, value)| set(name, value));
     set("longest_gap", result.longest_gap_ms);
+    let longest: Vec<f64> =
+        result.longest_per_second.iter().filter(|us| **us > 0).map(|us| *us as f64 / 1000.0).collect();
+    set("longest_op", middle(longest.clone()));
+    if !longest.is_empty() {
+        set("slow_seconds", longest.iter().filter(|ms| **ms >= SLOW_MS).count() as f64);
+    }
     set("zero_seconds", longest_zero_run(&result.per_second) as f64);
     set("cv", variation(&result.per_second));
     set("waited", waited);
@@ -196,6 +204,15 @@ fn from_readings(
     }
 }
 
+/// Milliseconds from which an operation is one that somebody notices.
+const SLOW_MS: f64 = 100.0;
+
+/// The middle; not a number of nothing.
+fn middle(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    crate::tables::median(&values).unwrap_or(f64::NAN)
+}
+
 fn longest_zero_run(per_second: &[u64]) -> usize {
     let mut longest = 0;
     let mut current = 0;
@@ -257,6 +274,18 @@ mod tests {
         assert!((metrics["write_amp_device"] - 1640.0 * 512.0 / 420_000.0).abs() < 1e-9);
         assert!(!metrics.contains_key("r/o") && !metrics.contains_key("read_await"));
         assert_eq!(metrics["waited"], 0.5);
+    }
+
+    #[test]
+    fn the_longest_operation_of_each_second_is_counted() {
+        let (step, mut result) = crate::testing::step_and_result("overwrite", 1000, 2.0);
+        let edge = reading(0.0, &[]);
+        let of = |result: &StepResult| derive(&step, result, &edge, &edge, 0.0);
+        result.longest_per_second = vec![2_000, 100_000, 0, 4_000, 3_000];
+        let metrics = of(&result);
+        assert_eq!((metrics["longest_op"], metrics["slow_seconds"]), (3.5, 1.0));
+        result.longest_per_second.clear();
+        assert!(!of(&result).contains_key("slow_seconds") && !of(&result).contains_key("longest_op"));
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(super) fn reproduce(results: &Results) -> Markup {
             dt { "Seed" } dd { (plan.seed) " (set " code { "seed" } " in [design] for the same keys and orders)" }
             dt { "Data" } dd {
                 (crate::text::thousands(plan.sizes.keys as f64)) " keys of " (plan.sizes.key_size) " + "
-                (plan.sizes.value_size) " bytes, cache " (plan.sizes.cache >> 20) " MB, " (plan.sizes.threads)
+                (plan.sizes.value_text()) " bytes, cache " (plan.sizes.cache >> 20) " MB, " (plan.sizes.threads)
                 " thread(s), " (plan.sizes.background_jobs) " background jobs, " (plan.sizes.seconds) " s a step"
             }
             @for (index, target) in plan.targets.iter().enumerate() {

@@ -11,6 +11,7 @@ pub(super) fn step_page(store: &Store, results: &Results, number: usize) -> Resu
     let step = &results.steps[number];
     let body = html! {
         (seconds(results, step))
+        (longest(results, step))
         (device(store, results, step)?)
         h2 { "Each block" }
         (blocks(results, step))
@@ -39,6 +40,39 @@ fn seconds(results: &Results, step: &str) -> Markup {
                 }
             }
         }
+    }
+}
+
+/// The longest operation that ended in each second.
+fn longest(results: &Results, step: &str) -> Markup {
+    let all = results.measured.iter().filter(|row| row.name == *step);
+    let most = all.flat_map(|row| row.result.longest_per_second.iter().copied()).max().unwrap_or(0);
+    html! {
+        @if most > 0 {
+            h2 { "Longest operation in each second" }
+            p.small {
+                "How long the longest operation took that ended in the second (from when it was due, in an open loop), one line for "
+                "each session; all charts have the same axes, from 0."
+            }
+            div.grid {
+                @for (target, name) in results.target_names().into_iter().enumerate() {
+                    @let sessions = results.rows(step, target).map(|row| row.result.longest_per_second.as_slice()).collect::<Vec<_>>();
+                    @if sessions.iter().any(|seconds| !seconds.is_empty()) {
+                        (PreEscaped(charts::by_second(name, &duration(most), &sessions, &[], most)))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Microseconds in few characters.
+fn duration(micros: u64) -> String {
+    match micros as f64 {
+        us if us < 1e3 => format!("{us} us"),
+        us if us < 1e4 => format!("{:.1} ms", us / 1e3),
+        us if us < 1e6 => format!("{:.0} ms", us / 1e3),
+        us => format!("{:.1} s", us / 1e6),
     }
 }
 

@@ -13,11 +13,11 @@ pub(super) fn stalled(results: &Results, base: usize) -> Markup {
         stalls::table(results, base).into_iter().filter(stalls::StallRow::is_worth_a_line).collect();
     html! {
         @if rows.is_empty() {
-            p.small { "Nobody stood still: no gap of 100 ms without a completion, no second below a tenth of the usual." }
+            p.small { "Nobody stood still: no gap of 100 ms without a completion, no operation of 100 ms, no second below a tenth of the usual." }
         } @else {
             p.small {
-                "Means over blocks of the longest time without a completion, and of the seconds below a tenth of the median "
-                "second. The sign is the verdict of an exact test of the differences in pairs: a stall is judged where means "
+                "Means over blocks of the longest time without a completion, of the seconds in which an operation ended that "
+                "took 100 ms or more, and of the seconds below a tenth of the median second. The sign is the verdict of an exact test of the differences in pairs: a stall is judged where means "
                 "and percentiles do not show it."
             }
             div.scroll { table {
