@@ -99,6 +99,7 @@ fn stalls_are_a_verdict_though_the_mean_hides_them() {
             "longest_gap",
             if stands_still { noise.around(4000.0, 0.1) } else { noise.around(9.0, 0.3) },
         ));
+        metrics.push(("slow_seconds", if stands_still { 2.0 } else { 0.0 }));
         metrics.push(("stalled_seconds", if stands_still { 4.0 } else { 0.0 }));
         metrics
     });
@@ -111,9 +112,9 @@ fn stalls_are_a_verdict_though_the_mean_hides_them() {
             .map(|row| row.cells[target].unwrap().word.unwrap())
             .collect()
     };
-    assert_eq!(words(1, "overwrite"), [Word::Regression; 2]);
-    assert_eq!(words(2, "overwrite"), [Word::Same; 2]);
-    assert_eq!(words(1, "fillseq"), [Word::Same; 2]);
+    assert_eq!(words(1, "overwrite"), [Word::Regression; 3]);
+    assert_eq!(words(2, "overwrite"), [Word::Same; 3]);
+    assert_eq!(words(1, "fillseq"), [Word::Same; 3]);
     let text = crate::show::compare(&results, 0, "ops_sec");
     assert!(text.contains("gap [ms]") && text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let page = crate::site::write(&store, 1, &temp.path().join("site"), crate::site::Form::Full).unwrap();

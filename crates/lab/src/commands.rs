@@ -135,8 +135,15 @@ pub enum Lab {
     },
     /// Compares this load generator with RocksDB's db_bench on one library.
     Crosscheck(crosscheck::CrosscheckArguments),
-    /// Reads published result files, naming every repair.
-    Import(import::ImportArguments),
+    /// Reads published result files, naming every repair; keeps them in the record if asked to.
+    Import {
+        /// The record.
+        #[command(flatten)]
+        store: StorePath,
+        /// What to read, and what to do with it.
+        #[command(flatten)]
+        arguments: import::ImportArguments,
+    },
     /// Lists or fetches engines.
     #[command(subcommand)]
     Engines(Engines),
@@ -216,7 +223,7 @@ pub fn run(verb: &Lab) -> Result<ExitCode, String> {
             let host = host::Host::read(data);
             print_or_json(*json, &host, || host.text());
         }
-        Lab::Import(arguments) => import::run_command(arguments)?,
+        Lab::Import { store, arguments } => import::run_command(&store.path, arguments)?,
         Lab::Crosscheck(arguments) => crosscheck::run(arguments)?,
         Lab::Fio { store, arguments } => fio::run(&store.path, arguments)?,
         Lab::Engines(Engines::List { json }) => {

@@ -27,6 +27,12 @@ pub fn list(store: &Store) -> Result<String, StoreError> {
             cut(&experiment.plan.title, 40),
         ]);
     }
+    for (id, created, title) in store.archives()? {
+        let day = created[..10.min(created.len())].to_string();
+        let cells = [id.to_string(), day, "-".to_string(), "imported".to_string(), cut(&title, 40)];
+        rows.push(cells.to_vec());
+    }
+    rows[1..].sort_by_key(|row| row[0].parse::<i64>().unwrap_or(0));
     // The title is text and reads from the left.
     let widest = rows.iter().map(|row| row[4].chars().count()).max().unwrap_or(0);
     rows.iter_mut().for_each(|row| row[4] = format!("{:<widest$}", row[4]));

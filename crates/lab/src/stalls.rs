@@ -111,7 +111,7 @@ fn row(
 pub fn text(results: &Results, base: usize) -> String {
     let rows: Vec<StallRow> = table(results, base).into_iter().filter(StallRow::is_worth_a_line).collect();
     if rows.is_empty() {
-        return "\nstalls: none; no gap or operation of 100 ms, no second below a tenth of the usual\n"
+        return "\nstalls: none; no gap or operation of 100 ms, no second below a tenth of usual\n"
             .to_string();
     }
     let columns = results.target_names().len();
@@ -128,9 +128,8 @@ pub fn text(results: &Results, base: usize) -> String {
         lines.push(line);
     }
     let mut text = format!("\n{}", align(&lines));
-    let _ =
-        writeln!(text, "gap: longest time without a completion; slow: seconds with an operation of 100 ms;");
-    let _ = writeln!(text, "stalled: seconds below a tenth of usual");
+    let _ = writeln!(text, "gap: longest time without a completion; stalled: seconds below a tenth of usual");
+    let _ = writeln!(text, "slow: seconds in which an operation took 100 ms or more");
     text
 }
 

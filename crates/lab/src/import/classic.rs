@@ -101,17 +101,17 @@ pub(super) struct Table {
 }
 
 /// The numbers of one metric by step and target.
-struct Pivot {
-    targets: Vec<Arc<Target>>,
-    steps: Vec<Text>,
-    values: HashMap<(Text, Text), f64>,
+pub(super) struct Pivot {
+    pub targets: Vec<Arc<Target>>,
+    pub steps: Vec<Text>,
+    pub values: HashMap<(Text, Text), f64>,
     /// What the numbers are ratios to; `None` for absolute numbers.
-    relative_to: Option<Text>,
+    pub relative_to: Option<Text>,
 }
 
 impl Pivot {
     /// Absolute rows if there are any, or else ratios.
-    fn of(rows: &[Row], metric: &str) -> Pivot {
+    pub fn of(rows: &[Row], metric: &str) -> Pivot {
         let of_metric = || rows.iter().filter(|row| &*row.metric == metric && !settles(&row.step));
         let absolute = of_metric().any(|row| row.relative_to.is_none());
         let mut pivot =

@@ -94,7 +94,7 @@ pub enum Better {
 
 impl Better {
     /// The good end of a metric's range.
-    pub(super) fn of(metric: &str) -> Better {
+    pub(crate) fn of(metric: &str) -> Better {
         let named = ["pmax", "maxop", "usec_op"].contains(&metric);
         // The lab's own names know their good end.
         let own = crate::probe::derive::metric(metric).is_some_and(|row| row.better == judge::Better::Lower);
@@ -103,7 +103,7 @@ impl Better {
     }
 
     /// The colour of a ratio, turned round where low is better.
-    pub(super) fn turn(self, colour: Colour) -> Colour {
+    pub(crate) fn turn(self, colour: Colour) -> Colour {
         match (self, colour) {
             (Better::Higher, colour) => colour,
             (Better::Lower, Colour::Red) => Colour::Green,

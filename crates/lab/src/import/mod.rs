@@ -4,6 +4,7 @@
 //! paths -> source.rs (bounded text) -> format.rs (told by contents) -> a parser -> sink.rs
 //!       -> report.rs: rows, series, repairs, rejects, as text or JSON
 //!       -> classic.rs: the relative tables and colours of the posts
+//!       -> archive.rs: what the record keeps; tails.rs: what can be judged of it
 //! ```
 //! Parsers: `summary_line`, `version_table`, `db_bench_log` (db_bench); `sysbench`, `query_table`, `hardware`
 //! (sysbench); `insert_benchmark`; `samplers` (vmstat, iostat); `fio`.
@@ -13,6 +14,7 @@
 //! beside a table that name its columns.
 //! Next: `model.rs` for what a row is, `repair.rs` for the defects; `docs/lab-import.md` for users.
 
+mod archive;
 mod classic;
 mod colours;
 mod db_bench_log;
@@ -31,16 +33,21 @@ mod sink;
 mod source;
 mod summary_line;
 mod sysbench;
+mod tails;
 mod target;
 mod version_table;
 
+pub use archive::{Archive, ArchiveTarget, Group, MetricTable, Note};
 pub use classic::{Classic, Output, View, classic, classic_with};
 pub use colours::{Better, Colour, meets_sla, page_absolute_colours, page_colour, post_colour};
 pub use format::Format;
 pub use model::{Reject, Row, Series, Target, Text, Value};
 pub use repair::{Effect, Repair, Repaired};
 pub use report::{FileSummary, Report};
+pub use tails::{RateChange, Standstill, TailChange};
+pub(crate) use target::version_numbers;
 
+use crate::store::Store;
 use sink::Sink;
 use source::Source;
 use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
@@ -58,8 +65,8 @@ pub struct ImportArguments {
     /// Print tables of this metric (ops_sec, qps, cpu/o, ips, pmax) instead of the summary.
     #[arg(long, value_name = "METRIC", conflicts_with = "json")]
     pub table: Option<String>,
-    /// Name or version of the target that tables are relative to [default: the first].
-    #[arg(long, value_name = "TARGET", requires = "table")]
+    /// Name or version of the target that tables and pages are relative to [default: the first].
+    #[arg(long, value_name = "TARGET")]
     pub base: Option<String>,
     /// Colours and numbers of tables.
     #[arg(long, value_enum, default_value = "posts", requires = "table")]
@@ -67,6 +74,12 @@ pub struct ImportArguments {
     /// Layout of tables.
     #[arg(long, value_enum, default_value = "text", requires = "table")]
     pub output: Output,
+    /// Keep the numbers in the record, so that `outcrop lab report` makes pages of them.
+    #[arg(long, conflicts_with_all = ["json", "table"])]
+    pub record: bool,
+    /// What the pages are called [default: the last parts of the paths].
+    #[arg(long, value_name = "TITLE", requires = "record")]
+    pub title: Option<String>,
 }
 
 /// Deepest directory searched below a path.
@@ -76,9 +89,26 @@ const MAX_DEPTH: usize = 32;
 ///
 /// # Errors
 /// One sentence: a path that cannot be read, or a table that no file has.
-pub fn run_command(arguments: &ImportArguments) -> Result<(), String> {
+pub fn run_command(store: &Path, arguments: &ImportArguments) -> Result<(), String> {
+    if arguments.record {
+        return record(store, arguments);
+    }
     let colours = std::io::stdout().is_terminal();
     run_to(arguments, colours, &mut BufWriter::new(std::io::stdout().lock()))
+}
+
+/// Imports into the record.
+fn record(store: &Path, arguments: &ImportArguments) -> Result<(), String> {
+    let report = run(&arguments.paths)?;
+    let name = |path: &PathBuf| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let names: Vec<String> = arguments.paths.iter().map(name).collect();
+    let title = arguments.title.clone().unwrap_or_else(|| names.join(", "));
+    let archive = Archive::of(&report, &title, arguments.base.as_deref())?;
+    let id =
+        Store::open(store)?.record_archive(&crate::text::rfc3339(crate::run::unix_seconds()), &archive)?;
+    print!("{report}");
+    println!("\nexperiment {id}: outcrop lab report {id} -o DIRECTORY  writes the pages");
+    Ok(())
 }
 
 /// Runs `lab import` with another place to write to.
@@ -86,6 +116,9 @@ pub fn run_command(arguments: &ImportArguments) -> Result<(), String> {
 /// # Errors
 /// As [`run_command`].
 pub fn run_to(arguments: &ImportArguments, colours: bool, out: &mut dyn Write) -> Result<(), String> {
+    if arguments.base.is_some() && arguments.table.is_none() {
+        return Err("--base needs --table or --record".to_string());
+    }
     let report = run(&arguments.paths)?;
     let written = if arguments.json {
         serde_json::to_writer(&mut *out, &report).map_err(std::io::Error::from).and_then(|()| writeln!(out))

@@ -59,6 +59,12 @@ pub enum Effect {
 }
 
 impl Repair {
+    /// Its name in JSON and in the documentation.
+    pub fn name(self) -> String {
+        let named = serde_json::to_value(self).ok();
+        named.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default().to_string()
+    }
+
     /// One sentence: what is wrong, and what was done.
     pub fn sentence(self) -> &'static str {
         match self {

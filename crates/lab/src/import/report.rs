@@ -67,12 +67,21 @@ impl Report {
 
     /// Titles and rows of the tables that have the metric, in the order of their first files.
     fn groups(&self, metric: &str) -> Vec<(String, Vec<Row>)> {
+        self.groups_of(|row| &*row.metric == metric)
+    }
+
+    /// Titles and rows of all tables, in the order of their first files.
+    pub(super) fn grouped(&self) -> Vec<(String, Vec<Row>)> {
+        self.groups_of(|_| true)
+    }
+
+    fn groups_of(&self, wanted: impl Fn(&Row) -> bool) -> Vec<(String, Vec<Row>)> {
         let mut groups: Vec<(String, Vec<Row>)> = Vec::new();
         let mut start = 0;
         for file in &self.files {
             let rows = &self.rows[start..start + file.rows];
             start += file.rows;
-            if !rows.iter().any(|row| &*row.metric == metric) {
+            if !rows.iter().any(&wanted) {
                 continue;
             }
             let title = match Path::new(&*file.file).ancestors().nth(2) {

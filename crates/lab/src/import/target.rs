@@ -59,7 +59,7 @@ pub(super) fn rocksdb(version: &str, build: &str, configuration: &str) -> Target
 }
 
 /// Numbers of a dotted version, for comparison. Words in it end the comparison.
-pub(super) fn version_numbers(version: &str) -> Vec<u32> {
+pub(crate) fn version_numbers(version: &str) -> Vec<u32> {
     version.split('.').map_while(|part| part.parse().ok()).collect()
 }
 

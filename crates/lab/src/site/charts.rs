@@ -240,7 +240,10 @@ pub(super) fn over_versions(title: &str, versions: &[String], lines: &[VersionLi
     let gap = (W - LEFT - 44.0) / (versions.len().max(2) - 1) as f64;
     // Neighbours' labels go to rows of their own where they would meet.
     let longest = versions.iter().map(|version| version.chars().count()).max().unwrap_or(0);
-    let rows = ((longest as f64 * 6.8 + 6.0) / gap).ceil().clamp(1.0, 5.0);
+    let needed = ((longest as f64 * 6.8 + 6.0) / gap).ceil().max(1.0);
+    // More rows than that are not read; some labels stay away instead.
+    let every = (needed / 5.0).ceil() as usize;
+    let rows = (needed / every as f64).ceil();
     let bottom = 24.0 + PLOT_HEIGHT;
     let height = bottom + 8.0 + rows * 13.0;
     let y = |value: f64| {
@@ -262,8 +265,8 @@ pub(super) fn over_versions(title: &str, versions: &[String], lines: &[VersionLi
             write!(svg, "<line class=\"{class}\" x1=\"{LEFT}\" x2=\"{W}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>");
         text(&mut svg, "dim", LEFT - 4.0, at + 4.0, "end", &trimmed(mark));
     }
-    for (index, version) in versions.iter().enumerate() {
-        let row = index as f64 % rows;
+    for (index, version) in versions.iter().enumerate().step_by(every) {
+        let row = (index / every) as f64 % rows;
         text(&mut svg, "dim", x(index), bottom + 14.0 + 13.0 * row, "middle", version);
     }
     for (number, (_, points)) in lines.iter().enumerate() {

@@ -70,7 +70,7 @@ fn relative(results: &Results, base: usize) -> Markup {
     }
 }
 
-fn class(colour: Colour) -> &'static str {
+pub(super) fn class(colour: Colour) -> &'static str {
     match colour {
         Colour::Red => "regression",
         Colour::Green => "improvement",

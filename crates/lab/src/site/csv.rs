@@ -6,7 +6,7 @@ use crate::tables::{COLUMNS, Measured, summary_line};
 use std::fmt::Write;
 
 /// A field, quoted if it needs to be.
-fn field(text: &str) -> String {
+pub(super) fn field(text: &str) -> String {
     if text.contains([',', '"', '\n']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {

@@ -9,10 +9,12 @@
 //! csv/         the numbers of the tables
 //! report.html  all that fits on one page, in one file to send around
 //! ```
+//! An imported experiment has pages of its own: `archive.rs`.
 //! Invariants: no scripts, nothing from elsewhere, no clock: the same record gives the same bytes. A colour never
 //! says anything that a sign or word beside it does not.
 //! Next: `sections.rs` and `background.rs` for the parts of pages, `charts.rs` for the drawings.
 
+mod archive;
 mod background;
 mod charts;
 mod classic;
@@ -43,6 +45,9 @@ pub enum Form {
 /// # Errors
 /// If the record cannot be read or a file not be written.
 pub fn write(store: &Store, id: i64, dir: &Path, form: Form) -> Result<PathBuf, String> {
+    if let Some(row) = store.archive(id)? {
+        return write_files(dir, archive::files(&row));
+    }
     let results = Results::load(store, id)?;
     if results.measured.is_empty() {
         return Err(format!("experiment {id} has no measurements yet"));
@@ -51,6 +56,11 @@ pub fn write(store: &Store, id: i64, dir: &Path, form: Form) -> Result<PathBuf, 
         Form::Full => files(store, &results)?,
         Form::Classic => classic_files(&results),
     };
+    write_files(dir, files)
+}
+
+/// Writes files of the given names below `dir`; gives the path of the first page.
+fn write_files(dir: &Path, files: Vec<(String, String)>) -> Result<PathBuf, String> {
     for (name, text) in files {
         let path = dir.join(name);
         let parent = path.parent().unwrap_or(dir);

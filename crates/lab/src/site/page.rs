@@ -26,11 +26,36 @@ pub(super) const ALONE: &str = "";
 /// A whole page; `here` is its file.
 pub(super) fn page(results: &Results, heading: &str, here: &str, body: &Markup) -> String {
     let experiment = &results.experiment;
-    let title = &experiment.plan.title;
     let twin = experiment.plan.targets.iter().any(|target| target.twin_of.is_some());
     let link = |file: &str, text: &str| {
         html! { @if file == here { b { (text) } } @else { a href=(file) { (text) } } " " }
     };
+    let navigation = html! {
+        @if here != SINGLE && here != ALONE { nav {
+            (link("index.html", "Summary")) (link("charts.html", "Charts")) (link("classic.html", "Classic"))
+            @for (number, step) in results.steps.iter().enumerate() {
+                (link(&step_file(number), step))
+            }
+            (link("host.html", "Host")) (link("options.html", "Options"))
+            @if twin { (link("aa.html", "A/A")) }
+        } }
+    };
+    let foot = html! {
+        p {
+            "Experiment " (experiment.id) ", " (experiment.created) ", host " (experiment.host.facts.id)
+            ", " (results.blocks()) " blocks, " (results.counted_sessions()) " sessions, Outcrop lab "
+            (experiment.lab_version) "."
+            @if here != SINGLE {
+                " Numbers: " a href="csv/metrics.csv" { "metrics.csv" } ", "
+                a href="csv/summary.tsv" { "summary.tsv" } "."
+            }
+        }
+    };
+    whole(&experiment.plan.title, heading, &navigation, body, &foot)
+}
+
+/// A whole page of anything.
+pub(super) fn whole(title: &str, heading: &str, navigation: &Markup, body: &Markup, foot: &Markup) -> String {
     let markup = html! {
         (DOCTYPE)
         html lang="en" {
@@ -43,28 +68,11 @@ pub(super) fn page(results: &Results, heading: &str, here: &str, body: &Markup) 
             body {
                 (PreEscaped(HATCH))
                 header {
-                    @if here != SINGLE && here != ALONE { nav {
-                        (link("index.html", "Summary")) (link("charts.html", "Charts")) (link("classic.html", "Classic"))
-                        @for (number, step) in results.steps.iter().enumerate() {
-                            (link(&step_file(number), step))
-                        }
-                        (link("host.html", "Host")) (link("options.html", "Options"))
-                        @if twin { (link("aa.html", "A/A")) }
-                    } }
+                    (navigation)
                     h1 { (title) @if !heading.is_empty() { ": " (heading) } }
                 }
                 main { (body) }
-                footer {
-                    p {
-                        "Experiment " (experiment.id) ", " (experiment.created) ", host " (experiment.host.facts.id)
-                        ", " (results.blocks()) " blocks, " (results.counted_sessions()) " sessions, Outcrop lab "
-                        (experiment.lab_version) "."
-                        @if here != SINGLE {
-                            " Numbers: " a href="csv/metrics.csv" { "metrics.csv" } ", "
-                            a href="csv/summary.tsv" { "summary.tsv" } "."
-                        }
-                    }
-                }
+                footer { (foot) }
             }
         }
     };
@@ -142,11 +150,13 @@ th:first-child, td:first-child { text-align: left; position: sticky; left: 0; ba
 thead th { background: var(--soft); vertical-align: bottom; white-space: normal; overflow-wrap: normal; }
 thead th:first-child { background: var(--soft); }
 .wrap td, .wrap th { white-space: normal; text-align: left; min-width: 6rem; }
+.words td, .words th { white-space: normal; text-align: left; }
 .options td { min-width: 9rem; max-width: 22rem; overflow-wrap: anywhere; }
 td small { font-weight: 400; display: block; color: var(--dim); }
 .improvement { color: var(--good); font-weight: 600; } .regression { color: var(--bad); font-weight: 600; }
 .unknown, .same { color: var(--plain); } .invalid { color: var(--dim); }
 .unknown { text-decoration: underline dotted; }
+.single { background-image: repeating-linear-gradient(135deg, transparent 0 5px, var(--soft) 5px 7px); }
 .small, footer, figcaption { font-size: 0.85rem; color: var(--dim); }
 figure { margin: 1rem 0; overflow-x: auto; } figure svg { min-width: 38rem; }
 tbody th { text-align: left; background: var(--paper); padding-top: 0.9rem; }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! experiment 1-n session (a block's place, one attempt) 1-n step 1-n metric, series, histogram
+//! archive: an experiment of other people, imported
 //! ```
 //! Invariants: a step is written in one transaction, when it ended, with everything about it. A place in a plan
 //! has at most one session that counts ("done", "failed", "skipped"); attempts that were interrupted stay and
@@ -11,12 +12,14 @@
 //! further crates and minutes of building, for about 10 MB a day.
 //! Next: `rows.rs` for what is in it, `schema.rs` for the tables, `blobs.rs` for the columns.
 
+mod archives;
 pub mod blobs;
 mod rows;
 mod schema;
 #[cfg(test)]
 mod tests;
 
+pub use archives::ArchiveRow;
 pub use rows::{ExperimentRow, Outcome, SessionRow, Status, StepRecord, StepRow};
 
 use crate::host::Host;
@@ -108,9 +111,18 @@ impl Store {
     /// Records a new experiment.
     pub fn begin(&self, created: &str, file: &str, text: &str, plan: &Plan, host: &Host) -> Result<i64> {
         self.db.execute(
-            "INSERT INTO experiment (created, file, text, title, plan, host, lab_version, status)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'open')",
-            params![created, file, text, plan.title, json(plan), json(host), env!("CARGO_PKG_VERSION")],
+            "INSERT INTO experiment (id, created, file, text, title, plan, host, lab_version, status)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'open')",
+            params![
+                self.next_id()?,
+                created,
+                file,
+                text,
+                plan.title,
+                json(plan),
+                json(host),
+                env!("CARGO_PKG_VERSION")
+            ],
         )?;
         Ok(self.db.last_insert_rowid())
     }
@@ -159,8 +171,14 @@ impl Store {
             )
             .optional()?;
         let Some((id, [created, file, text, plan, host, lab_version, status])) = row else {
-            let hint = "outcrop lab list shows them";
-            return Err(StoreError::Other(format!("there is no experiment {id}; {hint}")));
+            let why = match self.archive(id)? {
+                None => format!("there is no experiment {id}; outcrop lab list shows them"),
+                Some(_) => format!(
+                    "experiment {id} was imported, and one run of each target is no verdict; \
+                     outcrop lab report {id} -o DIRECTORY shows it"
+                ),
+            };
+            return Err(StoreError::Other(why));
         };
         Ok(ExperimentRow {
             id,

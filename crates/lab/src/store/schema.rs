@@ -38,6 +38,10 @@ const MIGRATIONS: &[&str] = &[
          experiment INTEGER NOT NULL REFERENCES experiment (id), target INTEGER NOT NULL, text TEXT NOT NULL,
          PRIMARY KEY (experiment, target)) WITHOUT ROWID;",
     "CREATE TABLE response (step INTEGER PRIMARY KEY REFERENCES step (id), data BLOB NOT NULL);",
+    // Numbers of imported experiments come from one sequence with those of measured ones.
+    "CREATE TABLE archive (
+         id INTEGER PRIMARY KEY, created TEXT NOT NULL, title TEXT NOT NULL, lab_version TEXT NOT NULL,
+         data BLOB NOT NULL);",
 ];
 
 /// Tells a record of the lab from other databases: "OCLB".
@@ -88,6 +92,7 @@ mod tests {
         .unwrap();
         prepare(&db).unwrap();
         prepare(&db).unwrap();
+        db.query_row("SELECT count(*) FROM archive", [], |row| row.get::<_, i64>(0)).unwrap();
         let (title, version): (String, Option<String>) = db
             .query_row(
                 "SELECT title, engine_version FROM experiment JOIN session ON experiment = experiment.id",

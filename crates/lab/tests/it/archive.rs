@@ -5,7 +5,9 @@
 //! checked to its last printed digit.
 
 use crate::imported::{import, number, only, repaired, rows};
+use crate::stalls::changes;
 use outcrop_lab::import::{Classic, Output, Repair, Report, View, run};
+use outcrop_lab::judge::Word;
 use std::path::{Path, PathBuf};
 
 /// The archive's directory of experiments, if `part` of it is there.
@@ -423,5 +425,40 @@ fn long_stalls_end_with_7_5_where_mean_throughput_hardly_moves() {
         let rates = [of("ops_sec", old), of("ops_sec", new)];
         assert_eq!([&rates[0], &rates[1]].map(|rates| printed(mean(rates), 0)), ops, "{mode}");
         assert_eq!([&rates[0], &rates[1]].map(|rates| printed(cv(rates), 1)), spread, "{mode}");
+    }
+}
+
+/// K.7: what the classic table greys or calls a regression is found as the end of stalls, without being told where.
+#[test]
+fn the_lab_finds_the_end_of_stalls_with_7_5_by_itself() {
+    let Some(c2) = archive("nov23.c2.db_bench") else { return };
+    for mode in ["iobuf", "iodir"] {
+        let files = ["6x", "7x", "8x"].map(|series| c2.join(format!("sum.{mode}.{series}.txt")));
+        // One history over three files.
+        let found = changes(&run(&files).unwrap());
+        let change = found.iter().find(|change| change.step == "overwriteandwait.t8.s0").expect(mode);
+        assert_eq!((change.before.0.as_str(), change.after.0.as_str()), ("7.4.5", "7.5.4"));
+        assert_eq!(change.word, Word::Improvement);
+        let rates = change.rates.unwrap();
+        assert!(rates.spread.1 < rates.spread.0 && rates.ratio < 1.2, "{rates:?}");
+    }
+}
+
+#[test]
+fn the_lab_finds_the_end_of_stalls_on_arm_by_itself() {
+    let Some(arm) = archive(ARM) else { return };
+    for mode in ["iobuf", "iodir"] {
+        // gcc built three versions: too few to have a before and an after.
+        for compiler in ["clang", "clang.lto"] {
+            let report = import(&arm.join(mode).join(format!("sum.{mode}.{compiler}.txt")));
+            let found = changes(&report);
+            let change = found.iter().find(|change| change.step == WAIT).expect(compiler);
+            assert_eq!(
+                (change.before.0.as_str(), change.after.0.as_str()),
+                ("7.0.4", "7.10.2"),
+                "{mode} {compiler}"
+            );
+            assert_eq!(change.word, Word::Improvement, "{mode} {compiler} {change:?}");
+        }
     }
 }

@@ -136,15 +136,17 @@ fn the_command_takes_paths_and_says_what_is_wrong() {
     assert!(parse(&[]).is_err());
     assert!(parse(&["a", "--view", "page"]).is_err(), "a view needs a table");
     assert!(parse(&["a", "--json", "--table", "qps"]).is_err());
+    assert!(parse(&["a", "--record", "--json"]).is_err() && parse(&["a", "--title", "t"]).is_err());
     let arguments = parse(&["a", "b", "--table", "qps", "--base", "8.0.44"]).unwrap();
     assert_eq!((arguments.paths.len(), arguments.base.as_deref()), (2, Some("8.0.44")));
     let missing = parse(&["/nonexistent/archive"]).unwrap();
-    assert!(run_command(&missing).unwrap_err().starts_with("/nonexistent/archive: "));
+    assert!(run_command(Path::new("none"), &missing).unwrap_err().starts_with("/nonexistent/archive: "));
     let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/import/fio");
     let output = |flags: &[&str]| {
         let mut out = Vec::new();
         run_to(&parse(flags).unwrap(), false, &mut out).map(|()| String::from_utf8(out).unwrap())
     };
+    assert!(output(&[fixtures, "--base", "1"]).unwrap_err().contains("--base needs"));
     assert_eq!(output(&[fixtures, "--table", "nothing"]).unwrap_err(), "no file has the metric nothing");
     assert!(output(&[fixtures]).unwrap().starts_with("format       files  rows  series\n"));
     assert!(output(&[fixtures, "--json"]).unwrap().starts_with("{\"files\":[{"));

@@ -5,4 +5,5 @@ mod classic;
 mod db_bench;
 mod formats;
 mod imported;
+mod stalls;
 mod sysbench;

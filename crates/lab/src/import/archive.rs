@@ -1,0 +1,316 @@
+//! What the record keeps of an import, and what pages are made of: tables of numbers by step and target.
+//!
+//! ```text
+//! Report (rows in the order of files) -> Group (a file, or the files of one target each) -> MetricTable: step x target
+//! ```
+//! Invariants: numbers are those of the rows, nothing is averaged; a cell without a number is `None`; the same files give
+//! the same archive. What repairs did stays beside them.
+//! Next: `tails.rs` for what can be judged, `site/archive.rs` for the pages.
+
+use super::classic::Pivot;
+use super::model::{Row, Text};
+use super::report::Report;
+use super::tails::{Standstill, TailChange, standstill, tail_changes};
+use super::target::version_numbers;
+use super::{Effect, Repair};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// An imported experiment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Archive {
+    /// What it is called in pages.
+    pub title: String,
+    /// Name, format and number of values of each file.
+    pub files: Vec<(String, String, usize)>,
+    /// Tables.
+    pub groups: Vec<Group>,
+    /// Defects that were met.
+    pub notes: Vec<Note>,
+    /// Files and lines that could not be read, and why.
+    pub rejects: Vec<(String, u32, String)>,
+    /// Stalls in series of rates.
+    pub standstills: Vec<Standstill>,
+}
+
+/// A kind of defect that was met.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Note {
+    /// Its name in `docs/lab-import.md`.
+    pub name: String,
+    /// Whether numbers were changed, or only labelled.
+    pub changed: bool,
+    /// What it is, in one sentence.
+    pub sentence: String,
+    /// How often it was met.
+    pub count: usize,
+    /// Where first: file, line, and what was there.
+    pub first: (String, u32, String),
+}
+
+/// Numbers of one file, or of the files of one target each that belong together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Group {
+    /// The file, or the directory and the format.
+    pub title: String,
+    /// Targets, in the order of the files.
+    pub targets: Vec<ArchiveTarget>,
+    /// Steps, in the order of the files; those that only settle the database are left out.
+    pub steps: Vec<String>,
+    /// Target that ratios are to; the first unless another was asked for.
+    pub base: usize,
+    /// Metrics, in the order of the files.
+    pub metrics: Vec<MetricTable>,
+}
+
+/// A target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArchiveTarget {
+    /// Name in tables.
+    pub name: String,
+    /// Engine or DBMS.
+    pub engine: String,
+    /// Its version.
+    pub version: String,
+    /// Build.
+    pub build: String,
+    /// Configuration.
+    pub configuration: String,
+}
+
+/// One metric.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MetricTable {
+    /// Its name in the files.
+    pub name: String,
+    /// Unit.
+    pub unit: String,
+    /// What the numbers are ratios to, where the files have only those.
+    pub relative_to: Option<String>,
+    /// For each step, the number of each target.
+    pub values: Vec<Vec<Option<f64>>>,
+}
+
+impl MetricTable {
+    /// A target's number over that of `base`; the number itself where the files have only ratios.
+    pub fn ratio(&self, step: usize, target: usize, base: usize) -> Option<f64> {
+        let value = self.values[step][target]?;
+        match self.relative_to {
+            Some(_) => Some(value),
+            None => self.values[step][base].filter(|base| *base != 0.0).map(|base| value / base),
+        }
+    }
+}
+
+impl Group {
+    /// A metric by name.
+    pub fn metric(&self, name: &str) -> Option<&MetricTable> {
+        self.metrics.iter().find(|table| table.name == name)
+    }
+
+    /// What the table is mainly about: throughput where there is one.
+    pub fn main_metric(&self) -> &MetricTable {
+        const MAIN: [&str; 5] = ["ops_sec", "qps", "ips", "cpu_us/o", "cpu/o"];
+        let main = MAIN.iter().find_map(|name| self.metric(name));
+        main.unwrap_or(&self.metrics[0])
+    }
+
+    /// Targets that differ in their version alone, in release order: what a line of a chart connects.
+    pub fn lines(&self) -> Vec<Vec<usize>> {
+        let mut lines: Vec<(String, Vec<usize>)> = Vec::new();
+        for (index, target) in
+            self.targets.iter().enumerate().filter(|(_, target)| !target.version.is_empty())
+        {
+            let name = target.line();
+            match lines.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, members)) => members.push(index),
+                None => lines.push((name, vec![index])),
+            }
+        }
+        let sorted = lines.into_iter().map(|(_, mut members)| {
+            members.sort_by_key(|member| version_numbers(&self.targets[*member].version));
+            members
+        });
+        sorted.collect()
+    }
+
+    /// Where the longest operations of a step change from one version to the next.
+    pub fn tail_changes(&self) -> Vec<TailChange> {
+        tail_changes(self)
+    }
+}
+
+impl ArchiveTarget {
+    /// What stays the same along a line of versions.
+    pub fn line(&self) -> String {
+        let parts =
+            [&self.engine, &self.build, &self.configuration].into_iter().filter(|part| !part.is_empty());
+        parts.map(String::as_str).collect::<Vec<_>>().join(" ")
+    }
+}
+
+impl Archive {
+    /// Makes an archive of a report. `base` names the target or version that ratios are to, where a table has it.
+    ///
+    /// # Errors
+    /// A clause, if there is nothing to show, or no table has the base.
+    pub fn of(report: &Report, title: &str, base: Option<&str>) -> Result<Archive, String> {
+        let shared = shared_directory(report);
+        let own = |path: &str| path.get(shared..).unwrap_or(path).to_string();
+        let tables = joined(report.grouped());
+        let groups: Vec<Group> =
+            tables.iter().filter_map(|(title, rows)| group(&own(title), rows, base)).collect();
+        if groups.is_empty() {
+            return Err("none of the files has numbers".to_string());
+        }
+        if let Some(base) = base
+            && !groups.iter().any(|group| is_base(&group.targets[group.base], base))
+        {
+            return Err(format!("no table has a target {base}"));
+        }
+        let rejects = report.rejects.iter();
+        Ok(Archive {
+            title: title.to_string(),
+            files: report
+                .files
+                .iter()
+                .map(|file| (own(&file.file), file.format.name().to_string(), file.rows))
+                .collect(),
+            groups,
+            notes: notes(report, &own),
+            rejects: rejects.map(|r| (own(&r.file), r.line, r.reason.clone())).collect(),
+            standstills: report.series.iter().filter_map(standstill).collect(),
+        })
+    }
+}
+
+/// Tables with those made one that hold a series of versions each: `sum.iobuf.6x.txt` and `sum.iobuf.7x.txt` are parts of
+/// one history.
+fn joined(tables: Vec<(String, Vec<Row>)>) -> Vec<(String, Vec<Row>)> {
+    let mut joined: Vec<(String, Vec<Row>)> = Vec::new();
+    let whole: Vec<Option<String>> = tables.iter().map(|(title, _)| without_series(title)).collect();
+    for ((title, rows), name) in tables.into_iter().zip(&whole) {
+        let siblings = whole.iter().filter(|other| name.is_some() && *other == name).count();
+        let title = name.clone().filter(|_| siblings > 1).unwrap_or(title);
+        match joined.iter_mut().find(|(known, _)| *known == title) {
+            Some((_, all)) => all.extend(rows),
+            None => joined.push((title, rows)),
+        }
+    }
+    joined
+}
+
+/// The name of a summary file with `*` in place of the series of versions it holds, if it says so.
+fn without_series(title: &str) -> Option<String> {
+    let name = title.rsplit('/').next().unwrap_or(title);
+    let is_series = |part: &&str| {
+        part.strip_suffix('x')
+            .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let parts: Vec<&str> = name.split('.').collect();
+    let series = parts.iter().find(|part| is_series(part)).filter(|_| parts[0].starts_with("sum"))?;
+    let parts: Vec<&str> = parts.iter().map(|part| if part == series { "*" } else { part }).collect();
+    Some(format!("{}{}", &title[..title.len() - name.len()], parts.join(".")))
+}
+
+fn is_base(target: &ArchiveTarget, name: &str) -> bool {
+    target.name == name || target.version == name
+}
+
+fn group(title: &str, rows: &[Row], base: Option<&str>) -> Option<Group> {
+    let mut names: Vec<&Text> = Vec::new();
+    for row in rows.iter().filter(|row| row.number().is_some()) {
+        if !names.contains(&&row.metric) {
+            names.push(&row.metric);
+        }
+    }
+    let pivots: Vec<(&Text, Pivot)> = names.into_iter().map(|name| (name, Pivot::of(rows, name))).collect();
+    let (mut targets, mut steps): (Vec<ArchiveTarget>, Vec<Text>) = (Vec::new(), Vec::new());
+    for (_, pivot) in &pivots {
+        for target in &pivot.targets {
+            if !targets.iter().any(|known| known.name == *target.name) {
+                targets.push(ArchiveTarget {
+                    name: target.name.to_string(),
+                    engine: target.engine.to_string(),
+                    version: target.version.to_string(),
+                    build: target.build.to_string(),
+                    configuration: target.configuration.to_string(),
+                });
+            }
+        }
+        for step in &pivot.steps {
+            if !steps.contains(step) {
+                steps.push(step.clone());
+            }
+        }
+    }
+    let metrics: Vec<MetricTable> = pivots
+        .iter()
+        .filter(|(_, pivot)| !pivot.targets.is_empty())
+        .map(|(name, pivot)| {
+            let unit = rows.iter().find(|row| row.metric == **name).map_or("", |row| row.unit);
+            let number = |step: &Text, target: &ArchiveTarget| {
+                let value = pivot.values.get(&(step.clone(), Text::from(target.name.as_str())));
+                value.copied().filter(|value| value.is_finite())
+            };
+            let of_step = |step| targets.iter().map(|target| number(step, target)).collect();
+            MetricTable {
+                name: name.to_string(),
+                unit: unit.to_string(),
+                relative_to: pivot.relative_to.as_ref().map(ToString::to_string),
+                values: steps.iter().map(of_step).collect(),
+            }
+        })
+        .collect();
+    let base = base.and_then(|base| targets.iter().position(|target| is_base(target, base))).unwrap_or(0);
+    let steps = steps.iter().map(ToString::to_string).collect();
+    (!metrics.is_empty()).then(|| Group { title: title.to_string(), targets, steps, base, metrics })
+}
+
+/// Bytes of the directory that all files lie in: where it was on the machine of the importer is nobody's business.
+fn shared_directory(report: &Report) -> usize {
+    let read = report.files.iter().map(|file| &*file.file);
+    let all: Vec<&str> = read.chain(report.rejects.iter().map(|reject| &*reject.file)).collect();
+    let first = all.first().copied().unwrap_or_default();
+    let ends = first.match_indices('/').map(|(at, _)| at + 1);
+    ends.take_while(|end| all.iter().all(|path| path.starts_with(&first[..*end]))).last().unwrap_or(0)
+}
+
+fn notes(report: &Report, own: &dyn Fn(&str) -> String) -> Vec<Note> {
+    let mut places: BTreeMap<Repair, Vec<_>> = BTreeMap::new();
+    for repaired in &report.repairs {
+        places.entry(repaired.repair).or_default().push(repaired);
+    }
+    let mut notes: Vec<Note> = places
+        .into_iter()
+        .map(|(repair, places)| Note {
+            name: repair.name(),
+            changed: repair.effect() == Effect::Changed,
+            sentence: repair.sentence().to_string(),
+            count: places.len(),
+            first: (own(&places[0].file), places[0].line, places[0].what.clone()),
+        })
+        .collect();
+    notes.sort_by_key(|note| !note.changed);
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_series_are_parts_of_one_history() {
+        assert_eq!(without_series("a/sum.iobuf.6x.txt").as_deref(), Some("a/sum.iobuf.*.txt"));
+        assert_eq!(without_series("/sum.10x.txt").as_deref(), Some("/sum.*.txt"));
+        for title in ["a/sum.iobuf.gcc.txt", "a/abs.iobuf.6x.tsv", "6x/sum.txt", "sum.x.txt", ""] {
+            assert_eq!(without_series(title), None, "{title}");
+        }
+        let titles = |names: &[&str]| -> Vec<String> {
+            let tables = names.iter().map(|name| (name.to_string(), Vec::new())).collect();
+            joined(tables).into_iter().map(|(title, _)| title).collect()
+        };
+        assert_eq!(titles(&["d/sum.a.6x.txt", "e", "d/sum.a.7x.txt"]), ["d/sum.a.*.txt", "e"]);
+        assert_eq!(titles(&["d/sum.a.6x.txt", "d/sum.b.7x.txt"]), ["d/sum.a.6x.txt", "d/sum.b.7x.txt"]);
+    }
+}

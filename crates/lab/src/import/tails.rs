@@ -1,0 +1,215 @@
+//! Stalls in published results, judged by the same statistics as the lab's own.
+//!
+//! ```text
+//! one target, rates by interval     find_stalls: seconds below a tenth of the usual        told, never a verdict
+//! one step, pmax of many versions   judge_history finds where the level changes, then
+//!                                   compare_tails of the versions before and after it       a verdict
+//!                                   compare_relative_spread of their rates                  how much they scatter
+//! ```
+//! Each version ran once, so neither its rate nor its tail can be judged beside one other version. Several versions before
+//! a change and several after it can: a stall of minutes in all of the first and none of the second is no accident. The
+//! place of the change was searched for; the search cuts a history without a change in one of twenty.
+//! Next: `archive.rs` for the tables these are computed from.
+
+use super::archive::Group;
+use super::model::Series;
+use super::target::version_numbers;
+use crate::judge::Word;
+use outcrop_lab_stats::history::{History, MIN_VERSIONS, Version, judge_history};
+use outcrop_lab_stats::paired::Settings;
+use outcrop_lab_stats::stalls::{compare_relative_spread, compare_tails, find_stalls};
+use serde::{Deserialize, Serialize};
+
+/// Metrics that hold the longest operation of a step.
+const TAILS: [&str; 3] = ["pmax", "rtmax", "maxop"];
+/// Metrics that hold the rate of a step.
+const RATES: [&str; 3] = ["ops_sec", "qps", "ips"];
+/// Smallest change of a tail that matters, as a factor.
+const LEAST_FACTOR: f64 = 2.0;
+/// Smallest change of a longest operation that is one of stalls, in milliseconds; the same as of the lab's own runs.
+const LEAST_MS: f64 = 100.0;
+/// Share of histories without a change in which one is found.
+const FALSE_RATE: f64 = 0.05;
+/// Probability below which a difference is not put down to chance.
+const ALPHA: f64 = 0.05;
+
+/// A place in the order of versions where the longest operations of a step change.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TailChange {
+    /// Step.
+    pub step: String,
+    /// What the versions have in common: engine, build, configuration.
+    pub line: String,
+    /// The metric that changes.
+    pub metric: String,
+    /// Its unit.
+    pub unit: String,
+    /// Last version before the change, and how many there are.
+    pub before: (String, usize),
+    /// First version after it, and how many there are.
+    pub after: (String, usize),
+    /// Medians of the metric before and after.
+    pub medians: (f64, f64),
+    /// Probability of such a difference without a cause.
+    pub p_value: f64,
+    /// What it means; less is an improvement.
+    pub word: Word,
+    /// How the rates of the same versions changed, where they are known.
+    pub rates: Option<RateChange>,
+}
+
+/// Rates before and after a change of the tail.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RateChange {
+    /// Mean after over mean before.
+    pub ratio: f64,
+    /// Relative spread between versions, before and after.
+    pub spread: (f64, f64),
+    /// Probability of such a difference of the spreads without a cause.
+    pub p_value: f64,
+}
+
+/// How one target stood still in one step, from its rates by interval.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Standstill {
+    /// Target, or the file where it has no name.
+    pub target: String,
+    /// Step.
+    pub step: String,
+    /// The rate that was looked at.
+    pub metric: String,
+    /// Seconds looked at.
+    pub seconds: f64,
+    /// Those below a tenth of the usual rate.
+    pub stalled_seconds: f64,
+    /// Seconds of the longest stall.
+    pub longest_seconds: f64,
+    /// When it began, in seconds from the start.
+    pub longest_at_seconds: Option<f64>,
+}
+
+/// The changes of longest operations over the versions of a table, one line of versions at a time.
+pub fn tail_changes(group: &Group) -> Vec<TailChange> {
+    let Some(metric) = TAILS.into_iter().find(|name| group.metric(name).is_some()) else { return Vec::new() };
+    (0..group.steps.len())
+        .flat_map(|step| group.lines().into_iter().map(move |line| (step, line)))
+        .flat_map(|(step, line)| changes_of(group, metric, step, &line))
+        .collect()
+}
+
+/// The changes of one step along the targets of one line, in release order.
+fn changes_of(group: &Group, metric: &str, step: usize, line: &[usize]) -> Vec<TailChange> {
+    let Some(table) = group.metric(metric).filter(|table| table.relative_to.is_none()) else {
+        return Vec::new();
+    };
+    let value = |target: &usize| table.values[step][*target].filter(|value| *value > 0.0);
+    let mut targets: Vec<usize> = line.iter().copied().filter(|target| value(target).is_some()).collect();
+    targets.sort_by_key(|target| version_numbers(&group.targets[*target].version));
+    if targets.len() < MIN_VERSIONS {
+        return Vec::new();
+    }
+    let versions: Vec<Version> = targets
+        .iter()
+        .map(|target| Version { name: group.targets[*target].version.clone(), values: vec![value(target)] })
+        .collect();
+    let Ok(history) = judge_history(&versions, LEAST_FACTOR - 1.0 - 1e-9, FALSE_RATE, &Settings::default())
+    else {
+        return Vec::new();
+    };
+    let members = |level: usize| -> Vec<usize> {
+        let inside = history.levels[level].versions.clone();
+        inside.filter(|index| !history.outliers.contains(index)).map(|index| targets[index]).collect()
+    };
+    (1..history.levels.len())
+        .filter_map(|level| {
+            change(group, metric, step, &history, level, &members(level - 1), &members(level))
+        })
+        .collect()
+}
+
+fn change(
+    group: &Group,
+    metric: &str,
+    step: usize,
+    history: &History,
+    level: usize,
+    before: &[usize],
+    after: &[usize],
+) -> Option<TailChange> {
+    let values = |name: &str, targets: &[usize]| -> Option<Vec<f64>> {
+        let table = group.metric(name)?;
+        targets.iter().map(|target| table.values[step][*target]).collect()
+    };
+    let compared =
+        compare_tails(&values(metric, before)?, &values(metric, after)?, LEAST_FACTOR, ALPHA).ok()?;
+    let unit = &group.metric(metric)?.unit;
+    if (compared.after - compared.before).abs() * milliseconds(unit)? < LEAST_MS {
+        return None;
+    }
+    let rates = RATES.into_iter().find_map(|name| {
+        let (old, new) = (values(name, before)?, values(name, after)?);
+        let spread = compare_relative_spread(&old, &new).ok()?;
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        let ratio = mean(&new) / mean(&old);
+        Some(RateChange { ratio, spread: (spread.before, spread.after), p_value: spread.p_value })
+    });
+    Some(TailChange {
+        step: group.steps[step].clone(),
+        line: group.targets[before[0]].line(),
+        metric: metric.to_string(),
+        unit: unit.clone(),
+        before: (history.levels[level - 1].last.clone(), before.len()),
+        after: (history.levels[level].first.clone(), after.len()),
+        medians: (compared.before, compared.after),
+        p_value: compared.p_value,
+        word: compared.verdict,
+        rates,
+    })
+}
+
+/// The stalls of a series of rates; `None` for series of anything else, and of fewer than three intervals.
+pub fn standstill(series: &Series) -> Option<Standstill> {
+    if !matches!(&*series.metric, "interval_qps" | "i_ips" | "i_qps") || series.values.len() < 3 {
+        return None;
+    }
+    let times = series.at.first().zip(series.at.last());
+    let interval = times.map(|(first, last)| (last - first) / (series.at.len() - 1) as f64);
+    let interval = interval.filter(|seconds| *seconds > 0.0).unwrap_or(1.0);
+    let stalls = find_stalls(&series.values, interval).ok()?;
+    let named = [&series.target.name, &series.target.configuration, &series.file];
+    Some(Standstill {
+        target: named.into_iter().find(|name| !name.is_empty()).map_or(String::new(), ToString::to_string),
+        step: series.step.to_string(),
+        metric: series.metric.to_string(),
+        seconds: interval * series.values.len() as f64,
+        stalled_seconds: stalls.stalled_seconds,
+        longest_seconds: stalls.longest_seconds,
+        longest_at_seconds: stalls.longest_at_seconds,
+    })
+}
+
+impl TailChange {
+    /// A value of the metric for people.
+    pub fn amount(&self, value: f64) -> String {
+        milliseconds(&self.unit)
+            .map_or_else(|| crate::text::amount(value), |factor| seconds(value * factor / 1e3))
+    }
+}
+
+/// Milliseconds in a unit of time.
+fn milliseconds(unit: &str) -> Option<f64> {
+    match unit {
+        "us" => Some(1e-3),
+        "ms" => Some(1.0),
+        "s" => Some(1e3),
+        _ => None,
+    }
+}
+
+fn seconds(value: f64) -> String {
+    match value {
+        s if s >= 100.0 => format!("{s:.0} s"),
+        s if s >= 1.0 => format!("{s:.1} s"),
+        s => format!("{:.1} ms", s * 1e3),
+    }
+}
