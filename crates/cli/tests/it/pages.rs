@@ -59,6 +59,9 @@ fn experiment(lab: &Lab) {
     lab.text(&["run", "tiny.toml"]);
     lab.text(&["report", "1", "-o", "site"]);
     lab.text(&["report", "1", "-o", "classic", "--classic"]);
+    let published = concat!(env!("CARGO_MANIFEST_DIR"), "/../lab/tests/fixtures/import");
+    lab.text(&["import", published, "--record", "--title", "Published"]);
+    lab.text(&["report", "2", "-o", "imported"]);
 }
 
 fn long_experiment() -> String {
@@ -130,7 +133,7 @@ fn every_page_reads_well_in_a_browser() {
         Browser::start(&program).unwrap_or_else(|error| panic!("{}: {error}", program.display()));
     let mut faults = Vec::new();
     let mut looked = 0;
-    for dir in ["site", "classic", "outcrop-lab-report"] {
+    for dir in ["site", "classic", "imported", "outcrop-lab-report"] {
         for page in pages(&lab.dir.path().join(dir)) {
             faults.extend(look(&mut browser, &page).unwrap());
             let links = broken_links(&mut browser, &page).unwrap();

@@ -11,7 +11,7 @@
 
 use super::charts::{self, VersionLine};
 use super::csv::field;
-use super::page::{breakable_option, whole};
+use super::page::{breakable_option, breakable_step, whole};
 use crate::import::{Archive, Better, Group, MetricTable, Standstill, TailChange, post_colour};
 use crate::judge::{Verdict, Word};
 use crate::store::ArchiveRow;
@@ -74,7 +74,10 @@ fn index(archive: &Archive, names: &[String], changes: &[Vec<TailChange>]) -> Ma
         (not_judged(archive))
         h2 { "Stalls" }
         @if found.is_empty() && archive.standstills.is_empty() {
-            p { "Nothing here can be judged: that takes the longest operation of a step in several versions, or rates by second." }
+            p {
+                "In no step that four versions or more have does the longest operation change by 100 ms or more, and there are no "
+                "rates by second to look at."
+            }
         }
         @if !found.is_empty() { (stall_table(&found, Some(names))) }
         (standstills(&archive.standstills))
@@ -170,16 +173,16 @@ fn stall_table(changes: &[(usize, &TailChange)], names: Option<&[String]>) -> Ma
         div.scroll { table.words {
             thead { tr {
                 @if names.is_some() { th { "table" } }
-                th { "step" } th { "before" } th { "after" } th { "p" } th { "verdict" } th { "rate, and its spread between versions" }
+                th { "step" } th { "verdict" } th { "before" } th { "after" } th { "p" } th { "rate, and its spread between versions" }
             } }
             tbody { @for (group, change) in changes {
                 tr {
                     @if let Some(names) = names { td { a href=(table_file(*group)) { (breakable_option(&names[*group])) } } }
-                    td { (breakable_option(&change.step)) small { (breakable_option(&change.line)) } }
-                    td { (change.amount(change.medians.0)) small { (change.before.1) " up to " (change.before.0) } }
-                    td { (change.amount(change.medians.1)) small { (change.after.1) " from " (change.after.0) " on" } }
-                    td { (format!("{:.1e}", change.p_value)) }
-                    td class=(change.word.word()) { (change.word.sign()) " " (change.word.word()) }
+                    td { (step_name(&change.step)) small { (breakable_option(&change.line)) } }
+                    td class=(change.word.word()) { span.whole { (change.word.sign()) " " (change.word.word()) } }
+                    td { span.whole { (change.amount(change.medians.0)) } small { (change.before.1) " up to " (change.before.0) } }
+                    td { span.whole { (change.amount(change.medians.1)) } small { (change.after.1) " from " (change.after.0) " on" } }
+                    td { span.whole { (format!("{:.1e}", change.p_value)) } }
                     td { @if let Some(rates) = change.rates {
                         (format!("x {:.2}, {:.1} % to {:.1} %", rates.ratio, rates.spread.0 * 100.0, rates.spread.1 * 100.0))
                         small { (format!("p {:.1e}", rates.p_value)) }
@@ -197,7 +200,7 @@ fn standstills(all: &[Standstill]) -> Markup {
             div.scroll { table.words {
                 thead { tr { th { "target" } th { "step" } th { "rate" } th { "seconds" } th { "stalled" } th { "longest" } th { "from" } } }
                 tbody { @for still in all { tr {
-                    td { (breakable_option(&still.target)) } td { (breakable_option(&still.step)) } td { (still.metric) }
+                    td { (breakable_option(&still.target)) } td { (step_name(&still.step)) } td { (still.metric) }
                     td { (amount(still.seconds)) } td { (amount(still.stalled_seconds)) } td { (amount(still.longest_seconds)) }
                     td { @if let Some(at) = still.longest_at_seconds { (amount(at)) } }
                 } } }
@@ -246,14 +249,24 @@ fn value_cell(metric: &MetricTable, step: usize, target: usize, base: usize) -> 
     html! { td { (amount(value)) @if let Some(ratio) = ratio { small { (format!("x {ratio:.2}")) } } } }
 }
 
+/// A target's name; versions stay whole, longer names may be broken.
+fn target_name(name: &str) -> Markup {
+    if name.len() <= 12 { html! { span.whole { (name) } } } else { breakable_option(name) }
+}
+
+/// A step's name that may be broken between its words.
+fn step_name(name: &str) -> Markup {
+    html! { @for (index, part) in name.split_inclusive(['_', '.']).enumerate() { @if index > 0 { wbr; } (breakable_step(part)) } }
+}
+
 /// The cell of a step and a target.
 type CellOf<'a> = &'a dyn Fn(usize, usize) -> Markup;
 
 /// A table whose columns are the fewer of steps and targets.
 fn grid(group: &Group, cell: CellOf<'_>) -> Markup {
     let (steps, targets) = (0..group.steps.len(), 0..group.targets.len());
-    let step = |step: usize| breakable_option(&group.steps[step]);
-    let target = |target: usize| breakable_option(short(&group.targets[target].name));
+    let step = |step: usize| step_name(&group.steps[step]);
+    let target = |target: usize| target_name(short(&group.targets[target].name));
     html! {
         div.scroll { table {
             @if targets.len() > steps.len() {

@@ -150,7 +150,7 @@ th:first-child, td:first-child { text-align: left; position: sticky; left: 0; ba
 thead th { background: var(--soft); vertical-align: bottom; white-space: normal; overflow-wrap: normal; }
 thead th:first-child { background: var(--soft); }
 .wrap td, .wrap th { white-space: normal; text-align: left; min-width: 6rem; }
-.words td, .words th { white-space: normal; text-align: left; }
+.words td, .words th { white-space: normal; text-align: left; min-width: 4.2rem; } .words td:last-child { min-width: 9rem; }
 .options td { min-width: 9rem; max-width: 22rem; overflow-wrap: anywhere; }
 td small { font-weight: 400; display: block; color: var(--dim); }
 .improvement { color: var(--good); font-weight: 600; } .regression { color: var(--bad); font-weight: 600; }
