@@ -29,6 +29,8 @@ fn label(name: &str, invalid: bool, text: String) -> Label {
 const WRITER_RATE: f64 = 0.95;
 /// Processors' worth of work by others that is too much.
 const OTHER_CPU: f64 = 0.1;
+/// Per cent of the processor time that others may take of a virtual machine.
+const STEAL_PERCENT: f64 = 1.0;
 /// Share by which memory may grow while a step only reads.
 const MEMORY_GROWTH: f64 = 0.01;
 /// Device reads per operation above which a step is not cached.
@@ -115,6 +117,14 @@ pub fn labels(
         let text = format!("other programs used {other:.2} processors meanwhile");
         labels.push(label("other load", false, text));
     }
+    if let Some(times) = metric("throttled").filter(|times| *times > 0.0) {
+        let text = format!("the control group ran out of processor time {times:.0} times");
+        labels.push(label("throttled", true, text));
+    }
+    if let Some(steal) = metric("steal").filter(|steal| *steal > STEAL_PERCENT) {
+        let text = format!("{steal:.1} % of the processor time went to other virtual machines");
+        labels.push(label("steal", false, text));
+    }
     if step.writes()
         && result.counters.ingest_gb > 0.5
         && let Some(amplification) = metric("write_amp_device").filter(|value| *value < 0.5)
@@ -191,6 +201,9 @@ mod tests {
         let cached = names(WorkloadKind::Byrx, &step, &result, &metrics);
         assert_eq!(cached, ["not cached", "memory grew", "other load"]);
         assert_eq!(names(WorkloadKind::Iobuf, &step, &result, &metrics), ["memory grew", "other load"]);
+        let metrics = Metrics::from([("throttled".to_string(), 2.0), ("steal".to_string(), 1.5)]);
+        let found = labels(WorkloadKind::Byrx, 0.02, &step, &result, &metrics);
+        assert!(found[0].invalid && found[0].name == "throttled" && found[1].name == "steal", "{found:?}");
     }
 
     #[test]

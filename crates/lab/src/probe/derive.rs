@@ -59,6 +59,7 @@ pub const METRICS: &[MetricRow] = &[
     lower("w/o", "1", "device writes / operations"),
     lower("rKB/o", "KB", "device KB read / operations"),
     lower("wKB/o", "KB", "device KB written / operations"),
+    lower("d/o", "1", "device discards / operations"),
     lower("flush/o", "1", "device flushes / operations"),
     lower("fault/o", "1", "minor and major faults of the process / operations"),
     lower("read_await", "ms", "device milliseconds in reads / device reads"),
@@ -77,6 +78,12 @@ pub const METRICS: &[MetricRow] = &[
     higher("writer_rate", "1", "rate of the background writer / its target"),
     lower("writer_lag", "ms", "longest time the background writer was behind its schedule"),
     lower("other_cpu", "cores", "processor time of the host outside the session's process / time"),
+    lower(
+        "steal",
+        "%",
+        "processor time that the host of a virtual machine gave to others / all processor time",
+    ),
+    lower("throttled", "1", "times the control group ran out of its processor time"),
     lower("waited", "s", "wait for compaction before the step"),
 ];
 
@@ -172,6 +179,7 @@ fn from_readings(
     per_op("w/o", delta("device.writes"));
     per_op("rKB/o", delta("device.read_sectors").map(|sectors| sectors / 2.0));
     per_op("wKB/o", delta("device.write_sectors").map(|sectors| sectors / 2.0));
+    per_op("d/o", delta("device.discards"));
     per_op("flush/o", delta("device.flushes"));
     let faults = delta("process.minor_faults").zip(delta("process.major_faults"));
     per_op("fault/o", faults.map(|(minor, major)| minor + major));
@@ -189,6 +197,14 @@ fn from_readings(
         (first.get("process.rss").filter(|from| *from > 0), last.get("process.rss"))
     {
         set("rss_growth", to as f64 / from as f64 - 1.0);
+    }
+    let times = ["cpu.user", "cpu.system", "cpu.idle", "cpu.wait", "cpu.steal"].map(delta);
+    let all: Option<f64> = times.into_iter().sum();
+    if let (Some(steal), Some(all)) = (times[4], all.filter(|all| *all > 0.0)) {
+        set("steal", steal / all * 100.0);
+    }
+    if let Some(throttled) = delta("cgroup.throttled") {
+        set("throttled", throttled);
     }
     let seconds = (last.at - first.at).max(1e-9);
     if let Some(milliseconds) = delta("device.busy_ms") {

@@ -251,7 +251,11 @@ fn value_cell(metric: &MetricTable, step: usize, target: usize, base: usize) -> 
 
 /// A target's name; versions stay whole, longer names may be broken.
 fn target_name(name: &str) -> Markup {
-    if name.len() <= 12 { html! { span.whole { (name) } } } else { breakable_option(name) }
+    if name.len() <= 12 {
+        html! { span.whole { (name) } }
+    } else {
+        breakable_option(name)
+    }
 }
 
 /// A step's name that may be broken between its words.

@@ -19,6 +19,7 @@ mod background;
 mod charts;
 mod classic;
 mod csv;
+mod iostat;
 mod page;
 mod sections;
 mod steps;

@@ -287,22 +287,13 @@ pub(super) fn absolute(results: &Results) -> Markup {
 
 /// Percentiles and stalls.
 pub(super) fn tails(results: &Results) -> Markup {
-    const NAMES: [&str; 9] = [
-        "p50",
-        "p99",
-        "p99.9",
-        "p99.99",
-        "pmax",
-        "longest_op",
-        "longest_gap",
-        "slow_seconds",
-        "stalled_seconds",
-    ];
+    const NAMES: [&str; 8] =
+        ["p50", "p99", "p99.9", "p99.99", "pmax", "longest_op", "longest_gap", "stalled_seconds"];
     html! {
         p.small {
             "Service times of a closed loop, medians over blocks: how long operations took, not how long they would have "
             "waited at a fixed rate of arrival. Exact to three digits. longest_op is what the longest operation of a second "
-            "took in the median second; seconds are slow in which an operation took 100 ms or more. The longest gap is the longest time without a "
+            "took in the median second. The longest gap is the longest time without a "
             "completion in any one thread; seconds are stalled that did less than a tenth of the usual."
         }
         (by_step(results, &NAMES, &|target, step, name| {

@@ -13,6 +13,7 @@ pub(super) fn step_page(store: &Store, results: &Results, number: usize) -> Resu
         (seconds(results, step))
         (longest(results, step))
         (device(store, results, step)?)
+        (super::iostat::table(store, results, step)?)
         h2 { "Each block" }
         (blocks(results, step))
         h2 { "Every metric" }
