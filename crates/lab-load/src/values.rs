@@ -113,7 +113,7 @@ impl Values {
 
     /// The next value.
     #[inline]
-    pub fn next(&mut self) -> &[u8] {
+    pub fn next_value(&mut self) -> &[u8] {
         let len = match &mut self.drawn {
             None => self.size,
             Some((sizes, rng)) => sizes.draw(rng),
@@ -151,16 +151,16 @@ mod tests {
     #[test]
     fn half_of_each_fragment_repeats() {
         let mut values = Values::new(0.5, 400);
-        let first = values.next().to_vec();
+        let first = values.next_value().to_vec();
         assert_eq!(first[..50], first[50..100]);
         assert_ne!(first[..50], first[100..150]);
-        assert_ne!(first, values.next());
+        assert_ne!(first, values.next_value());
         assert!(first.iter().all(|byte| *byte < 127));
     }
 
     fn sizes(distribution: Distribution, seed: u64) -> Vec<usize> {
         let mut values = Values::drawn(0.5, ValueSizes { distribution, min: 100, max: 400 }, seed);
-        (0..20_000).map(|_| values.next().len()).collect()
+        (0..20_000).map(|_| values.next_value().len()).collect()
     }
 
     #[test]

@@ -72,7 +72,7 @@ pub(super) fn background_writer(db: &Database, step: &Step, seed: u64, board: &B
         let due = (start.elapsed().as_secs_f64() * rate) as u64;
         while written < due && !board.stop.load(Ordering::Relaxed) {
             write_key(rng.next_u64() % step.writer_num, &mut key);
-            let value = values.next();
+            let value = values.next_value();
             let done = if step.writer_merges {
                 db.merge(Durability::Wal, &key, value)
             } else {

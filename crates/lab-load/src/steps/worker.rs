@@ -193,7 +193,7 @@ impl<'a> Worker<'a> {
         if count == 1 {
             let number = number(self, ops);
             write_key(number, &mut self.key);
-            let value = self.values.next();
+            let value = self.values.next_value();
             bytes += value.len() as u64;
             self.db.put(step.durability, &self.key, value)?;
         } else {
@@ -201,7 +201,7 @@ impl<'a> Worker<'a> {
             for index in 0..count {
                 let number = number(self, ops + index);
                 write_key(number, &mut self.key);
-                let value = self.values.next();
+                let value = self.values.next_value();
                 bytes += value.len() as u64;
                 batch.put(&self.key, value);
             }
@@ -213,7 +213,7 @@ impl<'a> Worker<'a> {
     /// Adds an operand to a random key.
     fn merge(&mut self) -> Result<Done, String> {
         self.draw();
-        let operand = self.values.next();
+        let operand = self.values.next_value();
         let bytes = (self.key.len() + operand.len()) as u64;
         self.db.merge(self.step.durability, &self.key, operand)?;
         Ok(Done { ops: 1, found: 0, bytes })
@@ -227,7 +227,7 @@ impl<'a> Worker<'a> {
         if found {
             self.appended.push(b',');
         }
-        self.appended.extend_from_slice(self.values.next());
+        self.appended.extend_from_slice(self.values.next_value());
         self.db.put(self.step.durability, &self.key, &self.appended)?;
         let bytes = (self.key.len() + self.appended.len()) as u64;
         Ok(Done { ops: 1, found: u64::from(found), bytes })
@@ -313,7 +313,7 @@ impl Operate for Worker<'_> {
             StepKind::Update => {
                 self.draw();
                 let found = db.get(&self.key)?;
-                db.put(step.durability, &self.key, self.values.next())?;
+                db.put(step.durability, &self.key, self.values.next_value())?;
                 found
             }
             StepKind::Delete => {

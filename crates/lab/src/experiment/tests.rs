@@ -77,7 +77,7 @@ fn sizes_of_values_are_one_or_a_range() {
     let sizes = parse("a.toml", &range).unwrap().sizes(1 << 30, 2);
     assert_eq!((sizes.value_size, sizes.value_text()), (200, "100..300 (uniform)".to_string()));
     assert!(error(&with("value_size_min = 100")).contains("go together"));
-    assert!(error(&format!("{}", range.replace("100", "400"))).contains("above value_size_max"));
+    assert!(error(&range.replace("100", "400")).contains("above value_size_max"));
     assert!(error(&range.replace("value_size_min", "value_size = 5\nvalue_size_min")).contains("not both"));
 }
 

@@ -23,9 +23,9 @@ const COUNTERS: [&str; 8] = [
     "device.write_ms",
 ];
 
-/// Names of the columns.
-const COLUMNS: [&str; 11] =
-    ["c", "rps", "rmbps", "rrqmps", "rawait", "rareqsz", "wps", "wmbps", "wrqmps", "wawait", "wareqsz"];
+/// Names of the columns after the number of samples.
+const COLUMNS: [&str; 10] =
+    ["rps", "rmbps", "rrqmps", "rawait", "rareqsz", "wps", "wmbps", "wrqmps", "wawait", "wareqsz"];
 
 /// What the device did in all sessions of a target's step.
 #[derive(Clone, Debug, Default, PartialEq)]
