@@ -119,6 +119,33 @@ fn db_bench_mixes_batches_and_keeps_arrivals() {
 }
 
 #[test]
+fn db_bench_merges_by_operators_of_any_name() {
+    let temp = tempfile::tempdir().unwrap();
+    let db = format!("--db={}", temp.path().join("db").display());
+    let run = |flags: &[&str]| {
+        let output = outcrop(&[&["db_bench", db.as_str(), "--num=500", "--seed=1"], flags].concat());
+        (output.status.success(), text(&output))
+    };
+    let (done, printed) = run(&[
+        "--benchmarks=fillseq,mergerandom,readrandommergerandom,readwhilemerging,readrandom,updaterandom,appendrandom",
+        "--merge_operator=stringappend",
+        "--value_size_distribution_type=uniform",
+        "--value_size_min=10",
+        "--value_size_max=50",
+    ]);
+    assert!(done, "{printed}");
+    let line = |name: &str| printed.lines().find(|line| line.starts_with(name)).unwrap();
+    assert!(line("mergerandom").ends_with("( updates:500)"), "{printed}");
+    assert!(line("readrandom ").contains("(500 of 500 found)"), "operands are understood: {printed}");
+    assert!(line("appendrandom").contains("( updates:500 found:500)"), "{printed}");
+    let (done, printed) = run(&["--benchmarks=fillseq,mergerandom", "--merge_operator=no_such"]);
+    assert!(
+        !done && printed.contains("mergerandom is not offered by this engine: no merge operator no_such"),
+        "{printed}"
+    );
+}
+
+#[test]
 fn lab_quick_measures_reports_and_leaves_nothing_behind() {
     let temp = tempfile::tempdir().unwrap();
     let (data, output) = (temp.path().join("data"), temp.path().join("report"));

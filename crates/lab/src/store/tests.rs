@@ -66,6 +66,29 @@ fn a_step_comes_back_with_everything() {
 }
 
 #[test]
+fn steps_and_plans_of_older_records_are_still_read() {
+    let (_temp, mut store) = store();
+    let id = store.begin("2026", "f.toml", "text", &plan(), &host()).unwrap();
+    let slot = Slot { block: 0, position: 0, target: 0 };
+    let session = store.begin_session(id, slot, "d", &Canary::default()).unwrap();
+    record(&mut store, session, 0).unwrap();
+    store.end_session(session, Outcome::Done, "d", None, None).unwrap();
+    assert_eq!(store.steps(id).unwrap()[0].result.longest_per_second, [5, 5]);
+    // What was not recorded then, or not asked for.
+    store
+        .db
+        .execute_batch(
+            "UPDATE step SET result = json_remove(result, '$.longest_per_second');
+             UPDATE experiment SET plan = json_remove(plan, '$.steps[0].step.merge_operator',
+                 '$.steps[0].step.value_sizes', '$.steps[0].step.merge_percent', '$.sizes.value_sizes');",
+        )
+        .unwrap();
+    assert!(store.steps(id).unwrap()[0].result.longest_per_second.is_empty());
+    let older = &store.experiment(id).unwrap().plan.steps[0].step;
+    assert_eq!((older.merge_percent, older.value_sizes, older.merge_operator.as_str()), (70, None, ""));
+}
+
+#[test]
 fn an_interrupted_attempt_stays_and_does_not_count() {
     let (_temp, mut store) = store();
     let id = store.begin("2026", "f.toml", "text", &plan(), &host()).unwrap();
