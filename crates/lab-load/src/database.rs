@@ -92,6 +92,20 @@ impl Database {
         settings: &OpenOptions,
         text: &str,
     ) -> Result<Database, String> {
+        let name = &settings.merge_operator;
+        let opened = Database::open_once(api, path, settings, text);
+        let Err(why) = opened else { return opened };
+        if name.is_empty() {
+            return Err(why);
+        }
+        // Some libraries take any operator's name and refuse it here: what does not merge must work all the same.
+        let without = OpenOptions { merge_operator: String::new(), ..settings.clone() };
+        let mut db = Database::open_once(api, path, &without, text).map_err(|_| why.clone())?;
+        db.merges = Err(format!("no merge operator {name}: {why}"));
+        Ok(db)
+    }
+
+    fn open_once(api: RocksApi, path: &Path, settings: &OpenOptions, text: &str) -> Result<Database, String> {
         let name = path_name(path)?;
         let opening = Opening::new(api, settings, text)?;
         // SAFETY: objects are created here and live until `drop`; strings are NUL-terminated.

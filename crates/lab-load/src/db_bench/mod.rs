@@ -1,24 +1,23 @@
 //! `db_bench`: RocksDB's benchmark tool by flags, steps and output lines.
 //!
 //! Scripts that parse the result lines of RocksDB's own tool work on these.
-//! Next: `flags.rs` for its flags, `print.rs` for its lines, `steps/mod.rs` for what the steps do.
+//! Next: `flags.rs` for its flags, `step.rs` for what they make of a step, `print.rs` for its lines, `steps/mod.rs` for what
+//! steps do.
 
 mod flags;
 mod print;
+mod step;
 
 pub use flags::help;
 
-use crate::database::Durability;
 use crate::ffi::RocksApi;
-use crate::mixgraph::MixParameters;
-use crate::steps::{Arrival, Spacing};
 use crate::transactions::{Concurrency, Refusal, TransactionDatabase};
-use crate::values::{Distribution, ValueSizes};
 use crate::{Database, OpenOptions, Progress, Step, StepKind, StepResult, run_step, run_transactions};
 use flags::Flags;
 use print::{print_banner, print_result};
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use step::step_of;
 
 /// Runs the tool with `arguments`, on `in_process` unless a library is named.
 ///
@@ -132,168 +131,6 @@ fn property_of(name: &str) -> Option<&'static str> {
     }
 }
 
-fn step_of(name: &str, flags: &Flags, seed: u64) -> Result<Step, String> {
-    let reverse = flags.on("reverse_iterator");
-    let (kind, while_writing) = match name {
-        "fillseq" => (StepKind::FillSeq, false),
-        "fillrandom" | "fillsync" => (StepKind::FillRandom, false),
-        "filluniquerandom" => (StepKind::FillUniqueRandom, false),
-        "overwrite" => (StepKind::Overwrite, false),
-        "multireadrandom" => (StepKind::MultiRead, false),
-        "mixgraph" => (StepKind::MixGraph, false),
-        "randomtransaction" => (StepKind::RandomTransaction, false),
-        "overwriteandwait" => (StepKind::OverwriteAndWait, false),
-        "readrandom" => (StepKind::ReadRandom, false),
-        "readmissing" => (StepKind::ReadMissing, false),
-        "readseq" => (StepKind::ReadSeq, false),
-        "seekrandom" => (StepKind::Range { reverse }, false),
-        "readwhilewriting" => (StepKind::ReadRandom, true),
-        "seekrandomwhilewriting" => (StepKind::Range { reverse }, true),
-        "readwhilemerging" => (StepKind::ReadRandom, true),
-        "seekrandomwhilemerging" => (StepKind::Range { reverse }, true),
-        "updaterandom" => (StepKind::Update, false),
-        "appendrandom" => (StepKind::Append, false),
-        "mergerandom" => (StepKind::Merge, false),
-        "readrandommergerandom" => (StepKind::ReadOrMerge, false),
-        "deleterandom" => (StepKind::Delete, false),
-        "compact" | "compact0" | "compact1" => (StepKind::Compact, false),
-        "flush" => (StepKind::Flush, false),
-        "waitforcompaction" => (StepKind::WaitForCompaction, false),
-        other => return Err(format!("unknown benchmark {other}; --help lists them")),
-    };
-    let merging = name.contains("merg");
-    if merging && flags.text("merge_operator").is_empty() {
-        return Err(format!("{name} needs --merge_operator, such as put"));
-    }
-    let num = match flags.number("merge_keys")? {
-        keys if merging && !while_writing && keys >= 1.0 => keys as u64,
-        _ => flags.number("num")?.max(1.0) as u64,
-    };
-    let (reads, writes, duration) =
-        (flags.number("reads")?, flags.number("writes")?, flags.number("duration")?);
-    let count = |asked: f64| if asked < 0.0 { num } else { asked as u64 };
-    let ops = match kind {
-        StepKind::FillSeq | StepKind::FillUniqueRandom => Some(count(writes)),
-        StepKind::FillRandom if name == "fillsync" => Some((count(writes) / 1000).max(1)),
-        StepKind::ReadSeq | StepKind::Compact | StepKind::Flush | StepKind::WaitForCompaction => Some(1),
-        _ if duration > 0.0 => None,
-        StepKind::FillRandom | StepKind::Overwrite | StepKind::OverwriteAndWait | StepKind::Delete => {
-            Some(count(writes))
-        }
-        // Steps that read and write go by the larger of the two counts.
-        StepKind::Update | StepKind::Append | StepKind::Merge | StepKind::ReadOrMerge => {
-            Some(count(reads.max(writes)))
-        }
-        _ => Some(count(reads)),
-    };
-    let durability = match (flags.on("disable_wal"), flags.on("sync") || name == "fillsync") {
-        (true, true) => return Err("--sync needs the WAL; drop --disable_wal".to_string()),
-        (true, false) => Durability::NoWal,
-        (false, true) => Durability::Sync,
-        (false, false) => Durability::Wal,
-    };
-    let rate = flags.number("benchmark_write_rate_limit")? as u64;
-    let threads = flags.number("threads")?.max(1.0) as u32;
-    if kind == StepKind::FillUniqueRandom && threads > 1 {
-        return Err("filluniquerandom takes one thread".to_string());
-    }
-    let value_sizes = value_sizes(flags)?;
-    Ok(Step {
-        name: name.to_string(),
-        kind,
-        while_writing,
-        threads,
-        ops,
-        seconds: duration,
-        durability,
-        seek_nexts: flags.number("seek_nexts")? as u32,
-        num,
-        key_size: flags.number("key_size")?.max(1.0) as usize,
-        value_size: match value_sizes {
-            None => flags.number("value_size")?.max(0.0) as usize,
-            Some(sizes) => sizes.mean(),
-        },
-        value_sizes,
-        seed,
-        writer_rate: if rate == 0 { 2 << 20 } else { rate },
-        writer_num: match flags.number("bgwriter_num")? {
-            keys if keys > 0.0 => keys as u64,
-            _ => num,
-        },
-        writer_merges: merging && while_writing,
-        merge_operator: flags.text("merge_operator").to_string(),
-        merge_percent: flags.number("mergereadpercent")?.clamp(0.0, 100.0) as u32,
-        batch_size: flags.number("batch_size")?.max(1.0) as u32,
-        batched: flags.on("multiread_batched"),
-        arrival: arrival(flags)?,
-        mix: mix(flags)?,
-        transaction_sets: flags.number("transaction_sets")?.max(1.0) as u32,
-        concurrency: if flags.on("optimistic_transaction_db") {
-            Concurrency::Optimistic
-        } else {
-            Concurrency::Pessimistic
-        },
-        planted: 0.0,
-    })
-}
-
-fn value_sizes(flags: &Flags) -> Result<Option<ValueSizes>, String> {
-    let distribution = match flags.text("value_size_distribution_type") {
-        "fixed" => return Ok(None),
-        "uniform" => Distribution::Uniform,
-        "normal" => Distribution::Normal,
-        other => return Err(format!("--value_size_distribution_type={other}: use fixed, uniform or normal")),
-    };
-    let bytes = |name: &str| flags.number(name).map(|size| size.max(0.0) as usize);
-    let sizes = ValueSizes { distribution, min: bytes("value_size_min")?, max: bytes("value_size_max")? };
-    sizes.check().map(|()| Some(sizes))
-}
-
-fn arrival(flags: &Flags) -> Result<Option<Arrival>, String> {
-    let rate = flags.number("arrival_rate")?;
-    let spacing = match flags.text("arrival_spacing") {
-        "fixed" => Spacing::Grid,
-        "poisson" => Spacing::Poisson,
-        other => return Err(format!("--arrival_spacing={other}: use fixed or poisson")),
-    };
-    if !rate.is_finite() || rate < 0.0 {
-        return Err("--arrival_rate must be 0 or above".to_string());
-    }
-    Ok((rate > 0.0).then_some(Arrival { rate, spacing }))
-}
-
-fn mix(flags: &Flags) -> Result<MixParameters, String> {
-    let number = |name: &str| flags.number(name);
-    let mix = MixParameters {
-        mix_get_ratio: number("mix_get_ratio")?,
-        mix_put_ratio: number("mix_put_ratio")?,
-        mix_seek_ratio: number("mix_seek_ratio")?,
-        mix_max_scan_len: number("mix_max_scan_len")? as u64,
-        mix_max_value_size: number("mix_max_value_size")? as u64,
-        key_dist_a: number("key_dist_a")?,
-        key_dist_b: number("key_dist_b")?,
-        keyrange_dist_a: number("keyrange_dist_a")?,
-        keyrange_dist_b: number("keyrange_dist_b")?,
-        keyrange_dist_c: number("keyrange_dist_c")?,
-        keyrange_dist_d: number("keyrange_dist_d")?,
-        keyrange_num: number("keyrange_num")? as u64,
-        value_theta: number("value_theta")?,
-        value_k: number("value_k")?,
-        value_sigma: number("value_sigma")?,
-        iter_theta: number("iter_theta")?,
-        iter_k: number("iter_k")?,
-        iter_sigma: number("iter_sigma")?,
-        sine_mix_rate: flags.on("sine_mix_rate"),
-        sine_a: number("sine_a")?,
-        sine_b: number("sine_b")?,
-        sine_c: number("sine_c")?,
-        sine_d: number("sine_d")?,
-        sine_mix_rate_interval_milliseconds: number("sine_mix_rate_interval_milliseconds")? as u64,
-    };
-    mix.check()?;
-    Ok(mix)
-}
-
 fn open_options(flags: &Flags) -> Result<OpenOptions, String> {
     let compression = match flags.text("compression_type") {
         "none" => 0,
@@ -324,69 +161,4 @@ fn open_options(flags: &Flags) -> Result<OpenOptions, String> {
         merge_operator: flags.text("merge_operator").to_string(),
         lru_cache: flags.text("cache_type") == "lru_cache",
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn arguments(text: &str) -> Vec<String> {
-        text.split_whitespace().map(str::to_string).collect()
-    }
-
-    #[test]
-    fn flags_are_rocksdbs_and_typos_are_named() {
-        let flags = Flags::parse(&arguments("--num=5 --cache_numshardbits=6 --sync=1")).unwrap();
-        assert_eq!(flags.number("num").unwrap(), 5.0);
-        assert!(flags.on("sync"));
-        let error = Flags::parse(&arguments("--write_bufer_size=5")).err().unwrap();
-        assert!(error.contains("--write_buffer_size"), "{error}");
-        assert!(Flags::parse(&arguments("--new_flag=1 --undefok=new_flag,other")).is_ok());
-    }
-
-    #[test]
-    fn operation_counts_follow_num_reads_writes_and_duration() {
-        let step =
-            |name: &str, text: &str| step_of(name, &Flags::parse(&arguments(text)).unwrap(), 1).unwrap();
-        assert_eq!(step("fillseq", "--num=7 --duration=9").ops, Some(7), "loads ignore the duration");
-        assert_eq!(step("readrandom", "--num=7").ops, Some(7));
-        assert_eq!(step("readrandom", "--num=7 --reads=3").ops, Some(3));
-        assert_eq!(step("overwrite", "--num=7 --duration=9").ops, None);
-        assert_eq!(step("fillseq", "--disable_wal=1").durability, Durability::NoWal);
-        let sync = step("fillsync", "--num=5000");
-        assert_eq!((sync.durability, sync.ops), (Durability::Sync, Some(5)));
-    }
-
-    #[test]
-    fn merges_and_sizes_of_values_come_from_flags() {
-        let step = |name: &str, text: &str| step_of(name, &Flags::parse(&arguments(text)).unwrap(), 1);
-        assert!(step("mergerandom", "").unwrap_err().contains("--merge_operator"));
-        let merge = step("readrandommergerandom", "--merge_operator=put --merge_keys=9 --num=50").unwrap();
-        assert_eq!((merge.kind, merge.num, merge.merge_percent), (StepKind::ReadOrMerge, 9, 70));
-        assert_eq!(step("mergerandom", "--merge_operator=put --reads=3 --writes=8").unwrap().ops, Some(8));
-        let beside = step("readwhilemerging", "--merge_operator=put").unwrap();
-        assert!(beside.while_writing && beside.writer_merges && beside.merges());
-        assert!(!step("readwhilewriting", "--merge_operator=put").unwrap().merges());
-        let sizes = "--value_size_distribution_type=normal --value_size_min=10 --value_size_max=30";
-        let drawn = step("overwrite", sizes).unwrap();
-        let normal = ValueSizes { distribution: Distribution::Normal, min: 10, max: 30 };
-        assert_eq!((drawn.value_sizes, drawn.value_size), (Some(normal), 20));
-        assert!(step("overwrite", "--value_size_distribution_type=pareto").is_err());
-        assert!(step("overwrite", &sizes.replace("=30", "=3")).is_err());
-    }
-
-    #[test]
-    fn mixes_batches_and_arrivals_come_from_flags() {
-        let step = |name: &str, text: &str| step_of(name, &Flags::parse(&arguments(text)).unwrap(), 1);
-        let mixed = step("mixgraph", "--mix_get_ratio=0.8 --mix_put_ratio=0.2 --key_dist_b=0.5").unwrap();
-        assert_eq!((mixed.mix.mix_put_ratio, mixed.mix.key_dist_b, mixed.mix.value_sigma), (0.2, 0.5, 25.45));
-        assert_eq!(step("mixgraph", "--value_k=0.2615").unwrap().mix, MixParameters::default());
-        assert!(step("mixgraph", "--mix_get_ratio=0").unwrap_err().contains("mix_get_ratio"));
-        let many = step("multireadrandom", "--batch_size=10 --multiread_batched").unwrap();
-        assert!(many.batched && many.batch_size == 10 && many.arrival.is_none());
-        let open = step("readrandom", "--arrival_rate=50 --arrival_spacing=poisson").unwrap();
-        assert_eq!(open.arrival, Some(Arrival { rate: 50.0, spacing: Spacing::Poisson }));
-        assert!(step("readrandom", "--arrival_spacing=even").is_err());
-        assert!(step("filluniquerandom", "--threads=2").is_err());
-    }
 }

@@ -1,15 +1,22 @@
 //! The lines of the tool: those that scripts read have the form of RocksDB's own.
 
 use super::flags::Flags;
+use super::step::value_sizes;
 use crate::coarse_histogram::percentile;
 use crate::steps::OpenLoopResult;
 use crate::{Step, StepKind, StepResult};
 use hdrhistogram::Histogram;
 
 pub(super) fn print_banner(flags: &Flags) -> Result<(), String> {
-    let (key, value, num) = (flags.number("key_size")?, flags.number("value_size")?, flags.number("num")?);
+    let (key, num) = (flags.number("key_size")?, flags.number("num")?);
+    let sizes = value_sizes(flags)?;
+    let value = sizes.map_or(flags.number("value_size")?, |sizes| sizes.mean() as f64);
+    let average = if sizes.is_some() { " avg" } else { "" };
     println!("Keys:       {key} bytes each");
-    println!("Values:     {value} bytes each ({} bytes after compression)", (value * 0.5) as u64);
+    println!("Values:     {value}{average} bytes each ({} bytes after compression)", (value * 0.5) as u64);
+    if let Some(sizes) = sizes {
+        println!("Values Distribution: {} (min: {}, max: {})", sizes.name(), sizes.min, sizes.max);
+    }
     println!("Entries:    {num}");
     println!("RawSize:    {:.1} MB (estimated)", (key + value) * num / 1_048_576.0);
     println!("FileSize:   {:.1} MB (estimated)", (key + value * 0.5) * num / 1_048_576.0);
