@@ -106,6 +106,17 @@ impl DataDir {
         Ok(())
     }
 
+    /// Writes to the device what the page cache holds of this file system: else the kernel does it some time later,
+    /// while another target is at work.
+    ///
+    /// # Errors
+    /// A sentence naming the directory.
+    pub fn sync(&self) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("{}: {error}", self.root.display());
+        let root = File::open(&self.root).map_err(failed)?;
+        rustix::fs::syncfs(&root).map_err(|error| failed(error.into()))
+    }
+
     fn session_path(&self, number: usize) -> PathBuf {
         self.root.join(format!("{SESSION}{number}"))
     }

@@ -173,6 +173,16 @@ impl PlannedStep {
         self.only_reads() && self.step.kind != StepKind::ReadSeq
     }
 
+    /// Whether the step may run for a moment unmeasured first: it changes nothing and time ends it.
+    pub fn takes_run_in(&self) -> bool {
+        self.only_reads() && self.step.ops.is_none()
+    }
+
+    /// Whether the step only warms caches for the next one.
+    pub fn warms_up(&self) -> bool {
+        self.step.kind == StepKind::ReadSeq && !self.report
+    }
+
     /// Whether the step fills an empty database.
     pub fn is_load(&self) -> bool {
         matches!(self.step.kind, StepKind::FillSeq | StepKind::FillRandom | StepKind::FillUniqueRandom)
