@@ -185,7 +185,7 @@ fn work(assignment: &Assignment, in_process: RocksApi) -> Result<(), String> {
         Source::InProcess => in_process,
         Source::Library(path) => RocksApi::load(path)?,
     };
-    let mut worker = Worker { assignment, api, threads: 0, open: None };
+    let mut worker = Worker { assignment, api, threads: 0, filled: false, open: None };
     say(&Message::Ready)?;
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|error| format!("what to do next: {error}"))?;
@@ -203,6 +203,8 @@ struct Worker<'a> {
     assignment: &'a Assignment,
     api: RocksApi,
     threads: u64,
+    /// A load was done.
+    filled: bool,
     /// The database, and what it was opened for: ascending keys, and options of a step.
     open: Option<((bool, &'a str), Database)>,
 }
@@ -217,6 +219,9 @@ impl<'a> Worker<'a> {
         }
         let Assignment { keep_present, run_in, .. } = self.assignment;
         let mut threads = self.threads;
+        if planned.is_load() {
+            self.begin_anew()?;
+        }
         let db = self.database(planned)?;
         let before = Instant::now();
         if planned.wants_rest() {
@@ -251,6 +256,15 @@ impl<'a> Worker<'a> {
         };
         let result = run_transactions(&db, &planned.step, &mut self.threads, &mut observer(number))?;
         say_done(number, result)
+    }
+
+    /// Removes what an earlier load left: as in db_bench, each begins with an empty database.
+    fn begin_anew(&mut self) -> Result<(), String> {
+        self.open = None;
+        if std::mem::replace(&mut self.filled, true) {
+            Database::destroy(self.api, &self.assignment.dir)?;
+        }
+        Ok(())
     }
 
     /// The database as a step wants it, opened anew if it is not.

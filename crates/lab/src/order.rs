@@ -67,9 +67,12 @@ impl Plan {
 
     /// How targets take turns, for reports; the reason, if it is not as usual.
     pub fn order_sentence(&self) -> String {
-        let why = self.order_reason.as_ref().map_or(String::new(), |why| format!("; not by steps since {why}"));
+        let why =
+            self.order_reason.as_ref().map_or(String::new(), |why| format!("; not by steps since {why}"));
         match self.order {
-            Order::Steps => format!("{}, in an order drawn anew; who is not at work is stopped", self.order.meaning()),
+            Order::Steps => {
+                format!("{}, in an order drawn anew; who is not at work is stopped", self.order.meaning())
+            }
             Order::Sessions => format!("{}{why}", self.order.meaning()),
         }
     }
@@ -179,7 +182,10 @@ mod tests {
         assert_eq!(three.memory_bytes(), 3 * one.memory_bytes());
         let fitted = planned(SMALL, 8 << 30).unwrap();
         assert_eq!(three.sizes.keys, 2_000_000);
-        assert!(fitted.sizes.keys < 2_000_000 && fitted.memory_bytes() as f64 <= 0.8 * f64::from(8 << 20) * 1024.0);
+        assert!(
+            fitted.sizes.keys < 2_000_000
+                && fitted.memory_bytes() as f64 <= 0.8 * f64::from(8 << 20) * 1024.0
+        );
         assert_eq!(fitted.targets[2].open.cache_size, fitted.sizes.cache, "the cache follows the keys");
         assert_eq!(planned(&sessions, 8 << 30).unwrap().sizes.keys, 2_000_000, "one at a time fits");
     }
@@ -190,7 +196,10 @@ mod tests {
         let plan = planned(&large, 4 << 30).unwrap();
         assert_eq!((plan.order, plan.run_in, plan.sizes.keys), (Order::Sessions, 0.0, 2_000_000));
         let said = plan.order_sentence();
-        assert!(said.contains("3 targets in memory at once would take") && said.contains("of 4.0 GB"), "{said}");
+        assert!(
+            said.contains("3 targets in memory at once would take") && said.contains("of 4.0 GB"),
+            "{said}"
+        );
         assert_eq!(plan.cautions().iter().filter(|caution| caution.contains("3 targets")).count(), 1);
         let asked = |text: &str| text.replace("seed = 7", "seed = 7\norder = 'steps'");
         let error = planned(&asked(&large), 4 << 30).unwrap_err();

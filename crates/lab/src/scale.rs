@@ -147,7 +147,8 @@ impl Scale {
                 plan.blocks = orders(plan.targets.len(), most, plan.seed);
             }
         }
-        plan.scaled = Some(Scaled { budget_seconds: self.budget, changes: changes(plan, file, &original.sizes) });
+        plan.scaled =
+            Some(Scaled { budget_seconds: self.budget, changes: changes(plan, file, &original.sizes) });
         Ok(())
     }
 

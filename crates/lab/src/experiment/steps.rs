@@ -279,14 +279,19 @@ impl Experiment {
                 Some((find(change.kind.as_ref().unwrap_or(&name))?, name, change))
             })
             .collect();
-        // As many random keys as there are keys leave 1/e of them unwritten.
-        let by_chance = steps.first().is_some_and(|(row, ..)| row.kind == StepKind::FillRandom);
-        let loaded = if by_chance { 1.0 - (-1.0f64).exp() } else { 1.0 };
+        let mut loaded = all_of_them();
         let rate = self.workload.writer_rate;
-        steps
-            .into_iter()
-            .map(|(row, name, change)| planned_step(name, row, change, sizes, rate, loaded))
-            .collect()
+        let planned = |(row, name, change): (&StepRow, String, &StepChange)| {
+            // Each load begins with an empty database, so the last one before a step decides.
+            loaded = match row.kind {
+                // As many random keys as there are keys leave 1/e of them unwritten.
+                StepKind::FillRandom => 1.0 - (-1.0f64).exp(),
+                StepKind::FillSeq | StepKind::FillUniqueRandom => all_of_them(),
+                _ => loaded,
+            };
+            planned_step(name, row, change, sizes, rate, loaded)
+        };
+        steps.into_iter().map(planned).collect()
     }
 }
 

@@ -14,7 +14,7 @@
 use super::now;
 use super::progress::Progress;
 use super::session::{self, Ended, Session, Setting};
-use crate::data_dir::DataDir;
+use crate::data_dir::{self, DataDir};
 use crate::experiment::Order;
 use crate::experiment::steps::PlannedStep;
 use crate::host::canary::{self, Canary};
@@ -125,7 +125,8 @@ impl<'a> Run<'a> {
     /// Why no further block is needed after `blocks` of them, if none is; the next would end at `end`.
     fn enough(&self, store: &Store, blocks: usize, end: Duration) -> Result<Option<String>, String> {
         // Half a block is worth nothing: one that would end too late is not begun, the first excepted.
-        if let Some(budget) = self.setting.plan.budget_seconds.filter(|budget| blocks > 0 && end.as_secs() >= *budget)
+        if let Some(budget) =
+            self.setting.plan.budget_seconds.filter(|budget| blocks > 0 && end.as_secs() >= *budget)
         {
             let budget = duration(budget as f64);
             return Ok(Some(format!("the budget of {budget} had no room for another block after {blocks}")));
@@ -200,6 +201,8 @@ impl<'a> Run<'a> {
             let session = Session::start(self.setting, slot, steps, &place.dir)?;
             if pauses {
                 session.pause()?;
+                // What was copied.
+                data_dir::write_out(&place.dir).map_err(Ended::Failed)?;
             }
             Ok(session)
         });
@@ -217,10 +220,6 @@ impl<'a> Run<'a> {
         pauses: bool,
     ) -> Result<(), String> {
         let plan = self.setting.plan;
-        if pauses {
-            // Copies of data sets.
-            self.data.sync()?;
-        }
         let turns = plan.turns();
         for (number, steps) in turns.iter().enumerate() {
             let Some(block) = members.first().map(|member| member.place.slot.block) else { break };
@@ -235,14 +234,17 @@ impl<'a> Run<'a> {
                 let id = member.place.id;
                 let mut record = |step: &StepRecord<'_>| store.record_step(id, step);
                 let turn = member.session.turn(steps.clone(), pauses, &mut self.progress, &mut record);
-                if let Err(ended) = turn {
-                    let Member { place, session } = members.remove(at);
-                    // Its child is gone before the next turn begins.
-                    drop(session);
-                    self.close(store, &place, ended)?;
-                }
-                if pauses && !plan.steps[steps.clone()].iter().all(PlannedStep::only_reads) {
-                    self.data.sync()?;
+                match turn {
+                    Ok(()) if pauses && !plan.steps[steps.clone()].iter().all(PlannedStep::only_reads) => {
+                        data_dir::write_out(&member.place.dir)?;
+                    }
+                    Ok(()) => {}
+                    Err(ended) => {
+                        let Member { place, session } = members.remove(at);
+                        // Its child is gone before the next turn begins.
+                        drop(session);
+                        self.close(store, &place, ended)?;
+                    }
                 }
             }
         }

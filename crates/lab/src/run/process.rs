@@ -104,7 +104,8 @@ impl Process {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, Signal::STOP).map_err(failed)?;
         // It stays to be waited for: only whether it stands still is asked.
-        let asked = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        let asked =
+            WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         let deadline = Instant::now() + PATIENCE;
         while waitid(WaitId::Pid(pid), asked).map_err(failed)?.is_none() {
             if Instant::now() > deadline {

@@ -92,11 +92,6 @@ impl<'a> Session<'a> {
         Ok(Session { setting, slot, next: steps.start, steps, process })
     }
 
-    /// The place in the plan.
-    pub fn slot(&self) -> Slot {
-        self.slot
-    }
-
     /// Does `steps`, which are the next ones; hands each to `record`. With `pauses` the child is continued before and
     /// stopped after them.
     ///
