@@ -16,7 +16,6 @@ use super::progress::Progress;
 use super::session::{self, Ended, Session, Setting};
 use crate::data_dir::{self, DataDir};
 use crate::experiment::Order;
-use crate::experiment::steps::PlannedStep;
 use crate::host::canary::{self, Canary};
 use crate::memory;
 use crate::plan::Slot;
@@ -25,6 +24,7 @@ use crate::results::Results;
 use crate::store::{Outcome, StepRecord, Store, StoreError};
 use crate::text::duration;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -230,26 +230,31 @@ impl<'a> Run<'a> {
                 };
                 let share = before as f64 / plan.targets.len() as f64;
                 self.progress.part = (number as f64 + share) / turns.len() as f64 * members.len() as f64;
-                let member = &mut members[at];
-                let id = member.place.id;
-                let mut record = |step: &StepRecord<'_>| store.record_step(id, step);
-                let turn = member.session.turn(steps.clone(), pauses, &mut self.progress, &mut record);
-                match turn {
-                    Ok(()) if pauses && !plan.steps[steps.clone()].iter().all(PlannedStep::only_reads) => {
-                        data_dir::write_out(&member.place.dir)?;
-                    }
-                    Ok(()) => {}
-                    Err(ended) => {
-                        let Member { place, session } = members.remove(at);
-                        // Its child is gone before the next turn begins.
-                        drop(session);
-                        self.close(store, &place, ended)?;
-                    }
+                if let Err(ended) = self.turn(store, &mut members[at], steps, pauses) {
+                    let Member { place, session } = members.remove(at);
+                    // Its child is gone before the next turn begins.
+                    drop(session);
+                    self.close(store, &place, ended)?;
                 }
             }
         }
         self.progress.part = 0.0;
         Ok(())
+    }
+
+    /// One turn of one member, and what it wrote brought to the device.
+    fn turn(
+        &mut self,
+        store: &mut Store,
+        member: &mut Member<'_>,
+        steps: &Range<usize>,
+        pauses: bool,
+    ) -> Result<(), Ended> {
+        let id = member.place.id;
+        let mut record = |step: &StepRecord<'_>| store.record_step(id, step);
+        member.session.turn(steps.clone(), pauses, &mut self.progress, &mut record)?;
+        // Also after steps that only read: they may have waited for a compaction first.
+        if pauses { data_dir::write_out(&member.place.dir).map_err(Ended::Failed) } else { Ok(()) }
     }
 
     /// Lets every child end, and records how.
