@@ -29,15 +29,12 @@ impl Plan {
     /// The steps of a session in the pieces that are done without a break: each step, with the one that warms caches
     /// for it before it.
     pub fn turns(&self) -> Vec<Range<usize>> {
-        let mut first = self.shared_steps();
-        let mut turns = Vec::new();
-        for step in first..self.steps.len() {
-            if !self.steps[step].warms_up() || step + 1 == self.steps.len() {
-                turns.push(first..step + 1);
-                first = step + 1;
-            }
-        }
-        turns
+        let (first, end) = (self.shared_steps(), self.steps.len());
+        // A turn ends after each step that is no warm-up, and after the last.
+        let ends =
+            (first..end).filter(|step| !self.steps[*step].warms_up() || step + 1 == end).map(|step| step + 1);
+        let starts = std::iter::once(first).chain(ends.clone());
+        starts.zip(ends).map(|(start, end)| start..end).collect()
     }
 
     /// All targets in the order in which they take the turn that begins with `step`.
