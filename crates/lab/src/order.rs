@@ -15,8 +15,8 @@ use crate::plan::{Plan, PlannedTarget, orders};
 use crate::scale::{self, Machine};
 use std::ops::Range;
 
-/// Seconds that a reading step runs unmeasured where targets take turns: what others left in the processor's caches
-/// goes, and what this one needs comes back. Source: measured, `docs/design/0002-judgement.md`.
+/// Seconds that a reading step runs unmeasured where targets take turns: the first tenth of a second after a pause is
+/// not like the rest. Source: measured, `docs/design/0002-judgement.md`.
 const RUN_IN: f64 = 0.2;
 
 /// Share of the machine's memory that targets may fill: the rest is the system's, the lab's and other people's.
