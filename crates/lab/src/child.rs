@@ -1,12 +1,16 @@
-//! The child process: does the steps of one assignment and says how each went on standard output.
+//! The child process: does the steps of one assignment, each when it is told to, and says how it went on standard output.
 //!
 //! ```text
 //! parent                      child
-//!   lab-session JSON  ----->  load library, open database
-//!                     <-----  Started, Progress..., Done   for each step
-//!                             close database, exit
+//!   lab-session JSON  ----->  load library
+//!                     <-----  Ready
+//!   "3\n" on its stdin  --->  run-in if the step is one of reading; do step 3, database opened as it wants
+//!                     <-----  Started, Progress..., Done or NotOffered
+//!   ...                       waits for the next line, and may be stopped meanwhile
+//!   end of its stdin  ----->  close database, exit
 //! ```
-//! Invariant: a child dies with its parent, so no session outlives the run that recorded it.
+//! Invariants: a child dies with its parent, so no session outlives the run that recorded it. It is tied to the parent
+//! before it says `Ready`, and the parent stops nobody before that: so also a stopped child dies.
 
 use crate::experiment::steps::{PlannedStep, Sizes, open_options};
 use crate::experiment::{Config, WorkloadKind};
@@ -14,10 +18,10 @@ use crate::memory;
 use outcrop_lab_load::steps::wait_for_compaction;
 use outcrop_lab_load::transactions::{Refusal, TransactionDatabase};
 use outcrop_lab_load::{
-    Database, OpenOptions, Progress, RocksApi, StepKind, StepResult, run_step, run_transactions,
+    Database, OpenOptions, Progress, RocksApi, Step, StepKind, StepResult, run_step, run_transactions,
 };
 use serde::{Deserialize, Serialize};
-use std::io::Write;
+use std::io::{BufRead, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -49,11 +53,15 @@ pub struct Assignment {
     pub steps: Vec<PlannedStep>,
     /// Sizes, if the host takes free memory back between steps.
     pub keep_present: Option<Sizes>,
+    /// Seconds that a step of reading runs unmeasured first; 0: not at all.
+    pub run_in: f64,
 }
 
 /// What a child says, one JSON object a line.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Message {
+    /// The library is loaded and the child is tied to its parent's life: it waits for a step's number.
+    Ready,
     /// A step begins.
     Started {
         /// Number of the step in the assignment.
@@ -90,7 +98,7 @@ pub enum Message {
     Failed(String),
 }
 
-/// The child of `assignment`, not yet started.
+/// The child of `assignment`, not yet started. Its standard input is empty unless the caller pipes it.
 ///
 /// # Errors
 /// If the assignment cannot be written as JSON.
@@ -99,6 +107,8 @@ pub fn command(assignment: &Assignment) -> Result<Command, String> {
     // The kernel's link: it leads to this program even if its file was replaced since the run began.
     let mut command = Command::new("/proc/self/exe");
     command.arg0("outcrop").arg("lab-session").arg(json).stdin(Stdio::null());
+    // A terminal's stop and continue are for the run: they must not wake a child that is stopped out of turn.
+    command.process_group(0);
     if let Some(library) = &assignment.preload {
         command.env("LD_PRELOAD", library);
     }
@@ -119,6 +129,7 @@ pub fn try_load(source: &Source, preload: Option<&Path>) -> Result<(), String> {
         options: String::new(),
         steps: Vec::new(),
         keep_present: None,
+        run_in: 0.0,
     };
     let output = command(&assignment)?.output().map_err(|error| format!("cannot start a child: {error}"))?;
     let said = String::from_utf8_lossy(&output.stdout);
@@ -149,11 +160,12 @@ fn check_preloaded(library: &Path) -> Result<(), String> {
 /// # Errors
 /// Only if it does not parse or the parent is gone; what the engine says is a message to the parent.
 pub fn run(json: &str, in_process: RocksApi) -> Result<(), String> {
-    // Best effort: where the kernel refuses, the first message to nobody ends the child.
-    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     let assignment: Assignment =
         serde_json::from_str(json).map_err(|error| format!("lab-session: {error}"))?;
-    match work(&assignment, in_process) {
+    let tied = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
+        .map_err(|error| format!("the session cannot be made to end with the run: {error}"));
+    // If the parent was gone before that, its end of the pipe is closed, and this child ends at the first wait.
+    match tied.and_then(|()| work(&assignment, in_process)) {
         Ok(()) => Ok(()),
         Err(error) => say(&Message::Failed(error)),
     }
@@ -173,10 +185,17 @@ fn work(assignment: &Assignment, in_process: RocksApi) -> Result<(), String> {
         Source::InProcess => in_process,
         Source::Library(path) => RocksApi::load(path)?,
     };
-    let mut worker = Worker { assignment, api, threads: 0, open: None };
-    assignment.steps.iter().enumerate().try_for_each(|(number, planned)| {
-        worker.step(number, planned).map_err(|error| format!("step {}: {error}", planned.step.name))
-    })
+    let mut worker = Worker { assignment, api, threads: 0, filled: false, open: None };
+    say(&Message::Ready)?;
+    for line in std::io::stdin().lock().lines() {
+        let line = line.map_err(|error| format!("what to do next: {error}"))?;
+        let told = line.trim().parse().ok();
+        let (number, planned) = told
+            .and_then(|number: usize| Some((number, assignment.steps.get(number)?)))
+            .ok_or_else(|| format!("there is no step {line:?}"))?;
+        worker.step(number, planned).map_err(|error| format!("step {}: {error}", planned.step.name))?;
+    }
+    Ok(())
 }
 
 /// What steps have in common: the engine, and the database as it is open.
@@ -184,14 +203,24 @@ struct Worker<'a> {
     assignment: &'a Assignment,
     api: RocksApi,
     threads: u64,
+    /// A load was done.
+    filled: bool,
     /// The database, and what it was opened for: ascending keys, and options of a step.
     open: Option<((bool, &'a str), Database)>,
 }
 
 impl<'a> Worker<'a> {
+    /// Half way to the seed of the next step.
+    const RUN_IN_SEED: u64 = 500;
+
     fn step(&mut self, number: usize, planned: &'a PlannedStep) -> Result<(), String> {
         if planned.step.kind == StepKind::RandomTransaction {
             return self.transactions(number, planned);
+        }
+        let Assignment { keep_present, run_in, .. } = self.assignment;
+        let mut threads = self.threads;
+        if planned.is_load() {
+            self.begin_anew()?;
         }
         let db = self.database(planned)?;
         if planned.step.merges()
@@ -204,12 +233,17 @@ impl<'a> Worker<'a> {
         if planned.wants_rest() {
             wait_for_compaction(db)?;
         }
-        if let Some(sizes) = &self.assignment.keep_present {
+        if let Some(sizes) = keep_present {
             memory::make_growth_present(sizes, planned);
         }
+        if *run_in > 0.0 && planned.takes_run_in() {
+            // The threads' numbers give them their seeds: the measured ones keep those they would have without this.
+            // But other keys: a run-in must not fetch just those that are asked for next.
+            let seed = planned.step.seed.wrapping_add(Self::RUN_IN_SEED);
+            let step = Step { seconds: *run_in, seed, ..planned.step.clone() };
+            run_step(db, &step, &mut threads.clone(), &mut |_| ())?;
+        }
         say(&Message::Started { step: number, waited: before.elapsed().as_secs_f64() })?;
-        let mut threads = self.threads;
-        let (_, db) = self.open.as_ref().expect("opened above");
         let result = run_step(db, &planned.step, &mut threads, &mut observer(number))?;
         self.threads = threads;
         say_done(number, result)
@@ -229,6 +263,15 @@ impl<'a> Worker<'a> {
         };
         let result = run_transactions(&db, &planned.step, &mut self.threads, &mut observer(number))?;
         say_done(number, result)
+    }
+
+    /// Removes what an earlier load left: as in db_bench, each begins with an empty database.
+    fn begin_anew(&mut self) -> Result<(), String> {
+        self.open = None;
+        if std::mem::replace(&mut self.filled, true) {
+            Database::destroy(self.api, &self.assignment.dir)?;
+        }
+        Ok(())
     }
 
     /// The database as a step wants it, opened anew if it is not.

@@ -123,6 +123,24 @@ impl DataDir {
     }
 }
 
+/// Writes to the device what the page cache holds of the files in `dir`: else the kernel does it some time later, while
+/// another target is at work.
+///
+/// # Errors
+/// A sentence naming the file.
+pub fn write_out(dir: &Path) -> Result<(), String> {
+    let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+    for entry in std::fs::read_dir(dir).map_err(|error| failed(dir, error))? {
+        let path = entry.map_err(|error| failed(dir, error))?.path();
+        if path.is_dir() {
+            write_out(&path)?;
+        } else if path.is_file() {
+            File::open(&path).and_then(|file| file.sync_data()).map_err(|error| failed(&path, error))?;
+        }
+    }
+    Ok(())
+}
+
 impl Drop for DataDir {
     fn drop(&mut self) {
         // Nobody is left to tell; what stays is removed by the next run.
@@ -186,6 +204,16 @@ mod tests {
         std::fs::write(temp.path().join("session-4/CURRENT"), "").unwrap();
         let _data = DataDir::take(temp.path()).unwrap();
         assert!(!temp.path().join("session-4").exists());
+    }
+
+    #[test]
+    fn files_are_written_out_wherever_they_are() {
+        let temp = tempfile::tempdir().unwrap();
+        std::fs::create_dir(temp.path().join("archive")).unwrap();
+        std::fs::write(temp.path().join("archive/1.log"), "x").unwrap();
+        write_out(temp.path()).unwrap();
+        let error = write_out(&temp.path().join("none")).unwrap_err();
+        assert!(error.contains("none"), "{error}");
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub mod judge;
 pub mod labels;
 pub mod memory;
 pub mod options_diff;
+pub mod order;
 pub mod plan;
 pub mod posts;
 pub mod probe;

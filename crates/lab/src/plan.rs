@@ -5,15 +5,17 @@
 //! block  0: B A' C A     each block holds every target once, in an order drawn from the seed;
 //! block  1: A C A' B     A' is the base under a second name (A/A)
 //! ```
+//! Whether the targets of a block work one after the other or take turns step by step is `order.rs`'s.
 //! Invariants: the plan holds everything a resumed run needs, so that it does the same as the run it resumes;
 //! all targets of a block get the same seed of keys.
-//! Next: `run.rs`.
+//! Next: `order.rs`, `run/`.
 
 use crate::child::{self, Source};
 use crate::engines;
 use crate::experiment::steps::{PlannedStep, Sizes, open_options};
-use crate::experiment::{Config, DataSource, Experiment, TargetSet, WorkloadKind};
+use crate::experiment::{Config, DataSource, Experiment, Order, TargetSet, WorkloadKind};
 use crate::judge;
+use crate::order;
 use crate::reference::{self, ReferenceError};
 use crate::scale::{Machine, Scale, Scaled};
 use outcrop_lab_load::rng::Mt19937_64;
@@ -54,6 +56,15 @@ pub struct Plan {
     pub data: DataSource,
     /// Whether a session is thrown away first.
     pub warmup: bool,
+    /// In what order the targets of a block work.
+    #[serde(default)]
+    pub order: Order,
+    /// Why that is not the usual order, if it was not asked for.
+    #[serde(default)]
+    pub order_reason: Option<String>,
+    /// Seconds that a reading step runs unmeasured first.
+    #[serde(default)]
+    pub run_in: f64,
     /// Whether more threads than cores were forced.
     pub oversubscribed: bool,
     /// Bytes of the machine's memory; 0 in records that do not say.
@@ -118,6 +129,8 @@ pub struct Estimate {
     pub seconds: f64,
     /// Bytes of disk needed at once.
     pub disk_bytes: u64,
+    /// Bytes of memory needed at once, the page cache's part included.
+    pub memory_bytes: u64,
     /// Smallest change found with probability 0.8, as a share; not known for one block.
     pub detectable: Option<f64>,
 }
@@ -131,10 +144,23 @@ pub const ASSUMED_NOISE: f64 = 0.015;
 /// # Errors
 /// One sentence that says what to change.
 pub fn plan(experiment: &Experiment, seed: u64, memory: u64, cores: usize) -> Result<Plan, String> {
+    let mut plan = unsettled(experiment, seed, Machine { memory, cores })?;
+    order::settle(&mut plan, experiment)?;
+    Ok(plan)
+}
+
+/// The plan in the order that is tried first, with keys that fit it where they are left to the machine.
+fn unsettled(experiment: &Experiment, seed: u64, machine: Machine) -> Result<Plan, String> {
+    let Machine { memory, cores } = machine;
     let sizes = experiment.sizes(memory, cores);
     let design = &experiment.design;
+<<<<<<< HEAD
     let mut steps = experiment.planned_steps(&sizes);
     steps.iter_mut().for_each(|step| step.oversubscribed = step.in_flight() as usize >= cores.max(2));
+=======
+    let steps = steps_on(experiment, &sizes, cores);
+    let threads = steps.iter().map(|step| step.step.threads).max().unwrap_or(1) as usize;
+>>>>>>> turns
     let oversubscribed = steps.iter().any(|step| step.oversubscribed);
     // A step of one thread beside its writer is the smallest there is: on two cores it is marked, not refused.
     if let Some(step) = steps.iter().find(|step| step.oversubscribed && step.step.threads > 1)
@@ -162,7 +188,8 @@ pub fn plan(experiment: &Experiment, seed: u64, memory: u64, cores: usize) -> Re
     }
     let seed = design.seed.unwrap_or(seed);
     let blocks = orders(targets.len(), design.max_rounds.unwrap_or(design.rounds), seed);
-    Ok(Plan {
+    let (order, run_in) = order::tried(experiment);
+    let mut plan = Plan {
         title: experiment.title.clone(),
         question: experiment.question.clone(),
         base,
@@ -178,11 +205,24 @@ pub fn plan(experiment: &Experiment, seed: u64, memory: u64, cores: usize) -> Re
         budget_seconds: design.budget_seconds,
         data: design.data,
         warmup: design.warmup,
+        order,
+        order_reason: None,
+        run_in,
         oversubscribed,
         memory,
         scaled: None,
         blocks,
-    })
+    };
+    order::fit_keys(&mut plan, experiment, machine);
+    Ok(plan)
+}
+
+/// The steps of `experiment` on a machine with `cores`.
+pub(crate) fn steps_on(experiment: &Experiment, sizes: &Sizes, cores: usize) -> Vec<PlannedStep> {
+    let mut steps = experiment.planned_steps(sizes);
+    // In a step that one thread does, the writer beside it sleeps nearly always.
+    steps.iter_mut().for_each(|step| step.oversubscribed = step.step.threads as usize >= cores.max(2));
+    steps
 }
 
 /// As [`plan`], with the experiment changed as `scale` says.
@@ -196,8 +236,9 @@ pub fn plan_scaled(
     scale: &Scale,
 ) -> Result<Plan, String> {
     let scaled = scale.apply(experiment)?;
-    let mut plan = plan(&scaled, seed, machine.memory, machine.cores)?;
+    let mut plan = unsettled(&scaled, seed, machine)?;
     scale.fit(&mut plan, &scaled, experiment, machine)?;
+    order::settle(&mut plan, &scaled)?;
     Ok(plan)
 }
 
@@ -402,6 +443,7 @@ impl Plan {
     /// What the plan itself makes weaker than it looks, in sentences.
     pub fn cautions(&self) -> Vec<String> {
         let mut cautions: Vec<String> = self.scaled.iter().map(Scaled::sentence).collect();
+        cautions.extend(self.order_reason.as_ref().map(|_| self.order_sentence()));
         if self.oversubscribed {
             let text = "as many threads as cores, or more: background work competes with the load";
             cautions.push(text.to_string());
@@ -424,6 +466,7 @@ impl Plan {
         let compresses = matches!(self.kind, WorkloadKind::Iobuf | WorkloadKind::Iodir);
         // Times of a load: how long it takes to do something with all the data.
         let load = self.sizes.keys as f64 / LOAD * if compresses { 2.5 } else { 1.0 };
+        let run_in = |step: &PlannedStep| if step.takes_run_in() { self.run_in } else { 0.0 };
         let seconds = |step: &PlannedStep| match step.step.kind {
             StepKind::FillSeq => load,
             StepKind::FillRandom | StepKind::FillUniqueRandom => load * 2.0,
@@ -432,17 +475,23 @@ impl Plan {
             StepKind::Flush | StepKind::WaitForCompaction => 1.0,
             StepKind::Overwrite if step.step.ops.is_some() => load / 2.0,
             StepKind::OverwriteAndWait => step.step.seconds * 1.5,
-            _ => step.step.seconds,
+            _ => step.step.seconds + run_in(step),
         };
         let (shared, own) = self.steps.split_at(self.shared_steps());
         let sessions = self.targets.len() * self.rounds + usize::from(self.warmup);
         let datasets = if shared.is_empty() { 0 } else { self.targets.len() };
         let own_seconds: f64 = own.iter().map(seconds).sum::<f64>() + 1.0;
         let shared_seconds: f64 = shared.iter().map(seconds).sum();
+        // A database at rest is about as large as its data; the one that compacts needs as much again and more.
+        let databases = match self.order {
+            Order::Steps => 2 * self.targets.len() as u64 + 1,
+            Order::Sessions => 3,
+        };
         Estimate {
             sessions,
             seconds: own_seconds * sessions as f64 + shared_seconds * datasets as f64,
-            disk_bytes: self.sizes.data_bytes() * (3 + datasets as u64),
+            disk_bytes: self.sizes.data_bytes() * (databases + datasets as u64),
+            memory_bytes: self.memory_bytes(),
             detectable: judge::detectable(ASSUMED_NOISE, self.rounds),
         }
     }

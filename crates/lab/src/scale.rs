@@ -10,7 +10,8 @@
 
 use crate::experiment::Experiment;
 use crate::experiment::steps::{Sizes, open_options};
-use crate::plan::{Plan, orders};
+use crate::order;
+use crate::plan::{Plan, orders, steps_on};
 use crate::text::{duration, thousands};
 use serde::{Deserialize, Serialize};
 
@@ -127,7 +128,9 @@ impl Scale {
         if self.is_none() {
             return Ok(());
         }
-        let original = file.sizes(machine.memory, machine.cores);
+        let mut original = plan.clone();
+        resize(&mut original, file, machine);
+        order::fit_keys(&mut original, file, machine);
         if let Some(budget) = self.budget {
             self.shrink(plan, experiment, budget as f64 * PLANNED, machine).map_err(|least| {
                 format!(
@@ -144,7 +147,8 @@ impl Scale {
                 plan.blocks = orders(plan.targets.len(), most, plan.seed);
             }
         }
-        plan.scaled = Some(Scaled { budget_seconds: self.budget, changes: changes(plan, file, &original) });
+        plan.scaled =
+            Some(Scaled { budget_seconds: self.budget, changes: changes(plan, file, &original.sizes) });
         Ok(())
     }
 
@@ -225,13 +229,20 @@ fn set_seconds(experiment: &mut Experiment, seconds: f64) {
 /// Gives `plan` the sizes of `experiment`.
 fn resize(plan: &mut Plan, experiment: &Experiment, machine: Machine) {
     let sizes = experiment.sizes(machine.memory, machine.cores);
-    plan.steps = experiment.planned_steps(&sizes);
+    plan.steps = steps_on(experiment, &sizes, machine.cores);
     let none = crate::experiment::Config::default();
     for target in &mut plan.targets {
         let config = experiment.config.get(&target.config).unwrap_or(&none);
         target.open = open_options(plan.kind, &sizes, config);
     }
     plan.sizes = sizes;
+}
+
+/// Gives `plan`, which is that of `experiment`, another number of keys.
+pub(crate) fn set_keys_of(plan: &mut Plan, experiment: &Experiment, keys: u64, machine: Machine) {
+    let mut other = experiment.clone();
+    set_keys(&mut other, keys);
+    resize(plan, &other, machine);
 }
 
 fn changes(plan: &Plan, file: &Experiment, original: &Sizes) -> Vec<String> {

@@ -1,5 +1,6 @@
 //! What the terminal shows of experiments: lists, one experiment, its table of ratios. At most 80 columns.
 
+use crate::experiment::Order;
 use crate::judge::{Verdict, Word};
 use crate::plan::Plan;
 use crate::results::{Cell, Results};
@@ -76,12 +77,15 @@ pub fn plan(plan: &Plan) -> String {
     let _ = writeln!(
         text,
         "blocks   {blocks}, each target once in each, in an order drawn from seed {}\n\
-         sessions {}, about {}; {} GB of disk at once\n\
-         sees     {}\n\nfirst blocks",
+         order    {}\n\
+         sessions {}, about {}; {} GB of disk and {} of memory at once\n\
+         sees     {}\n",
         plan.seed,
+        plan.order.meaning(),
         estimate.sessions,
         duration(estimate.seconds),
         estimate.disk_bytes.div_ceil(1 << 30),
+        estimate.memory_bytes.div_ceil(1 << 30),
         match estimate.detectable {
             Some(change) => format!(
                 "a change of {:.1} % in 4 of 5 cases, if pairs scatter by {:.1} %",
@@ -91,12 +95,33 @@ pub fn plan(plan: &Plan) -> String {
             None => "nothing: one block has no scatter to judge by".to_string(),
         }
     );
-    for (number, block) in plan.blocks.iter().take(3).enumerate() {
-        let names: Vec<&str> = block.iter().map(|target| plan.targets[*target].name.as_str()).collect();
-        let _ = writeln!(text, "  {}  {}", number + 1, fold(&names, ", ", 5));
-    }
+    text.push_str(&first_orders(plan));
     for caution in plan.cautions() {
         text.push_str(&paragraph("\n", &caution, 0));
+    }
+    text
+}
+
+/// The orders that come first: of blocks, or of the steps of the first block.
+fn first_orders(plan: &Plan) -> String {
+    let names = |order: &[usize]| {
+        let names: Vec<&str> = order.iter().map(|target| plan.targets[*target].name.as_str()).collect();
+        fold(&names, ", ", 5)
+    };
+    let mut text = String::new();
+    match plan.order {
+        Order::Sessions => {
+            text.push_str("first blocks\n");
+            for (number, block) in plan.blocks.iter().take(3).enumerate() {
+                let _ = writeln!(text, "  {}  {}", number + 1, names(block));
+            }
+        }
+        Order::Steps => {
+            text.push_str("first turns\n");
+            for (number, turn) in plan.turns().iter().take(3).enumerate() {
+                let _ = writeln!(text, "  {}  {}", number + 1, names(&plan.turn_order(0, turn.start)));
+            }
+        }
     }
     text
 }

@@ -80,9 +80,18 @@ fn an_experiment_is_planned_run_compared_and_reported() {
 
 #[test]
 fn a_killed_run_resumes_and_no_step_is_lost_or_doubled() {
-    let lab = Lab::new(TINY);
+    is_killed_and_resumed("steps");
+}
+
+#[test]
+fn a_killed_run_by_sessions_resumes_and_no_step_is_lost_or_doubled() {
+    is_killed_and_resumed("sessions");
+}
+
+fn is_killed_and_resumed(order: &str) {
+    let lab = Lab::new(&TINY.replace("seed = 5", &format!("seed = 5\norder = '{order}'")));
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos();
-    println!("seed {seed}");
+    println!("{order}, seed {seed}");
     let mut random = u64::from(seed);
     for attempt in 0..4 {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -103,6 +112,7 @@ fn a_killed_run_resumes_and_no_step_is_lost_or_doubled() {
     let done = String::from_utf8_lossy(&output.stderr).contains("no unfinished run");
     assert!(output.status.success() || done, "{}", String::from_utf8_lossy(&output.stderr));
     let [experiment, sessions, measured, _] = lab.recorded();
+    assert_eq!(experiment["plan"]["order"], order);
     assert_eq!(lab.text(&["list"]).lines().count(), 2, "all attempts are one experiment");
     let mut places: Vec<(i64, u64, u64)> = sessions
         .as_array()
@@ -129,6 +139,73 @@ fn a_killed_run_resumes_and_no_step_is_lost_or_doubled() {
     steps.sort();
     steps.dedup();
     assert_eq!((steps.len(), all), (18, 18));
+}
+
+/// The processes of sessions in `dir`: for each, whether all its threads are stopped.
+fn sessions_at_work(dir: &Path) -> Vec<bool> {
+    let name = dir.canonicalize().unwrap().display().to_string();
+    let text = |path: PathBuf| std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let session = |process: &PathBuf| {
+        let line = text(process.join("cmdline")).unwrap_or_default();
+        line.contains("lab-session") && line.contains(&name)
+    };
+    let stopped = |process: PathBuf| {
+        let tasks = std::fs::read_dir(process.join("task")).ok()?;
+        let stats = tasks.filter_map(|task| text(task.ok()?.path().join("stat")).ok());
+        // The program's name is in parentheses, the state follows.
+        Some(
+            stats
+                .into_iter()
+                .all(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))),
+        )
+    };
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
+    processes.filter(session).filter_map(stopped).collect()
+}
+
+#[test]
+fn one_target_is_at_work_at_a_time_and_a_killed_run_leaves_nobody_stopped() {
+    let text = TINY.replace("seconds = 0.15", "seconds = 0.4");
+    let lab = Lab::new(&text.replace("seed = 5", "seed = 5\nwarmup = false\norder = 'steps'"));
+    let data = lab.dir.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    let arguments = ["run", "tiny.toml", "--data", data.to_str().unwrap()];
+    let mut run = lab.command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut most_stopped = 0;
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let mut looks = 0;
+    // Three targets: two stand still while the third is at work.
+    while looks < 100 && Instant::now() < deadline {
+        let seen = sessions_at_work(&data);
+        let stopped = seen.iter().filter(|stopped| **stopped).count();
+        assert!(seen.len() - stopped <= 1, "{} of {} at work", seen.len() - stopped, seen.len());
+        most_stopped = most_stopped.max(stopped);
+        looks += usize::from(most_stopped >= 2);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(most_stopped >= 2, "{most_stopped} were stopped at once");
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !sessions_at_work(&data).is_empty() {
+        assert!(Instant::now() < deadline, "children outlive their run: {:?}", sessions_at_work(&data));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_second_load_begins_with_an_empty_database() {
+    let text = TINY
+        .replace("'fillseq', 'readrandom', 'overwrite'", "'fillseq', 'fillrandom', 'readrandom'")
+        .replace("rounds = 2", "rounds = 1\naa = false\nwarmup = false");
+    let lab = Lab::new(&text);
+    lab.text(&["run", "tiny.toml"]);
+    let [_, _, measured, _] = lab.recorded();
+    let share = |row: &serde_json::Value| {
+        row["result"]["found"].as_f64().unwrap() / row["result"]["ops"].as_f64().unwrap()
+    };
+    let read = |row: &serde_json::Value| row["name"] == "readrandom" && (0.58..0.69).contains(&share(row));
+    assert_eq!(count(&measured, read), 2, "{measured}");
 }
 
 #[test]

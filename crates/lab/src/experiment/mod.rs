@@ -154,6 +154,8 @@ pub struct Design {
     pub delta: f64,
     /// Seconds in which blocks must end: one that would take longer is not begun, the first excepted.
     pub budget_seconds: Option<u64>,
+    /// In what order the targets of a block work; by default by steps where all of them fit into memory at once.
+    pub order: Option<Order>,
     /// Seed of orders and keys; by default the time, and recorded.
     pub seed: Option<u64>,
     /// Enter the base twice under two names: what differs between the two is noise.
@@ -174,11 +176,34 @@ impl Default for Design {
             width: 0.02,
             delta: 0.02,
             budget_seconds: None,
+            order: None,
             seed: None,
             aa: true,
             warmup: true,
             data: DataSource::Fresh,
             allow_oversubscription: false,
+        }
+    }
+}
+
+/// In what order the targets of a block work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// A target does all its steps before the next one begins.
+    // What records say that know of no other.
+    #[default]
+    Sessions,
+    /// All targets do a step, one after the other, before any does the next; who is not at work is stopped.
+    Steps,
+}
+
+impl Order {
+    /// In a line.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Order::Sessions => "by sessions: a target does all steps before the next begins",
+            Order::Steps => "by steps: all targets do a step before any does the next",
         }
     }
 }

@@ -211,9 +211,20 @@ impl PlannedStep {
         self.only_reads() && self.step.kind != StepKind::ReadSeq
     }
 
+<<<<<<< HEAD
     /// Operations under way at once: the background writer counts as a thread.
     pub fn in_flight(&self) -> u32 {
         self.step.threads + u32::from(self.step.while_writing)
+=======
+    /// Whether the step may run for a moment unmeasured first: it changes nothing and time ends it.
+    pub fn takes_run_in(&self) -> bool {
+        self.only_reads() && self.step.ops.is_none()
+    }
+
+    /// Whether the step only warms caches for the next one.
+    pub fn warms_up(&self) -> bool {
+        self.step.kind == StepKind::ReadSeq && !self.report
+>>>>>>> turns
     }
 
     /// Whether the step fills an empty database.
@@ -316,10 +327,9 @@ impl Experiment {
                 Some((find(change.kind.as_ref().unwrap_or(&name))?, name, change))
             })
             .collect();
-        // As many random keys as there are keys leave 1/e of them unwritten.
-        let by_chance = steps.first().is_some_and(|(row, ..)| row.kind == StepKind::FillRandom);
-        let loaded = if by_chance { 1.0 - (-1.0f64).exp() } else { 1.0 };
+        let mut loaded = all_of_them();
         let rate = self.workload.writer_rate;
+<<<<<<< HEAD
         let planned =
             steps.into_iter().map(|(row, name, change)| planned_step(name, row, change, sizes, rate, loaded));
         let mut planned: Vec<PlannedStep> = planned.collect();
@@ -329,6 +339,19 @@ impl Experiment {
         let operator = self.workload.merge_operator.as_deref().unwrap_or(usual);
         planned.iter_mut().for_each(|planned| planned.step.merge_operator = operator.to_string());
         planned
+=======
+        let planned = |(row, name, change): (&StepRow, String, &StepChange)| {
+            // Each load begins with an empty database, so the last one before a step decides.
+            loaded = match row.kind {
+                // As many random keys as there are keys leave 1/e of them unwritten.
+                StepKind::FillRandom => 1.0 - (-1.0f64).exp(),
+                StepKind::FillSeq | StepKind::FillUniqueRandom => all_of_them(),
+                _ => loaded,
+            };
+            planned_step(name, row, change, sizes, rate, loaded)
+        };
+        steps.into_iter().map(planned).collect()
+>>>>>>> turns
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a run says while it works: one line on standard error, overwritten where that is possible.
 
-use crate::text::{duration, thousands};
+use crate::text::{WIDTH, cut, duration, thousands};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -9,6 +9,8 @@ pub(super) struct Progress {
     total: usize,
     /// Sessions of the plan that need not be run any more.
     pub done: usize,
+    /// What is done of the sessions that run, in sessions.
+    pub part: f64,
     start: Instant,
     /// Sessions that were done when this run began counting time.
     done_at_start: Option<usize>,
@@ -21,12 +23,12 @@ impl Progress {
 
     pub fn new(total: usize) -> Progress {
         let now = Instant::now();
-        Progress { total, done: 0, start: now, done_at_start: None, said: now }
+        Progress { total, done: 0, part: 0.0, start: now, done_at_start: None, said: now }
     }
 
-    pub fn show(&mut self, what: &str, rate: f64, share_of_session: f64) {
+    pub fn show(&mut self, what: &str, rate: f64) {
         let from = *self.done_at_start.get_or_insert(self.done) as f64;
-        let here = (self.done as f64 + share_of_session).min(self.total as f64);
+        let here = (self.done as f64 + self.part).min(self.total as f64);
         let elapsed = self.start.elapsed().as_secs_f64();
         let left = if here - from > 0.2 {
             let seconds = elapsed / (here - from) * (self.total as f64 - here);
@@ -34,8 +36,11 @@ impl Progress {
         } else {
             "...".to_string()
         };
-        let line =
-            format!("{:>3.0} %  {what}  {}/s  {left}", here * 100.0 / self.total as f64, thousands(rate));
+        let head = format!("{:>3.0} %  ", here * 100.0 / self.total as f64);
+        let tail = format!("  {}/s  {left}", thousands(rate));
+        // A line that wraps cannot be overwritten.
+        let room = (WIDTH - 1).saturating_sub(head.len() + tail.len());
+        let line = format!("{head}{}{tail}", cut(what, room));
         let mut err = std::io::stderr().lock();
         // Nobody is worse off without the line.
         let _ = if err.is_terminal() {

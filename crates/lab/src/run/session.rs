@@ -1,34 +1,43 @@
 //! One session: a child on its own directory, sampled while it works, each step handed on when it ends.
+//!
+//! ```text
+//! start -> turn ... turn -> end          between turns the child may be stopped
+//! ```
+//! Invariant: readings are taken during turns only, so what they say of the host belongs to the child at work.
 
 use super::now;
+use super::process::{Heard, Process};
 use super::progress::Progress;
-use crate::child::{self, Assignment, Message};
+use crate::child::{Assignment, Message};
 use crate::plan::{Plan, Slot};
 use crate::probe::derive::{Metrics, derive};
 use crate::probe::{Reading, Sampler};
 use crate::store::{StepRecord, StoreError};
 use crate::{judge, labels};
 use outcrop_lab_load::StepResult;
-use std::io::{BufRead, BufReader};
+use std::ops::Range;
 use std::path::Path;
-use std::process::{Child, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// What one session is made of.
-pub(super) struct Session<'a> {
+/// What sessions of a run have in common.
+#[derive(Clone, Copy)]
+pub(super) struct Setting<'a> {
     pub plan: &'a Plan,
-    pub slot: Slot,
-    /// First step of the plan that this session does.
-    pub first: usize,
-    /// One past its last.
-    pub last: usize,
-    pub dir: &'a Path,
     pub device: &'a str,
     pub interval: Duration,
     /// The host takes free memory back: it is asked for again before each step.
     pub keep_present: bool,
-    pub progress: &'a mut Progress,
+}
+
+/// A session whose child runs.
+pub(super) struct Session<'a> {
+    setting: Setting<'a>,
+    slot: Slot,
+    /// Steps of the plan that this session does.
+    steps: Range<usize>,
+    /// The first of them that is not done.
+    next: usize,
+    process: Process,
 }
 
 /// How a session ended.
@@ -43,16 +52,6 @@ pub(super) enum Ended {
     NotStarted(String),
 }
 
-/// A child that is killed if it is still running when it is dropped.
-struct KillOnDrop(Child);
-
-impl Drop for KillOnDrop {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Block of what loads data for sessions to copy; it is no session of the plan.
 pub(super) const DATASET: i64 = -2;
 
@@ -62,123 +61,158 @@ const PATIENCE: f64 = 600.0;
 /// Service and response times of a step: nanoseconds and how often.
 type Latencies<'l> = (&'l [(u64, u64)], &'l [(u64, u64)]);
 
-type Record<'r> = &'r mut dyn FnMut(&StepRecord<'_>) -> Result<(), StoreError>;
+pub(super) type Record<'r> = &'r mut dyn FnMut(&StepRecord<'_>) -> Result<(), StoreError>;
 
-impl Session<'_> {
-    /// Runs the child; hands each step to `record`.
-    pub fn run(&mut self, record: Record<'_>) -> Ended {
-        let (mut child, messages) = match self.spawn() {
-            Ok(spawned) => spawned,
-            Err(error) => return Ended::NotStarted(error),
-        };
-        let sampler = Sampler::start(self.device, child.0.id(), self.interval);
-        let mut begun: Option<(usize, f64, Reading)> = None;
-        let mut finished = self.first;
+/// What a child said of a step.
+enum Said {
+    Measured {
+        result: Box<StepResult>,
+        histogram: Vec<(u64, u64)>,
+        responses: Vec<(u64, u64)>,
+        readings: Vec<Reading>,
+        waited: f64,
+    },
+    NotOffered(String),
+}
+
+impl<'a> Session<'a> {
+    /// Starts the child for `steps` of the plan on the database in `dir`; it waits for its first turn.
+    ///
+    /// # Errors
+    /// How the session ended.
+    pub fn start(
+        setting: Setting<'a>,
+        slot: Slot,
+        steps: Range<usize>,
+        dir: &Path,
+    ) -> Result<Session<'a>, Ended> {
+        let assignment = assignment(setting, slot, &steps, dir);
+        let process = Process::spawn(&assignment).map_err(Ended::NotStarted)?;
+        process.wait_until_ready().map_err(Ended::Failed)?;
+        Ok(Session { setting, slot, next: steps.start, steps, process })
+    }
+
+    /// Does `steps`, which are the next ones; hands each to `record`. With `pauses` the child is continued before and
+    /// stopped after them.
+    ///
+    /// # Errors
+    /// How the session ended.
+    pub fn turn(
+        &mut self,
+        steps: Range<usize>,
+        pauses: bool,
+        progress: &mut Progress,
+        record: Record<'_>,
+    ) -> Result<(), Ended> {
+        if pauses {
+            self.process.go_on().map_err(Ended::Failed)?;
+        }
+        let sampler = Sampler::start(self.setting.device, self.process.id(), self.setting.interval);
+        let last = steps.end - 1;
+        for number in steps {
+            self.process.tell(number - self.steps.start);
+            let said = self.listen(number, &sampler, progress)?;
+            // Before anything else: what its background threads do from here on is nobody's.
+            if pauses && number == last {
+                self.process.pause().map_err(Ended::Failed)?;
+            }
+            self.record(number, &said, record).map_err(Ended::Store)?;
+            self.next = number + 1;
+        }
+        Ok(())
+    }
+
+    /// Lets the child close its database and end. `paused` says whether it is stopped.
+    pub fn end(mut self, paused: bool) -> Ended {
+        if paused && let Err(error) = self.process.go_on() {
+            return Ended::Failed(error);
+        }
+        match self.process.end() {
+            Ok(status) if status.success() && self.next == self.steps.end => Ended::Done,
+            Ok(status) => self.died(self.next, &status.to_string()),
+            Err(error) => Ended::Failed(error),
+        }
+    }
+
+    /// Stops the child, which was just started.
+    ///
+    /// # Errors
+    /// How the session ended.
+    pub fn pause(&self) -> Result<(), Ended> {
+        self.process.pause().map_err(Ended::Failed)
+    }
+
+    /// What the child says of step `number`, once it is done.
+    fn listen(&mut self, number: usize, sampler: &Sampler, progress: &mut Progress) -> Result<Said, Ended> {
+        let mut begun: Option<(f64, Reading)> = None;
         loop {
-            let message = match messages.recv_timeout(self.patience(finished)) {
-                Ok(message) => message,
-                Err(RecvTimeoutError::Timeout) => {
-                    return Ended::Failed(format!(
-                        "{}: nothing happened for too long",
-                        self.step_name(finished)
-                    ));
+            let message = match self.process.hear(self.patience(number)) {
+                Heard::Message(message) => message,
+                Heard::Silence => {
+                    let name = self.step_name(number);
+                    return Err(Ended::Failed(format!("{name}: nothing happened for too long")));
                 }
-                Err(RecvTimeoutError::Disconnected) => break,
+                Heard::Nothing => {
+                    return Err(match self.process.end() {
+                        Ok(status) => self.died(number, &status.to_string()),
+                        Err(error) => Ended::Failed(error),
+                    });
+                }
             };
             match message {
-                Message::Started { step, waited } => begun = Some((step, waited, sampler.edge())),
-                Message::Progress { step, progress } => {
-                    let rate = progress.ops as f64 / progress.seconds.max(1e-9);
-                    self.show(self.first + step, rate);
+                Message::Ready => {}
+                Message::Started { waited, .. } => begun = Some((waited, sampler.edge())),
+                Message::Progress { progress: far, .. } => {
+                    let rate = far.ops as f64 / far.seconds.max(1e-9);
+                    progress.show(&self.name_of(number), rate);
                 }
-                Message::NotOffered { step, why } => {
-                    begun = None;
-                    if let Err(error) = self.not_offered(self.first + step, &why, record) {
-                        return Ended::Store(error);
-                    }
-                    finished = self.first + step + 1;
-                }
+                Message::NotOffered { why, .. } => return Ok(Said::NotOffered(why)),
                 Message::Done { step, result, histogram, responses } => {
-                    let Some((_, waited, first)) = begun.take().filter(|(number, ..)| *number == step) else {
-                        return Ended::Failed("the child ended a step that it had not begun".to_string());
+                    let expected = step + self.steps.start == number;
+                    let Some((waited, first)) = begun.filter(|_| expected) else {
+                        let text = "the child ended a step that it had not begun";
+                        return Err(Ended::Failed(text.to_string()));
                     };
                     let readings = sampler.between(&first, &sampler.edge());
-                    let latencies = (histogram.as_slice(), responses.as_slice());
-                    let number = self.first + step;
-                    if let Err(error) = self.measured(number, &result, latencies, &readings, waited, record) {
-                        return Ended::Store(error);
-                    }
-                    finished = self.first + step + 1;
+                    return Ok(Said::Measured { result, histogram, responses, readings, waited });
                 }
-                Message::Failed(error) => return Ended::Failed(error),
+                Message::Failed(error) => return Err(Ended::Failed(error)),
             }
         }
-        drop(sampler);
-        self.ending(&mut child, finished)
     }
 
-    fn spawn(&self) -> Result<(KillOnDrop, Receiver<Message>), String> {
-        let mut command = child::command(&self.assignment())?;
-        command.stdout(Stdio::piped());
-        let mut child =
-            KillOnDrop(command.spawn().map_err(|error| format!("cannot start a session: {error}"))?);
-        let out = child.0.stdout.take().expect("its output is piped");
-        let (sender, messages) = channel();
-        // Ends with the child's output, or when nobody listens any more.
-        std::thread::spawn(move || {
-            for line in BufReader::new(out).lines().map_while(Result::ok) {
-                // Libraries may print lines of their own.
-                if let Ok(message) = serde_json::from_str(&line)
-                    && sender.send(message).is_err()
-                {
-                    break;
-                }
-            }
-        });
-        Ok((child, messages))
-    }
-
-    fn assignment(&self) -> Assignment {
-        let target = &self.plan.targets[self.slot.target];
-        let seed = self.plan.block_seed(self.slot.block);
-        let steps = self.plan.steps[self.first..self.last].iter().enumerate().map(|(index, step)| {
-            let mut step = step.clone();
-            // Threads of a step take the numbers after its seed.
-            step.step.seed = seed.wrapping_add((self.first + index) as u64 * 1000);
-            step.step.planted = target.planted;
-            step
-        });
-        Assignment {
-            source: target.source.clone(),
-            preload: target.preload.clone(),
-            dir: self.dir.to_path_buf(),
-            open: target.open.clone(),
-            options: target.options.clone(),
-            steps: steps.collect(),
-            keep_present: self.keep_present.then(|| self.plan.sizes.clone()),
-        }
+    fn died(&self, step: usize, status: &str) -> Ended {
+        Ended::Failed(format!("the process ended during {} ({status})", self.step_name(step)))
     }
 
     /// How long to wait for the next message while step `number` runs.
     fn patience(&self, number: usize) -> Duration {
-        let seconds = self.plan.steps.get(number).map_or(0.0, |step| step.step.seconds);
+        let seconds = self.setting.plan.steps.get(number).map_or(0.0, |step| step.step.seconds);
         Duration::from_secs_f64(seconds + PATIENCE)
     }
 
     fn step_name(&self, number: usize) -> &str {
-        self.plan.steps.get(number).map_or("the end", |step| step.step.name.as_str())
+        self.setting.plan.steps.get(number).map_or("the end", |step| step.step.name.as_str())
     }
 
-    fn show(&mut self, number: usize, rate: f64) {
-        let target = &self.plan.targets[self.slot.target].name;
+    /// Block, target and step, for people.
+    fn name_of(&self, number: usize) -> String {
+        let target = &self.setting.plan.targets[self.slot.target].name;
         let block = match self.slot.block {
             DATASET => "data set".to_string(),
             block if block < 0 => "warm-up".to_string(),
             block => format!("block {}", block + 1),
         };
-        let what = format!("{block} {target} {}", self.plan.steps[number].step.name);
-        let share = (number - self.first) as f64 / (self.last - self.first) as f64;
-        self.progress.show(&what, rate, share);
+        format!("{block} {} {target}", self.step_name(number))
+    }
+
+    fn record(&self, number: usize, said: &Said, record: Record<'_>) -> Result<(), StoreError> {
+        match said {
+            Said::Measured { result, histogram, responses, readings, waited } => {
+                self.measured(number, result, (histogram, responses), readings, *waited, record)
+            }
+            Said::NotOffered(why) => self.not_offered(number, why, record),
+        }
     }
 
     fn measured(
@@ -190,16 +224,16 @@ impl Session<'_> {
         waited: f64,
         record: Record<'_>,
     ) -> Result<(), StoreError> {
-        let step = &self.plan.steps[number];
+        let step = &self.setting.plan.steps[number];
         let (first, last) = (&readings[0], &readings[readings.len() - 1]);
         let mut metrics = derive(step, result, first, last, waited);
-        if let Some(rate) = labels::steady_rate(&result.per_second, self.plan.delta) {
+        if let Some(rate) = labels::steady_rate(&result.per_second, self.setting.plan.delta) {
             metrics.insert("steady_ops_sec".to_string(), rate);
         }
         if let Some(seconds) = judge::stalled_seconds(&result.per_second) {
             metrics.insert("stalled_seconds".to_string(), seconds);
         }
-        let labels = labels::labels(self.plan.kind, self.plan.delta, step, result, &metrics);
+        let labels = labels::labels(self.setting.plan.kind, self.setting.plan.delta, step, result, &metrics);
         record(&StepRecord {
             number,
             name: &step.step.name,
@@ -217,7 +251,7 @@ impl Session<'_> {
     fn not_offered(&self, number: usize, why: &str, record: Record<'_>) -> Result<(), StoreError> {
         record(&StepRecord {
             number,
-            name: &self.plan.steps[number].step.name,
+            name: &self.setting.plan.steps[number].step.name,
             date: &now(),
             result: &StepResult::nothing(),
             metrics: &Metrics::new(),
@@ -227,23 +261,28 @@ impl Session<'_> {
             responses: &[],
         })
     }
+}
 
-    /// The child has closed its output: how did it end?
-    fn ending(&self, child: &mut KillOnDrop, finished: usize) -> Ended {
-        let deadline = Instant::now() + Duration::from_secs_f64(PATIENCE);
-        let status = loop {
-            match child.0.try_wait() {
-                Ok(Some(status)) => break status,
-                Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(10)),
-                Ok(None) => return Ended::Failed("the child closed its output and did not end".to_string()),
-                Err(error) => return Ended::Failed(format!("waiting for the child: {error}")),
-            }
-        };
-        if status.success() && finished == self.last {
-            Ended::Done
-        } else {
-            Ended::Failed(format!("the process ended during {} ({status})", self.step_name(finished)))
-        }
+fn assignment(setting: Setting<'_>, slot: Slot, steps: &Range<usize>, dir: &Path) -> Assignment {
+    let plan = setting.plan;
+    let target = &plan.targets[slot.target];
+    let seed = plan.block_seed(slot.block);
+    let planned = steps.clone().map(|number| {
+        let mut step = plan.steps[number].clone();
+        // Threads of a step take the numbers after its seed.
+        step.step.seed = seed.wrapping_add(number as u64 * 1000);
+        step.step.planted = target.planted;
+        step
+    });
+    Assignment {
+        source: target.source.clone(),
+        preload: target.preload.clone(),
+        dir: dir.to_path_buf(),
+        open: target.open.clone(),
+        options: target.options.clone(),
+        steps: planned.collect(),
+        keep_present: setting.keep_present.then(|| plan.sizes.clone()),
+        run_in: plan.run_in,
     }
 }
 

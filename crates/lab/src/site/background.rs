@@ -27,6 +27,7 @@ pub(super) fn reproduce(results: &Results) -> Markup {
         pre { (experiment.text) }
         dl {
             dt { "Seed" } dd { (plan.seed) " (set " code { "seed" } " in [design] for the same keys and orders)" }
+            dt { "Order" } dd { (plan.order_sentence()) }
             dt { "Data" } dd {
                 (crate::text::thousands(plan.sizes.keys as f64)) " keys of " (plan.sizes.key_size) " + "
                 (plan.sizes.value_text()) " bytes, cache " (plan.sizes.cache >> 20) " MB, " (plan.sizes.threads)

@@ -230,6 +230,16 @@ impl Store {
         Ok(())
     }
 
+    /// Does `work`, and keeps all that it records here or, if it fails, nothing.
+    pub fn all_or_nothing<E: From<StoreError>>(
+        &self,
+        work: impl FnOnce() -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let transaction = self.db.unchecked_transaction().map_err(StoreError::from)?;
+        work()?;
+        Ok(transaction.commit().map_err(StoreError::from)?)
+    }
+
     /// Records a step, whole or not at all.
     pub fn record_step(&mut self, session: i64, step: &StepRecord<'_>) -> Result<()> {
         let transaction = self.db.transaction()?;

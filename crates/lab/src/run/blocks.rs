@@ -1,0 +1,363 @@
+//! The blocks of a run: sessions of a block one after the other, or all of them taking turns step by step.
+//!
+//! ```text
+//! together(slots of a block, or one slot):
+//!     memory made present, canary -> data and child of each slot, stopped
+//!     for each turn of the plan, in an order of targets drawn anew: continue, step, stop
+//!     children end -> outcomes, all at once
+//! ```
+//! Invariants: at most one child of a run is not stopped. What a turn wrote is on the device before the next begins.
+//! A child that fails ends its own session; outcomes of those that reach the end are recorded together, so that a run
+//! that is killed does a block's sessions anew side by side.
+//! Next: `session.rs`.
+
+use super::now;
+use super::progress::Progress;
+use super::session::{self, Ended, Session, Setting};
+use crate::data_dir::{self, DataDir};
+use crate::experiment::Order;
+use crate::host::canary::{self, Canary};
+use crate::memory;
+use crate::plan::Slot;
+use crate::restore;
+use crate::results::Results;
+use crate::store::{Outcome, StepRecord, Store, StoreError};
+use crate::text::duration;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Sessions in a row that may fail before a target's others are skipped.
+const FAILURES: usize = 2;
+/// Free bytes below which a failure is put down to the disk.
+const DISK_FULL: u64 = 64 << 20;
+/// Number of the directory of target 0's data set; sessions have lower ones.
+const DATASETS: usize = 1_000_000;
+
+/// Why a run ends before its plan does.
+fn disk_full(what: &str) -> String {
+    format!("the disk is full ({what}); free space")
+}
+
+/// A run under way.
+pub(super) struct Run<'a> {
+    setting: Setting<'a>,
+    /// The experiment.
+    id: i64,
+    data: &'a DataDir,
+    /// Directories of the data sets that sessions copy.
+    datasets: HashMap<usize, PathBuf>,
+    /// Sessions in a row that failed, by target.
+    failures: HashMap<usize, usize>,
+    progress: Progress,
+    /// The canary of the first session.
+    usual: Option<Canary>,
+}
+
+/// A session of a block whose child runs, with its place in the record and in the data directory.
+struct Member<'a> {
+    place: Place,
+    session: Session<'a>,
+}
+
+/// Where a session is recorded, and where its data are.
+struct Place {
+    slot: Slot,
+    id: i64,
+    /// Number of its directory.
+    number: usize,
+    dir: PathBuf,
+}
+
+impl<'a> Run<'a> {
+    /// A run of experiment `id` with databases in `data`.
+    pub fn new(setting: Setting<'a>, id: i64, data: &'a DataDir) -> Run<'a> {
+        Run {
+            setting,
+            id,
+            data,
+            datasets: HashMap::new(),
+            failures: HashMap::new(),
+            progress: Progress::new(setting.plan.estimate().sessions),
+            usual: None,
+        }
+    }
+
+    pub fn clear_progress(&self) {
+        self.progress.clear();
+    }
+
+    /// Runs what is not done yet.
+    ///
+    /// # Errors
+    /// Why it stopped before its end.
+    pub fn all(&mut self, store: &mut Store) -> Result<(), String> {
+        let begun = Instant::now();
+        let sessions = store.sessions(self.id)?;
+        self.usual = sessions.first().map(|session| session.canary);
+        let counted: HashSet<(i64, usize)> =
+            sessions.iter().map(|session| (session.block, session.position)).collect();
+        let slots = self.setting.plan.slots();
+        let mut block_began = Duration::ZERO;
+        for block in slots.chunk_by(|one, other| one.block == other.block) {
+            let number = block[0].block;
+            if number >= 0 {
+                // As long as the last one: a block that was done before a resume takes no time and says nothing.
+                let end = begun.elapsed() + (begun.elapsed() - block_began);
+                if let Some(why) = self.enough(store, number as usize, end)? {
+                    store.event(self.id, &now(), &why)?;
+                    return Ok(());
+                }
+                block_began = begun.elapsed();
+            }
+            let is_left = |slot: &&Slot| !counted.contains(&(slot.block, slot.position));
+            let left: Vec<Slot> = block.iter().filter(is_left).copied().collect();
+            self.progress.done += block.len() - left.len();
+            match self.setting.plan.order {
+                Order::Sessions => left.chunks(1).try_for_each(|slot| self.together(store, slot))?,
+                Order::Steps => self.together(store, &left)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Why no further block is needed after `blocks` of them, if none is; the next would end at `end`.
+    fn enough(&self, store: &Store, blocks: usize, end: Duration) -> Result<Option<String>, String> {
+        // Half a block is worth nothing: one that would end too late is not begun, the first excepted.
+        if let Some(budget) =
+            self.setting.plan.budget_seconds.filter(|budget| blocks > 0 && end.as_secs() >= *budget)
+        {
+            let budget = duration(budget as f64);
+            return Ok(Some(format!("the budget of {budget} had no room for another block after {blocks}")));
+        }
+        if blocks < self.setting.plan.rounds {
+            return Ok(None);
+        }
+        let results = Results::load(store, self.id)?;
+        let widest = results.widest_interval();
+        Ok(match widest {
+            Some(width) if width <= self.setting.plan.width => Some(format!(
+                "after {blocks} blocks every interval was within {:.1} %",
+                self.setting.plan.width * 100.0
+            )),
+            _ => None,
+        })
+    }
+
+    /// Runs the sessions of `slots` side by side, all of one block.
+    fn together(&mut self, store: &mut Store, slots: &[Slot]) -> Result<(), String> {
+        let (skipped, slots): (Vec<Slot>, Vec<Slot>) = slots.iter().partition(|slot| self.is_hopeless(slot));
+        for slot in skipped {
+            self.skip(store, slot)?;
+        }
+        if slots.is_empty() {
+            return Ok(());
+        }
+        // Their caches and memtables, and their files in the page cache.
+        let sizes = &self.setting.plan.sizes;
+        memory::make_present((sizes.cache as u64 + 2 * sizes.data_bytes()) * slots.len() as u64);
+        // Once, before any of them: between turns it would cost more time than it has to tell, and empty the caches.
+        let canary = canary::run();
+        self.notice_slowness(store, &canary)?;
+        let pauses = slots.len() > 1;
+        let first = self.progress.done;
+        let mut members = Vec::new();
+        for (index, slot) in slots.into_iter().enumerate() {
+            members.extend(self.member(store, slot, first + index, &canary, pauses)?);
+        }
+        self.take_turns(store, &mut members, pauses)?;
+        self.end(store, members, pauses)
+    }
+
+    /// Whether a target failed too often to be tried again.
+    fn is_hopeless(&self, slot: &Slot) -> bool {
+        self.failures.get(&slot.target).is_some_and(|failures| *failures >= FAILURES)
+    }
+
+    fn skip(&mut self, store: &Store, slot: Slot) -> Result<(), String> {
+        let id = store.begin_session(self.id, slot, &now(), &Canary::default())?;
+        let why = format!("{} failed {FAILURES} times in a row", self.setting.plan.targets[slot.target].name);
+        store.end_session(id, Outcome::Skipped, &now(), Some(&why), None)?;
+        self.progress.done += 1;
+        Ok(())
+    }
+
+    /// A session with its data and its child, which waits; `None` if it failed already.
+    fn member(
+        &mut self,
+        store: &Store,
+        slot: Slot,
+        number: usize,
+        canary: &Canary,
+        pauses: bool,
+    ) -> Result<Option<Member<'a>>, String> {
+        let dir = self.data.session(number)?;
+        let prepared = self.prepare(store, slot, &dir);
+        let place = Place { slot, id: store.begin_session(self.id, slot, &now(), canary)?, number, dir };
+        let plan = self.setting.plan;
+        let started = prepared.and_then(|()| {
+            let steps = plan.shared_steps()..plan.steps.len();
+            let session = Session::start(self.setting, slot, steps, &place.dir)?;
+            if pauses {
+                session.pause()?;
+                // What was copied.
+                data_dir::write_out(&place.dir).map_err(Ended::Failed)?;
+            }
+            Ok(session)
+        });
+        match started {
+            Ok(session) => Ok(Some(Member { place, session })),
+            Err(ended) => self.close(store, &place, ended).map(|()| None),
+        }
+    }
+
+    /// Every turn of the plan; who fails leaves `members`.
+    fn take_turns(
+        &mut self,
+        store: &mut Store,
+        members: &mut Vec<Member<'a>>,
+        pauses: bool,
+    ) -> Result<(), String> {
+        let plan = self.setting.plan;
+        let turns = plan.turns();
+        for (number, steps) in turns.iter().enumerate() {
+            let Some(block) = members.first().map(|member| member.place.slot.block) else { break };
+            let order = plan.turn_order(block, steps.start);
+            for (before, target) in order.into_iter().enumerate() {
+                let Some(at) = members.iter().position(|member| member.place.slot.target == target) else {
+                    continue;
+                };
+                let share = before as f64 / plan.targets.len() as f64;
+                self.progress.part = (number as f64 + share) / turns.len() as f64 * members.len() as f64;
+                if let Err(ended) = self.turn(store, &mut members[at], steps, pauses) {
+                    let Member { place, session } = members.remove(at);
+                    // Its child is gone before the next turn begins.
+                    drop(session);
+                    self.close(store, &place, ended)?;
+                }
+            }
+        }
+        self.progress.part = 0.0;
+        Ok(())
+    }
+
+    /// One turn of one member, and what it wrote brought to the device.
+    fn turn(
+        &mut self,
+        store: &mut Store,
+        member: &mut Member<'_>,
+        steps: &Range<usize>,
+        pauses: bool,
+    ) -> Result<(), Ended> {
+        let id = member.place.id;
+        let mut record = |step: &StepRecord<'_>| store.record_step(id, step);
+        member.session.turn(steps.clone(), pauses, &mut self.progress, &mut record)?;
+        // Also after steps that only read: they may have waited for a compaction first.
+        if pauses { data_dir::write_out(&member.place.dir).map_err(Ended::Failed) } else { Ok(()) }
+    }
+
+    /// Lets every child end, and records how.
+    fn end(&mut self, store: &Store, members: Vec<Member<'a>>, pauses: bool) -> Result<(), String> {
+        let ended: Vec<(Place, Ended)> =
+            members.into_iter().map(|member| (member.place, member.session.end(pauses))).collect();
+        let mut places = Vec::new();
+        store.all_or_nothing(|| {
+            for (place, ended) in ended {
+                self.conclude(store, &place, ended)?;
+                places.push(place);
+            }
+            Ok::<(), String>(())
+        })?;
+        places.iter().try_for_each(|place| self.data.remove(place.number))
+    }
+
+    /// Records the end of one session and removes its data.
+    fn close(&mut self, store: &Store, place: &Place, ended: Ended) -> Result<(), String> {
+        self.conclude(store, place, ended)?;
+        self.data.remove(place.number)
+    }
+
+    /// Puts the target's data into `dir`, if sessions of this plan do not load their own.
+    fn prepare(&mut self, store: &Store, slot: Slot, dir: &Path) -> Result<(), Ended> {
+        if self.setting.plan.shared_steps() == 0 {
+            return Ok(());
+        }
+        // The A/A twin starts from the base's own data: the two then differ in nothing.
+        let owner = self.setting.plan.targets[slot.target].twin_of.unwrap_or(slot.target);
+        if !self.datasets.contains_key(&owner) {
+            let home = self.data.session(DATASETS + owner).map_err(Ended::Failed)?;
+            self.load(owner, &home)?;
+            let name = &self.setting.plan.targets[owner].name;
+            let text = format!("the data set of {name} was loaded");
+            store.event(self.id, &now(), &text).map_err(Ended::Store)?;
+            self.datasets.insert(owner, home);
+        }
+        restore::restore(&self.datasets[&owner], dir).map(|_| ()).map_err(Ended::Failed)
+    }
+
+    /// Loads the data set of `owner` into `home`.
+    fn load(&mut self, owner: usize, home: &Path) -> Result<(), Ended> {
+        let slot = Slot { block: session::DATASET, position: 0, target: owner };
+        let steps = 0..self.setting.plan.shared_steps();
+        let load = || -> Result<Ended, Ended> {
+            let mut session = Session::start(self.setting, slot, steps.clone(), home)?;
+            for step in steps {
+                session.turn(step..step + 1, false, &mut self.progress, &mut |_| Ok(()))?;
+            }
+            Ok(session.end(false))
+        };
+        match load().unwrap_or_else(|ended| ended) {
+            Ended::Done => Ok(()),
+            Ended::Failed(error) => Err(Ended::Failed(format!("loading the data set: {error}"))),
+            ended => Err(ended),
+        }
+    }
+
+    fn conclude(&mut self, store: &Store, place: &Place, ended: Ended) -> Result<(), String> {
+        let (slot, id) = (place.slot, place.id);
+        let facts = session::engine_facts(&place.dir);
+        self.progress.done += 1;
+        let version = facts.version.as_deref();
+        match ended {
+            Ended::Done => {
+                self.failures.remove(&slot.target);
+                if let Some(options) = &facts.options {
+                    store.record_options(self.id, slot.target, options)?;
+                }
+                Ok(store.end_session(id, Outcome::Done, &now(), None, version)?)
+            }
+            Ended::Store(StoreError::Full(text)) => Err(disk_full(&text)),
+            Ended::Store(error) => Err(error.to_string()),
+            Ended::NotStarted(error) => Err(error),
+            Ended::Failed(error) => {
+                if self.data.check_space(DISK_FULL).is_err() {
+                    return Err(disk_full(&error));
+                }
+                *self.failures.entry(slot.target).or_default() += 1;
+                let name = &self.setting.plan.targets[slot.target].name;
+                self.progress.clear();
+                // Blocks have numbers from 1 for people.
+                let text = match slot.block {
+                    block if block < 0 => format!("{name}, warm-up: {error}"),
+                    block => format!("{name}, block {}: {error}", block + 1),
+                };
+                eprintln!("{text}");
+                store.event(self.id, &now(), &text)?;
+                Ok(store.end_session(id, Outcome::Failed, &now(), Some(&error), version)?)
+            }
+        }
+    }
+
+    fn notice_slowness(&mut self, store: &Store, canary: &Canary) -> Result<(), String> {
+        /// Share by which a machine may be slower than at the first session.
+        const SLOWER: f64 = 0.25;
+        let usual = *self.usual.get_or_insert(*canary);
+        let slower = canary.slower_than(&usual);
+        if slower > SLOWER {
+            let text = format!("the machine was {:.0} % slower than at the start", slower * 100.0);
+            store.event(self.id, &now(), &text)?;
+        }
+        Ok(())
+    }
+}
