@@ -154,13 +154,7 @@ fn unsettled(experiment: &Experiment, seed: u64, machine: Machine) -> Result<Pla
     let Machine { memory, cores } = machine;
     let sizes = experiment.sizes(memory, cores);
     let design = &experiment.design;
-<<<<<<< HEAD
-    let mut steps = experiment.planned_steps(&sizes);
-    steps.iter_mut().for_each(|step| step.oversubscribed = step.in_flight() as usize >= cores.max(2));
-=======
     let steps = steps_on(experiment, &sizes, cores);
-    let threads = steps.iter().map(|step| step.step.threads).max().unwrap_or(1) as usize;
->>>>>>> turns
     let oversubscribed = steps.iter().any(|step| step.oversubscribed);
     // A step of one thread beside its writer is the smallest there is: on two cores it is marked, not refused.
     if let Some(step) = steps.iter().find(|step| step.oversubscribed && step.step.threads > 1)
@@ -220,8 +214,7 @@ fn unsettled(experiment: &Experiment, seed: u64, machine: Machine) -> Result<Pla
 /// The steps of `experiment` on a machine with `cores`.
 pub(crate) fn steps_on(experiment: &Experiment, sizes: &Sizes, cores: usize) -> Vec<PlannedStep> {
     let mut steps = experiment.planned_steps(sizes);
-    // In a step that one thread does, the writer beside it sleeps nearly always.
-    steps.iter_mut().for_each(|step| step.oversubscribed = step.step.threads as usize >= cores.max(2));
+    steps.iter_mut().for_each(|step| step.oversubscribed = step.in_flight() as usize >= cores.max(2));
     steps
 }
 

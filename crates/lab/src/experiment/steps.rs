@@ -211,11 +211,11 @@ impl PlannedStep {
         self.only_reads() && self.step.kind != StepKind::ReadSeq
     }
 
-<<<<<<< HEAD
     /// Operations under way at once: the background writer counts as a thread.
     pub fn in_flight(&self) -> u32 {
         self.step.threads + u32::from(self.step.while_writing)
-=======
+    }
+
     /// Whether the step may run for a moment unmeasured first: it changes nothing and time ends it.
     pub fn takes_run_in(&self) -> bool {
         self.only_reads() && self.step.ops.is_none()
@@ -224,7 +224,6 @@ impl PlannedStep {
     /// Whether the step only warms caches for the next one.
     pub fn warms_up(&self) -> bool {
         self.step.kind == StepKind::ReadSeq && !self.report
->>>>>>> turns
     }
 
     /// Whether the step fills an empty database.
@@ -329,17 +328,6 @@ impl Experiment {
             .collect();
         let mut loaded = all_of_them();
         let rate = self.workload.writer_rate;
-<<<<<<< HEAD
-        let planned =
-            steps.into_iter().map(|(row, name, change)| planned_step(name, row, change, sizes, rate, loaded));
-        let mut planned: Vec<PlannedStep> = planned.collect();
-        // Operands that a step left must be understood by all later ones: one operator for the whole session.
-        let merging = planned.iter().any(|planned| planned.step.merges());
-        let usual = if merging { USUAL_MERGE_OPERATOR } else { "" };
-        let operator = self.workload.merge_operator.as_deref().unwrap_or(usual);
-        planned.iter_mut().for_each(|planned| planned.step.merge_operator = operator.to_string());
-        planned
-=======
         let planned = |(row, name, change): (&StepRow, String, &StepChange)| {
             // Each load begins with an empty database, so the last one before a step decides.
             loaded = match row.kind {
@@ -350,8 +338,13 @@ impl Experiment {
             };
             planned_step(name, row, change, sizes, rate, loaded)
         };
-        steps.into_iter().map(planned).collect()
->>>>>>> turns
+        let mut planned: Vec<PlannedStep> = steps.into_iter().map(planned).collect();
+        // Operands that a step left must be understood by all later ones: one operator for the whole session.
+        let merging = planned.iter().any(|planned| planned.step.merges());
+        let usual = if merging { USUAL_MERGE_OPERATOR } else { "" };
+        let operator = self.workload.merge_operator.as_deref().unwrap_or(usual);
+        planned.iter_mut().for_each(|planned| planned.step.merge_operator = operator.to_string());
+        planned
     }
 }
 
