@@ -1,5 +1,6 @@
 //! `rocksdb_open*`, and column families of an open database.
 
+use crate::combinations;
 use crate::memory::{Errptr, copy_out, copy_out_text, give_back, hand_out, report, text};
 use crate::options::rocksdb_options_t;
 use libc::{c_char, c_int, c_uchar, size_t};
@@ -17,8 +18,8 @@ pub unsafe extern "C" fn rocksdb_open(
     // SAFETY: the contract of the C API.
     unsafe {
         let options = &*options;
-        let opened = options
-            .descriptor("default")
+        let opened = combinations::of_database(options)
+            .and_then(|()| options.descriptor("default"))
             .and_then(|family| Db::open(text(name), options.db.clone(), options.env(), vec![family]));
         opened_out(options, errptr, opened, &[], std::ptr::null_mut())
     }
@@ -34,6 +35,14 @@ unsafe fn families_of(
     (0..count.max(0) as usize)
         .map(|i| unsafe { (**cf_options.add(i)).descriptor(&text(*names.add(i))) })
         .collect()
+}
+
+/// The native API adds the default column family where it is not named; RocksDB wants it named.
+fn with_default(families: Vec<ColumnFamilyDescriptor>) -> Result<Vec<ColumnFamilyDescriptor>> {
+    match families.iter().any(|family| family.name == "default") {
+        true => Ok(families),
+        false => Err(outcrop::Error::invalid_argument("the default column family is not among those to open")),
+    }
 }
 
 /// Hands out what was opened, with a handle for each name.
@@ -79,7 +88,13 @@ pub unsafe extern "C" fn rocksdb_open_column_families(
         let opened = options
             .settings
             .check()
+            .and_then(|()| combinations::of_database(options))
+            .and_then(|()| {
+                let given = (0..count.max(0) as usize).map(|i| &**cf_options.add(i));
+                given.into_iter().try_for_each(|family| combinations::of_both(options, family))
+            })
             .and_then(|()| families_of(count, names, cf_options))
+            .and_then(with_default)
             .and_then(|families| Db::open(text(name), options.db.clone(), options.env(), families));
         opened_out(options, errptr, opened, &names_of(count, names), handles)
     }

@@ -21,6 +21,7 @@ mod batch_iterate;
 mod cache;
 mod callbacks;
 mod checkpoint;
+mod combinations;
 mod compaction_options;
 mod db;
 mod env;

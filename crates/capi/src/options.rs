@@ -4,7 +4,8 @@ use crate::cache::rocksdb_cache_t;
 use crate::env::rocksdb_env_t;
 use crate::memory::{Errptr, copy_out_text, give_back, hand_out, report, text};
 use crate::resources::{rocksdb_dbpath_t, rocksdb_write_buffer_manager_t};
-use crate::settings::{Field, Flag, Settings};
+use crate::combinations;
+use crate::settings::{Field, Flag, KeptTexts, Settings};
 use crate::slice_transform::rocksdb_slicetransform_t;
 use crate::statistics::Statistics;
 use crate::table_options::rocksdb_block_based_table_options_t;
@@ -12,7 +13,7 @@ use libc::{c_char, c_double, c_int, c_uint, size_t};
 use outcrop::options::file::LoadedOptions;
 use outcrop::options::{self, CompressionType, DataBlockIndexType, DbOptions, FilterPolicy};
 use outcrop::{
-    Cache, CacheOptions, ColumnFamilyDescriptor, ColumnFamilyOptions, ColumnFamilyParts, Db, Env, Result,
+    Cache, CacheOptions, ColumnFamilyDescriptor, ColumnFamilyOptions, ColumnFamilyParts, Db, Env, Error, Result,
 };
 use std::ffi::CString;
 use std::sync::Arc;
@@ -42,6 +43,7 @@ impl rocksdb_options_t {
     /// NotSupported naming an option that was set to what the engine cannot do.
     pub(crate) fn descriptor(&self, name: &str) -> Result<ColumnFamilyDescriptor> {
         self.settings.check()?;
+        combinations::of_family(self)?;
         Ok(ColumnFamilyDescriptor {
             name: name.to_string(),
             options: self.cf.clone(),
@@ -100,6 +102,9 @@ engine_settings! { rocksdb_options_t:
     "wal_bytes_per_sync" [db.wal_bytes_per_sync]
         set rocksdb_options_set_wal_bytes_per_sync(u64)
         get rocksdb_options_get_wal_bytes_per_sync -> u64;
+    "atomic_flush" [db.atomic_flush]
+        set rocksdb_options_set_atomic_flush(Flag)
+        get rocksdb_options_get_atomic_flush -> Flag;
     "use_fsync" [db.use_fsync]
         set rocksdb_options_set_use_fsync(c_int)
         get rocksdb_options_get_use_fsync -> c_int;
@@ -477,7 +482,14 @@ pub unsafe extern "C" fn rocksdb_get_options_from_string(
     // SAFETY: the contract of the C API.
     unsafe {
         let mut changed = (*base).clone();
-        let result = options::file::set_from_string(&mut changed.db, &mut changed.cf, &text(string));
+        let mut kept = rocksdb_options_t { settings: changed.settings.clone(), ..Default::default() };
+        let mut keep = |name: &str, value: &str| match kept.keep_text(name, value) {
+            Some(false) => Err(Error::invalid_argument(format!("option {name} cannot be {value:?}"))),
+            known => Ok(known.is_some()),
+        };
+        let (db, cf) = (&mut changed.db, &mut changed.cf);
+        let result = options::file::set_from_string_or(db, cf, &text(string), &mut keep);
+        changed.settings = kept.settings;
         if report(errptr, result).is_some() {
             *new_options = changed;
         }
@@ -485,8 +497,7 @@ pub unsafe extern "C" fn rocksdb_get_options_from_string(
 }
 
 /// What an OPTIONS file may ask for that would change results or durability: name, and the text that asks for nothing.
-const REFUSED_IN_FILES: [(&str, &str); 7] = [
-    ("atomic_flush", "false"),
+const REFUSED_IN_FILES: [(&str, &str); 6] = [
     ("allow_2pc", "false"),
     ("track_and_verify_wals", "false"),
     ("best_efforts_recovery", "false"),

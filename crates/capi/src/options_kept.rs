@@ -225,8 +225,6 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
             set rocksdb_options_set_WAL_size_limit_MB get rocksdb_options_get_WAL_size_limit_MB -> u64;
     }
     Checked "the promise it makes is not kept here" {
-        "atomic_flush" Flag = Flag(0);
-            set rocksdb_options_set_atomic_flush get rocksdb_options_get_atomic_flush -> Flag;
         "allow_2pc" Flag = Flag(0);
             set rocksdb_options_set_allow_2pc get rocksdb_options_get_allow_2pc -> Flag;
         "track_and_verify_wals" Flag = Flag(0);

@@ -130,6 +130,14 @@ pub(crate) trait Plain: Copy + PartialEq + std::fmt::Display {
     fn to_bits(self) -> u64;
     /// From the widened value, which was made from a type that holds the same numbers.
     fn from_bits(bits: u64) -> Self;
+    /// From its text in a string of options.
+    fn parse(text: &str) -> Option<Self>;
+}
+
+/// Settings that the engine has no field for, by the names that they have in strings of options.
+pub(crate) trait KeptTexts {
+    /// Does what the setter of `name` does; `None` if there is none, false if `text` is no value of it.
+    fn keep_text(&mut self, name: &str, text: &str) -> Option<bool>;
 }
 
 macro_rules! plain {
@@ -141,6 +149,10 @@ macro_rules! plain {
 
             fn from_bits(bits: u64) -> $type {
                 bits as $type
+            }
+
+            fn parse(text: &str) -> Option<$type> {
+                text.parse().ok()
             }
         }
     )*};
@@ -155,6 +167,10 @@ impl Plain for f64 {
     fn from_bits(bits: u64) -> f64 {
         f64::from_bits(bits)
     }
+
+    fn parse(text: &str) -> Option<f64> {
+        text.parse().ok()
+    }
 }
 
 impl Plain for Flag {
@@ -164,6 +180,14 @@ impl Plain for Flag {
 
     fn from_bits(bits: u64) -> Flag {
         Flag::from(bits != 0)
+    }
+
+    fn parse(text: &str) -> Option<Flag> {
+        match text {
+            "true" | "1" => Some(Flag(1)),
+            "false" | "0" => Some(Flag(0)),
+            _ => None,
+        }
     }
 }
 
@@ -326,6 +350,21 @@ macro_rules! kept_settings {
             },)?
         )*)*];
 
+        impl $crate::settings::KeptTexts for $object {
+            fn keep_text(&mut self, name: &str, text: &str) -> Option<bool> {
+                match name {
+                    $($($name => {
+                        let value = <$type as $crate::settings::Plain>::parse(text);
+                        let keep = |value| {
+                            self.settings.keep($crate::settings::Fate::$fate, $name, $default, value);
+                        };
+                        Some(value.map(keep).is_some())
+                    })*)*
+                    _ => None,
+                }
+            }
+        }
+
         $($(
             $(#[unsafe(no_mangle)]
             pub unsafe extern "C" fn $set(object: *mut $object, value: $type) {
@@ -395,7 +434,7 @@ macro_rules! refused {
     (@function $why:literal, $name:ident($($arg:ty),*) @ $errptr:ident $(-> $ret:ty)?) => {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($(_: $arg,)* $errptr: $crate::memory::Errptr) $(-> $ret)? {
-            let error = outcrop::Error::not_supported(concat!(stringify!($name), ": ", $why));
+            let error = $crate::settings::refusal(stringify!($name), $why);
             // SAFETY: the contract of the C API: a valid errptr.
             unsafe { $crate::memory::set_error($errptr, &error) };
             $(<$ret as $crate::settings::Nothing>::NOTHING)?
@@ -407,6 +446,13 @@ macro_rules! refused {
             $(<$ret as $crate::settings::Nothing>::NOTHING)?
         }
     };
+}
+
+/// The error of a function that always fails. Timestamps are InvalidArgument, as in RocksDB where a column family has none.
+pub(crate) fn refusal(function: &str, why: &str) -> Error {
+    let text = format!("{function}: {why}");
+    let about_timestamps = function.ends_with("_with_ts") || function.ends_with("_full_history_ts_low");
+    if about_timestamps { Error::invalid_argument(text) } else { Error::not_supported(text) }
 }
 
 /// What a function gives that has nothing to give.

@@ -173,7 +173,7 @@ impl DbInner {
         }
         match lane {
             Lane::Upkeep => None,
-            Lane::Flush => flush_job::pick(state).map(Job::Flush),
+            Lane::Flush => flush_job::pick(state, self.ctx.options.atomic_flush).map(Job::Flush),
             Lane::Compaction if state.paused > 0 => None,
             Lane::Compaction => self.next_compaction(state),
         }
@@ -214,8 +214,13 @@ impl DbInner {
         let result = caught("flush", || self.run_flush(&job));
         let mut state = self.state.lock();
         state.running_flushes -= 1;
-        if let Some(cf) = state.column_families.get_mut(&job.cf.id()) {
-            cf.flush_running = false;
+        // Without the column family that was dropped under them, the others are flushed all the same.
+        let again = result.as_ref().is_err_and(|error| error.kind() == ErrorKind::ColumnFamilyDropped);
+        for part in &job.parts {
+            if let Some(cf) = state.column_families.get_mut(&part.cf.id()) {
+                cf.flush_running = false;
+                cf.flush_requested |= again && !cf.sealed.is_empty();
+            }
         }
         if let Err(error) = result {
             self.job_failed(&mut state, "flush", &error);

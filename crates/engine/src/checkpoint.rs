@@ -55,6 +55,19 @@ impl DbInner {
     /// See [`crate::Db::create_checkpoint`].
     pub(crate) fn create_checkpoint(&self, target: &Path, log_size_for_flush: u64) -> Result<()> {
         let fs = &self.ctx.env.fs;
+        if target.file_name().is_none() {
+            return Err(Error::invalid_argument(format!(
+                "{:?} is no name of a directory to make",
+                target.display().to_string()
+            )));
+        }
+        // Without the slashes that may end it.
+        let target = &target.components().collect::<PathBuf>();
+        let parent = parent_of(target);
+        if !fs.exists(parent)? {
+            let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
+            return Err(Error::io(format!("create directory {}", target.display()), missing));
+        }
         if fs.exists(target)? {
             return Err(Error::invalid_argument(format!("{}: directory exists", target.display())));
         }
@@ -67,7 +80,7 @@ impl DbInner {
             remove_dir(self, &building);
             return Err(error);
         }
-        fs.sync_dir(parent_of(target))?;
+        fs.sync_dir(parent)?;
         log_line!(self.ctx, "checkpoint of {} tables at {}", contents.tables.len(), target.display());
         Ok(())
     }

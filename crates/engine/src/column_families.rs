@@ -2,7 +2,7 @@
 //! the changes that exclude writers.
 
 use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle};
-use crate::db::{DbInner, Registry};
+use crate::db::{DbInner, Registry, refuse_if_dropped};
 use crate::info_log::log_line;
 use crate::open::{add_default_cache, check_column_family_options, resolve_objects, snapshot_edits};
 use crate::recovery::new_column_family_state;
@@ -10,7 +10,7 @@ use crate::state::LiveWal;
 use crate::versions::Manifest;
 use crate::write::wal::Wal;
 use crate::write::{Target, WriteCore};
-use outcrop_base::{Error, ErrorKind, Result, SeqNum};
+use outcrop_base::{Error, Result, SeqNum};
 use outcrop_manifest::{FileNumber, ManifestWriter, Version, VersionEdit, file_name};
 use outcrop_options::{ColumnFamilyOptions, file as options_file};
 use std::path::Path;
@@ -23,6 +23,9 @@ impl DbInner {
         &self,
         descriptor: &ColumnFamilyDescriptor,
     ) -> Result<ColumnFamilyHandle> {
+        if descriptor.name.is_empty() {
+            return Err(Error::invalid_argument("a column family needs a name"));
+        }
         let mut descriptor = descriptor.clone();
         check_column_family_options(&descriptor)?;
         add_default_cache(&mut descriptor);
@@ -77,7 +80,7 @@ impl DbInner {
         }
         let mut core = self.write_core.lock();
         if cf.is_dropped() {
-            return Err(Error::new(ErrorKind::ColumnFamilyDropped, cf.name().to_string()));
+            return Err(Error::invalid_argument(format!("column family {} is dropped already", cf.name())));
         }
         let mut edit = VersionEdit::for_column_family(cf.id());
         edit.column_family_drop = true;
@@ -109,6 +112,7 @@ impl DbInner {
     /// See [`crate::Db::set_options`].
     pub(crate) fn set_options(&self, cf: &ColumnFamilyHandle, options: &[(&str, &str)]) -> Result<()> {
         self.refuse_if_read_only()?;
+        refuse_if_dropped(cf)?;
         let mut changed = (**cf.options.load()).clone();
         for (name, value) in options {
             options_file::set_mutable(&mut changed, name, value)?;

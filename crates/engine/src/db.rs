@@ -181,7 +181,8 @@ impl Db {
     /// NotFound if there is none; InvalidArgument naming the line that does not parse.
     pub fn load_latest_options(path: impl AsRef<Path>, env: &Env) -> Result<LoadedOptions> {
         let dir = path.as_ref();
-        let newest = env.fs.list(dir)?.into_iter().filter_map(|name| match file_name::parse(&name) {
+        let names = if env.fs.exists(dir)? { env.fs.list(dir)? } else { Vec::new() };
+        let newest = names.into_iter().filter_map(|name| match file_name::parse(&name) {
             Some(FileKind::Options(number)) => Some((number, name)),
             _ => None,
         });
@@ -324,7 +325,7 @@ impl Db {
     /// Adds `operand` to `key` in column family `cf`.
     ///
     /// # Errors
-    /// InvalidArgument if the column family has no merge operator.
+    /// NotSupported if the column family has no merge operator; of a batch it is InvalidArgument, as in RocksDB.
     pub fn merge_cf(
         &self,
         cf: &ColumnFamilyHandle,
@@ -334,7 +335,9 @@ impl Db {
     ) -> Result<()> {
         check_sizes(key, operand)?;
         self.inner.check_alive(cf)?;
-        self.inner.check_merge(cf)?;
+        if cf.merge_operator.is_none() {
+            return Err(Error::not_supported(needs_merge_operator(cf)));
+        }
         with_scratch_batch(
             |batch| batch.merge(cf.id(), key, operand),
             |batch| self.inner.write(options, batch),
@@ -396,7 +399,11 @@ impl Db {
     }
 
     /// Seals the memtables of `column_families`, and with `wait` returns when they are in tables.
+    ///
+    /// # Errors
+    /// ColumnFamilyDropped if one of them was dropped; what writing the tables met.
     pub fn flush(&self, column_families: &[ColumnFamilyHandle], wait: bool) -> Result<()> {
+        column_families.iter().try_for_each(refuse_if_dropped)?;
         let ids: Vec<u32> = column_families.iter().map(|cf| cf.id()).collect();
         self.inner.flush(&ids, wait)
     }
@@ -625,6 +632,18 @@ impl Drop for Db {
     }
 }
 
+fn needs_merge_operator(cf: &ColumnFamilyHandle) -> String {
+    format!("merge needs a merge_operator, and column family {} has none", cf.name())
+}
+
+/// What is asked of a column family itself, not of its rows, fails in a class of its own.
+pub(crate) fn refuse_if_dropped(cf: &ColumnFamilyHandle) -> Result<()> {
+    match cf.is_dropped() {
+        true => Err(Error::new(ErrorKind::ColumnFamilyDropped, cf.name().to_string())),
+        false => Ok(()),
+    }
+}
+
 impl DbInner {
     /// The last sequence number readers see.
     #[inline]
@@ -646,17 +665,14 @@ impl DbInner {
     #[inline]
     fn check_alive(&self, cf: &ColumnFamilyHandle) -> Result<()> {
         if cf.is_dropped() {
-            return Err(Error::new(ErrorKind::ColumnFamilyDropped, cf.name().to_string()));
+            return Err(Error::invalid_argument(format!("column family {} was dropped", cf.name())));
         }
         Ok(())
     }
 
     fn check_merge(&self, cf: &ColumnFamilyHandle) -> Result<()> {
         if cf.merge_operator.is_none() {
-            return Err(Error::invalid_argument(format!(
-                "merge needs a merge_operator, and column family {} has none",
-                cf.name()
-            )));
+            return Err(Error::invalid_argument(needs_merge_operator(cf)));
         }
         Ok(())
     }

@@ -347,7 +347,10 @@ fn look_at(
     let refuse = |what: String| Err(Error::invalid_argument(format!("{}: {what}", path.display())));
     let properties = table.properties();
     if properties.external_version.is_none() {
-        return refuse("it was not made for ingestion (no external SST file version)".into());
+        return Err(Error::corruption(format!(
+            "{}: it was not made for ingestion (no external SST file version)",
+            path.display()
+        )));
     }
     if properties.comparator_name != cf.comparator.name() {
         return refuse(format!(

@@ -27,7 +27,9 @@ use outcrop_env::Env;
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_manifest::{FileNumber, ManifestWriter, VersionEdit, WalSet};
 use outcrop_memtable::MemTablePool;
-use outcrop_options::{CompressionType, DbOptions, IndexType, Prepopulate};
+use outcrop_options::{
+    BlockBasedTableOptions, CompactionStyle, CompressionType, DataBlockIndexType, DbOptions, IndexType, Prepopulate,
+};
 use outcrop_table::unique_id;
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeSet;
@@ -141,8 +143,14 @@ fn check_options(options: &DbOptions, descriptors: &[ColumnFamilyDescriptor]) ->
             options.wal_compression
         )));
     }
-    if options.max_background_jobs < 1 {
-        return Err(Error::invalid_argument("max_background_jobs must be at least 1"));
+    if options.keep_log_file_num == 0 {
+        return Err(Error::invalid_argument("keep_log_file_num must be at least 1"));
+    }
+    let is_fifo = |descriptor: &ColumnFamilyDescriptor| {
+        descriptor.options.compaction_style == CompactionStyle::Fifo
+    };
+    if options.max_open_files != -1 && descriptors.iter().any(is_fifo) {
+        return Err(Error::not_supported("FIFO compaction needs max_open_files=-1"));
     }
     descriptors.iter().try_for_each(check_column_family_options)
 }
@@ -172,12 +180,22 @@ pub fn check_column_family_options(descriptor: &ColumnFamilyDescriptor) -> Resul
             options.table.format_version
         ));
     }
-    if let Err(error) = outcrop_options::compaction::check(&options.compaction_options_universal) {
-        return refuse(error.to_string());
-    }
+    outcrop_options::compaction::check(&options.compaction_options_universal)
+        .map_err(|error| error.within(format!("column family {}", descriptor.name)))?;
     if options.max_bytes_for_level_multiplier < 1.0 {
         return refuse("max_bytes_for_level_multiplier must be at least 1".into());
     }
+    if options.enable_blob_garbage_collection {
+        for (name, share) in [
+            ("age_cutoff", options.blob_garbage_collection_age_cutoff),
+            ("force_threshold", options.blob_garbage_collection_force_threshold),
+        ] {
+            if !(0.0..=1.0).contains(&share) {
+                return refuse(format!("blob_garbage_collection_{name} is {share}, must be 0 to 1"));
+            }
+        }
+    }
+    check_table_options(&options.table).or_else(|error| refuse(error))?;
     if options.prepopulate_blob_cache == Prepopulate::FlushAndCompaction {
         return refuse("prepopulate_blob_cache can be kDisable or kFlushOnly".into());
     }
@@ -195,6 +213,25 @@ pub fn check_column_family_options(descriptor: &ColumnFamilyDescriptor) -> Resul
     }
     if options.table.index_type == IndexType::HashSearch && options.prefix_extractor.is_none() {
         return refuse("index_type kHashSearch needs a prefix_extractor".into());
+    }
+    Ok(())
+}
+
+/// What is wrong with settings of tables, of those that no column family is needed for.
+fn check_table_options(table: &BlockBasedTableOptions) -> std::result::Result<(), String> {
+    if table.block_size > u64::from(u32::MAX) {
+        return Err(format!("block_size is {}, at most 4 GiB can be", table.block_size));
+    }
+    let cached = [
+        ("cache_index_and_filter_blocks", table.cache_index_and_filter_blocks),
+        ("pin_l0_filter_and_index_blocks_in_cache", table.pin_l0_filter_and_index_blocks_in_cache),
+    ];
+    if let Some((name, _)) = cached.iter().find(|(_, set)| *set && table.no_block_cache) {
+        return Err(format!("{name} needs a block cache, and no_block_cache is set"));
+    }
+    let ratio = table.data_block_hash_table_util_ratio;
+    if table.data_block_index_type == DataBlockIndexType::BinaryAndHash && !(ratio > 0.0 && ratio <= 1.0) {
+        return Err(format!("data_block_hash_table_util_ratio is {ratio}, must be above 0 and at most 1"));
     }
     Ok(())
 }

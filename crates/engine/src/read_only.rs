@@ -74,8 +74,10 @@ pub fn open(
     error_if_wal_file_exists: bool,
 ) -> Result<(Arc<DbInner>, Secondary)> {
     let descriptors = complete_descriptors(column_families)?;
-    if !env.fs.exists(path)? {
-        return Err(Error::invalid_argument(format!("{}: does not exist", path.display())));
+    let current = file_name::current(path);
+    if !env.fs.exists(&current)? {
+        let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
+        return Err(Error::io(format!("open {}", current.display()), missing));
     }
     if error_if_wal_file_exists {
         refuse_wals(path, &options, &env)?;

@@ -28,14 +28,14 @@ pub struct UpdatesSince {
 impl DbInner {
     /// See [`crate::Db::updates_since`].
     pub(crate) fn updates_since(self: &Arc<Self>, since: SeqNum) -> Result<UpdatesSince> {
-        // The first write has number 1: 0 asks for everything.
-        let since = since.max(SeqNum(1));
-        if since > self.visible_seq().plus(1) {
+        if since > self.visible_seq() {
             return Err(Error::new(
                 ErrorKind::NotFound,
                 format!("sequence number {since} is not yet written; the last is {}", self.visible_seq()),
             ));
         }
+        // The first write has number 1: 0 asks for everything.
+        let since = since.max(SeqNum(1));
         let mut updates = UpdatesSince { db: self.clone(), next: since, place: None, reader: None };
         updates.place = updates.wal_with(since)?.map(|wal| (wal, 0));
         Ok(updates)

@@ -84,7 +84,7 @@ pub fn check(universal: &UniversalCompactionOptions) -> Result<()> {
         )));
     }
     if universal.max_read_amp < -1 {
-        return Err(Error::invalid_argument(format!(
+        return Err(Error::not_supported(format!(
             "compaction_options_universal.max_read_amp is {}, must be at least -1",
             universal.max_read_amp
         )));

@@ -78,6 +78,9 @@ pub struct DbOptions {
     pub compaction_readahead_size: u64,
     /// Buffer of table writers. Bytes; default 1 MiB.
     pub writable_file_max_buffer_size: u64,
+    /// Column families are flushed together and become durable in one step, so that after a crash what was written
+    /// without WAL is there up to one point of time in all of them. Default false.
+    pub atomic_flush: bool,
     /// Total memtable memory over all column families that forces flushes. Bytes; 0: no limit.
     pub db_write_buffer_size: u64,
     /// Seconds between statistics in the info log; 0: never. Default 600.
@@ -113,6 +116,7 @@ impl Default for DbOptions {
             keep_log_file_num: 1000,
             compaction_readahead_size: 2 << 20,
             writable_file_max_buffer_size: 1 << 20,
+            atomic_flush: false,
             db_write_buffer_size: 0,
             stats_dump_period_sec: 600,
         }

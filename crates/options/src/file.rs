@@ -259,6 +259,19 @@ pub fn set_mutable(options: &mut ColumnFamilyOptions, name: &str, value: &str) -
 /// # Errors
 /// InvalidArgument naming the first option that does not exist or whose value does not parse.
 pub fn set_from_string(db: &mut DbOptions, cf: &mut ColumnFamilyOptions, text: &str) -> Result<()> {
+    set_from_string_or(db, cf, text, &mut |_, _| Ok(false))
+}
+
+/// As [`set_from_string`]; `other` is asked for names that are not found, and says whether it knows them.
+///
+/// # Errors
+/// As [`set_from_string`], and those of `other`.
+pub fn set_from_string_or(
+    db: &mut DbOptions,
+    cf: &mut ColumnFamilyOptions,
+    text: &str,
+    other: &mut dyn FnMut(&str, &str) -> Result<bool>,
+) -> Result<()> {
     each_pair(text, &mut |name, value| {
         if name == "block_based_table_factory" || name == "table_factory" {
             return match value {
@@ -272,6 +285,7 @@ pub fn set_from_string(db: &mut DbOptions, cf: &mut ColumnFamilyOptions, text: &
         let known = set(DB_ROWS, db, name, value)?
             || set(CF_ROWS, cf, name, value)?
             || set(TABLE_ROWS, &mut cf.table, name, value)?
+            || other(name, value)?
             || is_hint(name, value)?;
         if known { Ok(()) } else { Err(unknown(name)) }
     })

@@ -419,6 +419,7 @@ pub const DB_ROWS: &[Row<DbOptions>] = rows!(DbOptions:
     fixed "keep_log_file_num" => keep_log_file_num,
     fixed "compaction_readahead_size" => compaction_readahead_size,
     fixed "writable_file_max_buffer_size" => writable_file_max_buffer_size,
+    fixed "atomic_flush" => atomic_flush,
     fixed "db_write_buffer_size" => db_write_buffer_size,
 );
 

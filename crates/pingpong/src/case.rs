@@ -3,6 +3,7 @@
 //! A case is written as one JSON object per line: the header, then for each phase its header and its
 //! operations, so that a shrunk case reads like a script.
 
+use crate::mistake::Opening;
 use crate::operation::Operation;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
@@ -74,6 +75,9 @@ pub struct Phase {
     pub family_options: Vec<Vec<String>>,
     /// How it ends.
     pub end: End,
+    /// Ways to open it that fail, tried before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub openings: Vec<Opening>,
     /// What it does; printed on lines of their own.
     #[serde(skip)]
     pub operations: Vec<Operation>,
@@ -174,6 +178,7 @@ mod tests {
             options: vec!["max_open_files=20".into()],
             family_options: vec![vec!["compression=kZSTD".into()]],
             end: End::KillWriting { writes: 1, after_micros: 40 },
+            openings: vec![Opening::OtherOrder, Opening::Options(vec!["max_open_files=x".into()])],
             operations: vec![Operation::Wait, write],
         };
         let family = Family { merge: Merge::Append, ..Family::plain("default") };

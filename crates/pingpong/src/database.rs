@@ -8,7 +8,7 @@
 use crate::batch::{Batch, Change};
 use crate::call::{Outcome, c_string, call, parts, take_bytes, take_error, with_error};
 use crate::iter::Iter;
-use crate::library::{Api, Bytes, Object};
+use crate::library::{Api, Bytes, Errptr, Object};
 use crate::options::Options;
 use libc::{c_char, size_t};
 use std::ffi::{CStr, CString};
@@ -52,6 +52,17 @@ pub struct ReadView<'v> {
     pub same_prefix: bool,
 }
 
+/// How tables are ingested.
+#[derive(Default)]
+pub struct Ingestion {
+    /// Moved instead of copied.
+    pub move_files: bool,
+    /// They must need no sequence number.
+    pub no_sequence: bool,
+    /// Below everything that is there.
+    pub behind: bool,
+}
+
 /// An open database.
 pub struct Database<'a> {
     api: &'a Api,
@@ -66,29 +77,59 @@ impl<'a> Database<'a> {
         path: &str,
         families: Vec<(String, Options<'a>)>,
     ) -> Outcome<(Database<'a>, Vec<Handle>)> {
-        let path = c_string(path)?;
+        Database::open_by(api, families, |options, count, names, all, handles, e| {
+            let path = c_string(path)?;
+            // SAFETY: live objects; as many names, options and places for handles as the count says.
+            Ok(unsafe {
+                call!(
+                    api,
+                    rocksdb_open_column_families(options, path.as_ptr(), count, names, all, handles, e)
+                )
+            })
+        })
+    }
+
+    /// The same, for reading.
+    pub fn open_for_read_only(
+        api: &'a Api,
+        path: &str,
+        families: Vec<(String, Options<'a>)>,
+    ) -> Outcome<(Database<'a>, Vec<Handle>)> {
+        Database::open_by(api, families, |options, count, names, all, handles, e| {
+            let path = c_string(path)?;
+            // SAFETY: as in `open`.
+            Ok(unsafe {
+                call!(
+                    api,
+                    rocksdb_open_for_read_only_column_families(
+                        options,
+                        path.as_ptr(),
+                        count,
+                        names,
+                        all,
+                        handles,
+                        0,
+                        e
+                    )
+                )
+            })
+        })
+    }
+
+    fn open_by(
+        api: &'a Api,
+        families: Vec<(String, Options<'a>)>,
+        open: impl FnOnce(Object, i32, *const Bytes, *const Object, *mut Object, Errptr) -> Outcome<Object>,
+    ) -> Outcome<(Database<'a>, Vec<Handle>)> {
         let names: Vec<CString> = families.iter().map(|(name, _)| c_string(name)).collect::<Outcome<_>>()?;
         let name_pointers: Vec<Bytes> = names.iter().map(|name| name.as_ptr()).collect();
         let options: Vec<Options<'a>> = families.into_iter().map(|(_, options)| options).collect();
         let option_pointers: Vec<Object> = options.iter().map(|options| options.object).collect();
         let mut handles = vec![null_mut(); names.len()];
-        // SAFETY: live objects; as many names, options and places for handles as the count says.
-        let object = unsafe {
-            with_error(api, |e| {
-                Ok(call!(
-                    api,
-                    rocksdb_open_column_families(
-                        option_pointers[0],
-                        path.as_ptr(),
-                        names.len() as i32,
-                        name_pointers.as_ptr(),
-                        option_pointers.as_ptr(),
-                        handles.as_mut_ptr(),
-                        e
-                    )
-                ))
-            })?
-        };
+        let object = with_error(api, |e| {
+            let (count, first) = (names.len() as i32, option_pointers[0]);
+            open(first, count, name_pointers.as_ptr(), option_pointers.as_ptr(), handles.as_mut_ptr(), e)
+        })?;
         let handles = handles.into_iter().map(Handle).collect();
         Ok((Database { api, object, _options: options }, handles))
     }
@@ -466,22 +507,57 @@ impl<'a> Database<'a> {
         if missing == 0 { Ok(number) } else { Err(format!("no property {}", name.to_string_lossy())) }
     }
 
-    /// Ingests a table.
-    pub fn ingest(&self, handle: Handle, path: &str, move_file: bool) -> Outcome<()> {
-        let path = c_string(path)?;
-        // SAFETY: live objects; the options are destroyed after their one use.
+    /// Ingests tables.
+    pub fn ingest(&self, handle: Handle, paths: &[&str], how: &Ingestion) -> Outcome<()> {
+        let paths = paths.iter().map(|path| c_string(path)).collect::<Outcome<Vec<CString>>>()?;
+        let list: Vec<Bytes> = paths.iter().map(|path| path.as_ptr()).collect();
+        let api = self.api;
+        // SAFETY: live objects; the options are destroyed after their one use; as many paths as the count says.
         unsafe {
-            let options = call!(self.api, rocksdb_ingestexternalfileoptions_create());
-            call!(self.api, rocksdb_ingestexternalfileoptions_set_move_files(options, move_file.into()));
-            let result = with_error(self.api, |e| {
-                let list = [path.as_ptr()];
+            let options = call!(api, rocksdb_ingestexternalfileoptions_create());
+            call!(api, rocksdb_ingestexternalfileoptions_set_move_files(options, how.move_files.into()));
+            if how.no_sequence {
+                call!(api, rocksdb_ingestexternalfileoptions_set_allow_global_seqno(options, 0));
+            }
+            if how.behind {
+                call!(api, rocksdb_ingestexternalfileoptions_set_ingest_behind(options, 1));
+            }
+            let result = with_error(api, |e| {
                 let (db, cf) = (self.object, handle.0);
-                call!(self.api, rocksdb_ingest_external_file_cf(db, cf, list.as_ptr(), 1, options, e));
+                call!(api, rocksdb_ingest_external_file_cf(db, cf, list.as_ptr(), list.len(), options, e));
                 Ok(())
             });
-            call!(self.api, rocksdb_ingestexternalfileoptions_destroy(options));
+            call!(api, rocksdb_ingestexternalfileoptions_destroy(options));
             result
         }
+    }
+
+    /// Asks for updates since a sequence number that is not written yet.
+    pub fn updates_of_the_future(&self) -> Outcome<()> {
+        // SAFETY: a live database; an iterator that is given is destroyed.
+        unsafe {
+            let newest = call!(self.api, rocksdb_get_latest_sequence_number(self.object));
+            let updates = with_error(self.api, |e| {
+                Ok(call!(self.api, rocksdb_get_updates_since(self.object, newest + 1, null_mut(), e)))
+            })?;
+            call!(self.api, rocksdb_wal_iter_destroy(updates));
+        }
+        Ok(())
+    }
+
+    /// Puts a key with a timestamp.
+    pub fn put_with_timestamp(&self, handle: Handle) -> Outcome<()> {
+        self.with_write_options(false, true, |options| {
+            let ((k, kl), (t, tl), (v, vl)) = (parts(b"mistake"), parts(b"12345678"), parts(b"x"));
+            // SAFETY: live objects and slices.
+            with_error(self.api, |e| unsafe {
+                call!(
+                    self.api,
+                    rocksdb_put_cf_with_ts(self.object, options, handle.0, k, kl, t, tl, v, vl, e)
+                );
+                Ok(())
+            })
+        })
     }
 
     /// Makes a checkpoint in `path`, which does not exist yet.

@@ -237,6 +237,7 @@ fn case(recipe: &Recipe, engine: &str) -> Case {
     let mut database: Vec<String> = vec!["max_background_jobs=1".into()];
     database.extend(recipe.options.iter().map(ToString::to_string));
     let phase = Phase {
+        openings: Vec::new(),
         engine: engine.to_string(),
         options: database,
         family_options: vec![options.clone(), options.clone(), options],

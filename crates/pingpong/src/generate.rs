@@ -8,6 +8,7 @@
 use crate::case::{Case, End, Family, Merge, Phase};
 use crate::choices::{CHOICES, Choice, MUTABLE, Scope, always, conflict, name, title};
 use crate::features::{Engines, HASH_PREFIX, OUTCROP, PREFIXES};
+use crate::mistake::{BadTable, BadTarget, Gone, Mistake, Opening, REFUSED_CHANGES, openings};
 use crate::model::Model;
 use crate::operation::{Durability, Key, Lookup, Move, Operation, Record, Value, View};
 use crate::random::Random;
@@ -204,7 +205,8 @@ impl Generator<'_> {
             family_options.push(all);
         }
         let end = self.end();
-        let mut phase = Phase { engine, options, family_options, end, operations: Vec::new() };
+        let openings = if round == 0 { Vec::new() } else { self.openings(&engine, model) };
+        let mut phase = Phase { engine, options, family_options, end, openings, operations: Vec::new() };
         model.open(phase.has("manual_wal_flush=true"));
         for _ in 0..5 + self.random.below(50) {
             let operation = self.operation(&phase, model);
@@ -309,7 +311,7 @@ impl Generator<'_> {
             92 if self.may(engine, "checkpoint") => {
                 Operation::Checkpoint { log_size_for_flush: self.random.pick(&[0, u64::MAX >> 1]) }
             }
-            93 => {
+            93 if self.random.one_in(2) => {
                 let family = self.random.index(FAMILIES.len());
                 Operation::CreateFamily { family }
             }
@@ -320,8 +322,73 @@ impl Generator<'_> {
             }
             97 if self.random.one_in(3) => Operation::OpenTwice,
             98 => Operation::CompareAll,
+            93 | 94 | 97 | 99 => Operation::Mistake(self.mistake(phase, family, model)),
             _ => self.write(phase, model, false),
         }
+    }
+
+    /// A mistake that the phase's engine reports.
+    fn mistake(&mut self, phase: &Phase, family: usize, model: &Model) -> Mistake {
+        loop {
+            let mistake = self.any_mistake(family, model);
+            if mistake.class(&phase.engine).is_some() && mistake.fits(phase) {
+                return mistake;
+            }
+        }
+    }
+
+    fn any_mistake(&mut self, family: usize, model: &Model) -> Mistake {
+        match self.random.below(24) {
+            0 => Mistake::CreateExisting { family },
+            1 => Mistake::CreateNameless,
+            2 => Mistake::DropDefault,
+            3..6 => Mistake::AfterDrop(self.random.pick(&[
+                Gone::Drop,
+                Gone::Put,
+                Gone::Flush,
+                Gone::SetOptions,
+                Gone::Ingest,
+            ])),
+            6..9 => {
+                let (option, value) = self.random.pick(REFUSED_CHANGES);
+                Mistake::SetOption { family, name: option.into(), value: value.into() }
+            }
+            9 => Mistake::MergeWithoutOperator { family },
+            10 => Mistake::SyncedUnlogged { family },
+            11 => Mistake::UnloggedRecycled { family },
+            12 | 13 => {
+                let (end, begin) = self.range(family);
+                Mistake::RangeBackwards { family, begin, end }
+            }
+            14..19 => {
+                let rows = model.rows(family);
+                let used = (!rows.is_empty()).then(|| self.random.index(rows.len()));
+                let (fresh, table) = (self.key(), self.random.pick(&BadTable::ALL));
+                let key = used.map_or(fresh, |at| rows[at].0.clone());
+                Mistake::Ingest { family, table, key }
+            }
+            19..22 => Mistake::Checkpoint(self.random.pick(&[
+                BadTarget::Directory,
+                BadTarget::File,
+                BadTarget::Nameless,
+                BadTarget::NoParent,
+            ])),
+            22 if self.random.one_in(2) => Mistake::UpdatesOfTheFuture,
+            22 => Mistake::Timestamp { family },
+            _ => Mistake::Destroy,
+        }
+    }
+
+    /// Ways to open that fail, before a phase.
+    fn openings(&mut self, engine: &str, model: &Model) -> Vec<Opening> {
+        let mut chosen = Vec::new();
+        while self.random.one_in(2) {
+            let opening = self.random.pick(&openings());
+            if opening.class(engine).is_some() && opening.admitted(&model.existing()) {
+                chosen.push(opening);
+            }
+        }
+        chosen
     }
 
     fn write(&mut self, phase: &Phase, model: &Model, logged: bool) -> Operation {

@@ -10,7 +10,7 @@
 //! of a case can read it. A failing case is shrunk and written to a file that replays it.
 //!
 //! Read in this order: `case.rs`, `operation.rs` (the language), `run.rs` (the game), `model.rs` and `rules.rs`
-//! (what must happen), `generate.rs` with `choices.rs` and `features.rs` (what is drawn), `trials.rs` (who can
+//! (what must happen), `mistake.rs` (what must fail, and how), `generate.rs` with `choices.rs` and `features.rs` (what is drawn), `trials.rs` (who can
 //! what), `worker.rs`, `database.rs`, `library.rs` (the child), `campaign.rs` and `shrink.rs` (the long run),
 //! `compatibility.rs` (the table of who reads what), `tools.rs` (RocksDB's own), `fixtures.rs` (databases for other
 //! crates' tests).
@@ -29,6 +29,8 @@ pub mod generate;
 mod iter;
 mod library;
 mod merge;
+pub mod mistake;
+mod mistaken;
 pub mod model;
 pub mod operation;
 mod options;

@@ -5,6 +5,7 @@
 //!
 //! Next: `model.rs` says what each operation means, `worker.rs` does it to an engine.
 
+use crate::mistake::Mistake;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
@@ -271,6 +272,8 @@ pub enum Operation {
     SetOptions { family: usize, name: String, value: String },
     /// The engine that works next tries to open the database and must be told that it is locked.
     OpenTwice,
+    /// A call that fails, with an error of the right class.
+    Mistake(Mistake),
     /// Compares every row of every column family.
     CompareAll,
 }

@@ -56,6 +56,7 @@ pub fn admits(model: &Model, operation: &Operation) -> bool {
         Operation::DropFamily { family } => *family != 0 && exists(family) && !model.has_iterators(),
         // A checkpoint that does not flush has nothing but files and WAL.
         Operation::Checkpoint { log_size_for_flush } => *log_size_for_flush == 0 || !model.has_unlogged(),
+        Operation::Mistake(mistake) => mistake.admitted(model),
         Operation::FlushWal { .. } | Operation::Wait | Operation::OpenTwice | Operation::CompareAll => true,
     }
 }

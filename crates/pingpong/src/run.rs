@@ -15,6 +15,7 @@ use crate::case::{Case, End, Phase};
 use crate::child::{Child, Lost};
 use crate::choices::ALWAYS;
 use crate::features::OUTCROP;
+use crate::mistake::{Mistake, Opening, class_of};
 use crate::model::{Model, Row, difference};
 use crate::operation::{Durability, Key, Operation, Record, View};
 use crate::rules::admits;
@@ -353,6 +354,9 @@ impl Game<'_> {
                 Problem(Kind::Error, format!("the harness cannot copy {}: {error}", db.display()))
             })?;
             self.check_family_names(engine, &db)?;
+            for opening in &phase.openings {
+                self.open_wrongly(phase, opening)?;
+            }
         }
         self.must(engine, &Request::Open(self.open_request(phase, &db)))?;
         if std::mem::take(&mut self.after_kill) {
@@ -428,6 +432,7 @@ impl Game<'_> {
                 self.checkpoint(index, phase, *log_size_for_flush)?
             }
             Operation::OpenTwice => self.open_twice(index)?,
+            Operation::Mistake(mistake) => return self.mistake(phase, mistake),
             _ => {
                 let answer = self.must(engine, &Request::Do(operation.clone()))?;
                 self.check(operation, answer)?;
@@ -497,11 +502,52 @@ impl Game<'_> {
         Ok(())
     }
 
+    /// Makes a mistake; nothing is to change.
+    fn mistake(&mut self, phase: &Phase, mistake: &Mistake) -> Outcome<()> {
+        let Some(class) = mistake.class(&phase.engine).filter(|_| mistake.fits(phase)) else { return Ok(()) };
+        let scratch = self.empty_dir("mistake")?;
+        let request = Request::Mistake { mistake: mistake.clone(), scratch: text(&scratch) };
+        self.must_fail(&phase.engine, &request, class)
+    }
+
+    /// Opens the database in a way that fails; nothing is to change.
+    fn open_wrongly(&mut self, phase: &Phase, opening: &Opening) -> Outcome<()> {
+        let engine = &phase.engine;
+        let Some(class) = opening.class(engine).filter(|_| opening.admitted(&self.model.existing())) else {
+            return Ok(());
+        };
+        *self.tally.by_name.entry("opening that fails").or_default() += 1;
+        let request = Request::OpenWrongly {
+            request: self.open_request(phase, &self.db()),
+            opening: opening.clone(),
+            empty: text(&self.empty_dir("mistake")?),
+        };
+        self.must_fail(engine, &request, class)
+    }
+
+    fn must_fail(&mut self, engine: &str, request: &Request, class: &str) -> Outcome<()> {
+        match self.ask(engine, request)? {
+            Answer::Refused(error) if class_of(&error) == class => Ok(()),
+            Answer::Error(error) => Err(Problem(Kind::Error, error)),
+            answer => Err(wrong(format!("{answer:?} to {request:?}, the class must be {class:?}"))),
+        }
+    }
+
+    fn empty_dir(&self, name: &str) -> Outcome<PathBuf> {
+        let dir = self.dir.join(name);
+        let _ = std::fs::remove_dir_all(&dir);
+        let made = std::fs::create_dir_all(&dir);
+        made.map_err(|error| Problem(Kind::Error, format!("the harness cannot make {}: {error}", dir.display())))?;
+        Ok(dir)
+    }
+
     fn open_twice(&mut self, index: usize) -> Outcome<()> {
         let Some(other) = self.other(index).cloned() else { return Ok(()) };
         let request = Request::Open(self.open_request(&other, &self.db()));
         match self.ask(&other.engine, &request)? {
-            Answer::Error(error) if error.to_lowercase().contains("lock") => Ok(()),
+            Answer::Error(error) if error.starts_with("IO error: ") && error.to_lowercase().contains("lock") => {
+                Ok(())
+            }
             answer => Err(wrong(format!("{} opens what is open already: {answer:?}", other.engine))),
         }
     }
@@ -546,6 +592,7 @@ fn names(operation: &Operation) -> Vec<&'static str> {
         Operation::DropFamily { .. } => vec!["drop family"],
         Operation::SetOptions { .. } => vec!["set options"],
         Operation::OpenTwice => vec!["open twice"],
+        Operation::Mistake(_) => vec!["mistake"],
         _ => Vec::new(),
     }
 }

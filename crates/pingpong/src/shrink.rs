@@ -182,6 +182,15 @@ impl Shrinker<'_> {
 
     fn drop_options(&mut self, best: &mut (Case, Failure)) {
         for phase in 0..best.0.phases.len() {
+            let mut at = best.0.phases.get(phase).map_or(0, |phase| phase.openings.len());
+            while at > 0 {
+                at -= 1;
+                let mut smaller = best.0.clone();
+                if smaller.phases.get(phase).is_some_and(|phase| at < phase.openings.len()) {
+                    smaller.phases[phase].openings.remove(at);
+                    self.take(smaller, best);
+                }
+            }
             let lists = 1 + best.0.families.len();
             for list in 0..lists {
                 let mut at = options(&mut best.0.clone(), phase, list).map_or(0, |options| options.len());

@@ -168,6 +168,7 @@ pub fn trial(feature: &str, writer: Player<'_>, reader: Player<'_>) -> Case {
         options: [always(writer.1), database].concat(),
         family_options: vec![written],
         end: End::Close,
+        openings: Vec::new(),
         operations,
     };
     let reading = Phase {
@@ -175,6 +176,7 @@ pub fn trial(feature: &str, writer: Player<'_>, reader: Player<'_>) -> Case {
         options: always(reader.1),
         family_options: vec![read],
         end: End::Close,
+        openings: Vec::new(),
         operations: vec![compact, Operation::CompareAll],
     };
     let mut phases = vec![writing];

@@ -12,9 +12,11 @@
 use crate::batch::{Batch, Change, write_table};
 use crate::call::Outcome;
 use crate::case::Family;
-use crate::database::{Database, Handle, ReadView, SnapshotHandle, list_families};
+use crate::database::{Database, Handle, Ingestion, ReadView, SnapshotHandle, list_families};
 use crate::iter::Iter;
 use crate::library::Api;
+use crate::mistake::{Mistake, Opening};
+use crate::mistaken::{open_wrongly, refused};
 use crate::operation::{Durability, Key, Lookup, Move, Operation, Record, View, shown};
 use crate::options::Options;
 use crate::wire;
@@ -70,6 +72,22 @@ pub enum Request {
         /// WAL bytes from which on it flushes.
         log_size_for_flush: u64,
     },
+    /// Make a mistake, in a directory that is empty where it needs files.
+    Mistake {
+        /// Which.
+        mistake: Mistake,
+        /// The directory.
+        scratch: String,
+    },
+    /// Open a database in a way that fails.
+    OpenWrongly {
+        /// How it would not fail.
+        request: OpenRequest,
+        /// What is different.
+        opening: Opening,
+        /// An empty directory.
+        empty: String,
+    },
     /// Close the database.
     Close,
 }
@@ -105,13 +123,15 @@ pub enum Answer {
     Positions(Vec<Option<(String, String)>>),
     /// Rows of a column family, and the values of the keys that were asked for.
     Rows(Vec<(String, String)>, Vec<Option<String>>),
+    /// It failed, as it should.
+    Refused(String),
     /// It did not work.
     Error(String),
 }
 
-struct Open<'a> {
-    database: Database<'a>,
-    request: OpenRequest,
+pub(crate) struct Open<'a> {
+    pub(crate) database: Database<'a>,
+    pub(crate) request: OpenRequest,
     handles: BTreeMap<usize, Handle>,
     snapshots: BTreeMap<usize, SnapshotHandle>,
     iterators: BTreeMap<usize, Iter<'a>>,
@@ -160,6 +180,9 @@ fn handle<'a>(api: &'a Api, open: &mut Option<Open<'a>>, request: Request) -> Ou
             }
             *open = Some(Open::new(api, request)?);
             Ok(Answer::Done)
+        }
+        Request::OpenWrongly { request, opening, empty } => {
+            refused(open_wrongly(api, request, &opening, &empty))
         }
         Request::Close => {
             open.take().ok_or_else(no_database)?.close()?;
@@ -246,7 +269,7 @@ impl<'a> Open<'a> {
         self.database.close()
     }
 
-    fn family(&self, index: usize) -> Outcome<Handle> {
+    pub(crate) fn family(&self, index: usize) -> Outcome<Handle> {
         self.handles.get(&index).copied().ok_or_else(|| format!("column family {index} is not open"))
     }
 
@@ -268,13 +291,15 @@ impl<'a> Open<'a> {
             Request::Do(operation) => self.operate(api, operation),
             Request::Rows { family, keys } => self.rows(family, &keys),
             Request::IngestTable { family, path, move_file } => {
-                self.database.ingest(self.family(family)?, &path, move_file)?;
+                let how = Ingestion { move_files: move_file, ..Ingestion::default() };
+                self.database.ingest(self.family(family)?, &[&path], &how)?;
                 Ok(Answer::Done)
             }
             Request::Checkpoint { path, log_size_for_flush } => {
                 self.database.checkpoint(&path, log_size_for_flush)?;
                 Ok(Answer::Done)
             }
+            Request::Mistake { mistake, scratch } => refused(self.mistake(api, &mistake, &scratch)),
             other => Err(format!("not a request to an open database: {other:?}")),
         }
     }
@@ -345,6 +370,7 @@ impl<'a> Open<'a> {
             Operation::Ingest { .. }
             | Operation::Checkpoint { .. }
             | Operation::OpenTwice
+            | Operation::Mistake(_)
             | Operation::CompareAll => return Err(format!("the parent's operation: {operation:?}")),
         }
         Ok(Answer::Done)

@@ -2,6 +2,10 @@
 //!
 //! The same stream and output as compaction do the work. The result is installed together with the new log
 //! number, so that after a crash the data comes either from the WAL or from the table, never from neither.
+//!
+//! With `atomic_flush` one job has the memtables of all column families, and its tables are installed by one group of
+//! the MANIFEST's edits, which recovery takes whole or not at all. Memtables are then sealed together (`write/switch.rs`),
+//! so any state of the MANIFEST has the rows of all column families up to one point of time.
 
 use crate::column_family::ColumnFamily;
 use crate::compaction::blobs::BlobPlan;
@@ -13,7 +17,7 @@ use crate::info_log::log_line;
 use crate::obsolete_files::PendingOutputs;
 use crate::read::merging_iter::{MergingIter, Source};
 use crate::read::table_cache;
-use crate::state::{DbState, SealedMemTable};
+use crate::state::{CfState, DbState, SealedMemTable};
 use crate::stats::LevelStats;
 use outcrop_base::{Fragments, Result, SeqNum};
 use outcrop_manifest::{BlobFile, FileMetaData, FileNumber, VersionEdit};
@@ -24,6 +28,12 @@ use std::sync::atomic::Ordering;
 
 /// A flush that was decided.
 pub struct FlushJob {
+    /// One, or with `atomic_flush` all that have something to write.
+    pub parts: Vec<FlushPart>,
+}
+
+/// What a flush does to one column family.
+pub struct FlushPart {
     /// The column family.
     pub cf: Arc<ColumnFamily>,
     /// Its sealed memtables to write, oldest first.
@@ -32,33 +42,48 @@ pub struct FlushJob {
     pub epoch: u64,
 }
 
-/// Takes the next flush to run, if any is due, and marks it as running.
-pub fn pick(state: &mut DbState) -> Option<FlushJob> {
-    let cf = state.column_families.values_mut().find(|cf| cf.wants_flush())?;
+/// Takes the next flush to run, if any is due, and marks it as running. If it is `atomic`, nothing else is flushed meanwhile.
+pub fn pick(state: &mut DbState, atomic: bool) -> Option<FlushJob> {
+    if atomic && state.running_flushes > 0 {
+        return None;
+    }
+    let due = state.column_families.values().find(|cf| cf.wants_flush())?.cf.id();
+    let taken = |cf: &&mut CfState| cf.cf.id() == due || (atomic && !cf.sealed.is_empty());
+    let parts = state.column_families.values_mut().filter(taken).map(take).collect();
+    state.running_flushes += 1;
+    Some(FlushJob { parts })
+}
+
+fn take(cf: &mut CfState) -> FlushPart {
     cf.flush_running = true;
     cf.flush_requested = false;
     let epoch = cf.next_epoch;
     cf.next_epoch += 1;
-    let job = FlushJob { cf: cf.cf.clone(), memtables: cf.sealed.clone(), epoch };
-    state.running_flushes += 1;
-    Some(job)
+    FlushPart { cf: cf.cf.clone(), memtables: cf.sealed.clone(), epoch }
 }
 
 impl DbInner {
-    /// Runs `job` and installs its table.
+    /// Runs `job` and installs its tables.
     pub fn run_flush(&self, job: &FlushJob) -> Result<()> {
-        let start = self.ctx.env.clock.monotonic_nanos();
-        let cpu_start = self.ctx.env.clock.thread_cpu_nanos();
-        let memtables: Vec<&Arc<MemTable>> = job.memtables.iter().map(|sealed| &sealed.memtable).collect();
         let outputs = PendingOutputs::new(&self.ctx);
-        let reserve = || outputs.reserve();
-        let snapshots = self.snapshots.sequences();
-        let written = write_l0(&self.ctx, &job.cf, &memtables, snapshots, job.epoch, &reserve)?;
+        let written = job.parts.iter().map(|part| self.write_part(part, &outputs)).collect::<Result<Vec<_>>>()?;
         if self.has_several_column_families() {
             // A batch may span column families: what this flush makes durable must not survive a crash
             // that takes the other half, which is still in a closed WAL.
             self.sync_closed_wals().map_err(|error| self.fail_writes(error))?;
         }
+        outputs.settle(self.install_flush(job, written))
+    }
+
+    /// Writes the table of one column family. It is counted before it is installed: whoever waits for the flush finds it
+    /// in the counters.
+    fn write_part(&self, part: &FlushPart, outputs: &PendingOutputs) -> Result<FlushedFiles> {
+        let start = self.ctx.env.clock.monotonic_nanos();
+        let cpu_start = self.ctx.env.clock.thread_cpu_nanos();
+        let memtables: Vec<&Arc<MemTable>> = part.memtables.iter().map(|sealed| &sealed.memtable).collect();
+        let reserve = || outputs.reserve();
+        let snapshots = self.snapshots.sequences();
+        let written = write_l0(&self.ctx, &part.cf, &memtables, snapshots, part.epoch, &reserve)?;
         let bytes = written.bytes();
         let clock = &self.ctx.env.clock;
         let stats = LevelStats {
@@ -69,31 +94,33 @@ impl DbInner {
             records_in: memtables.iter().map(|memtable| memtable.num_entries()).sum(),
             ..LevelStats::default()
         };
-        job.cf.stats.record(0, &stats);
-        job.cf.stats.flush_bytes.add(bytes);
-        // Counted before it is installed: whoever waits for the flush finds it in the counters.
-        outputs.settle(self.install_flush(job, written))?;
+        part.cf.stats.record(0, &stats);
+        part.cf.stats.flush_bytes.add(bytes);
         log_line!(
             self.ctx,
-            "[{}] flushed {} memtables, {bytes} bytes, {} us",
-            job.cf.name(),
+            "[{}] wrote {} memtables to L0, {bytes} bytes, {} us",
+            part.cf.name(),
             memtables.len(),
             stats.micros
         );
-        Ok(())
+        Ok(written)
     }
 
-    fn install_flush(&self, job: &FlushJob, written: FlushedFiles) -> Result<()> {
-        let next_wal = job.memtables.last().map(|sealed| sealed.next_wal);
-        let mut edit = VersionEdit::for_column_family(job.cf.id());
-        edit.log_number = next_wal;
-        edit.min_log_number_to_keep = Some(self.min_wal_after_flush(job));
-        edit.new_files = written.tables.into_iter().map(|file| (0, file)).collect();
-        edit.new_blob_files = written.blob_files;
-        let flushed = job.memtables.len();
-        self.log_and_apply(vec![edit], |state| {
-            if let Some(cf) = state.column_families.get_mut(&job.cf.id()) {
-                cf.sealed.drain(..flushed);
+    fn install_flush(&self, job: &FlushJob, written: Vec<FlushedFiles>) -> Result<()> {
+        let min_wal = self.min_wal_after_flush(job);
+        let edits = job.parts.iter().zip(written).map(|(part, written)| {
+            let mut edit = VersionEdit::for_column_family(part.cf.id());
+            edit.log_number = part.memtables.last().map(|sealed| sealed.next_wal);
+            edit.min_log_number_to_keep = Some(min_wal);
+            edit.new_files = written.tables.into_iter().map(|file| (0, file)).collect();
+            edit.new_blob_files = written.blob_files;
+            edit
+        });
+        self.log_and_apply(edits.collect(), |state| {
+            for part in &job.parts {
+                if let Some(cf) = state.column_families.get_mut(&part.cf.id()) {
+                    cf.sealed.drain(..part.memtables.len());
+                }
             }
         })
     }
@@ -102,13 +129,13 @@ impl DbInner {
     fn min_wal_after_flush(&self, job: &FlushJob) -> u64 {
         let state = self.state.lock();
         let current = self.current_wal_number();
-        let of_job = |id: u32| id == job.cf.id();
+        let of_job = |id: u32| job.parts.iter().any(|part| part.cf.id() == id);
         let others = state.column_families.iter().filter(|(id, _)| !of_job(**id)).map(|(_, cf)| {
             if cf.sealed.is_empty() && cf.memtable.is_empty() { current } else { cf.log_number }
         });
-        let own = job.memtables.last().map_or(current, |sealed| sealed.next_wal);
+        let own = job.parts.iter().filter_map(|part| Some(part.memtables.last()?.next_wal));
         let kept = state.prepared.oldest_wal().unwrap_or(u64::MAX);
-        others.min().unwrap_or(current).min(own).min(kept)
+        others.chain(own).min().unwrap_or(current).min(current).min(kept)
     }
 }
 

@@ -31,7 +31,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use wal::Wal;
+use wal::{Wal, recycled_wals};
 
 /// How one write is done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -114,6 +114,10 @@ pub fn with_scratch_batch(
 impl DbInner {
     /// Commits `batch`: atomically, in the order of arrival, visible to reads when it returns.
     pub fn write(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
+        if options.disable_wal && recycled_wals(&self.ctx.options) > 0 {
+            // Sequence numbers that are in no WAL would part the recycled ones, see `switch_wal`.
+            return Err(Error::invalid_argument("disable_wal does not go with recycle_log_file_num"));
+        }
         if options.sync && options.disable_wal {
             return Err(Error::invalid_argument("sync writes have to enable the WAL"));
         }

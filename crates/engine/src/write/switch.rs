@@ -28,10 +28,13 @@ impl DbInner {
         self.seal(core, &ids)
     }
 
-    /// Seals the memtables of `ids` that hold anything, and starts a new WAL if the current one was used.
+    /// Seals the memtables of `ids` that hold anything, and starts a new WAL if the current one was used. With
+    /// `atomic_flush` all are sealed if one is: together they hold all rows up to one point of time.
     pub fn seal(&self, core: &mut WriteCore, ids: &[u32]) -> Result<()> {
+        let all = self.ctx.options.atomic_flush && !ids.is_empty();
+        let chosen = |target: &Target| all || ids.contains(&target.cf.id());
         let sealing: Vec<usize> = (0..core.targets.len())
-            .filter(|&i| ids.contains(&core.targets[i].cf.id()) && !core.targets[i].memtable.is_empty())
+            .filter(|&i| chosen(&core.targets[i]) && !core.targets[i].memtable.is_empty())
             .collect();
         if sealing.is_empty() {
             return Ok(());

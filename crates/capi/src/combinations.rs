@@ -1,0 +1,75 @@
+//! Settings that RocksDB refuses to open with together, among those that the engine keeps only for their getters.
+//!
+//! Nothing here would go wrong with them. They are refused so that a program meets the same error whichever library it
+//! has, and can go back to RocksDB with the settings that it has. The engine checks its own settings (`engine/src/open.rs`).
+//!
+//! Source: RocksDB `db/db_impl/db_impl_open.cc`, `ValidateOptions`; each was tried on 6.29.5 to 11.8.1.
+
+use crate::options::rocksdb_options_t;
+use crate::settings::Flag;
+use outcrop::{Error, Result};
+
+fn is_set(options: &rocksdb_options_t, name: &'static str, default: u8) -> bool {
+    options.settings.kept::<Flag>(name, Flag(default)).is_set()
+}
+
+/// Checks settings of the database.
+///
+/// # Errors
+/// What RocksDB's are: InvalidArgument, NotSupported where it is about IO.
+pub(crate) fn of_database(options: &rocksdb_options_t) -> Result<()> {
+    let [pipelined, unordered, mmap_reads, mmap_writes] =
+        ["enable_pipelined_write", "unordered_write", "allow_mmap_reads", "allow_mmap_writes"]
+            .map(|name| is_set(options, name, 0));
+    let concurrent = is_set(options, "allow_concurrent_memtable_write", 1);
+    let id_somewhere = is_set(options, "write_dbid_to_manifest", 1) || is_set(options, "write_identity_file", 1);
+    let refused = [
+        (options.db.atomic_flush && pipelined, "atomic_flush does not go with enable_pipelined_write"),
+        (unordered && pipelined, "unordered_write does not go with enable_pipelined_write"),
+        (unordered && !concurrent, "unordered_write needs allow_concurrent_memtable_write"),
+        (!id_somewhere, "write_dbid_to_manifest and write_identity_file cannot both be false"),
+    ];
+    if let Some((_, why)) = refused.iter().find(|(is, _)| *is) {
+        return Err(Error::invalid_argument(*why));
+    }
+    if mmap_reads && options.db.use_direct_reads {
+        return Err(Error::not_supported("allow_mmap_reads does not go with use_direct_reads"));
+    }
+    if mmap_writes && options.db.use_direct_io_for_flush_and_compaction {
+        return Err(Error::not_supported(
+            "allow_mmap_writes does not go with use_direct_io_for_flush_and_compaction",
+        ));
+    }
+    of_both(options, options)
+}
+
+/// Checks settings of a column family, as far as that goes without those of its database.
+///
+/// # Errors
+/// NotSupported: the number of bytes of a check is one that RocksDB does not have.
+pub(crate) fn of_family(options: &rocksdb_options_t) -> Result<()> {
+    let per_key = [
+        ("memtable_protection_bytes_per_key", u64::from(options.settings.kept::<u32>("memtable_protection_bytes_per_key", 0))),
+        ("block_protection_bytes_per_key", u64::from(options.settings.kept::<u8>("block_protection_bytes_per_key", 0))),
+    ];
+    match per_key.iter().find(|(_, bytes)| !matches!(bytes, 0 | 1 | 2 | 4 | 8)) {
+        Some((name, bytes)) => Err(Error::not_supported(format!("{name} is {bytes}, can be 0, 1, 2, 4 or 8"))),
+        None => Ok(()),
+    }
+}
+
+/// Checks settings of a column family with those of its database.
+///
+/// # Errors
+/// InvalidArgument.
+pub(crate) fn of_both(database: &rocksdb_options_t, family: &rocksdb_options_t) -> Result<()> {
+    if is_set(database, "unordered_write", 0) && family.cf.max_successive_merges > 0 {
+        return Err(Error::invalid_argument("unordered_write does not go with max_successive_merges"));
+    }
+    if is_set(database, "allow_concurrent_memtable_write", 1) && is_set(family, "inplace_update_support", 0) {
+        return Err(Error::invalid_argument(
+            "inplace_update_support does not go with allow_concurrent_memtable_write",
+        ));
+    }
+    Ok(())
+}
