@@ -7,6 +7,7 @@
 
 use crate::options::rocksdb_options_t;
 use crate::settings::Flag;
+use outcrop::options::CompactionStyle;
 use outcrop::{Error, Result};
 
 fn is_set(options: &rocksdb_options_t, name: &'static str, default: u8) -> bool {
@@ -61,8 +62,11 @@ pub(crate) fn of_family(options: &rocksdb_options_t) -> Result<()> {
 /// Checks settings of a column family with those of its database.
 ///
 /// # Errors
-/// InvalidArgument.
+/// NotSupported for FIFO compaction with limited open files, InvalidArgument otherwise.
 pub(crate) fn of_both(database: &rocksdb_options_t, family: &rocksdb_options_t) -> Result<()> {
+    if family.cf.compaction_style == CompactionStyle::Fifo && database.db.max_open_files != -1 {
+        return Err(Error::not_supported("FIFO compaction needs max_open_files=-1"));
+    }
     if is_set(database, "unordered_write", 0) && family.cf.max_successive_merges > 0 {
         return Err(Error::invalid_argument("unordered_write does not go with max_successive_merges"));
     }

@@ -28,7 +28,7 @@ use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_manifest::{FileNumber, ManifestWriter, VersionEdit, WalSet};
 use outcrop_memtable::MemTablePool;
 use outcrop_options::{
-    BlockBasedTableOptions, CompactionStyle, CompressionType, DataBlockIndexType, DbOptions, IndexType, Prepopulate,
+    BlockBasedTableOptions, CompressionType, DataBlockIndexType, DbOptions, IndexType, Prepopulate,
 };
 use outcrop_table::unique_id;
 use parking_lot::{Condvar, Mutex};
@@ -145,12 +145,6 @@ fn check_options(options: &DbOptions, descriptors: &[ColumnFamilyDescriptor]) ->
     }
     if options.keep_log_file_num == 0 {
         return Err(Error::invalid_argument("keep_log_file_num must be at least 1"));
-    }
-    let is_fifo = |descriptor: &ColumnFamilyDescriptor| {
-        descriptor.options.compaction_style == CompactionStyle::Fifo
-    };
-    if options.max_open_files != -1 && descriptors.iter().any(is_fifo) {
-        return Err(Error::not_supported("FIFO compaction needs max_open_files=-1"));
     }
     descriptors.iter().try_for_each(check_column_family_options)
 }

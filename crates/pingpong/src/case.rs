@@ -78,12 +78,28 @@ pub struct Phase {
     /// Ways to open it that fail, tried before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub openings: Vec<Opening>,
+    /// Nothing that is written goes to the WAL. With `atomic_flush`, SIGKILL then takes all column families back to one point.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unlogged: bool,
     /// What it does; printed on lines of their own.
     #[serde(skip)]
     pub operations: Vec<Operation>,
 }
 
 impl Phase {
+    /// A turn that does nothing, with options that are all defaults.
+    pub fn idle(engine: &str, families: usize) -> Phase {
+        Phase {
+            engine: engine.to_string(),
+            options: Vec::new(),
+            family_options: vec![Vec::new(); families],
+            end: End::Close,
+            openings: Vec::new(),
+            unlogged: false,
+            operations: Vec::new(),
+        }
+    }
+
     /// Whether one of the options has this text.
     pub fn has(&self, option: &str) -> bool {
         self.options.iter().any(|given| given == option)
@@ -178,6 +194,7 @@ mod tests {
             options: vec!["max_open_files=20".into()],
             family_options: vec![vec!["compression=kZSTD".into()]],
             end: End::KillWriting { writes: 1, after_micros: 40 },
+            unlogged: true,
             openings: vec![Opening::OtherOrder, Opening::Options(vec!["max_open_files=x".into()])],
             operations: vec![Operation::Wait, write],
         };

@@ -79,6 +79,7 @@ pub const CHOICES: &[Choice] = &[
             &["use_direct_reads=true"],
             &["use_direct_reads=true", "use_direct_io_for_flush_and_compaction=true"],
             &["allow_mmap_reads=true"],
+            &["allow_mmap_writes=true"],
         ],
     ),
     database(
@@ -87,6 +88,8 @@ pub const CHOICES: &[Choice] = &[
             &["atomic_flush=true"],
             &["enable_pipelined_write=true"],
             &["allow_concurrent_memtable_write=false"],
+            &["unordered_write=true"],
+            &["two_write_queues=true"],
         ],
     ),
     database(5, &[&["manual_wal_flush=true"]]),
@@ -336,6 +339,8 @@ const CONFLICTS: &[(&str, &str)] = &[
     ("recycle_log_file_num", "wal_recovery_mode"),
     // Its own tables are corrupt to it (8.11.4: "bad entry in block").
     ("table.index_type=kHashSearch", "table.index_block_restart_interval"),
+    // RocksDB refuses to open: "currently inconsistent".
+    ("unordered_write", "max_successive_merges"),
     // 6.29.5 refuses to open: "FIFO compaction only supported with max_open_files = -1".
     ("compaction_style=kCompactionStyleFIFO", "max_open_files=20"),
 ];

@@ -449,14 +449,34 @@ impl<'a> Database<'a> {
 
     /// Flushes a column family's memtables.
     pub fn flush(&self, handle: Handle, wait: bool) -> Outcome<()> {
+        self.with_flush_options(wait, |options| {
+            // SAFETY: live objects.
+            with_error(self.api, |e| unsafe {
+                call!(self.api, rocksdb_flush_cf(self.object, options, handle.0, e));
+                Ok(())
+            })
+        })
+    }
+
+    /// Flushes the memtables of column families; in one step if the database flushes atomically.
+    pub fn flush_together(&self, handles: &[Handle], wait: bool) -> Outcome<()> {
+        let list: Vec<Object> = handles.iter().map(|handle| handle.0).collect();
+        self.with_flush_options(wait, |options| {
+            // SAFETY: live objects; as many handles as the count says.
+            with_error(self.api, |e| unsafe {
+                let count = list.len() as i32;
+                call!(self.api, rocksdb_flush_cfs(self.object, options, list.as_ptr(), count, e));
+                Ok(())
+            })
+        })
+    }
+
+    fn with_flush_options(&self, wait: bool, flush: impl FnOnce(Object) -> Outcome<()>) -> Outcome<()> {
         // SAFETY: live objects; the options are destroyed after their one use.
         unsafe {
             let options = call!(self.api, rocksdb_flushoptions_create());
             call!(self.api, rocksdb_flushoptions_set_wait(options, wait.into()));
-            let result = with_error(self.api, |e| {
-                call!(self.api, rocksdb_flush_cf(self.object, options, handle.0, e));
-                Ok(())
-            });
+            let result = flush(options);
             call!(self.api, rocksdb_flushoptions_destroy(options));
             result
         }

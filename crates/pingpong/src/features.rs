@@ -31,6 +31,7 @@ pub const OPERATIONS: &[(&str, &[&str])] = &[
     ("multi get", &["rocksdb_multi_get_cf"]),
     ("batched multi get", &["rocksdb_batched_multi_get_cf"]),
     ("flush wal", &["rocksdb_flush_wal"]),
+    ("flush together", &["rocksdb_flush_cfs"]),
     ("prefix walk", &["rocksdb_readoptions_set_prefix_same_as_start"]),
     ("set options", &["rocksdb_set_options_cf"]),
 ];
@@ -43,6 +44,7 @@ pub const CALLS: &[&str] = &[
     "multi get",
     "batched multi get",
     "flush wal",
+    "flush together",
     "prefix walk",
     "set options",
 ];

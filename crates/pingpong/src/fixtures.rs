@@ -238,6 +238,7 @@ fn case(recipe: &Recipe, engine: &str) -> Case {
     database.extend(recipe.options.iter().map(ToString::to_string));
     let phase = Phase {
         openings: Vec::new(),
+        unlogged: false,
         engine: engine.to_string(),
         options: database,
         family_options: vec![options.clone(), options.clone(), options],

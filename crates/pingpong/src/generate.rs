@@ -202,12 +202,14 @@ impl Generator<'_> {
                 all.push(extractor);
             }
             self.options(Scope::Family, &engine, &mut all);
+            all.retain(|option| !options.iter().any(|other| conflict(option, other)));
             family_options.push(all);
         }
         let end = self.end();
         let openings = if round == 0 { Vec::new() } else { self.openings(&engine, model) };
-        let mut phase = Phase { engine, options, family_options, end, openings, operations: Vec::new() };
-        model.open(phase.has("manual_wal_flush=true"));
+        let mut phase = Phase { options, family_options, end, openings, ..Phase::idle(&engine, 0) };
+        phase.unlogged = self.unlogged(&phase);
+        model.open(&phase);
         for _ in 0..5 + self.random.below(50) {
             let operation = self.operation(&phase, model);
             self.push(operation, &mut phase, model);
@@ -327,6 +329,17 @@ impl Generator<'_> {
         }
     }
 
+    /// Whether nothing of the phase goes to the WAL. RocksDB flushes together only what it is asked to flush together, so
+    /// it needs the function for several column families.
+    fn unlogged(&mut self, phase: &Phase) -> bool {
+        let recycled = phase.options.iter().any(|option| name(option) == "recycle_log_file_num");
+        phase.has("atomic_flush=true")
+            && !recycled
+            && self.writes(&phase.engine, "unlogged")
+            && self.writes(&phase.engine, "flush together")
+            && !self.random.one_in(3)
+    }
+
     /// A mistake that the phase's engine reports.
     fn mistake(&mut self, phase: &Phase, family: usize, model: &Model) -> Mistake {
         loop {
@@ -397,7 +410,7 @@ impl Generator<'_> {
         let unlogged =
             self.random.one_in(12) && !logged && !recycled && self.writes(&phase.engine, "unlogged");
         let durability = match self.random.below(8) {
-            _ if unlogged => Durability::Unlogged,
+            _ if unlogged || phase.unlogged => Durability::Unlogged,
             0 => Durability::Synced,
             _ => Durability::Logged,
         };

@@ -132,6 +132,7 @@ functions! {
     rocksdb_flushoptions_destroy: fn(Object);
     rocksdb_flushoptions_set_wait: fn(Object, c_uchar);
     rocksdb_flush_cf: fn(Object, Object, Object, Errptr);
+    rocksdb_flush_cfs: fn(Object, Object, *const Object, c_int, Errptr);
     rocksdb_flush_wal: fn(Object, c_uchar, Errptr);
     rocksdb_compactoptions_create: fn() -> Object;
     rocksdb_compactoptions_destroy: fn(Object);

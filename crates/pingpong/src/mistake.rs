@@ -4,15 +4,17 @@
 //! errors apart by. The table of classes is what RocksDB says, tried on each version; Outcrop has to say what the newest
 //! does. Where an older one takes a call without a word, the call is not made there.
 //!
-//! Invariant: a mistake leaves everything as it was. The stream goes on after it, and rows are compared as always.
+//! Invariant: a mistake leaves everything as it was. The stream goes on after it, and rows are compared as always. What RocksDB
+//! takes as a reason to refuse all writes from then on is done to a database that is thrown away; Outcrop goes on there.
 //!
 //! | | when | by |
 //! |---|---|---|
 //! | [`Mistake`] | the database is open | an operation of the stream |
 //! | [`Opening`] | before it is opened | the phase that opens it then |
 //!
-//! Left out: what makes RocksDB refuse all later writes (batches that name unknown column families or do not decode), and
-//! what depends on chance (reads that are limited to the cache, compactions of files that go away).
+//! | [`Stopping`] | a database of its own is open | an [`Opening`] |
+//!
+//! Left out: what depends on chance (reads that are limited to the cache, compactions of files that go away).
 
 use crate::case::{Merge, Phase};
 use crate::choices::name;
@@ -157,6 +159,58 @@ pub enum Opening {
     ListMissing,
     /// Not at all: the options of a database that is not there are loaded.
     LoadMissing,
+    /// A new one; what fails is done to it.
+    New(Stopping),
+}
+
+/// A write after which RocksDB writes no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stopping {
+    /// Deletes from a key to one before it.
+    RangeBackwards,
+    /// Puts into a dropped column family.
+    PutDropped,
+    /// A batch for a column family that never was.
+    UnknownFamily,
+    /// A batch with a record of no kind.
+    UnknownRecord,
+    /// A batch whose last record is cut short.
+    CutShort,
+    /// A batch that says that it has more records.
+    WrongCount,
+    /// A batch without its header.
+    NoHeader,
+    /// A batch that merges where there is no operator.
+    Merge,
+}
+
+impl Stopping {
+    /// Every one.
+    pub const ALL: [Stopping; 8] = [
+        Stopping::RangeBackwards,
+        Stopping::PutDropped,
+        Stopping::UnknownFamily,
+        Stopping::UnknownRecord,
+        Stopping::CutShort,
+        Stopping::WrongCount,
+        Stopping::NoHeader,
+        Stopping::Merge,
+    ];
+
+    /// The batch, in RocksDB's wire form; none where a function of its own does it.
+    pub fn batch(self) -> Option<Vec<u8>> {
+        let batch = |count: u8, records: &[u8]| Some([&[0; 8][..], &[count, 0, 0, 0], records].concat());
+        match self {
+            Stopping::RangeBackwards | Stopping::PutDropped => None,
+            Stopping::UnknownFamily => batch(1, b"\x05\x63\x01k\x01v"),
+            Stopping::UnknownRecord => batch(1, b"\x7f\x01k\x01v"),
+            Stopping::CutShort => batch(1, b"\x01\x01k\x05v"),
+            Stopping::WrongCount => batch(5, b"\x01\x01k\x01v"),
+            Stopping::NoHeader => Some(b"short".to_vec()),
+            Stopping::Merge => batch(1, b"\x02\x01k\x01v"),
+        }
+    }
 }
 
 /// Options that RocksDB refuses when it reads them or when it opens with them: since which version, with which class.
@@ -240,7 +294,7 @@ pub fn openings() -> Vec<Opening> {
         Opening::ListMissing,
         Opening::LoadMissing,
     ];
-    options.chain(others).collect()
+    options.chain(others).chain(Stopping::ALL.map(Opening::New)).collect()
 }
 
 /// The number before the first point of a version; Outcrop is newer than every RocksDB.
@@ -299,7 +353,10 @@ impl Mistake {
             }
             Mistake::Ingest { family, table, key } => {
                 let fits = match table {
-                    BadTable::Overlapping => model.get(*family, key).is_some(),
+                    // RocksDB flushes the one column family before it finds out.
+                    BadTable::Overlapping => {
+                        !model.is_flushed_together() && model.get(*family, key).is_some()
+                    }
                     _ => key.0.first() != Some(&SINGLE),
                 };
                 exists(family) && fits
@@ -313,10 +370,16 @@ impl Mistake {
         }
     }
 
-    /// Whether it can be made in a phase.
+    /// Whether it can be made in a phase and the phase can go on.
     pub fn fits(&self, phase: &Phase) -> bool {
-        let recycled = phase.options.iter().any(|option| name(option) == "recycle_log_file_num");
-        recycled || !matches!(self, Mistake::UnloggedRecycled { .. })
+        match self {
+            Mistake::UnloggedRecycled { .. } => {
+                phase.options.iter().any(|option| name(option) == "recycle_log_file_num")
+            }
+            // RocksDB's go on without writes.
+            Mistake::RangeBackwards { .. } | Mistake::AfterDrop(Gone::Put) => phase.engine == OUTCROP,
+            _ => true,
+        }
     }
 }
 
@@ -330,6 +393,10 @@ impl Opening {
             | Opening::WithoutDefault
             | Opening::ErrorIfExists
             | Opening::NotCreated => (6, INVALID),
+            Opening::New(
+                Stopping::RangeBackwards | Stopping::PutDropped | Stopping::UnknownFamily | Stopping::Merge,
+            ) => (6, INVALID),
+            Opening::New(_) => (6, CORRUPTION),
             Opening::ReadOnlyPut | Opening::ReadOnlyFlush => (6, NOT_IMPLEMENTED),
             Opening::ReadOnlyMissing | Opening::ListMissing => (6, IO),
             Opening::LoadMissing => (7, NOT_FOUND),

@@ -2,12 +2,12 @@
 //!
 //! Each function does what its mistake says and gives the engine's error, or none if there was none.
 
-use crate::batch::{Change, write_table};
+use crate::batch::{Batch, Change, write_table};
 use crate::call::{Outcome, c_string, call, with_error};
 use crate::case::Family;
 use crate::database::{Database, Handle, Ingestion, list_families};
 use crate::library::Api;
-use crate::mistake::{BadTable, BadTarget, Gone, Mistake, Opening};
+use crate::mistake::{BadTable, BadTarget, Gone, Mistake, Opening, Stopping};
 use crate::operation::Key;
 use crate::options::Options;
 use crate::worker::{Answer, Open, OpenRequest};
@@ -153,6 +153,7 @@ fn destroy(api: &Api, path: &str) -> Outcome<()> {
 /// Opens a database in a way that fails.
 pub fn open_wrongly(api: &Api, mut request: OpenRequest, opening: &Opening, empty: &str) -> Outcome<()> {
     match opening {
+        Opening::New(stopping) => return stop(api, *stopping, empty),
         Opening::ListMissing => return list_families(api, &format!("{empty}/none")).map(|_| ()),
         Opening::LoadMissing => return load_options(api, &format!("{empty}/none")).map(|_| ()),
         Opening::OtherOrder => request.families[0].0.reverse ^= true,
@@ -192,6 +193,29 @@ pub fn open_wrongly(api: &Api, mut request: OpenRequest, opening: &Opening, empt
         Opening::ReadOnlyPut => database.write_one(handles[0], Change::Put(b"mistake", b"x"), false, true),
         Opening::ReadOnlyFlush => database.flush(handles[0], true),
         _ => Ok(()),
+    };
+    close(database, &handles)?;
+    result
+}
+
+/// Makes a database and does to it what fails. Outcrop and RocksDB differ in what they do afterwards.
+fn stop(api: &Api, stopping: Stopping, path: &str) -> Outcome<()> {
+    let options = Options::new(api, &[])?;
+    options.create_missing()?;
+    let failed = |error: String| format!("the harness cannot make a database: {error}");
+    let (mut database, mut handles) =
+        Database::open(api, path, vec![("default".into(), options)]).map_err(failed)?;
+    let result = match (stopping, stopping.batch()) {
+        (_, Some(batch)) => database.write(&Batch::from_bytes(api, &batch)?, false, true),
+        (Stopping::RangeBackwards, None) => {
+            database.write_one(handles[0], Change::DeleteRange(b"b", b"a"), false, true)
+        }
+        (_, None) => {
+            let dropped = database.create_family("dropped", Options::new(api, &[])?).map_err(failed)?;
+            handles.push(dropped);
+            database.drop_family(dropped).map_err(failed)?;
+            database.write_one(dropped, Change::Put(b"k", b"v"), false, true)
+        }
     };
     close(database, &handles)?;
     result

@@ -8,7 +8,7 @@
 //!
 //! Next: `rules.rs` decides which operations make sense in a state.
 
-use crate::case::{Family, Merge};
+use crate::case::{Family, Merge, Phase};
 use crate::merge::join;
 use crate::operation::{Durability, Key, Move, Operation, Record, View, shown};
 use std::collections::BTreeMap;
@@ -49,6 +49,8 @@ pub struct Model {
     iterators: BTreeMap<usize, Cursor>,
     /// WAL records wait in the engine's memory until they are flushed.
     manual_wal_flush: bool,
+    /// Nothing goes to the WAL, and all column families are flushed together: SIGKILL takes them back to one point.
+    flushed_together: bool,
 }
 
 impl Model {
@@ -61,6 +63,7 @@ impl Model {
             snapshots: BTreeMap::new(),
             iterators: BTreeMap::new(),
             manual_wal_flush: false,
+            flushed_together: false,
         }
     }
 
@@ -94,8 +97,13 @@ impl Model {
         self.snapshots.contains_key(&slot)
     }
 
-    /// Whether SIGKILL would lose writes that are in no WAL.
+    /// Whether SIGKILL would lose writes that are in no WAL, of some column families and not of others.
     pub fn has_unlogged(&self) -> bool {
+        !self.flushed_together && self.has_unflushed()
+    }
+
+    /// Whether there are writes that are in no WAL and not flushed.
+    pub fn has_unflushed(&self) -> bool {
         self.rows.values().any(|rows| rows.unlogged)
     }
 
@@ -104,9 +112,15 @@ impl Model {
         self.manual_wal_flush && self.rows.values().any(|rows| rows.written < self.sequence)
     }
 
-    /// Begins a phase: nothing is held.
-    pub fn open(&mut self, manual_wal_flush: bool) {
-        self.manual_wal_flush = manual_wal_flush;
+    /// Whether all column families are flushed together, and nothing is logged.
+    pub fn is_flushed_together(&self) -> bool {
+        self.flushed_together
+    }
+
+    /// Begins a phase with these options: nothing is held.
+    pub fn open(&mut self, phase: &Phase) {
+        self.manual_wal_flush = phase.has("manual_wal_flush=true");
+        self.flushed_together = phase.unlogged && phase.has("atomic_flush=true");
         self.release_all();
     }
 
@@ -215,7 +229,8 @@ impl Model {
     }
 
     fn flushed(&mut self, family: usize) {
-        if let Some(rows) = self.rows.get_mut(&family) {
+        let together = self.flushed_together;
+        for (_, rows) in self.rows.iter_mut().filter(|(of, _)| together || **of == family) {
             rows.written = self.sequence;
             rows.unlogged = false;
         }
@@ -353,7 +368,7 @@ impl Model {
                 };
                 chosen.insert(family, sequence);
             }
-            if !self.manual_wal_flush {
+            if !self.manual_wal_flush || self.flushed_together {
                 return Err(format!("no single point of the log explains all column families: {chosen:?}"));
             }
         }

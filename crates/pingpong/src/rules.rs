@@ -28,6 +28,7 @@ pub fn admits(model: &Model, operation: &Operation) -> bool {
     match operation {
         Operation::Write { records, durability, .. } => {
             admits_records(model, records)
+                && (*durability == Durability::Unlogged || !model.is_flushed_together())
                 && (*durability != Durability::Unlogged || records.iter().all(|record| !logs_data(record)))
         }
         Operation::Get { view, .. } | Operation::Walk { view, .. } => {
@@ -49,13 +50,14 @@ pub fn admits(model: &Model, operation: &Operation) -> bool {
             // A table is durable at once; what was written before it must not be less so.
             exists(family)
                 && !model.has_buffered()
+                && !model.is_flushed_together()
                 && ascending(model, *family, records)
                 && admits_records(model, records)
         }
         Operation::CreateFamily { family } => !exists(family),
         Operation::DropFamily { family } => *family != 0 && exists(family) && !model.has_iterators(),
         // A checkpoint that does not flush has nothing but files and WAL.
-        Operation::Checkpoint { log_size_for_flush } => *log_size_for_flush == 0 || !model.has_unlogged(),
+        Operation::Checkpoint { log_size_for_flush } => *log_size_for_flush == 0 || !model.has_unflushed(),
         Operation::Mistake(mistake) => mistake.admitted(model),
         Operation::FlushWal { .. } | Operation::Wait | Operation::OpenTwice | Operation::CompareAll => true,
     }

@@ -290,7 +290,7 @@ impl Game<'_> {
     fn close(&mut self, engine: &str, phase: &Phase) -> Outcome<()> {
         // RocksDB forgets that there is unlogged data once a flush of it was asked for, and may close before that ends.
         let forgets = engine != OUTCROP || phase.has("avoid_flush_during_shutdown=true");
-        if forgets && self.model.has_unlogged() {
+        if forgets && self.model.has_unflushed() {
             for family in self.model.existing() {
                 self.must(engine, &Request::Do(Operation::Flush { family, wait: true }))?;
             }
@@ -368,7 +368,7 @@ impl Game<'_> {
         } else {
             self.compare_all(engine)?;
         }
-        self.model.open(phase.has("manual_wal_flush=true"));
+        self.model.open(phase);
         Ok(())
     }
 
@@ -433,6 +433,10 @@ impl Game<'_> {
             }
             Operation::OpenTwice => self.open_twice(index)?,
             Operation::Mistake(mistake) => return self.mistake(phase, mistake),
+            // Outcrop flushes all whichever is named.
+            Operation::Flush { wait, .. } if phase.unlogged && engine != OUTCROP => {
+                self.must(engine, &Request::FlushTogether { wait: *wait })?;
+            }
             _ => {
                 let answer = self.must(engine, &Request::Do(operation.clone()))?;
                 self.check(operation, answer)?;

@@ -169,6 +169,7 @@ pub fn trial(feature: &str, writer: Player<'_>, reader: Player<'_>) -> Case {
         family_options: vec![written],
         end: End::Close,
         openings: Vec::new(),
+        unlogged: false,
         operations,
     };
     let reading = Phase {
@@ -177,6 +178,7 @@ pub fn trial(feature: &str, writer: Player<'_>, reader: Player<'_>) -> Case {
         family_options: vec![read],
         end: End::Close,
         openings: Vec::new(),
+        unlogged: false,
         operations: vec![compact, Operation::CompareAll],
     };
     let mut phases = vec![writing];

@@ -65,6 +65,11 @@ pub enum Request {
         /// Move it instead of copying.
         move_file: bool,
     },
+    /// Flush all column families in one step.
+    FlushTogether {
+        /// Until it is done.
+        wait: bool,
+    },
     /// Make a checkpoint.
     Checkpoint {
         /// Directory that does not exist yet.
@@ -297,6 +302,11 @@ impl<'a> Open<'a> {
             }
             Request::Checkpoint { path, log_size_for_flush } => {
                 self.database.checkpoint(&path, log_size_for_flush)?;
+                Ok(Answer::Done)
+            }
+            Request::FlushTogether { wait } => {
+                let handles: Vec<Handle> = self.handles.values().copied().collect();
+                self.database.flush_together(&handles, wait)?;
                 Ok(Answer::Done)
             }
             Request::Mistake { mistake, scratch } => refused(self.mistake(api, &mistake, &scratch)),

@@ -116,8 +116,14 @@ fn a_batch_over_column_families_is_atomic_and_survives() {
     db.drop_column_family(&two).unwrap();
     assert_eq!(
         db.put_cf(&two, &WriteOptions::default(), b"a", b"3").unwrap_err().kind(),
-        ErrorKind::ColumnFamilyDropped
+        ErrorKind::InvalidArgument
     );
+    assert_eq!(db.drop_column_family(&two).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    // What is asked of the column family itself has a class of its own, as in RocksDB.
+    let two = std::slice::from_ref(&two);
+    assert_eq!(db.flush(two, true).unwrap_err().kind(), ErrorKind::ColumnFamilyDropped);
+    let change = [("write_buffer_size", "100000")];
+    assert_eq!(db.set_options(&two[0], &change).unwrap_err().kind(), ErrorKind::ColumnFamilyDropped);
     drop(db);
     assert_eq!(Db::list_column_families("/db", &env).unwrap(), ["default"]);
 }
@@ -188,6 +194,10 @@ fn a_merge_without_operator_is_refused() {
     let db = Db::open("/db", creating(), env.clone(), vec![plain.clone()]).unwrap();
     let cf = db.default_column_family().clone();
     let error = db.merge_cf(&cf, &WriteOptions::default(), b"k", b"v").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotSupported);
+    let mut batch = WriteBatch::new();
+    batch.merge(0, b"k", b"v");
+    let error = db.write(&WriteOptions::default(), &mut batch).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     drop((db, cf));
     let db = open(&env, &ColumnFamilyOptions::default()).unwrap();

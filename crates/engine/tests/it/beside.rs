@@ -187,7 +187,9 @@ fn updates_are_read_from_the_wals_as_they_are_written() {
     let db = Db::open("/db", creating(), env, vec![descriptor("default", &options)]).unwrap();
     put(&db, 0, 50);
     let since = db.latest_sequence_number();
-    let mut updates = db.updates_since(since.plus(1)).unwrap();
+    assert_eq!(db.updates_since(since.plus(1)).err().unwrap().kind(), ErrorKind::NotFound);
+    let mut updates = db.updates_since(since).unwrap();
+    assert_eq!(updates.next_batch().unwrap().unwrap().0, since);
     assert!(updates.next_batch().unwrap().is_none(), "nothing was written since");
     let mut batch = WriteBatch::new();
     batch.put(0, b"a", b"1");

@@ -515,16 +515,17 @@ fn an_exclusive_compaction_runs_beside_writers_and_ends() {
 
 #[test]
 fn options_no_picker_could_follow_are_refused() {
-    let refused = |change: fn(&mut UniversalCompactionOptions)| {
+    let refused_as = |kind, change: fn(&mut UniversalCompactionOptions)| {
         let mut options = styled(CompactionStyle::Universal);
         change(&mut options.compaction_options_universal);
         let error = open(&Env::memory(), &options).map(drop).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert_eq!(error.kind(), kind);
         error.to_string()
     };
+    let refused = |change| refused_as(ErrorKind::InvalidArgument, change);
     assert!(refused(|o| o.max_merge_width = 1).contains("max_merge_width"));
     assert!(refused(|o| o.compression_size_percent = 101).contains("compression_size_percent"));
-    assert!(refused(|o| o.max_read_amp = -2).contains("max_read_amp"));
+    assert!(refused_as(ErrorKind::NotSupported, |o| o.max_read_amp = -2).contains("max_read_amp"));
     let db = open(&Env::memory(), &styled(CompactionStyle::Universal)).unwrap();
     let cf = db.default_column_family();
     let change = [("compaction_options_universal", "{min_merge_width=9;max_merge_width=8}")];

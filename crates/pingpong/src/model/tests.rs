@@ -21,7 +21,7 @@ fn put(k: &str, v: &str) -> Operation {
 
 fn model_of(family: Family) -> Model {
     let mut model = Model::new(&[family], &[0]);
-    model.open(false);
+    model.open(&Phase::idle("any", 1));
     model
 }
 
@@ -130,7 +130,7 @@ fn a_crash_may_lose_only_what_nobody_was_promised() {
 #[test]
 fn a_wal_flushed_by_hand_may_lose_its_buffer_and_nothing_before() {
     let mut model = model_of(Family::plain("default"));
-    model.open(true);
+    model.open(&Phase { options: vec!["manual_wal_flush=true".into()], ..Phase::idle("any", 1) });
     let mut states = vec![found(&model)];
     for step in 0..4 {
         model.apply(&put(&format!("k{step}"), ""));
@@ -147,7 +147,7 @@ fn a_wal_flushed_by_hand_may_lose_its_buffer_and_nothing_before() {
 #[test]
 fn all_families_go_back_to_one_point_of_the_log() {
     let mut model = Model::new(&[Family::plain("default"), Family::plain("one")], &[0, 1]);
-    model.open(false);
+    model.open(&Phase::idle("any", 2));
     let both = |n: &str| write(vec![Record::Put(0, key(n), text("")), Record::Put(1, key(n), text(""))]);
     let rows_of = |model: &Model, family| model.shown_rows(family, u64::MAX);
     let before = rows_of(&model, 0);
@@ -159,6 +159,35 @@ fn all_families_go_back_to_one_point_of_the_log() {
         let found = BTreeMap::from([(0, first.clone()), (1, second.clone())]);
         assert_eq!(model.clone().recover(&found).is_ok(), possible);
     }
+}
+
+#[test]
+fn what_is_flushed_together_goes_back_to_one_point_after_the_last_flush() {
+    let mut model = Model::new(&[Family::plain("default"), Family::plain("one")], &[0, 1]);
+    let options = vec!["atomic_flush=true".into()];
+    model.open(&Phase { options, unlogged: true, ..Phase::idle("any", 2) });
+    let put = |family, n: u64| Operation::Write {
+        records: vec![Record::Put(family, key(&format!("{n}")), text(""))],
+        durability: Durability::Unlogged,
+        direct: true,
+    };
+    let mut states = Vec::new();
+    for n in 0..6 {
+        model.apply(&put((n % 2) as usize, n));
+        if n == 2 {
+            model.apply(&Operation::Flush { family: 1, wait: true });
+        }
+        states.push([0, 1].map(|family| model.shown_rows(family, u64::MAX)));
+    }
+    assert!(!model.has_unlogged() && model.has_unflushed());
+    let explained = |first: usize, second: usize| {
+        let found = BTreeMap::from([(0, states[first][0].clone()), (1, states[second][1].clone())]);
+        model.clone().recover(&found).is_ok()
+    };
+    for n in 0..6 {
+        assert_eq!(explained(n, n), n >= 2, "point {n}");
+    }
+    assert!(!explained(5, 2) && !explained(2, 5), "one column family is ahead of the other");
 }
 
 #[test]
