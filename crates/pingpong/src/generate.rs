@@ -6,7 +6,7 @@
 //! Next: `rules.rs`, `choices.rs`; `run.rs` plays what comes out.
 
 use crate::case::{Case, End, Family, Merge, Phase};
-use crate::choices::{CHOICES, Choice, MUTABLE, Scope, always, conflict, name, title};
+use crate::choices::{CHOICES, Choice, MUTABLE, OURS_ALONE, Scope, always, conflict, name, title};
 use crate::features::{Engines, HASH_PREFIX, OUTCROP, PREFIXES};
 use crate::mistake::{BadTable, BadTarget, Gone, Mistake, Opening, REFUSED_CHANGES, openings};
 use crate::model::Model;
@@ -177,6 +177,7 @@ impl Generator<'_> {
                 && !answer.iter().any(|new| options.iter().any(|old| name(old) == name(new)))
                 && !answer.iter().any(|new| others.iter().any(|old| conflict(new, old)))
                 && !answer.iter().any(|new| self.unfit.iter().any(|unfit| new.starts_with(unfit)))
+                && (engine == OUTCROP || !answer.iter().any(|option| OURS_ALONE.contains(option)))
                 && (!feature.contains("kHashSearch")
                     || options.contains(&format!("prefix_extractor={HASH_PREFIX}")))
         };

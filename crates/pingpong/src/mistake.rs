@@ -412,6 +412,14 @@ impl Opening {
     pub fn admitted(&self, existing: &[usize]) -> bool {
         existing.len() > 1 || !matches!(self, Opening::FamilyLeftOut | Opening::WithoutDefault)
     }
+
+    /// Whether `engine` survives it on what `left` has left. RocksDB from 7 on dies reading a database whose MANIFEST keeps
+    /// track of WALs, its own too, when it opens it for reading only.
+    pub fn survived(&self, engine: &str, left: &Phase) -> bool {
+        engine == OUTCROP
+            || !left.has("track_and_verify_wals_in_manifest=true")
+            || !matches!(self, Opening::ReadOnlyPut | Opening::ReadOnlyFlush)
+    }
 }
 
 /// The class of an error's text.

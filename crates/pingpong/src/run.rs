@@ -354,7 +354,8 @@ impl Game<'_> {
                 Problem(Kind::Error, format!("the harness cannot copy {}: {error}", db.display()))
             })?;
             self.check_family_names(engine, &db)?;
-            for opening in &phase.openings {
+            let left = &self.case.phases[index - 1];
+            for opening in phase.openings.iter().filter(|opening| opening.survived(engine, left)) {
                 self.open_wrongly(phase, opening)?;
             }
         }

@@ -15,5 +15,6 @@ mod ingest;
 mod kill;
 mod made;
 mod model;
+mod paranoid;
 mod same_keys;
 mod wal_tracking;
