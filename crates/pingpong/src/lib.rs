@@ -34,6 +34,7 @@ mod mistaken;
 pub mod model;
 pub mod operation;
 mod options;
+mod options_file;
 pub mod random;
 pub mod rules;
 pub mod run;

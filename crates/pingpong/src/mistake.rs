@@ -376,6 +376,10 @@ impl Mistake {
             Mistake::UnloggedRecycled { .. } => {
                 phase.options.iter().any(|option| name(option) == "recycle_log_file_num")
             }
+            // An empty file cannot be mapped, which RocksDB then says.
+            Mistake::Ingest { table: BadTable::Empty, .. } => {
+                phase.engine == OUTCROP || !phase.has("allow_mmap_reads=true")
+            }
             // RocksDB's go on without writes.
             Mistake::RangeBackwards { .. } | Mistake::AfterDrop(Gone::Put) => phase.engine == OUTCROP,
             _ => true,

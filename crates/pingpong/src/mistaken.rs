@@ -10,8 +10,8 @@ use crate::library::Api;
 use crate::mistake::{BadTable, BadTarget, Gone, Mistake, Opening, Stopping};
 use crate::operation::Key;
 use crate::options::Options;
+use crate::options_file;
 use crate::worker::{Answer, Open, OpenRequest};
-use std::ptr::null_mut;
 
 /// What is answered: the error that was wanted, that there was none, or that the mistake could not be made.
 pub fn refused(made: Outcome<()>) -> Outcome<Answer> {
@@ -155,7 +155,7 @@ pub fn open_wrongly(api: &Api, mut request: OpenRequest, opening: &Opening, empt
     match opening {
         Opening::New(stopping) => return stop(api, *stopping, empty),
         Opening::ListMissing => return list_families(api, &format!("{empty}/none")).map(|_| ()),
-        Opening::LoadMissing => return load_options(api, &format!("{empty}/none")).map(|_| ()),
+        Opening::LoadMissing => return options_file::load(api, &format!("{empty}/none"), false).map(|_| ()),
         Opening::OtherOrder => request.families[0].0.reverse ^= true,
         Opening::UnknownFamily => {
             request.existing.push(request.families.len());
@@ -224,38 +224,4 @@ fn stop(api: &Api, stopping: Stopping, path: &str) -> Outcome<()> {
 fn close(database: Database<'_>, handles: &[Handle]) -> Outcome<()> {
     handles.iter().try_for_each(|handle| database.destroy_handle(*handle))?;
     database.close()
-}
-
-/// Loads the newest OPTIONS file, unknown names not allowed; gives the number of column families.
-pub fn load_options(api: &Api, path: &str) -> Outcome<usize> {
-    let path = c_string(path)?;
-    let (mut database, mut names, mut families, mut count) = (null_mut(), null_mut(), null_mut(), 0);
-    // SAFETY: live objects; places for what is loaded, which is destroyed by its own function.
-    unsafe {
-        let env = call!(api, rocksdb_create_default_env());
-        let cache = call!(api, rocksdb_cache_create_lru(1 << 20));
-        let result = with_error(api, |e| {
-            call!(
-                api,
-                rocksdb_load_latest_options(
-                    path.as_ptr(),
-                    env,
-                    false,
-                    cache,
-                    &raw mut database,
-                    &raw mut count,
-                    &raw mut names,
-                    &raw mut families,
-                    e
-                )
-            );
-            Ok(())
-        });
-        if result.is_ok() {
-            call!(api, rocksdb_load_latest_options_destroy(database, names, families, count));
-        }
-        call!(api, rocksdb_cache_destroy(cache));
-        call!(api, rocksdb_env_destroy(env));
-        result.map(|()| count)
-    }
 }

@@ -13,7 +13,7 @@
 
 use crate::case::{Case, End, Phase};
 use crate::child::{Child, Lost};
-use crate::choices::ALWAYS;
+use crate::choices::{ALWAYS, name};
 use crate::features::OUTCROP;
 use crate::mistake::{Mistake, Opening, class_of};
 use crate::model::{Model, Row, difference};
@@ -355,6 +355,7 @@ impl Game<'_> {
             })?;
             self.check_family_names(engine, &db)?;
             let left = &self.case.phases[index - 1];
+            self.load_options(engine, left)?;
             for opening in phase.openings.iter().filter(|opening| opening.survived(engine, left)) {
                 self.open_wrongly(phase, opening)?;
             }
@@ -386,6 +387,21 @@ impl Game<'_> {
             Ok(())
         } else {
             Err(wrong(format!("column families {names:?}, not {expected:?}")))
+        }
+    }
+
+    /// Loads the OPTIONS file that the last phase left. Names that are new to the engine it may pass over, but there are none
+    /// where all options are defaults.
+    fn load_options(&mut self, engine: &str, left: &Phase) -> Outcome<()> {
+        if left.engine != OUTCROP {
+            return Ok(());
+        }
+        let by_default = |option: &String| ALWAYS.contains(&option.as_str()) || name(option) == "write_buffer_size";
+        let lenient = !left.options.iter().chain(left.family_options.iter().flatten()).all(by_default);
+        let count = self.model.existing().len();
+        match self.must(engine, &Request::LoadOptions { path: text(&self.db()), lenient })? {
+            Answer::Count(loaded) if loaded == count => Ok(()),
+            other => Err(wrong(format!("{other:?} of {count} column families in OPTIONS"))),
         }
     }
 

@@ -19,6 +19,7 @@ use crate::mistake::{Mistake, Opening};
 use crate::mistaken::{open_wrongly, refused};
 use crate::operation::{Durability, Key, Lookup, Move, Operation, Record, View, shown};
 use crate::options::Options;
+use crate::options_file;
 use crate::wire;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -34,6 +35,13 @@ pub enum Request {
     Options(Vec<String>),
     /// Names of the column families of a database that is not open.
     ListFamilies(String),
+    /// Load the newest OPTIONS file of a database.
+    LoadOptions {
+        /// Its directory.
+        path: String,
+        /// Names that are unknown to this version are passed over.
+        lenient: bool,
+    },
     /// Open a database.
     Open(OpenRequest),
     /// An operation that one engine can do alone.
@@ -120,6 +128,8 @@ pub enum Answer {
     Accepted(Vec<bool>),
     /// Column families.
     Names(Vec<String>),
+    /// How many there are.
+    Count(usize),
     /// It worked.
     Done,
     /// Values of keys.
@@ -172,6 +182,7 @@ fn handle<'a>(api: &'a Api, open: &mut Option<Open<'a>>, request: Request) -> Ou
             Ok(Answer::Accepted(texts.iter().map(accepted).collect()))
         }
         Request::ListFamilies(path) => list_families(api, &path).map(Answer::Names),
+        Request::LoadOptions { path, lenient } => options_file::load(api, &path, lenient).map(Answer::Count),
         Request::WriteTable { path, family, options, records } => {
             let options = Options::for_family(api, &options, &family)?;
             let expanded = expand(&records)?;
