@@ -23,7 +23,8 @@ pub(crate) fn of_database(options: &rocksdb_options_t) -> Result<()> {
         ["enable_pipelined_write", "unordered_write", "allow_mmap_reads", "allow_mmap_writes"]
             .map(|name| is_set(options, name, 0));
     let concurrent = is_set(options, "allow_concurrent_memtable_write", 1);
-    let id_somewhere = is_set(options, "write_dbid_to_manifest", 1) || is_set(options, "write_identity_file", 1);
+    let id_somewhere =
+        is_set(options, "write_dbid_to_manifest", 1) || is_set(options, "write_identity_file", 1);
     let refused = [
         (options.db.atomic_flush && pipelined, "atomic_flush does not go with enable_pipelined_write"),
         (unordered && pipelined, "unordered_write does not go with enable_pipelined_write"),
@@ -50,11 +51,19 @@ pub(crate) fn of_database(options: &rocksdb_options_t) -> Result<()> {
 /// NotSupported: the number of bytes of a check is one that RocksDB does not have.
 pub(crate) fn of_family(options: &rocksdb_options_t) -> Result<()> {
     let per_key = [
-        ("memtable_protection_bytes_per_key", u64::from(options.settings.kept::<u32>("memtable_protection_bytes_per_key", 0))),
-        ("block_protection_bytes_per_key", u64::from(options.settings.kept::<u8>("block_protection_bytes_per_key", 0))),
+        (
+            "memtable_protection_bytes_per_key",
+            u64::from(options.settings.kept::<u32>("memtable_protection_bytes_per_key", 0)),
+        ),
+        (
+            "block_protection_bytes_per_key",
+            u64::from(options.settings.kept::<u8>("block_protection_bytes_per_key", 0)),
+        ),
     ];
     match per_key.iter().find(|(_, bytes)| !matches!(bytes, 0 | 1 | 2 | 4 | 8)) {
-        Some((name, bytes)) => Err(Error::not_supported(format!("{name} is {bytes}, can be 0, 1, 2, 4 or 8"))),
+        Some((name, bytes)) => {
+            Err(Error::not_supported(format!("{name} is {bytes}, can be 0, 1, 2, 4 or 8")))
+        }
         None => Ok(()),
     }
 }

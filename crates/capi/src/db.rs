@@ -41,7 +41,9 @@ unsafe fn families_of(
 fn with_default(families: Vec<ColumnFamilyDescriptor>) -> Result<Vec<ColumnFamilyDescriptor>> {
     match families.iter().any(|family| family.name == "default") {
         true => Ok(families),
-        false => Err(outcrop::Error::invalid_argument("the default column family is not among those to open")),
+        false => {
+            Err(outcrop::Error::invalid_argument("the default column family is not among those to open"))
+        }
     }
 }
 

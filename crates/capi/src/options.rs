@@ -1,10 +1,10 @@
 //! `rocksdb_options_*`: settings of database and column family in one object, as in RocksDB.
 
 use crate::cache::rocksdb_cache_t;
+use crate::combinations;
 use crate::env::rocksdb_env_t;
 use crate::memory::{Errptr, copy_out_text, give_back, hand_out, report, text};
 use crate::resources::{rocksdb_dbpath_t, rocksdb_write_buffer_manager_t};
-use crate::combinations;
 use crate::settings::{Field, Flag, KeptTexts, Settings};
 use crate::slice_transform::rocksdb_slicetransform_t;
 use crate::statistics::Statistics;
@@ -13,7 +13,8 @@ use libc::{c_char, c_double, c_int, c_uint, size_t};
 use outcrop::options::file::LoadedOptions;
 use outcrop::options::{self, CompressionType, DataBlockIndexType, DbOptions, FilterPolicy};
 use outcrop::{
-    Cache, CacheOptions, ColumnFamilyDescriptor, ColumnFamilyOptions, ColumnFamilyParts, Db, Env, Error, Result,
+    Cache, CacheOptions, ColumnFamilyDescriptor, ColumnFamilyOptions, ColumnFamilyParts, Db, Env, Error,
+    Result,
 };
 use std::ffi::CString;
 use std::sync::Arc;

@@ -189,7 +189,7 @@ pub fn check_column_family_options(descriptor: &ColumnFamilyDescriptor) -> Resul
             }
         }
     }
-    check_table_options(&options.table).or_else(|error| refuse(error))?;
+    check_table_options(&options.table).or_else(refuse)?;
     if options.prepopulate_blob_cache == Prepopulate::FlushAndCompaction {
         return refuse("prepopulate_blob_cache can be kDisable or kFlushOnly".into());
     }

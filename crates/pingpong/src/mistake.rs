@@ -278,9 +278,9 @@ pub const REFUSED_CHANGES: &[(&str, &str)] = &[
 
 /// Every way to open that fails.
 pub fn openings() -> Vec<Opening> {
-    let options = REFUSED_OPTIONS.iter().map(|(options, ..)| {
-        Opening::Options(options.iter().map(|option| (*option).to_string()).collect())
-    });
+    let options = REFUSED_OPTIONS
+        .iter()
+        .map(|(options, ..)| Opening::Options(options.iter().map(|option| (*option).to_string()).collect()));
     let others = [
         Opening::OtherOrder,
         Opening::UnknownFamily,
@@ -317,10 +317,14 @@ impl Mistake {
             | Mistake::SyncedUnlogged { .. }
             | Mistake::RangeBackwards { .. }
             | Mistake::Ingest { table: BadTable::Overlapping | BadTable::Behind, .. }
-            | Mistake::Checkpoint(BadTarget::Directory | BadTarget::File | BadTarget::Nameless) => (6, INVALID),
+            | Mistake::Checkpoint(BadTarget::Directory | BadTarget::File | BadTarget::Nameless) => {
+                (6, INVALID)
+            }
             Mistake::AfterDrop(_) => (6, DROPPED),
             Mistake::MergeWithoutOperator { .. } => (6, NOT_IMPLEMENTED),
-            Mistake::UnloggedRecycled { .. } | Mistake::Ingest { table: BadTable::OtherOrder, .. } => (9, INVALID),
+            Mistake::UnloggedRecycled { .. } | Mistake::Ingest { table: BadTable::OtherOrder, .. } => {
+                (9, INVALID)
+            }
             Mistake::Ingest {
                 table: BadTable::Missing | BadTable::Directory | BadTable::OneMissing, ..
             }
@@ -405,7 +409,8 @@ impl Opening {
             Opening::ReadOnlyMissing | Opening::ListMissing => (6, IO),
             Opening::LoadMissing => (7, NOT_FOUND),
             Opening::Options(given) => {
-                let (_, since, class) = REFUSED_OPTIONS.iter().find(|(options, ..)| *options == given.as_slice())?;
+                let (_, since, class) =
+                    REFUSED_OPTIONS.iter().find(|(options, ..)| *options == given.as_slice())?;
                 (*since, *class)
             }
         };
@@ -443,7 +448,10 @@ mod tests {
         assert_eq!(table(BadTable::OtherOrder).class("8.11.4"), None);
         assert_eq!(table(BadTable::OtherOrder).class("10.10.1.1"), Some(INVALID));
         assert_eq!(Mistake::CreateNameless.class(OUTCROP), Some(INVALID));
-        assert!(openings().iter().all(|opening| opening.class(OUTCROP).is_some()), "Outcrop takes nothing of it");
+        assert!(
+            openings().iter().all(|opening| opening.class(OUTCROP).is_some()),
+            "Outcrop takes nothing of it"
+        );
         assert_eq!(Opening::Options(vec!["create_if_missing=true".into()]).class(OUTCROP), None);
     }
 
@@ -462,7 +470,11 @@ mod tests {
         assert!(!Mistake::MergeWithoutOperator { family: 1 }.admitted(&model));
         assert!(!Mistake::CreateExisting { family: 2 }.admitted(&model));
         let (a, b) = (Key(b"a".to_vec()), Key(b"b".to_vec()));
-        let range = |begin: &Key, end: &Key| Mistake::RangeBackwards { family: 0, begin: begin.clone(), end: end.clone() };
+        let range = |begin: &Key, end: &Key| Mistake::RangeBackwards {
+            family: 0,
+            begin: begin.clone(),
+            end: end.clone(),
+        };
         assert!(range(&b, &a).admitted(&model) && !range(&a, &b).admitted(&model));
         let overlapping = Mistake::Ingest { family: 0, table: BadTable::Overlapping, key: a };
         assert!(!overlapping.admitted(&model), "nothing is there to overlap with");

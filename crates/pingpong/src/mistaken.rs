@@ -17,12 +17,16 @@ use crate::worker::{Answer, Open, OpenRequest};
 pub fn refused(made: Outcome<()>) -> Outcome<Answer> {
     match made {
         Ok(()) => Ok(Answer::Done),
-        Err(error) if error.starts_with("the harness") || error.starts_with("the library has no") => Err(error),
+        Err(error) if error.starts_with("the harness") || error.starts_with("the library has no") => {
+            Err(error)
+        }
         // An option's text is refused before there is a database.
-        Err(error) => Ok(Answer::Refused(match error.strip_prefix("option ").and_then(|rest| rest.split_once(": ")) {
-            Some((_, error)) => error.to_string(),
-            None => error,
-        })),
+        Err(error) => {
+            Ok(Answer::Refused(match error.strip_prefix("option ").and_then(|rest| rest.split_once(": ")) {
+                Some((_, error)) => error.to_string(),
+                None => error,
+            }))
+        }
     }
 }
 
@@ -67,7 +71,8 @@ impl<'a> Open<'a> {
     fn after_drop(&mut self, api: &'a Api, gone: Gone, scratch: &str) -> Outcome<()> {
         let handle = self.database.create_family("made to be dropped", Options::new(api, &[])?)?;
         self.database.write_one(handle, Change::Put(b"mistake", b"x"), false, true)?;
-        let dropped = self.database.drop_family(handle).map_err(|error| format!("the harness cannot drop: {error}"));
+        let dropped =
+            self.database.drop_family(handle).map_err(|error| format!("the harness cannot drop: {error}"));
         let result = dropped.and_then(|()| match gone {
             Gone::Drop => self.database.drop_family(handle),
             Gone::Put => self.database.write_one(handle, Change::Put(b"mistake", b"y"), false, true),
@@ -174,7 +179,8 @@ pub fn open_wrongly(api: &Api, mut request: OpenRequest, opening: &Opening, empt
         }
         Opening::ReadOnlyPut | Opening::ReadOnlyFlush => {}
     }
-    let read_only = matches!(opening, Opening::ReadOnlyPut | Opening::ReadOnlyFlush | Opening::ReadOnlyMissing);
+    let read_only =
+        matches!(opening, Opening::ReadOnlyPut | Opening::ReadOnlyFlush | Opening::ReadOnlyMissing);
     let mut families = Vec::new();
     for &index in &request.existing {
         let (family, settings) = &request.families[index];

@@ -48,7 +48,8 @@ pub fn load(api: &Api, dir: &str, lenient: bool) -> Outcome<usize> {
 }
 
 fn load_by_statements(api: &Api, dir: &str, lenient: bool) -> Outcome<usize> {
-    let text = newest(Path::new(dir)).map_err(|error| format!("the harness cannot read OPTIONS in {dir}: {error}"))?;
+    let text = newest(Path::new(dir))
+        .map_err(|error| format!("the harness cannot read OPTIONS in {dir}: {error}"))?;
     let (mut families, mut section) = (0, "");
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
         if line.starts_with('[') {

@@ -396,7 +396,8 @@ impl Game<'_> {
         if left.engine != OUTCROP {
             return Ok(());
         }
-        let by_default = |option: &String| ALWAYS.contains(&option.as_str()) || name(option) == "write_buffer_size";
+        let by_default =
+            |option: &String| ALWAYS.contains(&option.as_str()) || name(option) == "write_buffer_size";
         let lenient = !left.options.iter().chain(left.family_options.iter().flatten()).all(by_default);
         let count = self.model.existing().len();
         match self.must(engine, &Request::LoadOptions { path: text(&self.db()), lenient })? {
@@ -558,7 +559,9 @@ impl Game<'_> {
         let dir = self.dir.join(name);
         let _ = std::fs::remove_dir_all(&dir);
         let made = std::fs::create_dir_all(&dir);
-        made.map_err(|error| Problem(Kind::Error, format!("the harness cannot make {}: {error}", dir.display())))?;
+        made.map_err(|error| {
+            Problem(Kind::Error, format!("the harness cannot make {}: {error}", dir.display()))
+        })?;
         Ok(dir)
     }
 
@@ -566,7 +569,9 @@ impl Game<'_> {
         let Some(other) = self.other(index).cloned() else { return Ok(()) };
         let request = Request::Open(self.open_request(&other, &self.db()));
         match self.ask(&other.engine, &request)? {
-            Answer::Error(error) if error.starts_with("IO error: ") && error.to_lowercase().contains("lock") => {
+            Answer::Error(error)
+                if error.starts_with("IO error: ") && error.to_lowercase().contains("lock") =>
+            {
                 Ok(())
             }
             answer => Err(wrong(format!("{} opens what is open already: {answer:?}", other.engine))),

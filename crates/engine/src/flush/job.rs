@@ -66,7 +66,8 @@ impl DbInner {
     /// Runs `job` and installs its tables.
     pub fn run_flush(&self, job: &FlushJob) -> Result<()> {
         let outputs = PendingOutputs::new(&self.ctx);
-        let written = job.parts.iter().map(|part| self.write_part(part, &outputs)).collect::<Result<Vec<_>>>()?;
+        let written =
+            job.parts.iter().map(|part| self.write_part(part, &outputs)).collect::<Result<Vec<_>>>()?;
         if self.has_several_column_families() {
             // A batch may span column families: what this flush makes durable must not survive a crash
             // that takes the other half, which is still in a closed WAL.
