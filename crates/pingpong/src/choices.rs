@@ -49,7 +49,6 @@ pub const ALWAYS: &[&str] = &[
     "paranoid_checks=true",
     "force_consistency_checks=true",
     "max_file_opening_threads=1",
-    "allow_fallocate=false",
     "stats_dump_period_sec=0",
     "stats_persist_period_sec=0",
     "keep_log_file_num=2",
@@ -91,6 +90,8 @@ pub const CHOICES: &[Choice] = &[
             &["two_write_queues=true"],
         ],
     ),
+    // Whether Outcrop's WAL has space ahead of its end, and RocksDB's files too.
+    database(2, &[&["allow_fallocate=false"]]),
     database(5, &[&["manual_wal_flush=true"]]),
     database(5, &[&["avoid_flush_during_shutdown=true"]]),
     database(4, &[&["avoid_flush_during_recovery=true"]]),

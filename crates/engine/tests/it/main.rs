@@ -1,5 +1,6 @@
 //! Tests of the whole engine, on file systems in memory and on disk.
 
+mod atomic_flush;
 mod basic;
 mod beside;
 mod blobs;
