@@ -83,8 +83,7 @@ fn lose_power(point: u64, atomic_flush: bool) -> std::result::Result<usize, Stri
         Err(error) if error.to_string().contains("dropped") => return Ok(flushed),
         other => other.map_err(|error| format!("point {point}: {error}"))?,
     };
-    let found =
-        FAMILIES.map(|name| contents(&db, &db.column_family(name).unwrap(), &ReadOptions::default()));
+    let found = FAMILIES.map(|name| contents(&db, &db.column_family(name).unwrap(), &ReadOptions::default()));
     let at_least = if atomic_flush { flushed } else { 0 };
     let sizes = found.each_ref().map(Rows::len);
     (at_least..=acknowledged.saturating_add(1).min(WRITES)).find(|&n| state(n) == found).ok_or_else(|| {
