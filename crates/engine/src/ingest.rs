@@ -169,7 +169,7 @@ impl DbInner {
         if cf.is_dropped() {
             return Err(Error::new(ErrorKind::ColumnFamilyDropped, cf.name().to_string()));
         }
-        self.flush_overlapped(&mut core, cf, &tables, options)?;
+        self.flush_before(&mut core, cf, &tables, overlapping, options)?;
         let numbered = options.snapshot_consistency && self.snapshots.count() > 0;
         let placing = Placing { cf, overlapping, numbered, options, last_seq: core.last_seq };
         let no_compactions = NoNewCompactions::new(self, cf.id());
@@ -202,29 +202,38 @@ impl DbInner {
         Ok(())
     }
 
-    /// Flushes the column family if its memtables have keys of the files' ranges.
-    fn flush_overlapped(
+    /// Flushes the column family if its memtables have keys of the files' ranges, or have anything and a file goes to L0:
+    /// merged with older tables there, its number would put it around what is flushed later, and RocksDB before version 8
+    /// takes tables of L0 that lie in each other's time for damage.
+    ///
+    /// Source: RocksDB `FindIntraL0Compaction`, `earliest_mem_seqno`, which leaves such files alone instead.
+    fn flush_before(
         &self,
         core: &mut WriteCore,
         cf: &ColumnFamilyHandle,
         tables: &[FileMetaData],
+        overlapping: bool,
         options: &IngestExternalFileOptions,
     ) -> Result<()> {
-        let touched = {
+        let (touched, beside) = {
             let state = self.state.lock();
             let Some(cf_state) = state.column_families.get(&cf.id()) else { return Ok(()) };
+            let goes_to_l0 = |table| place(cf_state, &cf.comparator, table, options).level == 0;
+            let unflushed = !cf_state.memtable.is_empty() || !cf_state.sealed.is_empty();
+            let beside = unflushed && (overlapping || tables.iter().any(goes_to_l0));
             let active = std::iter::once(&cf_state.memtable);
             let memtables: Vec<_> =
                 active.chain(cf_state.sealed.iter().map(|s| &s.memtable)).cloned().collect();
             drop(state);
-            memtables.iter().any(|memtable| {
+            let touched = memtables.iter().any(|memtable| {
                 tables.iter().any(|table| {
                     let (end, included) = table.end();
                     memtable.overlaps(user_key(&table.smallest), end, included)
                 })
-            })
+            });
+            (touched, beside)
         };
-        if !touched {
+        if !touched && !beside {
             return Ok(());
         }
         if !options.allow_blocking_flush {

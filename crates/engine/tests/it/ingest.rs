@@ -244,3 +244,44 @@ fn ingestions_among_random_writes_agree_with_a_map() {
         }
     }
 }
+
+#[test]
+fn tables_of_the_first_level_do_not_lie_in_each_others_time() {
+    // RocksDB 6 and 7 order them by their sequence numbers, and take such tables for damage.
+    for style in [CompactionStyle::Fifo, CompactionStyle::Universal, CompactionStyle::Level] {
+        let mut options = ColumnFamilyOptions {
+            compaction_style: style,
+            level0_file_num_compaction_trigger: 2,
+            ..ColumnFamilyOptions::default()
+        };
+        options.compaction_options_fifo.allow_compaction = true;
+        let env = Env::memory();
+        let db = open(&env, &options);
+        let cf = db.default_column_family().clone();
+        let put = |key: &str| db.put(&WriteOptions::default(), key.as_bytes(), b"v").unwrap();
+        for round in 0..4 {
+            put("a");
+            put("m");
+            db.flush(std::slice::from_ref(&cf), true).unwrap();
+            // These wait in memory while a table of a later number meets the older ones.
+            put("x");
+            put("y");
+            let path = file(&env, &format!("table{round}"), &options, &[("b", "1"), ("c", "2")]);
+            ingest(&db, &[path], &IngestExternalFileOptions::default()).unwrap();
+            db.wait_for_compact(&WaitForCompactOptions::default()).unwrap();
+            put("z");
+            db.flush(std::slice::from_ref(&cf), true).unwrap();
+            let mut times: Vec<(u64, u64)> = db
+                .live_files()
+                .iter()
+                .filter(|file| file.level == 0)
+                .map(|file| (file.smallest_seq, file.largest_seq))
+                .collect();
+            times.sort_unstable();
+            assert!(
+                times.windows(2).all(|pair| pair[0].1 < pair[1].0),
+                "{style:?}, round {round}: {times:?}"
+            );
+        }
+    }
+}
