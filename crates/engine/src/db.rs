@@ -723,6 +723,7 @@ impl DbInner {
 
     /// Seals the memtables of `ids`; with `wait`, returns when they are in tables.
     pub(crate) fn flush(&self, ids: &[u32], wait: bool) -> Result<()> {
+        let mut ids = ids.to_vec();
         {
             let mut core = self.write_core.lock();
             if self.write_refused.load(Ordering::Relaxed)
@@ -730,10 +731,14 @@ impl DbInner {
             {
                 return Err(error.clone());
             }
-            self.seal(&mut core, ids)?;
+            if self.ctx.options.atomic_flush && !ids.is_empty() {
+                // Those that are named may have nothing to write, and the others have.
+                ids = core.targets.iter().map(|target| target.cf.id()).collect();
+            }
+            self.seal(&mut core, &ids)?;
         }
-        self.request_flush(ids);
-        if wait { self.wait_for_flush(ids) } else { Ok(()) }
+        self.request_flush(&ids);
+        if wait { self.wait_for_flush(&ids) } else { Ok(()) }
     }
 
     pub(crate) fn request_flush(&self, ids: &[u32]) {

@@ -101,6 +101,22 @@ fn unlogged_writes_come_back_up_to_one_point_in_all_column_families() {
 }
 
 #[test]
+fn a_flush_of_a_column_family_that_is_empty_is_one_of_all() {
+    let fs = FaultyFs::new(MemoryFs::new());
+    let env = Env::with_file_system(Arc::new(fs.clone()));
+    let db = open(&env, true).unwrap();
+    let unlogged = WriteOptions { disable_wal: true, ..WriteOptions::default() };
+    db.put(&unlogged, b"k", b"v").unwrap();
+    db.flush(&[db.column_family("two").unwrap()], true).unwrap();
+    fs.faults().fail_at(fs.faults().changes(), EIO, true);
+    drop(db);
+    fs.memory().crash();
+    fs.faults().heal();
+    let db = open(&env, true).unwrap();
+    assert!(db.get(&ReadOptions::default(), b"k").unwrap().is_some());
+}
+
+#[test]
 fn without_atomic_flush_column_families_come_back_apart() {
     assert!((0..260).any(|point| lose_power(point, false).is_err()));
 }
