@@ -343,8 +343,12 @@ impl Generator<'_> {
     /// it needs the function for several column families.
     fn unlogged(&mut self, phase: &Phase) -> bool {
         let recycled = phase.options.iter().any(|option| name(option) == "recycle_log_file_num");
+        // 9.11.2 lost a row that was flushed in answer to a call while this option had started a flush by itself.
+        let loses = phase.engine != OUTCROP
+            && phase.options.iter().any(|option| name(option) == "db_write_buffer_size");
         phase.has("atomic_flush=true")
             && !recycled
+            && !loses
             && self.writes(&phase.engine, "unlogged")
             && self.writes(&phase.engine, "flush together")
             && !self.random.one_in(3)
