@@ -1,5 +1,5 @@
-//! What one operation of a whole database costs, everything in memory: nanoseconds, or one operation at a time for
-//! `cargo xtask instructions`, which runs it under callgrind.
+//! What one operation of a whole database costs, with everything it reads cached: nanoseconds, or one operation at a time
+//! for `cargo xtask instructions`, which runs it under callgrind. Files are real: a WAL's cost depends on how it is written.
 //!
 //! ```text
 //! cargo bench -p outcrop                                  nanoseconds of each operation
@@ -61,7 +61,13 @@ fn scramble(i: u64, n: u64) -> u64 {
     (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 17) % n
 }
 
-fn open() -> Db {
+/// A database in a directory that goes with it.
+struct Prepared {
+    db: Db,
+    _dir: tempfile::TempDir,
+}
+
+fn open() -> Prepared {
     let options = ColumnFamilyOptions {
         write_buffer_size: 64 << 20,
         compression: CompressionType::None,
@@ -77,21 +83,23 @@ fn open() -> Db {
     let family = ColumnFamilyDescriptor { name: "default".to_string(), options, parts };
     let creating =
         DbOptions { create_if_missing: true, avoid_flush_during_shutdown: true, ..DbOptions::default() };
-    Db::open("/db", creating, Env::memory(), vec![family]).unwrap()
+    let dir = tempfile::tempdir().unwrap();
+    Prepared { db: Db::open(dir.path(), creating, Env::posix(), vec![family]).unwrap(), _dir: dir }
 }
 
-fn prepared(rows: Rows, count: u64) -> Db {
-    let db = open();
+fn prepared(rows: Rows, count: u64) -> Prepared {
+    let prepared = open();
+    let db = &prepared.db;
     if rows == Rows::None {
-        return db;
+        return prepared;
     }
-    put(&db, count, true);
+    put(db, count, true);
     if rows == Rows::Tables {
         let family = db.default_column_family().clone();
         db.compact_range(&family, None, None, BottommostLevelCompaction::Force).unwrap();
-        next(&db, count, count);
+        next(db, count, count);
     }
-    db
+    prepared
 }
 
 fn put(db: &Db, times: u64, disable_wal: bool) {
@@ -205,11 +213,11 @@ fn main() {
             OPERATIONS.iter().find(|operation| operation.name == name).expect("a known operation");
         let times = argument("--times").and_then(|text| text.parse().ok()).expect("--times N");
         const ROWS: u64 = 5_000;
-        let db = prepared(operation.rows, ROWS);
+        let prepared = prepared(operation.rows, ROWS);
         if operation.rows != Rows::None {
-            (operation.run)(&db, ROWS, times);
+            (operation.run)(&prepared.db, ROWS, times);
         }
-        measured(operation, &db, ROWS, times);
+        measured(operation, &prepared.db, ROWS, times);
         return;
     }
     if std::env::args().any(|argument| argument == "--list") {
@@ -219,10 +227,10 @@ fn main() {
     let whole = std::env::args().any(|argument| argument == "--bench");
     let (rows, times) = if whole { (100_000, 200_000) } else { (200, 100) };
     for operation in OPERATIONS {
-        let db = prepared(operation.rows, rows);
-        (operation.run)(&db, rows, times / 10);
+        let prepared = prepared(operation.rows, rows);
+        (operation.run)(&prepared.db, rows, times / 10);
         let start = Instant::now();
-        measured(&operation, &db, rows, times);
+        measured(&operation, &prepared.db, rows, times);
         println!("{:<18} {:>8.1} ns/op", operation.name, start.elapsed().as_nanos() as f64 / times as f64);
     }
 }

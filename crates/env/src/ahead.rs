@@ -39,7 +39,8 @@ pub struct AheadFile {
     len: u64,
     /// Bytes the file has.
     filled: u64,
-    filler: u8,
+    /// A chunk of filler.
+    space: Box<[u8]>,
     window: Option<Window>,
     /// The last call was a sync.
     just_synced: bool,
@@ -74,7 +75,7 @@ impl AheadFile {
             path: path.to_path_buf(),
             len: 0,
             filled,
-            filler,
+            space: vec![filler; CHUNK].into_boxed_slice(),
             window: None,
             just_synced: false,
             plain: cfg!(miri),
@@ -117,9 +118,7 @@ impl AheadFile {
     #[cold]
     fn make_room(&mut self, total: usize) {
         if self.len + total as u64 > self.filled {
-            self.scratch.clear();
-            self.scratch.resize(CHUNK, self.filler);
-            if self.file.write_all_at(&self.scratch, self.filled).is_err() {
+            if self.file.write_all_at(&self.space, self.filled).is_err() {
                 // As on a nearly full disk: the record alone may still fit.
                 self.plain = true;
                 return;
