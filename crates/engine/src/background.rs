@@ -7,7 +7,7 @@
 //! Order for compaction threads: manual requests, then what the compaction style of any column family wants most.
 //! Upkeep lets go of replaced views and dead files, then makes memory ready for the memtables to come.
 //! Once a second it looks for what time alone makes due: statistics, tables that have come of age or
-//! that released snapshots let go, and dead files that a reader has let go.
+//! that released snapshots let go, dead files that a reader has let go, and memory that no memtable came for.
 //! After a background error nothing starts until it is cleared.
 
 use crate::compaction::job::CompactionJob;
@@ -126,6 +126,7 @@ impl DbInner {
                 } else {
                     self.check_marks(&mut state);
                     drop(state);
+                    self.ctx.memtable_pool.rest();
                     self.dump_stats_if_due();
                     state = self.state.lock();
                 }

@@ -72,7 +72,7 @@ impl Arena {
         (expected_bytes + expected_bytes / 8 + (64 << 10)).min(MAX_CHUNK)
     }
 
-    /// Allocates `len` zeroed bytes, 8-byte aligned, at most a chunk.
+    /// Allocates `len` bytes, 8-byte aligned, at most a chunk. What is in them means nothing.
     #[inline]
     pub fn allocate(&self, len: usize) -> Ref {
         let units = len.div_ceil(UNIT);

@@ -45,7 +45,7 @@ impl HashIndex {
     pub fn new(expected_bytes: usize, pool: Arc<MemTablePool>) -> HashIndex {
         let table_bytes = HashIndex::table_bytes(expected_bytes);
         HashIndex {
-            slots: ManuallyDrop::new(pool.take(table_bytes)),
+            slots: ManuallyDrop::new(pool.take_zeroed(table_bytes)),
             pool,
             mask: table_bytes / 8 - 1,
             overflow: AtomicBool::new(false),

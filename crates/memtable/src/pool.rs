@@ -2,26 +2,34 @@
 //!
 //! A fresh mapping costs a page fault at each first touch, on the writer's thread: 5 to 30 ms for a memtable of
 //! 16 MiB where the host is slow to give memory, more than filling it takes. So mappings go around: when a
-//! memtable dies its memory comes here as it is, and a background thread makes the next set ready, zeroed and
-//! resident, while the current one is being filled ([`MemTablePool::prepare`]).
+//! memtable dies its memory comes here as it is, and a background thread makes the next set ready while the current one
+//! is being filled ([`MemTablePool::prepare`]): resident, and zeroed where that is needed. What nobody came for in a while
+//! goes back to the operating system, except what is ready.
 //!
-//! Invariant: what [`MemTablePool::take`] gives is zeroed.
 //! Concurrency: the lock is never held while memory is zeroed, mapped or unmapped.
 
 use crate::memtable::mapping_sizes;
 use outcrop_env::Mapping;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Memory of one database's memtables.
 pub struct MemTablePool {
     limit_bytes: usize,
     idle: Mutex<Vec<Idle>>,
+    /// Calls of [`MemTablePool::rest`] since something came or went.
+    rests: AtomicU32,
 }
+
+/// Calls of [`MemTablePool::rest`] after which unused memory goes.
+const PATIENCE: u32 = 3;
 
 struct Idle {
     mapping: Mapping,
     /// Bytes from the start that may not be zero.
     dirty: usize,
+    /// Made ready for the next memtable.
+    ready: bool,
 }
 
 impl MemTablePool {
@@ -33,20 +41,18 @@ impl MemTablePool {
 
     /// A pool that holds on to at most `limit_bytes` that nobody uses.
     pub fn new(limit_bytes: usize) -> MemTablePool {
-        MemTablePool { limit_bytes, idle: Mutex::default() }
+        MemTablePool { limit_bytes, idle: Mutex::default(), rests: AtomicU32::new(0) }
     }
 
-    /// A zeroed mapping of `len` bytes, rounded up as [`Mapping::new`] does.
+    /// A mapping of `len` bytes, rounded up as [`Mapping::new`] does. What is in it means nothing.
     pub(crate) fn take(&self, len: usize) -> Mapping {
-        let len = Mapping::rounded(len);
-        let found = {
-            let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-            let fits = |idle: &Idle| idle.mapping.len() == len;
-            let clean = idle.iter().position(|i| fits(i) && i.dirty == 0);
-            clean.or_else(|| idle.iter().position(fits)).map(|index| idle.swap_remove(index))
-        };
-        match found {
-            Some(Idle { mut mapping, dirty }) => {
+        self.find(len).map_or_else(|| Mapping::new(len), |idle| idle.mapping)
+    }
+
+    /// As [`MemTablePool::take`], and all zeros.
+    pub(crate) fn take_zeroed(&self, len: usize) -> Mapping {
+        match self.find(len) {
+            Some(Idle { mut mapping, dirty, .. }) => {
                 mapping.zero(dirty);
                 mapping
             }
@@ -54,43 +60,71 @@ impl MemTablePool {
         }
     }
 
+    /// An unused mapping, one that was made ready if there is one.
+    fn find(&self, len: usize) -> Option<Idle> {
+        let len = Mapping::rounded(len);
+        // Relaxed: a call more or less does not matter.
+        self.rests.store(0, Ordering::Relaxed);
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = |idle: &Idle| idle.mapping.len() == len;
+        let ready = idle.iter().position(|idle| fits(idle) && idle.ready);
+        ready.or_else(|| idle.iter().position(fits)).map(|index| idle.swap_remove(index))
+    }
+
     /// Takes a mapping back whose first `dirty` bytes were used.
     pub(crate) fn give(&self, mapping: Mapping, dirty: usize) {
+        // Relaxed: as in `find`.
+        self.rests.store(0, Ordering::Relaxed);
+        self.hold(Idle { mapping, dirty, ready: false });
+    }
+
+    fn hold(&self, new: Idle) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let held: usize = idle.iter().map(|idle| idle.mapping.len()).sum();
-        if held + mapping.len() <= self.limit_bytes {
-            idle.push(Idle { mapping, dirty });
+        if held + new.mapping.len() <= self.limit_bytes {
+            idle.push(new);
             return;
         }
         drop(idle);
-        drop(mapping);
+        drop(new);
     }
 
-    /// Makes sure that the next memtable of `write_buffer_size` bytes finds its memory zeroed and resident.
+    /// Makes sure that the next memtable of `write_buffer_size` bytes finds its memory resident, and zeroed where it
+    /// asks for that.
     pub fn prepare(&self, write_buffer_size: u64) {
-        for len in mapping_sizes(write_buffer_size) {
-            let len = Mapping::rounded(len);
-            let found = {
-                let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-                if idle.iter().any(|idle| idle.mapping.len() == len && idle.dirty == 0) {
-                    continue;
-                }
-                let index = idle.iter().position(|idle| idle.mapping.len() == len);
-                index.map(|index| idle.swap_remove(index))
-            };
-            let mapping = match found {
-                Some(Idle { mut mapping, dirty }) => {
-                    mapping.zero(dirty);
-                    mapping
-                }
-                None => {
-                    let mut mapping = Mapping::new(len);
-                    mapping.make_resident();
-                    mapping
-                }
-            };
-            self.give(mapping, 0);
+        let [arena, index] = mapping_sizes(write_buffer_size);
+        self.prepare_one(arena, false);
+        self.prepare_one(index, true);
+    }
+
+    fn prepare_one(&self, len: usize, zeroed: bool) {
+        let (mapping, dirty) = match self.find(len) {
+            Some(Idle { mut mapping, dirty, .. }) if zeroed => {
+                mapping.zero(dirty);
+                (mapping, 0)
+            }
+            Some(Idle { mapping, dirty, .. }) => (mapping, dirty),
+            None => {
+                let mut mapping = Mapping::new(len);
+                mapping.make_resident();
+                (mapping, 0)
+            }
+        };
+        self.hold(Idle { mapping, dirty, ready: true });
+    }
+
+    /// Called now and then: gives back what is not ready for the next memtable, once nothing came or went for several
+    /// calls.
+    pub fn rest(&self) {
+        // Relaxed: a call more or less does not matter.
+        if self.rests.fetch_add(1, Ordering::Relaxed) != PATIENCE {
+            return;
         }
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let (ready, unused) = idle.drain(..).partition::<Vec<_>, _>(|idle| idle.ready);
+        *idle = ready;
+        drop(idle);
+        drop(unused);
     }
 
     /// Bytes held that nobody uses.
@@ -109,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_comes_back_zeroed_and_within_the_limit() {
+    fn memory_comes_back_as_it_is_asked_for_and_within_the_limit() {
         let pool = MemTablePool::new(3 << 20);
         let (first, second) = (pool.take(2 << 20), pool.take(2 << 20));
         let address = first.as_ptr();
@@ -120,6 +154,10 @@ mod tests {
         assert_eq!(pool.idle_bytes(), 2 << 20);
         assert_eq!(pool.take(4096).len(), 4096);
         let again = pool.take(2 << 20);
+        assert_eq!(again.as_ptr(), address);
+        assert_eq!(bytes(&again)[..1000], [7; 1000], "as it is");
+        pool.give(again, 1000);
+        let again = pool.take_zeroed(2 << 20);
         assert_eq!(again.as_ptr(), address);
         assert!(bytes(&again).iter().all(|byte| *byte == 0));
     }
@@ -132,5 +170,31 @@ mod tests {
         assert!(held >= 8 << 20);
         pool.prepare(8 << 20);
         assert_eq!(pool.idle_bytes(), held);
+        let [arena, index] = mapping_sizes(8 << 20);
+        let mut table = pool.take_zeroed(index);
+        // SAFETY: within the mapping, which nobody else uses.
+        unsafe { std::ptr::write_bytes(table.as_ptr(), 7, 100) };
+        pool.give(table, 100);
+        pool.prepare(8 << 20);
+        table = pool.take_zeroed(index);
+        assert!(bytes(&table).iter().all(|byte| *byte == 0));
+        assert!(pool.take(arena).len() >= arena);
+        assert_eq!(pool.idle_bytes(), 0);
+    }
+
+    #[test]
+    fn what_nobody_comes_for_goes_and_what_is_ready_stays() {
+        let pool = MemTablePool::new(64 << 20);
+        pool.prepare(8 << 20);
+        let ready = pool.idle_bytes();
+        pool.give(Mapping::new(4096), 10);
+        for _ in 0..PATIENCE {
+            pool.rest();
+        }
+        assert_eq!(pool.idle_bytes(), ready + 4096, "not yet");
+        pool.rest();
+        assert_eq!(pool.idle_bytes(), ready);
+        pool.rest();
+        assert_eq!(pool.idle_bytes(), ready);
     }
 }

@@ -153,9 +153,13 @@ pub struct SkipList {
 impl SkipList {
     /// An empty list in `arena`.
     pub fn new(comparator: Comparator, arena: Arena) -> SkipList {
-        let head = arena.allocate(NEXT_OFFSET + 4 * MAX_HEIGHT);
-        // SAFETY: the allocation is large enough, aligned, zeroed, and not shared yet.
-        unsafe { (*arena.pointer(head).cast::<Header>()).info = MAX_HEIGHT as u32 };
+        const HEAD_LEN: usize = NEXT_OFFSET + 4 * MAX_HEIGHT;
+        let head = arena.allocate(HEAD_LEN);
+        // SAFETY: the allocation is large enough, aligned, and not shared yet. Zeros are a header and ends of lists.
+        unsafe {
+            std::ptr::write_bytes(arena.pointer(head), 0, HEAD_LEN);
+            (*arena.pointer(head).cast::<Header>()).info = MAX_HEIGHT as u32;
+        }
         SkipList {
             comparator,
             arena,

@@ -242,9 +242,11 @@ A cell is *their files are read by Outcrop / Outcrop's files are read by them*; 
 What is not read has a note. `outcrop ldb checkcompat --with=VERSION` says the same of a database at hand, and the trials
 check that it is right. Options that leave no trace of their own on disk are not listed.
 
-One thing depends on how the reader opens: 6.29.5 and 7.10.2 never finish opening under
+Two things depend on how the reader opens. 6.29.5 and 7.10.2 never finish opening under
 `wal_recovery_mode=kSkipAnyCorruptedRecords` what a killed process has left, if its WAL was recycled (RocksDB's own too) or, of
-Outcrop's, has space ahead of its end. Outcrop makes no such space under that mode, nor with `allow_fallocate=false`.
+Outcrop's, has space ahead of its end. Outcrop makes no such space under that mode, nor with `allow_fallocate=false`. And a
+RocksDB that opens the directory as a secondary instance while such a WAL is in it never finishes, with its own recycled WALs
+either: a live or killed Outcrop wants `allow_fallocate=false` for that, Outcrop's own secondary instances do not.
 
 ";
 

@@ -422,6 +422,8 @@ const DIRECTORY_LINES: usize = 4;
 /// Lines of an entry worth having before it is read: the processor fetches the rest in order.
 const ENTRY_LINES: usize = 3;
 const LINE: usize = 64;
+/// Entries between one that is decoded and one that is fetched meanwhile.
+const AHEAD: usize = 3;
 
 /// Asks for the start of a frame.
 #[inline]
@@ -612,7 +614,19 @@ impl<F: Deref<Target = [u8]>> Cursor<F> {
     #[inline]
     pub fn next(&mut self) {
         self.index += 1;
+        let step = self.next_at - self.at;
+        self.fetch(self.next_at + AHEAD * step, step);
         self.decode_next();
+    }
+
+    /// Asks for the entry that is at `offset` if entries go on as long as the last. Where each takes several lines the
+    /// processor does not see the pattern, and a scan would wait for memory once for each.
+    #[inline]
+    fn fetch(&self, offset: usize, entry_len: usize) {
+        if entry_len >= LINE {
+            // Wherever that is: nothing is read.
+            prefetch(self.frame.as_ptr().wrapping_add(self.entries.0 + offset));
+        }
     }
 
     /// To the previous entry. Must be valid.
@@ -621,6 +635,8 @@ impl<F: Deref<Target = [u8]>> Cursor<F> {
             self.valid = false;
             return;
         }
+        let step = self.next_at - self.at;
+        self.fetch(self.at.saturating_sub((1 + AHEAD) * step), step);
         let view = View::new(&self.frame);
         if view.per_entry {
             let before = self.index - 1;
