@@ -122,6 +122,12 @@ impl Cache {
         self.table.prefetch_slot(key.hash());
     }
 
+    /// Asks for the first `lines` lines of what [`Cache::lookup`] of `key` gives, after [`Cache::prefetch_slot`] had time.
+    #[inline]
+    pub fn prefetch_frame(&self, key: CacheKey, lines: usize) {
+        self.table.prefetch_frame(key.hash(), lines);
+    }
+
     /// Adds a block of `len` bytes, written by `fill`, and pins it.
     ///
     /// If another thread added the key meanwhile, that block is returned. If the block cannot be admitted,

@@ -232,6 +232,21 @@ impl Table {
         }
     }
 
+    /// Asks for the first `lines` lines of the frame that may be the key's, once what [`Table::prefetch_slot`] asked for is
+    /// there. Nothing is pinned: if the frame is another's by then, a line was fetched in vain.
+    #[inline]
+    pub fn prefetch_frame(&self, hash: u64, lines: usize) {
+        const LINE: usize = 64;
+        let bucket = self.bucket_of(hash);
+        let tag = tag_of(hash);
+        for (way, stored) in self.tags(bucket).0.iter().enumerate() {
+            if stored.load(Ordering::Relaxed) == tag {
+                let frame = self.slot(bucket, way).frame.load(Ordering::Relaxed);
+                (0..lines).for_each(|line| prefetch(frame.wrapping_add(line * LINE)));
+            }
+        }
+    }
+
     /// Publishes a frame under the key in an empty way of its bucket, with one reference. `None` if the bucket
     /// is full. The caller holds the shard's lock and knows that the key is absent.
     pub fn publish(&self, hash: u64, key: (u64, u64), frame: *mut u8, len: u32, clock: u64) -> Option<&Slot> {

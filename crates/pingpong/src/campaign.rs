@@ -59,14 +59,23 @@ struct Found {
     failures: usize,
     /// Cases in which a RocksDB stopped answering, once and not again.
     hung: Vec<u64>,
+    /// Cases in which a RocksDB fails, and fails in the same way where it plays Outcrop's phases as well.
+    not_ours: Vec<String>,
 }
+
+/// One case in so many may be RocksDB's own fault; more of them are looked into.
+const CASES_FOR_A_FAULT: u64 = 50;
 
 impl Found {
     /// What is missing of what was wanted, if no case failed.
     fn shortfall(&self, campaign: &Campaign) -> Option<String> {
         let seconds = campaign.time.as_secs();
+        let faults = self.not_ours.len() as u64;
         match campaign.cases {
             _ if self.failures > 0 => None,
+            _ if faults > 1 + self.cases / CASES_FOR_A_FAULT => {
+                Some(format!("{faults} of {} cases ended by faults of RocksDB", self.cases))
+            }
             Some(wanted) if self.cases < wanted => {
                 Some(format!("{seconds} s were over after {} of {wanted} cases", self.cases))
             }
@@ -146,6 +155,10 @@ fn play_many(campaign: &Campaign, engines: &Engines, progress: &Progress, dir: &
             let _ = std::fs::remove_dir_all(dir);
             result = play(&case, &mut pool, dir);
         }
+        let alone = match &result {
+            Err(failure) => fails_alone(&case, failure, &mut pool, &dir.with_extension("alone")),
+            Ok(_) => false,
+        };
         let mut found = progress.found.lock().expect("no job panics");
         found.cases += 1;
         match result {
@@ -153,6 +166,7 @@ fn play_many(campaign: &Campaign, engines: &Engines, progress: &Progress, dir: &
                 found.tally.add(&tally);
                 found.hung.extend(hung.then_some(seed));
             }
+            Err(failure) if alone => found.not_ours.push(format!("seed {seed}: {failure}")),
             Err(failure) => {
                 found.failures += 1;
                 drop(found);
@@ -168,6 +182,21 @@ const REPLAYS_OF_A_HANG: usize = 3;
 /// RocksDB's threads can wait for each other for ever: seen once in some thousand manual compactions of 10.10.1.1.
 fn hangs_in_rocksdb(failure: &Failure) -> bool {
     failure.kind == Kind::Hangs && failure.engine != OUTCROP
+}
+
+/// True if the RocksDB that fails does so without Outcrop: in the same case, with Outcrop's phases played by itself.
+fn fails_alone(case: &Case, failure: &Failure, pool: &mut Pool, dir: &Path) -> bool {
+    if failure.engine == OUTCROP {
+        return false;
+    }
+    let mut alone = case.clone();
+    for phase in alone.phases.iter_mut().filter(|phase| phase.engine == OUTCROP) {
+        phase.engine.clone_from(&failure.engine);
+    }
+    let _ = std::fs::remove_dir_all(dir);
+    let again = play(&alone, pool, dir);
+    let _ = std::fs::remove_dir_all(dir);
+    again.is_err_and(|again| again.engine == failure.engine && again.signature() == failure.signature())
 }
 
 /// Shrinks a failing case and writes it down, with the database as it was before the phase that failed.
@@ -269,6 +298,9 @@ fn summary(found: &Found, took: Duration) -> String {
     if !found.hung.is_empty() {
         let _ = write!(text, "\n  RocksDB hung once and not again in the cases of seeds {:?}", found.hung);
     }
+    for fault in &found.not_ours {
+        let _ = write!(text, "\n  RocksDB fails alone in the same way, {fault}");
+    }
     text
 }
 
@@ -304,6 +336,9 @@ mod tests {
         assert_eq!(found(9, 200).shortfall(&campaign).unwrap(), "7 s were over after 9 of 10 cases");
         assert_eq!(found(10, 99).shortfall(&campaign).unwrap(), "99 swaps, 100 wanted");
         assert_eq!(found(10, 100).shortfall(&campaign), None);
+        let faulty = |faults: usize| Found { not_ours: vec![String::new(); faults], ..found(100, 1000) };
+        assert_eq!(faulty(3).shortfall(&campaign), None);
+        assert_eq!(faulty(4).shortfall(&campaign).unwrap(), "4 of 100 cases ended by faults of RocksDB");
         assert_eq!(found(9, 99).shortfall(&Campaign { cases: None, swaps: 0, ..campaign }), None);
     }
 }

@@ -294,6 +294,20 @@ impl TableReader {
         }
     }
 
+    /// For a scan that has just entered the block before `next`: asks for what entering the next three will touch, each
+    /// as far as what was asked for on the last calls allows.
+    #[inline]
+    pub(crate) fn prefetch_next(&self, next: [Option<BlockHandle>; 3]) {
+        /// Lines of a frame up to its first entry: the directory of an 8 KiB block of large entries, and one more.
+        const LINES: usize = 6;
+        let Some(cache) = &self.source.cache else { return };
+        let key = |handle| self.source.cache_key(handle, Form::Data);
+        let [frame, slot, tags] = next;
+        frame.into_iter().for_each(|handle| cache.prefetch_frame(key(handle), LINES));
+        slot.into_iter().for_each(|handle| cache.prefetch_slot(key(handle)));
+        tags.into_iter().for_each(|handle| cache.prefetch(key(handle)));
+    }
+
     /// The block, if it is cached.
     #[inline]
     pub fn cached_at(&self, place: BlockPlace) -> Option<Pinned> {
