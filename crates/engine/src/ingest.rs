@@ -42,7 +42,8 @@ pub struct IngestExternalFileOptions {
     pub snapshot_consistency: bool,
     /// Files may get a sequence number above 0; otherwise those that need one are refused. Default true.
     pub allow_global_seqno: bool,
-    /// Memtables that overlap the files may be flushed while writers wait; otherwise that is an error. Default true.
+    /// Memtables may be flushed while writers wait: those that overlap the files, and any beside which a file goes to L0.
+    /// Otherwise that is InvalidArgument; RocksDB takes the second case. Default true.
     pub allow_blocking_flush: bool,
     /// Existing keys hide those of the files: they go to the last level. The column family must have been opened with
     /// `allow_ingest_behind`. Default false.

@@ -16,26 +16,25 @@
 //! process by SIGBUS. `allow_fallocate=false` avoids all of this.
 
 use crate::file_system::{OpenWrite, WriteFile};
+use crate::output::Output;
 use crate::posix::io_error;
 use crate::sys;
-use outcrop_base::{Error, Result};
+use outcrop_base::Result;
 use std::fs::{File, OpenOptions};
-use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{Ordering, compiler_fence};
 
 /// Bytes of space made at a time. Measured for records of 440 bytes: 64 KiB 0.40 us each with a pause of 20 us once in 150,
 /// 1 MiB 0.32 us with one of 300 us once in 2,400; a `write` each 1.9 us.
 const CHUNK: usize = 64 << 10;
-/// Bytes mapped at a time. Unmapping interrupts every core that runs the process, 256 pages take it 15 us.
+/// Bytes mapped at a time: rare enough a call, and few enough pages to unmap at once.
 const WINDOW: usize = 1 << 20;
 /// Bytes that are stored last, at once.
 const HEAD: usize = 8;
 
 pub struct AheadFile {
-    file: File,
-    path: PathBuf,
+    output: Output,
     len: u64,
     /// Bytes the file has.
     filled: u64,
@@ -46,10 +45,6 @@ pub struct AheadFile {
     just_synced: bool,
     /// Space was refused or a mapping was: every append is a `write` of its own.
     plain: bool,
-    bytes_per_sync: u64,
-    /// Where the last `sync_file_range` ended.
-    range_synced: u64,
-    failed: Option<Error>,
     scratch: Vec<u8>,
 }
 
@@ -71,33 +66,14 @@ impl AheadFile {
 
     fn new(file: File, path: &Path, options: &OpenWrite, filler: u8, filled: u64) -> AheadFile {
         AheadFile {
-            file,
-            path: path.to_path_buf(),
+            output: Output::new(file, path, options.bytes_per_sync),
             len: 0,
             filled,
             space: vec![filler; CHUNK].into_boxed_slice(),
             window: None,
             just_synced: false,
             plain: cfg!(miri),
-            bytes_per_sync: options.bytes_per_sync,
-            range_synced: 0,
-            failed: None,
             scratch: Vec::new(),
-        }
-    }
-
-    fn latch<T>(&mut self, what: &str, result: io::Result<T>) -> Result<T> {
-        result.map_err(|source| {
-            let error = io_error(what, &self.path, source);
-            self.failed = Some(error.clone());
-            error
-        })
-    }
-
-    fn check(&self) -> Result<()> {
-        match &self.failed {
-            Some(error) => Err(error.clone()),
-            None => Ok(()),
         }
     }
 
@@ -118,7 +94,7 @@ impl AheadFile {
     #[cold]
     fn make_room(&mut self, total: usize) {
         if self.len + total as u64 > self.filled {
-            if self.file.write_all_at(&self.space, self.filled).is_err() {
+            if self.output.file().write_all_at(&self.space, self.filled).is_err() {
                 // As on a nearly full disk: the record alone may still fit.
                 self.plain = true;
                 return;
@@ -127,7 +103,7 @@ impl AheadFile {
         }
         if !self.window.as_ref().is_some_and(|window| window.covers(self.len, total)) {
             self.window = None;
-            self.window = Window::map(&self.file, self.len);
+            self.window = Window::map(self.output.file(), self.len);
             self.plain = self.window.is_none();
         }
     }
@@ -137,23 +113,11 @@ impl AheadFile {
         self.scratch.clear();
         self.scratch.extend_from_slice(bytes);
         self.scratch.extend_from_slice(end);
-        let result = self.file.write_all_at(&self.scratch, self.len);
-        self.latch("write", result)?;
+        self.output.attempt("write", |file| file.write_all_at(&self.scratch, self.len))?;
         self.filled = self.filled.max(self.len + self.scratch.len() as u64);
         // One large record does not keep its memory.
         self.scratch.shrink_to(CHUNK);
         Ok(())
-    }
-
-    /// Starts writeback of what gathered, so that a sync finds little to do.
-    fn push_range(&mut self) {
-        // The last megabyte is left alone: the space made ahead, and pages that are still stored to.
-        const KEEP_BACK: u64 = 1 << 20;
-        if self.bytes_per_sync > 0 && self.len >= self.range_synced + self.bytes_per_sync + KEEP_BACK {
-            let end = (self.len - KEEP_BACK) & !4095;
-            sys::start_writeback(&self.file, self.range_synced, end - self.range_synced);
-            self.range_synced = end;
-        }
     }
 }
 
@@ -163,7 +127,7 @@ impl WriteFile for AheadFile {
     }
 
     fn append_marked(&mut self, bytes: &[u8], end: &[u8]) -> Result<()> {
-        self.check()?;
+        self.output.check()?;
         let offset = self.len;
         let after_sync = std::mem::take(&mut self.just_synced);
         match self.room(bytes.len() + end.len()) {
@@ -171,26 +135,24 @@ impl WriteFile for AheadFile {
             _ => self.write(bytes, end)?,
         }
         self.len += bytes.len() as u64;
-        self.push_range();
+        self.output.push_range(self.len);
         Ok(())
     }
 
     fn flush(&mut self) -> Result<()> {
-        self.check()
+        self.output.check()
     }
 
     fn sync(&mut self) -> Result<()> {
-        self.check()?;
+        self.output.check()?;
         self.just_synced = true;
-        let result = self.file.sync_data();
-        self.latch("sync", result)
+        self.output.sync_data()
     }
 
     fn sync_all(&mut self) -> Result<()> {
-        self.check()?;
+        self.output.check()?;
         self.just_synced = true;
-        let result = self.file.sync_all();
-        self.latch("sync", result)
+        self.output.sync_all()
     }
 
     fn len(&self) -> u64 {
@@ -198,15 +160,14 @@ impl WriteFile for AheadFile {
     }
 
     fn path(&self) -> &Path {
-        &self.path
+        self.output.path()
     }
 
     fn close(&mut self) -> Result<()> {
-        self.check()?;
+        self.output.check()?;
         self.window = None;
         if self.filled > self.len {
-            let result = self.file.set_len(self.len);
-            self.latch("truncate", result)?;
+            self.output.set_len(self.len)?;
             self.filled = self.len;
         }
         Ok(())

@@ -5,11 +5,11 @@
 //! length. A crash before `close` can leave up to one block of zeros behind the data.
 
 use crate::file_system::{Descriptor, ReadFile, WriteFile};
+use crate::output::Output;
 use crate::posix::{io_error, read_fully};
 use outcrop_base::{Error, Result};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fs::{File, OpenOptions};
-use std::io;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -139,14 +139,12 @@ impl ReadFile for DirectReadFile {
 
 /// A file written past the page cache.
 pub struct DirectWriteFile {
-    file: File,
-    path: PathBuf,
+    output: Output,
     buffer: AlignedBuffer,
     /// Bytes in `buffer`.
     filled: usize,
     /// File offset of the start of `buffer`; aligned.
     start: u64,
-    failed: Option<Error>,
 }
 
 impl DirectWriteFile {
@@ -154,28 +152,12 @@ impl DirectWriteFile {
     pub fn create(path: &Path, buffer_size: usize) -> Result<DirectWriteFile> {
         let file = open_direct(OpenOptions::new().write(true).create(true).truncate(true), path)?;
         let buffer = AlignedBuffer::new(buffer_size.max(64 << 10));
-        Ok(DirectWriteFile { file, path: path.to_path_buf(), buffer, filled: 0, start: 0, failed: None })
-    }
-
-    fn check(&self) -> Result<()> {
-        match &self.failed {
-            Some(error) => Err(error.clone()),
-            None => Ok(()),
-        }
-    }
-
-    fn latch<T>(&mut self, what: &str, result: io::Result<T>) -> Result<T> {
-        result.map_err(|source| {
-            let error = io_error(what, &self.path, source);
-            self.failed = Some(error.clone());
-            error
-        })
+        Ok(DirectWriteFile { output: Output::new(file, path, 0), buffer, filled: 0, start: 0 })
     }
 
     /// Writes the first `len` bytes of the buffer, which are whole blocks, at their place.
     fn write_blocks(&mut self, len: usize) -> Result<()> {
-        let result = self.file.write_all_at(&self.buffer[..len], self.start);
-        self.latch("write", result)
+        self.output.attempt("write", |file| file.write_all_at(&self.buffer[..len], self.start))
     }
 
     /// Writes what is buffered, the last block padded with zeros. The partial block stays buffered.
@@ -193,7 +175,7 @@ impl DirectWriteFile {
 
 impl WriteFile for DirectWriteFile {
     fn append(&mut self, mut bytes: &[u8]) -> Result<()> {
-        self.check()?;
+        self.output.check()?;
         while !bytes.is_empty() {
             let room = self.buffer.len() - self.filled;
             let now = room.min(bytes.len());
@@ -210,20 +192,18 @@ impl WriteFile for DirectWriteFile {
     }
 
     fn flush(&mut self) -> Result<()> {
-        self.check()?;
+        self.output.check()?;
         if self.filled > 0 { self.write_padded() } else { Ok(()) }
     }
 
     fn sync(&mut self) -> Result<()> {
         self.flush()?;
-        let result = self.file.sync_data();
-        self.latch("sync", result)
+        self.output.sync_data()
     }
 
     fn sync_all(&mut self) -> Result<()> {
         self.flush()?;
-        let result = self.file.sync_all();
-        self.latch("sync", result)
+        self.output.sync_all()
     }
 
     fn len(&self) -> u64 {
@@ -231,12 +211,11 @@ impl WriteFile for DirectWriteFile {
     }
 
     fn path(&self) -> &Path {
-        &self.path
+        self.output.path()
     }
 
     fn close(&mut self) -> Result<()> {
         self.flush()?;
-        let result = self.file.set_len(self.start + self.filled as u64);
-        self.latch("truncate", result)
+        self.output.set_len(self.start + self.filled as u64)
     }
 }

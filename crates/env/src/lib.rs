@@ -12,6 +12,7 @@ pub mod faulty;
 pub mod file_system;
 mod mapping;
 pub mod memory;
+mod output;
 pub mod posix;
 pub mod random;
 mod sys;

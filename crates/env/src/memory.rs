@@ -1,7 +1,7 @@
 //! A file system in memory that knows what a crash of the machine would leave behind.
 //!
 //! ```text
-//! name -> file        file = bytes, of which the first `synced` are durable
+//! name -> file        file = bytes, of which the first `synced` are durable, or any sectors where they lie over others
 //! durable names       what `sync_dir` has made permanent
 //! ```
 //! [`MemoryFs::crash`] goes back to what is durable; [`MemoryFs::crash_torn`] also keeps a random part of
@@ -45,6 +45,8 @@ impl Contents {
             self.bytes.extend_from_slice(bytes);
             return;
         };
+        // As on the real file system, where only a file with space ahead has a mark.
+        let end = if over.filler.is_some() { end } else { &[] };
         let (start, stop) = (over.written, over.written + bytes.len());
         let needed = stop + end.len();
         if needed > self.bytes.len() {

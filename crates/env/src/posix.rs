@@ -1,14 +1,14 @@
 //! The real file system, through the page cache. Direct IO is in `direct.rs`.
 //!
 //! Reads are `pread`, writes go through a user-space buffer of the size asked for (0: each append is one
-//! `write`). After a failed write or sync a file refuses everything with the same error: what reached the
-//! disk is unknown, and a later fsync that succeeds would not say anything about the earlier failure.
+//! `write`). The failure rule of writing is in `output.rs`.
 
 use crate::ahead::AheadFile;
 use crate::direct::{DirectReadFile, DirectWriteFile};
 use crate::file_system::{
     Access, Descriptor, DirectIo, FileLock, FileSystem, OpenRead, OpenWrite, ReadFile, WriteFile,
 };
+use crate::output::Output;
 use crate::sys;
 use outcrop_base::{Error, Result};
 use std::collections::BTreeSet;
@@ -71,17 +71,12 @@ pub(crate) fn read_fully(file: &File, offset: u64, buf: &mut [u8]) -> io::Result
 }
 
 struct PosixWriteFile {
-    file: File,
-    path: PathBuf,
+    output: Output,
     buffer: Vec<u8>,
     buffer_size: usize,
     len: u64,
     /// Bytes handed to the operating system.
     written: u64,
-    bytes_per_sync: u64,
-    /// Where the last `sync_file_range` ended.
-    range_synced: u64,
-    failed: Option<Error>,
     /// Bytes the file had when it was reused.
     reused_len: u64,
 }
@@ -89,86 +84,55 @@ struct PosixWriteFile {
 impl PosixWriteFile {
     fn new(file: File, path: &Path, options: &OpenWrite) -> PosixWriteFile {
         PosixWriteFile {
-            file,
-            path: path.to_path_buf(),
+            output: Output::new(file, path, options.bytes_per_sync),
             buffer: Vec::with_capacity(options.buffer_size),
             buffer_size: options.buffer_size,
             len: 0,
             written: 0,
-            bytes_per_sync: options.bytes_per_sync,
-            range_synced: 0,
-            failed: None,
             reused_len: 0,
         }
     }
 
-    fn latch<T>(&mut self, what: &str, result: io::Result<T>) -> Result<T> {
-        result.map_err(|source| {
-            let error = io_error(what, &self.path, source);
-            self.failed = Some(error.clone());
-            error
-        })
-    }
-
-    fn check(&self) -> Result<()> {
-        match &self.failed {
-            Some(error) => Err(error.clone()),
-            None => Ok(()),
-        }
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.output.attempt("write", |file| file.write_all(bytes))?;
+        self.written += bytes.len() as u64;
+        self.output.push_range(self.written);
+        Ok(())
     }
 
     fn write_buffer(&mut self) -> Result<()> {
-        let buffer = std::mem::take(&mut self.buffer);
-        let result = self.file.write_all(&buffer);
-        self.latch("write", result)?;
-        self.written += buffer.len() as u64;
+        let mut buffer = std::mem::take(&mut self.buffer);
+        self.write(&buffer)?;
+        buffer.clear();
         self.buffer = buffer;
-        self.buffer.clear();
-        self.push_range()
-    }
-
-    /// Starts writeback of what gathered, so that the final sync finds little to do.
-    fn push_range(&mut self) -> Result<()> {
-        // The last megabyte is left alone: it may be rewritten by the next append of the same page.
-        const KEEP_BACK: u64 = 1 << 20;
-        if self.bytes_per_sync > 0 && self.written >= self.range_synced + self.bytes_per_sync + KEEP_BACK {
-            let end = (self.written - KEEP_BACK) & !4095;
-            sys::start_writeback(&self.file, self.range_synced, end - self.range_synced);
-            self.range_synced = end;
-        }
         Ok(())
     }
 }
 
 impl WriteFile for PosixWriteFile {
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
-        self.check()?;
+        self.output.check()?;
         self.len += bytes.len() as u64;
         if self.buffer_size == 0 || (self.buffer.is_empty() && bytes.len() >= self.buffer_size) {
-            let result = self.file.write_all(bytes);
-            self.latch("write", result)?;
-            self.written += bytes.len() as u64;
-            return self.push_range();
+            return self.write(bytes);
         }
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() >= self.buffer_size { self.write_buffer() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> Result<()> {
-        self.check()?;
+        self.output.check()?;
         if self.buffer.is_empty() { Ok(()) } else { self.write_buffer() }
     }
 
     fn sync(&mut self) -> Result<()> {
         self.flush()?;
-        let result = self.file.sync_data();
-        self.latch("sync", result)
+        self.output.sync_data()
     }
 
     fn sync_all(&mut self) -> Result<()> {
         self.flush()?;
-        let result = self.file.sync_all();
-        self.latch("sync", result)
+        self.output.sync_all()
     }
 
     fn len(&self) -> u64 {
@@ -176,16 +140,12 @@ impl WriteFile for PosixWriteFile {
     }
 
     fn path(&self) -> &Path {
-        &self.path
+        self.output.path()
     }
 
     fn close(&mut self) -> Result<()> {
         self.flush()?;
-        if self.reused_len > self.len {
-            let result = self.file.set_len(self.len);
-            self.latch("truncate", result)?;
-        }
-        Ok(())
+        if self.reused_len > self.len { self.output.set_len(self.len) } else { Ok(()) }
     }
 }
 

@@ -227,6 +227,20 @@ impl Database {
     /// True if the key is there; its value is touched.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<bool, String> {
+        self.with_value(key, |value| {
+            std::hint::black_box(value.first().copied());
+        })
+    }
+
+    /// Copies the value of a key into `value`; false if the key is not there.
+    pub fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, String> {
+        value.clear();
+        self.with_value(key, |found| value.extend_from_slice(found))
+    }
+
+    /// Hands the value of a key to `work` where it lies; false if the key is not there.
+    #[inline]
+    fn with_value(&self, key: &[u8], work: impl FnOnce(&[u8])) -> Result<bool, String> {
         let mut error = null_mut();
         // SAFETY: live objects and slices; the pinned value is destroyed after its use.
         unsafe {
@@ -239,32 +253,8 @@ impl Database {
             }
             let mut len = 0;
             let value = (self.api.rocksdb_pinnableslice_value)(pinned, &raw mut len);
-            if len > 0 {
-                std::hint::black_box(*value);
-            }
-            (self.api.rocksdb_pinnableslice_destroy)(pinned);
-            Ok(true)
-        }
-    }
-
-    /// Copies the value of a key into `value`; false if the key is not there.
-    pub fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, String> {
-        let mut error = null_mut();
-        value.clear();
-        // SAFETY: live objects and slices; the pinned value is destroyed after it was copied.
-        unsafe {
-            let start = key.as_ptr().cast();
-            let pinned =
-                (self.api.rocksdb_get_pinned)(self.db.0, self.read.0, start, key.len(), &raw mut error);
-            take_error(&self.api, error)?;
-            if pinned.is_null() {
-                return Ok(false);
-            }
-            let mut len = 0;
-            let bytes = (self.api.rocksdb_pinnableslice_value)(pinned, &raw mut len);
-            if len > 0 {
-                value.extend_from_slice(std::slice::from_raw_parts(bytes.cast(), len));
-            }
+            // An empty value may be nowhere.
+            work(if len > 0 { std::slice::from_raw_parts(value.cast(), len) } else { &[] });
             (self.api.rocksdb_pinnableslice_destroy)(pinned);
         }
         Ok(true)

@@ -140,7 +140,7 @@ pub fn labels(
 
 fn steadiness(per_second: &[u64], delta: f64) -> Option<Label> {
     let Some(found) = judge::steadiness(per_second, delta) else {
-        let text = format!("{} s are too short to tell whether it was steady", per_second.len());
+        let text = format!("{} whole seconds are too few to tell whether it was steady", per_second.len());
         return Some(label("short", false, text));
     };
     let name = match found.shape {

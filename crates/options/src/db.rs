@@ -54,8 +54,9 @@ pub struct DbOptions {
     /// Read tables with O_DIRECT; default false.
     pub use_direct_reads: bool,
     /// WAL files get their space ahead of what is written: records are then stored into mapped memory rather than
-    /// written one by one, and syncs find their blocks allocated. For each `wal_recovery_mode` that stops at or skips
-    /// damage, without `manual_wal_flush`. Default true. False also for a file system where others may cut the WAL.
+    /// written one by one, and syncs find their blocks allocated. Only with point-in-time recovery, the default, and
+    /// without `manual_wal_flush`. Default true; false where others may cut the WAL, or a RocksDB follows the database as a
+    /// secondary instance.
     pub allow_fallocate: bool,
     /// Flush and compaction read and write with O_DIRECT; default false.
     pub use_direct_io_for_flush_and_compaction: bool,

@@ -11,18 +11,15 @@ use outcrop_manifest::{FileNumber, file_name};
 use outcrop_options::{CompressionType, DbOptions, WalRecoveryMode};
 use outcrop_record::LogWriter;
 
-/// How many WAL files wait to be written over.
+/// How many WAL files wait to be written over. None where recovery takes what lies behind the end of a WAL, or after a loss
+/// of power in its middle, for damage of its own.
 pub fn recycled_wals(options: &DbOptions) -> u64 {
-    if forgives_what_lies_behind(options) { options.recycle_log_file_num } else { 0 }
-}
-
-/// True if other things may lie behind the end of a WAL: after a loss of power they may lie in the middle as well, and
-/// elsewhere recovery takes them for damage.
-fn forgives_what_lies_behind(options: &DbOptions) -> bool {
-    matches!(
-        options.wal_recovery_mode,
-        WalRecoveryMode::PointInTimeRecovery | WalRecoveryMode::SkipAnyCorruptedRecords
-    )
+    match options.wal_recovery_mode {
+        WalRecoveryMode::PointInTimeRecovery | WalRecoveryMode::SkipAnyCorruptedRecords => {
+            options.recycle_log_file_num
+        }
+        _ => 0,
+    }
 }
 
 /// The open WAL.

@@ -167,19 +167,16 @@ fn pick_intra_l0(input: &PickInput<'_>) -> Option<Compaction> {
 /// The newest of `files`, newest first, that take fewest bytes for each table they make less: a large one that was merged
 /// before is left alone. Not more than `limit` bytes.
 fn cheapest_run(files: &[Arc<FileMetaData>], limit: u64) -> &[Arc<FileMetaData>] {
-    let mut bytes = files.first().map_or(0, |file| file.size);
-    let mut best = u64::MAX;
-    let mut len = 1;
-    for file in &files[1.min(files.len())..] {
+    let (mut bytes, mut best) = (0, u64::MAX);
+    for (fewer, file) in files.iter().enumerate() {
         bytes += file.size;
-        let for_each = bytes / len as u64;
+        let for_each = bytes.checked_div(fewer as u64).unwrap_or(u64::MAX);
         if for_each > best || bytes > limit {
-            break;
+            return &files[..fewer];
         }
         best = for_each;
-        len += 1;
     }
-    &files[..len.min(files.len())]
+    files
 }
 
 /// One table of `level`, with what must come along, into the next level.
