@@ -1,9 +1,9 @@
 //! What product files call `crate::sync`, made of loom's parts.
 
-pub use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::ops::{Deref, DerefMut};
 
-/// A lock with the interface of `parking_lot`.
+/// A lock with the interface of `parking_lot`, which the memtable's has too.
 #[derive(Default)]
 pub struct Mutex<T>(loom::sync::Mutex<T>);
 
@@ -19,6 +19,11 @@ impl<T> Mutex<T> {
     /// Waits for the lock.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         MutexGuard(Some(self.0.lock().expect("no thread of a model panics")))
+    }
+
+    /// What is behind the lock, which nobody else can hold.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut().expect("no thread of a model panics")
     }
 }
 

@@ -9,10 +9,10 @@
 //! Concurrency: allocating is one fetch-add; only a chunk change takes a lock.
 
 use crate::pool::MemTablePool;
+use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering};
 use outcrop_env::Mapping;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Allocation granularity.
 const UNIT: usize = 8;
@@ -21,7 +21,7 @@ const OFFSET_BITS: u32 = 24;
 /// Largest chunk.
 const MAX_CHUNK: usize = UNIT << OFFSET_BITS;
 /// Number of chunks a reference can name.
-const MAX_CHUNKS: usize = 256;
+const MAX_CHUNKS: usize = if cfg!(loom) { 4 } else { 256 };
 
 /// Names memory in an [`Arena`].
 pub type Ref = u32;
@@ -54,7 +54,7 @@ impl Arena {
         let mapping = pool.take(Arena::chunk_bytes(expected_bytes));
         let chunk_units = mapping.len().min(MAX_CHUNK) / UNIT;
         let arena = Arena {
-            chunks: [const { AtomicPtr::new(ptr::null_mut()) }; MAX_CHUNKS],
+            chunks: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
             // Unit 0 of chunk 0 is never given out: its reference is NULL.
             cursor: AtomicU64::new(1),
             chunk_units,
@@ -63,7 +63,7 @@ impl Arena {
             pool,
         };
         arena.chunks[0].store(mapping.as_ptr(), Ordering::Relaxed);
-        arena.owned.lock().unwrap_or_else(PoisonError::into_inner).mappings.push(mapping);
+        arena.owned.lock().mappings.push(mapping);
         arena
     }
 
@@ -76,10 +76,12 @@ impl Arena {
     #[inline]
     pub fn allocate(&self, len: usize) -> Ref {
         let units = len.div_ceil(UNIT);
-        // Relaxed: the memory is published by whoever links it.
+        // Relaxed: a sum.
         self.used_bytes.fetch_add(units * UNIT, Ordering::Relaxed);
         loop {
-            let cursor = self.cursor.fetch_add(units as u64, Ordering::Relaxed);
+            // Acquire: pairs with the Release in `add_chunk`; publishes the address of the chunk. The memory is published
+            // by whoever links it.
+            let cursor = self.cursor.fetch_add(units as u64, Ordering::Acquire);
             let (chunk, start) = ((cursor >> 32) as usize, cursor as u32 as usize);
             if start + units <= self.chunk_units {
                 return ((chunk as u32) << OFFSET_BITS) | start as u32;
@@ -92,17 +94,19 @@ impl Arena {
     #[cold]
     fn add_chunk(&self, full: usize, units: usize) {
         assert!(units <= self.chunk_units, "allocation of {units} units is larger than a chunk");
-        let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut owned = self.owned.lock();
         if (self.cursor.load(Ordering::Relaxed) >> 32) as usize != full {
             return;
         }
         let next = full + 1;
         assert!(next < MAX_CHUNKS, "a memtable cannot exceed {MAX_CHUNKS} chunks");
         let mapping = self.pool.take(self.chunk_units * UNIT);
-        // Relaxed: a reference into the chunk reaches other threads through a Release of its own.
+        // Relaxed: the cursor publishes it.
         self.chunks[next].store(mapping.as_ptr(), Ordering::Relaxed);
         owned.mappings.push(mapping);
-        self.cursor.store((next as u64) << 32, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `allocate`. A swap, though nobody asks what was there: loom does not know
+        // that a plain store comes after the additions of others.
+        self.cursor.swap((next as u64) << 32, Ordering::Release);
     }
 
     /// Largest allocation that [`Arena::allocate`] serves; larger ones are spilled.
@@ -115,7 +119,7 @@ impl Arena {
         let bytes = parts.concat();
         self.used_bytes.fetch_add(bytes.len(), Ordering::Relaxed);
         let address = bytes.as_ptr();
-        self.owned.lock().unwrap_or_else(PoisonError::into_inner).spilled.push(bytes);
+        self.owned.lock().spilled.push(bytes);
         address
     }
 
@@ -123,7 +127,7 @@ impl Arena {
     #[inline]
     pub fn pointer(&self, reference: Ref) -> *mut u8 {
         let (chunk, offset) = (reference >> OFFSET_BITS, reference & ((1 << OFFSET_BITS) - 1));
-        // Relaxed: see `add_chunk`.
+        // Relaxed: who has a reference has it from `allocate`, or through a Release of somebody who has.
         let base = self.chunks[chunk as usize].load(Ordering::Relaxed);
         base.wrapping_add(offset as usize * UNIT)
     }
@@ -136,8 +140,9 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        let owned = self.owned.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let used = *self.cursor.get_mut() as u32 as usize * UNIT;
+        let owned = self.owned.get_mut();
+        // Relaxed: `&mut self` shows that nobody allocates any more.
+        let used = self.cursor.load(Ordering::Relaxed) as u32 as usize * UNIT;
         let last = owned.mappings.len() - 1;
         for (index, mapping) in owned.mappings.drain(..).enumerate() {
             let dirty = if index == last { used.min(mapping.len()) } else { mapping.len() };

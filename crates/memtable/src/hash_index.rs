@@ -12,10 +12,10 @@
 
 use crate::arena::{NULL, Ref};
 use crate::pool::MemTablePool;
+use crate::sync::{AtomicBool, AtomicU64, Ordering};
 use outcrop_env::{Mapping, prefetch};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Memtable bytes per slot: the table stays at most half full if entries take twice this.
 const BYTES_PER_SLOT: usize = 128;

@@ -25,6 +25,7 @@ mod pool;
 mod prefix_bloom;
 mod range_tombstones;
 mod skiplist;
+mod sync;
 
 pub use memtable::{MemTable, MemTableIter};
 pub use pool::MemTablePool;

@@ -6,12 +6,12 @@ use crate::pool::MemTablePool;
 use crate::prefix_bloom::PrefixBloom;
 use crate::range_tombstones::RangeTombstones;
 use crate::skiplist::{Node, SkipList};
+use crate::sync::{AtomicU64, Ordering};
 use outcrop_base::keys::{pack, packed_seq};
 use outcrop_base::xxph3::xxph3_64;
 use outcrop_base::{Comparator, Fragments, LookupKey, PrefixExtractor, RangeTombstone, SeqNum, ValueType};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Recent writes of one column family. See the crate documentation.
 pub struct MemTable {
@@ -213,6 +213,29 @@ impl MemTable {
     /// Bytes of all entries, with what the list adds to each.
     pub fn data_size(&self) -> u64 {
         (self.list.arena().used_bytes() + self.range_tombstones.size_bytes()) as u64
+    }
+
+    /// True if it holds an entry with a sequence number above `seq`. Looks at all.
+    pub fn holds_newer_than(&self, seq: SeqNum) -> bool {
+        self.nodes().any(|node| packed_seq(node.packed()) > seq)
+            || self.range_tombstones.list().iter().any(|tombstone| tombstone.seq > seq)
+    }
+
+    /// Inserts everything with sequence numbers up to `seq` into `target` as well.
+    pub fn copy_up_to(&self, seq: SeqNum, target: &MemTable) {
+        for node in self.nodes().filter(|node| packed_seq(node.packed()) <= seq) {
+            let value_type = ValueType::from_byte(node.packed() as u8).expect("inserted with a valid type");
+            target.insert(packed_seq(node.packed()), value_type, node.user_key(), node.value());
+        }
+        for tombstone in self.range_tombstones.list().iter().filter(|tombstone| tombstone.seq <= seq) {
+            target.insert_range_tombstone(tombstone.seq, &tombstone.begin, &tombstone.end);
+        }
+    }
+
+    /// All nodes, in order.
+    fn nodes(&self) -> impl Iterator<Item = Node<'_>> {
+        let node_at = |reference: Ref| (reference != NULL).then(|| self.list.node(reference));
+        std::iter::successors(node_at(self.list.first()), move |node| node_at(node.next()))
     }
 
     /// True if nothing was inserted.

@@ -7,9 +7,9 @@
 //! by any number of threads; whoever may see a key sees its bits, because both were published with its sequence number.
 //! Source: RocksDB `memory/`, `util/dynamic_bloom.h`.
 
+use crate::sync::{AtomicU64, Ordering};
 use outcrop_base::PrefixExtractor;
 use outcrop_base::xxph3::xxph3_64;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 const LINE_WORDS: usize = 8;
 const PROBES: usize = 6;

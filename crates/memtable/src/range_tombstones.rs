@@ -6,9 +6,9 @@
 //! Concurrency: a memtable without range tombstones costs a reader one load of a word that is never written. With
 //! some, the lock is held for a moment, and for the making of fragments after an insert.
 
+use crate::sync::{AtomicUsize, Mutex, Ordering};
 use outcrop_base::{Comparator, Fragments, RangeTombstone};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// What each tombstone takes besides its keys, about, in bytes.
 const OVERHEAD: usize = 128;
@@ -32,7 +32,7 @@ impl RangeTombstones {
     /// Adds one.
     pub fn insert(&self, tombstone: RangeTombstone) {
         let bytes = OVERHEAD + tombstone.begin.len() + tombstone.end.len();
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.inner.lock();
         inner.list.push(tombstone);
         inner.fragments = None;
         // Release: pairs with the Acquire in `fragments`: who sees the count finds the list.
@@ -48,9 +48,14 @@ impl RangeTombstones {
 
     #[cold]
     fn made(&self, comparator: &Comparator) -> Arc<Fragments> {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.inner.lock();
         let Inner { list, fragments } = &mut *inner;
         fragments.get_or_insert_with(|| Arc::new(Fragments::new(list, comparator))).clone()
+    }
+
+    /// All of them, in order of arrival.
+    pub fn list(&self) -> Vec<RangeTombstone> {
+        self.inner.lock().list.clone()
     }
 
     /// Bytes of all tombstones, about.

@@ -12,17 +12,19 @@
 //! Source of the shape: RocksDB `memtable/inlineskiplist.h` (branching 4, height 12).
 
 use crate::arena::{Arena, NULL, Ref};
+use crate::sync::{AtomicU32, Ordering};
 use outcrop_base::Comparator;
 use outcrop_base::keys::FOOTER_LEN;
 use outcrop_env::prefetch;
 use std::cmp::Ordering as Order;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Levels of the list.
 pub const MAX_HEIGHT: usize = 12;
 
-/// Offset of `next[0]` in a node.
-const NEXT_OFFSET: usize = size_of::<Header>();
+/// Offset of `next[0]` in a node: right behind the header, but for loom, whose atomics are larger.
+const NEXT_OFFSET: usize = size_of::<Header>().next_multiple_of(align_of::<AtomicU32>());
+/// Bytes of a `next` reference.
+const SLOT: usize = size_of::<AtomicU32>();
 /// Bit of `info` that says that key and value lie outside the arena.
 const SPILLED: u32 = 1 << 31;
 
@@ -62,24 +64,47 @@ impl<'a> Node<'a> {
         unsafe { &*self.start.cast::<Header>() }
     }
 
+    /// The header of a node that was reached, not made here.
+    #[inline]
+    fn published_header(&self) -> &'a Header {
+        // loom follows atomics alone: it fails if this one, which was made with the node's bytes, is not published here.
+        #[cfg(loom)]
+        self.next_slot(0).load(Ordering::Relaxed);
+        self.header()
+    }
+
     #[inline]
     fn height(&self) -> usize {
         (self.header().info & !SPILLED) as usize
     }
 
+    /// The slot of a level that the node is linked on, or was made ready for by `set_next`.
     #[inline]
     fn next_slot(&self, level: usize) -> &'a AtomicU32 {
+        // SAFETY: `slot_address` gives an aligned slot that is only ever accessed as an atomic once the node is
+        // linked on its level; the arena outlives 'a.
+        unsafe { &*self.slot_address(level) }
+    }
+
+    #[inline]
+    fn slot_address(&self, level: usize) -> *const AtomicU32 {
         debug_assert!(level < self.height());
-        // SAFETY: the node has `height` 4-byte aligned slots from NEXT_OFFSET on, only ever accessed as
-        // atomics once the node is published; the arena outlives 'a.
-        unsafe { &*self.start.add(NEXT_OFFSET + 4 * level).cast::<AtomicU32>() }
+        self.start.wrapping_add(NEXT_OFFSET + SLOT * level).cast()
+    }
+
+    /// Sets the reference of a level that the node is not linked on.
+    #[inline]
+    fn set_next(&self, level: usize, next: Ref) {
+        // SAFETY: the node has `height` aligned slots from NEXT_OFFSET on. Others arrive at this one through the link
+        // on its level, which is not there yet: only the caller, who inserts the node, knows it.
+        unsafe { self.slot_address(level).cast_mut().write(AtomicU32::new(next)) }
     }
 
     /// Start of the internal key.
     #[inline]
     fn key_start(&self) -> *const u8 {
         let header = self.header();
-        let inline = self.start.wrapping_add(NEXT_OFFSET + 4 * self.height());
+        let inline = self.start.wrapping_add(NEXT_OFFSET + SLOT * self.height());
         if header.info & SPILLED == 0 {
             return inline;
         }
@@ -90,7 +115,7 @@ impl<'a> Node<'a> {
     /// The internal key.
     #[inline]
     pub fn key(&self) -> &'a [u8] {
-        let len = self.header().key_len as usize + FOOTER_LEN;
+        let len = self.published_header().key_len as usize + FOOTER_LEN;
         // SAFETY: `key_len` and the footer were written from `key_start` on before the node was published.
         unsafe { std::slice::from_raw_parts(self.key_start(), len) }
     }
@@ -99,13 +124,13 @@ impl<'a> Node<'a> {
     #[inline]
     pub fn user_key(&self) -> &'a [u8] {
         // SAFETY: as in `key`.
-        unsafe { std::slice::from_raw_parts(self.key_start(), self.header().key_len as usize) }
+        unsafe { std::slice::from_raw_parts(self.key_start(), self.published_header().key_len as usize) }
     }
 
     /// The value.
     #[inline]
     pub fn value(&self) -> &'a [u8] {
-        let header = self.header();
+        let header = self.published_header();
         // SAFETY: the value was written right behind the internal key before the node was published.
         unsafe {
             let start = self.key_start().add(header.key_len as usize + FOOTER_LEN);
@@ -116,13 +141,13 @@ impl<'a> Node<'a> {
     /// Packed sequence number and type.
     #[inline]
     pub fn packed(&self) -> u64 {
-        self.header().packed
+        self.published_header().packed
     }
 
     /// [`Comparator::prefix`] of the user key.
     #[inline]
     pub fn prefix(&self) -> u64 {
-        self.header().prefix
+        self.published_header().prefix
     }
 
     /// The next node in order.
@@ -153,13 +178,13 @@ pub struct SkipList {
 impl SkipList {
     /// An empty list in `arena`.
     pub fn new(comparator: Comparator, arena: Arena) -> SkipList {
-        const HEAD_LEN: usize = NEXT_OFFSET + 4 * MAX_HEIGHT;
-        let head = arena.allocate(HEAD_LEN);
-        // SAFETY: the allocation is large enough, aligned, and not shared yet. Zeros are a header and ends of lists.
-        unsafe {
-            std::ptr::write_bytes(arena.pointer(head), 0, HEAD_LEN);
-            (*arena.pointer(head).cast::<Header>()).info = MAX_HEIGHT as u32;
-        }
+        let head = arena.allocate(NEXT_OFFSET + SLOT * MAX_HEIGHT);
+        let start = arena.pointer(head);
+        let header = Header { prefix: 0, packed: 0, key_len: 0, value_len: 0, info: MAX_HEIGHT as u32 };
+        // SAFETY: the allocation is large enough, aligned, and not shared yet.
+        unsafe { start.cast::<Header>().write(header) };
+        let node = Node { arena: &arena, start };
+        (0..MAX_HEIGHT).for_each(|level| node.set_next(level, NULL));
         SkipList {
             comparator,
             arena,
@@ -194,7 +219,7 @@ impl SkipList {
     /// Order of `node`'s key against `target`.
     #[inline]
     fn compare(&self, node: Node<'_>, target: &Target<'_>) -> Order {
-        let header = node.header();
+        let header = node.published_header();
         match { header.prefix }.cmp(&target.prefix) {
             Order::Equal => self
                 .comparator
@@ -284,8 +309,8 @@ impl SkipList {
         loop {
             let (before, next) = self.advance(*place, NULL, target, level);
             *place = before;
-            // Relaxed: published by the exchange below.
-            node.next_slot(level).store(next, Ordering::Relaxed);
+            // Published by the exchange below.
+            node.set_next(level, next);
             let slot = self.node(before).next_slot(level);
             // Release: pairs with the Acquire of every traversal; publishes the node's bytes.
             if slot.compare_exchange(next, reference, Ordering::Release, Ordering::Relaxed).is_ok() {
@@ -297,7 +322,7 @@ impl SkipList {
     /// Writes a node, linked nowhere.
     fn new_node(&self, target: &Target<'_>, value: &[u8], height: usize) -> Ref {
         let key_len = target.user_key.len() + FOOTER_LEN;
-        let fixed = NEXT_OFFSET + 4 * height;
+        let fixed = NEXT_OFFSET + SLOT * height;
         let spilled = key_len + value.len() > self.arena.largest_allocation() - fixed;
         let payload = if spilled { size_of::<*const u8>() } else { key_len + value.len() };
         let reference = self.arena.allocate(fixed + payload);

@@ -1,0 +1,31 @@
+//! What the memtable's files call `crate::pool`: memory for one memtable of a model.
+
+use crate::sync::AtomicU64;
+use outcrop_env::Mapping;
+
+/// Gives fresh memory.
+pub struct MemTablePool;
+
+impl MemTablePool {
+    /// Memory for nodes, which make their own atomics in it.
+    pub fn take(&self, len: usize) -> Mapping {
+        Mapping::new(len)
+    }
+
+    /// Memory for the slots of a hash index: atomics that loom follows, all 0.
+    pub fn take_zeroed(&self, len: usize) -> Mapping {
+        let mapping = Mapping::new(len);
+        let slots = mapping.as_ptr().cast::<AtomicU64>();
+        for slot in 0..len / size_of::<AtomicU64>() {
+            // SAFETY: within the mapping, which nobody else knows; its alignment is more than enough.
+            unsafe { slots.add(slot).write(AtomicU64::new(0)) };
+        }
+        mapping
+    }
+
+    /// Takes memory back.
+    pub fn give(&self, _mapping: Mapping, _dirty: usize) {}
+}
+
+// The index takes the size of a slot for 8 bytes.
+const _: () = assert!(size_of::<AtomicU64>() == 8);
