@@ -20,6 +20,7 @@ use crate::state::{CfState, DbState};
 use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_env::threads::JoinHandle;
 use parking_lot::{Condvar, Mutex};
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -97,16 +98,30 @@ impl Background {
 }
 
 impl DbInner {
-    /// The life of a background thread.
+    /// The life of a background thread. A panic outside of a job, as of a comparator that is asked what to compact, stops
+    /// writes as a failed job does; the thread goes on, or nobody would do its work after `resume`.
     fn work(self: Arc<Self>, lane: Lane) {
-        while let Some(job) = self.wait_for_job(lane) {
-            match job {
-                Job::Flush(job) => self.do_flush(job),
-                Job::Compaction(job, manual) => self.do_compaction(job, manual),
-                Job::Purge => self.purge_obsolete_files(),
-                Job::PrepareMemtable(size) => self.ctx.memtable_pool.prepare(size),
-            }
+        let mut running = true;
+        while running {
+            running = caught("background work", || Ok(self.work_once(lane))).unwrap_or_else(|error| {
+                let mut state = self.state.lock();
+                self.job_failed(&mut state, "background work", &error);
+                self.job_ended(&mut state);
+                true
+            });
         }
+    }
+
+    /// Waits for a job and does it; false once the database shuts down.
+    fn work_once(&self, lane: Lane) -> bool {
+        let Some(job) = self.wait_for_job(lane) else { return false };
+        match job {
+            Job::Flush(job) => self.do_flush(job),
+            Job::Compaction(job, manual) => self.do_compaction(job, manual),
+            Job::Purge => self.purge_obsolete_files(),
+            Job::PrepareMemtable(size) => self.ctx.memtable_pool.prepare(size),
+        }
+        true
     }
 
     /// The next job; `None` once the database shuts down.
@@ -200,12 +215,7 @@ impl DbInner {
         let job = state.column_families.values().filter(may_start).find_map(|cf| {
             let options = cf.cf.options.load();
             let compaction = pick::pick(&cf.pick_input(&options))?;
-            Some(CompactionJob {
-                compaction,
-                cf: cf.cf.clone(),
-                version: cf.version.clone(),
-                max_subcompactions: self.ctx.options.max_subcompactions,
-            })
+            Some(CompactionJob::new(compaction, cf, self.ctx.options.max_subcompactions))
         })?;
         start_compaction(state, &job);
         Some(Job::Compaction(job, None))
@@ -246,8 +256,7 @@ impl DbInner {
         state.running_compactions -= 1;
         job.compaction.unmark();
         if let Some(cf) = state.column_families.get_mut(&job.cf.id()) {
-            let ended = job.running();
-            if let Some(index) = cf.running.iter().position(|running| *running == ended) {
+            if let Some(index) = cf.running.iter().position(|running| *running == job.running) {
                 cf.running.swap_remove(index);
             }
             cf.refresh_debt();
@@ -284,13 +293,17 @@ fn next_upkeep(state: &mut DbState) -> Option<Job> {
 }
 
 /// Runs a job; a panic in it becomes its error, so that nobody waits for ever for its end.
-pub fn caught(what: &str, job: impl FnOnce() -> Result<()>) -> Result<()> {
+pub fn caught<T>(what: &str, job: impl FnOnce() -> Result<T>) -> Result<T> {
     // What the job shares is behind locks that do not poison, and is left consistent between their holds.
-    catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-        Err(Error::new(ErrorKind::Aborted, format!("{what} panicked: {text}")))
-    })
+    catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|panic| Err(panicked(what, &*panic)))
+}
+
+/// The error of `what`, which ended by `panic`.
+#[cold]
+pub fn panicked(what: &str, panic: &(dyn Any + Send)) -> Error {
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    Error::new(ErrorKind::Aborted, format!("{what} panicked: {text}"))
 }
 
 /// Takes the inputs of `job`, which the caller runs and hands to `end_compaction`.
@@ -298,7 +311,7 @@ pub fn start_compaction(state: &mut DbState, job: &CompactionJob) {
     job.compaction.mark();
     state.running_compactions += 1;
     if let Some(cf) = state.column_families.get_mut(&job.cf.id()) {
-        cf.running.push(job.running());
+        cf.running.push(job.running.clone());
         cf.refresh_debt();
     }
 }

@@ -215,15 +215,24 @@ impl Db {
         self.inner.registry.load().values().cloned().collect()
     }
 
-    /// Creates a column family, durably.
+    /// Creates a column family. On return it is in the MANIFEST and survives a crash.
     ///
     /// # Errors
-    /// InvalidArgument if one of that name exists.
+    /// InvalidArgument if one of that name exists. If the MANIFEST cannot be written, the column family does not exist and
+    /// writes are refused until [`Db::resume`]; only after a crash before that it may be there.
     pub fn create_column_family(&self, descriptor: &ColumnFamilyDescriptor) -> Result<ColumnFamilyHandle> {
         self.inner.create_column_family(descriptor)
     }
 
-    /// Drops a column family, durably. Handles stay valid for reading until dropped themselves.
+    /// Drops a column family. On return that is in the MANIFEST and survives a crash. Handles stay valid for reading until
+    /// dropped themselves; its files go with the last of them.
+    ///
+    /// An OPTIONS file that cannot be written does not undo it, and is no error: that is tried again.
+    ///
+    /// # Errors
+    /// InvalidArgument for the default column family and one that was dropped before. If the MANIFEST cannot be written,
+    /// the column family is there as before and writes are refused until [`Db::resume`]; only after a crash before that it
+    /// may be gone.
     pub fn drop_column_family(&self, cf: &ColumnFamilyHandle) -> Result<()> {
         self.inner.drop_column_family(cf)
     }
@@ -539,7 +548,8 @@ impl Db {
     /// Clears a background error and lets writes and background work go on.
     ///
     /// Everything in memory is flushed to tables first and a new WAL started, so that what a failed WAL write
-    /// left behind is never replayed over newer data.
+    /// left behind is never replayed over newer data. Of a write that a panic of a comparator or merge operator ended,
+    /// nothing is left.
     ///
     /// # Errors
     /// The error that stops it again, if its cause persists; Corruption cannot be resumed from.
@@ -563,6 +573,10 @@ impl Db {
     }
 
     /// Changes mutable options of column family `cf`, by name and text as in an OPTIONS file.
+    ///
+    /// # Errors
+    /// InvalidArgument if one is unknown, cannot be changed, or has no such value: nothing was changed. IoError if the
+    /// OPTIONS file could not be written: they are changed, and the file does not say so.
     pub fn set_options(&self, cf: &ColumnFamilyHandle, options: &[(&str, &str)]) -> Result<()> {
         self.inner.set_options(cf, options)
     }
@@ -876,6 +890,7 @@ impl DbInner {
         // Before the error is cleared: a job that starts then must not meet the files that failed.
         self.restart_manifest()?;
         self.replace_failed_wal(&mut core)?;
+        self.discard_unpublished(&mut core)?;
         self.state.lock().background_error = None;
         let ids: Vec<u32> = core.targets.iter().map(|target| target.cf.id()).collect();
         self.seal(&mut core, &ids)?;

@@ -9,7 +9,7 @@ use crate::db::DbInner;
 use crate::info_log::log_line;
 use crate::state::DbState;
 use crate::write::wal::recycled_wals;
-use outcrop_base::{Error, ErrorKind, Result};
+use outcrop_base::{ErrorKind, Result};
 use outcrop_cache::Cache;
 use outcrop_manifest::FileNumber;
 use outcrop_manifest::file_name::{self, FileKind};
@@ -44,12 +44,13 @@ impl PendingOutputs {
         self.numbers.lock().clear();
     }
 
-    /// The installation of the outputs ended. Only if their column family was dropped before anything was written
-    /// are they removed: a MANIFEST write that failed may still have reached the disk.
-    pub fn settle(&self, installed: Result<()>) -> Result<()> {
-        let untouched = |error: &Error| error.kind() == ErrorKind::ColumnFamilyDropped;
-        if !installed.as_ref().is_err_and(untouched) {
-            self.keep();
+    /// Installs the outputs, which are complete. Only if `install` finds their column family dropped before anything was
+    /// written are they removed: a MANIFEST write that failed, or that a panic followed, may still have reached the disk.
+    pub fn settle(&self, install: impl FnOnce() -> Result<()>) -> Result<()> {
+        let numbers = std::mem::take(&mut *self.numbers.lock());
+        let installed = install();
+        if installed.as_ref().is_err_and(|error| error.kind() == ErrorKind::ColumnFamilyDropped) {
+            *self.numbers.lock() = numbers;
         }
         installed
     }

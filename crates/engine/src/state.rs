@@ -14,6 +14,7 @@ use outcrop_manifest::{BlobFile, FileMetaData, FileNumber, Version};
 use outcrop_memtable::MemTable;
 use outcrop_options::ColumnFamilyOptions;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 
 /// A memtable that takes no more writes.
@@ -108,7 +109,10 @@ impl CfState {
     pub fn refresh_debt(&mut self) {
         let options = self.cf.options.load();
         self.marks.blob_garbage = marks::blob_garbage(&self.version, &options);
-        self.debt = pick::debt(&self.pick_input(&options));
+        // A comparator that panics would leave a change of the structure half made, were the panic let through here. The
+        // thread that picks for this debt meets it again, and stops writes.
+        let debt = catch_unwind(AssertUnwindSafe(|| pick::debt(&self.pick_input(&options))));
+        self.debt = debt.unwrap_or(Debt { due: true, ..Debt::default() });
         self.debt.due &= !options.disable_auto_compactions;
     }
 

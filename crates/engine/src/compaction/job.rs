@@ -16,7 +16,7 @@ use crate::obsolete_files::PendingOutputs;
 use crate::read::level_iter::LevelIter;
 use crate::read::merging_iter::{MergingIter, Source};
 use crate::read::table_cache;
-use crate::state::RunningCompaction;
+use crate::state::{CfState, RunningCompaction};
 use crate::stats::LevelStats;
 use outcrop_base::{CompactionFilter, FilterContext, Fragments, Result, SeqNum};
 use outcrop_manifest::{FileMetaData, Version, VersionEdit};
@@ -34,15 +34,24 @@ pub struct CompactionJob {
     pub version: Arc<Version>,
     /// Threads it may be split over.
     pub max_subcompactions: u32,
+    /// What it may write.
+    pub running: RunningCompaction,
 }
 
 impl CompactionJob {
-    /// What it may write.
-    pub fn running(&self) -> RunningCompaction {
-        let range =
-            pick::key_range(&self.cf.comparator, &self.compaction.input_files().cloned().collect::<Vec<_>>());
-        let (begin, end) = range.unwrap_or_default();
-        RunningCompaction { output_level: self.compaction.output_level, begin, end }
+    /// A job for `compaction`, which was picked from the present version of `cf`. Compares keys; starting and ending the
+    /// job does not, so that a comparator that panics leaves nothing half started.
+    pub fn new(compaction: Compaction, cf: &CfState, max_subcompactions: u32) -> CompactionJob {
+        let inputs: Vec<_> = compaction.input_files().cloned().collect();
+        let (begin, end) = pick::key_range(&cf.cf.comparator, &inputs).unwrap_or_default();
+        let running = RunningCompaction { output_level: compaction.output_level, begin, end };
+        CompactionJob {
+            compaction,
+            cf: cf.cf.clone(),
+            version: cf.version.clone(),
+            max_subcompactions,
+            running,
+        }
     }
 }
 
@@ -82,7 +91,7 @@ impl DbInner {
             records_in,
             records_dropped: records_in.saturating_sub(records_out),
         };
-        pending.settle(self.install_merge(job, outputs, written))?;
+        pending.settle(|| self.install_merge(job, outputs, written))?;
         job.cf.stats.record(compaction.output_level, &stats);
         log_line!(
             self.ctx,

@@ -125,13 +125,8 @@ pub fn pick(state: &mut DbState, threads: u32) -> ManualPick {
         }
         Inputs::Taken => ManualPick::Nothing,
         Inputs::Ready(compaction) => {
+            let job = CompactionJob::new(compaction, cf, request.max_subcompactions.unwrap_or(threads));
             *request.outcome.lock() = Outcome::Running;
-            let job = CompactionJob {
-                compaction,
-                cf: cf.cf.clone(),
-                version: cf.version.clone(),
-                max_subcompactions: request.max_subcompactions.unwrap_or(threads),
-            };
             ManualPick::Run(request, job)
         }
     }

@@ -192,9 +192,7 @@ impl DbInner {
                 return Err(Error::new(ErrorKind::Aborted, "files are being ingested"));
             }
             let Some(compaction) = pick(cf_state)? else { return Ok(()) };
-            let version = cf_state.version.clone();
-            let max_subcompactions = self.ctx.options.max_subcompactions;
-            let job = CompactionJob { compaction, cf: cf.clone(), version, max_subcompactions };
+            let job = CompactionJob::new(compaction, cf_state, self.ctx.options.max_subcompactions);
             start_compaction(&mut state, &job);
             job
         };

@@ -11,6 +11,7 @@ use super::Work;
 use super::job::CompactionJob;
 use super::output::{OutputPlan, Outputs, write_tables};
 use super::stream::{CompactionStream, KeyRange, StreamStats};
+use crate::background::caught;
 use crate::context::DbContext;
 use crate::db::DbInner;
 use crate::obsolete_files::PendingOutputs;
@@ -179,7 +180,7 @@ fn run_parts(
         let (ctx_of_thread, cf, pending) = (ctx.clone(), job.cf.clone(), pending.clone());
         let result = slot.clone();
         let task = Box::new(move || {
-            let output = part.run(&ctx_of_thread, &cf, &pending);
+            let output = caught("subcompaction", || part.run(&ctx_of_thread, &cf, &pending));
             *result.lock() = Some(output);
         });
         match ctx.env.threads.spawn("outcrop:sub", task) {
@@ -193,7 +194,8 @@ fn run_parts(
     }
     let mut outputs = Vec::new();
     if let Some(first) = first.filter(|_| refused.is_ok()) {
-        outputs.push(first.run(ctx, &job.cf, pending));
+        // A panic, too, must wait for the others: it would unmark inputs that they read.
+        outputs.push(caught("subcompaction", || first.run(ctx, &job.cf, pending)));
     }
     // All threads end before the caller may remove what they write.
     for thread in threads {

@@ -73,7 +73,7 @@ impl DbInner {
             // that takes the other half, which is still in a closed WAL.
             self.sync_closed_wals().map_err(|error| self.fail_writes(error))?;
         }
-        outputs.settle(self.install_flush(job, written))
+        outputs.settle(|| self.install_flush(job, written))
     }
 
     /// Writes the table of one column family. It is counted before it is installed: whoever waits for the flush finds it

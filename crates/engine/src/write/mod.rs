@@ -5,7 +5,8 @@
 //!          make room (stall.rs, switch.rs) -> number -> WAL (wal.rs) -> memtables (apply.rs) -> publish
 //! ```
 //! Failure rule: if the WAL append or sync fails, nothing of the group is visible, every member gets the
-//! error, and the database refuses writes until resumed: whether the bytes reached the file is unknown.
+//! error, and the database refuses writes until resumed: whether the bytes reached the file is unknown. A panic of a
+//! comparator or merge operator fails its group in the same way; `rollback.rs` takes back what is in memtables by then.
 //!
 //! Concurrency: [`WriteCore`] belongs to the leader. Publishing the last sequence number makes the whole
 //! group visible to readers at once.
@@ -14,6 +15,7 @@ pub mod apply;
 pub mod batch;
 mod early_merge;
 pub mod group;
+mod rollback;
 pub mod save_point;
 pub mod stall;
 pub mod switch;
@@ -21,6 +23,7 @@ pub mod wal;
 
 pub use batch::{Op, WriteBatch};
 
+use crate::background::panicked;
 use crate::column_family::ColumnFamily;
 use crate::db::DbInner;
 use group::{Request, Turn, Writer};
@@ -28,6 +31,7 @@ use outcrop_base::{Error, ErrorKind, Result, SeqNum};
 use outcrop_memtable::MemTable;
 use stall::StallCondition;
 use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -123,7 +127,7 @@ impl DbInner {
         }
         if self.write_queue.try_lead() {
             let mut own = batch.take_bytes();
-            let result = self.lead(options, &mut own, &mut []);
+            let result = self.lead_unharmed(options, &mut own, &mut []);
             batch.restore_bytes(own);
             self.write_queue.hand_over();
             return result;
@@ -136,7 +140,7 @@ impl DbInner {
             }
             Turn::Lead(mut own) => {
                 let mut followers = self.write_queue.gather(&own);
-                let result = self.lead(&own.options, &mut own.bytes, &mut followers);
+                let result = self.lead_unharmed(&own.options, &mut own.bytes, &mut followers);
                 for (writer, request) in followers {
                     writer.finish(result.clone(), request.bytes);
                 }
@@ -145,6 +149,19 @@ impl DbInner {
                 result
             }
         }
+    }
+
+    /// Commits one group, and comes back whatever happens: the caller owes its followers an answer, and the line a leader.
+    #[inline]
+    fn lead_unharmed(
+        &self,
+        options: &WriteOptions,
+        own: &mut [u8],
+        followers: &mut [(Arc<Writer>, Request)],
+    ) -> Result<()> {
+        // What a panic leaves half done is behind the failure that is latched: `resume` puts it in order.
+        let ended = catch_unwind(AssertUnwindSafe(|| self.lead(options, own, followers)));
+        ended.unwrap_or_else(|panic| Err(self.fail_writes(panicked("write", &*panic))))
     }
 
     /// Commits one group. The caller leads.

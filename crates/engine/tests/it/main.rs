@@ -16,6 +16,7 @@ mod ingest;
 mod kill;
 mod made;
 mod model;
+mod panics;
 mod paranoid;
 mod same_keys;
 mod wal_tracking;

@@ -1,0 +1,44 @@
+//! Taking back what a write group that failed left in memtables.
+//!
+//! A group fails after its first insert only by a panic of a comparator or merge operator. What it inserted has sequence
+//! numbers that were never published, so no read sees it; but the next group would publish higher ones. Nothing is removed
+//! from a memtable, so before writes go on, such memtables are replaced by copies of what was published.
+//!
+//! Concurrency: with `write_core` held and writes refused, so that nothing was numbered since. Readers keep the view they
+//! have.
+
+use super::{Target, WriteCore};
+use crate::background::caught;
+use crate::column_family::new_memtable;
+use crate::db::DbInner;
+use outcrop_base::Result;
+
+impl DbInner {
+    /// Replaces the active memtables that hold more than was published.
+    ///
+    /// # Errors
+    /// Aborted if a comparator panics again. Those replaced so far stay so; it can be tried again.
+    pub fn discard_unpublished(&self, core: &mut WriteCore) -> Result<()> {
+        let published = self.visible_seq();
+        if core.last_seq == published {
+            return Ok(());
+        }
+        for target in &mut core.targets {
+            if !target.memtable.holds_newer_than(published) {
+                continue;
+            }
+            let fresh =
+                new_memtable(&target.cf.options.load(), &target.cf.comparator, &self.ctx.memtable_pool);
+            caught("resume", || {
+                target.memtable.copy_up_to(published, &fresh);
+                Ok(())
+            })?;
+            let mut state = self.state.lock();
+            *target = Target::new(target.cf.clone(), fresh.clone());
+            let Some(cf) = state.column_families.get_mut(&target.cf.id()) else { continue };
+            cf.memtable = fresh;
+            cf.install_superversion();
+        }
+        Ok(())
+    }
+}
