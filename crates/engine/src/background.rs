@@ -143,6 +143,7 @@ impl DbInner {
                     drop(state);
                     self.ctx.memtable_pool.rest();
                     self.dump_stats_if_due();
+                    self.note_options_if_outdated();
                     state = self.state.lock();
                 }
                 continue;

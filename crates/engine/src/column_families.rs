@@ -69,7 +69,7 @@ impl DbInner {
         });
         drop(core);
         log_line!(self.ctx, "created column family {} ({id})", descriptor.name);
-        self.write_options_file()?;
+        self.note_options();
         Ok(handle)
     }
 
@@ -100,7 +100,28 @@ impl DbInner {
         drop(core);
         log_line!(self.ctx, "dropped column family {} ({})", cf.name(), cf.id());
         self.purge_obsolete_files();
-        self.write_options_file()
+        self.note_options();
+        Ok(())
+    }
+
+    /// Writes an OPTIONS file after a change that the MANIFEST has made durable. An error is not the caller's: the change
+    /// stands. Until the file is written, which upkeep and closing try again, people's tools read of the column families
+    /// as they were.
+    pub(crate) fn note_options(&self) {
+        let written = self.write_options_file();
+        // Relaxed: nothing is published through it.
+        self.options_outdated.store(written.is_err(), Ordering::Relaxed);
+        if let Err(error) = written {
+            log_line!(self.ctx, "the OPTIONS file is out of date: {error}");
+        }
+    }
+
+    /// Writes the OPTIONS file that could not be written before.
+    pub(crate) fn note_options_if_outdated(&self) {
+        // Relaxed: as in `note_options`.
+        if self.options_outdated.load(Ordering::Relaxed) {
+            self.note_options();
+        }
     }
 
     fn change_registry(&self, change: impl FnOnce(&mut Registry)) {

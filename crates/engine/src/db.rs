@@ -56,6 +56,8 @@ pub struct DbInner {
     pub(crate) current_wal: AtomicU64,
     /// Writes fail: there is a background error, or the database closes.
     pub(crate) write_refused: AtomicBool,
+    /// The OPTIONS file could not be written after a change of the column families.
+    pub(crate) options_outdated: AtomicBool,
     pub(crate) stall: WriteStall,
     pub(crate) manifest: Mutex<Manifest>,
     pub(crate) state: Mutex<DbState>,
@@ -840,6 +842,7 @@ impl DbInner {
         let flushed = self.flush_unlogged();
         self.stop_background_work();
         self.background.join();
+        self.note_options_if_outdated();
         let written = self.write_core.lock().wal.end();
         self.purge_obsolete_files();
         log_line!(self.ctx, "closed");

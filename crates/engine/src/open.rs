@@ -354,6 +354,7 @@ pub fn assemble(
         write_core: Mutex::new(WriteCore { wal, last_seq, targets, seal_wanted: false, unlogged: false }),
         closed_wals: Mutex::new(Vec::new()),
         write_refused: AtomicBool::new(false),
+        options_outdated: AtomicBool::new(false),
         stall,
         manifest: Mutex::new(manifest),
         state: Mutex::new(state),

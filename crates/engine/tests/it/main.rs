@@ -4,6 +4,7 @@ mod atomic_flush;
 mod basic;
 mod beside;
 mod blobs;
+mod column_family_faults;
 mod column_options;
 mod compaction_styles;
 mod crash;
