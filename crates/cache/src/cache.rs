@@ -8,7 +8,7 @@
 
 use crate::pinned::{Pinned, standalone};
 use crate::slabs::{FrameId, Slabs};
-use crate::table::{Table, WAYS};
+use crate::table::{FileMarks, Table, WAYS, marked};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,7 +27,7 @@ impl CacheKey {
     fn hash(self) -> u64 {
         let product = u128::from(self.offset ^ 0x9E37_79B9_7F4A_7C15)
             * u128::from(self.file.wrapping_mul(0xA076_1D64_78BD_642F) | 1);
-        (product as u64 ^ (product >> 64) as u64).wrapping_mul(0xE703_7ED1_A0B4_28DB)
+        marked((product as u64 ^ (product >> 64) as u64).wrapping_mul(0xE703_7ED1_A0B4_28DB), self.file)
     }
 }
 
@@ -67,8 +67,8 @@ pub struct Cache {
     standalone_inserts: AtomicU64,
 }
 
-/// Slots looked at under one lock when the blocks of dead files are erased.
-const ERASE_STEP: usize = 1024;
+/// Buckets whose blocks of dead files are erased under one lock.
+const ERASE_STEP: usize = 64;
 
 /// Numbers of files given out so far.
 static FILES: AtomicU64 = AtomicU64::new(0);
@@ -278,13 +278,22 @@ impl Cache {
     }
 
     /// Evicts the unpinned blocks of files that are gone, so that their memory serves others at once. What is
-    /// pinned goes when it is unpinned and cold. Looks at every descriptor: not for a thread that somebody waits for.
+    /// pinned goes when it is unpinned and cold. Looks at every descriptor in use: 0.4 ms per gigabyte of
+    /// blocks of 8 KiB. Nobody may be reading the files any more.
     pub fn erase_files(&self, files: &HashSet<u64>) {
-        let slots = self.table.buckets() * WAYS;
-        for first in (0..slots).step_by(ERASE_STEP) {
+        let marks = FileMarks::of(files);
+        let mut found = Vec::new();
+        for first in (0..self.table.buckets()).step_by(ERASE_STEP) {
+            // Without the lock: the last insert of a block happened before its file was let go.
+            for bucket in first..(first + ERASE_STEP).min(self.table.buckets()) {
+                found.extend(self.table.slots_marked(bucket, &marks));
+            }
+            if found.is_empty() {
+                continue;
+            }
             // Taken anew for each part: inserts need not wait for all of it.
             let mut slabs = self.slabs();
-            for index in first..(first + ERASE_STEP).min(slots) {
+            for index in found.drain(..) {
                 let slot = self.table.slot_at(index);
                 if slot.live_len().is_some() && files.contains(&slot.file()) {
                     self.evict(&mut slabs, index, false);

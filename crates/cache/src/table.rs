@@ -35,7 +35,7 @@ pub struct Slot {
     frame: AtomicPtr<u8>,
 }
 
-/// The tags of a bucket's slots: upper half of the key's hash, never 0; 0 is empty.
+/// The tags of a bucket's slots: upper half of the key's hash ([`marked`]), never 0; 0 is empty.
 #[repr(C, align(64))]
 struct Tags([AtomicU32; WAYS]);
 
@@ -192,6 +192,13 @@ impl Table {
         unsafe { &*self.slots.as_ptr().cast::<Slot>().add(bucket * WAYS + way) }
     }
 
+    /// Numbers of the slots of `bucket` that may be of the files of `marks`. Reads the line of tags alone.
+    pub fn slots_marked(&self, bucket: usize, marks: &FileMarks) -> impl Iterator<Item = usize> {
+        let tags = self.tags(bucket).0.iter().map(|tag| tag.load(Ordering::Relaxed));
+        let ways = tags.enumerate().filter(|(_, tag)| *tag != 0 && marks.has(*tag));
+        ways.map(move |(way, _)| bucket * WAYS + way)
+    }
+
     /// The slot with this number, counted over all buckets.
     pub fn slot_at(&self, index: usize) -> &Slot {
         self.slot(index / WAYS, index % WAYS)
@@ -275,4 +282,39 @@ impl Table {
 #[inline]
 fn tag_of(hash: u64) -> u32 {
     (hash >> 32) as u32 | 1
+}
+
+/// How many of a file's bits are in the tags of its blocks. What is left of the hash tells the keys of a bucket apart.
+const MARK_BITS: u32 = 12;
+const MARK_MASK: u64 = (1 << MARK_BITS) - 1;
+/// Where they are in a hash: in the tag, above the bit that every tag has.
+const MARK_SHIFT: u32 = 33;
+
+/// `hash` of a key of `file`, with some of the file's bits in its tag: who looks for the blocks of a file need not read
+/// every slot.
+#[inline]
+pub fn marked(hash: u64, file: u64) -> u64 {
+    (hash & !(MARK_MASK << MARK_SHIFT)) | ((file & MARK_MASK) << MARK_SHIFT)
+}
+
+/// A set of files, by the bits that tags have of them.
+pub struct FileMarks([u64; 1 << (MARK_BITS - 6)]);
+
+impl FileMarks {
+    /// Of `files`.
+    pub fn of<'f>(files: impl IntoIterator<Item = &'f u64>) -> FileMarks {
+        let mut words = [0; _];
+        for file in files {
+            let mark = (file & MARK_MASK) as usize;
+            words[mark / 64] |= 1 << (mark % 64);
+        }
+        FileMarks(words)
+    }
+
+    /// True if a block under `tag` may be of one of them.
+    #[inline]
+    fn has(&self, tag: u32) -> bool {
+        let mark = (u64::from(tag) >> (MARK_SHIFT - 32) & MARK_MASK) as usize;
+        self.0[mark / 64] >> (mark % 64) & 1 != 0
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::{Cache, CacheKey, CacheOptions, Pinned, Priority, standalone};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 fn cache(capacity: usize) -> Arc<Cache> {
     Cache::new(CacheOptions { capacity, estimated_entry_charge: 0 })
@@ -152,10 +153,20 @@ fn pins_outlive_their_cache() {
 #[test]
 fn erasing_a_file_leaves_the_others() {
     let cache = cache(1 << 20);
-    drop((put(&cache, key(1, 0), 100), put(&cache, key(2, 0), 100)));
+    // Files 1 and 4097 look the same in tags.
+    let files = [1, 2, 64, 4097, 1 << 40];
+    for offset in 0..20 {
+        files.iter().for_each(|file| drop(put(&cache, key(*file, offset), 100)));
+    }
+    let pinned = cache.lookup(key(1, 7)).unwrap();
+    cache.erase_files(&[1, 64].into());
+    for (file, offset) in files.into_iter().flat_map(|file| (0..20).map(move |offset| (file, offset))) {
+        let gone = [1, 64].contains(&file) && (file, offset) != (1, 7);
+        assert_eq!(cache.lookup(key(file, offset)).is_none(), gone, "block {offset} of file {file}");
+    }
+    drop(pinned);
     cache.erase_files(&[1].into());
-    assert!(cache.lookup(key(1, 0)).is_none());
-    assert!(cache.lookup(key(2, 0)).is_some());
+    assert!(cache.lookup(key(1, 7)).is_none(), "it was pinned");
 }
 
 #[test]
@@ -186,4 +197,35 @@ fn threads_always_read_what_was_inserted_under_their_key() {
         }
     });
     assert!(cache.mapped_bytes() <= (2 << 20) + (1 << 20));
+}
+
+#[test]
+fn threads_that_take_no_lock_find_whole_blocks() {
+    let cache = cache(64 << 10);
+    let last = if cfg!(miri) { 300 } else { 20_000 };
+    // Relaxed throughout: nothing but the cache may order the writing of a block before its reading, or that before the
+    // block's eviction.
+    let (newest, found) = (AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while newest.load(Ordering::Relaxed) < last {
+                    let block = key(1, newest.load(Ordering::Relaxed));
+                    if let Some(pinned) = cache.lookup(block) {
+                        assert_eq!(&*pinned, pattern(block, 600));
+                        found.fetch_add(1, Ordering::Relaxed);
+                    }
+                    std::thread::yield_now();
+                }
+            });
+        }
+        for offset in 1..=last {
+            drop(put(&cache, key(1, offset), 600));
+            newest.store(offset, Ordering::Relaxed);
+            if offset.is_multiple_of(8) {
+                std::thread::yield_now();
+            }
+        }
+    });
+    assert!(found.into_inner() > 0 && cache.evictions() > 0);
 }
