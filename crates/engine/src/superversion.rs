@@ -62,3 +62,60 @@ impl SuperVersion {
 
 /// The current [`SuperVersion`] of a column family.
 pub type SuperVersionCell = ArcSwap<SuperVersion>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outcrop_base::{Comparator, LookupKey, SeqNum, ValueType};
+    use outcrop_memtable::MemTablePool;
+    use std::ops::ControlFlow;
+
+    fn view(number: u64, pool: &Arc<MemTablePool>) -> Arc<SuperVersion> {
+        let memtable = Arc::new(MemTable::new(Comparator::Bytewise, 0, pool));
+        memtable.insert(SeqNum(number), ValueType::Value, b"k", &number.to_le_bytes());
+        Arc::new(SuperVersion::new(memtable, Vec::new(), Arc::new(Version::empty(1))))
+    }
+
+    /// What the view holds, which must be whole while the view is held.
+    fn number_of(view: &SuperVersion) -> u64 {
+        let mut found = 0;
+        view.memtable.get(&LookupKey::new(b"k"), SeqNum(u64::MAX >> 8), |seq, _, value| {
+            assert_eq!(value, seq.0.to_le_bytes());
+            found = seq.0;
+            ControlFlow::Break(())
+        });
+        found
+    }
+
+    #[test]
+    fn a_view_stays_whole_while_it_is_read_and_goes_with_its_last_reader() {
+        let pool = Arc::new(MemTablePool::new(0));
+        let cell = SuperVersionCell::new(view(1, &pool));
+        let last = if cfg!(miri) { 12 } else { 3000 };
+        let weak = std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let (mut newest, mut kept) = (0, None);
+                    while newest < last {
+                        let borrowed = cell.load();
+                        let number = number_of(&borrowed);
+                        assert!(number >= newest, "views go back");
+                        newest = number;
+                        // What an iterator does: it keeps its view while others come and go.
+                        if number.is_multiple_of(3) {
+                            kept = Some(cell.load_full());
+                        }
+                        assert_eq!(number_of(&borrowed), number);
+                        kept.iter().for_each(|view| assert!(number_of(view) > 0));
+                    }
+                });
+            }
+            let mut replaced = Vec::new();
+            for number in 2..=last {
+                replaced.push(Arc::downgrade(&cell.swap(view(number, &pool))));
+            }
+            replaced
+        });
+        assert!(weak.iter().all(|view| view.upgrade().is_none()), "somebody still holds a view");
+    }
+}

@@ -9,6 +9,7 @@
 //! cargo xtask instructions [--bless]
 //!                              instructions per operation under callgrind, beside what is recorded
 //! cargo xtask loom             the protocols between threads in every order of steps: models/
+//! cargo xtask miri [--seed N]  tests of the lock-free structures under Miri; needs nightly Rust
 //! cargo xtask pingpong ...     Outcrop and RocksDB versions take turns on one directory
 //! cargo xtask fixtures         makes the databases of fixtures/made
 //! cargo xtask compatibility    writes docs/compatibility.md from trials with the real libraries
@@ -20,6 +21,7 @@ mod bindings;
 mod browser;
 mod fuzz;
 mod instructions;
+mod interleavings;
 mod packages;
 mod pingpong;
 mod tidy;
@@ -41,7 +43,11 @@ fn main() -> ExitCode {
         ["ci", "--offline"] => ci(true),
         ["tidy"] => tidy::check(&root()),
         ["fuzz", arguments @ ..] => fuzz::run(arguments),
-        ["loom"] => loom(),
+        ["loom"] => interleavings::loom(Install::IfMissing),
+        ["miri"] => tree_seed().and_then(interleavings::miri),
+        ["miri", "--seed", seed] => {
+            seed.parse().map_err(|_| format!("--seed {seed}: not a number")).and_then(interleavings::miri)
+        }
         ["fetch"] => fetch().map(|dir| println!("{}", dir.display())),
         ["pingpong", rest @ ..] => pingpong::run(rest),
         ["fixtures"] => pingpong::fixtures(),
@@ -51,7 +57,7 @@ fn main() -> ExitCode {
         ["instructions", "--bless"] => instructions::run(true, Install::IfMissing),
         ["bindings"] => bindings::run(),
         _ => Err(format!(
-            "usage: cargo xtask ci [--offline] | tidy | fuzz | loom | fetch | fixtures | compatibility | tools | \
+            "usage: cargo xtask ci [--offline] | tidy | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | \
              bindings | instructions [--bless] | {}",
             pingpong::USAGE
         )),
@@ -90,6 +96,8 @@ fn ci(offline: bool) -> Result<(), String> {
         .map_err(|why| eprintln!("xtask: the lab's pages are NOT tested: {why}"))
         .ok();
     step("test", || test(references.as_deref(), browser.as_deref()))?;
+    step("loom", || interleavings::loom(install))?;
+    step("miri", || interleavings::miri_if_there(tree_seed()?))?;
     step("fuzz", fuzz::ci)?;
     step("instructions", || instructions::run(false, install))?;
     if offline {
@@ -112,20 +120,6 @@ pub fn tree_seed() -> Result<u32, String> {
     hash.get(..8)
         .and_then(|digits| u32::from_str_radix(digits, 16).ok())
         .ok_or_else(|| format!("git rev-parse HEAD^{{tree}} gave {hash:?}: is this a git checkout?"))
-}
-
-/// Runs the models, which are a workspace of their own: everything in them is built for loom.
-fn loom() -> Result<(), String> {
-    let flags = format!("{} --cfg loom", std::env::var("RUSTFLAGS").unwrap_or_default());
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .arg("test")
-        .current_dir(root().join("models"))
-        .env("RUSTFLAGS", flags)
-        .env("CARGO_TARGET_DIR", target.join("loom"))
-        .status()
-        .map_err(|error| format!("cargo: {error}"))?;
-    if status.success() { Ok(()) } else { Err("a model failed".to_string()) }
 }
 
 fn step(name: &str, run: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
