@@ -1,5 +1,6 @@
 //! What the operating system says of this process.
 
+use nix::sys::resource::{Usage, UsageWho, getrusage};
 use serde::{Deserialize, Serialize};
 
 /// CPU time and memory of the process.
@@ -11,10 +12,17 @@ pub struct ProcessUsage {
     pub system_seconds: f64,
     /// Resident bytes now.
     pub rss_bytes: u64,
+    /// Times a thread gave its processor up to wait, of threads that ended too.
+    #[serde(default)]
+    pub voluntary_switches: u64,
+    /// Times a thread was made to give it up.
+    #[serde(default)]
+    pub involuntary_switches: u64,
 }
 
 impl ProcessUsage {
-    /// Reads `/proc/self`. Zero where that cannot be read.
+    /// Reads `/proc/self`, and asks the kernel for switches: its files know those of living threads alone. Zero where
+    /// that cannot be had.
     pub fn read() -> ProcessUsage {
         let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
         // The second field is the program's name in parentheses and may hold spaces.
@@ -24,6 +32,30 @@ impl ProcessUsage {
             |index: usize| fields.get(index).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0) / 100.0;
         let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
         let pages: u64 = statm.split_whitespace().nth(1).and_then(|text| text.parse().ok()).unwrap_or(0);
-        ProcessUsage { user_seconds: ticks(11), system_seconds: ticks(12), rss_bytes: pages * 4096 }
+        let usage = getrusage(UsageWho::RUSAGE_SELF).ok();
+        let count = |of: fn(&Usage) -> i64| usage.as_ref().map_or(0, |usage| of(usage).max(0) as u64);
+        ProcessUsage {
+            user_seconds: ticks(11),
+            system_seconds: ticks(12),
+            rss_bytes: pages * 4096,
+            voluntary_switches: count(Usage::voluntary_context_switches),
+            involuntary_switches: count(Usage::involuntary_context_switches),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn switches_of_threads_that_ended_are_counted() {
+        let before = ProcessUsage::read();
+        let sleeper = || (0..50).for_each(|_| std::thread::sleep(Duration::from_micros(100)));
+        std::thread::spawn(sleeper).join().unwrap();
+        let after = ProcessUsage::read();
+        assert!(after.voluntary_switches >= before.voluntary_switches + 50, "{before:?} {after:?}");
+        assert!(after.involuntary_switches >= before.involuntary_switches);
     }
 }

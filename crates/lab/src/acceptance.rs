@@ -146,6 +146,7 @@ fn live_experiments_of_the_base_against_itself_make_few_false_calls() {
             pairs: pairs.clone(),
             control: true,
             steady: true,
+            noise: None,
         };
         let questions: Vec<Question> = steps.iter().map(question).collect();
         let verdicts = judge("ops_sec", Better::Higher, 0.02, &questions);

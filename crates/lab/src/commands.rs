@@ -3,11 +3,12 @@
 //! Exit codes: 0 done, and for `compare` nothing got worse; 1 error; 2 a regression; 3 something is unknown.
 
 use crate::import::Output;
+use crate::noise::NoiseModel;
 use crate::results::Results;
 use crate::store::Store;
 use crate::{adapters, crosscheck, engines, fio, host, import, posts, quick, run, scale, show, site};
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Where the record is, for every verb that reads or writes it.
@@ -34,6 +35,9 @@ pub enum Lab {
     },
     /// Shows what an experiment would run, how long, and what it could see.
     Plan {
+        /// The record, for what is known of this machine's noise; there need be none.
+        #[command(flatten)]
+        store: StorePath,
         /// The experiment's file.
         file: PathBuf,
         /// Another size than the file says.
@@ -180,9 +184,10 @@ pub fn run(verb: &Lab) -> Result<ExitCode, String> {
             print!("{}", show::compare(&results, results.experiment.plan.base, "ops_sec"));
             println!("\noutcrop lab report {id} -o DIRECTORY  writes the pages");
         }
-        Lab::Plan { file, scale, json } => {
+        Lab::Plan { store, file, scale, json } => {
             let (plan, _) = run::plan_file(file, scale)?;
-            print_or_json(*json, &plan, || show::plan(&plan));
+            let noise = noise_here(&store.path)?;
+            print_or_json(*json, &plan, || show::plan(&plan, &noise));
         }
         Lab::List { store, json } => list(store, *json)?,
         Lab::Show { store, id, json } => {
@@ -248,6 +253,15 @@ fn print_or_json<T: serde::Serialize>(json: bool, value: &T, text: impl FnOnce()
 
 fn load(store: &StorePath, id: i64) -> Result<Results, String> {
     Ok(Results::load(&Store::open_existing(&store.path)?, id)?)
+}
+
+/// What the record at `path` says of this machine's noise; nothing without a record.
+fn noise_here(path: &Path) -> Result<NoiseModel, String> {
+    if !path.exists() {
+        return Ok(NoiseModel::default());
+    }
+    let machine = host::Facts::read(&host::facts::Root::default(), Path::new("."));
+    Ok(NoiseModel::load(&Store::open(path)?, &machine.id, None)?)
 }
 
 fn base_of(results: &Results, name: Option<&str>) -> Result<usize, String> {

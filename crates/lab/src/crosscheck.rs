@@ -174,6 +174,7 @@ fn compare(rounds: &[[Vec<Printed>; 2]]) -> Vec<Compared> {
                 .collect(),
             control: false,
             steady: true,
+            noise: None,
         })
         .collect();
     let verdicts = judge::judge("ops_sec", Better::Higher, WITHIN, &questions);

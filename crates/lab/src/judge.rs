@@ -4,6 +4,7 @@
 //! together, so that a table of a hundred does not call five by chance.
 //! Next: `outcrop_lab_stats::table` for the rule.
 
+use crate::noise::TestNoise;
 use outcrop_lab_stats::explain::{Counters, Explanation};
 use outcrop_lab_stats::paired::{Settings, estimate, log_ratios};
 use outcrop_lab_stats::power;
@@ -54,6 +55,8 @@ pub struct Question {
     pub control: bool,
     /// Every session was steady in the same way, or too short to tell.
     pub steady: bool,
+    /// What the machine's history says of the step.
+    pub noise: Option<TestNoise>,
 }
 
 /// Judges all cells of a report's metric together. `delta` is the smallest change worth a verdict, as a share. A cell
@@ -71,8 +74,8 @@ pub fn judge(metric: &str, better: Better, delta: f64, questions: &[Question]) -
                 better,
                 control: question.control,
                 steady: question.steady,
-                margin: delta,
-                noise: None,
+                margin: question.noise.map_or(delta, |noise| noise.margin(delta)),
+                noise: question.noise.map(|noise| noise.known),
                 log_ratios: log_ratios(&values, &base).expect("pairs are above 0 and of equal number"),
             }
         })
@@ -146,10 +149,11 @@ pub fn allows_verdict(shapes: &[Shape]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outcrop_lab_stats::paired::KnownNoise;
 
     fn question(ratios: &[f64]) -> Question {
         let pairs = ratios.iter().map(|ratio| (100.0 * ratio, 100.0)).collect();
-        Question { name: ("s".into(), "t".into()), pairs, control: false, steady: true }
+        Question { name: ("s".into(), "t".into()), pairs, control: false, steady: true, noise: None }
     }
 
     #[test]
@@ -175,6 +179,23 @@ mod tests {
         let single = answers[2].unwrap();
         assert!((single.ratio - 0.8).abs() < 1e-9 && single.low.is_none() && single.why == "too few pairs");
         assert!(answers[1].unwrap().half_width_percent().unwrap() < 2.0);
+    }
+
+    #[test]
+    fn history_judges_one_pair_and_widens_a_margin_that_equals_have_crossed() {
+        let noise = |stray| {
+            let known = KnownNoise { log_sd: 0.004, count: 60 };
+            Some(TestNoise { known, experiments: 6, stray })
+        };
+        let word = |ratios: &[f64], noise| {
+            judge("ops_sec", Better::Higher, 0.02, &[Question { noise, ..question(ratios) }])[0].unwrap().word
+        };
+        assert_eq!(word(&[0.9], None), Word::Unknown);
+        assert_eq!(word(&[0.9], noise(None)), Word::Regression);
+        assert_eq!(word(&[0.999], noise(None)), Word::Same);
+        let slower = [0.95, 0.951, 0.949, 0.95, 0.951, 0.95];
+        assert_eq!(word(&slower, noise(Some(0.01))), Word::Regression, "never below what was asked for");
+        assert_eq!(word(&slower, noise(Some(0.08))), Word::Same);
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub mod import;
 pub mod judge;
 pub mod labels;
 pub mod memory;
+pub mod noise;
 pub mod options_diff;
 pub mod order;
 pub mod plan;

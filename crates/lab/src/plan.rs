@@ -14,7 +14,6 @@ use crate::child::{self, Source};
 use crate::engines;
 use crate::experiment::steps::{PlannedStep, Sizes, open_options};
 use crate::experiment::{Config, DataSource, Experiment, Order, TargetSet, WorkloadKind};
-use crate::judge;
 use crate::order;
 use crate::reference::{self, ReferenceError};
 use crate::scale::{Machine, Scale, Scaled};
@@ -120,7 +119,7 @@ pub struct Slot {
     pub target: usize,
 }
 
-/// What a plan costs and can see.
+/// What a plan costs.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Estimate {
     /// Sessions, without optional blocks.
@@ -131,8 +130,6 @@ pub struct Estimate {
     pub disk_bytes: u64,
     /// Bytes of memory needed at once, the page cache's part included.
     pub memory_bytes: u64,
-    /// Smallest change found with probability 0.8, as a share; not known for one block.
-    pub detectable: Option<f64>,
 }
 
 /// Standard deviation of the logarithm of a pair's ratio where nothing better is known: 1.5 %, between what
@@ -452,7 +449,7 @@ impl Plan {
         cautions
     }
 
-    /// Time, space, and what can be seen.
+    /// Time and space.
     pub fn estimate(&self) -> Estimate {
         /// Keys per second of a load that nothing compresses, as two cores of 2025 do it.
         const LOAD: f64 = 700_000.0;
@@ -485,7 +482,6 @@ impl Plan {
             seconds: own_seconds * sessions as f64 + shared_seconds * datasets as f64,
             disk_bytes: self.sizes.data_bytes() * (databases + datasets as u64),
             memory_bytes: self.memory_bytes(),
-            detectable: judge::detectable(ASSUMED_NOISE, self.rounds),
         }
     }
 }

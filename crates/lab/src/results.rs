@@ -7,6 +7,7 @@
 
 use crate::judge::{self, Better, Question, Verdict};
 use crate::labels::NOT_OFFERED;
+use crate::noise::{NoiseModel, TestNoise};
 use crate::probe::derive::metric;
 use crate::store::{ExperimentRow, SessionRow, StepRow, Store, StoreError};
 use outcrop_lab_stats::explain::{Counters, Explanation};
@@ -16,9 +17,11 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Costs that can explain a change of throughput.
-const COSTS: [&str; 11] = [
+const COSTS: [&str; 13] = [
     "cpu_us/o",
     "cs/o",
+    "vcs/o",
+    "ivcs/o",
     "r/o",
     "rKB/o",
     "w/o",
@@ -44,6 +47,8 @@ pub struct Results {
     pub options: Vec<(usize, String)>,
     /// Names of the steps in reports, in order.
     pub steps: Vec<String>,
+    /// What was known of this machine's noise when the experiment began.
+    pub noise: NoiseModel,
 }
 
 /// One step of one target, for one metric.
@@ -75,6 +80,7 @@ impl Results {
         measured.retain(|row| row.block >= 0 && steps.contains(&row.name));
         Ok(Results {
             sessions: store.sessions(id)?,
+            noise: NoiseModel::load(store, &experiment.host.facts.id, Some(&experiment.created))?,
             events: store.events(id)?,
             options: store.options(id)?,
             experiment,
@@ -150,6 +156,7 @@ impl Results {
                         pairs: self.pairs(step, column, base, name),
                         control: self.are_twins(column, base),
                         steady: self.is_steady(step, column) && self.is_steady(step, base),
+                        noise: self.noise_of(step, name),
                     });
                 }
                 let blocks = self.values(step, column, name).len();
@@ -166,6 +173,12 @@ impl Results {
             }
         }
         table
+    }
+
+    /// What this machine's history says of a step; it is of throughput alone.
+    pub fn noise_of(&self, step: &str, metric: &str) -> Option<TestNoise> {
+        let planned = self.experiment.plan.steps.iter().find(|planned| planned.step.name == step)?;
+        if metric == "ops_sec" { self.noise.of(&self.experiment.plan, planned) } else { None }
     }
 
     /// What all steps of a target have in common against `base`: throughput that a whole session gains or loses. A
@@ -203,6 +216,7 @@ impl Results {
             pairs: offset.blocks.iter().map(|offset| (offset.exp(), 1.0)).collect(),
             control: self.are_twins(target, base),
             steady: true,
+            noise: None,
         };
         judge::judge("offset", Better::Higher, self.experiment.plan.delta, &[question]).remove(0)
     }

@@ -2,7 +2,8 @@
 
 use crate::experiment::Order;
 use crate::judge::{Verdict, Word};
-use crate::plan::Plan;
+use crate::noise::{NoiseModel, Sight};
+use crate::plan::{ASSUMED_NOISE, Plan};
 use crate::results::{Cell, Results};
 use crate::stalls;
 use crate::store::{Status, Store, StoreError};
@@ -40,8 +41,8 @@ pub fn list(store: &Store) -> Result<String, StoreError> {
     Ok(align(&rows))
 }
 
-/// A plan for people.
-pub fn plan(plan: &Plan) -> String {
+/// A plan for people, on a machine whose noise is known as `noise` says.
+pub fn plan(plan: &Plan, noise: &NoiseModel) -> String {
     let estimate = plan.estimate();
     let mut text = paragraph("", &plan.title, 0);
     if !plan.question.is_empty() {
@@ -78,26 +79,46 @@ pub fn plan(plan: &Plan) -> String {
         text,
         "blocks   {blocks}, each target once in each, in an order drawn from seed {}\n\
          order    {}\n\
-         sessions {}, about {}; {} GB of disk and {} of memory at once\n\
-         sees     {}\n",
+         sessions {}, about {}; {} GB of disk and {} of memory at once",
         plan.seed,
         plan.order.meaning(),
         estimate.sessions,
         duration(estimate.seconds),
         estimate.disk_bytes.div_ceil(1 << 30),
         estimate.memory_bytes.div_ceil(1 << 30),
-        match estimate.detectable {
-            Some(change) => format!(
-                "a change of {:.1} % in 4 of 5 cases, if pairs scatter by {:.1} %",
-                change * 100.0,
-                crate::plan::ASSUMED_NOISE * 100.0
-            ),
-            None => "nothing: one block has no scatter to judge by".to_string(),
-        }
     );
+    text.push_str(&paragraph("sees     ", &sight(&noise.sights(plan, plan.rounds)), 9));
+    text.push('\n');
     text.push_str(&first_orders(plan));
     for caution in plan.cautions() {
         text.push_str(&paragraph("\n", &caution, 0));
+    }
+    text
+}
+
+/// The smallest changes that `sights` tell, on a usual step and on the one that scatters most.
+fn sight(sights: &[Sight]) -> String {
+    let mut ordered: Vec<&Sight> = sights.iter().collect();
+    ordered.sort_by(|a, b| a.change.total_cmp(&b.change));
+    let (Some(usual), Some(worst)) = (ordered.get(ordered.len() / 2), ordered.last()) else {
+        return "nothing: one block has no scatter to judge by".to_string();
+    };
+    let known: Vec<usize> = sights.iter().filter_map(|sight| sight.pairs).collect();
+    let (change, scatter) = (usual.change * 100.0, usual.log_sd * 100.0);
+    if known.is_empty() {
+        return format!("a change of {change:.1} % in 4 of 5 cases, if pairs scatter by {scatter:.1} %");
+    }
+    let mut text = format!(
+        "a change of {change:.1} % on a usual step and of {:.1} % on {} in 4 of 5 cases: pairs of equals scattered by \
+         {scatter:.1} and {:.1} % on this machine, in {} pairs of {} steps",
+        worst.change * 100.0,
+        worst.step,
+        worst.log_sd * 100.0,
+        known.iter().sum::<usize>(),
+        known.len()
+    );
+    if known.len() < sights.len() {
+        let _ = write!(text, "; {:.1} % is assumed of the others", ASSUMED_NOISE * 100.0);
     }
     text
 }
@@ -135,7 +156,7 @@ pub fn show(results: &Results) -> String {
         "experiment {} of {} ({}), lab {}, {state}",
         experiment.id, experiment.created, experiment.file, experiment.lab_version
     );
-    let mut text = paragraph("", &head, 0) + "\n" + &plan(&experiment.plan);
+    let mut text = paragraph("", &head, 0) + "\n" + &plan(&experiment.plan, &results.noise);
     let facts = &experiment.host.facts;
     let _ = writeln!(
         text,
@@ -190,7 +211,27 @@ pub fn remarks(results: &Results) -> Vec<String> {
     let mut remarks: Vec<String> = counted.into_iter().map(text).collect();
     remarks.extend(unequal_sizes(results));
     remarks.extend(other_versions(results));
+    remarks.extend(wider_margins(results));
     remarks
+}
+
+/// Steps on which a change must be larger than the experiment asks, since equals differed by more on this machine.
+fn wider_margins(results: &Results) -> Vec<String> {
+    let delta = results.experiment.plan.delta;
+    let wider = |step: &String| {
+        let noise = results.noise_of(step, "ops_sec")?;
+        let margin = noise.margin(delta);
+        (margin > delta).then(|| {
+            format!(
+                "{step}: a change must exceed {:.1} % for a verdict, not {:.1} %: in {} earlier experiments here the base \
+                 strayed so far from itself",
+                margin * 100.0,
+                delta * 100.0,
+                noise.experiments
+            )
+        })
+    };
+    results.steps.iter().filter_map(wider).collect()
 }
 
 /// Targets whose data at the end are of another size than the base's: they did not store the same.
@@ -305,6 +346,7 @@ pub fn compare(results: &Results, base: usize, metric: &str) -> String {
         if offset.iter().any(Option::is_some) {
             text.push_str("all steps: what the steps of a session have in common, their offset\n");
         }
+        wider_margins(results).iter().for_each(|line| text.push_str(&paragraph("", line, 4)));
         text.push_str(&responses(results, base));
         text.push_str(&stalls::text(results, base));
     }

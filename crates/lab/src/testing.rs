@@ -6,6 +6,7 @@ use crate::host::canary::Canary;
 use crate::host::{Facts, Host};
 use crate::plan::Slot;
 use crate::store::{Outcome, StepRecord, Store};
+use crate::text::rfc3339;
 use outcrop_lab_load::StepResult;
 use outcrop_lab_load::counters::Counters;
 use outcrop_lab_load::process::ProcessUsage;
@@ -67,13 +68,29 @@ pub struct Fake<'a> {
     pub offset: f64,
 }
 
-/// A finished experiment of `steps` whose metrics `measure` makes up, in the order in which they would be measured.
+/// A record with one finished experiment; see [`fake_record_on`].
 pub fn fake_record(
     rounds: usize,
     steps: &[&str],
     seed: u64,
     measure: &mut dyn FnMut(&Fake<'_>) -> Vec<(&'static str, f64)>,
 ) -> (tempfile::TempDir, Store) {
+    let temp = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&temp.path().join("lab.sqlite")).unwrap();
+    fake_record_on(&mut store, "", rounds, steps, seed, measure);
+    (temp, store)
+}
+
+/// A finished experiment of `steps` on `host` whose metrics `measure` makes up, in the order in which they would be
+/// measured. Each begins an hour after the last one in the record, and takes a minute.
+pub fn fake_record_on(
+    store: &mut Store,
+    host: &str,
+    rounds: usize,
+    steps: &[&str],
+    seed: u64,
+    measure: &mut dyn FnMut(&Fake<'_>) -> Vec<(&'static str, f64)>,
+) -> i64 {
     let names: Vec<String> = steps.iter().map(|step| format!("'{step}'")).collect();
     let text = format!(
         "title = 'Made up'\nsteps = [{}]\n[workload]\nkind = 'byrx'\nkeys = 1000\n[design]\nseed = {}\nrounds = {rounds}\n\
@@ -81,11 +98,13 @@ pub fn fake_record(
         names.join(", "),
         seed + 1
     );
-    let temp = tempfile::tempdir().unwrap();
-    let mut store = Store::open(&temp.path().join("lab.sqlite")).unwrap();
     let plan = crate::plan::plan(&parse("t.toml", &text).unwrap(), 1, 8 << 30, 4).unwrap();
-    let host = Host { facts: Facts::default(), checks: vec![], canary: Canary::default() };
-    let id = store.begin("2026-01-02T03:04:05Z", "t.toml", &text, &plan, &host).unwrap();
+    let facts = Facts { id: host.to_string(), ..Facts::default() };
+    let host = Host { facts, checks: vec![], canary: Canary::default() };
+    let hour = store.experiments().unwrap().len() as u64;
+    let began = 1_767_323_045 + 3600 * hour;
+    let (created, ended) = (rfc3339(began), rfc3339(began + 60));
+    let id = store.begin(&created, "t.toml", &text, &plan, &host).unwrap();
     let mut noise = Noise::new(seed + 1000);
     let slots: Vec<Slot> = plan.slots().into_iter().filter(|slot| slot.block >= 0).collect();
     for (index, slot) in slots.iter().enumerate() {
@@ -111,8 +130,8 @@ pub fn fake_record(
             };
             store.record_step(session, &record).unwrap();
         }
-        store.end_session(session, Outcome::Done, "d", None, None).unwrap();
+        store.end_session(session, Outcome::Done, &ended, None, None).unwrap();
     }
     store.finish(id).unwrap();
-    (temp, store)
+    id
 }

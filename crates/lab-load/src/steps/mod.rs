@@ -380,6 +380,8 @@ fn run_threads<O: Operate>(
         user_seconds: usage.user_seconds - usage_before.user_seconds,
         system_seconds: usage.system_seconds - usage_before.system_seconds,
         rss_bytes: usage.rss_bytes,
+        voluntary_switches: usage.voluntary_switches - usage_before.voluntary_switches,
+        involuntary_switches: usage.involuntary_switches - usage_before.involuntary_switches,
     };
     Ok(result)
 }

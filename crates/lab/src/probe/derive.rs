@@ -1,7 +1,7 @@
 //! From two readings and a result to metrics: totals over the step divided by totals, never a mean of ratios.
 
 use super::Reading;
-use super::sources::TICKS_PER_SECOND;
+use super::sources::{TICKS_PER_SECOND, processors};
 use crate::experiment::steps::PlannedStep;
 use crate::judge::Better;
 use outcrop_lab_load::StepResult;
@@ -55,6 +55,10 @@ pub const METRICS: &[MetricRow] = &[
     lower("cpu_us/o", "us", "user and system time of the whole host / operations"),
     lower("proc_cpu_us/o", "us", "user and system time of the session's process / operations"),
     lower("cs/o", "1", "context switches of the host / operations"),
+    lower("vcs/o", "1", "times a thread of the process went to wait / operations"),
+    lower("ivcs/o", "1", "times a thread of the process was made to wait / operations"),
+    lower("net_KB/o", "KB", "KB over the loopback device / operations"),
+    lower("busiest_cpu", "%", "busy time of the busiest processor / time"),
     lower("r/o", "1", "device reads / operations"),
     lower("w/o", "1", "device writes / operations"),
     lower("rKB/o", "KB", "device KB read / operations"),
@@ -175,6 +179,9 @@ fn from_readings(
     per_op("cpu_us/o", busy.map(|seconds| seconds * 1e6));
     per_op("proc_cpu_us/o", Some(own * 1e6));
     per_op("cs/o", delta("context_switches"));
+    per_op("vcs/o", Some(result.usage.voluntary_switches as f64));
+    per_op("ivcs/o", Some(result.usage.involuntary_switches as f64));
+    per_op("net_KB/o", delta("loopback.bytes").map(|bytes| bytes / 1024.0));
     per_op("r/o", delta("device.reads"));
     per_op("w/o", delta("device.writes"));
     per_op("rKB/o", delta("device.read_sectors").map(|sectors| sectors / 2.0));
@@ -207,6 +214,11 @@ fn from_readings(
         set("throttled", throttled);
     }
     let seconds = (last.at - first.at).max(1e-9);
+    let busiest =
+        (0..processors()).filter_map(|number| delta(&format!("cpu{number}.busy"))).max_by(f64::total_cmp);
+    if let Some(ticks) = busiest {
+        set("busiest_cpu", (ticks / TICKS_PER_SECOND / seconds * 100.0).min(100.0));
+    }
     if let Some(milliseconds) = delta("device.busy_ms") {
         set("device_util", milliseconds / 10.0 / seconds);
     }
@@ -290,6 +302,18 @@ mod tests {
         assert!((metrics["write_amp_device"] - 1640.0 * 512.0 / 420_000.0).abs() < 1e-9);
         assert!(!metrics.contains_key("r/o") && !metrics.contains_key("read_await"));
         assert_eq!(metrics["waited"], 0.5);
+    }
+
+    #[test]
+    fn switches_loopback_and_the_busiest_processor_are_told() {
+        let (step, mut result) = crate::testing::step_and_result("readrandom", 1000, 2.0);
+        result.usage.voluntary_switches = 250;
+        result.usage.involuntary_switches = 10;
+        let first = reading(1.0, &[("loopback.bytes", 0), ("cpu0.busy", 100)]);
+        let last = reading(3.0, &[("loopback.bytes", 2048), ("cpu0.busy", 150)]);
+        let metrics = derive(&step, &result, &first, &last, 0.0);
+        assert_eq!((metrics["vcs/o"], metrics["ivcs/o"], metrics["net_KB/o"]), (0.25, 0.01, 0.002));
+        assert_eq!(metrics["busiest_cpu"], 25.0);
     }
 
     #[test]

@@ -92,6 +92,7 @@ pub(super) fn host(results: &Results) -> Markup {
                 }
             }
         } }
+        (noise(results))
         h2 { "Sessions" }
         div.scroll { table {
             thead { tr { th { "target" } th { "block" } th { "place" } th { "outcome" } th { "says it is" } th { "miss [ns]" } th { "copy [GB/s]" } } }
@@ -111,6 +112,43 @@ pub(super) fn host(results: &Results) -> Markup {
         @if !results.events.is_empty() {
             h2 { "Events" }
             ul { @for (date, text) in &results.events { li { (date) " " (text) } } }
+        }
+    }
+}
+
+/// What earlier experiments on this machine say of its noise.
+fn noise(results: &Results) -> Markup {
+    let plan = &results.experiment.plan;
+    let sights = results.noise.sights(plan, results.blocks());
+    let known: Vec<_> =
+        sights.iter().filter_map(|sight| Some((sight, results.noise_of(&sight.step, "ops_sec")?))).collect();
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    html! {
+        h2 { "Noise of this machine" }
+        @if known.is_empty() {
+            p.small {
+                "Not known: no experiment with an A/A twin ended here before this one, or too few pairs. Margins are as asked for, and one "
+                "pair alone has no verdict."
+            }
+        } @else {
+            p.small {
+                "From the base and its A/A twin in experiments that ended here before this one began. scatter: of a pair of equals; it "
+                "gives an interval where there is one pair alone. stray: of a whole experiment, which equals stay within in 19 of 20; where that "
+                "is more than the change asked for, it is the margin. sees: the smallest change found in 4 of 5 cases with "
+                (results.blocks()) " blocks."
+            }
+            div.scroll { table {
+                thead { tr { th { "step" } th { "pairs" } th { "experiments" } th { "scatter" } th { "stray" } th { "margin" } th { "sees" } } }
+                tbody {
+                    @for (sight, noise) in &known {
+                        tr {
+                            td { (breakable_step(&sight.step)) } td { (noise.known.count) } td { (noise.experiments) }
+                            td { (percent(noise.known.log_sd)) } td { (noise.stray.map_or("-".to_string(), percent)) }
+                            td { (percent(noise.margin(plan.delta))) } td { (percent(sight.change)) }
+                        }
+                    }
+                }
+            } }
         }
     }
 }

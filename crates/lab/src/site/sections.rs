@@ -342,8 +342,20 @@ pub(super) fn with_unit(name: &str) -> String {
 }
 
 /// Metrics of what an operation costs.
-pub(super) const HARDWARE: [&str; 10] =
-    ["cpu_us/o", "proc_cpu_us/o", "cs/o", "r/o", "rKB/o", "w/o", "wKB/o", "fault/o", "write_amp", "rss"];
+pub(super) const HARDWARE: [&str; 12] = [
+    "cpu_us/o",
+    "proc_cpu_us/o",
+    "cs/o",
+    "vcs/o",
+    "ivcs/o",
+    "r/o",
+    "rKB/o",
+    "w/o",
+    "wKB/o",
+    "fault/o",
+    "write_amp",
+    "rss",
+];
 
 /// Costs per operation: medians, and relative to the base.
 pub(super) fn hardware(results: &Results, base: usize) -> Markup {

@@ -24,10 +24,12 @@ pub use rows::{ExperimentRow, Outcome, SessionRow, Status, StepRecord, StepRow};
 
 use crate::host::Host;
 use crate::host::canary::Canary;
+use crate::labels::Label;
 use crate::plan::{Plan, Slot};
 use crate::probe::{Reading, SERIES, sources};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The record.
@@ -69,6 +71,9 @@ impl From<StoreError> for String {
         error.to_string()
     }
 }
+
+/// Operations per second by step, target and block.
+pub type Rates = BTreeMap<(String, usize, i64), f64>;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -362,6 +367,27 @@ impl Store {
             });
         }
         Ok(steps)
+    }
+
+    /// Throughput by step, target and block of the sessions that count and ended before `before`, or of all; without
+    /// what must not be compared.
+    pub fn rates(&self, experiment: i64, before: Option<&str>) -> Result<Rates> {
+        let mut statement = self.db.prepare(
+            "SELECT name, target, block, labels, (SELECT value FROM metric WHERE step = step.id AND name = 'ops_sec')
+             FROM step JOIN session ON session.id = step.session
+             WHERE experiment = ?1 AND status = 'done' AND block >= 0 AND session.ended < coalesce(?2, '9999')",
+        )?;
+        let mut rows = statement.query(params![experiment, before])?;
+        let mut rates = Rates::new();
+        while let Some(row) = rows.next()? {
+            let labels: Vec<Label> = from_json("labels", &row.get::<_, String>(3)?)?;
+            let rate: Option<f64> = row.get(4)?;
+            let compared = !labels.iter().any(|label| label.invalid);
+            if let Some(rate) = rate.filter(|rate| compared && *rate > 0.0) {
+                rates.insert((row.get(0)?, row.get::<_, i64>(1)? as usize, row.get(2)?), rate);
+            }
+        }
+        Ok(rates)
     }
 
     /// Samples of one series of a step; empty if it was not sampled.
