@@ -105,6 +105,15 @@ pub enum Lab {
         #[arg(long)]
         json: bool,
     },
+    /// Samples where processor time goes, in a short run of an experiment's steps; explain and report then show it.
+    Profile {
+        /// The record.
+        #[command(flatten)]
+        store: StorePath,
+        /// What to sample.
+        #[command(flatten)]
+        arguments: run::profile::ProfileArguments,
+    },
     /// Writes a static site of an experiment.
     Report {
         /// The record.
@@ -218,6 +227,7 @@ pub fn run(verb: &Lab) -> Result<ExitCode, String> {
                 print!("{}", show::explain(&results, step, target, base));
             }
         }
+        Lab::Profile { store, arguments } => run::profile::run(&store.path, arguments)?,
         Lab::Report { store, id, output, classic } => {
             let db = Store::open_existing(&store.path)?;
             let form = if *classic { site::Form::Classic } else { site::Form::Full };

@@ -14,6 +14,7 @@ mod acceptance;
 pub mod adapters;
 pub mod child;
 pub mod commands;
+pub mod cpu;
 pub mod crosscheck;
 pub mod data_dir;
 pub mod engines;

@@ -5,6 +5,7 @@
 //! ```
 //! Any target can be the base, and any metric be compared, without running anything again.
 
+use crate::cpu::Profile;
 use crate::judge::{self, Better, Question, Verdict};
 use crate::labels::NOT_OFFERED;
 use crate::noise::{NoiseModel, TestNoise};
@@ -47,6 +48,8 @@ pub struct Results {
     pub options: Vec<(usize, String)>,
     /// Names of the steps in reports, in order.
     pub steps: Vec<String>,
+    /// Where processor time went, where that was sampled.
+    pub profiles: Vec<Profile>,
     /// What was known of this machine's noise when the experiment began.
     pub noise: NoiseModel,
 }
@@ -83,6 +86,7 @@ impl Results {
             noise: NoiseModel::load(store, &experiment.host.facts.id, Some(&experiment.created))?,
             events: store.events(id)?,
             options: store.options(id)?,
+            profiles: store.profiles(id)?,
             experiment,
             measured,
             steps,

@@ -1,5 +1,6 @@
 //! What the terminal shows of experiments: lists, one experiment, its table of ratios. At most 80 columns.
 
+use crate::cpu;
 use crate::experiment::Order;
 use crate::judge::{Verdict, Word};
 use crate::noise::{NoiseModel, Sight};
@@ -529,6 +530,10 @@ pub fn explain(results: &Results, step: &str, target: usize, base: usize) -> Str
     // Units are text and read from the left.
     rows.iter_mut().for_each(|row| row[4] = format!("{:<5}", row[4]));
     text.push_str(&align(&rows));
+    let time = cpu::text(results, step, &[base, target]);
+    if !time.is_empty() {
+        let _ = write!(text, "\n{time}");
+    }
     let differences = crate::options_diff::differences(results, base, target);
     if !differences.is_empty() {
         text.push_str("\noptions that differ\n");

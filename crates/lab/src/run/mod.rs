@@ -8,10 +8,11 @@
 //! Invariants: a run may be killed at any moment; `--resume` carries out the rest of the same plan, and a
 //! session that was cut short is done again whole. An engine that fails ends its session, not the run. A full
 //! disk ends the run, and counts against nobody.
-//! Next: `blocks.rs`.
+//! Next: `blocks.rs`; `profile.rs` for a run that only samples.
 
 mod blocks;
 mod process;
+pub mod profile;
 mod progress;
 mod session;
 

@@ -263,7 +263,8 @@ impl<'a> Session<'a> {
     }
 }
 
-fn assignment(setting: Setting<'_>, slot: Slot, steps: &Range<usize>, dir: &Path) -> Assignment {
+/// What the child of `slot` is to do.
+pub(super) fn assignment(setting: Setting<'_>, slot: Slot, steps: &Range<usize>, dir: &Path) -> Assignment {
     let plan = setting.plan;
     let target = &plan.targets[slot.target];
     let seed = plan.block_seed(slot.block);

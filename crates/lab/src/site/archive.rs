@@ -170,20 +170,20 @@ fn stall_table(changes: &[(usize, &TailChange)], names: Option<&[String]>) -> Ma
             "other says nothing; several before and several after do: an exact rank test of the two stretches, at a place that is "
             "found by chance in one of twenty histories without a change. Means of throughput need not show it."
         }
-        div.scroll { table.words {
+        div.scroll { table.words.stacked {
             thead { tr {
                 @if names.is_some() { th { "table" } }
                 th { "step" } th { "verdict" } th { "before" } th { "after" } th { "p" } th { "rate, and its spread between versions" }
             } }
             tbody { @for (group, change) in changes {
                 tr {
-                    @if let Some(names) = names { td { a href=(table_file(*group)) { (breakable_option(&names[*group])) } } }
-                    td { (step_name(&change.step)) small { (breakable_option(&change.line)) } }
-                    td class=(change.word.word()) { span.whole { (change.word.sign()) " " (change.word.word()) } }
-                    td { span.whole { (change.amount(change.medians.0)) } small { (change.before.1) " up to " (change.before.0) } }
-                    td { span.whole { (change.amount(change.medians.1)) } small { (change.after.1) " from " (change.after.0) " on" } }
-                    td { span.whole { (format!("{:.1e}", change.p_value)) } }
-                    td { @if let Some(rates) = change.rates {
+                    @if let Some(names) = names { td data-of="table" { a href=(table_file(*group)) { (breakable_option(&names[*group])) } } }
+                    td data-of="step" { (step_name(&change.step)) small { (breakable_option(&change.line)) } }
+                    td data-of="verdict" class=(change.word.word()) { span.whole { (change.word.sign()) " " (change.word.word()) } }
+                    td data-of="before" { span.whole { (change.amount(change.medians.0)) } small { (change.before.1) " up to " (change.before.0) } }
+                    td data-of="after" { span.whole { (change.amount(change.medians.1)) } small { (change.after.1) " from " (change.after.0) " on" } }
+                    td data-of="p" { span.whole { (format!("{:.1e}", change.p_value)) } }
+                    td data-of="rate" { @if let Some(rates) = change.rates {
                         (format!("x {:.2}, {:.1} % to {:.1} %", rates.ratio, rates.spread.0 * 100.0, rates.spread.1 * 100.0))
                         small { (format!("p {:.1e}", rates.p_value)) }
                     } }
@@ -197,12 +197,16 @@ fn standstills(all: &[Standstill]) -> Markup {
     html! {
         @if !all.is_empty() {
             p.small { "From rates by second: seconds below a tenth of the usual. One run of each target, so none is compared." }
-            div.scroll { table.words {
+            div.scroll { table.words.stacked {
                 thead { tr { th { "target" } th { "step" } th { "rate" } th { "seconds" } th { "stalled" } th { "longest" } th { "from" } } }
                 tbody { @for still in all { tr {
-                    td { (breakable_option(&still.target)) } td { (step_name(&still.step)) } td { (still.metric) }
-                    td { (amount(still.seconds)) } td { (amount(still.stalled_seconds)) } td { (amount(still.longest_seconds)) }
-                    td { @if let Some(at) = still.longest_at_seconds { (amount(at)) } }
+                    td data-of="target" { (breakable_option(&still.target)) }
+                    td data-of="step" { (step_name(&still.step)) }
+                    td data-of="rate" { (still.metric) }
+                    td data-of="seconds" { (amount(still.seconds)) }
+                    td data-of="stalled" { (amount(still.stalled_seconds)) }
+                    td data-of="longest" { (amount(still.longest_seconds)) }
+                    td data-of="from" { @if let Some(at) = still.longest_at_seconds { (amount(at)) } }
                 } } }
             } }
         }

@@ -5,6 +5,7 @@
 //! charts.html  the bars again, cut and with an axis that does not start at 0
 //! base-N.html  ratios to another target     step-N.html  one step: every second, every metric
 //! classic.html the form of the posts: their colours, costs, text to paste
+//! cpu.html     where processor time goes, if that was sampled
 //! host.html    the machine, sessions, events     options.html  options that differ     aa.html  the base to itself
 //! csv/         the numbers of the tables
 //! report.html  all that fits on one page, in one file to send around
@@ -18,6 +19,7 @@ mod archive;
 mod background;
 mod charts;
 mod classic;
+mod cpu;
 mod csv;
 mod iostat;
 mod page;
@@ -89,6 +91,12 @@ fn files(store: &Store, results: &Results) -> Result<Vec<(String, String)>, Stor
     ];
     if results.experiment.plan.targets.iter().any(|target| target.twin_of.is_some()) {
         files.push(("aa.html".to_string(), page::page(results, "A/A", "aa.html", &background::aa(results))));
+    }
+    if cpu::is_known(results) {
+        files.push((
+            cpu::FILE.to_string(),
+            page::page(results, "Processor time", cpu::FILE, &cpu::all(results)),
+        ));
     }
     for other in 0..results.experiment.plan.targets.len() {
         let other_table = results.table(other, "ops_sec");
@@ -183,6 +191,7 @@ fn single(results: &Results, base: usize, table: &Table) -> String {
         (waits::responses(results, base))
         h2 { "Hardware per operation" }
         (sections::hardware(results, base))
+        @if cpu::is_known(results) { h2 { "Processor time" } (cpu::all(results)) }
         h2 { "Host" }
         (background::host(results))
         h2 { "Options" }

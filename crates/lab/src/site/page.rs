@@ -36,6 +36,7 @@ pub(super) fn page(results: &Results, heading: &str, here: &str, body: &Markup) 
             @for (number, step) in results.steps.iter().enumerate() {
                 (link(&step_file(number), step))
             }
+            @if super::cpu::is_known(results) { (link(super::cpu::FILE, "Processor time")) }
             (link("host.html", "Host")) (link("options.html", "Options"))
             @if twin { (link("aa.html", "A/A")) }
         } }
@@ -94,6 +95,11 @@ fn parts<'a>(parts: impl Iterator<Item = &'a str>) -> Markup {
     html! { @for (index, part) in parts.enumerate() { @if index > 0 { wbr; } (part) } }
 }
 
+/// A path or the name of a function that may be broken after its parts.
+pub(super) fn breakable_path(text: &str) -> Markup {
+    parts(text.split_inclusive(['/', ':', '<', ',', ' ']))
+}
+
 /// A name that may be broken before the parts it is made of.
 pub(super) fn breakable(name: &str) -> Markup {
     let (own, twin) = name.strip_suffix(" (A/A)").map_or((name, false), |own| (own, true));
@@ -139,7 +145,7 @@ h1 { font-size: 1.5rem; line-height: 1.25; margin: 0.8rem 0; }
 h2 { font-size: 1.15rem; margin: 2.2rem 0 0.6rem; }
 h3 { font-size: 1rem; margin: 1.4rem 0 0.4rem; }
 nav, .bases { font-size: 0.9rem; line-height: 1.9; }
-.whole { white-space: nowrap; } .wrap td:last-child, .wrap td:nth-child(n+5) { min-width: 13rem; }
+.whole { white-space: nowrap; } .functions { overflow-wrap: anywhere; } .wrap td:last-child, .wrap td:nth-child(n+5) { min-width: 13rem; }
 nav a, nav b, .bases a, .bases b { margin-right: 0.6rem; overflow-wrap: anywhere; }
 .question { font-size: 1.05rem; color: var(--dim); margin-top: 0; }
 .scroll { overflow-x: auto; margin: 0.6rem 0; }
@@ -178,7 +184,12 @@ dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 0.2r
 dd { margin: 0; overflow-wrap: anywhere; }
 .caution { border-left: 4px solid var(--bar-bad); padding: 0.1rem 0.8rem; margin: 1rem 0; background: var(--soft); }
 footer { margin-top: 3rem; border-top: 1px solid var(--line); }
-@media (max-width: 40rem) { td:first-child, tbody th { white-space: normal; max-width: 9.5rem; } dl { grid-template-columns: minmax(0, 1fr); } dt { font-weight: 600; } body { padding: 0.7rem; } }
+@media (max-width: 40rem) { td:first-child, tbody th { white-space: normal; max-width: 9.5rem; } dl { grid-template-columns: minmax(0, 1fr); } dt { font-weight: 600; } body { padding: 0.7rem; }
+  .stacked thead { display: none; } .stacked, .stacked tbody { display: block; }
+  .stacked tr { display: block; border-bottom: 1px solid var(--line); padding: 0.4rem 0; }
+  .stacked td, .stacked td:first-child { display: block; position: relative; border: 0; max-width: none; padding: 0.1rem 0 0.1rem 5.5rem; }
+  .stacked td:empty { display: none; }
+  .stacked td::before { content: attr(data-of); position: absolute; left: 0; color: var(--dim); font-weight: 400; } }
 @media print { body { max-width: none; font-size: 11px; padding: 0; } nav, .bases { display: none; }
   .scroll, figure { overflow: visible; } figure svg { min-width: 0; } figure, tr, pre { break-inside: avoid; } th:first-child, td:first-child { position: static; } }
 ";

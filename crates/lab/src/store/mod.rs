@@ -14,6 +14,7 @@
 
 mod archives;
 pub mod blobs;
+mod profiles;
 mod rows;
 mod schema;
 #[cfg(test)]

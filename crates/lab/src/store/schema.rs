@@ -42,6 +42,10 @@ const MIGRATIONS: &[&str] = &[
     "CREATE TABLE archive (
          id INTEGER PRIMARY KEY, created TEXT NOT NULL, title TEXT NOT NULL, lab_version TEXT NOT NULL,
          data BLOB NOT NULL);",
+    "CREATE TABLE profile (
+         experiment INTEGER NOT NULL REFERENCES experiment (id), target INTEGER NOT NULL, step TEXT NOT NULL,
+         date TEXT NOT NULL, ops INTEGER NOT NULL, events TEXT NOT NULL, stacks BLOB NOT NULL,
+         PRIMARY KEY (experiment, target, step)) WITHOUT ROWID;",
 ];
 
 /// Tells a record of the lab from other databases: "OCLB".

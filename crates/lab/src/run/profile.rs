@@ -1,0 +1,324 @@
+//! `outcrop lab profile`: where processor time goes, by a short run of its own.
+//!
+//! ```text
+//! an experiment of the record -> its plan, steps cut short -> for each target one child
+//!     perf record on the child -> Started .. step .. Done -> perf script between the two -> stacks -> record
+//! ```
+//! Apart from the experiment, since sampling costs time: nothing measured here is compared. Samples are of processor time by
+//! the kernel's clock, which every machine has; where the processor also counts instructions, cycles and cache misses,
+//! those are counted with it.
+//! Invariant: only samples between a step's beginning and its end count, of all threads of the child, its own background
+//! work included.
+//! Next: `cpu.rs` for what is made of them.
+
+use super::now;
+use super::process::{Heard, Process};
+use super::session::{Setting, assignment};
+use crate::child::Message;
+use crate::cpu::{self, CLOCK, Profile, Samples};
+use crate::data_dir::DataDir;
+use crate::memory;
+use crate::plan::{Plan, Slot};
+use crate::results::Results;
+use crate::store::Store;
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::time::{ClockId, clock_gettime};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Flags of `lab profile`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ProfileArguments {
+    /// Number of the experiment.
+    pub id: i64,
+    /// Steps to sample, with commas between [default: those of its reports].
+    #[arg(long, value_delimiter = ',')]
+    pub steps: Vec<String>,
+    /// Targets to sample [default: all but the A/A twin].
+    #[arg(long, value_delimiter = ',')]
+    pub targets: Vec<String>,
+    /// Seconds of each timed step, at most those of the experiment.
+    #[arg(long, default_value_t = 10.0)]
+    pub seconds: f64,
+    /// Directory for databases; what the run put there is removed afterwards.
+    #[arg(long, default_value = "outcrop-lab-data")]
+    pub data: PathBuf,
+}
+
+/// Samples a second: no multiple of what timers tick at.
+const FREQUENCY: u32 = 499;
+
+/// How long perf may take to begin or to end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What processors count, by perf's names, and how many events there are to a sample of it.
+const EVENTS: [(&str, u64); 3] =
+    [("instructions", 10_000_000), ("cycles", 10_000_000), ("cache-misses", 10_000)];
+
+/// Samples the steps of an experiment, keeps what was found, and prints it.
+///
+/// # Errors
+/// One sentence; what was sampled until then is recorded.
+pub fn run(store: &Path, arguments: &ProfileArguments) -> Result<(), String> {
+    let store = Store::open_existing(store)?;
+    let results = Results::load(&store, arguments.id)?;
+    let wanted = wanted(&results, arguments)?;
+    let targets = targets(&results, &arguments.targets)?;
+    let events = events()?;
+    let plan = shortened(&results.experiment.plan, &wanted, arguments.seconds);
+    let data = DataDir::take(&arguments.data)?;
+    data.check_space(plan.sizes.data_bytes() * 3)?;
+    let setting = Setting {
+        plan: &plan,
+        device: "",
+        interval: Duration::from_secs(1),
+        keep_present: memory::is_taken_back(),
+    };
+    for (number, target) in targets.iter().enumerate() {
+        let name = &plan.targets[*target].name;
+        let dir = data.session(number)?;
+        let sampled = session(setting, *target, &wanted, &dir, &events, &mut |profile| {
+            eprintln!("{name}, {}: {} samples", profile.step, profile.samples.count());
+            Ok(store.record_profile(arguments.id, &profile)?)
+        });
+        data.remove(number)?;
+        sampled.map_err(|error| format!("{name}: {error}"))?;
+    }
+    let results = Results::load(&store, arguments.id)?;
+    for step in &wanted {
+        print!("\n{step}\n{}", cpu::text(&results, step, &targets));
+    }
+    println!("\noutcrop lab report {} -o DIRECTORY  puts it into the pages", arguments.id);
+    Ok(())
+}
+
+fn wanted(results: &Results, arguments: &ProfileArguments) -> Result<Vec<String>, String> {
+    if arguments.steps.is_empty() {
+        return Ok(results.steps.clone());
+    }
+    let all = &results.experiment.plan.steps;
+    match arguments.steps.iter().find(|step| all.iter().all(|planned| planned.step.name != **step)) {
+        Some(step) => Err(format!("there is no step {step}; there are {}", results.steps.join(", "))),
+        None => Ok(arguments.steps.clone()),
+    }
+}
+
+fn targets(results: &Results, names: &[String]) -> Result<Vec<usize>, String> {
+    if names.is_empty() {
+        return Ok(crate::posts::real_targets(results));
+    }
+    names.iter().map(|name| results.target(name)).collect()
+}
+
+/// The plan up to the last of the `wanted` steps, none longer than `seconds`.
+fn shortened(plan: &Plan, wanted: &[String], seconds: f64) -> Plan {
+    let mut plan = plan.clone();
+    let last = plan.steps.iter().rposition(|planned| wanted.contains(&planned.step.name));
+    plan.steps.truncate(last.map_or(0, |last| last + 1));
+    plan.steps.iter_mut().for_each(|planned| planned.step.seconds = planned.step.seconds.min(seconds));
+    plan
+}
+
+/// One child of `target` that does all steps of the plan; hands on what was sampled of each of the `wanted`.
+fn session(
+    setting: Setting<'_>,
+    target: usize,
+    wanted: &[String],
+    dir: &Path,
+    events: &[(&str, u64)],
+    keep: &mut dyn FnMut(Profile) -> Result<(), String>,
+) -> Result<(), String> {
+    let slot = Slot { block: 0, position: 0, target };
+    let steps = 0..setting.plan.steps.len();
+    let mut process = Process::spawn(&assignment(setting, slot, &steps, dir))?;
+    process.wait_until_ready()?;
+    for (number, planned) in setting.plan.steps.iter().enumerate() {
+        let name = &planned.step.name;
+        let file = dir.with_extension("perf");
+        let perf = if wanted.contains(name) { Some(Perf::start(process.id(), &file, events)?) } else { None };
+        process.tell(number);
+        let done =
+            finished(&process, planned.step.seconds).map_err(|error| format!("step {name}: {error}"))?;
+        let Some(perf) = perf else { continue };
+        let text = perf.end(&file, done.map(|done| (done.began, done.ended)))?;
+        if let Some(done) = done {
+            let samples = Samples::parse(&text);
+            keep(Profile { target, step: name.clone(), date: now(), ops: done.ops, samples })?;
+        }
+    }
+    process.end().map(|_| ())
+}
+
+/// A step that ran.
+#[derive(Clone, Copy)]
+struct Done {
+    ops: u64,
+    /// Seconds of the monotonic clock.
+    began: f64,
+    ended: f64,
+}
+
+/// Waits for the end of a step of `seconds`; `None` if the engine does not offer it.
+fn finished(process: &Process, seconds: f64) -> Result<Option<Done>, String> {
+    let mut began = monotonic();
+    loop {
+        let patience = Duration::from_secs_f64(seconds) + 10 * PATIENCE;
+        match process.hear(patience) {
+            Heard::Message(Message::Started { .. }) => began = monotonic(),
+            Heard::Message(Message::Done { result, .. }) => {
+                return Ok(Some(Done { ops: result.ops, began, ended: monotonic() }));
+            }
+            Heard::Message(Message::NotOffered { .. }) => return Ok(None),
+            Heard::Message(Message::Failed(why)) => return Err(why),
+            Heard::Message(Message::Ready | Message::Progress { .. }) => {}
+            Heard::Silence => return Err("nothing happened for too long".to_string()),
+            Heard::Nothing => return Err("the process ended".to_string()),
+        }
+    }
+}
+
+/// Seconds of the clock that perf is told to stamp samples by.
+fn monotonic() -> f64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// What this machine's processors count.
+///
+/// # Errors
+/// If perf is not here.
+fn events() -> Result<Vec<(&'static str, u64)>, String> {
+    let names: Vec<&str> = EVENTS.iter().map(|(name, _)| *name).collect();
+    let output = perf().args(["stat", "-x,", "-e", &names.join(","), "true"]).output().map_err(no_perf)?;
+    Ok(supported(&String::from_utf8_lossy(&output.stderr)))
+}
+
+/// Events of which `perf stat -x,` printed a number: `1234,,instructions,...`.
+fn supported(printed: &str) -> Vec<(&'static str, u64)> {
+    let counted = |name: &str| {
+        printed.lines().any(|line| {
+            let fields: Vec<&str> = line.split(',').collect();
+            let event = fields.get(2).map(|event| event.split(':').next().unwrap_or(event));
+            event == Some(name) && fields[0].parse::<u64>().is_ok()
+        })
+    };
+    EVENTS.into_iter().filter(|(name, _)| counted(name)).collect()
+}
+
+fn perf() -> Command {
+    let mut command = Command::new(std::env::var_os("OUTCROP_PERF").unwrap_or_else(|| "perf".into()));
+    command.stdin(Stdio::null());
+    command
+}
+
+fn no_perf(error: std::io::Error) -> String {
+    format!("cannot run perf ({error}); install it, on Debian: apt-get install linux-perf")
+}
+
+/// A sampler of one process.
+struct Perf {
+    child: Child,
+}
+
+impl Perf {
+    /// Samples all threads of process `id` into `file`; returns when it does.
+    fn start(id: u32, file: &Path, events: &[(&str, u64)]) -> Result<Perf, String> {
+        let _ = std::fs::remove_file(file);
+        let mut command = perf();
+        command.args(["record", "-q", "-g", "-k", "CLOCK_MONOTONIC", "-e"]);
+        command.arg(format!("{CLOCK}/freq={FREQUENCY}/"));
+        for (event, period) in events {
+            command.args(["-e", &format!("{event}/period={period},call-graph=no/")]);
+        }
+        command.args(["-p", &id.to_string(), "-o"]).arg(file);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().map_err(no_perf)?;
+        let mut perf = Perf { child };
+        let deadline = Instant::now() + PATIENCE;
+        // It writes the head of its file once the events are open.
+        while std::fs::metadata(file).map_or(0, |data| data.len()) == 0 {
+            if let Ok(Some(_)) = perf.child.try_wait() {
+                return Err(perf.complaint());
+            }
+            if Instant::now() > deadline {
+                return Err("perf did not begin in time".to_string());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        Ok(perf)
+    }
+
+    /// Why it ended by itself.
+    fn complaint(&mut self) -> String {
+        let mut text = String::new();
+        if let Some(error) = &mut self.child.stderr {
+            let _ = std::io::Read::read_to_string(error, &mut text);
+        }
+        let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("no message").trim();
+        format!(
+            "perf cannot sample ({line}); it may need to run as root, or sysctl kernel.perf_event_paranoid=1"
+        )
+    }
+
+    /// Ends it; gives what it sampled between two times as text, and nothing without them.
+    fn end(mut self, file: &Path, between: Option<(f64, f64)>) -> Result<String, String> {
+        let stopped = kill_process(Pid::from_child(&self.child), Signal::INT);
+        stopped.map_err(|error| format!("stopping perf: {error}"))?;
+        self.child.wait().map_err(|error| format!("waiting for perf: {error}"))?;
+        let Some((began, ended)) = between else { return Ok(String::new()) };
+        let output = perf()
+            .args(["script", "--no-inline", "-F", "period,event,ip,sym,dso", "--time"])
+            .arg(format!("{began:.6},{ended:.6}"))
+            .arg("-i")
+            .arg(file)
+            .stderr(Stdio::null())
+            .output()
+            .map_err(no_perf)?;
+        let _ = std::fs::remove_file(file);
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+}
+
+impl Drop for Perf {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_processor_does_not_count_is_left_out() {
+        let printed =
+            "1234,,instructions:u,99,100.00,,\n<not supported>,,cycles,0,100.00,,\n,,cache-misses,,,,\n";
+        assert_eq!(supported(printed), [EVENTS[0]]);
+        assert!(supported("").is_empty());
+    }
+
+    #[test]
+    fn a_plan_is_cut_to_what_is_sampled_and_short() {
+        let (_temp, store) =
+            crate::testing::fake_record(1, &["fillseq", "readrandom", "overwrite"], 1, &mut |_| {
+                vec![("ops_sec", 1.0)]
+            });
+        let results = Results::load(&store, 1).unwrap();
+        let plan = shortened(&results.experiment.plan, &["readrandom".to_string()], 0.5);
+        let steps: Vec<_> =
+            plan.steps.iter().map(|step| (step.step.name.as_str(), step.step.seconds)).collect();
+        assert_eq!(steps, [("fillseq", 0.5), ("readrandom", 0.5)]);
+        let arguments = |steps: &[&str]| ProfileArguments {
+            id: 1,
+            steps: steps.iter().map(ToString::to_string).collect(),
+            targets: vec![],
+            seconds: 1.0,
+            data: PathBuf::new(),
+        };
+        assert_eq!(wanted(&results, &arguments(&[])).unwrap().len(), 3);
+        assert!(wanted(&results, &arguments(&["x"])).unwrap_err().contains("there is no step x"));
+        assert_eq!(targets(&results, &[]).unwrap(), [0, 1], "the twin is the base again");
+    }
+}
