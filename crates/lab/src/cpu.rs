@@ -282,11 +282,17 @@ mod tests {
             ("outcrop_table::block::decode_entry (outcrop)", "data block seek"),
             ("outcrop_table::prefixes::Prefixes::equal_range (outcrop)", "index block seek"),
             ("outcrop_memtable::memtable::MemTable::find (outcrop)", "memtable"),
-            ("rocksdb::DBImpl::GetImpl (l.so)", "load generator"),
+            ("outcrop_table::reader::TableReader::block (outcrop)", "block cache"),
+            ("outcrop_table::block::Cursor<F>::with_key_buffer (outcrop)", "data block seek"),
+            ("rocksdb::MergingIterator::Next (l.so)", "iterators"),
+            ("rocksdb::DBImpl::GetImpl (l.so)", "rest of engine"),
+            ("outcrop::read::get::Search::new (outcrop)", "rest of engine"),
+            ("hdrhistogram::Histogram<T>::record (outcrop)", "load generator"),
+            ("[unknown] (l.so)", "load generator"),
         ] {
             assert_eq!(frame(name), wanted, "{name}");
         }
-        assert_eq!(group("rocksdb::DBImpl::GetImpl (l.so)"), OTHER);
+        assert_eq!(group("[unknown] (l.so)"), OTHER);
         let shares = rules.shares(&profile().samples);
         assert!((shares.iter().sum::<f64>() - 100.0).abs() < 0.5, "{shares:?}");
         assert_eq!(shares[0], 50.0);

@@ -279,6 +279,9 @@ fn resolve_targets(experiment: &Experiment, sizes: &Sizes) -> Result<Resolved, S
 
 fn engine_name(set: &TargetSet, version: Option<&String>) -> String {
     match (version, &set.build) {
+        (Some(version), Some(build)) if set.library.is_some() => {
+            format!("{}@{version}-{build}", set.engine)
+        }
         (Some(version), _) => format!("{}@{version}", set.engine),
         (None, Some(build)) => format!("{}@{build}", set.engine),
         (None, None) => set.engine.clone(),
@@ -542,6 +545,18 @@ mod tests {
         assert!(planned(&text).unwrap_err().contains("/no/such.so"));
         let text = format!("base = 'x'\n{TINY}");
         assert!(planned(&text).unwrap_err().contains("outcrop/a"));
+    }
+
+    #[test]
+    fn builds_of_one_version_have_names_and_lines_of_their_own() {
+        let more =
+            "[[target]]\nengine = 'rocksdb'\nversions = ['6.29.5']\nlibrary = '/no/gcc.so'\nbuild = 'gcc'\n";
+        let left = planned(&format!("{TINY}{more}")).unwrap().left_out;
+        assert_eq!(left[0].0, "rocksdb@6.29.5-gcc");
+        let unnamed = more.replace("build = 'gcc'\n", "");
+        assert!(parse("t.toml", &format!("{TINY}{unnamed}")).unwrap_err().contains("takes a build's name"));
+        let two = more.replace("['6.29.5']", "['6.29.5', '7.10.2']");
+        assert!(parse("t.toml", &format!("{TINY}{two}")).is_err());
     }
 
     #[test]

@@ -227,7 +227,7 @@ pub struct TargetSet {
     /// Versions of the catalogue, oldest first.
     #[serde(default)]
     pub versions: Vec<String>,
-    /// A shared library with RocksDB's C API, instead of versions.
+    /// A shared library with RocksDB's C API, instead of versions; with `build` one version may say which it is.
     pub library: Option<std::path::PathBuf>,
     /// What to call that library's build, or the group of targets in charts over versions.
     pub build: Option<String>,

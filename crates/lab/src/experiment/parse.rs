@@ -96,8 +96,11 @@ fn check(file: &str, text: &str, experiment: &Experiment) -> Result<(), String> 
     }
     for target in &experiment.target {
         let named = target.engine.as_str();
-        if target.library.is_some() && !target.versions.is_empty() {
-            return wrong(named, format!("target {named} has both library and versions; give one"));
+        let says_version = target.versions.len() == 1 && target.build.is_some();
+        if target.library.is_some() && !target.versions.is_empty() && !says_version {
+            let why =
+                "has both library and versions: a library is one version, and then takes a build's name";
+            return wrong(named, format!("target {named} {why}"));
         }
         if named != "outcrop" && target.library.is_none() && target.versions.is_empty() {
             return wrong(named, format!("target {named} needs versions or library"));

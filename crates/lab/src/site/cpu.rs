@@ -39,15 +39,12 @@ pub(super) fn all(results: &Results) -> Markup {
 fn groups(results: &Results, table: &Table<'_>) -> Markup {
     html! {
         div.scroll { table {
-            thead { tr { th { "target" } @for group in &table.groups { th { (group) } } th { "samples" } } }
+            thead { tr { th { "group" } @for (profile, _) in &table.rows { th { (page::breakable(results.target_names()[profile.target])) } } } }
             tbody {
-                @for (profile, shares) in &table.rows {
-                    tr {
-                        td { (page::breakable(results.target_names()[profile.target])) }
-                        @for share in shares { td { (format!("{share:.1}")) } }
-                        td { (profile.samples.count()) }
-                    }
+                @for (index, group) in table.groups.iter().enumerate() {
+                    tr { td { (group) } @for (_, shares) in &table.rows { td { (format!("{:.1}", shares[index])) } } }
                 }
+                tr { td { i { "samples" } } @for (profile, _) in &table.rows { td { (profile.samples.count()) } } }
             }
         } }
         @for (profile, _) in &table.rows {
@@ -74,5 +71,58 @@ fn functions(results: &Results, table: &Table<'_>) -> Markup {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cpu::{Profile, Samples};
+    use crate::site::{Form, write};
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn what_was_sampled_has_a_page_and_a_table_in_explain_and_what_was_not_has_none() {
+        let (temp, store) =
+            crate::testing::fake_record(6, &["fillseq", "readrandom"], 1, &mut |_| vec![("ops_sec", 1000.0)]);
+        let page = |name: &str| {
+            write(&store, 1, temp.path(), Form::Full).unwrap();
+            std::fs::read_to_string(temp.path().join(name))
+        };
+        assert!(page("cpu.html").is_err() && !page("index.html").unwrap().contains("cpu.html"));
+        let stacks = [
+            ("run (outcrop);rocksdb::crc32c::Extend (l.so)", 3),
+            ("run (outcrop);rocksdb::DBImpl::Get<x> (l.so)", 1),
+        ];
+        let stacks: BTreeMap<String, u64> = stacks.map(|(stack, count)| (stack.to_string(), count)).into();
+        let events = BTreeMap::from([("cycles".to_string(), 4000)]);
+        let profile = Profile {
+            target: 1,
+            step: "readrandom".to_string(),
+            date: "d".to_string(),
+            ops: 1000,
+            samples: Samples { stacks, events },
+        };
+        store.record_profile(1, &Profile::default()).unwrap();
+        store.record_profile(1, &Profile { ops: 1, ..profile.clone() }).unwrap();
+        store.record_profile(1, &profile).unwrap();
+        assert_eq!(store.profiles(1).unwrap(), [Profile::default(), profile], "the later one counts");
+        let html = page("cpu.html").unwrap();
+        assert!(
+            html.contains("<td>checksum</td><td>75.0</td>")
+                && html.contains("<td>rest of engine</td><td>25.0</td>"),
+            "{html}"
+        );
+        assert!(
+            html.contains("cycles/o 4.000") && html.contains("DBImpl") && !html.contains("<h3>fillseq"),
+            "{html}"
+        );
+        assert!(
+            page("index.html").unwrap().contains("cpu.html")
+                && page("report.html").unwrap().contains("<td>checksum</td>")
+        );
+        let results = crate::results::Results::load(&store, 1).unwrap();
+        let text = crate::show::explain(&results, "readrandom", 1, 0);
+        assert!(text.contains("checksum") && text.contains("75.0"), "{text}");
+        assert!(!crate::show::explain(&results, "fillseq", 1, 0).contains("of samples"));
     }
 }

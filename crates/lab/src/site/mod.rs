@@ -17,6 +17,7 @@
 
 mod archive;
 mod background;
+mod builds;
 mod charts;
 mod classic;
 mod cpu;
@@ -154,6 +155,7 @@ fn index(results: &Results, base: usize, table: &Table) -> String {
         (charts::figure("Relative throughput, axis from 0", &charts::bars(results, base, table, charts::Axis::full(table))))
         p { a href="charts.html" { "The same with the axis cut, and with an axis that does not start at 0." } }
         (sections::versions(results, base, table))
+        (builds::tables(results, base, table))
         h2 #throughput { "Throughput" }
         (sections::absolute(results))
         (sections::explanations(results, base, table))
@@ -182,6 +184,7 @@ fn single(results: &Results, base: usize, table: &Table) -> String {
         (sections::legend(results, base, false))
         (charts::figure("Relative throughput, axis from 0", &charts::bars(results, base, table, charts::Axis::full(table))))
         (sections::versions(results, base, table))
+        (builds::tables(results, base, table))
         h2 { "Throughput" }
         (sections::absolute(results))
         h2 { "Latency" }
