@@ -6,6 +6,7 @@ use crate::import::Output;
 use crate::noise::NoiseModel;
 use crate::results::Results;
 use crate::store::Store;
+use crate::view::View;
 use crate::{adapters, crosscheck, engines, fio, host, import, posts, quick, run, scale, show, site};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -77,6 +78,9 @@ pub enum Lab {
         /// Target to divide by [default: the experiment's].
         #[arg(long)]
         base: Option<String>,
+        /// Which targets.
+        #[command(flatten)]
+        view: View,
         /// What to compare.
         #[arg(long, default_value = "ops_sec")]
         metric: String,
@@ -124,6 +128,9 @@ pub enum Lab {
         /// Directory to write to.
         #[arg(short, long)]
         output: PathBuf,
+        /// Which targets.
+        #[command(flatten)]
+        view: View,
         /// One page in the form of the posts: their ratios, colours and costs.
         #[arg(long)]
         classic: bool,
@@ -204,7 +211,7 @@ pub fn run(verb: &Lab) -> Result<ExitCode, String> {
             let all = (&results.experiment, &results.sessions, &results.measured, &results.events);
             print_or_json(*json, &all, || show::show(&results));
         }
-        Lab::Compare { store, id, base, metric, json, classic } => {
+        Lab::Compare { store, id, base, view, metric, json, classic } => {
             let form = if *json {
                 Form::Json
             } else if *classic {
@@ -212,7 +219,7 @@ pub fn run(verb: &Lab) -> Result<ExitCode, String> {
             } else {
                 Form::Text
             };
-            return compare(store, *id, base.as_deref(), metric, form);
+            return compare(store, *id, base.as_deref(), view, metric, form);
         }
         Lab::Explain { store, id, step, target, base, json } => {
             let results = load(store, *id)?;
@@ -228,10 +235,16 @@ pub fn run(verb: &Lab) -> Result<ExitCode, String> {
             }
         }
         Lab::Profile { store, arguments } => run::profile::run(&store.path, arguments)?,
-        Lab::Report { store, id, output, classic } => {
+        Lab::Report { store, id, output, view, classic } => {
             let db = Store::open_existing(&store.path)?;
             let form = if *classic { site::Form::Classic } else { site::Form::Full };
-            let page = site::write(&db, *id, output, form)?;
+            let page = if view.is_all() {
+                site::write(&db, *id, output, form)?
+            } else {
+                let results = Results::load(&db, *id)?;
+                let base = results.experiment.plan.base;
+                site::write_view(&db, &view.of(results, base)?, output, form)?
+            };
             println!("{}", page.display());
         }
         Lab::Host { data, json } => {
@@ -300,6 +313,7 @@ fn compare(
     store: &StorePath,
     id: i64,
     base: Option<&str>,
+    view: &View,
     metric: &str,
     form: Form,
 ) -> Result<ExitCode, String> {
@@ -308,6 +322,9 @@ fn compare(
         return Err(format!("there is no metric {metric}; there are {}", known.join(", ")));
     }
     let results = load(store, id)?;
+    let named = base_of(&results, base)?;
+    let results = view.of(results, named)?;
+    // It may have another number in the view.
     let base = base_of(&results, base)?;
     match form {
         Form::Json => println!("{}", show::compare_json(&results, base, metric)),

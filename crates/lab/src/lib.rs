@@ -45,3 +45,4 @@ pub mod tables;
 #[cfg(test)]
 mod testing;
 pub mod text;
+pub mod view;

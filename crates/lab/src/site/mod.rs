@@ -30,6 +30,8 @@ mod steps;
 mod tests;
 mod waits;
 
+pub(crate) use sections::version_key;
+
 use crate::results::Results;
 use crate::store::{Store, StoreError};
 use maud::{Markup, html};
@@ -52,13 +54,21 @@ pub fn write(store: &Store, id: i64, dir: &Path, form: Form) -> Result<PathBuf, 
     if let Some(row) = store.archive(id)? {
         return write_files(dir, archive::files(&row));
     }
-    let results = Results::load(store, id)?;
+    write_view(store, &Results::load(store, id)?, dir, form)
+}
+
+/// As [`write`], of a view of a measured experiment.
+///
+/// # Errors
+/// As there.
+pub fn write_view(store: &Store, results: &Results, dir: &Path, form: Form) -> Result<PathBuf, String> {
+    let id = results.experiment.id;
     if results.measured.is_empty() {
         return Err(format!("experiment {id} has no measurements yet"));
     }
     let files = match form {
-        Form::Full => files(store, &results)?,
-        Form::Classic => classic_files(&results),
+        Form::Full => files(store, results)?,
+        Form::Classic => classic_files(results),
     };
     write_files(dir, files)
 }

@@ -261,7 +261,7 @@ pub(super) fn versions(results: &Results, base: usize, table: &Table) -> Markup 
 }
 
 /// Numbers of a version, for sorting: 9.10 comes after 9.9.
-pub(super) fn version_key(version: &str) -> Vec<u64> {
+pub(crate) fn version_key(version: &str) -> Vec<u64> {
     version.split('.').map(|part| part.parse().unwrap_or(0)).collect()
 }
 
