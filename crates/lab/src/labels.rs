@@ -33,6 +33,13 @@ const OTHER_CPU: f64 = 0.1;
 const STEAL_PERCENT: f64 = 1.0;
 /// Share by which memory may grow while a step only reads.
 const MEMORY_GROWTH: f64 = 0.01;
+/// Share by which page faults of an operation may fall from a step's first half to its second, and the least worth a word.
+const FAULTS_FALL: f64 = 0.2;
+const FAULTS: f64 = 0.01;
+/// Seconds below which a step is short: change points of a minute are found.
+const ENOUGH_SECONDS: usize = 60;
+/// Share by which a step may end early, or its operations miss the time its threads had.
+const TIME: f64 = 0.05;
 /// Device reads per operation above which a step is not cached.
 const CACHED_READS: f64 = 0.001;
 
@@ -113,6 +120,18 @@ pub fn labels(
         let text = format!("memory grew by {:.1} % while it read: caches were still filling", growth * 100.0);
         labels.push(label("memory grew", false, text));
     }
+    if step.only_reads()
+        && step.report
+        && metric("fault/o").is_some_and(|faults| faults > FAULTS)
+        && let Some(fall) = metric("fault_fall").filter(|fall| *fall > FAULTS_FALL)
+    {
+        let text = format!(
+            "page faults per operation fell by {:.0} %: memory was still being fetched",
+            fall * 100.0
+        );
+        labels.push(label("faults fell", false, text));
+    }
+    labels.extend(time_lost(step, result));
     if let Some(other) = metric("other_cpu").filter(|other| *other > OTHER_CPU) {
         let text = format!("other programs used {other:.2} processors meanwhile");
         labels.push(label("other load", false, text));
@@ -138,12 +157,33 @@ pub fn labels(
     labels
 }
 
+/// Whether a timed step of a closed loop ended early, or its operations do not fill the time of its threads.
+fn time_lost(step: &PlannedStep, result: &StepResult) -> Option<Label> {
+    if step.step.ops.is_some() || step.step.arrival.is_some() || result.ops == 0 {
+        return None;
+    }
+    if result.seconds < step.step.seconds * (1.0 - TIME) {
+        let text = format!("it ended after {:.1} of {:.0} seconds", result.seconds, step.step.seconds);
+        return Some(label("ended early", false, text));
+    }
+    let (had, used) =
+        (result.seconds * f64::from(step.step.threads), result.micros_per_op * result.ops as f64 / 1e6);
+    ((used / had - 1.0).abs() > TIME).then(|| {
+        let text = format!("operations took {used:.1} seconds of the {had:.1} that threads had");
+        label("counts do not fit", false, text)
+    })
+}
+
 fn steadiness(per_second: &[u64], delta: f64) -> Option<Label> {
     let Some(found) = judge::steadiness(per_second, delta) else {
         let text = format!("{} whole seconds are too few to tell whether it was steady", per_second.len());
         return Some(label("short", false, text));
     };
     let name = match found.shape {
+        Shape::Flat if per_second.len() < ENOUGH_SECONDS => {
+            let text = format!("{} seconds: what changes within a minute was not seen", per_second.len());
+            return Some(label("short", false, text));
+        }
         Shape::Flat => return None,
         Shape::WarmUp => "warm-up",
         Shape::SlowDown => "slow-down",
@@ -173,15 +213,15 @@ mod tests {
 
     #[test]
     fn a_good_measurement_has_no_labels() {
-        let (step, mut result) = step_and_result("readrandom", 1000, 30.0);
-        result.per_second = vec![100; 30];
+        let (step, mut result) = step_and_result("readrandom", 1000, 60.0);
+        result.per_second = vec![100; 60];
         assert_eq!(names(WorkloadKind::Byrx, &step, &result, &Metrics::new()), Vec::<String>::new());
     }
 
     #[test]
     fn what_makes_a_measurement_worthless_is_named() {
-        let (step, mut result) = step_and_result("readrandom", 1000, 30.0);
-        result.per_second = vec![100; 30];
+        let (step, mut result) = step_and_result("readrandom", 1000, 60.0);
+        result.per_second = vec![100; 60];
         result.found = 632;
         let all = labels(WorkloadKind::Byrx, 0.02, &step, &result, &Metrics::new());
         assert!(all[0].invalid && all[0].text.starts_with("368 of 1000"), "{all:?}");
@@ -194,8 +234,8 @@ mod tests {
 
     #[test]
     fn cached_steps_that_read_the_device_and_other_load_are_named() {
-        let (step, mut result) = step_and_result("readrandom", 1000, 30.0);
-        result.per_second = vec![100; 30];
+        let (step, mut result) = step_and_result("readrandom", 1000, 60.0);
+        result.per_second = vec![100; 60];
         let found = [("r/o", 0.2), ("other_cpu", 0.5), ("rss_growth", 0.05)];
         let metrics: Metrics = found.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
         let cached = names(WorkloadKind::Byrx, &step, &result, &metrics);
@@ -214,6 +254,33 @@ mod tests {
         assert_eq!(steadiness(&falling, 0.02).unwrap().name, "slow-down");
         assert_eq!(steadiness(&[100; 60], 0.02), None);
         assert_eq!(steadiness(&[5; 3], 0.02).unwrap().name, "short");
+        assert_eq!(steadiness(&[100; 59], 0.02).unwrap().name, "short");
         assert_eq!(steady_rate(&rising, 0.02), Some(100.0));
+    }
+
+    #[test]
+    fn faults_that_fall_and_time_that_is_missing_are_named() {
+        let (mut step, mut result) = step_and_result("readrandom", 1000, 60.0);
+        result.per_second = vec![100; 60];
+        step.step.seconds = 60.0;
+        let faults = |fall: f64, each: f64| {
+            let found = [("fault/o", each), ("fault_fall", fall)];
+            Metrics::from(found.map(|(name, value)| (name.to_string(), value)))
+        };
+        let of = |result: &StepResult, metrics: &Metrics| names(WorkloadKind::Byrx, &step, result, metrics);
+        assert_eq!(of(&result, &faults(0.5, 0.2)), ["faults fell"]);
+        assert!(of(&result, &faults(0.1, 0.2)).is_empty() && of(&result, &faults(0.5, 0.001)).is_empty());
+        let early = StepResult { seconds: 40.0, ..result_like(&result) };
+        assert_eq!(of(&early, &Metrics::new()), ["ended early"]);
+        let lost = StepResult { micros_per_op: result.micros_per_op / 2.0, ..result_like(&result) };
+        assert_eq!(of(&lost, &Metrics::new()), ["counts do not fit"]);
+        let labels = labels(WorkloadKind::Byrx, 0.02, &step, &lost, &Metrics::new());
+        assert!(labels[0].text.contains("30.0 seconds of the 60.0"), "{labels:?}");
+    }
+
+    fn result_like(result: &StepResult) -> StepResult {
+        let (_, mut like) = step_and_result("readrandom", 1000, 60.0);
+        like.per_second.clone_from(&result.per_second);
+        like
     }
 }

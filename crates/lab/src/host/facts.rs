@@ -20,6 +20,11 @@ impl Root {
         Some(text.trim().to_string())
     }
 
+    /// Whether there is such a file.
+    pub fn exists(&self, path: &str) -> bool {
+        self.0.join(path.trim_start_matches('/')).exists()
+    }
+
     /// A file's text as a number.
     pub fn number(&self, path: &str) -> Option<f64> {
         self.text(path)?.parse().ok()
@@ -39,6 +44,7 @@ impl Root {
 
 /// What the machine is. Empty texts: not known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Facts {
     /// A digest that tells machines apart without naming them.
     pub id: String,
@@ -68,6 +74,51 @@ pub struct Facts {
     pub disk_bytes: u64,
     /// Bytes of it that are free.
     pub disk_free_bytes: u64,
+    /// Block device under the root directory.
+    pub system_device: String,
+    /// What the device says of itself; `None` if it cannot be asked.
+    pub device_health: Option<Health>,
+    /// The C library that engines call.
+    pub libc: String,
+}
+
+/// What a device says of its health.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Health {
+    /// Per cent of the device's life that is used up; may pass 100.
+    pub percentage_used: u64,
+    /// Thousands of blocks of 512 bytes written so far.
+    pub data_units_written: u64,
+    /// Data that could not be read back.
+    pub media_errors: u64,
+    /// Bits of what is wrong now; 0: nothing.
+    pub critical_warning: u64,
+    /// Degrees Celsius.
+    pub temperature: i64,
+}
+
+impl Health {
+    /// Asks smartctl, which asks the device; needs the right to.
+    fn ask(device: &str) -> Option<Health> {
+        let output = std::process::Command::new("smartctl")
+            .args(["-j", "-A", "-H", &format!("/dev/{device}")])
+            .stdin(std::process::Stdio::null())
+            .output()
+            .ok()?;
+        Health::parse(&output.stdout)
+    }
+
+    fn parse(json: &[u8]) -> Option<Health> {
+        let value: serde_json::Value = serde_json::from_slice(json).ok()?;
+        let log = value.get("nvme_smart_health_information_log")?;
+        Some(Health {
+            percentage_used: log["percentage_used"].as_u64()?,
+            data_units_written: log["data_units_written"].as_u64().unwrap_or(0),
+            media_errors: log["media_errors"].as_u64()?,
+            critical_warning: log["critical_warning"].as_u64()?,
+            temperature: log["temperature"].as_i64().unwrap_or(0),
+        })
+    }
 }
 
 impl Facts {
@@ -89,8 +140,21 @@ impl Facts {
             ..Facts::default()
         };
         facts.find_device(root, data);
+        if facts.device.starts_with("nvme") {
+            facts.device_health = Health::ask(&facts.device);
+        }
+        facts.libc = libc(root);
         facts.id = identity(root, &facts);
         facts
+    }
+
+    /// What servers of this size are called, after what they find: few threads overhead, many contention.
+    pub fn size(&self) -> &'static str {
+        match self.cores {
+            0..10 => "small",
+            10..=20 => "medium",
+            _ => "large",
+        }
     }
 
     /// The device with its model, if that is known.
@@ -107,6 +171,8 @@ impl Facts {
             self.disk_free_bytes = stat.f_bavail.saturating_mul(stat.f_frsize);
         }
         let mounts = root.text("/proc/self/mountinfo").unwrap_or_default();
+        let system = mounts.lines().filter_map(Mount::parse).rfind(|mount| mount.point == Path::new("/"));
+        self.system_device = system.and_then(|mount| device_of(root, &mount)).unwrap_or_default();
         let Some(mount) = mounts
             .lines()
             .filter_map(Mount::parse)
@@ -115,19 +181,44 @@ impl Facts {
         else {
             return;
         };
+        let device = device_of(root, &mount);
         self.filesystem = mount.kind;
         self.mount_options = mount.options;
-        // /sys/dev/block/8:1 is a link to .../block/sda/sda1; a partition's device is the directory above.
-        let link = root.0.join(format!("sys/dev/block/{}", mount.device));
-        if let Ok(target) = link.canonicalize() {
-            let device = if target.join("partition").exists() { target.parent() } else { Some(&*target) };
-            if let Some(name) = device.and_then(Path::file_name) {
-                self.device = name.to_string_lossy().into_owned();
-            }
+        if let Some(name) = device {
+            self.device = name;
             self.device_model =
                 root.text(&format!("/sys/block/{}/device/model", self.device)).unwrap_or_default();
         }
     }
+}
+
+/// Name of the block device under a mount. `/sys/dev/block/8:1` is a link to `.../block/sda/sda1`; a partition's device is
+/// the directory above.
+fn device_of(root: &Root, mount: &Mount) -> Option<String> {
+    let target = root.0.join(format!("sys/dev/block/{}", mount.device)).canonicalize().ok()?;
+    let device = if target.join("partition").exists() { target.parent()? } else { &*target };
+    Some(device.file_name()?.to_string_lossy().into_owned())
+}
+
+/// The banner that glibc carries: the one this process has loaded.
+fn libc(root: &Root) -> String {
+    let maps = root.text("/proc/self/maps").unwrap_or_default();
+    let path = maps.lines().find_map(|line| {
+        let path = &line[line.find('/')?..];
+        path.rsplit('/').next()?.starts_with("libc.so").then(|| path.to_string())
+    });
+    let bytes = path.and_then(|path| std::fs::read(path).ok()).unwrap_or_default();
+    banner(&bytes).unwrap_or_default()
+}
+
+/// `2.36` of `GNU C Library (Debian GLIBC 2.36-9) stable release version 2.36.`
+fn banner(bytes: &[u8]) -> Option<String> {
+    const START: &[u8] = b"GNU C Library ";
+    let start = bytes.windows(START.len()).position(|window| window == START)?;
+    let line = bytes[start..].split(|byte| *byte == b'\n').next()?;
+    let text = String::from_utf8_lossy(line);
+    let version = text.rsplit_once("version ")?.1.trim_end_matches('.');
+    Some(format!("glibc {version}"))
 }
 
 /// Bytes of memory.
@@ -206,5 +297,26 @@ mod tests {
             ("rw,noatime,rw,discard", "DISK 1")
         );
         assert_eq!(facts.id.len(), 12);
+    }
+
+    #[test]
+    fn a_device_says_how_worn_it_is_and_a_library_what_it_is() {
+        let json = br#"{"nvme_smart_health_information_log":{"critical_warning":0,"temperature":41,"percentage_used":7,
+            "data_units_written":123,"media_errors":2}}"#;
+        let health = Health::parse(json).unwrap();
+        assert_eq!((health.percentage_used, health.media_errors, health.temperature), (7, 2, 41));
+        assert_eq!(Health::parse(b"{}"), None);
+        let library = b"\0\x7fGNU C Library (Debian GLIBC 2.36-9) stable release version 2.36.\nCopyright";
+        assert_eq!(banner(library).as_deref(), Some("glibc 2.36"));
+        assert_eq!(banner(b"musl"), None);
+        assert!(libc(&Root::default()).starts_with("glibc "), "this one is linked to it");
+    }
+
+    #[test]
+    fn facts_of_older_records_are_read() {
+        let facts: Facts = serde_json::from_str(r#"{"id":"x","cores":2}"#).unwrap();
+        assert_eq!((facts.cores, facts.libc.as_str(), facts.device_health), (2, "", None));
+        let size = |cores| Facts { cores, ..Facts::default() }.size();
+        assert_eq!([9, 10, 20, 21].map(size), ["small", "medium", "medium", "large"]);
     }
 }

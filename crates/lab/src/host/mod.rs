@@ -46,9 +46,9 @@ impl Host {
         let gigabytes = |bytes: u64| format!("{:.1} GB", bytes as f64 / (1u64 << 30) as f64);
         let mut text = String::new();
         for (name, value) in [
-            ("processor", format!("{}, {} logical cores", facts.cpu, facts.cores)),
+            ("processor", format!("{}, {} logical cores: {}", facts.cpu, facts.cores, facts.size())),
             ("memory", gigabytes(facts.memory_bytes)),
-            ("system", format!("{}, Linux {}", facts.system, facts.kernel)),
+            ("system", format!("{}, Linux {}, {}", facts.system, facts.kernel, facts.libc)),
             (
                 "data on",
                 format!(

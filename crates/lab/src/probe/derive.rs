@@ -66,6 +66,7 @@ pub const METRICS: &[MetricRow] = &[
     lower("d/o", "1", "device discards / operations"),
     lower("flush/o", "1", "device flushes / operations"),
     lower("fault/o", "1", "minor and major faults of the process / operations"),
+    lower("fault_fall", "1", "1 - faults per operation in the second half of the step / in the first"),
     lower("read_await", "ms", "device milliseconds in reads / device reads"),
     lower("write_await", "ms", "device milliseconds in writes / device writes"),
     lower("device_util", "%", "device busy time / time"),
@@ -232,6 +233,25 @@ fn from_readings(
     }
 }
 
+/// By what share page faults of an operation fell from the first half of a step to the second; `None` without samples
+/// within.
+pub fn fault_fall(readings: &[Reading], per_second: &[u64]) -> Option<f64> {
+    let faults =
+        |reading: &Reading| Some(reading.get("process.minor_faults")? + reading.get("process.major_faults")?);
+    let (first, last) = (readings.first()?, readings.last()?);
+    let inside = readings.get(1..readings.len() - 1)?;
+    // The sample nearest the middle; operations are those of the seconds before and after it.
+    let half = first.at.midpoint(last.at);
+    let middle = inside.iter().min_by(|a, b| (a.at - half).abs().total_cmp(&(b.at - half).abs()))?;
+    let cut = ((middle.at - first.at).round() as usize).min(per_second.len());
+    let (before, after) = per_second.split_at(cut);
+    let each = |from: &Reading, to: &Reading, ops: &[u64]| {
+        Some((faults(to)? - faults(from)?) as f64 / ops.iter().sum::<u64>() as f64)
+    };
+    let (early, late) = (each(first, middle, before)?, each(middle, last, after)?);
+    Some(1.0 - late / early).filter(|fall| fall.is_finite())
+}
+
 /// Milliseconds from which an operation is one that somebody notices.
 const SLOW_MS: f64 = 100.0;
 
@@ -326,6 +346,19 @@ mod tests {
         assert_eq!((metrics["longest_op"], metrics["slow_seconds"]), (3.5, 1.0));
         result.longest_per_second.clear();
         assert!(!of(&result).contains_key("slow_seconds") && !of(&result).contains_key("longest_op"));
+    }
+
+    #[test]
+    fn faults_are_held_against_the_operations_of_their_half() {
+        let at = |at: f64, faults: i64| {
+            reading(at, &[("process.minor_faults", faults), ("process.major_faults", 0)])
+        };
+        let readings = [at(0.0, 0), at(1.0, 90), at(2.0, 100), at(4.0, 110)];
+        // 100 faults in 10 operations, then 10 in 20.
+        assert_eq!(fault_fall(&readings, &[5, 5, 10, 10]), Some(0.95));
+        assert_eq!(fault_fall(&readings[..1], &[5]), None);
+        assert_eq!(fault_fall(&[at(0.0, 0), at(1.0, 9)], &[5]), None);
+        assert_eq!(fault_fall(&[at(0.0, 0), at(1.0, 0), at(2.0, 5)], &[5, 5]), None, "nothing to fall from");
     }
 
     #[test]

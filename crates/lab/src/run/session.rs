@@ -10,7 +10,7 @@ use super::process::{Heard, Process};
 use super::progress::Progress;
 use crate::child::{Assignment, Message};
 use crate::plan::{Plan, Slot};
-use crate::probe::derive::{Metrics, derive};
+use crate::probe::derive::{Metrics, derive, fault_fall};
 use crate::probe::{Reading, Sampler};
 use crate::store::{StepRecord, StoreError};
 use crate::{judge, labels};
@@ -229,6 +229,9 @@ impl<'a> Session<'a> {
         let mut metrics = derive(step, result, first, last, waited);
         if let Some(rate) = labels::steady_rate(&result.per_second, self.setting.plan.delta) {
             metrics.insert("steady_ops_sec".to_string(), rate);
+        }
+        if let Some(fall) = fault_fall(readings, &result.per_second) {
+            metrics.insert("fault_fall".to_string(), fall);
         }
         if let Some(seconds) = judge::stalled_seconds(&result.per_second) {
             metrics.insert("stalled_seconds".to_string(), seconds);

@@ -69,6 +69,7 @@ pub(super) fn host(results: &Results) -> Markup {
         ("File system", format!("{} ({})", facts.filesystem, facts.mount_options)),
         ("Device", facts.device_name()),
         ("Microcode", facts.microcode.clone()),
+        ("C library", facts.libc.clone()),
         (
             "Canary",
             format!(
