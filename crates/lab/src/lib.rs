@@ -12,6 +12,7 @@
 #[cfg(test)]
 mod acceptance;
 pub mod adapters;
+pub mod built;
 pub mod child;
 pub mod commands;
 pub mod cpu;

@@ -10,6 +10,7 @@
 //! all targets of a block get the same seed of keys.
 //! Next: `order.rs`, `run/`.
 
+use crate::built::Built;
 use crate::child::{self, Source};
 use crate::engines;
 use crate::experiment::steps::{PlannedStep, Sizes, open_options};
@@ -91,6 +92,9 @@ pub struct PlannedTarget {
     pub source: Source,
     /// SHA-256 of the library.
     pub sha256: Option<String>,
+    /// How it was built, or this program if the engine is linked into it.
+    #[serde(default)]
+    pub built: Built,
     /// Name of the allocator.
     pub allocator: String,
     /// Library to preload for it.
@@ -322,6 +326,10 @@ fn targets_of(
         },
         Source::InProcess => None,
     };
+    let built = Built::read(match source {
+        Source::Library(path) => path,
+        Source::InProcess => Path::new("/proc/self/exe"),
+    });
     let defaults = Config::default();
     let configs: Vec<&str> =
         if set.configs.is_empty() { vec![""] } else { set.configs.iter().map(String::as_str).collect() };
@@ -352,6 +360,7 @@ fn targets_of(
                 line: format!("{}{build}{tail}", set.engine),
                 source: source.clone(),
                 sha256: sha256.clone(),
+                built: built.clone(),
                 allocator: allocator.clone(),
                 preload: preload.clone(),
                 config: name.to_string(),
@@ -509,6 +518,7 @@ mod tests {
         assert_eq!(names, ["outcrop/a", "outcrop/b", "outcrop/a (A/A)"]);
         assert_eq!(plan.targets[2].twin_of, Some(0));
         assert_eq!(plan.targets[1].open.block_size, 4096);
+        assert!(plan.targets[1].built.compilers[0].contains(' '), "{:?}", plan.targets[1].built);
         for block in &plan.blocks {
             let mut sorted = block.clone();
             sorted.sort_unstable();

@@ -42,6 +42,7 @@ pub(super) fn reproduce(results: &Results) -> Markup {
                             None => "linked into the program",
                         }
                         ", allocator " (target.allocator)
+                        @if target.built.bytes > 0 { "; " (target.built.words()) }
                         @if !target.options.is_empty() { ", " code { (target.options) } }
                     }
                 }
