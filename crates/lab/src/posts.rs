@@ -67,10 +67,18 @@ fn rows(results: &Results, name: &str) -> Vec<Row> {
     rows
 }
 
-/// The absolute table of a metric: numbered columns, values first, test last.
-pub fn absolute(results: &Results, name: &str) -> String {
+/// The absolute table of a metric: as TSV numbered columns, values first and the test last; as CSV the test first.
+pub fn absolute(results: &Results, name: &str, output: Output) -> String {
     let targets: Vec<usize> = real_targets(results);
     let names = results.target_names();
+    let value = |step: &str, target: usize| results.median(step, target, name).map_or("NA".into(), printed);
+    let values = |step: &str| targets.iter().map(|target| value(step, *target)).collect::<Vec<_>>();
+    if output == Output::Csv {
+        let head: Vec<&str> = targets.iter().map(|target| names[*target]).collect();
+        let lines =
+            results.steps.iter().map(|step| format!("{},{}\n", short_name(step), values(step).join(",")));
+        return std::iter::once(format!("test,{}\n", head.join(","))).chain(lines).collect();
+    }
     let mut text: String = targets
         .iter()
         .enumerate()
@@ -80,9 +88,7 @@ pub fn absolute(results: &Results, name: &str) -> String {
     let head = (1..=targets.len()).map(|column| format!("col-{column}"));
     text.push_str(&(head.collect::<Vec<_>>().join("\t") + "\ttest\n"));
     for step in &results.steps {
-        let value = |target: &usize| results.median(step, *target, name).map_or("NA".into(), printed);
-        let values: Vec<String> = targets.iter().map(value).collect();
-        text.push_str(&format!("{}\t{}\n", values.join("\t"), short_name(step)));
+        text.push_str(&format!("{}\t{}\n", values(step).join("\t"), short_name(step)));
     }
     text
 }

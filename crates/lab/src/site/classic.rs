@@ -31,9 +31,9 @@ pub(super) fn classic_page(results: &Results, base: usize, judged: &super::Table
         p.small { "Medians over blocks; below, the ratio to " (names[base]) ". o/s is the rate." }
         (costs(results, base))
         h2 { "As text" }
-        @for (title, text) in texts(results, base) {
-            h3 { (title) }
-            pre { (text) }
+        @for pasted in texts(results, base) {
+            h3 { a href=(pasted.file) { (pasted.title) } }
+            pre { (pasted.text) }
         }
     };
     page::page(results, "Classic", here, &body)
@@ -119,13 +119,22 @@ fn costs(results: &Results, base: usize) -> Markup {
     }
 }
 
-/// Text to paste; what has no numbers is left out.
-fn texts(results: &Results, base: usize) -> Vec<(&'static str, String)> {
+/// Text to paste, and the file it is in.
+pub(super) struct Pasted {
+    pub title: &'static str,
+    pub file: &'static str,
+    pub text: String,
+}
+
+/// Ratios and rates as text; what has no numbers is left out.
+pub(super) fn texts(results: &Results, base: usize) -> Vec<Pasted> {
     let ratios = |output| relative_text(results, base, "ops_sec", output, false);
+    let rates = |output| Ok(absolute(results, "ops_sec", output));
     let all = [
-        ("Relative", ratios(Output::Tsv)),
-        ("Relative, CSV", ratios(Output::Csv)),
-        ("Absolute", Ok(absolute(results, "ops_sec"))),
+        ("Relative", "csv/posts-relative.tsv", ratios(Output::Tsv)),
+        ("Relative, CSV", "csv/posts-relative.csv", ratios(Output::Csv)),
+        ("Absolute", "csv/posts-absolute.tsv", rates(Output::Tsv)),
+        ("Absolute, CSV", "csv/posts-absolute.csv", rates(Output::Csv)),
     ];
-    all.into_iter().filter_map(|(title, text)| Some((title, text.ok()?))).collect()
+    all.into_iter().filter_map(|(title, file, text)| Some(Pasted { title, file, text: text.ok()? })).collect()
 }

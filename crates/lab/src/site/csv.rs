@@ -59,6 +59,20 @@ pub(super) fn metrics(results: &Results) -> String {
     text
 }
 
+/// Every second of every session of a step: operations, and the longest of them in microseconds.
+pub(super) fn seconds(results: &Results, step: &str) -> String {
+    let names = results.target_names();
+    let mut text = String::from("target,block,second,operations,longest_us\n");
+    for row in results.measured.iter().filter(|row| row.name == step) {
+        for (second, operations) in row.result.per_second.iter().enumerate() {
+            let longest = row.result.longest_per_second.get(second).map_or(String::new(), u64::to_string);
+            let (target, block) = (field(names[row.target]), row.block + 1);
+            let _ = writeln!(text, "{target},{block},{},{operations},{longest}", second + 1);
+        }
+    }
+    text
+}
+
 /// The 28 columns of RocksDB's benchmark scripts, a block of lines for each step.
 pub(super) fn summary(results: &Results) -> String {
     let mut text = String::from("# targets:\n");

@@ -118,9 +118,9 @@ fn files(store: &Store, results: &Results) -> Result<Vec<(String, String)>, Stor
     }
     for number in 0..results.steps.len() {
         files.push((page::step_file(number), steps::step_page(store, results, number)?));
+        files.push((page::seconds_file(number), csv::seconds(results, &results.steps[number])));
     }
-    files.push(("csv/metrics.csv".to_string(), csv::metrics(results)));
-    files.push(("csv/summary.tsv".to_string(), csv::summary(results)));
+    files.extend(numbers(results, base));
     Ok(files)
 }
 
@@ -128,12 +128,19 @@ fn files(store: &Store, results: &Results) -> Result<Vec<(String, String)>, Stor
 fn classic_files(results: &Results) -> Vec<(String, String)> {
     let base = results.experiment.plan.base;
     let table = results.table(base, "ops_sec");
-    vec![
+    let mut files = vec![
         ("index.html".to_string(), classic::classic_page(results, base, &table, page::ALONE)),
         (format!("csv/relative-{}.csv", base + 1), csv::relative(results, base, &table)),
-        ("csv/metrics.csv".to_string(), csv::metrics(results)),
-        ("csv/summary.tsv".to_string(), csv::summary(results)),
-    ]
+    ];
+    files.extend(numbers(results, base));
+    files
+}
+
+/// The numbers that every report has, and the files in the form of the posts: ratios and rates, as CSV and TSV.
+fn numbers(results: &Results, base: usize) -> Vec<(String, String)> {
+    let posts = classic::texts(results, base).into_iter().map(|text| (text.file.to_string(), text.text));
+    let own = [("csv/metrics.csv", csv::metrics(results)), ("csv/summary.tsv", csv::summary(results))];
+    own.map(|(name, text)| (name.to_string(), text)).into_iter().chain(posts).collect()
 }
 
 type Table = [Vec<Option<crate::results::Cell>>];
@@ -219,7 +226,8 @@ fn charts_page(results: &Results, base: usize, table: &Table) -> String {
     let (full, cut, around) =
         (charts::Axis::full(table), charts::Axis::cut(table), charts::Axis::around_one(table));
     let body = html! {
-        p { "Throughput relative to " b { (results.target_names()[base]) } ", three times, from the same numbers." }
+        p { "Throughput relative to " b { (results.target_names()[base]) } ", three times, from the same "
+            a href=(format!("csv/relative-{}.csv", base + 1)) { "numbers" } "." }
         (charts::figure("Axis from 0", &charts::bars(results, base, table, full)))
         (charts::figure(
             &format!("Axis from 0, cut at {:.2}: longer bars end in two strokes, and the value beside the name holds", cut.to),

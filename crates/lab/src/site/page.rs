@@ -17,6 +17,11 @@ pub(super) fn step_file(number: usize) -> String {
     format!("step-{}.html", number + 1)
 }
 
+/// File of every second of step `number`.
+pub(super) fn seconds_file(number: usize) -> String {
+    format!("csv/seconds-{}.csv", number + 1)
+}
+
 /// The page that stands alone: it links to no other.
 pub(super) const SINGLE: &str = "report.html";
 

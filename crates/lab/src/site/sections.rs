@@ -89,10 +89,12 @@ pub(super) fn ratio(cell: Option<&Cell>, is_base: bool) -> Markup {
             Some(Cell { invalid: Some(why), .. }) => td.invalid title=(why) { "invalid" small { "see below" } },
             Some(Cell { verdict: None, .. }) => td.invalid { "NA" },
             Some(Cell { verdict: Some(verdict), .. }) => {
-                td class=(verdict.word.word()) title=(explained(verdict)) {
+                // One pair is hatched, whatever it says.
+                @let class = if verdict.pairs == 1 { format!("single {}", verdict.word.word()) } else { verdict.word.word().to_string() };
+                td class=(class) title=(explained(verdict)) {
                     (format!("{:.2} {}", verdict.ratio, verdict.word.sign()))
                     @if let (Some(low), Some(high)) = (verdict.low, verdict.high) {
-                        small { (interval(low, high)) }
+                        small { (interval(low, high)) " (" (verdict.pairs) ")" }
                     }
                 }
             }
@@ -170,7 +172,8 @@ pub(super) fn legend(results: &Results, base: usize, links: bool) -> Markup {
     let percent = plan.delta * 100.0;
     html! {
         p.small {
-            "Ratios are geometric means over pairs: a target and the base in the same block. Below them the 95 % interval. "
+            "Ratios are geometric means over pairs: a target and the base in the same block. Below them the 95 % interval and the "
+            "number of pairs; a cell of one pair is hatched. "
             b { "+" } " improvement, " b { "-" } " regression: by more than " (percent) " %; " b { "=" } " same: within "
             (percent) " %; " b { "?" } " unknown: more blocks are needed, or the pairs contradict each other. "
             "One run is never a verdict. "

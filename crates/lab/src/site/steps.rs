@@ -11,6 +11,7 @@ pub(super) fn step_page(store: &Store, results: &Results, number: usize) -> Resu
     let step = &results.steps[number];
     let body = html! {
         (seconds(results, step))
+        p.small { a href=(page::seconds_file(number)) { "CSV of every second" } }
         (longest(results, step))
         (device(store, results, step)?)
         (super::iostat::table(store, results, step)?)

@@ -101,3 +101,33 @@ fn an_experiment_without_measurements_has_no_pages() {
     let store = Store::open(&temp.path().join("lab.sqlite")).unwrap();
     assert!(write(&store, 1, temp.path(), Form::Full).unwrap_err().contains("no experiment 1"));
 }
+
+#[test]
+fn every_chart_has_its_numbers_in_a_file_and_the_posts_tables_are_files_too() {
+    let (temp, store) = record();
+    write(&store, 1, temp.path(), Form::Full).unwrap();
+    let text = |name: &str| std::fs::read_to_string(temp.path().join(name)).unwrap();
+    let seconds = text("csv/seconds-2.csv");
+    assert!(seconds.starts_with("target,block,second,operations,longest_us\n"), "{seconds}");
+    // Three targets, six blocks, three seconds.
+    assert_eq!(seconds.lines().count(), 1 + 3 * 6 * 3);
+    assert!(
+        text("step-2.html").contains("csv/seconds-2.csv")
+            && text("charts.html").contains("csv/relative-1.csv")
+    );
+    assert!(text("csv/posts-relative.csv").starts_with("test,"), "{}", text("csv/posts-relative.csv"));
+    let absolute = text("csv/posts-absolute.csv");
+    assert!(absolute.starts_with("test,outcrop/a,outcrop/b\nfillseq,5"), "{absolute}");
+    assert!(
+        text("csv/posts-absolute.tsv").contains("\ttest\n")
+            && text("csv/posts-relative.tsv").contains("1.20")
+    );
+    assert!(text("index.html").contains("(6)</small>"), "cells carry the number of pairs");
+}
+
+#[test]
+fn one_pair_is_hatched() {
+    let (temp, store) = crate::testing::fake_record(1, &["fillseq"], 1, &mut |_| vec![("ops_sec", 1000.0)]);
+    let page = std::fs::read_to_string(write(&store, 1, temp.path(), Form::Full).unwrap()).unwrap();
+    assert!(page.contains("class=\"single unknown\""), "{page}");
+}
