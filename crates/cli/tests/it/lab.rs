@@ -79,6 +79,42 @@ fn an_experiment_is_planned_run_compared_and_reported() {
 }
 
 #[test]
+fn processor_time_is_sampled_in_a_run_of_its_own_or_perf_is_asked_for() {
+    let short = TINY.replace("rounds = 2", "rounds = 1\naa = false\nwarmup = false");
+    let lab = Lab::new(&short.replace("seconds = 0.15", "seconds = 1"));
+    lab.text(&["run", "tiny.toml"]);
+    let without = lab.command(&["profile", "1"]).env("OUTCROP_PERF", "/no/such/perf").output().unwrap();
+    let error = String::from_utf8(without.stderr).unwrap();
+    assert!(
+        !without.status.success() && error.contains("cannot run perf") && error.contains("linux-perf"),
+        "{error}"
+    );
+    let mistaken = lab.output(&["profile", "1", "--steps", "readrandon"]);
+    assert!(String::from_utf8(mistaken.stderr).unwrap().contains("there is no step readrandon"));
+    // On a machine where nothing may be sampled this much is all there is to see.
+    let may = Command::new("perf").args(["record", "-e", "cpu-clock", "-o", "/dev/null", "true"]).output();
+    if !may.is_ok_and(|output| output.status.success()) {
+        println!("perf cannot sample here");
+        return;
+    }
+    let sampled = lab.text(&["profile", "1", "--steps", "readrandom", "--targets", "outcrop/b"]);
+    let samples =
+        sampled.lines().find(|line| line.starts_with("samples")).unwrap_or_else(|| panic!("{sampled}"));
+    // A second of one thread at 499 a second, less what a busy machine takes.
+    let count: u64 = samples.split_whitespace().last().unwrap().parse().unwrap();
+    assert!((5..=1500).contains(&count), "{sampled}");
+    let shares = sampled.lines().filter_map(|line| line.split_whitespace().last()?.parse::<f64>().ok());
+    let sum: f64 = shares.sum::<f64>() - count as f64;
+    assert!((sum - 100.0).abs() < 0.5, "{sum}: {sampled}");
+    assert!(lab.text(&["explain", "1", "readrandom", "outcrop/b"]).contains("processor time, % of samples"));
+    lab.text(&["report", "1", "-o", "site"]);
+    assert!(lab.dir.path().join("site/cpu.html").exists());
+    assert!(!lab.dir.path().join("outcrop-lab-data").exists(), "the data is removed");
+    let [_, _, measured, _] = lab.recorded();
+    assert_eq!(measured.as_array().unwrap().len(), 6, "what is sampled is not measured");
+}
+
+#[test]
 fn a_killed_run_resumes_and_no_step_is_lost_or_doubled() {
     is_killed_and_resumed("steps");
 }

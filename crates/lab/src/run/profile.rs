@@ -87,7 +87,9 @@ pub fn run(store: &Path, arguments: &ProfileArguments) -> Result<(), String> {
     }
     let results = Results::load(&store, arguments.id)?;
     for step in &wanted {
-        print!("\n{step}\n{}", cpu::text(&results, step, &targets));
+        let text = cpu::text(&results, step, &targets);
+        let text = if text.is_empty() { "no samples: too short, or not offered\n".to_string() } else { text };
+        print!("\n{step}\n{text}");
     }
     println!("\noutcrop lab report {} -o DIRECTORY  puts it into the pages", arguments.id);
     Ok(())

@@ -82,14 +82,16 @@ fn index(archive: &Archive, names: &[String], changes: &[Vec<TailChange>]) -> Ma
         @if !found.is_empty() { (stall_table(&found, Some(names))) }
         (standstills(&archive.standstills))
         h2 { "Tables" }
-        div.scroll { table.words {
+        div.scroll { table.words.stacked {
             thead { tr { th { "table" } th { "targets" } th { "steps" } th { "metric" } th { "lowest" } th { "highest" } } }
             tbody { @for (number, group) in archive.groups.iter().enumerate() {
                 @let metric = group.main_metric();
                 tr {
-                    td { a href=(table_file(number)) { (breakable_option(&names[number])) } }
-                    td { (group.targets.len()) } td { (group.steps.len()) } td { (metric.name) }
-                    @for end in extremes(group, metric) { td { (end) } }
+                    td data-of="table" { a href=(table_file(number)) { (breakable_option(&names[number])) } }
+                    td data-of="targets" { (group.targets.len()) }
+                    td data-of="steps" { (group.steps.len()) }
+                    td data-of="metric" { (metric.name) }
+                    @for (of, end) in ["lowest", "highest"].into_iter().zip(extremes(group, metric)) { td data-of=(of) { (end) } }
                 }
             } }
         } }

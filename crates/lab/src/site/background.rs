@@ -80,16 +80,19 @@ pub(super) fn host(results: &Results) -> Markup {
         ),
     ];
     html! {
-        dl { @for (name, value) in &facts { dt { (name) } dd { (value) } } }
+        dl { @for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) { dt { (name) } dd { (value) } } }
         h2 { "Settings" }
-        div.scroll { table.wrap {
+        div.scroll { table.wrap.stacked {
             thead { tr { th { "setting" } th { "is" } th { "wanted" } th { "state" } th { "why" } th { "fix" } } }
             tbody {
                 @for check in &experiment.host.checks {
                     tr {
-                        td { (check.name) } td { (check.value) } td { (check.wanted) } td { (check.status.word().trim()) }
-                        td { (check.why) }
-                        td { @if matches!(check.status, CheckStatus::Warn | CheckStatus::Fail) { (check.fix) } }
+                        td data-of="setting" { (check.name) }
+                        td data-of="is" { (check.value) }
+                        td data-of="wanted" { (check.wanted) }
+                        td data-of="state" { (check.status.word().trim()) }
+                        td data-of="why" { (check.why) }
+                        td data-of="fix" { @if matches!(check.status, CheckStatus::Warn | CheckStatus::Fail) { (check.fix) } }
                     }
                 }
             }
