@@ -96,7 +96,9 @@ mod tests {
         .unwrap();
         prepare(&db).unwrap();
         prepare(&db).unwrap();
-        db.query_row("SELECT count(*) FROM archive", [], |row| row.get::<_, i64>(0)).unwrap();
+        for table in ["archive", "profile"] {
+            db.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get::<_, i64>(0)).unwrap();
+        }
         let (title, version): (String, Option<String>) = db
             .query_row(
                 "SELECT title, engine_version FROM experiment JOIN session ON experiment = experiment.id",

@@ -1,15 +1,19 @@
 //! What the terminal shows of experiments: lists, one experiment, its table of ratios. At most 80 columns.
+//!
+//! Next: `plan.rs` for what would run, `explain.rs` for one step of one target.
 
-use crate::cpu;
-use crate::experiment::Order;
+mod explain;
+mod plan;
+
+pub use explain::{explain, explain_json};
+pub use plan::plan;
+
 use crate::judge::{Verdict, Word};
-use crate::noise::{NoiseModel, Sight};
-use crate::plan::{ASSUMED_NOISE, Plan};
 use crate::results::{Cell, Results};
 use crate::stalls;
 use crate::store::{Status, Store, StoreError};
 use crate::tables::{self, Measured, ops_per_second, summary_line};
-use crate::text::{WIDTH, align, amount, cut, duration, fold, paragraph, thousands};
+use crate::text::{WIDTH, align, amount, cut, paragraph};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -40,112 +44,6 @@ pub fn list(store: &Store) -> Result<String, StoreError> {
     let widest = rows.iter().map(|row| row[4].chars().count()).max().unwrap_or(0);
     rows.iter_mut().for_each(|row| row[4] = format!("{:<widest$}", row[4]));
     Ok(align(&rows))
-}
-
-/// A plan for people, on a machine whose noise is known as `noise` says.
-pub fn plan(plan: &Plan, noise: &NoiseModel) -> String {
-    let estimate = plan.estimate();
-    let mut text = paragraph("", &plan.title, 0);
-    if !plan.question.is_empty() {
-        text.push_str(&paragraph("", &plan.question, 0));
-    }
-    text.push_str("\ntargets\n");
-    for (index, target) in plan.targets.iter().enumerate() {
-        let mark = match (index == plan.base, target.twin_of) {
-            (true, _) => "  base",
-            (false, Some(_)) => "  base again: shows the noise",
-            _ => "",
-        };
-        let _ = writeln!(text, "  {}{mark}", cut(&target.name, WIDTH - 2 - mark.chars().count()));
-    }
-    for (name, why) in &plan.left_out {
-        text.push_str(&paragraph(&format!("  {name}  "), &format!("left out: {why}"), 6));
-    }
-    let sizes = &plan.sizes;
-    let _ = writeln!(
-        text,
-        "\ndata     {} keys of {} + {} B, {} MB; {} MB cache; {} thread(s)\nsteps    {}",
-        thousands(sizes.keys as f64),
-        sizes.key_size,
-        sizes.value_text(),
-        sizes.data_bytes() >> 20,
-        sizes.cache >> 20,
-        sizes.threads,
-        fold(&plan.steps.iter().map(|step| step.step.name.as_str()).collect::<Vec<_>>(), ", ", 9)
-    );
-    let most = plan.blocks.len();
-    let blocks =
-        if most > plan.rounds { format!("{} to {most}", plan.rounds) } else { plan.rounds.to_string() };
-    let _ = writeln!(
-        text,
-        "blocks   {blocks}, each target once in each, in an order drawn from seed {}\n\
-         order    {}\n\
-         sessions {}, about {}; {} GB of disk and {} of memory at once",
-        plan.seed,
-        plan.order.meaning(),
-        estimate.sessions,
-        duration(estimate.seconds),
-        estimate.disk_bytes.div_ceil(1 << 30),
-        estimate.memory_bytes.div_ceil(1 << 30),
-    );
-    text.push_str(&paragraph("sees     ", &sight(&noise.sights(plan, plan.rounds)), 9));
-    text.push('\n');
-    text.push_str(&first_orders(plan));
-    for caution in plan.cautions() {
-        text.push_str(&paragraph("\n", &caution, 0));
-    }
-    text
-}
-
-/// The smallest changes that `sights` tell, on a usual step and on the one that scatters most.
-fn sight(sights: &[Sight]) -> String {
-    let mut ordered: Vec<&Sight> = sights.iter().collect();
-    ordered.sort_by(|a, b| a.change.total_cmp(&b.change));
-    let (Some(usual), Some(worst)) = (ordered.get(ordered.len() / 2), ordered.last()) else {
-        return "nothing: one block has no scatter to judge by".to_string();
-    };
-    let known: Vec<usize> = sights.iter().filter_map(|sight| sight.pairs).collect();
-    let (change, scatter) = (usual.change * 100.0, usual.log_sd * 100.0);
-    if known.is_empty() {
-        return format!("a change of {change:.1} % in 4 of 5 cases, if pairs scatter by {scatter:.1} %");
-    }
-    let mut text = format!(
-        "a change of {change:.1} % on a usual step and of {:.1} % on {} in 4 of 5 cases: pairs of equals scattered by \
-         {scatter:.1} and {:.1} % on this machine, in {} pairs of {} steps",
-        worst.change * 100.0,
-        worst.step,
-        worst.log_sd * 100.0,
-        known.iter().sum::<usize>(),
-        known.len()
-    );
-    if known.len() < sights.len() {
-        let _ = write!(text, "; {:.1} % is assumed of the others", ASSUMED_NOISE * 100.0);
-    }
-    text
-}
-
-/// The orders that come first: of blocks, or of the steps of the first block.
-fn first_orders(plan: &Plan) -> String {
-    let names = |order: &[usize]| {
-        let names: Vec<&str> = order.iter().map(|target| plan.targets[*target].name.as_str()).collect();
-        fold(&names, ", ", 5)
-    };
-    let mut text = String::new();
-    match plan.order {
-        Order::Sessions => {
-            text.push_str("first blocks\n");
-            for (number, block) in plan.blocks.iter().take(3).enumerate() {
-                let _ = writeln!(text, "  {}  {}", number + 1, names(block));
-            }
-        }
-        Order::Steps => {
-            text.push_str("first turns\n");
-            for (number, turn) in plan.turns().iter().take(3).enumerate() {
-                let _ = writeln!(text, "  {}  {}", number + 1, names(&plan.turn_order(0, turn.start)));
-            }
-        }
-    }
-    text
 }
 
 /// Everything about an experiment but its comparison.
@@ -483,63 +381,4 @@ pub fn exit_code(results: &Results, base: usize, metric: &str) -> u8 {
         words if words.contains(&Word::Unknown) => 3,
         _ => 0,
     }
-}
-
-/// Which costs moved with a step's throughput, for programs.
-pub fn explain_json(results: &Results, step: &str, target: usize, base: usize) -> String {
-    let metrics = |of: usize| -> std::collections::BTreeMap<&str, f64> {
-        let rows = crate::probe::derive::METRICS.iter();
-        rows.filter_map(|row| Some((row.name, results.median(step, of, row.name)?))).collect()
-    };
-    let names = results.target_names();
-    let all = serde_json::json!({
-        "step": step,
-        "target": names[target],
-        "base": names[base],
-        "explanation": results.explain(step, target, base),
-        "medians": { "target": metrics(target), "base": metrics(base) },
-        "options": crate::options_diff::differences(results, base, target),
-    });
-    serde_json::to_string_pretty(&all).expect("plain data serialises")
-}
-
-/// Which costs moved with a step's throughput, for people.
-pub fn explain(results: &Results, step: &str, target: usize, base: usize) -> String {
-    let names = results.target_names();
-    let mut text = paragraph("", &format!("{step}: {} against {}", names[target], names[base]), 2);
-    match results.explain(step, target, base) {
-        Some(explanation) => text.push_str(&paragraph("", &explanation.sentence, 0)),
-        None => text.push_str("fewer than two blocks have both: nothing can be said of what moved\n"),
-    }
-    text.push('\n');
-    let mut rows = vec![["metric", "base", "target", "ratio", "unit"].map(str::to_string).to_vec()];
-    for row in crate::probe::derive::METRICS {
-        let (Some(from), Some(to)) =
-            (results.median(step, base, row.name), results.median(step, target, row.name))
-        else {
-            continue;
-        };
-        let ratio = match to / from {
-            _ if from == 0.0 => "-".to_string(),
-            small if small < 0.095 => format!("{small:.4}"),
-            ratio => format!("{ratio:.2}"),
-        };
-        let unit = if row.unit == "1" { String::new() } else { row.unit.to_string() };
-        rows.push(vec![row.name.to_string(), amount(from), amount(to), ratio, unit]);
-    }
-    // Units are text and read from the left.
-    rows.iter_mut().for_each(|row| row[4] = format!("{:<5}", row[4]));
-    text.push_str(&align(&rows));
-    let time = cpu::text(results, step, &[base, target]);
-    if !time.is_empty() {
-        let _ = write!(text, "\n{time}");
-    }
-    let differences = crate::options_diff::differences(results, base, target);
-    if !differences.is_empty() {
-        text.push_str("\noptions that differ\n");
-        for line in differences {
-            let _ = writeln!(text, "  {}", cut(&line.to_string(), WIDTH - 2));
-        }
-    }
-    text
 }
