@@ -1,50 +1,13 @@
 //! A database of any engine, behind safe calls.
+//!
+//! Next: `open.rs` for what it is opened with, `tree.rs` for its tables and levels, `multi_get.rs` for many keys at once.
 
 use crate::ffi::{Object, RocksApi, Shared};
-use libc::c_int;
+use crate::open::{NO_MERGE, OpenOptions, Opening};
 use serde::{Deserialize, Serialize};
 use std::ffi::{CStr, CString};
 use std::path::Path;
 use std::ptr::{null, null_mut};
-
-/// How a database is opened: the flags of db_bench that matter for load, under its names.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct OpenOptions {
-    /// Bytes of block cache.
-    pub cache_size: usize,
-    /// Bytes of uncompressed data per block.
-    pub block_size: usize,
-    /// Bits of bloom filter per key; 0: none.
-    pub bloom_bits: f64,
-    /// Bytes of a memtable.
-    pub write_buffer_size: usize,
-    /// Memtables at most.
-    pub max_write_buffer_number: i32,
-    /// Bytes of a table.
-    pub target_file_size_base: u64,
-    /// Bytes of the base level.
-    pub max_bytes_for_level_base: u64,
-    /// Growth per level.
-    pub max_bytes_for_level_multiplier: f64,
-    /// Levels.
-    pub num_levels: i32,
-    /// L0 tables that start a compaction, slow writes, stop writes.
-    pub level0_triggers: [i32; 3],
-    /// Background threads.
-    pub max_background_jobs: i32,
-    /// RocksDB's number of the codec: 0 none, 4 LZ4.
-    pub compression: i32,
-    /// O_DIRECT for reads, flush and compaction.
-    pub direct_io: bool,
-    /// RocksDB's vector memtable, for ascending loads.
-    pub vector_memtable: bool,
-    /// An LRU block cache even where the library has a better one.
-    #[serde(default)]
-    pub lru_cache: bool,
-    /// Merge operator, by the name RocksDB registers it under; empty: none.
-    #[serde(default)]
-    pub merge_operator: String,
-}
 
 /// An open database.
 pub struct Database {
@@ -58,6 +21,10 @@ pub struct Database {
     merges: Result<(), String>,
     /// The default column family, where the library hands it out.
     pub(crate) default_cf: Option<Shared>,
+    /// Bytes of a table, L0 tables that start a compaction, and whether none starts of itself: what it was opened with.
+    pub(crate) target_file_size: u64,
+    pub(crate) level_zero_trigger: i32,
+    pub(crate) auto_compactions_off: bool,
 }
 
 /// How a write is made durable.
@@ -130,6 +97,11 @@ impl Database {
                 writes: [write(1, 0), write(0, 0), write(0, 1)],
                 merges,
                 default_cf,
+                target_file_size: asked(text, "target_file_size_base")
+                    .unwrap_or(settings.target_file_size_base),
+                level_zero_trigger: asked(text, "level0_file_num_compaction_trigger")
+                    .unwrap_or(settings.level0_triggers[0]),
+                auto_compactions_off: asked(text, "disable_auto_compactions").unwrap_or(false),
             })
         }
     }
@@ -224,12 +196,15 @@ impl Database {
         take_error(&self.api, error)
     }
 
-    /// True if the key is there; its value is touched.
+    /// Bytes of the value of a key, if it is there; the value is touched.
     #[inline]
-    pub fn get(&self, key: &[u8]) -> Result<bool, String> {
-        self.with_value(key, |value| {
+    pub fn get(&self, key: &[u8]) -> Result<Option<usize>, String> {
+        let mut len = 0;
+        let found = self.with_value(key, |value| {
             std::hint::black_box(value.first().copied());
-        })
+            len = value.len();
+        })?;
+        Ok(found.then_some(len))
     }
 
     /// Copies the value of a key into `value`; false if the key is not there.
@@ -260,17 +235,18 @@ impl Database {
         Ok(true)
     }
 
-    /// One range query: seeks `key`, then copies a value and moves, `count` times.
+    /// One range query: seeks `key`, then copies a value and moves, `count` times. Gives whether `key` itself is there,
+    /// and the bytes of keys and values that were read.
     #[inline]
-    pub fn range(&self, key: &[u8], count: u32, reverse: bool) -> Result<bool, String> {
+    pub fn range(&self, key: &[u8], count: u32, reverse: bool) -> Result<(bool, u64), String> {
         let mut copy = [0u8; 256];
-        let mut error = null_mut();
+        let (mut bytes, mut error) = (0, null_mut());
         let found;
-        // SAFETY: live objects; values are valid until the iterator moves.
+        // SAFETY: live objects; keys and values are valid until the iterator moves.
         unsafe {
             let iter = (self.api.rocksdb_create_iterator)(self.db.0, self.read.0);
             (self.api.rocksdb_iter_seek)(iter, key.as_ptr().cast(), key.len());
-            found = (self.api.rocksdb_iter_valid)(iter) != 0;
+            found = (self.api.rocksdb_iter_valid)(iter) != 0 && self.key_of(iter) == key;
             for _ in 0..count {
                 if (self.api.rocksdb_iter_valid)(iter) == 0 {
                     break;
@@ -280,13 +256,28 @@ impl Database {
                 let taken = len.min(copy.len());
                 std::ptr::copy_nonoverlapping(value.cast(), copy.as_mut_ptr(), taken);
                 std::hint::black_box(&mut copy);
+                bytes += (self.key_of(iter).len() + len) as u64;
                 let step = if reverse { self.api.rocksdb_iter_prev } else { self.api.rocksdb_iter_next };
                 step(iter);
             }
             (self.api.rocksdb_iter_get_error)(iter, &raw mut error);
             (self.api.rocksdb_iter_destroy)(iter);
         }
-        take_error(&self.api, error).map(|()| found)
+        take_error(&self.api, error).map(|()| (found, bytes))
+    }
+
+    /// The key at which `iter` is.
+    ///
+    /// # Safety
+    /// `iter` is an iterator of this library at a row, and does not move while the key is used.
+    #[inline]
+    unsafe fn key_of<'k>(&self, iter: Object) -> &'k [u8] {
+        let mut len = 0;
+        // SAFETY: the caller's promise.
+        unsafe {
+            let key = (self.api.rocksdb_iter_key)(iter, &raw mut len);
+            if len == 0 { &[] } else { std::slice::from_raw_parts(key.cast(), len) }
+        }
     }
 
     /// Seeks `key` and copies up to `count` values into `copy`; gives the bytes of the values.
@@ -401,56 +392,18 @@ impl Drop for Batch<'_> {
     }
 }
 
+/// What options as text say of `name`, if they do; the last word counts.
+fn asked<T: std::str::FromStr>(text: &str, name: &str) -> Option<T> {
+    let value = |option: &str| {
+        let (key, value) = option.split_once('=')?;
+        (key.trim() == name).then(|| value.trim().parse().ok())?
+    };
+    text.split(';').filter_map(value).next_back()
+}
+
 /// `path` for C.
 pub(crate) fn path_name(path: &Path) -> Result<CString, String> {
     CString::new(path.to_string_lossy().as_bytes()).map_err(|_| "path has a NUL byte".to_string())
-}
-
-/// Options and cache of a database that is not open yet; destroyed unless kept.
-pub(crate) struct Opening {
-    api: RocksApi,
-    pub(crate) options: Object,
-    cache: Object,
-    /// Whether keys can be merged, or why not.
-    merges: Result<(), String>,
-}
-
-#[allow(unsafe_code, reason = "each call is one C function with live objects")]
-impl Opening {
-    pub(crate) fn new(api: RocksApi, settings: &OpenOptions, text: &str) -> Result<Opening, String> {
-        // SAFETY: objects are created here; `drop` destroys what is not kept.
-        unsafe {
-            let cache = match api.rocksdb_cache_create_hyper_clock {
-                Some(create) if !settings.lru_cache => create(settings.cache_size, 0),
-                _ => (api.rocksdb_cache_create_lru)(settings.cache_size),
-            };
-            let merges = Err("no merge operator was asked for".to_string());
-            let mut opening = Opening { api, options: build_options(&api, settings, cache), cache, merges };
-            if !settings.merge_operator.is_empty() {
-                opening.merges = set_merge_operator(&api, opening.options, &settings.merge_operator);
-            }
-            apply_text(&api, opening.options, text)?;
-            Ok(opening)
-        }
-    }
-
-    /// The options and the cache, now the caller's.
-    fn keep(self) -> (Object, Object) {
-        let mut opening = std::mem::ManuallyDrop::new(self);
-        drop(std::mem::replace(&mut opening.merges, Ok(())));
-        (opening.options, opening.cache)
-    }
-}
-
-#[allow(unsafe_code, reason = "each call is one C function with live objects")]
-impl Drop for Opening {
-    fn drop(&mut self) {
-        // SAFETY: live objects, each destroyed once; a database that uses them holds references of its own.
-        unsafe {
-            (self.api.rocksdb_options_destroy)(self.options);
-            (self.api.rocksdb_cache_destroy)(self.cache);
-        }
-    }
 }
 
 /// Options of writes.
@@ -461,91 +414,6 @@ pub(crate) fn write_options(api: &RocksApi, no_wal: i32, sync: u8) -> Object {
         let options = (api.rocksdb_writeoptions_create)();
         (api.rocksdb_writeoptions_disable_WAL)(options, no_wal);
         (api.rocksdb_writeoptions_set_sync)(options, sync);
-        options
-    }
-}
-
-/// Changes `options` as `text` says.
-#[allow(unsafe_code, reason = "each call is one C function with live objects")]
-unsafe fn apply_text(api: &RocksApi, options: Object, text: &str) -> Result<(), String> {
-    if text.is_empty() {
-        return Ok(());
-    }
-    let from_string = api.rocksdb_get_options_from_string.ok_or("the engine takes no options as text")?;
-    let words = CString::new(text).map_err(|_| "options have a NUL byte")?;
-    let mut error = null_mut();
-    // SAFETY: live objects and a NUL-terminated text. The object is base and result at once: the engine copies
-    // the base before it stores the result.
-    unsafe { from_string(options, words.as_ptr(), options, &raw mut error) };
-    take_error(api, error).map_err(|message| format!("options {text}: {message}"))
-}
-
-const NO_MERGE: &str = "the library has no function rocksdb_merge";
-
-/// Sets the merge operator of a name: as text, which libraries since about 6.20 take, or by the one function that the C
-/// API has for it. The message of a failure says what is lacking: nothing else is wrong then.
-#[allow(unsafe_code, reason = "each call is one C function with live objects")]
-unsafe fn set_merge_operator(api: &RocksApi, options: Object, name: &str) -> Result<(), String> {
-    if api.rocksdb_merge.is_none() {
-        return Err(NO_MERGE.to_string());
-    }
-    // SAFETY: the caller's object.
-    unsafe {
-        match (apply_text(api, options, &format!("merge_operator={name}")), name) {
-            (Ok(()), _) => Ok(()),
-            (Err(why), "uint64add") => {
-                let set = api.rocksdb_options_set_uint64add_merge_operator.ok_or(why)?;
-                set(options);
-                Ok(())
-            }
-            (Err(why), _) => Err(format!("no merge operator {name}: {why}")),
-        }
-    }
-}
-
-/// The options object of `settings`.
-#[allow(unsafe_code, reason = "each call is one C function with live objects")]
-unsafe fn build_options(api: &RocksApi, settings: &OpenOptions, cache: Object) -> Object {
-    // SAFETY: objects are created here; the filter policy's ownership passes to the table options.
-    unsafe {
-        let options = (api.rocksdb_options_create)();
-        (api.rocksdb_options_set_create_if_missing)(options, 1);
-        (api.rocksdb_options_set_write_buffer_size)(options, settings.write_buffer_size);
-        (api.rocksdb_options_set_max_write_buffer_number)(options, settings.max_write_buffer_number);
-        (api.rocksdb_options_set_target_file_size_base)(options, settings.target_file_size_base);
-        (api.rocksdb_options_set_max_bytes_for_level_base)(options, settings.max_bytes_for_level_base);
-        (api.rocksdb_options_set_max_bytes_for_level_multiplier)(
-            options,
-            settings.max_bytes_for_level_multiplier,
-        );
-        (api.rocksdb_options_set_num_levels)(options, settings.num_levels);
-        let [compact, slow, stop] = settings.level0_triggers;
-        (api.rocksdb_options_set_level0_file_num_compaction_trigger)(options, compact);
-        (api.rocksdb_options_set_level0_slowdown_writes_trigger)(options, slow);
-        (api.rocksdb_options_set_level0_stop_writes_trigger)(options, stop);
-        (api.rocksdb_options_set_level_compaction_dynamic_level_bytes)(options, 1);
-        (api.rocksdb_options_set_max_background_jobs)(options, settings.max_background_jobs);
-        (api.rocksdb_options_set_compression)(options, settings.compression);
-        let direct = u8::from(settings.direct_io);
-        (api.rocksdb_options_set_use_direct_reads)(options, direct);
-        (api.rocksdb_options_set_use_direct_io_for_flush_and_compaction)(options, direct);
-        (api.rocksdb_options_set_bytes_per_sync)(options, if settings.direct_io { 0 } else { 1 << 20 });
-        if settings.vector_memtable {
-            (api.rocksdb_options_set_memtable_vector_rep)(options);
-            (api.rocksdb_options_set_allow_concurrent_memtable_write)(options, 0);
-        }
-        let table = (api.rocksdb_block_based_options_create)();
-        (api.rocksdb_block_based_options_set_block_size)(table, settings.block_size);
-        (api.rocksdb_block_based_options_set_block_cache)(table, cache);
-        (api.rocksdb_block_based_options_set_cache_index_and_filter_blocks)(table, 1);
-        (api.rocksdb_block_based_options_set_pin_l0_filter_and_index_blocks_in_cache)(table, 1);
-        if settings.bloom_bits > 0.0 {
-            let bits = settings.bloom_bits;
-            let policy = (api.rocksdb_filterpolicy_create_bloom_full)(bits.round() as c_int, bits);
-            (api.rocksdb_block_based_options_set_filter_policy)(table, policy);
-        }
-        (api.rocksdb_options_set_block_based_table_factory)(options, table);
-        (api.rocksdb_block_based_options_destroy)(table);
         options
     }
 }
@@ -580,5 +448,17 @@ impl Drop for Database {
             (self.api.rocksdb_options_destroy)(self.options.0);
             (self.api.rocksdb_cache_destroy)(self.cache.0);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_word_of_a_text_counts() {
+        let text = "a=1; level0_file_num_compaction_trigger = 8;level0_file_num_compaction_trigger=9;b=true";
+        assert_eq!(asked(text, "level0_file_num_compaction_trigger"), Some(9));
+        assert_eq!((asked(text, "b"), asked::<bool>(text, "a"), asked::<i32>("", "a")), (Some(true), None, None));
     }
 }

@@ -121,6 +121,7 @@ functions! {
         rocksdb_iter_next: fn(Object);
         rocksdb_iter_prev: fn(Object);
         rocksdb_iter_valid: fn(Object) -> c_uchar;
+        rocksdb_iter_key: fn(Object, *mut size_t) -> Bytes;
         rocksdb_iter_value: fn(Object, *mut size_t) -> Bytes;
         rocksdb_iter_get_error: fn(Object, Errptr);
         rocksdb_flushoptions_create: fn() -> Object;
@@ -140,6 +141,33 @@ functions! {
         rocksdb_merge: fn(Object, Object, Bytes, size_t, Bytes, size_t, Errptr);
         rocksdb_options_set_uint64add_merge_operator: fn(Object);
         rocksdb_cache_create_hyper_clock: fn(size_t, size_t) -> Object;
+        rocksdb_options_set_min_level_to_compress: fn(Object, c_int);
+        rocksdb_options_set_bottommost_compression: fn(Object, c_int);
+        rocksdb_options_set_prefix_extractor: fn(Object, Object);
+        rocksdb_options_set_blob_cache: fn(Object, Object);
+        rocksdb_slicetransform_create_fixed_prefix: fn(size_t) -> Object;
+        rocksdb_block_based_options_set_index_type: fn(Object, c_int);
+        rocksdb_block_based_options_set_partition_filters: fn(Object, c_uchar);
+        rocksdb_block_based_options_set_metadata_block_size: fn(Object, u64);
+        rocksdb_block_based_options_set_pin_top_level_index_and_filter: fn(Object, c_uchar);
+        rocksdb_set_options: fn(Object, c_int, *const Bytes, *const Bytes, Errptr);
+        rocksdb_suggest_compact_range: fn(Object, Bytes, size_t, Bytes, size_t, Errptr);
+        rocksdb_wait_for_compact: fn(Object, Object, Errptr);
+        rocksdb_wait_for_compact_options_create: fn() -> Object;
+        rocksdb_wait_for_compact_options_destroy: fn(Object);
+        rocksdb_wait_for_compact_options_set_timeout: fn(Object, u64);
+        rocksdb_livefiles: fn(Object) -> Object;
+        rocksdb_livefiles_count: fn(Object) -> c_int;
+        rocksdb_livefiles_name: fn(Object, c_int) -> Bytes;
+        rocksdb_livefiles_level: fn(Object, c_int) -> c_int;
+        rocksdb_livefiles_destroy: fn(Object);
+        rocksdb_compaction_options_create: fn() -> Object;
+        rocksdb_compaction_options_destroy: fn(Object);
+        rocksdb_compaction_options_set_compression: fn(Object, c_int);
+        rocksdb_compaction_options_set_output_file_size_limit: fn(Object, u64);
+        rocksdb_compact_files: fn(
+            Object, Object, *const Bytes, size_t, c_int, c_int, *mut *mut *mut c_char, *mut size_t, Object, Errptr
+        );
         rocksdb_get_options_from_string: fn(Object, Bytes, Object, Errptr);
         rocksdb_multi_get: fn(
             Object, Object, size_t, *const Bytes, *const size_t, *mut *mut c_char, *mut size_t, *mut *mut c_char
@@ -168,7 +196,6 @@ functions! {
         rocksdb_transaction_rollback: fn(Object, Errptr);
         rocksdb_transaction_destroy: fn(Object);
         rocksdb_transaction_create_iterator: fn(Object, Object) -> Object;
-        rocksdb_iter_key: fn(Object, *mut size_t) -> Bytes;
     }
 }
 

@@ -39,6 +39,7 @@ const SAME: &[&str] = &[
     "iter_next",
     "iter_prev",
     "iter_valid",
+    "iter_key",
     "iter_value",
     "iter_get_error",
     "writebatch_create",

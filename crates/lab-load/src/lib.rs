@@ -2,7 +2,8 @@
 //! C functions that any library can fill.
 //!
 //! ```text
-//! ffi.rs (functions) -> database.rs, multi_get.rs, transactions.rs (safe calls) -> steps (what threads do) -> StepResult
+//! ffi.rs (functions) -> database.rs, open.rs, tree.rs, multi_get.rs, transactions.rs (safe calls)
+//!     -> steps (what threads do) -> StepResult
 //! keys.rs, values.rs, rng.rs, mixgraph.rs: which bytes        counters.rs: what the engine says of itself
 //! ```
 //! The same code drives every engine: an operation costs one indirect call whichever library it goes to.
@@ -19,12 +20,15 @@ pub mod keys;
 mod leveldb;
 pub mod mixgraph;
 pub mod multi_get;
+pub mod open;
 pub mod process;
 pub mod rng;
 pub mod steps;
 pub mod transactions;
+pub mod tree;
 pub mod values;
 
-pub use database::{Database, OpenOptions};
+pub use database::Database;
 pub use ffi::RocksApi;
+pub use open::OpenOptions;
 pub use steps::{Progress, Step, StepKind, StepResult, run_step, run_transactions};

@@ -95,7 +95,7 @@ impl<'a> MultiGet<'a> {
             Way::Copied => self.copied(),
             Way::Single => {
                 let keys = self.keys.chunks_exact(self.key_size);
-                keys.map(|key| self.db.get(key).map(u64::from)).sum()
+                keys.map(|key| self.db.get(key).map(|len| u64::from(len.is_some()))).sum()
             }
         }
     }

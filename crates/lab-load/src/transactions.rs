@@ -10,8 +10,9 @@
 //! Concurrency: one handle of the database for all threads; each transaction belongs to its thread.
 //! Source: RocksDB `test_util/transaction_test_util.cc`, `tools/db_bench_tool.cc`, `RandomTransaction`.
 
-use crate::database::{OpenOptions, Opening, path_name, take_error, write_options};
+use crate::database::{path_name, take_error, write_options};
 use crate::ffi::{Object, RocksApi, Shared};
+use crate::open::{OpenOptions, Opening};
 use crate::rng::Mt19937_64;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -56,7 +57,6 @@ struct Functions {
     rollback: unsafe extern "C" fn(Object, crate::ffi::Errptr),
     destroy: unsafe extern "C" fn(Object),
     create_iterator: unsafe extern "C" fn(Object, Object) -> Object,
-    iter_key: unsafe extern "C" fn(Object, *mut usize) -> crate::ffi::Bytes,
 }
 
 /// A database opened for transactions.
@@ -219,7 +219,7 @@ impl TransactionDatabase {
                 let mut sum = 0u64;
                 while (self.api.rocksdb_iter_valid)(iter) != 0 {
                     let (mut key_len, mut len) = (0, 0);
-                    let key = (self.functions.iter_key)(iter, &raw mut key_len).cast::<u8>();
+                    let key = (self.api.rocksdb_iter_key)(iter, &raw mut key_len).cast::<u8>();
                     if !std::slice::from_raw_parts(key, key_len).starts_with(prefix.as_bytes()) {
                         break;
                     }
@@ -275,7 +275,6 @@ fn functions(api: &RocksApi, concurrency: Concurrency) -> Option<Functions> {
         rollback: api.rocksdb_transaction_rollback?,
         destroy: api.rocksdb_transaction_destroy?,
         create_iterator: api.rocksdb_transaction_create_iterator?,
-        iter_key: api.rocksdb_iter_key?,
     })
 }
 

@@ -74,6 +74,38 @@ impl ValueSizes {
     }
 }
 
+/// What compression can make of values.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Redundancy {
+    /// Share that is left of a compressed value.
+    pub compression_ratio: f64,
+    /// Of a hundred values, those that are the same as each other.
+    pub same_percent: u32,
+}
+
+impl Default for Redundancy {
+    fn default() -> Redundancy {
+        Redundancy { compression_ratio: 0.5, same_percent: 0 }
+    }
+}
+
+impl Redundancy {
+    /// What is wrong with it, if anything is.
+    ///
+    /// # Errors
+    /// A clause.
+    pub fn check(self) -> Result<(), String> {
+        if !(self.compression_ratio > 0.0 && self.compression_ratio <= 1.0) {
+            return Err("compression_ratio is a share: above 0 and at most 1".to_string());
+        }
+        if self.same_percent > 100 {
+            return Err("same_value_percentage is at most 100".to_string());
+        }
+        Ok(())
+    }
+}
+
 /// A number of the standard normal distribution, by Box and Muller.
 fn standard_normal(rng: &mut Mt19937_64) -> f64 {
     // Above 0, so that the logarithm is finite.
@@ -88,27 +120,33 @@ pub struct Values {
     /// Size of a value unless sizes are drawn.
     size: usize,
     drawn: Option<(ValueSizes, Mt19937_64)>,
+    same_percent: u32,
+    /// Goes on where the buffer ends: which values are the same.
+    rng: MinimalStandard,
 }
 
 impl Values {
-    /// Values of `value_size` bytes that compress to about `compression_ratio`.
-    pub fn new(compression_ratio: f64, value_size: usize) -> Values {
-        Values { size: value_size, drawn: None, buffer: buffer(compression_ratio, value_size), at: 0 }
+    /// Values of `value_size` bytes.
+    pub fn new(redundancy: Redundancy, value_size: usize) -> Values {
+        let mut rng = MinimalStandard::new(SEED);
+        let buffer = buffer(&mut rng, redundancy.compression_ratio, value_size);
+        Values { size: value_size, drawn: None, buffer, at: 0, same_percent: redundancy.same_percent, rng }
     }
 
     /// Values whose sizes are drawn, in the order that `seed` decides.
-    pub fn drawn(compression_ratio: f64, sizes: ValueSizes, seed: u64) -> Values {
+    pub fn drawn(redundancy: Redundancy, sizes: ValueSizes, seed: u64) -> Values {
         let rng = Mt19937_64::new(seed ^ SIZES);
-        Values { drawn: Some((sizes, rng)), ..Values::new(compression_ratio, sizes.max) }
+        Values { drawn: Some((sizes, rng)), ..Values::new(redundancy, sizes.max) }
     }
 
     /// Makes room for values of `len` bytes asked for by [`Values::of`].
     #[must_use]
-    pub fn with_room_for(mut self, compression_ratio: f64, len: usize) -> Values {
-        if len > self.buffer.len() {
-            self.buffer = buffer(compression_ratio, len);
+    pub fn with_room_for(self, redundancy: Redundancy, len: usize) -> Values {
+        if len <= self.buffer.len() {
+            return self;
         }
-        self
+        let Values { size, drawn, .. } = self;
+        Values { size, drawn, ..Values::new(redundancy, len) }
     }
 
     /// The next value.
@@ -124,6 +162,9 @@ impl Values {
     /// The next value, of `len` bytes.
     #[inline]
     pub fn of(&mut self, len: usize) -> &[u8] {
+        if self.same_percent > 0 && self.rng.next_u31() % 100 < self.same_percent {
+            return &self.buffer[..len];
+        }
         if self.at + len > self.buffer.len() {
             self.at = 0;
         }
@@ -132,8 +173,7 @@ impl Values {
     }
 }
 
-fn buffer(compression_ratio: f64, value_size: usize) -> Vec<u8> {
-    let mut rng = MinimalStandard::new(SEED);
+fn buffer(rng: &mut MinimalStandard, compression_ratio: f64, value_size: usize) -> Vec<u8> {
     let wanted = value_size.max(1 << 20);
     let mut buffer = Vec::with_capacity(wanted + FRAGMENT);
     while buffer.len() < wanted {
@@ -150,7 +190,7 @@ mod tests {
 
     #[test]
     fn half_of_each_fragment_repeats() {
-        let mut values = Values::new(0.5, 400);
+        let mut values = Values::new(Redundancy::default(), 400);
         let first = values.next_value().to_vec();
         assert_eq!(first[..50], first[50..100]);
         assert_ne!(first[..50], first[100..150]);
@@ -158,8 +198,22 @@ mod tests {
         assert!(first.iter().all(|byte| *byte < 127));
     }
 
+    #[test]
+    fn values_compress_and_repeat_as_they_are_asked_to() {
+        let mut quarter = Values::new(Redundancy { compression_ratio: 0.25, same_percent: 0 }, 100);
+        let first = quarter.next_value().to_vec();
+        assert!(first[..25] == first[25..50] && first[..25] == first[75..] && first[..10] != first[10..20]);
+        let mut half = Values::new(Redundancy { same_percent: 50, ..Redundancy::default() }, 400);
+        let beginning = half.buffer[..400].to_vec();
+        let same = (0..10_000).filter(|_| half.next_value() == beginning).count();
+        assert!((4_800..5_300).contains(&same), "{same}: half, and the windows that begin the buffer");
+        let wrong = |compression_ratio, same_percent| Redundancy { compression_ratio, same_percent }.check();
+        assert!(wrong(0.0, 0).is_err() && wrong(f64::NAN, 0).is_err() && wrong(1.0, 101).is_err());
+        assert!(wrong(1.0, 100).is_ok());
+    }
+
     fn sizes(distribution: Distribution, seed: u64) -> Vec<usize> {
-        let mut values = Values::drawn(0.5, ValueSizes { distribution, min: 100, max: 400 }, seed);
+        let mut values = Values::drawn(Redundancy::default(), ValueSizes { distribution, min: 100, max: 400 }, seed);
         (0..20_000).map(|_| values.next_value().len()).collect()
     }
 

@@ -1,6 +1,9 @@
 //! The flags of the tool, one item each: name, default, meaning.
 //!
-//! A flag of RocksDB's tool that changes nothing here is in [`ACCEPTED`]; any other is answered with the nearest name.
+//! A flag that is an option of the engine is in [`PASSED`]; one of RocksDB's tool that changes nothing here is in
+//! [`ACCEPTED`]; any other is answered with the nearest name.
+
+use super::passed::{self, PASSED};
 
 /// One flag: name, default, meaning.
 struct Flag(&'static str, &'static str, &'static str);
@@ -14,7 +17,12 @@ const FLAGS: &[Flag] = &[
     Flag("threads", "1", "threads of a step"),
     Flag("duration", "0", "seconds of a step; 0: operations decide"),
     Flag("key_size", "16", "bytes of a key"),
+    Flag("prefix_size", "0", "bytes of the prefix of keys, which the engine is told of; 0: none"),
+    Flag("keys_per_prefix", "0", "keys that share a prefix; 0: keys have none of their own"),
+    Flag("read_random_exp_range", "0", "how much more often lookups ask for some keys than for others; 0: not at all"),
     Flag("value_size", "100", "bytes of a value"),
+    Flag("compression_ratio", "0.5", "share that is left of a compressed value"),
+    Flag("same_value_percentage", "0", "of a hundred values, those that are the same"),
     Flag("value_size_distribution_type", "fixed", "fixed, uniform or normal: how sizes of values scatter"),
     Flag("value_size_min", "100", "smallest value, unless sizes are fixed"),
     Flag("value_size_max", "102400", "largest value, unless sizes are fixed"),
@@ -31,9 +39,20 @@ const FLAGS: &[Flag] = &[
     Flag("histogram", "false", "print latencies"),
     Flag("disable_wal", "false", "writes skip the WAL"),
     Flag("sync", "false", "writes are synced"),
-    Flag("benchmark_write_rate_limit", "0", "bytes per second of a background writer; 0: 2 MiB/s"),
+    Flag("benchmark_write_rate_limit", "0", "bytes per second of writes, or of a background writer; 0: no limit"),
+    Flag("report_file", "", "file for the operations of each interval of the last step, without a background writer's"),
+    Flag("report_interval_seconds", "0", "seconds of such an interval; 0: no file"),
     Flag("bgwriter_num", "0", "keys the background writer chooses from; 0: num"),
     Flag("compression_type", "snappy", "none, snappy, lz4 or zstd"),
+    Flag("bottommost_compression_type", "disable", "codec of the last level; disable: as the others"),
+    Flag("min_level_to_compress", "-1", "levels above it are not compressed; -1: all are"),
+    Flag("cache_index_and_filter_blocks", "false", "indexes and filters are in the block cache"),
+    Flag("pin_l0_filter_and_index_blocks_in_cache", "false", "those of L0 stay there"),
+    Flag("partition_index_and_filters", "false", "indexes and filters are split in parts"),
+    Flag("metadata_block_size", "4096", "bytes of such a part"),
+    Flag("prepopulate_block_cache", "0", "1: blocks of a flush go into the cache, where the library can"),
+    Flag("use_blob_cache", "false", "values in blob files are cached, in the block cache"),
+    Flag("level_compaction_dynamic_level_bytes", "false", "sizes of levels follow that of the last"),
     Flag("write_buffer_size", "67108864", "bytes of a memtable"),
     Flag("max_write_buffer_number", "2", "memtables at most"),
     Flag("target_file_size_base", "67108864", "bytes of a table"),
@@ -88,43 +107,28 @@ const FLAGS: &[Flag] = &[
 /// Flags of RocksDB's tool that have one meaning here, or none, whatever their value.
 const ACCEPTED: &[&str] = &[
     "cache_numshardbits",
-    "compression_max_dict_bytes",
-    "compression_ratio",
-    "bytes_per_sync",
-    "cache_index_and_filter_blocks",
     "cache_high_pri_pool_ratio",
     "cache_low_pri_pool_ratio",
-    "level_compaction_dynamic_level_bytes",
-    "metadata_block_size",
-    "min_level_to_compress",
-    "open_files",
-    "partition_index_and_filters",
-    "pin_l0_filter_and_index_blocks_in_cache",
     "pin_top_level_index_and_filter",
-    "report_interval_seconds",
     "statistics",
     "stats_interval_seconds",
     "stats_per_interval",
-    "subcompactions",
     "undefok",
     "use_direct_io_for_flush_and_compaction",
     "verify_checksum",
-    "wal_dir",
-    "allow_concurrent_memtable_write",
-    "delete_obsolete_files_period_micros",
-    "compaction_style",
-    "report_file",
-    "compression_parallel_threads",
+    // Both caches are one here, and parts of a split index always hang on one that stays in the cache.
+    "use_shared_block_and_blob_cache",
     // One database serves both kinds of steps here.
     "transaction_db",
 ];
 
-/// Values of the flags.
-pub(super) struct Flags(Vec<String>);
+/// Values of the flags, and of those that are passed on.
+pub(super) struct Flags(Vec<String>, Vec<String>);
 
 impl Flags {
     pub fn parse(arguments: &[String]) -> Result<Flags, String> {
         let mut values: Vec<String> = FLAGS.iter().map(|flag| flag.1.to_string()).collect();
+        let mut passed: Vec<String> = PASSED.iter().map(|flag| flag.1.to_string()).collect();
         let undefok =
             arguments.iter().filter_map(|argument| argument.trim_start_matches('-').strip_prefix("undefok="));
         let undefok: Vec<&str> = undefok.flat_map(|names| names.split(',')).collect();
@@ -136,11 +140,13 @@ impl Flags {
             let (name, value) = stripped.split_once('=').unwrap_or((stripped, "true"));
             if let Some(index) = FLAGS.iter().position(|flag| flag.0 == name) {
                 values[index] = value.to_string();
+            } else if let Some(index) = PASSED.iter().position(|flag| flag.0 == name) {
+                passed[index] = value.to_string();
             } else if !ACCEPTED.contains(&name) && !undefok.contains(&name) {
                 return Err(format!("unknown flag --{name}; the nearest is --{}", nearest(name)));
             }
         }
-        Ok(Flags(values))
+        Ok(Flags(values, passed))
     }
 
     pub fn text(&self, name: &str) -> &str {
@@ -153,8 +159,21 @@ impl Flags {
     }
 
     pub fn on(&self, name: &str) -> bool {
-        matches!(self.text(name), "true" | "1" | "t" | "yes")
+        is_on(self.text(name))
     }
+
+    /// The engine's options that flags stand for, as text.
+    ///
+    /// # Errors
+    /// One sentence that names the flag.
+    pub fn passed(&self) -> Result<String, String> {
+        passed::text(&self.1)
+    }
+}
+
+/// Whether a switch is on.
+pub(super) fn is_on(value: &str) -> bool {
+    matches!(value, "true" | "1" | "t" | "yes")
 }
 
 /// The flag whose name shares most with `name`.
@@ -165,7 +184,8 @@ fn nearest(name: &str) -> &'static str {
         letters(known).iter().filter(|word| words.contains(word)).count() * 10
             + known.chars().zip(name.chars()).take_while(|(a, b)| a == b).count()
     };
-    FLAGS.iter().max_by_key(|flag| shared(flag.0)).map_or("benchmarks", |flag| flag.0)
+    let names = FLAGS.iter().map(|flag| flag.0).chain(PASSED.iter().map(|flag| flag.0));
+    names.max_by_key(|name| shared(name)).unwrap_or("benchmarks")
 }
 
 /// The help text.
@@ -173,6 +193,10 @@ pub fn help() -> String {
     let mut text = String::from("db_bench: RocksDB's benchmark by its flags\n\n");
     for Flag(name, default, meaning) in FLAGS {
         text.push_str(&format!("  --{name}={default}\n        {meaning}\n"));
+    }
+    text.push_str("\nflags that are options of the engine, as RocksDB names them:\n");
+    for flag in PASSED {
+        text.push_str(&format!("  --{}={}\n", flag.0, flag.1));
     }
     text + "\nsteps: fillseq fillrandom filluniquerandom fillsync overwrite overwriteandwait readrandom readmissing\n  \
             readseq multireadrandom seekrandom mixgraph randomtransaction readwhilewriting\n  \

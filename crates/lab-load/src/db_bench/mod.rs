@@ -1,20 +1,22 @@
 //! `db_bench`: RocksDB's benchmark tool by flags, steps and output lines.
 //!
 //! Scripts that parse the result lines of RocksDB's own tool work on these.
-//! Next: `flags.rs` for its flags, `step.rs` for what they make of a step, `print.rs` for its lines, `steps/mod.rs` for what
-//! steps do.
+//! Next: `flags.rs` and `passed.rs` for its flags, `step.rs` for what they make of a step, `print.rs` for its lines,
+//! `steps/mod.rs` for what steps do.
 
 mod flags;
+mod passed;
 mod print;
 mod step;
 
 pub use flags::help;
 
 use crate::ffi::RocksApi;
+use crate::open::{IndexBlocks, table_option};
 use crate::transactions::{Concurrency, Refusal, TransactionDatabase};
 use crate::{Database, OpenOptions, Progress, Step, StepKind, StepResult, run_step, run_transactions};
 use flags::Flags;
-use print::{print_banner, print_result};
+use print::{print_banner, print_properties, print_result, write_report};
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use step::step_of;
@@ -43,15 +45,16 @@ pub fn run(arguments: &[String], in_process: RocksApi) -> Result<(), String> {
         0.0 => SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_micros() as u64),
         seed => seed as u64,
     };
-    let mut tool = Tool { api, dir, options, threads: 0, db: None };
+    let interval = flags.number("report_interval_seconds")?.max(0.0) as u64;
+    let mut tool = Tool { api, dir, options, text: flags.passed()?, threads: 0, db: None };
     if !flags.on("use_existing_db") {
         Database::destroy(api, &tool.dir)?;
     }
     std::fs::create_dir_all(&tool.dir).map_err(|error| format!("{}: {error}", tool.dir.display()))?;
     for (index, name) in flags.text("benchmarks").split(',').filter(|name| !name.is_empty()).enumerate() {
-        if let Some(property) = property_of(name) {
-            let text = tool.open()?.property(property);
-            println!("\n{}", text.unwrap_or_else(|| format!("{property}: not available\n")));
+        let properties = properties_of(name);
+        if !properties.is_empty() {
+            print_properties(tool.open()?, properties);
             continue;
         }
         // A load begins with nothing, as in RocksDB's tool.
@@ -62,6 +65,9 @@ pub fn run(arguments: &[String], in_process: RocksApi) -> Result<(), String> {
         let step = step_of(name, &flags, seed)?;
         let result = tool.run(&step)?;
         print_result(name, &step, &result, flags.on("histogram"));
+        if interval > 0 && !step.kind.is_upkeep() {
+            write_report(flags.text("report_file"), &result.per_second, interval)?;
+        }
     }
     Ok(())
 }
@@ -71,6 +77,8 @@ struct Tool {
     api: RocksApi,
     dir: PathBuf,
     options: OpenOptions,
+    /// Further options as text.
+    text: String,
     threads: u64,
     db: Option<Database>,
 }
@@ -78,7 +86,7 @@ struct Tool {
 impl Tool {
     fn open(&mut self) -> Result<&Database, String> {
         if self.db.is_none() {
-            self.db = Some(Database::open(self.api, &self.dir, &self.options)?);
+            self.db = Some(Database::open_with(self.api, &self.dir, &self.options, &self.text)?);
         }
         Ok(self.db.as_ref().expect("opened above"))
     }
@@ -95,7 +103,7 @@ impl Tool {
         let result = if step.kind == StepKind::RandomTransaction {
             // One directory, one handle.
             self.db = None;
-            let db = transactions(self.api, &self.dir, &self.options, step.concurrency)?;
+            let db = transactions(self.api, &self.dir, (&self.options, &self.text), step.concurrency)?;
             run_transactions(&db, step, &mut threads, &mut observe)
         } else {
             let db = self.open()?;
@@ -113,32 +121,46 @@ impl Tool {
 fn transactions(
     api: RocksApi,
     dir: &Path,
-    options: &OpenOptions,
+    (options, text): (&OpenOptions, &str),
     concurrency: Concurrency,
 ) -> Result<TransactionDatabase, String> {
-    TransactionDatabase::open(api, dir, options, "", concurrency).map_err(|refusal| match refusal {
+    TransactionDatabase::open(api, dir, options, text, concurrency).map_err(|refusal| match refusal {
         Refusal::NotOffered(why) => format!("randomtransaction is not offered by this engine: {why}"),
         Refusal::Failed(why) => why,
     })
 }
 
-fn property_of(name: &str) -> Option<&'static str> {
+/// What the steps that print properties print.
+fn properties_of(name: &str) -> &'static [&'static str] {
     match name {
-        "stats" => Some("rocksdb.stats"),
-        "levelstats" => Some("rocksdb.levelstats"),
-        "memstats" => Some("rocksdb.cur-size-all-mem-tables"),
-        _ => None,
+        "stats" => &["rocksdb.stats"],
+        "levelstats" => &["rocksdb.levelstats"],
+        "memstats" => &[
+            "rocksdb.num-immutable-mem-table",
+            "rocksdb.cur-size-active-mem-table",
+            "rocksdb.cur-size-all-mem-tables",
+            "rocksdb.size-all-mem-tables",
+            "rocksdb.num-entries-active-mem-table",
+            "rocksdb.num-entries-imm-mem-tables",
+        ],
+        _ => &[],
+    }
+}
+
+/// RocksDB's number of the codec that `flag` names.
+fn codec(flags: &Flags, flag: &str) -> Result<i32, String> {
+    match flags.text(flag) {
+        "none" => Ok(0),
+        "snappy" => Ok(1),
+        "lz4" => Ok(4),
+        "zstd" => Ok(7),
+        other => Err(format!("--{flag}={other}: use none, snappy, lz4 or zstd")),
     }
 }
 
 fn open_options(flags: &Flags) -> Result<OpenOptions, String> {
-    let compression = match flags.text("compression_type") {
-        "none" => 0,
-        "snappy" => 1,
-        "lz4" => 4,
-        "zstd" => 7,
-        other => return Err(format!("--compression_type={other}: use none, snappy, lz4 or zstd")),
-    };
+    let partitions = flags.on("partition_index_and_filters");
+    let min_level = flags.number("min_level_to_compress")?;
     Ok(OpenOptions {
         cache_size: flags.number("cache_size")?.max(0.0) as usize,
         block_size: flags.number("block_size")? as usize,
@@ -155,7 +177,25 @@ fn open_options(flags: &Flags) -> Result<OpenOptions, String> {
             flags.number("level0_stop_writes_trigger")? as i32,
         ],
         max_background_jobs: flags.number("max_background_jobs")? as i32,
-        compression,
+        compression: codec(flags, "compression_type")?,
+        bottommost_compression: match flags.text("bottommost_compression_type") {
+            "disable" => None,
+            _ => Some(codec(flags, "bottommost_compression_type")?),
+        },
+        min_level_to_compress: (min_level >= 0.0).then_some(min_level as i32),
+        dynamic_levels: flags.on("level_compaction_dynamic_level_bytes"),
+        index: IndexBlocks {
+            cached: flags.on("cache_index_and_filter_blocks"),
+            pin_l0: flags.on("pin_l0_filter_and_index_blocks_in_cache"),
+            partition_bytes: partitions.then_some(flags.number("metadata_block_size")? as u64),
+        },
+        prefix_size: flags.number("prefix_size")?.max(0.0) as usize,
+        blob_cache: flags.on("use_blob_cache"),
+        wanted: if flags.on("prepopulate_block_cache") {
+            vec![table_option("prepopulate_block_cache", "kFlushOnly")]
+        } else {
+            Vec::new()
+        },
         direct_io: flags.on("use_direct_reads"),
         vector_memtable: flags.text("memtablerep") == "vector",
         merge_operator: flags.text("merge_operator").to_string(),

@@ -1,7 +1,8 @@
 //! The lines of the tool: those that scripts read have the form of RocksDB's own.
 
 use super::flags::Flags;
-use super::step::value_sizes;
+use super::step::{redundancy, value_sizes};
+use crate::Database;
 use crate::coarse_histogram::percentile;
 use crate::steps::OpenLoopResult;
 use crate::{Step, StepKind, StepResult};
@@ -11,15 +12,16 @@ pub(super) fn print_banner(flags: &Flags) -> Result<(), String> {
     let (key, num) = (flags.number("key_size")?, flags.number("num")?);
     let sizes = value_sizes(flags)?;
     let value = sizes.map_or(flags.number("value_size")?, |sizes| sizes.mean() as f64);
+    let ratio = redundancy(flags)?.compression_ratio;
     let average = if sizes.is_some() { " avg" } else { "" };
     println!("Keys:       {key} bytes each");
-    println!("Values:     {value}{average} bytes each ({} bytes after compression)", (value * 0.5) as u64);
+    println!("Values:     {value}{average} bytes each ({} bytes after compression)", (value * ratio) as u64);
     if let Some(sizes) = sizes {
         println!("Values Distribution: {} (min: {}, max: {})", sizes.name(), sizes.min, sizes.max);
     }
     println!("Entries:    {num}");
     println!("RawSize:    {:.1} MB (estimated)", (key + value) * num / 1_048_576.0);
-    println!("FileSize:   {:.1} MB (estimated)", (key + value * 0.5) * num / 1_048_576.0);
+    println!("FileSize:   {:.1} MB (estimated)", (key + value * ratio) * num / 1_048_576.0);
     println!("Write rate: {} bytes/second", flags.text("benchmark_write_rate_limit"));
     println!("Compression: {}", flags.text("compression_type"));
     println!("------------------------------------------------");
@@ -61,6 +63,31 @@ pub(super) fn print_result(name: &str, step: &Step, result: &StepResult, histogr
     if result.open.is_some() {
         print_histogram("Microseconds from the time an operation was due:", &result.responses);
     }
+}
+
+/// Prints what the engine says of `names`: one text, or a line for each number.
+pub(super) fn print_properties(db: &Database, names: &[&str]) {
+    let text = |name: &str| db.property(name).unwrap_or_else(|| "not available\n".to_string());
+    match names {
+        [name] => println!("\n{}", text(name)),
+        names => names.iter().for_each(|name| println!("{name}: {}", text(name).trim_end())),
+    }
+}
+
+/// Writes the operations of each interval to `path`; the last interval may be cut short.
+pub(super) fn write_report(path: &str, per_second: &[u64], interval: u64) -> Result<(), String> {
+    let path = if path.is_empty() { "report.csv" } else { path };
+    std::fs::write(path, report(per_second, interval)).map_err(|error| format!("--report_file={path}: {error}"))
+}
+
+fn report(per_second: &[u64], interval: u64) -> String {
+    let mut text = String::from("secs_elapsed,interval_qps\n");
+    let mut elapsed = 0;
+    for seconds in per_second.chunks(interval as usize) {
+        elapsed += seconds.len();
+        text.push_str(&format!("{elapsed},{}\n", seconds.iter().sum::<u64>() / seconds.len() as u64));
+    }
+    text
 }
 
 /// What an operation is, in the words of RocksDB's tool.
@@ -113,4 +140,21 @@ fn print_histogram(title: &str, samples: &Histogram<u64>) {
         at(99.99)
     );
     println!("------------------------------------------------------");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_has_a_line_for_each_interval() {
+        assert_eq!(report(&[10, 20, 30], 1), "secs_elapsed,interval_qps\n1,10\n2,20\n3,30\n");
+        assert_eq!(report(&[10, 20, 31], 2), "secs_elapsed,interval_qps\n2,15\n3,31\n");
+        let temp = std::env::temp_dir().join(format!("outcrop-report-{}", std::process::id()));
+        let path = temp.to_str().unwrap();
+        write_report(path, &[1], 1).unwrap();
+        assert!(std::fs::read_to_string(&temp).unwrap().ends_with("1,1\n"));
+        std::fs::remove_file(&temp).unwrap();
+        assert!(write_report("/no/such/dir/x", &[1], 1).unwrap_err().contains("--report_file"));
+    }
 }

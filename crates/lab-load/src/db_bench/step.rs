@@ -4,10 +4,11 @@
 
 use super::flags::Flags;
 use crate::database::Durability;
+use crate::keys::{KeyLayout, KeyPrefix};
 use crate::mixgraph::MixParameters;
 use crate::steps::{Arrival, Spacing};
 use crate::transactions::Concurrency;
-use crate::values::{Distribution, ValueSizes};
+use crate::values::{Distribution, Redundancy, ValueSizes};
 use crate::{Step, StepKind};
 
 /// The step `name` of the command line; `seed` is the base of its threads' seeds.
@@ -38,7 +39,9 @@ pub(super) fn step_of(name: &str, flags: &Flags, seed: u64) -> Result<Step, Stri
         "mergerandom" => (StepKind::Merge, false),
         "readrandommergerandom" => (StepKind::ReadOrMerge, false),
         "deleterandom" => (StepKind::Delete, false),
-        "compact" | "compact0" | "compact1" => (StepKind::Compact, false),
+        "compact" => (StepKind::Compact, false),
+        "compact0" => (StepKind::Compact0, false),
+        "compact1" => (StepKind::Compact1, false),
         "flush" => (StepKind::Flush, false),
         "waitforcompaction" => (StepKind::WaitForCompaction, false),
         other => return Err(format!("unknown benchmark {other}; --help lists them")),
@@ -64,6 +67,14 @@ pub(super) fn step_of(name: &str, flags: &Flags, seed: u64) -> Result<Step, Stri
         return Err("filluniquerandom takes one thread".to_string());
     }
     let value_sizes = value_sizes(flags)?;
+    let redundancy = redundancy(flags)?;
+    let key_size = flags.number("key_size")?.max(1.0) as usize;
+    let layout = layout(flags)?;
+    layout.check(key_size)?;
+    let exp_range = flags.number("read_random_exp_range")?;
+    if !exp_range.is_finite() || exp_range < 0.0 {
+        return Err("--read_random_exp_range must be 0 or above".to_string());
+    }
     Ok(Step {
         name: name.to_string(),
         kind,
@@ -74,14 +85,18 @@ pub(super) fn step_of(name: &str, flags: &Flags, seed: u64) -> Result<Step, Stri
         durability,
         seek_nexts: flags.number("seek_nexts")? as u32,
         num,
-        key_size: flags.number("key_size")?.max(1.0) as usize,
+        key_size,
+        layout,
+        exp_range,
         value_size: match value_sizes {
             None => flags.number("value_size")?.max(0.0) as usize,
             Some(sizes) => sizes.mean(),
         },
         value_sizes,
+        redundancy,
         seed,
-        writer_rate: if rate == 0 { 2 << 20 } else { rate },
+        writer_rate: rate,
+        write_rate: rate,
         writer_num: match flags.number("bgwriter_num")? {
             keys if keys > 0.0 => keys as u64,
             _ => num,
@@ -112,7 +127,8 @@ fn operations(kind: StepKind, name: &str, flags: &Flags) -> Result<Option<u64>, 
     Ok(match kind {
         StepKind::FillSeq | StepKind::FillUniqueRandom => Some(count(writes)),
         StepKind::FillRandom if name == "fillsync" => Some((count(writes) / 1000).max(1)),
-        StepKind::ReadSeq | StepKind::Compact | StepKind::Flush | StepKind::WaitForCompaction => Some(1),
+        StepKind::ReadSeq => Some(1),
+        kind if kind.is_upkeep() => Some(1),
         _ if duration > 0.0 => None,
         StepKind::FillRandom | StepKind::Overwrite | StepKind::OverwriteAndWait | StepKind::Delete => {
             Some(count(writes))
@@ -123,6 +139,23 @@ fn operations(kind: StepKind, name: &str, flags: &Flags) -> Result<Option<u64>, 
         }
         _ => Some(count(reads)),
     })
+}
+
+/// How numbers become keys.
+fn layout(flags: &Flags) -> Result<KeyLayout, String> {
+    let (size, per_prefix) = (flags.number("prefix_size")?, flags.number("keys_per_prefix")?);
+    let count = (flags.number("num")?.max(1.0) as u64).checked_div(per_prefix.max(0.0) as u64);
+    let prefix = count.filter(|_| size >= 1.0).map(|count| KeyPrefix { size: size as usize, count });
+    Ok(KeyLayout { prefix, ..KeyLayout::default() })
+}
+
+/// What compression can make of values.
+pub(super) fn redundancy(flags: &Flags) -> Result<Redundancy, String> {
+    let redundancy = Redundancy {
+        compression_ratio: flags.number("compression_ratio")?,
+        same_percent: flags.number("same_value_percentage")?.max(0.0) as u32,
+    };
+    redundancy.check().map(|()| redundancy)
 }
 
 /// How sizes of values scatter, if they do.
@@ -231,6 +264,51 @@ mod tests {
         assert_eq!((drawn.value_sizes, drawn.value_size), (Some(normal), 20));
         assert!(step("overwrite", "--value_size_distribution_type=pareto").is_err());
         assert!(step("overwrite", &sizes.replace("=30", "=3")).is_err());
+    }
+
+    #[test]
+    fn keys_values_and_rates_come_from_flags() {
+        let step = |name: &str, text: &str| step_of(name, &Flags::parse(&arguments(text)).unwrap(), 1);
+        let plain = step("readrandom", "--num=1000").unwrap();
+        assert_eq!((plain.layout, plain.exp_range, plain.writer_rate), (KeyLayout::default(), 0.0, 0));
+        let grouped = step("readrandom", "--num=1000 --prefix_size=4 --keys_per_prefix=10").unwrap();
+        assert_eq!(grouped.layout.prefix, Some(KeyPrefix { size: 4, count: 100 }));
+        assert_eq!(step("fillseq", "--prefix_size=4").unwrap().layout.prefix, None, "it is the engine's alone");
+        assert!(step("fillseq", "--prefix_size=16 --keys_per_prefix=2").unwrap_err().contains("key_size"));
+        assert!(step("fillseq", "--num=5 --prefix_size=4 --keys_per_prefix=10").is_err());
+        assert_eq!(step("readrandom", "--read_random_exp_range=10.5").unwrap().exp_range, 10.5);
+        assert!(step("readrandom", "--read_random_exp_range=-1").is_err());
+        let values = step("overwrite", "--compression_ratio=0.25 --same_value_percentage=7").unwrap();
+        assert_eq!(values.redundancy, Redundancy { compression_ratio: 0.25, same_percent: 7 });
+        assert!(step("overwrite", "--compression_ratio=2").is_err());
+        let limited = step("overwrite", "--benchmark_write_rate_limit=1000").unwrap();
+        assert_eq!((limited.write_rate, limited.writer_rate), (1000, 1000));
+    }
+
+    #[test]
+    fn levels_are_compacted_one_by_one() {
+        let kind = |name: &str| step_of(name, &Flags::parse(&[]).unwrap(), 1).map(|step| (step.kind, step.ops));
+        assert_eq!(kind("compact").unwrap(), (StepKind::Compact, Some(1)));
+        assert_eq!(kind("compact0").unwrap(), (StepKind::Compact0, Some(1)));
+        assert_eq!(kind("compact1").unwrap(), (StepKind::Compact1, Some(1)));
+        assert!(kind("compact2").is_err());
+    }
+
+    #[test]
+    fn options_of_the_engine_are_passed_on_unless_they_are_the_default() {
+        let passed = |text: &str| Flags::parse(&arguments(text)).unwrap().passed();
+        assert_eq!(passed("--subcompactions=1 --compaction_style=0 --open_files=-1").unwrap(), "");
+        let universal = "--compaction_style=1 --universal_size_ratio=10 --subcompactions=4 \
+                         --universal_allow_trivial_move=1 --disable_auto_compactions=true";
+        assert_eq!(
+            passed(universal).unwrap(),
+            "compaction_style=kCompactionStyleUniversal;max_subcompactions=4;disable_auto_compactions=true;\
+             compaction_options_universal={size_ratio=10;allow_trivial_move=true}"
+        );
+        assert_eq!(passed("--block_align=1").unwrap(), "block_based_table_factory={block_align=true}");
+        assert!(passed("--compaction_style=9").unwrap_err().contains("0 to 2"));
+        let error = Flags::parse(&arguments("--subcompaction=5")).err().unwrap();
+        assert!(error.contains("--subcompactions"), "{error}");
     }
 
     #[test]

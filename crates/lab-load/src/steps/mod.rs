@@ -1,39 +1,42 @@
 //! The steps: what each thread does, for how long, and what is measured.
 //!
 //! ```text
-//! run_step -> threads: worker.rs (operations, measured), rest.rs (the writer beside them) -> StepResult
-//!                      pace.rs (when an operation starts)
+//! run_step -> threads: worker.rs (operations, measured), writer.rs (the writer beside them) -> StepResult
+//!                      pace.rs (when an operation starts), limit.rs (rates of writers), upkeep.rs (shapes of the tree)
 //! ```
 //! In a closed loop a latency sample is the time since the previous completion in the same thread: it includes making
 //! the key and any pause of the client. In an open loop operations are due at their times, and the time since then, the
 //! response time, is kept beside the service time. The background writer of the "whilewriting" steps is held to a rate
 //! and counted apart.
 
+mod limit;
 mod pace;
-mod rest;
+mod upkeep;
 mod worker;
+mod writer;
 
 pub use outcrop_lab_stats::open_loop::Spacing;
 pub use pace::{Arrival, OpenLoopResult};
-pub use rest::wait_for_compaction;
+pub use upkeep::wait_for_compaction;
 
 use crate::Database;
 use crate::counters::Counters;
 use crate::database::Durability;
+use crate::keys::KeyLayout;
 use crate::mixgraph::MixParameters;
 use crate::multi_get::Way;
 use crate::process::ProcessUsage;
 use crate::rng::Mt19937_64;
 use crate::transactions::{Concurrency, TransactionDatabase};
-use crate::values::{ValueSizes, Values};
+use crate::values::{Redundancy, ValueSizes, Values};
 use hdrhistogram::Histogram;
+use limit::{Limiter, RateReport};
 use pace::Schedule;
-use rest::WriterReport;
 use serde::{Deserialize, Serialize};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use worker::{Operate, ThreadResult, Transactions, Worker};
+use worker::{Common, Operate, ThreadResult, Transactions, Worker};
 
 /// What one operation of a step does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,14 +78,57 @@ pub enum StepKind {
     Delete,
     /// Reads everything once.
     ReadSeq,
-    /// Flushes, merges L0 away and waits for compaction.
+    /// Flushes, compacts L0 into the level below and waits for compaction.
     Settle,
     /// Flushes memtables.
     Flush,
+    /// Flushes memtables and waits for compaction.
+    FlushAndWait,
+    /// Flushes memtables and sleeps ten seconds.
+    FlushAndPause,
     /// Compacts everything.
     Compact,
+    /// Compacts L0 into the first level below it that has tables.
+    Compact0,
+    /// Compacts the first level below L0 that has tables into the next one that has.
+    Compact1,
+    /// Flushes, compacts L0, the first level below and then everything, with quiet between.
+    CompactLevels,
     /// Waits until no compaction runs or is due.
     WaitForCompaction,
+}
+
+impl StepKind {
+    /// Whether it brings the tree into a shape, once, and measures nothing but the time that takes.
+    pub fn is_upkeep(self) -> bool {
+        use StepKind::{
+            Compact, Compact0, Compact1, CompactLevels, Flush, FlushAndPause, FlushAndWait, Settle,
+            WaitForCompaction,
+        };
+        matches!(
+            self,
+            Settle
+                | Flush
+                | FlushAndWait
+                | FlushAndPause
+                | Compact
+                | Compact0
+                | Compact1
+                | CompactLevels
+                | WaitForCompaction
+        )
+    }
+
+    /// Whether its operations are writes of whole batches, which a rate can limit.
+    pub fn is_put(self) -> bool {
+        use StepKind::{FillRandom, FillSeq, FillUniqueRandom, Overwrite, OverwriteAndWait};
+        matches!(self, FillSeq | FillRandom | FillUniqueRandom | Overwrite | OverwriteAndWait)
+    }
+
+    /// Whether it looks up keys that a load wrote, or tries to, and nothing else.
+    pub fn is_lookup(self) -> bool {
+        matches!(self, StepKind::ReadRandom | StepKind::ReadMissing | StepKind::MultiRead)
+    }
 }
 
 /// One step of a sequence.
@@ -108,15 +154,27 @@ pub struct Step {
     pub num: u64,
     /// Bytes of a key.
     pub key_size: usize,
+    /// How numbers become keys.
+    #[serde(default)]
+    pub layout: KeyLayout,
+    /// How much more often lookups ask for some keys than for others, [`crate::keys::exponential`]; 0: not at all.
+    #[serde(default)]
+    pub exp_range: f64,
     /// Bytes of a value; the mean if sizes are drawn.
     pub value_size: usize,
     /// How sizes scatter; `None`: not at all.
     #[serde(default)]
     pub value_sizes: Option<ValueSizes>,
+    /// What compression can make of values.
+    #[serde(default)]
+    pub redundancy: Redundancy,
     /// Base of the threads' seeds.
     pub seed: u64,
-    /// Bytes per second of the background writer.
+    /// Bytes per second of the background writer; 0: as fast as it can.
     pub writer_rate: u64,
+    /// Bytes per second that the counted threads write at most, all together, if they put; 0: no limit.
+    #[serde(default)]
+    pub write_rate: u64,
     /// Keys the background writer chooses from.
     pub writer_num: u64,
     /// The background writer merges instead of putting.
@@ -159,13 +217,12 @@ impl Step {
 
     /// Values for one thread.
     fn values(&self, seed: u64) -> Values {
-        /// db_bench's compression_ratio.
-        const RATIO: f64 = 0.5;
+        let redundancy = self.redundancy;
         match self.value_sizes {
-            None => Values::new(RATIO, self.value_size),
-            Some(sizes) => Values::drawn(RATIO, sizes, seed),
+            None => Values::new(redundancy, self.value_size),
+            Some(sizes) => Values::drawn(redundancy, sizes, seed),
         }
-        .with_room_for(RATIO, self.mix.mix_max_value_size as usize)
+        .with_room_for(redundancy, self.mix.mix_max_value_size as usize)
     }
 }
 
@@ -214,9 +271,9 @@ pub struct StepResult {
     pub longest_per_second: Vec<u64>,
     /// Longest time without a completion in any one thread, milliseconds.
     pub longest_gap_ms: f64,
-    /// The background writer's rate over what was asked; 1 without one.
+    /// The rate of the background writer, or of counted writes with a limit, over what was asked; 1 without one.
     pub writer_achieved: f64,
-    /// The longest time that writer was behind its schedule, milliseconds.
+    /// The longest time such writes were behind a line of that rate, milliseconds.
     #[serde(default)]
     pub writer_lag_ms: f64,
     /// Response times, if operations were due at their times.
@@ -241,6 +298,11 @@ impl StepResult {
     /// The result of a step that did nothing.
     pub fn nothing() -> StepResult {
         summarize(&[])
+    }
+
+    fn set_rate(&mut self, report: RateReport) {
+        self.writer_achieved = report.achieved;
+        self.writer_lag_ms = report.longest_lag.as_secs_f64() * 1e3;
     }
 }
 
@@ -281,10 +343,14 @@ pub fn run_step(
 ) -> Result<StepResult, String> {
     let before = Counters::read(db);
     let start = Instant::now();
-    let note =
-        (step.kind == StepKind::MultiRead).then(|| Way::of(db, step.batched).note(step.batched)).flatten();
+    let way = (step.kind == StepKind::MultiRead).then(|| Way::of(db, step.batched).note(step.batched));
+    let common = Common {
+        start,
+        limiter: Limiter::new(if step.kind.is_put() { step.write_rate } else { 0 }),
+        notes: way.flatten().into_iter().collect::<Vec<_>>().into(),
+    };
     let writer = step.while_writing.then_some(db);
-    let worker = |seed| Worker::new(db, step, seed, start);
+    let worker = |seed| Worker::new(db, step, seed, &common);
     let ending = || {
         if step.kind == StepKind::OverwriteAndWait {
             db.flush()?;
@@ -294,7 +360,11 @@ pub fn run_step(
     };
     let mut result = run_threads(step, thread_counter, observe, writer, worker, ending)?;
     result.counters = Counters::read(db).since(&before);
-    result.note = note;
+    if let Some(limiter) = &common.limiter {
+        result.set_rate(limiter.report((step.key_size + step.value_size) as f64));
+    }
+    let notes = common.notes.into_inner().expect("no thread panics with it");
+    result.note = (!notes.is_empty()).then(|| notes.join("; "));
     Ok(result)
 }
 
@@ -343,7 +413,7 @@ fn run_threads<O: Operate>(
         let writer = writer.map(|db| {
             scope.spawn({
                 let board = &board;
-                move || rest::background_writer(db, step, writer_seed, board)
+                move || writer::background_writer(db, step, writer_seed, board)
             })
         });
         let workers: Vec<_> = (0..step.threads)
@@ -363,7 +433,7 @@ fn run_threads<O: Operate>(
         // Relaxed: only says when to end.
         board.stop.store(true, Ordering::Relaxed);
         let report =
-            writer.map_or(WriterReport::NONE, |writer| writer.join().expect("the writer does not panic"));
+            writer.map_or(RateReport::NONE, |writer| writer.join().expect("the writer does not panic"));
         (threads, report)
     });
     if let Some(error) = board.error.lock().ok().and_then(|mut error| error.take()) {
@@ -372,8 +442,7 @@ fn run_threads<O: Operate>(
     let mut result = summarize(&threads);
     result.open = open_loop(step, &threads, &mut result.responses);
     result.per_second = per_second;
-    result.writer_achieved = report.achieved;
-    result.writer_lag_ms = report.longest_lag.as_secs_f64() * 1e3;
+    result.set_rate(report);
     ending()?;
     let usage = ProcessUsage::read();
     result.usage = ProcessUsage {
@@ -434,10 +503,12 @@ fn summarize(threads: &[ThreadResult]) -> StepResult {
     let mut histogram = new_histogram();
     threads.iter().for_each(|thread| histogram.add(&thread.histogram).expect("histograms are alike"));
     let ops: u64 = threads.iter().map(|thread| thread.ops).sum();
-    let thread_seconds: f64 = threads.iter().map(|thread| thread.seconds).sum();
+    let thread_seconds: f64 = threads.iter().map(|thread| (thread.span[1] - thread.span[0]).as_secs_f64()).sum();
+    let first = threads.iter().map(|thread| thread.span[0]).min().unwrap_or_default();
+    let last = threads.iter().map(|thread| thread.span[1]).max().unwrap_or_default();
     StepResult {
         ops,
-        seconds: threads.iter().map(|thread| thread.seconds).fold(0.0, f64::max),
+        seconds: (last - first).as_secs_f64(),
         micros_per_op: thread_seconds * 1e6 / ops.max(1) as f64,
         bytes: threads.iter().map(|thread| thread.bytes).sum(),
         found: threads.iter().map(|thread| thread.found).sum(),

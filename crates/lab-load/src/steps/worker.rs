@@ -1,16 +1,17 @@
 //! What one operation of each kind does, and the loop that measures operations.
 
+use super::limit::Limiter;
 use super::pace::{Schedule, Throttle};
-use super::rest::{settle, wait_for_compaction};
-use super::{Board, Step, StepKind, new_histogram};
+use super::{Board, Step, StepKind, new_histogram, upkeep};
 use crate::Database;
-use crate::keys::write_key;
+use crate::keys::exponential;
 use crate::mixgraph::{Action, Mix, MixParameters};
 use crate::multi_get::MultiGet;
 use crate::rng::Mt19937_64;
 use crate::transactions::TransactionDatabase;
 use crate::values::Values;
 use hdrhistogram::Histogram;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -40,7 +41,8 @@ pub(super) struct ThreadResult {
     pub ops: u64,
     pub found: u64,
     pub bytes: u64,
-    pub seconds: f64,
+    /// When its first operation began and its last one ended, from the start of the step.
+    pub span: [Duration; 2],
     pub histogram: Histogram<u64>,
     pub longest_gap: Duration,
     /// The longest operation that ended in each second, nanoseconds.
@@ -110,8 +112,8 @@ pub(super) fn measure<O: Operate>(
         }
     }
     board.ops.fetch_add(ops - told.0, Ordering::Relaxed);
-    let seconds = (last - start).as_secs_f64();
-    ThreadResult { ops, found, bytes, seconds, histogram, longest_gap, longest_by_second, schedule }
+    let span = [start - board.start, last - board.start];
+    ThreadResult { ops, found, bytes, span, histogram, longest_gap, longest_by_second, schedule }
 }
 
 /// Keeps the longest operation of the second in which `nanos` ended.
@@ -136,10 +138,20 @@ fn burn(from: Instant, time: Duration) -> Instant {
     }
 }
 
+/// What the threads of a step share.
+pub(super) struct Common {
+    pub start: Instant,
+    /// The rate that writes are held to, if they are.
+    pub limiter: Option<Limiter>,
+    /// What a reader must know about what was done.
+    pub notes: Mutex<Vec<String>>,
+}
+
 /// One counted thread on a database.
 pub(super) struct Worker<'a> {
     db: &'a Database,
     step: &'a Step,
+    common: &'a Common,
     rng: Mt19937_64,
     values: Values,
     /// A value that is read to be written again.
@@ -154,7 +166,7 @@ pub(super) struct Worker<'a> {
 }
 
 impl<'a> Worker<'a> {
-    pub fn new(db: &'a Database, step: &'a Step, seed: u64, start: Instant) -> Worker<'a> {
+    pub fn new(db: &'a Database, step: &'a Step, seed: u64, common: &'a Common) -> Worker<'a> {
         let mut rng = Mt19937_64::new(seed);
         let many = step.batch_size.max(1) as usize;
         let multi = step.kind == StepKind::MultiRead;
@@ -166,14 +178,16 @@ impl<'a> Worker<'a> {
         Worker {
             db,
             step,
+            common,
             rng,
             values: step.values(seed),
             appended: Vec::new(),
-            key: vec![0; step.key_size],
+            // A key that is longer by one was never loaded.
+            key: vec![b'0'; step.key_size + usize::from(step.kind == StepKind::ReadMissing)],
             pair: (step.key_size + step.value_size) as u64,
             multi_get: multi.then(|| MultiGet::new(db, step.batched, many, step.key_size)),
             permutation,
-            mixed: (step.kind == StepKind::MixGraph).then(|| Mixed::new(step, start)),
+            mixed: (step.kind == StepKind::MixGraph).then(|| Mixed::new(step, common.start)),
         }
     }
 
@@ -183,7 +197,17 @@ impl<'a> Worker<'a> {
 
     fn draw(&mut self) {
         let number = self.random();
-        write_key(number, &mut self.key);
+        self.write_key(number);
+    }
+
+    /// A key to look up: some come more often than others, if the step says so.
+    fn draw_lookup(&mut self) {
+        let number = number_to_look_up(self.step, &mut self.rng);
+        self.write_key(number);
+    }
+
+    fn write_key(&mut self, number: u64) {
+        self.step.layout.write(number, &mut self.key[..self.step.key_size]);
     }
 
     /// Writes `batch_size` keys, whose numbers `number` gives by what was done before.
@@ -192,7 +216,7 @@ impl<'a> Worker<'a> {
         let mut bytes = count * self.key.len() as u64;
         if count == 1 {
             let number = number(self, ops);
-            write_key(number, &mut self.key);
+            self.write_key(number);
             let value = self.values.next_value();
             bytes += value.len() as u64;
             self.db.put(step.durability, &self.key, value)?;
@@ -200,7 +224,7 @@ impl<'a> Worker<'a> {
             let mut batch = self.db.batch();
             for index in 0..count {
                 let number = number(self, ops + index);
-                write_key(number, &mut self.key);
+                self.write_key(number);
                 let value = self.values.next_value();
                 bytes += value.len() as u64;
                 batch.put(&self.key, value);
@@ -233,12 +257,32 @@ impl<'a> Worker<'a> {
         Ok(Done { ops: 1, found: u64::from(found), bytes })
     }
 
+    /// Looks up a random key.
+    #[inline]
+    fn get(&mut self) -> Result<Done, String> {
+        self.draw_lookup();
+        let len = self.db.get(&self.key)?;
+        let bytes = len.map_or(0, |len| (self.key.len() + len) as u64);
+        Ok(Done { ops: 1, found: u64::from(len.is_some()), bytes })
+    }
+
+    /// Looks up a random key, then writes it.
+    fn update(&mut self) -> Result<Done, String> {
+        self.draw();
+        let len = self.db.get(&self.key)?;
+        let value = self.values.next_value();
+        self.db.put(self.step.durability, &self.key, value)?;
+        let read = len.map_or(0, |len| self.key.len() + len);
+        let bytes = (read + self.key.len() + value.len()) as u64;
+        Ok(Done { ops: 1, found: u64::from(len.is_some()), bytes })
+    }
+
     fn many(&mut self) -> Result<Done, String> {
         let Worker { multi_get, rng, step, pair, .. } = self;
         let lookup = multi_get.as_mut().expect("made for this kind");
         let mut count = 0;
         for key in lookup.keys() {
-            write_key(rng.next_u64() % step.num, key);
+            step.layout.write(number_to_look_up(step, rng), key);
             count += 1;
         }
         let found = lookup.get()?;
@@ -249,12 +293,12 @@ impl<'a> Worker<'a> {
         let number = self.random();
         let mixed = self.mixed.as_mut().expect("made for this kind");
         let (key, action) = mixed.mix.query(number);
-        write_key(key, &mut self.key);
+        self.step.layout.write(key, &mut self.key);
         let key_size = self.key.len() as u64;
         let (found, bytes) = match action {
             Action::Get => {
-                let found = self.db.get(&self.key)?;
-                (u64::from(found), self.pair)
+                let len = self.db.get(&self.key)?;
+                (u64::from(len.is_some()), len.map_or(0, |len| key_size + len as u64))
             }
             Action::Put(size) => {
                 self.db.put(self.step.durability, &self.key, self.values.of(size))?;
@@ -271,72 +315,66 @@ impl<'a> Worker<'a> {
 
 impl Operate for Worker<'_> {
     fn pause(&mut self, ops: u64) -> bool {
+        if let Some(limiter) = &self.common.limiter {
+            let end = Duration::try_from_secs_f64(self.step.seconds).unwrap_or(Duration::MAX);
+            let over = || self.step.ops.is_none() && self.common.start.elapsed() >= end;
+            limiter.take(self.pair * u64::from(self.step.batch_size.max(1)), over);
+            return true;
+        }
         self.mixed.as_mut().is_some_and(|mixed| mixed.pause(ops))
     }
 
     #[inline]
     fn operate(&mut self, ops: u64) -> Result<Done, String> {
         let (db, step) = (self.db, self.step);
-        let found = match step.kind {
-            StepKind::FillSeq => return self.write(ops, |_, ops| ops),
+        match step.kind {
+            StepKind::FillSeq => self.write(ops, |_, ops| ops),
             StepKind::FillUniqueRandom => {
-                return self.write(ops, |own, ops| own.permutation[ops as usize % own.permutation.len()]);
+                self.write(ops, |own, ops| own.permutation[ops as usize % own.permutation.len()])
             }
             StepKind::FillRandom | StepKind::Overwrite | StepKind::OverwriteAndWait => {
-                return self.write(ops, |own, _| own.random());
+                self.write(ops, |own, _| own.random())
             }
-            StepKind::Merge => return self.merge(),
+            StepKind::Merge => self.merge(),
             StepKind::ReadOrMerge => {
-                if self.rng.next_u64() % 100 < u64::from(step.merge_percent) {
-                    return self.merge();
-                }
-                self.draw();
-                db.get(&self.key)?
+                let merges = self.rng.next_u64() % 100 < u64::from(step.merge_percent);
+                if merges { self.merge() } else { self.get() }
             }
-            StepKind::Append => return self.append(),
-            StepKind::MultiRead => return self.many(),
-            StepKind::MixGraph => return self.mix(),
-            StepKind::ReadRandom => {
-                self.draw();
-                db.get(&self.key)?
-            }
-            StepKind::ReadMissing => {
-                self.draw();
-                // The last byte of a loaded key is '0'.
-                *self.key.last_mut().expect("keys are not empty") = b'1';
-                db.get(&self.key)?
-            }
+            StepKind::Append => self.append(),
+            StepKind::MultiRead => self.many(),
+            StepKind::MixGraph => self.mix(),
+            StepKind::ReadRandom | StepKind::ReadMissing => self.get(),
             StepKind::Range { reverse } => {
                 self.draw();
-                db.range(&self.key, step.seek_nexts, reverse)?
+                let (found, bytes) = db.range(&self.key, step.seek_nexts, reverse)?;
+                Ok(Done { ops: 1, found: u64::from(found), bytes })
             }
-            StepKind::Update => {
-                self.draw();
-                let found = db.get(&self.key)?;
-                db.put(step.durability, &self.key, self.values.next_value())?;
-                found
-            }
+            StepKind::Update => self.update(),
             StepKind::Delete => {
                 self.draw();
                 db.delete(step.durability, &self.key)?;
-                true
+                Ok(Done { ops: 1, found: 1, bytes: self.pair })
             }
             StepKind::ReadSeq => {
                 // One operation per row; the sample is that of the whole scan.
                 let rows = db.scan()?;
-                return Ok(Done { ops: rows, found: rows, bytes: rows * self.pair });
+                Ok(Done { ops: rows, found: rows, bytes: rows * self.pair })
             }
-            StepKind::Settle => settle(db).map(|()| true)?,
-            StepKind::Flush => db.flush().map(|()| true)?,
-            StepKind::Compact => {
-                db.compact();
-                true
+            StepKind::RandomTransaction => Err("transactions need a database opened for them".into()),
+            kind => {
+                let note = upkeep::run(db, kind)?;
+                self.common.notes.lock().expect("no thread panics with it").extend(note);
+                Ok(Done { ops: 1, found: 1, bytes: self.pair })
             }
-            StepKind::WaitForCompaction => wait_for_compaction(db).map(|()| true)?,
-            StepKind::RandomTransaction => return Err("transactions need a database opened for them".into()),
-        };
-        Ok(Done { ops: 1, found: u64::from(found), bytes: self.pair })
+        }
     }
+}
+
+/// The number of a key to look up.
+#[inline]
+fn number_to_look_up(step: &Step, rng: &mut Mt19937_64) -> u64 {
+    let random = rng.next_u64();
+    if step.exp_range > 0.0 { exponential(random, step.exp_range, step.num) } else { random % step.num }
 }
 
 /// What mixgraph needs beside a worker.

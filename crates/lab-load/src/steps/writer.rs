@@ -1,0 +1,36 @@
+//! The writer beside the measured threads: not counted, held to a rate.
+
+use super::limit::{Limiter, RateReport};
+use super::{Board, Step};
+use crate::Database;
+use crate::database::Durability;
+use crate::rng::Mt19937_64;
+use std::sync::atomic::Ordering;
+
+/// Writes random keys at the step's rate until told to stop.
+pub(super) fn background_writer(db: &Database, step: &Step, seed: u64, board: &Board) -> RateReport {
+    let mut rng = Mt19937_64::new(seed);
+    let mut values = step.values(seed);
+    let mut key = vec![0; step.key_size];
+    let limiter = Limiter::new(step.writer_rate);
+    // Relaxed: only says when to end.
+    let over = || board.stop.load(Ordering::Relaxed);
+    while !over() {
+        step.layout.write(rng.next_u64() % step.writer_num, &mut key);
+        let value = values.next_value();
+        let bytes = (key.len() + value.len()) as u64;
+        let done = if step.writer_merges {
+            db.merge(Durability::Wal, &key, value)
+        } else {
+            db.put(Durability::Wal, &key, value)
+        };
+        if let Err(error) = done {
+            board.fail(error);
+            return RateReport { achieved: 0.0, ..RateReport::NONE };
+        }
+        if let Some(limiter) = &limiter {
+            limiter.take(bytes, over);
+        }
+    }
+    limiter.map_or(RateReport::NONE, |limiter| limiter.report((step.key_size + step.value_size) as f64))
+}
