@@ -459,6 +459,9 @@ mod tests {
     fn the_last_word_of_a_text_counts() {
         let text = "a=1; level0_file_num_compaction_trigger = 8;level0_file_num_compaction_trigger=9;b=true";
         assert_eq!(asked(text, "level0_file_num_compaction_trigger"), Some(9));
-        assert_eq!((asked(text, "b"), asked::<bool>(text, "a"), asked::<i32>("", "a")), (Some(true), None, None));
+        assert_eq!(
+            (asked(text, "b"), asked::<bool>(text, "a"), asked::<i32>("", "a")),
+            (Some(true), None, None)
+        );
     }
 }

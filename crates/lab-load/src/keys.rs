@@ -169,10 +169,15 @@ mod tests {
         // By the formula: u = 0 gives num, u = 1/2 of a range of 2 gives num / e.
         assert_eq!(exponential(0, 2.0, 1000), 0);
         assert_eq!(exponential(1 << 61, 2.0, 1000), 367 * 0x5bd1_e995 % 1000);
-        assert_eq!(exponential((1 << 62) + 5, 2.0, 1000), exponential(5, 2.0, 1000), "the high bits fall away");
+        assert_eq!(
+            exponential((1 << 62) + 5, 2.0, 1000),
+            exponential(5, 2.0, 1000),
+            "the high bits fall away"
+        );
         let hottest = |range: f64| {
             let mut counts = vec![0u32; 1000];
-            (0..100_000u64).for_each(|i| counts[exponential(i * ((1 << 62) / 100_000), range, 1000) as usize] += 1);
+            (0..100_000u64)
+                .for_each(|i| counts[exponential(i * ((1 << 62) / 100_000), range, 1000) as usize] += 1);
             *counts.iter().max().unwrap()
         };
         // At 10, numbers below 1 come with probability 1 - ln(1000) / 10.

@@ -100,7 +100,6 @@ pub fn table_option(name: &str, value: &str) -> String {
     format!("block_based_table_factory={{{name}={value}}}")
 }
 
-
 /// Options and cache of a database that is not open yet; destroyed unless kept.
 pub(crate) struct Opening {
     api: RocksApi,
@@ -116,7 +115,9 @@ impl Opening {
         // SAFETY: objects are created here; `drop` destroys what is not kept.
         unsafe {
             let cache = match api.rocksdb_cache_create_hyper_clock {
-                Some(create) if !settings.lru_cache => create(settings.cache_size, entry_charge(&api, settings)),
+                Some(create) if !settings.lru_cache => {
+                    create(settings.cache_size, entry_charge(&api, settings))
+                }
                 _ => (api.rocksdb_cache_create_lru)(settings.cache_size),
             };
             let merges = Err("no merge operator was asked for".to_string());
@@ -151,7 +152,6 @@ impl Drop for Opening {
         }
     }
 }
-
 
 /// Changes `options` as `text` says.
 #[allow(unsafe_code, reason = "each call is one C function with live objects")]
@@ -211,7 +211,10 @@ unsafe fn build_options(api: &RocksApi, settings: &OpenOptions, cache: Object) -
         (api.rocksdb_options_set_level0_file_num_compaction_trigger)(options, compact);
         (api.rocksdb_options_set_level0_slowdown_writes_trigger)(options, slow);
         (api.rocksdb_options_set_level0_stop_writes_trigger)(options, stop);
-        (api.rocksdb_options_set_level_compaction_dynamic_level_bytes)(options, settings.dynamic_levels.into());
+        (api.rocksdb_options_set_level_compaction_dynamic_level_bytes)(
+            options,
+            settings.dynamic_levels.into(),
+        );
         (api.rocksdb_options_set_max_background_jobs)(options, settings.max_background_jobs);
         set_compression(api, options, settings);
         let direct = u8::from(settings.direct_io);
@@ -297,4 +300,3 @@ unsafe fn set_index_blocks(api: &RocksApi, table: Object, index: &IndexBlocks) {
         }
     }
 }
-

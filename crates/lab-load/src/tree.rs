@@ -114,7 +114,8 @@ impl Database {
     /// The engine's message.
     pub fn set_options(&self, options: &[(&str, String)]) -> Result<(), Unable> {
         let set = self.api.rocksdb_set_options.ok_or(Unable::NotOffered)?;
-        let text = |text: &str| CString::new(text).map_err(|_| Unable::Failed("an option has a NUL byte".into()));
+        let text =
+            |text: &str| CString::new(text).map_err(|_| Unable::Failed("an option has a NUL byte".into()));
         let names = options.iter().map(|(name, _)| text(name)).collect::<Result<Vec<_>, _>>()?;
         let values = options.iter().map(|(_, value)| text(value)).collect::<Result<Vec<_>, _>>()?;
         let starts = |texts: &[CString]| texts.iter().map(|text| text.as_ptr()).collect::<Vec<_>>();

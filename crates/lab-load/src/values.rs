@@ -213,7 +213,8 @@ mod tests {
     }
 
     fn sizes(distribution: Distribution, seed: u64) -> Vec<usize> {
-        let mut values = Values::drawn(Redundancy::default(), ValueSizes { distribution, min: 100, max: 400 }, seed);
+        let mut values =
+            Values::drawn(Redundancy::default(), ValueSizes { distribution, min: 100, max: 400 }, seed);
         (0..20_000).map(|_| values.next_value().len()).collect()
     }
 

@@ -12,7 +12,8 @@
 //! Invariants: a child dies with its parent, so no session outlives the run that recorded it. It is tied to the parent
 //! before it says `Ready`, and the parent stops nobody before that: so also a stopped child dies.
 
-use crate::experiment::steps::{PlannedStep, Sizes, open_options};
+use crate::experiment::compaction::open_options;
+use crate::experiment::steps::{PlannedStep, Sizes};
 use crate::experiment::{Config, WorkloadKind};
 use crate::memory;
 use outcrop_lab_load::steps::wait_for_compaction;
@@ -277,11 +278,13 @@ impl<'a> Worker<'a> {
     /// The database as a step wants it, opened anew if it is not.
     fn database(&mut self, planned: &'a PlannedStep) -> Result<&Database, String> {
         // Loads in key order ask for the vector memtable, as RocksDB's own scripts do.
-        let wanted = (planned.is_ascending(), planned.options.as_str());
+        let wanted = (planned.wants_vector_memtable(), planned.options.as_str());
         if self.open.as_ref().is_none_or(|(was, _)| *was != wanted) {
             drop(self.open.take());
             let settings = OpenOptions {
                 vector_memtable: wanted.0,
+                // Tables that a load in key order leaves are moved down as they are: they must be compressed at once.
+                min_level_to_compress: self.assignment.open.min_level_to_compress.filter(|_| !wanted.0),
                 merge_operator: planned.step.merge_operator.clone(),
                 ..self.assignment.open.clone()
             };

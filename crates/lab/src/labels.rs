@@ -27,6 +27,8 @@ fn label(name: &str, invalid: bool, text: String) -> Label {
 
 /// Share of its rate that a background writer must keep.
 const WRITER_RATE: f64 = 0.95;
+/// Keys that a background writer has rewritten within a moment: what it wrote of them never leaves the memtable.
+const NARROW: u64 = 512;
 /// Processors' worth of work by others that is too much.
 const OTHER_CPU: f64 = 0.1;
 /// Per cent of the processor time that others may take of a virtual machine.
@@ -77,10 +79,17 @@ pub fn labels(
     if result.ops == 0 {
         labels.push(label("no operations", true, "no operation was completed".into()));
     }
-    if result.writer_achieved < WRITER_RATE {
+    if step.step.while_writing && result.writer_achieved < WRITER_RATE {
         let percent = result.writer_achieved * 100.0;
         let text = format!("the background writer kept {percent:.1} % of its rate");
         labels.push(label("writer behind", true, text));
+    }
+    if step.step.while_writing && step.step.writer_num <= NARROW {
+        let text = format!(
+            "the writer beside it writes {} keys only: reads of those are served by the memtable",
+            step.step.writer_num
+        );
+        labels.push(label("not meaningful", true, text));
     }
     // After a load of random keys chance decides how many are there.
     let slack = if step.loaded < 1.0 { CHANCE } else { 0.0 };

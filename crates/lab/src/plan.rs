@@ -13,7 +13,8 @@
 use crate::built::Built;
 use crate::child::{self, Source};
 use crate::engines;
-use crate::experiment::steps::{PlannedStep, Sizes, open_options};
+use crate::experiment::compaction::open_options;
+use crate::experiment::steps::{PlannedStep, Sizes};
 use crate::experiment::{Config, DataSource, Experiment, Order, TargetSet, WorkloadKind};
 use crate::order;
 use crate::reference::{self, ReferenceError};
@@ -188,7 +189,7 @@ fn unsettled(experiment: &Experiment, seed: u64, machine: Machine) -> Result<Pla
         title: experiment.title.clone(),
         question: experiment.question.clone(),
         base,
-        kind: experiment.workload.kind,
+        kind: experiment.workload.kind.place(),
         sizes,
         steps,
         targets,
@@ -364,23 +365,12 @@ fn targets_of(
                 allocator: allocator.clone(),
                 preload: preload.clone(),
                 config: name.to_string(),
-                open: open_options(experiment.workload.kind, sizes, config),
-                options: target_options(config, sizes),
+                open: open_options(experiment.workload.kind.place(), sizes, config),
+                options: config.text(sizes),
                 twin_of: None,
                 planted: config.planted.unwrap_or(0.0),
             });
         }
-    }
-}
-
-/// The options of a configuration, and of the machine's profile where it says none.
-fn target_options(config: &Config, sizes: &Sizes) -> String {
-    let universal = config.options.contains("kCompactionStyleUniversal");
-    match &sizes.profile {
-        Some(profile) if universal && !config.options.contains("max_subcompactions") => {
-            format!("{};max_subcompactions={}", config.options.trim_end_matches(';'), profile.subcompactions)
-        }
-        _ => config.options.clone(),
     }
 }
 
@@ -473,8 +463,10 @@ impl Plan {
             StepKind::FillSeq => load,
             StepKind::FillRandom | StepKind::FillUniqueRandom => load * 2.0,
             StepKind::ReadSeq => load / 3.0,
-            StepKind::Settle | StepKind::Compact => load + 1.0,
-            StepKind::Flush | StepKind::WaitForCompaction => 1.0,
+            StepKind::Settle | StepKind::Compact0 | StepKind::Compact1 | StepKind::Compact => load + 1.0,
+            StepKind::CompactLevels => 2.0 * load + 1.0,
+            StepKind::FlushAndPause => 11.0,
+            StepKind::Flush | StepKind::FlushAndWait | StepKind::WaitForCompaction => 1.0,
             StepKind::Overwrite if step.step.ops.is_some() => load / 2.0,
             StepKind::OverwriteAndWait => step.step.seconds * 1.5,
             _ => step.step.seconds + run_in(step),

@@ -9,7 +9,8 @@
 //! Next: `plan.rs`, whose estimate is what a budget is held against.
 
 use crate::experiment::Experiment;
-use crate::experiment::steps::{Sizes, open_options};
+use crate::experiment::compaction::open_options;
+use crate::experiment::steps::Sizes;
 use crate::order;
 use crate::plan::{Plan, orders, steps_on};
 use crate::text::{duration, thousands};
@@ -216,12 +217,17 @@ pub struct Machine {
 fn set_keys(experiment: &mut Experiment, keys: u64) {
     experiment.workload.keys = Some(keys);
     // A step must not look for keys that are no longer loaded.
-    experiment.step.values_mut().for_each(|step| step.num = step.num.map(|num| num.min(keys)));
+    let fit = |num: &mut Option<u64>| *num = num.map(|num| num.min(keys));
+    experiment
+        .step
+        .values_mut()
+        .for_each(|step| [&mut step.num, &mut step.writer_num].into_iter().for_each(fit));
 }
 
 /// Steps with seconds of their own keep their share.
 fn set_seconds(experiment: &mut Experiment, seconds: f64) {
     let share = seconds / experiment.workload.seconds;
+    experiment.say_own_seconds();
     experiment.workload.seconds = seconds;
     experiment.step.values_mut().for_each(|step| step.seconds = step.seconds.map(|own| own * share));
 }

@@ -59,16 +59,10 @@ impl StallRow {
 pub fn table(results: &Results, base: usize) -> Vec<StallRow> {
     let plan = &results.experiment.plan;
     let many = |name: &&String| {
-        plan.steps.iter().find(|step| step.step.name == **name).is_some_and(|step| {
-            !matches!(
-                step.step.kind,
-                StepKind::ReadSeq
-                    | StepKind::Settle
-                    | StepKind::Flush
-                    | StepKind::Compact
-                    | StepKind::WaitForCompaction
-            )
-        })
+        plan.steps
+            .iter()
+            .find(|step| step.step.name == **name)
+            .is_some_and(|step| step.step.kind != StepKind::ReadSeq && !step.step.kind.is_upkeep())
     };
     let steps = results.steps.iter().filter(many);
     steps

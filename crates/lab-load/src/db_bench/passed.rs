@@ -19,13 +19,7 @@ enum Kind {
 }
 
 /// One flag: name, default, the option's group if it is within braces, the option, and what values it has.
-pub(super) struct Passed(
-    pub &'static str,
-    pub &'static str,
-    Option<&'static str>,
-    &'static str,
-    Kind,
-);
+pub(super) struct Passed(pub &'static str, pub &'static str, Option<&'static str>, &'static str, Kind);
 
 const TABLE: Option<&str> = Some("block_based_table_factory");
 const UNIVERSAL: Option<&str> = Some("compaction_options_universal");
@@ -57,7 +51,13 @@ pub(super) const PASSED: &[Passed] = &[
     Passed("wal_bytes_per_sync", "0", None, "wal_bytes_per_sync", Kind::Text),
     Passed("open_files", "-1", None, "max_open_files", Kind::Text),
     Passed("wal_dir", "", None, "wal_dir", Kind::Text),
-    Passed("delete_obsolete_files_period_micros", "0", None, "delete_obsolete_files_period_micros", Kind::Text),
+    Passed(
+        "delete_obsolete_files_period_micros",
+        "0",
+        None,
+        "delete_obsolete_files_period_micros",
+        Kind::Text,
+    ),
     Passed("compression_max_dict_bytes", "0", CODEC, "max_dict_bytes", Kind::Text),
     Passed("compression_parallel_threads", "1", CODEC, "parallel_threads", Kind::Text),
     Passed("block_align", "0", TABLE, "block_align", Kind::Switch),

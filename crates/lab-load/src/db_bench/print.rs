@@ -77,7 +77,8 @@ pub(super) fn print_properties(db: &Database, names: &[&str]) {
 /// Writes the operations of each interval to `path`; the last interval may be cut short.
 pub(super) fn write_report(path: &str, per_second: &[u64], interval: u64) -> Result<(), String> {
     let path = if path.is_empty() { "report.csv" } else { path };
-    std::fs::write(path, report(per_second, interval)).map_err(|error| format!("--report_file={path}: {error}"))
+    std::fs::write(path, report(per_second, interval))
+        .map_err(|error| format!("--report_file={path}: {error}"))
 }
 
 fn report(per_second: &[u64], interval: u64) -> String {

@@ -273,7 +273,11 @@ mod tests {
         assert_eq!((plain.layout, plain.exp_range, plain.writer_rate), (KeyLayout::default(), 0.0, 0));
         let grouped = step("readrandom", "--num=1000 --prefix_size=4 --keys_per_prefix=10").unwrap();
         assert_eq!(grouped.layout.prefix, Some(KeyPrefix { size: 4, count: 100 }));
-        assert_eq!(step("fillseq", "--prefix_size=4").unwrap().layout.prefix, None, "it is the engine's alone");
+        assert_eq!(
+            step("fillseq", "--prefix_size=4").unwrap().layout.prefix,
+            None,
+            "it is the engine's alone"
+        );
         assert!(step("fillseq", "--prefix_size=16 --keys_per_prefix=2").unwrap_err().contains("key_size"));
         assert!(step("fillseq", "--num=5 --prefix_size=4 --keys_per_prefix=10").is_err());
         assert_eq!(step("readrandom", "--read_random_exp_range=10.5").unwrap().exp_range, 10.5);
@@ -287,7 +291,8 @@ mod tests {
 
     #[test]
     fn levels_are_compacted_one_by_one() {
-        let kind = |name: &str| step_of(name, &Flags::parse(&[]).unwrap(), 1).map(|step| (step.kind, step.ops));
+        let kind =
+            |name: &str| step_of(name, &Flags::parse(&[]).unwrap(), 1).map(|step| (step.kind, step.ops));
         assert_eq!(kind("compact").unwrap(), (StepKind::Compact, Some(1)));
         assert_eq!(kind("compact0").unwrap(), (StepKind::Compact0, Some(1)));
         assert_eq!(kind("compact1").unwrap(), (StepKind::Compact1, Some(1)));

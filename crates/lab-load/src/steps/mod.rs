@@ -503,7 +503,8 @@ fn summarize(threads: &[ThreadResult]) -> StepResult {
     let mut histogram = new_histogram();
     threads.iter().for_each(|thread| histogram.add(&thread.histogram).expect("histograms are alike"));
     let ops: u64 = threads.iter().map(|thread| thread.ops).sum();
-    let thread_seconds: f64 = threads.iter().map(|thread| (thread.span[1] - thread.span[0]).as_secs_f64()).sum();
+    let thread_seconds: f64 =
+        threads.iter().map(|thread| (thread.span[1] - thread.span[0]).as_secs_f64()).sum();
     let first = threads.iter().map(|thread| thread.span[0]).min().unwrap_or_default();
     let last = threads.iter().map(|thread| thread.span[1]).max().unwrap_or_default();
     StepResult {

@@ -62,9 +62,9 @@ pub(super) fn run(db: &Database, kind: StepKind) -> Result<Option<String>, Strin
         }
         _ => return Err(format!("{kind:?} is no upkeep")),
     };
-    let tables = before.zip(db.tables()).map(|(before, after)| {
-        format!("tables before: {}; after: {}", shape(&before), shape(&after))
-    });
+    let tables = before
+        .zip(db.tables())
+        .map(|(before, after)| format!("tables before: {}; after: {}", shape(&before), shape(&after)));
     let sentences: Vec<String> = said.into_iter().chain(tables).collect();
     Ok((!sentences.is_empty()).then(|| sentences.join("; ")))
 }
@@ -132,10 +132,14 @@ fn nearest(db: &Database, from: From) -> Result<String, String> {
     };
     match done {
         Ok(true) => Ok(match from {
-            From::Zero => "compact0: no compaction of chosen tables in this library; L0 was emptied by its own \
-                           compactions, at a trigger of 1 table",
-            From::First => "compact1: no compaction of chosen tables in this library; all levels but the last were \
-                            suggested for compaction into the next",
+            From::Zero => {
+                "compact0: no compaction of chosen tables in this library; L0 was emptied by its own \
+                           compactions, at a trigger of 1 table"
+            }
+            From::First => {
+                "compact1: no compaction of chosen tables in this library; all levels but the last were \
+                            suggested for compaction into the next"
+            }
         }
         .to_string()),
         Ok(false) | Err(Unable::NotOffered) => compact_everything(db, from),
@@ -211,7 +215,14 @@ fn any(db: &Database, names: &[&str]) -> bool {
 }
 
 fn is_working(db: &Database) -> bool {
-    any(db, &["rocksdb.num-running-compactions", "rocksdb.num-running-flushes", "rocksdb.mem-table-flush-pending"])
+    any(
+        db,
+        &[
+            "rocksdb.num-running-compactions",
+            "rocksdb.num-running-flushes",
+            "rocksdb.mem-table-flush-pending",
+        ],
+    )
 }
 
 /// Waits until nothing runs and nothing is due: by the library's own call if it has one, then by looking.

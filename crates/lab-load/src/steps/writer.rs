@@ -3,7 +3,6 @@
 use super::limit::{Limiter, RateReport};
 use super::{Board, Step};
 use crate::Database;
-use crate::database::Durability;
 use crate::rng::Mt19937_64;
 use std::sync::atomic::Ordering;
 
@@ -20,9 +19,9 @@ pub(super) fn background_writer(db: &Database, step: &Step, seed: u64, board: &B
         let value = values.next_value();
         let bytes = (key.len() + value.len()) as u64;
         let done = if step.writer_merges {
-            db.merge(Durability::Wal, &key, value)
+            db.merge(step.durability, &key, value)
         } else {
-            db.put(Durability::Wal, &key, value)
+            db.put(step.durability, &key, value)
         };
         if let Err(error) = done {
             board.fail(error);

@@ -1,23 +1,29 @@
 //! An experiment: one question, as data. The file a person writes, and what its keys mean.
 //!
 //! ```text
-//! FILE.toml -> parse.rs (unknown keys named) -> Experiment -> plan.rs: targets x steps x blocks
+//! FILE.toml -> parse.rs (unknown keys named) -> Experiment -> check.rs -> plan.rs: targets x steps x blocks
 //! ```
 //! Invariant: a file means the same on every machine, except for what it leaves to the machine on purpose
 //! (`keys`, `cache`, `background_jobs`); the plan records what those became.
-//! Next: `steps.rs` for the vocabulary of steps, `profiles.rs` for machines by name, `plan.rs` for what is made of an experiment.
+//! Next: `vocabulary.rs` and `steps.rs` for steps, `compaction.rs` for what a database is opened with, `profiles.rs` for
+//! machines by name, `plan.rs` for what is made of an experiment.
 
+mod check;
+pub mod compaction;
 mod parse;
 pub mod profiles;
 pub mod steps;
 #[cfg(test)]
 mod tests;
+pub mod vocabulary;
 
 pub use parse::{parse, read};
 
+use outcrop_lab_load::StepKind;
+use outcrop_lab_load::keys::{Generator, KeyLayout, KeyPrefix};
 use outcrop_lab_load::mixgraph::MixParameters;
 use outcrop_lab_load::transactions::Concurrency;
-use outcrop_lab_load::values::{Distribution, ValueSizes};
+use outcrop_lab_load::values::{Distribution, Redundancy, ValueSizes};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -53,13 +59,22 @@ pub struct Experiment {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
-    /// `byrx`: fits the engine's cache; `byos`: fits the operating system's; `iobuf`, `iodir`: fits neither.
-    pub kind: WorkloadKind,
+    /// `byrx`: fits the engine's cache; `byos`: fits the operating system's; `iobuf`, `iodir` and the names that begin
+    /// so: fits neither.
+    pub kind: WorkloadName,
     /// Keys to load; by default a quarter of memory, at most 2 million.
     pub keys: Option<u64>,
     /// Bytes of a key.
     #[serde(default = "default_key_size")]
     pub key_size: usize,
+    /// Whose keys they are; RocksDB's by default.
+    pub generator: Option<Generator>,
+    /// Bytes of the prefix that keys of a group share.
+    pub prefix_size: Option<usize>,
+    /// Keys of a group.
+    pub keys_per_prefix: Option<u64>,
+    /// `64.512` or `8.64`: keys that lookups choose from, and range queries.
+    pub skew: Option<String>,
     /// Bytes of a value, if all have one size; 400 by default.
     pub value_size: Option<usize>,
     /// `uniform` or `normal`: how sizes of values scatter between the next two.
@@ -68,6 +83,16 @@ pub struct Workload {
     pub value_size_min: Option<usize>,
     /// Largest value, in bytes.
     pub value_size_max: Option<usize>,
+    /// Share that is left of a compressed value; 0.5 by default.
+    pub compression_ratio: Option<f64>,
+    /// Of a hundred values, those that are the same; none by default.
+    pub same_value_percentage: Option<u32>,
+    /// `none`, `snappy`, `lz4` or `zstd`; by default what the kind has.
+    pub compression: Option<String>,
+    /// Codec of the last level; by default that of the others.
+    pub bottommost_compression: Option<String>,
+    /// Whether writes go to the WAL; by default they do, but for loads that say otherwise.
+    pub wal: Option<bool>,
     /// Merge operator of the database, by RocksDB's name; `put` if a step merges.
     pub merge_operator: Option<String>,
     /// Bytes of block cache; by default as the kind needs.
@@ -80,7 +105,7 @@ pub struct Workload {
     pub threads: u32,
     /// Background threads of the engine; by default half the cores, 3 to 12.
     pub background_jobs: Option<i32>,
-    /// Bytes per second of the background writer of the whilewriting steps.
+    /// Bytes per second of the background writer of the whilewriting steps; 0: as fast as it can.
     #[serde(default = "default_writer_rate")]
     pub writer_rate: u64,
     /// Name of a hardware profile, or `derived`: where keys, cache and background threads come from if they are absent.
@@ -107,10 +132,92 @@ impl Workload {
         }
     }
 
+    /// How numbers become keys, of which there are `keys`.
+    pub fn layout(&self, keys: u64) -> KeyLayout {
+        let prefix =
+            |size| KeyPrefix { size, count: (keys / self.keys_per_prefix.unwrap_or(1).max(1)).max(1) };
+        KeyLayout { generator: self.generator.unwrap_or_default(), prefix: self.prefix_size.map(prefix) }
+    }
+
+    /// What compression can make of values.
+    pub fn redundancy(&self) -> Redundancy {
+        let usual = Redundancy::default();
+        Redundancy {
+            compression_ratio: self.compression_ratio.unwrap_or(usual.compression_ratio),
+            same_percent: self.same_value_percentage.unwrap_or(usual.same_percent),
+        }
+    }
+
+    /// RocksDB's numbers of the codecs: of all levels, and of the last.
+    pub fn codecs(&self) -> [Option<i32>; 2] {
+        let [all, last] = self.kind.codecs();
+        let number = |own: &Option<String>, usual: Option<&str>| {
+            own.as_deref().or(usual).and_then(compaction::compression_number)
+        };
+        [number(&self.compression, all), number(&self.bottommost_compression, last)]
+    }
+
+    /// Keys that a step chooses from under [`Workload::skew`], if that is for it.
+    pub fn skewed_num(&self, row: &vocabulary::StepRow) -> Option<u64> {
+        let (_, lookups, ranges) = *SKEWS.iter().find(|skew| Some(skew.0) == self.skew.as_deref())?;
+        match row.kind {
+            StepKind::ReadRandom | StepKind::MultiRead => Some(lookups),
+            StepKind::Range { .. } => Some(ranges),
+            _ => None,
+        }
+    }
+
     /// Bytes of a value, in the mean.
     pub fn mean_value_size(&self) -> usize {
         let drawn = self.value_sizes().unwrap_or_default().map(ValueSizes::mean);
         drawn.or(self.value_size).unwrap_or(DEFAULT_VALUE_SIZE)
+    }
+}
+
+/// Kinds of skew: name, keys that lookups choose from, and range queries. The writer beside them chooses from all.
+pub const SKEWS: [(&str, u64, u64); 2] = [("64.512", 64, 512), ("8.64", 8, 64)];
+
+/// A kind of data set as experiments name it: where it lies, and with some names which codecs it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the names are those of the published reports; methods say what they mean")]
+pub enum WorkloadName {
+    Byrx,
+    Byos,
+    Iobuf,
+    Iodir,
+    IodirNone,
+    IodirLz4,
+    IodirZstd,
+    IodirNnl,
+    IodirNnz,
+    IodirNlz,
+}
+
+impl WorkloadName {
+    /// Where the data lies.
+    pub fn place(self) -> WorkloadKind {
+        match self {
+            WorkloadName::Byrx => WorkloadKind::Byrx,
+            WorkloadName::Byos => WorkloadKind::Byos,
+            WorkloadName::Iobuf => WorkloadKind::Iobuf,
+            _ => WorkloadKind::Iodir,
+        }
+    }
+
+    /// The codecs it names: of all levels, and of the last.
+    pub fn codecs(self) -> [Option<&'static str>; 2] {
+        match self {
+            WorkloadName::Byrx | WorkloadName::Byos | WorkloadName::Iobuf | WorkloadName::Iodir => {
+                [None, None]
+            }
+            WorkloadName::IodirNone => [Some("none"), None],
+            WorkloadName::IodirLz4 => [Some("lz4"), None],
+            WorkloadName::IodirZstd => [Some("zstd"), None],
+            WorkloadName::IodirNnl => [Some("none"), Some("lz4")],
+            WorkloadName::IodirNnz => [Some("none"), Some("zstd")],
+            WorkloadName::IodirNlz => [Some("lz4"), Some("zstd")],
+        }
     }
 }
 
@@ -243,6 +350,8 @@ pub struct TargetSet {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
+    /// `leveled`, `universal`, `universal_tm` or `blob`: a published configuration, changed by what follows.
+    pub compaction: Option<String>,
     /// Options of the engine as text, `name=value;name=value`, in RocksDB's words.
     #[serde(default)]
     pub options: String,
@@ -256,6 +365,8 @@ pub struct Config {
     pub planted: Option<f64>,
     /// `none`, `snappy`, `lz4` or `zstd`.
     pub compression: Option<String>,
+    /// Codec of the last level.
+    pub bottommost_compression: Option<String>,
     /// Bytes of a memtable.
     pub write_buffer_size: Option<usize>,
     /// L0 tables that start a compaction, slow writes, stop writes.
@@ -280,8 +391,18 @@ pub struct StepChange {
     pub num: Option<u64>,
     /// Moves of a range query.
     pub seek_nexts: Option<u32>,
+    /// How much more often lookups ask for some keys than for others.
+    pub read_random_exp_range: Option<f64>,
     /// Sync every write.
     pub sync: Option<bool>,
+    /// Whether writes go to the WAL.
+    pub wal: Option<bool>,
+    /// Bytes per second that writes are held to, over all threads.
+    pub write_rate: Option<u64>,
+    /// Bytes per second of the background writer; 0: as fast as it can.
+    pub writer_rate: Option<u64>,
+    /// Keys the background writer chooses from.
+    pub writer_num: Option<u64>,
     /// Keys of one write or one lookup of several.
     pub batch_size: Option<u32>,
     /// Operations per second that are due, over all threads: an open loop.

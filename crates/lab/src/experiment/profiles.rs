@@ -5,7 +5,8 @@
 //! c8r32bc1g    the same with a block cache of 1 GB: the operating system caches the rest
 //! derived      what this machine would be called: half its cores, 70 % of its memory
 //! ```
-//! Source: the profiles of the published db_bench reports; keys follow their sizes for each GB of memory.
+//! Source: the profiles of the published db_bench reports. Keys are theirs too; where they give none, they follow the
+//! memory, as theirs do.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +25,12 @@ pub struct Profile {
     pub cache: u64,
     /// Threads of one universal compaction.
     pub subcompactions: u32,
+    /// Keys of a data set that the cache holds.
+    #[serde(default)]
+    pub cached_keys: u64,
+    /// Keys of a data set that memory does not hold.
+    #[serde(default)]
+    pub uncached_keys: u64,
 }
 
 /// Cores, memory in GB, background threads, cache in GB, threads of one universal compaction.
@@ -42,31 +49,33 @@ const TABLE: &[(u32, u64, i32, u64, u32)] = &[
 
 const GB: u64 = 1 << 30;
 
-/// Keys for each GB of memory: of data that a cache holds, and of data that it does not.
-const KEYS_PER_GB: [u64; 2] = [1_250_000, 12_500_000];
+/// Keys of 20 and values of 400 bytes: that a cache holds, and that memory of `gb` does not hold.
+fn keys(cores: u32, gb: u64) -> (u64, u64) {
+    const PER_GB: (u64, u64) = (1_250_000, 12_500_000);
+    /// What the largest published sets have.
+    const CACHED_AT_MOST: u64 = 150_000_000;
+    let uncached = if (cores, gb) == (40, 256) { 4_000_000_000 } else { gb * PER_GB.1 };
+    ((gb * PER_GB.0).min(CACHED_AT_MOST), uncached)
+}
 
-impl Profile {
-    /// Keys of a data set that the cache holds.
-    pub fn cached_keys(&self) -> u64 {
-        self.memory_gb * KEYS_PER_GB[0]
-    }
-
-    /// Keys of a data set that memory does not hold.
-    pub fn uncached_keys(&self) -> u64 {
-        self.memory_gb * KEYS_PER_GB[1]
-    }
+/// Threads of one universal compaction on a machine that no profile describes.
+pub fn subcompactions(cores: usize) -> u32 {
+    if cores < 16 { 2 } else { 4 }
 }
 
 /// The profile `name`; `derived` is made of this machine's `memory` and `cores`.
 pub fn find(name: &str, memory: u64, cores: usize) -> Option<Profile> {
     if name == "derived" {
+        let (cached_keys, uncached_keys) = keys(cores as u32, memory / GB);
         return Some(Profile {
             name: format!("derived from {cores} cores and {} GB", memory / GB),
             cores: cores as u32,
             memory_gb: memory / GB,
             background_jobs: (cores / 2).clamp(1, 12) as i32,
             cache: memory / 10 * 7,
-            subcompactions: if cores < 16 { 2 } else { 4 },
+            subcompactions: subcompactions(cores),
+            cached_keys,
+            uncached_keys,
         });
     }
     // An ending bcNNN is a block cache of NNN GB instead of the profile's.
@@ -77,6 +86,7 @@ pub fn find(name: &str, memory: u64, cores: usize) -> Option<Profile> {
     let (cores, memory_gb) = machine.strip_prefix('c')?.split_once('r')?;
     let (cores, memory_gb): (u32, u64) = (cores.parse().ok()?, memory_gb.parse().ok()?);
     let row = TABLE.iter().find(|row| (row.0, row.1) == (cores, memory_gb))?;
+    let (cached_keys, uncached_keys) = keys(cores, memory_gb);
     Some(Profile {
         name: name.to_string(),
         cores,
@@ -84,6 +94,8 @@ pub fn find(name: &str, memory: u64, cores: usize) -> Option<Profile> {
         background_jobs: row.2,
         cache: cache.unwrap_or(row.3) * GB,
         subcompactions: row.4,
+        cached_keys,
+        uncached_keys,
     })
 }
 
@@ -101,7 +113,11 @@ mod tests {
     fn names_give_the_published_sizes() {
         let profile = find("c8r32", 1, 1).unwrap();
         assert_eq!((profile.background_jobs, profile.cache, profile.subcompactions), (4, 20 * GB, 2));
-        assert_eq!((profile.cached_keys(), profile.uncached_keys()), (40_000_000, 400_000_000));
+        assert_eq!((profile.cached_keys, profile.uncached_keys), (40_000_000, 400_000_000));
+        let keys = |name: &str| find(name, 1, 1).map(|profile| (profile.cached_keys, profile.uncached_keys));
+        assert_eq!(keys("c8r16"), Some((20_000_000, 200_000_000)));
+        assert_eq!(keys("c16r64bc1g"), Some((80_000_000, 800_000_000)));
+        assert_eq!(keys("c40r256"), Some((150_000_000, 4_000_000_000)));
         assert_eq!(find("c40r256bc180", 1, 1).unwrap().cache, 180 * GB);
         assert_eq!(find("c16r64bc1g", 1, 1).unwrap().cache, GB);
         assert!(names().iter().all(|name| find(name, 8 * GB, 2).is_some()));

@@ -1,147 +1,18 @@
-//! The vocabulary of steps, and the options each kind of workload opens a database with.
+//! From an experiment's words to steps and sizes: everything decided but seeds.
 //!
-//! A step of the vocabulary is one row of [`STEPS`]. Source: RocksDB `tools/benchmark.sh`.
+//! Next: `vocabulary.rs` for the steps there are, `compaction.rs` for what a database is opened with.
 
 use super::profiles::{self, Profile};
-use super::{Config, Experiment, StepChange, WorkloadKind};
+use super::vocabulary::{STANDARD, StepRow, find};
+use super::{Experiment, StepChange, Workload, WorkloadKind};
 use outcrop_lab_load::database::Durability;
+use outcrop_lab_load::keys::KeyLayout;
 use outcrop_lab_load::mixgraph::MixParameters;
 use outcrop_lab_load::steps::{Arrival, Spacing};
 use outcrop_lab_load::transactions::Concurrency;
-use outcrop_lab_load::values::ValueSizes;
-use outcrop_lab_load::{OpenOptions, Step, StepKind};
+use outcrop_lab_load::values::{Redundancy, ValueSizes};
+use outcrop_lab_load::{Step, StepKind};
 use serde::{Deserialize, Serialize};
-
-/// One step of the vocabulary.
-#[derive(Clone, Copy, Debug)]
-pub struct StepRow {
-    /// Name in experiments.
-    pub name: &'static str,
-    /// What it does.
-    pub kind: StepKind,
-    /// A rate-limited writer runs beside it.
-    pub while_writing: bool,
-    /// That writer merges instead of putting.
-    pub writer_merges: bool,
-    /// In reports unless the experiment says otherwise.
-    pub report: bool,
-    /// Writes without the WAL.
-    pub no_wal: bool,
-    /// Syncs every write.
-    pub sync: bool,
-    /// Options the engine gets for this step alone.
-    pub options: &'static str,
-    /// What it is, for people.
-    pub meaning: &'static str,
-}
-
-const fn row(name: &'static str, kind: StepKind, report: bool, meaning: &'static str) -> StepRow {
-    let (while_writing, writer_merges, no_wal, sync) = (false, false, false, false);
-    StepRow { name, kind, while_writing, writer_merges, report, no_wal, sync, options: "", meaning }
-}
-
-/// Filters of the last level are not used: every key that is asked for is there.
-const NO_LAST_FILTER: &str = "optimize_filters_for_hits=true";
-
-const fn beside_writer(name: &'static str, kind: StepKind, meaning: &'static str) -> StepRow {
-    StepRow { while_writing: true, ..row(name, kind, true, meaning) }
-}
-
-const fn beside_merger(name: &'static str, kind: StepKind, meaning: &'static str) -> StepRow {
-    StepRow { writer_merges: true, ..beside_writer(name, kind, meaning) }
-}
-
-/// All steps.
-pub const STEPS: &[StepRow] = &[
-    StepRow { no_wal: true, ..row("fillseq", StepKind::FillSeq, true, "load in key order, no WAL") },
-    row("fillseq_wal", StepKind::FillSeq, true, "load in key order, with WAL"),
-    row("fillrandom", StepKind::FillRandom, true, "load random keys: 63.2 % of them get written"),
-    row("filluniquerandom", StepKind::FillUniqueRandom, true, "load every key once, in random order"),
-    row("warm", StepKind::ReadSeq, false, "read everything once, to fill caches"),
-    row("readseq", StepKind::ReadSeq, true, "read everything once, in key order"),
-    row("readrandom", StepKind::ReadRandom, true, "point lookups of random keys"),
-    row("readrandom2", StepKind::ReadRandom, true, "readrandom on another shape of the tree"),
-    StepRow {
-        options: NO_LAST_FILTER,
-        ..row("readrandom3", StepKind::ReadRandom, true, "readrandom without the last level's filters")
-    },
-    row("multireadrandom", StepKind::MultiRead, true, "lookups of ten random keys in one call"),
-    StepRow {
-        options: NO_LAST_FILTER,
-        ..row("multireadrandom3", StepKind::MultiRead, true, "the same without the last level's filters")
-    },
-    row("readmissing", StepKind::ReadMissing, true, "point lookups of keys that are not there"),
-    row("fwdrange", StepKind::Range { reverse: false }, true, "seek to a random key, move forward"),
-    row("revrange", StepKind::Range { reverse: true }, true, "seek to a random key, move backward"),
-    row("overwritesome", StepKind::Overwrite, false, "overwrite a tenth of the keys"),
-    row("flush_mt_l0", StepKind::Settle, false, "flush, compact L0 away, wait: a known shape"),
-    row("flush", StepKind::Flush, false, "flush memtables"),
-    row("compact", StepKind::Compact, false, "compact everything"),
-    row("waitforcompaction", StepKind::WaitForCompaction, false, "wait until no compaction is due"),
-    beside_writer("revrangewhilewriting", StepKind::Range { reverse: true }, "revrange beside a writer"),
-    beside_writer("fwdrangewhilewriting", StepKind::Range { reverse: false }, "fwdrange beside a writer"),
-    beside_writer("readwhilewriting", StepKind::ReadRandom, "readrandom beside a writer"),
-    row("overwrite", StepKind::Overwrite, true, "overwrite random keys; leaves compaction debt"),
-    row("overwriteandwait", StepKind::OverwriteAndWait, true, "overwrite, then wait for compaction"),
-    StepRow {
-        sync: true,
-        ..row("overwritesync", StepKind::Overwrite, true, "overwrite, every write synced")
-    },
-    row("mixgraph", StepKind::MixGraph, true, "gets, puts and scans of hot and cold keys"),
-    row("randomtransaction", StepKind::RandomTransaction, true, "counters incremented under transactions"),
-    row("updaterandom", StepKind::Update, true, "look up a random key, then write it"),
-    row("appendrandom", StepKind::Append, true, "look up a random key, then write it longer"),
-    row("mergerandom", StepKind::Merge, true, "add an operand to a random key"),
-    row(
-        "readrandommergerandom",
-        StepKind::ReadOrMerge,
-        true,
-        "add an operand to a random key, or look it up",
-    ),
-    beside_merger(
-        "revrangewhilemerging",
-        StepKind::Range { reverse: true },
-        "revrange beside a merging writer",
-    ),
-    beside_merger(
-        "fwdrangewhilemerging",
-        StepKind::Range { reverse: false },
-        "fwdrange beside a merging writer",
-    ),
-    beside_merger("readwhilemerging", StepKind::ReadRandom, "readrandom beside a merging writer"),
-    row("deleterandom", StepKind::Delete, true, "delete random keys"),
-];
-
-/// The sequence of an experiment that names no steps.
-pub const STANDARD: &[&str] = &[
-    "fillseq",
-    "warm",
-    "readrandom",
-    "fwdrange",
-    "revrange",
-    "overwritesome",
-    "flush_mt_l0",
-    "revrangewhilewriting",
-    "fwdrangewhilewriting",
-    "readwhilewriting",
-    "overwriteandwait",
-];
-
-/// The row of a name.
-pub fn find(name: &str) -> Option<&'static StepRow> {
-    STEPS.iter().find(|row| row.name == name)
-}
-
-/// RocksDB's number of a codec.
-pub fn compression_number(name: &str) -> Option<i32> {
-    Some(match name {
-        "none" => 0,
-        "snappy" => 1,
-        "lz4" => 4,
-        "zstd" => 7,
-        _ => return None,
-    })
-}
 
 /// Sizes with the machine's part filled in.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -163,9 +34,25 @@ pub struct Sizes {
     pub threads: u32,
     /// Background threads of the engine.
     pub background_jobs: i32,
+    /// Threads of one universal compaction.
+    #[serde(default = "one")]
+    pub subcompactions: u32,
+    /// How numbers become keys.
+    #[serde(default)]
+    pub layout: KeyLayout,
+    /// What compression can make of values.
+    #[serde(default)]
+    pub redundancy: Redundancy,
+    /// RocksDB's numbers of the codecs that the workload says: of all levels, and of the last.
+    #[serde(default)]
+    pub codecs: [Option<i32>; 2],
     /// The machine they were taken from, if the experiment names one.
     #[serde(default)]
     pub profile: Option<Profile>,
+}
+
+fn one() -> u32 {
+    1
 }
 
 impl Sizes {
@@ -199,6 +86,9 @@ pub struct PlannedStep {
     /// It has as many threads as there are cores, or more.
     #[serde(default)]
     pub oversubscribed: bool,
+    /// A vector memtable, where the library has one.
+    #[serde(default)]
+    pub vector_memtable: bool,
 }
 
 fn all_of_them() -> f64 {
@@ -231,14 +121,18 @@ impl PlannedStep {
         matches!(self.step.kind, StepKind::FillSeq | StepKind::FillRandom | StepKind::FillUniqueRandom)
     }
 
-    /// Whether a memtable for ascending keys fits the step.
-    pub fn is_ascending(&self) -> bool {
-        self.step.kind == StepKind::FillSeq
+    /// Whether a vector memtable fits the step.
+    pub fn wants_vector_memtable(&self) -> bool {
+        // Records of old plans do not say it.
+        self.vector_memtable || self.step.kind == StepKind::FillSeq
     }
 
     /// Whether a lookup that finds nothing is a fault.
     pub fn must_find(&self) -> bool {
-        matches!(self.step.kind, StepKind::ReadRandom | StepKind::MultiRead)
+        /// Keys among which chance leaves about the share that it should.
+        const MANY: u64 = 10_000;
+        let chance = self.loaded < 1.0 && (self.step.exp_range > 0.0 || self.step.num < MANY);
+        matches!(self.step.kind, StepKind::ReadRandom | StepKind::MultiRead) && !chance
     }
 
     /// Whether its operations read and never write.
@@ -280,19 +174,30 @@ impl Experiment {
         }
     }
 
+    /// Writes seconds that steps have by their kind into the changes to those steps.
+    pub fn say_own_seconds(&mut self) {
+        for name in self.step_names() {
+            let change = self.step.get(&name);
+            let kind = change.and_then(|change| change.kind.as_ref()).unwrap_or(&name);
+            if let Some(seconds) = find(kind).and_then(|row| row.own.seconds) {
+                self.step.entry(name).or_default().seconds.get_or_insert(seconds);
+            }
+        }
+    }
+
     /// Sizes on a machine with `memory` bytes and `cores`.
     pub fn sizes(&self, memory: u64, cores: usize) -> Sizes {
         let workload = &self.workload;
         let value_size = workload.mean_value_size();
         let pair = (workload.key_size + value_size) as u64;
         let profile = workload.profile.as_ref().and_then(|name| profiles::find(name, memory, cores));
-        let keys = workload.keys.unwrap_or(match (&profile, workload.kind) {
+        let keys = workload.keys.unwrap_or(match (&profile, workload.kind.place()) {
             (None, _) => (memory / 4 / pair).clamp(1000, 2_000_000),
-            (Some(profile), WorkloadKind::Byrx | WorkloadKind::Byos) => profile.cached_keys(),
-            (Some(profile), WorkloadKind::Iobuf | WorkloadKind::Iodir) => profile.uncached_keys(),
+            (Some(profile), WorkloadKind::Byrx | WorkloadKind::Byos) => profile.cached_keys,
+            (Some(profile), WorkloadKind::Iobuf | WorkloadKind::Iodir) => profile.uncached_keys,
         });
         let data = (keys * pair) as usize;
-        let cache = workload.cache.unwrap_or(match (&profile, workload.kind) {
+        let cache = workload.cache.unwrap_or(match (&profile, workload.kind.place()) {
             // Cached by the operating system: the block cache of such a profile has 1 GB, unless it says otherwise.
             (Some(profile), WorkloadKind::Byos) if !profile.name.contains("bc") => 1 << 30,
             (Some(profile), _) => profile.cache as usize,
@@ -311,6 +216,12 @@ impl Experiment {
             seconds: workload.seconds,
             threads: workload.threads,
             background_jobs: workload.background_jobs.unwrap_or(jobs),
+            subcompactions: profile
+                .as_ref()
+                .map_or(profiles::subcompactions(cores), |profile| profile.subcompactions),
+            layout: workload.layout(keys),
+            redundancy: workload.redundancy(),
+            codecs: workload.codecs(),
             profile,
         }
     }
@@ -327,7 +238,7 @@ impl Experiment {
             })
             .collect();
         let mut loaded = all_of_them();
-        let rate = self.workload.writer_rate;
+        let workload = &self.workload;
         let planned = |(row, name, change): (&StepRow, String, &StepChange)| {
             // Each load begins with an empty database, so the last one before a step decides.
             loaded = match row.kind {
@@ -336,7 +247,7 @@ impl Experiment {
                 StepKind::FillSeq | StepKind::FillUniqueRandom => all_of_them(),
                 _ => loaded,
             };
-            planned_step(name, row, change, sizes, rate, loaded)
+            planned_step(name, row, change, sizes, workload, loaded)
         };
         let mut planned: Vec<PlannedStep> = steps.into_iter().map(planned).collect();
         // Operands that a step left must be understood by all later ones: one operator for the whole session.
@@ -356,15 +267,14 @@ fn planned_step(
     row: &StepRow,
     change: &StepChange,
     sizes: &Sizes,
-    writer_rate: u64,
+    workload: &Workload,
     loaded: f64,
 ) -> PlannedStep {
-    use StepKind::{
-        Compact, FillRandom, FillSeq, FillUniqueRandom, Flush, Overwrite, ReadSeq, Settle, WaitForCompaction,
-    };
+    use StepKind::{FillRandom, FillSeq, FillUniqueRandom, Overwrite, ReadSeq};
     let load = matches!(row.kind, FillSeq | FillRandom | FillUniqueRandom);
-    let once = matches!(row.kind, ReadSeq | Settle | Flush | Compact | WaitForCompaction);
-    let threads = if load || once { 1 } else { change.threads.unwrap_or(sizes.threads) };
+    let once = row.kind == ReadSeq || row.kind.is_upkeep();
+    let usual = row.own.threads.unwrap_or(sizes.threads);
+    let threads = if load || once { 1 } else { change.threads.unwrap_or(usual) };
     let some = row.kind == Overwrite && row.name == "overwritesome";
     let ops = match row.kind {
         _ if load => Some(sizes.keys),
@@ -372,27 +282,34 @@ fn planned_step(
         _ if some => Some(((sizes.keys as f64 / f64::from(threads) / 10.0).round() as u64).max(1)),
         _ => None,
     };
-    let durability = match (row.no_wal, change.sync.unwrap_or(row.sync)) {
-        (_, true) => Durability::Sync,
-        (true, _) => Durability::NoWal,
-        _ => Durability::Wal,
+    let wal = change.wal.or(workload.wal).unwrap_or(!row.no_wal);
+    let durability = match (wal, change.sync.unwrap_or(row.sync)) {
+        (true, true) => Durability::Sync,
+        (true, false) => Durability::Wal,
+        (false, _) => Durability::NoWal,
     };
+    // Loads write every key, whatever later steps choose from.
+    let own_num = row.own.num.or_else(|| workload.skewed_num(row)).map(|num| num.min(sizes.keys));
     let step = Step {
         name,
         kind: row.kind,
         while_writing: row.while_writing,
         threads,
         ops,
-        seconds: change.seconds.unwrap_or(sizes.seconds),
+        seconds: change.seconds.or(row.own.seconds).unwrap_or(sizes.seconds),
         durability,
         seek_nexts: change.seek_nexts.unwrap_or(10),
-        num: change.num.unwrap_or(sizes.keys),
+        num: change.num.or(own_num).unwrap_or(sizes.keys),
         key_size: sizes.key_size,
+        layout: sizes.layout,
+        exp_range: change.read_random_exp_range.unwrap_or(0.0),
         value_size: sizes.value_size,
         value_sizes: sizes.value_sizes,
+        redundancy: sizes.redundancy,
         seed: 0,
-        writer_rate,
-        writer_num: sizes.keys,
+        writer_rate: change.writer_rate.unwrap_or(workload.writer_rate),
+        write_rate: change.write_rate.unwrap_or(0),
+        writer_num: change.writer_num.unwrap_or(sizes.keys),
         writer_merges: row.writer_merges,
         merge_operator: String::new(),
         merge_percent: change.merge_percent.unwrap_or(70),
@@ -410,6 +327,7 @@ fn planned_step(
         options: change.options.clone().unwrap_or_else(|| row.options.to_string()),
         loaded,
         oversubscribed: false,
+        vector_memtable: row.vector,
     }
 }
 
@@ -428,30 +346,4 @@ fn mix(change: &StepChange) -> MixParameters {
     const USUAL: &str = "prefix_dist";
     let named = || MixParameters::preset(change.mix_preset.as_deref().unwrap_or(USUAL));
     change.mix.clone().or_else(named).unwrap_or_default()
-}
-
-/// How a database of `kind` is opened with `config`.
-pub fn open_options(kind: WorkloadKind, sizes: &Sizes, config: &Config) -> OpenOptions {
-    let codec = match kind {
-        WorkloadKind::Byrx | WorkloadKind::Byos => 0,
-        WorkloadKind::Iobuf | WorkloadKind::Iodir => 4,
-    };
-    OpenOptions {
-        cache_size: config.cache.unwrap_or(sizes.cache),
-        block_size: config.block_size.unwrap_or(8192),
-        bloom_bits: config.bloom_bits.unwrap_or(10.0),
-        write_buffer_size: config.write_buffer_size.unwrap_or(16 << 20),
-        max_write_buffer_number: 8,
-        target_file_size_base: 16 << 20,
-        max_bytes_for_level_base: 64 << 20,
-        max_bytes_for_level_multiplier: 8.0,
-        num_levels: config.num_levels.unwrap_or(8),
-        level0_triggers: config.level0_triggers.unwrap_or([4, 20, 30]),
-        max_background_jobs: config.background_jobs.unwrap_or(sizes.background_jobs),
-        compression: config.compression.as_deref().and_then(compression_number).unwrap_or(codec),
-        direct_io: kind == WorkloadKind::Iodir,
-        vector_memtable: false,
-        lru_cache: false,
-        merge_operator: String::new(),
-    }
 }

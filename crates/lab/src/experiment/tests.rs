@@ -1,6 +1,7 @@
 //! What a mistake in an experiment is answered with, and that those in the tree have none.
 
 use super::*;
+use outcrop_lab_load::database::Durability;
 
 const GOOD: &str = "title = 't'\n[workload]\nkind = 'byrx'\nkeys = 10\n[[target]]\nengine = 'outcrop'\n";
 
@@ -41,6 +42,163 @@ fn targets_say_where_they_come_from() {
     assert!(error(&format!("{GOOD}[design]\ndelta = 1.0\n")).contains("delta is a share"));
     assert!(error(&format!("{GOOD}[design]\nrounds = 100000\n")).contains("at most"));
     assert!(error(&format!("{GOOD}[step.readrandom]\nthreads = 0\n")).contains("above zero"));
+}
+
+#[test]
+fn a_wrong_value_is_answered_with_the_line_it_stands_in() {
+    let steps = format!("steps = [\n  'fillseq',\n  'readrandm',\n]\n{GOOD}");
+    assert!(error(&steps).starts_with("a.toml:3:4: unknown step \"readrandm\""), "{}", error(&steps));
+    let quoted = "steps = ['fillseq', 'read.8']\n".to_string()
+        + GOOD
+        + "[step.\"read.8\"]\nkind = 'readrandom'\nthreads = 0\n";
+    assert_eq!(error(&quoted), "a.toml:10:1: threads must be above zero");
+    let kind = quoted.replace("'readrandom'\nthreads = 0", "'redrandom'");
+    assert!(error(&kind).starts_with("a.toml:9:9: unknown step \"redrandom\"; did you mean \"readrandom\"?"));
+    let second = format!("{GOOD}[[target]]\nengine = 'rocksdb'\n");
+    assert!(error(&second).starts_with("a.toml:8:11: target rocksdb needs versions or library"));
+}
+
+fn workload(keys: &str) -> String {
+    GOOD.replace("keys = 10", &format!("keys = 10\n{keys}"))
+}
+
+fn planned(text: &str) -> Vec<steps::PlannedStep> {
+    let experiment = parse("a.toml", text).unwrap();
+    experiment.planned_steps(&experiment.sizes(1 << 30, 2))
+}
+
+#[test]
+fn keys_have_the_layout_and_the_generator_that_are_asked_for() {
+    let layout = |keys: &str| planned(&workload(keys)).remove(0).step.layout;
+    assert_eq!(layout(""), KeyLayout::default());
+    let grouped = layout("prefix_size = 4\nkeys_per_prefix = 5");
+    assert_eq!(grouped.prefix, Some(KeyPrefix { size: 4, count: 2 }));
+    assert_eq!(layout("generator = 'leveldb-dec16'").generator, Generator::LevelDbDec16);
+    let wrong = |keys: &str| error(&workload(keys));
+    assert_eq!(wrong("prefix_size = 4"), "a.toml:5:1: prefix_size and keys_per_prefix go together");
+    assert!(
+        wrong("prefix_size = 20\nkeys_per_prefix = 5").starts_with("a.toml:5:1: prefix_size must be below")
+    );
+    assert!(
+        wrong("prefix_size = 2\nkeys_per_prefix = 11")
+            .starts_with("a.toml:6:1: keys_per_prefix is above keys")
+    );
+    assert!(wrong("generator = 'leveldb-dec61'").ends_with("did you mean \"leveldb-dec16\"?"));
+    let short = workload("generator = 'leveldb-dec16'\nkey_size = 8");
+    assert!(error(&short).starts_with("a.toml:5:1: keys of leveldb-dec16 have 16 digits"));
+    assert!(wrong("prefix_sise = 4").ends_with("did you mean \"prefix_size\"?"));
+}
+
+#[test]
+fn a_step_says_how_it_chooses_keys_and_what_holds_writers_back() {
+    let text = |step: &str, changes: &str| {
+        format!("steps = ['fillseq', '{step}']\n{GOOD}[step.{step}]\n{changes}\n")
+    };
+    let step = |name: &str, changes: &str| planned(&text(name, changes)).remove(1).step;
+    assert_eq!(step("readrandom", "read_random_exp_range = 15.5").exp_range, 15.5);
+    assert_eq!(step("overwrite", "write_rate = 1000").write_rate, 1000);
+    let beside = step("readwhilewriting", "writer_rate = 0\nwriter_num = 7");
+    assert_eq!((beside.writer_rate, beside.writer_num, beside.num), (0, 7, 10));
+    assert_eq!(step("readwhilewriting", "num = 3").writer_num, 10, "the writer chooses from all keys");
+    assert_eq!(step("overwrite", "wal = false").durability, Durability::NoWal);
+    let wrong = |name: &str, changes: &str| error(&text(name, changes));
+    let said = wrong("fwdrange", "read_random_exp_range = 1.0");
+    assert_eq!(said, "a.toml:9:1: read_random_exp_range is for steps that look up, and fwdrange does not");
+    assert!(wrong("readrandom", "read_random_exp_range = -1.0").contains("above zero"));
+    assert!(wrong("readrandom", "writer_num = 5").contains("run beside a writer"));
+    assert!(wrong("updaterandom", "write_rate = 5").contains("load or overwrite"));
+    assert!(
+        wrong("overwrite", "write_rate = 5\narrival_rate = 5.0").contains("give write_rate or arrival_rate")
+    );
+    assert!(wrong("overwrite", "wal = false\nsync = true").contains("needs the WAL"));
+    assert!(wrong("readrandom", "wal = false").contains("steps that write"));
+    assert!(wrong("overwrite", "write_rat = 5").ends_with("did you mean \"write_rate\"?"));
+}
+
+#[test]
+fn skew_changes_what_is_read_and_nothing_that_is_written() {
+    let names = "steps = ['fillseq', 'readrandom', 'multireadrandom', 'readwhilewriting', 'fwdrange', \
+                 'revrangewhilewriting', 'fwdrangewhilewriting', 'overwrite', 'overwriteandwait']\n";
+    let nums = |skew: &str| -> Vec<u64> {
+        let text = names.to_string() + &workload(skew).replace("keys = 10\n", "keys = 1000\n");
+        let steps = planned(&text);
+        assert!(steps.iter().all(|planned| planned.step.writer_num == 1000));
+        steps.iter().map(|planned| planned.step.num).collect()
+    };
+    assert_eq!(nums("skew = '64.512'"), [1000, 64, 64, 64, 512, 512, 512, 1000, 1000]);
+    assert_eq!(nums("skew = '8.64'"), [1000, 8, 8, 8, 64, 64, 64, 1000, 1000]);
+    assert_eq!(nums(""), [1000; 9]);
+    assert!(error(&workload("skew = '1.2'")).contains("there are 64.512, 8.64"));
+}
+
+#[test]
+fn workloads_of_the_published_driver_have_its_codecs() {
+    let codecs = |kind: &str| {
+        let experiment = parse("a.toml", &GOOD.replace("byrx", kind)).unwrap();
+        (experiment.workload.kind.place(), experiment.sizes(1 << 30, 2).codecs)
+    };
+    assert_eq!(codecs("byos"), (WorkloadKind::Byos, [None, None]));
+    for (kind, wanted) in [
+        ("iodir", [None, None]),
+        ("iodir_none", [Some(0), None]),
+        ("iodir_lz4", [Some(4), None]),
+        ("iodir_zstd", [Some(7), None]),
+        ("iodir_nnl", [Some(0), Some(4)]),
+        ("iodir_nnz", [Some(0), Some(7)]),
+        ("iodir_nlz", [Some(4), Some(7)]),
+    ] {
+        assert_eq!(codecs(kind), (WorkloadKind::Iodir, wanted), "{kind}");
+    }
+    let own = parse("a.toml", &workload("compression = 'zstd'").replace("byrx", "iodir_nnl")).unwrap();
+    assert_eq!(own.sizes(1 << 30, 2).codecs, [Some(7), Some(4)]);
+    assert!(error(&workload("compression = 'zst'")).starts_with("a.toml:5:1: compression is none"));
+    let wrong = format!("{GOOD}configs = ['c']\n[config.c]\nbottommost_compression = 'lz5'\n");
+    assert!(error(&wrong).starts_with("a.toml:9:1: bottommost_compression is none"));
+    let wrong = format!("{GOOD}configs = ['c']\n[config.c]\ncompaction = 'univrsal'\n");
+    let said = "a.toml:9:1: there is no compaction \"univrsal\"; did you mean \"universal\"?";
+    assert!(error(&wrong).starts_with(said), "{}", error(&wrong));
+}
+
+#[test]
+fn values_repeat_and_compress_as_the_workload_says() {
+    let text = workload("compression_ratio = 0.25\nsame_value_percentage = 10\nwal = false");
+    let step = planned(&text).pop().unwrap().step;
+    assert_eq!((step.redundancy.compression_ratio, step.redundancy.same_percent), (0.25, 10));
+    assert_eq!(
+        (step.kind, step.durability),
+        (outcrop_lab_load::StepKind::OverwriteAndWait, Durability::NoWal)
+    );
+    assert!(
+        error(&workload("compression_ratio = 1.5")).starts_with("a.toml:5:1: compression_ratio is a share")
+    );
+    assert!(error(&workload("same_value_percentage = 101")).starts_with("a.toml:5:1: same_value_percentage"));
+}
+
+#[test]
+fn steps_have_what_the_published_scripts_give_them() {
+    let text = "steps = ['bulkload', 'compact', 'fillseq', 'drain', 'overwritesome', 'flush_mt_l0', 'flush_mt_wait', \
+                'flush_mt_nowait', 'compact0', 'compact1', 'compact_levels', 'waitforcompaction', 'randomtransaction']\n"
+        .to_string()
+        + &GOOD.replace("keys = 10", "keys = 1000\nthreads = 3");
+    let steps = planned(&text);
+    let kinds: Vec<_> = steps[5..12].iter().map(|planned| planned.step.kind).collect();
+    use outcrop_lab_load::StepKind::{
+        Compact0, Compact1, CompactLevels, FillRandom, FlushAndPause, FlushAndWait, Settle,
+    };
+    assert_eq!(kinds, [Settle, FlushAndWait, FlushAndPause, Compact0, Compact1, CompactLevels, FlushAndWait]);
+    let (bulk, drain) = (&steps[0], &steps[3].step);
+    assert_eq!((bulk.step.kind, bulk.step.durability), (FillRandom, Durability::NoWal));
+    assert!(bulk.wants_vector_memtable() && bulk.report && !steps[1].report);
+    assert!(
+        bulk.options.contains("disable_auto_compactions=true") && bulk.options.contains("trigger=10485760")
+    );
+    assert_eq!((drain.threads, drain.seconds, drain.num), (1, 300.0, 100));
+    assert_eq!(drain.kind, outcrop_lab_load::StepKind::Range { reverse: true });
+    assert!(!steps[3].report && steps[2].wants_vector_memtable());
+    // A tenth of all keys, by all threads together.
+    assert_eq!((steps[4].step.threads, steps[4].step.ops), (3, Some(33)));
+    assert_eq!((steps[12].step.threads, steps[12].step.transaction_sets), (5, 5));
+    assert!(steps[5..12].iter().all(|planned| planned.step.ops == Some(1) && planned.step.threads == 1));
 }
 
 #[test]

@@ -131,7 +131,7 @@ pub fn derive(
     set("zero_seconds", longest_zero_run(&result.per_second) as f64);
     set("cv", variation(&result.per_second));
     set("waited", waited);
-    if step.step.while_writing {
+    if step.step.while_writing || step.step.write_rate > 0 {
         set("writer_rate", result.writer_achieved);
         set("writer_lag", result.writer_lag_ms);
     }
