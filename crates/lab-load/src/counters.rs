@@ -24,6 +24,15 @@ pub struct Counters {
     pub uptime: f64,
     /// Bytes of all live tables.
     pub table_bytes: u64,
+    /// GB that compaction read from blob files.
+    #[serde(default)]
+    pub blob_read_gb: f64,
+    /// GB that flush and compaction wrote to them.
+    #[serde(default)]
+    pub blob_write_gb: f64,
+    /// Bytes of all live blob files.
+    #[serde(default)]
+    pub blob_bytes: u64,
 }
 
 impl Counters {
@@ -32,6 +41,7 @@ impl Counters {
         let text = db.property("rocksdb.stats").unwrap_or_default();
         let mut counters = Counters::parse(&text);
         counters.table_bytes = db.property_int("rocksdb.total-sst-files-size").unwrap_or(0);
+        counters.blob_bytes = db.property_int("rocksdb.total-blob-file-size").unwrap_or(0);
         counters
     }
 
@@ -43,6 +53,8 @@ impl Counters {
             ingest_gb: self.ingest_gb - before.ingest_gb,
             compaction_seconds: self.compaction_seconds - before.compaction_seconds,
             compaction_cpu_seconds: self.compaction_cpu_seconds - before.compaction_cpu_seconds,
+            blob_read_gb: self.blob_read_gb - before.blob_read_gb,
+            blob_write_gb: self.blob_write_gb - before.blob_write_gb,
             stalls: self.stalls.saturating_sub(before.stalls),
             uptime: self.uptime - before.uptime,
             ..*self
@@ -56,23 +68,35 @@ impl Counters {
             let end = after.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(after.len());
             after[..end].parse().unwrap_or(0.0)
         };
-        let unit = |label: &str| if text.contains(label) { 1.0 } else { 0.0 };
+        let compaction = text.split_once("Cumulative compaction:").map_or("", |(_, rest)| rest);
         let writes = text.split_once("Cumulative writes:").map_or("", |(_, rest)| rest);
         let ingest = writes.split_once("ingest: ").map_or("", |(_, rest)| rest);
         let percent = text.split_once("Cumulative stall:").map_or("", |(_, rest)| rest);
         let percent = percent.split_once("H:M:S,").map_or("", |(_, rest)| rest);
         Counters {
-            compaction_write_gb: number_after("Cumulative compaction:") * unit("Cumulative compaction:"),
+            compaction_write_gb: gigabytes(compaction),
             flush_gb: number_after("Flush(GB): cumulative"),
-            ingest_gb: ingest.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0.0),
+            ingest_gb: gigabytes(ingest),
             compaction_seconds: sum_column(text, "Comp(sec)").unwrap_or(0.0),
             compaction_cpu_seconds: sum_column(text, "CompMergeCPU(sec)").unwrap_or(0.0),
             stall_percent: percent.trim().split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0.0),
             stalls: stall_count(text),
             uptime: number_after("Uptime(secs):"),
             table_bytes: 0,
+            blob_read_gb: sum_column(text, "Rblob(GB)").unwrap_or(0.0),
+            blob_write_gb: sum_column(text, "Wblob(GB)").unwrap_or(0.0),
+            blob_bytes: 0,
         }
     }
+}
+
+/// The size that `text` begins with, a number and a unit, in GB; 0 if it does not.
+fn gigabytes(text: &str) -> f64 {
+    let mut words = text.split_whitespace();
+    let number: f64 = words.next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
+    let unit = words.next().unwrap_or("").trim_end_matches(',');
+    let share = [("KB", 1.0 / 1_048_576.0), ("MB", 1.0 / 1024.0), ("GB", 1.0), ("TB", 1024.0)];
+    share.iter().find(|(name, _)| *name == unit).map_or(0.0, |(_, share)| number * share)
 }
 
 /// The value of `column` in the last "Sum" row of the compaction table.
@@ -136,6 +160,18 @@ Cumulative stall: 00:00:1.250 H:M:S, 10.0 percent
         assert_eq!((counters.flush_gb, counters.ingest_gb, counters.uptime), (0.123, 0.40, 12.5));
         assert_eq!((counters.compaction_seconds, counters.compaction_cpu_seconds), (4.25, 3.75));
         assert_eq!((counters.stall_percent, counters.stalls), (10.0, 3));
+    }
+
+    #[test]
+    fn sizes_have_units_and_blob_files_columns_of_their_own() {
+        assert_eq!((gigabytes(" 512.0 MB write, 1"), gigabytes("2.5 TB, x")), (0.5, 2560.0));
+        assert_eq!((gigabytes("0.91 GB write"), gigabytes(""), gigabytes("5 apples")), (0.91, 0.0, 0.0));
+        let blobs = SAMPLE.replace("20K       0.0       0.0", "20K       1.5       2.5");
+        let counters = Counters::parse(&blobs);
+        assert_eq!((counters.blob_read_gb, counters.blob_write_gb), (1.5, 2.5));
+        let later = Counters { blob_read_gb: 2.0, blob_write_gb: 4.0, blob_bytes: 9, ..counters };
+        let between = later.since(&counters);
+        assert_eq!((between.blob_read_gb, between.blob_write_gb, between.blob_bytes), (0.5, 1.5, 9));
     }
 
     #[test]

@@ -15,7 +15,7 @@
 use crate::experiment::compaction::open_options;
 use crate::experiment::steps::{PlannedStep, Sizes};
 use crate::experiment::{Config, WorkloadKind};
-use crate::memory;
+use crate::{data_dir, memory};
 use outcrop_lab_load::steps::wait_for_compaction;
 use outcrop_lab_load::transactions::{Refusal, TransactionDatabase};
 use outcrop_lab_load::{
@@ -247,6 +247,10 @@ impl<'a> Worker<'a> {
         say(&Message::Started { step: number, waited: before.elapsed().as_secs_f64() })?;
         let result = run_step(db, &planned.step, &mut threads, &mut observer(number))?;
         self.threads = threads;
+        // What the device is counted for must have reached it, for an engine that syncs little as for one that does.
+        if planned.writes() || planned.step.while_writing {
+            data_dir::write_out(&self.assignment.dir)?;
+        }
         say_done(number, result)
     }
 

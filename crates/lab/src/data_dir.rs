@@ -135,7 +135,13 @@ pub fn write_out(dir: &Path) -> Result<(), String> {
         if path.is_dir() {
             write_out(&path)?;
         } else if path.is_file() {
-            File::open(&path).and_then(|file| file.sync_data()).map_err(|error| failed(&path, error))?;
+            match File::open(&path).and_then(|file| file.sync_data()) {
+                // The engine may remove files meanwhile.
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(failed(&path, error));
+                }
+                _ => {}
+            }
         }
     }
     Ok(())

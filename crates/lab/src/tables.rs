@@ -44,14 +44,14 @@ pub fn summary_line(measured: &Measured, version: &str, job: &str) -> [String; 2
         format!("{:.0}", ops_per_second(result).floor()),
         format!("{:.1}", result.bytes as f64 / megabytes / result.seconds.max(1e-9)),
         size_text(counters.table_bytes),
-        "0GB".to_string(),
+        size_text(counters.blob_bytes),
         format!("{:.2}", counters.compaction_write_gb),
         w_amp,
         format!("{c_mbps:.1}"),
         format!("{:.1}", counters.compaction_seconds),
         format!("{:.1}", counters.compaction_cpu_seconds),
-        "0.0".to_string(),
-        "0.0".to_string(),
+        format!("{:.1}", counters.blob_read_gb),
+        format!("{:.1}", counters.blob_write_gb),
         format!("{:.1}", result.micros_per_op),
         format!("{p50:.1}"),
         format!("{p99:.0}"),
@@ -122,6 +122,11 @@ mod tests {
     fn the_summary_line_has_a_cell_for_each_column() {
         let line = summary_line(&measured(200), "1", "job");
         assert_eq!(line.len(), COLUMNS.len());
+        let mut blobs = measured(200);
+        let counters = &mut blobs.result.counters;
+        (counters.blob_bytes, counters.blob_read_gb, counters.blob_write_gb) = (3 << 20, 1.25, 2.5);
+        let of_blobs = summary_line(&blobs, "1", "job");
+        assert_eq!([3, 9, 10].map(|column| of_blobs[column].as_str()), ["3MB", "1.2", "2.5"]);
         assert_eq!((line[0].as_str(), line[5].as_str(), line[23].as_str()), ("100", "1.5", "readrandom"));
     }
 

@@ -89,6 +89,29 @@ fn leveled_universal_runs() {
 }
 
 #[test]
+fn the_published_sequence_runs_on_every_shape_of_compaction() {
+    let [experiment, _, measured, _] = run("published-sequence.toml", "3000");
+    let targets = experiment["plan"]["targets"].as_array().unwrap();
+    assert_eq!(targets.len(), 6, "Outcrop, four shapes, the base again");
+    assert_eq!(count(&measured, |row| row["name"] == "overwriteandwait"), 6);
+}
+
+#[test]
+fn universal_compactions_are_timed() {
+    let [_, _, measured, _] = run("universal-compaction.toml", "3000");
+    assert_eq!(count(&measured, |row| row["name"] == "compact" && row["result"]["ops"] == 1), 6);
+}
+
+#[test]
+fn shapes_of_the_tree_are_made_one_after_the_other() {
+    let [experiment, _, measured, _] = run("shapes.toml", "20000");
+    let steps = experiment["plan"]["steps"].as_array().unwrap();
+    let without_wal = |step: &serde_json::Value| step["step"]["durability"] == "NoWal";
+    assert_eq!(steps.iter().filter(|step| without_wal(step)).count(), steps.len());
+    assert_eq!(count(&measured, |row| row["name"] == "ranges.2"), 4);
+}
+
+#[test]
 fn skew_runs_and_finds_every_key() {
     let [_, _, measured, _] = run("skew.toml", "3000");
     let eights = |row: &&serde_json::Value| row["name"] == "readrandom.8";
@@ -141,5 +164,5 @@ fn every_shipped_experiment_fits_ten_minutes() {
         assert!(plan["sizes"]["seconds"].as_f64().unwrap() >= 1.0, "{name}");
         seen += 1;
     }
-    assert_eq!(seen, 11);
+    assert_eq!(seen, 14);
 }

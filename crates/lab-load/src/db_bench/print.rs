@@ -51,7 +51,8 @@ pub(super) fn print_result(name: &str, step: &Step, result: &StepResult, histogr
         result.bytes as f64 / 1_048_576.0 / result.seconds.max(1e-9)
     );
     if let Some(note) = &result.note {
-        println!("{name}: {note}");
+        let about = if note.starts_with(name) { String::new() } else { format!("{name}: ") };
+        println!("{about}{note}");
     }
     if let Some(open) = &result.open {
         print_open_loop(name, open, result.ops);

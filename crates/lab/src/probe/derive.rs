@@ -147,7 +147,10 @@ pub fn derive(
     if counters.table_bytes > 0 {
         set("tables", counters.table_bytes as f64 / megabytes);
         let pair = (step.step.key_size + step.step.value_size) as u64;
-        set("space_amp", counters.table_bytes as f64 / (step.step.num * pair) as f64);
+        set(
+            "space_amp",
+            counters.table_bytes as f64 / (step.step.num.max(step.step.writer_num) * pair) as f64,
+        );
     }
     set("compaction_s", counters.compaction_seconds);
     set("compaction_cpu_s", counters.compaction_cpu_seconds);

@@ -17,7 +17,7 @@ use crate::{judge, labels};
 use outcrop_lab_load::StepResult;
 use std::ops::Range;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What sessions of a run have in common.
 #[derive(Clone, Copy)]
@@ -145,7 +145,12 @@ impl<'a> Session<'a> {
     /// What the child says of step `number`, once it is done.
     fn listen(&mut self, number: usize, sampler: &Sampler, progress: &mut Progress) -> Result<Said, Ended> {
         let mut begun: Option<(f64, Reading)> = None;
+        let mut deadline = None;
         loop {
+            // An engine that hangs is no silence: its threads are still reported on.
+            if deadline.is_some_and(|deadline| Instant::now() > deadline) {
+                return Err(Ended::Failed(format!("{}: it did not end in time", self.step_name(number))));
+            }
             let message = match self.process.hear(self.patience(number)) {
                 Heard::Message(message) => message,
                 Heard::Silence => {
@@ -161,7 +166,10 @@ impl<'a> Session<'a> {
             };
             match message {
                 Message::Ready => {}
-                Message::Started { waited, .. } => begun = Some((waited, sampler.edge())),
+                Message::Started { waited, .. } => {
+                    deadline = self.is_timed(number).then(|| Instant::now() + self.patience(number));
+                    begun = Some((waited, sampler.edge()));
+                }
                 Message::Progress { progress: far, .. } => {
                     let rate = far.ops as f64 / far.seconds.max(1e-9);
                     progress.show(&self.name_of(number), rate);
@@ -185,7 +193,12 @@ impl<'a> Session<'a> {
         Ended::Failed(format!("the process ended during {} ({status})", self.step_name(step)))
     }
 
-    /// How long to wait for the next message while step `number` runs.
+    /// Whether time ends a step, and not what it has done.
+    fn is_timed(&self, number: usize) -> bool {
+        self.setting.plan.steps.get(number).is_some_and(|step| step.step.ops.is_none())
+    }
+
+    /// How long step `number` may take if it is timed, and may be silent in any case.
     fn patience(&self, number: usize) -> Duration {
         let seconds = self.setting.plan.steps.get(number).map_or(0.0, |step| step.step.seconds);
         Duration::from_secs_f64(seconds + PATIENCE)
