@@ -256,6 +256,23 @@ mod tests {
     }
 
     #[test]
+    fn reads_beside_a_writer_of_few_keys_are_not_meaningful_and_limits_of_others_are_nobodys_fault() {
+        let (mut step, mut result) = step_and_result("readwhilewriting", 1000, 30.0);
+        let found = |step: &PlannedStep, result: &StepResult, name: &str| {
+            names(WorkloadKind::Byrx, step, result, &Metrics::new()).contains(&name.to_string())
+        };
+        step.step.num = 64;
+        assert!(!found(&step, &result, "not meaningful"), "the writer has all keys");
+        step.step.writer_num = 64;
+        assert!(found(&step, &result, "not meaningful"));
+        result.writer_achieved = 0.5;
+        assert!(found(&step, &result, "writer behind"));
+        let (mut step, _) = step_and_result("overwrite", 1000, 30.0);
+        step.step.write_rate = 5;
+        assert!(!found(&step, &result, "writer behind"), "no writer runs beside it");
+    }
+
+    #[test]
     fn steps_that_change_while_they_run_are_named() {
         let rising: Vec<u64> = (0..60).map(|second| if second < 20 { 50 } else { 100 }).collect();
         assert_eq!(steadiness(&rising, 0.02).unwrap().name, "warm-up");

@@ -549,3 +549,61 @@ fn percentiles(histogram: &Histogram<u64>) -> [f64; 5] {
 pub fn new_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 3_600_000_000_000, 3).expect("bounds are valid")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts to the step's operations and notes its seed.
+    struct Counting<'a>(u64, &'a Mutex<Vec<u64>>);
+
+    impl Operate for Counting<'_> {
+        fn operate(&mut self, ops: u64) -> Result<worker::Done, String> {
+            if ops == 0 {
+                self.1.lock().unwrap().push(self.0);
+            }
+            Ok(worker::Done { ops: 1, found: 1, bytes: 100 })
+        }
+    }
+
+    fn step(threads: u32, ops: u64) -> Step {
+        let text = format!(
+            r#"{{"name": "t", "kind": "ReadRandom", "while_writing": false, "threads": {threads}, "ops": {ops},
+                "seconds": 0.0, "durability": "Wal", "seek_nexts": 0, "num": 10, "key_size": 16, "value_size": 84,
+                "seed": 1000, "writer_rate": 0, "writer_num": 10}}"#
+        );
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn threads_take_seeds_in_turn_over_all_steps_and_do_their_operations_each() {
+        let (seeds, mut counter) = (Mutex::new(Vec::new()), 0);
+        let mut run = |step: &Step| {
+            let worker = |seed| Counting(seed, &seeds);
+            run_threads(step, &mut counter, &mut |_| (), None, worker, || Ok(())).unwrap()
+        };
+        let first = run(&step(2, 5));
+        assert_eq!((first.ops, first.bytes, first.found), (10, 1000, 10), "operations are not divided");
+        run(&step(1, 1));
+        let mut seeds = seeds.into_inner().unwrap();
+        seeds.sort_unstable();
+        assert_eq!(seeds, [1001, 1002, 1003], "the count of threads goes on");
+    }
+
+    #[test]
+    fn a_step_lasts_from_the_first_start_to_the_last_finish() {
+        let thread = |from: u64, to: u64, ops| ThreadResult {
+            ops,
+            found: 0,
+            bytes: 0,
+            span: [from, to].map(Duration::from_millis),
+            histogram: new_histogram(),
+            longest_gap: Duration::ZERO,
+            longest_by_second: Vec::new(),
+            schedule: None,
+        };
+        let result = summarize(&[thread(0, 1000, 10), thread(500, 2000, 15)]);
+        assert_eq!((result.ops, result.seconds), (25, 2.0));
+        assert_eq!(result.micros_per_op, 100_000.0, "a second and a half-longer one, over 25 operations");
+    }
+}
