@@ -471,6 +471,13 @@ EXPORTED void rocksdb_iter_prev(void *opaque) {
   }
 }
 
+EXPORTED const char *rocksdb_iter_key(const void *opaque, size_t *len) {
+  slice key, value;
+  splinterdb_iterator_get_current(((const iterator_t *)opaque)->iter, &key, &value);
+  *len = slice_length(key);
+  return slice_data(key);
+}
+
 EXPORTED const char *rocksdb_iter_value(const void *opaque, size_t *len) {
   slice key, value;
   splinterdb_iterator_get_current(((const iterator_t *)opaque)->iter, &key, &value);

@@ -204,7 +204,7 @@ impl Mix {
             residue if residue < self.ends[1] => {
                 let size = pareto(u, p.value_theta, p.value_k, p.value_sigma);
                 Action::Put(match size {
-                    size if size < 0 => 10,
+                    size if size < LEAST_VALUE => LEAST_VALUE as usize,
                     size if size as u64 > p.mix_max_value_size => {
                         (size as u64 % p.mix_max_value_size) as usize
                     }
@@ -219,6 +219,9 @@ impl Mix {
         (key, action)
     }
 }
+
+/// Bytes of the smallest value.
+const LEAST_VALUE: i64 = 10;
 
 /// The inverse of the power law: which seed a key comes from.
 fn power_law(u: f64, p: &MixParameters) -> u64 {
@@ -306,6 +309,7 @@ mod tests {
             for (key, action) in queries {
                 assert!(key < 10_000, "{preset}: {key}");
                 match action {
+                    // What is above 1024 is reduced modulo it, so may end below 10.
                     Action::Put(bytes) => assert!(bytes <= 1024),
                     Action::Seek(rows) => assert!(rows < 10_000),
                     Action::Get => {}
@@ -322,6 +326,17 @@ mod tests {
         let mean = sum / f64::from(n - 1);
         assert!((mean / (25.45 / (1.0 - 0.2615) + 0.5) - 1.0).abs() < 0.02, "{mean}");
         assert_eq!(pareto(0.5, 1.0, 0.0, 2.0), (1.0 - 2.0 * 0.5f64.ln()).ceil() as i64);
+    }
+
+    #[test]
+    fn values_are_never_smaller_than_ten_bytes_nor_larger_than_the_most() {
+        // Near u = 1 the distribution gives 0; at u = 0.5, 25.45 * (2^0.2615 - 1) / 0.2615 = 19.3.
+        let puts = MixParameters { mix_get_ratio: 0.0, mix_put_ratio: 1.0, ..MixParameters::default() };
+        let mix = Mix::new(&puts, 1_000_000);
+        assert_eq!(mix.query(999_999).1, Action::Put(10));
+        assert_eq!(mix.query(500_000).1, Action::Put(20));
+        let small = Mix::new(&MixParameters { mix_max_value_size: 12, ..puts }, 1_000_000);
+        assert_eq!(small.query(500_000).1, Action::Put(8), "20 modulo 12");
     }
 
     #[test]

@@ -59,3 +59,60 @@ mod tests {
         assert!(after.involuntary_switches >= before.involuntary_switches);
     }
 }
+
+/// Spreads the memory that this process takes from here on over all NUMA nodes, where there are several: else a cache lies
+/// on the node of whoever filled it, and runs differ by where threads happen to be. Gives the number of nodes.
+///
+/// # Errors
+/// The kernel's, which containers may cause.
+pub fn interleave_memory() -> std::io::Result<usize> {
+    let online = std::fs::read_to_string("/sys/devices/system/node/online").unwrap_or_default();
+    let nodes = numbers(&online);
+    if nodes.len() > 1 {
+        interleave(&nodes)?;
+    }
+    Ok(nodes.len().max(1))
+}
+
+/// Numbers of a list such as `0-1,4`.
+fn numbers(list: &str) -> Vec<usize> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (usize, usize) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        Some(first..=last.min(first + MOST_NODES))
+    };
+    list.split(',').filter_map(range).flatten().collect()
+}
+
+/// Nodes that a mask has room for.
+const MOST_NODES: usize = 1024;
+
+#[allow(unsafe_code, reason = "there is no safe call for it")]
+fn interleave(nodes: &[usize]) -> std::io::Result<()> {
+    const MPOL_INTERLEAVE: libc::c_long = 3;
+    let mut mask = [0u64; MOST_NODES / 64];
+    nodes.iter().filter(|node| **node < MOST_NODES).for_each(|node| mask[node / 64] |= 1 << (node % 64));
+    // SAFETY: the mask lives through the call; the kernel reads one bit less than it is told.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_set_mempolicy,
+            MPOL_INTERLEAVE,
+            mask.as_ptr(),
+            MOST_NODES as libc::c_ulong + 1,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_nodes_are_read() {
+        assert_eq!(numbers("0-1,4\n"), [0, 1, 4]);
+        assert_eq!(numbers("0\n"), [0]);
+        assert_eq!(numbers(""), Vec::<usize>::new());
+        assert_eq!(numbers("x,3-y,2"), [2]);
+    }
+}

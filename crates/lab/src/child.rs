@@ -16,6 +16,7 @@ use crate::experiment::compaction::open_options;
 use crate::experiment::steps::{PlannedStep, Sizes};
 use crate::experiment::{Config, WorkloadKind};
 use crate::{data_dir, memory};
+use outcrop_lab_load::process::interleave_memory;
 use outcrop_lab_load::steps::wait_for_compaction;
 use outcrop_lab_load::transactions::{Refusal, TransactionDatabase};
 use outcrop_lab_load::{
@@ -181,6 +182,10 @@ fn say(message: &Message) -> Result<(), String> {
 fn work(assignment: &Assignment, in_process: RocksApi) -> Result<(), String> {
     if let Some(library) = &assignment.preload {
         check_preloaded(library)?;
+    }
+    // As published runs on machines of several nodes do. Without it the session is still one.
+    if let Err(error) = interleave_memory() {
+        eprintln!("memory is not spread over NUMA nodes: {error}");
     }
     let api = match &assignment.source {
         Source::InProcess => in_process,
