@@ -1,243 +1,46 @@
 //! The steps: what each thread does, for how long, and what is measured.
 //!
 //! ```text
-//! run_step -> threads: worker.rs (operations, measured), writer.rs (the writer beside them) -> StepResult
+//! run_step -> threads: measure.rs, worker.rs (operations, measured), writer.rs (the writer beside them) -> StepResult
 //!                      pace.rs (when an operation starts), limit.rs (rates of writers), upkeep.rs (shapes of the tree)
+//! definition.rs: what a step is          result.rs: what it gave
 //! ```
 //! In a closed loop a latency sample is the time since the previous completion in the same thread: it includes making
 //! the key and any pause of the client. In an open loop operations are due at their times, and the time since then, the
 //! response time, is kept beside the service time. The background writer of the "whilewriting" steps is held to a rate
 //! and counted apart.
 
+mod definition;
 mod limit;
+mod measure;
 mod pace;
+mod result;
 mod upkeep;
 mod worker;
 mod writer;
 
+pub use definition::{Step, StepKind};
 pub use outcrop_lab_stats::open_loop::Spacing;
 pub use pace::{Arrival, OpenLoopResult};
+pub use result::{StepResult, new_histogram};
 pub use upkeep::wait_for_compaction;
 
 use crate::Database;
 use crate::counters::Counters;
-use crate::database::Durability;
-use crate::keys::KeyLayout;
-use crate::mixgraph::MixParameters;
 use crate::multi_get::Way;
 use crate::process::ProcessUsage;
 use crate::rng::Mt19937_64;
-use crate::transactions::{Concurrency, TransactionDatabase};
-use crate::values::{Redundancy, ValueSizes, Values};
+use crate::transactions::TransactionDatabase;
 use hdrhistogram::Histogram;
 use limit::{Limiter, RateReport};
+use measure::{Operate, ThreadResult};
 use pace::Schedule;
+use result::{percentiles, summarize};
 use serde::{Deserialize, Serialize};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use worker::{Common, Operate, ThreadResult, Transactions, Worker};
-
-/// What one operation of a step does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum StepKind {
-    /// Writes the next key in order.
-    FillSeq,
-    /// Writes a random key; as many as there are keys leave 63.2 % of them written.
-    FillRandom,
-    /// Writes every key once, in random order.
-    FillUniqueRandom,
-    /// Writes a random key of a loaded database.
-    Overwrite,
-    /// Writes random keys, then flushes and waits for compaction, outside the measured time.
-    OverwriteAndWait,
-    /// Looks up a random key.
-    ReadRandom,
-    /// Looks up a random key that no load wrote.
-    ReadMissing,
-    /// Looks up several random keys in one call.
-    MultiRead,
-    /// Gets, puts and scans, of hot and cold keys.
-    MixGraph,
-    /// Increments counters of several sets under transactions.
-    RandomTransaction,
-    /// Seeks to a random key and moves on.
-    Range {
-        /// Moves backward.
-        reverse: bool,
-    },
-    /// Looks up a random key, then writes it.
-    Update,
-    /// Adds an operand to a random key.
-    Merge,
-    /// Adds an operand to a random key, or looks one up.
-    ReadOrMerge,
-    /// Looks up a random key and writes its value with another one behind it.
-    Append,
-    /// Deletes a random key.
-    Delete,
-    /// Reads everything once.
-    ReadSeq,
-    /// Flushes, compacts L0 into the level below and waits for compaction.
-    Settle,
-    /// Flushes memtables.
-    Flush,
-    /// Flushes memtables and waits for compaction.
-    FlushAndWait,
-    /// Flushes memtables and sleeps ten seconds.
-    FlushAndPause,
-    /// Compacts everything.
-    Compact,
-    /// Compacts L0 into the first level below it that has tables.
-    Compact0,
-    /// Compacts the first level below L0 that has tables into the next one that has.
-    Compact1,
-    /// Flushes, compacts L0, the first level below and then everything, with quiet between.
-    CompactLevels,
-    /// Waits until no compaction runs or is due.
-    WaitForCompaction,
-}
-
-impl StepKind {
-    /// Whether it brings the tree into a shape, once, and measures nothing but the time that takes.
-    pub fn is_upkeep(self) -> bool {
-        use StepKind::{
-            Compact, Compact0, Compact1, CompactLevels, Flush, FlushAndPause, FlushAndWait, Settle,
-            WaitForCompaction,
-        };
-        matches!(
-            self,
-            Settle
-                | Flush
-                | FlushAndWait
-                | FlushAndPause
-                | Compact
-                | Compact0
-                | Compact1
-                | CompactLevels
-                | WaitForCompaction
-        )
-    }
-
-    /// Whether its operations are writes of whole batches, which a rate can limit.
-    pub fn is_put(self) -> bool {
-        use StepKind::{FillRandom, FillSeq, FillUniqueRandom, Overwrite, OverwriteAndWait};
-        matches!(self, FillSeq | FillRandom | FillUniqueRandom | Overwrite | OverwriteAndWait)
-    }
-
-    /// Whether it looks up keys that a load wrote, or tries to, and nothing else.
-    pub fn is_lookup(self) -> bool {
-        matches!(self, StepKind::ReadRandom | StepKind::ReadMissing | StepKind::MultiRead)
-    }
-}
-
-/// One step of a sequence.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Step {
-    /// Name in reports.
-    pub name: String,
-    /// What it does.
-    pub kind: StepKind,
-    /// A rate-limited writer runs beside it.
-    pub while_writing: bool,
-    /// Readers or writers.
-    pub threads: u32,
-    /// Operations of each thread; `None`: the time decides.
-    pub ops: Option<u64>,
-    /// Seconds, if the time decides.
-    pub seconds: f64,
-    /// How writes are made durable.
-    pub durability: Durability,
-    /// Moves of a range query.
-    pub seek_nexts: u32,
-    /// Keys in the database.
-    pub num: u64,
-    /// Bytes of a key.
-    pub key_size: usize,
-    /// How numbers become keys.
-    #[serde(default)]
-    pub layout: KeyLayout,
-    /// How much more often lookups ask for some keys than for others, [`crate::keys::exponential`]; 0: not at all.
-    #[serde(default)]
-    pub exp_range: f64,
-    /// Bytes of a value; the mean if sizes are drawn.
-    pub value_size: usize,
-    /// How sizes scatter; `None`: not at all.
-    #[serde(default)]
-    pub value_sizes: Option<ValueSizes>,
-    /// What compression can make of values.
-    #[serde(default)]
-    pub redundancy: Redundancy,
-    /// Base of the threads' seeds.
-    pub seed: u64,
-    /// Bytes per second of the background writer; 0: as fast as it can.
-    pub writer_rate: u64,
-    /// Bytes per second that the counted threads write at most, all together, if they put; 0: no limit.
-    #[serde(default)]
-    pub write_rate: u64,
-    /// Keys the background writer chooses from.
-    pub writer_num: u64,
-    /// The background writer merges instead of putting.
-    #[serde(default)]
-    pub writer_merges: bool,
-    /// Merge operator the database is opened with; empty: none.
-    #[serde(default)]
-    pub merge_operator: String,
-    /// Of a hundred operations of [`StepKind::ReadOrMerge`], those that merge.
-    #[serde(default = "seventy")]
-    pub merge_percent: u32,
-    /// Keys of one call, for steps that write or look up several.
-    #[serde(default = "one")]
-    pub batch_size: u32,
-    /// Whether several keys are looked up in the way that pins values, if the library has it.
-    #[serde(default)]
-    pub batched: bool,
-    /// When operations are due; `None`: as soon as the last has ended.
-    #[serde(default)]
-    pub arrival: Option<Arrival>,
-    /// The mix, if the step is one.
-    #[serde(default)]
-    pub mix: MixParameters,
-    /// Sets of counters that a transaction increments.
-    #[serde(default = "five")]
-    pub transaction_sets: u32,
-    /// How transactions find conflicts.
-    #[serde(default = "pessimistic")]
-    pub concurrency: Concurrency,
-    /// Share of each operation's time that is burnt in addition, to see whether it is found.
-    #[serde(default)]
-    pub planted: f64,
-}
-
-impl Step {
-    /// Whether it needs a merge operator.
-    pub fn merges(&self) -> bool {
-        self.writer_merges || matches!(self.kind, StepKind::Merge | StepKind::ReadOrMerge)
-    }
-
-    /// Values for one thread.
-    fn values(&self, seed: u64) -> Values {
-        let redundancy = self.redundancy;
-        match self.value_sizes {
-            None => Values::new(redundancy, self.value_size),
-            Some(sizes) => Values::drawn(redundancy, sizes, seed),
-        }
-        .with_room_for(redundancy, self.mix.mix_max_value_size as usize)
-    }
-}
-
-fn seventy() -> u32 {
-    70
-}
-fn one() -> u32 {
-    1
-}
-fn five() -> u32 {
-    5
-}
-fn pessimistic() -> Concurrency {
-    Concurrency::Pessimistic
-}
+use worker::{Common, Transactions, Worker};
 
 /// News from a running step.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -246,64 +49,6 @@ pub struct Progress {
     pub ops: u64,
     /// Seconds so far.
     pub seconds: f64,
-}
-
-/// What a step gave.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct StepResult {
-    /// Operations of the counted threads.
-    pub ops: u64,
-    /// Seconds from the first start to the last finish.
-    pub seconds: f64,
-    /// Mean microseconds one thread spends per operation.
-    pub micros_per_op: f64,
-    /// Key and value bytes of the operations.
-    pub bytes: u64,
-    /// Lookups that found something.
-    pub found: u64,
-    /// p50, p99, p99.9, p99.99 and the maximum, microseconds of service time.
-    pub percentiles: [f64; 5],
-    /// Operations in each second.
-    pub per_second: Vec<u64>,
-    /// The longest operation that ended in each second, in microseconds, from when it was due where operations are; 0:
-    /// none ended. The last second may be cut short.
-    #[serde(default)]
-    pub longest_per_second: Vec<u64>,
-    /// Longest time without a completion in any one thread, milliseconds.
-    pub longest_gap_ms: f64,
-    /// The rate of the background writer, or of counted writes with a limit, over what was asked; 1 without one.
-    pub writer_achieved: f64,
-    /// The longest time such writes were behind a line of that rate, milliseconds.
-    #[serde(default)]
-    pub writer_lag_ms: f64,
-    /// Response times, if operations were due at their times.
-    #[serde(default)]
-    pub open: Option<OpenLoopResult>,
-    /// What was done otherwise than asked.
-    #[serde(default)]
-    pub note: Option<String>,
-    /// What the engine did meanwhile.
-    pub counters: Counters,
-    /// CPU time used meanwhile, and memory at the end.
-    pub usage: ProcessUsage,
-    /// All samples, nanoseconds.
-    #[serde(skip, default = "new_histogram")]
-    pub samples: Histogram<u64>,
-    /// All response times of an open loop, nanoseconds.
-    #[serde(skip, default = "new_histogram")]
-    pub responses: Histogram<u64>,
-}
-
-impl StepResult {
-    /// The result of a step that did nothing.
-    pub fn nothing() -> StepResult {
-        summarize(&[])
-    }
-
-    fn set_rate(&mut self, report: RateReport) {
-        self.writer_achieved = report.achieved;
-        self.writer_lag_ms = report.longest_lag.as_secs_f64() * 1e3;
-    }
 }
 
 /// Counters the threads share, each touched rarely.
@@ -423,7 +168,7 @@ fn run_threads<O: Operate>(
                 scope.spawn(move || {
                     let operations = worker(seed);
                     let schedule = schedule(step, index, seed, Instant::now());
-                    worker::measure(operations, step, board, schedule)
+                    measure::measure(operations, step, board, schedule)
                 })
             })
             .collect();
@@ -499,57 +244,6 @@ fn watch(
     }
 }
 
-fn summarize(threads: &[ThreadResult]) -> StepResult {
-    let mut histogram = new_histogram();
-    threads.iter().for_each(|thread| histogram.add(&thread.histogram).expect("histograms are alike"));
-    let ops: u64 = threads.iter().map(|thread| thread.ops).sum();
-    let thread_seconds: f64 =
-        threads.iter().map(|thread| (thread.span[1] - thread.span[0]).as_secs_f64()).sum();
-    let first = threads.iter().map(|thread| thread.span[0]).min().unwrap_or_default();
-    let last = threads.iter().map(|thread| thread.span[1]).max().unwrap_or_default();
-    StepResult {
-        ops,
-        seconds: (last - first).as_secs_f64(),
-        micros_per_op: thread_seconds * 1e6 / ops.max(1) as f64,
-        bytes: threads.iter().map(|thread| thread.bytes).sum(),
-        found: threads.iter().map(|thread| thread.found).sum(),
-        percentiles: percentiles(&histogram),
-        per_second: Vec::new(),
-        longest_per_second: longest_per_second(threads),
-        longest_gap_ms: threads.iter().map(|t| t.longest_gap.as_secs_f64() * 1e3).fold(0.0, f64::max),
-        writer_achieved: 1.0,
-        writer_lag_ms: 0.0,
-        open: None,
-        note: None,
-        counters: Counters::default(),
-        usage: ProcessUsage::default(),
-        samples: histogram,
-        responses: new_histogram(),
-    }
-}
-
-/// The longest operation of any thread in each second, in microseconds.
-fn longest_per_second(threads: &[ThreadResult]) -> Vec<u64> {
-    let seconds = threads.iter().map(|thread| thread.longest_by_second.len()).max().unwrap_or(0);
-    let longest = |second: usize| {
-        let all = threads.iter().filter_map(|thread| thread.longest_by_second.get(second));
-        all.max().map_or(0, |nanos| nanos.div_ceil(1000))
-    };
-    (0..seconds).map(longest).collect()
-}
-
-/// p50, p99, p99.9, p99.99 and the maximum of a histogram of nanoseconds, in microseconds.
-fn percentiles(histogram: &Histogram<u64>) -> [f64; 5] {
-    let micros = |nanos: u64| nanos as f64 / 1000.0;
-    let at = |quantile: f64| micros(histogram.value_at_quantile(quantile));
-    [at(0.5), at(0.99), at(0.999), at(0.9999), micros(histogram.max())]
-}
-
-/// An empty histogram of nanoseconds up to an hour, exact to three digits.
-pub fn new_histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, 3_600_000_000_000, 3).expect("bounds are valid")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -558,11 +252,11 @@ mod tests {
     struct Counting<'a>(u64, &'a Mutex<Vec<u64>>);
 
     impl Operate for Counting<'_> {
-        fn operate(&mut self, ops: u64) -> Result<worker::Done, String> {
+        fn operate(&mut self, ops: u64) -> Result<measure::Done, String> {
             if ops == 0 {
                 self.1.lock().unwrap().push(self.0);
             }
-            Ok(worker::Done { ops: 1, found: 1, bytes: 100 })
+            Ok(measure::Done { ops: 1, found: 1, bytes: 100 })
         }
     }
 
@@ -588,22 +282,5 @@ mod tests {
         let mut seeds = seeds.into_inner().unwrap();
         seeds.sort_unstable();
         assert_eq!(seeds, [1001, 1002, 1003], "the count of threads goes on");
-    }
-
-    #[test]
-    fn a_step_lasts_from_the_first_start_to_the_last_finish() {
-        let thread = |from: u64, to: u64, ops| ThreadResult {
-            ops,
-            found: 0,
-            bytes: 0,
-            span: [from, to].map(Duration::from_millis),
-            histogram: new_histogram(),
-            longest_gap: Duration::ZERO,
-            longest_by_second: Vec::new(),
-            schedule: None,
-        };
-        let result = summarize(&[thread(0, 1000, 10), thread(500, 2000, 15)]);
-        assert_eq!((result.ops, result.seconds), (25, 2.0));
-        assert_eq!(result.micros_per_op, 100_000.0, "a second and a half-longer one, over 25 operations");
     }
 }

@@ -205,8 +205,8 @@ fn check_change(table: &str, change: &StepChange, row: Option<&StepRow>) -> Chec
     if change.arrival_spacing.is_some() && change.arrival_rate.is_none() {
         return wrong(table, "arrival_spacing", "arrival_spacing needs arrival_rate");
     }
-    if change.wal == Some(false) && change.sync == Some(true) {
-        return wrong(table, "wal", "sync needs the WAL: drop wal = false or sync = true");
+    if change.wal == Some(false) && change.sync.or(row.map(|row| row.sync)) == Some(true) {
+        return wrong(table, "wal", "synced writes need the WAL: drop wal = false");
     }
     if change.write_rate.is_some() && change.arrival_rate.is_some() {
         return wrong(
@@ -267,6 +267,15 @@ fn check_steps(experiment: &Experiment) -> Checked {
                 Some(kind) => wrong_value(&format!("step.{name}"), kind, message),
                 None => wrong_value("", name, message),
             };
+        }
+        let change = experiment.step.get(name);
+        let syncs = change.and_then(|change| change.sync).or(vocabulary::find(kind).map(|row| row.sync));
+        if experiment.workload.wal == Some(false)
+            && change.is_none_or(|change| change.wal.is_none())
+            && syncs == Some(true)
+        {
+            let message = format!("synced writes need the WAL: drop wal = false, or give wal to step {name}");
+            return wrong("workload", "wal", message);
         }
         if names[..index].contains(name) {
             let message =

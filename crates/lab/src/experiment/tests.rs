@@ -110,7 +110,11 @@ fn a_step_says_how_it_chooses_keys_and_what_holds_writers_back() {
     assert!(
         wrong("overwrite", "write_rate = 5\narrival_rate = 5.0").contains("give write_rate or arrival_rate")
     );
-    assert!(wrong("overwrite", "wal = false\nsync = true").contains("needs the WAL"));
+    assert!(wrong("overwrite", "wal = false\nsync = true").contains("need the WAL"));
+    assert!(wrong("overwritesync", "wal = false").starts_with("a.toml:9:1: synced writes need the WAL"));
+    let unsynced = text("overwritesync", "report = true").replace("keys = 10", "keys = 10\nwal = false");
+    assert!(error(&unsynced).starts_with("a.toml:6:1: synced writes need the WAL"), "{}", error(&unsynced));
+    assert!(parse("a.toml", &unsynced.replace("report = true", "wal = true")).is_ok());
     assert!(wrong("readrandom", "wal = false").contains("steps that write"));
     assert!(wrong("overwrite", "write_rat = 5").ends_with("did you mean \"write_rate\"?"));
 }

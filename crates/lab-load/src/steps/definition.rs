@@ -1,0 +1,212 @@
+//! What a step is: what one operation does, and everything that can be set about it.
+//!
+//! Next: `worker.rs` and `upkeep.rs` for what the kinds do.
+
+use super::Arrival;
+use crate::database::Durability;
+use crate::keys::KeyLayout;
+use crate::mixgraph::MixParameters;
+use crate::transactions::Concurrency;
+use crate::values::{Redundancy, ValueSizes, Values};
+use serde::{Deserialize, Serialize};
+
+/// What one operation of a step does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StepKind {
+    /// Writes the next key in order.
+    FillSeq,
+    /// Writes a random key; as many as there are keys leave 63.2 % of them written.
+    FillRandom,
+    /// Writes every key once, in random order.
+    FillUniqueRandom,
+    /// Writes a random key of a loaded database.
+    Overwrite,
+    /// Writes random keys, then flushes and waits for compaction, outside the measured time.
+    OverwriteAndWait,
+    /// Looks up a random key.
+    ReadRandom,
+    /// Looks up a random key that no load wrote.
+    ReadMissing,
+    /// Looks up several random keys in one call.
+    MultiRead,
+    /// Gets, puts and scans, of hot and cold keys.
+    MixGraph,
+    /// Increments counters of several sets under transactions.
+    RandomTransaction,
+    /// Seeks to a random key and moves on.
+    Range {
+        /// Moves backward.
+        reverse: bool,
+    },
+    /// Looks up a random key, then writes it.
+    Update,
+    /// Adds an operand to a random key.
+    Merge,
+    /// Adds an operand to a random key, or looks one up.
+    ReadOrMerge,
+    /// Looks up a random key and writes its value with another one behind it.
+    Append,
+    /// Deletes a random key.
+    Delete,
+    /// Reads everything once.
+    ReadSeq,
+    /// Flushes, compacts L0 into the level below and waits for compaction.
+    Settle,
+    /// Flushes memtables.
+    Flush,
+    /// Flushes memtables and waits for compaction.
+    FlushAndWait,
+    /// Flushes memtables and sleeps ten seconds.
+    FlushAndPause,
+    /// Compacts everything.
+    Compact,
+    /// Compacts L0 into the first level below it that has tables.
+    Compact0,
+    /// Compacts the first level below L0 that has tables into the next one that has.
+    Compact1,
+    /// Flushes, compacts L0, the first level below and then everything, with quiet between.
+    CompactLevels,
+    /// Waits until no compaction runs or is due.
+    WaitForCompaction,
+}
+
+impl StepKind {
+    /// Whether it brings the tree into a shape, once, and measures nothing but the time that takes.
+    pub fn is_upkeep(self) -> bool {
+        use StepKind::{
+            Compact, Compact0, Compact1, CompactLevels, Flush, FlushAndPause, FlushAndWait, Settle,
+            WaitForCompaction,
+        };
+        matches!(
+            self,
+            Settle
+                | Flush
+                | FlushAndWait
+                | FlushAndPause
+                | Compact
+                | Compact0
+                | Compact1
+                | CompactLevels
+                | WaitForCompaction
+        )
+    }
+
+    /// Whether its operations are writes of whole batches, which a rate can limit.
+    pub fn is_put(self) -> bool {
+        use StepKind::{FillRandom, FillSeq, FillUniqueRandom, Overwrite, OverwriteAndWait};
+        matches!(self, FillSeq | FillRandom | FillUniqueRandom | Overwrite | OverwriteAndWait)
+    }
+
+    /// Whether it looks up keys that a load wrote, or tries to, and nothing else.
+    pub fn is_lookup(self) -> bool {
+        matches!(self, StepKind::ReadRandom | StepKind::ReadMissing | StepKind::MultiRead)
+    }
+}
+
+/// One step of a sequence.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Step {
+    /// Name in reports.
+    pub name: String,
+    /// What it does.
+    pub kind: StepKind,
+    /// A rate-limited writer runs beside it.
+    pub while_writing: bool,
+    /// Readers or writers.
+    pub threads: u32,
+    /// Operations of each thread; `None`: the time decides.
+    pub ops: Option<u64>,
+    /// Seconds, if the time decides.
+    pub seconds: f64,
+    /// How writes are made durable.
+    pub durability: Durability,
+    /// Moves of a range query.
+    pub seek_nexts: u32,
+    /// Keys in the database.
+    pub num: u64,
+    /// Bytes of a key.
+    pub key_size: usize,
+    /// How numbers become keys.
+    #[serde(default)]
+    pub layout: KeyLayout,
+    /// How much more often lookups ask for some keys than for others, [`crate::keys::exponential`]; 0: not at all.
+    #[serde(default)]
+    pub exp_range: f64,
+    /// Bytes of a value; the mean if sizes are drawn.
+    pub value_size: usize,
+    /// How sizes scatter; `None`: not at all.
+    #[serde(default)]
+    pub value_sizes: Option<ValueSizes>,
+    /// What compression can make of values.
+    #[serde(default)]
+    pub redundancy: Redundancy,
+    /// Base of the threads' seeds.
+    pub seed: u64,
+    /// Bytes per second of the background writer; 0: as fast as it can.
+    pub writer_rate: u64,
+    /// Bytes per second that the counted threads write at most, all together, if they put; 0: no limit.
+    #[serde(default)]
+    pub write_rate: u64,
+    /// Keys the background writer chooses from.
+    pub writer_num: u64,
+    /// The background writer merges instead of putting.
+    #[serde(default)]
+    pub writer_merges: bool,
+    /// Merge operator the database is opened with; empty: none.
+    #[serde(default)]
+    pub merge_operator: String,
+    /// Of a hundred operations of [`StepKind::ReadOrMerge`], those that merge.
+    #[serde(default = "seventy")]
+    pub merge_percent: u32,
+    /// Keys of one call, for steps that write or look up several.
+    #[serde(default = "one")]
+    pub batch_size: u32,
+    /// Whether several keys are looked up in the way that pins values, if the library has it.
+    #[serde(default)]
+    pub batched: bool,
+    /// When operations are due; `None`: as soon as the last has ended.
+    #[serde(default)]
+    pub arrival: Option<Arrival>,
+    /// The mix, if the step is one.
+    #[serde(default)]
+    pub mix: MixParameters,
+    /// Sets of counters that a transaction increments.
+    #[serde(default = "five")]
+    pub transaction_sets: u32,
+    /// How transactions find conflicts.
+    #[serde(default = "pessimistic")]
+    pub concurrency: Concurrency,
+    /// Share of each operation's time that is burnt in addition, to see whether it is found.
+    #[serde(default)]
+    pub planted: f64,
+}
+
+impl Step {
+    /// Whether it needs a merge operator.
+    pub fn merges(&self) -> bool {
+        self.writer_merges || matches!(self.kind, StepKind::Merge | StepKind::ReadOrMerge)
+    }
+
+    /// Values for one thread.
+    pub(super) fn values(&self, seed: u64) -> Values {
+        let redundancy = self.redundancy;
+        match self.value_sizes {
+            None => Values::new(redundancy, self.value_size),
+            Some(sizes) => Values::drawn(redundancy, sizes, seed),
+        }
+        .with_room_for(redundancy, self.mix.mix_max_value_size as usize)
+    }
+}
+
+fn seventy() -> u32 {
+    70
+}
+fn one() -> u32 {
+    1
+}
+fn five() -> u32 {
+    5
+}
+fn pessimistic() -> Concurrency {
+    Concurrency::Pessimistic
+}

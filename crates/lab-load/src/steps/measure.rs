@@ -1,0 +1,146 @@
+//! The loop of one thread: an operation after the other, each measured, until the step is over.
+//!
+//! Next: `worker.rs` for what an operation does, `pace.rs` for when it starts.
+
+use super::pace::Schedule;
+use super::{Board, Step, new_histogram};
+use hdrhistogram::Histogram;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// What one call did.
+pub(super) struct Done {
+    /// Operations it counts as.
+    pub ops: u64,
+    /// Lookups that found something.
+    pub found: u64,
+    /// Key and value bytes.
+    pub bytes: u64,
+}
+
+/// Does operations, one call after the other.
+pub(super) trait Operate {
+    /// Waits before an operation if a rate asks for it; true if it waited. `ops` are done so far.
+    fn pause(&mut self, _ops: u64) -> bool {
+        false
+    }
+
+    /// Does one call's operations.
+    fn operate(&mut self, ops: u64) -> Result<Done, String>;
+}
+
+/// What one thread measured.
+pub(super) struct ThreadResult {
+    pub ops: u64,
+    pub found: u64,
+    pub bytes: u64,
+    /// When its first operation began and its last one ended, from the start of the step.
+    pub span: [Duration; 2],
+    pub histogram: Histogram<u64>,
+    pub longest_gap: Duration,
+    /// The longest operation that ended in each second, nanoseconds.
+    pub longest_by_second: Vec<u64>,
+    pub schedule: Option<Schedule>,
+}
+
+/// Repeats operations until the step is over.
+pub(super) fn measure<O: Operate>(
+    mut operations: O,
+    step: &Step,
+    board: &Board,
+    mut schedule: Option<Schedule>,
+) -> ThreadResult {
+    /// Operations, and time, after which the others are told how many were done.
+    const TELL: (u64, Duration) = (128, Duration::from_millis(10));
+    /// What an operation takes beyond that is waiting, not processor time.
+    const BURNT_AT_MOST: Duration = Duration::from_micros(100);
+    let (mut ops, mut found, mut bytes) = (0, 0, 0);
+    let (mut histogram, mut longest_gap) = (new_histogram(), Duration::ZERO);
+    let mut longest_by_second = Vec::new();
+    let limit = step.ops.unwrap_or(u64::MAX);
+    let end = if step.ops.is_none() { Duration::from_secs_f64(step.seconds) } else { Duration::MAX };
+    let start = Instant::now();
+    let (mut last, mut told) = (start, (0, start));
+    while ops < limit {
+        let due = match &mut schedule {
+            None => None,
+            Some(schedule) => match schedule.wait() {
+                Some(due) => Some(due),
+                None => break,
+            },
+        };
+        // A wait is not the operation's.
+        let begun = if due.is_some() || operations.pause(ops) { Instant::now() } else { last };
+        match operations.operate(ops) {
+            Ok(done) => {
+                ops += done.ops;
+                found += done.found;
+                bytes += done.bytes;
+            }
+            Err(error) => {
+                board.fail(error);
+                break;
+            }
+        }
+        let mut now = Instant::now();
+        if step.planted > 0.0 {
+            now = burn(now, (now - begun).min(BURNT_AT_MOST).mul_f64(step.planted));
+        }
+        histogram.saturating_record((now - begun).as_nanos() as u64);
+        // Without work to do nothing stands still.
+        longest_gap = longest_gap.max(now - due.map_or(begun, |due| due.max(last)));
+        if let (Some(schedule), Some(due)) = (&mut schedule, due) {
+            schedule.response.saturating_record((now - due).as_nanos() as u64);
+        }
+        // Who asked waits from the time it was due.
+        let waited = (now - due.unwrap_or(begun)).as_nanos() as u64;
+        note_longest(&mut longest_by_second, now - start, waited);
+        last = now;
+        if ops - told.0 >= TELL.0 || now - told.1 >= TELL.1 {
+            board.ops.fetch_add(ops - told.0, Ordering::Relaxed);
+            told = (ops, now);
+        }
+        if now - start >= end {
+            break;
+        }
+    }
+    board.ops.fetch_add(ops - told.0, Ordering::Relaxed);
+    let span = [start - board.start, last - board.start];
+    ThreadResult { ops, found, bytes, span, histogram, longest_gap, longest_by_second, schedule }
+}
+
+/// Keeps the longest operation of the second in which `nanos` ended.
+#[inline]
+fn note_longest(by_second: &mut Vec<u64>, end: Duration, nanos: u64) {
+    let second = end.as_secs() as usize;
+    if second >= by_second.len() {
+        // Seconds in which nothing ended have no longest operation.
+        by_second.resize(second + 1, 0);
+    }
+    by_second[second] = by_second[second].max(nanos);
+}
+
+/// Computes nothing from `from` on for as long as `time`; gives when it ended.
+fn burn(from: Instant, time: Duration) -> Instant {
+    loop {
+        let now = Instant::now();
+        if now - from >= time {
+            return now;
+        }
+        std::hint::spin_loop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_second_keeps_its_longest_operation() {
+        let mut by_second = Vec::new();
+        for (end_ms, nanos) in [(10, 5), (900, 7), (999, 6), (3100, 9), (3200, 2)] {
+            note_longest(&mut by_second, Duration::from_millis(end_ms), nanos);
+        }
+        assert_eq!(by_second, [7, 0, 0, 9]);
+    }
+}

@@ -1,0 +1,141 @@
+//! What a step gave: sums over its threads, and percentiles of all samples.
+
+use super::OpenLoopResult;
+use super::limit::RateReport;
+use super::measure::ThreadResult;
+use crate::counters::Counters;
+use crate::process::ProcessUsage;
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+/// What a step gave.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StepResult {
+    /// Operations of the counted threads.
+    pub ops: u64,
+    /// Seconds from the first start to the last finish.
+    pub seconds: f64,
+    /// Mean microseconds one thread spends per operation.
+    pub micros_per_op: f64,
+    /// Key and value bytes of the operations.
+    pub bytes: u64,
+    /// Lookups that found something.
+    pub found: u64,
+    /// p50, p99, p99.9, p99.99 and the maximum, microseconds of service time.
+    pub percentiles: [f64; 5],
+    /// Operations in each second.
+    pub per_second: Vec<u64>,
+    /// The longest operation that ended in each second, in microseconds, from when it was due where operations are; 0:
+    /// none ended. The last second may be cut short.
+    #[serde(default)]
+    pub longest_per_second: Vec<u64>,
+    /// Longest time without a completion in any one thread, milliseconds.
+    pub longest_gap_ms: f64,
+    /// The rate of the background writer, or of counted writes with a limit, over what was asked; 1 without one.
+    pub writer_achieved: f64,
+    /// The longest time such writes were behind a line of that rate, milliseconds.
+    #[serde(default)]
+    pub writer_lag_ms: f64,
+    /// Response times, if operations were due at their times.
+    #[serde(default)]
+    pub open: Option<OpenLoopResult>,
+    /// What was done otherwise than asked.
+    #[serde(default)]
+    pub note: Option<String>,
+    /// What the engine did meanwhile.
+    pub counters: Counters,
+    /// CPU time used meanwhile, and memory at the end.
+    pub usage: ProcessUsage,
+    /// All samples, nanoseconds.
+    #[serde(skip, default = "new_histogram")]
+    pub samples: Histogram<u64>,
+    /// All response times of an open loop, nanoseconds.
+    #[serde(skip, default = "new_histogram")]
+    pub responses: Histogram<u64>,
+}
+
+impl StepResult {
+    /// The result of a step that did nothing.
+    pub fn nothing() -> StepResult {
+        summarize(&[])
+    }
+
+    pub(super) fn set_rate(&mut self, report: RateReport) {
+        self.writer_achieved = report.achieved;
+        self.writer_lag_ms = report.longest_lag.as_secs_f64() * 1e3;
+    }
+}
+
+pub(super) fn summarize(threads: &[ThreadResult]) -> StepResult {
+    let mut histogram = new_histogram();
+    threads.iter().for_each(|thread| histogram.add(&thread.histogram).expect("histograms are alike"));
+    let ops: u64 = threads.iter().map(|thread| thread.ops).sum();
+    let thread_seconds: f64 =
+        threads.iter().map(|thread| (thread.span[1] - thread.span[0]).as_secs_f64()).sum();
+    let first = threads.iter().map(|thread| thread.span[0]).min().unwrap_or_default();
+    let last = threads.iter().map(|thread| thread.span[1]).max().unwrap_or_default();
+    StepResult {
+        ops,
+        seconds: (last - first).as_secs_f64(),
+        micros_per_op: thread_seconds * 1e6 / ops.max(1) as f64,
+        bytes: threads.iter().map(|thread| thread.bytes).sum(),
+        found: threads.iter().map(|thread| thread.found).sum(),
+        percentiles: percentiles(&histogram),
+        per_second: Vec::new(),
+        longest_per_second: longest_per_second(threads),
+        longest_gap_ms: threads.iter().map(|t| t.longest_gap.as_secs_f64() * 1e3).fold(0.0, f64::max),
+        writer_achieved: 1.0,
+        writer_lag_ms: 0.0,
+        open: None,
+        note: None,
+        counters: Counters::default(),
+        usage: ProcessUsage::default(),
+        samples: histogram,
+        responses: new_histogram(),
+    }
+}
+
+/// The longest operation of any thread in each second, in microseconds.
+fn longest_per_second(threads: &[ThreadResult]) -> Vec<u64> {
+    let seconds = threads.iter().map(|thread| thread.longest_by_second.len()).max().unwrap_or(0);
+    let longest = |second: usize| {
+        let all = threads.iter().filter_map(|thread| thread.longest_by_second.get(second));
+        all.max().map_or(0, |nanos| nanos.div_ceil(1000))
+    };
+    (0..seconds).map(longest).collect()
+}
+
+/// p50, p99, p99.9, p99.99 and the maximum of a histogram of nanoseconds, in microseconds.
+pub(super) fn percentiles(histogram: &Histogram<u64>) -> [f64; 5] {
+    let micros = |nanos: u64| nanos as f64 / 1000.0;
+    let at = |quantile: f64| micros(histogram.value_at_quantile(quantile));
+    [at(0.5), at(0.99), at(0.999), at(0.9999), micros(histogram.max())]
+}
+
+/// An empty histogram of nanoseconds up to an hour, exact to three digits.
+pub fn new_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 3_600_000_000_000, 3).expect("bounds are valid")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_step_lasts_from_the_first_start_to_the_last_finish() {
+        let thread = |from: u64, to: u64, ops| ThreadResult {
+            ops,
+            found: 0,
+            bytes: 0,
+            span: [from, to].map(Duration::from_millis),
+            histogram: new_histogram(),
+            longest_gap: Duration::ZERO,
+            longest_by_second: Vec::new(),
+            schedule: None,
+        };
+        let result = summarize(&[thread(0, 1000, 10), thread(500, 2000, 15)]);
+        assert_eq!((result.ops, result.seconds), (25, 2.0));
+        assert_eq!(result.micros_per_op, 100_000.0, "a second and a half-longer one, over 25 operations");
+    }
+}
