@@ -44,22 +44,6 @@ impl ProcessUsage {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::time::Duration;
-
-    #[test]
-    fn switches_of_threads_that_ended_are_counted() {
-        let before = ProcessUsage::read();
-        let sleeper = || (0..50).for_each(|_| std::thread::sleep(Duration::from_micros(100)));
-        std::thread::spawn(sleeper).join().unwrap();
-        let after = ProcessUsage::read();
-        assert!(after.voluntary_switches >= before.voluntary_switches + 50, "{before:?} {after:?}");
-        assert!(after.involuntary_switches >= before.involuntary_switches);
-    }
-}
-
 /// Spreads the memory that this process takes from here on over all NUMA nodes, where there are several: else a cache lies
 /// on the node of whoever filled it, and runs differ by where threads happen to be. Gives the number of nodes.
 ///
@@ -107,6 +91,17 @@ fn interleave(nodes: &[usize]) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn switches_of_threads_that_ended_are_counted() {
+        let before = ProcessUsage::read();
+        let sleeper = || (0..50).for_each(|_| std::thread::sleep(Duration::from_micros(100)));
+        std::thread::spawn(sleeper).join().unwrap();
+        let after = ProcessUsage::read();
+        assert!(after.voluntary_switches >= before.voluntary_switches + 50, "{before:?} {after:?}");
+        assert!(after.involuntary_switches >= before.involuntary_switches);
+    }
 
     #[test]
     fn lists_of_nodes_are_read() {
