@@ -15,11 +15,9 @@ use crate::file_system::ReadFile;
 use outcrop_base::{Error, ErrorKind, Result};
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 
-/// Set to `0` or `off`, it keeps the engine from using io_uring.
-const SWITCH: &str = "OUTCROP_IO_URING";
 /// Reads under way in one ring.
 const MAX_IN_FLIGHT: usize = 64;
 /// Longer reads gain nothing from company.
@@ -104,21 +102,21 @@ fn read_without_ring(reads: &mut [&mut BatchRead<'_>]) {
     }
     let pooled = reads.iter().filter(|read| direct(read)).count() > 1;
     let pool = if pooled { Pool::get() } else { None };
-    let (sender, receiver) = channel();
-    let mut waiting = 0;
+    let mut waiting = Vec::new();
     for (index, read) in reads.iter_mut().enumerate() {
         match pool {
             Some(pool) if direct(read) => {
                 let buf = std::mem::take(&mut read.buf);
-                let done = sender.clone();
-                pool.push(Job { file: read.file.clone(), offset: read.offset, buf, index, done });
-                waiting += 1;
+                waiting.push((index, pool.read(read.file.clone(), read.offset, buf)));
             }
             _ => read.read_alone(),
         }
     }
-    for Done { index, buf, result } in receiver.into_iter().take(waiting) {
-        (reads[index].buf, reads[index].result) = (buf, result);
+    for (index, done) in waiting {
+        match done.recv() {
+            Ok((buf, result)) => (reads[index].buf, reads[index].result) = (buf, result),
+            Err(_) => reads[index].result = Err(Error::new(ErrorKind::Aborted, "the reading thread ended")),
+        }
     }
 }
 
@@ -127,26 +125,19 @@ struct Job {
     file: Arc<dyn ReadFile>,
     offset: u64,
     buf: Vec<u8>,
-    index: usize,
-    done: Sender<Done>,
-}
-
-struct Done {
-    index: usize,
-    buf: Vec<u8>,
-    result: Result<()>,
+    done: Sender<(Vec<u8>, Result<()>)>,
 }
 
 /// Threads that read, for the life of the process.
 #[derive(Default)]
-struct Pool {
+pub(crate) struct Pool {
     jobs: Mutex<VecDeque<Job>>,
     changed: Condvar,
 }
 
 impl Pool {
     /// The pool; `None` if no thread could be started.
-    fn get() -> Option<&'static Arc<Pool>> {
+    pub(crate) fn get() -> Option<&'static Arc<Pool>> {
         static POOL: OnceLock<Option<Arc<Pool>>> = OnceLock::new();
         POOL.get_or_init(|| {
             let pool: Arc<Pool> = Arc::default();
@@ -159,15 +150,24 @@ impl Pool {
         .as_ref()
     }
 
-    fn push(&self, job: Job) {
+    /// Lets a thread fill `buf` from `offset`; it sends the buffer back with how it went.
+    pub(crate) fn read(
+        &self,
+        file: Arc<dyn ReadFile>,
+        offset: u64,
+        buf: Vec<u8>,
+    ) -> Receiver<(Vec<u8>, Result<()>)> {
+        let (done, receiver) = channel();
+        let job = Job { file, offset, buf, done };
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner).push_back(job);
         self.changed.notify_one();
+        receiver
     }
 
     fn work(&self) {
         loop {
             let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
-            let Job { file, offset, mut buf, index, done } = loop {
+            let Job { file, offset, mut buf, done } = loop {
                 match jobs.pop_front() {
                     Some(job) => break job,
                     None => jobs = self.changed.wait(jobs).unwrap_or_else(PoisonError::into_inner),
@@ -175,16 +175,17 @@ impl Pool {
             };
             drop(jobs);
             let result = file.read_exact_at(offset, &mut buf);
-            // Nobody waits any more only if the caller panicked.
-            let _ = done.send(Done { index, buf, result });
+            // Who does not wait any more does not want it.
+            let _ = done.send((buf, result));
         }
     }
 }
 
 #[cfg(all(target_os = "linux", not(miri)))]
 mod ring {
-    use super::{AlignedBuffer, BatchRead, KEPT_BYTES, MAX_IN_FLIGHT, RefCell, SWITCH, Span};
-    use io_uring::{IoUring, Probe, opcode, types};
+    use super::{AlignedBuffer, BatchRead, KEPT_BYTES, MAX_IN_FLIGHT, RefCell, Span};
+    use crate::ring;
+    use io_uring::{IoUring, opcode, types};
     use std::io;
 
     /// A thread's ring.
@@ -243,19 +244,7 @@ mod ring {
 
     impl Ring {
         fn new() -> Result<Ring, String> {
-            if std::env::var(SWITCH).is_ok_and(|value| value == "0" || value == "off") {
-                return Err(format!("switched off by {SWITCH}"));
-            }
-            let entries = MAX_IN_FLIGHT as u32;
-            let describe = |error: io::Error| error.to_string();
-            // Completions are then worked off by the thread that waits for them; older kernels do without.
-            let modern = IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(entries);
-            let uring = modern.or_else(|_| IoUring::new(entries)).map_err(describe)?;
-            let mut probe = Probe::new();
-            uring.submitter().register_probe(&mut probe).map_err(describe)?;
-            if !probe.is_supported(opcode::Read::CODE) {
-                return Err("the kernel's has no reads".to_string());
-            }
+            let uring = ring::open(MAX_IN_FLIGHT as u32, ring::Users::OneThread)?;
             Ok(Ring { uring, memory: AlignedBuffer::new(0) })
         }
 

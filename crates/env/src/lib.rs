@@ -15,8 +15,11 @@ pub mod memory;
 mod output;
 pub mod posix;
 pub mod random;
+#[cfg(all(target_os = "linux", not(miri)))]
+mod ring;
 mod sys;
 pub mod threads;
+mod under_way;
 
 pub use batch::{BatchRead, batch_reads_by, read_batch};
 pub use clock::Clock;
@@ -26,6 +29,7 @@ pub use file_system::{
 pub use mapping::{Mapping, prefetch};
 pub use random::Random;
 pub use threads::Threads;
+pub use under_way::ReadUnderWay;
 
 use std::sync::Arc;
 

@@ -1,15 +1,23 @@
 //! Iterates over one table, block by block.
 //!
-//! Sequential access reads ahead: once blocks are loaded one after the other, a growing stretch of the file
-//! is read at once and the following blocks are taken from it.
+//! Sequential access reads ahead (`readahead.rs`): once blocks are loaded one after the other, a growing stretch of the
+//! file is read at once and the following blocks are taken from it.
+//!
+//! A seek that is one of several, over the runs of a database, goes in steps, each for all tables before the next: the
+//! cache misses of one table then overlap with those of the others, and missing blocks are read together.
+//! ```text
+//! approach (index) -> approach_slot -> arrive (cache) -> missing_block, take_block -> approach_entry -> finish_seek
+//! ```
 
-use crate::block::{Cursor, write_plain_frame};
+use crate::block::{self, Cursor, write_plain_frame};
 use crate::format::BlockHandle;
 use crate::index::IndexView;
-use crate::reader::{FillCache, TableReader};
+use crate::readahead::Readahead;
+use crate::reader::{BlockPlace, FillCache, TableReader};
 use outcrop_base::keys::split;
-use outcrop_base::{Error, Result};
+use outcrop_base::{Comparator, Error, Result};
 use outcrop_cache::Pinned;
+use outcrop_env::BatchRead;
 use std::cmp::Ordering;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -22,13 +30,6 @@ pub struct TableIterOptions {
     /// Bytes read at once from the start; 0: grows with sequential access.
     pub readahead_bytes: usize,
 }
-
-/// First size of a read ahead, in bytes.
-const MIN_READAHEAD: usize = 16 << 10;
-/// Largest size it grows to on its own, in bytes.
-const MAX_READAHEAD: usize = 256 << 10;
-/// Sequential loads before reading ahead starts.
-const LOADS_BEFORE_READAHEAD: u32 = 2;
 
 /// Memory of the current block.
 enum Frame {
@@ -65,23 +66,14 @@ pub struct TableIter {
     last_key: Vec<u8>,
     /// The block that was entered last by moving on from the one before it.
     moved_to: usize,
-}
-
-/// A stretch of the file read at once.
-#[derive(Default)]
-struct Readahead {
-    bytes: Vec<u8>,
-    start: u64,
-    /// Bytes to read next time.
-    size: usize,
-    /// Block that follows the last loaded one, and how many were loaded in a row.
-    expected: usize,
-    in_a_row: u32,
+    /// The block that a seek in steps goes to.
+    approached: usize,
 }
 
 impl TableIter {
     pub(crate) fn new(table: Arc<TableReader>, options: TableIterOptions) -> TableIter {
         let index = table.pin_index();
+        let readahead = Readahead::new(options.readahead_bytes);
         TableIter {
             table,
             options,
@@ -89,10 +81,11 @@ impl TableIter {
             block: 0,
             cursor: None,
             status: Ok(()),
-            readahead: Readahead::default(),
+            readahead,
             spare: (Vec::new(), Vec::new()),
             last_key: Vec::new(),
             moved_to: usize::MAX,
+            approached: usize::MAX,
         }
     }
 
@@ -152,8 +145,82 @@ impl TableIter {
         let comparator = self.table.comparator().clone();
         let Ok(index) = &self.index else { return self.fail_on_index() };
         let block = IndexView::new(index).find(&comparator, user_key, packed);
+        self.seek_from(block, &comparator, user_key, packed);
+    }
+
+    /// First step of a seek: finds the block, and asks for the cache's tags of it.
+    #[inline]
+    pub fn approach(&mut self, user_key: &[u8], packed: u64) {
+        let Ok(index) = &self.index else { return };
+        self.approached = IndexView::new(index).find(self.table.comparator(), user_key, packed);
+        if let Some(place) = self.ahead() {
+            self.table.prefetch_tags(place);
+        }
+    }
+
+    /// Second step of a seek: asks for the cache's slot of the block.
+    #[inline]
+    pub fn approach_slot(&self) {
+        if let Some(place) = self.ahead() {
+            self.table.prefetch_slot(place);
+        }
+    }
+
+    /// Third step of a seek: enters the block if it is cached, and asks for its directory. False if it must be read.
+    #[inline]
+    pub fn arrive(&mut self) -> bool {
+        let Some(place) = self.ahead() else { return true };
+        let Some(found) = self.table.cached_at(place) else { return false };
+        block::prefetch_directory(&found);
+        self.take(place.number, Frame::Pinned(found));
+        true
+    }
+
+    /// What must be read to have the block, if [`TableIter::arrive`] said so. None if it is to be read in another way.
+    pub fn missing_block(&self) -> Option<BatchRead<'_>> {
+        let place = self.ahead().filter(|_| self.options.readahead_bytes == 0)?;
+        self.table.read_at(place).ok()
+    }
+
+    /// Enters the block from what was read. After an error, the last step reads it again and reports its own.
+    pub fn take_block(&mut self, stored: &[u8]) {
+        let Some(place) = self.ahead() else { return };
+        if let Ok(frame) = self.table.loaded_at(place, stored, self.options.fill_cache) {
+            self.take(place.number, Frame::Pinned(frame));
+        }
+    }
+
+    /// Fourth step of a seek: asks for the entry.
+    #[inline]
+    pub fn approach_entry(&self, user_key: &[u8]) {
+        if let Some(cursor) = &self.cursor {
+            block::prefetch_entry(cursor.frame(), user_key);
+        }
+    }
+
+    /// Last step of a seek, to the key that [`TableIter::approach`] was given.
+    pub fn finish_seek(&mut self, user_key: &[u8], packed: u64) {
+        let comparator = self.table.comparator().clone();
+        if self.index.is_err() {
+            return self.fail_on_index();
+        }
+        self.seek_from(self.approached, &comparator, user_key, packed);
+    }
+
+    /// The block that a seek in steps goes to, unless it is the current one or there is none.
+    #[inline]
+    fn ahead(&self) -> Option<BlockPlace> {
+        let view = IndexView::new(self.index.as_ref().ok()?);
+        let number = self.approached;
+        let elsewhere = number != self.block || self.cursor.is_none();
+        (elsewhere && number < view.len()).then(|| BlockPlace { number, handle: view.handle(number) })
+    }
+
+    /// To the first entry at or after (`user_key`, `packed`), which is in `block` or behind it.
+    #[inline]
+    fn seek_from(&mut self, block: usize, comparator: &Comparator, user_key: &[u8], packed: u64) {
         if self.enter(block) {
-            self.on_cursor(|cursor| cursor.seek(&comparator, user_key, packed));
+            self.on_cursor(|cursor| cursor.seek(comparator, user_key, packed));
         }
         if !self.valid() {
             self.skip_forward();
@@ -266,8 +333,7 @@ impl TableIter {
         self.block = number;
         match self.load(number, handle) {
             Ok(frame) => {
-                let key = std::mem::take(&mut self.spare.1);
-                self.cursor = Some(Cursor::with_key_buffer(frame, key));
+                self.take(number, frame);
                 true
             }
             Err(error) => {
@@ -275,6 +341,17 @@ impl TableIter {
                 false
             }
         }
+    }
+
+    /// Makes `frame` current, which is block `number`.
+    #[inline]
+    fn take(&mut self, number: usize, frame: Frame) {
+        self.drop_block();
+        self.status = Ok(());
+        self.block = number;
+        self.readahead.entered(number);
+        let key = std::mem::take(&mut self.spare.1);
+        self.cursor = Some(Cursor::with_key_buffer(frame, key));
     }
 
     /// Lets the current block go, keeping its buffers.
@@ -289,20 +366,14 @@ impl TableIter {
     }
 
     fn load(&mut self, number: usize, handle: BlockHandle) -> Result<Frame> {
-        let sequential = number == self.readahead.expected;
-        self.readahead.expected = number + 1;
         if let Some(found) = self.table.cached_block(handle) {
             return Ok(Frame::Pinned(found));
         }
-        let stored_len = self.table.source().stored_len(handle)?;
-        self.readahead.in_a_row = if sequential { self.readahead.in_a_row + 1 } else { 0 };
-        let wanted = self.options.readahead_bytes > 0 || self.readahead.in_a_row >= LOADS_BEFORE_READAHEAD;
-        if !wanted {
+        if !self.readahead.is_wanted(number) {
             return Ok(Frame::Pinned(self.table.block(handle, self.options.fill_cache)?));
         }
-        self.read_ahead(handle.offset, stored_len)?;
-        let at = (handle.offset - self.readahead.start) as usize;
-        let stored = &self.readahead.bytes[at..at + stored_len];
+        let index = IndexView::new(self.index.as_ref().map_err(Error::clone)?);
+        let stored = self.readahead.stored(self.table.source(), &index, number)?;
         if self.options.fill_cache == FillCache::Yes {
             return Ok(Frame::Pinned(self.table.frame_stored(handle, stored, FillCache::Yes)?));
         }
@@ -312,24 +383,6 @@ impl TableIter {
         write_plain_frame(contents, &mut own)
             .map_err(|error| self.table.source().block_error(handle, &error))?;
         Ok(Frame::Own(own))
-    }
-
-    /// Makes sure that `len` bytes from `offset` are in the readahead buffer.
-    fn read_ahead(&mut self, offset: u64, len: usize) -> Result<()> {
-        let ahead = &mut self.readahead;
-        let end = ahead.start + ahead.bytes.len() as u64;
-        if offset >= ahead.start && offset + len as u64 <= end {
-            return Ok(());
-        }
-        ahead.size = match self.options.readahead_bytes {
-            0 => (ahead.size * 2).clamp(MIN_READAHEAD, MAX_READAHEAD),
-            bytes => bytes,
-        };
-        let file = self.table.file();
-        let available = (file.size() - offset).min(ahead.size.max(len) as u64) as usize;
-        ahead.bytes.resize(available, 0);
-        ahead.start = offset;
-        file.read_exact_at(offset, &mut ahead.bytes)
     }
 
     /// Enters following blocks until one has an entry, the table ends, or an error stops it.

@@ -28,6 +28,7 @@ mod meta_blocks;
 mod prefixes;
 mod properties;
 mod range_del;
+mod readahead;
 mod reader;
 mod rewrite;
 mod source;

@@ -78,8 +78,8 @@ pub struct TableReader {
 #[derive(Clone, Copy, Debug)]
 pub struct BlockPlace {
     /// In the index.
-    number: usize,
-    handle: BlockHandle,
+    pub(crate) number: usize,
+    pub(crate) handle: BlockHandle,
 }
 
 impl BlockPlace {

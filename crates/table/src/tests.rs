@@ -1,7 +1,7 @@
 //! Tables written and read back, tables of RocksDB's, and tables with every byte broken.
 
 use crate::{
-    FillCache, RangeTombstone, TableIterOptions, TableReader, TableReaderOptions, TableWriter,
+    FillCache, RangeTombstone, TableIter, TableIterOptions, TableReader, TableReaderOptions, TableWriter,
     TableWriterOptions, check_options,
 };
 use outcrop_base::checksum::ChecksumType;
@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 mod damage;
 mod fixtures;
+mod readahead;
 mod shapes;
 
 pub type Rows = Vec<(Vec<u8>, Vec<u8>)>;
@@ -144,6 +145,21 @@ fn random_rows(comparator: &Comparator, seed: u64, count: usize) -> Rows {
     rows
 }
 
+/// A seek as one of several is done.
+fn seek_in_steps(iter: &mut TableIter, user_key: &[u8], packed: u64) {
+    iter.approach(user_key, packed);
+    iter.approach_slot();
+    if !iter.arrive() {
+        let missing = iter.missing_block().map(|mut read| {
+            outcrop_env::read_batch(&mut [&mut read]);
+            read.buf
+        });
+        missing.into_iter().for_each(|stored| iter.take_block(&stored));
+    }
+    iter.approach_entry(user_key);
+    iter.finish_seek(user_key, packed);
+}
+
 /// What a lookup of `user_key` at `snapshot` must visit first.
 fn expected_get<'r>(rows: &'r Rows, user_key: &[u8], snapshot: u64) -> Option<&'r [u8]> {
     rows.iter()
@@ -177,6 +193,13 @@ fn check_table(rows: &Rows, bytes: &[u8], comparator: &Comparator, cache: Option
         iter.seek(&user_key, packed);
         let found = iter.valid().then(|| iter.key().to_vec());
         assert_eq!(found.as_ref(), rows.get(place).map(|(key, _)| key), "seek {user_key:?}, seed {seed}");
+        if random.next_u64().is_multiple_of(4) {
+            // From somewhere else, or from where it goes.
+            iter.seek(split(&rows[0].0).0, u64::MAX);
+        }
+        seek_in_steps(&mut iter, &user_key, packed);
+        let found = iter.valid().then(|| iter.key().to_vec());
+        assert_eq!(found.as_ref(), rows.get(place).map(|(key, _)| key), "steps {user_key:?}, seed {seed}");
         let before = rows
             .partition_point(|(key, _)| comparator.compare_parts(split(key), (&user_key, packed)).is_le());
         iter.seek_for_prev(&user_key, packed);

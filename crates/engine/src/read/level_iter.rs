@@ -75,22 +75,40 @@ impl LevelIter {
 
     /// To the first entry at or after (`user_key`, `packed`).
     pub fn seek(&mut self, user_key: &[u8], packed: u64) {
-        let comparator = &self.cf.comparator;
-        let index = self.files.partition_point(|file| {
-            comparator.compare_parts(split(&file.largest), (user_key, packed)) == Ordering::Less
-        });
-        self.enter(index);
+        self.enter(self.find(user_key, packed));
         self.on_table(|table| table.seek(user_key, packed));
         self.skip_empty_forward();
+    }
+
+    /// First step of a seek, to the table where it ends; the following ones are those of [`LevelIter::table_mut`].
+    pub fn approach(&mut self, user_key: &[u8], packed: u64) {
+        self.enter(self.find(user_key, packed));
+        self.on_table(|table| table.approach(user_key, packed));
+    }
+
+    /// The current table's iterator.
+    pub fn table_mut(&mut self) -> Option<&mut TableIter> {
+        self.table.as_mut()
+    }
+
+    /// Last step of a seek to the key that [`LevelIter::approach`] was given.
+    pub fn finish_seek(&mut self, user_key: &[u8], packed: u64) {
+        self.on_table(|table| table.finish_seek(user_key, packed));
+        self.skip_empty_forward();
+    }
+
+    /// The first table that may have an entry at or after (`user_key`, `packed`).
+    fn find(&self, user_key: &[u8], packed: u64) -> usize {
+        let comparator = &self.cf.comparator;
+        self.files.partition_point(|file| {
+            comparator.compare_parts(split(&file.largest), (user_key, packed)) == Ordering::Less
+        })
     }
 
     /// As [`LevelIter::seek`]; false if filters know that no key has the prefix of `user_key`: the iterator is then not
     /// positioned.
     pub fn seek_within(&mut self, user_key: &[u8], packed: u64, within: &Within<'_>) -> bool {
-        let comparator = &self.cf.comparator;
-        let index = self.files.partition_point(|file| {
-            comparator.compare_parts(split(&file.largest), (user_key, packed)) == Ordering::Less
-        });
+        let index = self.find(user_key, packed);
         // Keys with a prefix follow each other, so others of them can only be where the next table begins.
         let goes_on = self.files.get(index + 1).is_some_and(|next| within.has(split(&next.smallest).0));
         if let Some(file) = self.files.get(index).filter(|_| !goes_on)

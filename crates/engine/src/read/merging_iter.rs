@@ -10,6 +10,7 @@
 use super::level_iter::LevelIter;
 use outcrop_base::keys::split;
 use outcrop_base::{Comparator, PrefixExtractor, Result, SeqNum};
+use outcrop_env::read_batch;
 use outcrop_memtable::MemTableIter;
 use outcrop_table::TableIter;
 use std::cmp::Ordering;
@@ -78,6 +79,33 @@ impl Source {
 
     fn seek(&mut self, user_key: &[u8], packed: u64) {
         on_source!(self, iter => iter.seek(user_key, packed))
+    }
+
+    /// First step of a seek; the next ones are those of `table`, and `finish_seek` is the last. What is in memory goes
+    /// there at once.
+    fn approach(&mut self, user_key: &[u8], packed: u64) {
+        match self {
+            Source::Mem(iter) => iter.seek(user_key, packed),
+            Source::Table(iter, _) => iter.approach(user_key, packed),
+            Source::Level(iter) => iter.approach(user_key, packed),
+        }
+    }
+
+    /// The table's iterator that the source stands in.
+    fn table(&mut self) -> Option<&mut TableIter> {
+        match self {
+            Source::Mem(_) => None,
+            Source::Table(iter, _) => Some(iter),
+            Source::Level(iter) => iter.table_mut(),
+        }
+    }
+
+    fn finish_seek(&mut self, user_key: &[u8], packed: u64) {
+        match self {
+            Source::Mem(_) => {}
+            Source::Table(iter, _) => iter.finish_seek(user_key, packed),
+            Source::Level(iter) => iter.finish_seek(user_key, packed),
+        }
     }
 
     /// As `seek`; false if filters know that no key has the prefix of `user_key`: the source then has no entry.
@@ -200,9 +228,39 @@ impl MergingIter {
         self.position(Direction::Backward, Source::seek_to_last);
     }
 
-    /// To the first entry at or after (`user_key`, `packed`).
+    /// To the first entry at or after (`user_key`, `packed`). In steps, each for all tables before the next: see
+    /// [`TableIter`].
     pub fn seek(&mut self, user_key: &[u8], packed: u64) {
-        self.position(Direction::Forward, |source| source.seek(user_key, packed));
+        // Tables first: what they ask for arrives while memtables are searched.
+        self.sources.iter_mut().rev().for_each(|source| source.approach(user_key, packed));
+        self.tables().for_each(|table| table.approach_slot());
+        let missing = self.tables().map(|table| !table.arrive()).filter(|missing| *missing).count();
+        if missing > 1 {
+            self.read_missing();
+        }
+        self.tables().for_each(|table| table.approach_entry(user_key));
+        self.position(Direction::Forward, |source| source.finish_seek(user_key, packed));
+    }
+
+    fn tables(&mut self) -> impl Iterator<Item = &mut TableIter> {
+        self.sources.iter_mut().filter_map(Source::table)
+    }
+
+    /// Reads the blocks that were not cached, all in one batch. What fails is read again by its table, which reports it.
+    #[cold]
+    fn read_missing(&mut self) {
+        let mut tables: Vec<&mut TableIter> = self.tables().collect();
+        let mut reads: Vec<_> = tables.iter().map(|table| table.missing_block()).collect();
+        read_batch(&mut reads.iter_mut().flatten().collect::<Vec<_>>());
+        let stored: Vec<Option<Vec<u8>>> = reads
+            .into_iter()
+            .map(|read| read.filter(|read| read.result.is_ok()).map(|read| read.buf))
+            .collect();
+        for (table, stored) in tables.iter_mut().zip(stored) {
+            if let Some(stored) = stored {
+                table.take_block(&stored);
+            }
+        }
     }
 
     /// As [`MergingIter::seek`], but sources are left out that by their filters hold no key with the prefix of `user_key`.

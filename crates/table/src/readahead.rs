@@ -1,0 +1,133 @@
+//! What an iterator reads of its table before it gets there.
+//!
+//! ```text
+//! | stretch in memory: the current block is in it | next stretch: under way |
+//! ```
+//! Stretches end where blocks end, and grow while access stays sequential. While the blocks of one are worked on, the next
+//! is being read.
+
+use crate::format::BlockHandle;
+use crate::index::IndexView;
+use crate::source::BlockSource;
+use outcrop_base::Result;
+use outcrop_env::ReadUnderWay;
+
+/// First size of a stretch, in bytes.
+const MIN_BYTES: usize = 16 << 10;
+/// Largest size it grows to on its own, in bytes.
+const MAX_BYTES: usize = 256 << 10;
+/// From this size on the next stretch is read before it is wanted: whoever came so far goes on.
+const AHEAD_FROM: usize = 64 << 10;
+/// Sequential loads before reading ahead starts.
+const LOADS_BEFORE: u32 = 2;
+
+/// The stretches of one iterator.
+#[derive(Default)]
+pub struct Readahead {
+    /// Bytes of a stretch that the user asked for; 0: grows with sequential access.
+    asked: usize,
+    /// Bytes of the last stretch.
+    size: usize,
+    bytes: Vec<u8>,
+    start: u64,
+    next: Option<Next>,
+    /// Block that follows the last one entered, and how many were loaded in a row.
+    expected: usize,
+    in_a_row: u32,
+}
+
+struct Next {
+    start: u64,
+    len: usize,
+    read: ReadUnderWay,
+}
+
+/// Blocks that follow each other in the file.
+struct Stretch {
+    start: u64,
+    len: usize,
+    /// Number of the block behind it.
+    end: usize,
+}
+
+impl Readahead {
+    /// Reads stretches of `asked` bytes from the first block on; 0: once access is sequential, and growing.
+    pub fn new(asked: usize) -> Readahead {
+        Readahead { asked, ..Readahead::default() }
+    }
+
+    /// Block `number` was entered.
+    #[inline]
+    pub fn entered(&mut self, number: usize) {
+        self.expected = number + 1;
+    }
+
+    /// Whether block `number`, which must be loaded, is to come from a stretch.
+    pub fn is_wanted(&mut self, number: usize) -> bool {
+        self.in_a_row = if number == self.expected { self.in_a_row + 1 } else { 0 };
+        self.asked > 0 || self.in_a_row >= LOADS_BEFORE
+    }
+
+    /// The stored bytes of block `number`, with its trailer.
+    pub fn stored(&mut self, source: &BlockSource, index: &IndexView<'_>, number: usize) -> Result<&[u8]> {
+        let handle = index.handle(number);
+        let len = source.stored_len(handle)?;
+        if !self.holds(handle, len) {
+            self.advance(source, index, number)?;
+        }
+        let at = (handle.offset - self.start) as usize;
+        Ok(&self.bytes[at..at + len])
+    }
+
+    fn holds(&self, handle: BlockHandle, len: usize) -> bool {
+        handle.offset >= self.start && handle.offset + len as u64 <= self.start + self.bytes.len() as u64
+    }
+
+    /// Makes the stretch that begins with block `number` the current one, and starts to read the one behind it.
+    fn advance(&mut self, source: &BlockSource, index: &IndexView<'_>, number: usize) -> Result<()> {
+        let stretch = self.stretch(source, index, number)?;
+        // Nothing is known of the buffer after an error.
+        self.start = 0;
+        let next = self.next.take().filter(|next| next.start == stretch.start && next.len == stretch.len);
+        let read = match next {
+            Some(next) => next.read.finish(&mut self.bytes),
+            None => {
+                self.bytes.resize(stretch.len, 0);
+                source.file.read_exact_at(stretch.start, &mut self.bytes)
+            }
+        };
+        if let Err(error) = read {
+            self.bytes.clear();
+            return Err(error);
+        }
+        self.start = stretch.start;
+        self.grow();
+        if stretch.end < index.len() && (self.asked > 0 || self.size >= AHEAD_FROM) {
+            let Stretch { start, len, .. } = self.stretch(source, index, stretch.end)?;
+            self.next = Some(Next { start, len, read: ReadUnderWay::start(&source.file, start, len) });
+        }
+        Ok(())
+    }
+
+    fn grow(&mut self) {
+        self.size = (self.size.max(MIN_BYTES) * 2).min(MAX_BYTES);
+    }
+
+    /// As many blocks from `number` on as a stretch takes, at least one.
+    fn stretch(&self, source: &BlockSource, index: &IndexView<'_>, number: usize) -> Result<Stretch> {
+        let wanted = if self.asked > 0 { self.asked } else { self.size.max(MIN_BYTES) };
+        let first = index.handle(number);
+        let mut stretch = Stretch { start: first.offset, len: source.stored_len(first)?, end: number + 1 };
+        while stretch.end < index.len() {
+            let handle = index.handle(stretch.end);
+            // What is wrong with a block is told when it is entered.
+            let Ok(len) = source.stored_len(handle) else { break };
+            if handle.offset != stretch.start + stretch.len as u64 || stretch.len + len > wanted {
+                break;
+            }
+            stretch.len += len;
+            stretch.end += 1;
+        }
+        Ok(stretch)
+    }
+}

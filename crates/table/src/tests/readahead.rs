@@ -1,0 +1,87 @@
+//! How much of a table an iterator reads at once, and when.
+
+use super::*;
+use outcrop_env::{Env, ReadFile};
+use std::sync::Mutex;
+
+/// What was done to a file: reads, and hints of reads to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Event {
+    Read(u64, usize),
+    Hint(u64, usize),
+}
+
+struct Watched {
+    file: Arc<dyn ReadFile>,
+    events: Mutex<Vec<Event>>,
+}
+
+impl ReadFile for Watched {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        self.events.lock().unwrap().push(Event::Read(offset, buf.len()));
+        self.file.read_at(offset, buf)
+    }
+
+    fn size(&self) -> u64 {
+        self.file.size()
+    }
+
+    fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    fn prefetch(&self, offset: u64, len: usize) {
+        self.events.lock().unwrap().push(Event::Hint(offset, len));
+    }
+}
+
+/// Rows of a table of about 1 MB, what a scan of it gives, and what it does to the file.
+fn watched_scan(options: TableIterOptions) -> (u64, Vec<Event>) {
+    let rows: Rows = (0..2000u64)
+        .map(|i| {
+            (internal_key(format!("{i:08}").as_bytes(), SeqNum(1), ValueType::Value), vec![i as u8; 500])
+        })
+        .collect();
+    let table = BlockBasedTableOptions { block_size: 4096, ..BlockBasedTableOptions::default() };
+    let bytes = write_table(&rows, writer_options(table, CompressionType::None));
+    let (fs, path) = put_file(&bytes);
+    let env = Env::with_file_system(Arc::new(fs));
+    let file = env.fs.open_read(&path, OpenRead::default()).unwrap();
+    let watched = Arc::new(Watched { file, events: Mutex::default() });
+    let reader = reader_options(Comparator::Bytewise, None, None);
+    let table = Arc::new(TableReader::open(watched.clone(), reader).unwrap());
+    watched.events.lock().unwrap().clear();
+    assert_eq!(scan(&table, options).unwrap(), rows);
+    let events = watched.events.lock().unwrap().clone();
+    (table.properties().data_size, events)
+}
+
+#[test]
+fn a_scan_reads_growing_stretches_and_asks_for_each_before_it_comes_to_it() {
+    let (data_size, events) = watched_scan(TableIterOptions::default());
+    let reads: Vec<(u64, usize)> = events
+        .iter()
+        .filter_map(|event| if let Event::Read(at, len) = event { Some((*at, *len)) } else { None })
+        .collect();
+    assert_eq!(reads.iter().map(|(_, len)| *len as u64).sum::<u64>(), data_size, "nothing is read twice");
+    assert!(reads.is_sorted_by_key(|(at, _)| *at));
+    // Two blocks alone, then stretches of 16 KiB to 256 KiB.
+    assert!(reads.len() <= 10, "{reads:?}");
+    assert!(reads.iter().all(|(_, len)| *len <= 256 << 10));
+    let hints: Vec<usize> = (0..events.len()).filter(|&i| matches!(events[i], Event::Hint(..))).collect();
+    assert!(hints.len() >= 3, "{events:?}");
+    for hint in hints {
+        let Event::Hint(at, len) = events[hint] else { unreachable!("filtered") };
+        assert!(events[hint..].contains(&Event::Read(at, len)), "asked for and not read: {at}, {len}");
+    }
+}
+
+#[test]
+fn a_stretch_that_was_asked_for_begins_with_the_first_block() {
+    let (data_size, events) =
+        watched_scan(TableIterOptions { fill_cache: FillCache::No, readahead_bytes: 100_000 });
+    let reads = events.iter().filter(|event| matches!(event, Event::Read(..))).count();
+    // Each lacks less than a block of what was asked for.
+    assert_eq!(reads, data_size.div_ceil(97_000) as usize, "{events:?}");
+    assert!(matches!(events[..2], [Event::Read(0, _), Event::Hint(..)]), "{events:?}");
+}
