@@ -31,6 +31,9 @@ pub struct TableIterOptions {
     pub readahead_bytes: usize,
 }
 
+/// Room for a key from the start: longer than most.
+const KEY_BYTES: usize = 64;
+
 /// Memory of the current block.
 enum Frame {
     Pinned(Pinned),
@@ -82,7 +85,7 @@ impl TableIter {
             cursor: None,
             status: Ok(()),
             readahead,
-            spare: (Vec::new(), Vec::new()),
+            spare: (Vec::new(), Vec::with_capacity(KEY_BYTES)),
             last_key: Vec::new(),
             moved_to: usize::MAX,
             approached: usize::MAX,

@@ -118,7 +118,8 @@ impl DbInner {
             place: Place::Nowhere,
             shape: Shape::Plain,
             fill_cache: options.fill_cache(),
-            key: Vec::new(),
+            // Room for most keys.
+            key: Vec::with_capacity(64),
             value: Vec::new(),
             status: Ok(()),
         })
@@ -132,7 +133,8 @@ impl DbInner {
     ) -> Result<MergingIter> {
         let table_options =
             TableIterOptions { fill_cache: options.fill_cache(), readahead_bytes: options.readahead_size };
-        let mut sources = Vec::with_capacity(view.sealed.len() + view.version.levels[0].files.len() + 4);
+        let mut sources = MergingIter::list_for_sources();
+        sources.reserve(view.sealed.len() + view.version.levels[0].files.len() + 4);
         if !view.memtable.is_empty() {
             sources.push(Source::Mem(view.memtable.iter()));
         }

@@ -13,6 +13,7 @@ use outcrop_base::{Comparator, PrefixExtractor, Result, SeqNum};
 use outcrop_env::read_batch;
 use outcrop_memtable::MemTableIter;
 use outcrop_table::TableIter;
+use std::cell::RefCell;
 use std::cmp::Ordering;
 
 /// One sorted source.
@@ -179,10 +180,27 @@ pub struct MergingIter {
     status: Result<()>,
 }
 
+thread_local! {
+    /// The memory of the last iterator of this thread. Sources are large: their list is more than the allocator keeps at
+    /// hand, and seeks are often one of a new iterator each.
+    static SPARE: RefCell<(Vec<Source>, Vec<u64>)> = const { RefCell::new((Vec::new(), Vec::new())) };
+}
+
+/// More sources than are worth keeping memory for.
+const SPARE_SOURCES: usize = 64;
+
 impl MergingIter {
+    /// An empty list for the sources of a new iterator.
+    pub fn list_for_sources() -> Vec<Source> {
+        SPARE.try_with(|spare| std::mem::take(&mut spare.borrow_mut().0)).unwrap_or_default()
+    }
+
     /// Merges `sources`. Not positioned.
     pub fn new(comparator: Comparator, sources: Vec<Source>) -> MergingIter {
-        let prefixes = vec![0; sources.len()];
+        let mut prefixes =
+            SPARE.try_with(|spare| std::mem::take(&mut spare.borrow_mut().1)).unwrap_or_default();
+        prefixes.clear();
+        prefixes.resize(sources.len(), 0);
         MergingIter {
             comparator,
             sources,
@@ -455,6 +473,17 @@ impl MergingIter {
         }
         if self.status.is_err() {
             self.winner = NONE;
+        }
+    }
+}
+
+impl Drop for MergingIter {
+    fn drop(&mut self) {
+        self.sources.clear();
+        if self.sources.capacity() <= SPARE_SOURCES {
+            let memory = (std::mem::take(&mut self.sources), std::mem::take(&mut self.prefixes));
+            // Not where the thread ends.
+            let _ = SPARE.try_with(|spare| spare.replace(memory));
         }
     }
 }
