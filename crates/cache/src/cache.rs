@@ -197,33 +197,35 @@ impl Cache {
             self.clear_slabs(&mut slabs, usize::MAX);
         }
         let frame_bytes = slabs.frame_bytes(len);
-        let allocated = slabs.allocate(len).or_else(|| {
-            self.sweep(&mut slabs, frame_bytes);
-            slabs.allocate(len).or_else(|| {
-                self.clear_slabs(&mut slabs, len);
-                slabs.allocate(len)
-            })
+        let allocated = slabs.allocate(len).or_else(|| self.sweep(&mut slabs, len)).or_else(|| {
+            self.clear_slabs(&mut slabs, len);
+            slabs.allocate(len)
         })?;
         self.usage.fetch_add(frame_bytes, Ordering::Relaxed);
         Some(allocated)
     }
 
-    /// Turns the clock until a frame of `frame_bytes` is free, or it has turned long enough.
-    fn sweep(&self, slabs: &mut Slabs, frame_bytes: usize) {
+    /// Turns the clock until a frame for `len` bytes is free, or it has turned long enough.
+    fn sweep(&self, slabs: &mut Slabs, len: usize) -> Option<(FrameId, *mut u8)> {
         let slots = self.table.buckets() * WAYS;
         let mut looked_at_live = 0;
         // A slot cools at most three times before it goes, so four rounds see every unpinned slot evicted.
         for _ in 0..slots.saturating_mul(4) {
             let index = self.hand.fetch_add(1, Ordering::Relaxed) % slots;
-            let Some(len) = self.table.slot_at(index).live_len() else { continue };
+            if self.table.slot_at(index).live_len().is_none() {
+                continue;
+            }
             looked_at_live += 1;
-            if self.evict(slabs, index, true) && slabs.frame_bytes(len as usize) == frame_bytes {
-                return;
+            if self.evict(slabs, index, true)
+                && let Some(allocated) = slabs.allocate(len)
+            {
+                return Some(allocated);
             }
             if looked_at_live > MAX_SWEEP {
-                return;
+                break;
             }
         }
+        None
     }
 
     /// Evicts all frames of slabs of other sizes until one is empty, so that it can serve `len` bytes.
@@ -257,7 +259,7 @@ impl Cache {
 
     fn give_back(&self, slabs: &mut Slabs, frame: FrameId, len: usize) {
         self.usage.fetch_sub(slabs.frame_bytes(len), Ordering::Relaxed);
-        slabs.free(frame);
+        slabs.free(frame, len);
     }
 
     /// Asks to keep a pin on `len` bytes for long, such as a table's index. Granted up to half of the capacity, or always with `insist`;

@@ -1,7 +1,8 @@
 //! Memory for frames: slabs of equal frames, carved from mappings of the engine's own.
 //!
-//! A frame belongs to the size class that wastes least; classes are an eighth of a power of two apart. A slab
+//! A frame belongs to the size class that wastes least; above 2 KiB classes are a 32nd of a power of two apart. A slab
 //! whose frames are all free can be given to another class. The number of slabs is fixed by the capacity.
+//! Few blocks of a size, such as the last ones of tables, do not get a slab: they borrow frames up to twice as large.
 //!
 //! Concurrency: behind one lock, taken on misses only.
 
@@ -41,6 +42,8 @@ pub struct Slabs {
     spare: Vec<u32>,
     /// Per class, slabs that may have a free frame.
     partial: Vec<Vec<u32>>,
+    /// Per class, its blocks that are in frames of larger classes.
+    borrowed: Vec<u32>,
     /// Where the search for a slab to clear goes on.
     hand: usize,
 }
@@ -71,6 +74,7 @@ impl Slabs {
             by_address: BTreeMap::new(),
             spare: Vec::new(),
             partial: vec![Vec::new(); class_of(slab_bytes) + 1],
+            borrowed: vec![0; class_of(slab_bytes) + 1],
             hand: 0,
         }
     }
@@ -108,6 +112,18 @@ impl Slabs {
     /// A free frame for `len` bytes, if there is one or a new slab is allowed.
     pub fn allocate(&mut self, len: usize) -> Option<(FrameId, *mut u8)> {
         let class = class_of(len);
+        if let Some(own) = self.take(class).or_else(|| self.borrow(class)) {
+            return Some(own);
+        }
+        if self.live_slabs() >= self.max_slabs {
+            return None;
+        }
+        self.add_slab(class);
+        self.take(class)
+    }
+
+    /// A free frame of `class`.
+    fn take(&mut self, class: usize) -> Option<(FrameId, *mut u8)> {
         while let Some(&index) = self.partial[class].last() {
             let slab = &mut self.slabs[index as usize];
             if slab.class == class
@@ -119,11 +135,19 @@ impl Slabs {
             slab.listed = false;
             self.partial[class].pop();
         }
-        if self.live_slabs() >= self.max_slabs {
+        None
+    }
+
+    /// A free frame of a larger class, unless the blocks of `class` that have one would fill a good part of a slab.
+    fn borrow(&mut self, class: usize) -> Option<(FrameId, *mut u8)> {
+        let frames = self.slab_bytes / class_bytes(class);
+        if self.borrowed[class] as usize >= frames / 4 {
             return None;
         }
-        self.add_slab(class);
-        self.allocate(len)
+        let largest = class_of(2 * class_bytes(class)).min(self.partial.len() - 1);
+        let found = (class + 1..=largest).find_map(|larger| self.take(larger))?;
+        self.borrowed[class] += 1;
+        Some(found)
     }
 
     fn add_slab(&mut self, class: usize) {
@@ -162,9 +186,13 @@ impl Slabs {
         self.slabs[frame.slab as usize].owners[frame.frame as usize] = owner;
     }
 
-    /// Frees a frame. An empty slab becomes spare.
-    pub fn free(&mut self, frame: FrameId) {
+    /// Frees a frame that was allocated for `len` bytes. An empty slab becomes spare.
+    pub fn free(&mut self, frame: FrameId, len: usize) {
         let slab = &mut self.slabs[frame.slab as usize];
+        let class = class_of(len);
+        if slab.class != class {
+            self.borrowed[class] -= 1;
+        }
         slab.owners[frame.frame as usize] = FREE;
         slab.free.push(frame.frame);
         if slab.free.len() == slab.owners.len() {
@@ -205,19 +233,29 @@ impl Slabs {
     }
 }
 
+/// Frames up to this size are multiples of a cache line.
+const FINE: usize = 2 << 10;
+const LINE: usize = 64;
+/// Classes of each power of two above.
+const PARTS: usize = 32;
+
 /// The size class of `len` bytes.
 fn class_of(len: usize) -> usize {
     let len = len.max(MIN_FRAME);
+    if len <= FINE {
+        return len.div_ceil(LINE);
+    }
     let octave = (len - 1).ilog2();
-    let step = 1usize << (octave - 3);
-    let eighth = (len - (1 << octave)).div_ceil(step);
-    (octave as usize - 8) * 8 + eighth
+    let step = (1 << octave) / PARTS;
+    let part = (len - (1 << octave)).div_ceil(step);
+    FINE / LINE + (octave - FINE.ilog2()) as usize * PARTS + part
 }
 
 /// Bytes of a frame of `class`.
 fn class_bytes(class: usize) -> usize {
-    let (octave, eighth) = (class / 8 + 8, class % 8);
-    (1 << octave) + eighth * (1 << (octave - 3))
+    let Some(above) = class.checked_sub(FINE / LINE + 1) else { return class * LINE };
+    let power = FINE << (above / PARTS);
+    power + (above % PARTS + 1) * (power / PARTS)
 }
 
 #[cfg(test)]
@@ -229,8 +267,34 @@ mod tests {
         for len in (1..3000).chain((3000..200_000).step_by(37)) {
             let bytes = class_bytes(class_of(len));
             assert!(bytes >= len, "{len} bytes in a frame of {bytes}");
-            assert!(len <= MIN_FRAME || bytes <= len + len / 7 + 64, "{len} bytes in a frame of {bytes}");
+            assert!(
+                len <= MIN_FRAME || bytes < len + len / PARTS + LINE,
+                "{len} bytes in a frame of {bytes}"
+            );
+            assert_eq!(class_of(bytes), class_of(len));
+            assert_eq!(bytes % LINE, 0);
         }
+    }
+
+    #[test]
+    fn few_blocks_of_a_size_borrow_frames_and_many_get_their_own() {
+        let mut slabs = Slabs::new(64 << 20);
+        let slab_bytes = slabs.slab_bytes;
+        slabs.allocate(8400).unwrap();
+        let odd: Vec<FrameId> = (0..8).map(|i| slabs.allocate(4500 + i * 400).unwrap().0).collect();
+        assert_eq!(slabs.mapped_bytes(), slab_bytes, "all in one slab");
+        assert!(slabs.allocate(3000).is_some());
+        assert_eq!(slabs.mapped_bytes(), 2 * slab_bytes, "not in frames more than twice as large");
+        for (i, frame) in odd.into_iter().enumerate() {
+            slabs.free(frame, 4500 + i * 400);
+        }
+        assert!(slabs.borrowed.iter().all(|&count| count == 0));
+        let per_slab = slab_bytes / class_bytes(class_of(5000));
+        let many: Vec<FrameId> = (0..per_slab).map(|_| slabs.allocate(5000).unwrap().0).collect();
+        assert_eq!(slabs.borrowed[class_of(5000)] as usize, per_slab / 4);
+        assert_eq!(slabs.mapped_bytes(), 3 * slab_bytes);
+        many.into_iter().for_each(|frame| slabs.free(frame, 5000));
+        assert_eq!(slabs.borrowed[class_of(5000)], 0);
     }
 
     #[test]
@@ -242,7 +306,7 @@ mod tests {
         }
         assert!(slabs.allocate(5000).is_none());
         for frame in small {
-            slabs.free(frame);
+            slabs.free(frame, 1000);
         }
         assert!(slabs.allocate(5000).is_some());
         assert_eq!(slabs.mapped_bytes(), 64 << 10);

@@ -147,23 +147,23 @@ impl Slot {
 pub struct Table {
     tags: Mapping,
     slots: Mapping,
-    mask: usize,
+    buckets: usize,
 }
 
 impl Table {
     /// A table with room for `entries` at a load of at most 3/5.
     pub fn new(entries: usize) -> Table {
-        let buckets = (entries * 5 / 3).div_ceil(WAYS).max(1).next_power_of_two();
+        let buckets = (entries * 5 / 3).div_ceil(WAYS).clamp(1, u32::MAX as usize);
         Table {
             tags: Mapping::new(buckets * size_of::<Tags>()),
             slots: Mapping::new(buckets * WAYS * size_of::<Slot>()),
-            mask: buckets - 1,
+            buckets,
         }
     }
 
     /// Number of buckets.
     pub fn buckets(&self) -> usize {
-        self.mask + 1
+        self.buckets
     }
 
     /// Bytes of the table.
@@ -174,21 +174,22 @@ impl Table {
     /// The bucket of a hash.
     #[inline]
     pub fn bucket_of(&self, hash: u64) -> usize {
-        hash as usize & self.mask
+        // The lower half, scaled: tags are of the upper half.
+        (((hash & u64::from(u32::MAX)) * self.buckets as u64) >> 32) as usize
     }
 
     #[inline]
     fn tags(&self, bucket: usize) -> &Tags {
-        assert!(bucket <= self.mask);
-        // SAFETY: the mapping holds mask + 1 zeroed `Tags`, aligned and accessed as atomics only.
+        assert!(bucket < self.buckets);
+        // SAFETY: the mapping holds `buckets` zeroed `Tags`, aligned and accessed as atomics only.
         unsafe { &*self.tags.as_ptr().cast::<Tags>().add(bucket) }
     }
 
     /// The slot `way` of `bucket`.
     #[inline]
     pub fn slot(&self, bucket: usize, way: usize) -> &Slot {
-        assert!(bucket <= self.mask && way < WAYS);
-        // SAFETY: the mapping holds (mask + 1) * WAYS zeroed slots, aligned and accessed as atomics only.
+        assert!(bucket < self.buckets && way < WAYS);
+        // SAFETY: the mapping holds buckets * WAYS zeroed slots, aligned and accessed as atomics only.
         unsafe { &*self.slots.as_ptr().cast::<Slot>().add(bucket * WAYS + way) }
     }
 

@@ -4,7 +4,7 @@
 //! 16 MiB where the host is slow to give memory, more than filling it takes. So mappings go around: when a
 //! memtable dies its memory comes here as it is, and a background thread makes the next set ready while the current one
 //! is being filled ([`MemTablePool::prepare`]): resident, and zeroed where that is needed. What nobody came for in a while
-//! goes back to the operating system, except what is ready.
+//! goes back to the operating system: soon what is not ready, later what is. The next memtable then faults its memory in.
 //!
 //! Concurrency: the lock is never held while memory is zeroed, mapped or unmapped.
 
@@ -23,6 +23,8 @@ pub struct MemTablePool {
 
 /// Calls of [`MemTablePool::rest`] after which unused memory goes.
 const PATIENCE: u32 = 3;
+/// The same for what is ready for the next memtable: nobody has filled one for as long.
+const PATIENCE_FOR_READY: u32 = 10;
 
 struct Idle {
     mapping: Mapping,
@@ -113,16 +115,17 @@ impl MemTablePool {
         self.hold(Idle { mapping, dirty, ready: true });
     }
 
-    /// Called now and then: gives back what is not ready for the next memtable, once nothing came or went for several
-    /// calls.
+    /// Called about once a second: gives back memory, once nothing came or went for several calls.
     pub fn rest(&self) {
         // Relaxed: a call more or less does not matter.
-        if self.rests.fetch_add(1, Ordering::Relaxed) != PATIENCE {
-            return;
-        }
+        let keeps_ready = match self.rests.fetch_add(1, Ordering::Relaxed) {
+            PATIENCE => true,
+            PATIENCE_FOR_READY => false,
+            _ => return,
+        };
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let (ready, unused) = idle.drain(..).partition::<Vec<_>, _>(|idle| idle.ready);
-        *idle = ready;
+        let (kept, unused) = idle.drain(..).partition::<Vec<_>, _>(|idle| idle.ready && keeps_ready);
+        *idle = kept;
         drop(idle);
         drop(unused);
     }
@@ -183,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_comes_for_goes_and_what_is_ready_stays() {
+    fn what_nobody_comes_for_goes_and_what_is_ready_stays_longer() {
         let pool = MemTablePool::new(64 << 20);
         pool.prepare(8 << 20);
         let ready = pool.idle_bytes();
@@ -192,9 +195,11 @@ mod tests {
             pool.rest();
         }
         assert_eq!(pool.idle_bytes(), ready + 4096, "not yet");
+        for _ in PATIENCE..PATIENCE_FOR_READY {
+            pool.rest();
+            assert_eq!(pool.idle_bytes(), ready);
+        }
         pool.rest();
-        assert_eq!(pool.idle_bytes(), ready);
-        pool.rest();
-        assert_eq!(pool.idle_bytes(), ready);
+        assert_eq!(pool.idle_bytes(), 0);
     }
 }
