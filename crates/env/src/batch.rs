@@ -10,7 +10,7 @@
 //! Concurrency: a ring belongs to its thread. Its reads go to memory the ring owns and are copied out, so no caller's
 //! memory is ever in the kernel's hands; a ring whose state is in doubt is leaked, not freed.
 
-use crate::direct::{ALIGNMENT, AlignedBuffer};
+use crate::direct::{AlignedBuffer, aligned_span};
 use crate::file_system::ReadFile;
 use outcrop_base::{Error, ErrorKind, Result};
 use std::cell::RefCell;
@@ -51,13 +51,14 @@ impl<'f> BatchRead<'f> {
     }
 
     /// Where it starts and how long it is for the operating system.
-    fn span(&self, direct: bool) -> Span {
-        if !direct {
-            return Span { offset: self.offset, len: self.buf.len(), skip: 0 };
+    fn span(&self) -> Span {
+        match self.file.descriptor().and_then(|descriptor| descriptor.direct) {
+            Some(alignment) => {
+                let (offset, len, skip) = aligned_span(self.offset, self.buf.len(), alignment);
+                Span { offset, len, skip }
+            }
+            None => Span { offset: self.offset, len: self.buf.len(), skip: 0 },
         }
-        let skip = (self.offset % ALIGNMENT as u64) as usize;
-        let len = (skip + self.buf.len()).next_multiple_of(ALIGNMENT);
-        Span { offset: self.offset - skip as u64, len, skip }
     }
 }
 
@@ -95,7 +96,8 @@ pub fn batch_reads_by() -> String {
 }
 
 fn read_without_ring(reads: &mut [&mut BatchRead<'_>]) {
-    let direct = |read: &BatchRead<'_>| read.file.descriptor().is_some_and(|descriptor| descriptor.direct);
+    let direct =
+        |read: &BatchRead<'_>| read.file.descriptor().is_some_and(|descriptor| descriptor.direct.is_some());
     let hinted = if reads.len() > 1 { &reads[..] } else { &[] };
     for read in hinted.iter().filter(|read| !direct(read)) {
         read.file.prefetch(read.offset, read.buf.len());
@@ -254,10 +256,7 @@ mod ring {
             reads: &mut [&mut BatchRead<'_>],
             done: &mut [bool; MAX_IN_FLIGHT],
         ) -> io::Result<()> {
-            let spans: Vec<Span> = reads
-                .iter()
-                .map(|read| read.span(read.file.descriptor().is_some_and(|descriptor| descriptor.direct)))
-                .collect();
+            let spans: Vec<Span> = reads.iter().map(|read| read.span()).collect();
             let total = spans.iter().map(|span| AlignedBuffer::padded(span.len)).sum();
             if self.memory.len() < total {
                 self.memory = AlignedBuffer::new(total);

@@ -7,6 +7,7 @@
 use crate::file_system::{Descriptor, ReadFile, WriteFile};
 use crate::output::Output;
 use crate::posix::{io_error, read_fully};
+use crate::sys;
 use outcrop_base::{Error, Result};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fs::{File, OpenOptions};
@@ -16,7 +17,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 
-/// Alignment of offsets, lengths and memory: covers devices with 512-byte and 4 KiB sectors.
+/// Alignment of memory, and of what is written: covers devices with 512-byte and 4 KiB sectors.
 pub(crate) const ALIGNMENT: usize = 4096;
 
 /// Bytes aligned for direct IO.
@@ -90,6 +91,8 @@ pub struct DirectReadFile {
     file: File,
     path: PathBuf,
     size: u64,
+    /// Of offsets and lengths. Where the device has sectors of 512 bytes, a block is read with 0.5 KiB around it, not 4.
+    alignment: usize,
 }
 
 impl DirectReadFile {
@@ -97,8 +100,16 @@ impl DirectReadFile {
     pub fn open(path: &Path) -> Result<DirectReadFile> {
         let file = open_direct(OpenOptions::new().read(true), path)?;
         let size = file.metadata().map_err(|source| io_error("stat", path, source))?.len();
-        Ok(DirectReadFile { file, path: path.to_path_buf(), size })
+        let alignment = sys::direct_read_alignment(&file).unwrap_or(ALIGNMENT);
+        Ok(DirectReadFile { file, path: path.to_path_buf(), size, alignment })
     }
+}
+
+/// The bytes to read, in whole units of `alignment`, for `len` bytes from `offset`: where from, how many, and how many of
+/// them come before the first one wanted.
+pub(crate) fn aligned_span(offset: u64, len: usize, alignment: usize) -> (u64, usize, usize) {
+    let skip = (offset % alignment as u64) as usize;
+    (offset - skip as u64, (skip + len).next_multiple_of(alignment), skip)
 }
 
 std::thread_local! {
@@ -108,15 +119,14 @@ std::thread_local! {
 
 impl ReadFile for DirectReadFile {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        let skip = (offset % ALIGNMENT as u64) as usize;
-        let len = (skip + buf.len()).next_multiple_of(ALIGNMENT);
+        let (from, len, skip) = aligned_span(offset, buf.len(), self.alignment);
         BOUNCE.with(|bounce| {
             let mut bounce = bounce.borrow_mut();
             if bounce.as_ref().is_none_or(|b| b.len() < len) {
                 *bounce = Some(AlignedBuffer::new(len));
             }
             let aligned = &mut bounce.as_mut().expect("just filled")[..len];
-            let got = read_fully(&self.file, offset - skip as u64, aligned)
+            let got = read_fully(&self.file, from, aligned)
                 .map_err(|source| io_error("read", &self.path, source))?;
             let usable = got.saturating_sub(skip).min(buf.len());
             buf[..usable].copy_from_slice(&aligned[skip..skip + usable]);
@@ -133,7 +143,7 @@ impl ReadFile for DirectReadFile {
     }
 
     fn descriptor(&self) -> Option<Descriptor> {
-        Some(Descriptor { fd: self.file.as_raw_fd(), direct: true })
+        Some(Descriptor { fd: self.file.as_raw_fd(), direct: Some(self.alignment) })
     }
 }
 

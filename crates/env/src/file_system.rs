@@ -64,8 +64,8 @@ impl Default for OpenWrite {
 pub struct Descriptor {
     /// Its number.
     pub fd: RawFd,
-    /// It is read past the page cache: offset, length and memory must be aligned.
-    pub direct: bool,
+    /// It is read past the page cache: offset and length must be multiples of this, memory aligned to a page.
+    pub direct: Option<usize>,
 }
 
 /// A file opened for positioned reads. Shared freely between threads.

@@ -48,7 +48,7 @@ impl ReadFile for PosixReadFile {
     }
 
     fn descriptor(&self) -> Option<Descriptor> {
-        Some(Descriptor { fd: self.file.as_raw_fd(), direct: false })
+        Some(Descriptor { fd: self.file.as_raw_fd(), direct: None })
     }
 
     fn prefetch(&self, offset: u64, len: usize) {

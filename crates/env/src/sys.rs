@@ -67,6 +67,25 @@ pub fn free_space(dir: &Path) -> io::Result<u64> {
     Ok(stat.f_bavail * stat.f_frsize)
 }
 
+/// What offset and length of a direct read of `file` must be multiples of; `None` if the kernel does not say, as before 6.1.
+#[cfg(all(target_os = "linux", not(miri)))]
+pub fn direct_read_alignment(file: &File) -> Option<usize> {
+    // SAFETY: all-zero bytes are a valid `statx`.
+    let mut found: libc::statx = unsafe { std::mem::zeroed() };
+    // SAFETY: an empty NUL-terminated path, for the descriptor itself, and a writable struct; both live across the call.
+    let result = unsafe {
+        libc::statx(file.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH, libc::STATX_DIOALIGN, &raw mut found)
+    };
+    let told = result == 0 && found.stx_mask & libc::STATX_DIOALIGN != 0;
+    let alignment = found.stx_dio_offset_align as usize;
+    (told && alignment.is_power_of_two()).then_some(alignment)
+}
+
+#[cfg(not(all(target_os = "linux", not(miri))))]
+pub fn direct_read_alignment(_file: &File) -> Option<usize> {
+    None
+}
+
 /// Maps `len` bytes of `file` from `offset`, a multiple of the page size, shared and writable.
 pub fn map_shared(file: &File, offset: u64, len: usize) -> io::Result<*mut u8> {
     // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.

@@ -10,7 +10,8 @@
 //! goes to memory the ring owns; a ring whose read did not end is leaked, not freed.
 
 use crate::batch::Pool;
-use crate::file_system::ReadFile;
+use crate::direct::aligned_span;
+use crate::file_system::{Descriptor, ReadFile};
 use outcrop_base::Result;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -34,10 +35,12 @@ impl ReadUnderWay {
     /// Starts to read `len` bytes from `offset`.
     pub fn start(file: &Arc<dyn ReadFile>, offset: u64, len: usize) -> ReadUnderWay {
         let way = match file.descriptor() {
-            Some(descriptor) if descriptor.direct => match ring::start(descriptor.fd, offset, len) {
-                Some(reading) => Way::Ring(Box::new(reading)),
-                None => start_in_pool(file, offset, len),
-            },
+            Some(Descriptor { fd, direct: Some(alignment) }) => {
+                match ring::start(fd, aligned_span(offset, len, alignment)) {
+                    Some(reading) => Way::Ring(Box::new(reading)),
+                    None => start_in_pool(file, offset, len),
+                }
+            }
             _ => {
                 file.prefetch(offset, len);
                 Way::Later
@@ -79,7 +82,7 @@ fn start_in_pool(file: &Arc<dyn ReadFile>, offset: u64, len: usize) -> Way {
 
 #[cfg(all(target_os = "linux", not(miri)))]
 mod ring {
-    use crate::direct::{ALIGNMENT, AlignedBuffer};
+    use crate::direct::AlignedBuffer;
     use crate::ring;
     use io_uring::{IoUring, opcode, types};
     use std::io;
@@ -113,16 +116,15 @@ mod ring {
         })
     }
 
-    /// Starts a read of a direct file; `None` if there is no ring.
-    pub fn start(fd: RawFd, offset: u64, len: usize) -> Option<Reading> {
-        let skip = (offset % ALIGNMENT as u64) as usize;
-        let span = AlignedBuffer::padded(skip + len);
+    /// Starts a read of a direct file, where from, how many bytes, how many of them before what is wanted; `None` if there
+    /// is no ring.
+    pub fn start(fd: RawFd, (offset, span, skip): (u64, usize, usize)) -> Option<Reading> {
         let mut ring = take()?;
         if ring.memory.len() < span {
             ring.memory = AlignedBuffer::new(span);
         }
         let entry = opcode::Read::new(types::Fd(fd), ring.memory.as_mut_ptr(), u32::try_from(span).ok()?)
-            .offset(offset - skip as u64)
+            .offset(offset)
             .build();
         // SAFETY: the memory is the ring's own and is neither touched nor freed before the completion is in, see
         // `Reading`. The descriptor is open as long as the file, which `ReadUnderWay` holds.
@@ -189,7 +191,7 @@ mod ring {
 
     pub enum Reading {}
 
-    pub fn start(_fd: RawFd, _offset: u64, _len: usize) -> Option<Reading> {
+    pub fn start(_fd: RawFd, _span: (u64, usize, usize)) -> Option<Reading> {
         None
     }
 
