@@ -16,9 +16,11 @@ use crate::db::DbInner;
 use crate::superversion::SuperVersion;
 use outcrop_base::keys::{pack, packed_seq, split};
 use outcrop_base::{Comparator, Error, PrefixExtractor, Result, SeqNum, ValueType, wide_columns};
+use outcrop_cache::Pinned;
 use outcrop_table::{FillCache, TableIterOptions};
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Where the entry shown is.
@@ -30,7 +32,7 @@ enum Place {
     Merged,
     /// In `key` and `value`; the merging iterator is past it, forward.
     SavedForward,
-    /// In `key` and `value`; the merging iterator is past it, backward.
+    /// In `key`, and `value` or `held`; the merging iterator is past it, backward.
     SavedBackward,
 }
 
@@ -45,6 +47,14 @@ enum Shape {
     FetchedEntity,
     /// A reference to a blob file; the value is in `value`.
     Fetched,
+    /// The value, which is in `held`.
+    Held,
+}
+
+/// A value in a block that is kept, for the merging iterator has gone on.
+struct Held {
+    block: Pinned,
+    value: Range<usize>,
 }
 
 /// An iterator over the user keys of one column family, seeing the state of one moment.
@@ -82,6 +92,7 @@ pub struct DbIterator {
     fill_cache: FillCache,
     key: Vec<u8>,
     value: Vec<u8>,
+    held: Option<Held>,
     status: Result<()>,
 }
 
@@ -121,6 +132,7 @@ impl DbInner {
             // Room for most keys.
             key: Vec::with_capacity(64),
             value: Vec::new(),
+            held: None,
             status: Ok(()),
         })
     }
@@ -188,13 +200,21 @@ impl DbIterator {
     /// The value; of a wide-column entity the default column. Panics unless valid.
     #[inline]
     pub fn value(&self) -> &[u8] {
-        let stored = self.stored();
         match self.shape {
-            Shape::Plain => stored,
+            Shape::Plain => self.stored(),
+            Shape::Held => {
+                assert!(self.valid(), "value() of an iterator that is not valid");
+                self.held_value()
+            }
             Shape::Fetched => &self.value,
-            Shape::Entity => default_column(stored),
+            Shape::Entity => default_column(self.stored()),
             Shape::FetchedEntity => default_column(&self.value),
         }
+    }
+
+    fn held_value(&self) -> &[u8] {
+        let held = self.held.as_ref().expect("the shape says that it is there");
+        &held.block[held.value.clone()]
     }
 
     /// The columns of the entry; a plain value is one column with the empty name. Panics unless valid.
@@ -637,8 +657,9 @@ impl DbIterator {
 
     /// Walks backward over all versions of `key`, leaving its newest visible value in `value`.
     fn resolve_backward(&mut self) -> Result<Resolved> {
-        // The newest live version so far: what its bytes, in `value`, are.
+        // The newest live version so far: what its bytes, in `value` or `held`, are.
         let mut live: Option<ValueType> = None;
+        let mut held = false;
         let mut operands: Vec<Vec<u8>> = Vec::new();
         while self.merged.valid() {
             let (user_key, packed) = split(self.merged.key());
@@ -652,8 +673,11 @@ impl DbIterator {
                         operands.clear();
                     }
                     Some(found @ (ValueType::Value | ValueType::WideColumnEntity | ValueType::BlobIndex)) => {
-                        self.value.clear();
-                        self.value.extend_from_slice(self.merged.value());
+                        held = found == ValueType::Value && self.hold();
+                        if !held {
+                            self.value.clear();
+                            self.value.extend_from_slice(self.merged.value());
+                        }
                         live = Some(found);
                         operands.clear();
                     }
@@ -682,6 +706,7 @@ impl DbIterator {
             let base = match live {
                 None => Base::None,
                 Some(ValueType::WideColumnEntity) => Base::Entity(std::mem::take(&mut self.value)),
+                Some(_) if held => Base::Plain(self.held_value().to_vec()),
                 Some(_) => Base::Plain(std::mem::take(&mut self.value)),
             };
             return Ok(Resolved::Merged(base, operands));
@@ -689,8 +714,23 @@ impl DbIterator {
         Ok(match live {
             None => Resolved::Hidden,
             Some(ValueType::WideColumnEntity) => Resolved::Value(Shape::Entity),
+            Some(_) if held => Resolved::Value(Shape::Held),
             Some(_) => Resolved::Value(Shape::Plain),
         })
+    }
+
+    /// Keeps the block of the merging iterator's value instead of a copy of it. False if it is in none that can be kept.
+    fn hold(&mut self) -> bool {
+        let Some(block) = self.merged.pinned_block() else { return false };
+        let value = self.merged.value();
+        let start = value.as_ptr() as usize - block.as_ptr() as usize;
+        let value = start..start + value.len();
+        match &mut self.held {
+            // Most keys are in the block of the one before.
+            Some(held) if std::ptr::eq(held.block.as_ptr(), block.as_ptr()) => held.value = value,
+            held => *held = Some(Held { block: block.clone(), value }),
+        }
+        true
     }
 
     fn fail_on_type(&mut self, value_type: Option<ValueType>) {

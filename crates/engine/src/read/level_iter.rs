@@ -9,6 +9,7 @@ use crate::column_family::ColumnFamily;
 use crate::context::DbContext;
 use outcrop_base::keys::split;
 use outcrop_base::{Error, Result, SeqNum};
+use outcrop_cache::Pinned;
 use outcrop_manifest::{FileMetaData, file_name};
 use outcrop_table::{TableIter, TableIterOptions};
 use std::cmp::Ordering;
@@ -59,6 +60,11 @@ impl LevelIter {
     #[inline]
     pub fn value(&self) -> &[u8] {
         self.table.as_ref().expect("valid iterator").value()
+    }
+
+    /// The cached block that the value lies in, if it is in one.
+    pub fn pinned_block(&self) -> Option<&Pinned> {
+        self.table.as_ref()?.pinned_block()
     }
 
     /// To the first entry.

@@ -10,6 +10,7 @@
 use super::level_iter::LevelIter;
 use outcrop_base::keys::split;
 use outcrop_base::{Comparator, PrefixExtractor, Result, SeqNum};
+use outcrop_cache::Pinned;
 use outcrop_env::read_batch;
 use outcrop_memtable::MemTableIter;
 use outcrop_table::TableIter;
@@ -234,6 +235,15 @@ impl MergingIter {
     #[inline]
     pub fn value(&self) -> &[u8] {
         self.sources[self.winner].value()
+    }
+
+    /// The cached block that the value lies in, if it is in one. Panics unless valid.
+    pub fn pinned_block(&self) -> Option<&Pinned> {
+        match &self.sources[self.winner] {
+            Source::Mem(_) => None,
+            Source::Table(iter, _) => iter.pinned_block(),
+            Source::Level(iter) => iter.pinned_block(),
+        }
     }
 
     /// To the first entry.
