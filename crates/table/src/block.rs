@@ -417,8 +417,9 @@ pub fn get(
     get_by_cursor(frame, comparator, user_key, snapshot, visit)
 }
 
-/// Lines a directory of an 8 KiB block of large entries takes, header included.
-const DIRECTORY_LINES: usize = 4;
+/// Lines that a search in an 8 KiB block of large entries touches first: header, directory, and the first key, for what all
+/// keys share.
+const DIRECTORY_LINES: usize = 5;
 /// Lines of an entry worth having before it is read: the processor fetches the rest in order.
 const ENTRY_LINES: usize = 3;
 const LINE: usize = 64;

@@ -253,6 +253,8 @@ impl TableReader {
         match self.find(key, snapshot)? {
             Some(place) => {
                 let block = self.block(place.handle, fill_cache)?;
+                // Its lines are then fetched together, not each when the one before has told of it.
+                block::prefetch_directory(&block);
                 self.get_from(place, block, key, snapshot, fill_cache, visit)
             }
             None => Ok(()),
