@@ -71,6 +71,9 @@ pub struct OpenOptions {
     /// Options as text that old libraries do not know; each is left out where it is refused.
     #[serde(default)]
     pub wanted: Vec<String>,
+    /// All but the block cache, the merge operator and the target's text is as the engine has it by itself.
+    #[serde(default)]
+    pub defaults: bool,
 }
 
 fn yes() -> bool {
@@ -122,7 +125,7 @@ impl Opening {
             };
             let merges = Err("no merge operator was asked for".to_string());
             let mut opening = Opening { api, options: build_options(&api, settings, cache), cache, merges };
-            for text in &settings.wanted {
+            for text in settings.wanted.iter().filter(|_| !settings.defaults) {
                 // A library that does not know it is measured without it, as RocksDB's scripts do.
                 let _ = apply_text(&api, opening.options, text);
             }
@@ -194,10 +197,30 @@ unsafe fn set_merge_operator(api: &RocksApi, options: Object, name: &str) -> Res
 /// The options object of `settings`.
 #[allow(unsafe_code, reason = "each call is one C function with live objects")]
 unsafe fn build_options(api: &RocksApi, settings: &OpenOptions, cache: Object) -> Object {
-    // SAFETY: objects are created here; the filter policy's ownership passes to the table options.
+    // SAFETY: objects are created here.
     unsafe {
         let options = (api.rocksdb_options_create)();
         (api.rocksdb_options_set_create_if_missing)(options, 1);
+        let table = (api.rocksdb_block_based_options_create)();
+        (api.rocksdb_block_based_options_set_block_cache)(table, cache);
+        if !settings.defaults {
+            set_tree(api, options, settings);
+            set_table(api, table, settings);
+        }
+        (api.rocksdb_options_set_block_based_table_factory)(options, table);
+        (api.rocksdb_block_based_options_destroy)(table);
+        if let Some(set) = api.rocksdb_options_set_blob_cache.filter(|_| settings.blob_cache) {
+            set(options, cache);
+        }
+        options
+    }
+}
+
+/// Memtables, levels, files.
+#[allow(unsafe_code, reason = "each call is one C function with live objects")]
+unsafe fn set_tree(api: &RocksApi, options: Object, settings: &OpenOptions) {
+    // SAFETY: the caller's object.
+    unsafe {
         (api.rocksdb_options_set_write_buffer_size)(options, settings.write_buffer_size);
         (api.rocksdb_options_set_max_write_buffer_number)(options, settings.max_write_buffer_number);
         (api.rocksdb_options_set_target_file_size_base)(options, settings.target_file_size_base);
@@ -225,27 +248,27 @@ unsafe fn build_options(api: &RocksApi, settings: &OpenOptions, cache: Object) -
             (api.rocksdb_options_set_memtable_vector_rep)(options);
             (api.rocksdb_options_set_allow_concurrent_memtable_write)(options, 0);
         }
-        let table = (api.rocksdb_block_based_options_create)();
-        (api.rocksdb_block_based_options_set_block_size)(table, settings.block_size);
-        (api.rocksdb_block_based_options_set_block_cache)(table, cache);
-        set_index_blocks(api, table, &settings.index);
-        if settings.bloom_bits > 0.0 {
-            let bits = settings.bloom_bits;
-            let policy = (api.rocksdb_filterpolicy_create_bloom_full)(bits.round() as c_int, bits);
-            (api.rocksdb_block_based_options_set_filter_policy)(table, policy);
-        }
-        (api.rocksdb_options_set_block_based_table_factory)(options, table);
-        (api.rocksdb_block_based_options_destroy)(table);
         if let (Some(set), Some(create)) =
             (api.rocksdb_options_set_prefix_extractor, api.rocksdb_slicetransform_create_fixed_prefix)
             && settings.prefix_size > 0
         {
             set(options, create(settings.prefix_size));
         }
-        if let Some(set) = api.rocksdb_options_set_blob_cache.filter(|_| settings.blob_cache) {
-            set(options, cache);
+    }
+}
+
+/// Blocks, indexes, filters.
+#[allow(unsafe_code, reason = "each call is one C function with live objects")]
+unsafe fn set_table(api: &RocksApi, table: Object, settings: &OpenOptions) {
+    // SAFETY: the caller's object; the filter policy's ownership passes to it.
+    unsafe {
+        (api.rocksdb_block_based_options_set_block_size)(table, settings.block_size);
+        set_index_blocks(api, table, &settings.index);
+        if settings.bloom_bits > 0.0 {
+            let bits = settings.bloom_bits;
+            let policy = (api.rocksdb_filterpolicy_create_bloom_full)(bits.round() as c_int, bits);
+            (api.rocksdb_block_based_options_set_filter_policy)(table, policy);
         }
-        options
     }
 }
 

@@ -200,5 +200,6 @@ fn open_options(flags: &Flags) -> Result<OpenOptions, String> {
         vector_memtable: flags.text("memtablerep") == "vector",
         merge_operator: flags.text("merge_operator").to_string(),
         lru_cache: flags.text("cache_type") == "lru_cache",
+        defaults: false,
     })
 }

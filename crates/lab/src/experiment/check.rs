@@ -4,7 +4,9 @@
 
 use super::parse::nearest;
 use super::vocabulary::{self, StepRow};
-use super::{Config, Design, Experiment, SKEWS, StepChange, TargetSet, Workload, compaction, profiles};
+use super::{
+    Config, Design, Experiment, SKEWS, StepChange, TargetSet, Workload, WorkloadKind, compaction, profiles,
+};
 use outcrop_lab_load::StepKind;
 use outcrop_lab_load::mixgraph::{MixParameters, PRESETS};
 
@@ -39,7 +41,8 @@ pub(super) fn check(experiment: &Experiment) -> Checked {
         return wrong("", "target", "an experiment needs at least one [[target]]");
     }
     experiment.target.iter().try_for_each(|target| check_target(target, experiment))?;
-    experiment.config.iter().try_for_each(|(name, config)| check_config(name, config))?;
+    let kind = experiment.workload.kind.place();
+    experiment.config.iter().try_for_each(|(name, config)| check_config(name, config, kind))?;
     check_workload(&experiment.workload)?;
     check_design(&experiment.design)?;
     for (name, change) in &experiment.step {
@@ -85,8 +88,26 @@ fn check_codec(table: &str, key: &str, codec: Option<&String>) -> Checked {
     }
 }
 
-fn check_config(name: &str, config: &Config) -> Checked {
+fn check_config(name: &str, config: &Config, kind: WorkloadKind) -> Checked {
     let table = &format!("config.{name}");
+    let given = [
+        ("compaction", config.compaction.is_some()),
+        ("block_size", config.block_size.is_some()),
+        ("bloom_bits", config.bloom_bits.is_some()),
+        ("compression", config.compression.is_some()),
+        ("bottommost_compression", config.bottommost_compression.is_some()),
+        ("write_buffer_size", config.write_buffer_size.is_some()),
+        ("level0_triggers", config.level0_triggers.is_some()),
+        ("num_levels", config.num_levels.is_some()),
+        ("background_jobs", config.background_jobs.is_some()),
+    ];
+    if let Some((key, _)) = given.into_iter().find(|(_, given)| *given && config.defaults) {
+        let why = "defaults leaves it to each engine; what is to differ can be said as text, in options";
+        return wrong(table, key, format!("config {name}: {key} has no effect: {why}"));
+    }
+    if config.defaults && kind == WorkloadKind::Iodir {
+        return wrong(table, "defaults", format!("config {name}: direct IO is no engine's default: take kind byrx, byos or iobuf"));
+    }
     check_codec(table, "compression", config.compression.as_ref())?;
     check_codec(table, "bottommost_compression", config.bottommost_compression.as_ref())?;
     if let Some(unknown) = config.compaction.as_ref().filter(|name| compaction::find(name).is_none()) {

@@ -162,8 +162,9 @@ pub fn open_options(kind: WorkloadKind, sizes: &Sizes, config: &Config) -> OpenO
             .filter(|_| compression != 0 && !config.says("compression")),
         bottommost_compression: codec(&config.bottommost_compression).or(sizes.codecs[1]),
         prefix_size: sizes.layout.prefix.map_or(0, |prefix| prefix.size),
-        blob_cache: compaction.blob_cache,
+        blob_cache: compaction.blob_cache && !config.defaults,
         wanted,
+        defaults: config.defaults,
     }
 }
 
@@ -177,6 +178,12 @@ mod tests {
 
     fn open(kind: WorkloadKind, keys: &str) -> OpenOptions {
         open_options(kind, &Sizes::default(), &config(keys))
+    }
+
+    #[test]
+    fn defaults_are_the_engines_own() {
+        assert!(open(WorkloadKind::Byrx, "defaults = true").defaults);
+        assert!(!open(WorkloadKind::Byrx, "").defaults);
     }
 
     #[test]

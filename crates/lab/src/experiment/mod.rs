@@ -350,6 +350,9 @@ pub struct TargetSet {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
+    /// Everything but the block cache as each engine has it by itself, codec and memtables included.
+    #[serde(default)]
+    pub defaults: bool,
     /// `leveled`, `universal`, `universal_tm` or `blob`: a published configuration, changed by what follows.
     pub compaction: Option<String>,
     /// Options of the engine as text, `name=value;name=value`, in RocksDB's words.

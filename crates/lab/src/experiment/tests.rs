@@ -45,6 +45,17 @@ fn targets_say_where_they_come_from() {
 }
 
 #[test]
+fn what_is_left_to_the_engine_is_not_said_as_well() {
+    let config = |keys: &str| format!("{GOOD}configs = ['own']\n[config.own]\ndefaults = true\n{keys}");
+    assert!(parse("a.toml", &config("cache = 1000000\noptions = 'max_open_files=100'\n")).is_ok());
+    for key in ["block_size = 4096", "compression = 'none'", "write_buffer_size = 100000", "compaction = 'blob'"] {
+        let said = error(&config(&format!("{key}\n")));
+        assert!(said.starts_with("a.toml:10:") && said.contains("has no effect"), "{said}");
+    }
+    assert!(error(&config("").replace("'byrx'", "'iodir'")).contains("direct IO is no engine's default"));
+}
+
+#[test]
 fn a_wrong_value_is_answered_with_the_line_it_stands_in() {
     let steps = format!("steps = [\n  'fillseq',\n  'readrandm',\n]\n{GOOD}");
     assert!(error(&steps).starts_with("a.toml:3:4: unknown step \"readrandm\""), "{}", error(&steps));
