@@ -3,12 +3,13 @@
 
 use crate::info_log::InfoLog;
 use crate::read::table_cache::OpenTables;
+use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_env::Env;
 use outcrop_memtable::MemTablePool;
 use outcrop_options::DbOptions;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The fixed surroundings of one open database.
 pub struct DbContext {
@@ -30,6 +31,8 @@ pub struct DbContext {
     pub open_tables: OpenTables,
     /// Memory of memtables.
     pub memtable_pool: Arc<MemTablePool>,
+    /// The database closes: compactions end.
+    pub closing: AtomicBool,
     next_file: AtomicU64,
 }
 
@@ -56,8 +59,18 @@ impl DbContext {
             session_id,
             info_log,
             memtable_pool,
+            closing: AtomicBool::new(false),
             next_file: AtomicU64::new(next_file),
         }
+    }
+
+    /// ShutdownInProgress once the database closes.
+    pub fn check_open(&self) -> Result<()> {
+        // Relaxed: asked again and again.
+        if self.closing.load(Ordering::Relaxed) {
+            return Err(Error::new(ErrorKind::ShutdownInProgress, "the database is closing"));
+        }
+        Ok(())
     }
 
     /// A number no file has had.

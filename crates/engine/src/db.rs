@@ -624,7 +624,8 @@ impl Db {
     }
 
     /// Closes the database: flushes what is in no WAL (unless `avoid_flush_during_shutdown`), ends
-    /// background work, hands the WAL to the operating system and releases the lock.
+    /// background work, hands the WAL to the operating system and releases the lock. Compactions that run are given up
+    /// soon; what they wrote is removed and nothing is lost.
     ///
     /// # Errors
     /// What could not be flushed or written is then lost if it is in no WAL. The database is closed anyway.
@@ -829,6 +830,7 @@ impl DbInner {
     fn stop_background_work(&self) {
         let mut state = self.state.lock();
         state.shutting_down = true;
+        self.ctx.closing.store(true, Ordering::Relaxed);
         self.write_refused.store(true, Ordering::Relaxed);
         self.background.wake(&mut state);
         self.state_changed.notify_all();

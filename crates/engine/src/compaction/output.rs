@@ -78,6 +78,9 @@ pub fn write_tables(
     Ok(Outputs { tables, blob_files, blob_garbage })
 }
 
+/// Rows that a compaction goes on for once the database closes.
+const ROWS_PER_LOOK: u32 = 256;
+
 fn write_entries(
     ctx: &DbContext,
     cf: &ColumnFamily,
@@ -90,7 +93,14 @@ fn write_entries(
     let mut open: Option<OpenTable> = None;
     let mut last_user_key: Vec<u8> = Vec::new();
     let mut ranges = RangeOutput::new(stream.kept_tombstones());
+    // A flush is not given up: what it has to write may be in no WAL.
+    let may_end = plan.level >= 0;
+    let mut rows = 0u32;
     while stream.advance()? {
+        rows = rows.wrapping_add(1);
+        if may_end && rows.is_multiple_of(ROWS_PER_LOOK) {
+            ctx.check_open()?;
+        }
         let key = stream.key();
         if let Some(table) = &open {
             let new_key = !cf.comparator.same(user_key(key), &last_user_key);

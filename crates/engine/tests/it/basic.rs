@@ -482,6 +482,57 @@ fn a_compaction_filter_removes_and_changes_values() {
     assert!(db.get(&ReadOptions::default(), b"k003").unwrap().is_none());
 }
 
+/// Keeps everything, a millisecond for each.
+struct Slow(std::sync::atomic::AtomicUsize);
+
+impl CompactionFilter for Slow {
+    fn name(&self) -> &str {
+        "Slow"
+    }
+
+    fn filter(&self, _level: usize, _key: &[u8], _value: &[u8]) -> FilterDecision {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        FilterDecision::Keep
+    }
+}
+
+#[test]
+fn closing_does_not_wait_for_the_end_of_a_compaction() {
+    use std::time::{Duration, Instant};
+    const ROWS: usize = 30_000;
+    let slow = Arc::new(Slow(0.into()));
+    let parts = ColumnFamilyParts { compaction_filter: Some(slow.clone()), ..ColumnFamilyParts::default() };
+    let options =
+        ColumnFamilyOptions { level0_file_num_compaction_trigger: 2, ..ColumnFamilyOptions::default() };
+    let family = |parts| vec![ColumnFamilyDescriptor::default_with(options.clone(), parts)];
+    let env = Env::memory();
+    let db = Db::open("/db", creating(), env.clone(), family(parts)).unwrap();
+    let cf = db.default_column_family().clone();
+    for half in 0..2 {
+        for i in (half..ROWS).step_by(2) {
+            put(&db, &format!("k{i:05}"), "v");
+        }
+        db.flush(std::slice::from_ref(&cf), true).unwrap();
+    }
+    while slow.0.load(std::sync::atomic::Ordering::Relaxed) == 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let start = Instant::now();
+    db.close().unwrap();
+    assert!(start.elapsed() < Duration::from_secs(10), "of 30: {:?}", start.elapsed());
+    let tables = || {
+        let names = env.fs.list(std::path::Path::new("/db")).unwrap();
+        names.iter().filter(|name| name.ends_with(".sst")).count()
+    };
+    assert_eq!(tables(), 2, "what the compaction wrote is gone");
+    let options = ColumnFamilyOptions { disable_auto_compactions: true, ..options.clone() };
+    let family = vec![ColumnFamilyDescriptor::default_with(options, ColumnFamilyParts::default())];
+    let db = Db::open("/db", creating(), env.clone(), family).unwrap();
+    let cf = db.default_column_family().clone();
+    assert_eq!(contents(&db, &cf, &ReadOptions::default()).len(), ROWS);
+}
+
 #[test]
 fn built_in_merge_operators_are_found_by_name() {
     let options =

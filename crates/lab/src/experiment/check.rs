@@ -106,7 +106,11 @@ fn check_config(name: &str, config: &Config, kind: WorkloadKind) -> Checked {
         return wrong(table, key, format!("config {name}: {key} has no effect: {why}"));
     }
     if config.defaults && kind == WorkloadKind::Iodir {
-        return wrong(table, "defaults", format!("config {name}: direct IO is no engine's default: take kind byrx, byos or iobuf"));
+        return wrong(
+            table,
+            "defaults",
+            format!("config {name}: direct IO is no engine's default: take kind byrx, byos or iobuf"),
+        );
     }
     check_codec(table, "compression", config.compression.as_ref())?;
     check_codec(table, "bottommost_compression", config.bottommost_compression.as_ref())?;

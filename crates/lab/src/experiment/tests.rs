@@ -48,7 +48,9 @@ fn targets_say_where_they_come_from() {
 fn what_is_left_to_the_engine_is_not_said_as_well() {
     let config = |keys: &str| format!("{GOOD}configs = ['own']\n[config.own]\ndefaults = true\n{keys}");
     assert!(parse("a.toml", &config("cache = 1000000\noptions = 'max_open_files=100'\n")).is_ok());
-    for key in ["block_size = 4096", "compression = 'none'", "write_buffer_size = 100000", "compaction = 'blob'"] {
+    for key in
+        ["block_size = 4096", "compression = 'none'", "write_buffer_size = 100000", "compaction = 'blob'"]
+    {
         let said = error(&config(&format!("{key}\n")));
         assert!(said.starts_with("a.toml:10:") && said.contains("has no effect"), "{said}");
     }
