@@ -119,27 +119,6 @@ impl Database {
         take_error(&api, error)
     }
 
-    /// Sets a key.
-    #[inline]
-    pub fn put(&self, durability: Durability, key: &[u8], value: &[u8]) -> Result<(), String> {
-        let mut error = null_mut();
-        let options = self.writes[durability as usize].0;
-        // SAFETY: live objects and slices.
-        unsafe {
-            let (key_start, value_start) = (key.as_ptr().cast(), value.as_ptr().cast());
-            (self.api.rocksdb_put)(
-                self.db.0,
-                options,
-                key_start,
-                key.len(),
-                value_start,
-                value.len(),
-                &raw mut error,
-            );
-        }
-        take_error(&self.api, error)
-    }
-
     /// Whether [`Database::merge`] works.
     ///
     /// # Errors

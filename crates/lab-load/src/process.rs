@@ -2,6 +2,10 @@
 
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use serde::{Deserialize, Serialize};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// CPU time and memory of the process.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -42,6 +46,36 @@ impl ProcessUsage {
             involuntary_switches: count(Usage::involuntary_context_switches),
         }
     }
+}
+
+/// The value of `LD_PRELOAD` by which `libraries` are loaded with a program, in this order. Those whose paths the dynamic
+/// linker would take for several are left out.
+///
+/// A library that is loaded later finds its thread-local variables by a longer way than one that the program is linked to:
+/// writes of RocksDB are 3 to 5 % slower. What is measured is to be what users have.
+pub fn preloaded<'p>(libraries: impl IntoIterator<Item = &'p Path>) -> OsString {
+    let bytes = |path: &'p Path| path.as_os_str().as_encoded_bytes();
+    let whole = |path: &&'p Path| !bytes(path).iter().any(|byte| matches!(byte, b':' | b' '));
+    let paths: Vec<&OsStr> = libraries.into_iter().filter(whole).map(Path::as_os_str).collect();
+    paths.join(OsStr::new(":"))
+}
+
+/// Starts this program again with `library` loaded from the start, unless it is. Returns if that cannot be done: the library
+/// can still be loaded later.
+pub fn start_again_with(library: &Path) {
+    let Ok(library) = library.canonicalize() else { return };
+    let before = std::env::var_os("LD_PRELOAD").unwrap_or_default();
+    let listed = |list: &OsStr| std::env::split_paths(list).any(|path| path == library);
+    let wanted = preloaded(
+        std::env::split_paths(&before).collect::<Vec<_>>().iter().map(PathBuf::as_path).chain([&*library]),
+    );
+    if listed(&before) || !listed(&wanted) {
+        return;
+    }
+    let mut words = std::env::args_os();
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0(words.next().unwrap_or_default()).args(words).env("LD_PRELOAD", wanted);
+    let _ = command.exec();
 }
 
 /// Spreads the memory that this process takes from here on over all NUMA nodes, where there are several: else a cache lies
@@ -101,6 +135,14 @@ mod tests {
         let after = ProcessUsage::read();
         assert!(after.voluntary_switches >= before.voluntary_switches + 50, "{before:?} {after:?}");
         assert!(after.involuntary_switches >= before.involuntary_switches);
+    }
+
+    #[test]
+    fn libraries_that_the_linker_takes_for_several_are_left_out() {
+        let list = |paths: &[&str]| preloaded(paths.iter().map(|path| Path::new(*path)));
+        assert_eq!(list(&["/a/libx.so", "/b/liby.so"]), "/a/libx.so:/b/liby.so");
+        assert_eq!(list(&["/a b/libx.so", "/b:c/liby.so", "/d.so"]), "/d.so");
+        assert_eq!(list(&[]), "");
     }
 
     #[test]

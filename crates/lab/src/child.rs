@@ -111,8 +111,14 @@ pub fn command(assignment: &Assignment) -> Result<Command, String> {
     command.arg0("outcrop").arg("lab-session").arg(json).stdin(Stdio::null());
     // A terminal's stop and continue are for the run: they must not wake a child that is stopped out of turn.
     command.process_group(0);
-    if let Some(library) = &assignment.preload {
-        command.env("LD_PRELOAD", library);
+    let engine = match &assignment.source {
+        Source::InProcess => None,
+        Source::Library(path) => Some(path.as_path()),
+    };
+    let preloaded =
+        outcrop_lab_load::preloaded(assignment.preload.iter().map(PathBuf::as_path).chain(engine));
+    if !preloaded.is_empty() {
+        command.env("LD_PRELOAD", preloaded);
     }
     Ok(command)
 }

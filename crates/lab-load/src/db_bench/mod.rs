@@ -13,6 +13,7 @@ pub use flags::help;
 
 use crate::ffi::RocksApi;
 use crate::open::{IndexBlocks, table_option};
+use crate::process::start_again_with;
 use crate::transactions::{Concurrency, Refusal, TransactionDatabase};
 use crate::{Database, OpenOptions, Progress, Step, StepKind, StepResult, run_step, run_transactions};
 use flags::Flags;
@@ -21,7 +22,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use step::step_of;
 
-/// Runs the tool with `arguments`, on `in_process` unless a library is named.
+/// Runs the tool with `arguments`, on `in_process` unless a library is named; then the program starts again, with the library
+/// loaded from the start.
 ///
 /// # Errors
 /// One sentence.
@@ -33,7 +35,10 @@ pub fn run(arguments: &[String], in_process: RocksApi) -> Result<(), String> {
     let flags = Flags::parse(arguments)?;
     let api = match flags.text("library") {
         "" => in_process,
-        path => RocksApi::load(&PathBuf::from(path))?,
+        path => {
+            start_again_with(Path::new(path));
+            RocksApi::load(&PathBuf::from(path))?
+        }
     };
     let dir = match flags.text("db") {
         "" => std::env::temp_dir().join("dbbench"),

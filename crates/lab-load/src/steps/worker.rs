@@ -7,6 +7,7 @@ use super::measure::{Done, Operate};
 use super::pace::Throttle;
 use super::{Step, StepKind, upkeep};
 use crate::Database;
+use crate::database::Batch;
 use crate::keys::exponential;
 use crate::mixgraph::{Action, Mix, MixParameters};
 use crate::multi_get::MultiGet;
@@ -33,6 +34,8 @@ pub(super) struct Worker<'a> {
     common: &'a Common,
     rng: Mt19937_64,
     values: Values,
+    /// What is written next, used again and again, as RocksDB's tool does.
+    batch: Batch<'a>,
     /// A value that is read to be written again.
     appended: Vec<u8>,
     key: Vec<u8>,
@@ -60,6 +63,7 @@ impl<'a> Worker<'a> {
             common,
             rng,
             values: step.values(seed),
+            batch: db.batch(),
             appended: Vec::new(),
             // A key that is longer by one was never loaded.
             key: vec![b'0'; step.key_size + usize::from(step.kind == StepKind::ReadMissing)],
@@ -93,23 +97,14 @@ impl<'a> Worker<'a> {
     fn write(&mut self, ops: u64, number: impl Fn(&mut Worker<'a>, u64) -> u64) -> Result<Done, String> {
         let (step, count) = (self.step, u64::from(self.step.batch_size.max(1)));
         let mut bytes = count * self.key.len() as u64;
-        if count == 1 {
-            let number = number(self, ops);
+        for index in 0..count {
+            let number = number(self, ops + index);
             self.write_key(number);
             let value = self.values.next_value();
             bytes += value.len() as u64;
-            self.db.put(step.durability, &self.key, value)?;
-        } else {
-            let mut batch = self.db.batch();
-            for index in 0..count {
-                let number = number(self, ops + index);
-                self.write_key(number);
-                let value = self.values.next_value();
-                bytes += value.len() as u64;
-                batch.put(&self.key, value);
-            }
-            self.db.write(step.durability, &mut batch)?;
+            self.batch.put(&self.key, value);
         }
+        self.db.write(step.durability, &mut self.batch)?;
         Ok(Done { ops: count, found: count, bytes })
     }
 
@@ -131,7 +126,8 @@ impl<'a> Worker<'a> {
             self.appended.push(b',');
         }
         self.appended.extend_from_slice(self.values.next_value());
-        self.db.put(self.step.durability, &self.key, &self.appended)?;
+        self.batch.put(&self.key, &self.appended);
+        self.db.write(self.step.durability, &mut self.batch)?;
         let bytes = (self.key.len() + self.appended.len()) as u64;
         Ok(Done { ops: 1, found: u64::from(found), bytes })
     }
@@ -150,7 +146,8 @@ impl<'a> Worker<'a> {
         self.draw();
         let len = self.db.get(&self.key)?;
         let value = self.values.next_value();
-        self.db.put(self.step.durability, &self.key, value)?;
+        self.batch.put(&self.key, value);
+        self.db.write(self.step.durability, &mut self.batch)?;
         let read = len.map_or(0, |len| self.key.len() + len);
         let bytes = (read + self.key.len() + value.len()) as u64;
         Ok(Done { ops: 1, found: u64::from(len.is_some()), bytes })
@@ -180,7 +177,8 @@ impl<'a> Worker<'a> {
                 (u64::from(len.is_some()), len.map_or(0, |len| key_size + len as u64))
             }
             Action::Put(size) => {
-                self.db.put(self.step.durability, &self.key, self.values.of(size))?;
+                self.batch.put(&self.key, self.values.of(size));
+                self.db.write(self.step.durability, &mut self.batch)?;
                 (0, key_size + size as u64)
             }
             Action::Seek(rows) => {

@@ -11,6 +11,7 @@ pub(super) fn background_writer(db: &Database, step: &Step, seed: u64, board: &B
     let mut rng = Mt19937_64::new(seed);
     let mut values = step.values(seed);
     let mut key = vec![0; step.key_size];
+    let mut batch = db.batch();
     let limiter = Limiter::new(step.writer_rate);
     // Relaxed: only says when to end.
     let over = || board.stop.load(Ordering::Relaxed);
@@ -21,7 +22,8 @@ pub(super) fn background_writer(db: &Database, step: &Step, seed: u64, board: &B
         let done = if step.writer_merges {
             db.merge(step.durability, &key, value)
         } else {
-            db.put(step.durability, &key, value)
+            batch.put(&key, value);
+            db.write(step.durability, &mut batch)
         };
         if let Err(error) = done {
             board.fail(error);
