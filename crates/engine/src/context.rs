@@ -11,6 +11,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+/// What whoever comes or waits is told once the database closes.
+pub fn closing_error() -> Error {
+    Error::new(ErrorKind::ShutdownInProgress, "the database is closing")
+}
+
 /// The fixed surroundings of one open database.
 pub struct DbContext {
     /// Files, time, randomness, threads.
@@ -67,10 +72,7 @@ impl DbContext {
     /// ShutdownInProgress once the database closes.
     pub fn check_open(&self) -> Result<()> {
         // Relaxed: asked again and again.
-        if self.closing.load(Ordering::Relaxed) {
-            return Err(Error::new(ErrorKind::ShutdownInProgress, "the database is closing"));
-        }
-        Ok(())
+        if self.closing.load(Ordering::Relaxed) { Err(closing_error()) } else { Ok(()) }
     }
 
     /// A number no file has had.

@@ -31,6 +31,7 @@ mod snapshots;
 mod sst_file_writer;
 mod state;
 mod stats;
+mod stopping;
 mod superversion;
 mod sync;
 mod updates;

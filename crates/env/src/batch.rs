@@ -12,20 +12,17 @@
 
 use crate::direct::{AlignedBuffer, aligned_span};
 use crate::file_system::ReadFile;
+use crate::pool::Pool;
 use outcrop_base::{Error, ErrorKind, Result};
 use std::cell::RefCell;
-use std::collections::VecDeque;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 
 /// Reads under way in one ring.
 const MAX_IN_FLIGHT: usize = 64;
 /// Longer reads gain nothing from company.
 const MAX_BATCHED_BYTES: usize = 1 << 20;
 /// A ring that read more than this at once gives the memory back.
-const KEPT_BYTES: usize = 4 << 20;
-/// Threads that read where io_uring is refused.
-const POOL_THREADS: usize = 8;
+pub(crate) const KEPT_BYTES: usize = 4 << 20;
 
 /// One read of a batch.
 pub struct BatchRead<'f> {
@@ -118,67 +115,6 @@ fn read_without_ring(reads: &mut [&mut BatchRead<'_>]) {
         match done.recv() {
             Ok((buf, result)) => (reads[index].buf, reads[index].result) = (buf, result),
             Err(_) => reads[index].result = Err(Error::new(ErrorKind::Aborted, "the reading thread ended")),
-        }
-    }
-}
-
-/// A read that a thread of the pool does.
-struct Job {
-    file: Arc<dyn ReadFile>,
-    offset: u64,
-    buf: Vec<u8>,
-    done: Sender<(Vec<u8>, Result<()>)>,
-}
-
-/// Threads that read, for the life of the process.
-#[derive(Default)]
-pub(crate) struct Pool {
-    jobs: Mutex<VecDeque<Job>>,
-    changed: Condvar,
-}
-
-impl Pool {
-    /// The pool; `None` if no thread could be started.
-    pub(crate) fn get() -> Option<&'static Arc<Pool>> {
-        static POOL: OnceLock<Option<Arc<Pool>>> = OnceLock::new();
-        POOL.get_or_init(|| {
-            let pool: Arc<Pool> = Arc::default();
-            let started = (0..POOL_THREADS).filter(|_| {
-                let pool = pool.clone();
-                std::thread::Builder::new().name("outcrop:read".into()).spawn(move || pool.work()).is_ok()
-            });
-            (started.count() > 0).then_some(pool)
-        })
-        .as_ref()
-    }
-
-    /// Lets a thread fill `buf` from `offset`; it sends the buffer back with how it went.
-    pub(crate) fn read(
-        &self,
-        file: Arc<dyn ReadFile>,
-        offset: u64,
-        buf: Vec<u8>,
-    ) -> Receiver<(Vec<u8>, Result<()>)> {
-        let (done, receiver) = channel();
-        let job = Job { file, offset, buf, done };
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).push_back(job);
-        self.changed.notify_one();
-        receiver
-    }
-
-    fn work(&self) {
-        loop {
-            let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
-            let Job { file, offset, mut buf, done } = loop {
-                match jobs.pop_front() {
-                    Some(job) => break job,
-                    None => jobs = self.changed.wait(jobs).unwrap_or_else(PoisonError::into_inner),
-                }
-            };
-            drop(jobs);
-            let result = file.read_exact_at(offset, &mut buf);
-            // Who does not wait any more does not want it.
-            let _ = done.send((buf, result));
         }
     }
 }

@@ -13,6 +13,7 @@ pub mod file_system;
 mod mapping;
 pub mod memory;
 mod output;
+mod pool;
 pub mod posix;
 pub mod random;
 #[cfg(all(target_os = "linux", not(miri)))]

@@ -9,9 +9,9 @@
 //! A ring is used by whoever holds it, and only for one read at a time: an iterator may move between threads. What it reads
 //! goes to memory the ring owns; a ring whose read did not end is leaked, not freed.
 
-use crate::batch::Pool;
 use crate::direct::aligned_span;
 use crate::file_system::{Descriptor, ReadFile};
+use crate::pool::Pool;
 use outcrop_base::Result;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -82,6 +82,7 @@ fn start_in_pool(file: &Arc<dyn ReadFile>, offset: u64, len: usize) -> Way {
 
 #[cfg(all(target_os = "linux", not(miri)))]
 mod ring {
+    use crate::batch::KEPT_BYTES;
     use crate::direct::AlignedBuffer;
     use crate::ring;
     use io_uring::{IoUring, opcode, types};
@@ -90,8 +91,8 @@ mod ring {
     use std::os::fd::RawFd;
     use std::sync::{Mutex, PoisonError};
 
-    /// Idle rings kept.
-    const SHELF: usize = 16;
+    /// Idle rings kept, with their memory: enough for the inputs of a usual compaction.
+    const SHELF: usize = 4;
     static IDLE: Mutex<Vec<Ring>> = Mutex::new(Vec::new());
 
     struct Ring {
@@ -177,7 +178,7 @@ mod ring {
                 // SAFETY: taken once, here; the value is not used again.
                 let ring = unsafe { ManuallyDrop::take(&mut self.ring) };
                 let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
-                if idle.len() < SHELF {
+                if idle.len() < SHELF && ring.memory.len() <= KEPT_BYTES {
                     idle.push(ring);
                 }
             }

@@ -1,6 +1,6 @@
 /* SplinterDB behind the part of RocksDB's C API that the lab drives.
  *
- *   lab -> rocksdb_put(...) -> this file -> splinterdb_insert(...) -> the user's own libsplinterdb.so
+ *   lab -> rocksdb_write(...) -> this file -> splinterdb_insert(...) -> the user's own libsplinterdb.so
  *
  * It is compiled against the headers of the library it is used with, because their structures change between
  * versions (`outcrop lab engines adapt splinterdb --headers DIR --library FILE`).
@@ -326,7 +326,7 @@ EXPORTED void rocksdb_destroy_db(const void *options, const char *dir, char **er
     fail(errptr, file, errno);
 }
 
-EXPORTED void rocksdb_put(void *opaque, const void *options, const char *key, size_t key_len, const char *value,
+static void put(void *opaque, const void *options, const char *key, size_t key_len, const char *value,
                           size_t value_len, char **errptr) {
   db_t *db = opaque;
   (void)options;
@@ -393,7 +393,7 @@ EXPORTED void rocksdb_write(void *opaque, const void *options, void *opaque_batc
     size_t lens[2];
     memcpy(lens, batch->bytes + at, sizeof lens);
     const char *key = batch->bytes + at + sizeof lens;
-    rocksdb_put(opaque, options, key, lens[0], key + lens[0], lens[1], errptr);
+    put(opaque, options, key, lens[0], key + lens[0], lens[1], errptr);
     if (*errptr != NULL)
       return;
     at += sizeof lens + lens[0] + lens[1];

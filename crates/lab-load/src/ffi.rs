@@ -109,7 +109,6 @@ functions! {
         rocksdb_writeoptions_disable_WAL: fn(Object, c_int);
         rocksdb_readoptions_create: fn() -> Object;
         rocksdb_readoptions_destroy: fn(Object);
-        rocksdb_put: fn(Object, Object, Bytes, size_t, Bytes, size_t, Errptr);
         rocksdb_delete: fn(Object, Object, Bytes, size_t, Errptr);
         rocksdb_get_pinned: fn(Object, Object, Bytes, size_t, Errptr) -> Object;
         rocksdb_pinnableslice_value: fn(Object, *mut size_t) -> Bytes;

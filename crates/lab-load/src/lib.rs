@@ -31,5 +31,5 @@ pub mod values;
 pub use database::Database;
 pub use ffi::RocksApi;
 pub use open::OpenOptions;
-pub use process::preloaded;
+pub use process::{is_loaded, preloaded};
 pub use steps::{Progress, Step, StepKind, StepResult, run_step, run_transactions};

@@ -60,8 +60,18 @@ pub fn preloaded<'p>(libraries: impl IntoIterator<Item = &'p Path>) -> OsString 
     paths.join(OsStr::new(":"))
 }
 
-/// Starts this program again with `library` loaded from the start, unless it is. Returns if that cannot be done: the library
-/// can still be loaded later.
+/// Whether `library` is in this process.
+///
+/// # Errors
+/// If the kernel does not say.
+pub fn is_loaded(library: &Path) -> Result<bool, String> {
+    let path = library.canonicalize().unwrap_or_else(|_| library.to_path_buf());
+    let maps =
+        std::fs::read_to_string("/proc/self/maps").map_err(|error| format!("/proc/self/maps: {error}"))?;
+    Ok(path.to_str().is_some_and(|path| maps.lines().any(|line| line.ends_with(path))))
+}
+
+/// Starts this program again with `library` loaded from the start, unless it is. Returns if that cannot be done.
 pub fn start_again_with(library: &Path) {
     let Ok(library) = library.canonicalize() else { return };
     let before = std::env::var_os("LD_PRELOAD").unwrap_or_default();

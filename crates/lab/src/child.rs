@@ -20,7 +20,8 @@ use outcrop_lab_load::process::interleave_memory;
 use outcrop_lab_load::steps::wait_for_compaction;
 use outcrop_lab_load::transactions::{Refusal, TransactionDatabase};
 use outcrop_lab_load::{
-    Database, OpenOptions, Progress, RocksApi, Step, StepKind, StepResult, run_step, run_transactions,
+    Database, OpenOptions, Progress, RocksApi, Step, StepKind, StepResult, is_loaded, preloaded, run_step,
+    run_transactions,
 };
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, Write};
@@ -115,10 +116,9 @@ pub fn command(assignment: &Assignment) -> Result<Command, String> {
         Source::InProcess => None,
         Source::Library(path) => Some(path.as_path()),
     };
-    let preloaded =
-        outcrop_lab_load::preloaded(assignment.preload.iter().map(PathBuf::as_path).chain(engine));
-    if !preloaded.is_empty() {
-        command.env("LD_PRELOAD", preloaded);
+    let at_start = preloaded(assignment.preload.iter().map(PathBuf::as_path).chain(engine));
+    if !at_start.is_empty() {
+        command.env("LD_PRELOAD", at_start);
     }
     Ok(command)
 }
@@ -154,13 +154,11 @@ pub fn try_load(source: &Source, preload: Option<&Path>) -> Result<(), String> {
 
 /// Whether the dynamic linker took `library`: one that it cannot load it only warns about, and goes on without.
 fn check_preloaded(library: &Path) -> Result<(), String> {
-    let loaded = library.canonicalize().unwrap_or_else(|_| library.to_path_buf());
-    let maps =
-        std::fs::read_to_string("/proc/self/maps").map_err(|error| format!("/proc/self/maps: {error}"))?;
-    if loaded.to_str().is_some_and(|path| maps.lines().any(|line| line.ends_with(path))) {
+    if is_loaded(library)? {
         return Ok(());
     }
-    Err(format!("{} was not loaded by LD_PRELOAD", library.display()))
+    let why = "was not loaded by LD_PRELOAD, in which a path has no colon and no space";
+    Err(format!("{} {why}", library.display()))
 }
 
 /// Does the assignment given as JSON.
@@ -195,7 +193,13 @@ fn work(assignment: &Assignment, in_process: RocksApi) -> Result<(), String> {
     }
     let api = match &assignment.source {
         Source::InProcess => in_process,
-        Source::Library(path) => RocksApi::load(path)?,
+        Source::Library(path) => {
+            let from_the_start = check_preloaded(path);
+            // First what is wrong with the library itself.
+            let api = RocksApi::load(path)?;
+            from_the_start?;
+            api
+        }
     };
     let mut worker = Worker { assignment, api, threads: 0, filled: false, open: None };
     say(&Message::Ready)?;

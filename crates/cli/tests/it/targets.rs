@@ -121,6 +121,10 @@ fn what_cannot_be_loaded_is_left_out_of_the_plan_and_named() {
     std::fs::write(temp.path().join("dies.c"), dying_source()).unwrap();
     let Some(lone) = compiled(temp.path(), "lone.so", &["lone.c"]) else { return };
     let dies = compiled(temp.path(), "dies.so", &["dies.c"]).unwrap();
+    // A path that LD_PRELOAD takes for two.
+    std::fs::create_dir(temp.path().join("a b")).unwrap();
+    std::fs::write(temp.path().join("whole.c"), all_functions()).unwrap();
+    let spaced = compiled(temp.path(), "a b/whole.so", &["whole.c"]).unwrap();
     let target =
         |name: &str, path: &Path| format!("[[target]]\nengine = '{name}'\nlibrary = '{}'\n", path.display());
     let text = [
@@ -129,6 +133,7 @@ fn what_cannot_be_loaded_is_left_out_of_the_plan_and_named() {
         target("text", &temp.path().join("text.so")),
         target("lone", &lone),
         target("dies", &dies),
+        target("spaced", &spaced),
         "[[target]]\nengine = 'outcrop'\nbuild = 'x'\nallocators = ['/etc/hostname']\n".to_string(),
     ]
     .concat();
@@ -139,6 +144,7 @@ fn what_cannot_be_loaded_is_left_out_of_the_plan_and_named() {
         ("text", "text.so"),
         ("lone", "cannot be driven: no rocksdb_"),
         ("dies", "loading it ended the process (signal: 6"),
+        ("spaced", "no colon and no space"),
         ("outcrop@x+hostname", "was not loaded by LD_PRELOAD"),
     ] {
         let words: Vec<&str> = plan.split_whitespace().collect();
@@ -153,16 +159,21 @@ fn what_cannot_be_loaded_is_left_out_of_the_plan_and_named() {
 
 /// A library with every function that is needed, whose initialiser ends the process.
 fn dying_source() -> String {
-    macro_rules! names {
-        ($($name:ident,)*) => { [$(stringify!($name)),*] };
-    }
-    let functions: String = outcrop_lab_load::for_each_function!(names)
-        .iter()
-        .map(|name| format!("void {name}(void) {{}}\n"))
-        .collect();
+    let functions = all_functions();
     format!(
         "#include <stdlib.h>\n{functions}__attribute__((constructor)) static void dies(void) {{ abort(); }}\n"
     )
+}
+
+/// Every function that is needed. None does anything.
+fn all_functions() -> String {
+    macro_rules! names {
+        ($($name:ident,)*) => { [$(stringify!($name)),*] };
+    }
+    outcrop_lab_load::for_each_function!(names)
+        .iter()
+        .map(|name| format!("void {name}(void) {{}}\n"))
+        .collect()
 }
 
 #[test]

@@ -25,6 +25,7 @@ pub use batch::{Op, WriteBatch};
 
 use crate::background::panicked;
 use crate::column_family::ColumnFamily;
+use crate::context::closing_error;
 use crate::db::DbInner;
 use group::{Request, Turn, Writer};
 use outcrop_base::{Error, ErrorKind, Result, SeqNum};
@@ -247,7 +248,7 @@ impl DbInner {
                 return Err(error.clone());
             }
             if state.shutting_down {
-                return Err(Error::new(ErrorKind::ShutdownInProgress, "the database is closing"));
+                return Err(closing_error());
             }
             self.state_changed.wait(&mut state);
         }
@@ -387,7 +388,7 @@ impl DbInner {
         let state = self.state.lock();
         match &state.background_error {
             Some(error) => error.clone(),
-            None => Error::new(ErrorKind::ShutdownInProgress, "the database is closing"),
+            None => closing_error(),
         }
     }
 }

@@ -13,7 +13,7 @@ pub use flags::help;
 
 use crate::ffi::RocksApi;
 use crate::open::{IndexBlocks, table_option};
-use crate::process::start_again_with;
+use crate::process::{is_loaded, start_again_with};
 use crate::transactions::{Concurrency, Refusal, TransactionDatabase};
 use crate::{Database, OpenOptions, Progress, Step, StepKind, StepResult, run_step, run_transactions};
 use flags::Flags;
@@ -37,6 +37,9 @@ pub fn run(arguments: &[String], in_process: RocksApi) -> Result<(), String> {
         "" => in_process,
         path => {
             start_again_with(Path::new(path));
+            if !is_loaded(Path::new(path))? {
+                eprintln!("{path} is loaded later than the program: it may be slower than if it were linked");
+            }
             RocksApi::load(&PathBuf::from(path))?
         }
     };
