@@ -122,10 +122,10 @@ impl Cache {
         self.table.prefetch_slot(key.hash());
     }
 
-    /// Asks for the first `lines` lines of what [`Cache::lookup`] of `key` gives, after [`Cache::prefetch_slot`] had time.
+    /// Asks for what is at `offsets` of what [`Cache::lookup`] of `key` gives, after [`Cache::prefetch_slot`] had time.
     #[inline]
-    pub fn prefetch_frame(&self, key: CacheKey, lines: usize) {
-        self.table.prefetch_frame(key.hash(), lines);
+    pub fn prefetch_frame(&self, key: CacheKey, offsets: &[usize]) {
+        self.table.prefetch_frame(key.hash(), offsets);
     }
 
     /// Adds a block of `len` bytes, written by `fill`, and pins it.

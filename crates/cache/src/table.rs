@@ -240,17 +240,16 @@ impl Table {
         }
     }
 
-    /// Asks for the first `lines` lines of the frame that may be the key's, once what [`Table::prefetch_slot`] asked for is
-    /// there. Nothing is pinned: if the frame is another's by then, a line was fetched in vain.
+    /// Asks for what is at `offsets` of the frame that may be the key's, once what [`Table::prefetch_slot`] asked for is
+    /// there. Nothing is pinned: if the frame is another's or shorter, a line was fetched in vain.
     #[inline]
-    pub fn prefetch_frame(&self, hash: u64, lines: usize) {
-        const LINE: usize = 64;
+    pub fn prefetch_frame(&self, hash: u64, offsets: &[usize]) {
         let bucket = self.bucket_of(hash);
         let tag = tag_of(hash);
         for (way, stored) in self.tags(bucket).0.iter().enumerate() {
             if stored.load(Ordering::Relaxed) == tag {
                 let frame = self.slot(bucket, way).frame.load(Ordering::Relaxed);
-                (0..lines).for_each(|line| prefetch(frame.wrapping_add(line * LINE)));
+                offsets.iter().for_each(|&offset| prefetch(frame.wrapping_add(offset)));
             }
         }
     }

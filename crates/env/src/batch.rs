@@ -1,20 +1,19 @@
 //! Several reads at once: a batch takes about as long as its slowest read.
 //!
 //! ```text
-//! read_batch -> the calling thread's io_uring: one submission, one wait
+//! read_batch -> the calling thread's io_uring: one submission; each read is handed over as it arrives
 //!            -> or, where the kernel refuses that: threads for direct files, readahead hints for buffered ones
 //!            -> files that are not the operating system's: one by one
 //! ```
 //! A read that fails or ends early in the ring is done again by itself, so errors read the same on every way.
 //!
-//! Concurrency: a ring belongs to its thread. Its reads go to memory the ring owns and are copied out, so no caller's
-//! memory is ever in the kernel's hands; a ring whose state is in doubt is leaked, not freed.
+//! Concurrency: a ring belongs to its thread. Its reads go to memory the ring owns and are lent out once they are done, so no
+//! caller's memory is ever in the kernel's hands; a ring whose state is in doubt is leaked, not freed.
 
 use crate::direct::{AlignedBuffer, aligned_span};
 use crate::file_system::ReadFile;
 use crate::pool::Pool;
 use outcrop_base::{Error, ErrorKind, Result};
-use std::cell::RefCell;
 use std::sync::Arc;
 
 /// Reads under way in one ring.
@@ -25,37 +24,34 @@ const MAX_BATCHED_BYTES: usize = 1 << 20;
 pub(crate) const KEPT_BYTES: usize = 4 << 20;
 
 /// One read of a batch.
+#[derive(Clone, Copy)]
 pub struct BatchRead<'f> {
     /// Where from.
     pub file: &'f Arc<dyn ReadFile>,
     /// From which byte.
     pub offset: u64,
-    /// As long as what is wanted; filled if `result` is good.
-    pub buf: Vec<u8>,
-    /// How it went; as [`ReadFile::read_exact_at`] says.
-    pub result: Result<()>,
+    /// How many bytes.
+    pub len: usize,
 }
 
-impl<'f> BatchRead<'f> {
-    /// A read of `len` bytes.
-    pub fn new(file: &'f Arc<dyn ReadFile>, offset: u64, len: usize) -> BatchRead<'f> {
-        let waiting = Err(Error::new(ErrorKind::Aborted, "the read was not done"));
-        BatchRead { file, offset, buf: vec![0; len], result: waiting }
-    }
-
-    fn read_alone(&mut self) {
-        self.result = self.file.read_exact_at(self.offset, &mut self.buf);
-    }
-
+impl BatchRead<'_> {
     /// Where it starts and how long it is for the operating system.
     fn span(&self) -> Span {
         match self.file.descriptor().and_then(|descriptor| descriptor.direct) {
             Some(alignment) => {
-                let (offset, len, skip) = aligned_span(self.offset, self.buf.len(), alignment);
+                let (offset, len, skip) = aligned_span(self.offset, self.len, alignment);
                 Span { offset, len, skip }
             }
-            None => Span { offset: self.offset, len: self.buf.len(), skip: 0 },
+            None => Span { offset: self.offset, len: self.len, skip: 0 },
         }
+    }
+
+    fn goes_to_ring(&self) -> bool {
+        self.file.descriptor().is_some() && self.len <= MAX_BATCHED_BYTES
+    }
+
+    fn is_direct(&self) -> bool {
+        self.file.descriptor().is_some_and(|descriptor| descriptor.direct.is_some())
     }
 }
 
@@ -67,21 +63,27 @@ struct Span {
     skip: usize,
 }
 
-/// Does all `reads`, and sets the result of each.
-pub fn read_batch(reads: &mut [&mut BatchRead<'_>]) {
-    if let [single] = reads {
-        return single.read_alone();
-    }
-    for part in reads.chunks_mut(MAX_IN_FLIGHT) {
-        let (mut batched, alone): (Vec<_>, Vec<_>) = part
-            .iter_mut()
-            .map(|read| &mut **read)
-            .partition(|read| read.file.descriptor().is_some() && read.buf.len() <= MAX_BATCHED_BYTES);
-        if batched.len() < 2 || !ring::read(&mut batched) {
-            read_without_ring(&mut batched);
+/// Takes a read's number in its batch, and what was read or why not.
+pub type Arrived<'a> = dyn FnMut(usize, Result<&[u8]>) + 'a;
+
+/// Does all `reads`, and hands each to `arrived` once, as soon as it is there: what is done with one overlaps with the
+/// others. Errors are those of [`ReadFile::read_exact_at`].
+pub fn read_batch(reads: &[BatchRead<'_>], arrived: &mut Arrived<'_>) {
+    let (batched, alone): (Vec<usize>, Vec<usize>) =
+        (0..reads.len()).partition(|&number| reads.len() > 1 && reads[number].goes_to_ring());
+    for numbers in batched.chunks(MAX_IN_FLIGHT) {
+        if numbers.len() < 2 || !ring::read(reads, numbers, arrived) {
+            read_without_ring(reads, numbers, arrived);
         }
-        alone.into_iter().for_each(BatchRead::read_alone);
     }
+    let mut buf = Vec::new();
+    alone.into_iter().for_each(|number| read_alone(&reads[number], number, &mut buf, arrived));
+}
+
+fn read_alone(read: &BatchRead<'_>, number: usize, buf: &mut Vec<u8>, arrived: &mut Arrived<'_>) {
+    buf.resize(read.len, 0);
+    let result = read.file.read_exact_at(read.offset, buf);
+    arrived(number, result.map(|()| &buf[..]));
 }
 
 /// How batches are read by this thread, for the log.
@@ -92,39 +94,41 @@ pub fn batch_reads_by() -> String {
     }
 }
 
-fn read_without_ring(reads: &mut [&mut BatchRead<'_>]) {
-    let direct =
-        |read: &BatchRead<'_>| read.file.descriptor().is_some_and(|descriptor| descriptor.direct.is_some());
-    let hinted = if reads.len() > 1 { &reads[..] } else { &[] };
-    for read in hinted.iter().filter(|read| !direct(read)) {
-        read.file.prefetch(read.offset, read.buf.len());
+fn read_without_ring(reads: &[BatchRead<'_>], numbers: &[usize], arrived: &mut Arrived<'_>) {
+    let (direct, buffered): (Vec<usize>, Vec<usize>) =
+        numbers.iter().partition(|&&number| reads[number].is_direct());
+    if numbers.len() > 1 {
+        buffered.iter().for_each(|&number| reads[number].file.prefetch(reads[number].offset, reads[number].len));
     }
-    let pooled = reads.iter().filter(|read| direct(read)).count() > 1;
-    let pool = if pooled { Pool::get() } else { None };
-    let mut waiting = Vec::new();
-    for (index, read) in reads.iter_mut().enumerate() {
-        match pool {
-            Some(pool) if direct(read) => {
-                let buf = std::mem::take(&mut read.buf);
-                waiting.push((index, pool.read(read.file.clone(), read.offset, buf)));
-            }
-            _ => read.read_alone(),
-        }
-    }
-    for (index, done) in waiting {
+    let mut buf = Vec::new();
+    let Some(pool) = (direct.len() > 1).then(Pool::get).flatten() else {
+        let all = direct.into_iter().chain(buffered);
+        return all.for_each(|number| read_alone(&reads[number], number, &mut buf, arrived));
+    };
+    let waiting: Vec<_> = direct
+        .iter()
+        .map(|&number| {
+            let read = &reads[number];
+            pool.read(read.file.clone(), read.offset, vec![0; read.len])
+        })
+        .collect();
+    buffered.into_iter().for_each(|number| read_alone(&reads[number], number, &mut buf, arrived));
+    for (number, done) in direct.into_iter().zip(waiting) {
         match done.recv() {
-            Ok((buf, result)) => (reads[index].buf, reads[index].result) = (buf, result),
-            Err(_) => reads[index].result = Err(Error::new(ErrorKind::Aborted, "the reading thread ended")),
+            Ok((bytes, result)) => arrived(number, result.map(|()| &bytes[..])),
+            Err(_) => arrived(number, Err(Error::new(ErrorKind::Aborted, "the reading thread ended"))),
         }
     }
 }
 
 #[cfg(all(target_os = "linux", not(miri)))]
 mod ring {
-    use super::{AlignedBuffer, BatchRead, KEPT_BYTES, MAX_IN_FLIGHT, RefCell, Span};
+    use super::{AlignedBuffer, Arrived, BatchRead, KEPT_BYTES, MAX_IN_FLIGHT, Span, read_alone};
     use crate::ring;
     use io_uring::{IoUring, opcode, types};
+    use std::cell::RefCell;
     use std::io;
+    use std::mem::ManuallyDrop;
 
     /// A thread's ring.
     struct Ring {
@@ -140,44 +144,59 @@ mod ring {
     }
 
     thread_local! {
+        /// Untried as well while a batch is under way.
         static STATE: RefCell<State> = const { RefCell::new(State::Untried) };
     }
 
     /// Whether this thread has a ring, or why not.
     pub fn available() -> Result<(), String> {
-        STATE.with_borrow_mut(|state| match ready(state) {
+        let state = ready();
+        let result = match &state {
             State::Refused(why) => Err(why.clone()),
             _ => Ok(()),
-        })
+        };
+        STATE.set(state);
+        result
     }
 
-    /// Does the reads, which are of files with descriptors; false if there is no ring and nothing was done.
-    pub fn read(reads: &mut [&mut BatchRead<'_>]) -> bool {
-        STATE.with_borrow_mut(|state| {
-            let State::Ready(ring) = ready(state) else { return false };
-            let mut done = [false; MAX_IN_FLIGHT];
-            let outcome = ring.read(reads, &mut done);
-            for (read, _) in reads.iter_mut().zip(done).filter(|(_, done)| !done) {
-                // Its own attempt says what is wrong, or that the ring was.
-                read.read_alone();
-            }
-            if let Err(error) = outcome {
-                let broken = std::mem::replace(state, State::Refused(error.to_string()));
-                // The kernel may still write to its memory.
-                std::mem::forget(broken);
-            }
-            true
-        })
-    }
-
-    fn ready(state: &mut State) -> &mut State {
-        if matches!(state, State::Untried) {
-            *state = match Ring::new() {
+    /// The thread's ring, taken out of its place.
+    fn ready() -> State {
+        match STATE.replace(State::Untried) {
+            State::Untried => match Ring::new() {
                 Ok(ring) => State::Ready(Box::new(ring)),
                 Err(why) => State::Refused(why),
-            };
+            },
+            state => state,
         }
-        state
+    }
+
+    /// Does the reads of these `numbers`, at most [`MAX_IN_FLIGHT`], of files with descriptors; false if there is no ring and
+    /// nothing was done.
+    pub fn read(reads: &[BatchRead<'_>], numbers: &[usize], arrived: &mut Arrived<'_>) -> bool {
+        let ring = match ready() {
+            State::Ready(ring) => ring,
+            state => {
+                STATE.set(state);
+                return false;
+            }
+        };
+        // Not freed if `arrived` panics or the ring fails: the kernel may still write to its memory.
+        let mut ring = ManuallyDrop::new(ring);
+        let mut done = [false; MAX_IN_FLIGHT];
+        let outcome = ring.read(reads, numbers, |index, bytes| {
+            done[index] = true;
+            arrived(numbers[index], Ok(bytes));
+        });
+        STATE.set(match outcome {
+            Ok(()) => State::Ready(ManuallyDrop::into_inner(ring)),
+            Err(error) => State::Refused(error.to_string()),
+        });
+        let mut buf = Vec::new();
+        for (&number, _) in numbers.iter().zip(done).filter(|(_, done)| !done) {
+            // Its own attempt says what is wrong, or that the ring was.
+            read_alone(&reads[number], number, &mut buf, arrived);
+        }
+        true
     }
 
     impl Ring {
@@ -186,35 +205,40 @@ mod ring {
             Ok(Ring { uring, memory: AlignedBuffer::new(0) })
         }
 
-        /// Marks in `done` the reads that were filled. After an error the ring must not be used or freed.
+        /// Hands over what was read in full, by its place in `numbers`. After an error, or if `arrived` panics, the ring must
+        /// not be used or freed.
         fn read(
             &mut self,
-            reads: &mut [&mut BatchRead<'_>],
-            done: &mut [bool; MAX_IN_FLIGHT],
+            reads: &[BatchRead<'_>],
+            numbers: &[usize],
+            mut arrived: impl FnMut(usize, &[u8]),
         ) -> io::Result<()> {
-            let spans: Vec<Span> = reads.iter().map(|read| read.span()).collect();
+            let spans: Vec<Span> = numbers.iter().map(|&number| reads[number].span()).collect();
             let total = spans.iter().map(|span| AlignedBuffer::padded(span.len)).sum();
             if self.memory.len() < total {
                 self.memory = AlignedBuffer::new(total);
             }
-            let mut place = 0;
-            for (index, (read, span)) in reads.iter().zip(&spans).enumerate() {
-                let descriptor = read.file.descriptor().expect("chosen because it has one");
-                let address = self.memory[place..].as_mut_ptr();
-                place += AlignedBuffer::padded(span.len);
+            let memory = self.memory.as_mut_ptr();
+            let places: Vec<usize> = spans
+                .iter()
+                .scan(0, |next, span| Some(std::mem::replace(next, *next + AlignedBuffer::padded(span.len))))
+                .collect();
+            for (index, span) in spans.iter().enumerate() {
+                let descriptor = reads[numbers[index]].file.descriptor().expect("chosen because it has one");
+                let address = memory.wrapping_add(places[index]);
                 let entry = opcode::Read::new(types::Fd(descriptor.fd), address, span.len as u32)
                     .offset(span.offset)
                     .build()
                     .user_data(index as u64);
-                // SAFETY: the memory is the ring's own, reads get disjoint parts of it, and it is neither touched nor
-                // freed before all completions are in. The descriptor is open as long as the file, which `reads`
+                // SAFETY: the memory is the ring's own, reads get disjoint parts of it, and none is touched before its
+                // completion is in, nor freed before all are. The descriptor is open as long as the file, which `reads`
                 // borrows.
                 let pushed = unsafe { self.uring.submission().push(&entry) };
                 pushed.map_err(|_| io::Error::other("the submission queue is full"))?;
             }
-            let mut left = reads.len();
+            let mut left = numbers.len();
             while left > 0 {
-                match self.uring.submit_and_wait(left) {
+                match self.uring.submit_and_wait(1) {
                     Ok(_) => {}
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) => return Err(error),
@@ -222,19 +246,14 @@ mod ring {
                 for completion in self.uring.completion() {
                     let index = completion.user_data() as usize;
                     let got = usize::try_from(completion.result()).unwrap_or(0);
-                    done[index] = got >= spans[index].skip + reads[index].buf.len();
+                    let (skip, len) = (spans[index].skip, reads[numbers[index]].len);
                     left -= 1;
+                    if got >= skip + len {
+                        // SAFETY: within the part that this read was given, which the kernel is done with.
+                        let bytes = unsafe { std::slice::from_raw_parts(memory.add(places[index] + skip), len) };
+                        arrived(index, bytes);
+                    }
                 }
-            }
-            let mut place = 0;
-            for (index, (read, span)) in reads.iter_mut().zip(&spans).enumerate() {
-                if done[index] {
-                    let from = place + span.skip;
-                    let len = read.buf.len();
-                    read.buf.copy_from_slice(&self.memory[from..from + len]);
-                    read.result = Ok(());
-                }
-                place += AlignedBuffer::padded(span.len);
             }
             if self.memory.len() > KEPT_BYTES {
                 self.memory = AlignedBuffer::new(0);
@@ -246,13 +265,13 @@ mod ring {
 
 #[cfg(not(all(target_os = "linux", not(miri))))]
 mod ring {
-    use super::BatchRead;
+    use super::{Arrived, BatchRead};
 
     pub fn available() -> Result<(), String> {
         Err("only on Linux".to_string())
     }
 
-    pub fn read(_reads: &mut [&mut BatchRead<'_>]) -> bool {
+    pub fn read(_reads: &[BatchRead<'_>], _numbers: &[usize], _arrived: &mut Arrived<'_>) -> bool {
         false
     }
 }
@@ -298,25 +317,30 @@ mod tests {
         let random = SeededRandom::new(7);
         for round in 0..60 {
             let count = [1, 2, 10, 64, 65, 200][round % 6];
-            let mut reads: Vec<BatchRead<'_>> = (0..count)
+            let reads: Vec<BatchRead<'_>> = (0..count)
                 .map(|_| {
                     let file = &files[random.next_u64() as usize % files.len()];
                     // Some reach over the end.
                     let offset = random.next_u64() % (LEN as u64 + 50);
-                    BatchRead::new(file, offset, random.next_u64() as usize % 20_000)
+                    BatchRead { file, offset, len: random.next_u64() as usize % 20_000 }
                 })
                 .collect();
+            let mut results: Vec<Option<Result<Vec<u8>>>> = vec![None; count];
+            let mut keep = |number: usize, result: Result<&[u8]>| {
+                let earlier = results[number].replace(result.map(<[u8]>::to_vec));
+                assert!(earlier.is_none(), "read {number} came twice");
+            };
             if round % 2 == 0 {
-                read_batch(&mut reads.iter_mut().collect::<Vec<_>>());
+                read_batch(&reads, &mut keep);
             } else {
-                read_without_ring(&mut reads.iter_mut().collect::<Vec<_>>());
+                read_without_ring(&reads, &(0..count).collect::<Vec<_>>(), &mut keep);
             }
-            for read in reads {
-                let end = read.offset as usize + read.buf.len();
-                match read.result {
-                    Ok(()) => {
-                        assert!(end <= LEN || read.buf.is_empty());
-                        assert!((read.offset as usize..end).map(byte).eq(read.buf));
+            for (read, result) in reads.into_iter().zip(results) {
+                let end = read.offset as usize + read.len;
+                match result.expect("every read comes") {
+                    Ok(bytes) => {
+                        assert!(end <= LEN || bytes.is_empty());
+                        assert!((read.offset as usize..end).map(byte).eq(bytes));
                     }
                     Err(error) => {
                         assert!(end > LEN, "{error}");
@@ -326,5 +350,26 @@ mod tests {
             }
         }
         std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_panic_over_one_read_leaves_later_batches_whole() {
+        let path = std::env::temp_dir().join(format!("outcrop-batch-panic-{}", std::process::id()));
+        let file = written(&PosixFs, &path, DirectIo::Buffered);
+        let reads = [0, 5_000, 50_000, 90_000].map(|offset| BatchRead { file: &file, offset, len: 9_000 });
+        for _ in 0..3 {
+            let caught = std::panic::catch_unwind(|| read_batch(&reads, &mut |_, _| panic!("on the first")));
+            assert!(caught.is_err());
+            let mut came = 0;
+            read_batch(&reads, &mut |number, result| {
+                let start = reads[number].offset as usize;
+                assert!((start..start + 9_000).map(byte).eq(result.unwrap().iter().copied()));
+                came += 1;
+                // One batch within another.
+                read_batch(&reads[..2], &mut |_, inner| assert_eq!(inner.unwrap().len(), 9_000));
+            });
+            assert_eq!(came, reads.len());
+        }
+        std::fs::remove_file(&path).unwrap();
     }
 }

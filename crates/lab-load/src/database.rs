@@ -283,22 +283,25 @@ impl Database {
         take_error(&self.api, error).map(|()| bytes)
     }
 
-    /// Reads everything once; gives the number of rows.
-    pub fn scan(&self) -> Result<u64, String> {
-        let mut rows = 0;
+    /// Reads everything once, asking for each key and value as db_bench does; gives the number of rows and their bytes.
+    pub fn scan(&self) -> Result<(u64, u64), String> {
+        let (mut rows, mut bytes) = (0, 0);
         let mut error = null_mut();
-        // SAFETY: live objects.
+        // SAFETY: live objects; keys and values are valid until the iterator moves.
         unsafe {
             let iter = (self.api.rocksdb_create_iterator)(self.db.0, self.read.0);
             (self.api.rocksdb_iter_seek_to_first)(iter);
             while (self.api.rocksdb_iter_valid)(iter) != 0 {
+                let mut len = 0;
+                std::hint::black_box((self.api.rocksdb_iter_value)(iter, &raw mut len));
+                bytes += (self.key_of(iter).len() + len) as u64;
                 rows += 1;
                 (self.api.rocksdb_iter_next)(iter);
             }
             (self.api.rocksdb_iter_get_error)(iter, &raw mut error);
             (self.api.rocksdb_iter_destroy)(iter);
         }
-        take_error(&self.api, error).map(|()| rows)
+        take_error(&self.api, error).map(|()| (rows, bytes))
     }
 
     /// Writes memtables to tables and waits.

@@ -476,9 +476,10 @@ impl Plan {
         let datasets = if shared.is_empty() { 0 } else { self.targets.len() };
         let own_seconds: f64 = own.iter().map(seconds).sum::<f64>() + 1.0;
         let shared_seconds: f64 = shared.iter().map(seconds).sum();
-        // A database at rest is about as large as its data; the one that compacts needs as much again and more.
+        // A database at rest is about as large as its data; the one that is in its turn, and compacts, needs as much
+        // again and more.
         let databases = match self.order {
-            Order::Steps => 2 * self.targets.len() as u64 + 1,
+            Order::Steps => self.targets.len() as u64 + 2,
             Order::Sessions => 3,
         };
         Estimate {

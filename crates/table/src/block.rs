@@ -620,14 +620,33 @@ impl<F: Deref<Target = [u8]>> Cursor<F> {
         self.decode_next();
     }
 
-    /// Asks for the entry that is at `offset` if entries go on as long as the last. Where each takes several lines the
+    /// Asks for the key that is at `offset` if entries go on as long as the last. Where each takes several lines the
     /// processor does not see the pattern, and a scan would wait for memory once for each.
     #[inline]
     fn fetch(&self, offset: usize, entry_len: usize) {
         if entry_len >= LINE {
-            // Wherever that is: nothing is read.
-            prefetch(self.frame.as_ptr().wrapping_add(self.entries.0 + offset));
+            // Wherever that is: nothing is read. A key may lie across two lines.
+            let start = self.frame.as_ptr().wrapping_add(self.entries.0 + offset);
+            prefetch(start);
+            prefetch(start.wrapping_add(self.key_end()));
         }
+    }
+
+    /// Bytes from the start of the current entry to the last one of its key.
+    #[inline]
+    fn key_end(&self) -> usize {
+        (self.value.0 - self.entries.0 - self.at).saturating_sub(1)
+    }
+
+    /// Where a scan looks first in the frame of a block whose entries are as long as the current one, which is the first of
+    /// this block.
+    #[inline]
+    pub fn first_looks(&self) -> [usize; 3 + 2 * AHEAD] {
+        let (step, key_end) = (self.next_at - self.at, self.key_end());
+        std::array::from_fn(|look| match look.checked_sub(1) {
+            None => 0,
+            Some(look) => self.entries.0 + look / 2 * step + look % 2 * key_end,
+        })
     }
 
     /// To the previous entry. Must be valid.

@@ -6,7 +6,7 @@
 //! A seek that is one of several, over the runs of a database, goes in steps, each for all tables before the next: the
 //! cache misses of one table then overlap with those of the others, and missing blocks are read together.
 //! ```text
-//! approach (index) -> approach_slot -> arrive (cache) -> missing_block, take_block -> approach_entry -> finish_seek
+//! approach (index) -> approach_slot -> arrive (cache) -> missing_block, loaded_block, take_block -> approach_entry -> finish_seek
 //! ```
 
 use crate::block::{self, Cursor, write_plain_frame};
@@ -185,11 +185,15 @@ impl TableIter {
         self.table.read_at(place).ok()
     }
 
-    /// Enters the block from what was read. After an error, the last step reads it again and reports its own.
-    pub fn take_block(&mut self, stored: &[u8]) {
-        let Some(place) = self.ahead() else { return };
-        if let Ok(frame) = self.table.loaded_at(place, stored, self.options.fill_cache) {
-            self.take(place.number, Frame::Pinned(frame));
+    /// The missing block, from what was read. None after an error: the last step then reads it again and reports its own.
+    pub fn loaded_block(&self, stored: &[u8]) -> Option<Pinned> {
+        self.table.loaded_at(self.ahead()?, stored, self.options.fill_cache).ok()
+    }
+
+    /// Enters the block that was missing.
+    pub fn take_block(&mut self, block: Pinned) {
+        if let Some(place) = self.ahead() {
+            self.take(place.number, Frame::Pinned(block));
         }
     }
 
@@ -405,10 +409,10 @@ impl TableIter {
     /// Asks for what the scan will touch when it moves on: in a cache much larger than the processor's, a block is four
     /// misses one after the other.
     fn prefetch_next(&self) {
-        if let Ok(index) = &self.index {
+        if let (Ok(index), Some(cursor)) = (&self.index, &self.cursor) {
             let view = IndexView::new(index);
             let handle = |number: usize| (number < view.len()).then(|| view.handle(number));
-            self.table.prefetch_next([1, 2, 3].map(|ahead| handle(self.block + ahead)));
+            self.table.prefetch_next([1, 2, 3].map(|ahead| handle(self.block + ahead)), &cursor.first_looks());
         }
     }
 

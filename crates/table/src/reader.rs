@@ -297,15 +297,13 @@ impl TableReader {
     }
 
     /// For a scan that has just entered the block before `next`: asks for what entering the next three will touch, each
-    /// as far as what was asked for on the last calls allows.
+    /// as far as what was asked for on the last calls allows. In the frame of the first, that is what is at `looks`.
     #[inline]
-    pub(crate) fn prefetch_next(&self, next: [Option<BlockHandle>; 3]) {
-        /// Lines of a frame up to its first entry: the directory of an 8 KiB block of large entries, and one more.
-        const LINES: usize = 6;
+    pub(crate) fn prefetch_next(&self, next: [Option<BlockHandle>; 3], looks: &[usize]) {
         let Some(cache) = &self.source.cache else { return };
         let key = |handle| self.source.cache_key(handle, Form::Data);
         let [frame, slot, tags] = next;
-        frame.into_iter().for_each(|handle| cache.prefetch_frame(key(handle), LINES));
+        frame.into_iter().for_each(|handle| cache.prefetch_frame(key(handle), looks));
         slot.into_iter().for_each(|handle| cache.prefetch_slot(key(handle)));
         tags.into_iter().for_each(|handle| cache.prefetch(key(handle)));
     }
@@ -322,7 +320,7 @@ impl TableReader {
     /// Corruption if it does not lie within the file.
     pub fn read_at(&self, place: BlockPlace) -> Result<BatchRead<'_>> {
         let len = self.source.stored_len(place.handle)?;
-        Ok(BatchRead::new(&self.source.file, place.handle.offset, len))
+        Ok(BatchRead { file: &self.source.file, offset: place.handle.offset, len })
     }
 
     /// The block, from what was read.

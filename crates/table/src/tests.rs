@@ -150,11 +150,11 @@ fn seek_in_steps(iter: &mut TableIter, user_key: &[u8], packed: u64) {
     iter.approach(user_key, packed);
     iter.approach_slot();
     if !iter.arrive() {
-        let missing = iter.missing_block().map(|mut read| {
-            outcrop_env::read_batch(&mut [&mut read]);
-            read.buf
-        });
-        missing.into_iter().for_each(|stored| iter.take_block(&stored));
+        let mut loaded = None;
+        if let Some(read) = iter.missing_block() {
+            outcrop_env::read_batch(&[read], &mut |_, stored| loaded = iter.loaded_block(stored.unwrap()));
+        }
+        loaded.into_iter().for_each(|block| iter.take_block(block));
     }
     iter.approach_entry(user_key);
     iter.finish_seek(user_key, packed);

@@ -278,16 +278,15 @@ impl MergingIter {
     #[cold]
     fn read_missing(&mut self) {
         let mut tables: Vec<&mut TableIter> = self.tables().collect();
-        let mut reads: Vec<_> = tables.iter().map(|table| table.missing_block()).collect();
-        read_batch(&mut reads.iter_mut().flatten().collect::<Vec<_>>());
-        let stored: Vec<Option<Vec<u8>>> = reads
-            .into_iter()
-            .map(|read| read.filter(|read| read.result.is_ok()).map(|read| read.buf))
-            .collect();
-        for (table, stored) in tables.iter_mut().zip(stored) {
-            if let Some(stored) = stored {
-                table.take_block(&stored);
-            }
+        let (of, reads): (Vec<usize>, Vec<_>) =
+            tables.iter().enumerate().filter_map(|(index, table)| Some((index, table.missing_block()?))).unzip();
+        let mut loaded: Vec<(usize, Pinned)> = Vec::with_capacity(reads.len());
+        read_batch(&reads, &mut |number, stored| {
+            let index = of[number];
+            loaded.extend(stored.ok().and_then(|stored| Some((index, tables[index].loaded_block(stored)?))));
+        });
+        for (index, block) in loaded {
+            tables[index].take_block(block);
         }
     }
 

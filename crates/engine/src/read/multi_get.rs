@@ -164,24 +164,31 @@ impl<'a> GroupGet<'a> {
                 wanted.push((steps[at].table.clone(), steps[at].place));
             }
         }
-        let mut reads: Vec<_> = wanted.iter().map(|(table, place)| table.read_at(*place)).collect();
-        {
-            let mut good: Vec<_> = reads.iter_mut().filter_map(|read| read.as_mut().ok()).collect();
-            read_batch(&mut good);
-        }
-        for (known, read) in wanted.iter().zip(reads) {
-            let (table, place) = known;
-            let block = read.and_then(|read| {
-                read.result?;
-                table.loaded_at(*place, &read.buf, self.fill_cache())
-            });
-            for &at in missing.iter().filter(|&&at| same(&steps[at], known)).collect::<Vec<_>>() {
-                match &block {
-                    Ok(block) => steps[at].block = Some(block.clone()),
-                    Err(error) => group[steps[at].key].failed = Some(error.clone()),
+        let mut take = |known: &(Arc<TableReader>, BlockPlace), block: Result<Pinned>| {
+            for &at in &missing {
+                if same(&steps[at], known) {
+                    match &block {
+                        Ok(block) => steps[at].block = Some(block.clone()),
+                        Err(error) => group[steps[at].key].failed = Some(error.clone()),
+                    }
                 }
             }
+        };
+        let (mut reads, mut of) = (Vec::with_capacity(wanted.len()), Vec::with_capacity(wanted.len()));
+        for known in &wanted {
+            match known.0.read_at(known.1) {
+                Ok(read) => {
+                    reads.push(read);
+                    of.push(known);
+                }
+                Err(error) => take(known, Err(error)),
+            }
         }
+        read_batch(&reads, &mut |number, stored| {
+            let (table, place) = of[number];
+            let block = stored.and_then(|stored| table.loaded_at(*place, stored, self.fill_cache()));
+            take(of[number], block);
+        });
     }
 
     fn fill_cache(&self) -> FillCache {

@@ -234,8 +234,8 @@ impl Operate for Worker<'_> {
             }
             StepKind::ReadSeq => {
                 // One operation per row; the sample is that of the whole scan.
-                let rows = db.scan()?;
-                Ok(Done { ops: rows, found: rows, bytes: rows * self.pair })
+                let (rows, bytes) = db.scan()?;
+                Ok(Done { ops: rows, found: rows, bytes })
             }
             StepKind::RandomTransaction => Err("transactions need a database opened for them".into()),
             kind => {
