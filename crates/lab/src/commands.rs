@@ -68,6 +68,19 @@ pub enum Lab {
         #[arg(long)]
         json: bool,
     },
+    /// Prints what a target's engine wrote into its log during a session.
+    Log {
+        /// The record.
+        #[command(flatten)]
+        store: StorePath,
+        /// Number of the experiment.
+        id: i64,
+        /// Name of the target.
+        target: String,
+        /// Number of the block, from 1 [default: the last that has a log].
+        #[arg(long)]
+        block: Option<i64>,
+    },
     /// Compares the targets of an experiment; exits with 2 on a regression, 3 if something is unknown.
     Compare {
         /// The record.
@@ -210,6 +223,11 @@ pub fn run(verb: &Lab) -> Result<ExitCode, String> {
             let results = load(store, *id)?;
             let all = (&results.experiment, &results.sessions, &results.measured, &results.events);
             print_or_json(*json, &all, || show::show(&results));
+        }
+        Lab::Log { store, id, target, block } => {
+            let db = Store::open_existing(&store.path)?;
+            let results = Results::load(&db, *id)?;
+            print!("{}", show::engine_log(&db, &results, results.target(target)?, *block)?);
         }
         Lab::Compare { store, id, base, view, metric, json, classic } => {
             let form = if *json {

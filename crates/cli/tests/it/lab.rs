@@ -67,6 +67,12 @@ fn an_experiment_is_planned_run_compared_and_reported() {
     // The load is over before the kernel's clock of processor time ticks.
     let costs = |row: &serde_json::Value| row["metrics"]["cpu_us/o"].as_f64().is_some_and(|cost| cost > 0.0);
     assert_eq!(count(&measured, |row| row["name"] != "fillseq" && costs(row)), 12);
+    let memory = |row: &serde_json::Value, name: &str| row["metrics"][name].as_f64().unwrap();
+    assert_eq!(count(&measured, |row| memory(row, "rss_max") >= memory(row, "rss")), 18);
+    assert!(
+        lab.text(&["log", "1", "outcrop/b", "--block", "2"]).contains(": opening "),
+        "the engine's own log"
+    );
     let compared = lab.output(&["compare", "1", "--base", "outcrop/b", "--metric", "p99"]);
     assert_eq!(compared.status.code(), Some(3), "two blocks decide nothing");
     let text = String::from_utf8(compared.stdout).unwrap();

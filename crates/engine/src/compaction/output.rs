@@ -9,7 +9,9 @@ use crate::context::DbContext;
 use crate::read::table_cache;
 use outcrop_base::hash::xxh3_64;
 use outcrop_base::keys::{FOOTER_LEN, append_internal_key, pack, packed_seq, split, user_key};
-use outcrop_base::{Comparator, Error, ErrorKind, Fragment, PrefixExtractor, Result, ValueType, wide_columns};
+use outcrop_base::{
+    Comparator, Error, ErrorKind, Fragment, PrefixExtractor, Result, ValueType, wide_columns,
+};
 use outcrop_env::{DirectIo, OpenWrite};
 use outcrop_manifest::{BlobFile, FileMetaData, FileNumber, Garbage, file_name};
 use outcrop_options::{BlockBasedTableOptions, CompressionOptions, CompressionType};

@@ -260,8 +260,7 @@ fn callers_say_how_chosen_tables_are_compacted() {
     assert_eq!((error.kind(), tables(&db)), (ErrorKind::Incomplete, vec![(0, l0)]), "{error}");
     canceled.store(false, Ordering::Relaxed);
 
-    let moved =
-        with(&[l0], 2, CompactFilesOptions { allow_trivial_move: true, ..unwanted.clone() }).unwrap();
+    let moved = with(&[l0], 2, CompactFilesOptions { allow_trivial_move: true, ..unwanted.clone() }).unwrap();
     assert_eq!((moved, tables(&db)), (vec![l0], vec![(2, l0)]), "linked as it is");
 
     let cut = CompactFilesOptions { output_file_size_limit: Some(50_000), ..unwanted.clone() };
