@@ -8,7 +8,7 @@ use crate::results::Results;
 use crate::store::Store;
 use crate::view::View;
 use crate::{adapters, crosscheck, engines, fio, host, import, posts, quick, run, scale, show, site};
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -227,7 +227,7 @@ pub fn run(verb: &Lab) -> Result<ExitCode, String> {
         Lab::Log { store, id, target, block } => {
             let db = Store::open_existing(&store.path)?;
             let results = Results::load(&db, *id)?;
-            print!("{}", show::engine_log(&db, &results, results.target(target)?, *block)?);
+            print_long(&show::engine_log(&db, &results, results.target(target)?, *block)?)?;
         }
         Lab::Compare { store, id, base, view, metric, json, classic } => {
             let form = if *json {
@@ -282,6 +282,14 @@ pub fn run(verb: &Lab) -> Result<ExitCode, String> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what people read the beginning of: a reader that has seen enough ends it.
+fn print_long(text: &str) -> Result<(), String> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.to_string()),
+        _ => Ok(()),
+    }
 }
 
 fn print_or_json<T: serde::Serialize>(json: bool, value: &T, text: impl FnOnce() -> String) {

@@ -90,7 +90,7 @@ fn one_text(files: Vec<PathBuf>) -> Option<EngineLog> {
     let bytes: u64 = files.iter().map(|(_, length)| length).sum();
     let text = match bytes {
         0 => return None,
-        ..=WHOLE => stretch(&mut files, 0, bytes),
+        1..=WHOLE => stretch(&mut files, 0, bytes),
         _ => {
             let (head, tail) = (stretch(&mut files, 0, KEPT), stretch(&mut files, bytes - KEPT, KEPT));
             format!("{head}\n[{} bytes are not kept]\n{tail}", bytes - WHOLE)
