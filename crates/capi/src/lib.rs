@@ -22,6 +22,7 @@ mod cache;
 mod callbacks;
 mod checkpoint;
 mod combinations;
+mod compact_files;
 mod compaction_options;
 mod db;
 mod env;
@@ -49,6 +50,7 @@ pub use batch_iterate::*;
 pub use cache::*;
 pub use callbacks::*;
 pub use checkpoint::*;
+pub use compact_files::*;
 pub use compaction_options::*;
 pub use db::*;
 pub use env::*;
@@ -77,6 +79,7 @@ pub fn notes() -> impl Iterator<Item = &'static settings::Note> {
         batch::BATCH_NOTES,
         cache::CACHE_NOTES,
         callbacks::CALLBACK_NOTES,
+        compact_files::COMPACTION_OPTIONS_NOTES,
         env::THREAD_NOTES,
         env::POOL_NOTES,
         maintenance::MAINTENANCE_NOTES,
@@ -133,8 +136,6 @@ pub fn notes() -> impl Iterator<Item = &'static settings::Note> {
         refused::TRACE_OPTIONS_OBJECT,
         refused::TRACE_OPTIONS_NOTES,
         refused::TRACES_REFUSED,
-        refused::COMPACTION_OPTIONS_OBJECT,
-        refused::COMPACTION_OPTIONS_NOTES,
         refused::OPEN_AND_COMPACT_OPTIONS_OBJECT,
         refused::OPEN_AND_COMPACT_OPTIONS_NOTES,
         refused::REMOTE_COMPACTION_REFUSED,

@@ -345,6 +345,94 @@ static void column_families(const tour_t* tour) {
   show_error("opening without a family", &error);
 }
 
+/* The names of all tables, and how many there are; freed with `free_names`. */
+static size_t table_names(rocksdb_t* db, char** names, size_t room) {
+  const rocksdb_livefiles_t* files = rocksdb_livefiles(db);
+  const size_t count = (size_t)rocksdb_livefiles_count(files);
+  check(count <= room, "room for all tables");
+  for (size_t i = 0; i < count; i++) {
+    const char* name = rocksdb_livefiles_name(files, (int)i);
+    names[i] = malloc(strlen(name) + 1);
+    strcpy(names[i], name);
+  }
+  rocksdb_livefiles_destroy(files);
+  return count;
+}
+
+static void free_names(char** names, size_t count) {
+  for (size_t i = 0; i < count; i++) free(names[i]);
+}
+
+static void show_tables(rocksdb_t* db) {
+  const rocksdb_livefiles_t* files = rocksdb_livefiles(db);
+  for (int i = 0; i < rocksdb_livefiles_count(files); i++) {
+    printf("a table of %" PRIu64 " entries on level %d\n", rocksdb_livefiles_entries(files, i),
+           rocksdb_livefiles_level(files, i));
+  }
+  rocksdb_livefiles_destroy(files);
+}
+
+static void chosen_compactions(const tour_t* tour) {
+  char* error = NULL;
+  rocksdb_options_t* still = rocksdb_options_create_copy(tour->options);
+  rocksdb_options_set_disable_auto_compactions(still, 1);
+  rocksdb_t* db = open_db(tour, "chosen", still);
+  for (int round = 0; round < 2; round++) {
+    put(db, tour->write, "a", round == 0 ? "0" : "1");
+    put(db, tour->write, round == 0 ? "b" : "c", "2");
+    rocksdb_flush(db, tour->flush, &error);
+    check_no_error(error, "flush");
+  }
+  rocksdb_compaction_options_t* options = rocksdb_compaction_options_create();
+  unsigned char* canceled = rocksdb_compaction_options_canceled_create();
+  rocksdb_compaction_options_set_canceled(options, canceled);
+  char* names[4];
+  size_t count = table_names(db, names, 4);
+  const char* const* inputs = (const char* const*)names;
+  char** outputs = NULL;
+  size_t output_count = 0;
+  rocksdb_compact_files(db, options, inputs, 0, 1, 0, &outputs, &output_count, NULL, &error);
+  show_error("compacting nothing", &error);
+  rocksdb_compact_files(db, options, inputs, count, 99, 0, &outputs, &output_count, NULL, &error);
+  show_error("compacting to a level that is not there", &error);
+  const char* missing[] = {"/999999.sst"};
+  rocksdb_compact_files(db, options, missing, 1, 1, 0, &outputs, &output_count, NULL, &error);
+  show_error("compacting a table that is not there", &error);
+  rocksdb_compaction_options_canceled_set(canceled, 1);
+  rocksdb_compact_files(db, options, inputs, count, 3, 0, &outputs, &output_count, NULL, &error);
+  show_error("compacting what is canceled", &error);
+  rocksdb_compaction_options_canceled_set(canceled, 0);
+  show_tables(db);
+
+  rocksdb_compact_files(db, options, inputs, count, 3, 0, &outputs, &output_count, NULL, &error);
+  check_no_error(error, "compact files");
+  const size_t dir_len = strlen(tour->dir);
+  for (size_t i = 0; i < output_count; i++) {
+    check(strncmp(outputs[i], tour->dir, dir_len) == 0, "the path of a new table");
+    printf("written: %.8s\n", outputs[i] + dir_len);
+  }
+  show_tables(db);
+  show_all(db, tour->read);
+  free_names(names, count);
+
+  rocksdb_compaction_options_set_allow_trivial_move(options, 1);
+  rocksdb_column_family_handle_t* family = rocksdb_get_default_column_family_handle(db);
+  rocksdb_compact_files_cf(db, family, options, (const char* const*)outputs, output_count, 4, -1, NULL, NULL, NULL,
+                           &error);
+  check_no_error(error, "move files");
+  rocksdb_column_family_handle_destroy(family);
+  count = table_names(db, names, 4);
+  check(count == output_count, "as many tables as before");
+  for (size_t i = 0; i < count; i++) check(strstr(outputs[i], names[i]) != NULL, "a table is moved as it is");
+  show_tables(db);
+  free_names(names, count);
+  rocksdb_compact_files_output_file_names_destroy(outputs, output_count);
+  rocksdb_compaction_options_canceled_destroy(canceled);
+  rocksdb_compaction_options_destroy(options);
+  rocksdb_close(db);
+  rocksdb_options_destroy(still);
+}
+
 static void metadata(const tour_t* tour) {
   char* error = NULL;
   size_t len = 0;
@@ -571,6 +659,7 @@ int main(int argc, char** argv) {
   batches(&tour);
   column_families(&tour);
   metadata(&tour);
+  chosen_compactions(&tour);
   callbacks(&tour);
   prefixes(&tour);
   files(&tour);

@@ -196,6 +196,31 @@ mod tests {
     }
 
     #[test]
+    fn what_a_killed_process_leaves_never_ends_for_those_who_skip_damage() {
+        let temp = tempfile::tempdir().unwrap();
+        let (live, killed) = (temp.path().join("live"), temp.path().join("killed"));
+        let options = outcrop::DbOptions { create_if_missing: true, ..Default::default() };
+        let db = outcrop::Db::open(&live, options, Env::posix(), Vec::new()).unwrap();
+        db.put(&outcrop::WriteOptions::default(), b"k", b"v").unwrap();
+        std::fs::create_dir(&killed).unwrap();
+        for entry in std::fs::read_dir(&live).unwrap() {
+            let entry = entry.unwrap();
+            std::fs::copy(entry.path(), killed.join(entry.file_name())).unwrap();
+        }
+        drop(db);
+        let names = |dir: &Path, version: &str| -> Vec<String> {
+            let report = check(dir, &[version.parse().unwrap()]).unwrap();
+            assert!(report.is_clean(), "{report}");
+            let findings = report.versions.iter().flat_map(|verdict| &verdict.findings);
+            findings.map(|finding| finding.feature.clone()).filter(|name| name.contains("go on")).collect()
+        };
+        assert_eq!(names(&killed, "7.10.2").len(), 2);
+        let newer = names(&killed, "11.8.1");
+        assert!(newer.len() == 1 && newer[0].contains("secondary"), "{newer:?}");
+        assert!(names(&live, "7.10.2").is_empty(), "a WAL ends with its last record once it is closed");
+    }
+
+    #[test]
     fn versions_are_two_numbers_at_least_and_not_too_old() {
         for text in ["6", "x", "6.29.x", "", "6.28.2", "5.18"] {
             assert!(text.parse::<Version>().is_err(), "{text}");

@@ -241,7 +241,7 @@ impl DbInner {
     }
 
     fn do_compaction(&self, job: CompactionJob, manual: Option<Arc<ManualCompaction>>) {
-        let result = caught("compaction", || self.run_compaction(&job));
+        let result = caught("compaction", || self.run_compaction(&job).map(drop));
         let mut state = self.state.lock();
         if let Err(error) = &result {
             self.job_failed(&mut state, "compaction", error);

@@ -3,7 +3,7 @@
 use crate::background::Background;
 use crate::column_family::{ColumnFamily, ColumnFamilyDescriptor, ColumnFamilyHandle};
 use crate::compaction::manual::{BottommostLevelCompaction, CompactRangeOptions};
-use crate::compaction::requests::UserKeyRange;
+use crate::compaction::requests::{CompactFilesOptions, UserKeyRange};
 use crate::context::{DbContext, closing_error};
 use crate::info_log::log_line;
 use crate::ingest::IngestExternalFileOptions;
@@ -457,7 +457,22 @@ impl Db {
     /// InvalidArgument if a table or the level does not exist, or a table is below the level; Aborted if a table is
     /// being compacted already or background work is paused: try again later.
     pub fn compact_files(&self, cf: &ColumnFamilyHandle, files: &[u64], output_level: usize) -> Result<()> {
-        self.inner.compact_files(cf, files, output_level)
+        self.compact_files_with(cf, files, output_level, &CompactFilesOptions::default()).map(drop)
+    }
+
+    /// As [`Db::compact_files`], as `options` say; gives the numbers of the tables that are new on the output level.
+    ///
+    /// # Errors
+    /// As there; Incomplete if it was canceled.
+    pub fn compact_files_with(
+        &self,
+        cf: &ColumnFamilyHandle,
+        files: &[u64],
+        output_level: usize,
+        options: &CompactFilesOptions,
+    ) -> Result<Vec<u64>> {
+        let tables = self.inner.compact_files(cf, files, output_level, options)?;
+        Ok(tables.into_iter().map(|number| number.0).collect())
     }
 
     /// Lets tables that overlap `begin` to `end`, both inclusive, be compacted in the background when nothing more

@@ -11,7 +11,7 @@ use crate::superversion::SuperVersion;
 use outcrop_base::keys::{pack, split, user_key};
 use outcrop_base::{Result, ValueType};
 use outcrop_env::{Access, DirectIo, OpenRead};
-use outcrop_manifest::{FileMetaData, file_name};
+use outcrop_manifest::{FileMetaData, FileNumber, file_name};
 use outcrop_memtable::MemTable;
 use outcrop_table::{FillCache, TableIterOptions, TableReader, TableReaderOptions};
 use std::path::{Path, PathBuf};
@@ -101,6 +101,11 @@ impl Db {
     /// Its directory.
     pub fn path(&self) -> &Path {
         &self.inner().ctx.path
+    }
+
+    /// Where the table of a number is, if there is one.
+    pub fn table_path(&self, number: u64) -> PathBuf {
+        file_name::table(self.path(), FileNumber(number))
     }
 
     /// The identity it was given when it was created.

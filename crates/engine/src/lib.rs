@@ -43,7 +43,7 @@ pub use column_family::{
     ColumnFamily, ColumnFamilyDescriptor, ColumnFamilyHandle, ColumnFamilyParts, DEFAULT_COLUMN_FAMILY,
 };
 pub use compaction::manual::{BottommostLevelCompaction, CompactRangeOptions};
-pub use compaction::requests::UserKeyRange;
+pub use compaction::requests::{CompactFilesOptions, UserKeyRange};
 pub use db::{Db, WaitForCompactOptions};
 pub use ingest::IngestExternalFileOptions;
 pub use inspect::{CounterSource, Counters, LiveFile, SizeApproximation};

@@ -72,6 +72,10 @@ pub fn open(
     let next_file = recovered.next_file_number;
     let ctx = Arc::new(DbContext::new(env, path.to_path_buf(), options, identity, info_log, pool, next_file));
     log_line!(ctx, "outcrop {}: opening {}", env!("CARGO_PKG_VERSION"), path.display());
+    // As RocksDB's, for tools that read it; only who builds a release knows that the source is what a commit says.
+    if let Some(hash) = option_env!("OUTCROP_GIT_SHA") {
+        log_line!(ctx, "Git sha {hash}");
+    }
     log_line!(ctx, "batches of reads go by {}", outcrop_env::batch_reads_by());
     let inner = start(ctx, recovered, lock)?;
     Background::start(&inner)?;

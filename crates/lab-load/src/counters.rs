@@ -33,6 +33,12 @@ pub struct Counters {
     /// Bytes of all live blob files.
     #[serde(default)]
     pub blob_bytes: u64,
+    /// Bytes in the block cache; over a step the fewer of those at its edges.
+    #[serde(default)]
+    pub cache_used: u64,
+    /// Bytes that it may hold; 0: not known.
+    #[serde(default)]
+    pub cache_capacity: u64,
 }
 
 impl Counters {
@@ -42,6 +48,8 @@ impl Counters {
         let mut counters = Counters::parse(&text);
         counters.table_bytes = db.property_int("rocksdb.total-sst-files-size").unwrap_or(0);
         counters.blob_bytes = db.property_int("rocksdb.total-blob-file-size").unwrap_or(0);
+        counters.cache_used = db.property_int("rocksdb.block-cache-usage").unwrap_or(0);
+        counters.cache_capacity = db.property_int("rocksdb.block-cache-capacity").unwrap_or(0);
         counters
     }
 
@@ -57,6 +65,7 @@ impl Counters {
             blob_write_gb: self.blob_write_gb - before.blob_write_gb,
             stalls: self.stalls.saturating_sub(before.stalls),
             uptime: self.uptime - before.uptime,
+            cache_used: self.cache_used.min(before.cache_used),
             ..*self
         }
     }
@@ -86,6 +95,8 @@ impl Counters {
             blob_read_gb: sum_column(text, "Rblob(GB)").unwrap_or(0.0),
             blob_write_gb: sum_column(text, "Wblob(GB)").unwrap_or(0.0),
             blob_bytes: 0,
+            cache_used: 0,
+            cache_capacity: 0,
         }
     }
 }
@@ -169,8 +180,11 @@ Cumulative stall: 00:00:1.250 H:M:S, 10.0 percent
         let blobs = SAMPLE.replace("20K       0.0       0.0", "20K       1.5       2.5");
         let counters = Counters::parse(&blobs);
         assert_eq!((counters.blob_read_gb, counters.blob_write_gb), (1.5, 2.5));
-        let later = Counters { blob_read_gb: 2.0, blob_write_gb: 4.0, blob_bytes: 9, ..counters };
+        let counters = Counters { cache_used: 7, cache_capacity: 8, ..counters };
+        let later =
+            Counters { blob_read_gb: 2.0, blob_write_gb: 4.0, blob_bytes: 9, cache_used: 8, ..counters };
         let between = later.since(&counters);
+        assert_eq!((between.cache_used, between.cache_capacity), (7, 8));
         assert_eq!((between.blob_read_gb, between.blob_write_gb, between.blob_bytes), (0.5, 1.5, 9));
     }
 

@@ -8,7 +8,7 @@ use crate::results::Results;
 use crate::store::Store;
 use crate::view::View;
 use crate::{adapters, crosscheck, engines, fio, host, import, posts, quick, run, scale, show, site};
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -67,6 +67,19 @@ pub enum Lab {
         /// Print it as JSON, with every measurement.
         #[arg(long)]
         json: bool,
+    },
+    /// Prints what a target's engine wrote into its log during a session.
+    Log {
+        /// The record.
+        #[command(flatten)]
+        store: StorePath,
+        /// Number of the experiment.
+        id: i64,
+        /// Name of the target.
+        target: String,
+        /// Number of the block, from 1 [default: the last that has a log].
+        #[arg(long)]
+        block: Option<i64>,
     },
     /// Compares the targets of an experiment; exits with 2 on a regression, 3 if something is unknown.
     Compare {
@@ -211,6 +224,11 @@ pub fn run(verb: &Lab) -> Result<ExitCode, String> {
             let all = (&results.experiment, &results.sessions, &results.measured, &results.events);
             print_or_json(*json, &all, || show::show(&results));
         }
+        Lab::Log { store, id, target, block } => {
+            let db = Store::open_existing(&store.path)?;
+            let results = Results::load(&db, *id)?;
+            print_long(&show::engine_log(&db, &results, results.target(target)?, *block)?)?;
+        }
         Lab::Compare { store, id, base, view, metric, json, classic } => {
             let form = if *json {
                 Form::Json
@@ -264,6 +282,14 @@ pub fn run(verb: &Lab) -> Result<ExitCode, String> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what people read the beginning of: a reader that has seen enough ends it.
+fn print_long(text: &str) -> Result<(), String> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.to_string()),
+        _ => Ok(()),
+    }
 }
 
 fn print_or_json<T: serde::Serialize>(json: bool, value: &T, text: impl FnOnce() -> String) {

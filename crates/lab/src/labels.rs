@@ -35,6 +35,8 @@ const OTHER_CPU: f64 = 0.1;
 const STEAL_PERCENT: f64 = 1.0;
 /// Share by which memory may grow while a step only reads.
 const MEMORY_GROWTH: f64 = 0.01;
+/// Share of what it may hold, or of the data if they are fewer, that the block cache must have when a step begins to read.
+const CACHE_FILL: f64 = 0.95;
 /// Share by which page faults of an operation may fall from a step's first half to its second, and the least worth a word.
 const FAULTS_FALL: f64 = 0.2;
 const FAULTS: f64 = 0.01;
@@ -122,6 +124,15 @@ pub fn labels(
         let text = format!("{reads:.4} device reads per operation in a step that should be cached");
         labels.push(label("not cached", false, text));
     }
+    if reads_everything(step)
+        && let Some(fill) = metric("cache_fill").filter(|fill| *fill < CACHE_FILL)
+    {
+        let text = format!(
+            "the block cache had {:.0} % of what it may hold or of the data: it was still filling",
+            fill * 100.0
+        );
+        labels.push(label("cache filling", false, text));
+    }
     if step.only_reads()
         && step.report
         && let Some(growth) = metric("rss_growth").filter(|growth| *growth > MEMORY_GROWTH)
@@ -164,6 +175,13 @@ pub fn labels(
         labels.extend(steadiness(&result.per_second, delta));
     }
     labels
+}
+
+/// Whether a step in reports reads all keys there are, about equally often: what it reads fills the block cache.
+fn reads_everything(step: &PlannedStep) -> bool {
+    let chosen = &step.step;
+    let all = chosen.num >= chosen.writer_num && chosen.exp_range == 0.0;
+    step.only_reads() && step.report && all && chosen.kind != StepKind::ReadMissing
 }
 
 /// Whether a timed step of a closed loop ended early, or its operations do not fill the time of its threads.
@@ -253,6 +271,27 @@ mod tests {
         let metrics = Metrics::from([("throttled".to_string(), 2.0), ("steal".to_string(), 1.5)]);
         let found = labels(WorkloadKind::Byrx, 0.02, &step, &result, &metrics);
         assert!(found[0].invalid && found[0].name == "throttled" && found[1].name == "steal", "{found:?}");
+    }
+
+    #[test]
+    fn a_cache_that_is_not_full_when_everything_is_read_is_named() {
+        let (mut step, mut result) = step_and_result("readrandom", 1000, 60.0);
+        result.per_second = vec![100; 60];
+        let of = |step: &PlannedStep, fill: f64| {
+            let metrics = Metrics::from([("cache_fill".to_string(), fill)]);
+            labels(WorkloadKind::Byrx, 0.02, step, &result, &metrics)
+        };
+        let found = of(&step, 0.8);
+        assert!(found[0].name == "cache filling" && !found[0].invalid, "{found:?}");
+        assert!(found[0].text.contains("80 %"), "{found:?}");
+        assert!(of(&step, 0.95).is_empty() && of(&step, 1.2).is_empty());
+        step.step.num = 64;
+        assert!(of(&step, 0.01).is_empty(), "few keys fill no cache");
+        let (missing, _) = step_and_result("readmissing", 1000, 60.0);
+        let (writing, _) = step_and_result("readwhilewriting", 1000, 60.0);
+        for step in [missing, writing] {
+            assert!(of(&step, 0.01).iter().all(|label| label.name != "cache filling"));
+        }
     }
 
     #[test]

@@ -53,6 +53,9 @@ pub struct Plan {
     pub delta: f64,
     /// Seconds after which no further block begins.
     pub budget_seconds: Option<u64>,
+    /// Seconds in which nothing runs before each session but the first, or by steps before each block.
+    #[serde(default)]
+    pub rest_seconds: f64,
     /// Where sessions get their data.
     pub data: DataSource,
     /// Whether a session is thrown away first.
@@ -199,6 +202,7 @@ fn unsettled(experiment: &Experiment, seed: u64, machine: Machine) -> Result<Pla
         width: design.width,
         delta: design.delta,
         budget_seconds: design.budget_seconds,
+        rest_seconds: design.rest_seconds,
         data: design.data,
         warmup: design.warmup,
         order,
@@ -476,6 +480,11 @@ impl Plan {
         let datasets = if shared.is_empty() { 0 } else { self.targets.len() };
         let own_seconds: f64 = own.iter().map(seconds).sum::<f64>() + 1.0;
         let shared_seconds: f64 = shared.iter().map(seconds).sum();
+        let turns = match self.order {
+            Order::Steps => self.rounds + usize::from(self.warmup),
+            Order::Sessions => sessions,
+        };
+        let rests = self.rest_seconds * turns.saturating_sub(1) as f64;
         // A database at rest is about as large as its data; the one that is in its turn, and compacts, needs as much
         // again and more.
         let databases = match self.order {
@@ -484,7 +493,7 @@ impl Plan {
         };
         Estimate {
             sessions,
-            seconds: own_seconds * sessions as f64 + shared_seconds * datasets as f64,
+            seconds: own_seconds * sessions as f64 + shared_seconds * datasets as f64 + rests,
             disk_bytes: self.sizes.data_bytes() * (databases + datasets as u64),
             memory_bytes: self.memory_bytes(),
         }
@@ -502,6 +511,17 @@ mod tests {
 
     fn planned(text: &str) -> Result<Plan, String> {
         plan(&parse("t.toml", text).unwrap(), 1, 8 << 30, 4)
+    }
+
+    #[test]
+    fn rests_are_part_of_the_time() {
+        let with = |more: &str| planned(&TINY.replace("seed = 7", &format!("seed = 7\n{more}"))).unwrap();
+        let rests = |order: &str| {
+            let rest = with(&format!("{order}rest_seconds = 60")).estimate().seconds;
+            (rest - with(order).estimate().seconds).round()
+        };
+        assert_eq!(rests("order = 'steps'\n"), 3.0 * 60.0, "the session thrown away and three blocks");
+        assert_eq!(rests("order = 'sessions'\n"), 9.0 * 60.0, "it and nine sessions");
     }
 
     #[test]

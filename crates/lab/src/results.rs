@@ -46,6 +46,8 @@ pub struct Results {
     pub events: Vec<(String, String)>,
     /// Options of targets as their engines wrote them.
     pub options: Vec<(usize, String)>,
+    /// Sessions whose engine's log was kept, with the bytes it wrote.
+    pub engine_logs: BTreeMap<i64, u64>,
     /// Names of the steps in reports, in order.
     pub steps: Vec<String>,
     /// Where processor time went, where that was sampled.
@@ -87,6 +89,7 @@ impl Results {
             events: store.events(id)?,
             options: store.options(id)?,
             profiles: store.profiles(id)?,
+            engine_logs: store.engine_logs(id)?,
             experiment,
             measured,
             steps,

@@ -1,5 +1,7 @@
 //! The summary line of RocksDB's benchmark scripts: 28 columns of one step.
 
+use crate::results::Results;
+use crate::store::StepRow;
 use crate::text::align;
 use outcrop_lab_load::StepResult;
 use serde::Serialize;
@@ -13,6 +15,25 @@ pub struct Measured {
     pub result: StepResult,
     /// When the step ended, RFC 3339 in UTC.
     pub date: String,
+    /// The largest resident memory meanwhile, MB.
+    pub rss_mb: f64,
+    /// The hash of the engine's source, if it said one.
+    pub git_sha: String,
+}
+
+impl Measured {
+    /// What `row` of `results` says. In old records memory is known at the step's end alone.
+    pub fn of(results: &Results, row: &StepRow) -> Measured {
+        let session = results.sessions.iter().find(|session| session.id == row.session);
+        let largest = ["rss_max", "rss"].into_iter().find_map(|name| row.metrics.get(name).copied());
+        Measured {
+            step: row.name.clone(),
+            result: row.result.clone(),
+            date: row.date.clone(),
+            rss_mb: largest.unwrap_or(0.0),
+            git_sha: session.and_then(|session| session.engine_git_sha.clone()).unwrap_or_default(),
+        }
+    }
 }
 
 /// Names of the 28 columns, in order.
@@ -63,12 +84,12 @@ pub fn summary_line(measured: &Measured, version: &str, job: &str) -> [String; 2
         counters.stalls.to_string(),
         format!("{:.4}", result.usage.user_seconds / 1000.0),
         format!("{:.4}", result.usage.system_seconds / 1000.0),
-        format!("{:.2}", result.usage.rss_bytes as f64 / (1u64 << 30) as f64),
+        format!("{:.2}", measured.rss_mb / 1024.0),
         measured.step.clone(),
         measured.date.clone(),
         version.to_string(),
         job.to_string(),
-        String::new(),
+        measured.git_sha.clone(),
     ]
 }
 
@@ -115,7 +136,8 @@ mod tests {
     fn measured(ops: u64) -> Measured {
         let (_, mut result) = crate::testing::step_and_result("readrandom", ops, 2.0);
         result.counters = Counters { compaction_write_gb: 3.0, ingest_gb: 2.0, ..Counters::default() };
-        Measured { step: "readrandom".into(), result, date: String::new() }
+        let (date, git_sha) = (String::new(), "0123456789".to_string());
+        Measured { step: "readrandom".into(), result, date, rss_mb: 1536.0, git_sha }
     }
 
     #[test]
@@ -127,6 +149,7 @@ mod tests {
         (counters.blob_bytes, counters.blob_read_gb, counters.blob_write_gb) = (3 << 20, 1.25, 2.5);
         let of_blobs = summary_line(&blobs, "1", "job");
         assert_eq!([3, 9, 10].map(|column| of_blobs[column].as_str()), ["3MB", "1.2", "2.5"]);
+        assert_eq!((line[22].as_str(), line[27].as_str()), ("1.50", "0123456789"));
         assert_eq!((line[0].as_str(), line[5].as_str(), line[23].as_str()), ("100", "1.5", "readrandom"));
     }
 

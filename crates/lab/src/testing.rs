@@ -5,7 +5,7 @@ use crate::experiment::steps::PlannedStep;
 use crate::host::canary::Canary;
 use crate::host::{Facts, Host};
 use crate::plan::Slot;
-use crate::store::{Outcome, StepRecord, Store};
+use crate::store::{EngineIdentity, Outcome, StepRecord, Store};
 use crate::text::rfc3339;
 use outcrop_lab_load::StepResult;
 use outcrop_lab_load::counters::Counters;
@@ -39,6 +39,11 @@ pub fn step_and_result(name: &str, ops: u64, seconds: f64) -> (PlannedStep, Step
         responses: outcrop_lab_load::steps::new_histogram(),
     };
     (step, result)
+}
+
+/// An engine of a version that says which source it was made from.
+pub fn engine_of(version: &str) -> EngineIdentity {
+    EngineIdentity { version: Some(version.to_string()), git_sha: Some("0123456789".to_string()) }
 }
 
 /// Noise with a seed.
@@ -130,7 +135,7 @@ pub fn fake_record_on(
             };
             store.record_step(session, &record).unwrap();
         }
-        store.end_session(session, Outcome::Done, &ended, None, None).unwrap();
+        store.end_session(session, Outcome::Done, &ended, None, &EngineIdentity::default()).unwrap();
     }
     store.finish(id).unwrap();
     id

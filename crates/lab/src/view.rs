@@ -75,6 +75,8 @@ fn keep(mut results: Results, kept: &[usize]) -> Results {
     results.measured.retain_mut(|row| moved(&mut row.target));
     results.options.retain_mut(|(target, _)| moved(target));
     results.profiles.retain_mut(|profile| moved(&mut profile.target));
+    let sessions = &results.sessions;
+    results.engine_logs.retain(|id, _| sessions.iter().any(|session| session.id == *id));
     results
 }
 

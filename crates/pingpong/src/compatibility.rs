@@ -246,7 +246,8 @@ Two things depend on how the reader opens. 6.29.5 and 7.10.2 never finish openin
 `wal_recovery_mode=kSkipAnyCorruptedRecords` what a killed process has left, if its WAL was recycled (RocksDB's own too) or, of
 Outcrop's, has space ahead of its end. Outcrop makes no such space under that mode, nor with `allow_fallocate=false`. And a
 RocksDB that opens the directory as a secondary instance while such a WAL is in it never finishes, with its own recycled WALs
-either: a live or killed Outcrop wants `allow_fallocate=false` for that, Outcrop's own secondary instances do not.
+either: a live or killed Outcrop wants `allow_fallocate=false` for that, Outcrop's own secondary instances do not. `checkcompat`
+has a note of both where such a WAL is.
 
 ";
 

@@ -5,20 +5,13 @@
 use crate::packages::{Install, program};
 use std::path::PathBuf;
 
-/// Programs that will do.
-const NAMES: [&str; 6] = [
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-    "chrome",
-    "chrome-headless-shell",
-];
+/// Programs that will do, as the tests look for them.
+const NAMES: &str = include_str!("../../cli/tests/it/browsers.txt");
 
 /// A browser, or why there is none; `$OUTCROP_BROWSER` names one.
 pub fn obtain(install: Install) -> Result<PathBuf, String> {
     match std::env::var_os("OUTCROP_BROWSER") {
         Some(named) => Ok(PathBuf::from(named)),
-        None => program(&NAMES, "chromium", install),
+        None => program(&NAMES.lines().collect::<Vec<_>>(), "chromium", install),
     }
 }

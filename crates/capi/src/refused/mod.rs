@@ -21,8 +21,7 @@ pub(crate) use events::EVENTS_REFUSED;
 pub use events::*;
 pub use remote_compaction::*;
 pub(crate) use remote_compaction::{
-    COMPACTION_OPTIONS_NOTES, COMPACTION_OPTIONS_OBJECT, OPEN_AND_COMPACT_OPTIONS_NOTES,
-    OPEN_AND_COMPACT_OPTIONS_OBJECT, REMOTE_COMPACTION_REFUSED,
+    OPEN_AND_COMPACT_OPTIONS_NOTES, OPEN_AND_COMPACT_OPTIONS_OBJECT, REMOTE_COMPACTION_REFUSED,
 };
 pub use styles::*;
 pub(crate) use styles::{

@@ -1,4 +1,4 @@
-//! Refused: compactions by other processes and of chosen files.
+//! Refused: compactions by other processes.
 //!
 //! The functions exist so that bindings load. Those that could start something report NotSupported; the others are
 //! about objects that can then not exist, and give null or 0.
@@ -10,48 +10,20 @@ use libc::{c_int, c_void, size_t};
 type Ptr = *mut c_void;
 
 kept_object! {
-    rocksdb_compaction_options_t, COMPACTION_OPTIONS_OBJECT:
-    rocksdb_compaction_options_create, rocksdb_compaction_options_destroy,
-    "compactions cannot be steered; what takes these options fails"
-}
-
-kept_settings! { rocksdb_compaction_options_t, COMPACTION_OPTIONS_NOTES:
-    Accepted "compactions cannot be steered; what takes these options fails" {
-        "allow_trivial_move" Flag = Flag(0);
-            set rocksdb_compaction_options_set_allow_trivial_move get rocksdb_compaction_options_get_allow_trivial_move -> Flag;
-        "compression" c_int = 255;
-            set rocksdb_compaction_options_set_compression get rocksdb_compaction_options_get_compression -> c_int;
-        "max_subcompactions" u32 = 0;
-            set rocksdb_compaction_options_set_max_subcompactions get rocksdb_compaction_options_get_max_subcompactions -> u32;
-        "output_file_size_limit" u64 = u64::MAX;
-            set rocksdb_compaction_options_set_output_file_size_limit get rocksdb_compaction_options_get_output_file_size_limit -> u64;
-        "output_temperature_override" c_int = 0;
-            set rocksdb_compaction_options_set_output_temperature_override get rocksdb_compaction_options_get_output_temperature_override -> c_int;
-    }
-}
-
-kept_object! {
     rocksdb_open_and_compact_options_t, OPEN_AND_COMPACT_OPTIONS_OBJECT:
     rocksdb_open_and_compact_options_create, rocksdb_open_and_compact_options_destroy,
-    "compactions cannot be steered; what takes these options fails"
+    "compactions run in the database's process; what takes these options fails"
 }
 
 kept_settings! { rocksdb_open_and_compact_options_t, OPEN_AND_COMPACT_OPTIONS_NOTES:
-    Accepted "compactions cannot be steered; what takes these options fails" {
+    Accepted "compactions run in the database's process; what takes these options fails" {
         "allow_resumption" Flag = Flag(0);
             set rocksdb_open_and_compact_options_set_allow_resumption get rocksdb_open_and_compact_options_get_allow_resumption -> Flag;
     }
 }
 
 refused! { REMOTE_COMPACTION_REFUSED:
-    "compactions cannot be steered" {
-        rocksdb_compact_files(Ptr, Ptr, Ptr, size_t, c_int, c_int, Ptr, Ptr, Ptr) @ errptr;
-        rocksdb_compact_files_cf(Ptr, Ptr, Ptr, Ptr, size_t, c_int, c_int, Ptr, Ptr, Ptr) @ errptr;
-        rocksdb_compact_files_output_file_names_destroy(Ptr, size_t);
-        rocksdb_compaction_options_canceled_create() -> Ptr;
-        rocksdb_compaction_options_canceled_destroy(Ptr);
-        rocksdb_compaction_options_canceled_set(Ptr, Flag);
-        rocksdb_compaction_options_set_canceled(Ptr, Ptr);
+    "compactions run in the database's process" {
         rocksdb_compaction_service_options_override_add_event_listener(Ptr, Ptr);
         rocksdb_compaction_service_options_override_add_table_properties_collector_factory(Ptr, Ptr);
         rocksdb_compaction_service_options_override_create() -> Ptr;

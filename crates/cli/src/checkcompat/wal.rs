@@ -20,7 +20,11 @@ const RECYCLABLE_HEADER: usize = 11;
 /// The file cannot be read. Damage is no error: what is behind it is not looked at.
 pub fn features(env: &Env, path: &Path, number: u64) -> Result<BTreeSet<Feature>, Error> {
     let mut found = BTreeSet::new();
-    for kind in physical_types(&env.fs.read_all(path)?, number as u32) {
+    let (types, goes_on) = physical_types(&env.fs.read_all(path)?, number as u32);
+    if goes_on {
+        found.extend([Feature::WalGoesOn, Feature::WalGoesOnForSecondary]);
+    }
+    for kind in types {
         match kind {
             9 => found.insert(Feature::CompressedWal),
             10 | 11 => found.insert(Feature::TimestampSizes),
@@ -48,8 +52,9 @@ pub fn features(env: &Env, path: &Path, number: u64) -> Result<BTreeSet<Feature>
     Ok(found)
 }
 
-/// The types of a log's records, up to its end or to what an earlier log left in the file.
-fn physical_types(bytes: &[u8], number: u32) -> BTreeSet<u8> {
+/// The types of a log's records, up to its end or to what is not of this log; and whether there is such: what an earlier
+/// log left in the file, or space ahead, which is filled to look the same.
+fn physical_types(bytes: &[u8], number: u32) -> (BTreeSet<u8>, bool) {
     let mut types = BTreeSet::new();
     for block in bytes.chunks(BLOCK) {
         let mut rest = block;
@@ -60,15 +65,15 @@ fn physical_types(bytes: &[u8], number: u32) -> BTreeSet<u8> {
             }
             let recyclable = matches!(kind, 5..=8 | 11 | 131);
             if recyclable && rest.get(HEADER..RECYCLABLE_HEADER) != Some(&number.to_le_bytes()) {
-                return types;
+                return (types, rest.len() >= RECYCLABLE_HEADER);
             }
             let header = if recyclable { RECYCLABLE_HEADER } else { HEADER };
-            let Some(behind) = rest.get(header + length..) else { return types };
+            let Some(behind) = rest.get(header + length..) else { return (types, false) };
             types.insert(kind);
             rest = behind;
         }
     }
-    types
+    (types, false)
 }
 
 #[cfg(test)]
@@ -87,13 +92,17 @@ mod tests {
         };
         let log =
             [record(5, Some(7), b"ours"), record(131, Some(7), b"x"), record(5, Some(6), b"old")].concat();
-        assert_eq!(physical_types(&log, 7), BTreeSet::from([5, 131]));
-        assert!(physical_types(&log, 6).is_empty());
+        assert_eq!(physical_types(&log, 7), (BTreeSet::from([5, 131]), true));
+        assert_eq!(physical_types(&log, 6), (BTreeSet::new(), true));
+        let whole = record(5, Some(7), b"ours");
+        assert_eq!(physical_types(&whole, 7), (BTreeSet::from([5]), false));
+        let ahead = [whole, vec![outcrop_record::FILLER; 100]].concat();
+        assert_eq!(physical_types(&ahead, 7), (BTreeSet::from([5]), true));
         let mut blocks = record(9, None, b"abcd");
         blocks.resize(BLOCK, 0);
         blocks.extend(record(1, None, b"second block"));
         blocks.extend([1, 2, 3]);
-        assert_eq!(physical_types(&blocks, 0), BTreeSet::from([1, 9]));
-        assert!(physical_types(&record(1, None, b"cut off")[..10], 0).is_empty());
+        assert_eq!(physical_types(&blocks, 0), (BTreeSet::from([1, 9]), false));
+        assert_eq!(physical_types(&record(1, None, b"cut off")[..10], 0), (BTreeSet::new(), false));
     }
 }

@@ -38,23 +38,18 @@ pub struct View {
     pub scripts: bool,
 }
 
+/// Programs that will do, one a line.
+const NAMES: &str = include_str!("browsers.txt");
+
 /// The browser's program, or why there is none.
 pub fn program() -> Result<PathBuf, String> {
-    const NAMES: [&str; 6] = [
-        "chromium",
-        "chromium-browser",
-        "google-chrome",
-        "google-chrome-stable",
-        "chrome",
-        "chrome-headless-shell",
-    ];
     if let Some(named) = std::env::var_os("OUTCROP_BROWSER") {
         let named = PathBuf::from(named);
         return if named.exists() { Ok(named) } else { Err(format!("there is no {}", named.display())) };
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path)
-        .flat_map(|dir| NAMES.iter().map(move |name| dir.join(name)))
+        .flat_map(|dir| NAMES.lines().map(move |name| dir.join(name)))
         .find(|program| program.is_file());
     found.ok_or_else(|| "no Chromium is installed (on Debian: apt-get install chromium)".to_string())
 }

@@ -50,7 +50,7 @@ fn levels_are_compacted_into_the_next_that_has_tables() {
     assert!(!without_zero.contains(&0), "{printed}");
     assert!(after.len() == 1, "{printed}");
     assert!(printed.contains("\ncompact0: ") && printed.contains("tables before: L0 "), "{printed}");
-    assert!(!printed.contains("compact0: compact0"), "{printed}");
+    assert!(printed.contains(" tables of L0 into L") && !printed.contains("compact0: compact0"), "{printed}");
 }
 
 #[test]

@@ -67,6 +67,12 @@ fn an_experiment_is_planned_run_compared_and_reported() {
     // The load is over before the kernel's clock of processor time ticks.
     let costs = |row: &serde_json::Value| row["metrics"]["cpu_us/o"].as_f64().is_some_and(|cost| cost > 0.0);
     assert_eq!(count(&measured, |row| row["name"] != "fillseq" && costs(row)), 12);
+    let memory = |row: &serde_json::Value, name: &str| row["metrics"][name].as_f64().unwrap();
+    assert_eq!(count(&measured, |row| memory(row, "rss_max") >= memory(row, "rss")), 18);
+    let log = lab.text(&["log", "1", "outcrop/b", "--block", "2"]);
+    assert!(log.contains(": opening ") && log.ends_with("closed\n"), "the engine's own log: {log}");
+    let mistaken = lab.output(&["log", "1", "outcrop/b", "--block", "3"]);
+    assert!(String::from_utf8(mistaken.stderr).unwrap().contains("those of blocks 1, 2"));
     let compared = lab.output(&["compare", "1", "--base", "outcrop/b", "--metric", "p99"]);
     assert_eq!(compared.status.code(), Some(3), "two blocks decide nothing");
     let text = String::from_utf8(compared.stdout).unwrap();
@@ -76,6 +82,21 @@ fn an_experiment_is_planned_run_compared_and_reported() {
     assert!(lab.dir.path().join(page.trim()).exists());
     let unknown = lab.output(&["compare", "1", "--metric", "speed"]);
     assert_eq!(unknown.status.code(), Some(1));
+}
+
+#[test]
+fn nothing_runs_while_an_experiment_rests() {
+    let short = TINY.replace("['fillseq', 'readrandom', 'overwrite']", "['fillseq']");
+    let lab = Lab::new(&short.replace(
+        "rounds = 2",
+        "rounds = 1\naa = false\nwarmup = false\norder = 'sessions'\nrest_seconds = 4",
+    ));
+    assert!(lab.text(&["plan", "tiny.toml"]).contains("rest     4 s before each session"));
+    let begun = Instant::now();
+    lab.text(&["run", "tiny.toml"]);
+    // Once, between the two sessions, which take a fraction of it.
+    let took = begun.elapsed();
+    assert!(took >= Duration::from_secs(4), "{took:?}");
 }
 
 #[test]

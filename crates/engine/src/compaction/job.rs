@@ -19,10 +19,11 @@ use crate::read::table_cache;
 use crate::state::{CfState, RunningCompaction};
 use crate::stats::LevelStats;
 use outcrop_base::{CompactionFilter, FilterContext, Fragments, Result, SeqNum};
-use outcrop_manifest::{FileMetaData, Version, VersionEdit};
+use outcrop_manifest::{FileMetaData, FileNumber, Version, VersionEdit};
 use outcrop_options::Prepopulate;
 use outcrop_table::{FillCache, TableIterOptions};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// A compaction with what it needs to run.
 pub struct CompactionJob {
@@ -36,6 +37,8 @@ pub struct CompactionJob {
     pub max_subcompactions: u32,
     /// What it may write.
     pub running: RunningCompaction,
+    /// Set by a caller who no longer wants it.
+    pub canceled: Option<Arc<AtomicBool>>,
 }
 
 impl CompactionJob {
@@ -51,21 +54,23 @@ impl CompactionJob {
             version: cf.version.clone(),
             max_subcompactions,
             running,
+            canceled: None,
         }
     }
 }
 
 impl DbInner {
-    /// Runs `job` and installs its result. Inputs stay marked; the caller releases them.
-    pub fn run_compaction(&self, job: &CompactionJob) -> Result<()> {
+    /// Runs `job` and installs its result; gives the tables it put into the output level. Inputs stay marked; the caller
+    /// releases them.
+    pub fn run_compaction(&self, job: &CompactionJob) -> Result<Vec<FileNumber>> {
         match job.compaction.work {
             Work::Merge => self.run_merge(job),
             Work::Move => self.run_move(job),
-            Work::Drop => self.run_drop(job),
+            Work::Drop => self.run_drop(job).map(|()| Vec::new()),
         }
     }
 
-    fn run_merge(&self, job: &CompactionJob) -> Result<()> {
+    fn run_merge(&self, job: &CompactionJob) -> Result<Vec<FileNumber>> {
         let start = self.ctx.env.clock.monotonic_nanos();
         let pending = Arc::new(PendingOutputs::new(&self.ctx));
         let mut written = self.write_parts(job, &pending)?;
@@ -91,6 +96,7 @@ impl DbInner {
             records_in,
             records_dropped: records_in.saturating_sub(records_out),
         };
+        let numbers = outputs.iter().map(|file| file.number).collect();
         pending.settle(|| self.install_merge(job, outputs, written))?;
         job.cf.stats.record(compaction.output_level, &stats);
         log_line!(
@@ -103,7 +109,7 @@ impl DbInner {
             stats.records_in,
             stats.micros
         );
-        Ok(())
+        Ok(numbers)
     }
 
     /// The part of the inputs in `range`, without what `snapshots` let go.
@@ -191,6 +197,7 @@ impl DbInner {
             grandparents: (!compaction.grandparents.is_empty()).then(|| {
                 GrandparentCuts::new(compaction.grandparents.clone(), compaction.max_grandparent_overlap)
             }),
+            canceled: job.canceled.clone(),
         }
     }
 
@@ -230,7 +237,7 @@ impl DbInner {
     }
 
     /// Relinks the inputs into the output level: one edit, no data is read or written.
-    fn run_move(&self, job: &CompactionJob) -> Result<()> {
+    fn run_move(&self, job: &CompactionJob) -> Result<Vec<FileNumber>> {
         let compaction = &job.compaction;
         let mut edit = deletion_edit(compaction);
         let level = compaction.output_level as u32;
@@ -240,7 +247,7 @@ impl DbInner {
         let stats = LevelStats { bytes_moved: moved, ..LevelStats::default() };
         job.cf.stats.record(compaction.output_level, &stats);
         log_line!(self.ctx, "[{}] moved {compaction}: {moved} bytes", job.cf.name());
-        Ok(())
+        Ok(compaction.input_files().map(|file| file.number).collect())
     }
 
     /// Deletes the inputs with the data in them.

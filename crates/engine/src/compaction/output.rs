@@ -9,7 +9,9 @@ use crate::context::DbContext;
 use crate::read::table_cache;
 use outcrop_base::hash::xxh3_64;
 use outcrop_base::keys::{FOOTER_LEN, append_internal_key, pack, packed_seq, split, user_key};
-use outcrop_base::{Comparator, Error, Fragment, PrefixExtractor, Result, ValueType, wide_columns};
+use outcrop_base::{
+    Comparator, Error, ErrorKind, Fragment, PrefixExtractor, Result, ValueType, wide_columns,
+};
 use outcrop_env::{DirectIo, OpenWrite};
 use outcrop_manifest::{BlobFile, FileMetaData, FileNumber, Garbage, file_name};
 use outcrop_options::{BlockBasedTableOptions, CompressionOptions, CompressionType};
@@ -17,6 +19,7 @@ use outcrop_table::{TableWriter, TableWriterOptions};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{self, AtomicBool};
 
 /// What all tables of one job have in common.
 pub struct OutputPlan {
@@ -44,6 +47,17 @@ pub struct OutputPlan {
     pub target_file_size: u64,
     /// Where tables are cut besides.
     pub grandparents: Option<GrandparentCuts>,
+    /// Set by a caller who no longer wants them.
+    pub canceled: Option<Arc<AtomicBool>>,
+}
+
+/// Incomplete once a caller has set `canceled`, in RocksDB's words (`Status::SubCode::kManualCompactionPaused`).
+pub fn check_wanted(canceled: Option<&AtomicBool>) -> Result<()> {
+    // Relaxed: asked again and again.
+    if canceled.is_some_and(|canceled| canceled.load(atomic::Ordering::Relaxed)) {
+        return Err(Error::new(ErrorKind::Incomplete, "Manual compaction paused"));
+    }
+    Ok(())
 }
 
 /// Reserves a file number that the scan for obsolete files must leave alone.
@@ -100,6 +114,7 @@ fn write_entries(
         rows = rows.wrapping_add(1);
         if may_end && rows.is_multiple_of(ROWS_PER_LOOK) {
             ctx.check_open()?;
+            check_wanted(plan.canceled.as_deref())?;
         }
         let key = stream.key();
         if let Some(table) = &open {

@@ -3,6 +3,7 @@
 //! They run on the caller's thread, and take their tables under the state lock like any other job.
 
 use super::job::CompactionJob;
+use super::output::check_wanted;
 use super::pick::{self, Files, PickInput, level_files};
 use super::{Compaction, LevelFiles, Reason, Work};
 use crate::background::{caught, start_compaction};
@@ -13,12 +14,30 @@ use crate::state::{CfState, DbState};
 use outcrop_base::keys::user_key;
 use outcrop_base::{Comparator, Error, ErrorKind, Result};
 use outcrop_manifest::{FileMetaData, FileNumber, VersionEdit};
-use outcrop_options::derive;
+use outcrop_options::{CompressionType, derive};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A range of user keys for [`crate::Db::delete_files_in_ranges`]; `None` is unbounded.
 pub type UserKeyRange<'k> = (Option<&'k [u8]>, Option<&'k [u8]>);
+
+/// How `compact_files` works.
+///
+/// Source: RocksDB `include/rocksdb/options.h`, `CompactionOptions`.
+#[derive(Clone, Debug, Default)]
+pub struct CompactFilesOptions {
+    /// Codec of the new tables; `None`: the output level's. Default `None`.
+    pub compression: Option<CompressionType>,
+    /// Size at which a new table is cut, in bytes; `None`: the output level's. On L0 there is one table in any case.
+    /// Default `None`.
+    pub output_file_size_limit: Option<u64>,
+    /// Threads it may be split over; `None`: as `max_subcompactions` of the database says. Default `None`.
+    pub max_subcompactions: Option<u32>,
+    /// Tables that can be linked into the output level as they are, are. Default false: they are rewritten.
+    pub allow_trivial_move: bool,
+    /// Set at any time, it ends the compaction with Incomplete and nothing changed. Default `None`.
+    pub canceled: Option<Arc<AtomicBool>>,
+}
 
 impl DbInner {
     /// See [`crate::Db::delete_files_in_ranges`].
@@ -88,9 +107,20 @@ impl DbInner {
         Ok(())
     }
 
-    /// See [`crate::Db::compact_files`].
-    pub fn compact_files(&self, cf: &ColumnFamilyHandle, files: &[u64], output_level: usize) -> Result<()> {
-        self.run_on_caller(cf, |cf_state| {
+    /// See [`crate::Db::compact_files_with`].
+    pub fn compact_files(
+        &self,
+        cf: &ColumnFamilyHandle,
+        files: &[u64],
+        output_level: usize,
+        wanted: &CompactFilesOptions,
+    ) -> Result<Vec<FileNumber>> {
+        check_wanted(wanted.canceled.as_deref())?;
+        let how = HowToRun {
+            max_subcompactions: wanted.max_subcompactions.unwrap_or(self.ctx.options.max_subcompactions),
+            canceled: wanted.canceled.clone(),
+        };
+        self.run_on_caller(cf, how, |cf_state| {
             let options = cf.options.load();
             let input = cf_state.pick_input(&options);
             if output_level >= usable_levels(&cf_state.version, &options) {
@@ -110,7 +140,10 @@ impl DbInner {
                 return Err(Error::new(ErrorKind::Aborted, "a running compaction writes to a level between"));
             }
             let bottommost = pick::is_bottommost(&input, output_level, &all);
-            let to_level = output_level > 0;
+            let of_level = derive::compression_for_level(&options, output_level, bottommost);
+            let compression = wanted.compression.unwrap_or(of_level);
+            let moves =
+                wanted.allow_trivial_move && can_move(cf, &input, &inputs, output_level, wanted.compression);
             Ok(Some(Compaction {
                 cf_id: cf.id(),
                 reason: Reason::Manual,
@@ -118,12 +151,12 @@ impl DbInner {
                 output_level,
                 grandparents: Vec::new(),
                 bottommost,
-                work: Work::Merge,
-                compression: derive::compression_for_level(&options, output_level, bottommost),
-                target_file_size: if to_level {
-                    derive::target_file_size(&options, output_level)
-                } else {
-                    u64::MAX
+                work: if moves { Work::Move } else { Work::Merge },
+                compression,
+                target_file_size: match (output_level, wanted.output_file_size_limit) {
+                    (0, _) => u64::MAX,
+                    (_, Some(limit)) => limit,
+                    (_, None) => derive::target_file_size(&options, output_level),
                 },
                 max_grandparent_overlap: u64::MAX,
             }))
@@ -132,7 +165,9 @@ impl DbInner {
 
     /// Moves all tables of `level` to `target`, or to the smallest level they fit, without rewriting them.
     pub fn move_level(&self, cf: &ColumnFamilyHandle, level: usize, target: Option<usize>) -> Result<()> {
-        self.run_on_caller(cf, |cf_state| {
+        // Nothing is written that could be split, or be no longer wanted.
+        let how = HowToRun { max_subcompactions: 1, canceled: None };
+        let moved = self.run_on_caller(cf, how, |cf_state| {
             let options = cf.options.load();
             let version = &cf_state.version;
             let files = version.levels[level].files.to_vec();
@@ -168,16 +203,18 @@ impl DbInner {
                 target_file_size: u64::MAX,
                 max_grandparent_overlap: u64::MAX,
             }))
-        })
+        });
+        moved.map(drop)
     }
 
-    /// Picks under the state lock and runs the result here. A failure is the caller's alone, unless it is the
-    /// MANIFEST's.
+    /// Picks under the state lock and runs the result here; gives the tables it put into the output level. A failure is the
+    /// caller's alone, unless it is the MANIFEST's.
     fn run_on_caller(
         &self,
         cf: &ColumnFamilyHandle,
+        how: HowToRun,
         pick: impl FnOnce(&CfState) -> Result<Option<Compaction>>,
-    ) -> Result<()> {
+    ) -> Result<Vec<FileNumber>> {
         self.refuse_if_read_only()?;
         let job = {
             let mut state = self.state.lock();
@@ -191,8 +228,11 @@ impl DbInner {
             if cf_state.ingesting > 0 {
                 return Err(Error::new(ErrorKind::Aborted, "files are being ingested"));
             }
-            let Some(compaction) = pick(cf_state)? else { return Ok(()) };
-            let job = CompactionJob::new(compaction, cf_state, self.ctx.options.max_subcompactions);
+            let Some(compaction) = pick(cf_state)? else { return Ok(Vec::new()) };
+            let job = CompactionJob {
+                canceled: how.canceled,
+                ..CompactionJob::new(compaction, cf_state, how.max_subcompactions)
+            };
             start_compaction(&mut state, &job);
             job
         };
@@ -201,6 +241,31 @@ impl DbInner {
         self.purge_obsolete_files();
         result
     }
+}
+
+/// What a caller says of a job beside what it does.
+struct HowToRun {
+    max_subcompactions: u32,
+    canceled: Option<Arc<AtomicBool>>,
+}
+
+/// Whether the tables of `inputs` can be linked into `output_level` as they are, for one who asks for `codec`.
+///
+/// Source: RocksDB `db/compaction/compaction.cc`, `IsTrivialMove`.
+fn can_move(
+    cf: &ColumnFamilyHandle,
+    input: &PickInput<'_>,
+    inputs: &[LevelFiles],
+    output_level: usize,
+    codec: Option<CompressionType>,
+) -> bool {
+    let [LevelFiles { level, files }] = inputs else { return false };
+    let is_filtered = cf.compaction_filter.is_some() || cf.compaction_filter_factory.is_some();
+    let own = derive::compression_for_level(input.options, *level, false);
+    *level != output_level
+        && !is_filtered
+        && pick::sorted_without_overlap(&cf.comparator, files)
+        && codec.map_or_else(|| pick::same_codec(input, *level, output_level), |codec| codec == own)
 }
 
 fn cf_state<'s>(state: &'s mut DbState, cf: &ColumnFamilyHandle) -> Result<&'s mut CfState> {

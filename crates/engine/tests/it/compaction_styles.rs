@@ -7,7 +7,7 @@ use outcrop_env::clock::SystemClock;
 use outcrop_env::threads::{JoinHandle, SystemThreads, Task};
 use outcrop_env::{Clock, Threads};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// A clock whose date a test moves.
@@ -240,6 +240,73 @@ fn without_a_style_only_callers_compact() {
         "older tables came along"
     );
     assert_eq!(rows(&db)[&b"k"[..]], b"7");
+}
+
+#[test]
+fn callers_say_how_chosen_tables_are_compacted() {
+    let db = open(&Env::memory(), &styled(CompactionStyle::None)).unwrap();
+    let cf = db.default_column_family().clone();
+    for key in 0..400 {
+        put(&db, &format!("{key:03}"), &[key as u8; 1000]);
+    }
+    flush(&db);
+    let l0 = tables(&db)[0].1;
+    let with = |files: &[u64], level, options: CompactFilesOptions| {
+        db.compact_files_with(&cf, files, level, &options)
+    };
+    let canceled = Arc::new(AtomicBool::new(true));
+    let unwanted = CompactFilesOptions { canceled: Some(canceled.clone()), ..Default::default() };
+    let error = with(&[l0], 3, unwanted.clone()).unwrap_err();
+    assert_eq!((error.kind(), tables(&db)), (ErrorKind::Incomplete, vec![(0, l0)]), "{error}");
+    canceled.store(false, Ordering::Relaxed);
+
+    let moved = with(&[l0], 2, CompactFilesOptions { allow_trivial_move: true, ..unwanted.clone() }).unwrap();
+    assert_eq!((moved, tables(&db)), (vec![l0], vec![(2, l0)]), "linked as it is");
+
+    let cut = CompactFilesOptions { output_file_size_limit: Some(50_000), ..unwanted.clone() };
+    let pieces = with(&[l0], 3, cut).unwrap();
+    assert!((7..=10).contains(&pieces.len()), "{pieces:?}");
+    assert_eq!(tables(&db), pieces.iter().map(|number| (3, *number)).collect::<Vec<_>>());
+
+    let whole = CompactFilesOptions { output_file_size_limit: Some(u64::MAX), ..unwanted };
+    let compressed = CompactFilesOptions { compression: Some(CompressionType::Lz4), ..whole.clone() };
+    let bytes = || db.property_int(&cf, "rocksdb.total-sst-files-size").unwrap();
+    let before = bytes();
+    let other_codec = CompactFilesOptions { allow_trivial_move: true, ..compressed };
+    let one = with(&pieces, 4, other_codec).unwrap();
+    assert_eq!((one.len(), tables(&db)), (1, vec![(4, one[0])]));
+    assert!(bytes() < before / 4, "{} of {before}", bytes());
+    assert!(with(&one, 4, whole).is_ok_and(|again| again != one), "rewritten where it is");
+    assert_eq!(rows(&db).len(), 400);
+}
+
+#[test]
+fn a_compaction_of_chosen_tables_ends_while_it_runs_when_it_is_canceled() {
+    let db = open(&Env::memory(), &styled(CompactionStyle::None)).unwrap();
+    let cf = db.default_column_family().clone();
+    for key in 0..20_000 {
+        put(&db, &format!("{key:05}"), &[1; 100]);
+    }
+    flush(&db);
+    let mut files: Vec<u64> = tables(&db).into_iter().map(|(_, number)| number).collect();
+    let canceled = Arc::new(AtomicBool::new(false));
+    let options = CompactFilesOptions { canceled: Some(canceled.clone()), ..Default::default() };
+    let stopper = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(20));
+        canceled.store(true, Ordering::Relaxed);
+    });
+    // Again and again, so that one is under way whatever the machine.
+    let error = loop {
+        match db.compact_files_with(&cf, &files, 1, &options) {
+            Ok(written) => files = written,
+            Err(error) => break error,
+        }
+    };
+    stopper.join().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Incomplete, "{error}");
+    let left: Vec<u64> = tables(&db).into_iter().map(|(_, number)| number).collect();
+    assert_eq!(left, files, "what the last whole one wrote is all there is");
+    assert_eq!(rows(&db).len(), 20_000);
 }
 
 #[test]

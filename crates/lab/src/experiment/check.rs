@@ -35,6 +35,9 @@ fn wrong_value(table: &str, value: &str, message: String) -> Checked {
 /// More pairs than the exact tests of `outcrop_lab_stats::rank` take would be refused there.
 const MAX_ROUNDS: usize = outcrop_lab_stats::rank::MAX_EXACT;
 
+/// Longer than any rest that was ever published, in seconds.
+const MAX_REST: f64 = 86_400.0;
+
 /// The first mistake of `experiment`, if it has any.
 pub(super) fn check(experiment: &Experiment) -> Checked {
     if experiment.target.is_empty() {
@@ -189,6 +192,9 @@ fn check_design(design: &Design) -> Checked {
     let positive = [("rounds", design.rounds as f64), ("width", design.width)];
     if let Some((name, _)) = positive.iter().find(|(_, value)| value.is_nan() || *value <= 0.0) {
         return wrong(table, name, format!("{name} must be above zero"));
+    }
+    if !(0.0..=MAX_REST).contains(&design.rest_seconds) {
+        return wrong(table, "rest_seconds", format!("rest_seconds is between 0 and {MAX_REST}"));
     }
     if !(design.delta > 0.0 && design.delta < 1.0) {
         return wrong(table, "delta", "delta is a share: above 0 and below 1");

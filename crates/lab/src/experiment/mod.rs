@@ -261,6 +261,9 @@ pub struct Design {
     pub delta: f64,
     /// Seconds in which blocks must end: one that would take longer is not begun, the first excepted.
     pub budget_seconds: Option<u64>,
+    /// Seconds in which nothing runs before each session but the first, or by steps before each block: what a device does
+    /// behind what was written.
+    pub rest_seconds: f64,
     /// In what order the targets of a block work; by default by steps where all of them fit into memory at once.
     pub order: Option<Order>,
     /// Seed of orders and keys; by default the time, and recorded.
@@ -283,6 +286,7 @@ impl Default for Design {
             width: 0.02,
             delta: 0.02,
             budget_seconds: None,
+            rest_seconds: 0.0,
             order: None,
             seed: None,
             aa: true,

@@ -40,6 +40,9 @@ fn targets_say_where_they_come_from() {
     assert!(error(&GOOD.replace("keys = 10", "keys = 0")).contains("above zero"));
     assert!(error(&GOOD.replace("keys = 10", "seconds = nan")).contains("above zero"));
     assert!(error(&format!("{GOOD}[design]\ndelta = 1.0\n")).contains("delta is a share"));
+    for rest in ["-1.0", "nan", "1e9"] {
+        assert!(error(&format!("{GOOD}[design]\nrest_seconds = {rest}\n")).contains("between 0 and 86400"));
+    }
     assert!(error(&format!("{GOOD}[design]\nrounds = 100000\n")).contains("at most"));
     assert!(error(&format!("{GOOD}[step.readrandom]\nthreads = 0\n")).contains("above zero"));
 }

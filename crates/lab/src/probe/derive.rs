@@ -77,7 +77,17 @@ pub const METRICS: &[MetricRow] = &[
     lower("stall", "%", "share of the time writes were stalled, by the engine's count"),
     lower("stalls", "1", "times writes were slowed or stopped, by the engine's count"),
     lower("rss", "MB", "resident memory of the process at the end"),
+    lower(
+        "rss_max",
+        "MB",
+        "largest resident memory of the process during the step, second by second and at the end",
+    ),
     lower("rss_growth", "1", "resident memory of the process at the end / at the start - 1"),
+    higher(
+        "cache_fill",
+        "1",
+        "bytes in the block cache, at the edge of the step where they are fewer / what it may hold, or the data if fewer",
+    ),
     lower("tables", "MB", "bytes of live tables at the end"),
     lower("space_amp", "1", "bytes of live tables / bytes of all pairs"),
     higher("writer_rate", "1", "rate of the background writer / its target"),
@@ -151,6 +161,10 @@ pub fn derive(
             "space_amp",
             counters.table_bytes as f64 / (step.step.num.max(step.step.writer_num) * pair) as f64,
         );
+    }
+    let wanted = counters.cache_capacity.min(counters.table_bytes + counters.blob_bytes);
+    if wanted > 0 {
+        set("cache_fill", counters.cache_used as f64 / wanted as f64);
     }
     set("compaction_s", counters.compaction_seconds);
     set("compaction_cpu_s", counters.compaction_cpu_seconds);
@@ -234,6 +248,13 @@ fn from_readings(
     {
         set("write_amp_device", sectors * 512.0 / result.bytes as f64);
     }
+}
+
+/// The largest resident memory of the process, in MB: of samples, and of what the step ended with.
+pub fn rss_max(readings: &[Reading], result: &StepResult) -> f64 {
+    let samples = readings.iter().filter_map(|reading| reading.get("process.rss"));
+    let largest = samples.max().unwrap_or(0) as f64 / 1024.0;
+    largest.max(result.usage.rss_bytes as f64 / f64::from(1 << 20))
 }
 
 /// By what share page faults of an operation fell from the first half of a step to the second; `None` without samples
@@ -349,6 +370,25 @@ mod tests {
         assert_eq!((metrics["longest_op"], metrics["slow_seconds"]), (3.5, 1.0));
         result.longest_per_second.clear();
         assert!(!of(&result).contains_key("slow_seconds") && !of(&result).contains_key("longest_op"));
+    }
+
+    #[test]
+    fn memory_is_known_at_its_largest_and_the_cache_by_what_it_could_hold() {
+        let (step, mut result) = crate::testing::step_and_result("readrandom", 1000, 2.0);
+        let at = |at: f64, kilobytes: i64| reading(at, &[("process.rss", kilobytes)]);
+        result.usage.rss_bytes = 3 << 20;
+        assert_eq!(rss_max(&[at(0.0, 1024), at(1.0, 5 << 10), at(2.0, 2048)], &result), 5.0);
+        assert_eq!(rss_max(&[reading(0.0, &[])], &result), 3.0, "without samples the end is known");
+        let mut fill = |used, capacity, tables, blobs| {
+            let counters = &mut result.counters;
+            (counters.cache_used, counters.cache_capacity) = (used, capacity);
+            (counters.table_bytes, counters.blob_bytes) = (tables, blobs);
+            let edge = reading(0.0, &[]);
+            derive(&step, &result, &edge, &edge, 0.0).get("cache_fill").copied()
+        };
+        assert_eq!(fill(50, 100, 1000, 0), Some(0.5), "a cache smaller than the data");
+        assert_eq!(fill(50, 100, 20, 30), Some(1.0), "a cache that holds all of them");
+        assert_eq!((fill(0, 0, 20, 0), fill(0, 100, 0, 0)), (None, None), "not known, and nothing to hold");
     }
 
     #[test]

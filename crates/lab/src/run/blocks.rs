@@ -6,11 +6,13 @@
 //!     for each turn of the plan, in an order of targets drawn anew: continue, step, stop
 //!     children end -> outcomes, all at once
 //! ```
+//! Before it, if something ran, the plan's rest.
 //! Invariants: at most one child of a run is not stopped. What a turn wrote is on the device before the next begins.
 //! A child that fails ends its own session; outcomes of those that reach the end are recorded together, so that a run
 //! that is killed does a block's sessions anew side by side.
 //! Next: `session.rs`.
 
+use super::engine_files::engine_facts;
 use super::now;
 use super::progress::Progress;
 use super::session::{self, Ended, Session, Setting};
@@ -21,7 +23,7 @@ use crate::memory;
 use crate::plan::Slot;
 use crate::restore;
 use crate::results::Results;
-use crate::store::{Outcome, StepRecord, Store, StoreError};
+use crate::store::{EngineIdentity, Outcome, StepRecord, Store, StoreError};
 use crate::text::duration;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -53,6 +55,8 @@ pub(super) struct Run<'a> {
     progress: Progress,
     /// The canary of the first session.
     usual: Option<Canary>,
+    /// Something was run, and its data removed.
+    worked: bool,
 }
 
 /// A session of a block whose child runs, with its place in the record and in the data directory.
@@ -81,6 +85,7 @@ impl<'a> Run<'a> {
             failures: HashMap::new(),
             progress: Progress::new(setting.plan.estimate().sessions),
             usual: None,
+            worked: false,
         }
     }
 
@@ -115,8 +120,9 @@ impl<'a> Run<'a> {
             let left: Vec<Slot> = block.iter().filter(is_left).copied().collect();
             self.progress.done += block.len() - left.len();
             match self.setting.plan.order {
-                Order::Sessions => left.chunks(1).try_for_each(|slot| self.together(store, slot))?,
-                Order::Steps => self.together(store, &left)?,
+                Order::Sessions => left.chunks(1).try_for_each(|slot| self.rested(store, slot))?,
+                Order::Steps if left.is_empty() => {}
+                Order::Steps => self.rested(store, &left)?,
             }
         }
         Ok(())
@@ -143,6 +149,14 @@ impl<'a> Run<'a> {
             )),
             _ => None,
         })
+    }
+
+    /// As [`Run::together`], after the rest that the plan asks for if something was run before.
+    fn rested(&mut self, store: &mut Store, slots: &[Slot]) -> Result<(), String> {
+        if std::mem::replace(&mut self.worked, true) {
+            std::thread::sleep(Duration::from_secs_f64(self.setting.plan.rest_seconds));
+        }
+        self.together(store, slots)
     }
 
     /// Runs the sessions of `slots` side by side, all of one block.
@@ -178,7 +192,7 @@ impl<'a> Run<'a> {
     fn skip(&mut self, store: &Store, slot: Slot) -> Result<(), String> {
         let id = store.begin_session(self.id, slot, &now(), &Canary::default())?;
         let why = format!("{} failed {FAILURES} times in a row", self.setting.plan.targets[slot.target].name);
-        store.end_session(id, Outcome::Skipped, &now(), Some(&why), None)?;
+        store.end_session(id, Outcome::Skipped, &now(), Some(&why), &EngineIdentity::default())?;
         self.progress.done += 1;
         Ok(())
     }
@@ -316,16 +330,18 @@ impl<'a> Run<'a> {
 
     fn conclude(&mut self, store: &Store, place: &Place, ended: Ended) -> Result<(), String> {
         let (slot, id) = (place.slot, place.id);
-        let facts = session::engine_facts(&place.dir);
+        let facts = engine_facts(&place.dir);
         self.progress.done += 1;
-        let version = facts.version.as_deref();
+        let identity = EngineIdentity { version: facts.version, git_sha: facts.git_sha };
+        let keep_log = || facts.log.as_ref().map_or(Ok(()), |log| store.record_engine_log(id, log));
         match ended {
             Ended::Done => {
                 self.failures.remove(&slot.target);
                 if let Some(options) = &facts.options {
                     store.record_options(self.id, slot.target, options)?;
                 }
-                Ok(store.end_session(id, Outcome::Done, &now(), None, version)?)
+                keep_log()?;
+                Ok(store.end_session(id, Outcome::Done, &now(), None, &identity)?)
             }
             Ended::Store(StoreError::Full(text)) => Err(disk_full(&text)),
             Ended::Store(error) => Err(error.to_string()),
@@ -344,7 +360,8 @@ impl<'a> Run<'a> {
                 };
                 eprintln!("{text}");
                 store.event(self.id, &now(), &text)?;
-                Ok(store.end_session(id, Outcome::Failed, &now(), Some(&error), version)?)
+                keep_log()?;
+                Ok(store.end_session(id, Outcome::Failed, &now(), Some(&error), &identity)?)
             }
         }
     }

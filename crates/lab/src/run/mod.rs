@@ -11,6 +11,8 @@
 //! Next: `blocks.rs`; `profile.rs` for a run that only samples.
 
 mod blocks;
+mod engine_files;
+mod killed;
 mod process;
 pub mod profile;
 mod progress;

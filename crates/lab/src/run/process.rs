@@ -6,10 +6,11 @@
 //! Invariants: a process is stopped only after it said `Ready`, since from then on it dies with this one, stopped or
 //! not; a process that is dropped is killed.
 
+use super::killed::KilledOnDrop;
 use crate::child::{self, Assignment, Message};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::process::{ChildStdin, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A child, killed when it is dropped.
 pub(super) struct Process {
-    child: Child,
+    child: KilledOnDrop,
     /// Its standard input; closed to let it end.
     orders: Option<ChildStdin>,
     messages: Receiver<Message>,
@@ -59,7 +60,7 @@ impl Process {
                 }
             }
         });
-        Ok(Process { child, orders, messages })
+        Ok(Process { child: KilledOnDrop(child), orders, messages })
     }
 
     /// Number of the process.
@@ -143,13 +144,6 @@ impl Process {
     }
 }
 
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,7 +153,7 @@ mod tests {
         let mut child =
             std::process::Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let orders = child.stdin.take();
-        let mut process = Process { child, orders, messages: channel().1 };
+        let mut process = Process { child: KilledOnDrop(child), orders, messages: channel().1 };
         process.pause().unwrap();
         let state = std::fs::read_to_string(format!("/proc/{}/stat", process.id())).unwrap();
         assert!(state.contains(") T "), "{state}");
@@ -169,7 +163,7 @@ mod tests {
         assert!(matches!(process.hear(Duration::ZERO), Heard::Nothing));
 
         let child = std::process::Command::new("true").stdin(Stdio::piped()).spawn().unwrap();
-        let mut process = Process { child, orders: None, messages: channel().1 };
+        let mut process = Process { child: KilledOnDrop(child), orders: None, messages: channel().1 };
         std::thread::sleep(Duration::from_millis(50));
         process.pause().unwrap();
         process.go_on().unwrap();

@@ -11,6 +11,7 @@
 //! work included.
 //! Next: `cpu.rs` for what is made of them.
 
+use super::killed::KilledOnDrop;
 use super::now;
 use super::process::{Heard, Process};
 use super::session::{Setting, assignment};
@@ -24,7 +25,7 @@ use crate::store::Store;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::time::{ClockId, clock_gettime};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Flags of `lab profile`.
@@ -220,7 +221,7 @@ fn no_perf(error: std::io::Error) -> String {
 
 /// A sampler of one process.
 struct Perf {
-    child: Child,
+    child: KilledOnDrop,
 }
 
 impl Perf {
@@ -235,7 +236,7 @@ impl Perf {
         }
         command.args(["-p", &id.to_string(), "-o"]).arg(file);
         let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().map_err(no_perf)?;
-        let mut perf = Perf { child };
+        let mut perf = Perf { child: KilledOnDrop(child) };
         let deadline = Instant::now() + PATIENCE;
         // It writes the head of its file once the events are open.
         while std::fs::metadata(file).map_or(0, |data| data.len()) == 0 {
@@ -279,13 +280,6 @@ impl Perf {
             .map_err(no_perf)?;
         let _ = std::fs::remove_file(file);
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-    }
-}
-
-impl Drop for Perf {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

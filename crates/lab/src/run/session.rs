@@ -10,7 +10,7 @@ use super::process::{Heard, Process};
 use super::progress::Progress;
 use crate::child::{Assignment, Message};
 use crate::plan::{Plan, Slot};
-use crate::probe::derive::{Metrics, derive, fault_fall};
+use crate::probe::derive::{Metrics, derive, fault_fall, rss_max};
 use crate::probe::{Reading, Sampler};
 use crate::store::{StepRecord, StoreError};
 use crate::{judge, labels};
@@ -240,6 +240,7 @@ impl<'a> Session<'a> {
         let step = &self.setting.plan.steps[number];
         let (first, last) = (&readings[0], &readings[readings.len() - 1]);
         let mut metrics = derive(step, result, first, last, waited);
+        metrics.insert("rss_max".to_string(), rss_max(readings, result));
         if let Some(rate) = labels::steady_rate(&result.per_second, self.setting.plan.delta) {
             metrics.insert("steady_ops_sec".to_string(), rate);
         }
@@ -300,53 +301,5 @@ pub(super) fn assignment(setting: Setting<'_>, slot: Slot, steps: &Range<usize>,
         steps: planned.collect(),
         keep_present: setting.keep_present.then(|| plan.sizes.clone()),
         run_in: plan.run_in,
-    }
-}
-
-/// What the engine wrote about itself into its directory.
-#[derive(Debug, Default)]
-pub(super) struct EngineFacts {
-    pub version: Option<String>,
-    /// The newest OPTIONS file.
-    pub options: Option<String>,
-}
-
-/// Reads the engine's log and OPTIONS file, if it has any.
-pub(super) fn engine_facts(dir: &Path) -> EngineFacts {
-    /// More of a log than its banner takes.
-    const BANNER: u64 = 1 << 16;
-    let banner = std::fs::File::open(dir.join("LOG")).ok().and_then(|file| {
-        let mut bytes = Vec::new();
-        std::io::Read::read_to_end(&mut std::io::Read::take(file, BANNER), &mut bytes).ok()?;
-        Some(String::from_utf8_lossy(&bytes).into_owned())
-    });
-    let version = banner.and_then(|text| {
-        let (_, rest) = text.split_once("RocksDB version:")?;
-        rest.split_whitespace().next().map(str::to_string)
-    });
-    let mut files: Vec<_> = std::fs::read_dir(dir)
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| name.starts_with("OPTIONS-") && !name.ends_with(".dbtmp"))
-        .collect();
-    files.sort();
-    let options = files.last().and_then(|name| std::fs::read_to_string(dir.join(name)).ok());
-    EngineFacts { version, options }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_engine_is_asked_by_its_files() {
-        let temp = tempfile::tempdir().unwrap();
-        assert!(engine_facts(temp.path()).version.is_none());
-        std::fs::write(temp.path().join("LOG"), b"2026 1 RocksDB version: 8.11.4\nGit sha x\n\xff").unwrap();
-        std::fs::write(temp.path().join("OPTIONS-000007"), "old").unwrap();
-        std::fs::write(temp.path().join("OPTIONS-000012"), "new").unwrap();
-        let facts = engine_facts(temp.path());
-        assert_eq!((facts.version.as_deref(), facts.options.as_deref()), (Some("8.11.4"), Some("new")));
     }
 }

@@ -2,16 +2,18 @@
 //!
 //! Next: `plan.rs` for what would run, `explain.rs` for one step of one target.
 
+mod engine_log;
 mod explain;
 mod plan;
 
+pub use engine_log::engine_log;
 pub use explain::{explain, explain_json};
 pub use plan::plan;
 
 use crate::judge::{Verdict, Word};
 use crate::results::{Cell, Results};
 use crate::stalls;
-use crate::store::{Status, Store, StoreError};
+use crate::store::{SessionRow, Status, Store, StoreError};
 use crate::tables::{self, Measured, ops_per_second, summary_line};
 use crate::text::{WIDTH, align, amount, cut, paragraph};
 use serde::Serialize;
@@ -72,10 +74,14 @@ pub fn show(results: &Results) -> String {
     for (index, name) in results.target_names().into_iter().enumerate() {
         let own = || results.sessions.iter().filter(|session| session.target == index && session.block >= 0);
         let count = |outcome: &str| own().filter(|session| session.outcome == outcome).count().to_string();
-        let version = own().find_map(|session| session.engine_version.clone()).unwrap_or_default();
-        rows.push(vec![cut(name, 40), count("done"), count("failed"), count("skipped"), version]);
+        let says = own().map(SessionRow::engine).find(|text| !text.is_empty()).unwrap_or_default();
+        rows.push(vec![cut(name, 34), count("done"), count("failed"), count("skipped"), says]);
     }
     text.push_str(&align(&rows));
+    if !results.engine_logs.is_empty() {
+        let command = format!("outcrop lab log {} TARGET [--block N]", experiment.id);
+        let _ = writeln!(text, "logs of {} sessions: {command}", results.engine_logs.len());
+    }
     let remarks = remarks(results);
     if !remarks.is_empty() {
         text.push_str("\nremarks\n");
@@ -176,9 +182,7 @@ pub fn summary(results: &Results) -> String {
                 let mut rows: Vec<_> = results.rows(step, target).collect();
                 rows.sort_by(|a, b| ops_per_second(&a.result).total_cmp(&ops_per_second(&b.result)));
                 let row = rows.get(rows.len().saturating_sub(1) / 2)?;
-                let measured =
-                    Measured { step: step.clone(), result: row.result.clone(), date: row.date.clone() };
-                Some(summary_line(&measured, name, &format!("block{}", row.block + 1)))
+                Some(summary_line(&Measured::of(results, row), name, &format!("block{}", row.block + 1)))
             })
             .collect();
         if !lines.is_empty() {

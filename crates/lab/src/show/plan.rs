@@ -52,6 +52,10 @@ pub fn plan(plan: &Plan, noise: &NoiseModel) -> String {
         estimate.disk_bytes.div_ceil(1 << 30),
         estimate.memory_bytes.div_ceil(1 << 30),
     );
+    if plan.rest_seconds > 0.0 {
+        let before = if plan.order == Order::Steps { "block" } else { "session" };
+        let _ = writeln!(text, "rest     {} before each {before}", duration(plan.rest_seconds));
+    }
     text.push_str(&paragraph("sees     ", &sight(&noise.sights(plan, plan.rounds)), 9));
     text.push('\n');
     text.push_str(&first_orders(plan));

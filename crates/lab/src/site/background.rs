@@ -100,20 +100,27 @@ pub(super) fn host(results: &Results) -> Markup {
         (noise(results))
         h2 { "Sessions" }
         div.scroll { table {
-            thead { tr { th { "target" } th { "block" } th { "place" } th { "outcome" } th { "says it is" } th { "miss [ns]" } th { "copy [GB/s]" } } }
+            thead { tr { th { "target" } th { "block" } th { "place" } th { "outcome" } th { "says it is" } th { "log [KB]" } th { "miss [ns]" } th { "copy [GB/s]" } } }
             tbody {
                 @for session in &results.sessions {
                     tr {
                         td { (names[session.target]) }
                         td { @if session.block < 0 { "thrown away" } @else { (session.block + 1) } }
                         td { (session.position + 1) } td { (session.outcome) }
-                        td { (session.engine_version.as_deref().unwrap_or("")) }
+                        td { (session.engine()) }
+                        td { (results.engine_logs.get(&session.id).map_or(String::new(), |bytes| bytes.div_ceil(1024).to_string())) }
                         td { (format!("{:.1}", session.canary.miss_ns)) }
                         td { (format!("{:.1}", session.canary.copy_gb_per_second)) }
                     }
                 }
             }
         } }
+        @if !results.engine_logs.is_empty() {
+            p.small {
+                "Logs are what the engines wrote about themselves; they are in the record, long ones without their middle: "
+                code { (format!("outcrop lab log {} TARGET --block N", experiment.id)) }
+            }
+        }
         @if !results.events.is_empty() {
             h2 { "Events" }
             ul { @for (date, text) in &results.events { li { (date) " " (text) } } }

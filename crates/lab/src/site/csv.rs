@@ -81,8 +81,7 @@ pub(super) fn summary(results: &Results) -> String {
         let _ = writeln!(text, "{}", COLUMNS.join("\t"));
         for (target, name) in results.target_names().into_iter().enumerate() {
             for row in results.rows(step, target) {
-                let measured =
-                    Measured { step: step.clone(), result: row.result.clone(), date: row.date.clone() };
+                let measured = Measured::of(results, row);
                 let job = format!("block{}", row.block + 1);
                 let _ = writeln!(text, "{}", summary_line(&measured, name, &job).join("\t"));
             }

@@ -345,7 +345,7 @@ pub(super) fn with_unit(name: &str) -> String {
 }
 
 /// Metrics of what an operation costs.
-pub(super) const HARDWARE: [&str; 12] = [
+pub(super) const HARDWARE: [&str; 13] = [
     "cpu_us/o",
     "proc_cpu_us/o",
     "cs/o",
@@ -358,6 +358,7 @@ pub(super) const HARDWARE: [&str; 12] = [
     "fault/o",
     "write_amp",
     "rss",
+    "rss_max",
 ];
 
 /// Costs per operation: medians, and relative to the base.

@@ -7,7 +7,7 @@ use crate::host::{Facts, Host};
 use crate::plan::{Plan, Slot};
 use crate::probe::derive::Metrics;
 use crate::store::{Outcome, StepRecord};
-use crate::testing::step_and_result;
+use crate::testing::{engine_of, step_and_result};
 
 const EXPERIMENT: &str = "title = 'One < two'\nquestion = 'Which?'\nsteps = ['fillseq', 'readrandom']\n\
     [workload]\nkind = 'byrx'\nkeys = 1000\n[design]\nseed = 1\nrounds = 6\n\
@@ -47,7 +47,7 @@ fn record() -> (tempfile::TempDir, Store) {
                 };
                 store.record_step(session, &step).unwrap();
             }
-            store.end_session(session, Outcome::Done, "d", None, Some("1")).unwrap();
+            store.end_session(session, Outcome::Done, "d", None, &engine_of("1")).unwrap();
         }
     }
     store.finish(id).unwrap();

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! experiment 1-n session (a block's place, one attempt) 1-n step 1-n metric, series, histogram
+//!                        session 1-1 engine_log
 //! archive: an experiment of other people, imported
 //! ```
 //! Invariants: a step is written in one transaction, when it ended, with everything about it. A place in a plan
@@ -14,6 +15,7 @@
 
 mod archives;
 pub mod blobs;
+mod engine_logs;
 mod profiles;
 mod rows;
 mod schema;
@@ -21,7 +23,8 @@ mod schema;
 mod tests;
 
 pub use archives::ArchiveRow;
-pub use rows::{ExperimentRow, Outcome, SessionRow, Status, StepRecord, StepRow};
+pub use engine_logs::EngineLog;
+pub use rows::{EngineIdentity, ExperimentRow, Outcome, SessionRow, Status, StepRecord, StepRow};
 
 use crate::host::Host;
 use crate::host::canary::Canary;
@@ -227,11 +230,12 @@ impl Store {
         outcome: Outcome,
         date: &str,
         error: Option<&str>,
-        engine_version: Option<&str>,
+        engine: &EngineIdentity,
     ) -> Result<()> {
         self.db.execute(
-            "UPDATE session SET status = ?2, ended = ?3, error = ?4, engine_version = ?5 WHERE id = ?1",
-            params![session, outcome.text(), date, error, engine_version],
+            "UPDATE session SET status = ?2, ended = ?3, error = ?4, engine_version = ?5, engine_git_sha = ?6
+             WHERE id = ?1",
+            params![session, outcome.text(), date, error, engine.version, engine.git_sha],
         )?;
         Ok(())
     }
@@ -322,7 +326,7 @@ impl Store {
     /// Sessions that count, in the order of the plan.
     pub fn sessions(&self, experiment: i64) -> Result<Vec<SessionRow>> {
         let mut statement = self.db.prepare(
-            "SELECT id, block, position, target, status, error, canary, engine_version FROM session
+            "SELECT id, block, position, target, status, error, canary, engine_version, engine_git_sha FROM session
              WHERE experiment = ?1 AND status IN ('done', 'failed', 'skipped') ORDER BY block, position",
         )?;
         let rows = statement.query_map([experiment], |row| {
@@ -336,6 +340,7 @@ impl Store {
                 error: row.get(5)?,
                 canary: serde_json::from_str(&canary).unwrap_or_default(),
                 engine_version: row.get(7)?,
+                engine_git_sha: row.get(8)?,
             })
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)

@@ -81,6 +81,28 @@ pub struct SessionRow {
     pub canary: Canary,
     /// Version the engine said it is.
     pub engine_version: Option<String>,
+    /// The first ten characters of the hash of its source, if it said one.
+    pub engine_git_sha: Option<String>,
+}
+
+impl SessionRow {
+    /// What the engine says it is: its version and the hash of its source, as far as it says them.
+    pub fn engine(&self) -> String {
+        let version = self.engine_version.as_deref().unwrap_or("");
+        match &self.engine_git_sha {
+            Some(hash) => format!("{version} ({hash})").trim_start().to_string(),
+            None => version.to_string(),
+        }
+    }
+}
+
+/// Which source an engine says it was made from.
+#[derive(Clone, Debug, Default)]
+pub struct EngineIdentity {
+    /// Its version.
+    pub version: Option<String>,
+    /// The first ten characters of the hash of its source.
+    pub git_sha: Option<String>,
 }
 
 /// A measured step.

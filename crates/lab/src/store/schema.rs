@@ -46,6 +46,9 @@ const MIGRATIONS: &[&str] = &[
          experiment INTEGER NOT NULL REFERENCES experiment (id), target INTEGER NOT NULL, step TEXT NOT NULL,
          date TEXT NOT NULL, ops INTEGER NOT NULL, events TEXT NOT NULL, stacks BLOB NOT NULL,
          PRIMARY KEY (experiment, target, step)) WITHOUT ROWID;",
+    "ALTER TABLE session ADD COLUMN engine_git_sha TEXT;
+     CREATE TABLE engine_log (
+         session INTEGER PRIMARY KEY REFERENCES session (id), bytes INTEGER NOT NULL, data BLOB NOT NULL);",
 ];
 
 /// Tells a record of the lab from other databases: "OCLB".
@@ -96,7 +99,7 @@ mod tests {
         .unwrap();
         prepare(&db).unwrap();
         prepare(&db).unwrap();
-        for table in ["archive", "profile"] {
+        for table in ["archive", "profile", "engine_log"] {
             db.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get::<_, i64>(0)).unwrap();
         }
         let (title, version): (String, Option<String>) = db

@@ -3,7 +3,7 @@
 use super::*;
 use crate::experiment::parse;
 use crate::probe::derive::Metrics;
-use crate::testing::step_and_result;
+use crate::testing::{engine_of, step_and_result};
 
 fn plan() -> Plan {
     let text = "title = 't'\n[workload]\nkind = 'byrx'\nkeys = 1000\n[design]\nseed = 1\n\
@@ -53,7 +53,7 @@ fn a_step_comes_back_with_everything() {
     let session = store.begin_session(id, slot, "d", &Canary::default()).unwrap();
     record(&mut store, session, 0).unwrap();
     assert!(store.steps(id).unwrap().is_empty(), "a session that runs does not count yet");
-    store.end_session(session, Outcome::Done, "d", None, Some("1.2")).unwrap();
+    store.end_session(session, Outcome::Done, "d", None, &engine_of("1.2")).unwrap();
     let steps = store.steps(id).unwrap();
     assert_eq!((steps.len(), steps[0].target, steps[0].metrics["ops_sec"]), (1, 1, 500.0));
     assert_eq!(steps[0].result.ops, 1000);
@@ -62,7 +62,7 @@ fn a_step_comes_back_with_everything() {
     assert!(store.series(steps[0].id, "cpu.system").unwrap().is_empty(), "not known throughout");
     assert_eq!(store.histogram(steps[0].id).unwrap(), [(10, 2), (5000, 1)]);
     assert_eq!(store.responses(steps[0].id).unwrap(), [(20, 3)]);
-    assert_eq!(store.sessions(id).unwrap()[0].engine_version.as_deref(), Some("1.2"));
+    assert_eq!(store.sessions(id).unwrap()[0].engine(), "1.2 (0123456789)");
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn steps_and_plans_of_older_records_are_still_read() {
     let slot = Slot { block: 0, position: 0, target: 0 };
     let session = store.begin_session(id, slot, "d", &Canary::default()).unwrap();
     record(&mut store, session, 0).unwrap();
-    store.end_session(session, Outcome::Done, "d", None, None).unwrap();
+    store.end_session(session, Outcome::Done, "d", None, &EngineIdentity::default()).unwrap();
     assert_eq!(store.steps(id).unwrap()[0].result.longest_per_second, [5, 5]);
     // What was not recorded then, or not asked for.
     store
@@ -98,11 +98,14 @@ fn an_interrupted_attempt_stays_and_does_not_count() {
     let second = store.begin_session(id, slot, "d", &Canary::default()).unwrap();
     record(&mut store, second, 0).unwrap();
     assert!(record(&mut store, second, 0).is_err(), "a step is recorded once");
-    store.end_session(second, Outcome::Failed, "d", Some("crashed"), None).unwrap();
+    store.end_session(second, Outcome::Failed, "d", Some("crashed"), &EngineIdentity::default()).unwrap();
     let steps = store.steps(id).unwrap();
     assert_eq!((steps.len(), steps[0].session), (1, second));
     let third = store.begin_session(id, slot, "d", &Canary::default()).unwrap();
-    assert!(store.end_session(third, Outcome::Done, "d", None, None).is_err(), "a place counts once");
+    assert!(
+        store.end_session(third, Outcome::Done, "d", None, &EngineIdentity::default()).is_err(),
+        "a place counts once"
+    );
 }
 
 #[test]
@@ -136,7 +139,7 @@ fn a_full_disk_is_told_from_other_errors_and_leaves_no_half_step() {
     };
     assert!(matches!(error, StoreError::Full(_)), "{error}");
     store.db.execute_batch("PRAGMA max_page_count = 1000000").unwrap();
-    store.end_session(session, Outcome::Done, "d", None, None).unwrap();
+    store.end_session(session, Outcome::Done, "d", None, &EngineIdentity::default()).unwrap();
     let steps = store.steps(id).unwrap();
     assert_eq!(steps.len(), recorded);
     assert!(steps.iter().all(|step| !store.histogram(step.id).unwrap().is_empty()));
