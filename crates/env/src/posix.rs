@@ -70,6 +70,9 @@ pub(crate) fn read_fully(file: &File, offset: u64, buf: &mut [u8]) -> io::Result
     Ok(done)
 }
 
+/// Largest buffer: a larger one has left the processor's nearer caches by the time it is written.
+const MAX_BUFFER: usize = 256 << 10;
+
 struct PosixWriteFile {
     output: Output,
     buffer: Vec<u8>,
@@ -83,10 +86,11 @@ struct PosixWriteFile {
 
 impl PosixWriteFile {
     fn new(file: File, path: &Path, options: &OpenWrite) -> PosixWriteFile {
+        let buffer_size = options.buffer_size.min(MAX_BUFFER);
         PosixWriteFile {
             output: Output::new(file, path, options.bytes_per_sync),
-            buffer: Vec::with_capacity(options.buffer_size),
-            buffer_size: options.buffer_size,
+            buffer: Vec::with_capacity(buffer_size),
+            buffer_size,
             len: 0,
             written: 0,
             reused_len: 0,
@@ -113,11 +117,14 @@ impl WriteFile for PosixWriteFile {
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
         self.output.check()?;
         self.len += bytes.len() as u64;
-        if self.buffer_size == 0 || (self.buffer.is_empty() && bytes.len() >= self.buffer_size) {
+        if self.buffer.len() + bytes.len() > self.buffer_size && !self.buffer.is_empty() {
+            self.write_buffer()?;
+        }
+        if bytes.len() >= self.buffer_size {
             return self.write(bytes);
         }
         self.buffer.extend_from_slice(bytes);
-        if self.buffer.len() >= self.buffer_size { self.write_buffer() } else { Ok(()) }
+        Ok(())
     }
 
     fn flush(&mut self) -> Result<()> {

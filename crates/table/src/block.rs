@@ -438,17 +438,35 @@ pub fn prefetch_directory(frame: &[u8]) {
 #[inline]
 pub fn prefetch_entry(frame: &[u8], user_key: &[u8]) {
     let view = View::new(frame);
-    if view.per_entry
-        && let Place::Among(number) = place(view.common, user_key)
-    {
-        let first = view.prefixes().equal_range(number).start;
-        if first < view.anchors {
-            let entry = view.entries.get(view.anchor_offset(first)..).unwrap_or_default();
-            for line in entry.chunks(LINE).take(ENTRY_LINES) {
-                prefetch(line.as_ptr());
-            }
+    if let Some(first) = first_look(&view, user_key) {
+        let entry = view.entries.get(view.anchor_offset(first)..).unwrap_or_default();
+        for line in entry.chunks(LINE).take(ENTRY_LINES) {
+            prefetch(line.as_ptr());
         }
     }
+}
+
+/// As [`prefetch_entry`], and for the keys of those that a scan from there looks at next.
+#[inline]
+pub fn prefetch_entries_from(frame: &[u8], user_key: &[u8]) {
+    let view = View::new(frame);
+    if let Some(first) = first_look(&view, user_key) {
+        for number in first..(first + 1 + AHEAD).min(view.anchors) {
+            let entry = view.entries.as_ptr().wrapping_add(view.anchor_offset(number));
+            prefetch(entry);
+            prefetch(entry.wrapping_add(LINE / 2));
+        }
+    }
+}
+
+/// The first entry that a search for `user_key` looks at, if the directory tells.
+#[inline]
+fn first_look(view: &View<'_>, user_key: &[u8]) -> Option<usize> {
+    if !view.per_entry {
+        return None;
+    }
+    let Place::Among(number) = place(view.common, user_key) else { return None };
+    Some(view.prefixes().equal_range(number).start).filter(|&first| first < view.anchors)
 }
 
 /// Looks at the entries whose prefix ties with the key's. `None` if one of them cannot be compared without
@@ -635,14 +653,14 @@ impl<F: Deref<Target = [u8]>> Cursor<F> {
     /// Bytes from the start of the current entry to the last one of its key.
     #[inline]
     fn key_end(&self) -> usize {
-        (self.value.0 - self.entries.0 - self.at).saturating_sub(1)
+        self.value.0.saturating_sub(self.entries.0 + self.at + 1)
     }
 
     /// Where a scan looks first in the frame of a block whose entries are as long as the current one, which is the first of
     /// this block.
     #[inline]
     pub fn first_looks(&self) -> [usize; 3 + 2 * AHEAD] {
-        let (step, key_end) = (self.next_at - self.at, self.key_end());
+        let (step, key_end) = (self.next_at.saturating_sub(self.at), self.key_end());
         std::array::from_fn(|look| match look.checked_sub(1) {
             None => 0,
             Some(look) => self.entries.0 + look / 2 * step + look % 2 * key_end,

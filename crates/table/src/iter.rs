@@ -201,7 +201,7 @@ impl TableIter {
     #[inline]
     pub fn approach_entry(&self, user_key: &[u8]) {
         if let Some(cursor) = &self.cursor {
-            block::prefetch_entry(cursor.frame(), user_key);
+            block::prefetch_entries_from(cursor.frame(), user_key);
         }
     }
 

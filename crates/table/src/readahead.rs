@@ -4,7 +4,8 @@
 //! | stretch in memory: the current block is in it | next stretch: under way |
 //! ```
 //! Stretches end where blocks end, and grow while access stays sequential. While the blocks of one are worked on, the next
-//! is being read.
+//! is being read. What the operating system caches is read by it as far ahead as the user asked for, and copied from there in
+//! stretches that stay in the processor's caches.
 
 use crate::format::BlockHandle;
 use crate::index::IndexView;
@@ -14,7 +15,7 @@ use outcrop_env::ReadUnderWay;
 
 /// First size of a stretch, in bytes.
 const MIN_BYTES: usize = 16 << 10;
-/// Largest size it grows to on its own, in bytes.
+/// Largest size it grows to on its own, and largest of a buffered file, in bytes.
 const MAX_BYTES: usize = 256 << 10;
 /// From this size on the next stretch is read before it is wanted: whoever came so far goes on.
 const AHEAD_FROM: usize = 64 << 10;
@@ -31,6 +32,8 @@ pub struct Readahead {
     bytes: Vec<u8>,
     start: u64,
     next: Option<Next>,
+    /// Up to where the operating system was asked to read a buffered file.
+    hinted: u64,
     /// Block that follows the last one entered, and how many were loaded in a row.
     expected: usize,
     in_a_row: u32,
@@ -92,6 +95,7 @@ impl Readahead {
         let read = match next {
             Some(next) => next.read.finish(&mut self.bytes),
             None => {
+                self.bytes.reserve_exact(stretch.len.saturating_sub(self.bytes.len()));
                 self.bytes.resize(stretch.len, 0);
                 source.file.read_exact_at(stretch.start, &mut self.bytes)
             }
@@ -102,11 +106,26 @@ impl Readahead {
         }
         self.start = stretch.start;
         self.grow();
-        if stretch.end < index.len() && (self.asked > 0 || self.size >= AHEAD_FROM) {
+        if self.asked > 0 && source.is_buffered() {
+            self.hint(source, stretch.start + stretch.len as u64);
+        } else if stretch.end < index.len() && (self.asked > 0 || self.size >= AHEAD_FROM) {
             let Stretch { start, len, .. } = self.stretch(source, index, stretch.end)?;
             self.next = Some(Next { start, len, read: ReadUnderWay::start(&source.file, start, len) });
         }
         Ok(())
+    }
+
+    /// Has at least as many bytes behind `end` read as the user asked for, twice as many at a time.
+    fn hint(&mut self, source: &BlockSource, end: u64) {
+        let asked = self.asked as u64;
+        if self.hinted < end + asked {
+            let from = self.hinted.max(end);
+            self.hinted = end + 2 * asked;
+            let to = self.hinted.min(source.file.size());
+            if from < to {
+                source.file.prefetch(from, (to - from) as usize);
+            }
+        }
     }
 
     fn grow(&mut self) {
@@ -115,7 +134,11 @@ impl Readahead {
 
     /// As many blocks from `number` on as a stretch takes, at least one.
     fn stretch(&self, source: &BlockSource, index: &IndexView<'_>, number: usize) -> Result<Stretch> {
-        let wanted = if self.asked > 0 { self.asked } else { self.size.max(MIN_BYTES) };
+        let wanted = match self.asked {
+            0 => self.size.max(MIN_BYTES),
+            asked if source.is_buffered() => asked.min(MAX_BYTES),
+            asked => asked,
+        };
         let first = index.handle(number);
         let mut stretch = Stretch { start: first.offset, len: source.stored_len(first)?, end: number + 1 };
         while stretch.end < index.len() {

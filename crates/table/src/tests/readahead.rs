@@ -85,3 +85,28 @@ fn a_stretch_that_was_asked_for_begins_with_the_first_block() {
     assert_eq!(reads, data_size.div_ceil(97_000) as usize, "{events:?}");
     assert!(matches!(events[..2], [Event::Read(0, _), Event::Hint(..)]), "{events:?}");
 }
+
+#[test]
+fn a_buffered_file_is_asked_for_as_far_as_told_and_copied_in_small_stretches() {
+    let asked = 400_000;
+    let options = TableIterOptions { fill_cache: FillCache::No, readahead_bytes: asked };
+    let (data_size, events) = watched_scan(options);
+    let (mut read_to, mut hinted_to) = (0, None);
+    for event in events {
+        match event {
+            Event::Read(at, len) => {
+                assert!(len <= 256 << 10, "{len}");
+                assert_eq!(at, read_to, "in order, nothing twice");
+                read_to = at + len as u64;
+                assert!(hinted_to.is_none_or(|hinted| read_to <= hinted), "not asked for: {at}, {len}");
+            }
+            Event::Hint(at, len) => {
+                assert_eq!(at, hinted_to.unwrap_or(read_to), "nothing is asked for twice");
+                let to = at + len as u64;
+                assert!(to >= data_size || to >= read_to + asked as u64, "only up to {to} from {read_to}");
+                hinted_to = Some(to);
+            }
+        }
+    }
+    assert_eq!(read_to, data_size);
+}
