@@ -7,7 +7,7 @@
 //! Order for compaction threads: manual requests, then what the compaction style of any column family wants most.
 //! Upkeep lets go of replaced views and dead files, then makes memory ready for the memtables to come.
 //! Once a second it looks for what time alone makes due: statistics, tables that have come of age or
-//! that released snapshots let go, dead files that a reader has let go, and memory that no memtable came for.
+//! that released snapshots let go, dead files that a reader has let go, and memory that no memtable came for or uses.
 //! After a background error nothing starts until it is cleared.
 
 use crate::compaction::job::CompactionJob;
@@ -19,6 +19,7 @@ use crate::info_log::log_line;
 use crate::state::{CfState, DbState};
 use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_env::threads::JoinHandle;
+use outcrop_memtable::MemTable;
 use parking_lot::{Condvar, Mutex};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -141,7 +142,7 @@ impl DbInner {
                 } else {
                     self.check_marks(&mut state);
                     drop(state);
-                    self.ctx.memtable_pool.rest();
+                    self.rest_memory();
                     self.dump_stats_if_due();
                     self.note_options_if_outdated();
                     state = self.state.lock();
@@ -149,6 +150,17 @@ impl DbInner {
                 continue;
             }
             self.background.work.wait(&mut state);
+        }
+    }
+
+    /// Gives back memory that no writer came for in a while.
+    fn rest_memory(&self) {
+        if self.ctx.memtable_pool.rest() {
+            let active: Vec<Arc<MemTable>> = {
+                let state = self.state.lock();
+                state.column_families.values().map(|cf| cf.memtable.clone()).collect()
+            };
+            active.iter().for_each(|memtable| memtable.give_back_unused());
         }
     }
 

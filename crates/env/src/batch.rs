@@ -283,6 +283,7 @@ mod tests {
     use crate::memory::MemoryFs;
     use crate::posix::PosixFs;
     use crate::random::{Random, SeededRandom};
+    use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::path::Path;
 
     const LEN: usize = 100_003;
@@ -358,7 +359,8 @@ mod tests {
         let file = written(&PosixFs, &path, DirectIo::Buffered);
         let reads = [0, 5_000, 50_000, 90_000].map(|offset| BatchRead { file: &file, offset, len: 9_000 });
         for _ in 0..3 {
-            let caught = std::panic::catch_unwind(|| read_batch(&reads, &mut |_, _| panic!("on the first")));
+            let reading = AssertUnwindSafe(|| read_batch(&reads, &mut |_, _| panic!("on the first")));
+            let caught = catch_unwind(reading);
             assert!(caught.is_err());
             let mut came = 0;
             read_batch(&reads, &mut |number, result| {

@@ -44,6 +44,26 @@ impl Mapping {
         unsafe { std::ptr::write_bytes(self.start.as_ptr(), 0, len.min(self.len)) };
     }
 
+    /// Gives the memory from byte `start` on back to the operating system, as far as whole pages go. It comes again, zeroed, as
+    /// it is touched.
+    ///
+    /// # Safety
+    /// Nobody uses that part of the mapping meanwhile, and nothing in it is needed any more.
+    pub unsafe fn give_back_from(&self, start: usize) {
+        let start = start.next_multiple_of(PAGE);
+        #[cfg(not(miri))]
+        if start < self.len {
+            // SAFETY: whole pages of the mapping, which says the caller hold nothing that is needed. If the kernel refuses,
+            // they stay as they are.
+            unsafe {
+                let address = self.start.as_ptr().add(start).cast();
+                libc::madvise(address, self.len - start, libc::MADV_DONTNEED);
+            }
+        }
+        #[cfg(miri)]
+        let _ = start;
+    }
+
     /// Touches every page, so that later users meet no page fault. The contents stay zero: for new mappings only.
     pub fn make_resident(&mut self) {
         for offset in (0..self.len).step_by(PAGE) {

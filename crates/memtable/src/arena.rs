@@ -109,6 +109,26 @@ impl Arena {
         self.cursor.swap((next as u64) << 32, Ordering::Release);
     }
 
+    /// Gives the memory that nobody allocated yet back to the operating system; it comes again as it is written to.
+    pub fn give_back_unused(&self) {
+        let owned = self.owned.lock();
+        let full = |chunk: u64| chunk << 32 | self.chunk_units as u64;
+        let chunk = self.cursor.load(Ordering::Relaxed) >> 32;
+        // As if the chunk were full: who allocates now comes to wait for the lock in `add_chunk`. It then starts a chunk
+        // though there is room again, which is rare and does no harm.
+        // Acquire: what was allocated before is not touched here, what is behind was not written to.
+        let cursor = self.cursor.swap(full(chunk), Ordering::AcqRel);
+        let used = cursor as u32 as usize;
+        if used < self.chunk_units
+            && let Some(mapping) = owned.mappings.last()
+        {
+            // SAFETY: `allocate` gave out nothing behind the cursor, and gives out nothing until it is set back below.
+            unsafe { mapping.give_back_from(used * UNIT) };
+        }
+        // Release: pairs with the Acquire in `allocate`. Additions since are of those who found the chunk full.
+        self.cursor.swap(cursor, Ordering::Release);
+    }
+
     /// Largest allocation that [`Arena::allocate`] serves; larger ones are spilled.
     pub fn largest_allocation(&self) -> usize {
         (self.chunk_units * UNIT / 8).min(1 << 20)

@@ -195,6 +195,12 @@ impl MemTable {
         self.list.arena().used_bytes() >= self.write_buffer_size / 4
     }
 
+    /// Gives the memory that no entry takes yet back to the operating system; it comes again as entries come, at a page fault
+    /// each time.
+    pub fn give_back_unused(&self) {
+        self.list.arena().give_back_unused();
+    }
+
     /// The key order.
     pub fn comparator(&self) -> &Comparator {
         self.list.comparator()

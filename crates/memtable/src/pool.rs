@@ -4,7 +4,8 @@
 //! 16 MiB where the host is slow to give memory, more than filling it takes. So mappings go around: when a
 //! memtable dies its memory comes here as it is, and a background thread makes the next set ready while the current one
 //! is being filled ([`MemTablePool::prepare`]): resident, and zeroed where that is needed. What nobody came for in a while
-//! goes back to the operating system: soon what is not ready, later what is. The next memtable then faults its memory in.
+//! goes back to the operating system: soon what is not ready, later what is, and with it what the memtables in use have not
+//! used. Writers then fault memory in.
 //!
 //! Concurrency: the lock is never held while memory is zeroed, mapped or unmapped.
 
@@ -115,19 +116,21 @@ impl MemTablePool {
         self.hold(Idle { mapping, dirty, ready: true });
     }
 
-    /// Called about once a second: gives back memory, once nothing came or went for several calls.
-    pub fn rest(&self) {
+    /// Called about once a second: gives back memory, once nothing came or went for several calls. True if that now is all
+    /// there was: the memtables in use may then give back what they do not use.
+    pub fn rest(&self) -> bool {
         // Relaxed: a call more or less does not matter.
         let keeps_ready = match self.rests.fetch_add(1, Ordering::Relaxed) {
             PATIENCE => true,
             PATIENCE_FOR_READY => false,
-            _ => return,
+            _ => return false,
         };
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let (kept, unused) = idle.drain(..).partition::<Vec<_>, _>(|idle| idle.ready && keeps_ready);
         *idle = kept;
         drop(idle);
         drop(unused);
+        !keeps_ready
     }
 
     /// Bytes held that nobody uses.
@@ -196,10 +199,11 @@ mod tests {
         }
         assert_eq!(pool.idle_bytes(), ready + 4096, "not yet");
         for _ in PATIENCE..PATIENCE_FOR_READY {
-            pool.rest();
+            assert!(!pool.rest());
             assert_eq!(pool.idle_bytes(), ready);
         }
-        pool.rest();
+        assert!(pool.rest());
         assert_eq!(pool.idle_bytes(), 0);
+        assert!(!pool.rest(), "once");
     }
 }

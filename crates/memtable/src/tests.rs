@@ -212,3 +212,53 @@ fn concurrent_inserts_of_the_same_keys_are_all_found() {
     iter.seek(&0u64.to_be_bytes(), pack(SeqNum::MAX, ValueType::FOR_SEEK));
     assert!(iter.valid());
 }
+
+#[test]
+fn giving_back_what_is_unused_disturbs_no_insert() {
+    let memtable = MemTable::new(Comparator::Bytewise, 4 << 20, &pool());
+    let count = if cfg!(miri) { 50 } else { 6000u32 };
+    std::thread::scope(|scope| {
+        for thread in 0..3u32 {
+            let memtable = &memtable;
+            scope.spawn(move || {
+                for i in 0..count {
+                    let key = (i * 3 + thread).to_be_bytes();
+                    memtable.insert(SeqNum(1), ValueType::Value, &key, &key.repeat(20));
+                }
+            });
+        }
+        for _ in 0..200 {
+            memtable.give_back_unused();
+            std::thread::yield_now();
+        }
+    });
+    for i in 0..count * 3 {
+        let key = i.to_be_bytes();
+        assert_eq!(newest(&memtable, &key, 1), Some((1, key.repeat(20))));
+    }
+}
+
+/// Bytes of this process that are in memory.
+#[cfg(all(target_os = "linux", not(miri)))]
+fn resident_bytes() -> usize {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+    text.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
+}
+
+#[test]
+#[cfg(all(target_os = "linux", not(miri)))]
+fn memory_that_is_not_used_can_be_given_back() {
+    const SIZE: u64 = 512 << 20;
+    let pool = Arc::new(MemTablePool::for_memtables(SIZE, 1));
+    pool.prepare(SIZE);
+    let memtable = MemTable::new(Comparator::Bytewise, SIZE, &pool);
+    let before = resident_bytes();
+    memtable.insert(SeqNum(1), ValueType::Value, b"key", b"value");
+    memtable.give_back_unused();
+    // Tests beside this one take some, too.
+    let given_back = before.saturating_sub(resident_bytes());
+    assert!(given_back > 64 << 20, "only {given_back} bytes");
+    memtable.insert(SeqNum(2), ValueType::Value, b"another", b"one");
+    assert_eq!(newest(&memtable, b"key", 2), Some((1, b"value".to_vec())));
+    assert_eq!(newest(&memtable, b"another", 2), Some((2, b"one".to_vec())));
+}
