@@ -31,6 +31,10 @@ impl CacheKey {
     }
 }
 
+fn hash_of(file: u64, offset: u64) -> u64 {
+    CacheKey { file, offset }.hash()
+}
+
 /// How long a new block may stay without being asked for again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
@@ -162,6 +166,11 @@ impl Cache {
             self.give_back(&mut slabs, frame, len);
             return earlier;
         }
+        // Relaxed: changed under the lock held here.
+        for moved in self.table.grow(self.entries.load(Ordering::Relaxed) + 1, hash_of) {
+            let frame = slabs.frame_at(moved.frame).expect("a slot's frame is in a slab");
+            slabs.set_owner(frame, moved.index as u32);
+        }
         let clock = if priority == Priority::High { 2 } else { 0 };
         let mut published = self.table.publish(hash, (key.file, key.offset), address, len as u32, clock);
         if published.is_none() && self.evict_from_bucket(&mut slabs, self.table.bucket_of(hash)) {
@@ -285,7 +294,11 @@ impl Cache {
     pub fn erase_files(&self, files: &HashSet<u64>) {
         let marks = FileMarks::of(files);
         let mut found = Vec::new();
-        for first in (0..self.table.buckets()).step_by(ERASE_STEP) {
+        let mut next = 0;
+        // What moves meanwhile moves towards the end.
+        while next < self.table.buckets() {
+            let first = next;
+            next += ERASE_STEP;
             // Without the lock: the last insert of a block happened before its file was let go.
             for bucket in first..(first + ERASE_STEP).min(self.table.buckets()) {
                 found.extend(self.table.slots_marked(bucket, &marks));

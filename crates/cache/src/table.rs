@@ -10,9 +10,16 @@
 //! - An empty slot is made live by adding the live bits, so that references added in passing are not lost.
 //!
 //! `models/` runs the protocol of one slot in every order of steps.
+//!
+//! Buckets come into use as entries come, one at a time (linear hashing): a cache that is not full has few descriptors in
+//! memory. Half of a bucket's entries then move to the new one. Who looks for one of them meanwhile may miss it, and
+//! reads a block again in vain; an entry that somebody holds stays where nobody finds it until it is evicted.
+//! ```text
+//! in use = 2^k + s:   buckets 0..s and 2^k..2^k+s by k + 1 bits of the hash, buckets s..2^k by k bits
+//! ```
 //! Source of the idea: RocksDB `cache/clock_cache.h`.
 
-use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use outcrop_env::{Mapping, prefetch};
 use std::ptr;
 
@@ -38,6 +45,22 @@ pub struct Slot {
 /// The tags of a bucket's slots: upper half of the key's hash ([`marked`]), never 0; 0 is empty.
 #[repr(C, align(64))]
 struct Tags([AtomicU32; WAYS]);
+
+impl Tags {
+    /// The ways with this tag. Looks at all: where an entry is in its bucket is nothing a processor could foresee.
+    #[inline]
+    fn ways_with(&self, tag: u32) -> impl Iterator<Item = usize> {
+        // Relaxed: a hint; `Slot::acquire` decides.
+        let stored = self.0.iter().map(|stored| u32::from(stored.load(Ordering::Relaxed) == tag));
+        let mut ways = stored.enumerate().fold(0, |ways, (way, equal)| ways | equal << way);
+        std::iter::from_fn(move || {
+            let way = ways.trailing_zeros();
+            // Without the lowest bit that is set.
+            ways &= ways.wrapping_sub(1);
+            (way < u32::BITS).then_some(way as usize)
+        })
+    }
+}
 
 /// Frame and length of a slot a reference was taken on.
 pub struct Hit {
@@ -141,32 +164,76 @@ impl Slot {
     pub fn file(&self) -> u64 {
         self.file.load(Ordering::Relaxed)
     }
+
+    /// The offset part of the key; meaningful while live.
+    fn offset(&self) -> u64 {
+        self.offset.load(Ordering::Relaxed)
+    }
+
+    /// How warm it is, as [`Slot::fill`] takes it.
+    fn clock(&self) -> u64 {
+        (self.meta.load(Ordering::Relaxed) & CLOCK) / CLOCK_ONE
+    }
 }
 
 /// All slots, in buckets.
 pub struct Table {
     tags: Mapping,
     slots: Mapping,
-    buckets: usize,
+    /// Buckets there is memory for: a power of two.
+    capacity: usize,
+    /// Buckets in use; it only grows, under the lock of whoever publishes.
+    in_use: AtomicUsize,
+}
+
+/// Buckets in use from the start.
+const FIRST_BUCKETS: usize = 16;
+
+/// Buckets that `entries` should have: between 4 and 8 entries in each. From 7 on buckets are split, so that none has more
+/// than 8 on average, and few of those more than there are ways.
+fn buckets_for(entries: usize) -> usize {
+    let even = 1 << (entries / 4).max(1).ilog2();
+    even + entries.saturating_sub(even * 7).min(even)
+}
+
+/// The bucket of a hash among so many.
+#[inline]
+fn bucket_among(in_use: usize, hash: u64) -> usize {
+    // The lower half: tags are of the upper half. Its higher bits are mixed better.
+    let number = (hash as u32).swap_bytes() as usize;
+    let mask = in_use.next_power_of_two() - 1;
+    let bucket = number & mask;
+    if bucket < in_use { bucket } else { bucket & (mask >> 1) }
+}
+
+/// An entry that moved to another slot.
+pub struct Moved {
+    /// Its frame.
+    pub frame: *mut u8,
+    /// The number of its slot now.
+    pub index: usize,
 }
 
 impl Table {
-    /// A table with room for `entries` at a load of at most 3/5.
+    /// A table with room for `entries`, at a load of at most 3/5.
     pub fn new(entries: usize) -> Table {
-        let buckets = (entries * 5 / 3).div_ceil(WAYS).clamp(1, u32::MAX as usize);
+        let capacity = (entries * 5 / 3).div_ceil(WAYS).clamp(1, 1 << 31).next_power_of_two();
         Table {
-            tags: Mapping::new(buckets * size_of::<Tags>()),
-            slots: Mapping::new(buckets * WAYS * size_of::<Slot>()),
-            buckets,
+            tags: Mapping::new(capacity * size_of::<Tags>()),
+            slots: Mapping::new(capacity * WAYS * size_of::<Slot>()),
+            capacity,
+            in_use: AtomicUsize::new(capacity.min(FIRST_BUCKETS)),
         }
     }
 
-    /// Number of buckets.
+    /// Number of buckets in use: none behind them has entries.
+    #[inline]
     pub fn buckets(&self) -> usize {
-        self.buckets
+        // Relaxed: who sees an older number may miss an entry, see the module's documentation.
+        self.in_use.load(Ordering::Relaxed)
     }
 
-    /// Bytes of the table.
+    /// Bytes of the part in use.
     pub fn size_bytes(&self) -> usize {
         self.buckets() * (size_of::<Tags>() + WAYS * size_of::<Slot>())
     }
@@ -174,22 +241,60 @@ impl Table {
     /// The bucket of a hash.
     #[inline]
     pub fn bucket_of(&self, hash: u64) -> usize {
-        // The lower half, scaled: tags are of the upper half.
-        (((hash & u64::from(u32::MAX)) * self.buckets as u64) >> 32) as usize
+        bucket_among(self.buckets(), hash)
+    }
+
+    /// Takes one more bucket into use if `entries` want it, and gives what moved there. `hash` is that of a file's block. The
+    /// caller holds the lock of whoever publishes.
+    pub fn grow(&self, entries: usize, hash: impl Fn(u64, u64) -> u64) -> impl Iterator<Item = Moved> {
+        let added = self.buckets();
+        let mut moved = [const { None }; WAYS];
+        if added < buckets_for(entries).min(self.capacity) {
+            let from = added - (added + 1).next_power_of_two() / 2;
+            for (way, moved) in moved.iter_mut().enumerate() {
+                *moved = self.move_to(added, from, way, &hash);
+            }
+            self.in_use.store(added + 1, Ordering::Relaxed);
+        }
+        moved.into_iter().flatten()
+    }
+
+    /// Moves an entry to the same way of bucket `added`, if it belongs there and nobody holds it.
+    fn move_to(
+        &self,
+        added: usize,
+        from: usize,
+        way: usize,
+        hash: impl Fn(u64, u64) -> u64,
+    ) -> Option<Moved> {
+        let slot = self.slot(from, way);
+        slot.live_len()?;
+        let (file, offset) = (slot.file(), slot.offset());
+        let hash = hash(file, offset);
+        if bucket_among(added + 1, hash) != added {
+            return None;
+        }
+        let clock = slot.clock();
+        let (frame, len) = self.evict(from * WAYS + way, false)?;
+        let to = self.slot(added, way);
+        to.fill(file, offset, frame, len, clock);
+        to.release();
+        self.tags(added).0[way].store(tag_of(hash), Ordering::Relaxed);
+        Some(Moved { frame, index: added * WAYS + way })
     }
 
     #[inline]
     fn tags(&self, bucket: usize) -> &Tags {
-        assert!(bucket < self.buckets);
-        // SAFETY: the mapping holds `buckets` zeroed `Tags`, aligned and accessed as atomics only.
+        assert!(bucket < self.capacity);
+        // SAFETY: the mapping holds `capacity` zeroed `Tags`, aligned and accessed as atomics only.
         unsafe { &*self.tags.as_ptr().cast::<Tags>().add(bucket) }
     }
 
     /// The slot `way` of `bucket`.
     #[inline]
     pub fn slot(&self, bucket: usize, way: usize) -> &Slot {
-        assert!(bucket < self.buckets && way < WAYS);
-        // SAFETY: the mapping holds buckets * WAYS zeroed slots, aligned and accessed as atomics only.
+        assert!(bucket < self.capacity && way < WAYS);
+        // SAFETY: the mapping holds capacity * WAYS zeroed slots, aligned and accessed as atomics only.
         unsafe { &*self.slots.as_ptr().cast::<Slot>().add(bucket * WAYS + way) }
     }
 
@@ -209,17 +314,7 @@ impl Table {
     #[inline]
     pub fn acquire(&self, hash: u64, file: u64, offset: u64) -> Option<Hit> {
         let bucket = self.bucket_of(hash);
-        let tag = tag_of(hash);
-        let tags = self.tags(bucket);
-        for (way, stored) in tags.0.iter().enumerate() {
-            // Relaxed: a hint; `Slot::acquire` decides.
-            if stored.load(Ordering::Relaxed) == tag
-                && let Some(hit) = self.slot(bucket, way).acquire(file, offset)
-            {
-                return Some(hit);
-            }
-        }
-        None
+        self.tags(bucket).ways_with(tag_of(hash)).find_map(|way| self.slot(bucket, way).acquire(file, offset))
     }
 
     /// Asks for the lines that finding a key touches first.
@@ -232,11 +327,8 @@ impl Table {
     #[inline]
     pub fn prefetch_slot(&self, hash: u64) {
         let bucket = self.bucket_of(hash);
-        let tag = tag_of(hash);
-        for (way, stored) in self.tags(bucket).0.iter().enumerate() {
-            if stored.load(Ordering::Relaxed) == tag {
-                prefetch(ptr::from_ref(self.slot(bucket, way)));
-            }
+        for way in self.tags(bucket).ways_with(tag_of(hash)) {
+            prefetch(ptr::from_ref(self.slot(bucket, way)));
         }
     }
 
@@ -245,12 +337,9 @@ impl Table {
     #[inline]
     pub fn prefetch_frame(&self, hash: u64, offsets: &[usize]) {
         let bucket = self.bucket_of(hash);
-        let tag = tag_of(hash);
-        for (way, stored) in self.tags(bucket).0.iter().enumerate() {
-            if stored.load(Ordering::Relaxed) == tag {
-                let frame = self.slot(bucket, way).frame.load(Ordering::Relaxed);
-                offsets.iter().for_each(|&offset| prefetch(frame.wrapping_add(offset)));
-            }
+        for way in self.tags(bucket).ways_with(tag_of(hash)) {
+            let frame = self.slot(bucket, way).frame.load(Ordering::Relaxed);
+            offsets.iter().for_each(|&offset| prefetch(frame.wrapping_add(offset)));
         }
     }
 
@@ -316,5 +405,30 @@ impl FileMarks {
     fn has(&self, tag: u32) -> bool {
         let mark = (u64::from(tag) >> (MARK_SHIFT - 32) & MARK_MASK) as usize;
         self.0[mark / 64] >> (mark % 64) & 1 != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_grow_with_entries_and_are_never_crowded() {
+        let mut last = 0;
+        for entries in 0..100_000 {
+            let buckets = buckets_for(entries);
+            assert!(buckets == last || buckets == last + 1, "{entries} entries: {last}, then {buckets}");
+            last = buckets;
+            // Those that were not split yet have the most.
+            let crowd = entries as f64 / (buckets + 1).next_power_of_two() as f64 * 2.0;
+            assert!(crowd <= 8.1, "{entries} entries, {buckets} buckets, {crowd} in some");
+        }
+        let mut hash = 1u64;
+        for in_use in 1..500 {
+            hash = hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ in_use as u64;
+            let (before, after) = (bucket_among(in_use, hash), bucket_among(in_use + 1, hash));
+            assert!(before < in_use);
+            assert!(after == before || after == in_use, "an entry stays or goes to the new bucket");
+        }
     }
 }

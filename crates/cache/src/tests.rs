@@ -234,3 +234,33 @@ fn threads_that_take_no_lock_find_whole_blocks() {
     });
     assert!(found.into_inner() > 0 && cache.evictions() > 0);
 }
+
+#[test]
+fn descriptors_come_as_blocks_come_and_no_block_is_lost_for_it() {
+    let blocks = if cfg!(miri) { 300 } else { 40_000u64 };
+    let cache = cache(256 << 20);
+    let all = (256 << 20) / (4 << 10) * 32;
+    assert!(cache.mapped_bytes() < all / 10, "{} bytes for nothing", cache.mapped_bytes());
+    let place = |i: u64| key(1 + i % 7, i / 7 * 4096);
+    let held: Vec<Pinned> = (0..blocks)
+        .filter_map(|i| {
+            let pinned = put(&cache, place(i), 600);
+            // Some stay held while buckets are split.
+            i.is_multiple_of(101).then_some(pinned)
+        })
+        .collect();
+    let evicted = cache.evictions();
+    assert!(evicted * 1000 <= blocks, "{evicted} blocks found no place in their bucket");
+    assert_eq!(cache.entry_count() as u64, blocks - evicted);
+    let lost = (0..blocks).filter(|&i| cache.lookup(place(i)).is_none()).count();
+    assert!(lost <= held.len() + evicted as usize, "{lost} of {blocks}, {} held", held.len());
+    for (pinned, i) in held.iter().zip((0..blocks).step_by(101)) {
+        assert_eq!(&**pinned, pattern(place(i), 600));
+    }
+    for i in 0..blocks {
+        cache.lookup(place(i)).into_iter().for_each(|found| assert_eq!(&*found, pattern(place(i), 600)));
+    }
+    drop(held);
+    cache.clear();
+    assert_eq!((cache.entry_count(), cache.usage()), (0, 0));
+}

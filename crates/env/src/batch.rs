@@ -98,7 +98,9 @@ fn read_without_ring(reads: &[BatchRead<'_>], numbers: &[usize], arrived: &mut A
     let (direct, buffered): (Vec<usize>, Vec<usize>) =
         numbers.iter().partition(|&&number| reads[number].is_direct());
     if numbers.len() > 1 {
-        buffered.iter().for_each(|&number| reads[number].file.prefetch(reads[number].offset, reads[number].len));
+        buffered
+            .iter()
+            .for_each(|&number| reads[number].file.prefetch(reads[number].offset, reads[number].len));
     }
     let mut buf = Vec::new();
     let Some(pool) = (direct.len() > 1).then(Pool::get).flatten() else {
@@ -250,7 +252,8 @@ mod ring {
                     left -= 1;
                     if got >= skip + len {
                         // SAFETY: within the part that this read was given, which the kernel is done with.
-                        let bytes = unsafe { std::slice::from_raw_parts(memory.add(places[index] + skip), len) };
+                        let bytes =
+                            unsafe { std::slice::from_raw_parts(memory.add(places[index] + skip), len) };
                         arrived(index, bytes);
                     }
                 }

@@ -412,7 +412,8 @@ impl TableIter {
         if let (Ok(index), Some(cursor)) = (&self.index, &self.cursor) {
             let view = IndexView::new(index);
             let handle = |number: usize| (number < view.len()).then(|| view.handle(number));
-            self.table.prefetch_next([1, 2, 3].map(|ahead| handle(self.block + ahead)), &cursor.first_looks());
+            self.table
+                .prefetch_next([1, 2, 3].map(|ahead| handle(self.block + ahead)), &cursor.first_looks());
         }
     }
 

@@ -278,8 +278,11 @@ impl MergingIter {
     #[cold]
     fn read_missing(&mut self) {
         let mut tables: Vec<&mut TableIter> = self.tables().collect();
-        let (of, reads): (Vec<usize>, Vec<_>) =
-            tables.iter().enumerate().filter_map(|(index, table)| Some((index, table.missing_block()?))).unzip();
+        let (of, reads): (Vec<usize>, Vec<_>) = tables
+            .iter()
+            .enumerate()
+            .filter_map(|(index, table)| Some((index, table.missing_block()?)))
+            .unzip();
         let mut loaded: Vec<(usize, Pinned)> = Vec::with_capacity(reads.len());
         read_batch(&reads, &mut |number, stored| {
             let index = of[number];
