@@ -4,9 +4,11 @@ mod checkcompat;
 mod in_process;
 mod inspect;
 mod ldb;
+mod pipes;
 mod sst_dump;
 
 use clap::{Parser, Subcommand};
+use outcrop_lab::commands::Lab;
 use std::process::ExitCode;
 
 /// An embedded key-value store that opens RocksDB databases, and the lab that measures it.
@@ -21,7 +23,7 @@ struct Arguments {
 enum Verb {
     /// The performance laboratory.
     #[command(subcommand)]
-    Lab(outcrop_lab::commands::Lab),
+    Lab(Lab),
     /// RocksDB's benchmark tool, by its flags; also when this program is called db_bench.
     #[command(name = "db_bench", disable_help_flag = true)]
     DbBench {
@@ -48,7 +50,12 @@ fn main() -> ExitCode {
     if called_as.rsplit('/').next() == Some("db_bench") {
         return finish(outcrop_lab_load::db_bench::run(&words.collect::<Vec<_>>(), in_process::functions()));
     }
-    finish(match Arguments::parse().verb {
+    let verb = Arguments::parse().verb;
+    // A session talks to the run that started it, and a run must tell its sessions when it ends.
+    if !matches!(verb, Verb::LabSession { .. } | Verb::Lab(Lab::Run { .. } | Lab::Quick(_))) {
+        pipes::end_with_the_reader();
+    }
+    finish(match verb {
         Verb::DbBench { flags } => outcrop_lab_load::db_bench::run(&flags, in_process::functions()),
         Verb::Ldb(arguments) => match ldb::run(&arguments) {
             Ok(code) => return code,

@@ -227,7 +227,7 @@ pub fn run(verb: &Lab) -> Result<ExitCode, String> {
         Lab::Log { store, id, target, block } => {
             let db = Store::open_existing(&store.path)?;
             let results = Results::load(&db, *id)?;
-            print_long(&show::engine_log(&db, &results, results.target(target)?, *block)?)?;
+            print!("{}", show::engine_log(&db, &results, results.target(target)?, *block)?);
         }
         Lab::Compare { store, id, base, view, metric, json, classic } => {
             let form = if *json {
@@ -282,14 +282,6 @@ pub fn run(verb: &Lab) -> Result<ExitCode, String> {
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Prints what people read the beginning of: a reader that has seen enough ends it.
-fn print_long(text: &str) -> Result<(), String> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.to_string()),
-        _ => Ok(()),
-    }
 }
 
 fn print_or_json<T: serde::Serialize>(json: bool, value: &T, text: impl FnOnce() -> String) {

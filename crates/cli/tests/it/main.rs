@@ -9,8 +9,9 @@ mod shipped;
 mod targets;
 mod terminal;
 
+use std::io::Read;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn outcrop(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_outcrop")).args(arguments).output().unwrap()
@@ -23,6 +24,27 @@ fn text(output: &Output) -> String {
 fn ldb(dir: &Path, arguments: &[&str]) -> Output {
     let db = format!("--db={}", dir.display());
     outcrop(&[&["ldb", db.as_str()], arguments].concat())
+}
+
+#[test]
+fn who_reads_only_the_beginning_gets_it_and_no_panic() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("db");
+    let db = format!("--db={}", dir.display());
+    let filled = outcrop(&["db_bench", &db, "--benchmarks=fillseq", "--num=2000", "--value_size=400"]);
+    assert!(filled.status.success(), "{}", text(&filled));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_outcrop"))
+        .args(["ldb", &db, "scan"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 20];
+    child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+    assert!(first.starts_with(b"0000000000000000 ==> "[..20].as_ref()), "{first:?}");
+    let ended = child.wait_with_output().unwrap();
+    assert!(!ended.status.success(), "800 kB do not fit into a pipe");
+    assert_eq!(text(&ended), "");
 }
 
 #[test]

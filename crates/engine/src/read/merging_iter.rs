@@ -139,6 +139,21 @@ impl Source {
         }
     }
 
+    /// True if nothing is added to it: its neighbours stay neighbours.
+    fn is_fixed(&self) -> bool {
+        !matches!(self, Source::Mem(_))
+    }
+
+    /// From the first entry on one side of a place to the first on the other side, one `step` away; past the end on its side it
+    /// goes to that `end`.
+    fn step_over(&mut self, step: impl Fn(&mut Source), end: impl Fn(&mut Source)) {
+        if self.valid() {
+            step(self);
+        } else if self.status().is_ok() {
+            end(self);
+        }
+    }
+
     fn seek_to_first(&mut self) {
         on_source!(self, iter => iter.seek_to_first())
     }
@@ -178,6 +193,8 @@ pub struct MergingIter {
     direction: Direction,
     /// Sources that the last seek left out.
     excluded: Vec<usize>,
+    /// Sources were moved past entries that are of no interest: they may stand further away than the invariant says.
+    skipped: bool,
     status: Result<()>,
 }
 
@@ -210,6 +227,7 @@ impl MergingIter {
             runner_up: NONE,
             direction: Direction::Forward,
             excluded: Vec::new(),
+            skipped: false,
             status: Ok(()),
         }
     }
@@ -300,6 +318,7 @@ impl MergingIter {
         self.direction = Direction::Forward;
         self.status = Ok(());
         self.excluded.clear();
+        self.skipped = false;
         for index in 0..self.sources.len() {
             if !self.sources[index].seek_within(user_key, packed, within) {
                 self.excluded.push(index);
@@ -358,6 +377,7 @@ impl MergingIter {
                 source.valid() && comparator.compare(split(source.key()).0, end) == Ordering::Less;
             if before_end && source.skip_older(end, seq) {
                 self.refresh(index);
+                self.skipped = true;
                 moved = true;
             }
         }
@@ -384,6 +404,7 @@ impl MergingIter {
         self.direction = direction;
         self.status = Ok(());
         self.excluded.clear();
+        self.skipped = false;
         for index in 0..self.sources.len() {
             place(&mut self.sources[index]);
             self.refresh(index);
@@ -462,15 +483,24 @@ impl MergingIter {
         let (user_key, packed) = split(&here);
         let winner = self.winner;
         for index in (0..self.sources.len()).filter(|&index| index != winner) {
+            let beside = !self.skipped && !self.excluded.contains(&index);
+            let source = &mut self.sources[index];
             // Internal keys are unique, so no other source holds `here`: "at or" never applies.
             match direction {
-                Direction::Forward => self.sources[index].seek(user_key, packed),
-                Direction::Backward => self.sources[index].seek_for_prev(user_key, packed),
+                Direction::Forward if beside && source.is_fixed() => {
+                    source.step_over(Source::next, Source::seek_to_first)
+                }
+                Direction::Backward if beside && source.is_fixed() => {
+                    source.step_over(Source::prev, Source::seek_to_last)
+                }
+                Direction::Forward => source.seek(user_key, packed),
+                Direction::Backward => source.seek_for_prev(user_key, packed),
             }
             self.refresh(index);
         }
         self.direction = direction;
         self.excluded.clear();
+        self.skipped = false;
         self.choose_runner_up(winner);
     }
 
