@@ -61,7 +61,7 @@ struct Functions {
 
 /// A database opened for transactions.
 pub struct TransactionDatabase {
-    api: RocksApi,
+    pub(crate) api: RocksApi,
     functions: Functions,
     db: Shared,
     read: Shared,

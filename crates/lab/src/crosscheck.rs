@@ -3,13 +3,15 @@
 //! ```text
 //! each round, in random order:   db_bench            fillseq, readrandom, seekrandom, overwrite
 //!                                outcrop db_bench    the same flags, --library = the library db_bench is linked to
-//! judged:   operations per second within 3 %;   exact: keys found, bytes on disk within 1 %, keys byte by byte
+//! judged:   operations per second within 3 %
+//! exact:    keys found, bytes on disk within 1 %, keys byte by byte, options as the engine resolved them
 //! ```
 //! A generator that is slower than the tool people know would hide differences between fast engines; one that writes
 //! other keys would measure something else.
 
 use crate::judge::{self, Better, Question, Verdict, Word};
-use crate::run::unix_seconds;
+use crate::options_diff::{self, Difference};
+use crate::run::{newest_options, unix_seconds};
 use crate::text::{align, amount};
 use outcrop_lab_load::rng::Mt19937_64;
 use serde::Serialize;
@@ -80,8 +82,24 @@ const BOTH: [&str; 26] = [
     "--open_files=-1",
 ];
 
-/// Flags of RocksDB's tool alone: it pipelines writes by default, its C API does not.
-const THEIRS: [&str; 2] = ["--enable_pipelined_write=0", "--stats_interval_seconds=0"];
+/// Flags of RocksDB's tool alone: it has defaults of its own for what its C API leaves as the library has it.
+const THEIRS: [&str; 10] = [
+    "--stats_interval_seconds=0",
+    "--enable_pipelined_write=0",
+    "--delayed_write_rate=16777216",
+    "--hard_pending_compaction_bytes_limit=274877906944",
+    "--table_cache_numshardbits=6",
+    "--index_shortening_mode=1",
+    "--pin_top_level_index_and_filter=1",
+    "--dump_malloc_stats=0",
+    "--fifo_compaction_max_table_files_size_mb=1024",
+    "--fifo_compaction_allow_compaction=0",
+];
+
+/// Options that differ between the tools and change no operation: RocksDB's listens for errors and would make column
+/// families that nobody asks for; the filter is the same one, whose bits are not told behind the C API.
+const HARMLESS: [&str; 3] =
+    ["DBOptions.listeners", "DBOptions.create_missing_column_families", "TableOptions.filter_policy"];
 
 /// One step of both tools.
 #[derive(Clone, Debug, Serialize)]
@@ -105,6 +123,8 @@ pub struct Crosscheck {
     pub bytes: (u64, u64),
     /// Keys of RocksDB's tool that this one found, of how many it looked for.
     pub keys: (u64, u64),
+    /// Options that differ, theirs before ours, without those that change no operation.
+    pub options: Vec<Difference>,
 }
 
 /// What a tool printed of a step.
@@ -158,10 +178,20 @@ fn measure(arguments: &CrosscheckArguments) -> Result<Crosscheck, String> {
         }
         rounds.push(printed);
     }
+    // Before ours opens what theirs wrote, and leaves an OPTIONS file there.
+    let options = options(&arguments.data.join("theirs"), &arguments.data.join("ours"))?;
     // Ours looks for its keys in what theirs wrote.
     let found = Tool { arguments, ours: true, seed: 1 }.read_theirs()?;
     let keys = found.ok_or("readrandom did not say what it found")?;
-    Ok(Crosscheck { steps: compare(&rounds), bytes, keys })
+    Ok(Crosscheck { steps: compare(&rounds), bytes, keys, options })
+}
+
+/// Options that differ between the databases in two directories.
+fn options(theirs: &Path, ours: &Path) -> Result<Vec<Difference>, String> {
+    let read = |dir: &Path| newest_options(dir).ok_or(format!("{}: no OPTIONS file", dir.display()));
+    let mut differences = options_diff::between(&read(theirs)?, &read(ours)?);
+    differences.retain(|difference| !HARMLESS.contains(&difference.name.as_str()));
+    Ok(differences)
 }
 
 fn compare(rounds: &[[Vec<Printed>; 2]]) -> Vec<Compared> {
@@ -295,6 +325,9 @@ fn faults(result: &Crosscheck) -> Vec<String> {
     if (result.bytes.1 as f64 / result.bytes.0.max(1) as f64 - 1.0).abs() > SIZE_WITHIN {
         faults.push("the databases have different sizes".to_string());
     }
+    if !result.options.is_empty() {
+        faults.push("the databases have different options".to_string());
+    }
     if result.keys.0 != result.keys.1 {
         faults.push("keys that db_bench wrote were not found".to_string());
     }
@@ -335,12 +368,16 @@ fn text(result: &Crosscheck) -> String {
         ]);
     }
     let (theirs, ours) = result.bytes;
-    format!(
+    let mut text = format!(
         "{}\ndatabase after fillseq: {theirs} and {ours} bytes\nkeys of db_bench found: {} of {}\n",
         align(&rows),
         result.keys.0,
         result.keys.1
-    )
+    );
+    for difference in &result.options {
+        text.push_str(&format!("option {difference}\n"));
+    }
+    text
 }
 
 #[cfg(test)]
@@ -368,11 +405,34 @@ mod tests {
                 .map(|base| [printed(base), printed(base * ours)])
                 .collect()
         };
-        let result = |ours| Crosscheck { steps: compare(&rounds(ours)), bytes: (1000, 1005), keys: (7, 7) };
+        let result = |ours| Crosscheck {
+            steps: compare(&rounds(ours)),
+            bytes: (1000, 1005),
+            keys: (7, 7),
+            options: Vec::new(),
+        };
         assert!(faults(&result(1.0)).is_empty());
         assert!(text(&result(1.0)).contains("within 3 %"));
         assert_eq!(faults(&result(0.9)).len(), 4);
-        let other = Crosscheck { bytes: (1000, 1100), keys: (6, 7), ..result(1.0) };
-        assert_eq!(faults(&other).len(), 2);
+        let options = options_diff::between("[DBOptions]\na=1\n", "[DBOptions]\na=2\n");
+        let other = Crosscheck { bytes: (1000, 1100), keys: (6, 7), options, ..result(1.0) };
+        assert_eq!(faults(&other).len(), 3);
+        assert!(text(&other).ends_with("option DBOptions.a: 1 -> 2\n"));
+    }
+
+    #[test]
+    fn options_that_change_something_are_compared() {
+        let temp = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let dir = temp.path().join(name);
+            std::fs::create_dir_all(&dir).unwrap();
+            std::fs::write(dir.join("OPTIONS-000007"), text).unwrap();
+            dir
+        };
+        let theirs = write("theirs", "[DBOptions]\n  listeners={x}\n  max_open_files=5\n");
+        let ours = write("ours", "[DBOptions]\n  listeners=\n  max_open_files=-1\n");
+        let differences = options(&theirs, &ours).unwrap();
+        assert_eq!(differences.iter().map(|d| d.name.as_str()).collect::<Vec<_>>(), ["DBOptions.max_open_files"]);
+        assert!(options(&theirs, temp.path()).is_err());
     }
 }

@@ -36,6 +36,11 @@ pub fn differences(results: &Results, base: usize, target: usize) -> Vec<Differe
     }
 }
 
+/// Options of two OPTIONS files that differ in value, or that only one has.
+pub fn between(base: &str, target: &str) -> Vec<Difference> {
+    compare(&parse(base), &parse(target))
+}
+
 type Options = BTreeMap<String, String>;
 
 /// An OPTIONS file as `section.name` and value. Names of files and the version itself are left out.

@@ -50,17 +50,18 @@ pub(super) fn measure<O: Operate>(
     board: &Board,
     mut schedule: Option<Schedule>,
 ) -> ThreadResult {
-    /// Operations, and time, after which the others are told how many were done.
-    const TELL: (u64, Duration) = (128, Duration::from_millis(10));
+    /// Operations, and nanoseconds, after which the others are told how many were done.
+    const TELL: (u64, u64) = (128, 10_000_000);
     /// What an operation takes beyond that is waiting, not processor time.
     const BURNT_AT_MOST: Duration = Duration::from_micros(100);
     let (mut ops, mut found, mut bytes) = (0, 0, 0);
-    let (mut histogram, mut longest_gap) = (new_histogram(), Duration::ZERO);
+    let (mut histogram, mut longest_gap) = (new_histogram(), 0);
     let mut longest_by_second = Vec::new();
     let limit = step.ops.unwrap_or(u64::MAX);
-    let end = if step.ops.is_none() { Duration::from_secs_f64(step.seconds) } else { Duration::MAX };
+    let end = if step.ops.is_none() { nanos(Duration::from_secs_f64(step.seconds)) } else { u64::MAX };
     let start = Instant::now();
-    let (mut last, mut told) = (start, (0, start));
+    // Nanoseconds since `start`, like every time below: one difference of clocks per operation.
+    let (mut last, mut told) = (0, (0, 0));
     while ops < limit {
         let due = match &mut schedule {
             None => None,
@@ -70,7 +71,7 @@ pub(super) fn measure<O: Operate>(
             },
         };
         // A wait is not the operation's.
-        let begun = if due.is_some() || operations.pause(ops) { Instant::now() } else { last };
+        let begun = if due.is_some() || operations.pause(ops) { nanos(start.elapsed()) } else { last };
         match operations.operate(ops) {
             Ok(done) => {
                 ops += done.ops;
@@ -82,37 +83,50 @@ pub(super) fn measure<O: Operate>(
                 break;
             }
         }
-        let mut now = Instant::now();
+        let mut at = Instant::now();
         if step.planted > 0.0 {
-            now = burn(now, (now - begun).min(BURNT_AT_MOST).mul_f64(step.planted));
+            let took = at.duration_since(start).saturating_sub(Duration::from_nanos(begun));
+            at = burn(at, took.min(BURNT_AT_MOST).mul_f64(step.planted));
         }
-        histogram.saturating_record((now - begun).as_nanos() as u64);
-        // Without work to do nothing stands still.
-        longest_gap = longest_gap.max(now - due.map_or(begun, |due| due.max(last)));
-        if let (Some(schedule), Some(due)) = (&mut schedule, due) {
-            schedule.response.saturating_record((now - due).as_nanos() as u64);
-        }
-        // Who asked waits from the time it was due.
-        let waited = (now - due.unwrap_or(begun)).as_nanos() as u64;
-        note_longest(&mut longest_by_second, now - start, waited);
+        let now = nanos(at - start);
+        let took = now - begun;
+        histogram.saturating_record(took);
+        // Who asked waits from the time it was due; without work to do nothing stands still.
+        let (waited, gap) = match (&mut schedule, due) {
+            (Some(schedule), Some(due)) => {
+                let waited = nanos(at - due);
+                schedule.response.saturating_record(waited);
+                (waited, waited.min(now - last))
+            }
+            _ => (took, took),
+        };
+        longest_gap = longest_gap.max(gap);
+        note_longest(&mut longest_by_second, now, waited);
         last = now;
         if ops - told.0 >= TELL.0 || now - told.1 >= TELL.1 {
             board.ops.fetch_add(ops - told.0, Ordering::Relaxed);
             told = (ops, now);
         }
-        if now - start >= end {
+        if now >= end {
             break;
         }
     }
     board.ops.fetch_add(ops - told.0, Ordering::Relaxed);
-    let span = [start - board.start, last - board.start];
+    let span = [start - board.start, start - board.start + Duration::from_nanos(last)];
+    let longest_gap = Duration::from_nanos(longest_gap);
     ThreadResult { ops, found, bytes, span, histogram, longest_gap, longest_by_second, schedule }
 }
 
-/// Keeps the longest operation of the second in which `nanos` ended.
+/// Nanoseconds of a step's times; five hundred years fit.
 #[inline]
-fn note_longest(by_second: &mut Vec<u64>, end: Duration, nanos: u64) {
-    let second = end.as_secs() as usize;
+fn nanos(time: Duration) -> u64 {
+    time.as_nanos() as u64
+}
+
+/// Keeps the longest operation of the second in which `nanos` ended, which was at `end`, in nanoseconds.
+#[inline]
+fn note_longest(by_second: &mut Vec<u64>, end: u64, nanos: u64) {
+    let second = (end / 1_000_000_000) as usize;
     if second >= by_second.len() {
         // Seconds in which nothing ended have no longest operation.
         by_second.resize(second + 1, 0);
@@ -139,7 +153,7 @@ mod tests {
     fn each_second_keeps_its_longest_operation() {
         let mut by_second = Vec::new();
         for (end_ms, nanos) in [(10, 5), (900, 7), (999, 6), (3100, 9), (3200, 2)] {
-            note_longest(&mut by_second, Duration::from_millis(end_ms), nanos);
+            note_longest(&mut by_second, end_ms * 1_000_000, nanos);
         }
         assert_eq!(by_second, [7, 0, 0, 9]);
     }

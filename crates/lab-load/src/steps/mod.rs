@@ -29,7 +29,6 @@ use crate::Database;
 use crate::counters::Counters;
 use crate::multi_get::Way;
 use crate::process::ProcessUsage;
-use crate::rng::Mt19937_64;
 use crate::transactions::TransactionDatabase;
 use hdrhistogram::Histogram;
 use limit::{Limiter, RateReport};
@@ -124,7 +123,7 @@ pub fn run_transactions(
     observe: &mut dyn FnMut(Progress),
 ) -> Result<StepResult, String> {
     let conflicts = AtomicU64::new(0);
-    let worker = |seed| Transactions { db, step, rng: Mt19937_64::new(seed), conflicts: &conflicts };
+    let worker = |seed| Transactions::new(db, step, seed, &conflicts);
     let mut result = run_threads(step, thread_counter, observe, None, worker, || Ok(()))?;
     let sums = db.sums(step.transaction_sets)?;
     if sums.windows(2).any(|pair| pair[0] != pair[1]) {

@@ -48,7 +48,9 @@ pub(super) struct Worker<'a> {
 }
 
 impl<'a> Worker<'a> {
+    /// A worker for the calling thread.
     pub fn new(db: &'a Database, step: &'a Step, seed: u64, common: &'a Common) -> Worker<'a> {
+        db.api.count_nothing_in_this_thread();
         let mut rng = Mt19937_64::new(seed);
         let many = step.batch_size.max(1) as usize;
         let multi = step.kind == StepKind::MultiRead;
@@ -302,10 +304,23 @@ fn permutation(num: u64, rng: &mut Mt19937_64) -> Vec<u64> {
 
 /// One counted thread on a database of transactions.
 pub(super) struct Transactions<'a> {
-    pub db: &'a TransactionDatabase,
-    pub step: &'a Step,
-    pub rng: Mt19937_64,
-    pub conflicts: &'a AtomicU64,
+    db: &'a TransactionDatabase,
+    step: &'a Step,
+    rng: Mt19937_64,
+    conflicts: &'a AtomicU64,
+}
+
+impl<'a> Transactions<'a> {
+    /// A worker for the calling thread.
+    pub fn new(
+        db: &'a TransactionDatabase,
+        step: &'a Step,
+        seed: u64,
+        conflicts: &'a AtomicU64,
+    ) -> Transactions<'a> {
+        db.api.count_nothing_in_this_thread();
+        Transactions { db, step, rng: Mt19937_64::new(seed), conflicts }
+    }
 }
 
 impl Operate for Transactions<'_> {

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 /// Writes random keys at the step's rate until told to stop.
 pub(super) fn background_writer(db: &Database, step: &Step, seed: u64, board: &Board) -> RateReport {
+    db.api.count_nothing_in_this_thread();
     let mut rng = Mt19937_64::new(seed);
     let mut values = step.values(seed);
     let mut key = vec![0; step.key_size];

@@ -35,13 +35,12 @@ pub(super) fn engine_facts(dir: &Path) -> EngineFacts {
     });
     let banner = banner.unwrap_or_default();
     let after = |words: &str| banner.split_once(words)?.1.split_whitespace().next().map(str::to_string);
-    let options = newest_options(dir).and_then(|path| std::fs::read_to_string(path).ok());
     // `outcrop 0.1.0: opening ...`
     let outcrop = || Some(after("outcrop ")?.trim_end_matches(':').to_string());
     EngineFacts {
         version: after("RocksDB version:").or_else(outcrop),
         git_sha: after("Git sha ").and_then(|text| git_sha(&text)),
-        options,
+        options: newest_options(dir),
         log: one_text(logs(dir)),
     }
 }
@@ -64,9 +63,11 @@ fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-fn newest_options(dir: &Path) -> Option<PathBuf> {
+/// The text of the newest OPTIONS file in `dir`.
+pub(crate) fn newest_options(dir: &Path) -> Option<String> {
     let is_options = |name: &String| name.starts_with("OPTIONS-") && !name.ends_with(".dbtmp");
-    names(dir).into_iter().rfind(is_options).map(|name| dir.join(name))
+    let newest = names(dir).into_iter().rfind(is_options)?;
+    std::fs::read_to_string(dir.join(newest)).ok()
 }
 
 /// Logs of all openings, oldest first: names carry the time, and LOG alone is the last.

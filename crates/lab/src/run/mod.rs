@@ -27,6 +27,7 @@ use crate::scale::{Machine, Scale};
 use crate::store::{ExperimentRow, Store, StoreError};
 use crate::text::{duration, rfc3339};
 use blocks::Run;
+pub(crate) use engine_files::newest_options;
 use session::Setting;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
