@@ -8,7 +8,7 @@ use crate::results::Results;
 use crate::store::Store;
 use crate::view::View;
 use crate::{adapters, crosscheck, engines, fio, host, import, posts, quick, run, scale, show, site};
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
