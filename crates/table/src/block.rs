@@ -673,11 +673,15 @@ impl<F: Deref<Target = [u8]>> Cursor<F> {
             self.valid = false;
             return;
         }
-        let step = self.next_at - self.at;
-        self.fetch(self.at.saturating_sub((1 + AHEAD) * step), step);
         let view = View::new(&self.frame);
         if view.per_entry {
             let before = self.index - 1;
+            if before >= AHEAD {
+                let key_end = self.key_end();
+                let start = view.entries.as_ptr().wrapping_add(view.anchor_offset(before - AHEAD));
+                prefetch(start);
+                prefetch(start.wrapping_add(key_end));
+            }
             return self.jump(before);
         }
         let end = self.at;
@@ -758,6 +762,7 @@ impl<F: Deref<Target = [u8]>> Cursor<F> {
     }
 
     /// To entry number `index`; every entry is an anchor.
+    #[inline]
     fn jump(&mut self, index: usize) {
         let view = View::new(&self.frame);
         let at = view.anchor_offset(index);
