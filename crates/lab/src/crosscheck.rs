@@ -432,7 +432,10 @@ mod tests {
         let theirs = write("theirs", "[DBOptions]\n  listeners={x}\n  max_open_files=5\n");
         let ours = write("ours", "[DBOptions]\n  listeners=\n  max_open_files=-1\n");
         let differences = options(&theirs, &ours).unwrap();
-        assert_eq!(differences.iter().map(|d| d.name.as_str()).collect::<Vec<_>>(), ["DBOptions.max_open_files"]);
+        assert_eq!(
+            differences.iter().map(|d| d.name.as_str()).collect::<Vec<_>>(),
+            ["DBOptions.max_open_files"]
+        );
         assert!(options(&theirs, temp.path()).is_err());
     }
 }

@@ -54,6 +54,9 @@ pub(super) fn measure<O: Operate>(
     const TELL: (u64, u64) = (128, 10_000_000);
     /// What an operation takes beyond that is waiting, not processor time.
     const BURNT_AT_MOST: Duration = Duration::from_micros(100);
+    /// Less than this is more to look at the clock for than to burn.
+    const BURNT_AT_ONCE: Duration = Duration::from_micros(2);
+    let mut to_burn = Duration::ZERO;
     let (mut ops, mut found, mut bytes) = (0, 0, 0);
     let (mut histogram, mut longest_gap) = (new_histogram(), 0);
     let mut longest_by_second = Vec::new();
@@ -86,7 +89,10 @@ pub(super) fn measure<O: Operate>(
         let mut at = Instant::now();
         if step.planted > 0.0 {
             let took = at.duration_since(start).saturating_sub(Duration::from_nanos(begun));
-            at = burn(at, took.min(BURNT_AT_MOST).mul_f64(step.planted));
+            to_burn += took.min(BURNT_AT_MOST).mul_f64(step.planted);
+            if to_burn >= BURNT_AT_ONCE {
+                at = burn(at, std::mem::take(&mut to_burn));
+            }
         }
         let now = nanos(at - start);
         let took = now - begun;
