@@ -4,12 +4,14 @@
 //! alike to every reader, so only the newest of them can matter. The rules, by the letters of
 //! `docs/format/compaction.md`:
 //!
-//! - A: an entry is dropped if a newer entry of its key is in its stripe.
+//! - A: an entry is dropped if a newer entry of its key is in its stripe, unless it is a single deletion.
 //! - B: a deletion in the oldest stripe is dropped if the key cannot exist below the output.
 //! - C: a deletion at the bottommost level is dropped together with the older versions in its stripe, unless an older
 //!   stripe has a version for it to hide.
 //! - E: an entry is dropped if a newer range tombstone over it is in its stripe. Tombstones go under rules A and B.
-//! - D: a single deletion and the value it meets in its stripe are dropped together.
+//! - D: a single deletion and the value it meets in its stripe are dropped together. One that meets none stays even
+//!   under a newer value: a newer single deletion may take that value away, and the older value below the output
+//!   would be seen again.
 //! - F: merge operands of a stripe are combined where their base is known.
 //! - G: a value in the oldest stripe at the bottommost level gets sequence number 0.
 //!
@@ -221,7 +223,8 @@ impl CompactionStream {
         let value_type = ValueType::from_byte(packed as u8).ok_or_else(|| {
             Error::corruption(format!("compaction input has value type {:#04x}", packed as u8))
         })?;
-        if self.hiding_stripe == Some(stripe) || self.is_covered(seq, stripe) {
+        let hidden = self.hiding_stripe == Some(stripe) && value_type != ValueType::SingleDeletion;
+        if hidden || self.is_covered(seq, stripe) {
             self.must_advance = true;
             return Ok(Decision::Drop);
         }
@@ -402,7 +405,8 @@ impl CompactionStream {
                 _ => {}
             }
         }
-        if !self.may_drop_deletion(seq) {
+        let obsolete = self.bottommost && self.in_oldest_stripe(seq);
+        if !obsolete && !self.may_drop_deletion(seq) {
             self.ready.push_back((key, Vec::new()));
         }
         Ok(())

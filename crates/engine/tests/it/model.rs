@@ -76,9 +76,10 @@ impl Run {
     fn range(&mut self) -> (Vec<u8>, Vec<u8>) {
         let n = self.rng.below(300);
         let width = self.rng.pick(&[0, 1, 5, 40]);
-        let (begin, end) = match self.rng.below(4) {
+        let (begin, end) = match self.rng.below(5) {
             0 => (self.key(), self.key()),
             1 => (format!("{n}").into_bytes(), format!("{}", n + width).into_bytes()),
+            2 => (format!("s{}", n % 12).into_bytes(), format!("s{}", n % 12 + width).into_bytes()),
             _ => (
                 format!("a-longer-common-prefix-{n:06}").into_bytes(),
                 format!("a-longer-common-prefix-{:06}", n + width).into_bytes(),
@@ -103,7 +104,8 @@ impl Run {
                 self.db().put_entity_cf(&cf, &options, &key, &columns).unwrap();
                 self.model[family].insert(key, value);
             }
-            4..40 => {
+            4..12 => self.put_or_single_delete(family, &cf, &options),
+            12..40 => {
                 let (key, value) = (self.key(), self.value());
                 self.db().put_cf(&cf, &options, &key, &value).unwrap();
                 self.model[family].insert(key, value);
@@ -151,6 +153,19 @@ impl Run {
             96 if self.rng.one_in(4) => self.reopen(),
             97 => self.check_all(),
             _ => self.multi_get(family, &cf),
+        }
+    }
+
+    /// One of a few keys that are put only when absent and single-deleted when present, so that many of their
+    /// versions meet in flushes and compactions.
+    fn put_or_single_delete(&mut self, family: usize, cf: &ColumnFamilyHandle, options: &WriteOptions) {
+        let key = format!("s{}", self.rng.below(12)).into_bytes();
+        if self.model[family].remove(&key).is_some() {
+            self.db().single_delete_cf(cf, options, &key).unwrap();
+        } else {
+            let value = self.value();
+            self.db().put_cf(cf, options, &key, &value).unwrap();
+            self.model[family].insert(key, value);
         }
     }
 
