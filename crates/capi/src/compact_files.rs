@@ -4,7 +4,7 @@
 //! always null.
 
 use crate::db::{rocksdb_column_family_handle_t, rocksdb_t};
-use crate::memory::{Errptr, copy_out_text, give_back, hand_out, report, text};
+use crate::memory::{Errptr, copy_out_texts, give_back, give_back_texts, hand_out, report, text};
 use crate::settings::{Flag, Settings};
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
 use outcrop::options::CompressionType;
@@ -150,20 +150,26 @@ unsafe fn compact_files(
     Ok(written.into_iter().map(|number| db.table_path(number)).collect())
 }
 
-/// Hands the paths out as the caller asked, if it did: nothing, and no list to destroy, after a failure.
-unsafe fn hand_out_names(paths: Option<&[PathBuf]>, names: *mut *mut *mut c_char, count: *mut size_t) {
-    if names.is_null() || count.is_null() {
-        return;
-    }
-    // SAFETY: the caller's contract: both can be written; the list has room for all of them.
+/// The paths of the new tables go where the caller asked for them, if it did: nothing, and no list to destroy, after a failure.
+unsafe fn compact_and_tell(
+    db: &Db,
+    cf: &ColumnFamilyHandle,
+    options: *const rocksdb_compaction_options_t,
+    inputs: (*const *const c_char, size_t),
+    output: (c_int, c_int),
+    (names, count): (*mut *mut *mut c_char, *mut size_t),
+    errptr: Errptr,
+) {
+    // SAFETY: the caller's contract: that of the C API.
     unsafe {
-        (*names, *count) = (std::ptr::null_mut(), 0);
-        let Some(paths) = paths else { return };
-        let list = libc::malloc(paths.len().max(1) * size_of::<*mut c_char>()).cast::<*mut c_char>();
-        for (i, path) in paths.iter().enumerate() {
-            *list.add(i) = copy_out_text(&path.display().to_string());
+        let paths = report(errptr, compact_files(db, cf, options, inputs, output));
+        if names.is_null() || count.is_null() {
+            return;
         }
-        (*names, *count) = (list, paths.len());
+        let paths: Option<Vec<String>> =
+            paths.map(|paths| paths.iter().map(|path| path.display().to_string()).collect());
+        *count = paths.as_ref().map_or(0, Vec::len);
+        *names = paths.map_or(std::ptr::null_mut(), |paths| copy_out_texts(&paths));
     }
 }
 
@@ -183,11 +189,9 @@ pub unsafe extern "C" fn rocksdb_compact_files(
     // SAFETY: the contract of the C API.
     unsafe {
         let db = &(*db).0;
-        let inputs = (input_file_names, num_input_file_names);
-        let output = (output_level, output_path_id);
-        let compacted = compact_files(db, db.default_column_family(), options, inputs, output);
-        let paths = report(errptr, compacted);
-        hand_out_names(paths.as_deref(), output_file_names, num_output_file_names);
+        let (inputs, output) = ((input_file_names, num_input_file_names), (output_level, output_path_id));
+        let names = (output_file_names, num_output_file_names);
+        compact_and_tell(db, db.default_column_family(), options, inputs, output, names, errptr);
     }
 }
 
@@ -207,11 +211,9 @@ pub unsafe extern "C" fn rocksdb_compact_files_cf(
 ) {
     // SAFETY: the contract of the C API.
     unsafe {
-        let inputs = (input_file_names, num_input_file_names);
-        let output = (output_level, output_path_id);
-        let compacted = compact_files(&(*db).0, &(*cf).0, options, inputs, output);
-        let paths = report(errptr, compacted);
-        hand_out_names(paths.as_deref(), output_file_names, num_output_file_names);
+        let (inputs, output) = ((input_file_names, num_input_file_names), (output_level, output_path_id));
+        let names = (output_file_names, num_output_file_names);
+        compact_and_tell(&(*db).0, &(*cf).0, options, inputs, output, names, errptr);
     }
 }
 
@@ -220,16 +222,8 @@ pub unsafe extern "C" fn rocksdb_compact_files_output_file_names_destroy(
     names: *mut *mut c_char,
     count: size_t,
 ) {
-    if names.is_null() {
-        return;
-    }
     // SAFETY: the contract of the C API: `count` names from `rocksdb_compact_files`.
-    unsafe {
-        for i in 0..count {
-            libc::free((*names.add(i)).cast());
-        }
-        libc::free(names.cast());
-    }
+    unsafe { give_back_texts(names, count) }
 }
 
 #[cfg(test)]

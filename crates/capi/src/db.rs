@@ -1,7 +1,9 @@
 //! `rocksdb_open*`, and column families of an open database.
 
 use crate::combinations;
-use crate::memory::{Errptr, copy_out, copy_out_text, give_back, hand_out, report, text};
+use crate::memory::{
+    Errptr, copy_out, copy_out_text, copy_out_texts, give_back, give_back_texts, hand_out, report, text,
+};
 use crate::options::rocksdb_options_t;
 use libc::{c_char, c_int, c_uchar, size_t};
 use outcrop::{ColumnFamilyDescriptor, ColumnFamilyHandle, Db, Env, Result};
@@ -221,24 +223,15 @@ pub unsafe extern "C" fn rocksdb_list_column_families(
         let Some(names) = report(errptr, Db::list_column_families(text(name), &env)) else {
             return std::ptr::null_mut();
         };
-        let list = libc::malloc(names.len().max(1) * size_of::<*mut c_char>()).cast::<*mut c_char>();
-        for (i, name) in names.iter().enumerate() {
-            *list.add(i) = copy_out_text(name);
-        }
         *count = names.len();
-        list
+        copy_out_texts(&names)
     }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_list_column_families_destroy(list: *mut *mut c_char, count: size_t) {
     // SAFETY: the contract of the C API: a list from `rocksdb_list_column_families`.
-    unsafe {
-        for i in 0..count {
-            libc::free((*list.add(i)).cast());
-        }
-        libc::free(list.cast());
-    }
+    unsafe { give_back_texts(list, count) }
 }
 
 #[unsafe(no_mangle)]

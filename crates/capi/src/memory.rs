@@ -25,6 +25,32 @@ pub(crate) fn copy_out_text(text: &str) -> *mut c_char {
     copy_out(&bytes)
 }
 
+/// A `malloc`ed list of `malloc`ed copies of `texts`, freed by [`give_back_texts`].
+pub(crate) fn copy_out_texts<T: AsRef<str>>(texts: &[T]) -> *mut *mut c_char {
+    // SAFETY: malloc has no preconditions; each entry lies within the allocation.
+    unsafe {
+        let list = libc::malloc(texts.len().max(1) * size_of::<*mut c_char>()).cast::<*mut c_char>();
+        if !list.is_null() {
+            for (i, text) in texts.iter().enumerate() {
+                list.add(i).write(copy_out_text(text.as_ref()));
+            }
+        }
+        list
+    }
+}
+
+/// Frees a list of `count` texts; null is no list.
+pub(crate) unsafe fn give_back_texts(list: *mut *mut c_char, count: size_t) {
+    if list.is_null() {
+        return;
+    }
+    // SAFETY: the caller passes what `copy_out_texts` gave, with its length.
+    unsafe {
+        (0..count).for_each(|i| libc::free((*list.add(i)).cast()));
+        libc::free(list.cast());
+    }
+}
+
 /// Stores `error` in `*errptr`.
 pub(crate) unsafe fn set_error(errptr: *mut *mut c_char, error: &Error) {
     // SAFETY: the caller passes a valid `errptr`; what it points to is null or was malloc'ed by this library.

@@ -51,8 +51,7 @@ fn main() -> ExitCode {
         return finish(outcrop_lab_load::db_bench::run(&words.collect::<Vec<_>>(), in_process::functions()));
     }
     let verb = Arguments::parse().verb;
-    // A session talks to the run that started it, and a run must tell its sessions when it ends.
-    if !matches!(verb, Verb::LabSession { .. } | Verb::Lab(Lab::Run { .. } | Lab::Quick(_))) {
+    if only_looks(&verb) {
         pipes::end_with_the_reader();
     }
     finish(match verb {
@@ -68,6 +67,16 @@ fn main() -> ExitCode {
         },
         Verb::LabSession { assignment } => outcrop_lab::child::run(&assignment, in_process::functions()),
     })
+}
+
+/// False if there is something to end or to remove after what it prints: processes, databases.
+fn only_looks(verb: &Verb) -> bool {
+    match verb {
+        Verb::DbBench { .. } | Verb::LabSession { .. } => false,
+        Verb::Lab(Lab::Run { .. } | Lab::Quick(_) | Lab::Profile { .. } | Lab::Fio { .. }) => false,
+        Verb::Lab(Lab::Crosscheck(_)) => false,
+        Verb::Lab(_) | Verb::Ldb(_) | Verb::SstDump(_) => true,
+    }
 }
 
 /// Success, or the message on standard error.

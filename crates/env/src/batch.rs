@@ -49,10 +49,6 @@ impl BatchRead<'_> {
     fn goes_to_ring(&self) -> bool {
         self.file.descriptor().is_some() && self.len <= MAX_BATCHED_BYTES
     }
-
-    fn is_direct(&self) -> bool {
-        self.file.descriptor().is_some_and(|descriptor| descriptor.direct.is_some())
-    }
 }
 
 /// What is asked of the operating system for one read.
@@ -96,7 +92,7 @@ pub fn batch_reads_by() -> String {
 
 fn read_without_ring(reads: &[BatchRead<'_>], numbers: &[usize], arrived: &mut Arrived<'_>) {
     let (direct, buffered): (Vec<usize>, Vec<usize>) =
-        numbers.iter().partition(|&&number| reads[number].is_direct());
+        numbers.iter().partition(|&&number| reads[number].file.is_direct());
     if numbers.len() > 1 {
         buffered
             .iter()

@@ -89,6 +89,11 @@ pub trait ReadFile: Send + Sync {
         None
     }
 
+    /// True if reads go to the device, past the operating system's cache.
+    fn is_direct(&self) -> bool {
+        self.descriptor().is_some_and(|descriptor| descriptor.direct.is_some())
+    }
+
     /// Fills `buf` from `offset`.
     ///
     /// # Errors

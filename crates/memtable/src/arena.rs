@@ -112,12 +112,12 @@ impl Arena {
     /// Gives the memory that nobody allocated yet back to the operating system; it comes again as it is written to.
     pub fn give_back_unused(&self) {
         let owned = self.owned.lock();
-        let full = |chunk: u64| chunk << 32 | self.chunk_units as u64;
+        // Only who holds the lock changes the chunk's number.
         let chunk = self.cursor.load(Ordering::Relaxed) >> 32;
         // As if the chunk were full: who allocates now comes to wait for the lock in `add_chunk`. It then starts a chunk
         // though there is room again, which is rare and does no harm.
         // Acquire: what was allocated before is not touched here, what is behind was not written to.
-        let cursor = self.cursor.swap(full(chunk), Ordering::AcqRel);
+        let cursor = self.cursor.swap(chunk << 32 | self.chunk_units as u64, Ordering::AcqRel);
         let used = cursor as u32 as usize;
         if used < self.chunk_units
             && let Some(mapping) = owned.mappings.last()

@@ -106,7 +106,7 @@ impl Readahead {
         }
         self.start = stretch.start;
         self.grow();
-        if self.asked > 0 && source.is_buffered() {
+        if self.asked > 0 && !source.file.is_direct() {
             self.hint(source, stretch.start + stretch.len as u64);
         } else if stretch.end < index.len() && (self.asked > 0 || self.size >= AHEAD_FROM) {
             let Stretch { start, len, .. } = self.stretch(source, index, stretch.end)?;
@@ -136,7 +136,7 @@ impl Readahead {
     fn stretch(&self, source: &BlockSource, index: &IndexView<'_>, number: usize) -> Result<Stretch> {
         let wanted = match self.asked {
             0 => self.size.max(MIN_BYTES),
-            asked if source.is_buffered() => asked.min(MAX_BYTES),
+            asked if !source.file.is_direct() => asked.min(MAX_BYTES),
             asked => asked,
         };
         let first = index.handle(number);

@@ -76,11 +76,6 @@ pub enum Form {
 }
 
 impl BlockSource {
-    /// True if what is read comes through the operating system's cache, or from memory.
-    pub fn is_buffered(&self) -> bool {
-        self.file.descriptor().is_none_or(|descriptor| descriptor.direct.is_none())
-    }
-
     /// The frame of the block at `handle`, if it is cached.
     #[inline]
     pub fn cached(&self, handle: BlockHandle, form: Form) -> Option<Pinned> {

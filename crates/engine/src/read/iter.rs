@@ -137,7 +137,7 @@ impl DbInner {
         })
     }
 
-    fn merge_view(
+    pub(super) fn merge_view(
         &self,
         view: &SuperVersion,
         cf: &Arc<ColumnFamily>,

@@ -144,13 +144,14 @@ impl Source {
         !matches!(self, Source::Mem(_))
     }
 
-    /// From the first entry on one side of a place to the first on the other side, one `step` away; past the end on its side it
-    /// goes to that `end`.
-    fn step_over(&mut self, step: impl Fn(&mut Source), end: impl Fn(&mut Source)) {
-        if self.valid() {
-            step(self);
-        } else if self.status().is_ok() {
-            end(self);
+    /// From the first entry on one side of a place to the first on its other side, which is one step away, or at the end where
+    /// there was none on the one side.
+    fn step_over(&mut self, direction: Direction) {
+        match (direction, self.valid()) {
+            (Direction::Forward, true) => self.next(),
+            (Direction::Backward, true) => self.prev(),
+            (Direction::Forward, false) => self.seek_to_first(),
+            (Direction::Backward, false) => self.seek_to_last(),
         }
     }
 
@@ -487,12 +488,7 @@ impl MergingIter {
             let source = &mut self.sources[index];
             // Internal keys are unique, so no other source holds `here`: "at or" never applies.
             match direction {
-                Direction::Forward if beside && source.is_fixed() => {
-                    source.step_over(Source::next, Source::seek_to_first)
-                }
-                Direction::Backward if beside && source.is_fixed() => {
-                    source.step_over(Source::prev, Source::seek_to_last)
-                }
+                _ if beside && source.is_fixed() => source.step_over(direction),
                 Direction::Forward => source.seek(user_key, packed),
                 Direction::Backward => source.seek_for_prev(user_key, packed),
             }
@@ -527,5 +523,157 @@ impl Drop for MergingIter {
             // Not where the thread ends.
             let _ = SPARE.try_with(|spare| spare.replace(memory));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        BottommostLevelCompaction, ColumnFamilyDescriptor, ColumnFamilyParts, Db, DbOptions, ReadOptions,
+        WriteOptions,
+    };
+    use outcrop_env::Env;
+    use outcrop_env::memory::MemoryFs;
+    use outcrop_env::random::{Random, SeededRandom};
+    use outcrop_options::{ColumnFamilyOptions, FilterPolicy};
+    use std::sync::Arc;
+
+    /// Versions of a few keys in a level, three tables of L0 and the memtable.
+    fn database(random: &SeededRandom) -> Db {
+        let env = Env::with_file_system(Arc::new(MemoryFs::new()));
+        let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
+        let mut own =
+            ColumnFamilyOptions { disable_auto_compactions: true, ..ColumnFamilyOptions::default() };
+        own.table.block_size = 100;
+        let default = ColumnFamilyDescriptor::default_with(own, ColumnFamilyParts::default());
+        let db = Db::open("/db", options, env, vec![default]).unwrap();
+        let cf = db.default_column_family().clone();
+        // Versions stay in the level for it.
+        let _snapshot = db.snapshot();
+        for source in 0..5 {
+            for _ in 0..40 {
+                let key = format!("{:02}", random.next_u64() % 60);
+                db.put(&WriteOptions::default(), key.as_bytes(), b"value").unwrap();
+            }
+            match source {
+                0 => db.compact_range(&cf, None, None, BottommostLevelCompaction::Skip).unwrap(),
+                4 => {}
+                _ => db.flush(&[cf.clone()], true).unwrap(),
+            }
+        }
+        db
+    }
+
+    fn place(merged: &MergingIter, rows: &[Vec<u8>]) -> Option<usize> {
+        merged.valid().then(|| rows.iter().position(|row| row == merged.key()).expect("a row there is"))
+    }
+
+    #[test]
+    fn moves_in_all_directions_show_every_row_and_turns_after_leaving_out_show_all_again() {
+        for seed in 1..20 {
+            let random = SeededRandom::new(seed);
+            let db = database(&random);
+            let cf = db.default_column_family();
+            let view = cf.superversion.load_full();
+            let mut merged = db.inner().merge_view(&view, cf, &ReadOptions::default()).unwrap();
+            let mut rows: Vec<Vec<u8>> = Vec::new();
+            merged.seek_to_first();
+            while merged.valid() {
+                rows.push(merged.key().to_vec());
+                merged.next();
+            }
+            assert!(
+                rows.len() > 120 && rows.is_sorted_by(|a, b| cf.comparator.compare_internal(a, b).is_lt())
+            );
+            let mut at: Option<usize> = None;
+            for _ in 0..400 {
+                match (random.next_u64() % 7, at) {
+                    (0..=2, Some(here)) => {
+                        merged.next();
+                        at = Some(here + 1).filter(|&next| next < rows.len());
+                    }
+                    (3 | 4, Some(here)) => {
+                        merged.prev();
+                        at = here.checked_sub(1);
+                    }
+                    (5, Some(here)) => {
+                        // What is left out depends on how rows lie in tables: all of it is before `end` and older.
+                        let end = split(&rows[random.next_u64() as usize % rows.len()]).0.to_vec();
+                        let seq = SeqNum(random.next_u64() % 210);
+                        if merged.direction == Direction::Forward && split(&rows[here]).0 < end.as_slice() {
+                            merged.skip_older(&end, seq);
+                            let to = place(&merged, &rows).unwrap_or(rows.len());
+                            for left_out in &rows[here + 1..to] {
+                                let (user_key, packed) = split(left_out);
+                                assert!(user_key < end.as_slice() && packed >> 8 < seq.0, "seed {seed}");
+                            }
+                            if merged.valid() {
+                                merged.prev();
+                            }
+                            at = (to < rows.len()).then(|| to - 1);
+                        }
+                    }
+                    _ => {
+                        let target = random.next_u64() as usize % rows.len();
+                        let (user_key, packed) = split(&rows[target]);
+                        if random.next_u64().is_multiple_of(2) {
+                            merged.seek(user_key, packed);
+                        } else {
+                            merged.seek_for_prev(user_key, packed);
+                        }
+                        at = Some(target);
+                    }
+                }
+                assert_eq!(place(&merged, &rows), at, "seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_written_behind_the_place_of_a_turn_is_not_taken_for_what_is_before_it() {
+        let env = Env::with_file_system(Arc::new(MemoryFs::new()));
+        let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
+        let db = Db::open("/db", options, env, Vec::new()).unwrap();
+        let cf = db.default_column_family().clone();
+        let put = |key: &str| db.put(&WriteOptions::default(), key.as_bytes(), b"value").unwrap();
+        put("a");
+        put("c");
+        db.flush(&[cf.clone()], true).unwrap();
+        put("m");
+        let view = cf.superversion.load_full();
+        let mut merged = db.inner().merge_view(&view, &cf, &ReadOptions::default()).unwrap();
+        merged.seek(b"c", u64::MAX);
+        put("d");
+        merged.prev();
+        assert_eq!(split(merged.key()).0, b"a");
+    }
+
+    #[test]
+    fn a_table_that_a_seek_left_out_is_before_the_place_of_a_turn_like_the_others() {
+        let extractor = PrefixExtractor::Fixed(1);
+        let mut own =
+            ColumnFamilyOptions { prefix_extractor: Some(extractor), ..ColumnFamilyOptions::default() };
+        own.table.filter_policy = FilterPolicy::Bloom { bits_per_key: 10.0 };
+        let env = Env::with_file_system(Arc::new(MemoryFs::new()));
+        let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
+        let default = ColumnFamilyDescriptor::default_with(own, ColumnFamilyParts::default());
+        let db = Db::open("/db", options, env, vec![default]).unwrap();
+        let cf = db.default_column_family().clone();
+        for keys in [["a1", "a3"], ["b1", "b9"]] {
+            for key in keys {
+                db.put(&WriteOptions::default(), key.as_bytes(), b"value").unwrap();
+            }
+            db.flush(&[cf.clone()], true).unwrap();
+        }
+        let view = cf.superversion.load_full();
+        let mut merged = db.inner().merge_view(&view, &cf, &ReadOptions::default()).unwrap();
+        merged.seek_within(b"a2", u64::MAX, &Within { extractor, prefix: b"a" });
+        assert!(merged.has_excluded() && split(merged.key()).0 == b"a3");
+        merged.prev();
+        assert_eq!(split(merged.key()).0, b"a1");
+        merged.next();
+        merged.next();
+        assert_eq!(split(merged.key()).0, b"b1", "it is no longer left out");
     }
 }
