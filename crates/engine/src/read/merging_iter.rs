@@ -559,7 +559,7 @@ mod tests {
             match source {
                 0 => db.compact_range(&cf, None, None, BottommostLevelCompaction::Skip).unwrap(),
                 4 => {}
-                _ => db.flush(&[cf.clone()], true).unwrap(),
+                _ => db.flush(std::slice::from_ref(&cf), true).unwrap(),
             }
         }
         db
@@ -639,7 +639,7 @@ mod tests {
         let put = |key: &str| db.put(&WriteOptions::default(), key.as_bytes(), b"value").unwrap();
         put("a");
         put("c");
-        db.flush(&[cf.clone()], true).unwrap();
+        db.flush(std::slice::from_ref(&cf), true).unwrap();
         put("m");
         let view = cf.superversion.load_full();
         let mut merged = db.inner().merge_view(&view, &cf, &ReadOptions::default()).unwrap();
@@ -664,7 +664,7 @@ mod tests {
             for key in keys {
                 db.put(&WriteOptions::default(), key.as_bytes(), b"value").unwrap();
             }
-            db.flush(&[cf.clone()], true).unwrap();
+            db.flush(std::slice::from_ref(&cf), true).unwrap();
         }
         let view = cf.superversion.load_full();
         let mut merged = db.inner().merge_view(&view, &cf, &ReadOptions::default()).unwrap();
