@@ -5,7 +5,7 @@ use crate::hash_index::{Found, HashIndex, Relation};
 use crate::pool::MemTablePool;
 use crate::prefix_bloom::PrefixBloom;
 use crate::range_tombstones::RangeTombstones;
-use crate::skiplist::{Node, SkipList};
+use crate::skiplist::{Node, Path, SkipList};
 use crate::sync::{AtomicU64, Ordering};
 use outcrop_base::keys::{pack, packed_seq};
 use outcrop_base::xxph3::xxph3_64;
@@ -156,7 +156,7 @@ impl MemTable {
 
     /// An iterator over all versions of all keys. It sees inserts made while it lives.
     pub fn iter(self: &Arc<Self>) -> MemTableIter {
-        MemTableIter { memtable: self.clone(), node: NULL }
+        MemTableIter { memtable: self.clone(), node: NULL, before: self.list.path() }
     }
 
     /// True if it holds a key from `begin` to `end` (inclusive if `included`), or a range tombstone over one.
@@ -265,6 +265,8 @@ fn clamped(write_buffer_size: u64) -> usize {
 pub struct MemTableIter {
     memtable: Arc<MemTable>,
     node: Ref,
+    /// Where the last search came by: nodes know what follows them, and what is before them is near that.
+    before: Path,
 }
 
 impl MemTableIter {
@@ -305,7 +307,7 @@ impl MemTableIter {
     /// To the first entry at or after (`user_key`, `packed`).
     pub fn seek(&mut self, user_key: &[u8], packed: u64) {
         let list = &self.memtable.list;
-        self.node = list.seek(&list.target(user_key, packed));
+        self.node = list.search(&list.target(user_key, packed), &mut self.before);
     }
 
     /// As [`MemTableIter::seek`]; false if it is known that no key has `prefix`, which `user_key` has by `extractor`: the
@@ -329,15 +331,12 @@ impl MemTableIter {
     pub fn seek_for_prev(&mut self, user_key: &[u8], packed: u64) {
         let list = &self.memtable.list;
         let target = list.target(user_key, packed);
-        let at_or_after = list.seek(&target);
-        if at_or_after != NULL {
+        let at_or_after = list.search_near(&target, &mut self.before);
+        let is_target = at_or_after != NULL && {
             let node = list.node(at_or_after);
-            if node.packed() == packed && node.user_key() == user_key {
-                self.node = at_or_after;
-                return;
-            }
-        }
-        self.node = list.seek_before(&target);
+            node.packed() == packed && node.user_key() == user_key
+        };
+        self.node = if is_target { at_or_after } else { list.last_before(&self.before) };
     }
 
     /// To the next entry. Panics unless valid.
@@ -353,10 +352,11 @@ impl MemTableIter {
         }
     }
 
-    /// To the previous entry. Panics unless valid. Costs a search.
+    /// To the previous entry. Panics unless valid. Costs a short search.
     pub fn prev(&mut self) {
         let list = &self.memtable.list;
         let node = list.node(self.node);
-        self.node = list.seek_before(&list.target(node.user_key(), node.packed()));
+        list.search_near(&list.target(node.user_key(), node.packed()), &mut self.before);
+        self.node = list.last_before(&self.before);
     }
 }

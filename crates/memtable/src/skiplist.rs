@@ -38,6 +38,13 @@ struct Header {
     info: u32,
 }
 
+/// Levels that a search from a path climbs before it gives up: a few hundred nodes.
+const NEAR_LEVELS: usize = 4;
+
+/// Where a search came by: for each level the last node it passed there, or the head. A hint for the next search, verified
+/// before use.
+pub type Path = [Ref; MAX_HEIGHT];
+
 /// What a search looks for.
 #[derive(Clone, Copy)]
 pub struct Target<'k> {
@@ -238,7 +245,7 @@ impl SkipList {
         if height as u32 > self.height.load(Ordering::Relaxed) {
             self.height.fetch_max(height as u32, Ordering::Relaxed);
         }
-        let mut before = [self.head; MAX_HEIGHT];
+        let mut before = self.path();
         if !self.ascending_place(target, height, &mut before) {
             self.search(target, &mut before);
         }
@@ -253,7 +260,7 @@ impl SkipList {
     /// If the entry goes right behind the last inserted nodes on all its levels: finds its place without a
     /// search.
     #[inline]
-    fn ascending_place(&self, target: &Target<'_>, height: usize, before: &mut [Ref; MAX_HEIGHT]) -> bool {
+    fn ascending_place(&self, target: &Target<'_>, height: usize, before: &mut Path) -> bool {
         for (level, place) in before.iter_mut().enumerate().take(height) {
             // Acquire: pairs with the Release in `insert`. A hint, but its node is looked at.
             let hint = self.last_inserted[level].load(Ordering::Acquire);
@@ -275,16 +282,44 @@ impl SkipList {
         next == NULL || self.compare(self.node(next), target) == Order::Greater
     }
 
-    /// Fills in, for each level, the last node before `target`.
+    /// The path of no search.
+    pub fn path(&self) -> Path {
+        [self.head; MAX_HEIGHT]
+    }
+
+    /// The first node at or after `target`, or null. Fills in, for each level, the last node before `target`.
     #[inline]
-    fn search(&self, target: &Target<'_>, before: &mut [Ref; MAX_HEIGHT]) {
-        let mut current = self.head;
-        // A node on this level that is known not to be before the target: not compared again below.
-        let mut bound = NULL;
-        for level in (0..self.height.load(Ordering::Relaxed) as usize).rev() {
-            (current, bound) = self.advance(current, bound, target, level);
-            before[level] = current;
+    pub fn search(&self, target: &Target<'_>, before: &mut Path) -> Ref {
+        let levels = self.height.load(Ordering::Relaxed) as usize;
+        self.descend(self.head, NULL, target, &mut before[..levels])
+    }
+
+    /// As [`SkipList::search`], in fewer steps if `target` is not far from where `before` leads.
+    pub fn search_near(&self, target: &Target<'_>, before: &mut Path) -> Ref {
+        let is_before = |node: Ref| node == self.head || self.compare(self.node(node), target) == Order::Less;
+        for level in 0..NEAR_LEVELS {
+            let start = before[level];
+            if is_before(start) {
+                let next = self.node(start).next_slot(level).load(Ordering::Acquire);
+                if next == NULL || !is_before(next) {
+                    return self.descend(start, next, target, &mut before[..level]);
+                }
+            }
         }
+        self.search(target, before)
+    }
+
+    /// The first node at or after `target`, or null, from the levels of `before` on down, which it fills in. `start` is before
+    /// `target`, `bound` null or not before it.
+    #[inline]
+    fn descend(&self, start: Ref, bound: Ref, target: &Target<'_>, before: &mut [Ref]) -> Ref {
+        // A node that is known not to be before the target is not compared again on the levels below.
+        let (mut current, mut bound) = (start, bound);
+        for (level, place) in before.iter_mut().enumerate().rev() {
+            (current, bound) = self.advance(current, bound, target, level);
+            *place = current;
+        }
+        bound
     }
 
     /// On `level`, from `current`: (last node before `target`, first not before it).
@@ -354,22 +389,12 @@ impl SkipList {
 
     /// The first node at or after `target`, or null.
     pub fn seek(&self, target: &Target<'_>) -> Ref {
-        let mut current = self.head;
-        let mut bound = NULL;
-        for level in (0..self.height.load(Ordering::Relaxed) as usize).rev() {
-            (current, bound) = self.advance(current, bound, target, level);
-        }
-        bound
+        self.search(target, &mut self.path())
     }
 
-    /// The last node before `target`, or null.
-    pub fn seek_before(&self, target: &Target<'_>) -> Ref {
-        let mut current = self.head;
-        let mut bound = NULL;
-        for level in (0..self.height.load(Ordering::Relaxed) as usize).rev() {
-            (current, bound) = self.advance(current, bound, target, level);
-        }
-        if current == self.head { NULL } else { current }
+    /// The last node before the place that `before` was filled in for, or null.
+    pub fn last_before(&self, before: &Path) -> Ref {
+        if before[0] == self.head { NULL } else { before[0] }
     }
 
     /// The first node, or null.

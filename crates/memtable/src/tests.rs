@@ -5,7 +5,7 @@ use outcrop_base::keys::{internal_key, pack, split};
 use outcrop_base::{Comparator, LookupKey, SeqNum, UserComparator, ValueType};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 /// A small generator, enough to vary tests by seed.
@@ -102,6 +102,62 @@ fn agrees_with_a_sorted_map() {
     for seed in 1..5 {
         check_against_model(Comparator::Bytewise, 1 << 20, seed, INSERTS);
         check_against_model(Comparator::ReverseBytewise, 1 << 20, seed, INSERTS);
+    }
+}
+
+/// Backward moves begin where the last search came by: from there, from far away, and with entries inserted meanwhile.
+#[test]
+fn random_moves_agree_with_a_sorted_map_while_it_grows() {
+    for seed in 1..if cfg!(miri) { 2 } else { 30 } {
+        let memtable = Arc::new(MemTable::new(Comparator::Bytewise, 1 << 18, &pool()));
+        let mut model: BTreeMap<Entry, ()> = BTreeMap::new();
+        let mut rng = Rng(seed);
+        let mut iter = memtable.iter();
+        let mut at: Option<Entry> = None;
+        for seq in 1..=INSERTS / 2 {
+            let entry = (format!("{:04}", rng.next() % 400).into_bytes(), std::cmp::Reverse(seq));
+            memtable.insert(SeqNum(seq), ValueType::Value, &entry.0, b"");
+            model.insert(entry, ());
+            for _ in 0..rng.next() % 4 {
+                let goal = (
+                    format!("{:04}", rng.next() % 400).into_bytes(),
+                    std::cmp::Reverse(rng.next() % (seq + 2)),
+                );
+                let packed = pack(SeqNum(goal.1.0), ValueType::Value);
+                at = match (rng.next() % 8, at.take()) {
+                    (0, _) => {
+                        iter.seek(&goal.0, packed);
+                        model.range(goal..).next()
+                    }
+                    (1, _) => {
+                        iter.seek_for_prev(&goal.0, packed);
+                        model.range(..=goal).next_back()
+                    }
+                    (2, Some(here)) => {
+                        iter.next();
+                        model.range((Bound::Excluded(here), Bound::Unbounded)).next()
+                    }
+                    (3, Some(here)) => {
+                        // As when an iterator turns around.
+                        iter.seek_for_prev(&here.0, pack(SeqNum(here.1.0), ValueType::Value));
+                        model.range(..=here).next_back()
+                    }
+                    (_, Some(here)) => {
+                        iter.prev();
+                        model.range(..here).next_back()
+                    }
+                    (_, None) => {
+                        iter.seek_to_last();
+                        model.iter().next_back()
+                    }
+                }
+                .map(|(entry, ())| entry.clone());
+                let found = iter.valid().then(|| iter.key().to_vec());
+                let expected =
+                    at.as_ref().map(|(key, seq)| internal_key(key, SeqNum(seq.0), ValueType::Value));
+                assert_eq!(found, expected, "seed {seed}, {seq} entries");
+            }
+        }
     }
 }
 

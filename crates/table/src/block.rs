@@ -423,8 +423,10 @@ const DIRECTORY_LINES: usize = 5;
 /// Lines of an entry worth having before it is read: the processor fetches the rest in order.
 const ENTRY_LINES: usize = 3;
 const LINE: usize = 64;
+/// Lines of an entry that are asked for before its value is; the processor sees the pattern in a longer one.
+const WHOLE_LINES: usize = 16;
 /// Entries between one that is decoded and one that is fetched meanwhile.
-const AHEAD: usize = 3;
+pub(crate) const AHEAD: usize = 3;
 
 /// Asks for the start of a frame.
 #[inline]
@@ -446,16 +448,37 @@ pub fn prefetch_entry(frame: &[u8], user_key: &[u8]) {
     }
 }
 
-/// As [`prefetch_entry`], and for the keys of those that a scan from there looks at next.
+/// As [`prefetch_entry`], and for the keys of those that a scan from there looks at next; `whole` asks for the first two with
+/// their values.
 #[inline]
-pub fn prefetch_entries_from(frame: &[u8], user_key: &[u8]) {
+pub fn prefetch_entries_from(frame: &[u8], user_key: &[u8], whole: bool) {
     let view = View::new(frame);
     if let Some(first) = first_look(&view, user_key) {
         for number in first..(first + 1 + AHEAD).min(view.anchors) {
-            let entry = view.entries.as_ptr().wrapping_add(view.anchor_offset(number));
-            prefetch(entry);
-            prefetch(entry.wrapping_add(LINE / 2));
+            fetch_key(view.entries.as_ptr().wrapping_add(view.anchor_offset(number)), LINE / 2);
         }
+        if whole {
+            let start = view.anchor_offset(first);
+            let end =
+                if first + 2 < view.anchors { view.anchor_offset(first + 2) } else { view.entries.len() };
+            fetch_value(view.entries.as_ptr().wrapping_add(start), end - start);
+        }
+    }
+}
+
+/// Asks for the key of the entry at `entry`, which may lie across two lines. Wherever that is: nothing is read.
+#[inline]
+fn fetch_key(entry: *const u8, key_end: usize) {
+    prefetch(entry);
+    prefetch(entry.wrapping_add(key_end));
+}
+
+/// Asks for what follows the first line of an entry of `len` bytes: who walks over entries reads their values, and would wait
+/// for each of them.
+#[inline]
+fn fetch_value(entry: *const u8, len: usize) {
+    for line in 1..(len / LINE + 1).min(WHOLE_LINES) {
+        prefetch(entry.wrapping_add(line * LINE));
     }
 }
 
@@ -535,6 +558,8 @@ pub struct Cursor<F> {
     frame: F,
     /// Number of the current entry; known only if every entry is an anchor.
     index: usize,
+    /// How many entries there are, if every entry is an anchor.
+    count: Option<usize>,
     /// Offset of the current entry; the end of the entries if there is none.
     at: usize,
     next_at: usize,
@@ -557,9 +582,11 @@ impl<F: Deref<Target = [u8]>> Cursor<F> {
     pub fn with_key_buffer(frame: F, key: Vec<u8>) -> Cursor<F> {
         let start = fixed32_at(&frame, 0) as usize;
         let entries = (start, start + fixed32_at(&frame, 4) as usize);
+        let count = (fixed32_at(&frame, 16) != 0).then(|| fixed32_at(&frame, 12) as usize);
         Cursor {
             frame,
             index: 0,
+            count,
             at: 0,
             next_at: 0,
             entries,
@@ -630,24 +657,24 @@ impl<F: Deref<Target = [u8]>> Cursor<F> {
     }
 
     /// To the next entry. Must be valid.
+    ///
+    /// Asks for the key of a later one, if entries go on as long as the last, and for the value of the one after: where each
+    /// takes several lines the processor does not see the pattern, and a scan would wait for memory once for each.
     #[inline]
     pub fn next(&mut self) {
         self.index += 1;
         let step = self.next_at - self.at;
-        self.fetch(self.next_at + AHEAD * step, step);
+        if step >= LINE {
+            fetch_key(self.address(self.next_at + AHEAD * step), self.key_end());
+        }
         self.decode_next();
+        fetch_value(self.address(self.next_at), self.next_at - self.at);
     }
 
-    /// Asks for the key that is at `offset` if entries go on as long as the last. Where each takes several lines the
-    /// processor does not see the pattern, and a scan would wait for memory once for each.
+    /// Where the entry at `offset` is, if there is one.
     #[inline]
-    fn fetch(&self, offset: usize, entry_len: usize) {
-        if entry_len >= LINE {
-            // Wherever that is: nothing is read. A key may lie across two lines.
-            let start = self.frame.as_ptr().wrapping_add(self.entries.0 + offset);
-            prefetch(start);
-            prefetch(start.wrapping_add(self.key_end()));
-        }
+    fn address(&self, offset: usize) -> *const u8 {
+        self.frame.as_ptr().wrapping_add(self.entries.0 + offset)
     }
 
     /// Bytes from the start of the current entry to the last one of its key.
@@ -667,6 +694,37 @@ impl<F: Deref<Target = [u8]>> Cursor<F> {
         })
     }
 
+    /// Where a walk backward looks first in the frame of a block whose entries are where those of this one are.
+    #[inline]
+    pub fn last_looks(&self) -> [usize; DIRECTORY_LINES + 4] {
+        let view = View::new(&self.frame);
+        let key_end = self.key_end();
+        std::array::from_fn(|look| match look.checked_sub(DIRECTORY_LINES) {
+            None => look * LINE,
+            Some(look) => {
+                let number = view.anchors.saturating_sub(1 + look / 2);
+                self.entries.0 + view.anchor_offset(number) + look % 2 * key_end
+            }
+        })
+    }
+
+    /// Entries in front of the current one and behind it, if that is known.
+    #[inline]
+    pub fn around(&self) -> Option<(usize, usize)> {
+        self.count.map(|count| (self.index, (count - 1).saturating_sub(self.index)))
+    }
+
+    /// Asks for the keys of the last `entries` entries before the current one.
+    #[inline]
+    pub fn fetch_before(&self, entries: usize) {
+        if self.valid && self.count.is_some() {
+            let view = View::new(&self.frame);
+            for number in self.index.saturating_sub(entries)..self.index {
+                fetch_key(self.address(view.anchor_offset(number)), self.key_end());
+            }
+        }
+    }
+
     /// To the previous entry. Must be valid.
     pub fn prev(&mut self) {
         if self.at == 0 {
@@ -677,10 +735,11 @@ impl<F: Deref<Target = [u8]>> Cursor<F> {
         if view.per_entry {
             let before = self.index - 1;
             if before >= AHEAD {
-                let key_end = self.key_end();
-                let start = view.entries.as_ptr().wrapping_add(view.anchor_offset(before - AHEAD));
-                prefetch(start);
-                prefetch(start.wrapping_add(key_end));
+                fetch_key(self.address(view.anchor_offset(before - AHEAD)), self.key_end());
+            }
+            if before >= 1 {
+                let start = view.anchor_offset(before - 1);
+                fetch_value(self.address(start), view.anchor_offset(before) - start);
             }
             return self.jump(before);
         }

@@ -9,7 +9,7 @@
 //! approach (index) -> approach_slot -> arrive (cache) -> missing_block, loaded_block, take_block -> approach_entry -> finish_seek
 //! ```
 
-use crate::block::{self, Cursor, write_plain_frame};
+use crate::block::{self, AHEAD, Cursor, write_plain_frame};
 use crate::format::BlockHandle;
 use crate::index::IndexView;
 use crate::readahead::Readahead;
@@ -33,6 +33,8 @@ pub struct TableIterOptions {
 
 /// Room for a key from the start: longer than most.
 const KEY_BYTES: usize = 64;
+/// Steps before the end of a block in which what entering its neighbour touches is asked for.
+const NEIGHBOUR_STEPS: usize = 3;
 
 /// Memory of the current block.
 enum Frame {
@@ -69,6 +71,8 @@ pub struct TableIter {
     last_key: Vec<u8>,
     /// The block that was entered last by moving on from the one before it.
     moved_to: usize,
+    /// The block in which what entering the next ones touches was asked for.
+    prefetched: usize,
     /// The block that a seek in steps goes to.
     approached: usize,
 }
@@ -88,6 +92,7 @@ impl TableIter {
             spare: (Vec::new(), Vec::with_capacity(KEY_BYTES)),
             last_key: Vec::new(),
             moved_to: usize::MAX,
+            prefetched: usize::MAX,
             approached: usize::MAX,
         }
     }
@@ -197,11 +202,11 @@ impl TableIter {
         }
     }
 
-    /// Fourth step of a seek: asks for the entry.
+    /// Fourth step of a seek: asks for the entry's key and those after it; `whole` for its value as well.
     #[inline]
-    pub fn approach_entry(&self, user_key: &[u8]) {
+    pub fn approach_entry(&self, user_key: &[u8], whole: bool) {
         if let Some(cursor) = &self.cursor {
-            block::prefetch_entries_from(cursor.frame(), user_key);
+            block::prefetch_entries_from(cursor.frame(), user_key, whole);
         }
     }
 
@@ -271,6 +276,8 @@ impl TableIter {
         cursor.next();
         if !cursor.valid() {
             self.leave_block(TableIter::skip_forward, Ordering::Less);
+        } else if let Some((_, left @ 1..=NEIGHBOUR_STEPS)) = cursor.around() {
+            self.near_next(left);
         }
     }
 
@@ -281,6 +288,52 @@ impl TableIter {
         cursor.prev();
         if !cursor.valid() {
             self.leave_block(TableIter::skip_backward, Ordering::Greater);
+        } else if let Some((left @ 1..=NEIGHBOUR_STEPS, _)) = cursor.around() {
+            self.near_previous(left);
+        }
+    }
+
+    /// Before a turn backward: asks for the keys of the last few entries before the current one.
+    #[inline]
+    pub fn look_back(&self, entries: usize) {
+        if let Some(cursor) = &self.cursor {
+            cursor.fetch_before(entries);
+        }
+    }
+
+    /// `left` steps before the last entry of the block: asks for what entering the next one will touch.
+    #[inline]
+    fn near_next(&self, left: usize) {
+        if self.prefetched != self.block {
+            self.approach_neighbour(self.block + 1, left, |cursor| cursor.first_looks());
+        }
+    }
+
+    /// As [`TableIter::near_next`], before the first entry.
+    #[inline]
+    fn near_previous(&self, left: usize) {
+        self.approach_neighbour(self.block.wrapping_sub(1), left, |cursor| cursor.last_looks());
+    }
+
+    /// Entering a block touches the cache's tags, its slot and lines of its frame, each found by the one before: they are asked
+    /// for one step of the iterator after the other.
+    #[inline]
+    fn approach_neighbour<const N: usize>(
+        &self,
+        number: usize,
+        left: usize,
+        looks: impl FnOnce(&Cursor<Frame>) -> [usize; N],
+    ) {
+        let (Ok(index), Some(cursor)) = (&self.index, &self.cursor) else { return };
+        let view = IndexView::new(index);
+        if number >= view.len() {
+            return;
+        }
+        let place = BlockPlace { number, handle: view.handle(number) };
+        match left {
+            3 => self.table.prefetch_tags(place),
+            2 => self.table.prefetch_slot(place),
+            _ => self.table.prefetch_frame(place, &looks(cursor)),
         }
     }
 
@@ -400,6 +453,7 @@ impl TableIter {
                 self.on_cursor(Cursor::seek_to_first);
                 self.moved_to = self.block;
                 if scans {
+                    self.prefetched = self.block;
                     self.prefetch_next();
                 }
             }
@@ -420,7 +474,10 @@ impl TableIter {
     fn skip_backward(&mut self) {
         while !self.valid() && self.check_cursor() && self.block < self.num_blocks() {
             if self.enter(self.block.wrapping_sub(1)) {
-                self.on_cursor(Cursor::seek_to_last);
+                self.on_cursor(|cursor| {
+                    cursor.seek_to_last();
+                    cursor.fetch_before(AHEAD);
+                });
             }
         }
     }

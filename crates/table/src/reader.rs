@@ -296,6 +296,14 @@ impl TableReader {
         }
     }
 
+    /// Asks for what is at `looks` in the block's frame, after [`TableReader::prefetch_slot`] had time.
+    #[inline]
+    pub(crate) fn prefetch_frame(&self, place: BlockPlace, looks: &[usize]) {
+        if let Some(cache) = &self.source.cache {
+            cache.prefetch_frame(self.source.cache_key(place.handle, Form::Data), looks);
+        }
+    }
+
     /// For a scan that has just entered the block before `next`: asks for what entering the next three will touch, each
     /// as far as what was asked for on the last calls allows. In the frame of the first, that is what is at `looks`.
     #[inline]

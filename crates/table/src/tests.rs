@@ -156,7 +156,7 @@ fn seek_in_steps(iter: &mut TableIter, user_key: &[u8], packed: u64) {
         }
         loaded.into_iter().for_each(|block| iter.take_block(block));
     }
-    iter.approach_entry(user_key);
+    iter.approach_entry(user_key, true);
     iter.finish_seek(user_key, packed);
 }
 

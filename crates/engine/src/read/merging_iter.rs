@@ -178,6 +178,9 @@ enum Direction {
     Backward,
 }
 
+/// Entries before the current one that are asked for when the iterator turns backward.
+const LOOK_BACK: usize = 3;
+
 /// No source.
 const NONE: usize = usize::MAX;
 
@@ -285,7 +288,11 @@ impl MergingIter {
         if missing > 1 {
             self.read_missing();
         }
-        self.tables().for_each(|table| table.approach_entry(user_key));
+        // Most rows are in the last level: the entry found there is the most likely to be read.
+        let last = self.sources.len().wrapping_sub(1);
+        for (index, source) in self.sources.iter_mut().enumerate() {
+            source.table().into_iter().for_each(|table| table.approach_entry(user_key, index == last));
+        }
         self.position(Direction::Forward, |source| source.finish_seek(user_key, packed));
     }
 
@@ -483,6 +490,13 @@ impl MergingIter {
         let here = self.key().to_vec();
         let (user_key, packed) = split(&here);
         let winner = self.winner;
+        if direction == Direction::Backward {
+            // All together; the current source is likely to go on.
+            for (index, source) in self.sources.iter_mut().enumerate() {
+                let entries = if index == winner { LOOK_BACK } else { 1 };
+                source.table().into_iter().for_each(|table| table.look_back(entries));
+            }
+        }
         for index in (0..self.sources.len()).filter(|&index| index != winner) {
             let beside = !self.skipped && !self.excluded.contains(&index);
             let source = &mut self.sources[index];
