@@ -70,6 +70,23 @@ impl Counters {
         }
     }
 
+    /// What happened in this time and in `later`, which went on where it ended. Sizes and percentages are those of the later.
+    pub fn followed_by(&self, later: &Counters) -> Counters {
+        Counters {
+            compaction_write_gb: self.compaction_write_gb + later.compaction_write_gb,
+            flush_gb: self.flush_gb + later.flush_gb,
+            ingest_gb: self.ingest_gb + later.ingest_gb,
+            compaction_seconds: self.compaction_seconds + later.compaction_seconds,
+            compaction_cpu_seconds: self.compaction_cpu_seconds + later.compaction_cpu_seconds,
+            blob_read_gb: self.blob_read_gb + later.blob_read_gb,
+            blob_write_gb: self.blob_write_gb + later.blob_write_gb,
+            stalls: self.stalls + later.stalls,
+            uptime: self.uptime + later.uptime,
+            cache_used: self.cache_used.min(later.cache_used),
+            ..*later
+        }
+    }
+
     /// Reads the text of `rocksdb.stats`.
     pub fn parse(text: &str) -> Counters {
         let number_after = |label: &str| -> f64 {

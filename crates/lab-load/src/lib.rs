@@ -32,4 +32,4 @@ pub use database::Database;
 pub use ffi::RocksApi;
 pub use open::OpenOptions;
 pub use process::{is_loaded, preloaded};
-pub use steps::{Progress, Step, StepKind, StepResult, run_step, run_transactions};
+pub use steps::{Progress, Step, StepKind, StepResult, run_slice, run_step, run_transactions};

@@ -1,6 +1,7 @@
 //! What the operating system says of this process.
 
 use nix::sys::resource::{Usage, UsageWho, getrusage};
+use nix::sys::time::{TimeVal, TimeValLike};
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
@@ -25,25 +26,44 @@ pub struct ProcessUsage {
 }
 
 impl ProcessUsage {
-    /// Reads `/proc/self`, and asks the kernel for switches: its files know those of living threads alone. Zero where
-    /// that cannot be had.
+    /// Reads memory from `/proc/self`, and asks the kernel for the rest: its files know switches of living threads alone, and
+    /// times in hundredths of a second. Zero where that cannot be had.
     pub fn read() -> ProcessUsage {
-        let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-        // The second field is the program's name in parentheses and may hold spaces.
-        let fields: Vec<&str> =
-            stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
-        let ticks =
-            |index: usize| fields.get(index).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0) / 100.0;
         let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
         let pages: u64 = statm.split_whitespace().nth(1).and_then(|text| text.parse().ok()).unwrap_or(0);
         let usage = getrusage(UsageWho::RUSAGE_SELF).ok();
+        let seconds = |of: fn(&Usage) -> TimeVal| {
+            usage.as_ref().map_or(0.0, |usage| of(usage).num_microseconds() as f64 / 1e6)
+        };
         let count = |of: fn(&Usage) -> i64| usage.as_ref().map_or(0, |usage| of(usage).max(0) as u64);
         ProcessUsage {
-            user_seconds: ticks(11),
-            system_seconds: ticks(12),
+            user_seconds: seconds(Usage::user_time),
+            system_seconds: seconds(Usage::system_time),
             rss_bytes: pages * 4096,
             voluntary_switches: count(Usage::voluntary_context_switches),
             involuntary_switches: count(Usage::involuntary_context_switches),
+        }
+    }
+
+    /// What was used since `before`; memory is that of now.
+    pub fn since(&self, before: &ProcessUsage) -> ProcessUsage {
+        ProcessUsage {
+            user_seconds: self.user_seconds - before.user_seconds,
+            system_seconds: self.system_seconds - before.system_seconds,
+            rss_bytes: self.rss_bytes,
+            voluntary_switches: self.voluntary_switches - before.voluntary_switches,
+            involuntary_switches: self.involuntary_switches - before.involuntary_switches,
+        }
+    }
+
+    /// What was used in this time and in `later`; memory is that of the later.
+    pub fn followed_by(&self, later: &ProcessUsage) -> ProcessUsage {
+        ProcessUsage {
+            user_seconds: self.user_seconds + later.user_seconds,
+            system_seconds: self.system_seconds + later.system_seconds,
+            rss_bytes: later.rss_bytes,
+            voluntary_switches: self.voluntary_switches + later.voluntary_switches,
+            involuntary_switches: self.involuntary_switches + later.involuntary_switches,
         }
     }
 }

@@ -133,6 +133,18 @@ impl Values {
         Values { size: value_size, drawn: None, buffer, at: 0, same_percent: redundancy.same_percent, rng }
     }
 
+    /// No values, for who only reads: it is not to wait for megabytes to be made.
+    pub fn none() -> Values {
+        Values {
+            size: 0,
+            drawn: None,
+            buffer: Vec::new(),
+            at: 0,
+            same_percent: 0,
+            rng: MinimalStandard::new(SEED),
+        }
+    }
+
     /// Values whose sizes are drawn, in the order that `seed` decides.
     pub fn drawn(redundancy: Redundancy, sizes: ValueSizes, seed: u64) -> Values {
         let rng = Mt19937_64::new(seed ^ SIZES);

@@ -4,8 +4,11 @@
 //! parent                      child
 //!   lab-session JSON  ----->  load library
 //!                     <-----  Ready
-//!   "3\n" on its stdin  --->  run-in if the step is one of reading; do step 3, database opened as it wants
+//!   "3 0 1\n" on its stdin -> run-in if the step is one of reading; do step 3, database opened as it wants
 //!                     <-----  Started, Progress..., Done or NotOffered
+//!   "4 0 2\n"         ----->  the first of two slices of step 4
+//!                     <-----  Started, Progress..., Interrupted
+//!   "4 1 2\n"         ----->  the second: Started, Progress..., Done, or whatever ends the step
 //!   ...                       waits for the next line, and may be stopped meanwhile
 //!   end of its stdin  ----->  close database, exit
 //! ```
@@ -20,8 +23,8 @@ use outcrop_lab_load::process::interleave_memory;
 use outcrop_lab_load::steps::wait_for_compaction;
 use outcrop_lab_load::transactions::{Refusal, TransactionDatabase};
 use outcrop_lab_load::{
-    Database, OpenOptions, Progress, RocksApi, Step, StepKind, StepResult, is_loaded, preloaded, run_step,
-    run_transactions,
+    Database, OpenOptions, Progress, RocksApi, Step, StepKind, StepResult, is_loaded, preloaded, run_slice,
+    run_step, run_transactions,
 };
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, Write};
@@ -60,6 +63,30 @@ pub struct Assignment {
     pub run_in: f64,
 }
 
+/// A part of a step, between which others do theirs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// Its number, from 0.
+    pub number: usize,
+    /// How many the step has.
+    pub of: usize,
+}
+
+impl Slice {
+    /// The step as a whole.
+    pub const WHOLE: Slice = Slice { number: 0, of: 1 };
+
+    /// Whether the step begins with it.
+    pub fn is_first(self) -> bool {
+        self.number == 0
+    }
+
+    /// Whether the step ends with it.
+    pub fn is_last(self) -> bool {
+        self.number + 1 >= self.of
+    }
+}
+
 /// What a child says, one JSON object a line.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Message {
@@ -78,6 +105,11 @@ pub enum Message {
         step: usize,
         /// How far it is.
         progress: Progress,
+    },
+    /// A slice is done, and not the last of its step.
+    Interrupted {
+        /// Number of the step.
+        step: usize,
     },
     /// A step is done.
     Done {
@@ -201,17 +233,26 @@ fn work(assignment: &Assignment, in_process: RocksApi) -> Result<(), String> {
             api
         }
     };
-    let mut worker = Worker { assignment, api, threads: 0, filled: false, open: None };
+    let mut worker = Worker { assignment, api, threads: 0, filled: false, open: None, so_far: None };
     say(&Message::Ready)?;
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|error| format!("what to do next: {error}"))?;
-        let told = line.trim().parse().ok();
-        let (number, planned) = told
-            .and_then(|number: usize| Some((number, assignment.steps.get(number)?)))
-            .ok_or_else(|| format!("there is no step {line:?}"))?;
-        worker.step(number, planned).map_err(|error| format!("step {}: {error}", planned.step.name))?;
+        let (number, slice) = order(&line).ok_or_else(|| format!("what to do next: {line:?}"))?;
+        let planned = assignment.steps.get(number).ok_or_else(|| format!("there is no step {number}"))?;
+        worker
+            .step(number, planned, slice)
+            .map_err(|error| format!("step {}: {error}", planned.step.name))?;
     }
     Ok(())
+}
+
+/// A step's number and its slice, from a line of the parent's.
+fn order(line: &str) -> Option<(usize, Slice)> {
+    let numbers: Vec<usize> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
+    match numbers[..] {
+        [step, number, of] if number < of => Some((step, Slice { number, of })),
+        _ => None,
+    }
 }
 
 /// What steps have in common: the engine, and the database as it is open.
@@ -223,18 +264,23 @@ struct Worker<'a> {
     filled: bool,
     /// The database, and what it was opened for: ascending keys, and options of a step.
     open: Option<((bool, &'a str), Database)>,
+    /// The slices of the current step that are done.
+    so_far: Option<StepResult>,
 }
 
 impl<'a> Worker<'a> {
     /// Half way to the seed of the next step.
     const RUN_IN_SEED: u64 = 500;
+    /// Seconds of a run-in between two slices of a step: who has waited is favoured by the scheduler for a moment.
+    const RUN_IN_AGAIN: f64 = 0.02;
 
-    fn step(&mut self, number: usize, planned: &'a PlannedStep) -> Result<(), String> {
+    fn step(&mut self, number: usize, planned: &'a PlannedStep, slice: Slice) -> Result<(), String> {
         if planned.step.kind == StepKind::RandomTransaction {
             return self.transactions(number, planned);
         }
         let Assignment { keep_present, run_in, .. } = self.assignment;
         let mut threads = self.threads;
+        let so_far = self.so_far.take();
         if planned.is_load() {
             self.begin_anew()?;
         }
@@ -246,27 +292,33 @@ impl<'a> Worker<'a> {
             return say(&Message::NotOffered { step: number, why });
         }
         let before = Instant::now();
-        if planned.wants_rest() {
+        if planned.wants_rest() && slice.is_first() {
             wait_for_compaction(db)?;
         }
-        if let Some(sizes) = keep_present {
+        if let Some(sizes) = keep_present.as_ref().filter(|_| slice.is_first()) {
             memory::make_growth_present(sizes, planned);
         }
         if *run_in > 0.0 && planned.takes_run_in() {
             // The threads' numbers give them their seeds: the measured ones keep those they would have without this.
             // But other keys: a run-in must not fetch just those that are asked for next.
             let seed = planned.step.seed.wrapping_add(Self::RUN_IN_SEED);
-            let step = Step { seconds: *run_in, seed, ..planned.step.clone() };
+            let seconds = if slice.is_first() { *run_in } else { run_in.min(Self::RUN_IN_AGAIN) };
+            let step = Step { seconds, seed, ..planned.step.clone() };
             run_step(db, &step, &mut threads.clone(), &mut |_| ())?;
         }
+        let step = Step { seconds: planned.step.seconds / slice.of as f64, ..planned.step.clone() };
         say(&Message::Started { step: number, waited: before.elapsed().as_secs_f64() })?;
-        let result = run_step(db, &planned.step, &mut threads, &mut observer(number))?;
+        let result = run_slice(db, &step, so_far, &mut threads, &mut observer(number))?;
         self.threads = threads;
         // What the device is counted for must have reached it, for an engine that syncs little as for one that does.
         if planned.writes() || planned.step.while_writing {
             data_dir::write_out(&self.assignment.dir)?;
         }
-        say_done(number, result)
+        if slice.is_last() {
+            return say_done(number, result);
+        }
+        self.so_far = Some(result);
+        say(&Message::Interrupted { step: number })
     }
 
     fn transactions(&mut self, number: usize, planned: &'a PlannedStep) -> Result<(), String> {

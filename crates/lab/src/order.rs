@@ -3,8 +3,10 @@
 //! ```text
 //! sessions   A: load read write close | B: load read write close | C: ...
 //! steps      A B C load | C A B read | B C A write | all close       who is not at work is stopped
+//! slices     A B C load | B A C read, A C B read, ... | B C A write | all close
 //! ```
-//! A machine's speed moves within minutes, so two targets are best compared by what they did seconds apart: by steps.
+//! A machine's speed moves within minutes, so two targets are best compared by what they did seconds apart: by steps. It
+//! moves within seconds where it is shared, so steps that read are done in slices.
 //! But then all of them are in memory at once, which they must fit, and share a page cache, which must hold all files
 //! or none.
 //! Invariant: whether targets fit is decided by the plan alone, before anything runs; a resumed run keeps the order.
@@ -18,6 +20,9 @@ use std::ops::Range;
 /// Seconds that a reading step runs unmeasured where targets take turns: the first tenth of a second after a pause is
 /// not like the rest. Source: measured, `docs/design/0002-judgement.md`.
 const RUN_IN: f64 = 0.2;
+
+/// Seconds of a slice, unless the experiment says otherwise. Source: measured, `docs/design/0002-judgement.md`.
+const SLICE: f64 = 0.1;
 
 /// Share of the machine's memory that targets may fill: the rest is the system's, the lab's and other people's.
 const USABLE: f64 = 0.8;
@@ -37,11 +42,20 @@ impl Plan {
         starts.zip(ends).map(|(start, end)| start..end).collect()
     }
 
-    /// All targets in the order in which they take the turn that begins with `step`.
-    pub fn turn_order(&self, block: i64, step: usize) -> Vec<usize> {
+    /// All targets in the order in which they take the turn of `steps`, for each slice of it.
+    pub fn turn_orders(&self, block: i64, steps: &Range<usize>) -> Vec<Vec<usize>> {
         // Between the seeds of keys: a step's own is a multiple of 1000, and its threads take those after it.
-        let seed = self.block_seed(block).wrapping_add(step as u64 * 1000 + 999);
-        orders(self.targets.len(), 1, seed).remove(0)
+        let seed = self.block_seed(block).wrapping_add(steps.start as u64 * 1000 + 999);
+        orders(self.targets.len(), self.slices(steps.end - 1), seed)
+    }
+
+    /// In how many slices a step is done.
+    pub fn slices(&self, step: usize) -> usize {
+        let step = &self.steps[step];
+        if self.slice_seconds <= 0.0 || !step.may_be_sliced() {
+            return 1;
+        }
+        ((step.step.seconds / self.slice_seconds).round() as usize).max(1)
     }
 
     /// Bytes of memory that are in use at once: block caches, memtables, processes, and files in the page cache.
@@ -62,13 +76,23 @@ impl Plan {
         open.cache_size as u64 + memtables + files + BESIDE
     }
 
+    /// How targets take turns, in a line.
+    pub fn order_meaning(&self) -> String {
+        let slices = if self.slice_seconds > 0.0 {
+            format!("; reads in slices of {} s", self.slice_seconds)
+        } else {
+            String::new()
+        };
+        format!("{}{slices}", self.order.meaning())
+    }
+
     /// How targets take turns, for reports; the reason, if it is not as usual.
     pub fn order_sentence(&self) -> String {
         let why =
             self.order_reason.as_ref().map_or(String::new(), |why| format!("; not by steps since {why}"));
         match self.order {
             Order::Steps => {
-                format!("{}, in an order drawn anew; who is not at work is stopped", self.order.meaning())
+                format!("{}, in an order drawn anew; who is not at work is stopped", self.order_meaning())
             }
             Order::Sessions => format!("{}{why}", self.order.meaning()),
         }
@@ -97,11 +121,11 @@ fn gigabytes(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 30)
 }
 
-/// The order that is tried first, and its run-in.
-pub(crate) fn tried(experiment: &Experiment) -> (Order, f64) {
+/// The order that is tried first, its run-in, and the seconds of a slice.
+pub(crate) fn tried(experiment: &Experiment) -> (Order, f64, f64) {
     match experiment.design.order {
-        Some(Order::Sessions) => (Order::Sessions, 0.0),
-        Some(Order::Steps) | None => (Order::Steps, RUN_IN),
+        Some(Order::Sessions) => (Order::Sessions, 0.0, 0.0),
+        Some(Order::Steps) | None => (Order::Steps, RUN_IN, experiment.design.slice_seconds.unwrap_or(SLICE)),
     }
 }
 
@@ -136,7 +160,8 @@ pub(crate) fn settle(plan: &mut Plan, experiment: &Experiment) -> Result<(), Str
             Err(format!("order = \"steps\" cannot be had: {why}; use fewer keys, or order = \"sessions\""))
         }
         Some(why) => {
-            (plan.order, plan.run_in, plan.order_reason) = (Order::Sessions, 0.0, Some(why));
+            (plan.order, plan.order_reason) = (Order::Sessions, Some(why));
+            (plan.run_in, plan.slice_seconds) = (0.0, 0.0);
             Ok(())
         }
     }
@@ -161,14 +186,32 @@ mod tests {
         let plan = planned(SMALL, 8 << 30).unwrap();
         assert_eq!((plan.order, plan.run_in), (Order::Steps, RUN_IN));
         assert_eq!(plan.turns(), [0..1, 1..3, 3..4, 4..5]);
-        let order = plan.turn_order(0, 1);
+        let order_of = |block, step: usize| plan.turn_orders(block, &(step..step + 1)).remove(0);
+        let order = order_of(0, 1);
         let mut sorted = order.clone();
         sorted.sort_unstable();
-        assert_eq!((sorted, plan.turn_order(0, 1)), (vec![0, 1, 2], order));
-        let firsts = |target| (0..60).any(|block| plan.turn_order(block, 3)[0] == target);
+        assert_eq!((sorted, order_of(0, 1)), (vec![0, 1, 2], order));
+        let firsts = |target| (0..60).any(|block| order_of(block, 3)[0] == target);
         assert!((0..3).all(firsts), "all come first at times");
-        let other = |step| (0..60).any(|block| plan.turn_order(block, 0) != plan.turn_order(block, step));
+        let other = |step| (0..60).any(|block| order_of(block, 0) != order_of(block, step));
         assert!(other(1) && other(3), "each step has an order of its own");
+    }
+
+    #[test]
+    fn steps_that_read_until_time_ends_them_are_done_in_slices() {
+        let slices = |more: &str| {
+            let plan = planned(&SMALL.replace("seed = 7", &format!("seed = 7\n{more}")), 8 << 30).unwrap();
+            (0..plan.steps.len()).map(|step| plan.slices(step)).collect::<Vec<_>>()
+        };
+        assert_eq!(slices("slice_seconds = 2.0")[3..], [1, 30], "a minute of reads");
+        assert_eq!(slices("slice_seconds = 0.0"), [1; 5]);
+        assert_eq!(slices("order = 'sessions'"), [1; 5]);
+        let plan = planned(SMALL, 8 << 30).unwrap();
+        let orders = plan.turn_orders(0, &(1..3));
+        assert_eq!(orders.len(), plan.slices(2));
+        assert!(orders.iter().any(|order| *order != orders[0]), "each slice has an order of its own");
+        let due = format!("{SMALL}[step.readrandom]\narrival_rate = 10\n");
+        assert_eq!(planned(&due, 8 << 30).unwrap().slices(2), 1);
     }
 
     #[test]

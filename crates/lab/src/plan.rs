@@ -69,6 +69,9 @@ pub struct Plan {
     /// Seconds that a reading step runs unmeasured first.
     #[serde(default)]
     pub run_in: f64,
+    /// Seconds of a slice, in which targets that take turns do steps that may be sliced; 0: those are done whole.
+    #[serde(default)]
+    pub slice_seconds: f64,
     /// Whether more threads than cores were forced.
     pub oversubscribed: bool,
     /// Bytes of the machine's memory; 0 in records that do not say.
@@ -187,7 +190,7 @@ fn unsettled(experiment: &Experiment, seed: u64, machine: Machine) -> Result<Pla
     }
     let seed = design.seed.unwrap_or(seed);
     let blocks = orders(targets.len(), design.max_rounds.unwrap_or(design.rounds), seed);
-    let (order, run_in) = order::tried(experiment);
+    let (order, run_in, slice_seconds) = order::tried(experiment);
     let mut plan = Plan {
         title: experiment.title.clone(),
         question: experiment.question.clone(),
@@ -208,6 +211,7 @@ fn unsettled(experiment: &Experiment, seed: u64, machine: Machine) -> Result<Pla
         order,
         order_reason: None,
         run_in,
+        slice_seconds,
         oversubscribed,
         memory,
         scaled: None,
@@ -459,6 +463,8 @@ impl Plan {
     pub fn estimate(&self) -> Estimate {
         /// Keys per second of a load that nothing compresses, as two cores of 2025 do it.
         const LOAD: f64 = 700_000.0;
+        /// Seconds that stopping, continuing and running in take.
+        const BETWEEN_SLICES: f64 = 0.03;
         let compresses = matches!(self.kind, WorkloadKind::Iobuf | WorkloadKind::Iodir);
         // Times of a load: how long it takes to do something with all the data.
         let load = self.sizes.keys as f64 / LOAD * if compresses { 2.5 } else { 1.0 };
@@ -475,11 +481,15 @@ impl Plan {
             StepKind::OverwriteAndWait => step.step.seconds * 1.5,
             _ => step.step.seconds + run_in(step),
         };
-        let (shared, own) = self.steps.split_at(self.shared_steps());
+        let seconds = |(number, step): (usize, &PlannedStep)| {
+            seconds(step) + (self.slices(number) - 1) as f64 * BETWEEN_SLICES
+        };
+        let shared = &self.steps[..self.shared_steps()];
         let sessions = self.targets.len() * self.rounds + usize::from(self.warmup);
         let datasets = if shared.is_empty() { 0 } else { self.targets.len() };
-        let own_seconds: f64 = own.iter().map(seconds).sum::<f64>() + 1.0;
-        let shared_seconds: f64 = shared.iter().map(seconds).sum();
+        let numbered = || self.steps.iter().enumerate().map(seconds);
+        let own_seconds: f64 = numbered().skip(shared.len()).sum::<f64>() + 1.0;
+        let shared_seconds: f64 = numbered().take(shared.len()).sum();
         let turns = match self.order {
             Order::Steps => self.rounds + usize::from(self.warmup),
             Order::Sessions => sessions,

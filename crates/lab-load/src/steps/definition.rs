@@ -97,6 +97,11 @@ impl StepKind {
         matches!(self, FillSeq | FillRandom | FillUniqueRandom | Overwrite | OverwriteAndWait)
     }
 
+    /// Whether its operations read and never write.
+    pub fn only_reads(self) -> bool {
+        self.is_lookup() || matches!(self, StepKind::Range { .. } | StepKind::ReadSeq)
+    }
+
     /// Whether it looks up keys that a load wrote, or tries to, and nothing else.
     pub fn is_lookup(self) -> bool {
         matches!(self, StepKind::ReadRandom | StepKind::ReadMissing | StepKind::MultiRead)

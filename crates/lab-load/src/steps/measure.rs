@@ -63,6 +63,7 @@ pub(super) fn measure<O: Operate>(
     let limit = step.ops.unwrap_or(u64::MAX);
     let end = if step.ops.is_none() { nanos(Duration::from_secs_f64(step.seconds)) } else { u64::MAX };
     let start = Instant::now();
+    let before = nanos(board.before.time);
     // Nanoseconds since `start`, like every time below: one difference of clocks per operation.
     let (mut last, mut told) = (0, (0, 0));
     while ops < limit {
@@ -107,7 +108,7 @@ pub(super) fn measure<O: Operate>(
             _ => (took, took),
         };
         longest_gap = longest_gap.max(gap);
-        note_longest(&mut longest_by_second, now, waited);
+        note_longest(&mut longest_by_second, before + now, waited);
         last = now;
         if ops - told.0 >= TELL.0 || now - told.1 >= TELL.1 {
             board.ops.fetch_add(ops - told.0, Ordering::Relaxed);

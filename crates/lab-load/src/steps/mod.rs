@@ -56,15 +56,37 @@ struct Board {
     stop: AtomicBool,
     error: Mutex<Option<String>>,
     start: Instant,
+    /// What was done of the step before a pause.
+    before: Before,
+}
+
+/// The part of a step that was done before a pause.
+#[derive(Clone, Copy, Default)]
+struct Before {
+    ops: u64,
+    time: Duration,
+    /// Whole seconds of it, and the operations in them.
+    noted: (usize, u64),
+}
+
+impl Before {
+    fn of(so_far: Option<&StepResult>) -> Before {
+        so_far.map_or(Before::default(), |so_far| Before {
+            ops: so_far.ops,
+            time: Duration::from_secs_f64(so_far.seconds),
+            noted: (so_far.per_second.len(), so_far.per_second.iter().sum()),
+        })
+    }
 }
 
 impl Board {
-    fn new() -> Board {
+    fn new(before: Before) -> Board {
         Board {
             ops: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             error: Mutex::new(None),
             start: Instant::now(),
+            before,
         }
     }
 
@@ -85,6 +107,21 @@ pub fn run_step(
     thread_counter: &mut u64,
     observe: &mut dyn FnMut(Progress),
 ) -> Result<StepResult, String> {
+    run_slice(db, step, None, thread_counter, observe)
+}
+
+/// As [`run_step`], for the part of a step that takes `step.seconds` and comes after `so_far`, with any pause between. Gives the
+/// result of all parts so far: operations and times are added up, and seconds counted on, as if there had been no pause.
+///
+/// # Errors
+/// As [`run_step`].
+pub fn run_slice(
+    db: &Database,
+    step: &Step,
+    so_far: Option<StepResult>,
+    thread_counter: &mut u64,
+    observe: &mut dyn FnMut(Progress),
+) -> Result<StepResult, String> {
     let before = Counters::read(db);
     let start = Instant::now();
     let way = (step.kind == StepKind::MultiRead).then(|| Way::of(db, step.batched).note(step.batched));
@@ -102,14 +139,18 @@ pub fn run_step(
         }
         Ok(())
     };
-    let mut result = run_threads(step, thread_counter, observe, writer, worker, ending)?;
+    let done = Before::of(so_far.as_ref());
+    let mut result = run_threads(step, done, thread_counter, observe, writer, worker, ending)?;
     result.counters = Counters::read(db).since(&before);
     if let Some(limiter) = &common.limiter {
         result.set_rate(limiter.report((step.key_size + step.value_size) as f64));
     }
     let notes = common.notes.into_inner().expect("no thread panics with it");
     result.note = (!notes.is_empty()).then(|| notes.join("; "));
-    Ok(result)
+    Ok(match so_far {
+        None => result,
+        Some(so_far) => so_far.followed_by(result),
+    })
 }
 
 /// Runs a step of transactions, and checks that none was lost.
@@ -124,7 +165,7 @@ pub fn run_transactions(
 ) -> Result<StepResult, String> {
     let conflicts = AtomicU64::new(0);
     let worker = |seed| Transactions::new(db, step, seed, &conflicts);
-    let mut result = run_threads(step, thread_counter, observe, None, worker, || Ok(()))?;
+    let mut result = run_threads(step, Before::default(), thread_counter, observe, None, worker, || Ok(()))?;
     let sums = db.sums(step.transaction_sets)?;
     if sums.windows(2).any(|pair| pair[0] != pair[1]) {
         return Err(format!("a transaction was lost or torn: the sets sum up to {sums:?}"));
@@ -141,6 +182,7 @@ pub fn run_transactions(
 /// time.
 fn run_threads<O: Operate>(
     step: &Step,
+    before: Before,
     thread_counter: &mut u64,
     observe: &mut dyn FnMut(Progress),
     writer: Option<&Database>,
@@ -148,7 +190,7 @@ fn run_threads<O: Operate>(
     ending: impl FnOnce() -> Result<(), String>,
 ) -> Result<StepResult, String> {
     let usage_before = ProcessUsage::read();
-    let board = Board::new();
+    let board = Board::new(before);
     let writer_seed = step.seed.wrapping_add(*thread_counter + 1);
     let first_seed = *thread_counter + 1 + u64::from(step.while_writing);
     *thread_counter += u64::from(step.threads) + u64::from(step.while_writing);
@@ -188,14 +230,7 @@ fn run_threads<O: Operate>(
     result.per_second = per_second;
     result.set_rate(report);
     ending()?;
-    let usage = ProcessUsage::read();
-    result.usage = ProcessUsage {
-        user_seconds: usage.user_seconds - usage_before.user_seconds,
-        system_seconds: usage.system_seconds - usage_before.system_seconds,
-        rss_bytes: usage.rss_bytes,
-        voluntary_switches: usage.voluntary_switches - usage_before.voluntary_switches,
-        involuntary_switches: usage.involuntary_switches - usage_before.involuntary_switches,
-    };
+    result.usage = ProcessUsage::read().since(&usage_before);
     Ok(result)
 }
 
@@ -231,13 +266,16 @@ fn watch(
     per_second: &mut Vec<u64>,
     observe: &mut dyn FnMut(Progress),
 ) {
-    let mut noted = 0;
+    /// Between two looks; and soon after the start, for steps that are short.
+    const PERIOD: Duration = Duration::from_millis(20);
+    let (mut whole, mut noted) = board.before.noted;
     while !workers.iter().all(|worker| worker.is_finished()) {
-        std::thread::sleep(Duration::from_millis(20));
-        let (ops, seconds) = (board.ops.load(Ordering::Relaxed), board.start.elapsed().as_secs_f64());
-        while per_second.len() < seconds as usize {
+        std::thread::sleep((board.start.elapsed() / 50).clamp(Duration::from_millis(1), PERIOD));
+        let ops = board.before.ops + board.ops.load(Ordering::Relaxed);
+        let seconds = (board.before.time + board.start.elapsed()).as_secs_f64();
+        while whole < seconds as usize {
             per_second.push(ops - noted);
-            noted = ops;
+            (whole, noted) = (whole + 1, ops);
         }
         observe(Progress { ops, seconds });
     }
@@ -269,11 +307,46 @@ mod tests {
     }
 
     #[test]
+    fn seconds_are_counted_on_after_a_pause() {
+        let (seeds, mut counter) = (Mutex::new(Vec::new()), 0);
+        let mut run = |so_far: Option<StepResult>| {
+            let timed = Step { ops: None, seconds: 0.6, ..step(1, 0) };
+            let slow = |seed| Slow(Counting(seed, &seeds));
+            let before = Before::of(so_far.as_ref());
+            let result =
+                run_threads(&timed, before, &mut counter, &mut |_| (), None, slow, || Ok(())).unwrap();
+            match so_far {
+                None => result,
+                Some(so_far) => so_far.followed_by(result),
+            }
+        };
+        let first = run(None);
+        assert!(first.per_second.is_empty(), "no whole second yet");
+        let ops = first.ops;
+        let both = run(Some(first));
+        assert!((1.15..5.0).contains(&both.seconds), "{}", both.seconds);
+        assert!(both.per_second[0] > ops && both.per_second.iter().sum::<u64>() < both.ops, "{both:?}");
+        assert!(both.longest_per_second.len() >= 2 && both.longest_per_second.iter().all(|us| *us >= 1000));
+        assert_eq!((both.samples.len(), both.bytes), (both.ops, both.ops * 100));
+        assert_eq!(*seeds.lock().unwrap(), [1001, 1002], "the second part asks for other keys");
+    }
+
+    /// Takes a millisecond for each operation.
+    struct Slow<'a>(Counting<'a>);
+
+    impl Operate for Slow<'_> {
+        fn operate(&mut self, ops: u64) -> Result<measure::Done, String> {
+            std::thread::sleep(Duration::from_millis(1));
+            self.0.operate(ops)
+        }
+    }
+
+    #[test]
     fn threads_take_seeds_in_turn_over_all_steps_and_do_their_operations_each() {
         let (seeds, mut counter) = (Mutex::new(Vec::new()), 0);
         let mut run = |step: &Step| {
             let worker = |seed| Counting(seed, &seeds);
-            run_threads(step, &mut counter, &mut |_| (), None, worker, || Ok(())).unwrap()
+            run_threads(step, Before::default(), &mut counter, &mut |_| (), None, worker, || Ok(())).unwrap()
         };
         let first = run(&step(2, 5));
         assert_eq!((first.ops, first.bytes, first.found), (10, 1000, 10), "operations are not divided");

@@ -60,6 +60,42 @@ impl StepResult {
         summarize(&[])
     }
 
+    /// The result of a step of which this is the first part, and `later` what was done after a pause.
+    ///
+    /// `later` counted its seconds on from the end of this one: see [`super::run_slice`].
+    pub(super) fn followed_by(mut self, later: StepResult) -> StepResult {
+        let mean = |weights: [f64; 2], values: [f64; 2]| {
+            let sum = weights[0] + weights[1];
+            if sum > 0.0 { (weights[0] * values[0] + weights[1] * values[1]) / sum } else { values[1] }
+        };
+        let (ops, seconds) = ([self.ops as f64, later.ops as f64], [self.seconds, later.seconds]);
+        self.samples.add(&later.samples).expect("histograms are alike");
+        self.responses.add(&later.responses).expect("histograms are alike");
+        let longest = later.longest_per_second;
+        self.longest_per_second.resize(longest.len().max(self.longest_per_second.len()), 0);
+        self.longest_per_second.iter_mut().zip(longest).for_each(|(us, later)| *us = later.max(*us));
+        self.per_second.extend(later.per_second);
+        StepResult {
+            ops: self.ops + later.ops,
+            seconds: self.seconds + later.seconds,
+            micros_per_op: mean(ops, [self.micros_per_op, later.micros_per_op]),
+            bytes: self.bytes + later.bytes,
+            found: self.found + later.found,
+            percentiles: percentiles(&self.samples),
+            per_second: self.per_second,
+            longest_per_second: self.longest_per_second,
+            longest_gap_ms: self.longest_gap_ms.max(later.longest_gap_ms),
+            writer_achieved: mean(seconds, [self.writer_achieved, later.writer_achieved]),
+            writer_lag_ms: self.writer_lag_ms.max(later.writer_lag_ms),
+            open: None,
+            note: self.note.or(later.note),
+            counters: self.counters.followed_by(&later.counters),
+            usage: self.usage.followed_by(&later.usage),
+            samples: self.samples,
+            responses: self.responses,
+        }
+    }
+
     pub(super) fn set_rate(&mut self, report: RateReport) {
         self.writer_achieved = report.achieved;
         self.writer_lag_ms = report.longest_lag.as_secs_f64() * 1e3;
@@ -121,6 +157,26 @@ pub fn new_histogram() -> Histogram<u64> {
 mod tests {
     use super::*;
     use std::time::Duration;
+
+    #[test]
+    fn parts_of_a_step_add_up_to_it() {
+        let part = |ops: u64, seconds: f64, micros: f64, nanos: u64| {
+            let mut result = StepResult { ops, seconds, micros_per_op: micros, ..StepResult::nothing() };
+            result.samples.record_n(nanos, ops).unwrap();
+            result.longest_gap_ms = nanos as f64 / 1e6;
+            (result.per_second, result.longest_per_second) = (vec![ops], vec![0, nanos / 1000]);
+            result.writer_achieved = 1.0 / seconds;
+            result.counters.stalls = ops;
+            result.usage.user_seconds = seconds;
+            result
+        };
+        let both = part(30, 1.0, 10.0, 5_000).followed_by(part(10, 2.0, 20.0, 9_000));
+        assert_eq!((both.ops, both.seconds, both.micros_per_op), (40, 3.0, 12.5));
+        assert_eq!((both.per_second, both.longest_per_second), (vec![30, 10], vec![0, 9]));
+        assert_eq!((both.percentiles[0].round(), both.percentiles[4].round()), (5.0, 9.0));
+        assert_eq!((both.longest_gap_ms, both.counters.stalls), (0.009, 40));
+        assert_eq!((both.usage.user_seconds, (both.writer_achieved * 6.0).round()), (3.0, 4.0));
+    }
 
     #[test]
     fn a_step_lasts_from_the_first_start_to_the_last_finish() {

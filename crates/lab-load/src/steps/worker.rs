@@ -64,7 +64,7 @@ impl<'a> Worker<'a> {
             step,
             common,
             rng,
-            values: step.values(seed),
+            values: if step.kind.only_reads() { Values::none() } else { step.values(seed) },
             batch: db.batch(),
             appended: Vec::new(),
             // A key that is longer by one was never loaded.

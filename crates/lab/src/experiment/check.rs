@@ -5,9 +5,9 @@
 use super::parse::nearest;
 use super::vocabulary::{self, StepRow};
 use super::{
-    Config, Design, Experiment, SKEWS, StepChange, TargetSet, Workload, WorkloadKind, compaction, profiles,
+    Config, Design, Experiment, Order, SKEWS, StepChange, TargetSet, Workload, WorkloadKind, compaction,
+    profiles,
 };
-use outcrop_lab_load::StepKind;
 use outcrop_lab_load::mixgraph::{MixParameters, PRESETS};
 
 /// Something wrong in a file.
@@ -37,6 +37,9 @@ const MAX_ROUNDS: usize = outcrop_lab_stats::rank::MAX_EXACT;
 
 /// Longer than any rest that was ever published, in seconds.
 const MAX_REST: f64 = 86_400.0;
+/// Seconds of a slice: the background writer's rate is kept by tenths of a second, and more than a minute is no slice.
+const LEAST_SLICE: f64 = 0.1;
+const MOST_SLICE: f64 = 60.0;
 
 /// The first mistake of `experiment`, if it has any.
 pub(super) fn check(experiment: &Experiment) -> Checked {
@@ -196,6 +199,16 @@ fn check_design(design: &Design) -> Checked {
     if !(0.0..=MAX_REST).contains(&design.rest_seconds) {
         return wrong(table, "rest_seconds", format!("rest_seconds is between 0 and {MAX_REST}"));
     }
+    if let Some(seconds) = design.slice_seconds {
+        if seconds != 0.0 && !(LEAST_SLICE..=MOST_SLICE).contains(&seconds) {
+            let text = format!("slice_seconds is 0 or between {LEAST_SLICE} and {MOST_SLICE}");
+            return wrong(table, "slice_seconds", text);
+        }
+        if design.order == Some(Order::Sessions) {
+            let text = "slice_seconds needs order = \"steps\": by sessions nobody takes turns";
+            return wrong(table, "slice_seconds", text);
+        }
+    }
     if !(design.delta > 0.0 && design.delta < 1.0) {
         return wrong(table, "delta", "delta is a share: above 0 and below 1");
     }
@@ -268,8 +281,7 @@ fn check_change(table: &str, change: &StepChange, row: Option<&StepRow>) -> Chec
 /// Whether a step of the kind of `row` has what is changed.
 fn check_fits(table: &str, change: &StepChange, row: &StepRow) -> Checked {
     let kind = row.kind;
-    let reads = kind.is_lookup() || matches!(kind, StepKind::Range { .. } | StepKind::ReadSeq);
-    let writes = row.while_writing || !(reads || kind.is_upkeep());
+    let writes = row.while_writing || !(kind.only_reads() || kind.is_upkeep());
     let fits = [
         ("read_random_exp_range", change.read_random_exp_range.is_some(), kind.is_lookup(), "look up"),
         ("write_rate", change.write_rate.is_some(), kind.is_put(), "load or overwrite"),

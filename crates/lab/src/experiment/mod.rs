@@ -266,6 +266,9 @@ pub struct Design {
     pub rest_seconds: f64,
     /// In what order the targets of a block work; by default by steps where all of them fit into memory at once.
     pub order: Option<Order>,
+    /// Seconds of the slices in which targets take turns at steps that read, by default a tenth of a second; 0: such steps are
+    /// done whole, too.
+    pub slice_seconds: Option<f64>,
     /// Seed of orders and keys; by default the time, and recorded.
     pub seed: Option<u64>,
     /// Enter the base twice under two names: what differs between the two is noise.
@@ -288,6 +291,7 @@ impl Default for Design {
             budget_seconds: None,
             rest_seconds: 0.0,
             order: None,
+            slice_seconds: None,
             seed: None,
             aa: true,
             warmup: true,

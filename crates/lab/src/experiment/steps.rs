@@ -137,15 +137,13 @@ impl PlannedStep {
 
     /// Whether its operations read and never write.
     pub fn only_reads(&self) -> bool {
-        !self.step.while_writing
-            && matches!(
-                self.step.kind,
-                StepKind::ReadRandom
-                    | StepKind::ReadMissing
-                    | StepKind::MultiRead
-                    | StepKind::Range { .. }
-                    | StepKind::ReadSeq
-            )
+        !self.step.while_writing && self.step.kind.only_reads()
+    }
+
+    /// Whether the step may be done in slices: its counted operations read, one as the other, until time ends them. Where
+    /// operations are due at their times, who is stopped is late.
+    pub fn may_be_sliced(&self) -> bool {
+        self.step.kind.only_reads() && self.step.ops.is_none() && self.step.arrival.is_none()
     }
 
     /// Whether its counted operations write.

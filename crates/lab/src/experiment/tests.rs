@@ -43,6 +43,12 @@ fn targets_say_where_they_come_from() {
     for rest in ["-1.0", "nan", "1e9"] {
         assert!(error(&format!("{GOOD}[design]\nrest_seconds = {rest}\n")).contains("between 0 and 86400"));
     }
+    for slice in ["-1.0", "nan", "0.01", "100.0"] {
+        let text = format!("{GOOD}[design]\nslice_seconds = {slice}\n");
+        assert!(error(&text).contains("0 or between 0.1 and 60"));
+    }
+    let text = format!("{GOOD}[design]\nslice_seconds = 1.0\norder = 'sessions'\n");
+    assert!(error(&text).contains("needs order"));
     assert!(error(&format!("{GOOD}[design]\nrounds = 100000\n")).contains("at most"));
     assert!(error(&format!("{GOOD}[step.readrandom]\nthreads = 0\n")).contains("above zero"));
 }

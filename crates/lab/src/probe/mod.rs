@@ -11,5 +11,5 @@ pub mod derive;
 pub mod sampler;
 pub mod sources;
 
-pub use sampler::{Reading, Sampler};
+pub use sampler::{Reading, Sampler, joined};
 pub use sources::{SERIES, SeriesRow, series_index};

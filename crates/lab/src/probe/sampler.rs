@@ -24,6 +24,23 @@ impl Reading {
     }
 }
 
+/// Readings of a process before and after a pause, as if there had been none: what was counted in the pause is left out.
+pub fn joined(mut earlier: Vec<Reading>, later: &[Reading]) -> Vec<Reading> {
+    let (Some(stopped), Some(again)) = (earlier.last().cloned(), later.first()) else { return earlier };
+    let pause = again.at - stopped.at;
+    let without_pause = |(index, value): (usize, &i64)| match (stopped.values[index], again.values[index]) {
+        (sources::ABSENT, _) | (_, sources::ABSENT) => *value,
+        _ if *value == sources::ABSENT || sources::SERIES[index].kind == sources::Kind::Level => *value,
+        (before, after) => value - (after - before),
+    };
+    // The edge after the pause is the one before it.
+    earlier.extend(later[1..].iter().map(|reading| Reading {
+        at: reading.at - pause,
+        values: reading.values.iter().enumerate().map(without_pause).collect(),
+    }));
+    earlier
+}
+
 /// Samples until it is dropped.
 pub struct Sampler {
     device: String,
@@ -87,6 +104,24 @@ impl Drop for Sampler {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pause_is_left_out_of_what_is_counted_and_not_of_what_is() {
+        let of = |name: &str| crate::probe::series_index(name).unwrap();
+        let reading = |at: f64, reads: i64, rss: i64| {
+            let mut values = vec![sources::ABSENT; sources::SERIES.len()];
+            (values[of("device.reads")], values[of("process.rss")]) = (reads, rss);
+            Reading { at, values }
+        };
+        let before = vec![reading(0.0, 100, 7), reading(1.0, 110, 8)];
+        // Others read 1000 blocks meanwhile; the clock of the second sampler began anew.
+        let after = [reading(0.1, 1110, 9), reading(0.6, 1114, 5), reading(1.1, 1120, 6)];
+        let expected =
+            [reading(0.0, 100, 7), reading(1.0, 110, 8), reading(1.5, 114, 5), reading(2.0, 120, 6)];
+        assert_eq!(joined(before.clone(), &after), expected);
+        assert_eq!(joined(Vec::new(), &after), []);
+        assert_eq!(joined(before.clone(), &[]), before);
+    }
 
     #[test]
     fn readings_between_edges_are_in_order_and_include_the_edges() {

@@ -3,7 +3,7 @@
 //! ```text
 //! together(slots of a block, or one slot):
 //!     memory made present, canary -> data and child of each slot, stopped
-//!     for each turn of the plan, in an order of targets drawn anew: continue, step, stop
+//!     for each turn of the plan, and each slice of it, in an order of targets drawn anew: continue, step, stop
 //!     children end -> outcomes, all at once
 //! ```
 //! Before it, if something ran, the plan's rest.
@@ -16,6 +16,7 @@ use super::engine_files::engine_facts;
 use super::now;
 use super::progress::Progress;
 use super::session::{self, Ended, Session, Setting};
+use crate::child::Slice;
 use crate::data_dir::{self, DataDir};
 use crate::experiment::Order;
 use crate::host::canary::{self, Canary};
@@ -237,14 +238,19 @@ impl<'a> Run<'a> {
         let turns = plan.turns();
         for (number, steps) in turns.iter().enumerate() {
             let Some(block) = members.first().map(|member| member.place.slot.block) else { break };
-            let order = plan.turn_order(block, steps.start);
-            for (before, target) in order.into_iter().enumerate() {
+            let orders = plan.turn_orders(block, steps);
+            let all = orders.len() * plan.targets.len();
+            let slices = orders.len();
+            let each = orders.into_iter().enumerate().flat_map(|(number, order)| {
+                order.into_iter().map(move |target| (Slice { number, of: slices }, target))
+            });
+            for (before, (slice, target)) in each.enumerate() {
                 let Some(at) = members.iter().position(|member| member.place.slot.target == target) else {
                     continue;
                 };
-                let share = before as f64 / plan.targets.len() as f64;
+                let share = before as f64 / all as f64;
                 self.progress.part = (number as f64 + share) / turns.len() as f64 * members.len() as f64;
-                if let Err(ended) = self.turn(store, &mut members[at], steps, pauses) {
+                if let Err(ended) = self.turn(store, &mut members[at], steps, slice, pauses) {
                     let Member { place, session } = members.remove(at);
                     // Its child is gone before the next turn begins.
                     drop(session);
@@ -256,19 +262,24 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// One turn of one member, and what it wrote brought to the device.
+    /// One turn of one member, or a slice of it, and what it wrote brought to the device.
     fn turn(
         &mut self,
         store: &mut Store,
         member: &mut Member<'_>,
         steps: &Range<usize>,
+        slice: Slice,
         pauses: bool,
     ) -> Result<(), Ended> {
         let id = member.place.id;
         let mut record = |step: &StepRecord<'_>| store.record_step(id, step);
-        member.session.turn(steps.clone(), pauses, &mut self.progress, &mut record)?;
+        member.session.turn(steps.clone(), slice, pauses, &mut self.progress, &mut record)?;
         // Also after steps that only read: they may have waited for a compaction first.
-        if pauses { data_dir::write_out(&member.place.dir).map_err(Ended::Failed) } else { Ok(()) }
+        let may_have_written = slice.is_first() || !self.setting.plan.steps[steps.end - 1].only_reads();
+        if pauses && may_have_written {
+            data_dir::write_out(&member.place.dir).map_err(Ended::Failed)?;
+        }
+        Ok(())
     }
 
     /// Lets every child end, and records how.
@@ -317,7 +328,7 @@ impl<'a> Run<'a> {
         let load = || -> Result<Ended, Ended> {
             let mut session = Session::start(self.setting, slot, steps.clone(), home)?;
             for step in steps {
-                session.turn(step..step + 1, false, &mut self.progress, &mut |_| Ok(()))?;
+                session.turn(step..step + 1, Slice::WHOLE, false, &mut self.progress, &mut |_| Ok(()))?;
             }
             Ok(session.end(false))
         };

@@ -7,7 +7,7 @@
 //! not; a process that is dropped is killed.
 
 use super::killed::KilledOnDrop;
-use crate::child::{self, Assignment, Message};
+use crate::child::{self, Assignment, Message, Slice};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ExitStatus, Stdio};
@@ -80,10 +80,10 @@ impl Process {
         }
     }
 
-    /// Tells it to do a step. To a process that died this says nothing: what it leaves is heard next.
-    pub fn tell(&mut self, step: usize) {
+    /// Tells it to do a slice of a step. To a process that died this says nothing: what it leaves is heard next.
+    pub fn tell(&mut self, step: usize, slice: Slice) {
         if let Some(orders) = &mut self.orders {
-            let _ = writeln!(orders, "{step}").and_then(|()| orders.flush());
+            let _ = writeln!(orders, "{step} {} {}", slice.number, slice.of).and_then(|()| orders.flush());
         }
     }
 
@@ -112,7 +112,8 @@ impl Process {
             if Instant::now() > deadline {
                 return Err("the process could not be stopped between its turns".to_string());
             }
-            std::thread::sleep(Duration::from_millis(1));
+            // Usually a fraction of that: slices are short.
+            std::thread::sleep(Duration::from_micros(100));
         }
         Ok(())
     }
@@ -159,7 +160,7 @@ mod tests {
         assert!(state.contains(") T "), "{state}");
         process.go_on().unwrap();
         assert!(process.end().unwrap().success());
-        process.tell(1);
+        process.tell(1, Slice::WHOLE);
         assert!(matches!(process.hear(Duration::ZERO), Heard::Nothing));
 
         let child = std::process::Command::new("true").stdin(Stdio::piped()).spawn().unwrap();

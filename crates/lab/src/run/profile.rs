@@ -15,7 +15,7 @@ use super::killed::KilledOnDrop;
 use super::now;
 use super::process::{Heard, Process};
 use super::session::{Setting, assignment};
-use crate::child::Message;
+use crate::child::{Message, Slice};
 use crate::cpu::{self, CLOCK, Profile, Samples};
 use crate::data_dir::DataDir;
 use crate::memory;
@@ -140,7 +140,7 @@ fn session(
         let name = &planned.step.name;
         let file = dir.with_extension("perf");
         let perf = if wanted.contains(name) { Some(Perf::start(process.id(), &file, events)?) } else { None };
-        process.tell(number);
+        process.tell(number, Slice::WHOLE);
         let done =
             finished(&process, planned.step.seconds).map_err(|error| format!("step {name}: {error}"))?;
         let Some(perf) = perf else { continue };
@@ -174,7 +174,7 @@ fn finished(process: &Process, seconds: f64) -> Result<Option<Done>, String> {
             }
             Heard::Message(Message::NotOffered { .. }) => return Ok(None),
             Heard::Message(Message::Failed(why)) => return Err(why),
-            Heard::Message(Message::Ready | Message::Progress { .. }) => {}
+            Heard::Message(Message::Ready | Message::Progress { .. } | Message::Interrupted { .. }) => {}
             Heard::Silence => return Err("nothing happened for too long".to_string()),
             Heard::Nothing => return Err("the process ended".to_string()),
         }

@@ -8,10 +8,10 @@
 use super::now;
 use super::process::{Heard, Process};
 use super::progress::Progress;
-use crate::child::{Assignment, Message};
+use crate::child::{Assignment, Message, Slice};
 use crate::plan::{Plan, Slot};
 use crate::probe::derive::{Metrics, derive, fault_fall, rss_max};
-use crate::probe::{Reading, Sampler};
+use crate::probe::{Reading, Sampler, joined};
 use crate::store::{StepRecord, StoreError};
 use crate::{judge, labels};
 use outcrop_lab_load::StepResult;
@@ -38,6 +38,8 @@ pub(super) struct Session<'a> {
     /// The first of them that is not done.
     next: usize,
     process: Process,
+    /// What was read during the slices of a step that are done, and how long the first was waited for.
+    so_far: Option<(Vec<Reading>, f64)>,
 }
 
 /// How a session ended.
@@ -72,6 +74,8 @@ enum Said {
         readings: Vec<Reading>,
         waited: f64,
     },
+    /// A slice is done, and others are to come.
+    Interrupted,
     NotOffered(String),
 }
 
@@ -89,32 +93,41 @@ impl<'a> Session<'a> {
         let assignment = assignment(setting, slot, &steps, dir);
         let process = Process::spawn(&assignment).map_err(Ended::NotStarted)?;
         process.wait_until_ready().map_err(Ended::Failed)?;
-        Ok(Session { setting, slot, next: steps.start, steps, process })
+        Ok(Session { setting, slot, next: steps.start, steps, process, so_far: None })
     }
 
-    /// Does `steps`, which are the next ones; hands each to `record`. With `pauses` the child is continued before and
-    /// stopped after them.
+    /// Does `slice` of the last of `steps`, which are the next ones, and before the first slice the others; hands each that is
+    /// done to `record`. With `pauses` the child is continued before and stopped after that.
     ///
     /// # Errors
     /// How the session ended.
     pub fn turn(
         &mut self,
         steps: Range<usize>,
+        slice: Slice,
         pauses: bool,
         progress: &mut Progress,
         record: Record<'_>,
     ) -> Result<(), Ended> {
+        let last = steps.end - 1;
+        if self.next > last {
+            // The engine has no such step, and said so at its first slice.
+            return Ok(());
+        }
         if pauses {
             self.process.go_on().map_err(Ended::Failed)?;
         }
         let sampler = Sampler::start(self.setting.device, self.process.id(), self.setting.interval);
-        let last = steps.end - 1;
-        for number in steps {
-            self.process.tell(number - self.steps.start);
+        for number in self.next..steps.end {
+            let part = if number == last { slice } else { Slice::WHOLE };
+            self.process.tell(number - self.steps.start, part);
             let said = self.listen(number, &sampler, progress)?;
             // Before anything else: what its background threads do from here on is nobody's.
             if pauses && number == last {
                 self.process.pause().map_err(Ended::Failed)?;
+            }
+            if matches!(said, Said::Interrupted) {
+                return Ok(());
             }
             self.record(number, &said, record).map_err(Ended::Store)?;
             self.next = number + 1;
@@ -175,18 +188,36 @@ impl<'a> Session<'a> {
                     progress.show(&self.name_of(number), rate);
                 }
                 Message::NotOffered { why, .. } => return Ok(Said::NotOffered(why)),
+                Message::Interrupted { step } => {
+                    self.so_far = Some(self.read(step, number, begun, sampler)?);
+                    return Ok(Said::Interrupted);
+                }
                 Message::Done { step, result, histogram, responses } => {
-                    let expected = step + self.steps.start == number;
-                    let Some((waited, first)) = begun.filter(|_| expected) else {
-                        let text = "the child ended a step that it had not begun";
-                        return Err(Ended::Failed(text.to_string()));
-                    };
-                    let readings = sampler.between(&first, &sampler.edge());
+                    let (readings, waited) = self.read(step, number, begun, sampler)?;
                     return Ok(Said::Measured { result, histogram, responses, readings, waited });
                 }
                 Message::Failed(error) => return Err(Ended::Failed(error)),
             }
         }
+    }
+
+    /// The readings of the slices of step `number` that are done, the one included that has just ended, and how long the first was
+    /// waited for. The child says that it ended `step` of its own.
+    fn read(
+        &mut self,
+        step: usize,
+        number: usize,
+        begun: Option<(f64, Reading)>,
+        sampler: &Sampler,
+    ) -> Result<(Vec<Reading>, f64), Ended> {
+        let Some((waited, first)) = begun.filter(|_| step + self.steps.start == number) else {
+            return Err(Ended::Failed("the child ended a step that it had not begun".to_string()));
+        };
+        let readings = sampler.between(&first, &sampler.edge());
+        Ok(match self.so_far.take() {
+            None => (readings, waited),
+            Some((earlier, waited)) => (joined(earlier, &readings), waited),
+        })
     }
 
     fn died(&self, step: usize, status: &str) -> Ended {
@@ -225,6 +256,7 @@ impl<'a> Session<'a> {
                 self.measured(number, result, (histogram, responses), readings, *waited, record)
             }
             Said::NotOffered(why) => self.not_offered(number, why, record),
+            Said::Interrupted => Ok(()),
         }
     }
 

@@ -46,7 +46,7 @@ pub fn plan(plan: &Plan, noise: &NoiseModel) -> String {
          order    {}\n\
          sessions {}, about {}; {} GB of disk and {} of memory at once",
         plan.seed,
-        plan.order.meaning(),
+        plan.order_meaning(),
         estimate.sessions,
         duration(estimate.seconds),
         estimate.disk_bytes.div_ceil(1 << 30),
@@ -109,7 +109,7 @@ fn first_orders(plan: &Plan) -> String {
         Order::Steps => {
             text.push_str("first turns\n");
             for (number, turn) in plan.turns().iter().take(3).enumerate() {
-                let _ = writeln!(text, "  {}  {}", number + 1, names(&plan.turn_order(0, turn.start)));
+                let _ = writeln!(text, "  {}  {}", number + 1, names(&plan.turn_orders(0, turn)[0]));
             }
         }
     }
