@@ -22,7 +22,7 @@ use std::ops::Range;
 const RUN_IN: f64 = 0.2;
 
 /// Seconds of a slice, unless the experiment says otherwise. Source: measured, `docs/design/0002-judgement.md`.
-const SLICE: f64 = 0.1;
+const SLICE: f64 = 0.2;
 
 /// Share of the machine's memory that targets may fill: the rest is the system's, the lab's and other people's.
 const USABLE: f64 = 0.8;
@@ -76,14 +76,11 @@ impl Plan {
         open.cache_size as u64 + memtables + files + BESIDE
     }
 
-    /// How targets take turns, in a line.
-    pub fn order_meaning(&self) -> String {
-        let slices = if self.slice_seconds > 0.0 {
-            format!("; reads in slices of {} s", self.slice_seconds)
-        } else {
-            String::new()
-        };
-        format!("{}{slices}", self.order.meaning())
+    /// What is sliced, in a line, if anything is.
+    pub fn slices_sentence(&self) -> Option<String> {
+        let seconds = self.slice_seconds;
+        let any = (0..self.steps.len()).any(|step| self.slices(step) > 1);
+        any.then(|| format!("steps that read are done in slices of {seconds} s, in turn"))
     }
 
     /// How targets take turns, for reports; the reason, if it is not as usual.
@@ -92,7 +89,9 @@ impl Plan {
             self.order_reason.as_ref().map_or(String::new(), |why| format!("; not by steps since {why}"));
         match self.order {
             Order::Steps => {
-                format!("{}, in an order drawn anew; who is not at work is stopped", self.order_meaning())
+                let slices = self.slices_sentence().map_or(String::new(), |text| format!("; {text}"));
+                let order = self.order.meaning();
+                format!("{order}, in an order drawn anew; who is not at work is stopped{slices}")
             }
             Order::Sessions => format!("{}{why}", self.order.meaning()),
         }

@@ -266,7 +266,7 @@ pub struct Design {
     pub rest_seconds: f64,
     /// In what order the targets of a block work; by default by steps where all of them fit into memory at once.
     pub order: Option<Order>,
-    /// Seconds of the slices in which targets take turns at steps that read, by default a tenth of a second; 0: such steps are
+    /// Seconds of the slices in which targets take turns at steps that read, by default a fifth of a second; 0: such steps are
     /// done whole, too.
     pub slice_seconds: Option<f64>,
     /// Seed of orders and keys; by default the time, and recorded.

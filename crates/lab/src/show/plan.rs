@@ -46,12 +46,15 @@ pub fn plan(plan: &Plan, noise: &NoiseModel) -> String {
          order    {}\n\
          sessions {}, about {}; {} GB of disk and {} of memory at once",
         plan.seed,
-        plan.order_meaning(),
+        plan.order.meaning(),
         estimate.sessions,
         duration(estimate.seconds),
         estimate.disk_bytes.div_ceil(1 << 30),
         estimate.memory_bytes.div_ceil(1 << 30),
     );
+    if let Some(slices) = plan.slices_sentence() {
+        let _ = writeln!(text, "slices   {slices}");
+    }
     if plan.rest_seconds > 0.0 {
         let before = if plan.order == Order::Steps { "block" } else { "session" };
         let _ = writeln!(text, "rest     {} before each {before}", duration(plan.rest_seconds));
