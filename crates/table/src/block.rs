@@ -580,9 +580,9 @@ impl<F: Deref<Target = [u8]>> Cursor<F> {
 
     /// As [`Cursor::new`], building keys in `key`.
     pub fn with_key_buffer(frame: F, key: Vec<u8>) -> Cursor<F> {
-        let start = fixed32_at(&frame, 0) as usize;
-        let entries = (start, start + fixed32_at(&frame, 4) as usize);
-        let count = (fixed32_at(&frame, 16) != 0).then(|| fixed32_at(&frame, 12) as usize);
+        let view = View::new(&frame);
+        let entries = (view.restarts_at - view.entries.len(), view.restarts_at);
+        let count = view.per_entry.then_some(view.anchors);
         Cursor {
             frame,
             index: 0,
@@ -711,7 +711,7 @@ impl<F: Deref<Target = [u8]>> Cursor<F> {
     /// Entries in front of the current one and behind it, if that is known.
     #[inline]
     pub fn around(&self) -> Option<(usize, usize)> {
-        self.count.map(|count| (self.index, (count - 1).saturating_sub(self.index)))
+        self.count.map(|count| (self.index, count.saturating_sub(self.index + 1)))
     }
 
     /// Asks for the keys of the last `entries` entries before the current one.

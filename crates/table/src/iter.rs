@@ -293,11 +293,11 @@ impl TableIter {
         }
     }
 
-    /// Before a turn backward: asks for the keys of the last few entries before the current one.
+    /// Before a turn backward: asks for the key of the entry before the current one; `goes_on` for those of a few more.
     #[inline]
-    pub fn look_back(&self, entries: usize) {
+    pub fn look_back(&self, goes_on: bool) {
         if let Some(cursor) = &self.cursor {
-            cursor.fetch_before(entries);
+            cursor.fetch_before(if goes_on { AHEAD } else { 1 });
         }
     }
 

@@ -243,7 +243,7 @@ impl CompactionStream {
             }
             ValueType::Deletion => {
                 self.hiding_stripe = Some(stripe);
-                if self.may_drop_deletion(seq) {
+                if self.nothing_below(seq) {
                     self.must_advance = true;
                     return Ok(Decision::Drop);
                 }
@@ -405,8 +405,7 @@ impl CompactionStream {
                 _ => {}
             }
         }
-        let obsolete = self.bottommost && self.in_oldest_stripe(seq);
-        if !obsolete && !self.may_drop_deletion(seq) {
+        if !self.nothing_below(seq) {
             self.ready.push_back((key, Vec::new()));
         }
         Ok(())
@@ -593,11 +592,6 @@ impl CompactionStream {
     #[inline]
     fn in_oldest_stripe(&self, seq: SeqNum) -> bool {
         self.snapshots.first().is_none_or(|oldest| seq <= *oldest)
-    }
-
-    /// True if a deletion at `seq` has nothing left to hide.
-    fn may_drop_deletion(&mut self, seq: SeqNum) -> bool {
-        self.nothing_below(seq)
     }
 
     /// True if no reader can see a version of `user_key` older than `seq` from below the output.

@@ -178,9 +178,6 @@ enum Direction {
     Backward,
 }
 
-/// Entries before the current one that are asked for when the iterator turns backward.
-const LOOK_BACK: usize = 3;
-
 /// No source.
 const NONE: usize = usize::MAX;
 
@@ -291,7 +288,9 @@ impl MergingIter {
         // Most rows are in the last level: the entry found there is the most likely to be read.
         let last = self.sources.len().wrapping_sub(1);
         for (index, source) in self.sources.iter_mut().enumerate() {
-            source.table().into_iter().for_each(|table| table.approach_entry(user_key, index == last));
+            if let Some(table) = source.table() {
+                table.approach_entry(user_key, index == last);
+            }
         }
         self.position(Direction::Forward, |source| source.finish_seek(user_key, packed));
     }
@@ -493,8 +492,9 @@ impl MergingIter {
         if direction == Direction::Backward {
             // All together; the current source is likely to go on.
             for (index, source) in self.sources.iter_mut().enumerate() {
-                let entries = if index == winner { LOOK_BACK } else { 1 };
-                source.table().into_iter().for_each(|table| table.look_back(entries));
+                if let Some(table) = source.table() {
+                    table.look_back(index == winner);
+                }
             }
         }
         for index in (0..self.sources.len()).filter(|&index| index != winner) {

@@ -60,7 +60,8 @@ impl StepResult {
         summarize(&[])
     }
 
-    /// The result of a step of which this is the first part, and `later` what was done after a pause.
+    /// The result of a step of which this is the first part, and `later` what was done after a pause. Not of an open loop, in
+    /// which operations become due in a pause.
     ///
     /// `later` counted its seconds on from the end of this one: see [`super::run_slice`].
     pub(super) fn followed_by(mut self, later: StepResult) -> StepResult {

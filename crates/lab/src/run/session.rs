@@ -74,8 +74,6 @@ enum Said {
         readings: Vec<Reading>,
         waited: f64,
     },
-    /// A slice is done, and others are to come.
-    Interrupted,
     NotOffered(String),
 }
 
@@ -126,9 +124,7 @@ impl<'a> Session<'a> {
             if pauses && number == last {
                 self.process.pause().map_err(Ended::Failed)?;
             }
-            if matches!(said, Said::Interrupted) {
-                return Ok(());
-            }
+            let Some(said) = said else { return Ok(()) };
             self.record(number, &said, record).map_err(Ended::Store)?;
             self.next = number + 1;
         }
@@ -155,8 +151,13 @@ impl<'a> Session<'a> {
         self.process.pause().map_err(Ended::Failed)
     }
 
-    /// What the child says of step `number`, once it is done.
-    fn listen(&mut self, number: usize, sampler: &Sampler, progress: &mut Progress) -> Result<Said, Ended> {
+    /// What the child says of step `number`, once it is done; nothing after a slice that is not its last.
+    fn listen(
+        &mut self,
+        number: usize,
+        sampler: &Sampler,
+        progress: &mut Progress,
+    ) -> Result<Option<Said>, Ended> {
         let mut begun: Option<(f64, Reading)> = None;
         let mut deadline = None;
         loop {
@@ -187,14 +188,14 @@ impl<'a> Session<'a> {
                     let rate = far.ops as f64 / far.seconds.max(1e-9);
                     progress.show(&self.name_of(number), rate);
                 }
-                Message::NotOffered { why, .. } => return Ok(Said::NotOffered(why)),
+                Message::NotOffered { why, .. } => return Ok(Some(Said::NotOffered(why))),
                 Message::Interrupted { step } => {
                     self.so_far = Some(self.read(step, number, begun, sampler)?);
-                    return Ok(Said::Interrupted);
+                    return Ok(None);
                 }
                 Message::Done { step, result, histogram, responses } => {
                     let (readings, waited) = self.read(step, number, begun, sampler)?;
-                    return Ok(Said::Measured { result, histogram, responses, readings, waited });
+                    return Ok(Some(Said::Measured { result, histogram, responses, readings, waited }));
                 }
                 Message::Failed(error) => return Err(Ended::Failed(error)),
             }
@@ -256,7 +257,6 @@ impl<'a> Session<'a> {
                 self.measured(number, result, (histogram, responses), readings, *waited, record)
             }
             Said::NotOffered(why) => self.not_offered(number, why, record),
-            Said::Interrupted => Ok(()),
         }
     }
 
