@@ -4,14 +4,15 @@
 //! blocks start cold, so that a scan evicts its own blocks first; index and filter blocks start warm.
 //!
 //! Concurrency: hits take no lock. Inserts and evictions hold `slabs`, for the copy of nothing: the caller's
-//! `fill` runs outside.
+//! `fill` runs outside. Keepers are called without it.
 
 use crate::pinned::{Pinned, standalone};
 use crate::slabs::{FrameId, Slabs};
 use crate::table::{FileMarks, Table, WAYS, marked};
+use outcrop_env::Mapping;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Names a block: the file, by a number unique in the cache, and the block's offset in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,10 +55,15 @@ pub struct CacheOptions {
     pub estimated_entry_charge: usize,
 }
 
+/// Told that a cache grows: has somebody call [`Cache::prepare_slab`] until that gives false. Called by readers, between two
+/// blocks: it should only pass the word on.
+pub type Keeper = dyn Fn() + Send + Sync;
+
 /// A block cache. Shared as `Arc<Cache>`, by any number of databases.
 pub struct Cache {
     table: Table,
     slabs: Mutex<Slabs>,
+    keepers: Mutex<Vec<Weak<Keeper>>>,
     capacity: AtomicUsize,
     /// Bytes of the frames in use.
     usage: AtomicUsize,
@@ -89,6 +95,7 @@ impl Cache {
         Arc::new(Cache {
             table: Table::new((options.capacity / charge).max(64)),
             slabs: Mutex::new(slabs),
+            keepers: Mutex::default(),
             capacity: AtomicUsize::new(options.capacity),
             usage: AtomicUsize::new(0),
             entries: AtomicUsize::new(0),
@@ -205,13 +212,60 @@ impl Cache {
         if slabs.over_capacity() {
             self.clear_slabs(&mut slabs, usize::MAX);
         }
-        let frame_bytes = slabs.frame_bytes(len);
+        let (frame_bytes, slabs_before) = (slabs.frame_bytes(len), slabs.count());
         let allocated = slabs.allocate(len).or_else(|| self.sweep(&mut slabs, len)).or_else(|| {
             self.clear_slabs(&mut slabs, len);
             slabs.allocate(len)
         })?;
         self.usage.fetch_add(frame_bytes, Ordering::Relaxed);
+        let grows = slabs.count() > slabs_before && slabs.missing_ready() > 0;
+        drop(slabs);
+        if grows {
+            self.call_keeper();
+        }
         Some(allocated)
+    }
+
+    /// Has `keeper` called whenever the cache has grown and the memory it would grow by next is not ready, as long as the
+    /// keeper lives. Of several, one is called. Without any, readers wait for the memory of their misses.
+    pub fn add_keeper(&self, keeper: &Arc<Keeper>) {
+        self.keepers().push(Arc::downgrade(keeper));
+    }
+
+    fn keepers(&self) -> MutexGuard<'_, Vec<Weak<Keeper>>> {
+        self.keepers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cold]
+    fn call_keeper(&self) {
+        let keeper = {
+            let mut keepers = self.keepers();
+            keepers.retain(|keeper| keeper.strong_count() > 0);
+            keepers.first().and_then(Weak::upgrade)
+        };
+        if let Some(keeper) = keeper {
+            keeper();
+        }
+    }
+
+    /// Makes memory resident for the cache to grow by, milliseconds of work where a host has to find it first. True if
+    /// there is more to make.
+    pub fn prepare_slab(&self) -> bool {
+        let bytes = {
+            let slabs = self.slabs();
+            if slabs.missing_ready() == 0 {
+                return false;
+            }
+            slabs.slab_bytes()
+        };
+        let mut mapping = Mapping::new(bytes);
+        mapping.make_resident();
+        let mut slabs = self.slabs();
+        let too_late = slabs.add_ready(mapping);
+        let more = slabs.missing_ready() > 0;
+        drop(slabs);
+        drop(too_late);
+        more
     }
 
     /// Turns the clock until a frame for `len` bytes is free, or it has turned long enough.

@@ -1,6 +1,6 @@
 //! The cache alone and from many threads: contents, memory, eviction order.
 
-use crate::{Cache, CacheKey, CacheOptions, Pinned, Priority, standalone};
+use crate::{Cache, CacheKey, CacheOptions, Keeper, Pinned, Priority, standalone};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -58,6 +58,55 @@ fn the_second_insert_of_a_key_returns_the_first() {
     let second = cache.insert(key(3, 7), Priority::Low, 100, |bytes| bytes.fill(9));
     assert_eq!(&*first, &*second);
     assert_eq!(cache.entry_count(), 1);
+}
+
+#[test]
+fn memory_to_grow_by_is_asked_for_made_ready_and_used() {
+    const SLAB: usize = 64 << 10;
+    let cache = cache(4 * SLAB);
+    let calls = Arc::new(AtomicU64::new(0));
+    let counter = calls.clone();
+    let keeper: Arc<Keeper> = Arc::new(move || {
+        counter.fetch_add(1, Ordering::Relaxed);
+    });
+    cache.add_keeper(&keeper);
+    let mut offsets = 0..;
+    let mut grow_to = |slabs: usize| {
+        while cache.usage() < (slabs - 1) * SLAB + SLAB / 2 {
+            drop(put(&cache, key(1, offsets.next().unwrap()), 4000));
+        }
+    };
+    grow_to(1);
+    assert_eq!(
+        (calls.load(Ordering::Relaxed), cache.mapped_bytes() / SLAB),
+        (1, 1),
+        "asked, not made by the reader"
+    );
+    assert!(cache.prepare_slab(), "one more");
+    assert!(!cache.prepare_slab());
+    assert!(!cache.prepare_slab(), "no more than that");
+    assert_eq!(cache.mapped_bytes() / SLAB, 3);
+    grow_to(2);
+    assert_eq!((calls.load(Ordering::Relaxed), cache.mapped_bytes() / SLAB), (2, 3), "one of them was used");
+    while cache.prepare_slab() {}
+    assert_eq!(cache.mapped_bytes() / SLAB, 4, "up to the capacity");
+    grow_to(4);
+    assert_eq!(
+        (calls.load(Ordering::Relaxed), cache.mapped_bytes() / SLAB),
+        (2, 4),
+        "there is nothing to grow by"
+    );
+    assert_eq!(cache.lookup(key(1, 40)).as_deref(), Some(&pattern(key(1, 40), 4000)[..]));
+
+    let other = Cache::new(CacheOptions { capacity: 4 * SLAB, estimated_entry_charge: 0 });
+    other.add_keeper(&keeper);
+    while other.prepare_slab() {}
+    other.set_capacity(SLAB);
+    assert_eq!(other.mapped_bytes() / SLAB, 1, "what is ready counts as capacity");
+    drop(keeper);
+    other.set_capacity(4 * SLAB);
+    drop(put(&other, key(1, 0), 4000));
+    assert_eq!(calls.load(Ordering::Relaxed), 2, "a keeper that is gone is not called");
 }
 
 #[test]

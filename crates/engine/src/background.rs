@@ -5,7 +5,8 @@
 //! are flush threads; upkeep does not count.
 //!
 //! Order for compaction threads: manual requests, then what the compaction style of any column family wants most.
-//! Upkeep lets go of replaced views and dead files, then makes memory ready for the memtables to come.
+//! Upkeep lets go of replaced views and dead files, then makes memory ready: for the caches that grow, which readers wait
+//! for, and for the memtables to come.
 //! Once a second it looks for what time alone makes due: statistics, tables that have come of age or
 //! that released snapshots let go, dead files that a reader has let go, and memory that no memtable came for or uses.
 //! After a background error nothing starts until it is cleared.
@@ -18,13 +19,14 @@ use crate::flush::job::{self as flush_job, FlushJob};
 use crate::info_log::log_line;
 use crate::state::{CfState, DbState};
 use outcrop_base::{Error, ErrorKind, Result};
+use outcrop_cache::{Cache, Keeper};
 use outcrop_env::threads::JoinHandle;
 use outcrop_memtable::MemTable;
 use parking_lot::{Condvar, Mutex};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// How often a thread looks for what time alone makes due.
@@ -33,11 +35,23 @@ const TIMED_CHECK: Duration = Duration::from_secs(1);
 /// The background threads of one database.
 #[derive(Default)]
 pub struct Background {
-    /// Signalled, with the state lock, when there may be work.
+    /// Signalled, with the state lock, when there may be work for flush and compaction threads.
     work: Condvar,
+    requests: Arc<Requests>,
+    /// What tells of the growth of each cache in use.
+    keepers: Mutex<Vec<(Weak<Cache>, Arc<Keeper>)>>,
     threads: Mutex<Vec<Box<dyn JoinHandle>>>,
     /// When the next timed check is due, by the monotonic clock. Set under the state lock.
     next_check_nanos: AtomicU64,
+}
+
+/// What readers ask of the upkeep thread.
+#[derive(Default)]
+struct Requests {
+    /// Signalled, for waiters with the state lock, when there may be work for upkeep.
+    wake: Condvar,
+    /// Those that want memory to grow by.
+    caches: Mutex<Vec<Arc<Cache>>>,
 }
 
 /// What a thread is for.
@@ -53,6 +67,8 @@ enum Job {
     Compaction(CompactionJob, Option<Arc<ManualCompaction>>),
     /// Views and files that nobody needs any more.
     Purge,
+    /// Memory for the cache to grow by.
+    PrepareSlabs(Arc<Cache>),
     /// Memory for a memtable of this write buffer size.
     PrepareMemtable(u64),
 }
@@ -61,6 +77,29 @@ impl Background {
     /// Lets the threads look for work. Takes the state to show that it is locked: a wake-up cannot be lost.
     pub fn wake(&self, _state: &mut DbState) {
         self.work.notify_all();
+        self.requests.wake.notify_all();
+    }
+
+    /// Has upkeep make the memory ready by which `cache` will grow.
+    pub fn keep(&self, cache: &Arc<Cache>) {
+        let mut keepers = self.keepers.lock();
+        keepers.retain(|(cache, _)| cache.strong_count() > 0);
+        if keepers.iter().any(|(known, _)| known.as_ptr() == Arc::as_ptr(cache)) {
+            return;
+        }
+        let (requests, growing) = (self.requests.clone(), Arc::downgrade(cache));
+        let keeper: Arc<Keeper> = Arc::new(move || {
+            let Some(cache) = growing.upgrade() else { return };
+            let mut caches = requests.caches.lock();
+            if !caches.iter().any(|waiting| Arc::ptr_eq(waiting, &cache)) {
+                caches.push(cache);
+            }
+            drop(caches);
+            // Without the state lock, which readers do not take: upkeep may miss it, until the cache has grown once more.
+            requests.wake.notify_all();
+        });
+        cache.add_keeper(&keeper);
+        keepers.push((Arc::downgrade(cache), keeper));
     }
 
     /// Starts the threads of `db`.
@@ -81,6 +120,12 @@ impl Background {
             let thread = db.ctx.env.threads.spawn(name, Box::new(move || db_of_thread.work(lane)))?;
             db.background.threads.lock().push(thread);
         }
+        let state = db.state.lock();
+        state
+            .column_families
+            .values()
+            .filter_map(|cf| cf.cf.block_cache.as_ref())
+            .for_each(|c| db.background.keep(c));
         Ok(())
     }
 
@@ -91,6 +136,7 @@ impl Background {
 
     /// Waits for the threads to end; the state must say that the database shuts down.
     pub fn join(&self) {
+        self.keepers.lock().clear();
         for thread in self.threads.lock().drain(..) {
             // A panic there was already reported by the panic hook; closing goes on.
             let _ = thread.join();
@@ -120,6 +166,7 @@ impl DbInner {
             Job::Flush(job) => self.do_flush(job),
             Job::Compaction(job, manual) => self.do_compaction(job, manual),
             Job::Purge => self.purge_obsolete_files(),
+            Job::PrepareSlabs(cache) => while cache.prepare_slab() {},
             Job::PrepareMemtable(size) => self.ctx.memtable_pool.prepare(size),
         }
         true
@@ -138,7 +185,7 @@ impl DbInner {
             if lane == Lane::Upkeep {
                 let wait = self.time_to_check();
                 if wait > Duration::ZERO {
-                    self.background.work.wait_for(&mut state, wait);
+                    self.background.requests.wake.wait_for(&mut state, wait);
                 } else {
                     self.check_marks(&mut state);
                     drop(state);
@@ -153,9 +200,9 @@ impl DbInner {
         }
     }
 
-    /// Gives back memory that no writer came for in a while.
+    /// Gives back memory that no writer comes for.
     fn rest_memory(&self) {
-        if self.ctx.memtable_pool.rest() {
+        if self.ctx.memtable_pool.rest(self.visible_seq().0) {
             let active: Vec<Arc<MemTable>> = {
                 let state = self.state.lock();
                 state.column_families.values().map(|cf| cf.memtable.clone()).collect()
@@ -195,7 +242,7 @@ impl DbInner {
 
     fn next_job(&self, state: &mut DbState, lane: Lane) -> Option<Job> {
         if lane == Lane::Upkeep {
-            return next_upkeep(state);
+            return self.next_upkeep(state);
         }
         if state.background_error.is_some() {
             return None;
@@ -206,6 +253,21 @@ impl DbInner {
             Lane::Compaction if state.paused > 0 => None,
             Lane::Compaction => self.next_compaction(state),
         }
+    }
+
+    /// Purging comes first: the memory of memtables that are gone is what those to come get.
+    fn next_upkeep(&self, state: &mut DbState) -> Option<Job> {
+        let may_purge = state.purge_wanted && state.deletions_disabled == 0;
+        if may_purge
+            || state.column_families.values().any(|cf| !cf.retired.is_empty())
+            || !state.released.is_empty()
+        {
+            return Some(Job::Purge);
+        }
+        if let Some(cache) = self.background.requests.caches.lock().pop() {
+            return Some(Job::PrepareSlabs(cache));
+        }
+        state.memtables_wanted.pop().map(Job::PrepareMemtable)
     }
 
     fn next_compaction(&self, state: &mut DbState) -> Option<Job> {
@@ -291,18 +353,6 @@ impl DbInner {
         self.background.wake(state);
         self.state_changed.notify_all();
     }
-}
-
-/// Purging comes first: the memory of memtables that are gone is what those to come get.
-fn next_upkeep(state: &mut DbState) -> Option<Job> {
-    let may_purge = state.purge_wanted && state.deletions_disabled == 0;
-    if may_purge
-        || state.column_families.values().any(|cf| !cf.retired.is_empty())
-        || !state.released.is_empty()
-    {
-        return Some(Job::Purge);
-    }
-    state.memtables_wanted.pop().map(Job::PrepareMemtable)
 }
 
 /// Runs a job; a panic in it becomes its error, so that nobody waits for ever for its end.

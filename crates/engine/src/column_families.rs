@@ -68,6 +68,7 @@ impl DbInner {
             registry.insert(id, handle.clone());
         });
         drop(core);
+        handle.block_cache.iter().for_each(|cache| self.background.keep(cache));
         log_line!(self.ctx, "created column family {} ({id})", descriptor.name);
         self.note_options();
         Ok(handle)

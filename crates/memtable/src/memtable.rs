@@ -189,10 +189,10 @@ impl MemTable {
         self.list.arena().used_bytes() + self.range_tombstones.size_bytes() >= self.write_buffer_size
     }
 
-    /// True once the entries fill a quarter of it: the one that follows should be made ready.
+    /// True once the entries fill three quarters of it: the one that follows should be made ready.
     #[inline]
-    pub fn is_well_under_way(&self) -> bool {
-        self.list.arena().used_bytes() >= self.write_buffer_size / 4
+    pub fn is_nearly_full(&self) -> bool {
+        self.list.arena().used_bytes() >= self.write_buffer_size / 4 * 3
     }
 
     /// Gives the memory that no entry takes yet back to the operating system; it comes again as entries come, at a page fault

@@ -2,16 +2,17 @@
 //!
 //! A fresh mapping costs a page fault at each first touch, on the writer's thread: 5 to 30 ms for a memtable of
 //! 16 MiB where the host is slow to give memory, more than filling it takes. So mappings go around: when a
-//! memtable dies its memory comes here as it is, and a background thread makes the next set ready while the current one
-//! is being filled ([`MemTablePool::prepare`]): resident, and zeroed where that is needed. What nobody came for in a while
-//! goes back to the operating system: soon what is not ready, later what is, and with it what the memtables in use have not
-//! used. Writers then fault memory in.
+//! memtable dies its memory comes here as it is, and a background thread makes the next set ready when the current one
+//! is nearly full ([`MemTablePool::prepare`]): resident, and zeroed where that is needed. By then the memtable before has
+//! mostly been flushed, so that two sets go around where a third would be resident in between. What nobody came for in a
+//! while goes back to the operating system, and once nobody writes any more, also what is ready and what the memtables in
+//! use have not used. Writers then fault memory in.
 //!
 //! Concurrency: the lock is never held while memory is zeroed, mapped or unmapped.
 
 use crate::memtable::mapping_sizes;
 use outcrop_env::Mapping;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Memory of one database's memtables.
@@ -20,12 +21,14 @@ pub struct MemTablePool {
     idle: Mutex<Vec<Idle>>,
     /// Calls of [`MemTablePool::rest`] since something came or went.
     rests: AtomicU32,
+    /// The same, since somebody wrote.
+    quiet: AtomicU32,
+    /// What the last call of [`MemTablePool::rest`] was told.
+    last_write: AtomicU64,
 }
 
-/// Calls of [`MemTablePool::rest`] after which unused memory goes.
-const PATIENCE: u32 = 3;
-/// The same for what is ready for the next memtable: nobody has filled one for as long.
-const PATIENCE_FOR_READY: u32 = 10;
+/// Calls of [`MemTablePool::rest`] after which memory goes that nobody came for.
+const PATIENCE: u32 = 2;
 
 struct Idle {
     mapping: Mapping,
@@ -44,7 +47,13 @@ impl MemTablePool {
 
     /// A pool that holds on to at most `limit_bytes` that nobody uses.
     pub fn new(limit_bytes: usize) -> MemTablePool {
-        MemTablePool { limit_bytes, idle: Mutex::default(), rests: AtomicU32::new(0) }
+        MemTablePool {
+            limit_bytes,
+            idle: Mutex::default(),
+            rests: AtomicU32::new(0),
+            quiet: AtomicU32::new(0),
+            last_write: AtomicU64::new(0),
+        }
     }
 
     /// A mapping of `len` bytes, rounded up as [`Mapping::new`] does. What is in it means nothing.
@@ -116,21 +125,26 @@ impl MemTablePool {
         self.hold(Idle { mapping, dirty, ready: true });
     }
 
-    /// Called about once a second: gives back memory, once nothing came or went for several calls. True if that now is all
-    /// there was: the memtables in use may then give back what they do not use.
-    pub fn rest(&self) -> bool {
-        // Relaxed: a call more or less does not matter.
-        let keeps_ready = match self.rests.fetch_add(1, Ordering::Relaxed) {
-            PATIENCE => true,
-            PATIENCE_FOR_READY => false,
-            _ => return false,
-        };
+    /// Called about once a second with a number that each write changes: gives back memory that nobody came for in the
+    /// last calls. True once after the last write: the memtables in use may then give back what they do not use.
+    pub fn rest(&self, last_write: u64) -> bool {
+        // Relaxed, here and below: a call more or less does not matter.
+        let wrote = self.last_write.swap(last_write, Ordering::Relaxed) != last_write;
+        let quiet = if wrote { 0 } else { self.quiet.load(Ordering::Relaxed).saturating_add(1) };
+        self.quiet.store(quiet, Ordering::Relaxed);
+        let unused = self.rests.fetch_add(1, Ordering::Relaxed) >= PATIENCE;
+        if unused || quiet == PATIENCE {
+            self.drop_idle(quiet < PATIENCE);
+        }
+        quiet == PATIENCE
+    }
+
+    fn drop_idle(&self, keeps_ready: bool) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let (kept, unused) = idle.drain(..).partition::<Vec<_>, _>(|idle| idle.ready && keeps_ready);
         *idle = kept;
         drop(idle);
         drop(unused);
-        !keeps_ready
     }
 
     /// Bytes held that nobody uses.
@@ -189,21 +203,28 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_comes_for_goes_and_what_is_ready_stays_longer() {
+    fn what_nobody_comes_for_goes_and_what_is_ready_once_nobody_writes() {
         let pool = MemTablePool::new(64 << 20);
         pool.prepare(8 << 20);
         let ready = pool.idle_bytes();
         pool.give(Mapping::new(4096), 10);
-        for _ in 0..PATIENCE {
-            pool.rest();
+        let mut writes = 0..;
+        for write in writes.by_ref().take(PATIENCE as usize) {
+            assert!(!pool.rest(write));
+            assert_eq!(pool.idle_bytes(), ready + 4096, "not yet");
         }
-        assert_eq!(pool.idle_bytes(), ready + 4096, "not yet");
-        for _ in PATIENCE..PATIENCE_FOR_READY {
-            assert!(!pool.rest());
+        for write in writes.by_ref().take(10) {
+            assert!(!pool.rest(write));
+            assert_eq!(pool.idle_bytes(), ready, "somebody writes");
+        }
+        let last = writes.start;
+        assert!(!pool.rest(last), "one more write");
+        for _ in 1..PATIENCE {
+            assert!(!pool.rest(last));
             assert_eq!(pool.idle_bytes(), ready);
         }
-        assert!(pool.rest());
+        assert!(pool.rest(last));
         assert_eq!(pool.idle_bytes(), 0);
-        assert!(!pool.rest(), "once");
+        assert!(!pool.rest(last), "once");
     }
 }

@@ -313,7 +313,7 @@ impl DbInner {
         let mut full = false;
         for target in &mut core.targets {
             full |= target.memtable.should_seal();
-            if !target.next_prepared && target.memtable.is_well_under_way() {
+            if !target.next_prepared && target.memtable.is_nearly_full() {
                 target.next_prepared = true;
                 self.want_memtable(target);
             }

@@ -195,6 +195,35 @@ fn what_a_flush_writes_can_be_in_the_cache_at_once() {
 }
 
 #[test]
+fn memory_for_a_growing_cache_is_made_ready_in_the_background() {
+    const SLAB: usize = 64 << 10;
+    let cache = Cache::new(CacheOptions { capacity: 64 * SLAB, estimated_entry_charge: 0 });
+    let parts = ColumnFamilyParts { block_cache: Some(cache.clone()), ..plain() };
+    let db = open(&Env::memory(), &ColumnFamilyOptions::default(), plain()).unwrap();
+    let created = ColumnFamilyDescriptor { name: "created".into(), options: Default::default(), parts };
+    let cf = db.create_column_family(&created).unwrap();
+    let value = [7; 1000];
+    for i in 0..2000u32 {
+        db.put_cf(&cf, &WriteOptions::default(), &i.to_be_bytes(), &value).unwrap();
+    }
+    db.flush(std::slice::from_ref(&cf), true).unwrap();
+    for i in 0..100u32 {
+        assert!(db.get_cf(&cf, &ReadOptions::default(), &i.to_be_bytes()).unwrap().is_some());
+    }
+    // A request may be missed: the next growth asks again.
+    let begun = std::time::Instant::now();
+    for i in (100..2000u32).cycle() {
+        let used = cache.usage().div_ceil(SLAB);
+        if cache.mapped_bytes() / SLAB >= used + 2 || begun.elapsed().as_secs() > 30 {
+            break;
+        }
+        db.get_cf(&cf, &ReadOptions::default(), &i.to_be_bytes()).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    assert!(cache.mapped_bytes() / SLAB >= cache.usage().div_ceil(SLAB) + 2);
+}
+
+#[test]
 fn aligned_blocks_and_checked_files_read_the_same() {
     let mut options = ColumnFamilyOptions {
         compression: CompressionType::None,
