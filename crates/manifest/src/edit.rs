@@ -10,8 +10,9 @@
 use crate::blob_file::{BlobFile, Garbage};
 use crate::{FileMetaData, FileNumber};
 use outcrop_base::coding::{Decoder, put_length_prefixed, put_varint32, put_varint64};
-use outcrop_base::keys::FOOTER_LEN;
-use outcrop_base::{Error, Result, SeqNum};
+use outcrop_base::keys::{FOOTER_LEN, internal_key, packed_seq, split};
+use outcrop_base::{Error, Result, SeqNum, ValueType};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 mod tag {
@@ -430,12 +431,27 @@ fn encode_wal_addition(wal: &WalAddition) -> Vec<u8> {
     payload
 }
 
+/// A file's smallest key, as every reader understands it.
+///
+/// Where a range tombstone begins in the file before, RocksDB from 7 on may give the bound the type that sorts first, which
+/// means nothing else, but which older readers do not know: RocksDB up to 7.10 refuses the whole MANIFEST for it. The bound
+/// is then written with the next larger sequence number: it comes before the same keys of this file, and after what the
+/// file before may hold of the user key, which is nothing newer than that.
+fn lower_bound(smallest: &[u8]) -> Cow<'_, [u8]> {
+    let (user_key, packed) = split(smallest);
+    let seq = packed_seq(packed);
+    if packed as u8 <= ValueType::DeletionWithTimestamp as u8 || seq == SeqNum::MAX {
+        return Cow::Borrowed(smallest);
+    }
+    Cow::Owned(internal_key(user_key, seq.plus(1), ValueType::Deletion))
+}
+
 fn encode_new_file(out: &mut Vec<u8>, level: u32, file: &FileMetaData) {
     put_varint32(out, tag::NEW_FILE4);
     put_varint32(out, level);
     put_varint64(out, file.number.0);
     put_varint64(out, file.size);
-    put_length_prefixed(out, &file.smallest);
+    put_length_prefixed(out, &lower_bound(&file.smallest));
     put_length_prefixed(out, &file.largest);
     put_varint64(out, file.smallest_seq.0);
     put_varint64(out, file.largest_seq.0);

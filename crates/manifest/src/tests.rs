@@ -4,7 +4,8 @@ use crate::{
     FileMetaData, FileNumber, ManifestWriter, Version, VersionBuilder, VersionEdit, WalAddition, WalSet,
     list_column_families, recover,
 };
-use outcrop_base::{Comparator, ErrorKind, Result, SeqNum};
+use outcrop_base::keys::internal_key;
+use outcrop_base::{Comparator, ErrorKind, Result, SeqNum, ValueType};
 use outcrop_env::{FileSystem, OpenRead, OpenWrite, memory::MemoryFs};
 use outcrop_options::WalRecoveryMode;
 use outcrop_record::{LogReader, ReadOutcome};
@@ -330,4 +331,29 @@ fn wals_tracked_by_rocksdb_are_known() {
     assert_eq!(old.wal_additions, [WalAddition { number: 4, synced_bytes: Some(10) }]);
     assert_eq!(VersionEdit::decode(&[0x85, 0x40, 5]).unwrap().wal_deletion, Some(5));
     assert!(VersionEdit::decode(&[0x84, 0x40, 4, 3, 10, 1]).is_err(), "a tag that nobody knows");
+}
+
+#[test]
+fn bounds_are_written_so_that_old_readers_know_their_types() {
+    let written = |bound: Vec<u8>| {
+        let file =
+            FileMetaData::new(FileNumber(7), 100, bound, internal_key(b"z", SeqNum(1), ValueType::Value));
+        let mut edit = VersionEdit::default();
+        edit.new_files.push((1, Arc::new(file)));
+        let mut bytes = Vec::new();
+        edit.encode(&mut bytes);
+        VersionEdit::decode(&bytes).unwrap().new_files[0].1.smallest.to_vec()
+    };
+    let key = |seq, value_type| internal_key(b"k", seq, value_type);
+    for value_type in [ValueType::Deletion, ValueType::RangeDeletion, ValueType::BlobIndex] {
+        assert_eq!(written(key(SeqNum(437), value_type)), key(SeqNum(437), value_type));
+    }
+    // As RocksDB 8.11 writes where a range tombstone goes on from the file before, which ends below the key.
+    for unknown in [ValueType::WideColumnEntity, ValueType::ValuePreferredSeqno] {
+        let bound = written(key(SeqNum(437), unknown));
+        assert_eq!(bound, key(SeqNum(438), ValueType::Deletion));
+        let order = Comparator::Bytewise;
+        assert!(order.compare_internal(&bound, &key(SeqNum(437), unknown)).is_lt());
+        assert!(order.compare_internal(&key(SeqNum::MAX, ValueType::RangeDeletion), &bound).is_lt());
+    }
 }
