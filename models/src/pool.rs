@@ -8,8 +8,8 @@ pub struct MemTablePool;
 
 impl MemTablePool {
     /// Memory for nodes, which make their own atomics in it.
-    pub fn take(&self, len: usize) -> Mapping {
-        Mapping::new(len)
+    pub fn take(&self, len: usize) -> (Mapping, usize) {
+        (Mapping::new(len), 0)
     }
 
     /// Memory for the slots of a hash index: atomics that loom follows, all 0.

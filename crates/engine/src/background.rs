@@ -6,7 +6,7 @@
 //!
 //! Order for compaction threads: manual requests, then what the compaction style of any column family wants most.
 //! Upkeep lets go of replaced views and dead files, then makes memory ready: for the caches that grow, which readers wait
-//! for, and for the memtables to come.
+//! for, ahead of writers in memtables whose memory is not there, and for the memtables to come.
 //! Once a second it looks for what time alone makes due: statistics, tables that have come of age or
 //! that released snapshots let go, dead files that a reader has let go, and memory that no memtable came for or uses.
 //! After a background error nothing starts until it is cleared.
@@ -21,7 +21,7 @@ use crate::state::{CfState, DbState};
 use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_cache::{Cache, Keeper};
 use outcrop_env::threads::JoinHandle;
-use outcrop_memtable::MemTable;
+use outcrop_memtable::{Ahead, MemTable};
 use parking_lot::{Condvar, Mutex};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -69,6 +69,8 @@ enum Job {
     Purge,
     /// Memory for the cache to grow by.
     PrepareSlabs(Arc<Cache>),
+    /// Memory that writers of this memtable come to next.
+    MakeResident(Arc<MemTable>, Ahead),
     /// Memory for a memtable of this write buffer size.
     PrepareMemtable(u64),
 }
@@ -167,6 +169,7 @@ impl DbInner {
             Job::Compaction(job, manual) => self.do_compaction(job, manual),
             Job::Purge => self.purge_obsolete_files(),
             Job::PrepareSlabs(cache) => while cache.prepare_slab() {},
+            Job::MakeResident(memtable, ahead) => memtable.make_resident(&ahead),
             Job::PrepareMemtable(size) => self.ctx.memtable_pool.prepare(size),
         }
         true
@@ -266,6 +269,9 @@ impl DbInner {
         }
         if let Some(cache) = self.background.requests.caches.lock().pop() {
             return Some(Job::PrepareSlabs(cache));
+        }
+        if let Some((memtable, ahead)) = state.memory_wanted.pop() {
+            return Some(Job::MakeResident(memtable, ahead));
         }
         state.memtables_wanted.pop().map(Job::PrepareMemtable)
     }

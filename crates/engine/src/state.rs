@@ -11,7 +11,7 @@ use crate::prepared::PreparedTransactions;
 use crate::superversion::SuperVersion;
 use outcrop_base::{Error, SeqNum};
 use outcrop_manifest::{BlobFile, FileMetaData, FileNumber, Version};
-use outcrop_memtable::MemTable;
+use outcrop_memtable::{Ahead, MemTable};
 use outcrop_options::ColumnFamilyOptions;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -192,6 +192,8 @@ pub struct DbState {
     pub released: Vec<Arc<SuperVersion>>,
     /// Write buffer sizes of memtables that will be needed soon.
     pub memtables_wanted: Vec<u64>,
+    /// Memory that the writers of these memtables will soon come to.
+    pub memory_wanted: Vec<(Arc<MemTable>, Ahead)>,
 }
 
 impl DbState {
@@ -216,6 +218,7 @@ impl DbState {
             purge_wanted: false,
             released: Vec::new(),
             memtables_wanted: Vec::new(),
+            memory_wanted: Vec::new(),
         }
     }
 

@@ -27,7 +27,7 @@ pub use clock::Clock;
 pub use file_system::{
     Access, Descriptor, DirectIo, FileLock, FileSystem, OpenRead, OpenWrite, ReadFile, WriteFile,
 };
-pub use mapping::{Mapping, prefetch};
+pub use mapping::{Mapping, populate, prefetch};
 pub use random::Random;
 pub use threads::Threads;
 pub use under_way::ReadUnderWay;

@@ -74,6 +74,22 @@ impl Mapping {
     }
 }
 
+/// Makes `len` bytes of a mapping from `address` on resident, whatever they hold and whoever uses them meanwhile: later
+/// users meet no page fault. Kernels before 5.14 do nothing.
+pub fn populate(address: *mut u8, len: usize) {
+    #[cfg(not(miri))]
+    for start in (0..len).step_by(HUGE_PAGE) {
+        let from = address.addr() + start;
+        let page = from & !(PAGE - 1);
+        let bytes = (len - start).min(HUGE_PAGE) + (from - page);
+        // In pieces: whoever maps or unmaps meanwhile waits for one of them only.
+        // SAFETY: the kernel writes nothing to memory that is there, and refuses addresses that are not mapped.
+        unsafe { libc::madvise(page as *mut libc::c_void, bytes, libc::MADV_POPULATE_WRITE) };
+    }
+    #[cfg(miri)]
+    let _ = (address, len);
+}
+
 /// Asks the processor to fetch the line of `address`. Harmless for any address.
 #[inline]
 pub fn prefetch<T>(address: *const T) {

@@ -16,6 +16,7 @@ use crate::engines;
 use crate::experiment::compaction::open_options;
 use crate::experiment::steps::{PlannedStep, Sizes};
 use crate::experiment::{Config, DataSource, Experiment, Order, TargetSet, WorkloadKind};
+use crate::memory;
 use crate::order;
 use crate::reference::{self, ReferenceError};
 use crate::scale::{Machine, Scale, Scaled};
@@ -494,6 +495,11 @@ impl Plan {
             Order::Steps => self.rounds + usize::from(self.warmup),
             Order::Sessions => sessions,
         };
+        let together = match self.order {
+            Order::Steps => self.targets.len(),
+            Order::Sessions => 1,
+        };
+        let present = memory::seconds_to_make_present(&self.sizes, &self.steps, turns, together);
         let rests = self.rest_seconds * turns.saturating_sub(1) as f64;
         // A database at rest is about as large as its data; the one that is in its turn, and compacts, needs as much
         // again and more.
@@ -503,7 +509,7 @@ impl Plan {
         };
         Estimate {
             sessions,
-            seconds: own_seconds * sessions as f64 + shared_seconds * datasets as f64 + rests,
+            seconds: own_seconds * sessions as f64 + shared_seconds * datasets as f64 + present + rests,
             disk_bytes: self.sizes.data_bytes() * (databases + datasets as u64),
             memory_bytes: self.memory_bytes(),
         }

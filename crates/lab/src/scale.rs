@@ -1,7 +1,8 @@
 //! Experiments made smaller, or larger, than their files say: to fit a time, or by plain numbers.
 //!
 //! ```text
-//! --budget 10m   seconds first, then keys, then rounds; never fewer than 5 rounds, below which nothing is decided
+//! --budget 10m   seconds first, then keys, then rounds; never fewer than 5 rounds, below which nothing is decided, even if those
+//!                take half as long again as was thought
 //! --keys --seconds --rounds   exactly that, and with --budget: what must not be changed
 //! ```
 //! What was changed is part of the plan, and so of every report: numbers of a scaled run never pass for the file's.

@@ -1,6 +1,6 @@
 //! [`MemTable`]: skiplist and hash index together, and the iterator over it.
 
-use crate::arena::{Arena, NULL, Ref};
+use crate::arena::{Ahead, Arena, NULL, Ref};
 use crate::hash_index::{Found, HashIndex, Relation};
 use crate::pool::MemTablePool;
 use crate::prefix_bloom::PrefixBloom;
@@ -193,6 +193,18 @@ impl MemTable {
     #[inline]
     pub fn is_nearly_full(&self) -> bool {
         self.list.arena().used_bytes() >= self.write_buffer_size / 4 * 3
+    }
+
+    /// Memory that entries will soon come to and that is not resident; each part is named once, for
+    /// [`MemTable::make_resident`] on another thread. Mostly nothing.
+    #[inline]
+    pub fn memory_ahead(&self) -> Option<Ahead> {
+        self.list.arena().ahead()
+    }
+
+    /// Makes it resident; entries may come meanwhile.
+    pub fn make_resident(&self, ahead: &Ahead) {
+        self.list.arena().make_resident(ahead);
     }
 
     /// Gives the memory that no entry takes yet back to the operating system; it comes again as entries come, at a page fault

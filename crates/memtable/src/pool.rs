@@ -11,7 +11,7 @@
 //! Concurrency: the lock is never held while memory is zeroed, mapped or unmapped.
 
 use crate::memtable::mapping_sizes;
-use outcrop_env::Mapping;
+use outcrop_env::{Mapping, populate};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -56,9 +56,17 @@ impl MemTablePool {
         }
     }
 
-    /// A mapping of `len` bytes, rounded up as [`Mapping::new`] does. What is in it means nothing.
-    pub(crate) fn take(&self, len: usize) -> Mapping {
-        self.find(len).map_or_else(|| Mapping::new(len), |idle| idle.mapping)
+    /// A mapping of `len` bytes, rounded up as [`Mapping::new`] does, and how many of them, from the start, are resident.
+    /// What is in it means nothing.
+    pub(crate) fn take(&self, len: usize) -> (Mapping, usize) {
+        match self.find(len) {
+            Some(Idle { mapping, ready: true, .. }) => {
+                let resident = mapping.len();
+                (mapping, resident)
+            }
+            Some(Idle { mapping, dirty, .. }) => (mapping, dirty),
+            None => (Mapping::new(len), 0),
+        }
     }
 
     /// As [`MemTablePool::take`], and all zeros.
@@ -115,7 +123,10 @@ impl MemTablePool {
                 mapping.zero(dirty);
                 (mapping, 0)
             }
-            Some(Idle { mapping, dirty, .. }) => (mapping, dirty),
+            Some(Idle { mapping, dirty, .. }) => {
+                populate(mapping.as_ptr(), mapping.len());
+                (mapping, dirty)
+            }
             None => {
                 let mut mapping = Mapping::new(len);
                 mapping.make_resident();
@@ -165,15 +176,16 @@ mod tests {
     #[test]
     fn memory_comes_back_as_it_is_asked_for_and_within_the_limit() {
         let pool = MemTablePool::new(3 << 20);
-        let (first, second) = (pool.take(2 << 20), pool.take(2 << 20));
+        let (first, second) = (pool.take(2 << 20).0, pool.take(2 << 20).0);
         let address = first.as_ptr();
         // SAFETY: within the mapping, which nobody else uses.
         unsafe { std::ptr::write_bytes(address, 7, 1000) };
         pool.give(first, 1000);
         pool.give(second, 0);
         assert_eq!(pool.idle_bytes(), 2 << 20);
-        assert_eq!(pool.take(4096).len(), 4096);
-        let again = pool.take(2 << 20);
+        assert_eq!(pool.take(4096).0.len(), 4096);
+        let (again, resident) = pool.take(2 << 20);
+        assert_eq!(resident, 1000);
         assert_eq!(again.as_ptr(), address);
         assert_eq!(bytes(&again)[..1000], [7; 1000], "as it is");
         pool.give(again, 1000);
@@ -198,7 +210,8 @@ mod tests {
         pool.prepare(8 << 20);
         table = pool.take_zeroed(index);
         assert!(bytes(&table).iter().all(|byte| *byte == 0));
-        assert!(pool.take(arena).len() >= arena);
+        let (taken, resident) = pool.take(arena);
+        assert!(taken.len() >= arena && resident == taken.len());
         assert_eq!(pool.idle_bytes(), 0);
     }
 

@@ -29,7 +29,7 @@ use crate::context::closing_error;
 use crate::db::DbInner;
 use group::{Request, Turn, Writer};
 use outcrop_base::{Error, ErrorKind, Result, SeqNum};
-use outcrop_memtable::MemTable;
+use outcrop_memtable::{Ahead, MemTable};
 use stall::StallCondition;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -317,12 +317,22 @@ impl DbInner {
                 target.next_prepared = true;
                 self.want_memtable(target);
             }
+            if let Some(ahead) = target.memtable.memory_ahead() {
+                self.want_memory(target, ahead);
+            }
         }
         if full {
             return true;
         }
         let limit = self.ctx.options.db_write_buffer_size;
         limit > 0 && core.targets.iter().map(|t| t.memtable.memory_usage() as u64).sum::<u64>() > limit
+    }
+
+    #[cold]
+    fn want_memory(&self, target: &Target, ahead: Ahead) {
+        let mut state = self.state.lock();
+        state.memory_wanted.push((target.memtable.clone(), ahead));
+        self.background.wake(&mut state);
     }
 
     #[cold]

@@ -26,6 +26,7 @@ use crate::restore;
 use crate::results::Results;
 use crate::store::{EngineIdentity, Outcome, StepRecord, Store, StoreError};
 use crate::text::duration;
+use outcrop_lab_stats::verdict::MIN_PAIRS;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -131,10 +132,14 @@ impl<'a> Run<'a> {
 
     /// Why no further block is needed after `blocks` of them, if none is; the next would end at `end`.
     fn enough(&self, store: &Store, blocks: usize, end: Duration) -> Result<Option<String>, String> {
+        /// How far a budget is exceeded for the blocks without which nothing is decided.
+        const FOR_A_VERDICT: f64 = 1.5;
         // Half a block is worth nothing: one that would end too late is not begun, the first excepted.
-        if let Some(budget) =
-            self.setting.plan.budget_seconds.filter(|budget| blocks > 0 && end.as_secs() >= *budget)
-        {
+        let over = |budget: &u64| {
+            let more = if blocks < MIN_PAIRS { FOR_A_VERDICT } else { 1.0 };
+            blocks > 0 && end.as_secs_f64() >= *budget as f64 * more
+        };
+        if let Some(budget) = self.setting.plan.budget_seconds.filter(over) {
             let budget = duration(budget as f64);
             return Ok(Some(format!("the budget of {budget} had no room for another block after {blocks}")));
         }
@@ -169,9 +174,8 @@ impl<'a> Run<'a> {
         if slots.is_empty() {
             return Ok(());
         }
-        // Their caches and memtables, and their files in the page cache.
         let sizes = &self.setting.plan.sizes;
-        memory::make_present((sizes.cache as u64 + 2 * sizes.data_bytes()) * slots.len() as u64);
+        memory::make_present(memory::of_sessions(sizes, slots.len()));
         // Once, before any of them: between turns it would cost more time than it has to tell, and empty the caches.
         let canary = canary::run();
         self.notice_slowness(store, &canary)?;
