@@ -57,18 +57,11 @@ pub fn of_sessions(sizes: &Sizes, sessions: usize) -> u64 {
     (sizes.cache as u64 + 2 * sizes.data_bytes()) * sessions as u64
 }
 
-/// Seconds that all of it probably takes for `turns` groups of `together` sessions each, which do `steps`.
-pub fn seconds_to_make_present(sizes: &Sizes, steps: &[PlannedStep], turns: usize, together: usize) -> f64 {
+/// Seconds that it probably takes to make that present. What steps then grow by is there still, and takes little.
+pub fn seconds_to_make_present(sizes: &Sizes, sessions: usize) -> f64 {
     // Bytes per second, measured where a host takes pages back and where none does.
-    let rate = if is_taken_back() { 0.6e9 } else { 3e9 };
-    let growth: u64 = if is_taken_back() {
-        // The first step finds nothing resident, the others find what it left.
-        let resident = |index: usize| if index == 0 { 0 } else { u64::MAX };
-        steps.iter().enumerate().map(|(index, step)| growth(sizes, step, resident(index))).sum()
-    } else {
-        0
-    };
-    (of_sessions(sizes, together) + growth * together as u64) as f64 * turns as f64 / rate
+    let rate = if is_taken_back() { 0.7e9 } else { 3e9 };
+    of_sessions(sizes, sessions) as f64 / rate
 }
 
 /// Touches `bytes` of memory, at most 80 % of what is available, and frees it.

@@ -499,7 +499,7 @@ impl Plan {
             Order::Steps => self.targets.len(),
             Order::Sessions => 1,
         };
-        let present = memory::seconds_to_make_present(&self.sizes, &self.steps, turns, together);
+        let present = turns as f64 * memory::seconds_to_make_present(&self.sizes, together);
         let rests = self.rest_seconds * turns.saturating_sub(1) as f64;
         // A database at rest is about as large as its data; the one that is in its turn, and compacts, needs as much
         // again and more.
