@@ -17,6 +17,7 @@ use crate::compaction::pick;
 use crate::db::DbInner;
 use crate::flush::job::{self as flush_job, FlushJob};
 use crate::info_log::log_line;
+use crate::obsolete_files::block_caches;
 use crate::state::{CfState, DbState};
 use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_cache::{Cache, Keeper};
@@ -122,12 +123,8 @@ impl Background {
             let thread = db.ctx.env.threads.spawn(name, Box::new(move || db_of_thread.work(lane)))?;
             db.background.threads.lock().push(thread);
         }
-        let state = db.state.lock();
-        state
-            .column_families
-            .values()
-            .filter_map(|cf| cf.cf.block_cache.as_ref())
-            .for_each(|c| db.background.keep(c));
+        let caches = block_caches(&db.state.lock());
+        caches.iter().for_each(|cache| db.background.keep(cache));
         Ok(())
     }
 
@@ -270,8 +267,10 @@ impl DbInner {
         if let Some(cache) = self.background.requests.caches.lock().pop() {
             return Some(Job::PrepareSlabs(cache));
         }
-        if let Some((memtable, ahead)) = state.memory_wanted.pop() {
-            return Some(Job::MakeResident(memtable, ahead));
+        while let Some((memtable, ahead)) = state.memory_wanted.pop() {
+            if let Some(memtable) = memtable.upgrade() {
+                return Some(Job::MakeResident(memtable, ahead));
+            }
         }
         state.memtables_wanted.pop().map(Job::PrepareMemtable)
     }

@@ -95,7 +95,7 @@ impl DbInner {
             let blobs = unreferenced(&mut state.obsolete_blobs);
             // A WAL that the MANIFEST asks for must stay.
             let wals = untracked.map_or_else(|_| Vec::new(), |()| self.dead_wals(&mut state, needed));
-            (tables, blobs, wals, caches(&state))
+            (tables, blobs, wals, block_caches(&state))
         };
         let cached: HashSet<u64> = tables
             .iter()
@@ -143,7 +143,7 @@ fn unreferenced<F>(obsolete: &mut Vec<Arc<F>>) -> Vec<Arc<F>> {
 }
 
 /// The block caches of all column families, each once.
-fn caches(state: &DbState) -> Vec<Arc<Cache>> {
+pub fn block_caches(state: &DbState) -> Vec<Arc<Cache>> {
     let mut caches: Vec<Arc<Cache>> = Vec::new();
     for cache in state.column_families.values().filter_map(|cf| cf.cf.block_cache.as_ref()) {
         if !caches.iter().any(|known| Arc::ptr_eq(known, cache)) {

@@ -192,8 +192,8 @@ pub struct DbState {
     pub released: Vec<Arc<SuperVersion>>,
     /// Write buffer sizes of memtables that will be needed soon.
     pub memtables_wanted: Vec<u64>,
-    /// Memory that the writers of these memtables will soon come to.
-    pub memory_wanted: Vec<(Arc<MemTable>, Ahead)>,
+    /// Memory that the writers of these memtables will soon come to, if they are still there.
+    pub memory_wanted: Vec<(Weak<MemTable>, Ahead)>,
 }
 
 impl DbState {

@@ -61,9 +61,6 @@ const LEAST_ROUNDS: usize = outcrop_lab_stats::verdict::MIN_PAIRS;
 const LADDER: [(f64, u64); 6] =
     [(10.0, u64::MAX), (4.0, 1_000_000), (2.0, 400_000), (1.0, 100_000), (0.5, 25_000), (0.2, 5_000)];
 
-/// Share of a budget that is planned for; the rest covers what the estimate does not know.
-const PLANNED: f64 = 0.9;
-
 /// A time such as `90s`, `10m` or `2h`; a bare number is seconds.
 ///
 /// # Errors
@@ -134,12 +131,12 @@ impl Scale {
         resize(&mut original, file, machine);
         order::fit_keys(&mut original, file, machine);
         if let Some(budget) = self.budget {
-            self.shrink(plan, experiment, budget as f64 * PLANNED, machine).map_err(|least| {
+            self.shrink(plan, experiment, budget as f64, machine).map_err(|least| {
                 format!(
                     "{} targets do not fit {}: the least is about {}; leave targets or steps out",
                     plan.targets.len(),
                     duration(budget as f64),
-                    duration(least / PLANNED)
+                    duration(least)
                 )
             })?;
             plan.budget_seconds = Some(budget);

@@ -433,8 +433,8 @@ fn encode_wal_addition(wal: &WalAddition) -> Vec<u8> {
 
 /// A file's smallest key, as every reader understands it.
 ///
-/// Where a range tombstone begins in the file before, RocksDB from 7 on may give the bound the type that sorts first, which
-/// means nothing else, but which older readers do not know: RocksDB up to 7.10 refuses the whole MANIFEST for it. The bound
+/// Where a range tombstone begins in the file before, RocksDB 8.11 gives the bound the type that sorts first, which means
+/// nothing else, but which older readers do not know: RocksDB up to 7.10 refuses the whole MANIFEST for it. The bound
 /// is then written with the next larger sequence number: it comes before the same keys of this file, and after what the
 /// file before may hold of the user key, which is nothing newer than that.
 fn lower_bound(smallest: &[u8]) -> Cow<'_, [u8]> {

@@ -27,9 +27,10 @@ use crate::background::panicked;
 use crate::column_family::ColumnFamily;
 use crate::context::closing_error;
 use crate::db::DbInner;
+use crate::state::DbState;
 use group::{Request, Turn, Writer};
 use outcrop_base::{Error, ErrorKind, Result, SeqNum};
-use outcrop_memtable::{Ahead, MemTable};
+use outcrop_memtable::MemTable;
 use stall::StallCondition;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -315,10 +316,12 @@ impl DbInner {
             full |= target.memtable.should_seal();
             if !target.next_prepared && target.memtable.is_nearly_full() {
                 target.next_prepared = true;
-                self.want_memtable(target);
+                let size = target.cf.options.load().write_buffer_size;
+                self.ask_upkeep(|state| state.memtables_wanted.push(size));
             }
             if let Some(ahead) = target.memtable.memory_ahead() {
-                self.want_memory(target, ahead);
+                let memtable = Arc::downgrade(&target.memtable);
+                self.ask_upkeep(|state| state.memory_wanted.push((memtable, ahead)));
             }
         }
         if full {
@@ -329,16 +332,9 @@ impl DbInner {
     }
 
     #[cold]
-    fn want_memory(&self, target: &Target, ahead: Ahead) {
+    fn ask_upkeep(&self, ask: impl FnOnce(&mut DbState)) {
         let mut state = self.state.lock();
-        state.memory_wanted.push((target.memtable.clone(), ahead));
-        self.background.wake(&mut state);
-    }
-
-    #[cold]
-    fn want_memtable(&self, target: &Target) {
-        let mut state = self.state.lock();
-        state.memtables_wanted.push(target.cf.options.load().write_buffer_size);
+        ask(&mut state);
         self.background.wake(&mut state);
     }
 

@@ -44,6 +44,14 @@ fn disk_full(what: &str) -> String {
     format!("the disk is full ({what}); free space")
 }
 
+/// Whether a budget of `budget` seconds has no room for a block that would end at `end`, after `blocks` of them. Half a block
+/// is worth nothing, so one that would end too late is not begun. The first always is, and those without which nothing is
+/// decided may exceed the budget by half.
+fn is_spent(budget: u64, blocks: usize, end: Duration) -> bool {
+    let most = budget as f64 * if blocks < MIN_PAIRS { 1.5 } else { 1.0 };
+    blocks > 0 && end.as_secs_f64() >= most
+}
+
 /// A run under way.
 pub(super) struct Run<'a> {
     setting: Setting<'a>,
@@ -132,14 +140,8 @@ impl<'a> Run<'a> {
 
     /// Why no further block is needed after `blocks` of them, if none is; the next would end at `end`.
     fn enough(&self, store: &Store, blocks: usize, end: Duration) -> Result<Option<String>, String> {
-        /// How far a budget is exceeded for the blocks without which nothing is decided.
-        const FOR_A_VERDICT: f64 = 1.5;
-        // Half a block is worth nothing: one that would end too late is not begun, the first excepted.
-        let over = |budget: &u64| {
-            let more = if blocks < MIN_PAIRS { FOR_A_VERDICT } else { 1.0 };
-            blocks > 0 && end.as_secs_f64() >= *budget as f64 * more
-        };
-        if let Some(budget) = self.setting.plan.budget_seconds.filter(over) {
+        if let Some(budget) = self.setting.plan.budget_seconds.filter(|budget| is_spent(*budget, blocks, end))
+        {
             let budget = duration(budget as f64);
             return Ok(Some(format!("the budget of {budget} had no room for another block after {blocks}")));
         }
@@ -391,5 +393,20 @@ impl<'a> Run<'a> {
             store.event(self.id, &now(), &text)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_exceeded_for_a_verdict_and_for_nothing_else() {
+        let spent = |blocks, seconds| is_spent(100, blocks, Duration::from_secs(seconds));
+        assert!(!spent(0, 1000), "the first block is begun whatever it takes");
+        assert!(!spent(1, 99) && !spent(MIN_PAIRS, 99));
+        assert!(!spent(1, 149) && !spent(MIN_PAIRS - 1, 149), "fewer decide nothing");
+        assert!(spent(1, 150) && spent(MIN_PAIRS - 1, 150));
+        assert!(spent(MIN_PAIRS, 100));
     }
 }
