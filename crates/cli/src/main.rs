@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 /// An embedded key-value store that opens RocksDB databases, and the lab that measures it.
 #[derive(Parser)]
-#[command(name = "outcrop", version, about)]
+#[command(name = "outcrop", version)]
 struct Arguments {
     #[command(subcommand)]
     verb: Verb,
