@@ -52,11 +52,7 @@ pub(super) fn measure<O: Operate>(
 ) -> ThreadResult {
     /// Operations, and nanoseconds, after which the others are told how many were done.
     const TELL: (u64, u64) = (128, 10_000_000);
-    /// What an operation takes beyond that is waiting, not processor time.
-    const BURNT_AT_MOST: Duration = Duration::from_micros(100);
-    /// Less than this is more to look at the clock for than to burn.
-    const BURNT_AT_ONCE: Duration = Duration::from_micros(2);
-    let mut to_burn = Duration::ZERO;
+    let mut planted = Planted::new(step.planted);
     let (mut ops, mut found, mut bytes) = (0, 0, 0);
     let (mut histogram, mut longest_gap) = (new_histogram(), 0);
     let mut longest_by_second = Vec::new();
@@ -88,14 +84,15 @@ pub(super) fn measure<O: Operate>(
             }
         }
         let mut at = Instant::now();
-        if step.planted > 0.0 {
-            let took = at.duration_since(start).saturating_sub(Duration::from_nanos(begun));
-            to_burn += took.min(BURNT_AT_MOST).mul_f64(step.planted);
-            if to_burn >= BURNT_AT_ONCE {
-                at = burn(at, std::mem::take(&mut to_burn));
-            }
+        let mut now = nanos(at - start);
+        if step.planted > 0.0
+            && let Some(time) = planted.due(now - begun)
+        {
+            let burnt_from = now;
+            at = burn(at, Duration::from_nanos(time));
+            now = nanos(at - start);
+            planted.burnt(now - burnt_from);
         }
-        let now = nanos(at - start);
         let took = now - begun;
         histogram.saturating_record(took);
         // Who asked waits from the time it was due; without work to do nothing stands still.
@@ -122,6 +119,36 @@ pub(super) fn measure<O: Operate>(
     let span = [start - board.start, start - board.start + Duration::from_nanos(last)];
     let longest_gap = Duration::from_nanos(longest_gap);
     ThreadResult { ops, found, bytes, span, histogram, longest_gap, longest_by_second, schedule }
+}
+
+/// Processor time that a step is to take beyond its own, as a share of it: what a regression of known size is made of.
+struct Planted {
+    share: f64,
+    /// Nanoseconds not burnt yet; below zero after more was burnt than was due.
+    owed: f64,
+}
+
+impl Planted {
+    /// What an operation takes beyond that is waiting, not processor time.
+    const AT_MOST: u64 = 100_000;
+    /// Less than this is more to look at the clock for than to burn.
+    const AT_ONCE: f64 = 2_000.0;
+
+    fn new(share: f64) -> Planted {
+        Planted { share, owed: 0.0 }
+    }
+
+    /// What to burn now, in nanoseconds, after an operation that took `took`. One multiplication for most: a cost of its own
+    /// would be a larger share of a short operation.
+    #[inline]
+    fn due(&mut self, took: u64) -> Option<u64> {
+        self.owed += took.min(Planted::AT_MOST) as f64 * self.share;
+        (self.owed >= Planted::AT_ONCE).then_some(self.owed as u64)
+    }
+
+    fn burnt(&mut self, time: u64) {
+        self.owed -= time as f64;
+    }
 }
 
 /// Nanoseconds of a step's times; five hundred years fit.
@@ -155,6 +182,25 @@ fn burn(from: Instant, time: Duration) -> Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_planted_share_is_burnt_no_more_and_no_less_whatever_the_clock_overshoots() {
+        for (took, overshoot) in [(35, 0), (380, 25), (1_000, 60), (40_000, 300), (100_000, 20)] {
+            let mut planted = Planted::new(0.03);
+            let (mut took_in_all, mut burnt_in_all) = (0, 0);
+            for _ in 0..1_000_000 {
+                took_in_all += took;
+                if let Some(time) = planted.due(took) {
+                    planted.burnt(time + overshoot);
+                    burnt_in_all += time + overshoot;
+                }
+            }
+            let share = burnt_in_all as f64 / took_in_all as f64;
+            assert!((share / 0.03 - 1.0).abs() < 0.01, "{share} of operations of {took} ns");
+        }
+        let mut planted = Planted::new(0.5);
+        assert_eq!(planted.due(10_000_000_000), Some(50_000), "a stall is waiting");
+    }
 
     #[test]
     fn each_second_keeps_its_longest_operation() {
