@@ -205,12 +205,16 @@ fn bar(svg: &mut String, y: f64, name: &str, verdict: Verdict, axis: Axis, x: &d
     }
 }
 
-/// A name of at most `longest` characters.
+/// A name of at most `longest` characters. What is left out is in the middle: targets differ in engine and version, which
+/// come first, or in configuration and in being the base again, which come last.
 fn shortened(name: &str, longest: usize) -> String {
-    if name.chars().count() <= longest {
+    let count = name.chars().count();
+    if count <= longest {
         return name.to_string();
     }
-    name.chars().take(longest - 1).chain(['…']).collect()
+    let end = (longest - 1) / 2;
+    let start = longest - 1 - end;
+    name.chars().take(start).chain(['…']).chain(name.chars().skip(count - end)).collect()
 }
 
 /// A number without needless zeros.
@@ -347,6 +351,18 @@ pub(super) fn short_count(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shortened_names_of_different_targets_differ() {
+        let names =
+            ["rocksdb@11.8.1/aligned", "rocksdb@11.8.1/aligned (A/A)", "rocksdb@8.11.4/aligned (A/A)"];
+        let short = names.map(|name| shortened(name, 25));
+        assert_eq!(
+            short,
+            ["rocksdb@11.8.1/aligned", "rocksdb@11.8…ligned (A/A)", "rocksdb@8.11…ligned (A/A)"]
+        );
+        assert!(short.iter().all(|name| name.chars().count() <= 25));
+    }
 
     #[test]
     fn marks_are_round_and_inside() {
