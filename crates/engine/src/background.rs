@@ -21,6 +21,7 @@ use crate::obsolete_files::block_caches;
 use crate::state::{CfState, DbState};
 use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_cache::{Cache, Keeper};
+use outcrop_env::PassedMemory;
 use outcrop_env::threads::JoinHandle;
 use outcrop_memtable::{Ahead, MemTable};
 use parking_lot::{Condvar, Mutex};
@@ -46,13 +47,15 @@ pub struct Background {
     next_check_nanos: AtomicU64,
 }
 
-/// What readers ask of the upkeep thread.
+/// What readers and writers ask of the upkeep thread, without the state lock.
 #[derive(Default)]
 struct Requests {
     /// Signalled, for waiters with the state lock, when there may be work for upkeep.
     wake: Condvar,
     /// Those that want memory to grow by.
     caches: Mutex<Vec<Arc<Cache>>>,
+    /// Memory to drop.
+    passed: Mutex<Vec<PassedMemory>>,
 }
 
 /// What a thread is for.
@@ -68,6 +71,8 @@ enum Job {
     Compaction(CompactionJob, Option<Arc<ManualCompaction>>),
     /// Views and files that nobody needs any more.
     Purge,
+    /// Memory that writers are done with.
+    DropPassed,
     /// Memory for the cache to grow by.
     PrepareSlabs(Arc<Cache>),
     /// Memory that writers of this memtable come to next.
@@ -78,9 +83,24 @@ enum Job {
 
 impl Background {
     /// Lets the threads look for work. Takes the state to show that it is locked: a wake-up cannot be lost.
-    pub fn wake(&self, _state: &mut DbState) {
+    pub fn wake(&self, state: &mut DbState) {
         self.work.notify_all();
+        self.wake_upkeep(state);
+    }
+
+    /// As [`Background::wake`], for what only upkeep does.
+    pub fn wake_upkeep(&self, _state: &mut DbState) {
         self.requests.wake.notify_all();
+    }
+
+    /// Has upkeep drop `memory`.
+    #[inline]
+    pub fn let_go(&self, memory: Option<PassedMemory>) {
+        if let Some(memory) = memory {
+            self.requests.passed.lock().push(memory);
+            // Without the state lock: upkeep may miss it until it looks for work again.
+            self.requests.wake.notify_all();
+        }
     }
 
     /// Has upkeep make the memory ready by which `cache` will grow.
@@ -103,6 +123,12 @@ impl Background {
         });
         cache.add_keeper(&keeper);
         keepers.push((Arc::downgrade(cache), keeper));
+    }
+
+    /// Drops what [`Background::let_go`] was given.
+    pub fn drop_passed(&self) {
+        let passed = std::mem::take(&mut *self.requests.passed.lock());
+        drop(passed);
     }
 
     /// Starts the threads of `db`.
@@ -165,6 +191,7 @@ impl DbInner {
             Job::Flush(job) => self.do_flush(job),
             Job::Compaction(job, manual) => self.do_compaction(job, manual),
             Job::Purge => self.purge_obsolete_files(),
+            Job::DropPassed => self.background.drop_passed(),
             Job::PrepareSlabs(cache) => while cache.prepare_slab() {},
             Job::MakeResident(memtable, ahead) => memtable.make_resident(&ahead),
             Job::PrepareMemtable(size) => self.ctx.memtable_pool.prepare(size),
@@ -200,9 +227,10 @@ impl DbInner {
         }
     }
 
-    /// Gives back memory that no writer comes for.
+    /// Gives back memory that no writer comes for, and the WAL that none writes over.
     fn rest_memory(&self) {
         if self.ctx.memtable_pool.rest(self.visible_seq().0) {
+            self.drop_kept_wals();
             let active: Vec<Arc<MemTable>> = {
                 let state = self.state.lock();
                 state.column_families.values().map(|cf| cf.memtable.clone()).collect()
@@ -255,8 +283,12 @@ impl DbInner {
         }
     }
 
-    /// Purging comes first: the memory of memtables that are gone is what those to come get.
+    /// Short work comes first. Purging is ahead of making memory ready: the memory of memtables that are gone is what those to
+    /// come get.
     fn next_upkeep(&self, state: &mut DbState) -> Option<Job> {
+        if !self.background.requests.passed.lock().is_empty() {
+            return Some(Job::DropPassed);
+        }
         let may_purge = state.purge_wanted && state.deletions_disabled == 0;
         if may_purge
             || state.column_families.values().any(|cf| !cf.retired.is_empty())

@@ -31,7 +31,7 @@ use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// An open database. All methods may be called from any number of threads. Dropping it closes it.
@@ -54,6 +54,8 @@ pub struct DbInner {
     pub(crate) write_core: Mutex<WriteCore>,
     pub(crate) closed_wals: Mutex<Vec<Wal>>,
     pub(crate) current_wal: AtomicU64,
+    /// Who reads WAL files: none is written over meanwhile.
+    pub(crate) wal_readers: AtomicUsize,
     /// Writes fail: there is a background error, or the database closes.
     pub(crate) write_refused: AtomicBool,
     /// The OPTIONS file could not be written after a change of the column families.

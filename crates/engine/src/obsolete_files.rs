@@ -8,15 +8,16 @@ use crate::context::DbContext;
 use crate::db::DbInner;
 use crate::info_log::log_line;
 use crate::state::DbState;
-use crate::write::wal::recycled_wals;
+use crate::write::wal::{keeps_wal, recycled_wals};
 use outcrop_base::{ErrorKind, Result};
 use outcrop_cache::Cache;
 use outcrop_manifest::FileNumber;
 use outcrop_manifest::file_name::{self, FileKind};
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The files, tables or blob files, a job has started to write. Dropped without [`PendingOutputs::settle`], it removes the files:
 /// they are of a job that failed.
@@ -115,10 +116,29 @@ impl DbInner {
             caches.iter().for_each(|cache| cache.erase_files(&cached));
         }
         for path in dead {
-            match self.ctx.env.fs.remove_file(&path) {
-                Ok(()) => log_line!(self.ctx, "removed {}", path.display()),
-                Err(error) => log_line!(self.ctx, "could not remove {}: {error}", path.display()),
-            }
+            // Each file takes milliseconds: what is short does not wait for all of them.
+            self.background.drop_passed();
+            self.remove(&path);
+        }
+    }
+
+    /// Removes the WAL that is kept to be written over though nobody asked for it.
+    pub fn drop_kept_wals(&self) {
+        let asked = recycled_wals(&self.ctx.options) as usize;
+        let kept = {
+            let mut state = self.state.lock();
+            let asked = asked.min(state.recyclable_wals.len());
+            state.recyclable_wals.split_off(asked)
+        };
+        for number in kept {
+            self.remove(&file_name::wal(&self.ctx.wal_dir, FileNumber(number)));
+        }
+    }
+
+    fn remove(&self, path: &Path) {
+        match self.ctx.env.fs.remove_file(path) {
+            Ok(()) => log_line!(self.ctx, "removed {}", path.display()),
+            Err(error) => log_line!(self.ctx, "could not remove {}: {error}", path.display()),
         }
     }
 
@@ -126,7 +146,9 @@ impl DbInner {
         let mut dead = Vec::new();
         while state.live_wals.front().is_some_and(|wal| wal.number < needed) {
             let wal = state.live_wals.pop_front().expect("front exists");
-            if (state.recyclable_wals.len() as u64) < recycled_wals(&self.ctx.options) {
+            // Relaxed: who reads WALs says so before the state is locked to look which there are.
+            let is_read = self.wal_readers.load(Ordering::Relaxed) > 0;
+            if !is_read && keeps_wal(&self.ctx.options, state.recyclable_wals.len(), wal.size_bytes) {
                 state.recyclable_wals.push(wal.number);
                 continue;
             }

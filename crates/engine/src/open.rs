@@ -35,7 +35,7 @@ use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 /// Capacity of a block cache that nobody asked for, in bytes. Source: RocksDB's default.
 const DEFAULT_CACHE_BYTES: usize = 32 << 20;
@@ -355,6 +355,7 @@ pub fn assemble(
         visible_seq: CacheLine(AtomicU64::new(last_seq.0)),
         write_queue: WriteQueue::default(),
         current_wal: AtomicU64::new(wal.number()),
+        wal_readers: AtomicUsize::new(0),
         write_core: Mutex::new(WriteCore { wal, last_seq, targets, seal_wanted: false, unlogged: false }),
         closed_wals: Mutex::new(Vec::new()),
         write_refused: AtomicBool::new(false),

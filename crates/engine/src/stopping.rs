@@ -40,6 +40,7 @@ impl DbInner {
         self.note_options_if_outdated();
         let written = self.write_core.lock().wal.end();
         self.purge_obsolete_files();
+        self.drop_kept_wals();
         log_line!(self.ctx, "closed");
         *self.lock.lock() = None;
         flushed.and(written)

@@ -14,6 +14,7 @@ use outcrop_manifest::{FileNumber, file_name};
 use outcrop_options::WalRecoveryMode;
 use outcrop_record::{LogReader, ReadOutcome};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The batches written since a sequence number, in order.
 pub struct UpdatesSince {
@@ -34,11 +35,19 @@ impl DbInner {
                 format!("sequence number {since} is not yet written; the last is {}", self.visible_seq()),
             ));
         }
+        // Before it looks which WALs there are.
+        self.wal_readers.fetch_add(1, Ordering::Relaxed);
         // The first write has number 1: 0 asks for everything.
         let since = since.max(SeqNum(1));
         let mut updates = UpdatesSince { db: self.clone(), next: since, place: None, reader: None };
         updates.place = updates.wal_with(since)?.map(|wal| (wal, 0));
         Ok(updates)
+    }
+}
+
+impl Drop for UpdatesSince {
+    fn drop(&mut self) {
+        self.db.wal_readers.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

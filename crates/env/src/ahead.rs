@@ -12,10 +12,12 @@
 //! Invariants: what is mapped lies below `filled`, so a store meets no end of file; the first bytes of an append are
 //! stored last, so that a process killed in the middle of one leaves the end mark before it in place. After a sync the
 //! kernel has write-protected the pages: the next append is a `write`, which costs less than the fault.
+//! Unmapping takes 30 us for each MiB that was used: windows that were passed wait for another thread to drop them, see
+//! [`WriteFile::passed_memory`].
 //! Limits: another process that cuts the file, or a device that fails under a page that must be read back, ends this
 //! process by SIGBUS. `allow_fallocate=false` avoids all of this.
 
-use crate::file_system::{OpenWrite, WriteFile};
+use crate::file_system::{OpenWrite, PassedMemory, WriteFile};
 use crate::output::Output;
 use crate::posix::io_error;
 use crate::sys;
@@ -27,8 +29,8 @@ use std::sync::atomic::{Ordering, compiler_fence};
 
 /// Bytes of space made at a time: a pause of 8 us once in 75 records of 440 bytes. `docs/design/0006-wal.md` has others.
 const CHUNK: usize = 32 << 10;
-/// Bytes mapped at a time: most WALs end in their first window. To unmap it costs 30 us for each MiB that was used.
-const WINDOW: usize = 32 << 20;
+/// Bytes mapped at a time, of which as many are resident as were used.
+const WINDOW: usize = 4 << 20;
 /// Bytes that are stored last, at once.
 const HEAD: usize = 8;
 
@@ -40,6 +42,8 @@ pub struct AheadFile {
     /// A chunk of filler.
     space: Box<[u8]>,
     window: Option<Window>,
+    /// Windows that are not used any more.
+    passed: Vec<Window>,
     /// The last call was a sync.
     just_synced: bool,
     /// Space was refused or a mapping was: every append is a `write` of its own.
@@ -70,6 +74,7 @@ impl AheadFile {
             filled,
             space: vec![filler; CHUNK].into_boxed_slice(),
             window: None,
+            passed: Vec::new(),
             just_synced: false,
             plain: cfg!(miri),
             scratch: Vec::new(),
@@ -101,7 +106,7 @@ impl AheadFile {
             self.filled += CHUNK as u64;
         }
         if !self.window.as_ref().is_some_and(|window| window.covers(self.len, total)) {
-            self.window = None;
+            self.passed.extend(self.window.take());
             self.window = Window::map(self.output.file(), self.len);
             self.plain = self.window.is_none();
         }
@@ -162,9 +167,16 @@ impl WriteFile for AheadFile {
         self.output.path()
     }
 
+    fn passed_memory(&mut self) -> Option<PassedMemory> {
+        let passed = (!self.passed.is_empty()).then(|| std::mem::take(&mut self.passed));
+        passed.map(|windows| PassedMemory(Box::new(windows)))
+    }
+
     fn close(&mut self) -> Result<()> {
         self.output.check()?;
-        self.window = None;
+        self.passed.extend(self.window.take());
+        // It would be mapped again, and what is stored behind the end be lost.
+        self.plain = true;
         if self.filled > self.len {
             self.output.set_len(self.len)?;
             self.filled = self.len;

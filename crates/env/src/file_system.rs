@@ -148,9 +148,18 @@ pub trait WriteFile: Send {
     /// The path it was created under, for error messages.
     fn path(&self) -> &Path;
 
+    /// Memory that this file no longer uses and that takes long to let go of, for another thread to drop. Looked at after an
+    /// append, and after [`WriteFile::close`]; it goes with the file otherwise.
+    fn passed_memory(&mut self) -> Option<PassedMemory> {
+        None
+    }
+
     /// Flushes and gives the file its exact length. Does not sync, not even that. Dropping without it flushes nothing.
     fn close(&mut self) -> Result<()>;
 }
+
+/// Memory to drop where nobody waits for it.
+pub struct PassedMemory(#[expect(dead_code, reason = "held to be dropped")] pub(crate) Box<dyn Send>);
 
 /// A held lock file; dropping it releases the lock.
 pub trait FileLock: Send + Sync {}
@@ -164,8 +173,11 @@ pub trait FileSystem: Send + Sync {
     fn create(&self, path: &Path, options: OpenWrite) -> Result<Box<dyn WriteFile>>;
 
     /// Gives the file `old` the name `path` and opens it for writing from its start, without cutting it: what is not
-    /// overwritten stays until [`WriteFile::close`] cuts it. Writing over blocks a file has is cheaper to sync than
-    /// making it longer.
+    /// overwritten stays until [`WriteFile::close`] cuts it. Writing over blocks a file has is cheaper than making it longer,
+    /// and cheaper to sync.
+    ///
+    /// # Errors
+    /// InvalidArgument, and nothing is changed, if the file has another name as well: what that names would change with it.
     fn reuse(&self, old: &Path, path: &Path, options: OpenWrite) -> Result<Box<dyn WriteFile>>;
 
     /// True if `path` exists. An error other than "not found" is an error, not `false`.

@@ -25,7 +25,8 @@ mod under_way;
 pub use batch::{BatchRead, batch_reads_by, read_batch};
 pub use clock::Clock;
 pub use file_system::{
-    Access, Descriptor, DirectIo, FileLock, FileSystem, OpenRead, OpenWrite, ReadFile, WriteFile,
+    Access, Descriptor, DirectIo, FileLock, FileSystem, OpenRead, OpenWrite, PassedMemory, ReadFile,
+    WriteFile,
 };
 pub use mapping::{Mapping, populate, prefetch};
 pub use random::Random;

@@ -8,6 +8,7 @@
 //! what was not. Files are found by path text; directories exist once created.
 
 use crate::file_system::{FileLock, FileSystem, OpenRead, OpenWrite, ReadFile, WriteFile, parent_of};
+use crate::posix::several_names;
 use outcrop_base::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -330,8 +331,11 @@ impl FileSystem for MemoryFs {
     }
 
     fn reuse(&self, old: &Path, path: &Path, options: OpenWrite) -> Result<Box<dyn WriteFile>> {
+        let contents = self.find(old)?;
+        if lock(&self.tree).files.values().filter(|file| Arc::ptr_eq(file, &contents)).count() > 1 {
+            return Err(several_names(old));
+        }
         self.rename(old, path)?;
-        let contents = self.find(path)?;
         {
             let mut contents = lock(&contents);
             let durable = match contents.over.take() {

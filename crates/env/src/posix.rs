@@ -15,13 +15,18 @@ use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The operating system's files.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PosixFs;
+
+/// The error of writing over a file that is known under another name as well.
+pub(crate) fn several_names(path: &Path) -> Error {
+    Error::invalid_argument(format!("{}: has several names, and is not written over", path.display()))
+}
 
 /// An IO error about `path`.
 pub(crate) fn io_error(what: &str, path: &Path, source: io::Error) -> Error {
@@ -200,6 +205,10 @@ impl FileSystem for PosixFs {
     }
 
     fn reuse(&self, old: &Path, path: &Path, options: OpenWrite) -> Result<Box<dyn WriteFile>> {
+        let names = fs::metadata(old).map_err(|source| io_error("stat", old, source))?.nlink();
+        if names > 1 {
+            return Err(several_names(old));
+        }
         self.rename(old, path)?;
         if let Some(filler) = options.ahead {
             return Ok(Box::new(AheadFile::over(path, &options, filler)?));

@@ -7,7 +7,7 @@
 use crate::{BLOCK_SIZE, HEADER_LEN, RECYCLABLE_HEADER_LEN, kind};
 use outcrop_base::checksum::{crc32c, crc32c_extend, mask};
 use outcrop_base::{Error, Result};
-use outcrop_env::WriteFile;
+use outcrop_env::{PassedMemory, WriteFile};
 
 /// A position in a log file, in bytes from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -168,6 +168,11 @@ impl LogWriter {
     /// Makes everything appended durable.
     pub fn sync(&mut self) -> Result<()> {
         self.file.sync()
+    }
+
+    /// See [`WriteFile::passed_memory`].
+    pub fn passed_memory(&mut self) -> Option<PassedMemory> {
+        self.file.passed_memory()
     }
 
     /// Flushes and closes the file.

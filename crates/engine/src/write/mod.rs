@@ -281,6 +281,7 @@ impl DbInner {
             core.wal.append(&parts)
         };
         appended.map_err(|error| self.fail_writes(error))?;
+        self.background.let_go(core.wal.passed_memory());
         self.stats.wal_bytes.add_single_writer(core.wal.len() - before);
         if options.sync {
             self.sync_closed_wals()
@@ -335,7 +336,7 @@ impl DbInner {
     fn ask_upkeep(&self, ask: impl FnOnce(&mut DbState)) {
         let mut state = self.state.lock();
         ask(&mut state);
-        self.background.wake(&mut state);
+        self.background.wake_upkeep(&mut state);
     }
 
     fn count_group(&self, bytes: usize, count: u64, followers: usize) {

@@ -71,7 +71,8 @@ impl DbInner {
         let recycled = self.state.lock().recyclable_wals.pop();
         let fresh = Wal::create(&self.ctx, number, recycled).map_err(|error| self.fail_writes(error))?;
         core.wal.end().map_err(|error| self.fail_writes(error))?;
-        let old = std::mem::replace(&mut core.wal, fresh);
+        let mut old = std::mem::replace(&mut core.wal, fresh);
+        self.background.let_go(old.passed_memory());
         let (old_number, old_len) = (old.number(), old.len());
         // A synced one, too, is for the next sync to write down, if WALs are tracked.
         if !old.is_synced() || self.ctx.options.track_and_verify_wals_in_manifest {

@@ -5,14 +5,18 @@
 //! database refuses writes until resumed, and resuming starts a new file.
 
 use crate::context::DbContext;
+use crate::info_log::log_line;
 use outcrop_base::Result;
-use outcrop_env::{DirectIo, OpenWrite, WriteFile};
+use outcrop_env::{DirectIo, OpenWrite, PassedMemory, WriteFile};
 use outcrop_manifest::{FileNumber, file_name};
 use outcrop_options::{CompressionType, DbOptions, WalRecoveryMode};
 use outcrop_record::LogWriter;
 
-/// How many WAL files wait to be written over. None where recovery takes what lies behind the end of a WAL, or after a loss
-/// of power in its middle, for damage of its own.
+/// Largest WAL that is kept to be written over though nobody asked for it, in bytes.
+const LARGEST_KEPT: u64 = 128 << 20;
+
+/// How many WAL files wait to be written over, if their number was asked for. None where recovery takes what lies behind the
+/// end of a WAL, or after a loss of power in its middle, for damage of its own.
 pub fn recycled_wals(options: &DbOptions) -> u64 {
     match options.wal_recovery_mode {
         WalRecoveryMode::PointInTimeRecovery | WalRecoveryMode::SkipAnyCorruptedRecords => {
@@ -20,6 +24,21 @@ pub fn recycled_wals(options: &DbOptions) -> u64 {
         }
         _ => 0,
     }
+}
+
+/// Whether a WAL of `bytes` that is not needed any more is kept to be written over, with `kept` others. One is in any case, if
+/// WALs have space ahead: its blocks are there, and the writer need not make them. It goes once nobody writes.
+pub fn keeps_wal(options: &DbOptions, kept: usize, bytes: u64) -> bool {
+    (kept as u64) < recycled_wals(options) || (kept == 0 && bytes <= LARGEST_KEPT && has_space_ahead(options))
+}
+
+/// Whether WALs are longer than their records while they are written.
+fn has_space_ahead(options: &DbOptions) -> bool {
+    // Not where damage is skipped: RocksDB 6 and 7 never come to the end of such a file in that mode, nor of a recycled
+    // one of their own, and whoever asks for it here has asked for it there.
+    options.allow_fallocate
+        && !options.manual_wal_flush
+        && options.wal_recovery_mode == WalRecoveryMode::PointInTimeRecovery
 }
 
 /// The open WAL.
@@ -35,13 +54,9 @@ pub struct Wal {
 }
 
 impl Wal {
-    /// Creates the WAL file `number`, over the file of WAL `recycled` if there is one.
+    /// Creates the WAL file `number`, over the file of WAL `recycled` if there is one that can be written over.
     pub fn create(ctx: &DbContext, number: u64, recycled: Option<u64>) -> Result<Wal> {
-        // Not where damage is skipped: RocksDB 6 and 7 never come to the end of such a file in that mode, nor of a recycled
-        // one of their own, and whoever asks for it here has asked for it there.
-        let ahead = ctx.options.allow_fallocate
-            && !ctx.options.manual_wal_flush
-            && ctx.options.wal_recovery_mode == WalRecoveryMode::PointInTimeRecovery;
+        let ahead = has_space_ahead(&ctx.options);
         let options = OpenWrite {
             io: DirectIo::Buffered,
             // A record reaches the operating system in one write when it is appended, unless the user
@@ -51,8 +66,17 @@ impl Wal {
             ahead: ahead.then_some(outcrop_record::FILLER),
         };
         let path = |number: u64| file_name::wal(&ctx.wal_dir, FileNumber(number));
-        let file = match recycled {
-            Some(old) => ctx.env.fs.reuse(&path(old), &path(number), options)?,
+        let reused = recycled.and_then(|old| {
+            let reused = ctx.env.fs.reuse(&path(old), &path(number), options);
+            if let Err(error) = &reused {
+                log_line!(ctx, "WAL {old:06} is not used again: {error}");
+                // Best effort: what stays behind is found by the scan at the next open.
+                let _ = ctx.env.fs.remove_file(&path(old));
+            }
+            reused.ok()
+        });
+        let file = match reused {
+            Some(file) => file,
             None => ctx.env.fs.create(&path(number), options)?,
         };
         let cut_at_end = ahead || recycled_wals(&ctx.options) > 0;
@@ -98,6 +122,11 @@ impl Wal {
     pub fn append(&mut self, parts: &[&[u8]]) -> Result<()> {
         self.synced = false;
         self.writer.append_parts(parts).map(|_| ())
+    }
+
+    /// See [`WriteFile::passed_memory`].
+    pub fn passed_memory(&mut self) -> Option<PassedMemory> {
+        self.writer.passed_memory()
     }
 
     /// Hands buffered records to the operating system.

@@ -14,6 +14,7 @@ mod every_byte;
 mod foreign;
 mod harness;
 mod ingest;
+mod kept_wal;
 mod kill;
 mod made;
 mod model;
