@@ -127,6 +127,9 @@ impl DbInner {
         let asked = recycled_wals(&self.ctx.options) as usize;
         let kept = {
             let mut state = self.state.lock();
+            if state.deletions_disabled > 0 {
+                return;
+            }
             let asked = asked.min(state.recyclable_wals.len());
             state.recyclable_wals.split_off(asked)
         };

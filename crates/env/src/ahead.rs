@@ -99,8 +99,9 @@ impl AheadFile {
     fn make_room(&mut self, total: usize) {
         if self.len + total as u64 > self.filled {
             if self.output.file().write_all_at(&self.space, self.filled).is_err() {
-                // As on a nearly full disk: the record alone may still fit.
+                // As on a nearly full disk: the record alone may still fit. Of the chunk there may be a part, to be cut.
                 self.plain = true;
+                self.filled += CHUNK as u64;
                 return;
             }
             self.filled += CHUNK as u64;
@@ -234,5 +235,57 @@ impl Window {
 impl Drop for Window {
     fn drop(&mut self) {
         sys::unmap(self.start, WINDOW);
+    }
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+    use std::process::Command;
+
+    fn path_of(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("outcrop-ahead-{}-{name}", std::process::id()))
+    }
+
+    #[test]
+    fn passed_windows_are_handed_over_and_the_file_is_whole() {
+        let path = path_of("windows");
+        let mut file = AheadFile::create(&path, &OpenWrite::default(), 5).unwrap();
+        let record: Vec<u8> = (0..20_000u32).map(|i| (i ^ (i >> 8)) as u8).collect();
+        let (mut handed, records) = (0, 5 * WINDOW / 2 / record.len());
+        for _ in 0..records {
+            file.append_marked(&record, &[7; 11]).unwrap();
+            handed += usize::from(file.passed_memory().is_some());
+        }
+        assert_eq!(handed, 2, "the third window is in use");
+        file.close().unwrap();
+        assert!(file.passed_memory().is_some() && file.passed_memory().is_none());
+        assert!(std::fs::read(&path).unwrap() == record.repeat(records));
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    /// Runs the next test where files cannot become longer than 40 KiB.
+    #[test]
+    fn a_chunk_that_found_no_room_leaves_nothing_behind() {
+        let limited = "ulimit -f 40; trap '' XFSZ; exec \"$0\" --exact --ignored ahead::tests::in_40_kib";
+        let test = std::env::current_exe().unwrap();
+        let output = Command::new("bash").args(["-c", limited]).arg(test).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    }
+
+    #[test]
+    #[ignore = "run by a_chunk_that_found_no_room_leaves_nothing_behind"]
+    fn in_40_kib() {
+        let path = path_of("limited");
+        let mut file = AheadFile::create(&path, &OpenWrite::default(), 5).unwrap();
+        for _ in 0..CHUNK / 400 + 2 {
+            file.append_marked(&[1; 400], &[]).unwrap();
+        }
+        assert!(file.plain, "the second chunk does not fit");
+        file.close().unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), file.len());
+        std::fs::remove_file(&path).unwrap();
     }
 }

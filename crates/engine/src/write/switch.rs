@@ -68,7 +68,7 @@ impl DbInner {
             return Ok(());
         }
         let number = self.ctx.new_file_number();
-        let recycled = self.state.lock().recyclable_wals.pop();
+        let recycled = self.recyclable_wal();
         let fresh = Wal::create(&self.ctx, number, recycled).map_err(|error| self.fail_writes(error))?;
         core.wal.end().map_err(|error| self.fail_writes(error))?;
         let mut old = std::mem::replace(&mut core.wal, fresh);
@@ -87,6 +87,12 @@ impl DbInner {
         // Relaxed: read only to compute which WALs may go, under the state lock held here.
         self.current_wal.store(number, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// A dead WAL to write over. None while files are to stay: somebody may be copying them.
+    fn recyclable_wal(&self) -> Option<u64> {
+        let mut state = self.state.lock();
+        if state.deletions_disabled > 0 { None } else { state.recyclable_wals.pop() }
     }
 
     /// With `db_write_buffer_size` exceeded: the column family whose memtable is largest.
