@@ -65,7 +65,7 @@ fn main() -> ExitCode {
             Ok(code) => return code,
             Err(message) => Err(message),
         },
-        Verb::LabSession { assignment } => outcrop_lab::child::run(&assignment, in_process::functions()),
+        Verb::LabSession { assignment } => outcrop_lab::run::child::run(&assignment, in_process::functions()),
     })
 }
 

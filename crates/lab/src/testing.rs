@@ -4,9 +4,9 @@ use crate::experiment::parse;
 use crate::experiment::steps::PlannedStep;
 use crate::host::canary::Canary;
 use crate::host::{Facts, Host};
-use crate::plan::Slot;
+use crate::planning::plan::Slot;
+use crate::report::text::rfc3339;
 use crate::store::{EngineIdentity, Outcome, StepRecord, Store};
-use crate::text::rfc3339;
 use outcrop_lab_load::StepResult;
 use outcrop_lab_load::counters::Counters;
 use outcrop_lab_load::process::ProcessUsage;
@@ -103,7 +103,7 @@ pub fn fake_record_on(
         names.join(", "),
         seed + 1
     );
-    let plan = crate::plan::plan(&parse("t.toml", &text).unwrap(), 1, 8 << 30, 4).unwrap();
+    let plan = crate::planning::plan::plan(&parse("t.toml", &text).unwrap(), 1, 8 << 30, 4).unwrap();
     let facts = Facts { id: host.to_string(), ..Facts::default() };
     let host = Host { facts, checks: vec![], canary: Canary::default() };
     let hour = store.experiments().unwrap().len() as u64;

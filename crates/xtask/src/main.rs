@@ -26,7 +26,7 @@ mod packages;
 mod pingpong;
 mod tidy;
 
-use outcrop_lab::reference;
+use outcrop_lab::targets::maven;
 use packages::Install;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -157,10 +157,10 @@ fn run_cargo(arguments: &[&str], places: &[(&str, Option<&Path>)]) -> Result<(),
 fn fetch() -> Result<PathBuf, String> {
     let describe =
         |error: &dyn std::fmt::Display| format!("{error} (cargo xtask ci --offline goes on without)");
-    let dir = reference::cache_dir().map_err(|error| describe(&error))?.join("reference");
+    let dir = maven::cache_dir().map_err(|error| describe(&error))?.join("reference");
     std::fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     for version in REFERENCE_VERSIONS {
-        let library = reference::obtain("rocksdb", version).map_err(|error| describe(&error))?;
+        let library = maven::obtain("rocksdb", version).map_err(|error| describe(&error))?;
         let link = dir.join(format!("librocksdb-{version}.so"));
         if !link.exists() {
             std::fs::hard_link(&library, &link)

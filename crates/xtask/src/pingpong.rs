@@ -4,7 +4,7 @@
 
 use crate::packages::{self, Install};
 use crate::{cargo, root};
-use outcrop_lab::reference;
+use outcrop_lab::targets::maven;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -128,7 +128,7 @@ fn play(versions: &[&str], arguments: &[String]) -> Result<(), String> {
     command.args(arguments);
     command.arg("--library").arg(format!("outcrop={}", build.join("liboutcrop_capi.so").display()));
     for version in versions {
-        let library = reference::obtain("rocksdb", version).map_err(|error| error.to_string())?;
+        let library = maven::obtain("rocksdb", version).map_err(|error| error.to_string())?;
         command.arg("--library").arg(format!("{version}={}", library.display()));
     }
     finish(command)

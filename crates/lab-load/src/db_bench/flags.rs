@@ -188,16 +188,11 @@ pub(super) fn is_on(value: &str) -> bool {
     matches!(value, "true" | "1" | "t" | "yes")
 }
 
-/// The flag whose name shares most with `name`.
+/// The flag whose name is most like `name`.
 fn nearest(name: &str) -> &'static str {
-    let shared = |known: &str| {
-        let letters = |text: &str| text.split('_').map(str::to_string).collect::<Vec<_>>();
-        let words = letters(name);
-        letters(known).iter().filter(|word| words.contains(word)).count() * 10
-            + known.chars().zip(name.chars()).take_while(|(a, b)| a == b).count()
-    };
     let names = FLAGS.iter().map(|flag| flag.0).chain(PASSED.iter().map(|flag| flag.0));
-    names.max_by_key(|name| shared(name)).unwrap_or("benchmarks")
+    let likeness = |known: &str| strsim::jaro_winkler(known, name);
+    names.max_by(|a, b| likeness(a).total_cmp(&likeness(b))).unwrap_or("benchmarks")
 }
 
 /// The help text.

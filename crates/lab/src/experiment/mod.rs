@@ -6,7 +6,7 @@
 //! Invariant: a file means the same on every machine, except for what it leaves to the machine on purpose
 //! (`keys`, `cache`, `background_jobs`); the plan records what those became.
 //! Next: `vocabulary.rs` and `steps.rs` for steps, `compaction.rs` for what a database is opened with, `profiles.rs` for
-//! machines by name, `plan.rs` for what is made of an experiment.
+//! machines by name, `planning/plan.rs` for what is made of an experiment.
 
 mod check;
 pub mod compaction;

@@ -12,7 +12,7 @@ pub mod facts;
 pub use checks::{Check, Status, check};
 pub use facts::Facts;
 
-use crate::text::{cut, paragraph};
+use crate::report::text::{cut, paragraph};
 use serde::{Deserialize, Serialize};
 
 /// What is recorded with each experiment.

@@ -10,7 +10,7 @@
 //! A sign stands beside every coloured number, so that colour is never the only carrier: `-` red, `+` green or
 //! blue, `=` inside the band. One run per target is no verdict, and the text says so.
 //!
-//! Next: `colours.rs` for the rules, `layout.rs` for the text; `tables.rs` of the crate for the lab's own
+//! Next: `colours.rs` for the rules, `layout.rs` for the text; `report/summary_line.rs` for the lab's own
 //! ratios, which pair rounds.
 
 use super::colours::{Better, Colour, meets_sla, page_absolute_colours, page_colour, post_colour};

@@ -6,7 +6,7 @@
 //! | page, relative | below 95 % | above 105 %, else plain |
 //! | page, absolute | worst quarter of the gap | best quarter; grey below the SLA |
 
-use crate::judge;
+use crate::analysis::judge;
 
 /// Ratios from here on down are red in the posts, from its counterpart on up green.
 const RED_UP_TO: f64 = 0.95;

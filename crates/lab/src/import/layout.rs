@@ -3,7 +3,7 @@
 use super::classic::{Cell, Table};
 use super::repair::Repair;
 use super::report::wrap;
-use crate::text::align;
+use crate::report::text::align;
 use std::collections::HashSet;
 
 /// Columns of text output.

@@ -104,8 +104,8 @@ fn record(store: &Path, arguments: &ImportArguments) -> Result<(), String> {
     let names: Vec<String> = arguments.paths.iter().map(name).collect();
     let title = arguments.title.clone().unwrap_or_else(|| names.join(", "));
     let archive = Archive::of(&report, &title, arguments.base.as_deref())?;
-    let id =
-        Store::open(store)?.record_archive(&crate::text::rfc3339(crate::run::unix_seconds()), &archive)?;
+    let id = Store::open(store)?
+        .record_archive(&crate::report::text::rfc3339(crate::run::unix_seconds()), &archive)?;
     print!("{report}");
     println!("\nexperiment {id}: outcrop lab report {id} -o DIRECTORY  writes the pages");
     Ok(())

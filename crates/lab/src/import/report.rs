@@ -4,7 +4,7 @@ use super::classic::{Classic, classic};
 use super::format::Format;
 use super::model::{Reject, Row, Series, Text};
 use super::repair::{Effect, Repair, Repaired};
-use crate::text::align;
+use crate::report::text::align;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter, Result as FmtResult};

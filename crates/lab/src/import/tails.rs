@@ -14,7 +14,7 @@
 use super::archive::Group;
 use super::model::Series;
 use super::target::version_numbers;
-use crate::judge::Word;
+use crate::analysis::judge::Word;
 use outcrop_lab_stats::history::{History, MIN_VERSIONS, Version, judge_history};
 use outcrop_lab_stats::paired::Settings;
 use outcrop_lab_stats::stalls::{compare_relative_spread, compare_tails, find_stalls};
@@ -192,7 +192,7 @@ impl TailChange {
     /// A value of the metric for people.
     pub fn amount(&self, value: f64) -> String {
         milliseconds(&self.unit)
-            .map_or_else(|| crate::text::amount(value), |factor| seconds(value * factor / 1e3))
+            .map_or_else(|| crate::report::text::amount(value), |factor| seconds(value * factor / 1e3))
     }
 }
 

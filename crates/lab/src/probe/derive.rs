@@ -2,8 +2,8 @@
 
 use super::Reading;
 use super::sources::{TICKS_PER_SECOND, processors};
+use crate::analysis::judge::Better;
 use crate::experiment::steps::PlannedStep;
-use crate::judge::Better;
 use outcrop_lab_load::StepResult;
 use std::collections::BTreeMap;
 
@@ -282,7 +282,7 @@ const SLOW_MS: f64 = 100.0;
 /// The middle; not a number of nothing.
 fn middle(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
-    crate::tables::median(&values).unwrap_or(f64::NAN)
+    crate::report::summary_line::median(&values).unwrap_or(f64::NAN)
 }
 
 fn longest_zero_run(per_second: &[u64]) -> usize {

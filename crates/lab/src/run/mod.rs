@@ -11,21 +11,24 @@
 //! Next: `blocks.rs`; `profile.rs` for a run that only samples.
 
 mod blocks;
+pub mod child;
+pub mod data_dir;
 mod engine_files;
 mod killed;
 mod process;
 pub mod profile;
 mod progress;
+pub mod restore;
 mod session;
 
-use crate::data_dir::DataDir;
 use crate::experiment;
 use crate::host::Host;
-use crate::memory;
-use crate::plan::Plan;
-use crate::scale::{Machine, Scale};
+use crate::planning::memory;
+use crate::planning::plan::Plan;
+use crate::planning::scale::{Machine, Scale};
+use crate::report::text::{duration, rfc3339};
+use crate::run::data_dir::DataDir;
 use crate::store::{ExperimentRow, Store, StoreError};
-use crate::text::{duration, rfc3339};
 use blocks::Run;
 pub(crate) use engine_files::newest_options;
 use session::Setting;
@@ -69,7 +72,7 @@ pub fn plan_file(file: &Path, scale: &Scale) -> Result<(Plan, String), String> {
     let (experiment, text) = experiment::read(file)?;
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     let machine = Machine { memory: memory::total_bytes(), cores };
-    Ok((crate::plan::plan_scaled(&experiment, unix_seconds(), machine, scale)?, text))
+    Ok((crate::planning::plan::plan_scaled(&experiment, unix_seconds(), machine, scale)?, text))
 }
 
 /// Where a run begins.

@@ -7,7 +7,7 @@
 //! not; a process that is dropped is killed.
 
 use super::killed::KilledOnDrop;
-use crate::child::{self, Assignment, Message, Slice};
+use crate::run::child::{self, Assignment, Message, Slice};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ExitStatus, Stdio};

@@ -9,18 +9,18 @@
 //! those are counted with it.
 //! Invariant: only samples between a step's beginning and its end count, of all threads of the child, its own background
 //! work included.
-//! Next: `cpu.rs` for what is made of them.
+//! Next: `analysis/cpu.rs` for what is made of them.
 
 use super::killed::KilledOnDrop;
 use super::now;
 use super::process::{Heard, Process};
 use super::session::{Setting, assignment};
-use crate::child::{Message, Slice};
-use crate::cpu::{self, CLOCK, Profile, Samples};
-use crate::data_dir::DataDir;
-use crate::memory;
-use crate::plan::{Plan, Slot};
-use crate::results::Results;
+use crate::analysis::cpu::{self, CLOCK, Profile, Samples};
+use crate::analysis::results::Results;
+use crate::planning::memory;
+use crate::planning::plan::{Plan, Slot};
+use crate::run::child::{Message, Slice};
+use crate::run::data_dir::DataDir;
 use crate::store::Store;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::time::{ClockId, clock_gettime};
@@ -109,7 +109,7 @@ fn wanted(results: &Results, arguments: &ProfileArguments) -> Result<Vec<String>
 
 fn targets(results: &Results, names: &[String]) -> Result<Vec<usize>, String> {
     if names.is_empty() {
-        return Ok(crate::posts::real_targets(results));
+        return Ok(crate::report::classic::real_targets(results));
     }
     names.iter().map(|name| results.target(name)).collect()
 }

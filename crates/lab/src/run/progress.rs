@@ -1,6 +1,6 @@
 //! What a run says while it works: one line on standard error, overwritten where that is possible.
 
-use crate::text::{WIDTH, cut, duration, thousands};
+use crate::report::text::{WIDTH, cut, duration, thousands};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 

@@ -8,12 +8,12 @@
 use super::now;
 use super::process::{Heard, Process};
 use super::progress::Progress;
-use crate::child::{Assignment, Message, Slice};
-use crate::plan::{Plan, Slot};
+use crate::analysis::{judge, labels};
+use crate::planning::plan::{Plan, Slot};
 use crate::probe::derive::{Metrics, derive, fault_fall, rss_max};
 use crate::probe::{Reading, Sampler, joined};
+use crate::run::child::{Assignment, Message, Slice};
 use crate::store::{StepRecord, StoreError};
-use crate::{judge, labels};
 use outcrop_lab_load::StepResult;
 use std::ops::Range;
 use std::path::Path;

@@ -26,10 +26,10 @@ pub use archives::ArchiveRow;
 pub use engine_logs::EngineLog;
 pub use rows::{EngineIdentity, ExperimentRow, Outcome, SessionRow, Status, StepRecord, StepRow};
 
+use crate::analysis::labels::Label;
 use crate::host::Host;
 use crate::host::canary::Canary;
-use crate::labels::Label;
-use crate::plan::{Plan, Slot};
+use crate::planning::plan::{Plan, Slot};
 use crate::probe::{Reading, SERIES, sources};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};

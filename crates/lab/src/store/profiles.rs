@@ -2,7 +2,7 @@
 //! earlier one.
 
 use super::{Result, Store, StoreError, from_json, json};
-use crate::cpu::{Profile, Samples};
+use crate::analysis::cpu::{Profile, Samples};
 use rusqlite::params;
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! What the record holds, row by row.
 
+use crate::analysis::labels::Label;
 use crate::host::Host;
 use crate::host::canary::Canary;
-use crate::labels::Label;
-use crate::plan::Plan;
+use crate::planning::plan::Plan;
 use crate::probe::Reading;
 use crate::probe::derive::Metrics;
 use outcrop_lab_load::StepResult;

@@ -8,7 +8,7 @@ use crate::testing::{engine_of, step_and_result};
 fn plan() -> Plan {
     let text = "title = 't'\n[workload]\nkind = 'byrx'\nkeys = 1000\n[design]\nseed = 1\n\
         [[target]]\nengine = 'outcrop'\n";
-    crate::plan::plan(&parse("t.toml", text).unwrap(), 1, 8 << 30, 4).unwrap()
+    crate::planning::plan::plan(&parse("t.toml", text).unwrap(), 1, 8 << 30, 4).unwrap()
 }
 
 fn store() -> (tempfile::TempDir, Store) {

@@ -6,8 +6,8 @@
 
 use crate::imported::{import, number, only, repaired, rows};
 use crate::stalls::changes;
+use outcrop_lab::analysis::judge::Word;
 use outcrop_lab::import::{Classic, Output, Repair, Report, View, run};
-use outcrop_lab::judge::Word;
 use std::path::{Path, PathBuf};
 
 /// The archive's directory of experiments, if `part` of it is there.

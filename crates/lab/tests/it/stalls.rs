@@ -1,8 +1,8 @@
 //! Stalls in published results: found where they are, by the lab's own statistics.
 
 use crate::imported::fixtures;
+use outcrop_lab::analysis::judge::Word;
 use outcrop_lab::import::{Archive, Report, TailChange};
-use outcrop_lab::judge::Word;
 
 /// The changes of all tables of a report.
 pub fn changes(report: &Report) -> Vec<TailChange> {

@@ -1,0 +1,159 @@
+//! What the lab must find and must not, on records of known truth. The noise is that of a quiet small host: 0.75 % in each
+//! session, and 0.3 % that all steps of a session share, so that pairs of equals differ by 0.8 % in the median, as those of
+//! published point releases do on eight cores.
+
+use crate::analysis::judge::Word;
+use crate::analysis::results::Results;
+use crate::analysis::stalls;
+use crate::testing::{Fake, Noise, fake_record};
+
+/// Sessions that differ by noise alone, with costs that follow the speed.
+fn honest(noise: &mut Noise, session: &Fake<'_>) -> Vec<(&'static str, f64)> {
+    let speed = noise.around(1.0, 0.0075) * session.offset;
+    vec![
+        ("ops_sec", 100_000.0 * speed),
+        ("cpu_us/o", 12.0 / speed),
+        ("cs/o", noise.around(0.01, 0.05)),
+        ("r/o", 0.0),
+    ]
+}
+
+fn word(results: &Results, step: &str, target: usize) -> Word {
+    let row = results.steps.iter().position(|known| known == step).unwrap();
+    results.table(0, "ops_sec")[row][target].as_ref().unwrap().verdict.unwrap().word
+}
+
+#[test]
+fn three_percent_of_processor_time_are_found_within_twenty_pairs_and_named() {
+    let mut found = 0;
+    for seed in 0..5 {
+        let mut noise = Noise::new(seed);
+        let (_temp, store) = fake_record(20, &["fillseq", "readrandom"], seed, &mut |session| {
+            let mut metrics = honest(&mut noise, session);
+            if session.target == 1 && session.step == "readrandom" {
+                metrics[0].1 /= 1.03;
+                metrics[1].1 *= 1.03;
+            }
+            metrics
+        });
+        let results = Results::load(&store, 1).unwrap();
+        assert_ne!(word(&results, "readrandom", 1), Word::Same, "seed {seed}");
+        assert!(!word(&results, "fillseq", 1).is_call(), "seed {seed}");
+        if word(&results, "readrandom", 1) == Word::Regression {
+            found += 1;
+            let sentence = results.explain("readrandom", 1, 0).unwrap().sentence;
+            assert!(sentence.contains("cpu_us/o"), "{sentence}");
+        }
+    }
+    // Power, not luck: an interval of half a per cent beside a margin of 2 and a change of 3.
+    assert!(found >= 4, "{found} of 5");
+}
+
+#[test]
+fn a_drift_over_the_session_is_nobodys_fault() {
+    for seed in 0..5 {
+        let mut noise = Noise::new(100 + seed);
+        let steps = ["fillseq", "readrandom", "fwdrange", "revrange", "overwrite"];
+        let (_temp, store) = fake_record(6, &steps, seed, &mut |session| {
+            let mut metrics = honest(&mut noise, session);
+            // Everything gets slower by 2 % from the first session to the last.
+            metrics[0].1 *= 1.0 - 0.02 * session.progress;
+            metrics
+        });
+        let results = Results::load(&store, 1).unwrap();
+        for step in steps {
+            for target in [1, 2] {
+                assert!(!word(&results, step, target).is_call(), "seed {seed}, {step}, {target}");
+            }
+        }
+        let offset = results.offset(0)[1].expect("five steps tell an offset");
+        assert!(!offset.word.is_call() && (offset.ratio - 1.0).abs() < 0.02, "{offset:?}");
+    }
+}
+
+#[test]
+fn a_build_that_is_slower_on_everything_has_one_row_for_it() {
+    let mut noise = Noise::new(7);
+    let steps = ["fillseq", "readrandom", "fwdrange", "revrange", "overwrite"];
+    let (_temp, store) = fake_record(8, &steps, 7, &mut |session| {
+        let mut metrics = honest(&mut noise, session);
+        metrics[0].1 *= if session.target == 1 { 0.93 } else { 1.0 };
+        metrics
+    });
+    let results = Results::load(&store, 1).unwrap();
+    let offsets = results.offset(0);
+    assert!(offsets[0].is_none());
+    assert_eq!(offsets[1].unwrap().word, Word::Regression);
+    assert!(!offsets[2].unwrap().word.is_call(), "the twin");
+    let text = crate::report::show::compare(&results, 0, "ops_sec");
+    assert!(text.contains("all steps") && text.contains("offset"), "{text}");
+}
+
+#[test]
+fn stalls_are_a_verdict_though_the_mean_hides_them() {
+    let mut noise = Noise::new(11);
+    let (temp, store) = fake_record(8, &["fillseq", "overwrite"], 11, &mut |session| {
+        let mut metrics = honest(&mut noise, session);
+        let stands_still = session.target == 1 && session.step == "overwrite";
+        metrics.push((
+            "longest_gap",
+            if stands_still { noise.around(4000.0, 0.1) } else { noise.around(9.0, 0.3) },
+        ));
+        metrics.push(("slow_seconds", if stands_still { 2.0 } else { 0.0 }));
+        metrics.push(("stalled_seconds", if stands_still { 4.0 } else { 0.0 }));
+        metrics
+    });
+    let results = Results::load(&store, 1).unwrap();
+    assert!(!word(&results, "overwrite", 1).is_call());
+    let rows = stalls::table(&results, 0);
+    let words = |target: usize, step: &str| -> Vec<Word> {
+        rows.iter()
+            .filter(|row| row.step == step)
+            .map(|row| row.cells[target].unwrap().word.unwrap())
+            .collect()
+    };
+    assert_eq!(words(1, "overwrite"), [Word::Regression; 3]);
+    assert_eq!(words(2, "overwrite"), [Word::Same; 3]);
+    assert_eq!(words(1, "fillseq"), [Word::Same; 3]);
+    let text = crate::report::show::compare(&results, 0, "ops_sec");
+    assert!(text.contains("gap [ms]") && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let page =
+        crate::report::site::write(&store, 1, &temp.path().join("site"), crate::report::site::Form::Full)
+            .unwrap();
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("overwrite, longest_gap [ms]") && !page.contains("fillseq, longest_gap [ms]"));
+}
+
+/// Throughput of the base and its twin in live experiments: `experiment step block base twin`, as the ignored test
+/// `the_base_against_itself_is_recorded` of the program's own tests writes it.
+const LIVE: &str = include_str!("../../tests/fixtures/aa/live.tsv");
+
+#[test]
+fn live_experiments_of_the_base_against_itself_make_few_false_calls() {
+    use crate::analysis::judge::{Better, Question, judge};
+    use std::collections::BTreeMap;
+    let mut experiments = BTreeMap::<&str, BTreeMap<&str, Vec<(f64, f64)>>>::new();
+    for line in LIVE.lines().skip(1) {
+        let [experiment, step, _block, base, twin] = line.split('\t').collect::<Vec<_>>()[..] else {
+            panic!("{line}: five columns")
+        };
+        let pair = (twin.parse().unwrap(), base.parse().unwrap());
+        experiments.entry(experiment).or_default().entry(step).or_default().push(pair);
+    }
+    assert!(experiments.len() >= 20, "{} experiments", experiments.len());
+    let (mut calls, mut cells) = (0, 0);
+    for steps in experiments.values() {
+        let question = |(step, pairs): (&&str, &Vec<(f64, f64)>)| Question {
+            name: (step.to_string(), "twin".to_string()),
+            pairs: pairs.clone(),
+            control: true,
+            steady: true,
+            noise: None,
+        };
+        let questions: Vec<Question> = steps.iter().map(question).collect();
+        let verdicts = judge("ops_sec", Better::Higher, 0.02, &questions);
+        calls += verdicts.iter().flatten().filter(|verdict| verdict.word.is_call()).count();
+        cells += verdicts.len();
+    }
+    assert!(cells >= 60 && calls * 20 <= cells, "{calls} of {cells} cells were called");
+}

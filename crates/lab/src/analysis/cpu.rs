@@ -1,0 +1,301 @@
+//! Where processor time goes: samples of stacks, and groups of functions that rules put them into.
+//!
+//! ```text
+//! perf script -> stacks: "main (outcrop);find (outcrop);memcmp (libc.so.6)" and how often -> record
+//! record + cpu-groups.toml -> percent of samples by group -> explain, pages
+//! ```
+//! The record keeps stacks, not groups: better rules tell more of old profiles. Kept are the innermost frames.
+//! Invariant: groups and "other" make 100 %: every sample is in exactly one.
+//! Next: `run/profile.rs`, which takes them.
+
+use crate::analysis::results::Results;
+use crate::report::text::align;
+use regex_lite::Regex;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The rules, in the order in which they are asked.
+const RULES: &str = include_str!("../../cpu-groups.toml");
+
+/// Frames kept of a stack.
+const FRAMES: usize = 24;
+
+/// The name of what no rule knows.
+pub const OTHER: &str = "other";
+
+/// Samples of one step of one target.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Profile {
+    /// Number of the target.
+    pub target: usize,
+    /// Name of the step.
+    pub step: String,
+    /// When it was taken, RFC 3339 in UTC.
+    pub date: String,
+    /// Operations of the step while it was sampled.
+    pub ops: u64,
+    /// What the step was sampled for.
+    pub samples: Samples,
+}
+
+/// Samples, folded.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Samples {
+    /// Frames from the outermost to the innermost, with semicolons between, and how often.
+    pub stacks: BTreeMap<String, u64>,
+    /// Events that the processor counted, by perf's names; empty on machines that count none.
+    pub events: BTreeMap<String, u64>,
+}
+
+/// The event whose samples are stacks: time, which every machine has.
+pub const CLOCK: &str = "cpu-clock";
+
+impl Samples {
+    /// Reads what `perf script -F period,event,ip,sym,dso` prints.
+    pub fn parse(text: &str) -> Samples {
+        let mut samples = Samples::default();
+        let mut frames: Vec<String> = Vec::new();
+        let mut is_clock = false;
+        for line in text.lines().chain([""]) {
+            if let Some(found) = line.strip_prefix('\t') {
+                frames.extend(frame(found));
+            } else if line.trim().is_empty() {
+                if is_clock && !frames.is_empty() {
+                    frames.truncate(FRAMES);
+                    frames.reverse();
+                    *samples.stacks.entry(frames.join(";")).or_default() += 1;
+                }
+                (frames, is_clock) = (Vec::new(), false);
+            } else if let Some((period, event)) = header(line) {
+                is_clock = event == CLOCK;
+                if !is_clock {
+                    *samples.events.entry(event.to_string()).or_default() += period;
+                }
+            }
+        }
+        samples
+    }
+
+    /// Number of samples.
+    pub fn count(&self) -> u64 {
+        self.stacks.values().sum()
+    }
+}
+
+/// Period and event of a line like `  2004008 cpu-clock: `.
+fn header(line: &str) -> Option<(u64, &str)> {
+    let mut words = line.split_whitespace();
+    let period = words.next()?.parse().ok()?;
+    let event = words.next()?.split(['/', ':']).next()?;
+    Some((period, event))
+}
+
+/// A frame like `  840c26 name of it (/usr/lib/libc.so.6)` as `name of it (libc.so.6)`.
+fn frame(line: &str) -> Option<String> {
+    let (_, rest) = line.trim_start().split_once(' ')?;
+    let (name, file) = rest.rsplit_once(" (")?;
+    let file = file.trim_end().trim_end_matches(')');
+    let file = if file.starts_with("[kernel") || file.ends_with(".ko") {
+        "kernel"
+    } else {
+        file.rsplit('/').next().unwrap_or(file)
+    };
+    Some(format!("{} ({file})", name.replace(';', ",")))
+}
+
+/// Rules that put stacks into groups.
+pub struct Rules {
+    groups: Vec<(String, Vec<Regex>)>,
+}
+
+impl Rules {
+    /// The rules that are built in.
+    pub fn standard() -> Rules {
+        Rules::parse(RULES).expect("a test reads them")
+    }
+
+    fn parse(text: &str) -> Result<Rules, String> {
+        #[derive(Deserialize)]
+        struct File {
+            group: Vec<Group>,
+        }
+        #[derive(Deserialize)]
+        struct Group {
+            name: String,
+            frames: Vec<String>,
+        }
+        let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+        let compiled = |group: Group| {
+            let frames =
+                group.frames.iter().map(|rule| Regex::new(rule).map_err(|error| format!("{rule}: {error}")));
+            Ok((group.name, frames.collect::<Result<Vec<_>, String>>()?))
+        };
+        Ok(Rules { groups: file.group.into_iter().map(compiled).collect::<Result<_, String>>()? })
+    }
+
+    /// Names of the groups, [`OTHER`] last.
+    pub fn names(&self) -> Vec<&str> {
+        self.groups.iter().map(|(name, _)| name.as_str()).chain([OTHER]).collect()
+    }
+
+    /// The place of a stack's group in [`Rules::names`].
+    fn group_of(&self, stack: &str) -> usize {
+        let known = |frame: &str| {
+            self.groups.iter().position(|(_, rules)| rules.iter().any(|rule| rule.is_match(frame)))
+        };
+        stack.rsplit(';').find_map(known).unwrap_or(self.groups.len())
+    }
+
+    /// Per cent of the samples in each group.
+    pub fn shares(&self, samples: &Samples) -> Vec<f64> {
+        let mut counts = vec![0; self.groups.len() + 1];
+        for (stack, count) in &samples.stacks {
+            counts[self.group_of(stack)] += count;
+        }
+        let all = samples.count().max(1) as f64;
+        counts.into_iter().map(|count| count as f64 * 100.0 / all).collect()
+    }
+}
+
+impl Profile {
+    /// What the processor counted of an operation; empty on machines that count nothing.
+    pub fn per_operation(&self) -> Vec<(&'static str, f64)> {
+        let event = |name: &str| self.samples.events.get(name).map(|count| *count as f64);
+        let each = |name: &str| Some(event(name)? / self.ops as f64);
+        let rates = [
+            ("instr/o", each("instructions")),
+            ("cycles/o", each("cycles")),
+            ("ipc", event("instructions").zip(event("cycles")).map(|(done, cycles)| done / cycles)),
+            ("cachemiss/o", each("cache-misses")),
+        ];
+        rates
+            .into_iter()
+            .filter_map(|(name, rate)| Some((name, rate.filter(|rate| rate.is_finite())?)))
+            .collect()
+    }
+
+    /// The functions that the processor was in most often, with their share in per cent.
+    pub fn functions(&self, most: usize) -> Vec<(&str, f64)> {
+        let mut counts = BTreeMap::<&str, u64>::new();
+        for (stack, count) in &self.samples.stacks {
+            *counts.entry(stack.rsplit(';').next().unwrap_or(stack)).or_default() += count;
+        }
+        let mut sorted: Vec<(&str, u64)> = counts.into_iter().collect();
+        sorted.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+        let all = self.samples.count().max(1) as f64;
+        sorted.into_iter().take(most).map(|(name, count)| (name, count as f64 * 100.0 / all)).collect()
+    }
+}
+
+/// The groups of a step: those that some target has, and each target's shares.
+pub struct Table<'a> {
+    /// Names of the groups.
+    pub groups: Vec<&'a str>,
+    /// Targets, and per cent of their samples in each of the groups.
+    pub rows: Vec<(&'a Profile, Vec<f64>)>,
+}
+
+/// The shares of a step in an experiment; `None` if it was not profiled.
+pub fn table<'a>(results: &'a Results, rules: &'a Rules, step: &str) -> Option<Table<'a>> {
+    let own = results.profiles.iter().filter(|profile| profile.step == step && profile.samples.count() > 0);
+    let shares: Vec<(&Profile, Vec<f64>)> =
+        own.map(|profile| (profile, rules.shares(&profile.samples))).collect();
+    let kept: Vec<usize> =
+        (0..rules.names().len()).filter(|group| shares.iter().any(|(_, row)| row[*group] > 0.0)).collect();
+    let groups = kept.iter().map(|group| rules.names()[*group]).collect();
+    let rows = shares.iter().map(|(profile, row)| (*profile, kept.iter().map(|group| row[*group]).collect()));
+    let rows: Vec<_> = rows.collect();
+    (!rows.is_empty()).then_some(Table { groups, rows })
+}
+
+/// The shares of a step for the terminal, a column for each of `targets`; empty if it was not profiled.
+pub fn text(results: &Results, step: &str, targets: &[usize]) -> String {
+    let rules = Rules::standard();
+    let Some(table) = table(results, &rules, step) else { return String::new() };
+    let shown: Vec<&(&Profile, Vec<f64>)> =
+        table.rows.iter().filter(|(profile, _)| targets.contains(&profile.target)).collect();
+    if shown.is_empty() {
+        return String::new();
+    }
+    let mut rows = vec![vec!["processor time, % of samples".to_string()]];
+    let name = |target: usize| crate::report::text::cut(&results.experiment.plan.targets[target].name, 22);
+    rows[0].extend(shown.iter().map(|(profile, _)| name(profile.target)));
+    for (index, group) in table.groups.iter().enumerate() {
+        let mut row = vec![(*group).to_string()];
+        row.extend(shown.iter().map(|(_, shares)| format!("{:.1}", shares[index])));
+        rows.push(row);
+    }
+    let mut row = vec!["samples".to_string()];
+    row.extend(shown.iter().map(|(profile, _)| profile.samples.count().to_string()));
+    rows.push(row);
+    align(&rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As perf prints it: two samples of time, one of them deep in the kernel, and two of a counter.
+    const PRINTED: &str = "   2004008 cpu-clock: \n\
+        \t          842eb4 [unknown] (/x/librocksdb-11.8.1.so)\n\
+        \t          6b6542 rocksdb::IndexBlockIter::SeekImpl (/x/librocksdb-11.8.1.so)\n\
+        \t          596ba1 outcrop_lab_load::database::Database::get (/x/outcrop)\n\n\
+        \x20  2004008 cpu-clock: \n\
+        \tffffffff8 copy_folio ([kernel.kallsyms])\n\
+        \t    57384 __write (/usr/lib/libc.so.6)\n\n\
+        \x20 10000000 instructions:u: \n\t 57384 __write (/usr/lib/libc.so.6)\n\n\
+        \x20 10000000 instructions:u: \n";
+
+    fn profile() -> Profile {
+        Profile { ops: 1000, samples: Samples::parse(PRINTED), ..Profile::default() }
+    }
+
+    #[test]
+    fn stacks_are_folded_and_counters_summed() {
+        let samples = Samples::parse(PRINTED);
+        let stack = "outcrop_lab_load::database::Database::get (outcrop);rocksdb::IndexBlockIter::SeekImpl \
+                     (librocksdb-11.8.1.so);[unknown] (librocksdb-11.8.1.so)";
+        assert_eq!((samples.count(), samples.stacks.get(stack)), (2, Some(&1)), "{:?}", samples.stacks);
+        assert_eq!(profile().per_operation(), [("instr/o", 20_000.0)]);
+        assert_eq!(profile().functions(1), [("[unknown] (librocksdb-11.8.1.so)", 50.0)]);
+        assert_eq!(Samples::parse(""), Samples::default());
+        assert_eq!(Samples::parse("garbage\n\t\n\tx\n\n(("), Samples::default());
+    }
+
+    #[test]
+    fn the_innermost_frame_that_a_rule_knows_decides_and_groups_make_a_hundred() {
+        let rules = Rules::standard();
+        let group = |stack: &str| rules.names()[rules.group_of(stack)];
+        let frame = |name: &str| group(&format!("outcrop_lab_load::run (outcrop);{name}"));
+        assert_eq!(frame("rocksdb::IndexBlockIter::SeekImpl (l.so);[unknown] (l.so)"), "index block seek");
+        assert_eq!(frame("rocksdb::IndexBlockIter::SeekImpl (l.so);memcmp (libc.so.6)"), "libc+kernel");
+        for (name, wanted) in [
+            ("rocksdb::crc32c::Extend (l.so)", "checksum"),
+            ("XXH3_64bits (l.so)", "checksum"),
+            ("rocksdb::DataBlockIter::SeekForGetImpl (l.so)", "data block seek"),
+            ("rocksdb::LRUCacheShard::Lookup (l.so)", "block cache"),
+            ("rocksdb::clock_cache::FixedHyperClockTable::Lookup (l.so)", "block cache"),
+            ("rocksdb::(anonymous namespace)::FastLocalBloomBitsReader::MayMatch (l.so)", "bloom"),
+            ("rocksdb::BinarySearchIndexReader::NewIterator (l.so)", "index reader"),
+            ("rocksdb::(anonymous namespace)::FilePicker::GetNextFile (l.so)", "file picker"),
+            ("outcrop_cache::cache::Cache::lookup (outcrop)", "block cache"),
+            ("outcrop_table::block::decode_entry (outcrop)", "data block seek"),
+            ("outcrop_table::prefixes::Prefixes::equal_range (outcrop)", "index block seek"),
+            ("outcrop_memtable::memtable::MemTable::find (outcrop)", "memtable"),
+            ("outcrop_table::reader::TableReader::block (outcrop)", "block cache"),
+            ("outcrop_table::block::Cursor<F>::with_key_buffer (outcrop)", "data block seek"),
+            ("rocksdb::MergingIterator::Next (l.so)", "iterators"),
+            ("rocksdb::DBImpl::GetImpl (l.so)", "rest of engine"),
+            ("outcrop::read::get::Search::new (outcrop)", "rest of engine"),
+            ("hdrhistogram::Histogram<T>::record (outcrop)", "load generator"),
+            ("[unknown] (l.so)", "load generator"),
+        ] {
+            assert_eq!(frame(name), wanted, "{name}");
+        }
+        assert_eq!(group("[unknown] (l.so)"), OTHER);
+        let shares = rules.shares(&profile().samples);
+        assert!((shares.iter().sum::<f64>() - 100.0).abs() < 0.5, "{shares:?}");
+        assert_eq!(shares[0], 50.0);
+        assert!(Rules::parse("[[group]]\nname = 'x'\nframes = ['(']\n").is_err());
+    }
+}

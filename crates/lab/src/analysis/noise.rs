@@ -1,0 +1,233 @@
+//! What a machine's own history says of its noise: how far the base strayed from itself in earlier experiments.
+//!
+//! ```text
+//! every session of a base and of its A/A twin, on this host, that ended before a given time
+//!     -> ln(twin / base) of each block, by kind of data, step and threads
+//!     -> scatter of one pair (for one pair alone, and for plans), strays of whole experiments (for margins)
+//! ```
+//! Invariants: the record keeps what was measured, and this is derived from it each time. An experiment is judged by what
+//! ended before it began, so later runs change no report. Machines are told apart by their digest; none is not a machine.
+
+use crate::analysis::judge;
+use crate::experiment::WorkloadKind;
+use crate::experiment::steps::PlannedStep;
+use crate::planning::plan::{ASSUMED_NOISE, Plan};
+use crate::store::{Store, StoreError};
+use outcrop_lab_stats::paired::KnownNoise;
+use outcrop_lab_stats::summary::noise_floor;
+use outcrop_lab_stats::verdict::{self, MIN_PAIRS};
+use std::collections::BTreeMap;
+
+/// Pairs below which history says nothing.
+const LEAST_PAIRS: usize = 10;
+/// Whole experiments below which it says nothing of margins: of fewer none is the one in twenty.
+const LEAST_EXPERIMENTS: usize = 20;
+
+/// Kind of data, step, threads: what noise depends on before all else.
+type Test = (&'static str, String, u32);
+
+/// Noise of a machine, by test.
+#[derive(Clone, Debug, Default)]
+pub struct NoiseModel {
+    /// For each test, for each experiment, ln(twin / base) of its blocks.
+    tests: BTreeMap<Test, Vec<Vec<f64>>>,
+}
+
+/// Noise of one test.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TestNoise {
+    /// Scatter of one pair of equals, and of how many pairs that is known.
+    pub known: KnownNoise,
+    /// Experiments they come from.
+    pub experiments: usize,
+    /// What whole experiments strayed by at most in 19 of 20 cases, a log ratio; `None` with too few of them.
+    pub stray: Option<f64>,
+}
+
+impl TestNoise {
+    /// The smallest change worth a verdict where `least` was asked for: a share that equals are seldom beyond.
+    pub fn margin(&self, least: f64) -> f64 {
+        verdict::margin(least, self.stray)
+    }
+}
+
+/// What a plan can see on one of its steps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sight {
+    /// Name of the step.
+    pub step: String,
+    /// Scatter of a pair.
+    pub log_sd: f64,
+    /// Smallest change found with probability 0.8, as a share.
+    pub change: f64,
+    /// Pairs that the scatter is known from; `None`: it is assumed.
+    pub pairs: Option<usize>,
+}
+
+impl NoiseModel {
+    /// What sessions on `host` say that ended before `before`, or all of them.
+    ///
+    /// # Errors
+    /// If the record cannot be read.
+    pub fn load(store: &Store, host: &str, before: Option<&str>) -> Result<NoiseModel, StoreError> {
+        let mut tests = BTreeMap::<Test, Vec<Vec<f64>>>::new();
+        if host.is_empty() {
+            return Ok(NoiseModel::default());
+        }
+        for id in store.experiments()? {
+            let experiment = store.experiment(id)?;
+            let plan = &experiment.plan;
+            let twin =
+                plan.targets.iter().enumerate().find_map(|(index, target)| Some((index, target.twin_of?)));
+            let Some((twin, base)) = twin.filter(|_| experiment.host.facts.id == host) else { continue };
+            let rates = store.rates(id, before)?;
+            for step in plan.steps.iter().filter(|step| step.report) {
+                let of =
+                    |target: usize, block: i64| rates.get(&(step.step.name.clone(), target, block)).copied();
+                let pair = |block: i64| Some((of(twin, block)? / of(base, block)?).ln());
+                let logs: Vec<f64> = (0..plan.blocks.len() as i64).filter_map(pair).collect();
+                if !logs.is_empty() {
+                    tests.entry(test(plan.kind, step)).or_default().push(logs);
+                }
+            }
+        }
+        Ok(NoiseModel { tests })
+    }
+
+    /// Noise of a step of `plan`, if it is known well enough.
+    pub fn of(&self, plan: &Plan, step: &PlannedStep) -> Option<TestNoise> {
+        let experiments = self.tests.get(&test(plan.kind, step))?;
+        let all: Vec<f64> = experiments.iter().flatten().copied().collect();
+        if all.len() < LEAST_PAIRS {
+            return None;
+        }
+        // Around 0, which is where equals are: what a whole experiment strays by is noise as well.
+        let log_sd = (all.iter().map(|log| log * log).sum::<f64>() / all.len() as f64).sqrt();
+        let whole = experiments.iter().filter(|logs| logs.len() >= MIN_PAIRS);
+        let strays: Vec<f64> = whole.map(|logs| logs.iter().sum::<f64>() / logs.len() as f64).collect();
+        let floor = noise_floor(&strays, 0.05).ok().filter(|floor| floor.count >= LEAST_EXPERIMENTS);
+        (log_sd > 0.0).then(|| TestNoise {
+            known: KnownNoise { log_sd, count: all.len() },
+            experiments: experiments.len(),
+            stray: floor.map(|floor| floor.p95),
+        })
+    }
+
+    /// What `plan` can see on each of its reported steps with `pairs` pairs; nothing with fewer than two.
+    pub fn sights(&self, plan: &Plan, pairs: usize) -> Vec<Sight> {
+        let reported = plan.reported();
+        let steps = plan.steps.iter().filter(|step| reported.contains(&step.step.name));
+        let sight = |step: &PlannedStep| {
+            let known = self.of(plan, step).map(|noise| noise.known);
+            let log_sd = known.map_or(ASSUMED_NOISE, |known| known.log_sd);
+            let change = judge::detectable(log_sd, pairs)?;
+            Some(Sight {
+                step: step.step.name.clone(),
+                log_sd,
+                change,
+                pairs: known.map(|known| known.count),
+            })
+        };
+        steps.filter_map(sight).collect()
+    }
+}
+
+fn test(kind: WorkloadKind, step: &PlannedStep) -> Test {
+    (kind.name(), step.step.name.clone(), step.step.threads)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::results::Results;
+    use crate::testing::{Noise, fake_record_on};
+
+    const STEPS: [&str; 2] = ["fillseq", "readrandom"];
+
+    /// A record of `experiments` experiments on host "one" whose twins scatter by `deviation` in each session.
+    fn history(experiments: usize, deviation: f64) -> (tempfile::TempDir, Store) {
+        let mut noise = Noise::new(5);
+        let temp = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&temp.path().join("lab.sqlite")).unwrap();
+        for _ in 0..experiments {
+            fake_record_on(&mut store, "one", 5, &STEPS, 3, &mut |_| {
+                vec![("ops_sec", noise.around(1000.0, deviation))]
+            });
+        }
+        (temp, store)
+    }
+
+    #[test]
+    fn scatter_and_strays_of_twins_are_learnt_from_earlier_experiments_on_the_same_machine() {
+        let (_temp, store) = history(21, 0.01);
+        let plan = store.experiment(1).unwrap().plan;
+        let model = NoiseModel::load(&store, "one", None).unwrap();
+        let known = model.of(&plan, &plan.steps[1]).unwrap();
+        assert_eq!((known.known.count, known.experiments), (105, 21));
+        // Two sessions of 1 % each.
+        assert!((known.known.log_sd - 0.0141).abs() < 0.004, "{known:?}");
+        let stray = known.stray.unwrap();
+        assert!(stray > 0.001 && stray < 0.014, "a mean of five pairs strays less than one: {stray}");
+        assert!(known.margin(0.02) == 0.02 && (known.margin(0.0001) - stray).abs() < 1e-4, "{known:?}");
+        for host in ["two", ""] {
+            assert!(NoiseModel::load(&store, host, None).unwrap().of(&plan, &plan.steps[1]).is_none());
+        }
+        let before = NoiseModel::load(&store, "one", Some("2025-01-01T00:00:00Z")).unwrap();
+        assert!(before.of(&plan, &plan.steps[1]).is_none(), "what ended later does not count");
+    }
+
+    #[test]
+    fn a_plan_is_told_what_it_can_see_from_history_or_by_assumption() {
+        let (_temp, store) = history(2, 0.004);
+        let plan = store.experiment(1).unwrap().plan;
+        let assumed = NoiseModel::default().sights(&plan, 6);
+        assert!(assumed.iter().all(|sight| sight.pairs.is_none() && sight.log_sd == ASSUMED_NOISE));
+        let known = NoiseModel::load(&store, "one", None).unwrap().sights(&plan, 6);
+        assert_eq!(known.iter().map(|sight| sight.step.as_str()).collect::<Vec<_>>(), STEPS);
+        assert!(
+            known.iter().all(|sight| sight.pairs == Some(10) && sight.change < assumed[0].change),
+            "{known:?}"
+        );
+        assert!(NoiseModel::default().sights(&plan, 1).is_empty());
+        let single = history(1, 0.004).1;
+        let model = NoiseModel::load(&single, "one", None).unwrap();
+        assert!(model.of(&plan, &plan.steps[1]).is_none(), "five pairs are too few");
+    }
+
+    #[test]
+    fn pages_and_terminal_say_what_is_known_and_where_margins_are_wider() {
+        let (temp, store) = history(21, 0.2);
+        let page = |id: i64| {
+            let site = temp.path().join(id.to_string());
+            crate::report::site::write(&store, id, &site, crate::report::site::Form::Full).unwrap();
+            std::fs::read_to_string(site.join("host.html")).unwrap()
+        };
+        assert!(page(1).contains("Not known: no experiment") && page(21).contains("<td>100</td><td>20</td>"));
+        let text = |id: i64| crate::report::show::compare(&Results::load(&store, id).unwrap(), 0, "ops_sec");
+        assert!(
+            !text(20).contains("must exceed") && text(21).contains("readrandom: a change must exceed"),
+            "{}",
+            text(21)
+        );
+        assert!(text(21).lines().all(|line| line.chars().count() <= 80), "{}", text(21));
+        let results = Results::load(&store, 21).unwrap();
+        let plan = crate::report::show::plan(&results.experiment.plan, &results.noise);
+        assert!(plan.contains("pairs of equals scattered"), "{plan}");
+        let unknown = crate::report::show::plan(&results.experiment.plan, &NoiseModel::default());
+        assert!(unknown.contains("if pairs scatter by 1.5 %"), "{unknown}");
+    }
+
+    #[test]
+    fn an_experiment_is_judged_by_what_ended_before_it_began() {
+        let (_temp, store) = history(7, 0.01);
+        let noise = |id| Results::load(&store, id).unwrap().noise_of("readrandom", "ops_sec");
+        assert_eq!(noise(1), None);
+        let last = noise(7).unwrap();
+        assert_eq!(
+            (last.experiments, last.known.count, last.stray),
+            (6, 30, None),
+            "too few experiments for a margin"
+        );
+        assert_eq!(Results::load(&store, 7).unwrap().noise_of("readrandom", "p99"), None);
+    }
+}

@@ -1,0 +1,8 @@
+//! Results for people: `show` on a terminal, `site` as pages, `classic` in the form of published posts, `summary_line` as
+//! RocksDB's benchmark scripts print it.
+
+pub mod classic;
+pub mod show;
+pub mod site;
+pub mod summary_line;
+pub mod text;

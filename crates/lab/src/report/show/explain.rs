@@ -1,0 +1,68 @@
+//! One step of one target against another: what moved with its throughput, every metric, processor time, options.
+
+use crate::analysis::cpu;
+use crate::analysis::options_diff::differences;
+use crate::analysis::results::Results;
+use crate::probe::derive::METRICS;
+use crate::report::text::{WIDTH, align, amount, cut, paragraph};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Which costs moved with a step's throughput, for programs.
+pub fn explain_json(results: &Results, step: &str, target: usize, base: usize) -> String {
+    let metrics = |of: usize| -> BTreeMap<&str, f64> {
+        let rows = METRICS.iter();
+        rows.filter_map(|row| Some((row.name, results.median(step, of, row.name)?))).collect()
+    };
+    let names = results.target_names();
+    let all = serde_json::json!({
+        "step": step,
+        "target": names[target],
+        "base": names[base],
+        "explanation": results.explain(step, target, base),
+        "medians": { "target": metrics(target), "base": metrics(base) },
+        "options": differences(results, base, target),
+    });
+    serde_json::to_string_pretty(&all).expect("plain data serialises")
+}
+
+/// Which costs moved with a step's throughput, for people.
+pub fn explain(results: &Results, step: &str, target: usize, base: usize) -> String {
+    let names = results.target_names();
+    let mut text = paragraph("", &format!("{step}: {} against {}", names[target], names[base]), 2);
+    match results.explain(step, target, base) {
+        Some(explanation) => text.push_str(&paragraph("", &explanation.sentence, 0)),
+        None => text.push_str("fewer than two blocks have both: nothing can be said of what moved\n"),
+    }
+    text.push('\n');
+    let mut rows = vec![["metric", "base", "target", "ratio", "unit"].map(str::to_string).to_vec()];
+    for row in METRICS {
+        let (Some(from), Some(to)) =
+            (results.median(step, base, row.name), results.median(step, target, row.name))
+        else {
+            continue;
+        };
+        let ratio = match to / from {
+            _ if from == 0.0 => "-".to_string(),
+            small if small < 0.095 => format!("{small:.4}"),
+            ratio => format!("{ratio:.2}"),
+        };
+        let unit = if row.unit == "1" { String::new() } else { row.unit.to_string() };
+        rows.push(vec![row.name.to_string(), amount(from), amount(to), ratio, unit]);
+    }
+    // Units are text and read from the left.
+    rows.iter_mut().for_each(|row| row[4] = format!("{:<5}", row[4]));
+    text.push_str(&align(&rows));
+    let time = cpu::text(results, step, &[base, target]);
+    if !time.is_empty() {
+        let _ = write!(text, "\n{time}");
+    }
+    let differences = differences(results, base, target);
+    if !differences.is_empty() {
+        text.push_str("\noptions that differ\n");
+        for line in differences {
+            let _ = writeln!(text, "  {}", cut(&line.to_string(), WIDTH - 2));
+        }
+    }
+    text
+}

@@ -1,0 +1,120 @@
+//! A plan as text: what would run, how long, and what could be seen.
+
+use crate::analysis::noise::{NoiseModel, Sight};
+use crate::experiment::Order;
+use crate::planning::plan::{ASSUMED_NOISE, Plan};
+use crate::report::text::{WIDTH, cut, duration, fold, paragraph, thousands};
+use std::fmt::Write;
+
+/// A plan for people, on a machine whose noise is known as `noise` says.
+pub fn plan(plan: &Plan, noise: &NoiseModel) -> String {
+    let estimate = plan.estimate();
+    let mut text = paragraph("", &plan.title, 0);
+    if !plan.question.is_empty() {
+        text.push_str(&paragraph("", &plan.question, 0));
+    }
+    text.push_str("\ntargets\n");
+    for (index, target) in plan.targets.iter().enumerate() {
+        let mark = match (index == plan.base, target.twin_of) {
+            (true, _) => "  base",
+            (false, Some(_)) => "  base again: shows the noise",
+            _ => "",
+        };
+        let _ = writeln!(text, "  {}{mark}", cut(&target.name, WIDTH - 2 - mark.chars().count()));
+    }
+    for (name, why) in &plan.left_out {
+        text.push_str(&paragraph(&format!("  {name}  "), &format!("left out: {why}"), 6));
+    }
+    let sizes = &plan.sizes;
+    let _ = writeln!(
+        text,
+        "\ndata     {} keys of {} + {} B, {} MB; {} MB cache; {} thread(s)\nsteps    {}",
+        thousands(sizes.keys as f64),
+        sizes.key_size,
+        sizes.value_text(),
+        sizes.data_bytes() >> 20,
+        sizes.cache >> 20,
+        sizes.threads,
+        fold(&plan.steps.iter().map(|step| step.step.name.as_str()).collect::<Vec<_>>(), ", ", 9)
+    );
+    let most = plan.blocks.len();
+    let blocks =
+        if most > plan.rounds { format!("{} to {most}", plan.rounds) } else { plan.rounds.to_string() };
+    let _ = writeln!(
+        text,
+        "blocks   {blocks}, each target once in each, in an order drawn from seed {}\n\
+         order    {}\n\
+         sessions {}, about {}; {} GB of disk and {} of memory at once",
+        plan.seed,
+        plan.order.meaning(),
+        estimate.sessions,
+        duration(estimate.seconds),
+        estimate.disk_bytes.div_ceil(1 << 30),
+        estimate.memory_bytes.div_ceil(1 << 30),
+    );
+    if let Some(slices) = plan.slices_sentence() {
+        let _ = writeln!(text, "slices   {slices}");
+    }
+    if plan.rest_seconds > 0.0 {
+        let before = if plan.order == Order::Steps { "block" } else { "session" };
+        let _ = writeln!(text, "rest     {} before each {before}", duration(plan.rest_seconds));
+    }
+    text.push_str(&paragraph("sees     ", &sight(&noise.sights(plan, plan.rounds)), 9));
+    text.push('\n');
+    text.push_str(&first_orders(plan));
+    for caution in plan.cautions() {
+        text.push_str(&paragraph("\n", &caution, 0));
+    }
+    text
+}
+
+/// The smallest changes that `sights` tell, on a usual step and on the one that scatters most.
+fn sight(sights: &[Sight]) -> String {
+    let mut ordered: Vec<&Sight> = sights.iter().collect();
+    ordered.sort_by(|a, b| a.change.total_cmp(&b.change));
+    let (Some(usual), Some(worst)) = (ordered.get(ordered.len() / 2), ordered.last()) else {
+        return "nothing: one block has no scatter to judge by".to_string();
+    };
+    let known: Vec<usize> = sights.iter().filter_map(|sight| sight.pairs).collect();
+    let (change, scatter) = (usual.change * 100.0, usual.log_sd * 100.0);
+    if known.is_empty() {
+        return format!("a change of {change:.1} % in 4 of 5 cases, if pairs scatter by {scatter:.1} %");
+    }
+    let mut text = format!(
+        "a change of {change:.1} % on a usual step and of {:.1} % on {} in 4 of 5 cases: pairs of equals scattered by \
+         {scatter:.1} and {:.1} % on this machine, in {} pairs of {} steps",
+        worst.change * 100.0,
+        worst.step,
+        worst.log_sd * 100.0,
+        known.iter().sum::<usize>(),
+        known.len()
+    );
+    if known.len() < sights.len() {
+        let _ = write!(text, "; {:.1} % is assumed of the others", ASSUMED_NOISE * 100.0);
+    }
+    text
+}
+
+/// The orders that come first: of blocks, or of the steps of the first block.
+fn first_orders(plan: &Plan) -> String {
+    let names = |order: &[usize]| {
+        let names: Vec<&str> = order.iter().map(|target| plan.targets[*target].name.as_str()).collect();
+        fold(&names, ", ", 5)
+    };
+    let mut text = String::new();
+    match plan.order {
+        Order::Sessions => {
+            text.push_str("first blocks\n");
+            for (number, block) in plan.blocks.iter().take(3).enumerate() {
+                let _ = writeln!(text, "  {}  {}", number + 1, names(block));
+            }
+        }
+        Order::Steps => {
+            text.push_str("first turns\n");
+            for (number, turn) in plan.turns().iter().take(3).enumerate() {
+                let _ = writeln!(text, "  {}  {}", number + 1, names(&plan.turn_orders(0, turn)[0]));
+            }
+        }
+    }
+    text
+}

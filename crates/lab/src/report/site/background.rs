@@ -1,0 +1,236 @@
+//! The parts of the pages that say where the numbers come from: how to reproduce them, the machine, the options, the
+//! base against itself.
+
+use super::page::{breakable_option, breakable_step};
+use super::sections::ratio;
+use crate::analysis::judge::Word;
+use crate::analysis::options_diff;
+use crate::analysis::results::{Cell, Results};
+use crate::host::Status as CheckStatus;
+use crate::probe::derive::METRICS;
+use maud::{Markup, html};
+
+/// File, commands, seed and formulas.
+pub(super) fn reproduce(results: &Results) -> Markup {
+    let experiment = &results.experiment;
+    let plan = &experiment.plan;
+    let file = std::path::Path::new(&experiment.file);
+    let name =
+        file.file_name().map_or("experiment.toml".to_string(), |name| name.to_string_lossy().into_owned());
+    let sizes = &plan.sizes;
+    let flags = plan.scaled.as_ref().map_or(String::new(), |_| {
+        format!(" --keys {} --seconds {} --rounds {}", sizes.keys, sizes.seconds, results.blocks().max(1))
+    });
+    html! {
+        p { "Save this as " code { (name) } ", then:" }
+        pre { (format!("outcrop lab run {name}{flags}\noutcrop lab report {} -o report", experiment.id)) }
+        pre { (experiment.text) }
+        dl {
+            dt { "Seed" } dd { (plan.seed) " (set " code { "seed" } " in [design] for the same keys and orders)" }
+            dt { "Order" } dd { (plan.order_sentence()) }
+            dt { "Data" } dd {
+                (crate::report::text::thousands(plan.sizes.keys as f64)) " keys of " (plan.sizes.key_size) " + "
+                (plan.sizes.value_text()) " bytes, cache " (plan.sizes.cache >> 20) " MB, " (plan.sizes.threads)
+                " thread(s), " (plan.sizes.background_jobs) " background jobs, " (plan.sizes.seconds) " s a step"
+            }
+            @for (index, target) in plan.targets.iter().enumerate() {
+                @if target.twin_of.is_none() {
+                    dt { (results.target_names()[index]) }
+                    dd {
+                        @match &target.sha256 {
+                            Some(sum) => { "library with SHA-256 " code { (sum.get(..16).unwrap_or(sum)) "…" } },
+                            None => "linked into the program",
+                        }
+                        ", allocator " (target.allocator)
+                        @if target.built.bytes > 0 { "; " (target.built.words()) }
+                        @if !target.options.is_empty() { ", " code { (target.options) } }
+                    }
+                }
+            }
+        }
+        h3 { "Formulas" }
+        div.scroll { table.wrap {
+            thead { tr { th { "metric" } th { "unit" } th { "how" } } }
+            tbody { @for row in METRICS { tr { td { (row.name) } td { (row.unit) } td { (row.formula) } } } }
+        } }
+    }
+}
+
+/// The machine, what was checked, sessions and events.
+pub(super) fn host(results: &Results) -> Markup {
+    let experiment = &results.experiment;
+    let (facts, canary) = (&experiment.host.facts, &experiment.host.canary);
+    let names = results.target_names();
+    let facts = [
+        ("Processor", facts.cpu.clone()),
+        ("Cores", facts.cores.to_string()),
+        ("Memory", format!("{:.1} GB", facts.memory_bytes as f64 / (1u64 << 30) as f64)),
+        ("Kernel", facts.kernel.clone()),
+        ("System", facts.system.clone()),
+        ("File system", format!("{} ({})", facts.filesystem, facts.mount_options)),
+        ("Device", facts.device_name()),
+        ("Microcode", facts.microcode.clone()),
+        ("C library", facts.libc.clone()),
+        (
+            "Canary",
+            format!(
+                "{:.2} ns arithmetic, {:.1} ns cache miss, {:.1} GB/s copy",
+                canary.arithmetic_ns, canary.miss_ns, canary.copy_gb_per_second
+            ),
+        ),
+    ];
+    html! {
+        dl { @for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) { dt { (name) } dd { (value) } } }
+        h2 { "Settings" }
+        div.scroll { table.wrap.stacked {
+            thead { tr { th { "setting" } th { "is" } th { "wanted" } th { "state" } th { "why" } th { "fix" } } }
+            tbody {
+                @for check in &experiment.host.checks {
+                    tr {
+                        td data-of="setting" { (check.name) }
+                        td data-of="is" { (check.value) }
+                        td data-of="wanted" { (check.wanted) }
+                        td data-of="state" { (check.status.word().trim()) }
+                        td data-of="why" { (check.why) }
+                        td data-of="fix" { @if matches!(check.status, CheckStatus::Warn | CheckStatus::Fail) { (check.fix) } }
+                    }
+                }
+            }
+        } }
+        (noise(results))
+        h2 { "Sessions" }
+        div.scroll { table {
+            thead { tr { th { "target" } th { "block" } th { "place" } th { "outcome" } th { "says it is" } th { "log [KB]" } th { "miss [ns]" } th { "copy [GB/s]" } } }
+            tbody {
+                @for session in &results.sessions {
+                    tr {
+                        td { (names[session.target]) }
+                        td { @if session.block < 0 { "thrown away" } @else { (session.block + 1) } }
+                        td { (session.position + 1) } td { (session.outcome) }
+                        td { (session.engine()) }
+                        td { (results.engine_logs.get(&session.id).map_or(String::new(), |bytes| bytes.div_ceil(1024).to_string())) }
+                        td { (format!("{:.1}", session.canary.miss_ns)) }
+                        td { (format!("{:.1}", session.canary.copy_gb_per_second)) }
+                    }
+                }
+            }
+        } }
+        @if !results.engine_logs.is_empty() {
+            p.small {
+                "Logs are what the engines wrote about themselves; they are in the record, long ones without their middle: "
+                code { (format!("outcrop lab log {} TARGET --block N", experiment.id)) }
+            }
+        }
+        @if !results.events.is_empty() {
+            h2 { "Events" }
+            ul { @for (date, text) in &results.events { li { (date) " " (text) } } }
+        }
+    }
+}
+
+/// What earlier experiments on this machine say of its noise.
+fn noise(results: &Results) -> Markup {
+    let plan = &results.experiment.plan;
+    let sights = results.noise.sights(plan, results.blocks());
+    let known: Vec<_> =
+        sights.iter().filter_map(|sight| Some((sight, results.noise_of(&sight.step, "ops_sec")?))).collect();
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    html! {
+        h2 { "Noise of this machine" }
+        @if known.is_empty() {
+            p.small {
+                "Not known: no experiment with an A/A twin ended here before this one, or too few pairs. Margins are as asked for, and one "
+                "pair alone has no verdict."
+            }
+        } @else {
+            p.small {
+                "From the base and its A/A twin in experiments that ended here before this one began. scatter: of a pair of equals; it "
+                "gives an interval where there is one pair alone. stray: of a whole experiment, which equals stay within in 19 of 20; where that "
+                "is more than the change asked for, it is the margin. sees: the smallest change found in 4 of 5 cases with "
+                (results.blocks()) " blocks."
+            }
+            div.scroll { table {
+                thead { tr { th { "step" } th { "pairs" } th { "experiments" } th { "scatter" } th { "stray" } th { "margin" } th { "sees" } } }
+                tbody {
+                    @for (sight, noise) in &known {
+                        tr {
+                            td { (breakable_step(&sight.step)) } td { (noise.known.count) } td { (noise.experiments) }
+                            td { (percent(noise.known.log_sd)) } td { (noise.stray.map_or("-".to_string(), percent)) }
+                            td { (percent(noise.margin(plan.delta))) } td { (percent(sight.change)) }
+                        }
+                    }
+                }
+            } }
+        }
+    }
+}
+
+/// Options that differ from the base's.
+pub(super) fn options(results: &Results) -> Markup {
+    let base = results.experiment.plan.base;
+    let names = results.target_names();
+    html! {
+        p {
+            "Options as each engine wrote them after it opened its database, against " b { (names[base]) }
+            ". Options that only one of the two knows come last."
+        }
+        @for (target, name) in names.iter().enumerate() {
+            @if target != base && results.experiment.plan.targets[target].twin_of.is_none() {
+                h2 { (name) }
+                @let differences = options_diff::differences(results, base, target);
+                @if differences.is_empty() {
+                    p { "None, or one of the two wrote none." }
+                } @else {
+                    div.scroll { table.wrap.options {
+                        thead { tr { th { "option" } th { (names[base]) } th { (name) } } }
+                        tbody {
+                            @for difference in &differences {
+                                tr {
+                                    td { (breakable_option(&difference.name)) }
+                                    td { (breakable_option(difference.base.as_deref().unwrap_or("(none)"))) }
+                                    td { (breakable_option(difference.target.as_deref().unwrap_or("(none)"))) }
+                                }
+                            }
+                        }
+                    } }
+                }
+            }
+        }
+    }
+}
+
+/// The base against itself.
+pub(super) fn aa(results: &Results) -> Markup {
+    const COMPARED: [&str; 6] = ["ops_sec", "p99", "p99.9", "cpu_us/o", "cs/o", "wKB/o"];
+    let plan = &results.experiment.plan;
+    let Some(twin) = plan.targets.iter().position(|target| target.twin_of.is_some()) else { return html! {} };
+    let columns: Vec<Vec<Option<Cell>>> = COMPARED
+        .iter()
+        .map(|name| {
+            results.table(plan.base, name).into_iter().map(|mut cells| cells.swap_remove(twin)).collect()
+        })
+        .collect();
+    let judged: Vec<Word> = columns
+        .iter()
+        .flatten()
+        .flatten()
+        .filter_map(|cell| cell.verdict)
+        .map(|verdict| verdict.word)
+        .collect();
+    let calls = judged.iter().filter(|word| word.is_call()).count();
+    html! {
+        p {
+            "The base ran twice in each block under two names. Whatever differs between the two is noise: the intervals "
+            "below are what this machine cannot tell apart, and every " b { "+" } " or " b { "-" } " is a false call. "
+            (calls) " of " (judged.len()) " cells were called."
+        }
+        div.scroll { table {
+            thead { tr { th { "step" } @for name in COMPARED { th { (name) } } } }
+            tbody {
+                @for (row, step) in results.steps.iter().enumerate() {
+                    tr { td { (breakable_step(step)) } @for column in &columns { (ratio(column[row].as_ref(), false)) } }
+                }
+            }
+        } }
+    }
+}

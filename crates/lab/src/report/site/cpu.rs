@@ -1,0 +1,128 @@
+//! The page of processor time: for each step that was sampled, groups of functions, and the largest functions.
+
+use super::page;
+use crate::analysis::cpu::{self, Rules, Table};
+use crate::analysis::results::Results;
+use crate::report::text::amount;
+use maud::{Markup, html};
+
+/// File of the page.
+pub(super) const FILE: &str = "cpu.html";
+
+/// Whether there is anything to show.
+pub(super) fn is_known(results: &Results) -> bool {
+    !results.profiles.is_empty()
+}
+
+/// Every step that was sampled.
+pub(super) fn all(results: &Results) -> Markup {
+    let rules = Rules::standard();
+    let mut steps: Vec<&str> =
+        results.experiment.plan.steps.iter().map(|step| step.step.name.as_str()).collect();
+    steps.dedup();
+    html! {
+        p.small {
+            "Per cent of the samples of processor time, of all threads of a session's process, background work included, in a short run "
+            "of its own: nothing else was measured in it. A sample belongs to its innermost function that a rule knows; what no rule "
+            "knows is " i { (cpu::OTHER) } "."
+        }
+        @for step in steps {
+            @if let Some(table) = cpu::table(results, &rules, step) {
+                h3 { (step) }
+                (groups(results, &table))
+                (functions(results, &table))
+            }
+        }
+    }
+}
+
+fn groups(results: &Results, table: &Table<'_>) -> Markup {
+    html! {
+        div.scroll { table {
+            thead { tr { th { "group" } @for (profile, _) in &table.rows { th { (page::breakable(results.target_names()[profile.target])) } } } }
+            tbody {
+                @for (index, group) in table.groups.iter().enumerate() {
+                    tr { td { (group) } @for (_, shares) in &table.rows { td { (format!("{:.1}", shares[index])) } } }
+                }
+                tr { td { i { "samples" } } @for (profile, _) in &table.rows { td { (profile.samples.count()) } } }
+            }
+        } }
+        @for (profile, _) in &table.rows {
+            @let counted = profile.per_operation();
+            @if !counted.is_empty() {
+                p.small {
+                    (results.target_names()[profile.target]) ": "
+                    @for (name, value) in &counted { (name) " " (amount(*value)) " " }
+                }
+            }
+        }
+    }
+}
+
+fn functions(results: &Results, table: &Table<'_>) -> Markup {
+    /// As many as a reader looks at.
+    const MOST: usize = 8;
+    html! {
+        @for (profile, _) in &table.rows {
+            details {
+                summary { "Largest functions of " (results.target_names()[profile.target]) }
+                ul.small.functions {
+                    @for (name, share) in profile.functions(MOST) { li { (format!("{share:.1} % ")) (page::breakable_path(name)) } }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::analysis::cpu::{Profile, Samples};
+    use crate::report::site::{Form, write};
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn what_was_sampled_has_a_page_and_a_table_in_explain_and_what_was_not_has_none() {
+        let (temp, store) =
+            crate::testing::fake_record(6, &["fillseq", "readrandom"], 1, &mut |_| vec![("ops_sec", 1000.0)]);
+        let page = |name: &str| {
+            write(&store, 1, temp.path(), Form::Full).unwrap();
+            std::fs::read_to_string(temp.path().join(name))
+        };
+        assert!(page("cpu.html").is_err() && !page("index.html").unwrap().contains("cpu.html"));
+        let stacks = [
+            ("run (outcrop);rocksdb::crc32c::Extend (l.so)", 3),
+            ("run (outcrop);rocksdb::DBImpl::Get<x> (l.so)", 1),
+        ];
+        let stacks: BTreeMap<String, u64> = stacks.map(|(stack, count)| (stack.to_string(), count)).into();
+        let events = BTreeMap::from([("cycles".to_string(), 4000)]);
+        let profile = Profile {
+            target: 1,
+            step: "readrandom".to_string(),
+            date: "d".to_string(),
+            ops: 1000,
+            samples: Samples { stacks, events },
+        };
+        store.record_profile(1, &Profile::default()).unwrap();
+        store.record_profile(1, &Profile { ops: 1, ..profile.clone() }).unwrap();
+        store.record_profile(1, &profile).unwrap();
+        assert_eq!(store.profiles(1).unwrap(), [Profile::default(), profile], "the later one counts");
+        let html = page("cpu.html").unwrap();
+        assert!(
+            html.contains("<td>checksum</td><td>75.0</td>")
+                && html.contains("<td>rest of engine</td><td>25.0</td>"),
+            "{html}"
+        );
+        assert!(
+            html.contains("cycles/o 4.000") && html.contains("DBImpl") && !html.contains("<h3>fillseq"),
+            "{html}"
+        );
+        assert!(
+            page("index.html").unwrap().contains("cpu.html")
+                && page("report.html").unwrap().contains("<td>checksum</td>")
+        );
+        let results = crate::analysis::results::Results::load(&store, 1).unwrap();
+        let text = crate::report::show::explain(&results, "readrandom", 1, 0);
+        assert!(text.contains("checksum") && text.contains("75.0"), "{text}");
+        assert!(!crate::report::show::explain(&results, "fillseq", 1, 0).contains("of samples"));
+    }
+}

@@ -1,0 +1,392 @@
+//! The parts of the pages that compare: sentences and tables.
+
+use super::{Table, charts, page};
+use crate::analysis::judge::{Verdict, Word};
+use crate::analysis::results::{Cell, Results};
+use crate::probe::derive::metric;
+use crate::report::show;
+use crate::report::text::amount;
+use maud::{Markup, html};
+
+/// A sentence for each target.
+pub(super) fn sentences(results: &Results, base: usize, table: &Table) -> Markup {
+    let plan = &results.experiment.plan;
+    let names = results.target_names();
+    html! {
+        ul {
+            @for (target, name) in names.iter().enumerate() {
+                @if target != base && plan.targets[target].twin_of.is_none() {
+                    li { b { (name) } " " (sentence(results, base, table, target)) }
+                }
+            }
+        }
+    }
+}
+
+/// What a target did, in words: on how many steps it got more, less or about the same throughput, best first.
+fn sentence(results: &Results, base: usize, table: &Table, target: usize) -> String {
+    let mut all: Vec<(&str, Verdict)> = results
+        .steps
+        .iter()
+        .zip(table)
+        .filter_map(|(step, cells)| Some((step.as_str(), cells[target].as_ref()?.verdict?)))
+        .collect();
+    if all.is_empty() {
+        return "has no step that can be compared.".to_string();
+    }
+    all.sort_by(|(_, a), (_, b)| b.ratio.total_cmp(&a.ratio));
+    let list = |words: &str, word: Word| {
+        let named: Vec<String> = all
+            .iter()
+            .filter(|(_, verdict)| verdict.word == word)
+            .map(|(step, verdict)| format!("{step} {:.2}X", verdict.ratio))
+            .collect();
+        (!named.is_empty())
+            .then(|| format!("{words} {} of {} ({})", named.len(), all.len(), named.join(", ")))
+    };
+    let base = results.target_names()[base];
+    let parts: Vec<String> = [
+        list(&format!("gets more QPS than {base} on"), Word::Improvement),
+        list(&format!("gets less QPS than {base} on"), Word::Regression),
+        list("about the same on", Word::Same),
+        list("not decided on", Word::Unknown),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let mean = (all.iter().map(|(_, verdict)| verdict.ratio.ln()).sum::<f64>() / all.len() as f64).exp();
+    format!("{}. Geometric mean {mean:.2}X.", parts.join("; "))
+}
+
+/// What makes the numbers weaker than they look.
+pub(super) fn cautions(results: &Results) -> Markup {
+    let plan = &results.experiment.plan;
+    let mut lines: Vec<String> = results
+        .sessions
+        .iter()
+        .filter(|session| session.outcome == "failed")
+        .map(|session| {
+            let why = session.error.as_deref().unwrap_or("no reason recorded");
+            format!("{} failed in block {}: {why}", plan.targets[session.target].name, session.block + 1)
+        })
+        .collect();
+    lines.extend(plan.left_out.iter().map(|(name, why)| format!("{name} was left out: {why}")));
+    lines.extend(plan.cautions());
+    lines.extend(show::remarks(results));
+    html! {
+        @if !lines.is_empty() {
+            div.caution { p { b { "Read with care" } } ul { @for line in &lines { li { (line) } } } }
+        }
+    }
+}
+
+/// A ratio with its interval and its word.
+pub(super) fn ratio(cell: Option<&Cell>, is_base: bool) -> Markup {
+    html! {
+        @match cell {
+            None => td.invalid { "NA" },
+            Some(_) if is_base => td { "1" },
+            Some(Cell { invalid: Some(why), .. }) => td.invalid title=(why) { "invalid" small { "see below" } },
+            Some(Cell { verdict: None, .. }) => td.invalid { "NA" },
+            Some(Cell { verdict: Some(verdict), .. }) => {
+                // One pair is hatched, whatever it says.
+                @let class = if verdict.pairs == 1 { format!("single {}", verdict.word.word()) } else { verdict.word.word().to_string() };
+                td class=(class) title=(explained(verdict)) {
+                    (format!("{:.2} {}", verdict.ratio, verdict.word.sign()))
+                    @if let (Some(low), Some(high)) = (verdict.low, verdict.high) {
+                        small { (interval(low, high)) " (" (verdict.pairs) ")" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// An interval as text; what is far out is only said to be.
+fn interval(low: f64, high: f64) -> String {
+    let end = |value: f64| match value {
+        v if v < 0.005 => "<0.01".to_string(),
+        v if v >= 99.5 => ">99".to_string(),
+        v => format!("{v:.2}"),
+    };
+    format!("{}..{}", end(low), end(high))
+}
+
+fn explained(verdict: &Verdict) -> String {
+    let why = if verdict.why.is_empty() { String::new() } else { format!(": {}", verdict.why) };
+    format!("{}{why}; {} pairs", verdict.word.word(), verdict.pairs)
+}
+
+pub(super) fn head(results: &Results, first: &str) -> Markup {
+    html! { thead { tr { th { (first) } @for name in results.target_names() { th { (page::breakable(name)) } } } } }
+}
+
+/// Ratios of throughput.
+pub(super) fn relative(results: &Results, base: usize, table: &Table) -> Markup {
+    let invalid: Vec<String> = results
+        .steps
+        .iter()
+        .flat_map(|step| (0..results.target_names().len()).map(move |target| (step, target)))
+        .filter_map(|(step, target)| {
+            Some(format!("{step}, {}: {}", results.target_names()[target], results.invalid(step, target)?))
+        })
+        .collect();
+    html! {
+        div.scroll { table {
+            (head(results, "step"))
+            tbody {
+                @for (step, cells) in results.steps.iter().zip(table) {
+                    tr { td { (page::breakable_step(step)) } @for (target, cell) in cells.iter().enumerate() { (ratio(cell.as_ref(), target == base)) } }
+                }
+                (offset_row(results, base))
+            }
+        } }
+        @if !invalid.is_empty() {
+            p.small { "Invalid:" } ul.small { @for line in &invalid { li { (line) } } }
+        }
+    }
+}
+
+/// What all steps of a session have in common: where the table has steps enough to tell.
+fn offset_row(results: &Results, base: usize) -> Markup {
+    let offset = results.offset(base);
+    html! {
+        @if offset.iter().any(Option::is_some) {
+            tr {
+                td title="what the steps of a session have in common" { i { "all steps" } }
+                @for (target, verdict) in offset.iter().enumerate() {
+                    @match verdict {
+                        Some(verdict) => (ratio(Some(&Cell::of(*verdict)), false)),
+                        None if target == base => td { "1" },
+                        None => td.invalid { "NA" },
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What signs and intervals mean; with `links` to the pages that say more.
+pub(super) fn legend(results: &Results, base: usize, links: bool) -> Markup {
+    let plan = &results.experiment.plan;
+    let percent = plan.delta * 100.0;
+    html! {
+        p.small {
+            "Ratios are geometric means over pairs: a target and the base in the same block. Below them the 95 % interval and the "
+            "number of pairs; a cell of one pair is hatched. "
+            b { "+" } " improvement, " b { "-" } " regression: by more than " (percent) " %; " b { "=" } " same: within "
+            (percent) " %; " b { "?" } " unknown: more blocks are needed, or the pairs contradict each other. "
+            "One run is never a verdict. "
+            @if let Some((calls, cells)) = false_calls(results) {
+                "The base against itself: "
+                @if links { a href="aa.html" { (calls) " of " (cells) " cells called" } }
+                @else { (calls) " of " (cells) " cells called" }
+                ". "
+            }
+            @if links { a href=(format!("csv/relative-{}.csv", base + 1)) { "CSV" } }
+        }
+    }
+}
+
+/// For each cell that was called, which costs moved with it.
+pub(super) fn explanations(results: &Results, base: usize, table: &Table) -> Markup {
+    let targets = &results.experiment.plan.targets;
+    let mut found = Vec::new();
+    for (step, cells) in results.steps.iter().zip(table) {
+        for (target, cell) in cells.iter().enumerate() {
+            let called =
+                cell.as_ref().and_then(|cell| cell.verdict).is_some_and(|verdict| verdict.word.is_call());
+            if called
+                && targets[target].twin_of.is_none()
+                && let Some(explanation) = results.explain(step, target, base)
+            {
+                found.push((step, &targets[target].name, explanation.sentence));
+            }
+        }
+    }
+    html! {
+        @if !found.is_empty() {
+            h2 { "What moved with it" }
+            p.small { "Costs per operation that changed together with the throughput. That is a hint, not a proof." }
+            div.scroll { table.wrap {
+                thead { tr { th { "step" } th { "target" } th { "finding" } } }
+                tbody { @for (step, target, sentence) in &found { tr { td { (step) } td { (target) } td { (sentence) } } } }
+            } }
+        }
+    }
+}
+
+/// Ratios over versions, a chart for each step, if there are versions to speak of.
+pub(super) fn versions(results: &Results, base: usize, table: &Table) -> Markup {
+    let plan = &results.experiment.plan;
+    let mut versions: Vec<String> = plan.targets.iter().filter_map(|target| target.version.clone()).collect();
+    versions.sort_by_key(|version| version_key(version));
+    versions.dedup();
+    let mut lines: Vec<&str> = Vec::new();
+    for target in plan.targets.iter().filter(|target| target.version.is_some()) {
+        if !lines.contains(&target.line.as_str()) {
+            lines.push(&target.line);
+        }
+    }
+    if versions.len() < 3 {
+        return html! {};
+    }
+    let point = |step: usize, line: &str, version: &str| {
+        let target = plan.targets.iter().position(|target| {
+            target.line == line && target.version.as_deref() == Some(version) && target.twin_of.is_none()
+        })?;
+        if target == base {
+            let one =
+                Verdict { ratio: 1.0, low: None, high: None, pairs: 0, q: None, word: Word::Same, why: "" };
+            return Some(one);
+        }
+        table[step][target].as_ref()?.verdict
+    };
+    html! {
+        h2 { "Over versions" }
+        p.small {
+            "Throughput relative to " (results.target_names()[base]) "; axes do not start at 0. "
+            @if lines.len() > 1 { "Lines: " (lines.join(", ")) " (solid, dashed, dotted, dash-dotted, in this order)." }
+        }
+        div.grid {
+            @for (number, step) in results.steps.iter().enumerate() {
+                @let curves = lines.iter().map(|line| {
+                    let points = versions.iter().map(|version| point(number, line, version)).collect();
+                    (line.to_string(), points)
+                }).collect::<Vec<charts::VersionLine>>();
+                // The base alone is no line.
+                @if curves.iter().flat_map(|(_, points)| points).flatten().count() > 1 {
+                    (maud::PreEscaped(charts::over_versions(step, &versions, &curves)))
+                }
+            }
+        }
+    }
+}
+
+/// Numbers of a version, for sorting: 9.10 comes after 9.9.
+pub(crate) fn version_key(version: &str) -> Vec<u64> {
+    version.split('.').map(|part| part.parse().unwrap_or(0)).collect()
+}
+
+/// Medians of throughput.
+pub(super) fn absolute(results: &Results) -> Markup {
+    html! {
+        p.small { "Operations per second, medians over blocks." }
+        div.scroll { table {
+            (head(results, "step"))
+            tbody {
+                @for step in &results.steps {
+                    tr {
+                        td { (page::breakable_step(step)) }
+                        @for target in 0..results.target_names().len() {
+                            td { (results.median(step, target, "ops_sec").map_or("NA".to_string(), amount)) }
+                        }
+                    }
+                }
+            }
+        } }
+    }
+}
+
+/// Percentiles and stalls.
+pub(super) fn tails(results: &Results) -> Markup {
+    const NAMES: [&str; 8] =
+        ["p50", "p99", "p99.9", "p99.99", "pmax", "longest_op", "longest_gap", "stalled_seconds"];
+    html! {
+        p.small {
+            "Service times of a closed loop, medians over blocks: how long operations took, not how long they would have "
+            "waited at a fixed rate of arrival. Exact to three digits. longest_op is what the longest operation of a second "
+            "took in the median second. The longest gap is the longest time without a "
+            "completion in any one thread; seconds are stalled that did less than a tenth of the usual."
+        }
+        (by_step(results, &NAMES, &|target, step, name| {
+            html! { td { (results.median(step, target, name).map_or("NA".to_string(), amount)) } }
+        }))
+    }
+}
+
+/// A row that says which step the rows below it are of.
+pub(super) fn step_row(results: &Results, step: &str) -> Markup {
+    html! { tr { th scope="rowgroup" colspan=(results.target_names().len() + 1) { (step) } } }
+}
+
+/// The cell of a target, step and metric.
+type CellOf<'a> = &'a dyn Fn(usize, &str, &str) -> Markup;
+
+/// Metrics in columns, a block of rows for each step, a row for each target: the form of the posts. Metrics that
+/// nobody has are left out.
+fn by_step(results: &Results, names: &[&str], cell: CellOf<'_>) -> Markup {
+    let targets = results.target_names();
+    let known = |name: &&&str| results.measured.iter().any(|row| row.metrics.contains_key(**name));
+    let names: Vec<&str> = names.iter().filter(known).copied().collect();
+    html! {
+        div.scroll { table {
+            thead { tr { th { "target" } @for name in &names { th { (with_unit(name)) } } } }
+            @for step in &results.steps {
+                tbody {
+                    tr { th scope="rowgroup" colspan=(names.len() + 1) { (step) } }
+                    @for (target, own) in targets.iter().enumerate() {
+                        @if results.rows(step, target).next().is_some() {
+                            tr { td { (own) } @for name in &names { (cell(target, step, name)) } }
+                        }
+                    }
+                }
+            }
+        } }
+    }
+}
+
+/// A metric's name with its unit; plain numbers have none.
+pub(super) fn with_unit(name: &str) -> String {
+    match metric(name).map_or("", |row| row.unit) {
+        "" | "1" => name.to_string(),
+        unit => format!("{name} [{unit}]"),
+    }
+}
+
+/// Metrics of what an operation costs.
+pub(super) const HARDWARE: [&str; 13] = [
+    "cpu_us/o",
+    "proc_cpu_us/o",
+    "cs/o",
+    "vcs/o",
+    "ivcs/o",
+    "r/o",
+    "rKB/o",
+    "w/o",
+    "wKB/o",
+    "fault/o",
+    "write_amp",
+    "rss",
+    "rss_max",
+];
+
+/// Costs per operation: medians, and relative to the base.
+pub(super) fn hardware(results: &Results, base: usize) -> Markup {
+    html! {
+        p.small {
+            "Totals over the step divided by its operations, medians over blocks; below, the ratio to "
+            (results.target_names()[base]) ". A cost that rose with a fall of throughput is where to look first."
+        }
+        (by_step(results, &HARDWARE, &|target, step, name| {
+            cost(results.median(step, target, name), results.median(step, base, name))
+        }))
+    }
+}
+
+pub(super) fn cost(value: Option<f64>, base: Option<f64>) -> Markup {
+    let relative = value.zip(base).filter(|(_, base)| *base != 0.0).map(|(value, base)| value / base);
+    html! {
+        td { (value.map_or("NA".to_string(), amount)) @if let Some(ratio) = relative { small { (format!("x {ratio:.2}")) } } }
+    }
+}
+
+/// How many steps of the base against itself were called different, and how many there are.
+fn false_calls(results: &Results) -> Option<(usize, usize)> {
+    let plan = &results.experiment.plan;
+    let twin = plan.targets.iter().position(|target| target.twin_of.is_some())?;
+    let table = results.table(plan.base, "ops_sec");
+    let words: Vec<Word> =
+        table.iter().filter_map(|cells| Some(cells[twin].as_ref()?.verdict?.word)).collect();
+    Some((words.iter().filter(|word| word.is_call()).count(), words.len()))
+}

@@ -1,0 +1,155 @@
+//! The page of one step: every second of every session, latencies, and every metric.
+
+use super::{charts, page};
+use crate::analysis::results::Results;
+use crate::probe::derive::METRICS;
+use crate::report::text::amount;
+use crate::store::{Store, StoreError};
+use maud::{Markup, PreEscaped, html};
+
+pub(super) fn step_page(store: &Store, results: &Results, number: usize) -> Result<String, StoreError> {
+    let step = &results.steps[number];
+    let body = html! {
+        (seconds(results, step))
+        p.small { a href=(page::seconds_file(number)) { "CSV of every second" } }
+        (longest(results, step))
+        (device(store, results, step)?)
+        (super::iostat::table(store, results, step)?)
+        h2 { "Each block" }
+        (blocks(results, step))
+        h2 { "Every metric" }
+        (metrics(results, step))
+    };
+    Ok(page::page(results, step, &page::step_file(number), &body))
+}
+
+fn seconds(results: &Results, step: &str) -> Markup {
+    let all = results.measured.iter().filter(|row| row.name == *step);
+    let most = all.flat_map(|row| row.result.per_second.iter().copied()).max().unwrap_or(0);
+    let top = format!("{}/s", charts::short_count(most));
+    html! {
+        h2 { "Operations in each second" }
+        @if most == 0 {
+            p { "The step took less than a second." }
+        } @else {
+            p.small { "Operations per second, one line for each session; all charts have the same axes, from 0." }
+            div.grid {
+                @for (target, name) in results.target_names().into_iter().enumerate() {
+                    @let sessions = results.rows(step, target).map(|row| row.result.per_second.as_slice()).collect::<Vec<_>>();
+                    @if sessions.iter().any(|seconds| !seconds.is_empty()) {
+                        (PreEscaped(charts::by_second(name, &top, &sessions, &[], most)))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The longest operation that ended in each second.
+fn longest(results: &Results, step: &str) -> Markup {
+    let all = results.measured.iter().filter(|row| row.name == *step);
+    let most = all.flat_map(|row| row.result.longest_per_second.iter().copied()).max().unwrap_or(0);
+    html! {
+        @if most > 0 {
+            h2 { "Longest operation in each second" }
+            p.small {
+                "How long the longest operation took that ended in the second (from when it was due, in an open loop), one line for "
+                "each session; all charts have the same axes, from 0."
+            }
+            div.grid {
+                @for (target, name) in results.target_names().into_iter().enumerate() {
+                    @let sessions = results.rows(step, target).map(|row| row.result.longest_per_second.as_slice()).collect::<Vec<_>>();
+                    @if sessions.iter().any(|seconds| !seconds.is_empty()) {
+                        (PreEscaped(charts::by_second(name, &duration(most), &sessions, &[], most)))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Microseconds in few characters.
+fn duration(micros: u64) -> String {
+    match micros as f64 {
+        us if us < 1e3 => format!("{us} us"),
+        us if us < 1e4 => format!("{:.1} ms", us / 1e3),
+        us if us < 1e6 => format!("{:.0} ms", us / 1e3),
+        us => format!("{:.1} s", us / 1e6),
+    }
+}
+
+/// Device traffic second by second, in the first block.
+fn device(store: &Store, results: &Results, step: &str) -> Result<Markup, StoreError> {
+    let mut drawn = Vec::new();
+    for (target, name) in results.target_names().into_iter().enumerate() {
+        let Some(row) = results.rows(step, target).next() else { continue };
+        let read = rates(&store.series(row.id, "time_ms")?, &store.series(row.id, "device.read_sectors")?);
+        let written =
+            rates(&store.series(row.id, "time_ms")?, &store.series(row.id, "device.write_sectors")?);
+        drawn.push((name, read, written));
+    }
+    let most =
+        drawn.iter().flat_map(|(_, read, written)| read.iter().chain(written)).copied().max().unwrap_or(0);
+    let top = if most >= 1000 { format!("{:.0} MB/s", most as f64 / 1000.0) } else { format!("{most} KB/s") };
+    Ok(html! {
+        @if most > 0 {
+            h2 { "Device traffic" }
+            p.small { "Read (solid) and written (dashed) in each second of the first block; all charts have the same axis." }
+            div.grid {
+                @for (name, read, written) in &drawn {
+                    @if read.len() > 1 { (PreEscaped(charts::by_second(name, &top, &[read], &[written], most))) }
+                }
+            }
+        }
+    })
+}
+
+/// KB per second between samples of a counter of sectors.
+fn rates(times: &[i64], sectors: &[i64]) -> Vec<u64> {
+    let pairs = times.windows(2).zip(sectors.windows(2));
+    let rate = |(time, count): (&[i64], &[i64])| {
+        let milliseconds = (time[1] - time[0]).max(1);
+        ((count[1] - count[0]).max(0) / 2 * 1000 / milliseconds) as u64
+    };
+    pairs.map(rate).collect()
+}
+
+fn blocks(results: &Results, step: &str) -> Markup {
+    let targets = results.target_names();
+    let values: Vec<_> = (0..targets.len()).map(|target| results.values(step, target, "ops_sec")).collect();
+    html! {
+        p.small { "Operations per second; targets of a block ran one after the other, in random order." }
+        div.scroll { table {
+            thead { tr { th { "block" } @for name in &targets { th { (page::breakable(name)) } } } }
+            tbody {
+                @for block in 0..results.blocks() as i64 {
+                    tr {
+                        td { (block + 1) }
+                        @for target in &values { td { (target.get(&block).map_or("NA".to_string(), |value| amount(*value))) } }
+                    }
+                }
+            }
+        } }
+    }
+}
+
+fn metrics(results: &Results, step: &str) -> Markup {
+    let targets = results.target_names();
+    html! {
+        p.small { "Medians over blocks." }
+        div.scroll { table {
+            thead { tr { th { "metric" } @for name in &targets { th { (page::breakable(name)) } } } }
+            tbody {
+                @for row in METRICS {
+                    @let values = (0..targets.len()).map(|target| results.median(step, target, row.name)).collect::<Vec<_>>();
+                    @if values.iter().any(Option::is_some) {
+                        tr {
+                            td title=(row.formula) { (super::sections::with_unit(row.name)) }
+                            @for value in values { td { (value.map_or("NA".to_string(), amount)) } }
+                        }
+                    }
+                }
+            }
+        } }
+    }
+}

@@ -1,0 +1,134 @@
+//! The pages of a small record.
+
+use super::*;
+use crate::experiment::parse;
+use crate::host::canary::Canary;
+use crate::host::{Facts, Host};
+use crate::planning::plan::{Plan, Slot};
+use crate::probe::derive::Metrics;
+use crate::store::{Outcome, StepRecord};
+use crate::testing::{engine_of, step_and_result};
+
+const EXPERIMENT: &str = "title = 'One < two'\nquestion = 'Which?'\nsteps = ['fillseq', 'readrandom']\n\
+    [workload]\nkind = 'byrx'\nkeys = 1000\n[design]\nseed = 1\nrounds = 6\n\
+    [[target]]\nengine = 'outcrop'\nconfigs = ['a', 'b']\n[config.a]\n[config.b]\n";
+
+/// A record in which target b is 1.2 times as fast as a.
+fn record() -> (tempfile::TempDir, Store) {
+    let temp = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&temp.path().join("lab.sqlite")).unwrap();
+    let plan: Plan =
+        crate::planning::plan::plan(&parse("t.toml", EXPERIMENT).unwrap(), 1, 8 << 30, 4).unwrap();
+    let host = Host { facts: Facts::default(), checks: vec![], canary: Canary::default() };
+    let id = store.begin("2026-01-02T03:04:05Z", "dir/t.toml", EXPERIMENT, &plan, &host).unwrap();
+    for (block, order) in plan.blocks.iter().enumerate() {
+        for (position, &target) in order.iter().enumerate() {
+            let slot = Slot { block: block as i64, position, target };
+            let session = store.begin_session(id, slot, "d", &Canary::default()).unwrap();
+            for (number, name) in ["fillseq", "readrandom"].into_iter().enumerate() {
+                let (_, mut result) = step_and_result(name, 1000, 2.0);
+                let speed = if target == 1 { 1.2 } else { 1.0 };
+                let wobble = 1.0 + 0.001 * ((block * 7 + position * 3) % 5) as f64;
+                let ops_sec = 500.0 * speed * wobble;
+                result.per_second = vec![ops_sec as u64; 3];
+                let tables = 100.0 + 20.0 * target as f64;
+                let values = [("ops_sec", ops_sec), ("p99", 3.0), ("tables", tables)];
+                let metrics: Metrics =
+                    values.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+                let step = StepRecord {
+                    number,
+                    name,
+                    date: "2026-01-02T03:04:05Z",
+                    result: &result,
+                    metrics: &metrics,
+                    labels: &[],
+                    readings: &[],
+                    histogram: &[],
+                    responses: &[],
+                };
+                store.record_step(session, &step).unwrap();
+            }
+            store.end_session(session, Outcome::Done, "d", None, &engine_of("1")).unwrap();
+        }
+    }
+    store.finish(id).unwrap();
+    (temp, store)
+}
+
+#[test]
+fn the_pages_are_the_same_bytes_each_time_and_need_nothing_else() {
+    let (temp, store) = record();
+    let (one, two) = (temp.path().join("one"), temp.path().join("two"));
+    write(&store, 1, &one, Form::Full).unwrap();
+    write(&store, 1, &two, Form::Full).unwrap();
+    let results = Results::load(&store, 1).unwrap();
+    let names: Vec<String> = files(&store, &results).unwrap().into_iter().map(|(name, _)| name).collect();
+    assert!(
+        names.contains(&"aa.html".to_string()) && names.contains(&"step-2.html".to_string()),
+        "{names:?}"
+    );
+    for name in names {
+        let (a, b) = (
+            std::fs::read_to_string(one.join(&name)).unwrap(),
+            std::fs::read_to_string(two.join(&name)).unwrap(),
+        );
+        assert_eq!(a, b, "{name}");
+        assert!(!a.contains("http") && !a.contains("<script"), "{name}");
+        for link in a.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+            let there = match link.strip_prefix('#') {
+                Some(anchor) => a.contains(&format!("id=\"{anchor}\"")),
+                None => one.join(link).exists(),
+            };
+            assert!(there, "{name} links to {link}");
+        }
+    }
+}
+
+#[test]
+fn the_first_page_says_what_was_found_in_words() {
+    let (temp, store) = record();
+    let page =
+        std::fs::read_to_string(write(&store, 1, &temp.path().join("site"), Form::Full).unwrap()).unwrap();
+    assert!(page.contains("<h1>One &lt; two</h1>"));
+    assert!(page.contains("<b>outcrop/b</b> gets more QPS than outcrop/a on 2 of 2 ("), "{page}");
+    assert!(page.contains("1.20 +"));
+    assert!(page.contains("tables of outcrop/b took 120 MB after readrandom, those of outcrop/a 100 MB"));
+    assert!(page.contains("outcrop lab run t.toml"));
+}
+
+#[test]
+fn an_experiment_without_measurements_has_no_pages() {
+    let temp = tempfile::tempdir().unwrap();
+    let store = Store::open(&temp.path().join("lab.sqlite")).unwrap();
+    assert!(write(&store, 1, temp.path(), Form::Full).unwrap_err().contains("no experiment 1"));
+}
+
+#[test]
+fn every_chart_has_its_numbers_in_a_file_and_the_posts_tables_are_files_too() {
+    let (temp, store) = record();
+    write(&store, 1, temp.path(), Form::Full).unwrap();
+    let text = |name: &str| std::fs::read_to_string(temp.path().join(name)).unwrap();
+    let seconds = text("csv/seconds-2.csv");
+    assert!(seconds.starts_with("target,block,second,operations,longest_us\n"), "{seconds}");
+    // Three targets, six blocks, three seconds.
+    assert_eq!(seconds.lines().count(), 1 + 3 * 6 * 3);
+    assert!(
+        text("step-2.html").contains("csv/seconds-2.csv")
+            && text("charts.html").contains("csv/relative-1.csv")
+    );
+    assert!(text("csv/posts-relative.csv").starts_with("test,"), "{}", text("csv/posts-relative.csv"));
+    let absolute = text("csv/posts-absolute.csv");
+    assert!(absolute.starts_with("test,outcrop/a,outcrop/b\nfillseq,5"), "{absolute}");
+    assert!(
+        text("csv/posts-absolute.tsv").contains("\ttest\n")
+            && text("csv/posts-relative.tsv").contains("1.20")
+    );
+    assert!(text("index.html").contains("(6)</small>"), "cells carry the number of pairs");
+}
+
+#[test]
+fn one_pair_is_hatched() {
+    let (temp, store) = crate::testing::fake_record(1, &["fillseq"], 1, &mut |_| vec![("ops_sec", 1000.0)]);
+    let page = std::fs::read_to_string(write(&store, 1, temp.path(), Form::Full).unwrap()).unwrap();
+    assert!(page.contains("class=\"single unknown\""), "{page}");
+}
