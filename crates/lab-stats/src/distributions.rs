@@ -13,16 +13,6 @@ pub(crate) fn normal_cdf(z: f64) -> f64 {
     Normal::standard().cdf(z)
 }
 
-/// The z with P(Z <= z) = `p`, for `p` in (0, 1).
-pub(crate) fn normal_quantile(p: f64) -> f64 {
-    let normal = Normal::standard();
-    let mut z = normal.inverse_cdf(p);
-    for _ in 0..2 {
-        z -= (normal.cdf(z) - p) / normal.pdf(z);
-    }
-    z
-}
-
 /// P(|T| >= |t|) for Student's t with `df` degrees of freedom. Exact in the far tail; 0 for infinite `t`.
 pub(crate) fn t_two_sided(t: f64, df: f64) -> f64 {
     if t.is_infinite() { 0.0 } else { beta_reg(df / 2.0, 0.5, df / (df + t * t)) }
@@ -97,7 +87,6 @@ mod tests {
 
     #[test]
     fn quantiles_and_tails_are_those_of_scipy() {
-        assert_rows("normal", |row| normal_quantile(row[0]));
         assert_rows("t", |row| t_critical(row[0], row[1]));
         assert_rows("t_p", |row| t_two_sided(row[0], row[1]));
         assert_rows("f_p", |row| f_upper_tail(row[0], row[1], row[2]));

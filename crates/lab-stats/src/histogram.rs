@@ -1,9 +1,9 @@
-//! Latency histograms: percentiles that exist, and the display-only correction for coordinated omission.
+//! Latency histograms: percentiles that exist.
 //!
 //! Histograms are merged inside a session; each session then has one p99, and sessions are compared like any other
 //! metric. Percentiles are never averaged over seconds.
 //!
-//! Next: `open_loop.rs` measures without coordinated omission instead of correcting for it.
+//! Next: `open_loop.rs` measures without coordinated omission.
 
 use crate::error::{ErrorKind, Result, check_range, error};
 use hdrhistogram::Histogram;
@@ -73,16 +73,4 @@ pub fn merge<'a>(parts: impl IntoIterator<Item = &'a Histogram<u64>>) -> Result<
         })?;
     }
     Ok(Some(merged))
-}
-
-/// The histogram a load at fixed intervals would have seen: each value above `expected_interval` also stands for the
-/// operations that would have started and waited meanwhile.
-///
-/// An approximation for display of closed-loop results; it must not be mixed with latencies from intended starts.
-///
-/// # Errors
-/// An interval of 0.
-pub fn corrected_for_omission(histogram: &Histogram<u64>, expected_interval: u64) -> Result<Histogram<u64>> {
-    check_range("expected_interval", expected_interval as f64, expected_interval > 0, "at least 1")?;
-    Ok(histogram.clone_correct(expected_interval))
 }

@@ -1,14 +1,13 @@
-//! Intervals of one sample: Student's t and the bias-corrected accelerated bootstrap (BCa).
+//! Intervals of one sample: Student's t, and one value under noise that is known.
 //!
 //! The sample is always one value per session or per pair of sessions. Seconds within a run are not independent,
 //! and an interval over them is wrong however narrow (with a run offset of 1 % it misses in 88 of 100 cases).
 //!
 //! Next: `paired.rs`, which picks between the two.
 
-use crate::distributions::{normal_cdf, normal_quantile, t_critical, t_two_sided};
+use crate::distributions::{t_critical, t_two_sided};
 use crate::error::{ErrorKind, Result, check, check_probability, error};
-use crate::rng::Rng;
-use crate::summary::{mean, quantile_of_sorted, sorted, variance};
+use crate::summary::{mean, variance};
 use serde::{Deserialize, Serialize};
 
 /// A two-sided confidence interval.
@@ -93,77 +92,4 @@ pub fn known_noise_interval(value: f64, sd: f64, history: usize, level: f64) -> 
     }
     let reach = t_critical(level, (history - 1) as f64) * sd;
     Ok(Interval { low: value - reach, high: value + reach, level })
-}
-
-/// The BCa bootstrap interval of `statistic`: whole values are resampled with replacement.
-///
-/// Without spread it is the point itself. `seed` decides the resamples, so equal inputs give equal intervals.
-///
-/// # Errors
-/// Fewer than 2 values, a value that is not finite, a `level` outside (0, 1), or fewer than 100 resamples.
-///
-/// Source: Efron, "Better bootstrap confidence intervals" (1987); definitions as SciPy's `stats.bootstrap`.
-pub fn bca_interval(
-    values: &[f64],
-    statistic: impl Fn(&[f64]) -> f64,
-    level: f64,
-    resamples: usize,
-    seed: u64,
-) -> Result<Interval> {
-    check("values", values, 2)?;
-    check_probability("level", level)?;
-    if resamples < 100 {
-        let context = format!("{resamples} resamples do not reach the tails, 100 are needed");
-        return Err(error(ErrorKind::TooFewValues, context));
-    }
-    let point = statistic(values);
-    if values.iter().all(|value| *value == values[0]) {
-        return Ok(Interval { low: point, high: point, level });
-    }
-    let replicates = sorted(&resample(values, &statistic, resamples, seed));
-    let skew = acceleration(values, &statistic);
-    let largest = values.iter().fold(0.0f64, |largest, value| largest.max(value.abs()));
-    let bias = normal_quantile(share_below(&replicates, point, 1e-12 * largest));
-    let end = |tail: f64| {
-        let z = bias + normal_quantile(tail);
-        quantile_of_sorted(&replicates, normal_cdf(bias + z / (1.0 - skew * z)))
-    };
-    Ok(Interval { low: end((1.0 - level) / 2.0), high: end((1.0 + level) / 2.0), level })
-}
-
-fn resample(values: &[f64], statistic: impl Fn(&[f64]) -> f64, resamples: usize, seed: u64) -> Vec<f64> {
-    let mut rng = Rng::new(seed);
-    let mut drawn = vec![0.0; values.len()];
-    (0..resamples)
-        .map(|_| {
-            drawn.fill_with(|| values[rng.below(values.len())]);
-            statistic(&drawn)
-        })
-        .collect()
-}
-
-/// Share of replicates below `point`, ties counted half, kept off 0 and 1 where the normal quantile is infinite.
-///
-/// A resample that is a permutation of the sample ties but for rounding; at six values that is one resample in 65.
-fn share_below(sorted: &[f64], point: f64, rounding: f64) -> f64 {
-    let below = sorted.partition_point(|value| *value < point - rounding);
-    let not_above = sorted.partition_point(|value| *value <= point + rounding);
-    let count = sorted.len() as f64;
-    ((below + not_above) as f64 / (2.0 * count)).clamp(0.5 / count, 1.0 - 0.5 / count)
-}
-
-/// Skewness of the statistic's leave-one-out values over six: how fast its spread grows with its value.
-fn acceleration(values: &[f64], statistic: impl Fn(&[f64]) -> f64) -> f64 {
-    let mut rest = values[1..].to_vec();
-    let mut left_out = Vec::with_capacity(values.len());
-    for index in 0..values.len() {
-        left_out.push(statistic(&rest));
-        if index < rest.len() {
-            rest[index] = values[index];
-        }
-    }
-    let centre = mean(&left_out);
-    let cubes: f64 = left_out.iter().map(|value| (centre - value).powi(3)).sum();
-    let squares: f64 = left_out.iter().map(|value| (centre - value).powi(2)).sum();
-    if squares == 0.0 { 0.0 } else { cubes / (6.0 * squares.powf(1.5)) }
 }

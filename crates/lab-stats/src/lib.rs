@@ -5,9 +5,9 @@
 //!        |  one value per session
 //! pairs of a block     paired (interval, rank), offset                      ratio to the base, and how well known
 //!        |
-//! cells of a report    verdict, table (multiple), stop, power               what may be called, when to stop
+//! cells of a report    verdict, table (multiple), power                     what may be called, what can be seen
 //!        |
-//! what it means        explain, history (segments), divisive                which counter moved, since which version
+//! what it means        explain, history (segments)                          which counter moved, since which version
 //! beside the device    io_efficiency                                        reads reached, time unexplained
 //! ```
 //! Invariants: no IO, no clock; randomness only from a seed handed in, so equal inputs give equal bytes in a report.
@@ -23,7 +23,6 @@
 
 pub mod autocorrelation;
 mod distributions;
-pub mod divisive;
 pub mod error;
 pub mod explain;
 pub mod histogram;
@@ -41,7 +40,6 @@ pub mod segments;
 pub mod spread;
 pub mod stalls;
 pub mod steady;
-pub mod stop;
 pub mod summary;
 pub mod table;
 pub mod verdict;

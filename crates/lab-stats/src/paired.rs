@@ -12,7 +12,7 @@
 
 use crate::distributions::t_two_sided;
 use crate::error::{Result, check, check_above_zero, check_pair, check_positive};
-use crate::interval::{Interval, bca_interval, known_noise_interval, t_interval, t_test};
+use crate::interval::{Interval, known_noise_interval, t_interval, t_test};
 use crate::rank::{hodges_lehmann, hodges_lehmann_interval, signed_rank_test};
 use crate::summary::{mean, median, variance};
 use serde::{Deserialize, Serialize};
@@ -22,18 +22,11 @@ use serde::{Deserialize, Serialize};
 pub struct Settings {
     /// Confidence level. Default 0.95.
     pub level: f64,
-    /// From how many pairs on the bootstrap replaces Student's t. Default never: for a mean of log ratios it covers
-    /// less than it says up to 50 pairs, t does not (`docs/design/0002-judgement.md`).
-    pub bootstrap_from: Option<usize>,
-    /// Bootstrap resamples. Default 10 000.
-    pub resamples: usize,
-    /// Seed of the resamples. Default 0; an experiment passes its own.
-    pub seed: u64,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { level: 0.95, bootstrap_from: None, resamples: 10_000, seed: 0 }
+        Settings { level: 0.95 }
     }
 }
 
@@ -43,8 +36,6 @@ impl Default for Settings {
 pub enum Method {
     /// Student's t on log ratios.
     StudentT,
-    /// BCa bootstrap over pairs.
-    Bootstrap,
     /// One pair, with the noise of the test's history.
     KnownNoise,
 }
@@ -101,17 +92,12 @@ pub fn log_ratios(target: &[f64], base: &[f64]) -> Result<Vec<f64>> {
 /// domain.
 pub fn estimate(log_ratios: &[f64], settings: &Settings) -> Result<PairedRatio> {
     check("log_ratios", log_ratios, 2)?;
-    let Settings { level, bootstrap_from, resamples, seed } = *settings;
-    let (interval, method) = if bootstrap_from.is_some_and(|from| log_ratios.len() >= from) {
-        (bca_interval(log_ratios, plain_mean, level, resamples, seed)?, Method::Bootstrap)
-    } else {
-        (t_interval(log_ratios, level)?, Method::StudentT)
-    };
+    let level = settings.level;
     Ok(PairedRatio {
         pairs: log_ratios.len(),
         ratio: mean(log_ratios).exp(),
-        interval: interval.exp(),
-        method,
+        interval: t_interval(log_ratios, level)?.exp(),
+        method: Method::StudentT,
         log_sd: variance(log_ratios).sqrt(),
         p_value: t_test(log_ratios)?,
         median: median(log_ratios).exp(),
@@ -148,11 +134,6 @@ impl PairedRatio {
     pub fn has_noise_model(&self) -> bool {
         self.method == Method::KnownNoise
     }
-}
-
-/// One pass, because the bootstrap calls it ten thousand times; its rounding is far below a resample's noise.
-fn plain_mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// The ratio of totals, and what the old tables print where it does not exist: 0/0 is 1.

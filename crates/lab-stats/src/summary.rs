@@ -123,7 +123,7 @@ pub(crate) fn mad_sd(values: &[f64]) -> f64 {
     1.482_602_218_505_602 * median(&values.iter().map(|value| (value - centre).abs()).collect::<Vec<_>>())
 }
 
-pub(crate) fn quantile_of_sorted(sorted: &[f64], q: f64) -> f64 {
+fn quantile_of_sorted(sorted: &[f64], q: f64) -> f64 {
     let position = q.clamp(0.0, 1.0) * (sorted.len() - 1) as f64;
     let below = position.floor() as usize;
     let above = (below + 1).min(sorted.len() - 1);

@@ -154,24 +154,3 @@ fn correct(cells: &mut [JudgedCell], false_discovery_rate: f64) -> Result<()> {
     }
     Ok(())
 }
-
-/// The colour of the published tables: a fixed band of 5 % around 1, whatever the noise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ClassicColour {
-    /// Relative value at most 0.95.
-    Red,
-    /// At least 1.05.
-    Green,
-    /// Between.
-    Grey,
-}
-
-/// The classic colour of a relative value. A display mode; it is no verdict.
-pub fn classic_colour(relative: f64) -> ClassicColour {
-    match relative {
-        value if value <= 0.95 => ClassicColour::Red,
-        value if value >= 1.05 => ClassicColour::Green,
-        _ => ClassicColour::Grey,
-    }
-}

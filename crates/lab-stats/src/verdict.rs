@@ -46,16 +46,6 @@ impl Verdict {
         }
     }
 
-    /// The word for metrics of speed.
-    pub fn speed_word(self) -> &'static str {
-        match self {
-            Verdict::Improvement => "faster",
-            Verdict::Regression => "slower",
-            Verdict::Same => "same",
-            Verdict::Unknown => "inconclusive",
-        }
-    }
-
     /// The sign printed beside a colour, so that the colour is not the only carrier.
     pub fn sign(self) -> char {
         match self {

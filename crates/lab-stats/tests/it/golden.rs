@@ -89,19 +89,6 @@ fn t_test_and_t_intervals() {
 }
 
 #[test]
-fn bca_intervals_from_the_same_resamples() {
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let mut compared = 0;
-    for row in rows(&GOLDEN["paired"]).iter().filter(|row| !row["bca_95"].is_null()) {
-        let name = row["name"].as_str().unwrap();
-        let ours = interval::bca_interval(&numbers(&row["values"]), mean, 0.95, 2_000, 42).unwrap();
-        assert_interval(name, &ours, &row["bca_95"]);
-        compared += 1;
-    }
-    assert!(compared > 8);
-}
-
-#[test]
 fn hodges_lehmann_signed_rank_and_sign_flip() {
     for row in rows(&GOLDEN["paired"]) {
         let (name, values) = (row["name"].as_str().unwrap(), numbers(&row["values"]));
@@ -166,7 +153,7 @@ fn intervals_of_rates() {
 }
 
 #[test]
-fn power_effects_and_pairs() {
+fn power_and_effects() {
     for row in rows(&GOLDEN["power"]["power"]) {
         let (pairs, effect, alpha) = (count(&row[0]), number(&row[1]), number(&row[2]));
         let ours = power::power((-effect * 0.01).exp(), 0.01, pairs, alpha).unwrap();
@@ -176,10 +163,6 @@ fn power_effects_and_pairs() {
         let ours = power::smallest_detectable(0.01, count(&row[0]), 0.05, number(&row[1])).unwrap();
         // The solver of statsmodels stops at six digits.
         assert_within("effect", -(-ours).ln_1p() / 0.01, number(&row[2]), 1e-6);
-    }
-    for row in rows(&GOLDEN["power"]["pairs"]) {
-        let ours = power::pairs_needed((-number(&row[0]) * 0.01).exp(), 0.01, 0.05, number(&row[1])).unwrap();
-        assert_eq!(ours, count(&row[2]));
     }
 }
 
@@ -247,23 +230,17 @@ fn median_polish() {
 }
 
 #[test]
-fn histograms_and_their_correction() {
+fn histograms() {
     let golden = &GOLDEN["histograms"];
     let mut plain = hdrhistogram::Histogram::<u64>::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
     for value in rows(&golden["values"]) {
         plain.record(value.as_u64().unwrap()).unwrap();
     }
-    let corrected = histogram::corrected_for_omission(&plain, golden["interval"].as_u64().unwrap()).unwrap();
-    assert_eq!(corrected.len(), golden["corrected_count"].as_u64().unwrap());
-    for (histogram, section) in [(&plain, "plain"), (&corrected, "corrected")] {
-        for row in rows(&golden[section]) {
-            let q = number(&row[0]);
-            let golden = row[1].as_u64().unwrap();
-            match histogram::percentile(histogram, q).unwrap() {
-                // Correcting a histogram starts from bucket edges, correcting while recording from values.
-                Some(ours) => assert_within(section, ours as f64, golden as f64, 1e-3),
-                None => assert!(q > 0.99, "3 000 events are enough for {q}"),
-            }
+    for row in rows(&golden["plain"]) {
+        let (q, golden) = (number(&row[0]), row[1].as_u64().unwrap());
+        match histogram::percentile(&plain, q).unwrap() {
+            Some(ours) => assert_within("plain", ours as f64, golden as f64, 1e-3),
+            None => assert!(q > 0.99, "3 000 events are enough for {q}"),
         }
     }
 }
@@ -288,17 +265,4 @@ fn noise_floor_and_single_runs() {
         assert_close("low", ours.interval.low.ln(), number(&row[4]));
         assert_close("high", ours.interval.high.ln(), number(&row[5]));
     }
-}
-
-#[test]
-fn variance_components_of_a_mixed_model() {
-    for row in rows(&GOLDEN["components"]) {
-        let groups: Vec<Vec<f64>> = rows(&row["groups"]).iter().map(numbers).collect();
-        let ours = power::variance_components(&groups).unwrap();
-        // statsmodels maximises numerically.
-        assert_within("within", ours.within, number(&row["within"]), 1e-4);
-        assert_within("between", ours.between, number(&row["between"]), 1e-4);
-    }
-    let alike = [vec![1.0, 3.0], vec![3.0, 1.0], vec![2.0]];
-    assert_eq!(power::variance_components(&alike).unwrap().between, 0.0);
 }

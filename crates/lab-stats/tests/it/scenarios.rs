@@ -4,13 +4,12 @@ use outcrop_lab_stats::explain::{Cause, Counters, Explanation, Movement, explain
 use outcrop_lab_stats::histogram::{merge, percentile, percentiles};
 use outcrop_lab_stats::history::{History, Version, judge_history};
 use outcrop_lab_stats::open_loop::{Arrivals, Recorder, Spacing, longest_queue};
-use outcrop_lab_stats::paired::{KnownNoise, PairedRatio, Settings, estimate, relative};
-use outcrop_lab_stats::power::{optimal_repetitions, smallest_detectable};
+use outcrop_lab_stats::paired::{KnownNoise, PairedRatio, Settings, estimate};
+use outcrop_lab_stats::power::smallest_detectable;
 use outcrop_lab_stats::rng::Rng;
 use outcrop_lab_stats::stalls::{compare_relative_spread, compare_stalls, compare_tails, find_stalls};
 use outcrop_lab_stats::steady::{Shape, across_sessions, classify};
-use outcrop_lab_stats::stop::{Decision, StopRule};
-use outcrop_lab_stats::table::{Cell, ClassicColour, Policy, classic_colour, judge_table};
+use outcrop_lab_stats::table::{Cell, Policy, judge_table};
 use outcrop_lab_stats::verdict::{Better, Judgement, Reason, Rule, Verdict, judge, margin};
 
 /// A fixed, symmetric pattern of noise of about 1 in every 8 values, scaled.
@@ -153,42 +152,11 @@ fn unsteady_cells_and_single_runs_are_not_called_unless_history_tells_the_noise(
 }
 
 #[test]
-fn the_classic_view_keeps_its_edges() {
-    assert_eq!([0.95, 0.951, 1.049, 1.05].map(classic_colour), {
-        use ClassicColour::{Green, Grey, Red};
-        [Red, Grey, Grey, Green]
-    });
-    assert_eq!([relative(0.0, 0.0), relative(2.0, 0.0), relative(3.0, 2.0)], [Some(1.0), None, Some(1.5)]);
-}
-
-#[test]
-fn stopping_looks_at_width_and_budget() {
-    let rule = StopRule::default();
-    let quiet = ratio(&pairs(-0.1, 0.002, 8));
-    let noisy = Some(ratio(&pairs(0.0, 0.02, 8)));
-    assert_eq!(rule.decide(&[Some(quiet), Some(quiet)]).unwrap(), Decision::Enough);
-    let Decision::More { blocks } = rule.decide(&[Some(quiet), noisy]).unwrap() else { panic!("too wide") };
-    assert!((1..=12).contains(&blocks), "within the budget of 20: {blocks}");
-    // An interval 1.2 times too wide needs 1.2 squared times the pairs.
-    let width = quiet.interval.width() / 1.2;
-    let Decision::More { blocks } = (StopRule { width, ..rule }).decide(&[Some(quiet)]).unwrap() else {
-        panic!("too wide")
-    };
-    assert_eq!(blocks, 4, "8 * 1.44 = 11.5");
-    assert_eq!(rule.decide(&[Some(quiet), None]).unwrap(), Decision::More { blocks: 8 });
-    let spent = Some(ratio(&pairs(0.0, 0.05, 20)));
-    assert_eq!(rule.decide(&[spent]).unwrap(), Decision::BudgetSpent);
-}
-
-#[test]
 fn what_an_experiment_can_see() {
     // 1.7 % of noise per pair and 10 pairs: about 1.7 %.
     let seen = smallest_detectable(0.017, 10, 0.05, 0.8).unwrap();
     assert!((0.015..0.019).contains(&seen), "{seen}");
     assert!(smallest_detectable(0.017, 40, 0.05, 0.8).unwrap() < seen / 1.9);
-    // Loading costs 600 s, a run 60 s, both levels vary alike: sqrt(10) runs per load.
-    assert_eq!(optimal_repetitions(1.0, 1.0, 60.0, 600.0).unwrap(), 4);
-    assert_eq!(optimal_repetitions(0.0, 1.0, 60.0, 600.0).unwrap(), 1);
 }
 
 fn counters(cpu: f64, switches: f64, reads: f64) -> Counters {
