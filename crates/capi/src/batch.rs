@@ -1,5 +1,6 @@
 //! `rocksdb_writebatch_*`.
 
+use crate::boundary::Told;
 use crate::db::rocksdb_column_family_handle_t;
 use crate::memory::{Errptr, give_back, hand_out, report, slice};
 use crate::settings::{Fate, Note};
@@ -28,27 +29,32 @@ impl rocksdb_writebatch_t {
     }
 }
 
+impl Told for *mut rocksdb_writebatch_t {
+    /// A batch that may hold less than it was given is not written.
+    unsafe fn tell(self, error: &Error) {
+        // SAFETY: the caller's contract.
+        unsafe { (*self).failed = Some(error.clone()) };
+    }
+}
+
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_writebatch_create() -> *mut rocksdb_writebatch_t {
-    hand_out(rocksdb_writebatch_t::default())
+    boundary!(hand_out(rocksdb_writebatch_t::default()))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_destroy(batch: *mut rocksdb_writebatch_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(batch) }
+    boundary!(give_back(batch))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_clear(batch: *mut rocksdb_writebatch_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { &mut *batch }.clear();
+    boundary!(batch, (*batch).clear())
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_count(batch: *mut rocksdb_writebatch_t) -> c_int {
-    // SAFETY: the contract of the C API.
-    unsafe { &*batch }.batch.count() as c_int
+    boundary!((*batch).batch.count() as c_int)
 }
 
 #[unsafe(no_mangle)]
@@ -56,12 +62,12 @@ pub unsafe extern "C" fn rocksdb_writebatch_data(
     batch: *mut rocksdb_writebatch_t,
     len: *mut size_t,
 ) -> *const c_char {
-    // SAFETY: the contract of the C API; the bytes stay valid until the batch changes.
-    unsafe {
+    boundary!({
+        // The bytes stay valid until the batch changes.
         let bytes = (*batch).batch.as_bytes();
         *len = bytes.len();
         bytes.as_ptr().cast()
-    }
+    })
 }
 
 /// Writes of key and value: to the default column family, and to a named one.
@@ -75,8 +81,7 @@ macro_rules! key_value {
             value: *const c_char,
             value_len: size_t,
         ) {
-            // SAFETY: the contract of the C API.
-            unsafe { (*batch).batch.$method(0, slice(key, key_len), slice(value, value_len)) }
+            boundary!(batch, (*batch).batch.$method(0, slice(key, key_len), slice(value, value_len)))
         }
 
         #[unsafe(no_mangle)]
@@ -88,8 +93,7 @@ macro_rules! key_value {
             value: *const c_char,
             value_len: size_t,
         ) {
-            // SAFETY: the contract of the C API.
-            unsafe { (*batch).batch.$method((*cf).0.id(), slice(key, key_len), slice(value, value_len)) }
+            boundary!(batch, (*batch).batch.$method((*cf).0.id(), slice(key, key_len), slice(value, value_len)))
         }
     )*};
 }
@@ -105,8 +109,7 @@ macro_rules! key_only {
     ($($method:ident: $name:ident $name_cf:ident;)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(batch: *mut rocksdb_writebatch_t, key: *const c_char, key_len: size_t) {
-            // SAFETY: the contract of the C API.
-            unsafe { (*batch).batch.$method(0, slice(key, key_len)) }
+            boundary!(batch, (*batch).batch.$method(0, slice(key, key_len)))
         }
 
         #[unsafe(no_mangle)]
@@ -116,8 +119,7 @@ macro_rules! key_only {
             key: *const c_char,
             key_len: size_t,
         ) {
-            // SAFETY: the contract of the C API.
-            unsafe { (*batch).batch.$method((*cf).0.id(), slice(key, key_len)) }
+            boundary!(batch, (*batch).batch.$method((*cf).0.id(), slice(key, key_len)))
         }
     )*};
 }
@@ -133,11 +135,12 @@ pub unsafe extern "C" fn rocksdb_writebatch_create_from(
     rep: *const c_char,
     size: size_t,
 ) -> *mut rocksdb_writebatch_t {
-    // SAFETY: the contract of the C API.
-    let decoded = WriteBatch::from_bytes(unsafe { slice(rep, size) });
-    hand_out(match decoded {
-        Ok(batch) => rocksdb_writebatch_t { batch, ..Default::default() },
-        Err(error) => rocksdb_writebatch_t { failed: Some(error), ..Default::default() },
+    boundary!({
+        let decoded = WriteBatch::from_bytes(slice(rep, size));
+        hand_out(match decoded {
+            Ok(batch) => rocksdb_writebatch_t { batch, ..Default::default() },
+            Err(error) => rocksdb_writebatch_t { failed: Some(error), ..Default::default() },
+        })
     })
 }
 
@@ -149,13 +152,15 @@ pub extern "C" fn rocksdb_writebatch_create_with_params(
     _protection_bytes_per_key: size_t,
     default_cf_ts_sz: size_t,
 ) -> *mut rocksdb_writebatch_t {
-    let refused = match (max_bytes, default_cf_ts_sz) {
-        (0, 0) => None,
-        (0, _) => Some("a write batch with user-defined timestamps"),
-        _ => Some("a write batch with max_bytes"),
-    };
-    let failed = refused.map(Error::not_supported);
-    hand_out(rocksdb_writebatch_t { failed, ..Default::default() })
+    boundary!({
+        let refused = match (max_bytes, default_cf_ts_sz) {
+            (0, 0) => None,
+            (0, _) => Some("a write batch with user-defined timestamps"),
+            _ => Some("a write batch with max_bytes"),
+        };
+        let failed = refused.map(Error::not_supported);
+        hand_out(rocksdb_writebatch_t { failed, ..Default::default() })
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -164,15 +169,15 @@ pub unsafe extern "C" fn rocksdb_writebatch_put_log_data(
     blob: *const c_char,
     len: size_t,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe { (*batch).batch.put_log_data(slice(blob, len)) }
+    boundary!(batch, (*batch).batch.put_log_data(slice(blob, len)))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_set_save_point(batch: *mut rocksdb_writebatch_t) {
-    // SAFETY: the contract of the C API.
-    let batch = unsafe { &mut *batch };
-    batch.save_points.push(batch.batch.save_point());
+    boundary!(batch, {
+        let batch = &mut *batch;
+        batch.save_points.push(batch.batch.save_point());
+    })
 }
 
 fn pop(batch: &mut rocksdb_writebatch_t) -> Result<SavePoint> {
@@ -184,19 +189,19 @@ pub unsafe extern "C" fn rocksdb_writebatch_rollback_to_save_point(
     batch: *mut rocksdb_writebatch_t,
     errptr: Errptr,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let batch = &mut *batch;
         if let Some(point) = report(errptr, pop(batch)) {
             batch.batch.rollback_to(point);
         }
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_pop_save_point(batch: *mut rocksdb_writebatch_t, errptr: Errptr) {
-    // SAFETY: the contract of the C API.
-    unsafe { report(errptr, pop(&mut *batch)) };
+    boundary!(errptr, {
+        report(errptr, pop(&mut *batch));
+    })
 }
 
 /// Batches carry no checksums in memory, so that there is nothing to verify.
@@ -226,12 +231,11 @@ macro_rules! key_value_parts {
             values: *const *const c_char,
             value_lens: *const size_t,
         ) {
-            // SAFETY: the contract of the C API.
-            unsafe {
+            boundary!(batch, {
                 let (key, value) =
                     (joined(num_keys, keys, key_lens), joined(num_values, values, value_lens));
                 (*batch).batch.$method(0, &key, &value);
-            }
+            })
         }
 
         #[unsafe(no_mangle)]
@@ -245,12 +249,11 @@ macro_rules! key_value_parts {
             values: *const *const c_char,
             value_lens: *const size_t,
         ) {
-            // SAFETY: the contract of the C API.
-            unsafe {
+            boundary!(batch, {
                 let (key, value) =
                     (joined(num_keys, keys, key_lens), joined(num_values, values, value_lens));
                 (*batch).batch.$method((*cf).0.id(), &key, &value);
-            }
+            })
         }
     )*};
 }
@@ -267,8 +270,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_deletev(
     keys: *const *const c_char,
     key_lens: *const size_t,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe { (*batch).batch.delete(0, &joined(num_keys, keys, key_lens)) }
+    boundary!(batch, (*batch).batch.delete(0, &joined(num_keys, keys, key_lens)))
 }
 
 #[unsafe(no_mangle)]
@@ -279,8 +281,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_deletev_cf(
     keys: *const *const c_char,
     key_lens: *const size_t,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe { (*batch).batch.delete((*cf).0.id(), &joined(num_keys, keys, key_lens)) }
+    boundary!(batch, (*batch).batch.delete((*cf).0.id(), &joined(num_keys, keys, key_lens)))
 }
 
 #[unsafe(no_mangle)]
@@ -292,11 +293,10 @@ pub unsafe extern "C" fn rocksdb_writebatch_delete_rangev(
     ends: *const *const c_char,
     end_lens: *const size_t,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(batch, {
         let (start, end) = (joined(num_keys, starts, start_lens), joined(num_keys, ends, end_lens));
         (*batch).batch.delete_range(0, &start, &end);
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -309,11 +309,10 @@ pub unsafe extern "C" fn rocksdb_writebatch_delete_rangev_cf(
     ends: *const *const c_char,
     end_lens: *const size_t,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(batch, {
         let (start, end) = (joined(num_keys, starts, start_lens), joined(num_keys, ends, end_lens));
         (*batch).batch.delete_range((*cf).0.id(), &start, &end);
-    }
+    })
 }
 
 /// Writes with a timestamp: the batch cannot be written then.
@@ -340,9 +339,10 @@ macro_rules! with_timestamp {
         $(
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name(batch: *mut rocksdb_writebatch_t $(, _: $type)*) {
-                let error = Error::not_supported(concat!(stringify!($name), ": user-defined timestamps"));
-                // SAFETY: the contract of the C API.
-                unsafe { (*batch).failed = Some(error) };
+                boundary!(batch, {
+                    let error = Error::not_supported(concat!(stringify!($name), ": user-defined timestamps"));
+                    (*batch).failed = Some(error);
+                })
             }
         )*
     };

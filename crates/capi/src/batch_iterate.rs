@@ -9,11 +9,11 @@ use libc::{c_char, c_void, size_t};
 use outcrop::{Op, Record, WriteBatch};
 
 type Bytes = *const c_char;
-type Put = unsafe extern "C" fn(*mut c_void, Bytes, size_t, Bytes, size_t);
-type Deleted = unsafe extern "C" fn(*mut c_void, Bytes, size_t);
-type PutCf = unsafe extern "C" fn(*mut c_void, u32, Bytes, size_t, Bytes, size_t);
-type DeletedCf = unsafe extern "C" fn(*mut c_void, u32, Bytes, size_t);
-type LogData = unsafe extern "C" fn(*mut c_void, Bytes, size_t);
+type Put = unsafe extern "C-unwind" fn(*mut c_void, Bytes, size_t, Bytes, size_t);
+type Deleted = unsafe extern "C-unwind" fn(*mut c_void, Bytes, size_t);
+type PutCf = unsafe extern "C-unwind" fn(*mut c_void, u32, Bytes, size_t, Bytes, size_t);
+type DeletedCf = unsafe extern "C-unwind" fn(*mut c_void, u32, Bytes, size_t);
+type LogData = unsafe extern "C-unwind" fn(*mut c_void, Bytes, size_t);
 
 /// What is in a batch, log data included.
 enum Entry<'a> {
@@ -161,8 +161,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_iterate(
     put: Put,
     deleted: Deleted,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe { iterate(&(*batch).batch, state, put, deleted, None) }
+    boundary!(iterate(&(*batch).batch, state, put, deleted, None))
 }
 
 #[unsafe(no_mangle)]
@@ -173,8 +172,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_iterate_ld(
     deleted: Deleted,
     log_data: LogData,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe { iterate(&(*batch).batch, state, put, deleted, Some(log_data)) }
+    boundary!(iterate(&(*batch).batch, state, put, deleted, Some(log_data)))
 }
 
 #[unsafe(no_mangle)]
@@ -185,8 +183,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_iterate_cf(
     deleted_cf: DeletedCf,
     merge_cf: PutCf,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe { iterate_cf(&(*batch).batch, state, put_cf, deleted_cf, merge_cf, None) }
+    boundary!(iterate_cf(&(*batch).batch, state, put_cf, deleted_cf, merge_cf, None))
 }
 
 #[unsafe(no_mangle)]
@@ -198,6 +195,5 @@ pub unsafe extern "C" fn rocksdb_writebatch_iterate_cf_ld(
     merge_cf: PutCf,
     log_data: LogData,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe { iterate_cf(&(*batch).batch, state, put_cf, deleted_cf, merge_cf, Some(log_data)) }
+    boundary!(iterate_cf(&(*batch).batch, state, put_cf, deleted_cf, merge_cf, Some(log_data)))
 }

@@ -15,7 +15,7 @@ fn create(capacity: size_t, estimated_entry_charge: usize) -> *mut rocksdb_cache
 
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_cache_create_lru(capacity: size_t) -> *mut rocksdb_cache_t {
-    create(capacity, 0)
+    boundary!(create(capacity, 0))
 }
 
 #[unsafe(no_mangle)]
@@ -23,37 +23,32 @@ pub extern "C" fn rocksdb_cache_create_hyper_clock(
     capacity: size_t,
     estimated_entry_charge: size_t,
 ) -> *mut rocksdb_cache_t {
-    create(capacity, estimated_entry_charge)
+    boundary!(create(capacity, estimated_entry_charge))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_cache_destroy(cache: *mut rocksdb_cache_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(cache) }
+    boundary!(give_back(cache))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_cache_set_capacity(cache: *mut rocksdb_cache_t, capacity: size_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { &*cache }.0.set_capacity(capacity);
+    boundary!((*cache).0.set_capacity(capacity))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_cache_get_capacity(cache: *const rocksdb_cache_t) -> size_t {
-    // SAFETY: the contract of the C API.
-    unsafe { &*cache }.0.capacity()
+    boundary!((*cache).0.capacity())
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_cache_get_usage(cache: *const rocksdb_cache_t) -> size_t {
-    // SAFETY: the contract of the C API.
-    unsafe { &*cache }.0.usage()
+    boundary!((*cache).0.usage())
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_cache_get_pinned_usage(cache: *const rocksdb_cache_t) -> size_t {
-    // SAFETY: the contract of the C API.
-    unsafe { &*cache }.0.pinned_usage()
+    boundary!((*cache).0.pinned_usage())
 }
 
 /// As an ordinary cache: pinned blocks are never refused.
@@ -61,7 +56,7 @@ pub unsafe extern "C" fn rocksdb_cache_get_pinned_usage(cache: *const rocksdb_ca
 pub extern "C" fn rocksdb_cache_create_lru_with_strict_capacity_limit(
     capacity: size_t,
 ) -> *mut rocksdb_cache_t {
-    create(capacity, 0)
+    boundary!(create(capacity, 0))
 }
 
 /// The memory of a cache that is disowned is given back all the same: the process is about to end anyway.
@@ -70,15 +65,13 @@ pub extern "C" fn rocksdb_cache_disown_data(_cache: *mut rocksdb_cache_t) {}
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_cache_get_occupancy_count(cache: *const rocksdb_cache_t) -> size_t {
-    // SAFETY: the contract of the C API.
-    unsafe { &*cache }.0.entry_count()
+    boundary!((*cache).0.entry_count())
 }
 
 /// There is no table of addresses: the number of entries.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_cache_get_table_address_count(cache: *const rocksdb_cache_t) -> size_t {
-    // SAFETY: the contract of the C API.
-    unsafe { &*cache }.0.entry_count()
+    boundary!((*cache).0.entry_count())
 }
 
 pub struct rocksdb_lru_cache_options_t(CacheOptions);
@@ -86,7 +79,7 @@ pub struct rocksdb_hyper_clock_cache_options_t(CacheOptions);
 
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_lru_cache_options_create() -> *mut rocksdb_lru_cache_options_t {
-    hand_out(rocksdb_lru_cache_options_t(CacheOptions { capacity: 0, estimated_entry_charge: 0 }))
+    boundary!(hand_out(rocksdb_lru_cache_options_t(CacheOptions { capacity: 0, estimated_entry_charge: 0 })))
 }
 
 #[unsafe(no_mangle)]
@@ -94,7 +87,10 @@ pub extern "C" fn rocksdb_hyper_clock_cache_options_create(
     capacity: size_t,
     estimated_entry_charge: size_t,
 ) -> *mut rocksdb_hyper_clock_cache_options_t {
-    hand_out(rocksdb_hyper_clock_cache_options_t(CacheOptions { capacity, estimated_entry_charge }))
+    boundary!(hand_out(rocksdb_hyper_clock_cache_options_t(CacheOptions {
+        capacity,
+        estimated_entry_charge
+    })))
 }
 
 macro_rules! cache_options {
@@ -114,21 +110,20 @@ macro_rules! cache_options {
         $(
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $destroy(options: *mut $type) {
-                // SAFETY: the contract of the C API.
-                unsafe { give_back(options) }
+                boundary!(give_back(options))
             }
 
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $create_cache(options: *const $type) -> *mut rocksdb_cache_t {
-                // SAFETY: the contract of the C API.
-                let options = unsafe { &(*options).0 };
-                create(options.capacity, options.estimated_entry_charge)
+                boundary!({
+                    let options = &(*options).0;
+                    create(options.capacity, options.estimated_entry_charge)
+                })
             }
 
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $capacity(options: *mut $type, capacity: size_t) {
-                // SAFETY: the contract of the C API.
-                unsafe { (*options).0.capacity = capacity };
+                boundary!((*options).0.capacity = capacity)
             }
 
             #[unsafe(no_mangle)]
@@ -155,6 +150,5 @@ pub unsafe extern "C" fn rocksdb_hyper_clock_cache_options_set_estimated_entry_c
     options: *mut rocksdb_hyper_clock_cache_options_t,
     estimated_entry_charge: size_t,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe { (*options).0.estimated_entry_charge = estimated_entry_charge };
+    boundary!((*options).0.estimated_entry_charge = estimated_entry_charge)
 }

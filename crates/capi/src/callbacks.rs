@@ -18,8 +18,8 @@ use std::cmp::Ordering;
 use std::ffi::CStr;
 use std::sync::Arc;
 
-type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
-type Name = Option<unsafe extern "C" fn(*mut c_void) -> *const c_char>;
+type Destructor = Option<unsafe extern "C-unwind" fn(*mut c_void)>;
+type Name = Option<unsafe extern "C-unwind" fn(*mut c_void) -> *const c_char>;
 
 /// The caller's state, what ends it, and the name it goes by.
 struct State {
@@ -57,7 +57,8 @@ fn bytes(slice: &[u8]) -> (*const c_char, size_t) {
 
 // ---- comparators
 
-type Compare = unsafe extern "C" fn(*mut c_void, *const c_char, size_t, *const c_char, size_t) -> c_int;
+type Compare =
+    unsafe extern "C-unwind" fn(*mut c_void, *const c_char, size_t, *const c_char, size_t) -> c_int;
 
 pub struct rocksdb_comparator_t {
     comparator: Arc<CComparator>,
@@ -89,15 +90,18 @@ pub unsafe extern "C" fn rocksdb_comparator_create(
     compare: Compare,
     name: Name,
 ) -> *mut rocksdb_comparator_t {
-    // SAFETY: the contract of the C API.
-    let state = unsafe { State::new(state, destructor, name) };
-    hand_out(rocksdb_comparator_t { comparator: Arc::new(CComparator { state, compare }), timestamp_size: 0 })
+    boundary!({
+        let state = State::new(state, destructor, name);
+        hand_out(rocksdb_comparator_t {
+            comparator: Arc::new(CComparator { state, compare }),
+            timestamp_size: 0,
+        })
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_comparator_destroy(comparator: *mut rocksdb_comparator_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(comparator) }
+    boundary!(give_back(comparator))
 }
 
 #[unsafe(no_mangle)]
@@ -105,8 +109,7 @@ pub unsafe extern "C" fn rocksdb_options_set_comparator(
     options: *mut rocksdb_options_t,
     comparator: *mut rocksdb_comparator_t,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!({
         let (options, comparator) = (&mut *options, &*comparator);
         options.parts.comparator = Comparator::User(comparator.comparator.clone());
         if comparator.timestamp_size > 0 {
@@ -114,12 +117,12 @@ pub unsafe extern "C" fn rocksdb_options_set_comparator(
         } else {
             options.settings.allow("comparator.timestamp_size");
         }
-    }
+    })
 }
 
 type CompareTimestamps =
-    unsafe extern "C" fn(*mut c_void, *const c_char, size_t, *const c_char, size_t) -> c_int;
-type CompareWithout = unsafe extern "C" fn(
+    unsafe extern "C-unwind" fn(*mut c_void, *const c_char, size_t, *const c_char, size_t) -> c_int;
+type CompareWithout = unsafe extern "C-unwind" fn(
     *mut c_void,
     *const c_char,
     size_t,
@@ -140,9 +143,13 @@ pub unsafe extern "C" fn rocksdb_comparator_with_ts_create(
     name: Name,
     timestamp_size: size_t,
 ) -> *mut rocksdb_comparator_t {
-    // SAFETY: the contract of the C API.
-    let state = unsafe { State::new(state, destructor, name) };
-    hand_out(rocksdb_comparator_t { comparator: Arc::new(CComparator { state, compare }), timestamp_size })
+    boundary!({
+        let state = State::new(state, destructor, name);
+        hand_out(rocksdb_comparator_t {
+            comparator: Arc::new(CComparator { state, compare }),
+            timestamp_size,
+        })
+    })
 }
 
 pub(crate) const CALLBACK_NOTES: &[Note] = &[
@@ -160,7 +167,7 @@ pub(crate) const CALLBACK_NOTES: &[Note] = &[
 
 // ---- merge operators
 
-type FullMerge = unsafe extern "C" fn(
+type FullMerge = unsafe extern "C-unwind" fn(
     *mut c_void,
     *const c_char,
     size_t,
@@ -172,7 +179,7 @@ type FullMerge = unsafe extern "C" fn(
     *mut c_uchar,
     *mut size_t,
 ) -> *mut c_char;
-type PartialMerge = unsafe extern "C" fn(
+type PartialMerge = unsafe extern "C-unwind" fn(
     *mut c_void,
     *const c_char,
     size_t,
@@ -182,7 +189,7 @@ type PartialMerge = unsafe extern "C" fn(
     *mut c_uchar,
     *mut size_t,
 ) -> *mut c_char;
-type DeleteValue = Option<unsafe extern "C" fn(*mut c_void, *const c_char, size_t)>;
+type DeleteValue = Option<unsafe extern "C-unwind" fn(*mut c_void, *const c_char, size_t)>;
 
 pub struct rocksdb_mergeoperator_t(Arc<CMergeOperator>);
 
@@ -270,16 +277,16 @@ pub unsafe extern "C" fn rocksdb_mergeoperator_create(
     delete_value: DeleteValue,
     name: Name,
 ) -> *mut rocksdb_mergeoperator_t {
-    // SAFETY: the contract of the C API.
-    let state = unsafe { State::new(state, destructor, name) };
-    let operator = CMergeOperator { state, full_merge, partial_merge, delete_value };
-    hand_out(rocksdb_mergeoperator_t(Arc::new(operator)))
+    boundary!({
+        let state = State::new(state, destructor, name);
+        let operator = CMergeOperator { state, full_merge, partial_merge, delete_value };
+        hand_out(rocksdb_mergeoperator_t(Arc::new(operator)))
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_mergeoperator_destroy(operator: *mut rocksdb_mergeoperator_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(operator) }
+    boundary!(give_back(operator))
 }
 
 /// Takes the operator over.
@@ -288,16 +295,15 @@ pub unsafe extern "C" fn rocksdb_options_set_merge_operator(
     options: *mut rocksdb_options_t,
     operator: *mut rocksdb_mergeoperator_t,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!({
         (*options).parts.merge_operator = Some((*operator).0.clone());
         give_back(operator);
-    }
+    })
 }
 
 // ---- compaction filters
 
-type Filter = unsafe extern "C" fn(
+type Filter = unsafe extern "C-unwind" fn(
     *mut c_void,
     c_int,
     *const c_char,
@@ -353,9 +359,10 @@ pub unsafe extern "C" fn rocksdb_compactionfilter_create(
     filter: Filter,
     name: Name,
 ) -> *mut rocksdb_compactionfilter_t {
-    // SAFETY: the contract of the C API.
-    let state = unsafe { State::new(state, destructor, name) };
-    hand_out(rocksdb_compactionfilter_t(Arc::new(CFilter { state, filter })))
+    boundary!({
+        let state = State::new(state, destructor, name);
+        hand_out(rocksdb_compactionfilter_t(Arc::new(CFilter { state, filter })))
+    })
 }
 
 /// Filters always ignore snapshots, as in RocksDB since 6.0. The call is accepted.
@@ -368,8 +375,7 @@ pub unsafe extern "C" fn rocksdb_compactionfilter_set_ignore_snapshots(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compactionfilter_destroy(filter: *mut rocksdb_compactionfilter_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(filter) }
+    boundary!(give_back(filter))
 }
 
 #[unsafe(no_mangle)]
@@ -377,16 +383,15 @@ pub unsafe extern "C" fn rocksdb_options_set_compaction_filter(
     options: *mut rocksdb_options_t,
     filter: *mut rocksdb_compactionfilter_t,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!({
         (*options).parts.compaction_filter =
             if filter.is_null() { None } else { Some((*filter).0.clone() as Arc<dyn CompactionFilter>) };
-    }
+    })
 }
 
 pub struct rocksdb_compactionfiltercontext_t(FilterContext);
 
-type CreateFilter = unsafe extern "C" fn(
+type CreateFilter = unsafe extern "C-unwind" fn(
     *mut c_void,
     *mut rocksdb_compactionfiltercontext_t,
 ) -> *mut rocksdb_compactionfilter_t;
@@ -425,17 +430,17 @@ pub unsafe extern "C" fn rocksdb_compactionfilterfactory_create(
     create: CreateFilter,
     name: Name,
 ) -> *mut rocksdb_compactionfilterfactory_t {
-    // SAFETY: the contract of the C API.
-    let state = unsafe { State::new(state, destructor, name) };
-    hand_out(rocksdb_compactionfilterfactory_t(Arc::new(CFactory { state, create })))
+    boundary!({
+        let state = State::new(state, destructor, name);
+        hand_out(rocksdb_compactionfilterfactory_t(Arc::new(CFactory { state, create })))
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compactionfilterfactory_destroy(
     factory: *mut rocksdb_compactionfilterfactory_t,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(factory) }
+    boundary!(give_back(factory))
 }
 
 /// Takes the factory over.
@@ -444,25 +449,22 @@ pub unsafe extern "C" fn rocksdb_options_set_compaction_filter_factory(
     options: *mut rocksdb_options_t,
     factory: *mut rocksdb_compactionfilterfactory_t,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!({
         (*options).parts.compaction_filter_factory = Some((*factory).0.clone());
         give_back(factory);
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compactionfiltercontext_is_full_compaction(
     context: *mut rocksdb_compactionfiltercontext_t,
 ) -> c_uchar {
-    // SAFETY: the contract of the C API.
-    unsafe { (*context).0.is_full_compaction.into() }
+    boundary!((*context).0.is_full_compaction.into())
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compactionfiltercontext_is_manual_compaction(
     context: *mut rocksdb_compactionfiltercontext_t,
 ) -> c_uchar {
-    // SAFETY: the contract of the C API.
-    unsafe { (*context).0.is_manual_compaction.into() }
+    boundary!((*context).0.is_manual_compaction.into())
 }

@@ -10,9 +10,9 @@ pub struct rocksdb_checkpoint_t(*mut rocksdb_t);
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_checkpoint_object_create(
     db: *mut rocksdb_t,
-    _errptr: *mut *mut c_char,
+    errptr: *mut *mut c_char,
 ) -> *mut rocksdb_checkpoint_t {
-    hand_out(rocksdb_checkpoint_t(db))
+    boundary!(errptr, hand_out(rocksdb_checkpoint_t(db)))
 }
 
 #[unsafe(no_mangle)]
@@ -22,15 +22,13 @@ pub unsafe extern "C" fn rocksdb_checkpoint_create(
     log_size_for_flush: u64,
     errptr: *mut *mut c_char,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let db = &(*(*checkpoint).0).0;
         report(errptr, db.create_checkpoint(text(checkpoint_dir), log_size_for_flush));
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_checkpoint_object_destroy(checkpoint: *mut rocksdb_checkpoint_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(checkpoint) }
+    boundary!(give_back(checkpoint))
 }

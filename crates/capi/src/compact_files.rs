@@ -51,13 +51,12 @@ impl rocksdb_compaction_options_t {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_compaction_options_create() -> *mut rocksdb_compaction_options_t {
-    hand_out(rocksdb_compaction_options_t::default())
+    boundary!(hand_out(rocksdb_compaction_options_t::default()))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compaction_options_destroy(options: *mut rocksdb_compaction_options_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(options) }
+    boundary!(give_back(options))
 }
 
 engine_settings! { rocksdb_compaction_options_t:
@@ -85,24 +84,26 @@ kept_settings! { rocksdb_compaction_options_t, COMPACTION_OPTIONS_NOTES:
 /// A sign that a running compaction looks at, not set.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_compaction_options_canceled_create() -> *mut c_uchar {
-    Arc::into_raw(Arc::new(AtomicBool::new(false))).cast_mut().cast()
+    boundary!(Arc::into_raw(Arc::new(AtomicBool::new(false))).cast_mut().cast())
 }
 
 /// Options that were given the sign keep it alive.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compaction_options_canceled_destroy(canceled: *mut c_uchar) {
-    if !canceled.is_null() {
-        // SAFETY: the contract of the C API: made by `rocksdb_compaction_options_canceled_create`, destroyed once.
-        drop(unsafe { Arc::from_raw(canceled.cast::<AtomicBool>()) });
-    }
+    boundary!({
+        if !canceled.is_null() {
+            drop(Arc::from_raw(canceled.cast::<AtomicBool>()));
+        }
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compaction_options_canceled_set(canceled: *mut c_uchar, value: c_uchar) {
-    // SAFETY: the contract of the C API: a live sign.
-    let canceled = unsafe { &*canceled.cast::<AtomicBool>() };
-    // Relaxed: it is looked at again and again, and publishes nothing.
-    canceled.store(value != 0, Ordering::Relaxed);
+    boundary!({
+        let canceled = &*canceled.cast::<AtomicBool>();
+        // Relaxed: it is looked at again and again, and publishes nothing.
+        canceled.store(value != 0, Ordering::Relaxed);
+    })
 }
 
 /// Null takes a sign away that was set before.
@@ -111,14 +112,14 @@ pub unsafe extern "C" fn rocksdb_compaction_options_set_canceled(
     options: *mut rocksdb_compaction_options_t,
     canceled: *mut c_uchar,
 ) {
-    // SAFETY: the contract of the C API: live objects; the sign came from `Arc::into_raw` and gets one more owner.
-    unsafe {
+    boundary!({
+        // The sign came from `Arc::into_raw` and gets one more owner.
         (*options).canceled = (!canceled.is_null()).then(|| {
             let canceled = canceled.cast::<AtomicBool>().cast_const();
             Arc::increment_strong_count(canceled);
             Arc::from_raw(canceled)
         });
-    }
+    })
 }
 
 /// The number in the name of a table, with or without directories before it; 0, which no table has, if there is none.
@@ -186,13 +187,12 @@ pub unsafe extern "C" fn rocksdb_compact_files(
     _compaction_job_info: *mut c_void,
     errptr: Errptr,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let db = &(*db).0;
         let (inputs, output) = ((input_file_names, num_input_file_names), (output_level, output_path_id));
         let names = (output_file_names, num_output_file_names);
         compact_and_tell(db, db.default_column_family(), options, inputs, output, names, errptr);
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -209,12 +209,11 @@ pub unsafe extern "C" fn rocksdb_compact_files_cf(
     _compaction_job_info: *mut c_void,
     errptr: Errptr,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let (inputs, output) = ((input_file_names, num_input_file_names), (output_level, output_path_id));
         let names = (output_file_names, num_output_file_names);
         compact_and_tell(&(*db).0, &(*cf).0, options, inputs, output, names, errptr);
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -222,8 +221,7 @@ pub unsafe extern "C" fn rocksdb_compact_files_output_file_names_destroy(
     names: *mut *mut c_char,
     count: size_t,
 ) {
-    // SAFETY: the contract of the C API: `count` names from `rocksdb_compact_files`.
-    unsafe { give_back_texts(names, count) }
+    boundary!(give_back_texts(names, count))
 }
 
 #[cfg(test)]

@@ -24,13 +24,12 @@ macro_rules! lifecycle {
     ($($type:ty: $create:ident $destroy:ident;)*) => {$(
         #[unsafe(no_mangle)]
         pub extern "C" fn $create() -> *mut $type {
-            hand_out(<$type>::default())
+            boundary!(hand_out(<$type>::default()))
         }
 
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $destroy(options: *mut $type) {
-            // SAFETY: the contract of the C API.
-            unsafe { give_back(options) }
+            boundary!(give_back(options))
         }
     )*};
 }
@@ -47,16 +46,18 @@ macro_rules! properties {
     ($($object:ty: $set:ident $get:ident($value:ident: $type:ty) |$options:ident| $write:expr, $read:expr;)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $set(options: *mut $object, $value: $type) {
-            // SAFETY: the contract of the C API.
-            let $options = unsafe { &mut *options };
-            $write;
+            boundary!({
+                let $options = &mut *options;
+                $write;
+            })
         }
 
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $get(options: *mut $object) -> $type {
-            // SAFETY: the contract of the C API.
-            let $options = unsafe { &*options };
-            $read
+            boundary!({
+                let $options = &*options;
+                $read
+            })
         }
     )*};
 }
@@ -128,8 +129,10 @@ pub unsafe extern "C" fn rocksdb_options_set_universal_compaction_options(
     options: *mut rocksdb_options_t,
     universal: *mut rocksdb_universal_compaction_options_t,
 ) {
-    // SAFETY: the contract of the C API; the options are copied.
-    unsafe { (*options).cf.compaction_options_universal.clone_from(&(*universal).options) };
+    boundary!({
+        // The options are copied.
+        (*options).cf.compaction_options_universal.clone_from(&(*universal).options);
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -137,8 +140,10 @@ pub unsafe extern "C" fn rocksdb_options_set_fifo_compaction_options(
     options: *mut rocksdb_options_t,
     fifo: *mut rocksdb_fifo_compaction_options_t,
 ) {
-    // SAFETY: the contract of the C API; the options are copied.
-    unsafe { (*options).cf.compaction_options_fifo.clone_from(&(*fifo).options) };
+    boundary!({
+        // The options are copied.
+        (*options).cf.compaction_options_fifo.clone_from(&(*fifo).options);
+    })
 }
 
 /// A bound of a range: null is unbounded.
@@ -162,9 +167,10 @@ pub unsafe extern "C" fn rocksdb_delete_file_in_range(
     end_len: size_t,
     errptr: *mut *mut c_char,
 ) {
-    let default = std::ptr::null_mut();
-    // SAFETY: the contract of the C API.
-    unsafe { rocksdb_delete_file_in_range_cf(db, default, begin, begin_len, end, end_len, errptr) };
+    boundary!(errptr, {
+        let default = std::ptr::null_mut();
+        rocksdb_delete_file_in_range_cf(db, default, begin, begin_len, end, end_len, errptr);
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -177,11 +183,10 @@ pub unsafe extern "C" fn rocksdb_delete_file_in_range_cf(
     end_len: size_t,
     errptr: *mut *mut c_char,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let range = (bound(begin, begin_len), bound(end, end_len));
         report(errptr, (*db).0.delete_files_in_ranges(&family(db, cf), &[range], true));
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -193,9 +198,10 @@ pub unsafe extern "C" fn rocksdb_suggest_compact_range(
     end_len: size_t,
     errptr: *mut *mut c_char,
 ) {
-    let default = std::ptr::null_mut();
-    // SAFETY: the contract of the C API.
-    unsafe { rocksdb_suggest_compact_range_cf(db, default, begin, begin_len, end, end_len, errptr) };
+    boundary!(errptr, {
+        let default = std::ptr::null_mut();
+        rocksdb_suggest_compact_range_cf(db, default, begin, begin_len, end, end_len, errptr);
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -208,9 +214,8 @@ pub unsafe extern "C" fn rocksdb_suggest_compact_range_cf(
     end_len: size_t,
     errptr: *mut *mut c_char,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let (begin, end) = (bound(begin, begin_len), bound(end, end_len));
         report(errptr, (*db).0.suggest_compact_range(&family(db, cf), begin, end));
-    }
+    })
 }

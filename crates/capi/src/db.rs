@@ -17,14 +17,13 @@ pub unsafe extern "C" fn rocksdb_open(
     name: *const c_char,
     errptr: *mut *mut c_char,
 ) -> *mut rocksdb_t {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let options = &*options;
         let opened = combinations::of_database(options)
             .and_then(|()| options.descriptor("default"))
             .and_then(|family| Db::open(text(name), options.db.clone(), options.env(), vec![family]));
         opened_out(options, errptr, opened, &[], std::ptr::null_mut())
-    }
+    })
 }
 
 /// The column families named, each under its options.
@@ -86,8 +85,7 @@ pub unsafe extern "C" fn rocksdb_open_column_families(
     handles: *mut *mut rocksdb_column_family_handle_t,
     errptr: *mut *mut c_char,
 ) -> *mut rocksdb_t {
-    // SAFETY: the contract of the C API: `count` names, options and places for handles.
-    unsafe {
+    boundary!(errptr, {
         let options = &*options;
         let opened = options
             .settings
@@ -101,7 +99,7 @@ pub unsafe extern "C" fn rocksdb_open_column_families(
             .and_then(with_default)
             .and_then(|families| Db::open(text(name), options.db.clone(), options.env(), families));
         opened_out(options, errptr, opened, &names_of(count, names), handles)
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -111,15 +109,14 @@ pub unsafe extern "C" fn rocksdb_open_for_read_only(
     error_if_wal_file_exists: c_uchar,
     errptr: *mut *mut c_char,
 ) -> *mut rocksdb_t {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let options = &*options;
         let strict = error_if_wal_file_exists != 0;
         let opened = options.descriptor("default").and_then(|family| {
             Db::open_for_read_only(text(name), options.db.clone(), options.env(), vec![family], strict)
         });
         opened_out(options, errptr, opened, &[], std::ptr::null_mut())
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -133,15 +130,14 @@ pub unsafe extern "C" fn rocksdb_open_for_read_only_column_families(
     error_if_wal_file_exists: c_uchar,
     errptr: *mut *mut c_char,
 ) -> *mut rocksdb_t {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let options = &*options;
         let strict = error_if_wal_file_exists != 0;
         let opened = families_of(count, names, cf_options).and_then(|families| {
             Db::open_for_read_only(text(name), options.db.clone(), options.env(), families, strict)
         });
         opened_out(options, errptr, opened, &names_of(count, names), handles)
-    }
+    })
 }
 
 /// Nothing is written to `secondary_path`: a secondary here keeps no log of its own.
@@ -152,14 +148,13 @@ pub unsafe extern "C" fn rocksdb_open_as_secondary(
     _secondary_path: *const c_char,
     errptr: *mut *mut c_char,
 ) -> *mut rocksdb_t {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let options = &*options;
         let opened = options.descriptor("default").and_then(|family| {
             Db::open_as_secondary(text(name), options.db.clone(), options.env(), vec![family])
         });
         opened_out(options, errptr, opened, &[], std::ptr::null_mut())
-    }
+    })
 }
 
 /// As [`rocksdb_open_as_secondary`].
@@ -174,26 +169,25 @@ pub unsafe extern "C" fn rocksdb_open_as_secondary_column_families(
     handles: *mut *mut rocksdb_column_family_handle_t,
     errptr: *mut *mut c_char,
 ) -> *mut rocksdb_t {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let options = &*options;
         let opened = families_of(count, names, cf_options).and_then(|families| {
             Db::open_as_secondary(text(name), options.db.clone(), options.env(), families)
         });
         opened_out(options, errptr, opened, &names_of(count, names), handles)
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_try_catch_up_with_primary(db: *mut rocksdb_t, errptr: *mut *mut c_char) {
-    // SAFETY: the contract of the C API.
-    unsafe { report(errptr, (*db).0.try_catch_up_with_primary()) };
+    boundary!(errptr, {
+        report(errptr, (*db).0.try_catch_up_with_primary());
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_close(db: *mut rocksdb_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(db) }
+    boundary!(give_back(db))
 }
 
 #[unsafe(no_mangle)]
@@ -202,11 +196,10 @@ pub unsafe extern "C" fn rocksdb_destroy_db(
     name: *const c_char,
     errptr: *mut *mut c_char,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let options = &*options;
         report(errptr, Db::destroy(text(name), &options.db, &options.env()));
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -216,8 +209,7 @@ pub unsafe extern "C" fn rocksdb_list_column_families(
     count: *mut size_t,
     errptr: *mut *mut c_char,
 ) -> *mut *mut c_char {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         *count = 0;
         let env = options.as_ref().map_or_else(Env::posix, rocksdb_options_t::env);
         let Some(names) = report(errptr, Db::list_column_families(text(name), &env)) else {
@@ -225,13 +217,12 @@ pub unsafe extern "C" fn rocksdb_list_column_families(
         };
         *count = names.len();
         copy_out_texts(&names)
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_list_column_families_destroy(list: *mut *mut c_char, count: size_t) {
-    // SAFETY: the contract of the C API: a list from `rocksdb_list_column_families`.
-    unsafe { give_back_texts(list, count) }
+    boundary!(give_back_texts(list, count))
 }
 
 #[unsafe(no_mangle)]
@@ -241,14 +232,13 @@ pub unsafe extern "C" fn rocksdb_create_column_family(
     name: *const c_char,
     errptr: *mut *mut c_char,
 ) -> *mut rocksdb_column_family_handle_t {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let created = (*options)
             .descriptor(&text(name))
             .and_then(|descriptor| (*db).0.create_column_family(&descriptor));
         report(errptr, created)
             .map_or(std::ptr::null_mut(), |handle| hand_out(rocksdb_column_family_handle_t(handle)))
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -257,20 +247,19 @@ pub unsafe extern "C" fn rocksdb_drop_column_family(
     cf: *mut rocksdb_column_family_handle_t,
     errptr: *mut *mut c_char,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe { report(errptr, (*db).0.drop_column_family(&(*cf).0)) };
+    boundary!(errptr, {
+        report(errptr, (*db).0.drop_column_family(&(*cf).0));
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_column_family_handle_destroy(cf: *mut rocksdb_column_family_handle_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(cf) }
+    boundary!(give_back(cf))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_column_family_handle_get_id(cf: *mut rocksdb_column_family_handle_t) -> u32 {
-    // SAFETY: the contract of the C API.
-    unsafe { &*cf }.0.id()
+    boundary!((*cf).0.id())
 }
 
 #[unsafe(no_mangle)]
@@ -278,20 +267,18 @@ pub unsafe extern "C" fn rocksdb_column_family_handle_get_name(
     cf: *mut rocksdb_column_family_handle_t,
     len: *mut size_t,
 ) -> *mut c_char {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!({
         let name = (*cf).0.name();
         *len = name.len();
         copy_out_text(name)
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_get_default_column_family_handle(
     db: *mut rocksdb_t,
 ) -> *mut rocksdb_column_family_handle_t {
-    // SAFETY: the contract of the C API.
-    hand_out(rocksdb_column_family_handle_t(unsafe { &*db }.0.default_column_family().clone()))
+    boundary!(hand_out(rocksdb_column_family_handle_t((*db).0.default_column_family().clone())))
 }
 
 /// The handles, in a list that `rocksdb_create_column_families_destroy` frees; `*created` says how many. After an
@@ -305,8 +292,7 @@ pub unsafe extern "C" fn rocksdb_create_column_families(
     created: *mut size_t,
     errptr: Errptr,
 ) -> *mut *mut rocksdb_column_family_handle_t {
-    // SAFETY: the contract of the C API: `count` names; the list has room for as many handles.
-    unsafe {
+    boundary!(errptr, {
         let count = count.max(0) as usize;
         let list = libc::calloc(count.max(1), size_of::<*mut rocksdb_column_family_handle_t>())
             .cast::<*mut rocksdb_column_family_handle_t>();
@@ -320,7 +306,7 @@ pub unsafe extern "C" fn rocksdb_create_column_families(
             *created += 1;
         }
         list
-    }
+    })
 }
 
 /// Frees the list; the handles in it are freed one by one.
@@ -328,16 +314,14 @@ pub unsafe extern "C" fn rocksdb_create_column_families(
 pub unsafe extern "C" fn rocksdb_create_column_families_destroy(
     list: *mut *mut rocksdb_column_family_handle_t,
 ) {
-    // SAFETY: the contract of the C API: a list from `rocksdb_create_column_families`.
-    unsafe { libc::free(list.cast()) }
+    boundary!(libc::free(list.cast()))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_get_db_identity(db: *mut rocksdb_t, len: *mut size_t) -> *mut c_char {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!({
         let identity = (*db).0.identity();
         *len = identity.len();
         copy_out(identity.as_bytes())
-    }
+    })
 }

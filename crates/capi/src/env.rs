@@ -22,18 +22,17 @@ fn env(env: Env) -> *mut rocksdb_env_t {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_create_default_env() -> *mut rocksdb_env_t {
-    env(Env::posix())
+    boundary!(env(Env::posix()))
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_create_mem_env() -> *mut rocksdb_env_t {
-    env(Env::memory())
+    boundary!(env(Env::memory()))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_env_destroy(env: *mut rocksdb_env_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(env) }
+    boundary!(give_back(env))
 }
 
 #[unsafe(no_mangle)]
@@ -42,8 +41,9 @@ pub unsafe extern "C" fn rocksdb_create_dir_if_missing(
     path: *const c_char,
     errptr: Errptr,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe { report(errptr, (*env).0.fs.create_dir_all(text(path).as_ref())) };
+    boundary!(errptr, {
+        report(errptr, (*env).0.fs.create_dir_all(text(path).as_ref()));
+    })
 }
 
 macro_rules! threads {
@@ -56,14 +56,18 @@ macro_rules! threads {
         $(
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $set(env: *mut rocksdb_env_t, n: c_int) {
-                // SAFETY: the contract of the C API. Relaxed: a number that orders nothing.
-                unsafe { &*env }.1.$pool.store(n, Ordering::Relaxed);
+                boundary!({
+                    // Relaxed: a number that orders nothing.
+                    (*env).1.$pool.store(n, Ordering::Relaxed);
+                })
             }
 
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $get(env: *mut rocksdb_env_t) -> c_int {
-                // SAFETY: the contract of the C API. Relaxed: a number that orders nothing.
-                unsafe { &*env }.1.$pool.load(Ordering::Relaxed)
+                boundary!({
+                    // Relaxed: a number that orders nothing.
+                    (*env).1.$pool.load(Ordering::Relaxed)
+                })
             }
         )*
     };

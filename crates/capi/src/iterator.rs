@@ -1,5 +1,6 @@
 //! `rocksdb_iter_*`.
 
+use crate::boundary::{Told, as_result};
 use crate::db::rocksdb_t;
 use crate::memory::{Errptr, give_back, report, slice};
 use crate::read_options::rocksdb_readoptions_t;
@@ -24,7 +25,8 @@ impl rocksdb_iterator_t {
         cf: &ColumnFamilyHandle,
         options: &rocksdb_readoptions_t,
     ) -> rocksdb_iterator_t {
-        let made = options.get().and_then(|options| db.0.iter_cf(cf, options));
+        // The caller has no place for an error, and expects an iterator that has it.
+        let made = as_result("rocksdb_create_iterator", || db.0.iter_cf(cf, options.get()?));
         let (iter, failed) = match made {
             Ok(iter) => (Some(iter), None),
             Err(error) => (None, Some(error)),
@@ -73,16 +75,24 @@ impl rocksdb_iterator_t {
     }
 }
 
+impl Told for *mut rocksdb_iterator_t {
+    /// The iterator is where the panic left it, so it is given up.
+    unsafe fn tell(self, error: &Error) {
+        // SAFETY: the caller's contract.
+        let this = unsafe { &mut *self };
+        this.failed = Some(error.clone());
+        this.iter = None;
+    }
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_iter_destroy(iter: *mut rocksdb_iterator_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(iter) }
+    boundary!(give_back(iter))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_iter_valid(iter: *const rocksdb_iterator_t) -> c_uchar {
-    // SAFETY: the contract of the C API.
-    c_uchar::from(unsafe { &*iter }.valid())
+    boundary!(c_uchar::from((*iter).valid()))
 }
 
 /// Moves without an argument; `next` and `prev` of an iterator that is not valid do nothing.
@@ -90,19 +100,19 @@ macro_rules! moves {
     ($($name:ident $method:ident $needs_valid:literal;)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(iter: *mut rocksdb_iterator_t) {
-            // SAFETY: the contract of the C API.
-            let this = unsafe { &mut *iter };
-            if $needs_valid {
-                if !this.valid() {
-                    return;
+            boundary!(iter, {
+                let this = &mut *iter;
+                if $needs_valid {
+                    if !this.valid() {
+                        return;
+                    }
+                } else {
+                    this.follow();
                 }
-            } else {
-                // SAFETY: the contract of the C API.
-                unsafe { this.follow() };
-            }
-            if let Some(iter) = &mut this.iter {
-                iter.$method();
-            }
+                if let Some(iter) = &mut this.iter {
+                    iter.$method();
+                }
+            })
         }
     )*};
 }
@@ -116,38 +126,37 @@ moves! {
 /// As the moves above; a tailing iterator goes on in what the database holds now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_iter_next(iter: *mut rocksdb_iterator_t) {
-    // SAFETY: the contract of the C API.
-    let this = unsafe { &mut *iter };
-    if !this.valid() {
-        return;
-    }
-    if this.tailing {
-        let here = this.iter.as_ref().map(|iter| iter.key().to_vec()).unwrap_or_default();
-        // SAFETY: the contract of the C API.
-        unsafe { this.follow() };
-        if let Some(iter) = &mut this.iter {
-            iter.seek(&here);
-            if iter.valid() && iter.key() == here {
-                iter.next();
-            }
+    boundary!(iter, {
+        let this = &mut *iter;
+        if !this.valid() {
+            return;
         }
-    } else if let Some(iter) = &mut this.iter {
-        iter.next();
-    }
+        if this.tailing {
+            let here = this.iter.as_ref().map(|iter| iter.key().to_vec()).unwrap_or_default();
+            this.follow();
+            if let Some(iter) = &mut this.iter {
+                iter.seek(&here);
+                if iter.valid() && iter.key() == here {
+                    iter.next();
+                }
+            }
+        } else if let Some(iter) = &mut this.iter {
+            iter.next();
+        }
+    })
 }
 
 macro_rules! seeks {
     ($($name:ident $method:ident;)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(iter: *mut rocksdb_iterator_t, key: *const c_char, len: size_t) {
-            // SAFETY: the contract of the C API.
-            unsafe {
+            boundary!(iter, {
                 let this = &mut *iter;
                 this.follow();
                 if let Some(iter) = &mut this.iter {
                     iter.$method(slice(key, len));
                 }
-            }
+            })
         }
     )*};
 }
@@ -157,13 +166,12 @@ seeks! {
     rocksdb_iter_seek_for_prev seek_for_prev;
 }
 
-/// Key or value; null with length 0 if the iterator is not valid.
+/// Key or value; null with length 0 if the iterator is not valid. The bytes stay valid until it moves.
 macro_rules! reads {
     ($($name:ident $method:ident;)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(iter: *const rocksdb_iterator_t, len: *mut size_t) -> *const c_char {
-            // SAFETY: the contract of the C API; the bytes stay valid until the iterator moves.
-            unsafe {
+            boundary!({
                 let this = &*iter;
                 match &this.iter {
                     Some(iter) if iter.valid() => {
@@ -176,7 +184,7 @@ macro_rules! reads {
                         std::ptr::null()
                     }
                 }
-            }
+            })
         }
     )*};
 }
@@ -188,8 +196,7 @@ reads! {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_iter_get_error(iter: *const rocksdb_iterator_t, errptr: *mut *mut c_char) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let this = &*iter;
         let status = match (&this.iter, &this.failed) {
             (Some(iter), _) => iter.status(),
@@ -197,24 +204,27 @@ pub unsafe extern "C" fn rocksdb_iter_get_error(iter: *const rocksdb_iterator_t,
             (None, None) => Ok(()),
         };
         report(errptr, status);
-    }
+    })
 }
 
 /// Makes the iterator see the present; it has to be positioned then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_iter_refresh(iter: *const rocksdb_iterator_t, errptr: Errptr) {
-    // SAFETY: the contract of the C API, whose const does not mean that the iterator stays as it is.
-    unsafe { report(errptr, (*iter.cast_mut()).refresh()) };
+    boundary!(errptr, {
+        // The header's const does not mean that the iterator stays as it is.
+        report(errptr, (*iter.cast_mut()).refresh());
+    })
 }
 
 macro_rules! slices {
     ($($name:ident $function:ident;)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(iter: *const rocksdb_iterator_t) -> rocksdb_slice_t {
-            let mut size = 0;
-            // SAFETY: the contract of the C API.
-            let data = unsafe { $function(iter, &mut size) };
-            rocksdb_slice_t { data, size }
+            boundary!({
+                let mut size = 0;
+                let data = $function(iter, &mut size);
+                rocksdb_slice_t { data, size }
+            })
         }
     )*};
 }
@@ -231,7 +241,8 @@ pub unsafe extern "C" fn rocksdb_iter_timestamp(
     _iter: *const rocksdb_iterator_t,
     len: *mut size_t,
 ) -> *const c_char {
-    // SAFETY: the contract of the C API.
-    unsafe { *len = 0 };
-    c"".as_ptr()
+    boundary!({
+        *len = 0;
+        c"".as_ptr()
+    })
 }

@@ -14,6 +14,8 @@
 #![allow(missing_docs, reason = "documented by RocksDB's header; what differs is said in docs/capi.md")]
 
 #[macro_use]
+mod boundary;
+#[macro_use]
 pub mod settings;
 
 mod batch;

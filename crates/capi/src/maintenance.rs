@@ -1,5 +1,6 @@
 //! What is done with an open database beside reading and writing: flushes, compactions, properties, options.
 
+use crate::boundary::{as_result, warn};
 use crate::db::{rocksdb_column_family_handle_t, rocksdb_t};
 use crate::memory::{Errptr, copy_out_text, report, set_error, slice, text};
 use crate::read_options::rocksdb_readoptions_t;
@@ -25,11 +26,10 @@ pub unsafe extern "C" fn rocksdb_flush(
     options: *const rocksdb_flushoptions_t,
     errptr: *mut *mut c_char,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let db = &(*db).0;
         flush(db, options, &[db.default_column_family().clone()], errptr);
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -39,14 +39,16 @@ pub unsafe extern "C" fn rocksdb_flush_cf(
     cf: *mut rocksdb_column_family_handle_t,
     errptr: *mut *mut c_char,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe { flush(&(*db).0, options, &[(*cf).0.clone()], errptr) };
+    boundary!(errptr, {
+        flush(&(*db).0, options, &[(*cf).0.clone()], errptr);
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_flush_wal(db: *mut rocksdb_t, sync: c_uchar, errptr: *mut *mut c_char) {
-    // SAFETY: the contract of the C API.
-    unsafe { report(errptr, (*db).0.flush_wal(sync != 0)) };
+    boundary!(errptr, {
+        report(errptr, (*db).0.flush_wal(sync != 0));
+    })
 }
 
 /// Compacts as `options` say; null is RocksDB's default.
@@ -77,11 +79,10 @@ pub unsafe extern "C" fn rocksdb_compact_range(
     end: *const c_char,
     end_len: size_t,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!({
         let db = &(*db).0;
         let _ = compact(db, db.default_column_family(), std::ptr::null(), (begin, begin_len), (end, end_len));
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -93,10 +94,9 @@ pub unsafe extern "C" fn rocksdb_compact_range_cf(
     end: *const c_char,
     end_len: size_t,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!({
         let _ = compact(&(*db).0, &(*cf).0, std::ptr::null(), (begin, begin_len), (end, end_len));
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -108,11 +108,10 @@ pub unsafe extern "C" fn rocksdb_compact_range_opt(
     end: *const c_char,
     end_len: size_t,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!({
         let db = &(*db).0;
         let _ = compact(db, db.default_column_family(), options, (begin, begin_len), (end, end_len));
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -125,10 +124,9 @@ pub unsafe extern "C" fn rocksdb_compact_range_cf_opt(
     end: *const c_char,
     end_len: size_t,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!({
         let _ = compact(&(*db).0, &(*cf).0, options, (begin, begin_len), (end, end_len));
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -137,30 +135,26 @@ pub unsafe extern "C" fn rocksdb_wait_for_compact(
     options: *mut rocksdb_wait_for_compact_options_t,
     errptr: *mut *mut c_char,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let options = &*options;
         let waited = options.settings.check().and_then(|()| (*db).0.wait_for_compact(&options.options));
         report(errptr, waited);
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_cancel_all_background_work(db: *mut rocksdb_t, wait: c_uchar) {
-    // SAFETY: the contract of the C API.
-    unsafe { &*db }.0.cancel_all_background_work(wait != 0);
+    boundary!((*db).0.cancel_all_background_work(wait != 0))
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_disable_file_deletions(db: *mut rocksdb_t, _errptr: *mut *mut c_char) {
-    // SAFETY: the contract of the C API.
-    unsafe { &*db }.0.disable_file_deletions();
+pub unsafe extern "C" fn rocksdb_disable_file_deletions(db: *mut rocksdb_t, errptr: *mut *mut c_char) {
+    boundary!(errptr, (*db).0.disable_file_deletions())
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_enable_file_deletions(db: *mut rocksdb_t, _errptr: *mut *mut c_char) {
-    // SAFETY: the contract of the C API.
-    unsafe { &*db }.0.enable_file_deletions();
+pub unsafe extern "C" fn rocksdb_enable_file_deletions(db: *mut rocksdb_t, errptr: *mut *mut c_char) {
+    boundary!(errptr, (*db).0.enable_file_deletions())
 }
 
 unsafe fn property(db: *mut rocksdb_t, cf: &ColumnFamilyHandle, name: *const c_char) -> *mut c_char {
@@ -170,11 +164,10 @@ unsafe fn property(db: *mut rocksdb_t, cf: &ColumnFamilyHandle, name: *const c_c
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_property_value(db: *mut rocksdb_t, name: *const c_char) -> *mut c_char {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!({
         let cf = (*db).0.default_column_family().clone();
         property(db, &cf, name)
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -183,8 +176,7 @@ pub unsafe extern "C" fn rocksdb_property_value_cf(
     cf: *mut rocksdb_column_family_handle_t,
     name: *const c_char,
 ) -> *mut c_char {
-    // SAFETY: the contract of the C API.
-    unsafe { property(db, &(*cf).0, name) }
+    boundary!(property(db, &(*cf).0, name))
 }
 
 unsafe fn property_int(
@@ -194,14 +186,14 @@ unsafe fn property_int(
     out: *mut u64,
 ) -> c_int {
     // SAFETY: the caller's contract.
-    unsafe {
-        match (*db).0.property_int(cf, &text(name)) {
-            Some(value) => {
-                *out = value;
-                0
-            }
-            None => -1,
+    let found = as_result("rocksdb_property_int", || unsafe { Ok((*db).0.property_int(cf, &text(name))) });
+    match found.inspect_err(|error| warn(error)).ok().flatten() {
+        Some(value) => {
+            // SAFETY: as above.
+            unsafe { *out = value };
+            0
         }
+        None => -1,
     }
 }
 
@@ -212,11 +204,10 @@ pub unsafe extern "C" fn rocksdb_property_int(
     name: *const c_char,
     out: *mut u64,
 ) -> c_int {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!({
         let cf = (*db).0.default_column_family().clone();
         property_int(db, &cf, name, out)
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -226,8 +217,7 @@ pub unsafe extern "C" fn rocksdb_property_int_cf(
     name: *const c_char,
     out: *mut u64,
 ) -> c_int {
-    // SAFETY: the contract of the C API.
-    unsafe { property_int(db, &(*cf).0, name, out) }
+    boundary!(property_int(db, &(*cf).0, name, out))
 }
 
 unsafe fn change_options(
@@ -259,11 +249,10 @@ pub unsafe extern "C" fn rocksdb_set_options(
     values: *const *const c_char,
     errptr: *mut *mut c_char,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let cf = (*db).0.default_column_family().clone();
         change_options(db, &cf, count, names, values, errptr);
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -275,8 +264,7 @@ pub unsafe extern "C" fn rocksdb_set_options_cf(
     values: *const *const c_char,
     errptr: *mut *mut c_char,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe { change_options(db, &(*cf).0, count, names, values, errptr) }
+    boundary!(errptr, change_options(db, &(*cf).0, count, names, values, errptr))
 }
 
 #[unsafe(no_mangle)]
@@ -287,11 +275,10 @@ pub unsafe extern "C" fn rocksdb_flush_cfs(
     count: c_int,
     errptr: Errptr,
 ) {
-    // SAFETY: the contract of the C API: `count` column families.
-    unsafe {
+    boundary!(errptr, {
         let cfs: Vec<_> = (0..count.max(0) as usize).map(|i| (**cfs.add(i)).0.clone()).collect();
         flush(&(*db).0, options, &cfs, errptr);
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -300,27 +287,27 @@ pub unsafe extern "C" fn rocksdb_flush_wal_with_options(
     options: *const rocksdb_flushwaloptions_t,
     errptr: Errptr,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe { report(errptr, (*db).0.flush_wal((*options).sync)) };
+    boundary!(errptr, {
+        report(errptr, (*db).0.flush_wal((*options).sync));
+    })
 }
 
 /// Waits for running compactions, and lets none start until `rocksdb_continue_background_work`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_pause_background_work(db: *mut rocksdb_t, _errptr: Errptr) {
-    // SAFETY: the contract of the C API.
-    unsafe { &*db }.0.pause_background_work();
+pub unsafe extern "C" fn rocksdb_pause_background_work(db: *mut rocksdb_t, errptr: Errptr) {
+    boundary!(errptr, (*db).0.pause_background_work())
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_continue_background_work(db: *mut rocksdb_t, _errptr: Errptr) {
-    // SAFETY: the contract of the C API.
-    unsafe { &*db }.0.continue_background_work();
+pub unsafe extern "C" fn rocksdb_continue_background_work(db: *mut rocksdb_t, errptr: Errptr) {
+    boundary!(errptr, (*db).0.continue_background_work())
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_verify_checksum(db: *mut rocksdb_t, errptr: Errptr) {
-    // SAFETY: the contract of the C API.
-    unsafe { report(errptr, (*db).0.verify_checksums()) };
+    boundary!(errptr, {
+        report(errptr, (*db).0.verify_checksums());
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -329,21 +316,20 @@ pub unsafe extern "C" fn rocksdb_verify_checksum_with_options(
     options: *const rocksdb_readoptions_t,
     errptr: Errptr,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe { report(errptr, (*options).get().and_then(|_| (*db).0.verify_checksums())) };
+    boundary!(errptr, {
+        report(errptr, (*options).get().and_then(|_| (*db).0.verify_checksums()));
+    })
 }
 
 /// Waits for running compactions, and lets none start until `rocksdb_resume_all_compactions`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_abort_all_compactions(db: *mut rocksdb_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { &*db }.0.pause_background_work();
+    boundary!((*db).0.pause_background_work())
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_resume_all_compactions(db: *mut rocksdb_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { &*db }.0.continue_background_work();
+    boundary!((*db).0.continue_background_work())
 }
 
 /// Manual compactions run to their end; the call is accepted.

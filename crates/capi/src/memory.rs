@@ -51,8 +51,11 @@ pub(crate) unsafe fn give_back_texts(list: *mut *mut c_char, count: size_t) {
     }
 }
 
-/// Stores `error` in `*errptr`.
+/// Stores `error` in `*errptr`. Where the caller gave no place for it, it goes to standard error: it is not lost.
 pub(crate) unsafe fn set_error(errptr: *mut *mut c_char, error: &Error) {
+    if errptr.is_null() {
+        return crate::boundary::warn(error);
+    }
     // SAFETY: the caller passes a valid `errptr`; what it points to is null or was malloc'ed by this library.
     unsafe {
         if !(*errptr).is_null() {
@@ -104,6 +107,5 @@ pub(crate) unsafe fn give_back<T>(value: *mut T) {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_free(memory: *mut c_void) {
-    // SAFETY: the caller passes null or memory malloc'ed by this library.
-    unsafe { libc::free(memory) }
+    boundary!(libc::free(memory))
 }

@@ -49,26 +49,25 @@ pub struct rocksdb_livefiles_t(pub(crate) Vec<rocksdb_livefile_t>);
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_livefiles(db: *mut rocksdb_t) -> *const rocksdb_livefiles_t {
-    // SAFETY: the contract of the C API.
-    let files = unsafe { &*db }.0.live_files();
-    hand_out(rocksdb_livefiles_t(files.into_iter().map(Into::into).collect()))
+    boundary!({
+        let files = (*db).0.live_files();
+        hand_out(rocksdb_livefiles_t(files.into_iter().map(Into::into).collect()))
+    })
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_livefiles_create() -> *mut rocksdb_livefiles_t {
-    hand_out(rocksdb_livefiles_t::default())
+    boundary!(hand_out(rocksdb_livefiles_t::default()))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_livefiles_destroy(files: *const rocksdb_livefiles_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(files.cast_mut()) }
+    boundary!(give_back(files.cast_mut()))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_livefiles_count(files: *const rocksdb_livefiles_t) -> c_int {
-    // SAFETY: the contract of the C API.
-    unsafe { &*files }.0.len() as c_int
+    boundary!((*files).0.len() as c_int)
 }
 
 #[unsafe(no_mangle)]
@@ -76,8 +75,10 @@ pub unsafe extern "C" fn rocksdb_livefiles_add(
     files: *mut rocksdb_livefiles_t,
     file: *mut rocksdb_livefile_t,
 ) {
-    // SAFETY: the contract of the C API; the file is copied.
-    unsafe { (*files).0.push((*file).clone()) };
+    boundary!({
+        // The file is copied.
+        (*files).0.push((*file).clone());
+    })
 }
 
 /// Reads a field of the file at an index the caller keeps within the count.
@@ -85,9 +86,10 @@ macro_rules! file_fields {
     ($($name:ident -> $type:ty |$file:ident| $body:expr;)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(files: *const rocksdb_livefiles_t, index: c_int) -> $type {
-            // SAFETY: the contract of the C API.
-            let $file = unsafe { &(&(*files).0)[index as usize] };
-            $body
+            boundary!({
+                let $file = &(&(*files).0)[index as usize];
+                $body
+            })
         }
     )*};
 }
@@ -112,12 +114,11 @@ macro_rules! file_keys {
             index: c_int,
             size: *mut size_t,
         ) -> *const c_char {
-            // SAFETY: the contract of the C API.
-            unsafe {
+            boundary!({
                 let key = &(&(*files).0)[index as usize].$field;
                 *size = key.len();
                 key.as_ptr().cast()
-            }
+            })
         }
     )*};
 }
@@ -129,21 +130,19 @@ file_keys! {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_livefile_create() -> *mut rocksdb_livefile_t {
-    hand_out(rocksdb_livefile_t::default())
+    boundary!(hand_out(rocksdb_livefile_t::default()))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_livefile_destroy(file: *mut rocksdb_livefile_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(file) }
+    boundary!(give_back(file))
 }
 
 macro_rules! describe {
     ($($name:ident($($arg:ident: $type:ty),*) $field:ident = $value:expr;)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(file: *mut rocksdb_livefile_t $(, $arg: $type)*) {
-            // SAFETY: the contract of the C API.
-            unsafe { (*file).$field = $value };
+            boundary!((*file).$field = $value)
         }
     )*};
 }
@@ -222,9 +221,10 @@ fn metadata(
 pub unsafe extern "C" fn rocksdb_get_column_family_metadata(
     db: *mut rocksdb_t,
 ) -> *mut rocksdb_column_family_metadata_t {
-    // SAFETY: the contract of the C API.
-    let db = unsafe { &(*db).0 };
-    metadata(db, db.default_column_family(), &rocksdb_column_family_metadata_options_t::ALL)
+    boundary!({
+        let db = &(*db).0;
+        metadata(db, db.default_column_family(), &rocksdb_column_family_metadata_options_t::ALL)
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -232,8 +232,7 @@ pub unsafe extern "C" fn rocksdb_get_column_family_metadata_cf(
     db: *mut rocksdb_t,
     cf: *mut rocksdb_column_family_handle_t,
 ) -> *mut rocksdb_column_family_metadata_t {
-    // SAFETY: the contract of the C API.
-    unsafe { metadata(&(*db).0, &(*cf).0, &rocksdb_column_family_metadata_options_t::ALL) }
+    boundary!(metadata(&(*db).0, &(*cf).0, &rocksdb_column_family_metadata_options_t::ALL))
 }
 
 #[unsafe(no_mangle)]
@@ -241,9 +240,10 @@ pub unsafe extern "C" fn rocksdb_get_column_family_metadata_with_options(
     db: *mut rocksdb_t,
     options: *const rocksdb_column_family_metadata_options_t,
 ) -> *mut rocksdb_column_family_metadata_t {
-    // SAFETY: the contract of the C API.
-    let (db, options) = unsafe { (&(*db).0, &*options) };
-    metadata(db, db.default_column_family(), options)
+    boundary!({
+        let (db, options) = (&(*db).0, &*options);
+        metadata(db, db.default_column_family(), options)
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -252,14 +252,13 @@ pub unsafe extern "C" fn rocksdb_get_column_family_metadata_cf_with_options(
     cf: *mut rocksdb_column_family_handle_t,
     options: *const rocksdb_column_family_metadata_options_t,
 ) -> *mut rocksdb_column_family_metadata_t {
-    // SAFETY: the contract of the C API.
-    unsafe { metadata(&(*db).0, &(*cf).0, &*options) }
+    boundary!(metadata(&(*db).0, &(*cf).0, &*options))
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_column_family_metadata_options_create()
 -> *mut rocksdb_column_family_metadata_options_t {
-    hand_out(rocksdb_column_family_metadata_options_t::ALL)
+    boundary!(hand_out(rocksdb_column_family_metadata_options_t::ALL))
 }
 
 macro_rules! metadata_options_keys {
@@ -270,8 +269,7 @@ macro_rules! metadata_options_keys {
             key: *const c_char,
             len: size_t,
         ) {
-            // SAFETY: the contract of the C API.
-            unsafe { (*options).$field = (!key.is_null()).then(|| slice(key, len).to_vec()) };
+            boundary!((*options).$field = (!key.is_null()).then(|| slice(key, len).to_vec()))
         }
 
         #[unsafe(no_mangle)]
@@ -279,12 +277,12 @@ macro_rules! metadata_options_keys {
             options: *const rocksdb_column_family_metadata_options_t,
             len: *mut size_t,
         ) -> *const c_char {
-            // SAFETY: the contract of the C API; the key stays valid until it is set anew.
-            unsafe {
+            boundary!({
+                // The key stays valid until it is set anew.
                 let key = (&(*options).$field).as_deref();
                 *len = key.map_or(0, <[u8]>::len);
                 key.map_or(std::ptr::null(), |key| key.as_ptr().cast())
-            }
+            })
         }
     )*};
 }
@@ -301,16 +299,14 @@ pub unsafe extern "C" fn rocksdb_column_family_metadata_options_set_level(
     options: *mut rocksdb_column_family_metadata_options_t,
     level: c_int,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe { (*options).level = level };
+    boundary!((*options).level = level)
 }
 
 macro_rules! destroys {
     ($($name:ident $type:ty;)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(object: *mut $type) {
-            // SAFETY: the contract of the C API.
-            unsafe { give_back(object) }
+            boundary!(give_back(object))
         }
     )*};
 }
@@ -327,9 +323,10 @@ macro_rules! getters {
     ($($name:ident($type:ty) -> $ret:ty |$object:ident| $body:expr;)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(object: *mut $type) -> $ret {
-            // SAFETY: the contract of the C API.
-            let $object = unsafe { &*object };
-            $body
+            boundary!({
+                let $object = &*object;
+                $body
+            })
         }
     )*};
 }
@@ -365,9 +362,11 @@ pub unsafe extern "C" fn rocksdb_column_family_metadata_get_level_metadata(
     cf: *mut rocksdb_column_family_metadata_t,
     index: size_t,
 ) -> *mut rocksdb_level_metadata_t {
-    // SAFETY: the contract of the C API.
-    let level = unsafe { &(*cf).levels }.get(index);
-    level.map_or(std::ptr::null_mut(), |level| hand_out(level.clone()))
+    boundary!({
+        let levels = &(*cf).levels;
+        let level = levels.get(index);
+        level.map_or(std::ptr::null_mut(), |level| hand_out(level.clone()))
+    })
 }
 
 /// Null past the last file.
@@ -376,9 +375,11 @@ pub unsafe extern "C" fn rocksdb_level_metadata_get_sst_file_metadata(
     level: *mut rocksdb_level_metadata_t,
     index: size_t,
 ) -> *mut rocksdb_sst_file_metadata_t {
-    // SAFETY: the contract of the C API.
-    let file = unsafe { &(*level).files }.get(index);
-    file.map_or(std::ptr::null_mut(), |file| hand_out(rocksdb_sst_file_metadata_t(file.clone())))
+    boundary!({
+        let files = &(*level).files;
+        let file = files.get(index);
+        file.map_or(std::ptr::null_mut(), |file| hand_out(rocksdb_sst_file_metadata_t(file.clone())))
+    })
 }
 
 macro_rules! sst_file_keys {
@@ -388,12 +389,11 @@ macro_rules! sst_file_keys {
             file: *mut rocksdb_sst_file_metadata_t,
             len: *mut size_t,
         ) -> *mut c_char {
-            // SAFETY: the contract of the C API.
-            unsafe {
+            boundary!({
                 let key = &(*file).0.$field;
                 *len = key.len();
                 copy_out(key)
-            }
+            })
         }
     )*};
 }

@@ -55,21 +55,19 @@ impl rocksdb_options_t {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_options_create() -> *mut rocksdb_options_t {
-    hand_out(rocksdb_options_t::default())
+    boundary!(hand_out(rocksdb_options_t::default()))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_create_copy(
     options: *mut rocksdb_options_t,
 ) -> *mut rocksdb_options_t {
-    // SAFETY: the contract of the C API.
-    hand_out(unsafe { &*options }.clone())
+    boundary!(hand_out((*options).clone()))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_destroy(options: *mut rocksdb_options_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(options) }
+    boundary!(give_back(options))
 }
 
 engine_settings! { rocksdb_options_t:
@@ -284,11 +282,10 @@ macro_rules! functions {
     ($($name:ident($($arg:ident: $type:ty),*) |$options:ident| $body:block)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(options: *mut rocksdb_options_t $(, $arg: $type)*) {
-            // SAFETY: the contract of the C API: live options, and arguments as its header says.
-            unsafe {
+            boundary!({
                 let $options = &mut *options;
                 $body
-            }
+            })
         }
     )*};
 }
@@ -409,12 +406,11 @@ unsafe fn refuse_paths(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_set_wal_dir(options: *mut rocksdb_options_t, dir: *const c_char) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!({
         let dir = text(dir);
         (*options).texts.insert("wal_dir", CString::new(dir.clone()).unwrap_or_default());
         (*options).db.wal_dir = Some(dir).filter(|dir| !dir.is_empty()).map(Into::into);
-    }
+    })
 }
 
 /// Texts that are kept for their getters.
@@ -422,18 +418,19 @@ macro_rules! texts {
     ($($name:literal: $(set $set:ident)? get $get:ident;)*) => {$(
         $(#[unsafe(no_mangle)]
         pub unsafe extern "C" fn $set(options: *mut rocksdb_options_t, value: *const c_char) {
-            // SAFETY: the contract of the C API.
-            unsafe { (*options).texts.insert($name, CString::new(text(value)).unwrap_or_default()) };
+            boundary!({
+                (*options).texts.insert($name, CString::new(text(value)).unwrap_or_default());
+            })
         })?
 
+        /// The text stays valid until it is set anew.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $get(options: *mut rocksdb_options_t, size: *mut size_t) -> *const c_char {
-            // SAFETY: the contract of the C API; the text stays valid until it is set anew.
-            unsafe {
+            boundary!({
                 let value = (*options).texts.entry($name).or_default();
                 *size = value.as_bytes().len();
                 value.as_ptr()
-            }
+            })
         }
     )*};
 }
@@ -448,8 +445,7 @@ texts! {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_enable_statistics(options: *mut rocksdb_options_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { (*options).statistics = Some(Arc::default()) };
+    boundary!((*options).statistics = Some(Arc::default()))
 }
 
 /// Null unless statistics are enabled.
@@ -457,11 +453,10 @@ pub unsafe extern "C" fn rocksdb_options_enable_statistics(options: *mut rocksdb
 pub unsafe extern "C" fn rocksdb_options_statistics_get_string(
     options: *mut rocksdb_options_t,
 ) -> *mut c_char {
-    // SAFETY: the contract of the C API.
-    match unsafe { &(*options).statistics } {
+    boundary!(match &(*options).statistics {
         Some(statistics) => copy_out_text(&statistics.to_string()),
         None => std::ptr::null_mut(),
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -469,8 +464,7 @@ pub unsafe extern "C" fn rocksdb_options_statistics_get_ticker_count(
     options: *mut rocksdb_options_t,
     ticker_type: u32,
 ) -> u64 {
-    // SAFETY: the contract of the C API.
-    unsafe { &(*options).statistics }.as_ref().map_or(0, |statistics| statistics.ticker(ticker_type))
+    boundary!((*options).statistics.as_ref().map_or(0, |statistics| statistics.ticker(ticker_type)))
 }
 
 #[unsafe(no_mangle)]
@@ -480,8 +474,7 @@ pub unsafe extern "C" fn rocksdb_get_options_from_string(
     new_options: *mut rocksdb_options_t,
     errptr: *mut *mut c_char,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let mut changed = (*base).clone();
         let mut kept = rocksdb_options_t { settings: changed.settings.clone(), ..Default::default() };
         let mut keep = |name: &str, value: &str| match kept.keep_text(name, value) {
@@ -494,7 +487,7 @@ pub unsafe extern "C" fn rocksdb_get_options_from_string(
         if report(errptr, result).is_some() {
             *new_options = changed;
         }
-    }
+    })
 }
 
 /// What an OPTIONS file may ask for that would change results or durability: name, and the text that asks for nothing.
@@ -536,8 +529,7 @@ pub unsafe extern "C" fn rocksdb_load_latest_options(
     column_family_options: *mut *mut *mut rocksdb_options_t,
     errptr: Errptr,
 ) {
-    // SAFETY: the contract of the C API: places for what is loaded.
-    unsafe {
+    boundary!(errptr, {
         let env = env.as_ref().map_or_else(Env::posix, |env| env.0.clone());
         let Some(file) = report(errptr, Db::load_latest_options(text(db_path), &env)) else { return };
         let cache = cache.as_ref().map(|cache| &cache.0);
@@ -553,7 +545,7 @@ pub unsafe extern "C" fn rocksdb_load_latest_options(
         *num_column_families = count;
         *column_family_names = names;
         *column_family_options = options;
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -563,8 +555,7 @@ pub unsafe extern "C" fn rocksdb_load_latest_options_destroy(
     column_family_options: *mut *mut rocksdb_options_t,
     len: size_t,
 ) {
-    // SAFETY: the contract of the C API: what `rocksdb_load_latest_options` gave.
-    unsafe {
+    boundary!({
         give_back(db_options);
         for i in 0..len {
             libc::free((*names.add(i)).cast());
@@ -572,5 +563,5 @@ pub unsafe extern "C" fn rocksdb_load_latest_options_destroy(
         }
         libc::free(names.cast());
         libc::free(column_family_options.cast());
-    }
+    })
 }

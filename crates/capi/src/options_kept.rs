@@ -249,7 +249,7 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
 pub extern "C" fn rocksdb_options_get_bottommost_compression_options_use_zstd_dict_trainer(
     _options: *mut rocksdb_options_t,
 ) -> Flag {
-    Flag(1)
+    boundary!(Flag(1))
 }
 
 /// A set of small numbers, kept for its getters.
@@ -265,32 +265,27 @@ macro_rules! number_sets {
         $(
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $clear(options: *mut rocksdb_options_t) {
-                // SAFETY: the contract of the C API.
-                unsafe { change_set(options, $name, $default, |_| 0) }
+                boundary!(change_set(options, $name, $default, |_| 0))
             }
 
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $add(options: *mut rocksdb_options_t, number: c_int) {
-                // SAFETY: the contract of the C API.
-                unsafe { change_set(options, $name, $default, |set| set | bit(number)) }
+                boundary!(change_set(options, $name, $default, |set| set | bit(number)))
             }
 
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $remove(options: *mut rocksdb_options_t, number: c_int) {
-                // SAFETY: the contract of the C API.
-                unsafe { change_set(options, $name, $default, |set| set & !bit(number)) }
+                boundary!(change_set(options, $name, $default, |set| set & !bit(number)))
             }
 
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $contains(options: *mut rocksdb_options_t, number: c_int) -> Flag {
-                // SAFETY: the contract of the C API.
-                Flag::from(unsafe { &*options }.settings.kept::<u64>($name, $default) & bit(number) != 0)
+                boundary!(Flag::from((*options).settings.kept::<u64>($name, $default) & bit(number) != 0))
             }
 
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $count(options: *mut rocksdb_options_t) -> size_t {
-                // SAFETY: the contract of the C API.
-                unsafe { &*options }.settings.kept::<u64>($name, $default).count_ones() as size_t
+                boundary!((*options).settings.kept::<u64>($name, $default).count_ones() as size_t)
             }
         )*
     };

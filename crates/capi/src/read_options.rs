@@ -30,13 +30,12 @@ pub struct rocksdb_snapshot_t(pub(crate) Snapshot);
 
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_readoptions_create() -> *mut rocksdb_readoptions_t {
-    hand_out(rocksdb_readoptions_t::default())
+    boundary!(hand_out(rocksdb_readoptions_t::default()))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_readoptions_destroy(options: *mut rocksdb_readoptions_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(options) }
+    boundary!(give_back(options))
 }
 
 engine_settings! { rocksdb_readoptions_t:
@@ -120,19 +119,18 @@ refused! { TABLE_INDEX_NOTES:
     }
 }
 
-type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
-type TableFilter = Option<unsafe extern "C" fn(*mut c_void, *const c_void) -> c_uchar>;
+type Destructor = Option<unsafe extern "C-unwind" fn(*mut c_void)>;
+type TableFilter = Option<unsafe extern "C-unwind" fn(*mut c_void, *const c_void) -> c_uchar>;
 
 /// Functions over the options with other arguments than one number.
 macro_rules! functions {
     ($($name:ident($($arg:ident: $type:ty),*) $(-> $ret:ty)? |$options:ident| $body:block)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(options: *mut rocksdb_readoptions_t $(, $arg: $type)*) $(-> $ret)? {
-            // SAFETY: the contract of the C API: live options, and arguments as its header says.
-            unsafe {
+            boundary!({
                 let $options = &mut *options;
                 $body
-            }
+            })
         }
     )*};
 }
@@ -198,7 +196,7 @@ functions! {
 /// A table filter makes reads fail, so that there is none to tell of.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_readoptions_has_table_filter(_options: *const rocksdb_readoptions_t) -> Flag {
-    Flag::from(false)
+    boundary!(Flag::from(false))
 }
 
 /// Null undoes it.

@@ -1,11 +1,12 @@
 //! `rocksdb_get*`, `rocksdb_multi_get*`, and the creation of iterators and snapshots.
 
+use crate::boundary::{Told, as_result};
 use crate::db::{rocksdb_column_family_handle_t, rocksdb_t};
 use crate::iterator::rocksdb_iterator_t;
-use crate::memory::{Errptr, copy_out, give_back, hand_out, report, slice};
+use crate::memory::{Errptr, copy_out, copy_out_text, give_back, hand_out, report, slice};
 use crate::read_options::{rocksdb_readoptions_t, rocksdb_snapshot_t};
 use libc::{c_char, c_uchar, size_t};
-use outcrop::{ColumnFamilyHandle, Db, PinnedValue, ReadOptions, Result};
+use outcrop::{ColumnFamilyHandle, Db, Error, PinnedValue, ReadOptions, Result};
 
 pub struct rocksdb_pinnableslice_t(PinnedValue);
 
@@ -75,8 +76,7 @@ pub unsafe extern "C" fn rocksdb_get(
     value_len: *mut size_t,
     errptr: *mut *mut c_char,
 ) -> *mut c_char {
-    // SAFETY: the contract of the C API.
-    unsafe { value_out(errptr, value_len, get(db, options, None, (key, key_len))) }
+    boundary!(errptr, value_out(errptr, value_len, get(db, options, None, (key, key_len))))
 }
 
 #[unsafe(no_mangle)]
@@ -89,8 +89,7 @@ pub unsafe extern "C" fn rocksdb_get_cf(
     value_len: *mut size_t,
     errptr: *mut *mut c_char,
 ) -> *mut c_char {
-    // SAFETY: the contract of the C API.
-    unsafe { value_out(errptr, value_len, get(db, options, Some(&(*cf).0), (key, key_len))) }
+    boundary!(errptr, value_out(errptr, value_len, get(db, options, Some(&(*cf).0), (key, key_len))))
 }
 
 unsafe fn pinned_out(
@@ -110,8 +109,7 @@ pub unsafe extern "C" fn rocksdb_get_pinned(
     key_len: size_t,
     errptr: *mut *mut c_char,
 ) -> *mut rocksdb_pinnableslice_t {
-    // SAFETY: the contract of the C API.
-    unsafe { pinned_out(errptr, get(db, options, None, (key, key_len))) }
+    boundary!(errptr, pinned_out(errptr, get(db, options, None, (key, key_len))))
 }
 
 #[unsafe(no_mangle)]
@@ -123,14 +121,12 @@ pub unsafe extern "C" fn rocksdb_get_pinned_cf(
     key_len: size_t,
     errptr: *mut *mut c_char,
 ) -> *mut rocksdb_pinnableslice_t {
-    // SAFETY: the contract of the C API.
-    unsafe { pinned_out(errptr, get(db, options, Some(&(*cf).0), (key, key_len))) }
+    boundary!(errptr, pinned_out(errptr, get(db, options, Some(&(*cf).0), (key, key_len))))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_pinnableslice_destroy(value: *mut rocksdb_pinnableslice_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(value) }
+    boundary!(give_back(value))
 }
 
 #[unsafe(no_mangle)]
@@ -138,8 +134,8 @@ pub unsafe extern "C" fn rocksdb_pinnableslice_value(
     value: *const rocksdb_pinnableslice_t,
     len: *mut size_t,
 ) -> *const c_char {
-    // SAFETY: the contract of the C API; null gives null.
-    unsafe {
+    boundary!({
+        // Null gives null.
         match value.as_ref() {
             Some(value) => {
                 *len = value.0.len();
@@ -148,6 +144,33 @@ pub unsafe extern "C" fn rocksdb_pinnableslice_value(
             None => {
                 *len = 0;
                 std::ptr::null()
+            }
+        }
+    })
+}
+
+/// The arrays of a multi-get, which gets a panic as the error of each key.
+struct EachKey<T> {
+    count: size_t,
+    values: *mut *mut T,
+    errs: *mut *mut c_char,
+}
+
+impl<T> Clone for EachKey<T> {
+    fn clone(&self) -> EachKey<T> {
+        *self
+    }
+}
+
+impl<T> Copy for EachKey<T> {}
+
+impl<T> Told for EachKey<T> {
+    unsafe fn tell(self, error: &Error) {
+        for i in 0..self.count {
+            // SAFETY: the caller's contract: the arrays have one place per key.
+            unsafe {
+                *self.values.add(i) = std::ptr::null_mut();
+                *self.errs.add(i) = copy_out_text(&error.to_string());
             }
         }
     }
@@ -185,13 +208,12 @@ pub unsafe extern "C" fn rocksdb_multi_get(
     value_lens: *mut size_t,
     errs: *mut *mut c_char,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(EachKey { count, values, errs }, {
         let db = &(*db).0;
         let keys = keys_in(count, keys, key_lens);
         let results = multi_get(db, options, db.default_column_family(), &keys);
         values_out(results, values, value_lens, errs);
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -206,8 +228,7 @@ pub unsafe extern "C" fn rocksdb_multi_get_cf(
     value_lens: *mut size_t,
     errs: *mut *mut c_char,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(EachKey { count, values, errs }, {
         let keys = keys_in(count, keys, key_lens);
         let results = keys
             .iter()
@@ -215,7 +236,7 @@ pub unsafe extern "C" fn rocksdb_multi_get_cf(
             .map(|(i, key)| (*options).get().and_then(|o| (*db).0.get_cf(&(**cfs.add(i)).0, o, key)))
             .collect();
         values_out(results, values, value_lens, errs);
-    }
+    })
 }
 
 /// All keys from one column family; results are pinned, null where there is none.
@@ -231,11 +252,10 @@ pub unsafe extern "C" fn rocksdb_batched_multi_get_cf(
     errs: *mut *mut c_char,
     _sorted_input: bool,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(EachKey { count, values, errs }, {
         let keys = keys_in(count, keys, key_lens);
         all_pinned_out(multi_get(&(*db).0, options, &(*cf).0, &keys), values, errs);
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -243,9 +263,10 @@ pub unsafe extern "C" fn rocksdb_create_iterator(
     db: *mut rocksdb_t,
     options: *const rocksdb_readoptions_t,
 ) -> *mut rocksdb_iterator_t {
-    // SAFETY: the contract of the C API.
-    let (db, options) = unsafe { (&*db, &*options) };
-    hand_out(rocksdb_iterator_t::new(db, db.0.default_column_family(), options))
+    boundary!({
+        let (db, options) = (&*db, &*options);
+        hand_out(rocksdb_iterator_t::new(db, db.0.default_column_family(), options))
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -254,8 +275,7 @@ pub unsafe extern "C" fn rocksdb_create_iterator_cf(
     options: *const rocksdb_readoptions_t,
     cf: *mut rocksdb_column_family_handle_t,
 ) -> *mut rocksdb_iterator_t {
-    // SAFETY: the contract of the C API.
-    unsafe { hand_out(rocksdb_iterator_t::new(&*db, &(*cf).0, &*options)) }
+    boundary!(hand_out(rocksdb_iterator_t::new(&*db, &(*cf).0, &*options)))
 }
 
 /// One iterator for each column family, all of one moment.
@@ -268,8 +288,7 @@ pub unsafe extern "C" fn rocksdb_create_iterators(
     size: size_t,
     errptr: Errptr,
 ) {
-    // SAFETY: the contract of the C API: `size` column families, and places for iterators.
-    unsafe {
+    boundary!(errptr, {
         let (db, options) = (&*db, &*options);
         let Some(given) = report(errptr, options.get()) else { return };
         // Held until all are created: an iterator keeps what it sees by itself from then on.
@@ -279,31 +298,27 @@ pub unsafe extern "C" fn rocksdb_create_iterators(
         for (i, iter) in report(errptr, made).into_iter().flatten().enumerate() {
             *iterators.add(i) = hand_out(rocksdb_iterator_t::of(iter, db, &(**cfs.add(i)).0, options));
         }
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_create_snapshot(db: *mut rocksdb_t) -> *const rocksdb_snapshot_t {
-    // SAFETY: the contract of the C API.
-    hand_out(rocksdb_snapshot_t(unsafe { &*db }.0.snapshot()))
+    boundary!(hand_out(rocksdb_snapshot_t((*db).0.snapshot())))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_release_snapshot(_db: *mut rocksdb_t, snapshot: *const rocksdb_snapshot_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(snapshot.cast_mut()) }
+    boundary!(give_back(snapshot.cast_mut()))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_snapshot_get_sequence_number(snapshot: *const rocksdb_snapshot_t) -> u64 {
-    // SAFETY: the contract of the C API.
-    unsafe { &*snapshot }.0.sequence().0
+    boundary!((*snapshot).0.sequence().0)
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_get_latest_sequence_number(db: *mut rocksdb_t) -> u64 {
-    // SAFETY: the contract of the C API.
-    unsafe { &*db }.0.latest_sequence_number().0
+    boundary!((*db).0.latest_sequence_number().0)
 }
 
 unsafe fn all_pinned_out(
@@ -332,11 +347,10 @@ pub unsafe extern "C" fn rocksdb_batched_multi_get_cf_slice(
     errs: *mut *mut c_char,
     _sorted_input: bool,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(EachKey { count, values, errs }, {
         let keys: Vec<&[u8]> = (0..count).map(|i| slice((*keys.add(i)).data, (*keys.add(i)).size)).collect();
         all_pinned_out(multi_get(&(*db).0, options, &(*cf).0, &keys), values, errs);
-    }
+    })
 }
 
 /// Answers by a lookup that may read tables. A key that cannot be looked up may exist.
@@ -372,8 +386,10 @@ pub unsafe extern "C" fn rocksdb_key_may_exist(
     _timestamp_len: size_t,
     value_found: *mut c_uchar,
 ) -> c_uchar {
-    // SAFETY: the contract of the C API.
-    unsafe { may_exist(get(db, options, None, (key, key_len)), value, value_len, value_found) }
+    boundary!({
+        let found = as_result("rocksdb_key_may_exist", || get(db, options, None, (key, key_len)));
+        may_exist(found, value, value_len, value_found)
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -389,8 +405,11 @@ pub unsafe extern "C" fn rocksdb_key_may_exist_cf(
     _timestamp_len: size_t,
     value_found: *mut c_uchar,
 ) -> c_uchar {
-    // SAFETY: the contract of the C API.
-    unsafe { may_exist(get(db, options, Some(&(*cf).0), (key, key_len)), value, value_len, value_found) }
+    boundary!({
+        let found =
+            as_result("rocksdb_key_may_exist_cf", || get(db, options, Some(&(*cf).0), (key, key_len)));
+        may_exist(found, value, value_len, value_found)
+    })
 }
 
 pub struct rocksdb_pinnable_handle_t(PinnedValue);
@@ -409,8 +428,7 @@ pub unsafe extern "C" fn rocksdb_get_pinned_v2(
     key_len: size_t,
     errptr: Errptr,
 ) -> *mut rocksdb_pinnable_handle_t {
-    // SAFETY: the contract of the C API.
-    unsafe { handle_out(errptr, get(db, options, None, (key, key_len))) }
+    boundary!(errptr, handle_out(errptr, get(db, options, None, (key, key_len))))
 }
 
 #[unsafe(no_mangle)]
@@ -422,8 +440,7 @@ pub unsafe extern "C" fn rocksdb_get_pinned_cf_v2(
     key_len: size_t,
     errptr: Errptr,
 ) -> *mut rocksdb_pinnable_handle_t {
-    // SAFETY: the contract of the C API.
-    unsafe { handle_out(errptr, get(db, options, Some(&(*cf).0), (key, key_len))) }
+    boundary!(errptr, handle_out(errptr, get(db, options, Some(&(*cf).0), (key, key_len))))
 }
 
 #[unsafe(no_mangle)]
@@ -431,18 +448,17 @@ pub unsafe extern "C" fn rocksdb_pinnable_handle_get_value(
     handle: *const rocksdb_pinnable_handle_t,
     len: *mut size_t,
 ) -> *const c_char {
-    // SAFETY: the contract of the C API; null gives null.
-    unsafe {
+    boundary!({
+        // Null gives null.
         let value = handle.as_ref().map(|handle| &handle.0);
         *len = value.map_or(0, |value| value.len());
         value.map_or(std::ptr::null(), |value| value.as_ptr().cast())
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_pinnable_handle_destroy(handle: *mut rocksdb_pinnable_handle_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(handle) }
+    boundary!(give_back(handle))
 }
 
 /// 1 if the value was copied; 0 if there is none, or it does not fit: `*value_len` says what it takes.
@@ -480,11 +496,10 @@ pub unsafe extern "C" fn rocksdb_get_into_buffer(
     found: *mut c_uchar,
     errptr: Errptr,
 ) -> c_uchar {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let value = get(db, options, None, (key, key_len));
         copy_into(errptr, value, (buffer, buffer_size), value_len, found)
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -500,9 +515,8 @@ pub unsafe extern "C" fn rocksdb_get_into_buffer_cf(
     found: *mut c_uchar,
     errptr: Errptr,
 ) -> c_uchar {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let value = get(db, options, Some(&(*cf).0), (key, key_len));
         copy_into(errptr, value, (buffer, buffer_size), value_len, found)
-    }
+    })
 }

@@ -22,23 +22,22 @@ macro_rules! inert {
         $(
             #[unsafe(no_mangle)]
             pub extern "C" fn $create($(_: $arg),*) -> *mut $type {
-                hand_out($type)
+                boundary!(hand_out($type))
             }
         )*
 
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $destroy(object: *mut $type) {
-            // SAFETY: the contract of the C API.
-            unsafe { give_back(object) }
+            boundary!(give_back(object))
         }
     )*};
 }
 
-type Log = Option<unsafe extern "C" fn(*mut c_void, c_uint, *mut c_char, size_t)>;
-type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
-type Name = Option<unsafe extern "C" fn(*mut c_void) -> *const c_char>;
+type Log = Option<unsafe extern "C-unwind" fn(*mut c_void, c_uint, *mut c_char, size_t)>;
+type Destructor = Option<unsafe extern "C-unwind" fn(*mut c_void)>;
+type Name = Option<unsafe extern "C-unwind" fn(*mut c_void) -> *const c_char>;
 /// A callback that is never called.
-type Callback = Option<unsafe extern "C" fn()>;
+type Callback = Option<unsafe extern "C-unwind" fn()>;
 
 inert! {
     rocksdb_ratelimiter_t, destroy rocksdb_ratelimiter_destroy,
@@ -78,8 +77,7 @@ macro_rules! objects {
     (@function Checked $name:ident($first:ty $(, $type:ty)*) $option:literal) => {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(options: *mut rocksdb_options_t, _: $first $(, _: $type)*) {
-            // SAFETY: the contract of the C API.
-            unsafe { (*options).settings.refuse($option, "an object") };
+            boundary!((*options).settings.refuse($option, "an object"))
         }
     };
 }
@@ -131,18 +129,19 @@ pub unsafe extern "C" fn rocksdb_options_optimize_universal_style_compaction(
     options: *mut rocksdb_options_t,
     memtable_memory_budget: u64,
 ) {
-    // SAFETY: the contract of the C API.
-    let options = unsafe { &mut (*options).cf };
-    options.write_buffer_size = memtable_memory_budget / 4;
-    options.max_write_buffer_number = 6;
-    options.min_write_buffer_number_to_merge = 2;
-    options.compaction_style = CompactionStyle::Universal;
-    options.compaction_options_universal.compression_size_percent = 80;
+    boundary!({
+        let options = &mut (*options).cf;
+        options.write_buffer_size = memtable_memory_budget / 4;
+        options.max_write_buffer_number = 6;
+        options.min_write_buffer_number_to_merge = 2;
+        options.compaction_style = CompactionStyle::Universal;
+        options.compaction_options_universal.compression_size_percent = 80;
+    })
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_options_get_info_log(_options: *mut rocksdb_options_t) -> *mut rocksdb_logger_t {
-    std::ptr::null_mut()
+    boundary!(std::ptr::null_mut())
 }
 
 pub struct rocksdb_walfilter_t {
@@ -158,20 +157,19 @@ pub extern "C" fn rocksdb_walfilter_create(
     _record_found: Callback,
     _name: Name,
 ) -> *mut rocksdb_walfilter_t {
-    hand_out(rocksdb_walfilter_t { state, destructor })
+    boundary!(hand_out(rocksdb_walfilter_t { state, destructor }))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_walfilter_destroy(filter: *mut rocksdb_walfilter_t) {
-    // SAFETY: the contract of the C API: the destructor is called once, with the state it was given with.
-    unsafe {
+    boundary!({
         if let Some(filter) = filter.as_ref()
             && let Some(destructor) = filter.destructor
         {
             destructor(filter.state);
         }
         give_back(filter);
-    }
+    })
 }
 
 pub struct rocksdb_dbpath_t {
@@ -183,14 +181,12 @@ pub unsafe extern "C" fn rocksdb_dbpath_create(
     path: *const c_char,
     _target_size: u64,
 ) -> *mut rocksdb_dbpath_t {
-    // SAFETY: the contract of the C API.
-    hand_out(rocksdb_dbpath_t { path: unsafe { text(path) } })
+    boundary!(hand_out(rocksdb_dbpath_t { path: text(path) }))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_dbpath_destroy(path: *mut rocksdb_dbpath_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(path) }
+    boundary!(give_back(path))
 }
 
 /// Limits the memtables of each database opened with it. The memory it names is that of memtables alone.
@@ -211,10 +207,10 @@ pub extern "C" fn rocksdb_write_buffer_manager_create(
     buffer_size: size_t,
     _allow_stall: bool,
 ) -> *mut rocksdb_write_buffer_manager_t {
-    hand_out(rocksdb_write_buffer_manager_t {
+    boundary!(hand_out(rocksdb_write_buffer_manager_t {
         buffer_size: AtomicUsize::new(buffer_size),
         costs_to_cache: false,
-    })
+    }))
 }
 
 #[unsafe(no_mangle)]
@@ -223,40 +219,36 @@ pub extern "C" fn rocksdb_write_buffer_manager_create_with_cache(
     cache: *const rocksdb_cache_t,
     _allow_stall: bool,
 ) -> *mut rocksdb_write_buffer_manager_t {
-    hand_out(rocksdb_write_buffer_manager_t {
+    boundary!(hand_out(rocksdb_write_buffer_manager_t {
         buffer_size: AtomicUsize::new(buffer_size),
         costs_to_cache: !cache.is_null(),
-    })
+    }))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_write_buffer_manager_destroy(manager: *mut rocksdb_write_buffer_manager_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(manager) }
+    boundary!(give_back(manager))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_write_buffer_manager_enabled(
     manager: *mut rocksdb_write_buffer_manager_t,
 ) -> bool {
-    // SAFETY: the contract of the C API.
-    unsafe { &*manager }.buffer_size() > 0
+    boundary!((*manager).buffer_size() > 0)
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_write_buffer_manager_cost_to_cache(
     manager: *mut rocksdb_write_buffer_manager_t,
 ) -> bool {
-    // SAFETY: the contract of the C API.
-    unsafe { &*manager }.costs_to_cache
+    boundary!((*manager).costs_to_cache)
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_write_buffer_manager_buffer_size(
     manager: *mut rocksdb_write_buffer_manager_t,
 ) -> size_t {
-    // SAFETY: the contract of the C API.
-    unsafe { &*manager }.buffer_size()
+    boundary!((*manager).buffer_size())
 }
 
 /// For databases that are opened later.
@@ -265,8 +257,10 @@ pub unsafe extern "C" fn rocksdb_write_buffer_manager_set_buffer_size(
     manager: *mut rocksdb_write_buffer_manager_t,
     new_size: size_t,
 ) {
-    // SAFETY: the contract of the C API. Relaxed: a number that orders nothing.
-    unsafe { &*manager }.buffer_size.store(new_size, Ordering::Relaxed);
+    boundary!({
+        // Relaxed: a number that orders nothing.
+        (*manager).buffer_size.store(new_size, Ordering::Relaxed);
+    })
 }
 
 /// Writers never wait for a manager; the call is accepted.
@@ -282,7 +276,7 @@ macro_rules! uncounted {
     ($($name:ident)*) => {$(
         #[unsafe(no_mangle)]
         pub extern "C" fn $name(_manager: *mut rocksdb_write_buffer_manager_t) -> size_t {
-            0
+            boundary!(0)
         }
     )*};
 }
@@ -309,16 +303,17 @@ struct SstFileManager {
 pub extern "C" fn rocksdb_sst_file_manager_create(
     _env: *mut rocksdb_env_t,
 ) -> *mut rocksdb_sst_file_manager_t {
-    let manager = SstFileManager::default();
-    // Relaxed, here and below: numbers that order nothing.
-    manager.max_trash_ratio_bits.store(0.25_f64.to_bits(), Ordering::Relaxed);
-    hand_out(rocksdb_sst_file_manager_t(Arc::new(manager)))
+    boundary!({
+        let manager = SstFileManager::default();
+        // Relaxed, here and below: numbers that order nothing.
+        manager.max_trash_ratio_bits.store(0.25_f64.to_bits(), Ordering::Relaxed);
+        hand_out(rocksdb_sst_file_manager_t(Arc::new(manager)))
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_sst_file_manager_destroy(manager: *mut rocksdb_sst_file_manager_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(manager) }
+    boundary!(give_back(manager))
 }
 
 #[unsafe(no_mangle)]
@@ -326,15 +321,16 @@ pub unsafe extern "C" fn rocksdb_options_set_sst_file_manager(
     options: *mut rocksdb_options_t,
     manager: *mut rocksdb_sst_file_manager_t,
 ) {
-    // SAFETY: the contract of the C API.
-    let (options, manager) = unsafe { (&mut *options, manager.as_ref()) };
-    options.settings.allow("sst_file_manager.max_allowed_space_usage");
-    if let Some(manager) = manager
-        && manager.0.limited.load(Ordering::Relaxed)
-    {
-        let limit = manager.0.max_allowed_space.load(Ordering::Relaxed);
-        options.settings.refuse("sst_file_manager.max_allowed_space_usage", limit);
-    }
+    boundary!({
+        let (options, manager) = (&mut *options, manager.as_ref());
+        options.settings.allow("sst_file_manager.max_allowed_space_usage");
+        if let Some(manager) = manager
+            && manager.0.limited.load(Ordering::Relaxed)
+        {
+            let limit = manager.0.max_allowed_space.load(Ordering::Relaxed);
+            options.settings.refuse("sst_file_manager.max_allowed_space_usage", limit);
+        }
+    })
 }
 
 /// Functions over the manager.
@@ -342,9 +338,10 @@ macro_rules! sst_file_manager {
     ($($name:ident($($arg:ident: $type:ty)?) $(-> $ret:ty)? |$manager:ident| $body:block)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(manager: *mut rocksdb_sst_file_manager_t $(, $arg: $type)?) $(-> $ret)? {
-            // SAFETY: the contract of the C API.
-            let $manager = &*unsafe { &*manager }.0;
-            $body
+            boundary!({
+                let $manager = &*(*manager).0;
+                $body
+            })
         }
     )*};
 }

@@ -315,22 +315,24 @@ macro_rules! engine_settings {
     )*) => {$(
         $(#[unsafe(no_mangle)]
         pub unsafe extern "C" fn $set(object: *mut $object, value: $set_type) {
-            // SAFETY: the contract of the C API: a live object.
-            let object = unsafe { &mut *object };
-            match $crate::settings::Field::from_c(value) {
-                Some(value) => {
-                    *(&mut engine_settings!(@place object $place)) = value;
-                    object.settings.allow($name);
+            boundary!({
+                let object = &mut *object;
+                match $crate::settings::Field::from_c(value) {
+                    Some(value) => {
+                        *(&mut engine_settings!(@place object $place)) = value;
+                        object.settings.allow($name);
+                    }
+                    None => object.settings.refuse($name, value),
                 }
-                None => object.settings.refuse($name, value),
-            }
+            })
         })?
 
         $(#[unsafe(no_mangle)]
         pub unsafe extern "C" fn $get(object: *mut $object) -> $get_type {
-            // SAFETY: the contract of the C API: a live object.
-            let object = unsafe { &*object };
-            $crate::settings::Field::to_c(&engine_settings!(@place object $place))
+            boundary!({
+                let object = &*object;
+                $crate::settings::Field::to_c(&engine_settings!(@place object $place))
+            })
         })?
     )*};
 }
@@ -368,17 +370,19 @@ macro_rules! kept_settings {
         $($(
             $(#[unsafe(no_mangle)]
             pub unsafe extern "C" fn $set(object: *mut $object, value: $type) {
-                // SAFETY: the contract of the C API: a live object.
-                let object = unsafe { &mut *object };
-                object.settings.keep($crate::settings::Fate::$fate, $name, $default, value);
+                boundary!({
+                    let object = &mut *object;
+                    object.settings.keep($crate::settings::Fate::$fate, $name, $default, value);
+                })
             })?
 
             $(#[unsafe(no_mangle)]
             pub unsafe extern "C" fn $get(object: *mut $object) -> $get_type {
-                // SAFETY: the contract of the C API: a live object.
-                let object = unsafe { &*object };
-                let kept: $type = object.settings.kept($name, $default);
-                <$get_type as $crate::settings::Plain>::from_bits($crate::settings::Plain::to_bits(kept))
+                boundary!({
+                    let object = &*object;
+                    let kept: $type = object.settings.kept($name, $default);
+                    <$get_type as $crate::settings::Plain>::from_bits($crate::settings::Plain::to_bits(kept))
+                })
             })?
         )*)*
     };
@@ -407,13 +411,12 @@ macro_rules! kept_object {
 
         #[unsafe(no_mangle)]
         pub extern "C" fn $create() -> *mut $object {
-            $crate::memory::hand_out($object::default())
+            boundary!($crate::memory::hand_out($object::default()))
         }
 
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $destroy(options: *mut $object) {
-            // SAFETY: the contract of the C API.
-            unsafe { $crate::memory::give_back(options) }
+            boundary!($crate::memory::give_back(options))
         }
     };
 }
@@ -434,16 +437,17 @@ macro_rules! refused {
     (@function $why:literal, $name:ident($($arg:ty),*) @ $errptr:ident $(-> $ret:ty)?) => {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($(_: $arg,)* $errptr: $crate::memory::Errptr) $(-> $ret)? {
-            let error = $crate::settings::refusal(stringify!($name), $why);
-            // SAFETY: the contract of the C API: a valid errptr.
-            unsafe { $crate::memory::set_error($errptr, &error) };
-            $(<$ret as $crate::settings::Nothing>::NOTHING)?
+            boundary!($errptr, {
+                let error = $crate::settings::refusal(stringify!($name), $why);
+                $crate::memory::set_error($errptr, &error);
+                $(<$ret as $crate::settings::Nothing>::NOTHING)?
+            })
         }
     };
     (@function $why:literal, $name:ident($($arg:ty),*) $(-> $ret:ty)?) => {
         #[unsafe(no_mangle)]
         pub extern "C" fn $name($(_: $arg,)*) $(-> $ret)? {
-            $(<$ret as $crate::settings::Nothing>::NOTHING)?
+            boundary!({ $(<$ret as $crate::settings::Nothing>::NOTHING)? })
         }
     };
 }
@@ -469,6 +473,11 @@ impl<T> Nothing for *const T {
     const NOTHING: *const T = std::ptr::null();
 }
 
+impl Nothing for crate::reads::rocksdb_slice_t {
+    const NOTHING: crate::reads::rocksdb_slice_t =
+        crate::reads::rocksdb_slice_t { data: std::ptr::null(), size: 0 };
+}
+
 macro_rules! nothing {
     ($($type:ty = $value:expr),*) => {$(
         impl Nothing for $type {
@@ -476,4 +485,15 @@ macro_rules! nothing {
         }
     )*};
 }
-nothing!(Flag = Flag(0), u8 = 0, i32 = 0, u32 = 0, i64 = 0, u64 = 0, usize = 0, f64 = 0.0, bool = false);
+nothing!(
+    () = (),
+    Flag = Flag(0),
+    u8 = 0,
+    i32 = 0,
+    u32 = 0,
+    i64 = 0,
+    u64 = 0,
+    usize = 0,
+    f64 = 0.0,
+    bool = false
+);

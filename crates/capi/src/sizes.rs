@@ -16,17 +16,18 @@ pub struct rocksdb_size_approximation_options_t {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_size_approximation_options_create() -> *mut rocksdb_size_approximation_options_t {
-    let SizeApproximation { include_memtables, include_files } = SizeApproximation::default();
-    let settings = Settings::default();
-    hand_out(rocksdb_size_approximation_options_t { include_memtables, include_files, settings })
+    boundary!({
+        let SizeApproximation { include_memtables, include_files } = SizeApproximation::default();
+        let settings = Settings::default();
+        hand_out(rocksdb_size_approximation_options_t { include_memtables, include_files, settings })
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_size_approximation_options_destroy(
     options: *mut rocksdb_size_approximation_options_t,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(options) }
+    boundary!(give_back(options))
 }
 
 engine_settings! { rocksdb_size_approximation_options_t:
@@ -88,13 +89,12 @@ pub unsafe extern "C" fn rocksdb_approximate_sizes(
     sizes: *mut u64,
     errptr: Errptr,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let (db, what) = (&(*db).0, SizeApproximation::default());
         let cf = db.default_column_family();
         let ranges = ranges(count, (starts, start_lens), (limits, limit_lens));
         approximate_sizes(db, cf, what, &ranges, sizes, errptr);
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -109,12 +109,11 @@ pub unsafe extern "C" fn rocksdb_approximate_sizes_cf(
     sizes: *mut u64,
     errptr: Errptr,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let (db, cf, what) = (&(*db).0, &(*cf).0, SizeApproximation::default());
         let ranges = ranges(count, (starts, start_lens), (limits, limit_lens));
         approximate_sizes(db, cf, what, &ranges, sizes, errptr);
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -130,8 +129,7 @@ pub unsafe extern "C" fn rocksdb_approximate_sizes_cf_with_flags(
     sizes: *mut u64,
     errptr: Errptr,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let what = SizeApproximation {
             include_memtables: include_flags & MEMTABLES != 0,
             include_files: include_flags & FILES != 0,
@@ -139,7 +137,7 @@ pub unsafe extern "C" fn rocksdb_approximate_sizes_cf_with_flags(
         let (db, cf) = (&(*db).0, &(*cf).0);
         let ranges = ranges(count, (starts, start_lens), (limits, limit_lens));
         approximate_sizes(db, cf, what, &ranges, sizes, errptr);
-    }
+    })
 }
 
 unsafe fn what_of(options: *const rocksdb_size_approximation_options_t) -> SizeApproximation {
@@ -160,13 +158,12 @@ pub unsafe extern "C" fn rocksdb_approximate_sizes_with_options(
     sizes: *mut u64,
     errptr: Errptr,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let (db, what) = (&(*db).0, what_of(options));
         let cf = db.default_column_family();
         let ranges = ranges(count, (starts, start_lens), (limits, limit_lens));
         approximate_sizes(db, cf, what, &ranges, sizes, errptr);
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -182,12 +179,11 @@ pub unsafe extern "C" fn rocksdb_approximate_sizes_cf_with_options(
     sizes: *mut u64,
     errptr: Errptr,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let (db, cf, what) = (&(*db).0, &(*cf).0, what_of(options));
         let ranges = ranges(count, (starts, start_lens), (limits, limit_lens));
         approximate_sizes(db, cf, what, &ranges, sizes, errptr);
-    }
+    })
 }
 
 // ---- memory
@@ -210,13 +206,12 @@ pub struct rocksdb_memory_usage_t {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_memory_consumers_create() -> *mut rocksdb_memory_consumers_t {
-    hand_out(rocksdb_memory_consumers_t::default())
+    boundary!(hand_out(rocksdb_memory_consumers_t::default()))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_memory_consumers_destroy(consumers: *mut rocksdb_memory_consumers_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(consumers) }
+    boundary!(give_back(consumers))
 }
 
 #[unsafe(no_mangle)]
@@ -224,8 +219,7 @@ pub unsafe extern "C" fn rocksdb_memory_consumers_add_db(
     consumers: *mut rocksdb_memory_consumers_t,
     db: *mut rocksdb_t,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe { (*consumers).databases.push(db) };
+    boundary!((*consumers).databases.push(db))
 }
 
 #[unsafe(no_mangle)]
@@ -233,44 +227,42 @@ pub unsafe extern "C" fn rocksdb_memory_consumers_add_cache(
     consumers: *mut rocksdb_memory_consumers_t,
     cache: *mut rocksdb_cache_t,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe { (*consumers).caches.push((*cache).0.clone()) };
+    boundary!((*consumers).caches.push((*cache).0.clone()))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_approximate_memory_usage_create(
     consumers: *mut rocksdb_memory_consumers_t,
-    _errptr: Errptr,
+    errptr: Errptr,
 ) -> *mut rocksdb_memory_usage_t {
-    // SAFETY: the contract of the C API.
-    let consumers = unsafe { &*consumers };
-    let mut usage = rocksdb_memory_usage_t::default();
-    for &db in &consumers.databases {
-        // SAFETY: the contract of the C API: databases outlive the consumers.
-        let db = unsafe { &(*db).0 };
-        for cf in db.column_families() {
-            let bytes = |name: &str| db.property_int(&cf, name).unwrap_or(0);
-            usage.memtables += bytes("rocksdb.size-all-mem-tables");
-            usage.unflushed += bytes("rocksdb.cur-size-all-mem-tables");
-            usage.readers += bytes("rocksdb.estimate-table-readers-mem");
+    boundary!(errptr, {
+        let consumers = &*consumers;
+        let mut usage = rocksdb_memory_usage_t::default();
+        for &db in &consumers.databases {
+            // Databases outlive the consumers.
+            let db = &(*db).0;
+            for cf in db.column_families() {
+                let bytes = |name: &str| db.property_int(&cf, name).unwrap_or(0);
+                usage.memtables += bytes("rocksdb.size-all-mem-tables");
+                usage.unflushed += bytes("rocksdb.cur-size-all-mem-tables");
+                usage.readers += bytes("rocksdb.estimate-table-readers-mem");
+            }
         }
-    }
-    usage.caches = consumers.caches.iter().map(|cache| cache.usage() as u64).sum();
-    hand_out(usage)
+        usage.caches = consumers.caches.iter().map(|cache| cache.usage() as u64).sum();
+        hand_out(usage)
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_approximate_memory_usage_destroy(usage: *mut rocksdb_memory_usage_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(usage) }
+    boundary!(give_back(usage))
 }
 
 macro_rules! usages {
     ($($name:ident $field:ident;)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(usage: *mut rocksdb_memory_usage_t) -> u64 {
-            // SAFETY: the contract of the C API.
-            unsafe { (*usage).$field }
+            boundary!((*usage).$field)
         }
     )*};
 }

@@ -16,10 +16,11 @@ pub enum rocksdb_slicetransform_t {
     Custom(String),
 }
 
-type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
-type Transform = Option<unsafe extern "C" fn(*mut c_void, *const c_char, size_t, *mut size_t) -> *mut c_char>;
-type InDomain = Option<unsafe extern "C" fn(*mut c_void, *const c_char, size_t) -> c_uchar>;
-type Name = Option<unsafe extern "C" fn(*mut c_void) -> *const c_char>;
+type Destructor = Option<unsafe extern "C-unwind" fn(*mut c_void)>;
+type Transform =
+    Option<unsafe extern "C-unwind" fn(*mut c_void, *const c_char, size_t, *mut size_t) -> *mut c_char>;
+type InDomain = Option<unsafe extern "C-unwind" fn(*mut c_void, *const c_char, size_t) -> c_uchar>;
+type Name = Option<unsafe extern "C-unwind" fn(*mut c_void) -> *const c_char>;
 
 pub(crate) const SLICE_TRANSFORM_NOTES: &[Note] = &[Note {
     function: "rocksdb_slicetransform_create",
@@ -36,28 +37,26 @@ pub unsafe extern "C" fn rocksdb_slicetransform_create(
     _in_domain: InDomain,
     name: Name,
 ) -> *mut rocksdb_slicetransform_t {
-    // SAFETY: the contract of the C API: `name` gives a NUL-terminated string, `destructor` ends `state`.
-    unsafe {
+    boundary!({
         let name = name.map(|name| CStr::from_ptr(name(state)).to_string_lossy().into_owned());
         if let Some(destructor) = destructor {
             destructor(state);
         }
         hand_out(rocksdb_slicetransform_t::Custom(name.unwrap_or_default()))
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_slicetransform_create_fixed_prefix(len: size_t) -> *mut rocksdb_slicetransform_t {
-    hand_out(rocksdb_slicetransform_t::BuiltIn(PrefixExtractor::Fixed(len)))
+    boundary!(hand_out(rocksdb_slicetransform_t::BuiltIn(PrefixExtractor::Fixed(len))))
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_slicetransform_create_noop() -> *mut rocksdb_slicetransform_t {
-    hand_out(rocksdb_slicetransform_t::BuiltIn(PrefixExtractor::Noop))
+    boundary!(hand_out(rocksdb_slicetransform_t::BuiltIn(PrefixExtractor::Noop)))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_slicetransform_destroy(transform: *mut rocksdb_slicetransform_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(transform) }
+    boundary!(give_back(transform))
 }

@@ -18,13 +18,12 @@ pub struct rocksdb_envoptions_t {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_envoptions_create() -> *mut rocksdb_envoptions_t {
-    hand_out(rocksdb_envoptions_t::default())
+    boundary!(hand_out(rocksdb_envoptions_t::default()))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_envoptions_destroy(options: *mut rocksdb_envoptions_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(options) }
+    boundary!(give_back(options))
 }
 
 pub struct rocksdb_sstfilewriter_t {
@@ -39,9 +38,10 @@ pub unsafe extern "C" fn rocksdb_sstfilewriter_create(
     _env: *const rocksdb_envoptions_t,
     options: *const rocksdb_options_t,
 ) -> *mut rocksdb_sstfilewriter_t {
-    // SAFETY: the contract of the C API.
-    let options = unsafe { (*options).clone() };
-    hand_out(rocksdb_sstfilewriter_t { options, open: None, file_size: 0 })
+    boundary!({
+        let options = (*options).clone();
+        hand_out(rocksdb_sstfilewriter_t { options, open: None, file_size: 0 })
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -50,12 +50,11 @@ pub unsafe extern "C" fn rocksdb_sstfilewriter_create_with_comparator(
     options: *const rocksdb_options_t,
     comparator: *const rocksdb_comparator_t,
 ) -> *mut rocksdb_sstfilewriter_t {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!({
         let writer = rocksdb_sstfilewriter_create(env, options);
         rocksdb_options_set_comparator(&mut (*writer).options, comparator.cast_mut());
         writer
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -64,15 +63,14 @@ pub unsafe extern "C" fn rocksdb_sstfilewriter_open(
     name: *const c_char,
     errptr: *mut *mut c_char,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let writer = &mut *writer;
         let created = writer
             .options
             .descriptor("default")
             .and_then(|descriptor| SstFileWriter::create(text(name), &writer.options.env(), &descriptor));
         writer.open = report(errptr, created);
-    }
+    })
 }
 
 /// Runs `add` on the open file.
@@ -101,8 +99,7 @@ pub unsafe extern "C" fn rocksdb_sstfilewriter_put(
     vallen: size_t,
     errptr: *mut *mut c_char,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe { with_open(writer, errptr, |open| open.put(slice(key, keylen), slice(val, vallen))) }
+    boundary!(errptr, with_open(writer, errptr, |open| open.put(slice(key, keylen), slice(val, vallen))))
 }
 
 #[unsafe(no_mangle)]
@@ -114,8 +111,7 @@ pub unsafe extern "C" fn rocksdb_sstfilewriter_add(
     vallen: size_t,
     errptr: *mut *mut c_char,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe { rocksdb_sstfilewriter_put(writer, key, keylen, val, vallen, errptr) }
+    boundary!(errptr, rocksdb_sstfilewriter_put(writer, key, keylen, val, vallen, errptr))
 }
 
 #[unsafe(no_mangle)]
@@ -127,8 +123,7 @@ pub unsafe extern "C" fn rocksdb_sstfilewriter_merge(
     vallen: size_t,
     errptr: *mut *mut c_char,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe { with_open(writer, errptr, |open| open.merge(slice(key, keylen), slice(val, vallen))) }
+    boundary!(errptr, with_open(writer, errptr, |open| open.merge(slice(key, keylen), slice(val, vallen))))
 }
 
 #[unsafe(no_mangle)]
@@ -138,8 +133,7 @@ pub unsafe extern "C" fn rocksdb_sstfilewriter_delete(
     keylen: size_t,
     errptr: *mut *mut c_char,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe { with_open(writer, errptr, |open| open.delete(slice(key, keylen))) }
+    boundary!(errptr, with_open(writer, errptr, |open| open.delete(slice(key, keylen))))
 }
 
 #[unsafe(no_mangle)]
@@ -151,11 +145,10 @@ pub unsafe extern "C" fn rocksdb_sstfilewriter_delete_range(
     end_keylen: size_t,
     errptr: *mut *mut c_char,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let (begin, end) = (slice(begin_key, begin_keylen), slice(end_key, end_keylen));
         with_open(writer, errptr, |open| open.delete_range(begin, end));
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -163,8 +156,7 @@ pub unsafe extern "C" fn rocksdb_sstfilewriter_finish(
     writer: *mut rocksdb_sstfilewriter_t,
     errptr: *mut *mut c_char,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         match (*writer).open.take() {
             Some(open) => {
                 if let Some(info) = report(errptr, open.finish()) {
@@ -173,7 +165,7 @@ pub unsafe extern "C" fn rocksdb_sstfilewriter_finish(
             }
             None => set_error(errptr, &Error::invalid_argument("File is not opened")),
         }
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -181,17 +173,15 @@ pub unsafe extern "C" fn rocksdb_sstfilewriter_file_size(
     writer: *mut rocksdb_sstfilewriter_t,
     file_size: *mut u64,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!({
         let writer = &*writer;
         *file_size = writer.open.as_ref().map_or(writer.file_size, SstFileWriter::file_size);
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_sstfilewriter_destroy(writer: *mut rocksdb_sstfilewriter_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(writer) }
+    boundary!(give_back(writer))
 }
 
 #[derive(Default)]
@@ -210,15 +200,14 @@ impl rocksdb_ingestexternalfileoptions_t {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_ingestexternalfileoptions_create() -> *mut rocksdb_ingestexternalfileoptions_t
 {
-    hand_out(rocksdb_ingestexternalfileoptions_t::default())
+    boundary!(hand_out(rocksdb_ingestexternalfileoptions_t::default()))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_ingestexternalfileoptions_destroy(
     options: *mut rocksdb_ingestexternalfileoptions_t,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(options) }
+    boundary!(give_back(options))
 }
 
 engine_settings! { rocksdb_ingestexternalfileoptions_t:
@@ -323,15 +312,14 @@ pub unsafe extern "C" fn rocksdb_ingest_external_file(
     options: *const rocksdb_ingestexternalfileoptions_t,
     errptr: *mut *mut c_char,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let db = &(*db).0;
         let paths = paths(file_list, list_len);
         let ingested = (*options)
             .get()
             .and_then(|options| db.ingest_external_files(db.default_column_family(), &paths, options));
         report(errptr, ingested);
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -343,11 +331,10 @@ pub unsafe extern "C" fn rocksdb_ingest_external_file_cf(
     options: *const rocksdb_ingestexternalfileoptions_t,
     errptr: *mut *mut c_char,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let paths = paths(file_list, list_len);
         let ingested =
             (*options).get().and_then(|options| (*db).0.ingest_external_files(&(*handle).0, &paths, options));
         report(errptr, ingested);
-    }
+    })
 }

@@ -73,15 +73,14 @@ pub struct rocksdb_statistics_histogram_data_t;
 
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_statistics_histogram_data_create() -> *mut rocksdb_statistics_histogram_data_t {
-    hand_out(rocksdb_statistics_histogram_data_t)
+    boundary!(hand_out(rocksdb_statistics_histogram_data_t))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_statistics_histogram_data_destroy(
     data: *mut rocksdb_statistics_histogram_data_t,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(data) }
+    boundary!(give_back(data))
 }
 
 /// Leaves `data` as it is: empty.
@@ -102,7 +101,7 @@ macro_rules! empty {
         $(
             #[unsafe(no_mangle)]
             pub extern "C" fn $name(_data: *mut rocksdb_statistics_histogram_data_t) -> $type {
-                $value
+                boundary!($value)
             }
         )*
     };
@@ -125,13 +124,12 @@ pub struct rocksdb_perfcontext_t;
 
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_perfcontext_create() -> *mut rocksdb_perfcontext_t {
-    hand_out(rocksdb_perfcontext_t)
+    boundary!(hand_out(rocksdb_perfcontext_t))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_perfcontext_destroy(context: *mut rocksdb_perfcontext_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(context) }
+    boundary!(give_back(context))
 }
 
 #[unsafe(no_mangle)]
@@ -145,12 +143,12 @@ pub extern "C" fn rocksdb_perfcontext_report(
     _context: *mut rocksdb_perfcontext_t,
     _exclude_zero_counters: c_uchar,
 ) -> *mut c_char {
-    copy_out_text("")
+    boundary!(copy_out_text(""))
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_perfcontext_metric(_context: *mut rocksdb_perfcontext_t, _metric: c_int) -> u64 {
-    0
+    boundary!(0)
 }
 
 const fn accepted(function: &'static str, why: &'static str) -> Note {

@@ -18,15 +18,14 @@ pub struct rocksdb_filterpolicy_t(FilterPolicy);
 
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_block_based_options_create() -> *mut rocksdb_block_based_table_options_t {
-    hand_out(rocksdb_block_based_table_options_t::default())
+    boundary!(hand_out(rocksdb_block_based_table_options_t::default()))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_block_based_options_destroy(
     options: *mut rocksdb_block_based_table_options_t,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(options) }
+    boundary!(give_back(options))
 }
 
 engine_settings! { rocksdb_block_based_table_options_t:
@@ -157,8 +156,7 @@ macro_rules! restart_intervals {
     ($($name:ident $field:ident;)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(options: *mut rocksdb_block_based_table_options_t, value: c_int) {
-            // SAFETY: the contract of the C API.
-            unsafe { (*options).options.$field = value.max(1) as u32 };
+            boundary!((*options).options.$field = value.max(1) as u32)
         }
     )*};
 }
@@ -173,23 +171,23 @@ pub unsafe extern "C" fn rocksdb_block_based_options_set_checksum(
     options: *mut rocksdb_block_based_table_options_t,
     checksum: c_char,
 ) {
-    // SAFETY: the contract of the C API.
-    let options = unsafe { &mut *options };
-    match outcrop::options::checksum_from_byte(checksum as u8) {
-        Ok(known) => {
-            options.options.checksum = known;
-            options.settings.allow("checksum");
+    boundary!({
+        let options = &mut *options;
+        match outcrop::options::checksum_from_byte(checksum as u8) {
+            Ok(known) => {
+                options.options.checksum = known;
+                options.settings.allow("checksum");
+            }
+            Err(_) => options.settings.refuse("checksum", checksum),
         }
-        Err(_) => options.settings.refuse("checksum", checksum),
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_block_based_options_get_checksum(
     options: *mut rocksdb_block_based_table_options_t,
 ) -> c_int {
-    // SAFETY: the contract of the C API.
-    unsafe { (*options).options.checksum as c_int }
+    boundary!((*options).options.checksum as c_int)
 }
 
 #[unsafe(no_mangle)]
@@ -197,8 +195,10 @@ pub unsafe extern "C" fn rocksdb_block_based_options_set_block_cache(
     options: *mut rocksdb_block_based_table_options_t,
     cache: *mut rocksdb_cache_t,
 ) {
-    // SAFETY: the contract of the C API; the cache is shared, the caller keeps its own reference.
-    unsafe { (*options).cache = cache.as_ref().map(|cache| cache.0.clone()) };
+    boundary!({
+        // The cache is shared, the caller keeps its own reference.
+        (*options).cache = cache.as_ref().map(|cache| cache.0.clone());
+    })
 }
 
 /// Takes ownership of `policy`, which may be null.
@@ -207,11 +207,10 @@ pub unsafe extern "C" fn rocksdb_block_based_options_set_filter_policy(
     options: *mut rocksdb_block_based_table_options_t,
     policy: *mut rocksdb_filterpolicy_t,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!({
         (*options).options.filter_policy = policy.as_ref().map_or(FilterPolicy::None, |policy| policy.0);
         give_back(policy);
-    }
+    })
 }
 
 fn bloom(bits_per_key: c_double) -> *mut rocksdb_filterpolicy_t {
@@ -224,14 +223,14 @@ fn ribbon(bits_per_key: c_double, bloom_before_level: c_int) -> *mut rocksdb_fil
 
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_filterpolicy_create_bloom(bits_per_key: c_double) -> *mut rocksdb_filterpolicy_t {
-    bloom(bits_per_key)
+    boundary!(bloom(bits_per_key))
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_filterpolicy_create_bloom_full(
     bits_per_key: c_double,
 ) -> *mut rocksdb_filterpolicy_t {
-    bloom(bits_per_key)
+    boundary!(bloom(bits_per_key))
 }
 
 /// Ribbon filters from L1 on, bloom filters for what a flush writes: RocksDB's default.
@@ -239,7 +238,7 @@ pub extern "C" fn rocksdb_filterpolicy_create_bloom_full(
 pub extern "C" fn rocksdb_filterpolicy_create_ribbon(
     bloom_equivalent_bits_per_key: c_double,
 ) -> *mut rocksdb_filterpolicy_t {
-    ribbon(bloom_equivalent_bits_per_key, 0)
+    boundary!(ribbon(bloom_equivalent_bits_per_key, 0))
 }
 
 #[unsafe(no_mangle)]
@@ -247,11 +246,10 @@ pub extern "C" fn rocksdb_filterpolicy_create_ribbon_hybrid(
     bloom_equivalent_bits_per_key: c_double,
     bloom_before_level: c_int,
 ) -> *mut rocksdb_filterpolicy_t {
-    ribbon(bloom_equivalent_bits_per_key, bloom_before_level)
+    boundary!(ribbon(bloom_equivalent_bits_per_key, bloom_before_level))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_filterpolicy_destroy(policy: *mut rocksdb_filterpolicy_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(policy) }
+    boundary!(give_back(policy))
 }

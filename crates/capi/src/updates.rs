@@ -41,31 +41,31 @@ pub unsafe extern "C" fn rocksdb_get_updates_since(
     _options: *const rocksdb_wal_readoptions_t,
     errptr: Errptr,
 ) -> *mut rocksdb_wal_iterator_t {
-    // SAFETY: the contract of the C API.
-    let updates = unsafe { report(errptr, (*db).0.updates_since(SeqNum(seq_number))) };
-    updates.map_or(std::ptr::null_mut(), |updates| {
-        let mut iter = rocksdb_wal_iterator_t { updates, current: None, status: None };
-        iter.advance();
-        hand_out(iter)
+    boundary!(errptr, {
+        let updates = report(errptr, (*db).0.updates_since(SeqNum(seq_number)));
+        updates.map_or(std::ptr::null_mut(), |updates| {
+            let mut iter = rocksdb_wal_iterator_t { updates, current: None, status: None };
+            iter.advance();
+            hand_out(iter)
+        })
     })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_wal_iter_next(iter: *mut rocksdb_wal_iterator_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { &mut *iter }.advance();
+    boundary!((*iter).advance())
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_wal_iter_valid(iter: *const rocksdb_wal_iterator_t) -> Flag {
-    // SAFETY: the contract of the C API.
-    Flag::from(unsafe { &*iter }.current.is_some())
+    boundary!(Flag::from((*iter).current.is_some()))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_wal_iter_status(iter: *const rocksdb_wal_iterator_t, errptr: Errptr) {
-    // SAFETY: the contract of the C API.
-    unsafe { report(errptr, (*iter).status.clone().map_or(Ok(()), Err)) };
+    boundary!(errptr, {
+        report(errptr, (*iter).status.clone().map_or(Ok(()), Err));
+    })
 }
 
 /// A copy of the batch the iterator is at, and the sequence number of its first record; null if it is not valid.
@@ -74,18 +74,16 @@ pub unsafe extern "C" fn rocksdb_wal_iter_get_batch(
     iter: *const rocksdb_wal_iterator_t,
     seq: *mut u64,
 ) -> *mut rocksdb_writebatch_t {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!({
         let Some((first, batch)) = &(*iter).current else { return std::ptr::null_mut() };
         if let Some(seq) = seq.as_mut() {
             *seq = first.0;
         }
         hand_out(rocksdb_writebatch_t { batch: batch.clone(), ..Default::default() })
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_wal_iter_destroy(iter: *const rocksdb_wal_iterator_t) {
-    // SAFETY: the contract of the C API.
-    unsafe { give_back(iter.cast_mut()) }
+    boundary!(give_back(iter.cast_mut()))
 }

@@ -76,13 +76,12 @@ macro_rules! lifecycle {
     ($($type:ty: $create:ident $destroy:ident $default:expr;)*) => {$(
         #[unsafe(no_mangle)]
         pub extern "C" fn $create() -> *mut $type {
-            hand_out($default)
+            boundary!(hand_out($default))
         }
 
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $destroy(options: *mut $type) {
-            // SAFETY: the contract of the C API.
-            unsafe { give_back(options) }
+            boundary!(give_back(options))
         }
     )*};
 }
@@ -204,16 +203,14 @@ pub unsafe extern "C" fn rocksdb_wait_for_compact_options_set_timeout(
     options: *mut rocksdb_wait_for_compact_options_t,
     micros: u64,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe { (*options).options.timeout = (micros > 0).then(|| Duration::from_micros(micros)) };
+    boundary!((*options).options.timeout = (micros > 0).then(|| Duration::from_micros(micros)))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_wait_for_compact_options_get_timeout(
     options: *mut rocksdb_wait_for_compact_options_t,
 ) -> u64 {
-    // SAFETY: the contract of the C API.
-    unsafe { (*options).options.timeout.map_or(0, |timeout| timeout.as_micros() as u64) }
+    boundary!((*options).options.timeout.map_or(0, |timeout| timeout.as_micros() as u64))
 }
 
 #[unsafe(no_mangle)]
@@ -221,16 +218,14 @@ pub unsafe extern "C" fn rocksdb_compactoptions_set_bottommost_level_compaction(
     options: *mut rocksdb_compactoptions_t,
     value: c_uchar,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe { (*options).bottommost = value };
+    boundary!((*options).bottommost = value)
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compactoptions_get_bottommost_level_compaction(
     options: *mut rocksdb_compactoptions_t,
 ) -> c_uchar {
-    // SAFETY: the contract of the C API.
-    unsafe { (*options).bottommost }
+    boundary!((*options).bottommost)
 }
 
 pub(crate) const COMPACT_FUNCTION_NOTES: &[Note] = &[Note {
@@ -246,11 +241,12 @@ pub unsafe extern "C" fn rocksdb_compactoptions_set_full_history_ts_low(
     timestamp: *mut c_char,
     len: size_t,
 ) {
-    // SAFETY: the contract of the C API.
-    let options = unsafe { &mut *options };
-    if timestamp.is_null() {
-        options.settings.allow("full_history_ts_low");
-    } else {
-        options.settings.refuse("full_history_ts_low", format!("{len} bytes"));
-    }
+    boundary!({
+        let options = &mut *options;
+        if timestamp.is_null() {
+            options.settings.allow("full_history_ts_low");
+        } else {
+            options.settings.refuse("full_history_ts_low", format!("{len} bytes"));
+        }
+    })
 }

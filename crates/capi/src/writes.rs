@@ -19,15 +19,14 @@ macro_rules! key_value {
             value_len: size_t,
             errptr: *mut *mut c_char,
         ) {
-            // SAFETY: the contract of the C API.
-            unsafe {
+            boundary!(errptr, {
                 let db = &(*db).0;
                 let (key, value) = (slice(key, key_len), slice(value, value_len));
                 let written = (*options)
                     .get()
                     .and_then(|options| db.$method(db.default_column_family(), options, key, value));
                 report(errptr, written);
-            }
+            })
         }
 
         #[unsafe(no_mangle)]
@@ -41,12 +40,11 @@ macro_rules! key_value {
             value_len: size_t,
             errptr: *mut *mut c_char,
         ) {
-            // SAFETY: the contract of the C API.
-            unsafe {
+            boundary!(errptr, {
                 let (key, value) = (slice(key, key_len), slice(value, value_len));
                 let written = (*options).get().and_then(|options| (*db).0.$method(&(*cf).0, options, key, value));
                 report(errptr, written);
-            }
+            })
         }
     )*};
 }
@@ -67,14 +65,13 @@ macro_rules! key_only {
             key_len: size_t,
             errptr: *mut *mut c_char,
         ) {
-            // SAFETY: the contract of the C API.
-            unsafe {
+            boundary!(errptr, {
                 let db = &(*db).0;
                 let written = (*options)
                     .get()
                     .and_then(|options| db.$method(db.default_column_family(), options, slice(key, key_len)));
                 report(errptr, written);
-            }
+            })
         }
 
         #[unsafe(no_mangle)]
@@ -86,12 +83,11 @@ macro_rules! key_only {
             key_len: size_t,
             errptr: *mut *mut c_char,
         ) {
-            // SAFETY: the contract of the C API.
-            unsafe {
+            boundary!(errptr, {
                 let key = slice(key, key_len);
                 let written = (*options).get().and_then(|options| (*db).0.$method(&(*cf).0, options, key));
                 report(errptr, written);
-            }
+            })
         }
     )*};
 }
@@ -113,13 +109,12 @@ pub unsafe extern "C" fn rocksdb_delete_range_cf(
     end_len: size_t,
     errptr: *mut *mut c_char,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let (begin, end) = (slice(begin, begin_len), slice(end, end_len));
         let written =
             (*options).get().and_then(|options| (*db).0.delete_range_cf(&(*cf).0, options, begin, end));
         report(errptr, written);
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -129,13 +124,12 @@ pub unsafe extern "C" fn rocksdb_write(
     batch: *mut rocksdb_writebatch_t,
     errptr: *mut *mut c_char,
 ) {
-    // SAFETY: the contract of the C API.
-    unsafe {
+    boundary!(errptr, {
         let batch = &mut *batch;
         let written = (*options).get().and_then(|options| {
             batch.check()?;
             (*db).0.write(options, &mut batch.batch)
         });
         report(errptr, written);
-    }
+    })
 }

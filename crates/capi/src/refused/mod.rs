@@ -78,8 +78,7 @@ macro_rules! refused_objects {
         $(
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name(options: *mut rocksdb_options_t, _object: Ptr) {
-                // SAFETY: the contract of the C API.
-                unsafe { (*options).settings.refuse($option, "an object") };
+                boundary!((*options).settings.refuse($option, "an object"))
             }
         )*
     };

@@ -1,6 +1,7 @@
 //! The C API as its users see it: from a C program, and beside RocksDB's own library.
 
 mod api_list;
+mod boundary;
 mod c_program;
 mod compatibility;
 mod library;
