@@ -304,6 +304,16 @@ impl Database {
         take_error(&self.api, error).map(|()| (rows, bytes))
     }
 
+    /// All rows, one at a time.
+    pub fn rows(&self) -> Rows<'_> {
+        // SAFETY: live objects; the iterator goes before the database, which it borrows.
+        unsafe {
+            let iter = (self.api.rocksdb_create_iterator)(self.db.0, self.read.0);
+            (self.api.rocksdb_iter_seek_to_first)(iter);
+            Rows { db: self, iter }
+        }
+    }
+
     /// Writes memtables to tables and waits.
     pub fn flush(&self) -> Result<(), String> {
         let mut error = null_mut();
@@ -411,6 +421,43 @@ pub(crate) fn take_error(api: &RocksApi, error: *mut libc::c_char) -> Result<(),
         let text = CStr::from_ptr(error).to_string_lossy().into_owned();
         (api.rocksdb_free)(error.cast());
         Err(text)
+    }
+}
+
+/// A scan under way, see [`Database::rows`].
+pub struct Rows<'a> {
+    db: &'a Database,
+    iter: Object,
+}
+
+#[allow(unsafe_code, reason = "calling C functions is what it is for")]
+impl Rows<'_> {
+    /// Moves past a row; gives the bytes of its key and value, or `None` at the end.
+    ///
+    /// # Errors
+    /// What ended the scan early.
+    #[inline]
+    pub fn next_row(&mut self) -> Result<Option<u64>, String> {
+        let (api, mut len, mut error) = (&self.db.api, 0, null_mut());
+        // SAFETY: a live iterator; keys and values are valid until it moves.
+        unsafe {
+            if (api.rocksdb_iter_valid)(self.iter) == 0 {
+                (api.rocksdb_iter_get_error)(self.iter, &raw mut error);
+                return take_error(api, error).map(|()| None);
+            }
+            std::hint::black_box((api.rocksdb_iter_value)(self.iter, &raw mut len));
+            let bytes = (self.db.key_of(self.iter).len() + len) as u64;
+            (api.rocksdb_iter_next)(self.iter);
+            Ok(Some(bytes))
+        }
+    }
+}
+
+#[allow(unsafe_code, reason = "calling C functions is what it is for")]
+impl Drop for Rows<'_> {
+    fn drop(&mut self) {
+        // SAFETY: made by `rows`, destroyed once.
+        unsafe { (self.db.api.rocksdb_iter_destroy)(self.iter) }
     }
 }
 

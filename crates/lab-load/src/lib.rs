@@ -28,6 +28,9 @@ pub mod transactions;
 pub mod tree;
 pub mod values;
 
+/// What the load generator says of itself where RocksDB's tool says its version.
+pub const VERSION: &str = concat!("outcrop-", env!("CARGO_PKG_VERSION"));
+
 pub use database::Database;
 pub use ffi::RocksApi;
 pub use open::OpenOptions;

@@ -14,6 +14,7 @@
 //! cargo xtask fixtures         makes the databases of fixtures/made
 //! cargo xtask compatibility    writes docs/compatibility.md from trials with the real libraries
 //! cargo xtask tools            RocksDB's own ldb and sst_dump look at our databases
+//! cargo xtask scripts          RocksDB's benchmark scripts, unmodified, on our db_bench and on Debian's
 //! cargo xtask bindings         the crate `rocksdb` from the registry on our shared library; needs libclang
 //! ```
 
@@ -24,6 +25,7 @@ mod instructions;
 mod interleavings;
 mod packages;
 mod pingpong;
+mod scripts;
 mod tidy;
 
 use outcrop_lab::targets::maven;
@@ -53,11 +55,12 @@ fn main() -> ExitCode {
         ["fixtures"] => pingpong::fixtures(),
         ["compatibility"] => pingpong::compatibility(false),
         ["tools"] => pingpong::tools(),
+        ["scripts"] => scripts::run(Install::IfMissing),
         ["instructions"] => instructions::run(false, Install::IfMissing),
         ["instructions", "--bless"] => instructions::run(true, Install::IfMissing),
         ["bindings"] => bindings::run(),
         _ => Err(format!(
-            "usage: cargo xtask ci [--offline] | tidy | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | \
+            "usage: cargo xtask ci [--offline] | tidy | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | scripts | \
              bindings | instructions [--bless] | {}",
             pingpong::USAGE
         )),
@@ -106,6 +109,7 @@ fn ci(offline: bool) -> Result<(), String> {
     }
     step("compatibility", || pingpong::compatibility(true))?;
     step("tools", pingpong::tools)?;
+    step("scripts", || scripts::run(install))?;
     step("pingpong", pingpong::of_tree)
 }
 

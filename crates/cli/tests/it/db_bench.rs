@@ -96,3 +96,65 @@ fn writes_keep_a_rate_and_every_second_is_reported() {
     assert_eq!(lines.next(), Some("secs_elapsed,interval_qps"));
     assert!(lines.next().unwrap().starts_with("1,") && lines.next().unwrap().starts_with("2,"), "{text}");
 }
+
+/// Both outputs of the tool in the order in which they were written, as `2>&1` merges them.
+fn merged(dir: &Path, flags: &[&str]) -> String {
+    let path = dir.join("merged.txt");
+    let file = std::fs::File::create(&path).unwrap();
+    let db = format!("--db={}", dir.join("db").display());
+    let status = std::process::Command::new(env!("CARGO_BIN_EXE_outcrop"))
+        .args(["db_bench", db.as_str(), "--seed=7", "--compression_type=none", "--num=2000"])
+        .args(flags)
+        .stdout(file.try_clone().unwrap())
+        .stderr(file)
+        .status()
+        .unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(status.success(), "{text}");
+    text
+}
+
+#[test]
+fn steps_begin_lines_of_merged_output_however_long_they_take() {
+    let temp = tempfile::tempdir().unwrap();
+    let steps = ["--benchmarks=fillseq,readrandom,stats", "--duration=3", "--threads=2", "--histogram=1"];
+    let begins = |text: &str, start: &str| text.lines().filter(|line| line.starts_with(start)).count();
+    let silent = merged(temp.path(), &steps);
+    assert!(!silent.contains('\r') && !silent.contains("..."), "{silent}");
+    assert_eq!((begins(&silent, "fillseq "), begins(&silent, "readrandom ")), (1, 1), "{silent}");
+    assert_eq!(begins(&silent, "Date:       "), 1, "{silent}");
+    assert_eq!((begins(&silent, " Sum"), begins(&silent, "Stalls(count):")), (1, 1), "{silent}");
+    let intervals = ["--stats_interval_seconds=1", "--stats_per_interval=1"];
+    let told = merged(temp.path(), &[&steps[..], &intervals[..]].concat());
+    assert!(!told.contains('\r'), "{told}");
+    assert_eq!((begins(&told, "fillseq "), begins(&told, "readrandom ")), (1, 1), "{told}");
+    for thread in ["0", "1"] {
+        let line = format!(" ... thread {thread}: (");
+        assert!(told.lines().any(|text| text.contains(&line) && text.ends_with(" seconds")), "{told}");
+    }
+    assert!(begins(&told, "Uptime(secs)") > begins(&silent, "Uptime(secs)"), "{told}");
+}
+
+#[test]
+fn a_scan_has_a_sample_of_each_row() {
+    let temp = tempfile::tempdir().unwrap();
+    let text = merged(temp.path(), &["--benchmarks=fillseq,readseq,readseq,flush", "--histogram=1"]);
+    let counts = text.lines().filter(|line| line.starts_with("Count: 2000 ")).count();
+    assert_eq!(counts, 3, "no samples of the flush: {text}");
+    let some =
+        merged(temp.path(), &["--benchmarks=readseq", "--use_existing_db=1", "--reads=10", "--histogram=1"]);
+    assert!(some.contains(" 10 operations;") && some.contains("Count: 10 "), "{some}");
+}
+
+#[test]
+fn a_version_and_flags_that_are_missing_are_said() {
+    let version = text(&outcrop(&["db_bench", "--version"]));
+    assert!(version.starts_with("db_bench version outcrop-"), "{version}");
+    let refused = text(&outcrop(&["db_bench", "--rate_limiter_bytes_per_sec=5"]));
+    assert!(
+        refused.contains("--rate_limiter_bytes_per_sec is a flag of RocksDB's db_bench that"),
+        "{refused}"
+    );
+    let misspelt = text(&outcrop(&["db_bench", "--valuesize=5"]));
+    assert!(misspelt.contains("the nearest is --value_size"), "{misspelt}");
+}

@@ -4,12 +4,13 @@
 //! [`ACCEPTED`]; any other is answered with the nearest name.
 
 use super::passed::{self, PASSED};
+use super::rocksdb_flags;
 
 /// One flag: name, default, meaning.
-struct Flag(&'static str, &'static str, &'static str);
+pub(super) struct Flag(pub &'static str, pub &'static str, pub &'static str);
 
 /// The flags that do something.
-const FLAGS: &[Flag] = &[
+pub(super) const FLAGS: &[Flag] = &[
     Flag("benchmarks", "fillseq,readrandom", "steps, in order, separated by commas"),
     Flag("num", "1000000", "keys in the database"),
     Flag("reads", "-1", "operations per thread of reading steps; -1: num"),
@@ -41,6 +42,9 @@ const FLAGS: &[Flag] = &[
     Flag("use_existing_db", "false", "keep what is there"),
     Flag("seed", "0", "base of the threads' seeds; 0: the time"),
     Flag("histogram", "false", "print latencies"),
+    Flag("stats_interval_seconds", "0", "seconds between lines of progress per thread; 0: none"),
+    Flag("stats_per_interval", "0", "1: the engine's statistics with each of those lines"),
+    Flag("progress_reports", "true", "false: no progress at all"),
     Flag("disable_wal", "false", "writes skip the WAL"),
     Flag("sync", "false", "writes are synced"),
     Flag(
@@ -117,14 +121,12 @@ const FLAGS: &[Flag] = &[
 ];
 
 /// Flags of RocksDB's tool that have one meaning here, or none, whatever their value.
-const ACCEPTED: &[&str] = &[
+pub(super) const ACCEPTED: &[&str] = &[
     "cache_numshardbits",
     "cache_high_pri_pool_ratio",
     "cache_low_pri_pool_ratio",
     "pin_top_level_index_and_filter",
     "statistics",
-    "stats_interval_seconds",
-    "stats_per_interval",
     "undefok",
     "use_direct_io_for_flush_and_compaction",
     "verify_checksum",
@@ -155,7 +157,10 @@ impl Flags {
             } else if let Some(index) = PASSED.iter().position(|flag| flag.0 == name) {
                 passed[index] = value.to_string();
             } else if !ACCEPTED.contains(&name) && !undefok.contains(&name) {
-                return Err(format!("unknown flag --{name}; the nearest is --{}", nearest(name)));
+                return Err(match rocksdb_flags::is_known(name) {
+                    true => format!("--{name} is a flag of RocksDB's db_bench that this one does not have"),
+                    false => format!("unknown flag --{name}; the nearest is --{}", nearest(name)),
+                });
             }
         }
         Ok(Flags(values, passed))

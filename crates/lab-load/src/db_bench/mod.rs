@@ -7,6 +7,9 @@
 mod flags;
 mod passed;
 mod print;
+mod progress;
+mod rocksdb_flags;
+mod stats_text;
 mod step;
 
 pub use flags::help;
@@ -17,9 +20,10 @@ use crate::process::{is_loaded, start_again_with};
 use crate::transactions::{Concurrency, Refusal, TransactionDatabase};
 use crate::{Database, OpenOptions, Progress, Step, StepKind, StepResult, run_step, run_transactions};
 use flags::Flags;
-use print::{print_banner, print_properties, print_result, write_report};
+use print::{print_environment, print_header, print_properties, print_result, write_report};
+use progress::{Form, Reporter};
 use std::path::{Path, PathBuf};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 use step::step_of;
 
 /// Runs the tool with `arguments`, on `in_process` unless a library is named; then the program starts again, with the library
@@ -30,6 +34,10 @@ use step::step_of;
 pub fn run(arguments: &[String], in_process: RocksApi) -> Result<(), String> {
     if arguments.iter().any(|argument| matches!(argument.as_str(), "--help" | "-h")) {
         print!("{}", help());
+        return Ok(());
+    }
+    if arguments.iter().any(|argument| matches!(argument.as_str(), "--version" | "-version")) {
+        println!("db_bench version {}", crate::VERSION);
         return Ok(());
     }
     let flags = Flags::parse(arguments)?;
@@ -48,13 +56,19 @@ pub fn run(arguments: &[String], in_process: RocksApi) -> Result<(), String> {
         path => PathBuf::from(path),
     };
     let options = open_options(&flags)?;
-    print_banner(&flags)?;
+    print_environment(flags.text("library"));
+    print_header(&flags)?;
     let seed = match flags.number("seed")? {
         0.0 => SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_micros() as u64),
         seed => seed as u64,
     };
     let interval = flags.number("report_interval_seconds")?.max(0.0) as u64;
-    let mut tool = Tool { api, dir, options, text: flags.passed()?, threads: 0, db: None };
+    let progress = Form::chosen(
+        flags.number("stats_interval_seconds")?.max(0.0) as u64,
+        flags.number("stats_per_interval")? > 0.0,
+        flags.on("progress_reports"),
+    );
+    let mut tool = Tool { api, dir, options, text: flags.passed()?, threads: 0, db: None, progress };
     if !flags.on("use_existing_db") {
         Database::destroy(api, &tool.dir)?;
     }
@@ -89,6 +103,7 @@ struct Tool {
     text: String,
     threads: u64,
     db: Option<Database>,
+    progress: Form,
 }
 
 impl Tool {
@@ -100,18 +115,13 @@ impl Tool {
     }
 
     fn run(&mut self, step: &Step) -> Result<StepResult, String> {
-        let mut said = Instant::now();
-        let mut observe = |progress: Progress| {
-            if said.elapsed().as_secs() >= 2 {
-                said = Instant::now();
-                eprint!("... finished {} ops in {:.0} seconds\r", progress.ops, progress.seconds);
-            }
-        };
         let mut threads = self.threads;
+        let mut reporter = Reporter::new(self.progress);
         let result = if step.kind == StepKind::RandomTransaction {
             // One directory, one handle.
             self.db = None;
             let db = transactions(self.api, &self.dir, (&self.options, &self.text), step.concurrency)?;
+            let mut observe = |progress: Progress| reporter.observe(&progress, None);
             run_transactions(&db, step, &mut threads, &mut observe)
         } else {
             let db = self.open()?;
@@ -119,8 +129,10 @@ impl Tool {
                 db.can_merge()
                     .map_err(|why| format!("{} is not offered by this engine: {why}", step.name))?;
             }
+            let mut observe = |progress: Progress| reporter.observe(&progress, Some(db));
             run_step(db, step, &mut threads, &mut observe)
         };
+        reporter.end();
         self.threads = threads;
         result
     }

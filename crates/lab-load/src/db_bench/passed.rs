@@ -9,22 +9,40 @@
 
 /// What a flag's value is.
 #[derive(Clone, Copy)]
-enum Kind {
+pub(super) enum Kind {
     /// Text that the engine takes as it is.
     Text,
     /// A switch.
     Switch,
     /// One of these, by number.
     Named(&'static [&'static str]),
+    /// A codec, by the tool's name for it.
+    Codec,
 }
 
 /// One flag: name, default, the option's group if it is within braces, the option, and what values it has.
-pub(super) struct Passed(pub &'static str, pub &'static str, Option<&'static str>, &'static str, Kind);
+pub(super) struct Passed(
+    pub &'static str,
+    pub &'static str,
+    pub Option<&'static str>,
+    pub &'static str,
+    pub Kind,
+);
 
 const TABLE: Option<&str> = Some("block_based_table_factory");
 const UNIVERSAL: Option<&str> = Some("compaction_options_universal");
 const CODEC: Option<&str> = Some("compression_opts");
 const STYLES: &[&str] = &["kCompactionStyleLevel", "kCompactionStyleUniversal", "kCompactionStyleFIFO"];
+
+const PRIORITIES: &[&str] = &[
+    "kByCompensatedSize",
+    "kOldestLargestSeqFirst",
+    "kOldestSmallestSeqFirst",
+    "kMinOverlappingRatio",
+    "kRoundRobin",
+];
+const STOP_STYLES: &[&str] = &["kCompactionStopStyleSimilarSize", "kCompactionStopStyleTotalSize"];
+const CHECKSUMS: &[&str] = &["kNoChecksum", "kCRC32c", "kxxHash", "kxxHash64", "kXXH3"];
 
 /// The flags.
 pub(super) const PASSED: &[Passed] = &[
@@ -80,6 +98,52 @@ pub(super) const PASSED: &[Passed] = &[
         Kind::Text,
     ),
     Passed("blob_file_starting_level", "0", None, "blob_file_starting_level", Kind::Text),
+    Passed("blob_compression_type", "snappy", None, "blob_compression_type", Kind::Codec),
+    Passed("wal_compression", "none", None, "wal_compression", Kind::Codec),
+    Passed(
+        "soft_pending_compaction_bytes_limit",
+        "68719476736",
+        None,
+        "soft_pending_compaction_bytes_limit",
+        Kind::Text,
+    ),
+    Passed(
+        "hard_pending_compaction_bytes_limit",
+        "274877906944",
+        None,
+        "hard_pending_compaction_bytes_limit",
+        Kind::Text,
+    ),
+    Passed("max_total_wal_size", "0", None, "max_total_wal_size", Kind::Text),
+    Passed("db_write_buffer_size", "0", None, "db_write_buffer_size", Kind::Text),
+    Passed("min_write_buffer_number_to_merge", "1", None, "min_write_buffer_number_to_merge", Kind::Text),
+    Passed("compaction_pri", "3", None, "compaction_pri", Kind::Named(PRIORITIES)),
+    Passed("compaction_readahead_size", "2097152", None, "compaction_readahead_size", Kind::Text),
+    Passed("delayed_write_rate", "8388608", None, "delayed_write_rate", Kind::Text),
+    Passed("max_compaction_bytes", "0", None, "max_compaction_bytes", Kind::Text),
+    Passed("max_successive_merges", "0", None, "max_successive_merges", Kind::Text),
+    Passed("memtable_bloom_size_ratio", "0", None, "memtable_prefix_bloom_size_ratio", Kind::Text),
+    Passed("memtable_whole_key_filtering", "0", None, "memtable_whole_key_filtering", Kind::Switch),
+    Passed("paranoid_checks", "1", None, "paranoid_checks", Kind::Switch),
+    Passed("force_consistency_checks", "1", None, "force_consistency_checks", Kind::Switch),
+    Passed("periodic_compaction_seconds", "0", None, "periodic_compaction_seconds", Kind::Text),
+    Passed("target_file_size_multiplier", "1", None, "target_file_size_multiplier", Kind::Text),
+    Passed("writable_file_max_buffer_size", "1048576", None, "writable_file_max_buffer_size", Kind::Text),
+    Passed("manual_wal_flush", "0", None, "manual_wal_flush", Kind::Switch),
+    Passed("avoid_flush_during_recovery", "0", None, "avoid_flush_during_recovery", Kind::Switch),
+    Passed("avoid_flush_during_shutdown", "0", None, "avoid_flush_during_shutdown", Kind::Switch),
+    Passed("track_and_verify_wals_in_manifest", "0", None, "track_and_verify_wals_in_manifest", Kind::Switch),
+    Passed("report_bg_io_stats", "0", None, "report_bg_io_stats", Kind::Switch),
+    Passed("inplace_update_support", "0", None, "inplace_update_support", Kind::Switch),
+    Passed("universal_stop_style", "1", UNIVERSAL, "stop_style", Kind::Named(STOP_STYLES)),
+    Passed("universal_incremental", "0", UNIVERSAL, "incremental", Kind::Switch),
+    Passed("compression_level", "32767", CODEC, "level", Kind::Text),
+    Passed("compression_zstd_max_train_bytes", "0", CODEC, "zstd_max_train_bytes", Kind::Text),
+    Passed("block_restart_interval", "16", TABLE, "block_restart_interval", Kind::Text),
+    Passed("index_block_restart_interval", "1", TABLE, "index_block_restart_interval", Kind::Text),
+    Passed("whole_key_filtering", "1", TABLE, "whole_key_filtering", Kind::Switch),
+    Passed("optimize_filters_for_memory", "1", TABLE, "optimize_filters_for_memory", Kind::Switch),
+    Passed("checksum_type", "4", TABLE, "checksum", Kind::Named(CHECKSUMS)),
 ];
 
 /// The options that `values`, one for each of [`PASSED`], stand for.
@@ -97,11 +161,15 @@ pub(super) fn text(values: &[String]) -> Result<String, String> {
                 let known = || format!("--{flag}={value}: use 0 to {}", names.len() - 1);
                 (*number.ok_or_else(known)?).to_string()
             }
+            Kind::Codec => codec_option(value)
+                .ok_or_else(|| format!("--{flag}={value}: use none, snappy, zlib, lz4, lz4hc or zstd"))?
+                .to_string(),
         };
         let usual = match kind {
             Kind::Text => (*default).to_string(),
             Kind::Switch => super::flags::is_on(default).to_string(),
-            Kind::Named(names) => names[0].to_string(),
+            Kind::Codec => codec_option(default).expect("defaults are codecs").to_string(),
+            Kind::Named(names) => names[default.parse::<usize>().expect("defaults are numbers")].to_string(),
         };
         if value == usual {
             continue;
@@ -117,4 +185,17 @@ pub(super) fn text(values: &[String]) -> Result<String, String> {
         Some(group) => format!("{group}={{{}}}", options.join(";")),
     });
     Ok(words.collect::<Vec<_>>().join(";"))
+}
+
+/// The codec `name` of the tool in the words of options.
+fn codec_option(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "none" => "kNoCompression",
+        "snappy" => "kSnappyCompression",
+        "zlib" => "kZlibCompression",
+        "lz4" => "kLZ4Compression",
+        "lz4hc" => "kLZ4HCCompression",
+        "zstd" => "kZSTD",
+        _ => return None,
+    })
 }

@@ -1,6 +1,7 @@
 //! The lines of the tool: those that scripts read have the form of RocksDB's own.
 
 use super::flags::Flags;
+use super::stats_text::for_scripts;
 use super::step::{redundancy, value_sizes};
 use crate::Database;
 use crate::coarse_histogram::percentile;
@@ -8,24 +9,58 @@ use crate::steps::OpenLoopResult;
 use crate::{Step, StepKind, StepResult};
 use hdrhistogram::Histogram;
 
-pub(super) fn print_banner(flags: &Flags) -> Result<(), String> {
+/// What the run is on, on standard error: scripts take the date from it.
+pub(super) fn print_environment(library: &str) {
+    let of_library = if library.is_empty() { String::new() } else { format!(" with {library}") };
+    eprintln!("RocksDB:    version {}{of_library}", crate::VERSION);
+    eprintln!("Date:       {}", jiff::Zoned::now().strftime("%a %b %e %H:%M:%S %Y"));
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let values = |name: &'static str| {
+        cpuinfo.lines().filter_map(move |line| {
+            let (key, value) = line.split_once(':')?;
+            (key.trim() == name).then(|| value.trim())
+        })
+    };
+    eprintln!("CPU:        {} * {}", values("model name").count(), values("model name").next().unwrap_or(""));
+    eprintln!("CPUCache:   {}", values("cache size").next().unwrap_or(""));
+}
+
+/// What the run is of, as RocksDB's tool prints it.
+pub(super) fn print_header(flags: &Flags) -> Result<(), String> {
     let (key, num) = (flags.number("key_size")?, flags.number("num")?);
     let sizes = value_sizes(flags)?;
     let value = sizes.map_or(flags.number("value_size")?, |sizes| sizes.mean() as f64);
     let ratio = redundancy(flags)?.compression_ratio;
     let average = if sizes.is_some() { " avg" } else { "" };
-    println!("Keys:       {key} bytes each");
+    println!("Keys:       {key} bytes each (+ 0 bytes user-defined timestamp)");
     println!("Values:     {value}{average} bytes each ({} bytes after compression)", (value * ratio) as u64);
     if let Some(sizes) = sizes {
         println!("Values Distribution: {} (min: {}, max: {})", sizes.name(), sizes.min, sizes.max);
     }
     println!("Entries:    {num}");
+    println!("Prefix:    {} bytes", flags.text("prefix_size"));
+    println!("Keys per prefix:    {}", flags.text("keys_per_prefix"));
     println!("RawSize:    {:.1} MB (estimated)", (key + value) * num / 1_048_576.0);
     println!("FileSize:   {:.1} MB (estimated)", (key + value * ratio) * num / 1_048_576.0);
     println!("Write rate: {} bytes/second", flags.text("benchmark_write_rate_limit"));
-    println!("Compression: {}", flags.text("compression_type"));
+    println!("Read rate: 0 ops/second");
+    println!("Compression: {}", codec_name(flags.text("compression_type")));
+    println!("Compression sampling rate: 0");
+    println!("Memtablerep: {}", flags.text("memtablerep"));
+    println!("Perf Level: 1");
     println!("------------------------------------------------");
     Ok(())
+}
+
+/// As RocksDB's tool names the codec.
+fn codec_name(flag: &str) -> &str {
+    match flag {
+        "none" => "NoCompression",
+        "snappy" => "Snappy",
+        "lz4" => "LZ4",
+        "zstd" => "ZSTD",
+        other => other,
+    }
 }
 
 pub(super) fn print_result(name: &str, step: &Step, result: &StepResult, histogram: bool) {
@@ -57,7 +92,8 @@ pub(super) fn print_result(name: &str, step: &Step, result: &StepResult, histogr
     if let Some(open) = &result.open {
         print_open_loop(name, open, result.ops);
     }
-    if !histogram {
+    // A step that brings the tree into shape is no operation.
+    if !histogram || step.kind.is_upkeep() {
         return;
     }
     print_histogram(&format!("Microseconds per {}:", what(step)), &result.samples);
@@ -70,7 +106,7 @@ pub(super) fn print_result(name: &str, step: &Step, result: &StepResult, histogr
 pub(super) fn print_properties(db: &Database, names: &[&str]) {
     let text = |name: &str| db.property(name).unwrap_or_else(|| "not available\n".to_string());
     match names {
-        [name] => println!("\n{}", text(name)),
+        [name] => println!("\n{}", for_scripts(&text(name))),
         names => names.iter().for_each(|name| println!("{name}: {}", text(name).trim_end())),
     }
 }

@@ -28,6 +28,8 @@ pub(super) fn step_of(name: &str, flags: &Flags, seed: u64) -> Result<Step, Stri
         "overwriteandwait" => (StepKind::OverwriteAndWait, false),
         "readrandom" => (StepKind::ReadRandom, false),
         "readmissing" => (StepKind::ReadMissing, false),
+        // A sample of each row is what the histogram is asked for.
+        "readseq" if flags.on("histogram") => (StepKind::ReadRows, false),
         "readseq" => (StepKind::ReadSeq, false),
         "seekrandom" => (StepKind::Range { reverse }, false),
         "readwhilewriting" => (StepKind::ReadRandom, true),
@@ -128,6 +130,7 @@ fn operations(kind: StepKind, name: &str, flags: &Flags) -> Result<Option<u64>, 
         StepKind::FillSeq | StepKind::FillUniqueRandom => Some(count(writes)),
         StepKind::FillRandom if name == "fillsync" => Some((count(writes) / 1000).max(1)),
         StepKind::ReadSeq => Some(1),
+        StepKind::ReadRows => Some(if reads < 0.0 { u64::MAX } else { reads as u64 }),
         kind if kind.is_upkeep() => Some(1),
         _ if duration > 0.0 => None,
         StepKind::FillRandom | StepKind::Overwrite | StepKind::OverwriteAndWait | StepKind::Delete => {

@@ -50,6 +50,8 @@ pub enum StepKind {
     Delete,
     /// Reads everything once.
     ReadSeq,
+    /// Reads everything once in key order; each row is an operation with a sample of its own.
+    ReadRows,
     /// Flushes, compacts L0 into the level below and waits for compaction.
     Settle,
     /// Flushes memtables.
@@ -99,7 +101,7 @@ impl StepKind {
 
     /// Whether its operations read and never write.
     pub fn only_reads(self) -> bool {
-        self.is_lookup() || matches!(self, StepKind::Range { .. } | StepKind::ReadSeq)
+        self.is_lookup() || matches!(self, StepKind::Range { .. } | StepKind::ReadSeq | StepKind::ReadRows)
     }
 
     /// Whether it looks up keys that a load wrote, or tries to, and nothing else.

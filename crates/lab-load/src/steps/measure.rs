@@ -27,6 +27,11 @@ pub(super) trait Operate {
 
     /// Does one call's operations.
     fn operate(&mut self, ops: u64) -> Result<Done, String>;
+
+    /// True once there is nothing left to do, whatever was asked for.
+    fn is_over(&self) -> bool {
+        false
+    }
 }
 
 /// What one thread measured.
@@ -48,6 +53,7 @@ pub(super) fn measure<O: Operate>(
     mut operations: O,
     step: &Step,
     board: &Board,
+    thread: u32,
     mut schedule: Option<Schedule>,
 ) -> ThreadResult {
     /// Operations, and nanoseconds, after which the others are told how many were done.
@@ -60,6 +66,7 @@ pub(super) fn measure<O: Operate>(
     let end = if step.ops.is_none() { nanos(Duration::from_secs_f64(step.seconds)) } else { u64::MAX };
     let start = Instant::now();
     let before = nanos(board.before.time);
+    let told_ops = &board.ops[thread as usize];
     // Nanoseconds since `start`, like every time below: one difference of clocks per operation.
     let (mut last, mut told) = (0, (0, 0));
     while ops < limit {
@@ -82,6 +89,9 @@ pub(super) fn measure<O: Operate>(
                 board.fail(error);
                 break;
             }
+        }
+        if operations.is_over() {
+            break;
         }
         let mut at = Instant::now();
         let mut now = nanos(at - start);
@@ -108,14 +118,14 @@ pub(super) fn measure<O: Operate>(
         note_longest(&mut longest_by_second, before + now, waited);
         last = now;
         if ops - told.0 >= TELL.0 || now - told.1 >= TELL.1 {
-            board.ops.fetch_add(ops - told.0, Ordering::Relaxed);
+            told_ops.store(ops, Ordering::Relaxed);
             told = (ops, now);
         }
         if now >= end {
             break;
         }
     }
-    board.ops.fetch_add(ops - told.0, Ordering::Relaxed);
+    told_ops.store(ops, Ordering::Relaxed);
     let span = [start - board.start, start - board.start + Duration::from_nanos(last)];
     let longest_gap = Duration::from_nanos(longest_gap);
     ThreadResult { ops, found, bytes, span, histogram, longest_gap, longest_by_second, schedule }

@@ -42,17 +42,21 @@ use std::time::{Duration, Instant};
 use worker::{Common, Transactions, Worker};
 
 /// News from a running step.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Progress {
     /// Operations so far.
     pub ops: u64,
     /// Seconds so far.
     pub seconds: f64,
+    /// Operations of each thread since the last pause.
+    #[serde(skip)]
+    pub threads: Vec<u64>,
 }
 
 /// Counters the threads share, each touched rarely.
 struct Board {
-    ops: AtomicU64,
+    /// Operations of each thread.
+    ops: Vec<AtomicU64>,
     stop: AtomicBool,
     error: Mutex<Option<String>>,
     start: Instant,
@@ -80,9 +84,9 @@ impl Before {
 }
 
 impl Board {
-    fn new(before: Before) -> Board {
+    fn new(before: Before, threads: u32) -> Board {
         Board {
-            ops: AtomicU64::new(0),
+            ops: (0..threads).map(|_| AtomicU64::new(0)).collect(),
             stop: AtomicBool::new(false),
             error: Mutex::new(None),
             start: Instant::now(),
@@ -190,7 +194,7 @@ fn run_threads<O: Operate>(
     ending: impl FnOnce() -> Result<(), String>,
 ) -> Result<StepResult, String> {
     let usage_before = ProcessUsage::read();
-    let board = Board::new(before);
+    let board = Board::new(before, step.threads);
     let writer_seed = step.seed.wrapping_add(*thread_counter + 1);
     let first_seed = *thread_counter + 1 + u64::from(step.while_writing);
     *thread_counter += u64::from(step.threads) + u64::from(step.while_writing);
@@ -209,7 +213,7 @@ fn run_threads<O: Operate>(
                 scope.spawn(move || {
                     let operations = worker(seed);
                     let schedule = schedule(step, index, seed, Instant::now());
-                    measure::measure(operations, step, board, schedule)
+                    measure::measure(operations, step, board, index, schedule)
                 })
             })
             .collect();
@@ -271,13 +275,14 @@ fn watch(
     let (mut whole, mut noted) = board.before.noted;
     while !workers.iter().all(|worker| worker.is_finished()) {
         std::thread::sleep((board.start.elapsed() / 50).clamp(Duration::from_millis(1), PERIOD));
-        let ops = board.before.ops + board.ops.load(Ordering::Relaxed);
+        let threads: Vec<u64> = board.ops.iter().map(|ops| ops.load(Ordering::Relaxed)).collect();
+        let ops = board.before.ops + threads.iter().sum::<u64>();
         let seconds = (board.before.time + board.start.elapsed()).as_secs_f64();
         while whole < seconds as usize {
             per_second.push(ops - noted);
             (whole, noted) = (whole + 1, ops);
         }
-        observe(Progress { ops, seconds });
+        observe(Progress { ops, seconds, threads });
     }
 }
 

@@ -7,7 +7,7 @@ use super::measure::{Done, Operate};
 use super::pace::Throttle;
 use super::{Step, StepKind, upkeep};
 use crate::Database;
-use crate::database::Batch;
+use crate::database::{Batch, Rows};
 use crate::keys::exponential;
 use crate::mixgraph::{Action, Mix, MixParameters};
 use crate::multi_get::MultiGet;
@@ -45,6 +45,9 @@ pub(super) struct Worker<'a> {
     /// Every key once, in random order.
     permutation: Vec<u64>,
     mixed: Option<Mixed<'a>>,
+    /// The scan of a step that reads row by row.
+    rows: Option<Rows<'a>>,
+    rows_over: bool,
 }
 
 impl<'a> Worker<'a> {
@@ -73,6 +76,8 @@ impl<'a> Worker<'a> {
             multi_get: multi.then(|| MultiGet::new(db, step.batched, many, step.key_size)),
             permutation,
             mixed: (step.kind == StepKind::MixGraph).then(|| Mixed::new(step, common.start)),
+            rows: (step.kind == StepKind::ReadRows).then(|| db.rows()),
+            rows_over: false,
         }
     }
 
@@ -193,6 +198,10 @@ impl<'a> Worker<'a> {
 }
 
 impl Operate for Worker<'_> {
+    fn is_over(&self) -> bool {
+        self.rows_over
+    }
+
     fn pause(&mut self, ops: u64) -> bool {
         if let Some(limiter) = &self.common.limiter {
             let end = Duration::try_from_secs_f64(self.step.seconds).unwrap_or(Duration::MAX);
@@ -238,6 +247,12 @@ impl Operate for Worker<'_> {
                 // One operation per row; the sample is that of the whole scan.
                 let (rows, bytes) = db.scan()?;
                 Ok(Done { ops: rows, found: rows, bytes })
+            }
+            StepKind::ReadRows => {
+                let row = self.rows.as_mut().expect("made for this kind").next_row()?;
+                self.rows_over = row.is_none();
+                let rows = u64::from(row.is_some());
+                Ok(Done { ops: rows, found: rows, bytes: row.unwrap_or(0) })
             }
             StepKind::RandomTransaction => Err("transactions need a database opened for them".into()),
             kind => {

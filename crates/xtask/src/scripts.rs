@@ -1,0 +1,163 @@
+//! RocksDB's own `benchmark_compare.sh` and `benchmark.sh`, unmodified, on our `db_bench` and on Debian's beside it.
+//!
+//! The scripts come with the sources that the crate `librocksdb-sys` carries; cargo fetches them. Each side runs the same
+//! sequence at a small size, and what the scripts leave is compared: the same files, the same rows, and every column that
+//! the control fills is filled. The figures themselves are not compared.
+
+use crate::packages::{self, Install};
+use crate::root;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The release whose scripts are used.
+const SOURCES: &str = "=0.17.3";
+/// Names of the two sides, as `benchmark_compare.sh` knows them.
+const SIDES: [&str; 2] = ["control", "outcrop"];
+/// Columns of the report that say which side it is.
+const IDENTITY: [&str; 4] = ["date", "version", "job_id", "githash"];
+
+/// See the module.
+pub fn run(install: Install) -> Result<(), String> {
+    let control = packages::program(&["db_bench"], "rocksdb-tools", install)?;
+    packages::program(&["iostat"], "sysstat", install)?;
+    packages::program(&["killall"], "psmisc", install)?;
+    packages::program(&["bc"], "bc", install)?;
+    packages::program(&["time"], "time", install)?;
+    crate::cargo(&["build", "--quiet", "-p", "outcrop-cli"], None)?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
+    let dir = target.join("scripts");
+    let _ = std::fs::remove_dir_all(&dir);
+    make_dir(&dir.join("db"))?;
+    for script in ["benchmark.sh", "benchmark_compare.sh"] {
+        let from = sources(&dir)?.join("rocksdb/tools").join(script);
+        std::fs::copy(&from, dir.join(script)).map_err(|error| format!("{}: {error}", from.display()))?;
+    }
+    wrapper(&dir, "control", &control)?;
+    wrapper(&dir, "outcrop", &target.join("debug/outcrop"))?;
+    let log = dir.join("output.txt");
+    let output = std::fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
+    let errors = output.try_clone().map_err(|error| format!("{}: {error}", log.display()))?;
+    let status = Command::new("bash")
+        .args(["./benchmark_compare.sh", "db", "out", SIDES[0], SIDES[1]])
+        .current_dir(&dir)
+        // Longer than two seconds, after which a tool reports its progress.
+        .envs([("DURATION_RW", "3"), ("DURATION_RO", "3"), ("STATS_INTERVAL_SECONDS", "2")])
+        .envs([("NUM_KEYS", "200000"), ("NUM_THREADS", "2"), ("CACHE_SIZE_MB", "64")])
+        .envs([
+            ("WRITE_BUFFER_SIZE_MB", "4"),
+            ("TARGET_FILE_SIZE_BASE_MB", "4"),
+            ("COMPRESSION_TYPE", "none"),
+        ])
+        .stdin(std::process::Stdio::null())
+        .stdout(output)
+        .stderr(errors)
+        .status()
+        .map_err(|error| format!("bash: {error}"))?;
+    if !status.success() {
+        return Err(format!("benchmark_compare.sh failed: {}", log.display()));
+    }
+    let out = dir.join("out");
+    let [control, ours] = SIDES.map(|side| out.join(side));
+    let differences = [compare_files(&control, &ours)?, compare_reports(&control, &ours)?].concat();
+    match differences.is_empty() {
+        true => Ok(()),
+        false => Err(format!("{}\nthe scripts' output is {}", differences.join("\n"), log.display())),
+    }
+}
+
+fn make_dir(dir: &Path) -> Result<(), String> {
+    std::fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))
+}
+
+/// The directory of the sources, fetched by cargo for a package of our own that is never built.
+fn sources(dir: &Path) -> Result<PathBuf, String> {
+    let package = dir.join("sources");
+    make_dir(&package.join("src"))?;
+    let write = |name: &str, text: &str| {
+        std::fs::write(package.join(name), text).map_err(|error| format!("{name}: {error}"))
+    };
+    write(
+        "Cargo.toml",
+        &format!(
+            "[package]\nname = \"sources\"\nversion = \"0.0.0\"\nedition = \"2021\"\n\n[dependencies]\n\
+             librocksdb-sys = {{ version = \"{SOURCES}\", default-features = false }}\n\n[workspace]\n"
+        ),
+    )?;
+    write("src/lib.rs", "")?;
+    let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(["metadata", "--format-version", "1"])
+        .current_dir(&package)
+        .output()
+        .map_err(|error| format!("cargo: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let manifests = text.split("\"manifest_path\":\"").skip(1).filter_map(|rest| rest.split('"').next());
+    manifests
+        .filter(|path| path.contains("/librocksdb-sys-"))
+        .find_map(|path| Path::new(path).parent().map(Path::to_path_buf))
+        .ok_or_else(|| format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// `db_bench.SIDE` runs `program` under the name db_bench. A step that only waits for compaction, five minutes in the
+/// script whatever the size, is cut short.
+fn wrapper(dir: &Path, side: &str, program: &Path) -> Result<(), String> {
+    use std::os::unix::fs::PermissionsExt;
+    let path = dir.join(format!("db_bench.{side}"));
+    let text = format!(
+        "#!/usr/bin/env bash\nexec -a db_bench {} \"${{@/--duration=300/--duration=3}}\"\n",
+        program.display()
+    );
+    std::fs::write(&path, text)
+        .and_then(|()| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)))
+        .map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Files that one side has and the other lacks. Old LOG files are as many as openings, which differ by nothing the scripts see.
+fn compare_files(control: &Path, ours: &Path) -> Result<Vec<String>, String> {
+    let names = |dir: &Path| -> Result<BTreeSet<String>, String> {
+        let entries = std::fs::read_dir(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        Ok(names.filter(|name| !name.starts_with("LOG.old")).collect())
+    };
+    let (control, ours) = (names(control)?, names(ours)?);
+    let only = |a: &BTreeSet<String>, b: &BTreeSet<String>, side: &str| {
+        a.difference(b).map(|name| format!("only the {side} has {name}")).collect::<Vec<_>>()
+    };
+    Ok([only(&control, &ours, "control"), only(&ours, &control, "other side")].concat())
+}
+
+/// Rows and columns of `report.tsv` that only one side fills.
+fn compare_reports(control: &Path, ours: &Path) -> Result<Vec<String>, String> {
+    let read = |dir: &Path| {
+        let path = dir.join("report.tsv");
+        std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    let (control, ours) = (read(control)?, read(ours)?);
+    let rows = |text: &str| -> Vec<Vec<String>> {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        lines.map(|line| line.split('\t').map(str::to_string).collect()).collect()
+    };
+    let (control, ours) = (rows(&control), rows(&ours));
+    let (Some(header), true) =
+        (control.first(), control.first() == ours.first() && control.len() == ours.len())
+    else {
+        return Ok(vec![format!("rows: {} of the control, {} of ours", control.len(), ours.len())]);
+    };
+    let is_filled = |cell: &String| !matches!(cell.as_str(), "" | "NA" | "failed");
+    let mut differences = Vec::new();
+    for (theirs, own) in control.iter().zip(&ours).skip(1) {
+        let test = header.iter().position(|name| name == "test").and_then(|at| theirs.get(at));
+        for (index, name) in header.iter().enumerate().filter(|(_, name)| !IDENTITY.contains(&name.as_str()))
+        {
+            let (theirs, own) = (theirs.get(index), own.get(index));
+            if theirs.is_some_and(is_filled) && !own.is_some_and(is_filled) {
+                differences.push(format!("{test:?}: {name} is {theirs:?} of the control, {own:?} of ours"));
+            }
+            if name == "test" && theirs != own {
+                differences.push(format!("a row is {theirs:?} of the control and {own:?} of ours"));
+            }
+        }
+    }
+    println!("{} rows of {} columns filled alike", control.len() - 1, header.len());
+    Ok(differences)
+}
