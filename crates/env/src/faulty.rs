@@ -183,7 +183,10 @@ impl WriteFile for FaultyWriteFile {
     }
 
     fn sync(&mut self) -> Result<()> {
-        self.attempt(Change::Sync, 0)?;
+        self.attempt(Change::Sync, 0).inspect_err(|_| {
+            // What a sync that fails has reached by then is unknown: its data may be on the way to the disk.
+            let _ = self.inner.flush();
+        })?;
         self.inner.sync()
     }
 

@@ -1,118 +1,60 @@
 //! A file system in memory that knows what a crash of the machine would leave behind.
 //!
 //! ```text
-//! name -> file        file = bytes, of which the first `synced` are durable, or any sectors where they lie over others
+//! name -> file        bytes, what is durable of them, and what may be found of the rest: `contents.rs`
 //! durable names       what `sync_dir` has made permanent
+//! pending names       what was created, renamed and removed since; a crash may leave the first of these changes
 //! ```
 //! [`MemoryFs::crash`] goes back to what is durable; [`MemoryFs::crash_torn`] also keeps a random part of
 //! what was not. Files are found by path text; directories exist once created.
 
+mod contents;
+
 use crate::file_system::{FileLock, FileSystem, OpenRead, OpenWrite, ReadFile, WriteFile, parent_of};
 use crate::posix::several_names;
+use contents::{Contents, Loss};
 use outcrop_base::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The contents of one file, shared by its names and open handles.
-#[derive(Debug, Default)]
-struct Contents {
-    bytes: Vec<u8>,
-    synced: usize,
-    /// If more than appends to its end happens to it.
-    over: Option<Over>,
-}
-
-/// A file that is written over what it holds: a reused one, or one with space ahead.
-#[derive(Debug)]
-struct Over {
-    /// Bytes appended, with what was to follow them.
-    written: usize,
-    /// What is on the disk for certain.
-    durable: Vec<u8>,
-    /// Fills the space ahead, if there is some.
-    filler: Option<u8>,
-}
-
-/// Bytes of space made at a time: small, so that short tests meet its edges.
-const CHUNK: usize = 4096;
-/// What a disk writes whole or not at all.
-const SECTOR: usize = 512;
-
-impl Contents {
-    fn append(&mut self, bytes: &[u8], end: &[u8]) {
-        let Some(over) = &mut self.over else {
-            self.bytes.extend_from_slice(bytes);
-            return;
-        };
-        // As on the real file system, where only a file with space ahead has a mark.
-        let end = if over.filler.is_some() { end } else { &[] };
-        let (start, stop) = (over.written, over.written + bytes.len());
-        let needed = stop + end.len();
-        if needed > self.bytes.len() {
-            let len = if over.filler.is_some() { needed.next_multiple_of(CHUNK) } else { needed };
-            self.bytes.resize(len, over.filler.unwrap_or(0));
-        }
-        self.bytes[start..stop].copy_from_slice(bytes);
-        self.bytes[stop..needed].copy_from_slice(end);
-        over.written = stop;
-    }
-
-    fn sync(&mut self) {
-        match &mut self.over {
-            None => self.synced = self.bytes.len(),
-            Some(over) => {
-                // Nothing before the last sync has changed but what followed its end.
-                let same = self.synced.min(over.durable.len());
-                over.durable.truncate(same);
-                over.durable.extend_from_slice(&self.bytes[same..]);
-                self.synced = over.written;
-            }
-        }
-    }
-
-    /// Gives the file the length that was appended.
-    fn cut(&mut self) {
-        if let Some(over) = &self.over {
-            self.bytes.truncate(over.written);
-        }
-    }
-
-    /// What a loss of power leaves, `draw(n)` giving a number of `0..=n`.
-    fn survivor(&self, draw: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
-        let Some(over) = &self.over else {
-            return self.bytes[..self.synced + draw(self.bytes.len() - self.synced)].to_vec();
-        };
-        let mut left = over.durable.clone();
-        let longest = self.bytes.len();
-        if longest > left.len() {
-            // The file is longer by what was filled, whether or not what was stored there made it.
-            let len = left.len() + draw(longest - left.len());
-            left.resize(len, over.filler.unwrap_or(0));
-        }
-        for sector in (0..left.len().min(longest)).step_by(SECTOR) {
-            let range = sector..(sector + SECTOR).min(left.len()).min(longest);
-            if draw(1) == 1 {
-                left[range.clone()].copy_from_slice(&self.bytes[range]);
-            }
-        }
-        left
-    }
-}
-
 type Shared = Arc<Mutex<Contents>>;
+
+/// A name, and the file it is given or `None`.
+type NameChange = (PathBuf, Option<Shared>);
 
 #[derive(Debug, Default)]
 struct Tree {
     files: BTreeMap<PathBuf, Shared>,
     /// What names would exist after a crash, and the files they name.
     durable: BTreeMap<PathBuf, Shared>,
+    /// Changes of names since, in their order; each is made as a whole.
+    pending: Vec<Vec<NameChange>>,
+    /// Files created so far.
+    created: u64,
     dirs: BTreeSet<PathBuf>,
     locked: BTreeSet<PathBuf>,
 }
 
 impl Tree {
+    /// Changes names, as one change.
+    fn change(&mut self, changes: Vec<NameChange>) {
+        for (path, file) in &changes {
+            match file {
+                Some(file) => drop(self.files.insert(path.clone(), file.clone())),
+                None => drop(self.files.remove(path)),
+            }
+        }
+        self.pending.push(changes);
+    }
+
+    /// The number of the next file.
+    fn next_order(&mut self) -> u64 {
+        self.created += 1;
+        self.created
+    }
+
     /// Moves everything below `source` to `target`. Survives a crash as the files in it would have.
     fn rename_dir(&mut self, source: &Path, target: &Path) {
         let moved = |files: &mut BTreeMap<PathBuf, Shared>| {
@@ -126,6 +68,11 @@ impl Tree {
         };
         moved(&mut self.files);
         moved(&mut self.durable);
+        for (path, _) in self.pending.iter_mut().flatten() {
+            if let Ok(rest) = path.strip_prefix(source) {
+                *path = target.join(rest);
+            }
+        }
         self.dirs.insert(target.to_path_buf());
     }
 }
@@ -152,19 +99,19 @@ impl MemoryFs {
 
     /// The machine loses power: unsynced bytes and unsynced names are gone, locks are free.
     pub fn crash(&self) {
-        self.crash_keeping(|_| 0);
+        self.crash_with(&mut Loss::everything(), 0);
     }
 
-    /// As [`MemoryFs::crash`], but of each file's unsynced bytes a part drawn from `seed` survives: the first of them, or
-    /// in a file that is written over, any sectors.
+    /// As [`MemoryFs::crash`], but of what was not synced a part drawn from `seed` survives, as on a real file system: sizes
+    /// without data, which then reads as zeros; later pages without earlier ones; the first changes of names.
     pub fn crash_torn(&self, seed: u64) {
-        let mut state = seed | 1;
-        self.crash_keeping(|most| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 8) as usize % (most + 1)
-        });
+        let (created, pending) = {
+            let tree = lock(&self.tree);
+            (tree.created, tree.pending.len())
+        };
+        let mut loss = Loss::drawn(seed, created);
+        let names = if loss.draw(1) == 0 { pending } else { loss.draw(pending) };
+        self.crash_with(&mut loss, names);
     }
 
     /// The process dies: nothing handed to the file system is lost, locks are free.
@@ -172,20 +119,30 @@ impl MemoryFs {
         lock(&self.tree).locked.clear();
     }
 
-    fn crash_keeping(&self, mut draw: impl FnMut(usize) -> usize) {
+    /// Leaves of file contents what `loss` says, and the first `names` changes of names.
+    fn crash_with(&self, loss: &mut Loss, names: usize) {
         let mut tree = lock(&self.tree);
         tree.locked.clear();
-        let durable = tree.durable.clone();
-        tree.files = durable
-            .into_iter()
-            .map(|(path, file)| {
-                let bytes = lock(&file).survivor(&mut draw);
-                let survivor = Contents { synced: bytes.len(), bytes, over: None };
-                // A new file: handles from before the crash write into the void.
-                (path, Arc::new(Mutex::new(survivor)))
-            })
-            .collect();
-        tree.durable = tree.files.clone();
+        let mut durable = std::mem::take(&mut tree.durable);
+        for (path, file) in std::mem::take(&mut tree.pending).into_iter().take(names).flatten() {
+            match file {
+                Some(file) => drop(durable.insert(path, file)),
+                None => drop(durable.remove(&path)),
+            }
+        }
+        // New files: handles from before the crash write into the void. Names of one file stay names of one file.
+        let mut survivors: Vec<(Shared, Shared)> = Vec::new();
+        for file in durable.values_mut() {
+            let known = survivors.iter().find(|(old, _)| Arc::ptr_eq(old, file)).map(|(_, new)| new.clone());
+            let survivor = known.unwrap_or_else(|| {
+                let new = Arc::new(Mutex::new(lock(file).survivor(loss)));
+                survivors.push((file.clone(), new.clone()));
+                new
+            });
+            *file = survivor;
+        }
+        tree.files = durable.clone();
+        tree.durable = durable;
     }
 
     /// All files and their sizes, for tests.
@@ -202,9 +159,7 @@ impl MemoryFs {
     /// Cuts a file, for corruption tests.
     pub fn truncate(&self, path: &Path, len: usize) {
         let file = self.find(path).expect("the file exists");
-        let mut contents = lock(&file);
-        contents.bytes.truncate(len);
-        contents.synced = contents.synced.min(len);
+        lock(&file).damage_end(len);
     }
 
     /// Bytes of all files together.
@@ -324,9 +279,9 @@ impl FileSystem for MemoryFs {
         if !tree.dirs.contains(parent_of(path)) {
             return Err(missing(path));
         }
-        let over = options.ahead.map(|filler| Over { written: 0, durable: Vec::new(), filler: Some(filler) });
-        let contents = Arc::new(Mutex::new(Contents { over, ..Contents::default() }));
-        tree.files.insert(path.to_path_buf(), contents.clone());
+        let order = tree.next_order();
+        let contents = Arc::new(Mutex::new(Contents::new(order, options.ahead)));
+        tree.change(vec![(path.to_path_buf(), Some(contents.clone()))]);
         Ok(Box::new(MemoryWriteFile::new(path, contents, &options)))
     }
 
@@ -336,15 +291,8 @@ impl FileSystem for MemoryFs {
             return Err(several_names(old));
         }
         self.rename(old, path)?;
-        {
-            let mut contents = lock(&contents);
-            let durable = match contents.over.take() {
-                Some(over) => over.durable,
-                None => contents.bytes[..contents.synced].to_vec(),
-            };
-            contents.over = Some(Over { written: 0, durable, filler: options.ahead });
-            contents.synced = 0;
-        }
+        let order = lock(&self.tree).next_order();
+        lock(&contents).write_over(order, options.ahead);
         Ok(Box::new(MemoryWriteFile::new(path, contents, &options)))
     }
 
@@ -376,7 +324,12 @@ impl FileSystem for MemoryFs {
     }
 
     fn remove_file(&self, path: &Path) -> Result<()> {
-        lock(&self.tree).files.remove(path).map(|_| ()).ok_or_else(|| missing(path))
+        let mut tree = lock(&self.tree);
+        if !tree.files.contains_key(path) {
+            return Err(missing(path));
+        }
+        tree.change(vec![(path.to_path_buf(), None)]);
+        Ok(())
     }
 
     fn remove_dir(&self, dir: &Path) -> Result<()> {
@@ -394,19 +347,23 @@ impl FileSystem for MemoryFs {
             tree.rename_dir(source, target);
             return Ok(());
         }
-        let file = tree.files.remove(source).ok_or_else(|| missing(source))?;
-        tree.files.insert(target.to_path_buf(), file);
+        let file = tree.files.get(source).cloned().ok_or_else(|| missing(source))?;
+        tree.change(vec![(source.to_path_buf(), None), (target.to_path_buf(), Some(file))]);
         Ok(())
     }
 
     fn hard_link(&self, source: &Path, target: &Path) -> Result<()> {
         let file = self.find(source)?;
-        lock(&self.tree).files.insert(target.to_path_buf(), file);
+        lock(&self.tree).change(vec![(target.to_path_buf(), Some(file))]);
         Ok(())
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
         let mut tree = lock(&self.tree);
+        for changes in &mut tree.pending {
+            changes.retain(|(path, _)| path.parent() != Some(dir));
+        }
+        tree.pending.retain(|changes| !changes.is_empty());
         tree.durable.retain(|path, _| path.parent() != Some(dir));
         let inside: Vec<_> = tree
             .files
@@ -424,7 +381,11 @@ impl FileSystem for MemoryFs {
             let source = io::Error::from(io::ErrorKind::WouldBlock);
             return Err(Error::io(format!("lock {}: already held by this process", path.display()), source));
         }
-        tree.files.entry(path.to_path_buf()).or_default();
+        if !tree.files.contains_key(path) {
+            let order = tree.next_order();
+            let file = Arc::new(Mutex::new(Contents::new(order, None)));
+            tree.change(vec![(path.to_path_buf(), Some(file))]);
+        }
         Ok(Box::new(MemoryLock { path: path.to_path_buf(), tree: self.tree.clone() }))
     }
 

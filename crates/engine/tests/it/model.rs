@@ -14,6 +14,7 @@ struct Held {
 
 struct Run {
     rng: Rng,
+    fs: MemoryFs,
     env: Env,
     db: Option<Db>,
     model: Vec<Rows>,
@@ -24,9 +25,10 @@ struct Run {
 impl Run {
     fn new(seed: u64) -> Run {
         let mut rng = Rng(seed);
-        let env = Env::with_file_system(Arc::new(MemoryFs::new()));
+        let fs = MemoryFs::new();
+        let env = Env::with_file_system(Arc::new(fs.clone()));
         let options = FAMILIES.iter().map(|_| small_options(&mut rng)).collect();
-        let mut run = Run { rng, env, db: None, model: vec![Rows::new(); 3], held: Vec::new(), options };
+        let mut run = Run { rng, fs, env, db: None, model: vec![Rows::new(); 3], held: Vec::new(), options };
         run.reopen();
         run
     }
@@ -41,7 +43,19 @@ impl Run {
 
     fn reopen(&mut self) {
         self.held.clear();
+        let power_lost = self.db.is_some() && self.rng.one_in(2);
+        if power_lost {
+            self.db().sync_wal().unwrap();
+            // Not all of what follows is synced, nor a read row of it.
+            for _ in 0..self.rng.below(40) {
+                let cf = self.cf(0);
+                self.db().delete_cf(&cf, &WriteOptions::default(), b"never written").unwrap();
+            }
+        }
         self.db = None;
+        if power_lost {
+            self.fs.crash_torn(self.rng.next());
+        }
         for options in &mut self.options {
             options.compaction_style = any_style(&mut self.rng);
             let universal = &mut options.compaction_options_universal;
