@@ -15,11 +15,11 @@ use crate::read::table_cache;
 use crate::state::{CfState, DbState};
 use crate::superversion::SuperVersion;
 use crate::write::batch::{self, Item};
-use outcrop_base::{Error, ErrorKind, Result, SeqNum};
-use outcrop_env::{Access, Env, OpenRead};
+use outcrop_base::{Comparator, Error, ErrorKind, Result, SeqNum};
+use outcrop_env::{Access, Env, OpenRead, ReadFile};
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_manifest::{
-    FileNumber, RecoveredColumnFamily, Version, VersionBuilder, VersionEdit, WalSet,
+    FileNumber, RecoveredColumnFamily, RecoveredManifest, Version, VersionBuilder, VersionEdit, WalSet,
     recover as recover_manifest,
 };
 use outcrop_memtable::MemTablePool;
@@ -69,10 +69,7 @@ pub fn recover(
     let find = |name: &str| descriptors.iter().find(|descriptor| descriptor.name == name);
     let comparator_of = |name: &str| find(name).map(|descriptor| descriptor.parts.comparator.clone());
     let num_levels_of = |name: &str| find(name).map_or(64, |d| d.options.num_levels as usize);
-    // Before the MANIFEST: a WAL that it still needs and a writer removes meanwhile is then missed when it is opened,
-    // not passed over.
-    let wals = wal_numbers(path, options, env)?;
-    let manifest = recover_manifest(&*env.fs, path, &comparator_of, &num_levels_of, true)?;
+    let (manifest, wals) = read_manifest(path, options, env, &comparator_of, &num_levels_of)?;
     if options.track_and_verify_wals_in_manifest {
         manifest.wals.verify(&*env.fs, options.wal_dir.as_deref().unwrap_or(path))?;
     }
@@ -105,9 +102,61 @@ pub fn recover(
         next_file_number: manifest.next_file_number.max(highest_file_number(path, env)? + 1),
         to_create,
     };
-    open_tables(path, options, env, pool, &recovered)?;
+    // Before the tables are opened, which takes longer: a writer beside writes over the WALs.
     replay_wals(path, options, env, wals, manifest.min_log_number_to_keep, &mut recovered)?;
+    open_tables(path, options, env, pool, &recovered)?;
     Ok(recovered)
+}
+
+/// How often the MANIFEST is read again because it changed meanwhile: each time a flush of the writer fell into less than a
+/// millisecond.
+const MANIFEST_READS: usize = 100;
+
+/// What the MANIFEST says, and the WALs there were when it said so: those it needs are among them.
+///
+/// A writer beside may remove a WAL once the MANIFEST no longer needs it. Listed before the MANIFEST is read, WALs that were
+/// started in between would be missing, listed after it those that were removed: so it must be as it was once they are listed.
+fn read_manifest(
+    path: &Path,
+    options: &DbOptions,
+    env: &Env,
+    comparator_of: &dyn Fn(&str) -> Option<Comparator>,
+    num_levels_of: &dyn Fn(&str) -> usize,
+) -> Result<(RecoveredManifest, Vec<u64>)> {
+    for _ in 0..MANIFEST_READS {
+        let before = ManifestStamp::of(path, env)?;
+        let manifest = recover_manifest(&*env.fs, path, comparator_of, num_levels_of, true)?;
+        let wals = wal_numbers(path, options, env)?;
+        if ManifestStamp::of(path, env)? == before {
+            return Ok((manifest, wals));
+        }
+    }
+    Err(Error::new(ErrorKind::TryAgain, format!("{}: the MANIFEST changes all the time", path.display())))
+}
+
+/// Tells whether the structure of a database that another writes has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ManifestStamp {
+    /// What CURRENT says.
+    current: Vec<u8>,
+    /// Length of the MANIFEST, in bytes.
+    len: u64,
+}
+
+impl ManifestStamp {
+    /// As it is now.
+    ///
+    /// # Errors
+    /// Of reading CURRENT. A MANIFEST that is not there is told when it is read.
+    pub fn of(path: &Path, env: &Env) -> Result<ManifestStamp> {
+        let current = env.fs.read_all(&file_name::current(path))?;
+        let name = String::from_utf8_lossy(&current).trim_end_matches('\n').to_string();
+        let len = match file_name::parse(&name) {
+            Some(FileKind::Manifest(_)) => env.fs.file_size(&path.join(name)).unwrap_or(0),
+            _ => 0,
+        };
+        Ok(ManifestStamp { current, len })
+    }
 }
 
 fn missing_descriptors(
@@ -263,7 +312,8 @@ fn replay_wals(
     if let Some(&last) = wals.last() {
         recovered.next_file_number = recovered.next_file_number.max(last + 1);
     }
-    let mut replay = Replay { mode: options.wal_recovery_mode, stopped: None, next_seq: None };
+    let mode = options.wal_recovery_mode;
+    let mut replay = Replay { mode, stopped: None, next_seq: None, last_in_tables: recovered.last_seq };
     for wal in wals.into_iter().filter(|wal| *wal >= min_wal) {
         replay.wal(env, wal_dir, wal, recovered)?;
     }
@@ -273,20 +323,53 @@ fn replay_wals(
 /// Replay of all WALs under way.
 struct Replay {
     mode: WalRecoveryMode,
-    /// Damage stopped the replay: the WAL it is in, and what it is.
-    stopped: Option<(u64, Error)>,
+    /// Why the replay stopped, until a record goes on where it did.
+    stopped: Option<Stop>,
     /// The sequence number the next batch should have.
     next_seq: Option<SeqNum>,
+    /// At or above what tables hold.
+    last_in_tables: SeqNum,
+}
+
+/// Why a point-in-time replay stopped.
+enum Stop {
+    /// Damage in this WAL.
+    Damage(u64, Error),
+    /// A WAL that was not cut where it ended: the power may have taken its end.
+    OpenEnd,
 }
 
 impl Replay {
     fn wal(&mut self, env: &Env, dir: &Path, number: u64, recovered: &mut Recovered) -> Result<()> {
         let path = file_name::wal(dir, FileNumber(number));
         let file = env.fs.open_read(&path, OpenRead { access: Access::Sequential, ..OpenRead::default() })?;
+        let start = first_header(&*file)?;
+        self.records(file.clone(), number, &path, recovered)?;
+        // A writer beside may have started another WAL over this one: then what was read is not all there was.
+        if start.as_ref().is_some_and(|start| start.is_of(number)) && start != first_header(&*file)? {
+            let what = format!("{}: was written over while it was read", path.display());
+            return Err(Error::new(ErrorKind::TryAgain, what));
+        }
+        Ok(())
+    }
+
+    /// Replays the records of one WAL.
+    fn records(
+        &mut self,
+        file: Arc<dyn ReadFile>,
+        number: u64,
+        path: &Path,
+        recovered: &mut Recovered,
+    ) -> Result<()> {
         let mut reader = LogReader::new(file, number, self.mode);
         loop {
             match reader.next()? {
-                ReadOutcome::End => return Ok(()),
+                ReadOutcome::End => {
+                    if self.mode == WalRecoveryMode::PointInTimeRecovery && reader.ends_open() {
+                        self.stopped.get_or_insert(Stop::OpenEnd);
+                    }
+                    return Ok(());
+                }
                 ReadOutcome::Damaged(damage) => {
                     if self.report(number, damage.error)? {
                         return Ok(());
@@ -318,7 +401,10 @@ impl Replay {
             }
             WalRecoveryMode::SkipAnyCorruptedRecords => Ok(false),
             WalRecoveryMode::PointInTimeRecovery => {
-                self.stopped.get_or_insert((wal, error));
+                match &self.stopped {
+                    Some(Stop::Damage(..)) => {}
+                    _ => self.stopped = Some(Stop::Damage(wal, error)),
+                }
                 Ok(true)
             }
         }
@@ -334,8 +420,13 @@ impl Replay {
         if end.is_none_or(|end| end > SeqNum::MAX.0) {
             return Err(Error::corruption(format!("a write batch has sequence number {first}")));
         }
-        if self.stopped.is_some() {
-            if self.next_seq != Some(first) {
+        if let Some(stop) = &self.stopped {
+            let goes_on = match (self.next_seq, stop) {
+                (Some(next), _) => next == first,
+                (None, Stop::OpenEnd) => first <= self.last_in_tables.plus(1),
+                (None, Stop::Damage(..)) => false,
+            };
+            if !goes_on {
                 return Ok(());
             }
             self.stopped = None;
@@ -362,7 +453,7 @@ impl Replay {
     /// With data lost in a WAL, no column family may hold tables newer than the loss: some writes would be
     /// there and earlier ones not.
     fn check_tables_are_not_ahead(&self, recovered: &Recovered) -> Result<()> {
-        let Some((wal, error)) = &self.stopped else { return Ok(()) };
+        let Some(Stop::Damage(wal, error)) = &self.stopped else { return Ok(()) };
         let ahead = recovered
             .state
             .column_families
@@ -373,6 +464,25 @@ impl Replay {
                 .within(format!("column family {} is ahead of the damaged WAL {wal:06}.log", cf.cf.name()))),
             None => Ok(()),
         }
+    }
+}
+
+/// The header of a WAL's first record, with the WAL's number if it carries one.
+fn first_header(file: &dyn ReadFile) -> Result<Option<FirstHeader>> {
+    let mut header = [0; outcrop_record::RECYCLABLE_HEADER_LEN];
+    let got = file.read_at(0, &mut header)?;
+    Ok((got == header.len()).then_some(FirstHeader(header)))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct FirstHeader([u8; outcrop_record::RECYCLABLE_HEADER_LEN]);
+
+impl FirstHeader {
+    /// False if the WAL `number` has no record yet: what is there belongs to another log, and is about to be written over.
+    fn is_of(&self, number: u64) -> bool {
+        let [.., a, b, c, d] = self.0;
+        !outcrop_record::is_recyclable(self.0[outcrop_record::HEADER_LEN - 1])
+            || u32::from_le_bytes([a, b, c, d]) == number as u32
     }
 }
 

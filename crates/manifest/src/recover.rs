@@ -1,14 +1,14 @@
 //! Reading a MANIFEST: CURRENT names it, its edits give the versions.
 //!
-//! A record cut short at the end is what a crash leaves and is ignored, as is an incomplete atomic group
-//! there; any other damage is Corruption naming file and offset.
+//! What a crash leaves is ignored: a record cut short at the end, an incomplete atomic group there, and a last write with a
+//! sector that reads as zeros, which was never acknowledged. Any other damage is Corruption naming file and offset.
 //! Source: RocksDB `db/version_edit_handler.cc`.
 
 use crate::file_name::{self, FileKind, MAX_FILE_NUMBER};
 use crate::{FileMetaData, FileNumber, Version, VersionBuilder, VersionEdit, WalSet};
 use outcrop_base::{Comparator, Error, Result, SeqNum};
 use outcrop_env::{Access, FileSystem, OpenRead};
-use outcrop_record::{LogReader, ReadOutcome};
+use outcrop_record::{DamageKind, LogReader, ReadOutcome};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -87,6 +87,12 @@ pub fn recover(
     loop {
         match reader.next()? {
             ReadOutcome::End => break,
+            ReadOutcome::Damaged(damage) if damage.kind == DamageKind::TornWrite => {
+                if rest_is_of_one_write(&mut reader)? {
+                    break;
+                }
+                return Err(damage.error);
+            }
             ReadOutcome::Damaged(damage) => return Err(damage.error),
             ReadOutcome::Record(bytes, offset) => {
                 let edit = VersionEdit::decode(bytes).map_err(|error| named(error, offset))?;
@@ -100,6 +106,19 @@ pub fn recover(
         }
     }
     state.finish(manifest_number).map_err(|error| error.within(path.display()))
+}
+
+/// True if the records that follow a torn one were written with it: none, or the last edits of one atomic group.
+fn rest_is_of_one_write(reader: &mut LogReader) -> Result<bool> {
+    let mut remaining: Option<u32> = None;
+    while let ReadOutcome::Record(bytes, _) = reader.next()? {
+        let next = VersionEdit::decode(bytes).ok().and_then(|edit| edit.remaining_in_group);
+        if next.is_none() || remaining.is_some_and(|before| before.checked_sub(1) != next) {
+            return Ok(false);
+        }
+        remaining = next;
+    }
+    Ok(remaining.is_none_or(|remaining| remaining == 0))
 }
 
 /// The number of the MANIFEST that CURRENT names.

@@ -25,6 +25,11 @@ pub const RECYCLABLE_HEADER_LEN: usize = 11;
 /// What the space ahead of a log is filled with: wherever a reader looks, it finds the header of another log's record.
 pub const FILLER: u8 = kind::FULL + kind::RECYCLABLE;
 
+/// True if a record of type `kind` carries the number of its log after its header's first [`HEADER_LEN`] bytes.
+pub fn is_recyclable(kind: u8) -> bool {
+    matches!(kind, 5..=8 | kind::RECYCLABLE_TIMESTAMP_SIZE | kind::RECYCLABLE_PREDECESSOR)
+}
+
 /// Type bytes of physical records.
 pub(crate) mod kind {
     pub const ZERO: u8 = 0;

@@ -7,7 +7,7 @@
 //! Invariant: a record is returned only if the checksums of all its fragments match.
 //! Source: RocksDB `db/log_reader.cc`; the table of outcomes is in `docs/format/log.md`.
 
-use crate::{BLOCK_SIZE, HEADER_LEN, RECYCLABLE_HEADER_LEN, kind};
+use crate::{BLOCK_SIZE, HEADER_LEN, RECYCLABLE_HEADER_LEN, is_recyclable, kind};
 use outcrop_base::checksum::{crc32c, crc32c_extend, unmask};
 use outcrop_base::coding::{Decoder, fixed32_at};
 use outcrop_base::{Error, Result};
@@ -31,6 +31,9 @@ pub enum DamageKind {
     UnknownType,
     /// A record about the log itself does not decode.
     Undecodable,
+    /// Of a MANIFEST: a sector of it reads as zeros, as if its last write had not reached the disk as a whole. What is intact
+    /// of the rest follows, record by record.
+    TornWrite,
 }
 
 /// One piece of damage.
@@ -76,6 +79,12 @@ pub struct LogReader {
     gapless: bool,
     /// Bytes were passed over that nothing was written to.
     unwritten: bool,
+    /// It ended before the end of its file.
+    ends_open: bool,
+    /// File offset of the header read last.
+    header_at: u64,
+    /// A write was torn: of what follows, only what is intact counts.
+    salvaging: bool,
     /// Fragments are zstd-compressed.
     compressed: bool,
     record: Vec<u8>,
@@ -114,6 +123,9 @@ impl LogReader {
             ordinary: false,
             gapless: false,
             unwritten: false,
+            ends_open: false,
+            header_at: 0,
+            salvaging: false,
             compressed: false,
             record: Vec::new(),
             ended: false,
@@ -127,6 +139,13 @@ impl LogReader {
         LogReader { gapless: true, ..LogReader::new(file, 0, mode) }
     }
 
+    /// True once [`LogReader::next`] has ended a log in front of something: records of another log, filler, or zeros. The
+    /// writer cuts that off when it starts another log, and syncs the cut before the other log is durable: if there is
+    /// another, this one may have lost its end with the power.
+    pub fn ends_open(&self) -> bool {
+        self.ended && (self.ends_open || self.unwritten)
+    }
+
     /// The next logical record.
     ///
     /// # Errors
@@ -137,11 +156,22 @@ impl LogReader {
         let mut record_start = 0;
         self.record.clear();
         while !self.ended {
-            let offset = self.block_start + self.position as u64;
-            match self.physical()? {
+            let physical = if self.salvaging { self.salvage()? } else { self.physical()? };
+            let offset = self.header_at;
+            match physical {
+                Physical::Fragment(kind, range) if self.salvaging => {
+                    if matches!(kind, kind::FULL | kind::FIRST) {
+                        (record_start, in_record) = (offset, true);
+                        self.record.clear();
+                    }
+                    self.record.extend_from_slice(&self.block[range]);
+                    if in_record && matches!(kind, kind::FULL | kind::LAST) {
+                        return self.finish_record(record_start);
+                    }
+                }
                 Physical::Fragment(kind, range) => {
-                    if self.unwritten && self.gapless {
-                        let what = "a record behind bytes nothing was written to";
+                    if self.unwritten && (self.gapless || self.reports_torn_tail()) {
+                        let what = "a record after bytes nothing was written to";
                         self.ended = true;
                         return Ok(ReadOutcome::Damaged(self.damage(DamageKind::Fragments, offset, what)));
                     }
@@ -188,7 +218,7 @@ impl LogReader {
                         self.record.clear();
                         continue;
                     }
-                    self.ended = true;
+                    (self.ended, self.ends_open) = (true, true);
                     if in_record && self.reports_torn_tail() {
                         let damage =
                             self.damage(DamageKind::TornTail, record_start, "the last record is cut short");
@@ -196,19 +226,23 @@ impl LogReader {
                     }
                 }
                 Physical::Unwritten if in_record => {
-                    return Ok(ReadOutcome::Damaged(self.damage(
-                        DamageKind::Fragments,
-                        offset,
-                        "zeros inside a record",
-                    )));
+                    let kind = self.or_torn_write(DamageKind::Fragments, offset)?;
+                    return Ok(ReadOutcome::Damaged(self.damage(kind, offset, "zeros inside a record")));
                 }
-                Physical::Unwritten => self.unwritten = true,
+                Physical::Unwritten => {
+                    let what = "zeros where a record should be";
+                    if self.or_torn_write(DamageKind::Fragments, offset)? == DamageKind::TornWrite {
+                        return Ok(ReadOutcome::Damaged(self.damage(DamageKind::TornWrite, offset, what)));
+                    }
+                    self.unwritten = true;
+                }
                 Physical::Ignored => {}
                 Physical::Damaged(kind, what) => {
                     let tolerated = self.recycled
                         && self.mode == WalRecoveryMode::TolerateCorruptedTailRecords
                         && matches!(kind, DamageKind::Checksum | DamageKind::Length);
                     if !tolerated {
+                        let kind = self.or_torn_write(kind, offset)?;
                         return Ok(ReadOutcome::Damaged(self.damage(kind, offset, &what)));
                     }
                     self.ended = true;
@@ -221,6 +255,53 @@ impl LogReader {
     /// True if a log that ends inside a record is worth a report.
     fn reports_torn_tail(&self) -> bool {
         matches!(self.mode, WalRecoveryMode::AbsoluteConsistency | WalRecoveryMode::PointInTimeRecovery)
+    }
+
+    /// What damage of the record at `offset` is. In a MANIFEST, of which each write is synced before the next, a sector of zeros
+    /// may be what a loss of power left of the last write; what follows shows whether it was the last.
+    fn or_torn_write(&mut self, kind: DamageKind, offset: u64) -> Result<DamageKind> {
+        if !self.gapless || !self.a_sector_is_lost(offset)? {
+            return Ok(kind);
+        }
+        self.salvaging = true;
+        self.position = (offset + 1 - self.block_start) as usize;
+        Ok(DamageKind::TornWrite)
+    }
+
+    /// True if from `offset` on a whole sector, or what there is of it, is zero.
+    fn a_sector_is_lost(&self, offset: u64) -> Result<bool> {
+        /// The least that a disk writes.
+        const SECTOR: u64 = 512;
+        let mut start = offset;
+        let mut buf = [0; SECTOR as usize];
+        loop {
+            let end = (start / SECTOR + 1) * SECTOR;
+            let got = self.file.read_at(start, &mut buf[..(end - start) as usize])?;
+            if got == 0 {
+                return Ok(false);
+            }
+            if buf[..got].iter().all(|byte| *byte == 0) {
+                return Ok(true);
+            }
+            start = end;
+        }
+    }
+
+    /// The next intact fragment, wherever it starts.
+    fn salvage(&mut self) -> Result<Physical> {
+        loop {
+            let found =
+                (self.position..self.block.len()).find(|&at| intact_fragment(&self.block[at..]).is_some());
+            if let Some(at) = found {
+                let len = intact_fragment(&self.block[at..]).unwrap_or(HEADER_LEN);
+                self.header_at = self.block_start + at as u64;
+                self.position = at + len;
+                return Ok(Physical::Fragment(self.block[at + 6], at + HEADER_LEN..at + len));
+            }
+            if !self.read_block()? {
+                return Ok(Physical::EndOfFile);
+            }
+        }
     }
 
     fn damage(&self, kind: DamageKind, offset: u64, what: &str) -> Damage {
@@ -258,18 +339,19 @@ impl LogReader {
     fn physical(&mut self) -> Result<Physical> {
         let left = self.block.len() - self.position;
         if left < HEADER_LEN {
+            self.header_at = self.block_start + self.position as u64;
             if !self.last_block || left == 0 {
                 return if self.read_block()? { self.physical() } else { Ok(Physical::EndOfFile) };
             }
             self.position = self.block.len();
             return Ok(Physical::Torn("the file ends inside a record header"));
         }
+        self.header_at = self.block_start + self.position as u64;
         let header = &self.block[self.position..];
         let stored_crc = unmask(fixed32_at(header, 0));
         let len = usize::from(u16::from_le_bytes([header[4], header[5]]));
         let kind = header[6];
-        let recyclable =
-            matches!(kind, 5..=8 | kind::RECYCLABLE_TIMESTAMP_SIZE | kind::RECYCLABLE_PREDECESSOR);
+        let recyclable = is_recyclable(kind);
         let header_len = if recyclable { RECYCLABLE_HEADER_LEN } else { HEADER_LEN };
         if left < header_len {
             if self.last_block {
@@ -278,6 +360,11 @@ impl LogReader {
             }
             // The tail of a block in a recycled file: too short for its headers.
             return if self.read_block()? { self.physical() } else { Ok(Physical::EndOfFile) };
+        }
+        if left < RECYCLABLE_HEADER_LEN && header.iter().all(|byte| *byte == 0) {
+            // The tail of a block that a header with a log number did not fit in.
+            self.position = self.block.len();
+            return Ok(Physical::Ignored);
         }
         if kind == kind::ZERO && len == 0 {
             let hides = (self.gapless || self.reports_torn_tail()) && self.record_follows();
@@ -334,16 +421,12 @@ impl LogReader {
         crc32c_extend(crc, payload) == unmask(fixed32_at(header, 0))
     }
 
-    /// True if an intact fragment starts anywhere behind `position` in the block. A crash leaves none.
+    /// True if an intact fragment of this log starts anywhere after `position` in the block.
     fn record_follows(&self) -> bool {
         let rest = &self.block[self.position + 1..];
-        (0..rest.len().saturating_sub(HEADER_LEN)).any(|at| {
-            let header = &rest[at..];
-            let end = HEADER_LEN + usize::from(u16::from_le_bytes([header[4], header[5]]));
-            matches!(header[6], kind::FULL..=kind::LAST)
-                && end > HEADER_LEN
-                && end <= header.len()
-                && crc32c(&header[6..end]) == unmask(fixed32_at(header, 0))
+        (0..rest.len()).any(|at| {
+            intact_fragment(&rest[at..]).is_some_and(|len| len > HEADER_LEN)
+                || intact_recyclable_fragment(&rest[at..], self.log_number)
         })
     }
 
@@ -379,6 +462,27 @@ impl LogReader {
             other => Physical::Damaged(DamageKind::UnknownType, format!("unknown record type {other}")),
         }
     }
+}
+
+/// The length of the fragment with an ordinary header that `bytes` start with, if it is intact.
+fn intact_fragment(bytes: &[u8]) -> Option<usize> {
+    if bytes.len() < HEADER_LEN || !matches!(bytes[6], kind::FULL..=kind::LAST) {
+        return None;
+    }
+    let end = HEADER_LEN + usize::from(u16::from_le_bytes([bytes[4], bytes[5]]));
+    (end <= bytes.len() && crc32c(&bytes[6..end]) == unmask(fixed32_at(bytes, 0))).then_some(end)
+}
+
+/// True if `bytes` start with an intact fragment of log `number` whose header says so.
+fn intact_recyclable_fragment(bytes: &[u8], number: u32) -> bool {
+    if bytes.len() < RECYCLABLE_HEADER_LEN
+        || !matches!(bytes[6], 5..=8)
+        || fixed32_at(bytes, HEADER_LEN) != number
+    {
+        return false;
+    }
+    let end = RECYCLABLE_HEADER_LEN + usize::from(u16::from_le_bytes([bytes[4], bytes[5]]));
+    end <= bytes.len() && crc32c(&bytes[6..end]) == unmask(fixed32_at(bytes, 0))
 }
 
 /// The contents of one zstd frame; `None` if it is damaged or larger than any batch can be.

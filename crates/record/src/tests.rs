@@ -243,6 +243,111 @@ fn a_broken_length_does_not_hide_the_rest_of_a_manifest() {
     assert!(matches!(reader.next().unwrap(), ReadOutcome::End));
 }
 
+/// What reading a MANIFEST gave: its records, and the first damage.
+fn read_manifest(bytes: &[u8]) -> (usize, Option<DamageKind>, usize) {
+    let (fs, path) = fs_with(bytes);
+    let mut reader = LogReader::of_manifest(fs.open_read(&path, OpenRead::default()).unwrap());
+    let (mut counts, mut damage) = ([0, 0], None);
+    loop {
+        match reader.next().unwrap() {
+            ReadOutcome::Record(..) => counts[usize::from(damage.is_some())] += 1,
+            ReadOutcome::Damaged(found) if found.kind == DamageKind::TornWrite => {
+                assert!(damage.is_none(), "one damage, then what is intact");
+                damage = Some(found.kind);
+            }
+            ReadOutcome::Damaged(found) => return (counts[0], Some(found.kind), 0),
+            ReadOutcome::End => return (counts[0], damage, counts[1]),
+        }
+    }
+}
+
+#[test]
+fn a_manifest_tells_a_lost_sector_from_other_damage() {
+    let records = records_of(&[100, 700, BLOCK_SIZE, 300, 40]);
+    let log = write_log(&records, false);
+    let zeroed = |from: usize, to: usize| {
+        let mut log = log.clone();
+        let to = to.min(log.len());
+        log[from..to].fill(0);
+        read_manifest(&log)
+    };
+    let lost = Some(DamageKind::TornWrite);
+    // In the second record, of which the header is there; at its start; where the third goes on in the next block.
+    assert_eq!(zeroed(512, usize::MAX), (1, lost, 0));
+    assert_eq!(zeroed(512, 1024), (1, lost, 2), "the third starts there too");
+    assert_eq!(zeroed(HEADER_LEN + 100, 512), (1, lost, 3));
+    assert_eq!(zeroed(BLOCK_SIZE, BLOCK_SIZE + 512), (2, lost, 2));
+    assert_eq!(zeroed(BLOCK_SIZE, usize::MAX), (2, lost, 0));
+    // Zeros that no disk leaves.
+    assert_eq!(zeroed(600, 1100).1, Some(DamageKind::Checksum));
+    assert_eq!(zeroed(513, 1023).1, Some(DamageKind::Checksum));
+    // As the file may be longer than what was written.
+    let mut longer = log.clone();
+    longer.resize(log.len() + 2 * BLOCK_SIZE, 0);
+    let (before, _, after) = read_manifest(&longer);
+    assert_eq!((before, after), (5, 0));
+}
+
+#[test]
+fn a_record_after_lost_pages_is_damage_where_tails_matter() {
+    for recyclable in [false, true] {
+        let header = if recyclable { RECYCLABLE_HEADER_LEN } else { HEADER_LEN };
+        // Frames of 256 bytes, as pages hold a whole number of.
+        let records = records_of(&[256 - header; 1278]);
+        let mut log = write_log(&records, recyclable);
+        for lost in [0..48 * 4096, 4096..8192, BLOCK_SIZE..BLOCK_SIZE + 4096, BLOCK_SIZE - 4096..BLOCK_SIZE] {
+            let kept = lost.start / 256;
+            let saved = log[lost.clone()].to_vec();
+            log[lost.clone()].fill(0);
+            for mode in [AbsoluteConsistency, PointInTimeRecovery] {
+                let (fs, path) = fs_with(&log);
+                let mut reader = LogReader::new(fs.open_read(&path, OpenRead::default()).unwrap(), 4, mode);
+                for record in &records[..kept] {
+                    assert!(matches!(reader.next().unwrap(), ReadOutcome::Record(read, _) if read == record));
+                }
+                let next = reader.next().unwrap();
+                assert!(
+                    matches!(&next, ReadOutcome::Damaged(damage) if damage.kind == DamageKind::Fragments),
+                    "{lost:?} {mode:?}: {next:?}"
+                );
+            }
+            log[lost].copy_from_slice(&saved);
+        }
+    }
+}
+
+/// The tail of a block may be too short for the header of a FULL record, not for that of a FIRST one.
+#[test]
+fn a_record_that_starts_after_the_tail_of_a_block_inside_another_is_damage() {
+    let mut log = write_log(&records_of(&[BLOCK_SIZE - 7 - 3, 10]), false);
+    log[6] = 2;
+    let crc = outcrop_base::checksum::crc32c(&log[6..BLOCK_SIZE - 3]);
+    log[..4].copy_from_slice(&outcrop_base::checksum::mask(crc).to_le_bytes());
+    for mode in MODES {
+        let (records, damage) = read_log(&log, mode);
+        assert_eq!((records.len(), damage), (1, vec![DamageKind::Fragments]), "{mode:?}");
+    }
+}
+
+#[test]
+fn a_log_says_whether_it_ended_before_its_file_did() {
+    let log = write_log(&records_of(&[100, 200]), true);
+    let with = |tail: &[u8]| [log.as_slice(), tail].concat();
+    let old = write_log_of(3, &records_of(&[300]), true);
+    for (bytes, open) in [
+        (log.clone(), false),
+        (with(&[0; 3 * 4096]), true),
+        (with(&[crate::FILLER; 4096]), true),
+        (with(&old), true),
+    ] {
+        let (fs, path) = fs_with(&bytes);
+        let file = fs.open_read(&path, OpenRead::default()).unwrap();
+        let mut reader = LogReader::new(file, 4, PointInTimeRecovery);
+        while let ReadOutcome::Record(..) = reader.next().unwrap() {}
+        assert_eq!(reader.ends_open(), open);
+    }
+}
+
 fn fixture(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name);
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
