@@ -11,7 +11,7 @@ use crate::context::DbContext;
 use crate::db::DbInner;
 use crate::info_log::InfoLog;
 use crate::open::{assemble, complete_descriptors, memtable_pool};
-use crate::recovery::{self, Recovered};
+use crate::recovery::{self, ManifestStamp, Recovered};
 use crate::versions::Manifest;
 use crate::write::wal::Wal;
 use outcrop_base::{Error, ErrorKind, Result};
@@ -24,8 +24,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// How often everything is read again if a writer removed a file meanwhile.
-const ATTEMPTS: usize = 5;
+/// How often everything is read again if a writer changed the structure meanwhile: beside one that flushes every few
+/// milliseconds about every third attempt finds a file gone, or a WAL written over.
+const ATTEMPTS: usize = 100;
 
 /// What a secondary needs to read its primary's files again.
 pub struct Secondary {
@@ -112,8 +113,15 @@ fn recover(
 ) -> Result<Recovered> {
     let mut attempt = 1;
     loop {
-        match recovery::recover(path, options, env, descriptors, pool, recovery::Families::Some) {
-            Err(error) if attempt < ATTEMPTS && may_pass(&error) => attempt += 1,
+        let before = ManifestStamp::of(path, env)?;
+        let recovered = recovery::recover(path, options, env, descriptors, pool, recovery::Families::Some);
+        // A file goes only after the MANIFEST has changed.
+        match recovered {
+            Err(error)
+                if attempt < ATTEMPTS && may_pass(&error) && ManifestStamp::of(path, env)? != before =>
+            {
+                attempt += 1;
+            }
             result => return result,
         }
     }
@@ -166,6 +174,7 @@ impl DbInner {
     }
 }
 
+/// True of what a file that is gone, or half of a newer one, may look like.
 fn may_pass(error: &Error) -> bool {
-    error.is_missing_file() || error.kind() == ErrorKind::Corruption
+    error.is_missing_file() || matches!(error.kind(), ErrorKind::Corruption | ErrorKind::TryAgain)
 }

@@ -5,7 +5,7 @@ use outcrop::*;
 use outcrop_env::faulty::{EIO, FaultyFs};
 use outcrop_env::memory::MemoryFs;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 fn small() -> ColumnFamilyOptions {
     ColumnFamilyOptions { write_buffer_size: 16 << 10, ..ColumnFamilyOptions::default() }
@@ -177,6 +177,103 @@ fn a_secondary_follows_its_primary() {
     iter.status().unwrap();
     assert_eq!(seen, 100, "an iterator stays where it was made");
     assert!(db.try_catch_up_with_primary().is_err());
+}
+
+/// How many keys [`Overwriting`] has.
+const RING: u64 = 500;
+
+/// Writes one batch after the other, batch `i` giving key `i % RING` the value `i` in both column families, with memtables so
+/// small that flushes, new WALs and dead files never end.
+struct Overwriting {
+    path: String,
+    env: Env,
+}
+
+impl Overwriting {
+    fn families(&self) -> Vec<ColumnFamilyDescriptor> {
+        let options = ColumnFamilyOptions { write_buffer_size: 32 << 10, ..ColumnFamilyOptions::default() };
+        vec![descriptor("default", &options), descriptor("other", &options)]
+    }
+
+    /// Writes until `stop`, saying how many batches are acknowledged.
+    fn write(&self, db: &Db, stop: &AtomicBool, acknowledged: &AtomicU64) {
+        let ids = [0, db.column_family("other").unwrap().id()];
+        for i in 0.. {
+            if stop.load(Ordering::Relaxed) {
+                return;
+            }
+            let mut batch = WriteBatch::new();
+            let value = format!("{i:020}{}", "x".repeat(100));
+            for id in ids {
+                batch.put(id, &(i % RING).to_be_bytes(), value.as_bytes());
+            }
+            // One column family is flushed ahead of the other.
+            batch.put(ids[1], b"more", value.repeat(1 + i as usize % 3).as_bytes());
+            db.write(&WriteOptions::default(), &mut batch).unwrap();
+            // Release: pairs with the Acquire of the reader.
+            acknowledged.store(i + 1, Ordering::Release);
+        }
+    }
+
+    /// Checks that `db` shows the rows after some number of batches, at least `least`.
+    fn check(&self, db: &Db, least: u64, what: &str) {
+        let number = |value: &[u8]| String::from_utf8_lossy(&value[..20]).parse::<u64>().unwrap();
+        let mut counts = Vec::new();
+        for family in ["default", "other"] {
+            let mut rows = rows(db, family);
+            rows.remove(&b"more"[..]);
+            let count = rows.values().map(|value| number(value) + 1).max().unwrap_or(0);
+            assert!(count >= least, "{what}: {family}: {count} batches, {least} were acknowledged");
+            assert_eq!(rows.len() as u64, count.min(RING), "{what}: {family}: rows");
+            for (key, value) in &rows {
+                let key = u64::from_be_bytes(key.as_slice().try_into().unwrap());
+                let last = (count - 1 - key) / RING * RING + key;
+                assert_eq!(number(value), last, "{what}: {family}: key {key} of {count} batches");
+            }
+            counts.push(count);
+        }
+        assert_eq!(counts[0], counts[1], "{what}: batches are whole");
+    }
+
+    /// Opens beside the writer, again and again.
+    fn read_beside(&self) {
+        let db = Db::open(&self.path, creating(), self.env.clone(), self.families()).unwrap();
+        let (stop, acknowledged) = (AtomicBool::new(false), AtomicU64::new(0));
+        // Acquire: pairs with the Release of the writer.
+        let least = || acknowledged.load(Ordering::Acquire);
+        std::thread::scope(|scope| {
+            let _stopping = StopOnDrop(&stop);
+            scope.spawn(|| self.write(&db, &stop, &acknowledged));
+            while least() < 3 * RING {
+                std::thread::yield_now();
+            }
+            let options = || DbOptions { max_open_files: -1, ..DbOptions::default() };
+            let secondary =
+                Db::open_as_secondary(&self.path, options(), self.env.clone(), self.families()).unwrap();
+            for round in 0..60 {
+                let from = least();
+                let opened =
+                    Db::open_for_read_only(&self.path, options(), self.env.clone(), self.families(), false);
+                self.check(&opened.unwrap(), from, &format!("read only, round {round}"));
+                let from = least();
+                secondary.try_catch_up_with_primary().unwrap();
+                self.check(&secondary, from, &format!("secondary, round {round}"));
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+    }
+}
+
+#[test]
+fn what_is_read_beside_a_writer_is_a_prefix_in_memory() {
+    Overwriting { path: "/db".into(), env: Env::memory() }.read_beside();
+}
+
+#[test]
+fn what_is_read_beside_a_writer_is_a_prefix_on_the_real_file_system() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("db").to_str().unwrap().to_string();
+    Overwriting { path, env: Env::posix() }.read_beside();
 }
 
 #[test]
