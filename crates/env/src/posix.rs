@@ -11,7 +11,7 @@ use crate::file_system::{
 use crate::output::Output;
 use crate::sys;
 use outcrop_base::{Error, Result};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
@@ -161,20 +161,38 @@ impl WriteFile for PosixWriteFile {
     }
 }
 
-/// Lock files this process holds: a POSIX record lock does not stop its own process.
-static HELD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+/// Lock files this process holds, by name and by identity: a record lock of a process does not stop the process itself, and
+/// goes with the first descriptor of the file that the process closes. Locked while a lock is taken and until it is released.
+static HELD: Mutex<BTreeMap<PathBuf, FileId>> = Mutex::new(BTreeMap::new());
+
+/// Device and inode.
+type FileId = (u64, u64);
+
+fn id_of(metadata: &fs::Metadata) -> FileId {
+    (metadata.dev(), metadata.ino())
+}
 
 struct PosixLock {
-    /// Closing it releases the record lock.
-    _file: File,
+    /// Closing it releases the lock, if no child that was forked has it too.
+    file: Option<File>,
     path: PathBuf,
+    /// The process that took it.
+    process: u32,
 }
 
 impl FileLock for PosixLock {}
 
 impl Drop for PosixLock {
     fn drop(&mut self) {
-        HELD.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.path);
+        // Until the file is closed nobody may take the lock again: closing it would release that one too.
+        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = self.file.take()
+            && self.process == std::process::id()
+        {
+            // A child that was forked meanwhile may live on. If this fails the lock goes with the last of them.
+            let _ = sys::unlock_whole_file(&file);
+        }
+        held.remove(&self.path);
     }
 }
 
@@ -278,10 +296,12 @@ impl FileSystem for PosixFs {
             Error::io(format!("lock {}: the database is open in {who}", path.display()), source)
         };
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-        if held.contains(&canonical) {
+        // Not opened before the check: closing any descriptor of the file would release a record lock. Under another name, such
+        // as a bind mount's, it is the same file.
+        let there = fs::metadata(path).ok().map(|metadata| id_of(&metadata));
+        if held.contains_key(&canonical) || there.is_some_and(|id| held.values().any(|other| *other == id)) {
             return Err(refused("this process"));
         }
-        // Not opened before the check: closing any descriptor of the file would release the record lock.
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
         let file = file.map_err(|source| io_error("open lock", path, source))?;
         match sys::try_lock_whole_file(&file) {
@@ -291,8 +311,9 @@ impl FileSystem for PosixFs {
             }
             Err(error) => return Err(io_error("lock", path, error)),
         }
-        held.insert(canonical.clone());
-        Ok(Box::new(PosixLock { _file: file, path: canonical }))
+        let id = file.metadata().map_err(|source| io_error("stat", path, source))?;
+        held.insert(canonical.clone(), id_of(&id));
+        Ok(Box::new(PosixLock { file: Some(file), path: canonical, process: std::process::id() }))
     }
 
     fn free_space(&self, dir: &Path) -> Result<Option<u64>> {

@@ -43,17 +43,90 @@ pub fn start_writeback(file: &File, offset: u64, len: u64) {
     };
 }
 
-/// Takes the exclusive POSIX record lock on the whole file, as RocksDB does, without waiting.
+/// Takes the exclusive record lock on the whole file, without waiting.
+///
+/// It belongs to the open file, not to the process as the lock that RocksDB takes: it stays if something else in the process
+/// opens and closes the file. The two kinds exclude each other. Where the kernel has only the other, that one is taken.
 pub fn try_lock_whole_file(file: &File) -> io::Result<()> {
+    match lock_whole_file(file, OPEN_FILE_LOCK, libc::F_WRLCK as libc::c_short) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => try_process_lock(file),
+        result => result,
+    }
+}
+
+/// Takes the exclusive record lock of this process on the whole file, as RocksDB does, without waiting.
+pub fn try_process_lock(file: &File) -> io::Result<()> {
+    lock_whole_file(file, libc::F_SETLK, libc::F_WRLCK as libc::c_short)
+}
+
+/// Releases the lock that [`try_lock_whole_file`] took, also for processes that were forked from this one.
+pub fn unlock_whole_file(file: &File) -> io::Result<()> {
+    lock_whole_file(file, OPEN_FILE_LOCK, libc::F_UNLCK as libc::c_short)
+}
+
+#[cfg(target_os = "linux")]
+const OPEN_FILE_LOCK: libc::c_int = libc::F_OFD_SETLK;
+#[cfg(not(target_os = "linux"))]
+const OPEN_FILE_LOCK: libc::c_int = libc::F_SETLK;
+
+fn lock_whole_file(file: &File, command: libc::c_int, kind: libc::c_short) -> io::Result<()> {
     let whole = libc::flock {
-        l_type: libc::F_WRLCK as libc::c_short,
+        l_type: kind,
         l_whence: libc::SEEK_SET as libc::c_short,
         l_start: 0,
         l_len: 0,
         l_pid: 0,
     };
     // SAFETY: a valid descriptor, and `whole` lives across the call, which only reads it.
-    check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLK, &raw const whole) })
+    check(unsafe { libc::fcntl(file.as_raw_fd(), command, &raw const whole) })
+}
+
+/// True if the blocks that `file` has stay its own, so that a store into a mapped page of them never needs new ones. There is no
+/// way to say that a store found no space but SIGBUS. False where that is not known.
+///
+/// A file system that can share blocks between files may share those of any file at any time (`cp --reflink`), and one that
+/// writes nothing in place needs new blocks each time: there no check of the file itself would hold.
+#[cfg(target_os = "linux")]
+pub fn blocks_stay(file: &File) -> bool {
+    const EXT: u64 = 0xEF53;
+    const TMPFS: u64 = 0x0102_1994;
+    const XFS: u64 = 0x5846_5342;
+    // SAFETY: all-zero bytes are a valid `statfs`.
+    let mut stat: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: a valid descriptor and a writable struct that lives across the call.
+    if unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut stat) } != 0 {
+        return false;
+    }
+    match stat.f_type as u64 {
+        EXT | TMPFS => true,
+        XFS => xfs_blocks_stay(file),
+        _ => false,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn blocks_stay(_file: &File) -> bool {
+    false
+}
+
+/// True of a file on XFS that was made without sharing of blocks (`mkfs.xfs -m reflink=0`), outside of its realtime part, which
+/// may be zoned.
+#[cfg(target_os = "linux")]
+fn xfs_blocks_stay(file: &File) -> bool {
+    /// XFS_IOC_FSGEOMETRY_V4, which fills 112 bytes; 92 bytes into them are the flags.
+    const GEOMETRY: u64 = 0x8070_587C;
+    const FLAGS: usize = 92 / 4;
+    const REFLINK: u32 = 1 << 20;
+    /// FS_IOC_FSGETXATTR, which fills 28 bytes, flags first.
+    const ATTRIBUTES: u64 = 0x801C_581F;
+    const REALTIME: u32 = 1;
+    let (mut geometry, mut attributes) = ([0u32; 112 / 4], [0u32; 28 / 4]);
+    // SAFETY: a valid descriptor; the kernel fills as many bytes as the request says, which the array has.
+    let geometry_known = unsafe { libc::ioctl(file.as_raw_fd(), GEOMETRY as _, geometry.as_mut_ptr()) } == 0;
+    // SAFETY: as above.
+    let attributes_known =
+        unsafe { libc::ioctl(file.as_raw_fd(), ATTRIBUTES as _, attributes.as_mut_ptr()) } == 0;
+    geometry_known && attributes_known && geometry[FLAGS] & REFLINK == 0 && attributes[0] & REALTIME == 0
 }
 
 /// Bytes an unprivileged process can still write under `dir`.

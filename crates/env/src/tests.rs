@@ -142,6 +142,83 @@ fn directories_and_names_behave_alike() {
     }
 }
 
+/// Set in a process that tries to take a lock that another holds: the directory it is in.
+const RIVAL: &str = "OUTCROP_ENV_LOCK_RIVAL";
+
+/// Takes the lock if it is free, and while it holds it a file that nobody else may hold then. True if it was free.
+fn hold_once(dir: &Path) -> bool {
+    let Ok(lock) = PosixFs.lock(&dir.join("LOCK")) else { return false };
+    let holder = dir.join("holder");
+    if let Err(error) = std::fs::File::create_new(&holder) {
+        std::fs::write(dir.join("stop"), b"").unwrap();
+        panic!("two hold the lock: {error}");
+    }
+    std::thread::yield_now();
+    std::fs::remove_file(&holder).unwrap();
+    drop(lock);
+    true
+}
+
+#[test]
+fn child_that_wants_the_lock() {
+    let Some(dir) = std::env::var_os(RIVAL).map(PathBuf::from) else { return };
+    while !dir.join("stop").exists() {
+        if hold_once(&dir) {
+            std::fs::write(dir.join("held-by-child"), b"").unwrap();
+        }
+    }
+}
+
+#[cfg(not(miri))]
+#[test]
+fn one_holds_a_lock_that_threads_and_processes_want() {
+    let dir = TempDir::new("rivals");
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "tests::child_that_wants_the_lock", "--test-threads=1"])
+        .env(RIVAL, &dir.0)
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let threads = std::thread::scope(|scope| {
+        let take_turns = || {
+            let mut held = 0;
+            let enough = |held| held >= 500 && dir.0.join("held-by-child").exists();
+            while !enough(held) && !dir.0.join("stop").exists() {
+                held += usize::from(hold_once(&dir.0));
+            }
+        };
+        let threads: Vec<_> = (0..3).map(|_| scope.spawn(take_turns)).collect();
+        threads.into_iter().map(|thread| thread.join().is_ok()).collect::<Vec<_>>()
+    });
+    std::fs::write(dir.0.join("stop"), b"").unwrap();
+    assert!(child.wait().unwrap().success() && threads == [true; 3], "the lock was held twice: {threads:?}");
+}
+
+/// A backup that copies the directory opens and closes the lock file too.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_lock_stays_when_its_file_is_opened_and_closed_elsewhere_in_the_process() {
+    let dir = TempDir::new("read-lock");
+    let path = dir.0.join("LOCK");
+    let _held = PosixFs.lock(&path).unwrap();
+    drop(std::fs::read(&path).unwrap());
+    let other = std::fs::File::options().write(true).open(&path).unwrap();
+    // As RocksDB takes it: a lock of the process, which a lock of the open file excludes.
+    let refused = crate::sys::try_process_lock(&other).unwrap_err();
+    assert!(matches!(refused.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)), "{refused}");
+}
+
+#[test]
+fn a_lock_is_held_under_every_name_of_its_file() {
+    let dir = TempDir::new("lock-names");
+    let path = dir.0.join("LOCK");
+    let held = PosixFs.lock(&path).unwrap();
+    std::fs::hard_link(&path, dir.0.join("LOCK2")).unwrap();
+    assert!(PosixFs.lock(&dir.0.join("LOCK2")).is_err());
+    drop(held);
+    PosixFs.lock(&dir.0.join("LOCK2")).unwrap();
+}
+
 #[test]
 fn a_lock_held_by_this_process_is_refused_with_its_path() {
     let dir = TempDir::new("lock");
