@@ -14,6 +14,9 @@
 //! kernel has write-protected the pages: the next append is a `write`, which costs less than the fault.
 //! Unmapping takes 30 us for each MiB that was used: windows that were passed wait for another thread to drop them, see
 //! [`WriteFile::passed_memory`].
+//! Only where a file keeps its blocks (ext2 to ext4, tmpfs, XFS made without reflinks): elsewhere, as on btrfs, ZFS, overlays and
+//! network file systems, a store may need new blocks, and one that finds none ends the process by SIGBUS. There every append is
+//! a `write`, which returns an error.
 //! Limits: another process that cuts the file, or a device that fails under a page that must be read back, ends this
 //! process by SIGBUS. `allow_fallocate=false` avoids all of this.
 
@@ -46,7 +49,7 @@ pub struct AheadFile {
     passed: Vec<Window>,
     /// The last call was a sync.
     just_synced: bool,
-    /// Space was refused or a mapping was: every append is a `write` of its own.
+    /// Stores may need space, or space was refused or a mapping was: every append is a `write` of its own.
     plain: bool,
     scratch: Vec<u8>,
 }
@@ -68,6 +71,7 @@ impl AheadFile {
     }
 
     fn new(file: File, path: &Path, options: &OpenWrite, filler: u8, filled: u64) -> AheadFile {
+        let plain = cfg!(miri) || !sys::blocks_stay(&file);
         AheadFile {
             output: Output::new(file, path, options.bytes_per_sync),
             len: 0,
@@ -76,7 +80,7 @@ impl AheadFile {
             window: None,
             passed: Vec::new(),
             just_synced: false,
-            plain: cfg!(miri),
+            plain,
             scratch: Vec::new(),
         }
     }

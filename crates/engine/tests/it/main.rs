@@ -12,6 +12,7 @@ mod crash_features;
 mod damage;
 mod every_byte;
 mod foreign;
+mod full_disk;
 mod harness;
 mod ingest;
 mod kept_wal;
