@@ -6,7 +6,7 @@ use crate::iterator::rocksdb_iterator_t;
 use crate::memory::{Errptr, copy_out, copy_out_text, give_back, hand_out, report, slice};
 use crate::read_options::{rocksdb_readoptions_t, rocksdb_snapshot_t};
 use libc::{c_char, c_uchar, size_t};
-use outcrop::{ColumnFamilyHandle, Db, Error, PinnedValue, ReadOptions, Result};
+use outcrop::{ColumnFamilyHandle, Db, Error, PinnedValue, Result};
 
 pub struct rocksdb_pinnableslice_t(PinnedValue);
 
@@ -230,11 +230,14 @@ pub unsafe extern "C" fn rocksdb_multi_get_cf(
 ) {
     boundary!(EachKey { count, values, errs }, {
         let keys = keys_in(count, keys, key_lens);
-        let results = keys
-            .iter()
-            .enumerate()
-            .map(|(i, key)| (*options).get().and_then(|o| (*db).0.get_cf(&(**cfs.add(i)).0, o, key)))
-            .collect();
+        let results = match (*options).get() {
+            Ok(options) => {
+                let pairs: Vec<_> =
+                    keys.iter().enumerate().map(|(i, key)| (&(**cfs.add(i)).0, *key)).collect();
+                (*db).0.multi_get_pairs(options, &pairs)
+            }
+            Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
+        };
         values_out(results, values, value_lens, errs);
     })
 }
@@ -291,10 +294,8 @@ pub unsafe extern "C" fn rocksdb_create_iterators(
     boundary!(errptr, {
         let (db, options) = (&*db, &*options);
         let Some(given) = report(errptr, options.get()) else { return };
-        // Held until all are created: an iterator keeps what it sees by itself from then on.
-        let moment = db.0.snapshot();
-        let at = ReadOptions { snapshot: given.snapshot.or(Some(moment.sequence())), ..given.clone() };
-        let made: Result<Vec<_>> = (0..size).map(|i| db.0.iter_cf(&(**cfs.add(i)).0, &at)).collect();
+        let families: Vec<&ColumnFamilyHandle> = (0..size).map(|i| &(**cfs.add(i)).0).collect();
+        let made = db.0.iterators(&families, given);
         for (i, iter) in report(errptr, made).into_iter().flatten().enumerate() {
             *iterators.add(i) = hand_out(rocksdb_iterator_t::of(iter, db, &(**cfs.add(i)).0, options));
         }

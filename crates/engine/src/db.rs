@@ -391,6 +391,17 @@ impl Db {
         self.inner.multi_get(cf, options, keys)
     }
 
+    /// The value of each (column family, key), all as of one moment.
+    ///
+    /// Source: RocksDB `DB::MultiGet` over several column families.
+    pub fn multi_get_pairs(
+        &self,
+        options: &ReadOptions,
+        pairs: &[(&ColumnFamilyHandle, &[u8])],
+    ) -> Vec<Result<Option<PinnedValue>>> {
+        self.inner.multi_get_pairs(options, pairs)
+    }
+
     /// An iterator over the default column family.
     pub fn iter(&self, options: &ReadOptions) -> Result<DbIterator> {
         self.inner.iter(&self.default_cf, options)
@@ -399,6 +410,19 @@ impl Db {
     /// An iterator over column family `cf`. It sees the moment of its creation, or `options.snapshot`.
     pub fn iter_cf(&self, cf: &ColumnFamilyHandle, options: &ReadOptions) -> Result<DbIterator> {
         self.inner.iter(cf, options)
+    }
+
+    /// An iterator over each of `column_families`, all seeing the moment of the call, or `options.snapshot`.
+    ///
+    /// # Errors
+    /// Those of opening a table; there is then no iterator at all.
+    /// Source: RocksDB `DB::NewIterators`.
+    pub fn iterators(
+        &self,
+        column_families: &[&ColumnFamilyHandle],
+        options: &ReadOptions,
+    ) -> Result<Vec<DbIterator>> {
+        self.inner.iterators(column_families, options)
     }
 
     /// A view of the database as it is now, for use in [`ReadOptions`].

@@ -157,6 +157,9 @@ impl DbInner {
         let recovered =
             recover(&ctx.path, &ctx.options, &ctx.env, &secondary.descriptors, &ctx.memtable_pool)?;
         let mut state = self.state.lock();
+        // Release: as in the write path. Before the views: readers load a view before the number, and a newer view may no
+        // longer have what an older number saw. An older view has nothing the newer number shows besides.
+        self.visible_seq.store(recovered.last_seq.0, Ordering::Release);
         let mut retired = Vec::new();
         for (id, newer) in recovered.state.column_families {
             let Some(cf) = state.column_families.get_mut(&id) else { continue };
@@ -166,8 +169,6 @@ impl DbInner {
             cf.install_superversion();
             retired.append(&mut cf.retired);
         }
-        // Release: as in the write path; publishes the memtables behind the number.
-        self.visible_seq.store(recovered.last_seq.0, Ordering::Release);
         drop(state);
         drop(retired);
         Ok(())

@@ -5,4 +5,5 @@ mod boundary;
 mod c_program;
 mod compatibility;
 mod library;
+mod one_moment;
 mod settings;

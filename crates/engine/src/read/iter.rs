@@ -102,6 +102,17 @@ impl DbInner {
         let view = cf.superversion.load_full();
         // After `view`: a flush in between could otherwise drop what this snapshot must see.
         let snapshot = options.snapshot.unwrap_or_else(|| self.visible_seq());
+        self.iter_over(view, snapshot, cf, options)
+    }
+
+    /// An iterator over `view` of `cf` at `snapshot`, which was taken after the view or is held by a live one.
+    pub(super) fn iter_over(
+        self: &Arc<Self>,
+        view: Arc<SuperVersion>,
+        snapshot: SeqNum,
+        cf: &ColumnFamilyHandle,
+        options: &ReadOptions,
+    ) -> Result<DbIterator> {
         let column_options = cf.options.load();
         let stays = options.prefix_same_as_start;
         // Under another order keys with a prefix may lie apart.

@@ -13,6 +13,7 @@ pub mod level_iter;
 pub mod merge;
 pub mod merging_iter;
 pub mod multi_get;
+pub mod one_moment;
 pub mod table_cache;
 
 use crate::snapshots::Snapshot;

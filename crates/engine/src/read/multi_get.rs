@@ -38,19 +38,24 @@ impl DbInner {
         // After `view`: a flush in between could otherwise drop what this snapshot must see.
         let snapshot = options.snapshot.unwrap_or_else(|| self.visible_seq());
         let group = GroupGet { db: self, cf, view: &view, options, snapshot };
-        let mut results = Vec::with_capacity(keys.len());
-        keys.chunks(GROUP).for_each(|keys| group.get(keys, &mut results));
-        results
+        in_groups(&group, keys)
     }
 }
 
+/// The values of any number of keys.
+pub(super) fn in_groups(group: &GroupGet<'_>, keys: &[&[u8]]) -> Vec<Result<Option<PinnedValue>>> {
+    let mut results = Vec::with_capacity(keys.len());
+    keys.chunks(GROUP).for_each(|keys| group.get(keys, &mut results));
+    results
+}
+
 /// What all groups of one call share.
-struct GroupGet<'a> {
-    db: &'a DbInner,
-    cf: &'a ColumnFamily,
-    view: &'a SuperVersion,
-    options: &'a ReadOptions,
-    snapshot: SeqNum,
+pub(super) struct GroupGet<'a> {
+    pub(super) db: &'a DbInner,
+    pub(super) cf: &'a ColumnFamily,
+    pub(super) view: &'a SuperVersion,
+    pub(super) options: &'a ReadOptions,
+    pub(super) snapshot: SeqNum,
 }
 
 /// One key's lookup.
