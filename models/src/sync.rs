@@ -62,3 +62,26 @@ impl Condvar {
         self.0.notify_one();
     }
 }
+
+/// A value that is replaced as a whole: `arc_swap`'s in the product, here a pointer with the orderings it promises. When a
+/// value is freed is its own affair, and no part of the models.
+pub struct Published<T>(AtomicPtr<T>);
+
+impl<T: Default> Default for Published<T> {
+    fn default() -> Published<T> {
+        Published(AtomicPtr::new(Box::into_raw(Box::default())))
+    }
+}
+
+impl<T> Published<T> {
+    /// The value published last.
+    pub fn load(&self) -> &T {
+        // SAFETY: values are freed by nobody.
+        unsafe { &*self.0.load(Ordering::Acquire) }
+    }
+
+    /// Replaces the value.
+    pub fn publish(&self, value: T) {
+        self.0.swap(Box::into_raw(Box::new(value)), Ordering::AcqRel);
+    }
+}

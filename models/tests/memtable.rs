@@ -115,3 +115,24 @@ fn a_new_chunk_is_there_before_its_memory_is_given_out() {
         assert!(ours.abs_diff(theirs) >= len && our_reference != their_reference, "given out twice");
     });
 }
+
+#[test]
+fn a_range_tombstone_is_found_once_its_number_is_published() {
+    explore(3, || {
+        let memtable = Arc::new(MemTable::new(Comparator::Bytewise, 0, &Arc::new(MemTablePool)));
+        let published = Arc::new(loom::sync::atomic::AtomicU64::new(0));
+        let (memtable_of_thread, published_of_thread) = (memtable.clone(), published.clone());
+        let writer = thread::spawn(move || {
+            for seq in 1..=3 {
+                memtable_of_thread.insert_range_tombstone(SeqNum(seq), b"a", &[b'e' - seq as u8]);
+                published_of_thread.store(seq, loom::sync::atomic::Ordering::Release);
+            }
+        });
+        let snapshot = published.load(loom::sync::atomic::Ordering::Acquire);
+        assert_eq!(memtable.covering(b"a", SeqNum(snapshot)), SeqNum(snapshot));
+        // What comes after the snapshot is not seen, whether it is there yet or not.
+        assert_eq!(memtable.covering(b"b", SeqNum(snapshot)), SeqNum(snapshot.min(2)));
+        writer.join().unwrap();
+        assert_eq!(memtable.covering(b"a", SeqNum(9)), SeqNum(3));
+    });
+}

@@ -24,4 +24,4 @@ pub use error::{Error, ErrorKind, Result};
 pub use keys::{LookupKey, ParsedKey, SeqNum, ValueType};
 pub use merge_operator::MergeOperator;
 pub use prefix_extractor::PrefixExtractor;
-pub use range_tombstone::{Fragment, Fragments, RangeTombstone};
+pub use range_tombstone::{Bound, Fragment, Fragments, RangeTombstone, Span};

@@ -7,9 +7,10 @@
 
 use crate::column_family::ColumnFamily;
 use crate::context::DbContext;
+use crate::read::hiding_ranges::Layer;
 use crate::read::table_cache;
 use arc_swap::ArcSwap;
-use outcrop_base::{Fragments, Result};
+use outcrop_base::Result;
 use outcrop_manifest::Version;
 use outcrop_memtable::MemTable;
 use std::sync::{Arc, OnceLock};
@@ -22,8 +23,8 @@ pub struct SuperVersion {
     pub sealed: Vec<Arc<MemTable>>,
     /// The tables.
     pub version: Arc<Version>,
-    /// Range tombstones of everything but the active memtable, made by the first iterator that needs them.
-    settled_tombstones: OnceLock<Option<Arc<Fragments>>>,
+    /// Range tombstones of everything but the active memtable, listed by the first iterator that asks.
+    settled_tombstones: OnceLock<Vec<Layer>>,
 }
 
 impl SuperVersion {
@@ -32,31 +33,38 @@ impl SuperVersion {
         SuperVersion { memtable, sealed, version, settled_tombstones: OnceLock::new() }
     }
 
-    /// Fragments of all range tombstones, the active memtable's apart: at most two sets.
+    /// All range tombstones, as memtables and tables have them.
     ///
     /// # Errors
     /// Those of opening a table for the first time.
-    pub fn range_tombstones(&self, ctx: &DbContext, cf: &ColumnFamily) -> Result<Vec<Arc<Fragments>>> {
+    pub fn range_tombstones(&self, ctx: &DbContext, cf: &ColumnFamily) -> Result<Vec<Layer>> {
         let settled = match self.settled_tombstones.get() {
             Some(settled) => settled,
             None => {
-                let made = self.settle_tombstones(ctx, cf)?;
-                self.settled_tombstones.get_or_init(|| made)
+                let listed = self.list_settled(ctx, cf)?;
+                self.settled_tombstones.get_or_init(|| listed)
             }
         };
-        Ok(self.memtable.range_tombstones().into_iter().chain(settled.clone()).collect())
+        let active = self.memtable.range_tombstones().into_iter().map(Layer::One);
+        Ok(active.chain(settled.iter().cloned()).collect())
     }
 
-    fn settle_tombstones(&self, ctx: &DbContext, cf: &ColumnFamily) -> Result<Option<Arc<Fragments>>> {
-        let mut sets: Vec<Arc<Fragments>> =
-            self.sealed.iter().filter_map(|memtable| memtable.range_tombstones()).collect();
-        for (_, file) in self.version.files() {
-            sets.extend(table_cache::range_tombstones(ctx, cf, file)?.cloned());
+    fn list_settled(&self, ctx: &DbContext, cf: &ColumnFamily) -> Result<Vec<Layer>> {
+        let sealed = self.sealed.iter().flat_map(|memtable| memtable.range_tombstones());
+        let mut layers: Vec<Layer> = sealed.map(Layer::One).collect();
+        for (number, level) in self.version.levels.iter().enumerate() {
+            let mut sets = Vec::new();
+            for file in level.files.iter() {
+                sets.extend(table_cache::range_tombstones(ctx, cf, file)?.cloned());
+            }
+            match number {
+                // Its tables overlap.
+                0 => layers.extend(sets.into_iter().map(Layer::One)),
+                _ if sets.is_empty() => {}
+                _ => layers.push(Layer::Level(sets.into())),
+            }
         }
-        if sets.len() <= 1 {
-            return Ok(sets.pop());
-        }
-        Ok(Some(Arc::new(Fragments::union(sets.iter().map(|set| &**set), &cf.comparator))))
+        Ok(layers)
     }
 }
 

@@ -84,15 +84,23 @@ impl MemTable {
 
     /// Adds a range tombstone. A lookup that starts after the call returned finds it.
     pub fn insert_range_tombstone(&self, seq: SeqNum, begin: &[u8], end: &[u8]) {
-        self.range_tombstones.insert(RangeTombstone { begin: begin.to_vec(), end: end.to_vec(), seq });
+        let tombstone = RangeTombstone { begin: begin.to_vec(), end: end.to_vec(), seq };
+        self.range_tombstones.insert(&tombstone, self.list.comparator());
         self.entries.fetch_add(1, Ordering::Relaxed);
         self.deletes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The range tombstones inserted so far, as disjoint fragments; `None` if there are none.
+    /// The range tombstones inserted so far, in a few sets of disjoint fragments that may overlap each other; none, and
+    /// nothing allocated, if there are none.
     #[inline]
-    pub fn range_tombstones(&self) -> Option<Arc<Fragments>> {
-        self.range_tombstones.fragments(self.list.comparator())
+    pub fn range_tombstones(&self) -> Vec<Arc<Fragments>> {
+        self.range_tombstones.sets()
+    }
+
+    /// Sequence number of the newest range tombstone at or below `at_most` over `user_key`; zero if there is none.
+    #[inline]
+    pub fn covering(&self, user_key: &[u8], at_most: SeqNum) -> SeqNum {
+        self.range_tombstones.covering(self.list.comparator(), user_key, at_most)
     }
 
     /// Passes the versions of the key with sequence numbers up to `snapshot` to `visit`, newest first, until
@@ -171,9 +179,9 @@ impl MemTable {
         if first != NULL && inside(self.list.node(first).user_key()) {
             return true;
         }
-        self.range_tombstones().is_some_and(|set| {
-            set.iter().any(|f| comparator.compare(&f.end, begin).is_gt() && inside(&f.begin))
-        })
+        self.range_tombstones()
+            .iter()
+            .any(|set| set.iter().any(|f| comparator.compare(&f.end, begin).is_gt() && inside(&f.begin)))
     }
 
     /// Bytes the memtable takes: entries, index and filter. What counts against memory budgets.
@@ -236,7 +244,7 @@ impl MemTable {
     /// True if it holds an entry with a sequence number above `seq`. Looks at all.
     pub fn holds_newer_than(&self, seq: SeqNum) -> bool {
         self.nodes().any(|node| packed_seq(node.packed()) > seq)
-            || self.range_tombstones.list().iter().any(|tombstone| tombstone.seq > seq)
+            || self.range_tombstones().iter().any(|set| set.iter().any(|f| f.newest(SeqNum::MAX) > seq))
     }
 
     /// Inserts everything with sequence numbers up to `seq` into `target` as well.
@@ -245,8 +253,10 @@ impl MemTable {
             let value_type = ValueType::from_byte(node.packed() as u8).expect("inserted with a valid type");
             target.insert(packed_seq(node.packed()), value_type, node.user_key(), node.value());
         }
-        for tombstone in self.range_tombstones.list().iter().filter(|tombstone| tombstone.seq <= seq) {
-            target.insert_range_tombstone(tombstone.seq, &tombstone.begin, &tombstone.end);
+        for set in self.range_tombstones() {
+            for tombstone in set.tombstones().filter(|tombstone| tombstone.seq <= seq) {
+                target.insert_range_tombstone(tombstone.seq, &tombstone.begin, &tombstone.end);
+            }
         }
     }
 

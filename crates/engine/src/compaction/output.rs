@@ -181,7 +181,7 @@ impl RangeOutput {
             match end.filter(|end| comparator.compare(&first.end, end).is_gt()) {
                 Some(end) => {
                     first.seqs.iter().for_each(|seq| writer.add_range_tombstone(&first.begin, *seq, end));
-                    first.begin = end.to_vec();
+                    first.begin = end.into();
                     return;
                 }
                 None => {

@@ -577,13 +577,13 @@ impl CompactionStream {
     /// The range tombstones to write: the newest of each stripe, without those that have nothing left to hide.
     pub fn kept_tombstones(&self) -> Vec<Fragment> {
         let kept = |fragment: &Fragment| {
-            let mut seqs: Vec<SeqNum> = fragment.seqs.clone();
+            let mut seqs: Vec<SeqNum> = fragment.seqs.to_vec();
             seqs.dedup_by_key(|seq| self.stripe(*seq));
             let obsolete = self.below.as_ref().is_some_and(|below| {
                 self.bottommost || !below.may_overlap(&self.comparator, &fragment.begin, &fragment.end)
             });
             seqs.retain(|seq| !(obsolete && self.in_oldest_stripe(*seq)));
-            (!seqs.is_empty()).then(|| Fragment { seqs, ..fragment.clone() })
+            (!seqs.is_empty()).then(|| Fragment { seqs: seqs.into(), ..fragment.clone() })
         };
         self.tombstones.iter().filter_map(kept).collect()
     }

@@ -167,7 +167,7 @@ pub fn write_l0(
 ) -> Result<FlushedFiles> {
     let sources = memtables.iter().map(|memtable| Source::Mem(memtable.iter())).collect();
     let input = MergingIter::new(cf.comparator.clone(), sources);
-    let tombstones: Vec<_> = memtables.iter().filter_map(|memtable| memtable.range_tombstones()).collect();
+    let tombstones: Vec<_> = memtables.iter().flat_map(|memtable| memtable.range_tombstones()).collect();
     let rules = DropRules::for_flush(
         snapshots,
         Fragments::union(tombstones.iter().map(|set| &**set), &cf.comparator),

@@ -299,9 +299,7 @@ impl<'k> Lookup<'k> {
 
     #[inline]
     fn memtable(&mut self, memtable: &MemTable) {
-        if let Some(tombstones) = memtable.range_tombstones() {
-            self.ended |= self.cover(&tombstones, memtable.comparator());
-        }
+        self.cover_by(memtable.covering(self.key.user_key, self.snapshot));
         let (key, snapshot) = (self.key, self.snapshot);
         memtable.get(key, snapshot, |seq, value_type, value| self.visit(seq, value_type, value, None));
     }
@@ -312,6 +310,15 @@ impl<'k> Lookup<'k> {
         let seq = tombstones.covering(comparator, self.key.user_key, self.snapshot);
         self.covered = self.covered.max(seq);
         seq != SeqNum::ZERO
+    }
+
+    /// As [`Lookup::cover`], by the newest tombstone over the key in a source that is asked now; zero if it has none.
+    #[inline]
+    fn cover_by(&mut self, seq: SeqNum) {
+        if seq != SeqNum::ZERO {
+            self.covered = self.covered.max(seq);
+            self.ended = true;
+        }
     }
 
     /// Takes one entry of the key, newest first, into account.

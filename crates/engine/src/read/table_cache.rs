@@ -206,13 +206,9 @@ fn range_tombstones_of<'f>(
     file: &'f FileMetaData,
 ) -> &'f Option<Arc<Fragments>> {
     file.range_tombstones.get_or_init(|| {
-        let comparator = &cf.comparator;
-        let clipped: Vec<_> = table
-            .range_tombstones()
-            .iter()
-            .filter_map(|tombstone| tombstone.clipped(comparator, &file.smallest, &file.largest))
-            .collect();
-        (!clipped.is_empty()).then(|| Arc::new(Fragments::new(&clipped, comparator)))
+        let tombstones = table.range_tombstones();
+        let clipped = Fragments::clipped(tombstones, &cf.comparator, &file.smallest, &file.largest);
+        (!clipped.is_empty()).then(|| Arc::new(clipped))
     })
 }
 
