@@ -271,7 +271,9 @@ impl CompactionStream {
     fn show_value(&mut self, seq: SeqNum, value_type: ValueType) -> Decision {
         if self.bottommost && seq != SeqNum::ZERO && self.in_oldest_stripe(seq) {
             self.key.clear();
-            append_internal_key(&mut self.key, &self.user_key, pack(SeqNum::ZERO, value_type));
+            // In its own bytes, if the order calls others the same: a blob file counts what the record takes with them.
+            let user_key = split(self.input.key()).0;
+            append_internal_key(&mut self.key, user_key, pack(SeqNum::ZERO, value_type));
             self.shown = Shown::Rekeyed;
         } else {
             self.shown = Shown::Input;

@@ -77,6 +77,6 @@ pub fn open<'f>(ctx: &DbContext, cf: &ColumnFamily, file: &'f BlobFile) -> Resul
     let path = file_name::blob(&ctx.path, file.number);
     let io = if ctx.options.use_direct_reads { DirectIo::Direct } else { DirectIo::Buffered };
     let opened = ctx.env.fs.open_read(&path, OpenRead { io, access: Access::Random })?;
-    let reader = Arc::new(BlobReader::open(opened, cf.id())?);
+    let reader = Arc::new(BlobReader::open(opened, cf.id())?.ordered_by(cf.comparator.clone()));
     Ok(file.reader.get_or_init(|| reader))
 }

@@ -162,18 +162,28 @@ pub fn open(env: &Env, options: &ColumnFamilyOptions) -> Result<Db> {
 
 /// Every row, by a forward scan; checked against a backward scan.
 pub fn contents(db: &Db, cf: &ColumnFamilyHandle, options: &ReadOptions) -> Rows {
+    contents_with(db, cf, options, <[u8]>::to_vec)
+}
+
+/// The same, with each key as `spell` has it.
+pub fn contents_with(
+    db: &Db,
+    cf: &ColumnFamilyHandle,
+    options: &ReadOptions,
+    spell: fn(&[u8]) -> Vec<u8>,
+) -> Rows {
     let mut iter = db.iter_cf(cf, options).unwrap();
     let mut forward = Vec::new();
     iter.seek_to_first();
     while iter.valid() {
-        forward.push((iter.key().to_vec(), iter.value().to_vec()));
+        forward.push((spell(iter.key()), iter.value().to_vec()));
         iter.next();
     }
     iter.status().unwrap();
     let mut backward = Vec::new();
     iter.seek_to_last();
     while iter.valid() {
-        backward.push((iter.key().to_vec(), iter.value().to_vec()));
+        backward.push((spell(iter.key()), iter.value().to_vec()));
         iter.prev();
     }
     iter.status().unwrap();

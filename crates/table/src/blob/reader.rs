@@ -7,7 +7,7 @@ use crate::compress::decompress;
 use crate::format::{corruption, not_supported};
 use outcrop_base::checksum::{crc32c, mask};
 use outcrop_base::coding::{fixed32_at, fixed64_at};
-use outcrop_base::{Error, Result};
+use outcrop_base::{Comparator, Error, ErrorKind, Result};
 use outcrop_env::ReadFile;
 use outcrop_options::CompressionType;
 use std::sync::Arc;
@@ -17,7 +17,12 @@ pub struct BlobReader {
     file: Arc<dyn ReadFile>,
     codec: CompressionType,
     count: u64,
+    comparator: Comparator,
 }
+
+/// Under an order of the application, which may call keys of different lengths the same: bytes before a value that are
+/// searched for its record's header, which is then not where the length of the sought key says.
+const LONGEST_SEARCH: u64 = 1 << 20;
 
 impl BlobReader {
     /// Opens the blob file in `file`, which belongs to this column family.
@@ -31,12 +36,17 @@ impl BlobReader {
         }
         let codec = read_header(&*file, column_family_id)?;
         let count = read_footer(&*file)?;
-        Ok(BlobReader { file, codec, count })
+        Ok(BlobReader { file, codec, count, comparator: Comparator::Bytewise })
+    }
+
+    /// The same, for keys in the order of `comparator`: which of them are the same, it says.
+    pub fn ordered_by(self, comparator: Comparator) -> BlobReader {
+        BlobReader { comparator, ..self }
     }
 
     /// The same blob file read through `file`, which has the same bytes.
     pub fn reading_from(&self, file: Arc<dyn ReadFile>) -> BlobReader {
-        BlobReader { file, codec: self.codec, count: self.count }
+        BlobReader { file, codec: self.codec, count: self.count, comparator: self.comparator.clone() }
     }
 
     /// Blobs in the file.
@@ -49,18 +59,33 @@ impl BlobReader {
         &self.file
     }
 
-    /// Reads the value of `user_key` that a table refers to by `index` into `value` (cleared first).
+    /// Reads the value of `user_key` that a table refers to by `index` into `value` (cleared first). The record may have the
+    /// key in other bytes, if they are the same to the order.
     ///
     /// # Errors
     /// Corruption naming file and offset if `index` is not that of such a record, or the record does not
     /// verify; and IO errors.
     pub fn get(&self, user_key: &[u8], index: &BlobIndex, value: &mut Vec<u8>) -> Result<()> {
+        let read = self.read(user_key.len(), user_key, index, value);
+        match (&self.comparator, &read) {
+            (Comparator::User(_), Err(error)) if error.kind() == ErrorKind::Corruption => {
+                match self.length_of_key(index)? {
+                    Some(len) if len != user_key.len() => self.read(len, user_key, index, value),
+                    _ => read,
+                }
+            }
+            _ => read,
+        }
+    }
+
+    /// As [`BlobReader::get`], if the record's key has `key_len` bytes.
+    fn read(&self, key_len: usize, user_key: &[u8], index: &BlobIndex, value: &mut Vec<u8>) -> Result<()> {
         value.clear();
         let broken = |what: &str| corruption(&*self.file, index.offset, what);
         if index.codec != self.codec {
             return Err(broken("the blob index names another codec than the file's header"));
         }
-        let before = (RECORD_HEADER_LEN + user_key.len()) as u64;
+        let before = (RECORD_HEADER_LEN + key_len) as u64;
         let start = index.offset.checked_sub(before).filter(|start| *start >= HEADER_LEN as u64);
         let end = index.offset.checked_add(index.size);
         let limit = self.file.size() - FOOTER_LEN as u64;
@@ -74,14 +99,14 @@ impl BlobReader {
         if fixed32_at(header, 24) != mask(crc32c(&header[..24])) {
             return Err(broken("the checksum of a blob record's header does not match"));
         }
-        if (fixed64_at(header, 0), fixed64_at(header, 8)) != (user_key.len() as u64, index.size) {
+        if (fixed64_at(header, 0), fixed64_at(header, 8)) != (key_len as u64, index.size) {
             return Err(broken("a blob record has other lengths than its index"));
         }
         if fixed32_at(header, 28) != mask(crc32c(blob)) {
             return Err(broken("the checksum of a blob does not match"));
         }
-        let (key, stored) = blob.split_at(user_key.len());
-        if key != user_key {
+        let (key, stored) = blob.split_at(key_len);
+        if !self.comparator.same(key, user_key) {
             return Err(broken("a blob record has another key than its index"));
         }
         if self.codec != CompressionType::None {
@@ -93,6 +118,26 @@ impl BlobReader {
         record.drain(..before as usize);
         *value = record;
         Ok(())
+    }
+
+    /// The length of the key before the value at `index`, by the header that says that it is the value's; `None` if there is
+    /// none in reach.
+    #[cold]
+    fn length_of_key(&self, index: &BlobIndex) -> Result<Option<usize>> {
+        let from = index.offset.saturating_sub(LONGEST_SEARCH).max(HEADER_LEN as u64);
+        let last = index.offset.min(self.file.size()).saturating_sub(RECORD_HEADER_LEN as u64);
+        if last < from {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; (last - from) as usize + RECORD_HEADER_LEN];
+        self.file.read_exact_at(from, &mut bytes)?;
+        let is_header = |len: &usize| {
+            let header = &bytes[bytes.len() - RECORD_HEADER_LEN - len..][..RECORD_HEADER_LEN];
+            (fixed64_at(header, 0), fixed64_at(header, 8)) == (*len as u64, index.size)
+                && fixed32_at(header, 24) == mask(crc32c(&header[..24]))
+        };
+        // From short keys to long ones: a header within another record's bytes lies further away than the value's own.
+        Ok((0..=(last - from) as usize).find(is_header))
     }
 }
 
