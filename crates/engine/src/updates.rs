@@ -3,6 +3,10 @@
 //! It reads the WAL files that are still there. A batch is what one write group was: its records have consecutive
 //! sequence numbers. Reaching the end of what is written is not the end for ever: calling
 //! [`UpdatesSince::next_batch`] again later goes on.
+//!
+//! ```text
+//! asked for 3:   (gone)  [7 8] [9]  gap  [12]      gives 7 and 9, then NotFound: what is missing after the first is an error
+//! ```
 //! Source: RocksDB `db/transaction_log_impl.cc`.
 
 use crate::db::DbInner;
@@ -24,6 +28,10 @@ pub struct UpdatesSince {
     /// The WAL being read, and how many of its records were given or passed over.
     place: Option<(u64, u64)>,
     reader: Option<LogReader>,
+    /// A batch was given: from then on none may be missing.
+    started: bool,
+    /// Why there is no more.
+    failed: Option<Error>,
 }
 
 impl DbInner {
@@ -39,10 +47,26 @@ impl DbInner {
         self.wal_readers.fetch_add(1, Ordering::Relaxed);
         // The first write has number 1: 0 asks for everything.
         let since = since.max(SeqNum(1));
-        let mut updates = UpdatesSince { db: self.clone(), next: since, place: None, reader: None };
+        let mut updates = UpdatesSince {
+            db: self.clone(),
+            next: since,
+            place: None,
+            reader: None,
+            started: false,
+            failed: None,
+        };
         updates.place = updates.wal_with(since)?.map(|wal| (wal, 0));
         Ok(updates)
     }
+}
+
+/// What becomes of a record.
+enum Taken {
+    Given(SeqNum, WriteBatch),
+    /// It was not asked for.
+    Passed,
+    /// Nobody may see it yet.
+    Unpublished,
 }
 
 impl Drop for UpdatesSince {
@@ -52,56 +76,85 @@ impl Drop for UpdatesSince {
 }
 
 impl UpdatesSince {
-    /// The next batch and the sequence number of its first record; `None` at the end of what is written now.
+    /// The next batch and the sequence number of its first record; `None` at the end of what is written now. The first is
+    /// the oldest there is that ends at or after the number asked for: what is gone before it is no error.
     ///
     /// # Errors
-    /// Incomplete if the WAL with the next batch is gone; Corruption naming file and offset.
+    /// NotFound if numbers after a batch that was given are in no WAL, TryAgain if these are the last that were written
+    /// (past the WAL); Corruption naming file and offset. Each ends it: the next call says the same.
     pub fn next_batch(&mut self) -> Result<Option<(SeqNum, WriteBatch)>> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let found = self.find_batch();
+        self.failed = found.as_ref().err().cloned();
+        found
+    }
+
+    fn find_batch(&mut self) -> Result<Option<(SeqNum, WriteBatch)>> {
+        // Before it reads: what is written meanwhile may be missed.
+        let written = self.db.visible_seq();
         loop {
             let Some((wal, passed)) = self.place else {
                 // Nothing was written when this was made, or the WAL was not there yet.
                 match self.wal_with(self.next)? {
                     Some(wal) => self.place = Some((wal, 0)),
-                    None => return Ok(None),
+                    None => return self.end(written),
                 }
                 continue;
             };
-            if let Some(batch) = self.read(wal, passed)? {
-                if let Some(given) = self.take(batch)? {
-                    return Ok(Some(given));
+            let read = match self.read(wal, passed) {
+                // It was not needed any more, and nothing was given yet.
+                Err(error) if error.is_missing_file() && !self.started => None,
+                read => read?,
+            };
+            if let Some(batch) = read {
+                match self.take(batch)? {
+                    Taken::Given(seq, batch) => return Ok(Some((seq, batch))),
+                    Taken::Unpublished => return Ok(None),
+                    Taken::Passed => continue,
                 }
-                continue;
             }
             // The end of this WAL as it is now.
             self.reader = None;
             match self.following(wal)? {
                 Some(next) => self.place = Some((next, 0)),
-                None => return Ok(None),
+                None => return self.end(written),
             }
         }
     }
 
+    /// Nothing more is in the WALs, after all up to `written` was published.
+    fn end(&self, written: SeqNum) -> Result<Option<(SeqNum, WriteBatch)>> {
+        if self.started && self.next <= written {
+            let message = "Create a new iterator to fetch the new tail.";
+            return Err(Error::new(ErrorKind::TryAgain, message));
+        }
+        Ok(None)
+    }
+
     /// Passes over a batch that was asked not to be given; checks that none is missing before one that is.
-    fn take(&mut self, bytes: Vec<u8>) -> Result<Option<(SeqNum, WriteBatch)>> {
+    fn take(&mut self, bytes: Vec<u8>) -> Result<Taken> {
         let first = batch::sequence_of(&bytes);
         let after = first.plus(u64::from(batch::count_of(&bytes)));
         if after <= self.next {
-            return Ok(None);
+            return Ok(Taken::Passed);
         }
         // What is not acknowledged yet may still fail.
         if after.0 > self.db.visible_seq().0 + 1 {
             self.place = self.place.map(|(wal, passed)| (wal, passed - 1));
             self.reader = None;
-            return Ok(None);
+            return Ok(Taken::Unpublished);
         }
-        if first > self.next {
+        if self.started && first > self.next {
             return Err(Error::new(
-                ErrorKind::Incomplete,
-                format!("sequence numbers {} to {} are in no WAL any more", self.next, first.0 - 1),
+                ErrorKind::NotFound,
+                format!("Gap in sequence numbers: {} to {} are in no WAL", self.next, first.0 - 1),
             ));
         }
-        self.next = after;
-        Ok(Some((first, WriteBatch::from_bytes(&bytes)?)))
+        let batch = WriteBatch::from_bytes(&bytes)?;
+        (self.next, self.started) = (after, true);
+        Ok(Taken::Given(first, batch))
     }
 
     /// Record number `passed` of the WAL; `None` at its present end.
@@ -132,13 +185,7 @@ impl UpdatesSince {
     fn open(&self, wal: u64) -> Result<LogReader> {
         let path = file_name::wal(&self.db.ctx.wal_dir, FileNumber(wal));
         let read = OpenRead { access: Access::Sequential, ..OpenRead::default() };
-        let file =
-            self.db.ctx.env.fs.open_read(&path, read).map_err(|error| match error.is_missing_file() {
-                true => {
-                    Error::new(ErrorKind::Incomplete, format!("{} was removed meanwhile", path.display()))
-                }
-                false => error,
-            })?;
+        let file = self.db.ctx.env.fs.open_read(&path, read)?;
         // A record that is being written looks like one cut short: it is read the next time.
         Ok(LogReader::new(file, wal, WalRecoveryMode::TolerateCorruptedTailRecords))
     }
@@ -156,7 +203,11 @@ impl UpdatesSince {
     fn wal_with(&self, seq: SeqNum) -> Result<Option<u64>> {
         let mut found = None;
         for wal in self.wals() {
-            let mut reader = self.open(wal)?;
+            let mut reader = match self.open(wal) {
+                // It was not needed any more, and nothing of it was asked for yet.
+                Err(error) if error.is_missing_file() => continue,
+                opened => opened?,
+            };
             if let ReadOutcome::Record(bytes, _) = reader.next()?
                 && bytes.len() >= HEADER_LEN
                 && (batch::sequence_of(bytes) <= seq || found.is_none())

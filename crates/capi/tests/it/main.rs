@@ -7,3 +7,4 @@ mod compatibility;
 mod library;
 mod one_moment;
 mod settings;
+mod updates;

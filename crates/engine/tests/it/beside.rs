@@ -316,17 +316,28 @@ fn updates_are_read_from_the_wals_as_they_are_written() {
     let cf = db.default_column_family().clone();
     db.flush(std::slice::from_ref(&cf), true).unwrap();
     put(&db, 60, 61);
-    let mut gone = db.updates_since(SeqNum(1)).unwrap();
-    let outcome = loop {
-        match gone.next_batch() {
-            // The WAL is still there.
-            Ok(Some(_)) => {}
-            other => break other.map(|_| ()),
-        }
-    };
-    if let Err(error) = outcome {
-        assert_eq!(error.kind(), ErrorKind::Incomplete, "{error}");
+    // What is gone before the first there is, is no error.
+    let last = db.latest_sequence_number();
+    let mut left = db.updates_since(SeqNum(1)).unwrap();
+    let mut newest = None;
+    while let Some((first, _)) = left.next_batch().unwrap() {
+        newest = Some(first);
     }
+    assert_eq!(newest, Some(last));
+    // What is missing after it is one, and stays one.
+    let unlogged = WriteOptions { disable_wal: true, ..WriteOptions::default() };
+    db.put(&unlogged, b"unlogged", b"1").unwrap();
+    assert_eq!(left.next_batch().unwrap_err().kind(), ErrorKind::TryAgain);
+    let mut over_gap = db.updates_since(last).unwrap();
+    assert_eq!(over_gap.next_batch().unwrap().unwrap().0, last);
+    put(&db, 61, 62);
+    for updates in [&mut left, &mut over_gap] {
+        let kind = updates.next_batch().unwrap_err().kind();
+        assert!(matches!(kind, ErrorKind::TryAgain | ErrorKind::NotFound), "{kind:?}");
+        assert_eq!(updates.next_batch().unwrap_err().kind(), kind);
+    }
+    // The number that was not logged is not asked for: it begins after it.
+    assert_eq!(db.updates_since(last.plus(1)).unwrap().next_batch().unwrap().unwrap().0, last.plus(2));
 }
 
 #[test]
