@@ -101,7 +101,7 @@ impl DbInner {
         // Data that is in no WAL can only be had by a flush.
         let copy_wals = !core.unlogged && live_bytes < log_size_for_flush;
         if !copy_wals {
-            let ids: Vec<u32> = core.targets.iter().map(|target| target.cf.id()).collect();
+            let ids = core.targets.ids();
             self.seal(&mut core, &ids)?;
             self.request_flush(&ids);
             self.wait_for_flush(&ids)?;

@@ -94,7 +94,7 @@ impl DbInner {
             }
         })?;
         cf.mark_dropped();
-        core.targets.retain(|target| target.cf.id() != cf.id());
+        core.targets.remove(cf.id());
         self.change_registry(|registry| {
             registry.remove(&cf.id());
         });

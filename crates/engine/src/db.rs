@@ -781,7 +781,7 @@ impl DbInner {
             }
             if self.ctx.options.atomic_flush && !ids.is_empty() {
                 // Those that are named may have nothing to write, and the others have.
-                ids = core.targets.iter().map(|target| target.cf.id()).collect();
+                ids = core.targets.ids();
             }
             self.seal(&mut core, &ids)?;
         }

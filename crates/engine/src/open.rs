@@ -19,7 +19,7 @@ use crate::versions::Manifest;
 use crate::write::group::WriteQueue;
 use crate::write::stall::WriteStall;
 use crate::write::wal::Wal;
-use crate::write::{Target, WriteCore};
+use crate::write::{Target, Targets, WriteCore};
 use arc_swap::ArcSwap;
 use outcrop_base::{Comparator, Error, Result, SeqNum, builtin_merge};
 use outcrop_cache::{Cache, CacheOptions};
@@ -346,8 +346,8 @@ pub fn assemble(
     manifest: Manifest,
     lock: Option<Box<dyn outcrop_env::FileLock>>,
 ) -> DbInner {
-    let targets =
-        state.column_families.values().map(|cf| Target::new(cf.cf.clone(), cf.memtable.clone())).collect();
+    let targets = state.column_families.values().map(|cf| Target::new(cf.cf.clone(), cf.memtable.clone()));
+    let targets = Targets::new(targets.collect());
     let registry = state.column_families.iter().map(|(id, cf)| (*id, cf.cf.clone())).collect();
     let stall = WriteStall::new(ctx.options.delayed_write_rate);
     stall.update(&state);

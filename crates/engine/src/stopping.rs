@@ -91,7 +91,7 @@ impl DbInner {
         self.replace_failed_wal(&mut core)?;
         self.discard_unpublished(&mut core)?;
         self.state.lock().background_error = None;
-        let ids: Vec<u32> = core.targets.iter().map(|target| target.cf.id()).collect();
+        let ids = core.targets.ids();
         self.seal(&mut core, &ids)?;
         self.request_flush(&ids);
         self.wait_for_flush(&ids)?;

@@ -15,7 +15,7 @@
 
 use super::WriteOptions;
 use crate::sync::{Condvar, Mutex};
-use outcrop_base::Result;
+use outcrop_base::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
 /// Batches are gathered into one group up to this many bytes, so that one writer's latency is bounded.
@@ -95,6 +95,11 @@ impl Writer {
         }
     }
 
+    /// True if it is to fail rather than wait for room.
+    fn refuses_to_wait(&self) -> bool {
+        matches!(&*self.state.lock(), WriterState::Waiting(request) if request.options.no_slowdown)
+    }
+
     /// Ends the wait with `result`, giving the batch back.
     pub fn finish(&self, result: Result<()>, bytes: Vec<u8>) {
         *self.state.lock() = WriterState::Done(result, bytes);
@@ -119,8 +124,15 @@ pub struct WriteQueue {
 struct Line {
     /// Somebody leads.
     leading: bool,
-    /// Those behind, in order of arrival.
+    /// The leader waits for room, which may take for ever.
+    stalled: bool,
+    /// Those after it, in order of arrival.
     waiting: std::collections::VecDeque<Arc<Writer>>,
+}
+
+/// What a writer that asked not to wait is told when it would wait after one that does.
+fn stalled() -> Error {
+    Error::new(ErrorKind::Incomplete, "writes before this one are held back (no_slowdown is set)")
 }
 
 impl WriteQueue {
@@ -138,6 +150,9 @@ impl WriteQueue {
             if !line.leading {
                 line.leading = true;
                 return Turn::Lead(request);
+            }
+            if line.stalled && request.options.no_slowdown {
+                return Turn::Done(Err(stalled()), request.bytes);
             }
             let writer = Writer::new(request);
             line.waiting.push_back(writer.clone());
@@ -159,6 +174,31 @@ impl WriteQueue {
             followers.push((writer, request));
         }
         followers
+    }
+
+    /// The leader waits for room from now on: those in line that asked not to wait fail, and so do those who come.
+    /// Source: RocksDB `db/write_thread.cc`, `BeginWriteStall`.
+    pub fn begin_stall(&self) {
+        let mut failed = Vec::new();
+        let mut line = self.line.lock();
+        line.stalled = true;
+        line.waiting.retain(|writer| {
+            let refused = writer.refuses_to_wait();
+            if refused {
+                failed.push(writer.clone());
+            }
+            !refused
+        });
+        drop(line);
+        for writer in failed {
+            let request = writer.take();
+            writer.finish(Err(stalled()), request.bytes);
+        }
+    }
+
+    /// The leader does not wait any more.
+    pub fn end_stall(&self) {
+        self.line.lock().stalled = false;
     }
 
     /// Ends the caller's leadership: the first in line leads next.

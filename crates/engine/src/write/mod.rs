@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! write -> join a group (group.rs) -> lead:
-//!          make room (stall.rs, switch.rs) -> number -> WAL (wal.rs) -> memtables (apply.rs) -> publish
+//!          make room (room.rs, stall.rs, switch.rs) -> number -> WAL (wal.rs) -> memtables (apply.rs) -> publish
 //! ```
 //! Failure rule: if the WAL append or sync fails, nothing of the group is visible, every member gets the
 //! error, and the database refuses writes until resumed: whether the bytes reached the file is unknown. A panic of a
@@ -16,27 +16,26 @@ pub mod batch;
 mod early_merge;
 pub mod group;
 mod rollback;
+mod room;
 pub mod save_point;
 pub mod stall;
 pub mod switch;
+mod targets;
 pub mod wal;
 
 pub use batch::{Op, WriteBatch};
+pub use targets::{Target, Targets};
 
 use crate::background::panicked;
-use crate::column_family::ColumnFamily;
 use crate::context::closing_error;
 use crate::db::DbInner;
 use crate::state::DbState;
 use group::{Request, Turn, Writer};
-use outcrop_base::{Error, ErrorKind, Result, SeqNum};
-use outcrop_memtable::MemTable;
-use stall::StallCondition;
+use outcrop_base::{Error, Result, SeqNum};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 use wal::{Wal, recycled_wals};
 
 /// How one write is done.
@@ -57,41 +56,12 @@ pub struct WriteCore {
     pub wal: Wal,
     /// The last sequence number given out.
     pub last_seq: SeqNum,
-    /// Where records go, by column family id in ascending order; the default column family is first.
-    pub targets: Vec<Target>,
+    /// Where records go.
+    pub targets: Targets,
     /// A memtable is full: seal before the next group.
     pub seal_wanted: bool,
     /// Writes that are in no WAL since the last time everything was flushed.
     pub unlogged: bool,
-}
-
-/// A column family's active memtable.
-pub struct Target {
-    /// The column family.
-    pub cf: Arc<ColumnFamily>,
-    /// Its active memtable.
-    pub memtable: Arc<MemTable>,
-    /// Memory for the next one was asked for.
-    pub next_prepared: bool,
-}
-
-impl Target {
-    /// Writes to `cf` go to `memtable`.
-    pub fn new(cf: Arc<ColumnFamily>, memtable: Arc<MemTable>) -> Target {
-        Target { cf, memtable, next_prepared: false }
-    }
-}
-
-impl WriteCore {
-    /// The active memtable of column family `id`; `None` if it was dropped.
-    #[inline]
-    pub fn target_of(&self, id: u32) -> Option<&Target> {
-        if id == 0 {
-            return Some(&self.targets[0]);
-        }
-        let found = self.targets.binary_search_by_key(&id, |target| target.cf.id());
-        found.ok().map(|index| &self.targets[index])
-    }
 }
 
 thread_local! {
@@ -173,11 +143,8 @@ impl DbInner {
         own: &mut [u8],
         followers: &mut [(Arc<Writer>, Request)],
     ) -> Result<()> {
-        // HOLDS write_core across the WAL write: it is the writers' turn itself, and nobody else waits on it
-        // except those who must exclude writers (switch, create and drop of column families, resume).
-        let mut core = self.write_core.lock();
         let group_bytes = own.len() + followers.iter().map(|(_, r)| r.bytes.len()).sum::<usize>();
-        self.make_room(&mut core, options, group_bytes as u64)?;
+        let mut core = self.core_with_room(options, group_bytes as u64)?;
 
         let first = core.last_seq.plus(1);
         let count = number_group(first, own, followers);
@@ -189,71 +156,11 @@ impl DbInner {
         } else {
             self.log_group(&mut core, options, own, followers, count)?;
         }
-        self.apply_group(&core, own, followers)?;
-        core.seal_wanted |= self.any_memtable_full(&mut core);
+        self.apply_group(&mut core.targets, own, followers)?;
+        core.seal_wanted |= self.any_memtable_full(&mut core.targets);
         // Release: pairs with the Acquire in visible_seq(); publishes the memtable entries of the group.
         self.visible_seq.store(last.0, Ordering::Release);
         self.count_group(group_bytes, count, followers.len());
-        Ok(())
-    }
-
-    /// Waits or fails as the stall condition says, and seals full memtables.
-    #[inline]
-    fn make_room(&self, core: &mut WriteCore, options: &WriteOptions, bytes: u64) -> Result<()> {
-        // Relaxed: set under the state lock before the failure is reported; a write that slips by fails on
-        // its own or is as good as one that came before.
-        if self.write_refused.load(Ordering::Relaxed) {
-            return Err(self.refusal());
-        }
-        if core.seal_wanted {
-            self.wait_until_not_stopped(options)?;
-            self.seal_full_memtables(core)?;
-        }
-        match self.stall.condition() {
-            StallCondition::Normal => Ok(()),
-            StallCondition::Delayed => self.delay(options, bytes),
-            StallCondition::Stopped => self.wait_until_not_stopped(options),
-        }
-    }
-
-    fn delay(&self, options: &WriteOptions, bytes: u64) -> Result<()> {
-        let now = self.ctx.env.clock.monotonic_nanos();
-        let nanos = self.stall.delay_nanos(bytes, now);
-        if nanos == 0 {
-            return Ok(());
-        }
-        if options.no_slowdown {
-            return Err(Error::new(ErrorKind::Incomplete, "writes are slowed (no_slowdown is set)"));
-        }
-        // Shorter waits cost less than the sleep: they add up in the pacer and are slept off together.
-        const SHORTEST_SLEEP_NANOS: u64 = 200_000;
-        if nanos >= SHORTEST_SLEEP_NANOS {
-            self.ctx.env.clock.sleep(Duration::from_nanos(nanos));
-            self.stats.stall_micros.add(nanos / 1000);
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn wait_until_not_stopped(&self, options: &WriteOptions) -> Result<()> {
-        if self.stall.condition() != StallCondition::Stopped {
-            return Ok(());
-        }
-        if options.no_slowdown {
-            return Err(Error::new(ErrorKind::Incomplete, "writes are stopped (no_slowdown is set)"));
-        }
-        let start = self.ctx.env.clock.monotonic_nanos();
-        let mut state = self.state.lock();
-        while self.stall.condition() == StallCondition::Stopped {
-            if let Some(error) = &state.background_error {
-                return Err(error.clone());
-            }
-            if state.shutting_down {
-                return Err(closing_error());
-            }
-            self.state_changed.wait(&mut state);
-        }
-        self.stats.stall_micros.add((self.ctx.env.clock.monotonic_nanos() - start) / 1000);
         Ok(())
     }
 
@@ -293,11 +200,18 @@ impl DbInner {
     }
 
     /// Inserts the group's batches, in order.
-    fn apply_group(&self, core: &WriteCore, own: &[u8], followers: &[(Arc<Writer>, Request)]) -> Result<()> {
+    fn apply_group(
+        &self,
+        targets: &mut Targets,
+        own: &[u8],
+        followers: &[(Arc<Writer>, Request)],
+    ) -> Result<()> {
         let batches = std::iter::once(own).chain(followers.iter().map(|(_, request)| &request.bytes[..]));
+        let first = batch::sequence_of(own);
+        targets.begin_group();
         for bytes in batches {
             apply::apply(bytes, batch::sequence_of(bytes), |id, seq, op| {
-                let Some(target) = core.target_of(id) else { return };
+                let Some(target) = targets.written_by(first, id) else { return };
                 if let Op::Merge { key, operand } = op
                     && let Some(value) = self.merge_early(target, seq, key, operand)
                 {
@@ -311,9 +225,9 @@ impl DbInner {
 
     /// True if a memtable must be sealed before the next group. Asks for memory for the next one in time.
     #[inline]
-    fn any_memtable_full(&self, core: &mut WriteCore) -> bool {
+    fn any_memtable_full(&self, targets: &mut Targets) -> bool {
         let mut full = false;
-        for target in &mut core.targets {
+        targets.end_group(|target| {
             full |= target.memtable.should_seal();
             if !target.next_prepared && target.memtable.is_nearly_full() {
                 target.next_prepared = true;
@@ -324,12 +238,9 @@ impl DbInner {
                 let memtable = Arc::downgrade(&target.memtable);
                 self.ask_upkeep(|state| state.memory_wanted.push((memtable, ahead)));
             }
-        }
-        if full {
-            return true;
-        }
+        });
         let limit = self.ctx.options.db_write_buffer_size;
-        limit > 0 && core.targets.iter().map(|t| t.memtable.memory_usage() as u64).sum::<u64>() > limit
+        full || (limit > 0 && targets.memory_bytes() > limit)
     }
 
     #[cold]

@@ -7,7 +7,7 @@
 //! Concurrency: with `write_core` held and writes refused, so that nothing was numbered since. Readers keep the view they
 //! have.
 
-use super::{Target, WriteCore};
+use super::WriteCore;
 use crate::background::caught;
 use crate::column_family::new_memtable;
 use crate::db::DbInner;
@@ -23,7 +23,8 @@ impl DbInner {
         if core.last_seq == published {
             return Ok(());
         }
-        for target in &mut core.targets {
+        for index in 0..core.targets.len() {
+            let target = &core.targets[index];
             if !target.memtable.holds_newer_than(published) {
                 continue;
             }
@@ -34,8 +35,9 @@ impl DbInner {
                 Ok(())
             })?;
             let mut state = self.state.lock();
-            *target = Target::new(target.cf.clone(), fresh.clone());
-            let Some(cf) = state.column_families.get_mut(&target.cf.id()) else { continue };
+            let id = target.cf.id();
+            core.targets.replace(index, fresh.clone());
+            let Some(cf) = state.column_families.get_mut(&id) else { continue };
             cf.memtable = fresh;
             cf.install_superversion();
         }

@@ -50,9 +50,9 @@ impl DbInner {
             .collect();
         let mut state = self.state.lock();
         for (index, fresh) in sealing.into_iter().zip(fresh) {
-            let target = &mut core.targets[index];
-            let full = std::mem::replace(target, Target::new(target.cf.clone(), fresh.clone())).memtable;
-            let Some(cf) = state.column_families.get_mut(&target.cf.id()) else { continue };
+            let full = core.targets.replace(index, fresh.clone());
+            let id = core.targets[index].cf.id();
+            let Some(cf) = state.column_families.get_mut(&id) else { continue };
             cf.memtable = fresh;
             cf.sealed.push(SealedMemTable { memtable: full, next_wal: core.wal.number() });
             cf.install_superversion();
@@ -97,12 +97,12 @@ impl DbInner {
 
     /// With `db_write_buffer_size` exceeded: the column family whose memtable is largest.
     fn largest_memtable_over_budget(&self, core: &WriteCore) -> Option<u32> {
-        let usage = |target: &Target| target.memtable.memory_usage() as u64;
         let limit = self.ctx.options.db_write_buffer_size;
-        if limit == 0 || core.targets.iter().map(usage).sum::<u64>() <= limit {
+        if limit == 0 || core.targets.memory_bytes() <= limit {
             return None;
         }
-        core.targets.iter().max_by_key(|target| usage(target)).map(|target| target.cf.id())
+        let largest = core.targets.iter().max_by_key(|target| target.memtable.memory_usage());
+        largest.map(|target| target.cf.id())
     }
 
     /// With `max_total_wal_size` exceeded: the column families that still need the oldest WAL.

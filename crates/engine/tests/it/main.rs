@@ -22,4 +22,5 @@ mod model;
 mod panics;
 mod paranoid;
 mod same_keys;
+mod stalled;
 mod wal_tracking;

@@ -1,0 +1,132 @@
+//! The memtables that writes go to, one per column family, and what they take together.
+//!
+//! Invariant: ordered by id, the default column family first; the bytes of each were counted when a group last wrote to it.
+//! Concurrency: part of [`super::WriteCore`]. A group pays for the column families it writes to, not for those that exist.
+
+use crate::column_family::ColumnFamily;
+use outcrop_base::SeqNum;
+use outcrop_memtable::MemTable;
+use std::sync::Arc;
+
+/// A column family's active memtable.
+pub struct Target {
+    /// The column family.
+    pub cf: Arc<ColumnFamily>,
+    /// Its active memtable.
+    pub memtable: Arc<MemTable>,
+    /// Memory for the next one was asked for.
+    pub next_prepared: bool,
+    /// The first sequence number of the group that wrote to it last.
+    written_by: SeqNum,
+    /// What is counted of its memory.
+    counted_bytes: u64,
+}
+
+impl Target {
+    /// Writes to `cf` go to `memtable`.
+    pub fn new(cf: Arc<ColumnFamily>, memtable: Arc<MemTable>) -> Target {
+        let counted_bytes = memtable.memory_usage() as u64;
+        Target { cf, memtable, next_prepared: false, written_by: SeqNum::ZERO, counted_bytes }
+    }
+}
+
+/// All column families' active memtables.
+pub struct Targets {
+    list: Vec<Target>,
+    /// What all of them take, as counted.
+    memory_bytes: u64,
+    /// Indexes of those that the last group wrote to.
+    written: Vec<usize>,
+}
+
+impl Targets {
+    /// `list` is ordered by id.
+    pub fn new(list: Vec<Target>) -> Targets {
+        let memory_bytes = list.iter().map(|target| target.counted_bytes).sum();
+        Targets { list, memory_bytes, written: Vec::new() }
+    }
+
+    /// All of them, by id.
+    pub fn iter(&self) -> std::slice::Iter<'_, Target> {
+        self.list.iter()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// The ids of all.
+    pub fn ids(&self) -> Vec<u32> {
+        self.list.iter().map(|target| target.cf.id()).collect()
+    }
+
+    /// Bytes of all of these memtables, as of the last write to each.
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory_bytes
+    }
+
+    /// Adds that of a new column family, whose id is above all others.
+    pub fn push(&mut self, target: Target) {
+        self.memory_bytes += target.counted_bytes;
+        self.list.push(target);
+    }
+
+    /// Removes that of column family `id`.
+    pub fn remove(&mut self, id: u32) {
+        if let Ok(index) = self.list.binary_search_by_key(&id, |target| target.cf.id()) {
+            self.memory_bytes -= self.list.remove(index).counted_bytes;
+        }
+    }
+
+    /// Puts the empty `fresh` in place of the memtable at `index`, which it returns.
+    pub fn replace(&mut self, index: usize, fresh: Arc<MemTable>) -> Arc<MemTable> {
+        let fresh = Target::new(self.list[index].cf.clone(), fresh);
+        self.memory_bytes += fresh.counted_bytes;
+        let old = std::mem::replace(&mut self.list[index], fresh);
+        self.memory_bytes -= old.counted_bytes;
+        old.memtable
+    }
+
+    /// Begins a group: nothing was written by it.
+    #[inline]
+    pub fn begin_group(&mut self) {
+        self.written.clear();
+    }
+
+    /// The memtable of column family `id`, which the group that begins with number `first` writes to; `None` if the column
+    /// family was dropped.
+    #[inline]
+    pub fn written_by(&mut self, first: SeqNum, id: u32) -> Option<&Target> {
+        let index = match id {
+            0 => 0,
+            _ => self.list.binary_search_by_key(&id, |target| target.cf.id()).ok()?,
+        };
+        let target = &mut self.list[index];
+        if target.written_by != first {
+            target.written_by = first;
+            self.written.push(index);
+        }
+        Some(target)
+    }
+
+    /// Passes those that the group wrote to to `visit`, and counts their memory.
+    #[inline]
+    pub fn end_group(&mut self, mut visit: impl FnMut(&mut Target)) {
+        for &index in &self.written {
+            let target = &mut self.list[index];
+            let bytes = target.memtable.memory_usage() as u64;
+            self.memory_bytes += bytes - target.counted_bytes;
+            target.counted_bytes = bytes;
+            visit(target);
+        }
+    }
+}
+
+impl std::ops::Index<usize> for Targets {
+    type Output = Target;
+
+    fn index(&self, index: usize) -> &Target {
+        &self.list[index]
+    }
+}
