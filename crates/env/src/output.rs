@@ -17,12 +17,21 @@ pub struct Output {
     bytes_per_sync: u64,
     /// Where the last `sync_file_range` ended.
     range_synced: u64,
+    /// The process that writes.
+    process: u32,
 }
 
 impl Output {
     /// Writes to `file`, which is `path`; see [`crate::OpenWrite::bytes_per_sync`].
     pub fn new(file: File, path: &Path, bytes_per_sync: u64) -> Output {
-        Output { file, path: path.to_path_buf(), failed: None, bytes_per_sync, range_synced: 0 }
+        Output {
+            file,
+            path: path.to_path_buf(),
+            failed: None,
+            bytes_per_sync,
+            range_synced: 0,
+            process: std::process::id(),
+        }
     }
 
     pub fn path(&self) -> &Path {
@@ -59,7 +68,12 @@ impl Output {
         self.attempt("sync", |file| file.sync_all())
     }
 
+    /// Cuts the file. Not in a forked child: its parent may have gone on writing, and would lose that, or store into pages that
+    /// are no more.
     pub fn set_len(&mut self, len: u64) -> Result<()> {
+        if self.process != std::process::id() {
+            return Ok(());
+        }
         self.attempt("truncate", |file| file.set_len(len))
     }
 

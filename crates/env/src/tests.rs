@@ -142,6 +142,54 @@ fn directories_and_names_behave_alike() {
     }
 }
 
+/// Runs `work` in a forked child; true if it ends there as it should.
+#[cfg(not(miri))]
+fn succeeds_forked(work: impl FnOnce()) -> bool {
+    // SAFETY: the child runs `work` alone, on locks that only this test uses, and leaves without running anything else.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(i32::from(outcome.is_err())) };
+    }
+    let mut status = -1;
+    // SAFETY: the child just made, and a status to write to.
+    let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+    waited == child && status == 0
+}
+
+#[cfg(not(miri))]
+#[test]
+fn what_a_forked_child_closes_stays_its_parents() {
+    use crate::threads::{SystemThreads, Threads};
+    let dir = TempDir::new("forked");
+    let lock = PosixFs.lock(&dir.0.join("LOCK")).unwrap();
+    let options = OpenWrite { ahead: Some(5), ..OpenWrite::default() };
+    let mut file = PosixFs.create(&dir.0.join("log"), options).unwrap();
+    file.append(&[1; 100]).unwrap();
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let task = move || {
+        let _ = stopped.recv();
+    };
+    let mut thread = Some(SystemThreads.spawn("parent's", Box::new(task)).unwrap());
+    let space = std::fs::metadata(dir.0.join("log")).unwrap().len();
+    let mut held = Some(lock);
+    let ended = succeeds_forked(|| {
+        thread.take().unwrap().join().unwrap();
+        file.close().unwrap();
+        drop(held.take());
+    });
+    assert!(ended, "the child");
+    assert_eq!(std::fs::metadata(dir.0.join("log")).unwrap().len(), space, "the file is not cut");
+    let other = std::fs::File::options().write(true).open(dir.0.join("LOCK")).unwrap();
+    assert!(crate::sys::try_process_lock(&other).is_err(), "the lock is held");
+    file.append(&[2; 100]).unwrap();
+    file.close().unwrap();
+    drop(stop);
+    thread.take().unwrap().join().unwrap();
+    assert_eq!(std::fs::read(dir.0.join("log")).unwrap(), [[1; 100], [2; 100]].concat());
+}
+
 /// Set in a process that tries to take a lock that another holds: the directory it is in.
 const RIVAL: &str = "OUTCROP_ENV_LOCK_RIVAL";
 

@@ -98,6 +98,11 @@ fn ci(offline: bool) -> Result<(), String> {
     let browser = browser::obtain(install)
         .map_err(|why| eprintln!("xtask: the lab's pages are NOT tested: {why}"))
         .ok();
+    for (program, package) in [("mkfs.btrfs", "btrfs-progs"), ("mkfs.xfs", "xfsprogs")] {
+        if let Err(why) = packages::program(&[program], package, install) {
+            eprintln!("xtask: full disks of that kind are NOT tested: {why}");
+        }
+    }
     step("test", || test(references.as_deref(), browser.as_deref()))?;
     step("loom", || interleavings::loom(install))?;
     step("miri", || interleavings::miri_if_there(tree_seed()?))?;
