@@ -73,7 +73,7 @@ impl Run {
         let power_lost = self.db.is_some() && self.rng.one_in(2);
         if power_lost {
             self.db().sync_wal().unwrap();
-            // Not all of what follows is synced, nor a read row of it.
+            // What is not synced may be there in part; it changes no row.
             for _ in 0..self.rng.below(40) {
                 let cf = self.cf(0);
                 self.db().delete_cf(&cf, &WriteOptions::default(), b"never written").unwrap();
