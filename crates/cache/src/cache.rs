@@ -410,6 +410,11 @@ impl Cache {
         self.entries.load(Ordering::Relaxed)
     }
 
+    /// Blocks its table has room for.
+    pub fn table_size(&self) -> usize {
+        self.table.buckets() * WAYS
+    }
+
     /// Bytes of memory taken from the operating system, descriptors included.
     pub fn mapped_bytes(&self) -> usize {
         self.slabs().mapped_bytes() + self.table.size_bytes()

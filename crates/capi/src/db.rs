@@ -5,10 +5,13 @@ use crate::memory::{
     Errptr, copy_out, copy_out_text, copy_out_texts, give_back, give_back_texts, hand_out, report, text,
 };
 use crate::options::rocksdb_options_t;
+use crate::statistics::Statistics;
 use libc::{c_char, c_int, c_uchar, size_t};
 use outcrop::{ColumnFamilyDescriptor, ColumnFamilyHandle, Db, Env, Result};
+use std::sync::Arc;
 
-pub struct rocksdb_t(pub(crate) Db);
+/// A database, and the statistics that count it if it was opened with some.
+pub struct rocksdb_t(pub(crate) Db, pub(crate) Option<Arc<Statistics>>);
 pub struct rocksdb_column_family_handle_t(pub(crate) ColumnFamilyHandle);
 
 #[unsafe(no_mangle)]
@@ -66,7 +69,7 @@ unsafe fn opened_out(
             let handle = db.column_family(name).expect("it was just opened");
             *handles.add(i) = hand_out(rocksdb_column_family_handle_t(handle));
         }
-        hand_out(rocksdb_t(db))
+        hand_out(rocksdb_t(db, options.statistics.clone()))
     }
 }
 

@@ -159,7 +159,14 @@ pub unsafe extern "C" fn rocksdb_enable_file_deletions(db: *mut rocksdb_t, errpt
 
 unsafe fn property(db: *mut rocksdb_t, cf: &ColumnFamilyHandle, name: *const c_char) -> *mut c_char {
     // SAFETY: the caller's contract.
-    unsafe { (*db).0.property(cf, &text(name)).map_or(std::ptr::null_mut(), |value| copy_out_text(&value)) }
+    unsafe {
+        let (db, name) = (&*db, text(name));
+        let value = match name.as_str() {
+            "rocksdb.options-statistics" => db.1.as_ref().map(|statistics| statistics.to_string()),
+            name => db.0.property(cf, name),
+        };
+        value.map_or(std::ptr::null_mut(), |value| copy_out_text(&value))
+    }
 }
 
 #[unsafe(no_mangle)]

@@ -427,7 +427,8 @@ impl Db {
 
     /// A view of the database as it is now, for use in [`ReadOptions`].
     pub fn snapshot(&self) -> Snapshot {
-        self.inner.snapshots.take(|| self.inner.visible_seq())
+        let now = self.inner.ctx.env.clock.now_micros() / 1_000_000;
+        self.inner.snapshots.take(now, || self.inner.visible_seq())
     }
 
     /// The sequence number of the last write readers see.

@@ -16,6 +16,7 @@ mod column_family;
 mod compaction;
 mod context;
 mod db;
+mod file_properties;
 mod flush;
 mod info_log;
 mod ingest;

@@ -6,11 +6,13 @@
 use crate::column_family::ColumnFamily;
 use crate::compaction::level_shape::LevelShape;
 use crate::db::DbInner;
+use crate::file_properties::{blob_bytes, blob_stats, file_property_int, six_digits};
 use crate::info_log::log_line;
 use crate::state::{CfState, DbState};
 use crate::stats::{LevelStats, StallCause};
 use crate::write::stall::StallCondition;
 use std::fmt::Write;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 const MB: f64 = (1 << 20) as f64;
@@ -24,6 +26,9 @@ impl DbInner {
             return Some(number.to_string());
         }
         let name = name.strip_prefix(PREFIX)?;
+        if let Some(text) = self.table_property(cf, name).or_else(|| self.cache_entry_stats(cf, name)) {
+            return Some(text);
+        }
         let state = self.state.lock();
         let cf_state = state.column_families.get(&cf.id())?;
         if let Some(level) = name.strip_prefix("num-files-at-level") {
@@ -35,6 +40,9 @@ impl DbInner {
             "sstables" => Some(cf_state.version.to_string()),
             "cfstats" | "cfstats-no-file-histogram" => Some(self.cf_stats(cf_state)),
             "cf-write-stall-stats" | "cfwritestallstats" => Some(stall_line(cf_state)),
+            "cf-file-histogram" => Some(file_histogram(cf)),
+            "blob-stats" => Some(blob_stats(&cf_state.version)),
+            "db-write-stall-stats" => Some(DB_STALL_LINE.to_string()),
             "dbstats" => Some(self.db_stats()),
             "stats" => Some(self.cf_stats(cf_state) + &self.db_stats()),
             _ => None,
@@ -52,7 +60,32 @@ impl DbInner {
             return Some(number);
         }
         let cf_state = state.column_families.get(&cf.id())?;
-        cf_property_int(cf_state, name)
+        cf_property_int(cf_state, name).or_else(|| file_property_int(&state, cf_state, name))
+    }
+
+    /// The text of `rocksdb.block-cache-entry-stats`: nothing is collected, so the fast one is the same. Blocks of all
+    /// kinds count as data blocks: the cache does not know them apart.
+    fn cache_entry_stats(&self, cf: &ColumnFamily, name: &str) -> Option<String> {
+        if !matches!(name, "block-cache-entry-stats" | "fast-block-cache-entry-stats") {
+            return None;
+        }
+        let cache = cf.block_cache.as_ref()?;
+        let (capacity, usage, entries) = (cache.capacity() as u64, cache.usage() as u64, cache.entry_count());
+        let mut text = format!(
+            "Block cache Outcrop@{:p}#{} capacity: {} seed: 0 usage: {} table_size: {} occupancy: {entries} \
+             collections: 1 last_copies: 0 last_secs: 0 secs_since: 0\n\
+             Block cache entry stats(count,size,portion):",
+            Arc::as_ptr(cache),
+            std::process::id(),
+            human_size(capacity),
+            human_size(usage),
+            cache.table_size(),
+        );
+        if entries > 0 {
+            let share = six_digits(100.0 * usage as f64 / capacity as f64);
+            let _ = write!(text, " DataBlock({entries},{},{share}%)", human_size(usage));
+        }
+        Some(text + "\n")
     }
 
     fn db_property_int(&self, state: &DbState, name: &str) -> Option<u64> {
@@ -61,6 +94,7 @@ impl DbInner {
             "num-running-flushes" => state.running_flushes as u64,
             "background-errors" => u64::from(state.background_error.is_some()),
             "num-snapshots" => self.snapshots.count() as u64,
+            "oldest-snapshot-time" => self.snapshots.oldest_seconds().unwrap_or(0),
             "oldest-snapshot-sequence" => self.snapshots.oldest().map_or(0, |seq| seq.0),
             "actual-delayed-write-rate" => self.stall.delayed_rate(),
             "is-write-stopped" => u64::from(self.stall.condition() == StallCondition::Stopped),
@@ -125,9 +159,14 @@ impl DbInner {
             score: 0.0,
         };
         total.write(&mut text, "Sum", &sum, Some(flushed));
+        let (blobs, garbage) = blob_bytes(&state.version);
         let _ = writeln!(
             text,
-            "\nBlob file count: 0, total size: 0.0 GB, garbage size: 0.0 GB, space amp: 0.0\n"
+            "\nBlob file count: {}, total size: {:.1} GB, garbage size: {:.1} GB, space amp: {:.1}\n",
+            state.version.blob_files.len(),
+            blobs as f64 / GB,
+            garbage as f64 / GB,
+            if blobs > garbage { blobs as f64 / (blobs - garbage) as f64 } else { 0.0 }
         );
         let _ = writeln!(text, "Uptime(secs): {uptime:.1} total, {uptime:.1} interval");
         let _ = writeln!(
@@ -236,9 +275,16 @@ fn cf_property_int(state: &CfState, name: &str) -> Option<u64> {
         "total-sst-files-size" | "live-sst-files-size" | "estimate-live-data-size" => {
             state.version.total_bytes()
         }
-        "num-live-versions" => 1,
         _ => return None,
     })
+}
+
+/// The text of `rocksdb.db-write-stall-stats`: nothing stops writers of all column families for memory's sake.
+const DB_STALL_LINE: &str = "Write Stall (count): write-buffer-manager-limit-stops: 0\n";
+
+/// The text of `rocksdb.cf-file-histogram`: its header alone, for reads of files are not timed.
+fn file_histogram(cf: &ColumnFamily) -> String {
+    format!("\n** File Read Latency Histogram By Level [{}] **\n", cf.name())
 }
 
 /// The text of `rocksdb.levelstats`.

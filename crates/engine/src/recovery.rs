@@ -248,6 +248,7 @@ pub fn new_column_family_state(
         held_back: BTreeSet::new(),
         running: Vec::new(),
         ingesting: 0,
+        superversion_number: 0,
         retired: Vec::new(),
     }
 }

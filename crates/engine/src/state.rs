@@ -75,6 +75,8 @@ pub struct CfState {
     pub running: Vec<RunningCompaction>,
     /// Ingestions under way; no compaction starts meanwhile.
     pub ingesting: usize,
+    /// Views installed so far.
+    pub superversion_number: u64,
     /// Views that were replaced. Dropping the last holder of a memtable unmaps it, which takes milliseconds: a
     /// background thread does it, outside the lock.
     pub retired: Vec<Arc<SuperVersion>>,
@@ -91,6 +93,7 @@ impl CfState {
         let sealed = self.sealed.iter().rev().map(|sealed| sealed.memtable.clone()).collect();
         let view = SuperVersion::new(self.memtable.clone(), sealed, self.version.clone());
         let replaced = self.cf.superversion.swap(Arc::new(view));
+        self.superversion_number += 1;
         self.retired.push(replaced);
     }
 
@@ -172,8 +175,8 @@ pub struct DbState {
     pub obsolete_tables: Vec<Arc<FileMetaData>>,
     /// Blob files no current version holds; deleted as tables are.
     pub obsolete_blobs: Vec<Arc<BlobFile>>,
-    /// Superseded versions that readers may still hold, for properties.
-    pub old_versions: Vec<Weak<Version>>,
+    /// Superseded versions that readers may still hold, by column family, for properties.
+    pub old_versions: Vec<(u32, Weak<Version>)>,
     /// Flush jobs running.
     pub running_flushes: usize,
     /// Compaction jobs running.

@@ -140,7 +140,7 @@ fn install_version(state: &mut DbState, cf_id: u32, version: Arc<Version>) {
     let blobs_gone: Vec<_> = blobs_gone.map(|(_, blob)| blob.file.clone()).collect();
     state.obsolete_tables.extend(gone);
     state.obsolete_blobs.extend(blobs_gone);
-    state.old_versions.retain(|weak| weak.strong_count() > 0);
-    state.old_versions.push(Arc::downgrade(&old));
+    state.old_versions.retain(|(_, weak)| weak.strong_count() > 0);
+    state.old_versions.push((cf_id, Arc::downgrade(&old)));
     state.purge_wanted = true;
 }

@@ -12,7 +12,10 @@ use std::process::Command;
 /// Tests that Miri runs, by package and by parts of their names. The others fill megabytes and take hours there.
 const UNDER_MIRI: [(&str, &[&str]); 3] = [
     ("outcrop-cache", &["threads_", "pins_", "erasing_", "second_"]),
-    ("outcrop-memtable", &["tests::concurrent", "tests::empty", "tests::all_versions", "lookups_answer_like"]),
+    (
+        "outcrop-memtable",
+        &["tests::concurrent", "tests::empty", "tests::all_versions", "lookups_answer_like"],
+    ),
     ("outcrop", &["superversion::", "write::group::"]),
 ];
 

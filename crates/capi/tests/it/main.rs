@@ -6,5 +6,6 @@ mod c_program;
 mod compatibility;
 mod library;
 mod one_moment;
+mod properties;
 mod settings;
 mod updates;

@@ -19,11 +19,13 @@ type Errptr = *mut *mut c_char;
 
 macro_rules! functions {
     ($($name:ident: fn($($arg:ty),*) $(-> $ret:ty)?;)*) => {
+        #[allow(non_snake_case, reason = "the names are RocksDB's")]
         struct Api {
             $($name: unsafe extern "C" fn($($arg),*) $(-> $ret)?,)*
             _library: Library,
         }
 
+        #[allow(non_snake_case, reason = "the names are RocksDB's")]
         impl Api {
             fn load(path: &Path) -> Api {
                 // SAFETY: libraries under test run no code of note when loaded; the signatures are those of the C header.
