@@ -13,6 +13,9 @@ use outcrop_env::{PassedMemory, WriteFile};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LogOffset(pub u64);
 
+/// Bytes of a record that are framed and appended at once; of larger records it takes several appends. They stay allocated.
+const LARGEST_APPEND: usize = 1 << 20;
+
 /// Writes one log file.
 pub struct LogWriter {
     file: Box<dyn WriteFile>,
@@ -22,7 +25,7 @@ pub struct LogWriter {
     end: [u8; RECYCLABLE_HEADER_LEN],
     /// Offset in the current block.
     block_offset: usize,
-    /// One record, framed; reused.
+    /// One record, framed, or as much of it as is appended at once; reused.
     frame: Vec<u8>,
     compression: Option<Compression>,
 }
@@ -74,7 +77,7 @@ impl LogWriter {
         self.append_parts(&[record])
     }
 
-    /// Appends the concatenation of `parts` as one record, with one append to the file.
+    /// Appends the concatenation of `parts` as one record, with one append to the file if it is no larger than a MiB or so.
     pub fn append_parts(&mut self, parts: &[&[u8]]) -> Result<LogOffset> {
         self.frame.clear();
         let Some(mut compression) = self.compression.take() else { return self.append_record(parts) };
@@ -85,6 +88,9 @@ impl LogWriter {
         compression.plain.clear();
         parts.iter().for_each(|part| compression.plain.extend_from_slice(part));
         let packed = compression.context.compress(&compression.plain);
+        if compression.plain.capacity() > LARGEST_APPEND {
+            compression.plain = Vec::new();
+        }
         self.compression = Some(compression);
         let packed = packed.map_err(|error| Error::io("zstd", error))?;
         self.append_record(&[&packed])
@@ -129,6 +135,11 @@ impl LogWriter {
             first = false;
             if left == 0 {
                 break;
+            }
+            if self.frame.len() >= LARGEST_APPEND {
+                // Its last fragment ends a block. Readers take what follows for an end: the record has none yet.
+                self.file.append_marked(&self.frame, &[])?;
+                self.frame.clear();
             }
         }
         // Where no header fits in the rest of the block, readers look at the start of the next one, which is as it was.

@@ -109,6 +109,20 @@ struct Scratch {
     directory: Directory,
 }
 
+/// Bytes of a buffer that stays allocated for the next block.
+const SCRATCH_KEPT_BYTES: usize = 1 << 20;
+
+impl Scratch {
+    /// Frees what only an unusually large block took.
+    fn trim(&mut self) {
+        for buffer in [&mut self.stored, &mut self.contents] {
+            if buffer.capacity() > SCRATCH_KEPT_BYTES {
+                *buffer = Vec::new();
+            }
+        }
+    }
+}
+
 thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
@@ -438,9 +452,12 @@ impl TableReader {
     #[cold]
     fn load_block(&self, handle: BlockHandle, fill_cache: FillCache) -> Result<Pinned> {
         SCRATCH.with(|scratch| {
-            let Scratch { stored, contents, directory } = &mut *scratch.borrow_mut();
-            self.source.read_stored(handle, stored)?;
-            self.frame_block(handle, stored, contents, directory, fill_cache)
+            let mut scratch = scratch.borrow_mut();
+            let Scratch { stored, contents, directory } = &mut *scratch;
+            let read = self.source.read_stored(handle, stored);
+            let framed = read.and_then(|_| self.frame_block(handle, stored, contents, directory, fill_cache));
+            scratch.trim();
+            framed
         })
     }
 
@@ -452,8 +469,11 @@ impl TableReader {
         fill_cache: FillCache,
     ) -> Result<Pinned> {
         SCRATCH.with(|scratch| {
-            let Scratch { contents, directory, .. } = &mut *scratch.borrow_mut();
-            self.frame_block(handle, stored, contents, directory, fill_cache)
+            let mut scratch = scratch.borrow_mut();
+            let Scratch { contents, directory, .. } = &mut *scratch;
+            let framed = self.frame_block(handle, stored, contents, directory, fill_cache);
+            scratch.trim();
+            framed
         })
     }
 

@@ -5,6 +5,7 @@ mod boundary;
 mod c_program;
 mod compatibility;
 mod library;
+mod memory;
 mod one_moment;
 mod properties;
 mod settings;
