@@ -7,7 +7,7 @@ use crate::memory::{
 use crate::options::rocksdb_options_t;
 use crate::statistics::Statistics;
 use libc::{c_char, c_int, c_uchar, size_t};
-use outcrop::{ColumnFamilyDescriptor, ColumnFamilyHandle, Db, Env, Result};
+use outcrop::{ColumnFamilyDescriptor, ColumnFamilyHandle, Db, Env, Error, Result};
 use std::sync::Arc;
 
 /// A database, and the statistics that count it if it was opened with some.
@@ -45,9 +45,7 @@ unsafe fn families_of(
 fn with_default(families: Vec<ColumnFamilyDescriptor>) -> Result<Vec<ColumnFamilyDescriptor>> {
     match families.iter().any(|family| family.name == "default") {
         true => Ok(families),
-        false => {
-            Err(outcrop::Error::invalid_argument("the default column family is not among those to open"))
-        }
+        false => Err(Error::invalid_argument("the default column family is not among those to open")),
     }
 }
 
@@ -61,12 +59,20 @@ unsafe fn opened_out(
 ) -> *mut rocksdb_t {
     // SAFETY: the caller passes as many places for handles as names.
     unsafe {
-        let Some(db) = report(errptr, opened) else { return std::ptr::null_mut() };
+        // A column family is looked up before any handle is given: on an error there is none.
+        let opened = opened.and_then(|db| {
+            let handle_of = |name: &String| {
+                let found = db.column_family(name);
+                found.ok_or_else(|| Error::invalid_argument(format!("Column family not found: {name}")))
+            };
+            let found: Result<Vec<_>> = names.iter().map(handle_of).collect();
+            Ok((found?, db))
+        });
+        let Some((found, db)) = report(errptr, opened) else { return std::ptr::null_mut() };
         if let Some(statistics) = &options.statistics {
             statistics.add(&db);
         }
-        for (i, name) in names.iter().enumerate() {
-            let handle = db.column_family(name).expect("it was just opened");
+        for (i, handle) in found.into_iter().enumerate() {
             *handles.add(i) = hand_out(rocksdb_column_family_handle_t(handle));
         }
         hand_out(rocksdb_t(db, options.statistics.clone()))

@@ -85,6 +85,10 @@ pub fn open(
     }
     let pool = memtable_pool(&descriptors);
     let recovered = recover(path, &options, &env, &descriptors, &pool)?;
+    // Nothing is created here, whatever `create_missing_column_families` says.
+    if let Some(missing) = recovered.to_create.first() {
+        return Err(Error::invalid_argument(format!("Column family not found: {}", missing.name)));
+    }
     let identity = (recovered.db_id.clone(), String::new());
     let log = InfoLog::none(&env);
     let next_file = recovered.next_file_number;
