@@ -15,7 +15,7 @@
 //! cargo xtask compatibility    writes docs/compatibility.md from trials with the real libraries
 //! cargo xtask tools            RocksDB's own ldb and sst_dump look at our databases
 //! cargo xtask scripts          RocksDB's benchmark scripts, unmodified, on our db_bench and on Debian's
-//! cargo xtask bindings         the crate `rocksdb` from the registry on our shared library; needs libclang
+//! cargo xtask bindings         versions of the crate `rocksdb` from the registry on our shared library; needs libclang
 //! ```
 
 mod bindings;
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
         ["scripts"] => scripts::run(Install::IfMissing),
         ["instructions"] => instructions::run(false, Install::IfMissing),
         ["instructions", "--bless"] => instructions::run(true, Install::IfMissing),
-        ["bindings"] => bindings::run(),
+        ["bindings"] => bindings::run(Install::IfMissing),
         _ => Err(format!(
             "usage: cargo xtask ci [--offline] | tidy | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | scripts | \
              bindings | instructions [--bless] | {}",
@@ -109,9 +109,12 @@ fn ci(offline: bool) -> Result<(), String> {
     step("fuzz", fuzz::ci)?;
     step("instructions", || instructions::run(false, install))?;
     if offline {
-        eprintln!("xtask: --offline: no trials, tools and ping-pong of RocksDB");
+        eprintln!(
+            "xtask: --offline: no bindings from the registry, no trials, tools and ping-pong of RocksDB"
+        );
         return Ok(());
     }
+    step("bindings", || bindings::run(install))?;
     step("compatibility", || pingpong::compatibility(true))?;
     step("tools", pingpong::tools)?;
     step("scripts", || scripts::run(install))?;
