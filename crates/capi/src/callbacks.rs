@@ -6,7 +6,7 @@
 //!
 //! Concurrency: callbacks are called from any thread, several at once, as RocksDB calls them.
 
-use crate::memory::{give_back, hand_out, slice};
+use crate::memory::{give_back, hand_out, slice, text};
 use crate::options::rocksdb_options_t;
 use crate::settings::{Fate, Note};
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
@@ -15,7 +15,6 @@ use outcrop::{
     UserComparator,
 };
 use std::cmp::Ordering;
-use std::ffi::CStr;
 use std::sync::Arc;
 
 type Destructor = Option<unsafe extern "C-unwind" fn(*mut c_void)>;
@@ -36,8 +35,7 @@ unsafe impl Sync for State {}
 impl State {
     unsafe fn new(pointer: *mut c_void, destructor: Destructor, name: Name) -> State {
         // SAFETY: the caller passes a function that gives a NUL-terminated string, or none.
-        let name = name.map(|name| unsafe { CStr::from_ptr(name(pointer)) });
-        let name = name.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let name = name.map_or_else(String::new, |name| unsafe { text(name(pointer)) });
         State { pointer, destructor, name }
     }
 }
@@ -110,7 +108,13 @@ pub unsafe extern "C" fn rocksdb_options_set_comparator(
     comparator: *mut rocksdb_comparator_t,
 ) {
     boundary!({
-        let (options, comparator) = (&mut *options, &*comparator);
+        let options = &mut *options;
+        // No database opens without an order, RocksDB's neither.
+        let Some(comparator) = comparator.as_ref() else {
+            options.settings.refuse("comparator", "null");
+            return;
+        };
+        options.settings.allow("comparator");
         options.parts.comparator = Comparator::User(comparator.comparator.clone());
         if comparator.timestamp_size > 0 {
             options.settings.refuse("comparator.timestamp_size", comparator.timestamp_size);
@@ -289,14 +293,15 @@ pub unsafe extern "C" fn rocksdb_mergeoperator_destroy(operator: *mut rocksdb_me
     boundary!(give_back(operator))
 }
 
-/// Takes the operator over.
+/// Takes the operator over; null takes one away.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_set_merge_operator(
     options: *mut rocksdb_options_t,
     operator: *mut rocksdb_mergeoperator_t,
 ) {
     boundary!({
-        (*options).parts.merge_operator = Some((*operator).0.clone());
+        (*options).parts.merge_operator =
+            operator.as_ref().map(|operator| operator.0.clone() as Arc<dyn MergeOperator>);
         give_back(operator);
     })
 }
@@ -443,14 +448,15 @@ pub unsafe extern "C" fn rocksdb_compactionfilterfactory_destroy(
     boundary!(give_back(factory))
 }
 
-/// Takes the factory over.
+/// Takes the factory over; null takes one away.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_set_compaction_filter_factory(
     options: *mut rocksdb_options_t,
     factory: *mut rocksdb_compactionfilterfactory_t,
 ) {
     boundary!({
-        (*options).parts.compaction_filter_factory = Some((*factory).0.clone());
+        (*options).parts.compaction_filter_factory =
+            factory.as_ref().map(|factory| factory.0.clone() as Arc<dyn CompactionFilterFactory>);
         give_back(factory);
     })
 }

@@ -100,9 +100,10 @@ pub unsafe extern "C" fn rocksdb_compaction_options_canceled_destroy(canceled: *
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compaction_options_canceled_set(canceled: *mut c_uchar, value: c_uchar) {
     boundary!({
-        let canceled = &*canceled.cast::<AtomicBool>();
         // Relaxed: it is looked at again and again, and publishes nothing.
-        canceled.store(value != 0, Ordering::Relaxed);
+        if let Some(canceled) = canceled.cast::<AtomicBool>().as_ref() {
+            canceled.store(value != 0, Ordering::Relaxed);
+        }
     })
 }
 

@@ -14,7 +14,7 @@ pub struct rocksdb_iterator_t {
     failed: Option<Error>,
     /// What it was made from, to make it anew. The database outlives its iterators.
     db: *const rocksdb_t,
-    cf: ColumnFamilyHandle,
+    cf: Option<ColumnFamilyHandle>,
     options: ReadOptions,
     tailing: bool,
 }
@@ -32,7 +32,7 @@ impl rocksdb_iterator_t {
             Err(error) => (None, Some(error)),
         };
         let (tailing, options) = (options.tailing, options.get().cloned().unwrap_or_default());
-        rocksdb_iterator_t { iter, failed, db, cf: cf.clone(), options, tailing }
+        rocksdb_iterator_t { iter, failed, db, cf: Some(cf.clone()), options, tailing }
     }
 
     /// `iter`, which was made from the rest.
@@ -43,7 +43,20 @@ impl rocksdb_iterator_t {
         options: &rocksdb_readoptions_t,
     ) -> rocksdb_iterator_t {
         let (tailing, options) = (options.tailing, options.get().cloned().unwrap_or_default());
-        rocksdb_iterator_t { iter: Some(iter), failed: None, db, cf: cf.clone(), options, tailing }
+        rocksdb_iterator_t { iter: Some(iter), failed: None, db, cf: Some(cf.clone()), options, tailing }
+    }
+
+    /// One that is never valid: its error says why.
+    pub(crate) fn failed(error: Error) -> rocksdb_iterator_t {
+        let options = ReadOptions::default();
+        rocksdb_iterator_t {
+            iter: None,
+            failed: Some(error),
+            db: std::ptr::null(),
+            cf: None,
+            options,
+            tailing: false,
+        }
     }
 
     /// Makes the iterator see what the database holds now. Not positioned.
@@ -53,8 +66,10 @@ impl rocksdb_iterator_t {
         }
         // As in RocksDB a refreshed iterator reads the present, whatever snapshot it was made with.
         self.options.snapshot = None;
-        // SAFETY: the contract of the C API: the database outlives its iterators.
-        self.iter = Some(unsafe { &*self.db }.0.iter_cf(&self.cf, &self.options)?);
+        if let Some(cf) = &self.cf {
+            // SAFETY: the contract of the C API: the database outlives its iterators.
+            self.iter = Some(unsafe { &*self.db }.0.iter_cf(cf, &self.options)?);
+        }
         Ok(())
     }
 

@@ -32,6 +32,7 @@ mod iterator;
 mod maintenance;
 mod memory;
 mod metadata;
+mod older;
 mod options;
 mod options_kept;
 mod read_options;
@@ -60,6 +61,7 @@ pub use iterator::*;
 pub use maintenance::*;
 pub use memory::*;
 pub use metadata::*;
+pub use older::*;
 pub use options::*;
 pub use options_kept::*;
 pub use read_options::*;
@@ -93,6 +95,7 @@ pub fn notes() -> impl Iterator<Item = &'static settings::Note> {
         resources::RESOURCE_NOTES,
         resources::OBJECT_NOTES,
         resources::LIMIT_NOTES,
+        resources::KEPT_NOTES,
         sizes::SIZE_NOTES,
         slice_transform::SLICE_TRANSFORM_NOTES,
         sst_file_writer::INGEST_NOTES,
@@ -118,6 +121,9 @@ pub fn notes() -> impl Iterator<Item = &'static settings::Note> {
         refused::TRANSACTIONDB_OPTIONS_OBJECT,
         refused::TRANSACTIONDB_OPTIONS_NOTES,
         refused::TRANSACTIONS_REFUSED,
+        refused::TRANSACTION_ITERATORS,
+        refused::TRANSACTION_READS,
+        refused::WRITEBATCH_WI_ITERATORS,
         refused::WRITEBATCH_WI_REFUSED,
         refused::CREATE_BACKUP_OPTIONS_OBJECT,
         refused::CREATE_BACKUP_OPTIONS_NOTES,

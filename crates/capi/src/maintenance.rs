@@ -295,7 +295,8 @@ pub unsafe extern "C" fn rocksdb_flush_wal_with_options(
     errptr: Errptr,
 ) {
     boundary!(errptr, {
-        report(errptr, (*db).0.flush_wal((*options).sync));
+        let sync = options.as_ref().is_some_and(|options| options.sync);
+        report(errptr, (*db).0.flush_wal(sync));
     })
 }
 
@@ -324,7 +325,8 @@ pub unsafe extern "C" fn rocksdb_verify_checksum_with_options(
     errptr: Errptr,
 ) {
     boundary!(errptr, {
-        report(errptr, (*options).get().and_then(|_| (*db).0.verify_checksums()));
+        let allowed = options.as_ref().map_or(Ok(()), |options| options.get().map(|_| ()));
+        report(errptr, allowed.and_then(|()| (*db).0.verify_checksums()));
     })
 }
 

@@ -86,8 +86,11 @@ pub(crate) unsafe fn slice<'a>(start: *const c_char, len: size_t) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(start.cast(), len) }
 }
 
-/// The text of a NUL-terminated string; bytes that are not UTF-8 are replaced.
+/// The text of a NUL-terminated string, empty for null; bytes that are not UTF-8 are replaced.
 pub(crate) unsafe fn text(start: *const c_char) -> String {
+    if start.is_null() {
+        return String::new();
+    }
     // SAFETY: the caller passes a NUL-terminated string.
     unsafe { std::ffi::CStr::from_ptr(start) }.to_string_lossy().into_owned()
 }

@@ -241,7 +241,8 @@ pub unsafe extern "C" fn rocksdb_get_column_family_metadata_with_options(
     options: *const rocksdb_column_family_metadata_options_t,
 ) -> *mut rocksdb_column_family_metadata_t {
     boundary!({
-        let (db, options) = (&(*db).0, &*options);
+        let (db, options) =
+            (&(*db).0, options.as_ref().unwrap_or(&rocksdb_column_family_metadata_options_t::ALL));
         metadata(db, db.default_column_family(), options)
     })
 }
@@ -252,7 +253,11 @@ pub unsafe extern "C" fn rocksdb_get_column_family_metadata_cf_with_options(
     cf: *mut rocksdb_column_family_handle_t,
     options: *const rocksdb_column_family_metadata_options_t,
 ) -> *mut rocksdb_column_family_metadata_t {
-    boundary!(metadata(&(*db).0, &(*cf).0, &*options))
+    boundary!(metadata(
+        &(*db).0,
+        &(*cf).0,
+        options.as_ref().unwrap_or(&rocksdb_column_family_metadata_options_t::ALL)
+    ))
 }
 
 #[unsafe(no_mangle)]
@@ -280,7 +285,9 @@ macro_rules! metadata_options_keys {
             boundary!({
                 // The key stays valid until it is set anew.
                 let key = (&(*options).$field).as_deref();
-                *len = key.map_or(0, <[u8]>::len);
+                if let Some(len) = len.as_mut() {
+                    *len = key.map_or(0, <[u8]>::len);
+                }
                 key.map_or(std::ptr::null(), |key| key.as_ptr().cast())
             })
         }

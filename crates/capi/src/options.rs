@@ -336,10 +336,13 @@ functions! {
     }
 
     rocksdb_options_set_block_based_table_factory(table: *mut rocksdb_block_based_table_options_t) |o| {
-        o.cf.table = (*table).options.clone();
-        o.parts.block_cache.clone_from(&(*table).cache);
-        o.settings.adopt(&(*table).settings);
-        o.settings.allow("table_factory");
+        // Null changes nothing, as in RocksDB.
+        if let Some(table) = table.as_ref() {
+            o.cf.table = table.options.clone();
+            o.parts.block_cache.clone_from(&table.cache);
+            o.settings.adopt(&table.settings);
+            o.settings.allow("table_factory");
+        }
     }
 
     rocksdb_options_set_uint64add_merge_operator() |o| { o.cf.merge_operator = Some("uint64add".to_string()) }
@@ -558,6 +561,9 @@ pub unsafe extern "C" fn rocksdb_load_latest_options_destroy(
     boundary!({
         give_back(db_options);
         for i in 0..len {
+            if names.is_null() || column_family_options.is_null() {
+                break;
+            }
             libc::free((*names.add(i)).cast());
             give_back(*column_family_options.add(i));
         }

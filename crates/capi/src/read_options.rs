@@ -169,13 +169,15 @@ functions! {
     rocksdb_readoptions_get_merge_operand_count_threshold() -> size_t |_o| { 0 }
 
     rocksdb_readoptions_set_request_id(id: *const c_char, len: size_t) |o| {
-        o.request_id = slice(id, len).to_vec();
+        o.request_id = if id.is_null() { Vec::new() } else { slice(id, len).to_vec() };
     }
 
     rocksdb_readoptions_clear_request_id() |o| { o.request_id.clear() }
 
     rocksdb_readoptions_get_request_id(len: *mut size_t) -> *const c_char |o| {
-        *len = o.request_id.len();
+        if let Some(len) = len.as_mut() {
+            *len = o.request_id.len();
+        }
         if o.request_id.is_empty() { std::ptr::null() } else { o.request_id.as_ptr().cast() }
     }
 

@@ -63,12 +63,12 @@ refused! { RESOURCE_NOTES:
 
 /// Setters of options that take an object.
 macro_rules! objects {
-    ($($fate:ident $why:literal { $($name:ident($($type:ty),*) $option:literal;)* })*) => {
+    ($($fate:ident $how:ident $why:literal { $($name:ident($($type:ty),*) $option:literal;)* })*) => {
         pub(crate) const OBJECT_NOTES: &[Note] = &[$($(
             Note { function: stringify!($name), fate: Fate::$fate, why: $why },
         )*)*];
 
-        $($(objects!(@function $fate $name($($type),*) $option);)*)*
+        $($(objects!(@function $how $name($($type),*) $option);)*)*
     };
     (@function Accepted $name:ident($($type:ty),*) $option:literal) => {
         #[unsafe(no_mangle)]
@@ -80,10 +80,21 @@ macro_rules! objects {
             boundary!((*options).settings.refuse($option, "an object"))
         }
     };
+    (@function Object $name:ident($object:ty) $option:literal) => {
+        /// Null takes one away that was set before.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(options: *mut rocksdb_options_t, object: $object) {
+            boundary!(match options.as_mut() {
+                Some(options) if object.is_null() => options.settings.allow($option),
+                Some(options) => options.settings.refuse($option, "an object"),
+                None => {}
+            })
+        }
+    };
 }
 
 objects! {
-    Accepted "it only limits or tunes; what is read and kept is the same" {
+    Accepted Accepted "it only limits or tunes; what is read and kept is the same" {
         rocksdb_options_set_ratelimiter(*mut rocksdb_ratelimiter_t) "rate_limiter";
         rocksdb_options_set_row_cache(*mut rocksdb_cache_t) "row_cache";
         rocksdb_options_set_blob_cache(*mut rocksdb_cache_t) "blob_cache";
@@ -97,30 +108,37 @@ objects! {
             "collector";
         rocksdb_options_add_table_properties_collector_factory(
             *mut rocksdb_table_properties_collector_factory_t) "collector";
-        rocksdb_options_clear_wal_filter() "wal_filter";
     }
-    Accepted "there is one memtable, in total order, and it appends ascending keys without a search" {
+    Accepted Accepted "there is one memtable, in total order, and it appends ascending keys without a search" {
         rocksdb_options_set_memtable_vector_rep() "memtable_factory";
         rocksdb_options_set_hash_skip_list_rep(size_t, i32, i32) "memtable_factory";
         rocksdb_options_set_hash_link_list_rep(size_t) "memtable_factory";
     }
-    Accepted "messages go to LOG in the database's directory" {
+    Accepted Accepted "messages go to LOG in the database's directory" {
         rocksdb_options_set_info_log(*mut rocksdb_logger_t) "info_log";
     }
-    Accepted "the codec settings of all levels are those of compression_opts" {
+    Accepted Accepted "the codec settings of all levels are those of compression_opts" {
         rocksdb_options_set_bottommost_compression_options(c_int, c_int, c_int, c_int, u8) "opts";
         rocksdb_options_set_bottommost_compression_options_zstd_max_train_bytes(c_int, u8) "opts";
         rocksdb_options_set_bottommost_compression_options_use_zstd_dict_trainer(u8, u8) "opts";
         rocksdb_options_set_bottommost_compression_options_max_dict_buffer_bytes(u64, u8) "opts";
     }
-    Checked "the object it takes has no counterpart" {
+    Checked Checked "there are no plain tables" {
+        rocksdb_options_set_plain_table_factory(u32, c_int, f64, size_t, size_t, c_char, u8, u8)
+            "table_factory";
+    }
+    Checked Object "the object it takes has no counterpart; null takes it away" {
         rocksdb_options_set_file_checksum_gen_factory(*mut rocksdb_file_checksum_gen_factory_t)
             "file_checksum_gen_factory";
         rocksdb_options_set_cuckoo_table_factory(*mut rocksdb_cuckoo_table_options_t) "table_factory";
-        rocksdb_options_set_plain_table_factory(u32, c_int, f64, size_t, size_t, c_char, u8, u8)
-            "table_factory";
         rocksdb_options_set_wal_filter(*mut rocksdb_walfilter_t) "wal_filter";
     }
+}
+
+/// Undoes `rocksdb_options_set_wal_filter`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_clear_wal_filter(options: *mut rocksdb_options_t) {
+    boundary!((*options).settings.allow("wal_filter"))
 }
 
 /// Universal compaction, with memtables of a quarter of the budget.
@@ -368,6 +386,57 @@ sst_file_manager! {
     rocksdb_sst_file_manager_set_max_trash_db_ratio(ratio: f64) |m| {
         m.max_trash_ratio_bits.store(ratio.to_bits(), Ordering::Relaxed);
     }
+}
+
+/// What is only kept among the functions above, and those of other files that are like them.
+pub(crate) const KEPT_NOTES: &[Note] = &[
+    kept("rocksdb_ratelimiter_create", UNLIMITED),
+    kept("rocksdb_ratelimiter_create_auto_tuned", UNLIMITED),
+    kept("rocksdb_ratelimiter_create_with_mode", UNLIMITED),
+    kept("rocksdb_ratelimiter_destroy", UNLIMITED),
+    kept("rocksdb_envoptions_set_rate_limiter", UNLIMITED),
+    kept("rocksdb_logger_create_stderr_logger", UNLOGGED),
+    kept("rocksdb_logger_create_callback_logger", UNLOGGED),
+    kept("rocksdb_logger_destroy", UNLOGGED),
+    kept("rocksdb_options_set_db_log_dir", "LOG stays in the database's directory"),
+    kept("rocksdb_options_get_db_log_dir", "LOG stays in the database's directory"),
+    kept("rocksdb_options_set_db_host_id", "tables do not name a host"),
+    kept("rocksdb_options_get_db_host_id", "tables do not name a host"),
+    kept("rocksdb_options_set_daily_offpeak_time_utc", "compactions are the same at all hours"),
+    kept("rocksdb_options_get_daily_offpeak_time_utc", "compactions are the same at all hours"),
+    kept("rocksdb_dbpath_create", "one path alone is supported, and its target size limits nothing"),
+    kept("rocksdb_dbpath_destroy", "one path alone is supported, and its target size limits nothing"),
+    kept("rocksdb_sst_file_manager_get_total_size", "always 0: files are not counted"),
+    kept("rocksdb_sst_file_manager_get_total_trash_size", "always 0: obsolete files go at once"),
+    kept("rocksdb_sst_file_manager_is_max_allowed_space_reached", NO_LIMIT),
+    kept("rocksdb_sst_file_manager_is_max_allowed_space_reached_including_compactions", NO_LIMIT),
+    kept("rocksdb_sst_file_manager_get_delete_rate_bytes_per_second", "obsolete files go at once"),
+    kept("rocksdb_sst_file_manager_get_max_trash_db_ratio", "obsolete files go at once"),
+    kept("rocksdb_file_checksum_gen_crc32c_factory_create", "options that it is given to do not open"),
+    kept("rocksdb_file_checksum_gen_factory_destroy", "options that it is given to do not open"),
+    kept("rocksdb_sst_partitioner_fixed_prefix_factory_create", "tables are cut by size alone"),
+    kept("rocksdb_sst_partitioner_factory_destroy", "tables are cut by size alone"),
+    kept("rocksdb_table_properties_collector_factory_destroy", "there are no collectors"),
+    kept("rocksdb_memory_allocator_destroy", "the engine's memory comes from mappings of its own"),
+    kept("rocksdb_walfilter_create", "options that it is given to do not open"),
+    kept("rocksdb_walfilter_destroy", "options that it is given to do not open"),
+    kept("rocksdb_write_buffer_manager_cost_to_cache", "memtables are not counted in a cache"),
+    kept("rocksdb_options_get_bottommost_compression_options_use_zstd_dict_trainer", "always 1"),
+    kept("rocksdb_options_checksum_handoff_file_types_contains", HINT),
+    kept("rocksdb_options_checksum_handoff_file_types_count", HINT),
+    kept("rocksdb_options_calculate_sst_write_lifetime_hint_set_contains", HINT),
+    kept("rocksdb_options_calculate_sst_write_lifetime_hint_set_count", HINT),
+    kept("rocksdb_readoptions_set_request_id", "requests are not traced"),
+    kept("rocksdb_readoptions_get_request_id", "requests are not traced"),
+    kept("rocksdb_readoptions_clear_request_id", "requests are not traced"),
+];
+const UNLIMITED: &str = "reads and writes are not limited";
+const UNLOGGED: &str = "messages go to LOG in the database's directory";
+const NO_LIMIT: &str = "always false: a limit of space makes an open fail";
+const HINT: &str = "a hint to file systems that the engine does not use";
+
+const fn kept(function: &'static str, why: &'static str) -> Note {
+    Note { function, fate: Fate::Kept, why }
 }
 
 const fn accepted(function: &'static str, why: &'static str) -> Note {

@@ -35,6 +35,8 @@ pub enum Fate {
     Checked,
     /// It always fails, or is about an object that can only come from a function that fails.
     Refused,
+    /// What it is given is kept and given back, or made and destroyed, and has no effect. A caller could take it for one.
+    Kept,
 }
 
 /// The settings of one object that the engine has no field for.
@@ -421,7 +423,8 @@ macro_rules! kept_object {
     };
 }
 
-/// Functions that always fail: they report NotSupported where they can, and give null or 0.
+/// Functions that always fail: they report NotSupported in `errptr`, or once per process on standard error where there is none,
+/// and give null or 0. Objects are not looked at: null, which a refused create function gave, is as good as any.
 macro_rules! refused {
     ($notes:ident: $($why:literal { $(
         $name:ident($($arg:ty),*) $(@ $errptr:ident)? $(-> $ret:ty)?;
@@ -447,7 +450,11 @@ macro_rules! refused {
     (@function $why:literal, $name:ident($($arg:ty),*) $(-> $ret:ty)?) => {
         #[unsafe(no_mangle)]
         pub extern "C" fn $name($(_: $arg,)*) $(-> $ret)? {
-            boundary!({ $(<$ret as $crate::settings::Nothing>::NOTHING)? })
+            boundary!({
+                static TOLD: std::sync::Once = std::sync::Once::new();
+                $crate::settings::tell_refusal(&TOLD, stringify!($name), $why);
+                $(<$ret as $crate::settings::Nothing>::NOTHING)?
+            })
         }
     };
 }
@@ -457,6 +464,17 @@ pub(crate) fn refusal(function: &str, why: &str) -> Error {
     let text = format!("{function}: {why}");
     let about_timestamps = function.ends_with("_with_ts") || function.ends_with("_full_history_ts_low");
     if about_timestamps { Error::invalid_argument(text) } else { Error::not_supported(text) }
+}
+
+/// Says on standard error that `function`, which has no errptr, did nothing; the first time. One that only ends an object
+/// has nothing to say.
+pub(crate) fn tell_refusal(told: &std::sync::Once, function: &str, why: &str) {
+    if !["_destroy", "_close", "_close_base_db", "_release_snapshot"]
+        .iter()
+        .any(|end| function.ends_with(end))
+    {
+        told.call_once(|| crate::boundary::warn(refusal(function, why)));
+    }
 }
 
 /// What a function gives that has nothing to give.

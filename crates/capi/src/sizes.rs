@@ -141,8 +141,8 @@ pub unsafe extern "C" fn rocksdb_approximate_sizes_cf_with_flags(
 }
 
 unsafe fn what_of(options: *const rocksdb_size_approximation_options_t) -> SizeApproximation {
-    // SAFETY: the caller passes live options.
-    let options = unsafe { &*options };
+    // SAFETY: the caller passes live options, or null for the defaults.
+    let Some(options) = (unsafe { options.as_ref() }) else { return SizeApproximation::default() };
     SizeApproximation { include_memtables: options.include_memtables, include_files: options.include_files }
 }
 
@@ -227,7 +227,7 @@ pub unsafe extern "C" fn rocksdb_memory_consumers_add_cache(
     consumers: *mut rocksdb_memory_consumers_t,
     cache: *mut rocksdb_cache_t,
 ) {
-    boundary!((*consumers).caches.push((*cache).0.clone()))
+    boundary!((*consumers).caches.extend(cache.as_ref().map(|cache| cache.0.clone())))
 }
 
 #[unsafe(no_mangle)]

@@ -3,11 +3,10 @@
 //! RocksDB's own are supported. One made of callbacks can be created, and options that are given it fail to open: a
 //! table names its extractor, and another reader would not have the callbacks.
 
-use crate::memory::{give_back, hand_out};
+use crate::memory::{give_back, hand_out, text};
 use crate::settings::{Fate, Note};
 use libc::{c_char, c_uchar, c_void, size_t};
 use outcrop::PrefixExtractor;
-use std::ffi::CStr;
 
 pub enum rocksdb_slicetransform_t {
     /// One of RocksDB's own.
@@ -29,6 +28,9 @@ pub(crate) const SLICE_TRANSFORM_NOTES: &[Note] = &[Note {
 }];
 
 /// See the module: what is made here is refused at open.
+///
+/// Headers up to RocksDB 10 had an argument `in_range` in place of `name`, and `name` after it. Bindings pass null for `in_range`,
+/// which no caller passes for a name: `older_name` is looked at only then, and no caller of today passes it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_slicetransform_create(
     state: *mut c_void,
@@ -36,9 +38,11 @@ pub unsafe extern "C" fn rocksdb_slicetransform_create(
     _transform: Transform,
     _in_domain: InDomain,
     name: Name,
+    older_name: Name,
 ) -> *mut rocksdb_slicetransform_t {
     boundary!({
-        let name = name.map(|name| CStr::from_ptr(name(state)).to_string_lossy().into_owned());
+        let name = name.or(older_name);
+        let name = name.map(|name| text(name(state)));
         if let Some(destructor) = destructor {
             destructor(state);
         }

@@ -52,7 +52,10 @@ pub unsafe extern "C" fn rocksdb_sstfilewriter_create_with_comparator(
 ) -> *mut rocksdb_sstfilewriter_t {
     boundary!({
         let writer = rocksdb_sstfilewriter_create(env, options);
-        rocksdb_options_set_comparator(&mut (*writer).options, comparator.cast_mut());
+        // Null leaves the order of the options.
+        if !comparator.is_null() {
+            rocksdb_options_set_comparator(&mut (*writer).options, comparator.cast_mut());
+        }
         writer
     })
 }

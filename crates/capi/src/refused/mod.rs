@@ -1,5 +1,27 @@
 //! Functions of parts of RocksDB that the engine does not have: they exist, and fail.
 
+/// Iterators over what does not exist: they are made, so that a caller who has no `errptr` meets the error where it asks for it.
+macro_rules! refused_iterators {
+    ($notes:ident: $why:literal; $($name:ident($($arg:ident: $type:ty),*) $(ends $base:ident)?;)*) => {
+        pub(crate) const $notes: &[$crate::settings::Note] = &[$($crate::settings::Note {
+            function: stringify!($name),
+            fate: $crate::settings::Fate::Refused,
+            why: $why,
+        },)*];
+
+        $(
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name($($arg: $type),*) -> *mut $crate::iterator::rocksdb_iterator_t {
+                boundary!({
+                    $($crate::memory::give_back($base);)?
+                    let error = $crate::settings::refusal(stringify!($name), $why);
+                    $crate::memory::hand_out($crate::iterator::rocksdb_iterator_t::failed(error))
+                })
+            }
+        )*
+    };
+}
+
 mod backups;
 mod events;
 mod remote_compaction;
@@ -39,14 +61,14 @@ pub(crate) use traces::{
 pub use transactions::*;
 pub(crate) use transactions::{
     OPTIMISTICTRANSACTION_OPTIONS_NOTES, OPTIMISTICTRANSACTION_OPTIONS_OBJECT,
-    OPTIMISTICTRANSACTIONDB_OPTIONS_NOTES, OPTIMISTICTRANSACTIONDB_OPTIONS_OBJECT, TRANSACTION_OPTIONS_NOTES,
-    TRANSACTION_OPTIONS_OBJECT, TRANSACTIONDB_OPTIONS_NOTES, TRANSACTIONDB_OPTIONS_OBJECT,
-    TRANSACTIONS_REFUSED,
+    OPTIMISTICTRANSACTIONDB_OPTIONS_NOTES, OPTIMISTICTRANSACTIONDB_OPTIONS_OBJECT, TRANSACTION_ITERATORS,
+    TRANSACTION_OPTIONS_NOTES, TRANSACTION_OPTIONS_OBJECT, TRANSACTION_READS, TRANSACTIONDB_OPTIONS_NOTES,
+    TRANSACTIONDB_OPTIONS_OBJECT, TRANSACTIONS_REFUSED,
 };
 pub(crate) use wal_files::WAL_FILES_REFUSED;
 pub use wal_files::*;
-pub(crate) use writebatch_wi::WRITEBATCH_WI_REFUSED;
 pub use writebatch_wi::*;
+pub(crate) use writebatch_wi::{WRITEBATCH_WI_ITERATORS, WRITEBATCH_WI_REFUSED};
 
 use crate::options::rocksdb_options_t;
 use crate::settings::{Fate, Note};
@@ -77,8 +99,12 @@ macro_rules! refused_objects {
 
         $(
             #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $name(options: *mut rocksdb_options_t, _object: Ptr) {
-                boundary!((*options).settings.refuse($option, "an object"))
+            pub unsafe extern "C" fn $name(options: *mut rocksdb_options_t, object: Ptr) {
+                boundary!(match options.as_mut() {
+                    Some(options) if object.is_null() => options.settings.allow($option),
+                    Some(options) => options.settings.refuse($option, "an object"),
+                    None => {}
+                })
             }
         )*
     };

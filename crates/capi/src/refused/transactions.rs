@@ -1,10 +1,11 @@
 //! Refused: transactions.
 //!
-//! The functions exist so that bindings load. Those that could start something report NotSupported; the others are
-//! about objects that can then not exist, and give null or 0.
+//! The functions exist so that bindings load. Those that could start something report NotSupported; the others
+//! say so on standard error, once each. Iterators are made, never valid, and keep the error.
 
-use crate::settings::Flag;
-use libc::{c_int, c_void, size_t};
+use crate::memory::copy_out_text;
+use crate::settings::{Fate, Flag, Note, refusal};
+use libc::{c_char, c_int, c_void, size_t};
 
 /// Any pointer: nothing here looks behind one.
 type Ptr = *mut c_void;
@@ -134,8 +135,6 @@ refused! { TRANSACTIONS_REFUSED:
         rocksdb_optimistictransactiondb_write(Ptr, Ptr, Ptr) @ errptr;
         rocksdb_transaction_begin(Ptr, Ptr, Ptr, Ptr) -> Ptr;
         rocksdb_transaction_commit(Ptr) @ errptr;
-        rocksdb_transaction_create_iterator(Ptr, Ptr) -> Ptr;
-        rocksdb_transaction_create_iterator_cf(Ptr, Ptr, Ptr) -> Ptr;
         rocksdb_transaction_delete(Ptr, Ptr, size_t) @ errptr;
         rocksdb_transaction_delete_cf(Ptr, Ptr, Ptr, size_t) @ errptr;
         rocksdb_transaction_destroy(Ptr);
@@ -152,10 +151,6 @@ refused! { TRANSACTIONS_REFUSED:
         rocksdb_transaction_get_writebatch_wi(Ptr) -> Ptr;
         rocksdb_transaction_merge(Ptr, Ptr, size_t, Ptr, size_t) @ errptr;
         rocksdb_transaction_merge_cf(Ptr, Ptr, Ptr, size_t, Ptr, size_t) @ errptr;
-        rocksdb_transaction_multi_get(Ptr, Ptr, size_t, Ptr, Ptr, Ptr, Ptr, Ptr);
-        rocksdb_transaction_multi_get_cf(Ptr, Ptr, Ptr, size_t, Ptr, Ptr, Ptr, Ptr, Ptr);
-        rocksdb_transaction_multi_get_for_update(Ptr, Ptr, size_t, Ptr, Ptr, Ptr, Ptr, Ptr);
-        rocksdb_transaction_multi_get_for_update_cf(Ptr, Ptr, Ptr, size_t, Ptr, Ptr, Ptr, Ptr, Ptr);
         rocksdb_transaction_prepare(Ptr) @ errptr;
         rocksdb_transaction_put(Ptr, Ptr, size_t, Ptr, size_t) @ errptr;
         rocksdb_transaction_put_cf(Ptr, Ptr, Ptr, size_t, Ptr, size_t) @ errptr;
@@ -172,8 +167,6 @@ refused! { TRANSACTIONS_REFUSED:
         rocksdb_transactiondb_close(Ptr);
         rocksdb_transactiondb_close_base_db(Ptr);
         rocksdb_transactiondb_create_column_family(Ptr, Ptr, Ptr) @ errptr -> Ptr;
-        rocksdb_transactiondb_create_iterator(Ptr, Ptr) -> Ptr;
-        rocksdb_transactiondb_create_iterator_cf(Ptr, Ptr, Ptr) -> Ptr;
         rocksdb_transactiondb_create_snapshot(Ptr) -> Ptr;
         rocksdb_transactiondb_delete(Ptr, Ptr, Ptr, size_t) @ errptr;
         rocksdb_transactiondb_delete_cf(Ptr, Ptr, Ptr, Ptr, size_t) @ errptr;
@@ -190,8 +183,6 @@ refused! { TRANSACTIONS_REFUSED:
         rocksdb_transactiondb_get_prepared_transactions(Ptr, Ptr) -> Ptr;
         rocksdb_transactiondb_merge(Ptr, Ptr, Ptr, size_t, Ptr, size_t) @ errptr;
         rocksdb_transactiondb_merge_cf(Ptr, Ptr, Ptr, Ptr, size_t, Ptr, size_t) @ errptr;
-        rocksdb_transactiondb_multi_get(Ptr, Ptr, size_t, Ptr, Ptr, Ptr, Ptr, Ptr);
-        rocksdb_transactiondb_multi_get_cf(Ptr, Ptr, Ptr, size_t, Ptr, Ptr, Ptr, Ptr, Ptr);
         rocksdb_transactiondb_open(Ptr, Ptr, Ptr) @ errptr -> Ptr;
         rocksdb_transactiondb_open_column_families(Ptr, Ptr, Ptr, c_int, Ptr, Ptr, Ptr) @ errptr -> Ptr;
         rocksdb_transactiondb_property_int(Ptr, Ptr, Ptr) -> c_int;
@@ -201,4 +192,51 @@ refused! { TRANSACTIONS_REFUSED:
         rocksdb_transactiondb_release_snapshot(Ptr, Ptr);
         rocksdb_transactiondb_write(Ptr, Ptr, Ptr) @ errptr;
     }
+}
+
+refused_iterators! { TRANSACTION_ITERATORS: "transactions are not supported";
+    rocksdb_transaction_create_iterator(_transaction: Ptr, _options: Ptr);
+    rocksdb_transaction_create_iterator_cf(_transaction: Ptr, _options: Ptr, _cf: Ptr);
+    rocksdb_transactiondb_create_iterator(_db: Ptr, _options: Ptr);
+    rocksdb_transactiondb_create_iterator_cf(_db: Ptr, _options: Ptr, _cf: Ptr);
+}
+
+/// Reads of several keys: each has the error.
+macro_rules! multi_gets {
+    ($($name:ident($($object:ident),*);)*) => {
+        pub(crate) const TRANSACTION_READS: &[Note] = &[$(
+            Note { function: stringify!($name), fate: Fate::Refused, why: "transactions are not supported" },
+        )*];
+
+        $(
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name(
+                $($object: Ptr,)*
+                count: size_t,
+                _keys: Ptr,
+                _key_lens: Ptr,
+                values: *mut *mut c_char,
+                value_lens: *mut size_t,
+                errs: *mut *mut c_char,
+            ) {
+                boundary!({
+                    let error = refusal(stringify!($name), "transactions are not supported");
+                    for i in 0..count {
+                        *values.add(i) = std::ptr::null_mut();
+                        *value_lens.add(i) = 0;
+                        *errs.add(i) = copy_out_text(&error.to_string());
+                    }
+                })
+            }
+        )*
+    };
+}
+
+multi_gets! {
+    rocksdb_transaction_multi_get(_transaction, _options);
+    rocksdb_transaction_multi_get_cf(_transaction, _options, _cfs);
+    rocksdb_transaction_multi_get_for_update(_transaction, _options);
+    rocksdb_transaction_multi_get_for_update_cf(_transaction, _options, _cfs);
+    rocksdb_transactiondb_multi_get(_db, _options);
+    rocksdb_transactiondb_multi_get_cf(_db, _options, _cfs);
 }

@@ -1,8 +1,9 @@
 //! Refused: write batches with an index.
 //!
-//! The functions exist so that bindings load. Those that could start something report NotSupported; the others are
-//! about objects that can then not exist, and give null or 0.
+//! The functions exist so that bindings load. Those that could start something report NotSupported; the others
+//! say so on standard error, once each. Iterators are made, never valid, and keep the error.
 
+use crate::iterator::rocksdb_iterator_t;
 use crate::settings::Flag;
 use libc::{c_int, c_void, size_t};
 
@@ -15,10 +16,6 @@ refused! { WRITEBATCH_WI_REFUSED:
         rocksdb_writebatch_wi_clear(Ptr);
         rocksdb_writebatch_wi_count(Ptr) -> c_int;
         rocksdb_writebatch_wi_create(size_t, Flag) -> Ptr;
-        rocksdb_writebatch_wi_create_iterator_with_base(Ptr, Ptr) -> Ptr;
-        rocksdb_writebatch_wi_create_iterator_with_base_cf(Ptr, Ptr, Ptr) -> Ptr;
-        rocksdb_writebatch_wi_create_iterator_with_base_cf_readopts(Ptr, Ptr, Ptr, Ptr) -> Ptr;
-        rocksdb_writebatch_wi_create_iterator_with_base_readopts(Ptr, Ptr, Ptr) -> Ptr;
         rocksdb_writebatch_wi_create_with_params(Ptr, size_t, Flag, size_t, size_t) -> Ptr;
         rocksdb_writebatch_wi_data(Ptr, Ptr) -> Ptr;
         rocksdb_writebatch_wi_delete(Ptr, Ptr, size_t);
@@ -53,4 +50,14 @@ refused! { WRITEBATCH_WI_REFUSED:
         rocksdb_writebatch_wi_singledelete_cf(Ptr, Ptr, Ptr, size_t);
         rocksdb_writebatch_wi_update_timestamps(Ptr, Ptr, size_t, Ptr, Ptr) @ errptr;
     }
+}
+
+refused_iterators! { WRITEBATCH_WI_ITERATORS: "write batches with an index are not supported";
+    // The iterator that is given belongs to the one that is made.
+    rocksdb_writebatch_wi_create_iterator_with_base(_batch: Ptr, base: *mut rocksdb_iterator_t) ends base;
+    rocksdb_writebatch_wi_create_iterator_with_base_cf(_batch: Ptr, base: *mut rocksdb_iterator_t, _cf: Ptr) ends base;
+    rocksdb_writebatch_wi_create_iterator_with_base_cf_readopts(
+        _batch: Ptr, base: *mut rocksdb_iterator_t, _cf: Ptr, _options: Ptr) ends base;
+    rocksdb_writebatch_wi_create_iterator_with_base_readopts(
+        _batch: Ptr, base: *mut rocksdb_iterator_t, _options: Ptr) ends base;
 }

@@ -172,8 +172,8 @@ const GENERATED: &str =
 fn page(api: &Api, exported: &BTreeSet<String>, written_by_hand: &str) -> String {
     let notes: HashMap<&str, &Note> = outcrop_capi::notes().map(|note| (note.function, note)).collect();
     let mut text = format!("{written_by_hand}{GENERATED}\n## Counts\n\n");
-    text.push_str("| area | functions | provided | accepted | checked | refused | missing |\n|---|---|---|---|---|---|---|\n");
-    let mut totals = [0; 6];
+    text.push_str("| area | functions | provided | kept only | accepted | checked | refused | missing |\n|---|---|---|---|---|---|---|---|\n");
+    let mut totals = [0; 7];
     let mut lists = String::new();
     for area in &api.areas {
         let counts = describe_area(&mut lists, area, exported, &notes);
@@ -190,7 +190,7 @@ fn describe_area(
     area: &Area,
     exported: &BTreeSet<String>,
     notes: &HashMap<&str, &Note>,
-) -> [usize; 6] {
+) -> [usize; 7] {
     let mut provided = Vec::new();
     let mut missing = Vec::new();
     let mut others: BTreeMap<(u8, &str), Vec<&str>> = BTreeMap::new();
@@ -210,7 +210,7 @@ fn describe_area(
         let _ = write!(text, "Provided: {}.\n\n", list(&provided));
     }
     for ((fate, why), names) in &others {
-        let fate = ["Accepted", "Checked", "Refused"][*fate as usize];
+        let fate = ["Accepted", "Checked", "Refused", "Kept only"][*fate as usize];
         let _ = write!(text, "{fate}, {why}: {}.\n\n", list(names));
     }
     if !missing.is_empty() {
@@ -223,6 +223,7 @@ fn describe_area(
     [
         area.functions.len(),
         provided.len(),
+        of(Fate::Kept),
         of(Fate::Accepted),
         of(Fate::Checked),
         of(Fate::Refused),

@@ -1,6 +1,7 @@
 //! The C API as its users see it: from a C program, and beside RocksDB's own library.
 
 mod api_list;
+mod arguments;
 mod boundary;
 mod c_program;
 mod compatibility;
@@ -8,5 +9,6 @@ mod library;
 mod memory;
 mod one_moment;
 mod properties;
+mod refusals;
 mod settings;
 mod updates;

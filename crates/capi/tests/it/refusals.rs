@@ -1,0 +1,109 @@
+//! What is refused is seen by its caller: as an error, or in words, never as a write that is lost or a crash.
+
+use libc::c_char;
+use outcrop_capi::*;
+use std::ffi::{CStr, CString};
+use std::ptr::null_mut;
+
+fn text(error: *mut c_char) -> String {
+    assert!(!error.is_null(), "no error");
+    // SAFETY: a message of the library.
+    unsafe {
+        let text = CStr::from_ptr(error).to_string_lossy().into_owned();
+        rocksdb_free(error.cast());
+        text
+    }
+}
+
+#[test]
+fn readers_do_not_create_column_families() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = CString::new(dir.path().to_str().unwrap()).unwrap();
+    let names = [c"default".as_ptr(), c"unknown".as_ptr()];
+    let mut handles = [null_mut(); 2];
+    // SAFETY: the contract of the C API.
+    unsafe {
+        let mut error = null_mut();
+        let options = rocksdb_options_create();
+        rocksdb_options_set_create_if_missing(options, settings::Flag(1));
+        rocksdb_close(rocksdb_open(options, path.as_ptr(), &mut error));
+        assert!(error.is_null());
+        let given = [options.cast_const(), options];
+        for create in [0, 1] {
+            rocksdb_options_set_create_missing_column_families(options, settings::Flag(create));
+            let (at, of) = (path.as_ptr(), given.as_ptr());
+            let handles = handles.as_mut_ptr();
+            let mut error = null_mut();
+            let read_only = rocksdb_open_for_read_only_column_families(
+                options,
+                at,
+                2,
+                names.as_ptr(),
+                of,
+                handles,
+                0,
+                &mut error,
+            );
+            assert!(read_only.is_null());
+            // As RocksDB 11.8.1 says it.
+            let said = text(error);
+            assert_eq!(
+                said.to_lowercase().find("invalid argument: column family not found: unknown"),
+                Some(0)
+            );
+            let mut error = null_mut();
+            let secondary = rocksdb_open_as_secondary_column_families(
+                options,
+                at,
+                at,
+                2,
+                names.as_ptr(),
+                of,
+                handles,
+                &mut error,
+            );
+            assert!(secondary.is_null());
+            assert!(text(error).starts_with("Invalid argument: "));
+        }
+        rocksdb_options_destroy(options);
+    }
+    assert_eq!(handles, [null_mut(); 2]);
+}
+
+#[test]
+fn what_is_put_into_a_batch_with_an_index_is_not_lost_silently() {
+    // SAFETY: the contract of the C API, and null where a refused function gave it.
+    unsafe {
+        let batch = rocksdb_writebatch_wi_create(0, settings::Flag(1));
+        assert!(batch.is_null());
+        let key = c"key".as_ptr().cast_mut().cast();
+        rocksdb_writebatch_wi_put(batch, key, 3, key, 3);
+        assert_eq!(rocksdb_writebatch_wi_count(batch), 0);
+        let mut error = null_mut();
+        rocksdb_write_writebatch_wi(null_mut(), null_mut(), batch, &mut error);
+        assert!(text(error).starts_with("Not implemented: rocksdb_write_writebatch_wi"));
+
+        let iter = rocksdb_writebatch_wi_create_iterator_with_base(batch, null_mut());
+        rocksdb_iter_seek_to_first(iter);
+        assert_eq!(rocksdb_iter_valid(iter), 0);
+        let mut error = null_mut();
+        rocksdb_iter_get_error(iter, &mut error);
+        assert!(text(error).starts_with("Not implemented: rocksdb_writebatch_wi_create_iterator_with_base"));
+        rocksdb_iter_destroy(iter);
+        rocksdb_writebatch_wi_destroy(batch);
+
+        let (mut values, mut lens, mut errors) = ([key.cast(); 2], [7; 2], [key.cast(); 2]);
+        rocksdb_transaction_multi_get(
+            null_mut(),
+            null_mut(),
+            2,
+            null_mut(),
+            null_mut(),
+            values.as_mut_ptr(),
+            lens.as_mut_ptr(),
+            errors.as_mut_ptr(),
+        );
+        assert_eq!((values, lens), ([null_mut(); 2], [0; 2]));
+        errors.into_iter().for_each(|error| assert!(text(error).starts_with("Not implemented: ")));
+    }
+}
