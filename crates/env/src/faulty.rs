@@ -8,7 +8,7 @@ use crate::memory::MemoryFs;
 use outcrop_base::{Error, Result};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What kind of change an operation is.
@@ -33,8 +33,10 @@ pub enum Change {
 pub struct Faults {
     changes: AtomicU64,
     syncs: AtomicU64,
-    fail_at: AtomicU64,
-    fail_on_and_after: AtomicBool,
+    fail_from: AtomicU64,
+    /// Exclusive.
+    fail_until: AtomicU64,
+    opens_to_fail: AtomicU64,
     errno: AtomicI32,
     only: Mutex<Option<String>>,
     space_left: AtomicU64,
@@ -45,8 +47,9 @@ impl Default for Faults {
         Faults {
             changes: AtomicU64::new(0),
             syncs: AtomicU64::new(0),
-            fail_at: AtomicU64::new(u64::MAX),
-            fail_on_and_after: AtomicBool::new(false),
+            fail_from: AtomicU64::new(u64::MAX),
+            fail_until: AtomicU64::new(u64::MAX),
+            opens_to_fail: AtomicU64::new(0),
             errno: AtomicI32::new(EIO),
             only: Mutex::new(None),
             space_left: AtomicU64::new(u64::MAX),
@@ -58,6 +61,8 @@ impl Default for Faults {
 pub const EIO: i32 = 5;
 /// No space left on device.
 pub const ENOSPC: i32 = 28;
+/// Too many open files.
+pub const EMFILE: i32 = 24;
 
 impl Faults {
     /// Changes counted so far, failed ones included.
@@ -73,9 +78,25 @@ impl Faults {
     /// The change with this number (counting from 0, as [`Faults::changes`] counts) fails with `errno`; if
     /// `and_after`, so do all later ones.
     pub fn fail_at(&self, change: u64, errno: i32, and_after: bool) {
+        self.fail_range(change, if and_after { u64::MAX } else { 1 }, errno);
+    }
+
+    /// The change with this number and the next, `count` in all, fail with `errno`.
+    pub fn fail_range(&self, change: u64, count: u64, errno: i32) {
         self.errno.store(errno, Ordering::Relaxed);
-        self.fail_on_and_after.store(and_after, Ordering::Relaxed);
-        self.fail_at.store(change, Ordering::Relaxed);
+        self.fail_until.store(change.saturating_add(count), Ordering::Relaxed);
+        self.fail_from.store(change, Ordering::Relaxed);
+    }
+
+    /// The next `count` files that are opened for reading fail with `errno`.
+    pub fn fail_opens(&self, count: u64, errno: i32) {
+        self.errno.store(errno, Ordering::Relaxed);
+        self.opens_to_fail.store(count, Ordering::Relaxed);
+    }
+
+    /// How many of [`Faults::fail_opens`] are left.
+    pub fn opens_to_fail(&self) -> u64 {
+        self.opens_to_fail.load(Ordering::Relaxed)
     }
 
     /// Only changes to paths that contain `text` are counted and fail; `None`: all.
@@ -85,7 +106,8 @@ impl Faults {
 
     /// Nothing fails any more.
     pub fn heal(&self) {
-        self.fail_at.store(u64::MAX, Ordering::Relaxed);
+        self.fail_from.store(u64::MAX, Ordering::Relaxed);
+        self.opens_to_fail.store(0, Ordering::Relaxed);
         self.space_left.store(u64::MAX, Ordering::Relaxed);
     }
 
@@ -105,9 +127,8 @@ impl Faults {
         if matches!(change, Change::Sync | Change::SyncDir) {
             self.syncs.fetch_add(1, Ordering::Relaxed);
         }
-        let fail_at = self.fail_at.load(Ordering::Relaxed);
-        let after = self.fail_on_and_after.load(Ordering::Relaxed);
-        if number == fail_at || (after && number > fail_at) {
+        let from = self.fail_from.load(Ordering::Relaxed);
+        if number >= from && number < self.fail_until.load(Ordering::Relaxed) {
             return Err(failure(change, path, self.errno.load(Ordering::Relaxed)));
         }
         let left = self.space_left.load(Ordering::Relaxed);
@@ -206,6 +227,11 @@ impl WriteFile for FaultyWriteFile {
 
 impl FileSystem for FaultyFs {
     fn open_read(&self, path: &Path, options: OpenRead) -> Result<Arc<dyn ReadFile>> {
+        let left = &self.faults.opens_to_fail;
+        if left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
+            let errno = self.faults.errno.load(Ordering::Relaxed);
+            return Err(Error::io(format!("open {}", path.display()), io::Error::from_raw_os_error(errno)));
+        }
         self.inner.open_read(path, options)
     }
 

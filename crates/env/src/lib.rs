@@ -18,6 +18,7 @@ pub mod posix;
 pub mod random;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod ring;
+pub mod scheduler;
 mod sys;
 pub mod threads;
 mod under_way;
@@ -30,10 +31,11 @@ pub use file_system::{
 };
 pub use mapping::{Mapping, populate, prefetch};
 pub use random::Random;
+pub use scheduler::Scheduler;
 pub use threads::Threads;
 pub use under_way::ReadUnderWay;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The outside world as one database sees it. Cloning shares it.
 #[derive(Clone)]
@@ -46,12 +48,21 @@ pub struct Env {
     pub random: Arc<dyn Random>,
     /// Thread creation.
     pub threads: Arc<dyn Threads>,
+    /// The background threads that the databases opened with it share.
+    pub scheduler: Arc<Scheduler>,
+}
+
+/// The number of this process: another one in a process that was forked.
+pub fn process_id() -> u32 {
+    std::process::id()
 }
 
 impl Env {
-    /// The real world.
+    /// The real world. All databases opened with it share background threads, whoever asked for it.
     pub fn posix() -> Env {
-        Env::with_file_system(Arc::new(posix::PosixFs))
+        static SCHEDULER: OnceLock<Arc<Scheduler>> = OnceLock::new();
+        let scheduler = SCHEDULER.get_or_init(Arc::default).clone();
+        Env { scheduler, ..Env::with_file_system(Arc::new(posix::PosixFs)) }
     }
 
     /// An empty file system in memory; real time and threads.
@@ -59,13 +70,14 @@ impl Env {
         Env::with_file_system(Arc::new(memory::MemoryFs::new()))
     }
 
-    /// Real time, randomness and threads over `fs`.
+    /// Real time, randomness and threads over `fs`, with background threads of its own.
     pub fn with_file_system(fs: Arc<dyn FileSystem>) -> Env {
         Env {
             fs,
             clock: Arc::new(clock::SystemClock::default()),
             random: Arc::new(random::SystemRandom),
             threads: Arc::new(threads::SystemThreads),
+            scheduler: Arc::default(),
         }
     }
 }

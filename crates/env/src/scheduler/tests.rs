@@ -1,0 +1,189 @@
+use super::*;
+use crate::threads::SystemThreads;
+use std::sync::atomic::AtomicUsize;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// A worker that gives the jobs it was told to, by lane.
+#[derive(Default)]
+struct Told {
+    jobs: Mutex<[VecDeque<Job>; LANES.len()]>,
+    checks: AtomicUsize,
+    check_now: AtomicBool,
+}
+
+impl Told {
+    fn add(&self, lane: Lane, job: impl FnOnce() + Send + 'static) {
+        lock(&self.jobs)[lane as usize].push_back(Box::new(job));
+    }
+}
+
+impl Worker for Told {
+    fn next_job(self: Arc<Self>, lane: Lane) -> Option<Job> {
+        if lane == Lane::Upkeep && self.check_now.swap(false, Ordering::Relaxed) {
+            self.checks.fetch_add(1, Ordering::Relaxed);
+        }
+        lock(&self.jobs)[lane as usize].pop_front()
+    }
+
+    fn next_check(&self) -> Duration {
+        if self.check_now.load(Ordering::Relaxed) { Duration::ZERO } else { Duration::from_millis(1) }
+    }
+}
+
+fn member(scheduler: &Scheduler, flushes: usize, compactions: usize) -> (Arc<Told>, Membership) {
+    let told = Arc::new(Told::default());
+    let worker: Arc<dyn Worker> = told.clone();
+    let wanted = WantedThreads { flushes, compactions };
+    (told, scheduler.join(Arc::downgrade(&worker), Arc::new(SystemThreads), wanted).unwrap())
+}
+
+/// A job that says that it began, and ends when told to.
+fn held(told: &Told, lane: Lane, began: &Sender<()>) -> Sender<()> {
+    let (end, ended): (Sender<()>, Receiver<()>) = channel();
+    let began = began.clone();
+    told.add(lane, move || {
+        began.send(()).unwrap();
+        ended.recv().unwrap();
+    });
+    end
+}
+
+#[test]
+fn many_share_the_threads_of_one() {
+    let scheduler = Scheduler::default();
+    let (done, finished) = channel();
+    let members: Vec<_> = (0..50).map(|_| member(&scheduler, 1, 1)).collect();
+    for lane in [Lane::Flush, Lane::Compaction, Lane::Upkeep] {
+        for (told, membership) in &members {
+            let done = done.clone();
+            told.add(lane, move || done.send(()).unwrap());
+            membership.wake(lane);
+        }
+    }
+    for _ in 0..150 {
+        finished.recv().unwrap();
+    }
+    assert_eq!((scheduler.threads(Lane::Flush), scheduler.threads(Lane::Compaction)), (1, 1));
+    assert!(scheduler.threads(Lane::Upkeep) <= UPKEEP_THREADS);
+    assert_eq!(scheduler.threads(Lane::Resume), 0);
+    for (_, membership) in &members {
+        membership.leave();
+    }
+    assert!(LANES.iter().all(|lane| scheduler.threads(*lane) == 0), "threads end with the last database");
+}
+
+#[test]
+fn a_flush_does_not_wait_for_the_compaction_of_another() {
+    let scheduler = Scheduler::default();
+    let (one, of_one) = member(&scheduler, 1, 1);
+    let (other, of_other) = member(&scheduler, 1, 1);
+    let (began, begins) = channel();
+    let end = held(&one, Lane::Compaction, &began);
+    of_one.wake(Lane::Compaction);
+    begins.recv().unwrap();
+    let (done, finished) = channel();
+    other.add(Lane::Flush, move || done.send(()).unwrap());
+    of_other.wake(Lane::Flush);
+    finished.recv().unwrap();
+    end.send(()).unwrap();
+    of_one.leave();
+    of_other.leave();
+}
+
+#[test]
+fn a_lane_has_as_many_threads_as_its_databases_ask_for() {
+    let scheduler = Scheduler::default();
+    let (one, of_one) = member(&scheduler, 1, 1);
+    let (_, of_other) = member(&scheduler, 1, 3);
+    let (began, begins) = channel();
+    let ends: Vec<_> = (0..4).map(|_| held(&one, Lane::Compaction, &began)).collect();
+    of_one.wake(Lane::Compaction);
+    for _ in 0..3 {
+        begins.recv().unwrap();
+    }
+    assert_eq!(scheduler.threads(Lane::Compaction), 3);
+    assert!(begins.try_recv().is_err());
+    scheduler.raise_limit(Lane::Compaction, 4);
+    of_other.wake(Lane::Compaction);
+    // The fourth starts, though another one was woken: the first is in the queue.
+    begins.recv().unwrap();
+    scheduler.set_limit(Lane::Compaction, 1);
+    ends.iter().for_each(|end| end.send(()).unwrap());
+    of_one.leave();
+    of_other.leave();
+    assert_eq!(scheduler.limit(Lane::Compaction), 1);
+}
+
+#[test]
+fn who_leaves_has_no_job_left_running_and_gets_none() {
+    let scheduler = Scheduler::default();
+    let (one, of_one) = member(&scheduler, 1, 1);
+    let (_other, of_other) = member(&scheduler, 1, 1);
+    let (began, begins) = channel();
+    let end = held(&one, Lane::Flush, &began);
+    of_one.wake(Lane::Flush);
+    begins.recv().unwrap();
+    let ended = Arc::new(AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let leaving = scope.spawn(|| {
+            of_one.leave();
+            assert!(ended.load(Ordering::Relaxed), "left while a job ran");
+        });
+        ended.store(true, Ordering::Relaxed);
+        end.send(()).unwrap();
+        leaving.join().unwrap();
+    });
+    one.add(Lane::Flush, || panic!("it has left"));
+    of_one.wake(Lane::Flush);
+    of_other.leave();
+    assert!(!of_one.is_member());
+}
+
+#[test]
+fn a_panic_takes_no_thread() {
+    let scheduler = Scheduler::default();
+    let (one, of_one) = member(&scheduler, 1, 1);
+    let (done, finished) = channel();
+    one.add(Lane::Flush, || panic!("of a worker, expected"));
+    one.add(Lane::Flush, move || done.send(()).unwrap());
+    of_one.wake(Lane::Flush);
+    finished.recv().unwrap();
+    of_one.leave();
+}
+
+#[test]
+fn upkeep_looks_when_time_has_come() {
+    let scheduler = Scheduler::default();
+    let (one, of_one) = member(&scheduler, 1, 1);
+    for round in 1..4 {
+        one.check_now.store(true, Ordering::Relaxed);
+        while one.checks.load(Ordering::Relaxed) < round {
+            std::thread::yield_now();
+        }
+    }
+    of_one.leave();
+}
+
+#[test]
+fn wake_ups_are_never_lost() {
+    let scheduler = Scheduler::default();
+    let (one, of_one) = member(&scheduler, 2, 2);
+    let count = Arc::new(AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..500 {
+                    let count = count.clone();
+                    one.add(Lane::Flush, move || {
+                        count.fetch_add(1, Ordering::Relaxed);
+                    });
+                    of_one.wake(Lane::Flush);
+                }
+            });
+        }
+    });
+    while count.load(Ordering::Relaxed) < 2000 {
+        std::thread::yield_now();
+    }
+    of_one.leave();
+}
