@@ -2,7 +2,7 @@
 
 use crate::file_name;
 use crate::{FileNumber, VersionEdit};
-use outcrop_base::Result;
+use outcrop_base::{Error, Result};
 use outcrop_env::{FileSystem, OpenWrite, WriteFile};
 use outcrop_record::LogWriter;
 use std::path::Path;
@@ -17,7 +17,30 @@ impl ManifestWriter {
     /// Creates MANIFEST `number` in `dir`, holding `snapshot`, and makes CURRENT name it. Durable on return.
     ///
     /// A crash on the way leaves the old CURRENT and MANIFEST in charge.
+    ///
+    /// # Errors
+    /// What the file system met. The file is removed, unless CURRENT names it: whether that is durable is not known then.
     pub fn create(
+        fs: &dyn FileSystem,
+        dir: &Path,
+        number: FileNumber,
+        snapshot: &[VersionEdit],
+    ) -> Result<ManifestWriter> {
+        let created = ManifestWriter::write(fs, dir, number, snapshot);
+        if created.is_err() {
+            let ours = format!("{}\n", file_name::manifest_name(number)).into_bytes();
+            let current = fs.read_all(&file_name::current(dir));
+            let missing = current.as_ref().is_err_and(Error::is_missing_file);
+            if missing || current.is_ok_and(|current| current != ours) {
+                // Best effort: what stays behind is found by the scan at the next open.
+                let _ = fs.remove_file(&file_name::manifest(dir, number));
+                let _ = fs.remove_file(&file_name::temp(dir, number));
+            }
+        }
+        created
+    }
+
+    fn write(
         fs: &dyn FileSystem,
         dir: &Path,
         number: FileNumber,
