@@ -4,20 +4,16 @@ use crate::memory::{Errptr, give_back, hand_out, report, text};
 use crate::settings::{Fate, Note};
 use libc::{c_char, c_int};
 use outcrop::Env;
+use outcrop::Lane;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-pub struct rocksdb_env_t(pub(crate) Env, Threads);
+pub struct rocksdb_env_t(pub(crate) Env, BottomThreads);
 
-/// Sizes of RocksDB's thread pools, kept for their getters: each database has threads of its own.
-struct Threads {
-    low: AtomicI32,
-    high: AtomicI32,
-    bottom: AtomicI32,
-}
+/// Size of RocksDB's pool for compactions into the last level, kept for its getter.
+struct BottomThreads(AtomicI32);
 
 fn env(env: Env) -> *mut rocksdb_env_t {
-    let threads = Threads { low: AtomicI32::new(1), high: AtomicI32::new(1), bottom: AtomicI32::new(0) };
-    hand_out(rocksdb_env_t(env, threads))
+    hand_out(rocksdb_env_t(env, BottomThreads(AtomicI32::new(0))))
 }
 
 #[unsafe(no_mangle)]
@@ -47,45 +43,55 @@ pub unsafe extern "C" fn rocksdb_create_dir_if_missing(
 }
 
 macro_rules! threads {
-    ($($set:ident $get:ident $pool:ident;)*) => {
-        pub(crate) const THREAD_NOTES: &[Note] = &[$(
-            Note { function: stringify!($set), fate: Fate::Accepted,
-                why: "each database has threads of its own, as many as max_background_jobs says" },
-        )*];
+    ($($set:ident $get:ident $lane:ident;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $set(env: *mut rocksdb_env_t, n: c_int) {
+            boundary!((*env).0.scheduler.set_limit(Lane::$lane, usize::try_from(n).unwrap_or(0)))
+        }
 
-        $(
-            #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $set(env: *mut rocksdb_env_t, n: c_int) {
-                boundary!({
-                    // Relaxed: a number that orders nothing.
-                    (*env).1.$pool.store(n, Ordering::Relaxed);
-                })
-            }
-
-            #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $get(env: *mut rocksdb_env_t) -> c_int {
-                boundary!({
-                    // Relaxed: a number that orders nothing.
-                    (*env).1.$pool.load(Ordering::Relaxed)
-                })
-            }
-        )*
-    };
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $get(env: *mut rocksdb_env_t) -> c_int {
+            boundary!(c_int::try_from((*env).0.scheduler.limit(Lane::$lane)).unwrap_or(c_int::MAX))
+        }
+    )*};
 }
 
 threads! {
-    rocksdb_env_set_background_threads rocksdb_env_get_background_threads low;
-    rocksdb_env_set_low_priority_background_threads rocksdb_env_get_low_priority_background_threads low;
-    rocksdb_env_set_high_priority_background_threads rocksdb_env_get_high_priority_background_threads high;
-    rocksdb_env_set_bottom_priority_background_threads
-        rocksdb_env_get_bottom_priority_background_threads bottom;
+    rocksdb_env_set_background_threads rocksdb_env_get_background_threads Compaction;
+    rocksdb_env_set_low_priority_background_threads
+        rocksdb_env_get_low_priority_background_threads Compaction;
+    rocksdb_env_set_high_priority_background_threads
+        rocksdb_env_get_high_priority_background_threads Flush;
+}
+
+pub(crate) const THREAD_NOTES: &[Note] = &[Note {
+    function: "rocksdb_env_set_bottom_priority_background_threads",
+    fate: Fate::Accepted,
+    why: "compactions into the last level run on the threads of all compactions",
+}];
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_env_set_bottom_priority_background_threads(
+    env: *mut rocksdb_env_t,
+    n: c_int,
+) {
+    // SAFETY: the contract of the C API. Relaxed: a number that orders nothing.
+    unsafe { &*env }.1.0.store(n, Ordering::Relaxed);
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_env_get_bottom_priority_background_threads(
+    env: *mut rocksdb_env_t,
+) -> c_int {
+    // SAFETY: the contract of the C API. Relaxed: a number that orders nothing.
+    unsafe { &*env }.1.0.load(Ordering::Relaxed)
 }
 
 macro_rules! without_pools {
     ($($name:ident)*) => {
         pub(crate) const POOL_NOTES: &[Note] = &[$(
             Note { function: stringify!($name), fate: Fate::Accepted,
-                why: "environments have no threads; a database joins its own when it is closed" },
+                why: "threads end by themselves with the last database; their priority is as any other's" },
         )*];
 
         $(

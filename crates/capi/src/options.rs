@@ -92,6 +92,12 @@ engine_settings! { rocksdb_options_t:
     "max_background_jobs" [db.max_background_jobs]
         set rocksdb_options_set_max_background_jobs(c_int)
         get rocksdb_options_get_max_background_jobs -> c_int;
+    "max_bgerror_resume_count" [db.max_bgerror_resume_count]
+        set rocksdb_options_set_max_bgerror_resume_count(c_int)
+        get rocksdb_options_get_max_bgerror_resume_count -> c_int;
+    "bgerror_resume_retry_interval" [db.bgerror_resume_retry_interval]
+        set rocksdb_options_set_bgerror_resume_retry_interval(u64)
+        get rocksdb_options_get_bgerror_resume_retry_interval -> u64;
     "wal_recovery_mode" [db.wal_recovery_mode]
         set rocksdb_options_set_wal_recovery_mode(c_int)
         get rocksdb_options_get_wal_recovery_mode -> c_int;

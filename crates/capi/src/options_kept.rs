@@ -194,12 +194,6 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
         "prefix_seek_opt_in_only" Flag = Flag(0);
             set rocksdb_options_set_prefix_seek_opt_in_only get rocksdb_options_get_prefix_seek_opt_in_only -> Flag;
     }
-    Accepted "there is no automatic resume: after a failed write the application calls for it" {
-        "max_bgerror_resume_count" c_int = c_int::MAX;
-            set rocksdb_options_set_max_bgerror_resume_count get rocksdb_options_get_max_bgerror_resume_count -> c_int;
-        "bgerror_resume_retry_interval" u64 = 1000000;
-            set rocksdb_options_set_bgerror_resume_retry_interval get rocksdb_options_get_bgerror_resume_retry_interval -> u64;
-    }
     Accepted "about followers, which cannot be opened" {
         "follower_refresh_catchup_period_ms" u64 = 10000;
             set rocksdb_options_set_follower_refresh_catchup_period_ms get rocksdb_options_get_follower_refresh_catchup_period_ms -> u64;

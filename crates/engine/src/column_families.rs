@@ -216,7 +216,15 @@ impl DbInner {
         snapshot.extend(manifest.wals.snapshot());
         let created = ManifestWriter::create(&*self.ctx.env.fs, &self.ctx.path, number, &snapshot);
         let old = manifest.writer.number();
-        manifest.writer = created.map_err(|error| self.fail_writes(error))?;
+        manifest.writer = match created {
+            Ok(writer) => writer,
+            Err(error) => {
+                // CURRENT may name either: an edit in one would be missing from the other.
+                manifest.failed = Some(error.clone());
+                return Err(self.fail_writes(error));
+            }
+        };
+        manifest.failed = None;
         // Best effort: what stays behind is found by the scan at the next open.
         let _ = self.ctx.env.fs.remove_file(&file_name::manifest(&self.ctx.path, old));
         Ok(())
@@ -226,11 +234,15 @@ impl DbInner {
     /// file: its sequence numbers are not used again, and the caller flushes everything and then calls
     /// [`DbInner::leave_old_wals`], so that the old file is never replayed.
     pub(crate) fn replace_failed_wal(&self, core: &mut WriteCore) -> Result<()> {
+        self.closed_wals.clear();
+        core.seal_wanted = false;
+        if core.wal.is_untouched() {
+            // That of an attempt to resume that failed later on.
+            return Ok(());
+        }
         let number = self.ctx.new_file_number();
         let fresh = Wal::create(&self.ctx, number, None).map_err(|error| self.fail_writes(error))?;
         core.wal = fresh;
-        self.closed_wals.lock().clear();
-        core.seal_wanted = false;
         let mut state = self.state.lock();
         state.live_wals.push_back(LiveWal { number, size_bytes: 0 });
         self.current_wal.store(number, Ordering::Relaxed);

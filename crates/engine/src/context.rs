@@ -4,9 +4,11 @@
 use crate::info_log::InfoLog;
 use crate::read::table_cache::OpenTables;
 use outcrop_base::{Error, ErrorKind, Result};
-use outcrop_env::Env;
+use outcrop_env::{Env, process_id};
+use outcrop_manifest::FileNumber;
 use outcrop_memtable::MemTablePool;
 use outcrop_options::DbOptions;
+use parking_lot::Mutex;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -38,7 +40,12 @@ pub struct DbContext {
     pub memtable_pool: Arc<MemTablePool>,
     /// The database closes: compactions end.
     pub closing: AtomicBool,
+    /// Complete files that were not installed, but may be named by a MANIFEST whose tail is unknown. Removed once another is in
+    /// charge.
+    pub quarantined: Mutex<Vec<FileNumber>>,
     next_file: AtomicU64,
+    /// The process that opened the database.
+    process: u32,
 }
 
 impl DbContext {
@@ -65,8 +72,15 @@ impl DbContext {
             info_log,
             memtable_pool,
             closing: AtomicBool::new(false),
+            quarantined: Mutex::default(),
             next_file: AtomicU64::new(next_file),
+            process: process_id(),
         }
+    }
+
+    /// True in a process that was forked from the one that opened the database.
+    pub fn is_forked(&self) -> bool {
+        self.process != process_id()
     }
 
     /// ShutdownInProgress once the database closes.

@@ -19,7 +19,7 @@ use crate::versions::Manifest;
 use crate::write::batch::{Op, check_sizes};
 use crate::write::group::WriteQueue;
 use crate::write::stall::WriteStall;
-use crate::write::wal::Wal;
+use crate::write::wal::ClosedWals;
 use crate::write::{WriteBatch, WriteCore, WriteOptions, with_scratch_batch};
 use arc_swap::ArcSwap;
 use outcrop_base::{Error, ErrorKind, Result, SeqNum, wide_columns};
@@ -52,7 +52,7 @@ pub struct DbInner {
     pub(crate) visible_seq: CacheLine<AtomicU64>,
     pub(crate) write_queue: WriteQueue,
     pub(crate) write_core: Mutex<WriteCore>,
-    pub(crate) closed_wals: Mutex<Vec<Wal>>,
+    pub(crate) closed_wals: ClosedWals,
     pub(crate) current_wal: AtomicU64,
     /// Who reads WAL files: none is written over meanwhile.
     pub(crate) wal_readers: AtomicUsize,
@@ -589,7 +589,8 @@ impl Db {
         self.inner.state.lock().prepared.names().map(<[u8]>::to_vec).collect()
     }
 
-    /// Clears a background error and lets writes and background work go on.
+    /// Clears a background error and lets writes and background work go on. Errors that may pass, such as of IO or of space, are
+    /// cleared by the database itself from time to time (`max_bgerror_resume_count`); this need not be called for them.
     ///
     /// Everything in memory is flushed to tables first and a new WAL started, so that what a failed WAL write
     /// left behind is never replayed over newer data. Of a write that a panic of a comparator or merge operator ended,
@@ -669,6 +670,9 @@ impl Db {
     /// background work, hands the WAL to the operating system and releases the lock. Compactions that run are given up
     /// soon; what they wrote is removed and nothing is lost.
     ///
+    /// In a process that was forked from the one that opened the database nothing is done but that: files, lock and threads are
+    /// the parent's.
+    ///
     /// # Errors
     /// What could not be flushed or written is then lost if it is in no WAL. The database is closed anyway.
     pub fn close(self) -> Result<()> {
@@ -685,7 +689,10 @@ fn check_range(cf: &ColumnFamily, begin: &[u8], end: &[u8]) -> Result<()> {
 
 impl Drop for Db {
     fn drop(&mut self) {
-        if let Err(error) = self.inner.close() {
+        if self.inner.ctx.is_forked() {
+            // Nothing of it is dropped: locks may be held by threads that are not here, and files are the parent's.
+            std::mem::forget(self.inner.clone());
+        } else if let Err(error) = self.inner.close() {
             log_line!(self.inner.ctx, "closing failed: {error}");
         }
     }

@@ -196,6 +196,7 @@ impl DbInner {
         // Numbers of an ingestion that failed may be in the MANIFEST and are not given out again.
         core.last_seq = last_seq;
         installed?;
+        pending.installed();
         // Release: pairs with the Acquire in visible_seq(). Readers load their view before the number: until now they
         // found the files and passed over what has a number above theirs.
         self.visible_seq.store(last_seq.0, Ordering::Release);

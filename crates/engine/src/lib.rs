@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod background;
+mod background_errors;
 mod checkpoint;
 mod column_families;
 mod column_family;
@@ -54,6 +55,7 @@ pub use outcrop_base::{
 };
 pub use outcrop_cache::{Cache, CacheOptions};
 pub use outcrop_env::Env;
+pub use outcrop_env::scheduler::Lane;
 pub use outcrop_options as options;
 pub use outcrop_options::{
     BlockBasedTableOptions, ColumnFamilyOptions, CompactionStyle, CompressionType, DbOptions, FilterPolicy,

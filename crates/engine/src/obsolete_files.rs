@@ -7,7 +7,7 @@
 use crate::context::DbContext;
 use crate::db::DbInner;
 use crate::info_log::log_line;
-use crate::state::DbState;
+use crate::state::{CfState, DbState};
 use crate::write::wal::{keeps_wal, recycled_wals};
 use outcrop_base::{ErrorKind, Result};
 use outcrop_cache::Cache;
@@ -24,12 +24,14 @@ use std::sync::atomic::Ordering;
 pub struct PendingOutputs {
     ctx: Arc<DbContext>,
     numbers: Mutex<Vec<FileNumber>>,
+    /// Complete, and about to be installed.
+    kept: Mutex<Vec<FileNumber>>,
 }
 
 impl PendingOutputs {
     /// None yet.
     pub fn new(ctx: &Arc<DbContext>) -> PendingOutputs {
-        PendingOutputs { ctx: ctx.clone(), numbers: Mutex::new(Vec::new()) }
+        PendingOutputs { ctx: ctx.clone(), numbers: Mutex::default(), kept: Mutex::default() }
     }
 
     /// A number for a new output.
@@ -39,19 +41,28 @@ impl PendingOutputs {
         number
     }
 
-    /// The outputs are complete and about to be installed. From here on they are never removed on failure: a MANIFEST
-    /// write that failed may still have reached the disk.
+    /// The outputs are complete and about to be installed. From here on they are not removed on failure, before another MANIFEST
+    /// is in charge: a write of this one that failed may still have reached the disk.
     pub fn keep(&self) {
-        self.numbers.lock().clear();
+        self.kept.lock().append(&mut self.numbers.lock());
+    }
+
+    /// After [`PendingOutputs::keep`]: they belong to the database.
+    pub fn installed(&self) {
+        self.kept.lock().clear();
     }
 
     /// Installs the outputs, which are complete. Only if `install` finds their column family dropped before anything was
-    /// written are they removed: a MANIFEST write that failed, or that a panic followed, may still have reached the disk.
+    /// written are they removed at once: a MANIFEST write that failed, or that a panic followed, may still have reached the disk.
     pub fn settle(&self, install: impl FnOnce() -> Result<()>) -> Result<()> {
-        let numbers = std::mem::take(&mut *self.numbers.lock());
+        self.keep();
         let installed = install();
-        if installed.as_ref().is_err_and(|error| error.kind() == ErrorKind::ColumnFamilyDropped) {
-            *self.numbers.lock() = numbers;
+        match &installed {
+            Ok(()) => self.installed(),
+            Err(error) if error.kind() == ErrorKind::ColumnFamilyDropped => {
+                self.numbers.lock().append(&mut self.kept.lock());
+            }
+            Err(_) => {}
         }
         installed
     }
@@ -59,6 +70,7 @@ impl PendingOutputs {
 
 impl Drop for PendingOutputs {
     fn drop(&mut self) {
+        self.ctx.quarantined.lock().append(&mut self.kept.lock());
         for number in self.numbers.lock().drain(..) {
             // Best effort: what stays behind is found by the scan at the next open.
             let _ = self.ctx.env.fs.remove_file(&file_name::table(&self.ctx.path, number));
@@ -98,6 +110,8 @@ impl DbInner {
             let wals = untracked.map_or_else(|_| Vec::new(), |()| self.dead_wals(&mut state, needed));
             (tables, blobs, wals, block_caches(&state))
         };
+        // After the state is unlocked: one that syncs them need not be waited for.
+        self.closed_wals.forget_before(needed);
         let cached: HashSet<u64> = tables
             .iter()
             .map(|file| &file.cache_file_id)
@@ -138,6 +152,30 @@ impl DbInner {
         }
     }
 
+    /// Removes complete files that no version has, once a new MANIFEST is in charge.
+    pub fn remove_quarantined(&self) {
+        let numbers = std::mem::take(&mut *self.ctx.quarantined.lock());
+        if numbers.is_empty() {
+            return;
+        }
+        let live: HashSet<FileNumber> = {
+            let state = self.state.lock();
+            let of = |cf: &CfState| {
+                let tables = cf.version.files().map(|(_, file)| file.number);
+                tables.chain(cf.version.blob_files.keys().copied()).collect::<Vec<_>>()
+            };
+            state.column_families.values().flat_map(of).collect()
+        };
+        // A number is of a table or of a blob file.
+        let names =
+            |number| [file_name::table(&self.ctx.path, number), file_name::blob(&self.ctx.path, number)];
+        for path in numbers.into_iter().filter(|number| !live.contains(number)).flat_map(names) {
+            if self.ctx.env.fs.exists(&path).unwrap_or(false) {
+                self.remove(&path);
+            }
+        }
+    }
+
     fn remove(&self, path: &Path) {
         match self.ctx.env.fs.remove_file(path) {
             Ok(()) => log_line!(self.ctx, "removed {}", path.display()),
@@ -157,7 +195,6 @@ impl DbInner {
             }
             dead.push(file_name::wal(&self.ctx.wal_dir, FileNumber(wal.number)));
         }
-        self.closed_wals.lock().retain(|wal| wal.number() >= needed);
         dead
     }
 }

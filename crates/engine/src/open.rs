@@ -18,7 +18,7 @@ use crate::stats::DbStats;
 use crate::versions::Manifest;
 use crate::write::group::WriteQueue;
 use crate::write::stall::WriteStall;
-use crate::write::wal::Wal;
+use crate::write::wal::{ClosedWals, Wal};
 use crate::write::{Target, Targets, WriteCore};
 use arc_swap::ArcSwap;
 use outcrop_base::{Comparator, Error, Result, SeqNum, builtin_merge};
@@ -328,7 +328,7 @@ fn start(
         cf.refresh_debt();
         cf.install_superversion();
     }
-    let manifest = Manifest { writer, last_sequence: last_seq, wals };
+    let manifest = Manifest::new(writer, last_seq, wals);
     let inner = Arc::new(assemble(ctx, state, last_seq, wal, manifest, Some(lock)));
     for descriptor in &to_create {
         inner.create_column_family(descriptor)?;
@@ -357,7 +357,7 @@ pub fn assemble(
         current_wal: AtomicU64::new(wal.number()),
         wal_readers: AtomicUsize::new(0),
         write_core: Mutex::new(WriteCore { wal, last_seq, targets, seal_wanted: false, unlogged: false }),
-        closed_wals: Mutex::new(Vec::new()),
+        closed_wals: ClosedWals::default(),
         write_refused: AtomicBool::new(false),
         options_outdated: AtomicBool::new(false),
         stall,

@@ -92,7 +92,7 @@ impl DbInner {
         Some(match name {
             "num-running-compactions" => state.running_compactions as u64,
             "num-running-flushes" => state.running_flushes as u64,
-            "background-errors" => u64::from(state.background_error.is_some()),
+            "background-errors" => state.background_errors.max(u64::from(state.severity.is_some())),
             "num-snapshots" => self.snapshots.count() as u64,
             "oldest-snapshot-time" => self.snapshots.oldest_seconds().unwrap_or(0),
             "oldest-snapshot-sequence" => self.snapshots.oldest().map_or(0, |seq| seq.0),

@@ -101,7 +101,7 @@ pub fn open(
     state.background_error = Some(refusal());
     let wal = Wal::nowhere(Box::new(NoFile));
     let writer = ManifestWriter::nowhere(Box::new(NoFile));
-    let manifest = Manifest { writer, last_sequence: last_seq, wals: WalSet::default() };
+    let manifest = Manifest::new(writer, last_seq, WalSet::default());
     let inner = assemble(ctx, state, last_seq, wal, manifest, None);
     inner.write_refused.store(true, Ordering::Relaxed);
     Ok((Arc::new(inner), Secondary { descriptors }))

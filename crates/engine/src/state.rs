@@ -3,6 +3,7 @@
 //! Invariant: everything that says which memtables, tables, WALs and jobs exist is here, behind
 //! `DbInner::state`. The lock is never held across IO. A function that needs it takes `&mut DbState`.
 
+use crate::background_errors::{AutoResume, CompactionPause, Severity};
 use crate::column_family::ColumnFamily;
 use crate::compaction::manual::ManualCompaction;
 use crate::compaction::marks::{self, MarkContext, Marks};
@@ -171,6 +172,16 @@ pub struct DbState {
     pub recyclable_wals: Vec<u64>,
     /// Once set, writes are refused and background work rests, until resumed.
     pub background_error: Option<Error>,
+    /// How bad the background error is; nothing without one.
+    pub severity: Option<Severity>,
+    /// Errors that jobs have met.
+    pub background_errors: u64,
+    /// The database will clear the background error by itself.
+    pub auto_resume: Option<AutoResume>,
+    /// The background error is being cleared: what is in memory is flushed at once, or not at all.
+    pub resuming: bool,
+    /// Automatic compactions rest.
+    pub compaction_pause: Option<CompactionPause>,
     /// Tables no current version holds; deleted when the last reader of an older version is gone.
     pub obsolete_tables: Vec<Arc<FileMetaData>>,
     /// Blob files no current version holds; deleted as tables are.
@@ -181,6 +192,8 @@ pub struct DbState {
     pub running_flushes: usize,
     /// Compaction jobs running.
     pub running_compactions: usize,
+    /// Of them, those on background threads.
+    pub pool_compactions: usize,
     /// Manual compactions waiting or running, in order of arrival.
     pub manual: VecDeque<Arc<ManualCompaction>>,
     /// `pause_background_work` minus `continue_background_work`.
@@ -209,11 +222,17 @@ impl DbState {
             prepared: PreparedTransactions::default(),
             recyclable_wals: Vec::new(),
             background_error: None,
+            severity: None,
+            background_errors: 0,
+            auto_resume: None,
+            resuming: false,
+            compaction_pause: None,
             obsolete_tables: Vec::new(),
             obsolete_blobs: Vec::new(),
             old_versions: Vec::new(),
             running_flushes: 0,
             running_compactions: 0,
+            pool_compactions: 0,
             manual: VecDeque::new(),
             paused: 0,
             shutting_down: false,

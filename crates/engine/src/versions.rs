@@ -19,6 +19,27 @@ pub struct Manifest {
     pub last_sequence: SeqNum,
     /// The WALs it keeps track of.
     pub wals: WalSet,
+    /// Which MANIFEST is in charge is not known, or what its tail is: nothing is appended before it was replaced.
+    pub failed: Option<Error>,
+}
+
+impl Manifest {
+    /// Goes on with `writer`.
+    pub fn new(writer: ManifestWriter, last_sequence: SeqNum, wals: WalSet) -> Manifest {
+        Manifest { writer, last_sequence, wals, failed: None }
+    }
+
+    /// Appends `edits` as one change, durable on return.
+    ///
+    /// # Errors
+    /// What the file system met, and from then on that again.
+    pub fn log(&mut self, edits: &[VersionEdit]) -> Result<()> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let written = self.writer.append(edits).and_then(|()| self.writer.sync());
+        written.inspect_err(|error| self.failed = Some(error.clone()))
+    }
 }
 
 impl DbInner {
@@ -42,6 +63,9 @@ impl DbInner {
     ) -> Result<()> {
         // HOLDS manifest across IO: see the module doc.
         let mut manifest = self.manifest.lock();
+        if let Some(error) = &manifest.failed {
+            return Err(error.clone());
+        }
         if manifest.writer.size() > self.ctx.options.max_manifest_file_size {
             self.replace_manifest(&mut manifest)?;
         }
@@ -55,8 +79,7 @@ impl DbInner {
             edit.next_file_number = Some(self.ctx.next_file_number());
             edit.last_sequence = Some(last_seq);
         }
-        let written = manifest.writer.append(&edits).and_then(|()| manifest.writer.sync());
-        written.map_err(|error| self.fail_writes(error))?;
+        manifest.log(&edits).map_err(|error| self.fail_writes(error))?;
         self.install(&edits, versions, then);
         Ok(())
     }

@@ -52,9 +52,7 @@ impl DbInner {
     fn log_wals(&self, manifest: &mut Manifest, mut edit: VersionEdit) -> Result<()> {
         edit.next_file_number = Some(self.ctx.next_file_number());
         edit.last_sequence = Some(manifest.last_sequence);
-        let written =
-            manifest.writer.append(std::slice::from_ref(&edit)).and_then(|()| manifest.writer.sync());
-        written.map_err(|error| self.fail_writes(error))?;
+        manifest.log(std::slice::from_ref(&edit)).map_err(|error| self.fail_writes(error))?;
         manifest.wals.apply(&edit)
     }
 }

@@ -34,8 +34,15 @@ pub struct DbOptions {
     pub max_open_files: i32,
     /// Total WAL size that forces flushes. Bytes; 0: 4 x the memtables' total.
     pub max_total_wal_size: u64,
-    /// Concurrent flushes and compactions; default 2.
+    /// Concurrent flushes and compactions of the database, on threads that all databases of its environment share;
+    /// default 2.
     pub max_background_jobs: i32,
+    /// After an error that may pass, such as of IO or of space, writes are refused until the database has resumed by itself.
+    /// So many attempts are made; 0 or less: none, it is resumed by the application. While space is short is no attempt.
+    /// Default 2147483647.
+    pub max_bgerror_resume_count: i32,
+    /// Microseconds between two attempts to resume, but for want of space: that is looked at every 5 s. Default 1000000.
+    pub bgerror_resume_retry_interval: u64,
     /// Threads one compaction may be split over; default 1.
     pub max_subcompactions: u32,
     /// Directory of WAL files; `None`: the database's own.
@@ -98,6 +105,8 @@ impl Default for DbOptions {
             max_open_files: -1,
             max_total_wal_size: 0,
             max_background_jobs: 2,
+            max_bgerror_resume_count: i32::MAX,
+            bgerror_resume_retry_interval: 1_000_000,
             max_subcompactions: 1,
             wal_dir: None,
             track_and_verify_wals_in_manifest: false,

@@ -5,6 +5,7 @@ mod arguments;
 mod boundary;
 mod c_program;
 mod compatibility;
+mod faults;
 mod library;
 mod memory;
 mod one_moment;

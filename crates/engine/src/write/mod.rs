@@ -280,34 +280,8 @@ impl DbInner {
     /// Makes WALs that were closed before they were synced durable, so that no synced record can follow a
     /// hole.
     pub fn sync_closed_wals(&self) -> Result<()> {
-        // HOLDS closed_wals across the sync: whoever needs it needs the sync to be over.
-        let mut closed = self.closed_wals.lock();
-        let mut synced = Vec::new();
-        for wal in closed.iter_mut() {
-            if !wal.is_synced() {
-                wal.sync(&self.ctx)?;
-            }
-            synced.push((wal.number(), wal.len()));
-        }
-        closed.clear();
-        drop(closed);
+        let synced = self.closed_wals.sync(&self.ctx)?;
         self.track_synced_wals(&synced)
-    }
-
-    /// Latches `error`: writes are refused from here on until resumed.
-    pub fn fail_writes(&self, error: Error) -> Error {
-        let mut state = self.state.lock();
-        self.set_background_error(&mut state, error.clone());
-        error
-    }
-
-    /// The error a refused write gets.
-    fn refusal(&self) -> Error {
-        let state = self.state.lock();
-        match &state.background_error {
-            Some(error) => error.clone(),
-            None => closing_error(),
-        }
     }
 }
 

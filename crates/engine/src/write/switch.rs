@@ -76,7 +76,7 @@ impl DbInner {
         let (old_number, old_len) = (old.number(), old.len());
         // A synced one, too, is for the next sync to write down, if WALs are tracked.
         if !old.is_synced() || self.ctx.options.track_and_verify_wals_in_manifest {
-            self.closed_wals.lock().push(old);
+            self.closed_wals.push(old);
         }
         let mut state = self.state.lock();
         if let Some(live) = state.live_wals.iter_mut().find(|wal| wal.number == old_number) {

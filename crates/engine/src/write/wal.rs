@@ -11,6 +11,7 @@ use outcrop_env::{DirectIo, OpenWrite, PassedMemory, WriteFile};
 use outcrop_manifest::{FileNumber, file_name};
 use outcrop_options::{CompressionType, DbOptions, WalRecoveryMode};
 use outcrop_record::LogWriter;
+use parking_lot::Mutex;
 
 /// Largest WAL that is kept to be written over though nobody asked for it, in bytes.
 const LARGEST_KEPT: u64 = 128 << 20;
@@ -51,6 +52,8 @@ pub struct Wal {
     synced: bool,
     /// Other things may lie behind its end until it is cut.
     cut_at_end: bool,
+    /// Nothing was asked of the file yet but to be there: nothing of it can have failed.
+    untouched: bool,
 }
 
 impl Wal {
@@ -84,7 +87,7 @@ impl Wal {
         if ctx.options.wal_compression != CompressionType::None {
             writer = writer.compressed()?;
         }
-        Ok(Wal { writer, number, dir_synced: false, synced: true, cut_at_end })
+        Ok(Wal { writer, number, dir_synced: false, synced: true, cut_at_end, untouched: true })
     }
 
     /// The WAL of a database that is only read: every append to `file` fails.
@@ -95,6 +98,7 @@ impl Wal {
             dir_synced: true,
             synced: true,
             cut_at_end: false,
+            untouched: true,
         }
     }
 
@@ -113,6 +117,11 @@ impl Wal {
         self.writer.len() == 0
     }
 
+    /// True if nothing was appended, nor tried to be, nor anything else.
+    pub fn is_untouched(&self) -> bool {
+        self.untouched
+    }
+
     /// True if everything appended is durable.
     pub fn is_synced(&self) -> bool {
         self.synced
@@ -121,6 +130,7 @@ impl Wal {
     /// Appends one group's record; it then survives a crash of the process.
     pub fn append(&mut self, parts: &[&[u8]]) -> Result<()> {
         self.synced = false;
+        self.untouched = false;
         self.writer.append_parts(parts).map(|_| ())
     }
 
@@ -131,11 +141,13 @@ impl Wal {
 
     /// Hands buffered records to the operating system.
     pub fn flush(&mut self) -> Result<()> {
+        self.untouched = false;
         self.writer.flush()
     }
 
     /// Makes everything appended durable, and the file's name with it.
     pub fn sync(&mut self, ctx: &DbContext) -> Result<()> {
+        self.untouched = false;
         self.writer.sync()?;
         if !self.dir_synced {
             ctx.env.fs.sync_dir(&ctx.wal_dir)?;
@@ -148,7 +160,56 @@ impl Wal {
     /// Ends the file: everything is handed to the operating system, and what lies behind is cut off. It can still be
     /// synced, and if it was cut must be before a later WAL is durable.
     pub fn end(&mut self) -> Result<()> {
+        self.untouched = false;
         self.synced &= !self.cut_at_end;
         self.writer.close()
+    }
+}
+
+/// WALs that were closed before they were synced, so that no synced record can follow a hole.
+#[derive(Default)]
+pub struct ClosedWals {
+    waiting: Mutex<Vec<Wal>>,
+    /// Held by whoever syncs them.
+    syncing: Mutex<()>,
+}
+
+impl ClosedWals {
+    /// Adds one.
+    pub fn push(&self, wal: Wal) {
+        self.waiting.lock().push(wal);
+    }
+
+    /// Lets go of those below `needed`, but for those that are being synced.
+    pub fn forget_before(&self, needed: u64) {
+        let dead: Vec<Wal> = self.waiting.lock().extract_if(.., |wal| wal.number() < needed).collect();
+        // After the lock: a file is closed.
+        drop(dead);
+    }
+
+    /// Lets go of all.
+    pub fn clear(&self) {
+        let _turn = self.syncing.lock();
+        let all = std::mem::take(&mut *self.waiting.lock());
+        drop(all);
+    }
+
+    /// Makes those that are closed now durable, and gives their numbers and lengths.
+    ///
+    /// # Errors
+    /// What the first met that cannot be synced; all stay.
+    pub fn sync(&self, ctx: &DbContext) -> Result<Vec<(u64, u64)>> {
+        // HOLDS syncing across the sync: whoever else has to sync them needs that to be over.
+        let _turn = self.syncing.lock();
+        let mut closed = std::mem::take(&mut *self.waiting.lock());
+        let mut unsynced = closed.iter_mut().filter(|wal| !wal.is_synced());
+        let result = unsynced.try_for_each(|wal| wal.sync(ctx));
+        if let Err(error) = result {
+            let mut waiting = self.waiting.lock();
+            closed.append(&mut waiting);
+            *waiting = closed;
+            return Err(error);
+        }
+        Ok(closed.iter().map(|wal| (wal.number(), wal.len())).collect())
     }
 }

@@ -5,6 +5,7 @@
 //! script -> steps; each acknowledged step is a state, some make all before them durable
 //! power lost at change N   -> opened again: a state from the last durable one on, and the step under way whole or not
 //! change N fails once      -> an error, resume, go on; then power lost: for each key its last durable value or a later one
+//! changes N to N+k fail    -> errors, until the database has resumed by itself; then as before
 //! ```
 //! Recovery is interrupted as well, and a secondary looks at what a failed primary has left.
 //!
@@ -12,11 +13,14 @@
 
 use crate::harness::{Rng, contents, creating, descriptor, seed};
 use outcrop::*;
-use outcrop_env::faulty::{EIO, ENOSPC, FaultyFs};
+use outcrop_env::clock::ManualClock;
+use outcrop_env::faulty::{EIO, EMFILE, ENOSPC, FaultyFs};
 use outcrop_env::memory::MemoryFs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// (column family, key) to value.
 type State = BTreeMap<Place, Vec<u8>>;
@@ -542,5 +546,122 @@ fn one_failure_at_any_point_of_any_feature_is_an_error_and_loses_nothing_durable
             drop(db);
             check_checkpoints(&run, &what);
         }
+    }
+}
+
+/// Lets simulated seconds pass, and has upkeep look at the clock.
+fn tick(db: &Db, clock: &ManualClock) {
+    clock.advance(Duration::from_secs(1));
+    db.continue_background_work();
+    std::thread::yield_now();
+}
+
+/// Lets time pass while `act` runs.
+fn ticking<R>(db: &Db, clock: &ManualClock, act: impl FnOnce() -> R) -> R {
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                tick(db, clock);
+            }
+        });
+        let result = act();
+        done.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
+/// Waits until the database has resumed by itself.
+fn wait_until_resumed(db: &Db, clock: &ManualClock) {
+    while db.background_error().is_some() {
+        tick(db, clock);
+    }
+}
+
+#[test]
+fn errors_that_pass_are_over_without_a_word_and_nothing_acknowledged_is_lost() {
+    let mut rng = Rng(seed("errors that pass", 23));
+    let mut resumed = 0;
+    for script in scripts() {
+        for only in [None, Some(".log"), Some("MANIFEST"), Some("dbtmp"), Some(".sst"), Some(".blob")] {
+            let total = count_only(&script, only);
+            for point in points(total, 9, &mut rng) {
+                let (errno, times) = (rng.pick(&[EIO, ENOSPC, EMFILE]), 1 + rng.below(9));
+                let opens = if errno == EMFILE { rng.below(4) } else { 0 };
+                let what = format!("{}: {only:?} {point}: {times} fail with {errno}", script.what);
+                let fs = FaultyFs::new(MemoryFs::new());
+                let clock = Arc::new(ManualClock::at(1_700_000_000_000_000));
+                let mut run = Run::new(&script, &fs);
+                run.env.clock = clock.clone();
+                run.open().unwrap();
+                fs.faults().only(only);
+                fs.faults().fail_range(fs.faults().changes() + point, times, errno);
+                fs.faults().fail_opens(opens, errno);
+                run.run(|run| {
+                    resumed += u32::from(run.db().background_error().is_some());
+                    wait_until_resumed(run.db(), &clock);
+                    true
+                });
+                let db = run.db();
+                wait_until_resumed(db, &clock);
+                // What is left of the errors meets compactions.
+                let settled = ticking(db, &clock, || {
+                    loop {
+                        match db.wait_for_compact(&WaitForCompactOptions::default()) {
+                            Err(_) => wait_until_resumed(db, &clock),
+                            Ok(()) => break db.background_error(),
+                        }
+                    }
+                });
+                assert!(settled.is_none(), "{what}: {settled:?}");
+                fs.faults().heal();
+                db.put(&WriteOptions { sync: true, ..WriteOptions::default() }, b"key99", b"last")
+                    .unwrap_or_else(|error| panic!("{what}: after all: {error}"));
+                db.delete(&WriteOptions::default(), b"key99").unwrap();
+                assert_eq!(state_of(db), run.state(run.steps.len(), false), "{what}: before the crash");
+                let live: BTreeSet<u64> = db.live_files().iter().map(|file| file.number).collect();
+                drop(run.db.take());
+                // Closing flushes what is in no WAL.
+                let flushes = script.steps.iter().any(|step| matches!(step, PutPastWal(..)));
+                if matches!(only, Some("MANIFEST" | "dbtmp")) && !flushes {
+                    run.check_tables(&live, &what);
+                }
+                fs.faults().heal();
+                if rng.one_in(2) {
+                    fs.memory().crash_torn(rng.next())
+                } else {
+                    fs.memory().crash()
+                }
+                let db = open(&run.env, "/db", &script).unwrap_or_else(|error| panic!("{what}: {error}"));
+                let mut state = state_of(&db);
+                state.remove(&(MAIN.to_string(), b"key99".to_vec()));
+                run.check_each_key(&state, &what);
+                drop(db);
+                check_checkpoints(&run, &what);
+            }
+        }
+    }
+    println!("{resumed} times it resumed by itself");
+    assert!(resumed > 50, "{resumed}");
+}
+
+/// Changes of a run without a fault to files whose names contain `only`, after it was opened.
+fn count_only(script: &Script, only: Option<&str>) -> u64 {
+    let fs = FaultyFs::new(MemoryFs::new());
+    let mut run = Run::new(script, &fs);
+    run.open().unwrap();
+    fs.faults().only(only);
+    let before = fs.faults().changes();
+    run.run(|run| panic!("{}: step {} fails without a fault", run.script.what, run.steps.len()));
+    fs.faults().changes() - before
+}
+
+impl Run<'_> {
+    /// Every table that there is belongs to the database: as only writes of the MANIFEST failed, each dead one was removed.
+    fn check_tables(&self, live: &BTreeSet<u64>, what: &str) {
+        let names = self.env.fs.list(Path::new("/db")).unwrap();
+        let tables = names.iter().filter_map(|name| name.strip_suffix(".sst")?.parse::<u64>().ok());
+        let dead: Vec<u64> = tables.filter(|number| !live.contains(number)).collect();
+        assert!(dead.is_empty(), "{what}: tables left behind: {dead:?}");
     }
 }

@@ -21,6 +21,8 @@ mod made;
 mod model;
 mod panics;
 mod paranoid;
+mod resuming;
 mod same_keys;
 mod stalled;
+mod slow_files;
 mod wal_tracking;

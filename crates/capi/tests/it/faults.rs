@@ -1,0 +1,78 @@
+//! A C program with either library: a forked child, a full disk, many databases.
+
+use crate::library::{outcrop_library, reference_libraries};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+struct Program {
+    dir: tempfile::TempDir,
+    library: PathBuf,
+}
+
+impl Program {
+    fn compile(library: &Path) -> Program {
+        let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let dir = tempfile::tempdir().unwrap();
+        let compiled = Command::new("cc")
+            .args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-o"])
+            .arg(dir.path().join("faults"))
+            .arg(crate_dir.join("tests/faults.c"))
+            .arg("-I")
+            .arg(crate_dir.join("include"))
+            .arg(library)
+            .arg("-Wl,--allow-shlib-undefined")
+            .status()
+            .expect("a C compiler is installed");
+        assert!(compiled.success());
+        Program { dir, library: library.to_path_buf() }
+    }
+
+    fn output(&self, command: &mut Command) -> Output {
+        let command = command.current_dir(self.dir.path());
+        command.env("LD_LIBRARY_PATH", self.library.parent().unwrap()).output().unwrap()
+    }
+
+    fn run(&self, mode: &str) {
+        check(&self.output(Command::new("./faults").args([mode, "."])));
+    }
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+fn check(output: &Output) {
+    assert!(output.status.success() && said(output).ends_with("all good\n"), "{}", said(output));
+}
+
+/// Ours, and the newest RocksDB where it is.
+fn libraries() -> Vec<PathBuf> {
+    let theirs = reference_libraries().into_iter().filter(|(version, _)| version == "11.8.1");
+    std::iter::once(outcrop_library()).chain(theirs.map(|(_, path)| path)).collect()
+}
+
+#[test]
+fn a_forked_child_closes_a_database_and_the_parent_goes_on() {
+    libraries().iter().for_each(|library| Program::compile(library).run("fork"));
+    Program::compile(&outcrop_library()).run("opens");
+}
+
+#[test]
+fn many_databases_share_the_threads_of_a_process() {
+    libraries().iter().for_each(|library| Program::compile(library).run("threads"));
+}
+
+#[test]
+fn a_disk_that_was_full_takes_writes_again_without_opening() {
+    for library in libraries() {
+        let program = Program::compile(&library);
+        let script = "mkdir small && mount -t tmpfs -o size=40m none small || exit 77\n./faults full small";
+        let output =
+            program.output(Command::new("unshare").args(["--map-root-user", "--mount", "sh", "-c", script]));
+        if output.status.code() == Some(77) || said(&output).starts_with("unshare:") {
+            println!("skipped: a file system cannot be mounted here: {}", said(&output));
+            return;
+        }
+        check(&output);
+    }
+}

@@ -1,0 +1,158 @@
+//! Databases that come back from errors by themselves, one error at a time; `crash_features.rs` has all others.
+
+use crate::harness::{contents, creating, descriptor};
+use outcrop::options::{ColumnFamilyOptions, DbOptions};
+use outcrop::*;
+use outcrop_env::clock::ManualClock;
+use outcrop_env::faulty::{EIO, ENOSPC, FaultyFs};
+use outcrop_env::memory::MemoryFs;
+use std::sync::Arc;
+use std::time::Duration;
+
+struct Fixture {
+    fs: FaultyFs,
+    clock: Arc<ManualClock>,
+    db: Db,
+}
+
+fn fixture(db_options: DbOptions, options: &ColumnFamilyOptions) -> Fixture {
+    let fs = FaultyFs::new(MemoryFs::new());
+    let clock = Arc::new(ManualClock::at(1_700_000_000_000_000));
+    let env = Env { clock: clock.clone(), ..Env::with_file_system(Arc::new(fs.clone())) };
+    let db = Db::open("/db", db_options, env, vec![descriptor("default", options)]).unwrap();
+    Fixture { fs, clock, db }
+}
+
+impl Fixture {
+    /// Lets `seconds` pass, simulated, one after the other, and has upkeep look at the clock each time.
+    fn pass(&self, seconds: u64) {
+        for _ in 0..seconds {
+            self.clock.advance(Duration::from_secs(1));
+            self.db.continue_background_work();
+            std::thread::yield_now();
+        }
+    }
+
+    fn put(&self, key: &str) -> Result<()> {
+        self.db.put(&WriteOptions::default(), key.as_bytes(), &[7; 100])
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.db.flush(&[self.db.default_column_family().clone()], true)
+    }
+
+    fn rows(&self) -> usize {
+        contents(&self.db, self.db.default_column_family(), &ReadOptions::default()).len()
+    }
+
+    fn background_errors(&self) -> u64 {
+        self.db.property_int(self.db.default_column_family(), "rocksdb.background-errors").unwrap()
+    }
+
+    fn wait_until(&self, what: impl Fn(&Fixture) -> bool) {
+        while !what(self) {
+            self.pass(1);
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_that_is_no_longer_full_takes_writes_again() {
+    let at = fixture(creating(), &ColumnFamilyOptions::default());
+    at.put("a").unwrap();
+    at.fs.faults().limit_space(10);
+    let refused = at.put("b").unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::NoSpace);
+    at.pass(100);
+    assert_eq!(at.db.background_error().map(|error| error.kind()), Some(ErrorKind::NoSpace));
+    assert_eq!(at.put("c").unwrap_err().kind(), ErrorKind::NoSpace);
+    at.fs.faults().heal();
+    at.wait_until(|at| at.db.background_error().is_none());
+    at.put("d").unwrap();
+    assert_eq!(at.rows(), 2);
+}
+
+#[test]
+fn a_failed_compaction_stops_no_writes_and_is_tried_again() {
+    for errno in [EIO, ENOSPC] {
+        let options = ColumnFamilyOptions {
+            disable_auto_compactions: true,
+            level0_file_num_compaction_trigger: 2,
+            ..ColumnFamilyOptions::default()
+        };
+        let at = fixture(creating(), &options);
+        for key in ["a", "b", "c"] {
+            at.put("same").unwrap();
+            at.put(key).unwrap();
+            at.flush().unwrap();
+        }
+        at.fs.faults().only(Some(".sst"));
+        at.fs.faults().fail_at(at.fs.faults().changes(), errno, true);
+        let cf = at.db.default_column_family().clone();
+        at.db.set_options(&cf, &[("disable_auto_compactions", "false")]).unwrap();
+        at.wait_until(|at| at.background_errors() >= 3);
+        assert!(at.db.background_error().is_none());
+        at.put("d").unwrap();
+        at.fs.faults().heal();
+        let on_level_0 = "rocksdb.num-files-at-level0";
+        at.wait_until(|at| at.db.property(&cf, on_level_0).as_deref() == Some("0"));
+        assert_eq!(at.rows(), 5);
+    }
+}
+
+#[test]
+fn attempts_are_limited_and_none_are_made_if_none_are_wanted() {
+    let failing = |most: i32| {
+        let db_options = DbOptions {
+            max_bgerror_resume_count: most,
+            bgerror_resume_retry_interval: 2_000_000,
+            ..creating()
+        };
+        let at = fixture(db_options, &ColumnFamilyOptions::default());
+        at.put("a").unwrap();
+        // Of files with numbers: all but LOG.
+        at.fs.faults().only(Some("0000"));
+        at.fs.faults().fail_at(at.fs.faults().changes(), EIO, true);
+        at.put("b").unwrap_err();
+        at
+    };
+    let recovers = |at: &Fixture| {
+        at.fs.faults().heal();
+        at.pass(100);
+        at.put("c").unwrap_err();
+        at.db.resume().unwrap();
+        at.put("d").unwrap();
+        assert_eq!(at.rows(), 2);
+    };
+    let none = failing(0);
+    none.pass(100);
+    let after_put = none.fs.faults().changes();
+    none.db.resume().unwrap_err();
+    let of_attempt = none.fs.faults().changes() - after_put;
+    assert!(of_attempt > 0);
+    recovers(&none);
+    let three = failing(3);
+    three.wait_until(|at| at.fs.faults().changes() >= after_put + 3 * of_attempt);
+    three.pass(100);
+    assert_eq!(three.fs.faults().changes(), after_put + 3 * of_attempt);
+    recovers(&three);
+}
+
+#[test]
+fn corruption_is_not_resumed_from() {
+    let at =
+        fixture(creating(), &ColumnFamilyOptions { disable_auto_compactions: true, ..Default::default() });
+    for _ in 0..2 {
+        at.put("a").unwrap();
+        at.flush().unwrap();
+    }
+    let files = at.fs.memory().files();
+    let (table, _) = files.iter().find(|(path, _)| path.extension().is_some_and(|e| e == "sst")).unwrap();
+    at.fs.memory().flip_byte(table, 3, 0xFF);
+    let cf = at.db.default_column_family().clone();
+    at.db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap_err();
+    assert_eq!(at.db.background_error().unwrap().kind(), ErrorKind::Corruption);
+    at.pass(20);
+    assert_eq!(at.put("b").unwrap_err().kind(), ErrorKind::Corruption);
+    assert_eq!(at.db.resume().unwrap_err().kind(), ErrorKind::Corruption);
+}
