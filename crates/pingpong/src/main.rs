@@ -6,7 +6,7 @@ use outcrop_pingpong::case::Case;
 use outcrop_pingpong::compatibility::{self, Trying};
 use outcrop_pingpong::run::{Pool, play};
 use outcrop_pingpong::tools::{self, Looking};
-use outcrop_pingpong::{fixtures, worker};
+use outcrop_pingpong::{extremes, fixtures, worker};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -100,6 +100,33 @@ enum Verb {
         #[arg(long)]
         version: String,
     },
+    /// Gives every option extreme values, on Outcrop and on one RocksDB; exit status 1 if they differ, or Outcrop hangs.
+    Options {
+        #[command(flatten)]
+        engines: EngineArgs,
+        /// How long random cases are drawn, in seconds.
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+        /// So many random cases, instead of as many as fit into the time.
+        #[arg(long)]
+        cases: Option<u64>,
+        /// Seed of the first random case; drawn and printed if it is not given.
+        #[arg(long)]
+        seed: Option<u64>,
+        /// No cases but random ones.
+        #[arg(long)]
+        random_only: bool,
+        /// One case of these settings, `name=value`, and no other.
+        #[arg(long = "set")]
+        settings: Vec<String>,
+    },
+    /// The child process of one engine that is given options.
+    #[command(hide = true)]
+    OptionsWorker {
+        /// Its shared library.
+        #[arg(long)]
+        library: PathBuf,
+    },
     /// The child process of one engine.
     #[command(hide = true)]
     Worker {
@@ -124,6 +151,23 @@ fn name_and_path(text: &str) -> Result<(String, PathBuf), String> {
 fn main() -> ExitCode {
     let outcome = match Cli::parse().verb {
         Verb::Worker { library } => worker::serve(&library).map(|()| true),
+        Verb::OptionsWorker { library } => extremes::serve(&library).map(|()| true),
+        Verb::Options { engines, seconds, cases, seed, random_only, settings } => {
+            program().and_then(|program| {
+                let seed = seed.unwrap_or_else(fresh_seed);
+                eprintln!("options: random cases from seed {seed} on");
+                extremes::run(&extremes::Campaign {
+                    program,
+                    libraries: engines.libraries.into_iter().collect(),
+                    scratch: std::env::temp_dir(),
+                    seed,
+                    cases,
+                    time: Duration::from_secs(seconds),
+                    singles: !random_only,
+                    only: settings,
+                })
+            })
+        }
         Verb::Replay { engines, file, times, keep } => replay(engines, &file, times, keep.as_deref()),
         Verb::Compatibility { engines, outcrop, document, check } => program().and_then(|program| {
             let libraries = engines.libraries.into_iter().collect();

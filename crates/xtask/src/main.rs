@@ -13,6 +13,7 @@
 //! cargo xtask pingpong ...     Outcrop and RocksDB versions take turns on one directory
 //! cargo xtask fixtures         makes the databases of fixtures/made
 //! cargo xtask compatibility    writes docs/compatibility.md from trials with the real libraries
+//! cargo xtask options ...      every option at its extremes, on RocksDB and on Outcrop
 //! cargo xtask tools            RocksDB's own ldb and sst_dump look at our databases
 //! cargo xtask scripts          RocksDB's benchmark scripts, unmodified, on our db_bench and on Debian's
 //! cargo xtask bindings         versions of the crate `rocksdb` from the registry on our shared library; needs libclang
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         }
         ["fetch"] => fetch().map(|dir| println!("{}", dir.display())),
         ["pingpong", rest @ ..] => pingpong::run(rest),
+        ["options", rest @ ..] => pingpong::options(rest),
         ["fixtures"] => pingpong::fixtures(),
         ["compatibility"] => pingpong::compatibility(false),
         ["tools"] => pingpong::tools(),
@@ -60,7 +62,8 @@ fn main() -> ExitCode {
         ["instructions", "--bless"] => instructions::run(true, Install::IfMissing),
         ["bindings"] => bindings::run(Install::IfMissing),
         _ => Err(format!(
-            "usage: cargo xtask ci [--offline] | tidy | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | scripts | \
+            "usage: cargo xtask ci [--offline] | tidy | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | \
+             scripts | options [--seconds N] [--seed S] [--set NAME=VALUE] | \
              bindings | instructions [--bless] | {}",
             pingpong::USAGE
         )),
@@ -118,6 +121,7 @@ fn ci(offline: bool) -> Result<(), String> {
     step("compatibility", || pingpong::compatibility(true))?;
     step("tools", pingpong::tools)?;
     step("scripts", || scripts::run(install))?;
+    step("options", pingpong::options_of_tree)?;
     step("pingpong", pingpong::of_tree)
 }
 

@@ -59,6 +59,19 @@ pub fn of_tree() -> Result<(), String> {
     run(&["--fixed", "200", "--cases", "320", "--swaps", "2000", "--seconds", "600", "--seed", &seed])
 }
 
+/// `cargo xtask options`: every option at its extremes, on RocksDB 11.8.1 and on Outcrop.
+pub fn options(arguments: &[&str]) -> Result<(), String> {
+    let mut command = vec!["options".to_string()];
+    command.extend(arguments.iter().map(ToString::to_string));
+    play(&["11.8.1"], &command)
+}
+
+/// The same as part of `cargo xtask ci`: each option by itself, what once failed, and a few cases that are the tree's own.
+pub fn options_of_tree() -> Result<(), String> {
+    let seed = crate::tree_seed()?.to_string();
+    options(&["--cases", "25", "--seed", &seed])
+}
+
 /// `cargo xtask compatibility`: the table of `docs/compatibility.md`, written, or compared with the one that is there.
 pub fn compatibility(check: bool) -> Result<(), String> {
     let document = root().join("docs/compatibility.md").display().to_string();

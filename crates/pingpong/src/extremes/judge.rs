@@ -1,0 +1,126 @@
+//! Whether two engines did the same under one list of settings, and where they differ on purpose.
+
+use super::Case;
+use super::child::End;
+use super::draw::{Known, Place, lines};
+use std::collections::BTreeMap;
+
+/// What stands before the first `": "` of an error's text.
+fn class(error: &str) -> &str {
+    // The harness says which option it was.
+    let error = match error.strip_prefix("option ").and_then(|rest| rest.split_once(": ")) {
+        Some((_, error)) => error,
+        None => error,
+    };
+    error.split(": ").next().unwrap_or(error)
+}
+
+/// Everything that differs, in words.
+pub fn differences(case: &Case, theirs: &End, ours: &End, known: &Known) -> Vec<String> {
+    let ours = match ours {
+        End::Said(report) => report,
+        End::Died(how) => return vec![format!("Outcrop dies {how}")],
+        End::Hangs(how) => return vec![format!("Outcrop hangs {how}")],
+    };
+    let End::Said(theirs) = theirs else { return Vec::new() };
+    match (&theirs.refused, &ours.refused) {
+        (None, None) => {}
+        (Some(their), Some(our)) if class(their) == class(our) => return Vec::new(),
+        (_, Some(our)) if is_not_done_here(case, our) => return Vec::new(),
+        // RocksDB could not read the OPTIONS file that it writes: numbers that its text does not hold.
+        (Some(their), _) if their.contains("Unable to persist Options file") => return Vec::new(),
+        (their, our) => return vec![format!("RocksDB: {their:?}, Outcrop: {our:?}")],
+    }
+    let mut found = Vec::new();
+    for ((name, value), (their, our)) in case.changes.iter().zip(theirs.changes.iter().zip(&ours.changes)) {
+        // RocksDB has taken what it cannot write down, and complains of it from now on.
+        if their.as_deref().is_some_and(|error| error.contains("Unable to persist options")) {
+            break;
+        }
+        // One block cache serves a column family for as long as it is open.
+        if value.contains("no_block_cache") {
+            continue;
+        }
+        if their.as_deref().map(class) != our.as_deref().map(class) {
+            found.push(format!("set_options {name}={value}: RocksDB {their:?}, Outcrop {our:?}"));
+        }
+    }
+    if theirs.failed.as_deref().map(class) != ours.failed.as_deref().map(class) {
+        found.push(format!("RocksDB: {:?}, Outcrop: {:?}", theirs.failed, ours.failed));
+    }
+    match (&theirs.options_file, &ours.options_file) {
+        (Some(their), Some(our)) => found.extend(different_lines(case, their, our, known)),
+        (their, our) => found.push(format!(
+            "OPTIONS file: RocksDB has {}, Outcrop has {}",
+            if their.is_some() { "one" } else { "none" },
+            if our.is_some() { "one" } else { "none" }
+        )),
+    }
+    found
+}
+
+/// Lines that do not say the same. What Outcrop does not write down is at RocksDB's default.
+fn different_lines(case: &Case, theirs: &str, ours: &str, known: &Known) -> Vec<String> {
+    let (theirs, ours) = (lines(theirs), lines(ours));
+    let mut found = Vec::new();
+    for (place, their) in &theirs {
+        let our = ours.get(place).or_else(|| known.defaults.get(place));
+        if our.is_none_or(|our| our != their) && !differs_on_purpose(case, place, our, &theirs) {
+            found.push(format!("OPTIONS {}: RocksDB {their}, Outcrop {our:?}", place.1));
+        }
+    }
+    for (place, our) in ours.iter().filter(|(place, _)| !theirs.contains_key(*place)) {
+        if !differs_on_purpose(case, place, Some(our), &theirs) {
+            found.push(format!("OPTIONS {}={our}: RocksDB has no such line", place.1));
+        }
+    }
+    found
+}
+
+/// Lines that say something else on purpose.
+fn differs_on_purpose(
+    case: &Case,
+    place: &Place,
+    our: Option<&String>,
+    _theirs: &BTreeMap<Place, String>,
+) -> bool {
+    let given = |name: &str| case.options.iter().any(|option| option.contains(name));
+    match place.1.as_str() {
+        // The default: what more versions of RocksDB read.
+        "format_version" => !given("format_version") && our.is_some_and(|our| our == "5"),
+        // RocksDB corrects those of tables in objects, but not in texts; its tables are written as if it did.
+        "block_restart_interval"
+        | "index_block_restart_interval"
+        | "block_size_deviation"
+        | "partition_filters" => our.is_some(),
+        // In the form that versions before 7 read, too.
+        "filter_policy.id" | "filter_policy.bloom_before_level" | "filter_policy" => given("ribbonfilter"),
+        // The database's holds for every column family, and is written down there.
+        "cf_allow_ingest_behind" => given("allow_ingest_behind"),
+        // RocksDB writes the empty text where its default is another one.
+        "db_host_id" => our.is_some_and(|our| our.is_empty()),
+        _ => false,
+    }
+}
+
+/// What RocksDB takes and Outcrop refuses on purpose, with a word about it.
+fn is_not_done_here(case: &Case, error: &str) -> bool {
+    const NOT_DONE: &[&str] = &[
+        "allow_2pc",
+        "track_and_verify_wals",
+        "best_efforts_recovery",
+        "disallow_memtable_writes",
+        "WAL_ttl_seconds",
+        "WAL_size_limit_MB",
+    ];
+    // RocksDB takes something else without a word, or what it cannot read back.
+    const NONSENSE: &[&str] = &["=nope", "=nan", "=inf", "=x", "=-1", "=-2", "=-5", "=99999999999"];
+    // RocksDB shifts bits out of numbers of 32 bits.
+    const CUT: &str = "read_amp_bytes_per_bit";
+    let given = |text: &str| case.options.iter().any(|option| option.contains(text));
+    match class(error) {
+        "Not implemented" => NOT_DONE.iter().any(|name| error.contains(name) && given(name)),
+        "Invalid argument" => NONSENSE.iter().any(|text| given(text)) || given(CUT),
+        _ => false,
+    }
+}
