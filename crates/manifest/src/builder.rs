@@ -12,11 +12,15 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// No column family has more levels.
+const MOST_LEVELS: usize = 1 << 10;
+
 /// Builds one version.
 pub struct VersionBuilder {
     comparator: Comparator,
     levels: Vec<BTreeMap<FileNumber, Arc<FileMetaData>>>,
     blob_files: BlobFiles,
+    compact_cursors: BTreeMap<u32, Vec<u8>>,
 }
 
 impl VersionBuilder {
@@ -28,7 +32,12 @@ impl VersionBuilder {
             .map(|level| level.files.iter().map(|file| (file.number, file.clone())).collect())
             .collect();
         levels.resize_with(num_levels.max(levels.len()), BTreeMap::new);
-        VersionBuilder { comparator: comparator.clone(), levels, blob_files: base.blob_files.clone() }
+        VersionBuilder {
+            comparator: comparator.clone(),
+            levels,
+            blob_files: base.blob_files.clone(),
+            compact_cursors: base.compact_cursors.clone(),
+        }
     }
 
     /// Applies `edit`: blob files come, then their garbage, tables leave, tables come.
@@ -36,6 +45,9 @@ impl VersionBuilder {
     /// # Errors
     /// Corruption if a table leaves a level it is not on, comes twice, or comes to a level that is not there.
     pub fn apply(&mut self, edit: &VersionEdit) -> Result<()> {
+        for (level, key) in edit.compact_cursors.iter().filter(|(level, _)| *level < MOST_LEVELS as u32) {
+            self.compact_cursors.insert(*level, key.clone());
+        }
         for file in &edit.new_blob_files {
             blob_file::add(&mut self.blob_files, file)?;
         }
@@ -57,7 +69,6 @@ impl VersionBuilder {
             }
             // A level beyond the configured number may empty again before the last edit.
             let index = *level as usize;
-            const MOST_LEVELS: usize = 1 << 10;
             if index >= MOST_LEVELS {
                 return Err(Error::corruption(format!("table {} is on level {level}", file.number.0)));
             }
@@ -86,7 +97,11 @@ impl VersionBuilder {
                 Drawn(lost)
             )));
         }
-        let mut version = Version { blob_files: self.blob_files, ..Version::default() };
+        let mut version = Version {
+            blob_files: self.blob_files,
+            compact_cursors: self.compact_cursors,
+            ..Version::default()
+        };
         for (level, files) in self.levels.into_iter().enumerate() {
             let mut files: Vec<Arc<FileMetaData>> = files.into_values().collect();
             if level == 0 {

@@ -111,6 +111,8 @@ pub struct VersionEdit {
     pub column_family_drop: bool,
     /// Edits of the same atomic group that still follow.
     pub remaining_in_group: Option<u32>,
+    /// Where the next round-robin compaction of a level begins: (level, internal key).
+    pub compact_cursors: Vec<(u32, Vec<u8>)>,
     /// Tables that leave: (level, number).
     pub deleted_files: Vec<(u32, FileNumber)>,
     /// Tables that come: (level, table).
@@ -163,6 +165,11 @@ impl VersionEdit {
         number(tag::MAX_COLUMN_FAMILY, self.max_column_family.map(u64::from));
         number(tag::MIN_LOG_NUMBER_TO_KEEP, self.min_log_number_to_keep);
         number(tag::LAST_SEQUENCE, self.last_sequence.map(|seq| seq.0));
+        for (level, key) in &self.compact_cursors {
+            put_varint32(out, tag::COMPACT_CURSOR);
+            put_varint32(out, *level);
+            put_length_prefixed(out, key);
+        }
         for (level, file) in &self.deleted_files {
             put_varint32(out, tag::DELETED_FILE);
             put_varint32(out, *level);
@@ -251,9 +258,13 @@ impl VersionEdit {
             tag::NEXT_FILE_NUMBER => self.next_file_number = Some(decoder.varint64()?),
             tag::LAST_SEQUENCE => self.last_sequence = Some(sequence(decoder)?),
             tag::COMPACT_CURSOR => {
-                // Where a round-robin compaction goes on: a hint this engine does not use.
-                decoder.varint32()?;
-                decoder.length_prefixed()?;
+                let level = decoder.varint32()?;
+                let key = decoder.length_prefixed()?;
+                // Shorter ones hold no sequence number, and could not be compared.
+                if key.len() < 8 {
+                    return None;
+                }
+                self.compact_cursors.push((level, key.to_vec()));
             }
             tag::DELETED_FILE => {
                 let level = decoder.varint32()?;

@@ -6,7 +6,7 @@
 
 use crate::file_name::{self, FileKind, MAX_FILE_NUMBER};
 use crate::{FileMetaData, FileNumber, Version, VersionBuilder, VersionEdit, WalSet};
-use outcrop_base::{Comparator, Error, Result, SeqNum};
+use outcrop_base::{Comparator, Error, ErrorKind, Result, SeqNum};
 use outcrop_env::{Access, FileSystem, OpenRead};
 use outcrop_record::{DamageKind, LogReader, ReadOutcome};
 use std::collections::BTreeMap;
@@ -105,7 +105,12 @@ pub fn recover(
             }
         }
     }
-    state.finish(manifest_number).map_err(|error| error.within(path.display()))
+    // What was given does not fit: that is no fault of the file.
+    let of_file = |error: Error| match error.kind() {
+        ErrorKind::InvalidArgument => error,
+        _ => error.within(path.display()),
+    };
+    state.finish(manifest_number).map_err(of_file)
 }
 
 /// True if the records that follow a torn one were written with it: none, or the last edits of one atomic group.
@@ -259,13 +264,13 @@ impl<'a> State<'a> {
     }
 }
 
-fn check_comparator(family: &str, stored: &str, given: &Comparator, check: bool) -> Result<()> {
+fn check_comparator(stored: &str, given: &Comparator, check: bool) -> Result<()> {
     if stored.ends_with(".u64ts") {
         return Err(Error::not_supported(format!("user-defined timestamps (comparator {stored})")));
     }
     if check && stored != given.name() {
         return Err(Error::invalid_argument(format!(
-            "column family {family} was created with comparator {stored}, not {}",
+            "{}: does not match existing comparator {stored}",
             given.name()
         )));
     }
@@ -284,7 +289,7 @@ fn finish_column_family(
         return Ok(RecoveredColumnFamily { id, name, comparator_name, log_number, version });
     };
     if let Some(stored) = &comparator_name {
-        check_comparator(&name, stored, &comparator, check)?;
+        check_comparator(stored, &comparator, check)?;
     }
     let num_levels = num_levels_of(&name);
     if check && builder.last_level().is_some_and(|last| last >= num_levels) {
@@ -304,7 +309,11 @@ fn with_epochs(version: Version, comparator: &Comparator) -> Result<Version> {
     if version.files().all(|(_, file)| file.epoch != 0) {
         return Ok(version);
     }
-    let base = Version { blob_files: version.blob_files.clone(), ..Version::empty(version.levels.len()) };
+    let base = Version {
+        blob_files: version.blob_files.clone(),
+        compact_cursors: version.compact_cursors.clone(),
+        ..Version::empty(version.levels.len())
+    };
     let mut builder = VersionBuilder::new(&base, comparator, 0);
     let mut edit = VersionEdit::default();
     let mut epoch = 0;

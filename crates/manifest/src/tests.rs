@@ -357,3 +357,22 @@ fn bounds_are_written_so_that_old_readers_know_their_types() {
         assert!(order.compare_internal(&key(SeqNum::MAX, ValueType::RangeDeletion), &bound).is_lt());
     }
 }
+
+#[test]
+fn cursors_of_rounds_are_kept_from_version_to_version() {
+    let key = |text: &str| internal_key(text.as_bytes(), SeqNum(7), ValueType::Value);
+    let edit = VersionEdit { compact_cursors: vec![(1, key("g")), (3, key("x"))], ..VersionEdit::default() };
+    let mut bytes = Vec::new();
+    edit.encode(&mut bytes);
+    let read = VersionEdit::decode(&bytes).unwrap();
+    assert_eq!(read.compact_cursors, edit.compact_cursors);
+    let mut builder = VersionBuilder::new(&Version::empty(7), &Comparator::Bytewise, 7);
+    builder.apply(&read).unwrap();
+    let first = builder.build(true).unwrap();
+    let mut builder = VersionBuilder::new(&first, &Comparator::Bytewise, 7);
+    builder.apply(&VersionEdit { compact_cursors: vec![(1, key("j"))], ..VersionEdit::default() }).unwrap();
+    let second = builder.build(true).unwrap();
+    assert_eq!(second.compact_cursors, [(1, key("j")), (3, key("x"))].into_iter().collect());
+    // Too short to be an internal key.
+    assert!(VersionEdit::decode(&[5, 1, 3, b'a', b'b', b'c']).is_err());
+}

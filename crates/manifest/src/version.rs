@@ -5,6 +5,7 @@ use crate::{FileMetaData, FileNumber};
 use outcrop_base::keys::{internal_key, split};
 use outcrop_base::{Comparator, SeqNum, ValueType};
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -60,12 +61,14 @@ pub struct Version {
     pub levels: Vec<Level>,
     /// The blob files its tables refer to.
     pub blob_files: BlobFiles,
+    /// By level, where its next round-robin compaction begins: an internal key.
+    pub compact_cursors: BTreeMap<u32, Vec<u8>>,
 }
 
 impl Version {
     /// A version without tables.
     pub fn empty(num_levels: usize) -> Version {
-        Version { levels: vec![Level::default(); num_levels], blob_files: BlobFiles::new() }
+        Version { levels: vec![Level::default(); num_levels], ..Version::default() }
     }
 
     /// All tables with their levels.
