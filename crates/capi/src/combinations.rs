@@ -23,13 +23,10 @@ pub(crate) fn of_database(options: &rocksdb_options_t) -> Result<()> {
         ["enable_pipelined_write", "unordered_write", "allow_mmap_reads", "allow_mmap_writes"]
             .map(|name| is_set(options, name, 0));
     let concurrent = is_set(options, "allow_concurrent_memtable_write", 1);
-    let id_somewhere =
-        is_set(options, "write_dbid_to_manifest", 1) || is_set(options, "write_identity_file", 1);
     let refused = [
         (options.db.atomic_flush && pipelined, "atomic_flush does not go with enable_pipelined_write"),
         (unordered && pipelined, "unordered_write does not go with enable_pipelined_write"),
         (unordered && !concurrent, "unordered_write needs allow_concurrent_memtable_write"),
-        (!id_somewhere, "write_dbid_to_manifest and write_identity_file cannot both be false"),
     ];
     if let Some((_, why)) = refused.iter().find(|(is, _)| *is) {
         return Err(Error::invalid_argument(*why));
@@ -73,7 +70,10 @@ pub(crate) fn of_family(options: &rocksdb_options_t) -> Result<()> {
 /// # Errors
 /// NotSupported for FIFO compaction with limited open files, InvalidArgument otherwise.
 pub(crate) fn of_both(database: &rocksdb_options_t, family: &rocksdb_options_t) -> Result<()> {
-    if family.cf.compaction_style == CompactionStyle::Fifo && database.db.max_open_files != -1 {
+    if family.cf.compaction_style == CompactionStyle::Fifo
+        && database.db.max_open_files != -1
+        && family.cf.ttl > 0
+    {
         return Err(Error::not_supported("FIFO compaction needs max_open_files=-1"));
     }
     if is_set(database, "unordered_write", 0) && family.cf.max_successive_merges > 0 {
@@ -118,9 +118,6 @@ mod tests {
         assert_eq!(refusal(&[in_place], |_| {}), invalid);
         assert_eq!(refusal(&[in_place, serial], |_| {}), None);
         assert_eq!(refusal(&[("allow_mmap_reads", "1")], |o| o.db.use_direct_reads = true), missing);
-        let nowhere = [("write_dbid_to_manifest", "false"), ("write_identity_file", "false")];
-        assert_eq!(refusal(&nowhere, |_| {}), invalid);
-        assert_eq!(refusal(&nowhere[..1], |_| {}), None);
         assert_eq!(refusal(&[("block_protection_bytes_per_key", "3")], |_| {}), missing);
         let fifo = |o: &mut rocksdb_options_t| {
             o.cf.compaction_style = CompactionStyle::Fifo;

@@ -1,6 +1,7 @@
 //! Compaction styles and their options, and compactions a caller asks for.
 
 use crate::db::{rocksdb_column_family_handle_t, rocksdb_t};
+use crate::kept_texts::fields_to_engine;
 use crate::memory::{give_back, hand_out, report, slice};
 use crate::options::rocksdb_options_t;
 use crate::settings::Settings;
@@ -131,7 +132,9 @@ pub unsafe extern "C" fn rocksdb_options_set_universal_compaction_options(
 ) {
     boundary!({
         // The options are copied.
-        (*options).cf.compaction_options_universal.clone_from(&(*universal).options);
+        let own = &mut (*options).cf.compaction_options_universal;
+        own.clone_from(&(*universal).options);
+        fields_to_engine(&(*universal).settings, own);
     })
 }
 
@@ -142,7 +145,9 @@ pub unsafe extern "C" fn rocksdb_options_set_fifo_compaction_options(
 ) {
     boundary!({
         // The options are copied.
-        (*options).cf.compaction_options_fifo.clone_from(&(*fifo).options);
+        let own = &mut (*options).cf.compaction_options_fifo;
+        own.clone_from(&(*fifo).options);
+        fields_to_engine(&(*fifo).settings, own);
     })
 }
 

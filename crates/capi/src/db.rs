@@ -24,7 +24,7 @@ pub unsafe extern "C" fn rocksdb_open(
         let options = &*options;
         let opened = combinations::of_database(options)
             .and_then(|()| options.descriptor("default"))
-            .and_then(|family| Db::open(text(name), options.db.clone(), options.env(), vec![family]));
+            .and_then(|family| Db::open(text(name), options.database(), options.env(), vec![family]));
         opened_out(options, errptr, opened, &[], std::ptr::null_mut())
     })
 }
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn rocksdb_open_column_families(
             })
             .and_then(|()| families_of(count, names, cf_options))
             .and_then(with_default)
-            .and_then(|families| Db::open(text(name), options.db.clone(), options.env(), families));
+            .and_then(|families| Db::open(text(name), options.database(), options.env(), families));
         opened_out(options, errptr, opened, &names_of(count, names), handles)
     })
 }
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn rocksdb_open_for_read_only(
         let options = &*options;
         let strict = error_if_wal_file_exists != 0;
         let opened = options.descriptor("default").and_then(|family| {
-            Db::open_for_read_only(text(name), options.db.clone(), options.env(), vec![family], strict)
+            Db::open_for_read_only(text(name), options.database(), options.env(), vec![family], strict)
         });
         opened_out(options, errptr, opened, &[], std::ptr::null_mut())
     })
@@ -143,7 +143,7 @@ pub unsafe extern "C" fn rocksdb_open_for_read_only_column_families(
         let options = &*options;
         let strict = error_if_wal_file_exists != 0;
         let opened = families_of(count, names, cf_options).and_then(|families| {
-            Db::open_for_read_only(text(name), options.db.clone(), options.env(), families, strict)
+            Db::open_for_read_only(text(name), options.database(), options.env(), families, strict)
         });
         opened_out(options, errptr, opened, &names_of(count, names), handles)
     })
@@ -160,7 +160,7 @@ pub unsafe extern "C" fn rocksdb_open_as_secondary(
     boundary!(errptr, {
         let options = &*options;
         let opened = options.descriptor("default").and_then(|family| {
-            Db::open_as_secondary(text(name), options.db.clone(), options.env(), vec![family])
+            Db::open_as_secondary(text(name), options.database(), options.env(), vec![family])
         });
         opened_out(options, errptr, opened, &[], std::ptr::null_mut())
     })
@@ -181,7 +181,7 @@ pub unsafe extern "C" fn rocksdb_open_as_secondary_column_families(
     boundary!(errptr, {
         let options = &*options;
         let opened = families_of(count, names, cf_options).and_then(|families| {
-            Db::open_as_secondary(text(name), options.db.clone(), options.env(), families)
+            Db::open_as_secondary(text(name), options.database(), options.env(), families)
         });
         opened_out(options, errptr, opened, &names_of(count, names), handles)
     })

@@ -29,6 +29,7 @@ mod compaction_options;
 mod db;
 mod env;
 mod iterator;
+mod kept_texts;
 mod maintenance;
 mod memory;
 mod metadata;

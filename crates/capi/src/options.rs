@@ -5,7 +5,7 @@ use crate::combinations;
 use crate::env::rocksdb_env_t;
 use crate::memory::{Errptr, copy_out_text, give_back, hand_out, report, text};
 use crate::resources::{rocksdb_dbpath_t, rocksdb_write_buffer_manager_t};
-use crate::settings::{Field, Flag, KeptTexts, Settings};
+use crate::settings::{Field, Flag, Settings};
 use crate::slice_transform::rocksdb_slicetransform_t;
 use crate::statistics::Statistics;
 use crate::table_options::rocksdb_block_based_table_options_t;
@@ -13,8 +13,7 @@ use libc::{c_char, c_double, c_int, c_uint, size_t};
 use outcrop::options::file::LoadedOptions;
 use outcrop::options::{self, CompressionType, DataBlockIndexType, DbOptions, FilterPolicy};
 use outcrop::{
-    Cache, CacheOptions, ColumnFamilyDescriptor, ColumnFamilyOptions, ColumnFamilyParts, Db, Env, Error,
-    Result,
+    Cache, CacheOptions, ColumnFamilyDescriptor, ColumnFamilyOptions, ColumnFamilyParts, Db, Env, Result,
 };
 use std::ffi::CString;
 use std::sync::Arc;
@@ -47,7 +46,7 @@ impl rocksdb_options_t {
         combinations::of_family(self)?;
         Ok(ColumnFamilyDescriptor {
             name: name.to_string(),
-            options: self.cf.clone(),
+            options: self.family(),
             parts: self.parts.clone(),
         })
     }
@@ -212,7 +211,7 @@ engine_settings! { rocksdb_options_t:
     "force_consistency_checks" [cf.force_consistency_checks]
         set rocksdb_options_set_force_consistency_checks(Flag)
         get rocksdb_options_get_force_consistency_checks -> Flag;
-    "allow_ingest_behind" [cf.allow_ingest_behind]
+    "allow_ingest_behind" [db.allow_ingest_behind]
         set rocksdb_options_set_allow_ingest_behind(Flag)
         get rocksdb_options_get_allow_ingest_behind -> Flag;
     "enable_blob_files" [cf.enable_blob_files]
@@ -269,6 +268,12 @@ engine_settings! { rocksdb_options_t:
     "wal_compression" [db.wal_compression]
         set rocksdb_options_set_wal_compression(c_int)
         get rocksdb_options_get_wal_compression -> c_int;
+    "write_dbid_to_manifest" [db.write_dbid_to_manifest]
+        set rocksdb_options_set_write_dbid_to_manifest(Flag)
+        get rocksdb_options_get_write_dbid_to_manifest -> Flag;
+    "write_identity_file" [db.write_identity_file]
+        set rocksdb_options_set_write_identity_file(Flag)
+        get rocksdb_options_get_write_identity_file -> Flag;
     "cf_allow_ingest_behind" [cf.allow_ingest_behind]
         set rocksdb_options_set_cf_allow_ingest_behind(Flag)
         get rocksdb_options_get_cf_allow_ingest_behind -> Flag;
@@ -282,6 +287,9 @@ engine_settings! { rocksdb_options_t:
         set rocksdb_options_set_compression_options_max_dict_buffer_bytes(u64)
         get rocksdb_options_get_compression_options_max_dict_buffer_bytes -> u64;
 }
+
+/// Levels that a list is made for, whatever `num_levels` says: nothing is opened with more.
+const MOST_LEVELS: c_int = 1024;
 
 /// Functions over the options with other arguments than one number.
 macro_rules! functions {
@@ -314,7 +322,7 @@ functions! {
 
     rocksdb_options_set_min_level_to_compress(level: c_int) |o| {
         if let Ok(level) = usize::try_from(level) {
-            let levels = o.cf.num_levels.max(0) as usize;
+            let levels = o.cf.num_levels.clamp(0, MOST_LEVELS) as usize;
             let codec = |at| if at < level { CompressionType::None } else { o.cf.compression };
             o.cf.compression_per_level = (0..levels).map(codec).collect();
         }
@@ -326,7 +334,31 @@ functions! {
         o.cf.compression_opts.window_bits = window_bits;
         o.cf.compression_opts.level = level;
         o.cf.compression_opts.max_dict_bytes = max_dict_bytes.max(0) as u32;
-        o.settings.keep(crate::settings::Fate::Accepted, "compression_options.strategy", 0, strategy);
+        o.cf.compression_opts.strategy = strategy;
+    }
+
+    rocksdb_options_set_bottommost_compression_options(
+        window_bits: c_int, level: c_int, strategy: c_int, max_dict_bytes: c_int, enabled: Flag
+    ) |o| {
+        let opts = &mut o.cf.bottommost_compression_opts;
+        (opts.window_bits, opts.level, opts.strategy) = (window_bits, level, strategy);
+        opts.max_dict_bytes = max_dict_bytes.max(0) as u32;
+        opts.enabled = enabled.is_set();
+    }
+
+    rocksdb_options_set_bottommost_compression_options_zstd_max_train_bytes(bytes: c_int, enabled: Flag) |o| {
+        o.cf.bottommost_compression_opts.zstd_max_train_bytes = bytes.max(0) as u32;
+        o.cf.bottommost_compression_opts.enabled = enabled.is_set();
+    }
+
+    rocksdb_options_set_bottommost_compression_options_use_zstd_dict_trainer(trained: Flag, enabled: Flag) |o| {
+        o.cf.bottommost_compression_opts.use_zstd_dict_trainer = trained.is_set();
+        o.cf.bottommost_compression_opts.enabled = enabled.is_set();
+    }
+
+    rocksdb_options_set_bottommost_compression_options_max_dict_buffer_bytes(bytes: u64, enabled: Flag) |o| {
+        o.cf.bottommost_compression_opts.max_dict_buffer_bytes = bytes;
+        o.cf.bottommost_compression_opts.enabled = enabled.is_set();
     }
 
     rocksdb_options_set_prefix_extractor(extractor: *mut rocksdb_slicetransform_t) |o| {
@@ -345,6 +377,7 @@ functions! {
         // Null changes nothing, as in RocksDB.
         if let Some(table) = table.as_ref() {
             o.cf.table = table.options.clone();
+            crate::kept_texts::table_to_engine(&table.settings, &mut o.cf.table);
             o.parts.block_cache.clone_from(&table.cache);
             o.settings.adopt(&table.settings);
             o.settings.allow("table_factory");
@@ -372,7 +405,7 @@ functions! {
         o.cf.target_file_size_base = memtable_memory_budget / 8;
         o.cf.max_bytes_for_level_base = memtable_memory_budget;
         let codec = |level| if level < 2 { CompressionType::None } else { CompressionType::Lz4 };
-        o.cf.compression_per_level = (0..o.cf.num_levels).map(codec).collect();
+        o.cf.compression_per_level = (0..o.cf.num_levels.clamp(0, MOST_LEVELS)).map(codec).collect();
     }
 
     rocksdb_options_prepare_for_bulk_load() |o| {
@@ -485,42 +518,26 @@ pub unsafe extern "C" fn rocksdb_get_options_from_string(
 ) {
     boundary!(errptr, {
         let mut changed = (*base).clone();
-        let mut kept = rocksdb_options_t { settings: changed.settings.clone(), ..Default::default() };
-        let mut keep = |name: &str, value: &str| match kept.keep_text(name, value) {
-            Some(false) => Err(Error::invalid_argument(format!("option {name} cannot be {value:?}"))),
-            known => Ok(known.is_some()),
-        };
-        let (db, cf) = (&mut changed.db, &mut changed.cf);
-        let result = options::file::set_from_string_or(db, cf, &text(string), &mut keep);
-        changed.settings = kept.settings;
+        // What setters kept is the engine's now, and comes back with what the string changes.
+        (changed.db, changed.cf) = (changed.database(), changed.family());
+        let cache = changed.cf.table.block_cache_bytes;
+        let result = options::file::set_from_string(&mut changed.db, &mut changed.cf, &text(string));
+        if changed.cf.table.block_cache_bytes != cache {
+            changed.parts.block_cache = None;
+        }
+        changed.take_texts();
         if report(errptr, result).is_some() {
             *new_options = changed;
         }
     })
 }
 
-/// What an OPTIONS file may ask for that would change results or durability: name, and the text that asks for nothing.
-const REFUSED_IN_FILES: [(&str, &str); 6] = [
-    ("allow_2pc", "false"),
-    ("track_and_verify_wals", "false"),
-    ("best_efforts_recovery", "false"),
-    ("disallow_memtable_writes", "false"),
-    ("WAL_ttl_seconds", "0"),
-    ("WAL_size_limit_MB", "0"),
-];
-
 /// Options as they were loaded, with what they ask for that the engine cannot do.
 fn loaded(loaded: &LoadedOptions, family: usize, cache: Option<&Arc<Cache>>) -> rocksdb_options_t {
     let cf = loaded.families[family].1.clone();
     let mut options = rocksdb_options_t { db: loaded.db.clone(), cf, ..Default::default() };
     options.parts.block_cache = cache.cloned();
-    for (_, name, value) in &loaded.ignored {
-        if let Some((known, off)) = REFUSED_IN_FILES.iter().find(|(known, _)| known == name)
-            && value != off
-        {
-            options.settings.refuse(known, value);
-        }
-    }
+    options.take_texts();
     options
 }
 

@@ -185,10 +185,6 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
             set rocksdb_options_set_enforce_single_del_contracts get rocksdb_options_get_enforce_single_del_contracts -> Flag;
     }
     Accepted "what it asks for is always so here" {
-        "write_dbid_to_manifest" Flag = Flag(1);
-            set rocksdb_options_set_write_dbid_to_manifest get rocksdb_options_get_write_dbid_to_manifest -> Flag;
-        "write_identity_file" Flag = Flag(1);
-            set rocksdb_options_set_write_identity_file get rocksdb_options_get_write_identity_file -> Flag;
         "enforce_write_buffer_manager_during_recovery" Flag = Flag(1);
             set rocksdb_options_set_enforce_write_buffer_manager_during_recovery get rocksdb_options_get_enforce_write_buffer_manager_during_recovery -> Flag;
         "prefix_seek_opt_in_only" Flag = Flag(0);
@@ -238,12 +234,11 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
     }
 }
 
-/// Values that cannot be set one by one.
 #[unsafe(no_mangle)]
-pub extern "C" fn rocksdb_options_get_bottommost_compression_options_use_zstd_dict_trainer(
-    _options: *mut rocksdb_options_t,
+pub unsafe extern "C" fn rocksdb_options_get_bottommost_compression_options_use_zstd_dict_trainer(
+    options: *mut rocksdb_options_t,
 ) -> Flag {
-    boundary!(Flag(1))
+    boundary!(Flag::from((*options).cf.bottommost_compression_opts.use_zstd_dict_trainer))
 }
 
 /// A set of small numbers, kept for its getters.

@@ -117,12 +117,6 @@ objects! {
     Accepted Accepted "messages go to LOG in the database's directory" {
         rocksdb_options_set_info_log(*mut rocksdb_logger_t) "info_log";
     }
-    Accepted Accepted "the codec settings of all levels are those of compression_opts" {
-        rocksdb_options_set_bottommost_compression_options(c_int, c_int, c_int, c_int, u8) "opts";
-        rocksdb_options_set_bottommost_compression_options_zstd_max_train_bytes(c_int, u8) "opts";
-        rocksdb_options_set_bottommost_compression_options_use_zstd_dict_trainer(u8, u8) "opts";
-        rocksdb_options_set_bottommost_compression_options_max_dict_buffer_bytes(u64, u8) "opts";
-    }
     Checked Checked "there are no plain tables" {
         rocksdb_options_set_plain_table_factory(u32, c_int, f64, size_t, size_t, c_char, u8, u8)
             "table_factory";

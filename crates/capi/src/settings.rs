@@ -43,6 +43,8 @@ pub enum Fate {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     kept: BTreeMap<&'static str, u64>,
+    /// The same as texts.
+    texts: BTreeMap<&'static str, String>,
     refused: BTreeMap<&'static str, String>,
 }
 
@@ -50,11 +52,24 @@ impl Settings {
     /// Keeps `value` for the getter; a checked one that is not the default is refused later.
     pub(crate) fn keep<T: Plain>(&mut self, fate: Fate, name: &'static str, default: T, value: T) {
         self.kept.insert(name, value.to_bits());
+        self.texts.insert(name, value.to_string());
         if fate == Fate::Checked && value != default {
             self.refuse(name, value);
         } else {
             self.refused.remove(name);
         }
+    }
+
+    /// As if `name` had never been set.
+    pub(crate) fn forget(&mut self, name: &str) {
+        self.kept.remove(name);
+        self.texts.remove(name);
+        self.refused.remove(name);
+    }
+
+    /// Everything that was set, as texts.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.texts.iter().map(|(name, text)| (*name, text.as_str()))
     }
 
     /// The value kept under `name`.
@@ -296,7 +311,8 @@ macro_rules! enum_fields {
 
 enum_fields! {
     c_int => CompactionPri {
-        0 => ByCompensatedSize, 1 => OldestLargestSeqFirst, 2 => OldestSmallestSeqFirst, 3 => MinOverlappingRatio
+        0 => ByCompensatedSize, 1 => OldestLargestSeqFirst, 2 => OldestSmallestSeqFirst, 3 => MinOverlappingRatio,
+        4 => RoundRobin
     }
     c_int => WalRecoveryMode {
         0 => TolerateCorruptedTailRecords, 1 => AbsoluteConsistency, 2 => PointInTimeRecovery,

@@ -151,12 +151,12 @@ refused! { USER_DEFINED_INDEX_NOTES:
     }
 }
 
-/// At least 1, as in RocksDB.
+/// As given: what is below 1 is corrected when a database is opened.
 macro_rules! restart_intervals {
     ($($name:ident $field:ident;)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(options: *mut rocksdb_block_based_table_options_t, value: c_int) {
-            boundary!((*options).options.$field = value.max(1) as u32)
+            boundary!((*options).options.$field = value)
         }
     )*};
 }

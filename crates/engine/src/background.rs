@@ -56,6 +56,10 @@ struct Requests {
     passed: Mutex<Vec<PassedMemory>>,
 }
 
+/// Threads at most, whatever `max_background_jobs` says: more would wait for each other, and the system has others to
+/// run.
+const MOST_THREADS: i32 = 256;
+
 enum Job {
     Flush(FlushJob),
     Compaction(CompactionJob, Option<Arc<ManualCompaction>>),
@@ -177,7 +181,7 @@ impl Background {
 
 /// How the jobs of one database are divided. Source: RocksDB `DBImpl::GetBGJobLimits`.
 fn wanted_threads(max_background_jobs: i32) -> WantedThreads {
-    let jobs = max_background_jobs.max(1) as usize;
+    let jobs = max_background_jobs.clamp(1, MOST_THREADS) as usize;
     let flushes = (jobs / 4).max(1);
     WantedThreads { flushes, compactions: jobs.saturating_sub(flushes).max(1) }
 }

@@ -4,7 +4,9 @@
 use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle};
 use crate::db::{DbInner, Registry, refuse_if_dropped};
 use crate::info_log::log_line;
-use crate::open::{add_default_cache, check_column_family_options, resolve_objects, snapshot_edits};
+use crate::open::{
+    add_default_cache, check_column_family_options, resolve_objects, sanitize_column_family, snapshot_edits,
+};
 use crate::recovery::new_column_family_state;
 use crate::state::LiveWal;
 use crate::versions::Manifest;
@@ -27,9 +29,12 @@ impl DbInner {
             return Err(Error::invalid_argument("a column family needs a name"));
         }
         let mut descriptor = descriptor.clone();
-        check_column_family_options(&descriptor)?;
+        check_column_family_options(&descriptor, &self.ctx.options)?;
         add_default_cache(&mut descriptor);
         resolve_objects(&mut descriptor)?;
+        for correction in sanitize_column_family(&mut descriptor, &self.ctx.options) {
+            log_line!(self.ctx, "{correction}");
+        }
         // HOLDS write_core: no write may see the column family before it is complete.
         let mut core = self.write_core.lock();
         let id = {
@@ -139,13 +144,18 @@ impl DbInner {
         for (name, value) in options {
             options_file::set_mutable(&mut changed, name, value)?;
         }
-        let descriptor = ColumnFamilyDescriptor {
+        let mut descriptor = ColumnFamilyDescriptor {
             name: cf.name().to_string(),
-            options: changed.clone(),
+            options: changed,
             ..ColumnFamilyDescriptor::default()
         };
-        check_column_family_options(&descriptor)?;
-        cf.options.store(Arc::new(changed));
+        descriptor.parts.compaction_filter.clone_from(&cf.compaction_filter);
+        descriptor.parts.compaction_filter_factory.clone_from(&cf.compaction_filter_factory);
+        check_column_family_options(&descriptor, &self.ctx.options)?;
+        for correction in sanitize_column_family(&mut descriptor, &self.ctx.options) {
+            log_line!(self.ctx, "{correction}");
+        }
+        cf.options.store(Arc::new(descriptor.options));
         {
             let mut state = self.state.lock();
             if let Some(cf) = state.column_families.get_mut(&cf.id()) {

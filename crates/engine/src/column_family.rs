@@ -13,9 +13,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Name of the column family every database has.
 pub const DEFAULT_COLUMN_FAMILY: &str = "default";
 
-/// Largest share of a write buffer that a bloom filter of prefixes takes. Source: RocksDB `SanitizeCfOptions`.
-const LARGEST_PREFIX_BLOOM: f64 = 0.25;
-
 /// The objects with behaviour a column family uses; options are plain data and live elsewhere.
 #[derive(Clone, Default)]
 pub struct ColumnFamilyParts {
@@ -81,8 +78,7 @@ pub(crate) fn new_memtable(
     pool: &Arc<MemTablePool>,
 ) -> Arc<MemTable> {
     let memtable = MemTable::new(comparator.clone(), options.write_buffer_size, pool);
-    let share = options.memtable_prefix_bloom_size_ratio.clamp(0.0, LARGEST_PREFIX_BLOOM);
-    let bytes = (options.write_buffer_size as f64 * share) as usize;
+    let bytes = (options.write_buffer_size as f64 * options.memtable_prefix_bloom_size_ratio) as usize;
     Arc::new(match options.prefix_extractor {
         Some(extractor) if bytes > 0 => memtable.with_prefix_bloom(extractor, bytes),
         _ => memtable,

@@ -370,7 +370,6 @@ fn look_at(
             cf.comparator.name()
         ));
     }
-    table_cache::check_supported(&path.display().to_string(), &table, cf)?;
     if options.verify_checksums_before_ingest {
         let mut iter = table.iter(TableIterOptions { fill_cache: FillCache::No, readahead_bytes: 1 << 20 });
         iter.seek_to_first();

@@ -27,9 +27,7 @@ use outcrop_env::Env;
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_manifest::{FileNumber, ManifestWriter, VersionEdit, WalSet};
 use outcrop_memtable::MemTablePool;
-use outcrop_options::{
-    BlockBasedTableOptions, CompressionType, DataBlockIndexType, DbOptions, IndexType, Prepopulate,
-};
+use outcrop_options::{DbOptions, sanitize, validate};
 use outcrop_table::unique_id;
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeSet;
@@ -47,8 +45,7 @@ pub fn open(
     env: Env,
     column_families: Vec<ColumnFamilyDescriptor>,
 ) -> Result<Arc<DbInner>> {
-    let descriptors = complete_descriptors(column_families)?;
-    check_options(&options, &descriptors)?;
+    let OptionsInForce { db: options, descriptors, corrections } = in_force(path, options, column_families)?;
     if options.create_if_missing {
         env.fs.create_dir_all(path)?;
         if let Some(wal_dir) = &options.wal_dir {
@@ -77,9 +74,58 @@ pub fn open(
         log_line!(ctx, "Git sha {hash}");
     }
     log_line!(ctx, "batches of reads go by {}", outcrop_env::batch_reads_by());
+    for correction in corrections {
+        log_line!(ctx, "{correction}");
+    }
     let inner = start(ctx, recovered, lock)?;
     Background::start(&inner)?;
     Ok(inner)
+}
+
+/// What a database is opened with.
+pub struct OptionsInForce {
+    /// Its own options.
+    pub db: DbOptions,
+    /// The column families to open, "default" first, each with a block cache.
+    pub descriptors: Vec<ColumnFamilyDescriptor>,
+    /// What is not as it was given, in words.
+    pub corrections: Vec<String>,
+}
+
+/// Checks options as given, and corrects what RocksDB corrects.
+///
+/// # Errors
+/// InvalidArgument or NotSupported for what no database is opened with.
+pub fn in_force(
+    path: &Path,
+    mut db: DbOptions,
+    column_families: Vec<ColumnFamilyDescriptor>,
+) -> Result<OptionsInForce> {
+    let mut descriptors = complete_descriptors(column_families)?;
+    for descriptor in &descriptors {
+        check_column_family_options(descriptor, &db)?;
+    }
+    validate::db(&db)?;
+    let context =
+        sanitize::DbContext { path: path.to_path_buf(), file_limit: outcrop_env::open_files_limit() };
+    let mut corrections: Vec<String> =
+        sanitize::db(&mut db, &context).iter().map(ToString::to_string).collect();
+    for descriptor in &mut descriptors {
+        corrections.extend(sanitize_column_family(descriptor, &db));
+    }
+    Ok(OptionsInForce { db, descriptors, corrections })
+}
+
+/// Corrects options of a column family; gives what was corrected, in words.
+pub fn sanitize_column_family(descriptor: &mut ColumnFamilyDescriptor, db: &DbOptions) -> Vec<String> {
+    let parts = &descriptor.parts;
+    let context = sanitize::CfContext {
+        atomic_flush: db.atomic_flush,
+        ingest_behind: db.allow_ingest_behind,
+        has_filter: parts.compaction_filter.is_some() || parts.compaction_filter_factory.is_some(),
+    };
+    let corrections = sanitize::column_family(&mut descriptor.options, &context);
+    corrections.iter().map(|correction| format!("[{}] {correction}", descriptor.name)).collect()
 }
 
 /// The column families to open, "default" first, each with a block cache.
@@ -106,8 +152,9 @@ pub fn add_default_cache(descriptor: &mut ColumnFamilyDescriptor) {
     if descriptor.options.table.no_block_cache {
         descriptor.parts.block_cache = None;
     } else if descriptor.parts.block_cache.is_none() {
-        descriptor.parts.block_cache =
-            Some(Cache::new(CacheOptions { capacity: DEFAULT_CACHE_BYTES, estimated_entry_charge: 0 }));
+        let asked = descriptor.options.table.block_cache_bytes.and_then(|bytes| usize::try_from(bytes).ok());
+        let capacity = asked.unwrap_or(DEFAULT_CACHE_BYTES);
+        descriptor.parts.block_cache = Some(Cache::new(CacheOptions { capacity, estimated_entry_charge: 0 }));
     }
 }
 
@@ -133,24 +180,13 @@ pub fn resolve_objects(descriptor: &mut ColumnFamilyDescriptor) -> Result<()> {
                     descriptor.name
                 ))
             })?;
+            // Under its full name, as RocksDB writes it.
+            *name = Some(found.name().to_string());
             *object = Some(found);
         }
         (None, None) => {}
     }
     Ok(())
-}
-
-fn check_options(options: &DbOptions, descriptors: &[ColumnFamilyDescriptor]) -> Result<()> {
-    if !matches!(options.wal_compression, CompressionType::None | CompressionType::Zstd) {
-        return Err(Error::invalid_argument(format!(
-            "wal_compression can be none or ZSTD, not {:?}",
-            options.wal_compression
-        )));
-    }
-    if options.keep_log_file_num == 0 {
-        return Err(Error::invalid_argument("keep_log_file_num must be at least 1"));
-    }
-    descriptors.iter().try_for_each(check_column_family_options)
 }
 
 /// Memory for memtables: what the largest column family may use beside its active one, at most two of them.
@@ -162,76 +198,9 @@ pub fn memtable_pool(descriptors: &[ColumnFamilyDescriptor]) -> Arc<MemTablePool
 }
 
 /// Refuses settings that no table or level could be built with.
-pub fn check_column_family_options(descriptor: &ColumnFamilyDescriptor) -> Result<()> {
-    let options = &descriptor.options;
-    let refuse =
-        |what: String| Err(Error::invalid_argument(format!("column family {}: {what}", descriptor.name)));
-    if !(1..=64).contains(&options.num_levels) {
-        return refuse(format!("num_levels is {}, must be 1 to 64", options.num_levels));
-    }
-    if options.max_write_buffer_number < 1 {
-        return refuse("max_write_buffer_number must be at least 1".into());
-    }
-    if !(2..=7).contains(&options.table.format_version) {
-        return refuse(format!(
-            "format_version {} cannot be written, 2 to 7 can",
-            options.table.format_version
-        ));
-    }
-    outcrop_options::compaction::check(&options.compaction_options_universal)
-        .map_err(|error| error.within(format!("column family {}", descriptor.name)))?;
-    if options.max_bytes_for_level_multiplier < 1.0 {
-        return refuse("max_bytes_for_level_multiplier must be at least 1".into());
-    }
-    if options.enable_blob_garbage_collection {
-        for (name, share) in [
-            ("age_cutoff", options.blob_garbage_collection_age_cutoff),
-            ("force_threshold", options.blob_garbage_collection_force_threshold),
-        ] {
-            if !(0.0..=1.0).contains(&share) {
-                return refuse(format!("blob_garbage_collection_{name} is {share}, must be 0 to 1"));
-            }
-        }
-    }
-    check_table_options(&options.table).or_else(refuse)?;
-    if options.prepopulate_blob_cache == Prepopulate::FlushAndCompaction {
-        return refuse("prepopulate_blob_cache can be kDisable or kFlushOnly".into());
-    }
-    if options.table.block_align {
-        if !options.table.block_size.is_power_of_two() {
-            return refuse(format!(
-                "block_align needs a power of 2 as block_size, not {}",
-                options.table.block_size
-            ));
-        }
-        let codecs = options.compression_per_level.iter().chain(&options.bottommost_compression);
-        if codecs.chain([&options.compression]).any(|codec| *codec != CompressionType::None) {
-            return refuse("block_align is for tables without compression".into());
-        }
-    }
-    if options.table.index_type == IndexType::HashSearch && options.prefix_extractor.is_none() {
-        return refuse("index_type kHashSearch needs a prefix_extractor".into());
-    }
-    Ok(())
-}
-
-/// What is wrong with settings of tables, of those that no column family is needed for.
-fn check_table_options(table: &BlockBasedTableOptions) -> std::result::Result<(), String> {
-    if table.block_size > u64::from(u32::MAX) {
-        return Err(format!("block_size is {}, at most 4 GiB can be", table.block_size));
-    }
-    let cached = [
-        ("cache_index_and_filter_blocks", table.cache_index_and_filter_blocks),
-        ("pin_l0_filter_and_index_blocks_in_cache", table.pin_l0_filter_and_index_blocks_in_cache),
-    ];
-    if let Some((name, _)) = cached.iter().find(|(_, set)| *set && table.no_block_cache) {
-        return Err(format!("{name} needs a block cache, and no_block_cache is set"));
-    }
-    let ratio = table.data_block_hash_table_util_ratio;
-    if table.data_block_index_type == DataBlockIndexType::BinaryAndHash && !(ratio > 0.0 && ratio <= 1.0) {
-        return Err(format!("data_block_hash_table_util_ratio is {ratio}, must be above 0 and at most 1"));
-    }
-    Ok(())
+pub fn check_column_family_options(descriptor: &ColumnFamilyDescriptor, db: &DbOptions) -> Result<()> {
+    validate::column_family(&descriptor.options, db)
+        .map_err(|error| error.within(format!("column family {}", descriptor.name)))
 }
 
 /// Creates the files of an empty database if there is none.
@@ -258,9 +227,11 @@ fn create_if_missing(path: &Path, options: &DbOptions, env: &Env) -> Result<()> 
         }
     }
     let db_id = new_db_id(env);
-    write_identity(path, env, &db_id)?;
+    if options.write_identity_file {
+        write_identity(path, env, &db_id)?;
+    }
     let edit = VersionEdit {
-        db_id: Some(db_id),
+        db_id: options.write_dbid_to_manifest.then_some(db_id),
         log_number: Some(0),
         next_file_number: Some(2),
         last_sequence: Some(SeqNum::ZERO),
@@ -295,7 +266,10 @@ fn start(
 ) -> Result<Arc<DbInner>> {
     let wal_number = ctx.new_file_number();
     let Recovered { mut state, last_seq, to_create, identity_missing, mut wals, .. } = recovered;
-    if identity_missing {
+    if !ctx.options.write_identity_file {
+        // One that is not kept up would be a stale one. Source: RocksDB `DBImpl::SetupDBId`.
+        let _ = ctx.env.fs.remove_file(&file_name::identity(&ctx.path));
+    } else if identity_missing {
         write_identity(&ctx.path, &ctx.env, &ctx.db_id)?;
     }
     recovery::flush_recovered(&ctx, &mut state, wal_number)?;
@@ -376,7 +350,10 @@ pub fn assemble(
 
 /// The edits that describe the whole database, for the start of a MANIFEST.
 pub fn snapshot_edits(ctx: &DbContext, state: &DbState, last_seq: SeqNum, min_wal: u64) -> Vec<VersionEdit> {
-    let mut edits = vec![VersionEdit { db_id: Some(ctx.db_id.clone()), ..VersionEdit::default() }];
+    let mut edits = Vec::new();
+    if ctx.options.write_dbid_to_manifest {
+        edits.push(VersionEdit { db_id: Some(ctx.db_id.clone()), ..VersionEdit::default() });
+    }
     for (id, cf) in &state.column_families {
         let mut edit = VersionEdit::for_column_family(*id);
         edit.column_family_add = (*id != 0).then(|| cf.cf.name().to_string());
@@ -393,6 +370,8 @@ pub fn snapshot_edits(ctx: &DbContext, state: &DbState, last_seq: SeqNum, min_wa
             .filter(|(_, blob)| blob.garbage.count > 0)
             .map(|(number, blob)| (*number, blob.garbage))
             .collect();
+        tables.compact_cursors =
+            cf.version.compact_cursors.iter().map(|(level, key)| (*level, key.clone())).collect();
         tables.new_files = cf.version.files().map(|(level, file)| (level as u32, file.clone())).collect();
         if *id == 0 {
             tables.next_file_number = Some(ctx.next_file_number());

@@ -10,7 +10,7 @@ use crate::column_family::ColumnFamilyDescriptor;
 use crate::context::DbContext;
 use crate::db::DbInner;
 use crate::info_log::InfoLog;
-use crate::open::{assemble, complete_descriptors, memtable_pool};
+use crate::open::{OptionsInForce, assemble, in_force, memtable_pool};
 use crate::recovery::{self, ManifestStamp, Recovered};
 use crate::versions::Manifest;
 use crate::write::wal::Wal;
@@ -74,7 +74,7 @@ pub fn open(
     column_families: Vec<ColumnFamilyDescriptor>,
     error_if_wal_file_exists: bool,
 ) -> Result<(Arc<DbInner>, Secondary)> {
-    let descriptors = complete_descriptors(column_families)?;
+    let OptionsInForce { db: options, descriptors, .. } = in_force(path, options, column_families)?;
     let current = file_name::current(path);
     if !env.fs.exists(&current)? {
         let missing = std::io::Error::from(std::io::ErrorKind::NotFound);

@@ -4,11 +4,11 @@
 //! Source: RocksDB `table/sst_file_writer.cc`, `include/rocksdb/sst_file_writer.h`.
 
 use crate::column_family::ColumnFamilyDescriptor;
-use crate::open::resolve_objects;
+use crate::open::{resolve_objects, sanitize_column_family};
 use outcrop_base::keys::internal_key;
 use outcrop_base::{Comparator, Error, Result, SeqNum, ValueType};
 use outcrop_env::{Env, OpenWrite};
-use outcrop_options::derive;
+use outcrop_options::{DbOptions, derive, validate};
 use outcrop_table::{TableWriter, TableWriterOptions, unique_id};
 use std::path::{Path, PathBuf};
 
@@ -51,6 +51,8 @@ impl SstFileWriter {
     ) -> Result<SstFileWriter> {
         let mut descriptor = descriptor.clone();
         resolve_objects(&mut descriptor)?;
+        validate::table(&descriptor.options.table)?;
+        sanitize_column_family(&mut descriptor, &DbOptions::default());
         let (options, parts) = (&descriptor.options, &descriptor.parts);
         let write = OpenWrite { buffer_size: BUFFER_BYTES, ..OpenWrite::default() };
         let file = env.fs.create(path.as_ref(), write)?;

@@ -161,7 +161,7 @@ impl DirectWriteFile {
     /// Creates `path`, gathering writes of `buffer_size` bytes.
     pub fn create(path: &Path, buffer_size: usize) -> Result<DirectWriteFile> {
         let file = open_direct(OpenOptions::new().write(true).create(true).truncate(true), path)?;
-        let buffer = AlignedBuffer::new(buffer_size.max(64 << 10));
+        let buffer = AlignedBuffer::new(buffer_size.clamp(64 << 10, 16 << 20));
         Ok(DirectWriteFile { output: Output::new(file, path, 0), buffer, filled: 0, start: 0 })
     }
 

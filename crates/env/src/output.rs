@@ -81,7 +81,9 @@ impl Output {
     pub fn push_range(&mut self, written: u64) {
         // The last megabyte is left alone: the next append may change the same page.
         const KEEP_BACK: u64 = 1 << 20;
-        if self.bytes_per_sync > 0 && written >= self.range_synced + self.bytes_per_sync + KEEP_BACK {
+        if self.bytes_per_sync > 0
+            && written.saturating_sub(self.range_synced) >= self.bytes_per_sync.saturating_add(KEEP_BACK)
+        {
             let end = (written - KEEP_BACK) & !4095;
             sys::start_writeback(&self.file, self.range_synced, end - self.range_synced);
             self.range_synced = end;

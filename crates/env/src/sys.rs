@@ -15,6 +15,14 @@ fn advise(file: &File, offset: u64, len: u64, advice: libc::c_int) {
     unsafe { libc::posix_fadvise(file.as_raw_fd(), offset as libc::off_t, len as libc::off_t, advice) };
 }
 
+/// Files that the process may hold open; `None` if the system does not say.
+pub fn open_files_limit() -> Option<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the call fills the structure it is given.
+    let result = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    (result == 0).then_some(limit.rlim_cur)
+}
+
 /// Readahead off.
 pub fn advise_random(file: &File) {
     advise(file, 0, 0, libc::POSIX_FADV_RANDOM);

@@ -88,7 +88,7 @@ impl Arena {
 
     /// Bytes of the first chunk of such an arena.
     pub fn chunk_bytes(expected_bytes: usize) -> usize {
-        (expected_bytes + expected_bytes / 16 + (64 << 10)).min(MAX_CHUNK)
+        expected_bytes.saturating_add(expected_bytes / 16 + (64 << 10)).min(MAX_CHUNK)
     }
 
     /// Allocates `len` bytes, 8-byte aligned, at most a chunk. What is in them means nothing.

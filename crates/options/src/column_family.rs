@@ -1,5 +1,6 @@
 //! Settings of one column family.
 
+use crate::kept::Kept;
 use crate::{
     BlockBasedTableOptions, CompressionOptions, CompressionType, FifoCompactionOptions,
     UniversalCompactionOptions,
@@ -37,6 +38,8 @@ pub enum CompactionPri {
     /// The file with the least overlap in the next level relative to its size: RocksDB's default.
     #[default]
     MinOverlappingRatio = 3,
+    /// From one end of the level to the other, and again from the first: the file after the one compacted last.
+    RoundRobin = 4,
 }
 
 /// When what is written goes to the cache without having been read.
@@ -69,6 +72,10 @@ pub struct ColumnFamilyOptions {
     pub bottommost_compression: Option<CompressionType>,
     /// Codec settings.
     pub compression_opts: CompressionOptions,
+    /// Codec settings where `bottommost_compression` is used, if they are `enabled`.
+    pub bottommost_compression_opts: CompressionOptions,
+    /// Codec settings of blob files.
+    pub blob_compression_opts: CompressionOptions,
     /// Levels; default 7.
     pub num_levels: i32,
     /// L0 files that start a compaction; default 4.
@@ -162,8 +169,18 @@ pub struct ColumnFamilyOptions {
     pub strict_max_successive_merges: bool,
     /// Each table is read again once it is written, and compared with what was to be in it. Default false.
     pub paranoid_file_checks: bool,
+    /// Values go to blob files when they are written. Kept only: they go there when they are flushed. Default false.
+    pub enable_blob_direct_write: bool,
+    /// Blob files written at a time by `enable_blob_direct_write`. Kept only. Default 1.
+    pub blob_direct_write_partitions: u32,
+    /// Pieces of memory that RocksDB's memtables take. Kept only. Bytes; 0: an eighth of the write buffer, at most 1 MiB.
+    pub arena_block_size: u64,
+    /// Flushed memtables that RocksDB keeps for its transactions. Kept only. Bytes; below 0: as many as there may be.
+    pub max_write_buffer_size_to_maintain: i64,
     /// Table settings.
     pub table: BlockBasedTableOptions,
+    /// What nothing here acts on.
+    pub kept: Kept,
 }
 
 impl Default for ColumnFamilyOptions {
@@ -176,6 +193,8 @@ impl Default for ColumnFamilyOptions {
             compression_per_level: Vec::new(),
             bottommost_compression: None,
             compression_opts: CompressionOptions::default(),
+            bottommost_compression_opts: CompressionOptions::default(),
+            blob_compression_opts: CompressionOptions::default(),
             num_levels: 7,
             level0_file_num_compaction_trigger: 4,
             level0_slowdown_writes_trigger: 20,
@@ -217,7 +236,12 @@ impl Default for ColumnFamilyOptions {
             max_successive_merges: 0,
             strict_max_successive_merges: false,
             paranoid_file_checks: false,
+            enable_blob_direct_write: false,
+            blob_direct_write_partitions: 1,
+            arena_block_size: 0,
+            max_write_buffer_size_to_maintain: 0,
             table: BlockBasedTableOptions::default(),
+            kept: Kept::default(),
         }
     }
 }

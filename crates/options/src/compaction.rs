@@ -1,7 +1,5 @@
 //! Settings of compaction styles other than leveled.
 
-use outcrop_base::{Error, Result};
-
 /// How universal compaction decides that a sorted run is too large to come along.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
@@ -34,6 +32,11 @@ pub struct UniversalCompactionOptions {
     pub stop_style: CompactionStopStyle,
     /// Inputs that do not overlap are relinked instead of rewritten; default false.
     pub allow_trivial_move: bool,
+    /// Large compactions are done piece by piece. Kept only. Default false.
+    pub incremental: bool,
+    /// RocksDB's picker holds fewer files back while it waits. Kept only: picking holds no lock that others wait for.
+    /// Default true.
+    pub reduce_file_locking: bool,
 }
 
 impl Default for UniversalCompactionOptions {
@@ -47,6 +50,8 @@ impl Default for UniversalCompactionOptions {
             max_read_amp: -1,
             stop_style: CompactionStopStyle::TotalSize,
             allow_trivial_move: false,
+            incremental: false,
+            reduce_file_locking: true,
         }
     }
 }
@@ -58,36 +63,29 @@ pub struct FifoCompactionOptions {
     pub max_table_files_size: u64,
     /// Small L0 tables are merged, so that there are fewer; default false.
     pub allow_compaction: bool,
+    /// If set, what counts are tables and blob files together, up to this many bytes, and not `max_table_files_size`.
+    /// Bytes; default 0.
+    pub max_data_files_size: u64,
+    /// About storage that has tiers. Kept only.
+    pub age_for_warm: u64,
+    /// About storage that has tiers. Kept only.
+    pub allow_trivial_copy_when_change_temperature: bool,
+    /// About storage that has tiers. Kept only. Bytes; default 4096.
+    pub trivial_copy_buffer_size: u64,
+    /// How RocksDB sizes compactions within FIFO. Kept only. Default false.
+    pub use_kv_ratio_compaction: bool,
 }
 
 impl Default for FifoCompactionOptions {
     fn default() -> Self {
-        FifoCompactionOptions { max_table_files_size: 1 << 30, allow_compaction: false }
+        FifoCompactionOptions {
+            max_table_files_size: 1 << 30,
+            allow_compaction: false,
+            max_data_files_size: 0,
+            age_for_warm: 0,
+            allow_trivial_copy_when_change_temperature: false,
+            trivial_copy_buffer_size: 4096,
+            use_kv_ratio_compaction: false,
+        }
     }
-}
-
-/// Refuses values that no picker could follow.
-///
-/// # Errors
-/// InvalidArgument naming the option.
-pub fn check(universal: &UniversalCompactionOptions) -> Result<()> {
-    if universal.max_merge_width < universal.min_merge_width.max(2) {
-        return Err(Error::invalid_argument(format!(
-            "compaction_options_universal.max_merge_width is {}, min_merge_width is {}",
-            universal.max_merge_width, universal.min_merge_width
-        )));
-    }
-    if !(-1..=100).contains(&universal.compression_size_percent) {
-        return Err(Error::invalid_argument(format!(
-            "compaction_options_universal.compression_size_percent is {}, must be -1 to 100",
-            universal.compression_size_percent
-        )));
-    }
-    if universal.max_read_amp < -1 {
-        return Err(Error::not_supported(format!(
-            "compaction_options_universal.max_read_amp is {}, must be at least -1",
-            universal.max_read_amp
-        )));
-    }
-    Ok(())
 }

@@ -62,6 +62,15 @@ pub struct CompressionOptions {
     pub max_compressed_bytes_per_kb: u32,
     /// ZSTD frames carry a checksum of their own; default false.
     pub checksum: bool,
+    /// Strategy of Zlib. Kept only: blocks are compressed by the default one.
+    pub strategy: i32,
+    /// Threads that compress one table's blocks. Kept only: the thread that writes a table compresses them. Default 1.
+    pub parallel_threads: u32,
+    /// As `bottommost_compression_opts`: these settings hold where `bottommost_compression` is used; otherwise those of
+    /// `compression_opts` do. Default false.
+    pub enabled: bool,
+    /// How RocksDB makes dictionaries from samples. Kept only: here they are trained. Default true.
+    pub use_zstd_dict_trainer: bool,
 }
 
 impl Default for CompressionOptions {
@@ -74,6 +83,10 @@ impl Default for CompressionOptions {
             max_dict_buffer_bytes: 0,
             max_compressed_bytes_per_kb: 896,
             checksum: false,
+            strategy: 0,
+            parallel_threads: 1,
+            enabled: false,
+            use_zstd_dict_trainer: true,
         }
     }
 }

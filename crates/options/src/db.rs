@@ -1,6 +1,7 @@
 //! Settings of the whole database.
 
 use crate::CompressionType;
+use crate::kept::Kept;
 use std::path::PathBuf;
 
 /// What recovery does with a damaged WAL.
@@ -93,6 +94,14 @@ pub struct DbOptions {
     pub db_write_buffer_size: u64,
     /// Seconds between statistics in the info log; 0: never. Default 600.
     pub stats_dump_period_sec: u32,
+    /// Files may be ingested behind all data, in every column family. Default false.
+    pub allow_ingest_behind: bool,
+    /// The MANIFEST holds the database's identity. Default true.
+    pub write_dbid_to_manifest: bool,
+    /// The file IDENTITY holds the database's identity. One of the two must. Default true.
+    pub write_identity_file: bool,
+    /// What nothing here acts on.
+    pub kept: Kept,
 }
 
 impl Default for DbOptions {
@@ -129,6 +138,10 @@ impl Default for DbOptions {
             atomic_flush: false,
             db_write_buffer_size: 0,
             stats_dump_period_sec: 600,
+            allow_ingest_behind: false,
+            write_dbid_to_manifest: true,
+            write_identity_file: true,
+            kept: Kept::default(),
         }
     }
 }

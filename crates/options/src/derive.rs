@@ -1,7 +1,7 @@
 //! What follows from options for one level: pure functions, used by pickers and jobs.
 
 use crate::column_family::AGE_BY_STYLE;
-use crate::{ColumnFamilyOptions, CompactionStyle, CompressionType};
+use crate::{ColumnFamilyOptions, CompactionStyle, CompressionOptions, CompressionType};
 
 const THIRTY_DAYS: u64 = 30 * 24 * 60 * 60;
 
@@ -11,7 +11,8 @@ pub fn target_file_size(options: &ColumnFamilyOptions, level: usize) -> u64 {
     for _ in 1..level {
         size = size.saturating_mul(options.target_file_size_multiplier.max(1) as u64);
     }
-    size
+    // A file has at least one row: there is no end of files of no size.
+    size.max(1)
 }
 
 /// Codec of tables written to `level`; `bottommost` if nothing older lies below them.
@@ -26,6 +27,18 @@ pub fn compression_for_level(
     match options.compression_per_level.as_slice() {
         [] => options.compression,
         levels => levels[level.min(levels.len() - 1)],
+    }
+}
+
+/// Settings of the codec of tables; `bottommost` if nothing older lies below them.
+///
+/// Source: RocksDB `db/compaction/compaction_picker.cc`, `GetCompressionOptions`.
+pub fn compression_opts(options: &ColumnFamilyOptions, bottommost: bool) -> &CompressionOptions {
+    let own = &options.bottommost_compression_opts;
+    if bottommost && options.bottommost_compression.is_some() && own.enabled {
+        own
+    } else {
+        &options.compression_opts
     }
 }
 
@@ -72,6 +85,19 @@ mod tests {
         assert_eq!(compression_for_level(&options, 0, false), CompressionType::None);
         assert_eq!(compression_for_level(&options, 6, false), CompressionType::Zstd);
         assert_eq!(compression_for_level(&options, 6, true), CompressionType::Snappy);
+    }
+
+    #[test]
+    fn the_bottommost_level_has_settings_of_its_own_if_they_are_enabled() {
+        let mut options = ColumnFamilyOptions::default();
+        options.bottommost_compression_opts.level = 9;
+        let level = |options: &ColumnFamilyOptions, bottommost| compression_opts(options, bottommost).level;
+        options.bottommost_compression_opts.enabled = true;
+        assert_eq!(level(&options, true), 32767, "without a codec of its own");
+        options.bottommost_compression = Some(CompressionType::Zstd);
+        assert_eq!((level(&options, true), level(&options, false)), (9, 32767));
+        options.bottommost_compression_opts.enabled = false;
+        assert_eq!(level(&options, true), 32767);
     }
 
     #[test]

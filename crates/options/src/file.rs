@@ -2,8 +2,11 @@
 //!
 //! Source: RocksDB `options/options_parser.cc`; `docs/format/options.md`.
 
-use crate::rows::{CF_ROWS, DB_ROWS, NEWER_THAN_6_29, OptionValue, Row, TABLE_ROWS, printed, set};
-use crate::{ColumnFamilyOptions, DbOptions};
+use crate::kept::{
+    self, CF_KEPT, DB_KEPT, DEPRECATED, DEPRECATED_OF_TABLES, Fate, Kept, KeptRow, TABLE_KEPT,
+};
+use crate::rows::{CF_ROWS, DB_ROWS, NEWER_THAN_6_29, OptionValue, Row, TABLE_ROWS, bad_value, printed, set};
+use crate::{BlockBasedTableOptions, ColumnFamilyOptions, DbOptions};
 use outcrop_base::{Error, Result};
 use std::fmt::Write;
 
@@ -16,13 +19,16 @@ const WRITTEN_AS_NEWER_VERSION: &str = "11.8.1";
 pub fn print(db: &DbOptions, families: &[(String, ColumnFamilyOptions)]) -> String {
     let mut text = String::new();
     print_rows(&mut text, DB_ROWS, db);
+    print_kept(&mut text, DB_KEPT, &db.kept);
     for (name, options) in families {
         let name = escape(name);
         let _ = write!(text, "\n[CFOptions \"{name}\"]\n");
         print_rows(&mut text, CF_ROWS, options);
+        print_kept(&mut text, CF_KEPT, &options.kept);
         let _ =
             write!(text, "  table_factory=BlockBasedTable\n\n[TableOptions/BlockBasedTable \"{name}\"]\n");
         print_rows(&mut text, TABLE_ROWS, &options.table);
+        print_kept(&mut text, TABLE_KEPT, &options.table.kept);
     }
     let version = if names_newer_option(&text) { WRITTEN_AS_NEWER_VERSION } else { WRITTEN_AS_VERSION };
     format!(
@@ -37,12 +43,26 @@ fn names_newer_option(statements: &str) -> bool {
         let fields = value.trim_matches(['{', '}']).split(';');
         fields.filter_map(|pair| pair.split_once('=')).any(|(name, _)| name == field)
     };
+    let kept = DB_KEPT.iter().chain(CF_KEPT).chain(TABLE_KEPT);
+    let newer: Vec<&str> = kept.filter(|row| row.newer).map(|row| row.name).collect();
     statements.lines().filter_map(|line| line.trim().split_once('=')).any(|(name, value)| {
-        NEWER_THAN_6_29.iter().any(|newer| match newer.split_once('.') {
-            Some((outer, field)) => outer == name && has_field(value, field),
+        let acting = NEWER_THAN_6_29.iter().any(|newer| match newer.split_once('.') {
+            // `bottommost_compression_opts` has the fields of `compression_opts`.
+            Some((outer, field)) => name.ends_with(outer) && has_field(value, field),
             None => *newer == name,
-        })
+        });
+        acting || newer.contains(&name)
     })
+}
+
+/// What is kept and is not at its default.
+fn print_kept(text: &mut String, rows: &[KeptRow], kept: &Kept) {
+    for (name, value) in kept.iter() {
+        let written = |row: &&KeptRow| row.name == name && row.fate != Fate::Unwritten;
+        if rows.iter().find(written).is_some() {
+            let _ = writeln!(text, "  {name}={}", escape(value));
+        }
+    }
 }
 
 fn print_rows<T: Default>(text: &mut String, rows: &[Row<T>], options: &T) {
@@ -166,6 +186,9 @@ impl Section {
     }
 
     fn set(&self, loaded: &mut LoadedOptions, name: &str, value: &str) -> Result<()> {
+        // An object that only the program which wrote the file has, or a value of a version to come.
+        let loaded_kept =
+            |rows: &'static [KeptRow], kept: &mut Kept| kept.set(rows, name, value).unwrap_or(false);
         let known = match self {
             Section::None => {
                 return Err(Error::invalid_argument(format!("{name} stands outside any section")));
@@ -176,7 +199,9 @@ impl Section {
                 }
                 true
             }
-            Section::Db => set(DB_ROWS, &mut loaded.db, name, value)?,
+            Section::Db => {
+                set(DB_ROWS, &mut loaded.db, name, value)? || loaded_kept(DB_KEPT, &mut loaded.db.kept)
+            }
             Section::Cf(index) => {
                 let options = &mut loaded.families[*index].1;
                 match name {
@@ -184,10 +209,18 @@ impl Section {
                     "table_factory" => {
                         return Err(Error::not_supported(format!("table_factory {value}")));
                     }
-                    _ => set(CF_ROWS, options, name, value)?,
+                    // An object that only the program has: without it the database opens, and what was merged cannot be
+                    // read. Its name is not taken: nothing would stand for it.
+                    "merge_operator" if is_of_the_program(value) => false,
+                    // As earlier versions of this engine wrote it.
+                    "allow_ingest_behind" => set(CF_ROWS, options, "cf_allow_ingest_behind", value)?,
+                    _ => set(CF_ROWS, options, name, value)? || loaded_kept(CF_KEPT, &mut options.kept),
                 }
             }
-            Section::Table(index) => set(TABLE_ROWS, &mut loaded.families[*index].1.table, name, value)?,
+            Section::Table(index) => {
+                let table = &mut loaded.families[*index].1.table;
+                set(TABLE_ROWS, table, name, value)? || loaded_kept(TABLE_KEPT, &mut table.kept)
+            }
         };
         if !known {
             let section = self.title(loaded);
@@ -195,6 +228,12 @@ impl Section {
         }
         Ok(())
     }
+}
+
+/// Whether a merge operator is neither none nor one of RocksDB's own.
+fn is_of_the_program(merge_operator: &str) -> bool {
+    let name = Option::<String>::parse(merge_operator).flatten();
+    name.is_some_and(|name| outcrop_base::builtin_merge::by_name(&name).is_none())
 }
 
 /// The line up to a `#` that no backslash precedes.
@@ -233,25 +272,59 @@ fn unescape(text: &str) -> String {
 /// InvalidArgument naming the option if there is none of that name, it cannot change while the database is
 /// open, or the value does not parse.
 pub fn set_mutable(options: &mut ColumnFamilyOptions, name: &str, value: &str) -> Result<()> {
-    let fixed = |mutable: Option<bool>| match mutable {
-        Some(true) => Ok(()),
-        Some(false) => {
-            Err(Error::invalid_argument(format!("option {name} cannot change while the database is open")))
-        }
-        None => Err(unknown(name)),
-    };
+    let name = kept::without_alias(name);
     if let Some(row) = CF_ROWS.iter().find(|row| row.name == name) {
-        fixed(Some(row.mutable))?;
+        // Objects may be named, if they stay.
+        if name == "comparator" && options.comparator.as_deref() == Some(value) {
+            return Ok(());
+        }
+        refuse_fixed(name, row.mutable)?;
         return (row.set)(options, value);
     }
+    if let Some(row) = CF_KEPT.iter().find(|row| row.name == name) {
+        let mut same = options.kept.clone();
+        if name == "memtable_factory" && same.set(CF_KEPT, name, value)? && same == options.kept {
+            return Ok(());
+        }
+        refuse_fixed(name, row.mutable)?;
+        return options.kept.set(CF_KEPT, name, value).map(|_| ());
+    }
+    if kept::is_deprecated_and_mutable(name) {
+        return Ok(());
+    }
+    if matches!(name, "block_based_table_factory" | "table_factory") {
+        return match value {
+            "BlockBasedTable" => Ok(()),
+            nested => each_pair(nested, &mut |name, value| set_mutable_of_table(options, name, value)),
+        };
+    }
+    let mut of_database = DB_ROWS.iter().map(|row| row.name).chain(DB_KEPT.iter().map(|row| row.name));
+    if of_database.any(|known| known == name) {
+        return Err(Error::invalid_argument(format!(
+            "option {name} is one of the database: set_options changes those of a column family"
+        )));
+    }
+    // RocksDB wants these in braces.
+    set_mutable_of_table(options, name, value)
+}
+
+fn set_mutable_of_table(options: &mut ColumnFamilyOptions, name: &str, value: &str) -> Result<()> {
     if let Some(row) = TABLE_ROWS.iter().find(|row| row.name == name) {
-        fixed(Some(row.mutable))?;
+        refuse_fixed(name, row.mutable)?;
         return (row.set)(&mut options.table, value);
     }
-    if name == "block_based_table_factory" {
-        return each_pair(value, &mut |name, value| set_mutable(options, name, value));
+    if let Some(row) = TABLE_KEPT.iter().find(|row| row.name == name) {
+        refuse_fixed(name, row.mutable)?;
+        return options.table.kept.set(TABLE_KEPT, name, value).map(|_| ());
     }
-    fixed(None)
+    if DEPRECATED_OF_TABLES.contains(&name) { Ok(()) } else { Err(unknown(name)) }
+}
+
+fn refuse_fixed(name: &str, mutable: bool) -> Result<()> {
+    if mutable {
+        return Ok(());
+    }
+    Err(Error::invalid_argument(format!("option {name} cannot change while the database is open")))
 }
 
 /// Sets options from `name=value;name={name=value;};` text, for database, column family and tables alike.
@@ -262,7 +335,7 @@ pub fn set_from_string(db: &mut DbOptions, cf: &mut ColumnFamilyOptions, text: &
     set_from_string_or(db, cf, text, &mut |_, _| Ok(false))
 }
 
-/// As [`set_from_string`]; `other` is asked for names that are not found, and says whether it knows them.
+/// As [`set_from_string`]; `other` is asked first, and says whether it knows the name.
 ///
 /// # Errors
 /// As [`set_from_string`], and those of `other`.
@@ -273,53 +346,42 @@ pub fn set_from_string_or(
     other: &mut dyn FnMut(&str, &str) -> Result<bool>,
 ) -> Result<()> {
     each_pair(text, &mut |name, value| {
+        let name = kept::without_alias(name);
         if name == "block_based_table_factory" || name == "table_factory" {
             return match value {
                 "BlockBasedTable" => Ok(()),
-                nested => each_pair(nested, &mut |name, value| {
-                    let known = set(TABLE_ROWS, &mut cf.table, name, value)? || is_hint(name, value)?;
-                    if known { Ok(()) } else { Err(unknown(name)) }
-                }),
+                nested => each_pair(nested, &mut |name, value| set_of_table(&mut cf.table, name, value)),
             };
         }
+        let elsewhere = other(name, value)?;
         let known = set(DB_ROWS, db, name, value)?
             || set(CF_ROWS, cf, name, value)?
-            || set(TABLE_ROWS, &mut cf.table, name, value)?
-            || other(name, value)?
-            || is_hint(name, value)?;
-        if known { Ok(()) } else { Err(unknown(name)) }
+            || db.kept.set(DB_KEPT, name, value)?
+            || DEPRECATED.contains(&name)
+            || cf.kept.set(CF_KEPT, name, value)?
+            || elsewhere;
+        if known { Ok(()) } else { set_of_table(&mut cf.table, name, value) }
     })
 }
 
-/// Whether a text is a value of a hint.
-type HintValue = fn(&str) -> bool;
-
-/// Options of RocksDB about its memory and its memtables that leave the files and what is read as they are, and that have
-/// nothing to act on here. Taken if the value parses; not written to OPTIONS files.
-const HINTS: &[(&str, HintValue)] = &[
-    // Memtables here always know whole keys by their hashes.
-    ("memtable_whole_key_filtering", |text| bool::parse(text).is_some()),
-    // RocksDB keeps flushed memtables for transactions to check against.
-    ("max_write_buffer_size_to_maintain", |text| text.parse::<i64>().is_ok()),
-    // Filters here lie in the engine's own memory, where malloc rounds nothing up.
-    ("optimize_filters_for_memory", |text| bool::parse(text).is_some()),
-];
-
-/// True for a hint.
-///
-/// # Errors
-/// InvalidArgument if its value does not parse.
-fn is_hint(name: &str, value: &str) -> Result<bool> {
-    match HINTS.iter().find(|(hint, _)| *hint == name) {
-        Some((_, parses)) if parses(value) => Ok(true),
-        Some(_) => Err(Error::invalid_argument(format!("option {name} cannot be {value:?}"))),
-        None => Ok(false),
+fn set_of_table(table: &mut BlockBasedTableOptions, name: &str, value: &str) -> Result<()> {
+    if name == "block_cache" {
+        // Of a cache in braces its capacity matters; others of its options are those of RocksDB's kinds of caches.
+        let capacity =
+            value.split(';').find_map(|pair| pair.trim().strip_prefix("capacity=")).unwrap_or(value);
+        table.block_cache_bytes = Some(u64::parse(capacity).ok_or_else(|| bad_value(name, value))?);
+        return Ok(());
     }
+    let known = set(TABLE_ROWS, table, name, value)?
+        || table.kept.set(TABLE_KEPT, name, value)?
+        || DEPRECATED_OF_TABLES.contains(&name);
+    if known { Ok(()) } else { Err(unknown(name)) }
 }
 
 fn unknown(name: &str) -> Error {
     let names = DB_ROWS.iter().map(|row| row.name);
     let names = names.chain(CF_ROWS.iter().map(|row| row.name)).chain(TABLE_ROWS.iter().map(|row| row.name));
+    let names = names.chain(DB_KEPT.iter().chain(CF_KEPT).chain(TABLE_KEPT).map(|row| row.name));
     match names.min_by_key(|known| distance(known, name)).filter(|known| distance(known, name) <= 3) {
         Some(near) => Error::invalid_argument(format!("unknown option {name}; did you mean {near}?")),
         None => Error::invalid_argument(format!("unknown option {name}")),
@@ -414,7 +476,7 @@ mod tests {
         set_from_string(&mut db, &mut cf, "compression_opts=-12:4:0:1024").unwrap();
         let opts = &cf.compression_opts;
         assert_eq!((opts.window_bits, opts.level, opts.max_dict_bytes), (-12, 4, 1024));
-        assert!(set_from_string(&mut db, &mut cf, "compression_opts={strategy=2;}").is_err());
+        assert!(set_from_string(&mut db, &mut cf, "compression_opts={strategy=none;}").is_err());
         assert!(set_from_string(&mut db, &mut cf, "compression_opts={levle=2;}").is_err());
     }
 
@@ -429,6 +491,8 @@ mod tests {
             for line in file.lines().map(str::trim).filter(|line| line.starts_with("compaction_options_")) {
                 set_from_string(&mut db, &mut cf, line).unwrap_or_else(|error| panic!("{line}: {error}"));
             }
+            // Versions before 11 had another default.
+            cf.compaction_options_universal.reduce_file_locking = true;
             assert_eq!(cf, ColumnFamilyOptions::default(), "RocksDB's defaults are ours");
         }
     }
@@ -442,8 +506,10 @@ mod tests {
         assert_eq!((universal.size_ratio, universal.min_merge_width, universal.max_read_amp), (7, 4, 3));
         set_mutable(&mut cf, "compaction_options_fifo", "{max_table_files_size=3M;}").unwrap();
         assert_eq!(cf.compaction_options_fifo.max_table_files_size, 3 << 20);
-        assert!(set_mutable(&mut cf, "compaction_options_fifo", "{age_for_warm=60;}").is_err());
-        assert!(set_mutable(&mut cf, "compaction_options_universal", "{incremental=true;}").is_err());
+        set_mutable(&mut cf, "compaction_options_fifo", "{age_for_warm=60;}").unwrap();
+        assert_eq!(cf.compaction_options_fifo.max_table_files_size, 3 << 20);
+        let ages = "{file_temperature_age_thresholds={temperature=kCold;age=1};}";
+        assert!(set_mutable(&mut cf, "compaction_options_fifo", ages).is_err());
         assert!(set_mutable(&mut cf, "compaction_style", "kCompactionStyleFIFO").is_err());
     }
 
@@ -474,7 +540,11 @@ mod tests {
             assert_eq!((row.get)(&table), value);
         }
         assert_eq!(FilterPolicy::parse("ribbonfilter:10"), FilterPolicy::parse("rocksdb.RibbonFilter:10:0"));
-        for bad in ["ribbonfilter:10:x", "ribbonfilter", "cuckoofilter:10", "bloomfilter:1000"] {
+        for (given, taken) in [("-3", 0.0), ("0.4", 0.0), ("0.7", 1.0), ("1e300", 100.0), ("nan", 100.0)] {
+            let expected = FilterPolicy::Bloom { bits_per_key: taken };
+            assert_eq!(FilterPolicy::parse(&format!("bloomfilter:{given}")), Some(expected));
+        }
+        for bad in ["ribbonfilter:10:x", "ribbonfilter", "cuckoofilter:10", "bloomfilter:many"] {
             assert_eq!(FilterPolicy::parse(bad), None, "{bad}");
         }
     }
@@ -485,7 +555,8 @@ mod tests {
         let text_of = |cf: &ColumnFamilyOptions, db: &DbOptions| print(db, &[("default".into(), cf.clone())]);
         let text = text_of(&cf, &DbOptions::default());
         let names = ["wal_compression", "use_delta_encoding", "max_compressed_bytes_per_kb", "max_read_amp"];
-        for name in names.iter().chain(&["allow_ingest_behind", ";checksum=", "strict_max_successive_merges"])
+        for name in
+            names.iter().chain(&["cf_allow_ingest_behind", ";checksum=", "strict_max_successive_merges"])
         {
             assert!(!text.contains(name), "{name}");
         }
@@ -510,12 +581,34 @@ mod tests {
     }
 
     #[test]
-    fn hints_are_taken_if_their_values_parse() {
+    fn what_is_kept_only_is_written_back() {
         let (mut db, mut cf) = (DbOptions::default(), ColumnFamilyOptions::default());
-        let text = "memtable_whole_key_filtering=true;max_write_buffer_size_to_maintain=-1;\
-                    block_based_table_factory={optimize_filters_for_memory=true;}";
+        let text = "memtable_whole_key_filtering=true;max_write_buffer_size_to_maintain=-1;skip_log_error_on_recovery=1;\
+                    allow_mmap_reads=1;memtable=vector;rate_limiter_bytes_per_sec=1M;\
+                    block_based_table_factory={optimize_filters_for_memory=false;uniform_cv_threshold=0.5}";
         set_from_string(&mut db, &mut cf, text).unwrap();
-        assert_eq!((&db, &cf), (&DbOptions::default(), &ColumnFamilyOptions::default()));
+        let file = print(&db, &[("default".into(), cf.clone())]);
+        for line in [
+            "memtable_whole_key_filtering=true",
+            "max_write_buffer_size_to_maintain=-1",
+            "allow_mmap_reads=true",
+            "memtable_factory={id=VectorRepFactory;count=0;}",
+            "optimize_filters_for_memory=false",
+            "uniform_cv_threshold=0.500000",
+            // For the last one, which is newer than 6.29.
+            "rocksdb_version=11.8.1",
+        ] {
+            assert!(file.contains(&format!("\n  {line}\n")), "{line}: {file}");
+        }
+        assert!(!file.contains("rate_limiter"), "RocksDB writes it to no file");
+        let loaded = parse(&file).unwrap();
+        assert_eq!((&loaded.families[0].1, loaded.ignored.len()), (&cf, 0));
+        assert_eq!(loaded.db.kept.get("allow_mmap_reads"), Some("true"));
+        let error = set_mutable(&mut cf, "max_background_jobs", "3").unwrap_err().to_string();
+        assert!(error.contains("max_background_jobs is one of the database"), "{error}");
+        set_mutable(&mut cf, "report_bg_io_stats", "true").unwrap();
+        set_mutable(&mut cf, "bottommost_compression_opts", "{enabled=true;level=3;}").unwrap();
+        assert_eq!((cf.bottommost_compression_opts.enabled, cf.bottommost_compression_opts.level), (true, 3));
         let error = set_from_string(&mut db, &mut cf, "memtable_whole_key_filtering=perhaps").unwrap_err();
         assert!(error.to_string().contains("memtable_whole_key_filtering"));
     }
@@ -586,7 +679,7 @@ mod tests {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(what), "{text:?}: {error}");
         }
-        let foreign = format!("{minimal}# note\n  memtable_factory=SkipListFactory # fast\n");
+        let foreign = format!("{minimal}# note\n  memtable_of_tomorrow=SkipListFactory # fast\n");
         let loaded = parse(&foreign).unwrap();
         assert_eq!(loaded.ignored.len(), 1);
         assert_eq!(loaded.ignored[0].2, "SkipListFactory");
@@ -607,7 +700,12 @@ mod tests {
             assert_eq!(options.comparator.as_deref(), Some("leveldb.BytewiseComparator"));
             assert_eq!(options.compression, CompressionType::None);
             assert_eq!(options.table.filter_policy, filter_policy);
-            assert!(!loaded.ignored.is_empty(), "RocksDB has options that this engine has not");
+            // What no version has any more.
+            for (section, name, _) in &loaded.ignored {
+                let of_tables = section.starts_with("TableOptions");
+                let gone = if of_tables { DEPRECATED_OF_TABLES } else { DEPRECATED };
+                assert!(gone.contains(&name.as_str()), "{name}");
+            }
         }
     }
 }

@@ -9,8 +9,11 @@ pub mod compression;
 pub mod db;
 pub mod derive;
 pub mod file;
+pub mod kept;
 pub mod rows;
+pub mod sanitize;
 pub mod table;
+pub mod validate;
 
 pub use column_family::{ColumnFamilyOptions, CompactionPri, CompactionStyle, Prepopulate};
 pub use compaction::{CompactionStopStyle, FifoCompactionOptions, UniversalCompactionOptions};

@@ -50,12 +50,16 @@ impl OptionValue for bool {
     }
 }
 
-/// An integer with an optional suffix K, M, G or T.
+/// An integer with an optional suffix K, M, G or T, which a B may follow.
+///
+/// Source: RocksDB `util/string_util.cc`, which passes over whatever follows; here only what a person means by it is taken.
 fn parse_integer(text: &str) -> Option<i128> {
-    let suffixes = [('k', 10), ('m', 20), ('g', 30), ('t', 40)];
-    let last = text.chars().last()?.to_ascii_lowercase();
-    match suffixes.iter().find(|(suffix, _)| *suffix == last) {
-        Some((_, shift)) => text[..text.len() - 1].parse::<i128>().ok()?.checked_shl(*shift),
+    let lower = text.to_ascii_lowercase();
+    let suffixes =
+        [("k", 10), ("m", 20), ("g", 30), ("t", 40), ("kb", 10), ("mb", 20), ("gb", 30), ("tb", 40)];
+    match suffixes.iter().find_map(|(suffix, shift)| Some((lower.strip_suffix(suffix)?, *shift))) {
+        // 64 bits at most, so that nothing is shifted out.
+        Some((number, shift)) => Some(i128::from(number.parse::<i64>().ok()?) << shift),
         None => text.parse().ok(),
     }
 }
@@ -73,7 +77,7 @@ macro_rules! integer_values {
         }
     )*};
 }
-integer_values!(u32, u64, i32);
+integer_values!(u32, u64, i32, i64);
 
 impl OptionValue for f64 {
     fn print(&self) -> String {
@@ -178,6 +182,7 @@ named_values!(CompactionPri {
     "kOldestLargestSeqFirst" => CompactionPri::OldestLargestSeqFirst,
     "kOldestSmallestSeqFirst" => CompactionPri::OldestSmallestSeqFirst,
     "kMinOverlappingRatio" => CompactionPri::MinOverlappingRatio,
+    "kRoundRobin" => CompactionPri::RoundRobin,
 });
 named_values!(Prepopulate {
     "kDisable" => Prepopulate::Disable,
@@ -251,7 +256,13 @@ impl OptionValue for FilterPolicy {
         }
         let (name, rest) = text.split_once(':')?;
         let (bits, rest) = rest.split_once(':').map_or((rest, None), |(bits, rest)| (bits, Some(rest)));
-        let bits_per_key: f64 = bits.parse().ok().filter(|bits| (0.5..=100.0).contains(bits))?;
+        // Source: RocksDB `filter_policy.cc`, `BloomLikeFilterPolicy`: less than a half is no filter.
+        let bits_per_key = match bits.parse::<f64>().ok()? {
+            bits if bits < 0.5 => 0.0,
+            bits if bits < 1.0 => 1.0,
+            bits if bits < 100.0 => bits,
+            _ => 100.0,
+        };
         match name {
             // What may follow asked for filters of single blocks, which RocksDB itself gave up in version 7.
             "bloomfilter" | "rocksdb.BloomFilter" => Some(FilterPolicy::Bloom { bits_per_key }),
@@ -285,6 +296,12 @@ impl OptionValue for CompressionOptions {
 
     fn parse(text: &str) -> Option<CompressionOptions> {
         let mut options = CompressionOptions::default();
+        options.update(text)?;
+        Some(options)
+    }
+
+    fn update(&mut self, text: &str) -> Option<()> {
+        let mut options = self.clone();
         if text.contains('=') {
             each_pair(text, &mut |name, value| set_compression(&mut options, name, value)).ok()?;
         } else {
@@ -292,7 +309,8 @@ impl OptionValue for CompressionOptions {
                 set_compression(&mut options, COMPRESSION_OPTS_IN_ORDER.get(at)?, value.trim()).ok()?;
             }
         }
-        Some(options)
+        *self = options;
+        Some(())
     }
 }
 
@@ -322,53 +340,33 @@ macro_rules! nested_options {
 nested_options!(UniversalCompactionOptions, UNIVERSAL_ROWS, set_universal);
 nested_options!(FifoCompactionOptions, FIFO_ROWS, set_fifo);
 
-/// Sets a field of `compaction_options_universal`. What this engine has no choice about is accepted where it agrees.
+/// Sets a field of `compaction_options_universal`.
 fn set_universal(options: &mut UniversalCompactionOptions, name: &str, text: &str) -> Result<()> {
-    if set(UNIVERSAL_ROWS, options, name, text)? {
-        return Ok(());
-    }
-    let agrees = match name {
-        "incremental" => bool::parse(text) == Some(false),
-        // A hint: picking holds no lock that others wait for.
-        "reduce_file_locking" => bool::parse(text).is_some(),
-        _ => false,
-    };
-    if agrees { Ok(()) } else { Err(bad_value(name, text)) }
+    known_field(set(UNIVERSAL_ROWS, options, name, text)?, name, text)
 }
 
 /// Sets a field of `compaction_options_fifo`. Files have no temperature here: ages for one are refused.
 fn set_fifo(options: &mut FifoCompactionOptions, name: &str, text: &str) -> Result<()> {
-    if set(FIFO_ROWS, options, name, text)? {
-        return Ok(());
-    }
     let agrees = match name {
-        "age_for_warm" | "max_data_files_size" => text == "0",
         "file_temperature_age_thresholds" => text.is_empty(),
-        "allow_trivial_copy_when_change_temperature" | "use_kv_ratio_compaction" => {
-            bool::parse(text) == Some(false)
-        }
-        // Matters to copies between temperatures only.
-        "trivial_copy_buffer_size" => u64::parse(text).is_some(),
-        _ => false,
+        // Deprecated: it is an option of the column family.
+        "ttl" => true,
+        _ => set(FIFO_ROWS, options, name, text)?,
     };
-    if agrees { Ok(()) } else { Err(bad_value(name, text)) }
+    known_field(agrees, name, text)
 }
 
-/// Sets a field of `compression_opts`. What this engine has no choice about is accepted where it agrees.
+/// Sets a field of `compression_opts`.
 fn set_compression(options: &mut CompressionOptions, name: &str, text: &str) -> Result<()> {
-    if set(COMPRESSION_ROWS, options, name, text)? {
-        return Ok(());
+    // RocksDB reads these with a sign.
+    if matches!(name, "max_dict_bytes" | "max_compressed_bytes_per_kb") && i32::parse(text).is_none() {
+        return Err(bad_value(name, text));
     }
-    let agrees = match name {
-        "strategy" => text == "0",
-        "use_zstd_dict_trainer" => bool::parse(text) == Some(true),
-        // A hint: the thread that writes a table compresses its blocks.
-        "parallel_threads" => u32::parse(text).is_some(),
-        // Matters to RocksDB in `bottommost_compression_opts` only.
-        "enabled" => bool::parse(text).is_some(),
-        _ => false,
-    };
-    if agrees { Ok(()) } else { Err(bad_value(name, text)) }
+    known_field(set(COMPRESSION_ROWS, options, name, text)?, name, text)
+}
+
+fn known_field(known: bool, name: &str, text: &str) -> Result<()> {
+    if known { Ok(()) } else { Err(bad_value(name, text)) }
 }
 
 macro_rules! rows {
@@ -386,7 +384,7 @@ macro_rules! rows {
     (@mutable fixed) => { false };
 }
 
-fn bad_value(name: &str, text: &str) -> Error {
+pub(crate) fn bad_value(name: &str, text: &str) -> Error {
     Error::invalid_argument(format!("option {name} cannot be {text:?}"))
 }
 
@@ -423,6 +421,9 @@ pub const DB_ROWS: &[Row<DbOptions>] = rows!(DbOptions:
     fixed "writable_file_max_buffer_size" => writable_file_max_buffer_size,
     fixed "atomic_flush" => atomic_flush,
     fixed "db_write_buffer_size" => db_write_buffer_size,
+    fixed "allow_ingest_behind" => allow_ingest_behind,
+    fixed "write_dbid_to_manifest" => write_dbid_to_manifest,
+    fixed "write_identity_file" => write_identity_file,
 );
 
 /// Options of a column family.
@@ -434,6 +435,8 @@ pub const CF_ROWS: &[Row<ColumnFamilyOptions>] = rows!(ColumnFamilyOptions:
     mutable "compression_per_level" => compression_per_level,
     mutable "bottommost_compression" => bottommost_compression,
     mutable "compression_opts" => compression_opts,
+    mutable "bottommost_compression_opts" => bottommost_compression_opts,
+    mutable "blob_compression_opts" => blob_compression_opts,
     fixed "num_levels" => num_levels,
     mutable "level0_file_num_compaction_trigger" => level0_file_num_compaction_trigger,
     mutable "level0_slowdown_writes_trigger" => level0_slowdown_writes_trigger,
@@ -466,7 +469,11 @@ pub const CF_ROWS: &[Row<ColumnFamilyOptions>] = rows!(ColumnFamilyOptions:
     mutable "blob_compaction_readahead_size" => blob_compaction_readahead_size,
     mutable "prepopulate_blob_cache" => prepopulate_blob_cache,
     mutable "blob_file_starting_level" => blob_file_starting_level,
-    fixed "allow_ingest_behind" => allow_ingest_behind,
+    fixed "cf_allow_ingest_behind" => allow_ingest_behind,
+    fixed "enable_blob_direct_write" => enable_blob_direct_write,
+    fixed "blob_direct_write_partitions" => blob_direct_write_partitions,
+    mutable "arena_block_size" => arena_block_size,
+    fixed "max_write_buffer_size_to_maintain" => max_write_buffer_size_to_maintain,
     fixed "comparator" => comparator,
     fixed "merge_operator" => merge_operator,
     mutable "prefix_extractor" => prefix_extractor,
@@ -486,6 +493,10 @@ const COMPRESSION_ROWS: &[Row<CompressionOptions>] = rows!(CompressionOptions:
     mutable "max_dict_buffer_bytes" => max_dict_buffer_bytes,
     mutable "max_compressed_bytes_per_kb" => max_compressed_bytes_per_kb,
     mutable "checksum" => checksum,
+    mutable "strategy" => strategy,
+    mutable "parallel_threads" => parallel_threads,
+    mutable "enabled" => enabled,
+    mutable "use_zstd_dict_trainer" => use_zstd_dict_trainer,
 );
 
 /// Fields of `compaction_options_universal`.
@@ -498,12 +509,19 @@ const UNIVERSAL_ROWS: &[Row<UniversalCompactionOptions>] = rows!(UniversalCompac
     mutable "max_read_amp" => max_read_amp,
     mutable "stop_style" => stop_style,
     mutable "allow_trivial_move" => allow_trivial_move,
+    mutable "incremental" => incremental,
+    mutable "reduce_file_locking" => reduce_file_locking,
 );
 
 /// Fields of `compaction_options_fifo`.
 const FIFO_ROWS: &[Row<FifoCompactionOptions>] = rows!(FifoCompactionOptions:
     mutable "max_table_files_size" => max_table_files_size,
     mutable "allow_compaction" => allow_compaction,
+    mutable "age_for_warm" => age_for_warm,
+    mutable "max_data_files_size" => max_data_files_size,
+    mutable "allow_trivial_copy_when_change_temperature" => allow_trivial_copy_when_change_temperature,
+    mutable "trivial_copy_buffer_size" => trivial_copy_buffer_size,
+    mutable "use_kv_ratio_compaction" => use_kv_ratio_compaction,
 );
 
 /// Options of a column family's tables.
@@ -512,11 +530,11 @@ pub const TABLE_ROWS: &[Row<BlockBasedTableOptions>] = rows!(BlockBasedTableOpti
     mutable "block_size_deviation" => block_size_deviation,
     mutable "block_restart_interval" => block_restart_interval,
     mutable "index_block_restart_interval" => index_block_restart_interval,
-    fixed "format_version" => format_version,
-    fixed "checksum" => checksum,
-    fixed "index_type" => index_type,
+    mutable "format_version" => format_version,
+    mutable "checksum" => checksum,
+    mutable "index_type" => index_type,
     mutable "metadata_block_size" => metadata_block_size,
-    fixed "partition_filters" => partition_filters,
+    mutable "partition_filters" => partition_filters,
     mutable "enable_index_compression" => enable_index_compression,
     mutable "index_shortening" => index_shortening,
     mutable "data_block_index_type" => data_block_index_type,
@@ -526,9 +544,9 @@ pub const TABLE_ROWS: &[Row<BlockBasedTableOptions>] = rows!(BlockBasedTableOpti
     mutable "verify_compression" => verify_compression,
     mutable "block_align" => block_align,
     mutable "filter_policy" => filter_policy,
-    fixed "whole_key_filtering" => whole_key_filtering,
-    fixed "cache_index_and_filter_blocks" => cache_index_and_filter_blocks,
-    fixed "pin_l0_filter_and_index_blocks_in_cache" => pin_l0_filter_and_index_blocks_in_cache,
+    mutable "whole_key_filtering" => whole_key_filtering,
+    mutable "cache_index_and_filter_blocks" => cache_index_and_filter_blocks,
+    mutable "pin_l0_filter_and_index_blocks_in_cache" => pin_l0_filter_and_index_blocks_in_cache,
     mutable "prepopulate_block_cache" => prepopulate_block_cache,
     fixed "no_block_cache" => no_block_cache,
 );
@@ -540,8 +558,12 @@ pub const TABLE_ROWS: &[Row<BlockBasedTableOptions>] = rows!(BlockBasedTableOpti
 pub const NEWER_THAN_6_29: &[&str] = &[
     // Of the database.
     "wal_compression",
-    // Of a column family. `allow_ingest_behind` was the database's before version 10.
-    "allow_ingest_behind",
+    "write_identity_file",
+    // Of a column family.
+    "blob_compression_opts",
+    "blob_direct_write_partitions",
+    "cf_allow_ingest_behind",
+    "enable_blob_direct_write",
     "blob_file_starting_level",
     "bottommost_file_compaction_delay",
     "prepopulate_blob_cache",
@@ -552,7 +574,13 @@ pub const NEWER_THAN_6_29: &[&str] = &[
     // In braces.
     "compression_opts.checksum",
     "compression_opts.max_compressed_bytes_per_kb",
+    "compression_opts.use_zstd_dict_trainer",
     "compaction_options_universal.max_read_amp",
+    "compaction_options_universal.reduce_file_locking",
+    "compaction_options_fifo.allow_trivial_copy_when_change_temperature",
+    "compaction_options_fifo.max_data_files_size",
+    "compaction_options_fifo.trivial_copy_buffer_size",
+    "compaction_options_fifo.use_kv_ratio_compaction",
 ];
 
 /// Name and text of each option of `options` that an OPTIONS file has. `within` is the name before the braces that they
@@ -563,7 +591,9 @@ pub fn printed<T: Default>(rows: &[Row<T>], options: &T, within: &str) -> Vec<(&
         let is_newer = |name: &str| name.strip_prefix(within) == Some(row.name);
         !NEWER_THAN_6_29.iter().any(|name| is_newer(name)) || (row.get)(options) != (row.get)(&default)
     };
-    rows.iter().filter(says_something).map(|row| (row.name, (row.get)(options))).collect()
+    let all = rows.iter().filter(says_something).map(|row| (row.name, (row.get)(options)));
+    // RocksDB writes no empty texts either.
+    all.filter(|(_, text)| !text.is_empty()).collect()
 }
 
 /// Options in braces.

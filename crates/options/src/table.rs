@@ -1,6 +1,7 @@
 //! Settings of block-based tables and of how they are read.
 
 use crate::Prepopulate;
+use crate::kept::Kept;
 use outcrop_base::checksum::ChecksumType;
 
 /// Which filter new tables get.
@@ -75,11 +76,11 @@ pub struct BlockBasedTableOptions {
     pub block_size: u64,
     /// A block is cut early when it is filled to within this percentage and the next entry would exceed
     /// `block_size`. 0 to 100; default 10. Source: `block_size_deviation`.
-    pub block_size_deviation: u32,
+    pub block_size_deviation: i32,
     /// Entries between restart points of a data block; default 16. Source: `block_restart_interval`.
-    pub block_restart_interval: u32,
+    pub block_restart_interval: i32,
     /// Entries between restart points of an index block; default 1. Source: `index_block_restart_interval`.
-    pub index_block_restart_interval: u32,
+    pub index_block_restart_interval: i32,
     /// Table format, 2 to 7; 5 is what this engine writes by default (RocksDB reads it from 6.6 on, 6 from 8.6
     /// on, 7 from 10.4 on).
     /// Source: `format_version`.
@@ -130,6 +131,11 @@ pub struct BlockBasedTableOptions {
     pub prepopulate_block_cache: Prepopulate,
     /// No block cache at all: each read loads its block. Default false. Source: `no_block_cache`.
     pub no_block_cache: bool,
+    /// Size of a block cache of its own, where the application gives none. Bytes; `None`: 32 MiB. Written to no OPTIONS
+    /// file. Source: `block_cache`.
+    pub block_cache_bytes: Option<u64>,
+    /// What nothing here acts on.
+    pub kept: Kept,
 }
 
 impl Default for BlockBasedTableOptions {
@@ -158,6 +164,8 @@ impl Default for BlockBasedTableOptions {
             pin_l0_filter_and_index_blocks_in_cache: false,
             prepopulate_block_cache: Prepopulate::Disable,
             no_block_cache: false,
+            block_cache_bytes: None,
+            kept: Kept::default(),
         }
     }
 }

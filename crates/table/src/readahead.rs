@@ -15,6 +15,8 @@ use outcrop_env::ReadUnderWay;
 
 /// First size of a stretch, in bytes.
 const MIN_BYTES: usize = 16 << 10;
+/// Largest stretch read at a time from a direct file, whatever is asked for.
+const MOST_DIRECT: usize = 64 << 20;
 /// Largest size it grows to on its own, and largest of a buffered file, in bytes.
 const MAX_BYTES: usize = 256 << 10;
 /// From this size on the next stretch is read before it is wanted: whoever came so far goes on.
@@ -118,9 +120,9 @@ impl Readahead {
     /// Has at least as many bytes behind `end` read as the user asked for, twice as many at a time.
     fn hint(&mut self, source: &BlockSource, end: u64) {
         let asked = self.asked as u64;
-        if self.hinted < end + asked {
+        if self.hinted < end.saturating_add(asked) {
             let from = self.hinted.max(end);
-            self.hinted = end + 2 * asked;
+            self.hinted = end.saturating_add(asked.saturating_mul(2));
             let to = self.hinted.min(source.file.size());
             if from < to {
                 source.file.prefetch(from, (to - from) as usize);
@@ -137,7 +139,8 @@ impl Readahead {
         let wanted = match self.asked {
             0 => self.size.max(MIN_BYTES),
             asked if !source.file.is_direct() => asked.min(MAX_BYTES),
-            asked => asked,
+            // Memory is taken for a whole stretch.
+            asked => asked.min(MOST_DIRECT),
         };
         let first = index.handle(number);
         let mut stretch = Stretch { start: first.offset, len: source.stored_len(first)?, end: number + 1 };

@@ -196,7 +196,7 @@ impl BlobPlan {
             min_size: usize::try_from(options.min_blob_size).unwrap_or(usize::MAX),
             file_size: options.blob_file_size.max(1),
             compression: options.blob_compression_type,
-            compression_opts: options.compression_opts.clone(),
+            compression_opts: options.blob_compression_opts.clone(),
         })
     }
 }

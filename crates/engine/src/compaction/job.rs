@@ -20,7 +20,7 @@ use crate::state::{CfState, RunningCompaction};
 use crate::stats::LevelStats;
 use outcrop_base::{CompactionFilter, FilterContext, Fragments, Result, SeqNum};
 use outcrop_manifest::{FileMetaData, FileNumber, Version, VersionEdit};
-use outcrop_options::Prepopulate;
+use outcrop_options::{Prepopulate, derive};
 use outcrop_table::{FillCache, TableIterOptions};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -185,7 +185,7 @@ impl DbInner {
         OutputPlan {
             epoch,
             compression: compaction.compression,
-            compression_opts: options.compression_opts.clone(),
+            compression_opts: derive::compression_opts(&options, compaction.bottommost).clone(),
             table: options.table.clone(),
             prefix_extractor: options.prefix_extractor,
             level: compaction.output_level as i32,
@@ -265,6 +265,8 @@ fn deletion_edit(compaction: &Compaction) -> VersionEdit {
     for LevelFiles { level, files } in &compaction.inputs {
         edit.deleted_files.extend(files.iter().map(|file| (*level as u32, file.number)));
     }
+    let cursor = compaction.next_cursor.clone();
+    edit.compact_cursors.extend(cursor.map(|key| (compaction.start_level() as u32, key)));
     edit
 }
 

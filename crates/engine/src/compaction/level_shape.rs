@@ -64,7 +64,7 @@ impl LevelShape {
         }
         let mut base_level = first;
         let base_size = if size <= base_min {
-            base_min + 1
+            base_min.saturating_add(1)
         } else {
             while base_level > 1 && size > base_max.saturating_mul(LARGEST_BASE) {
                 base_level -= 1;
@@ -87,7 +87,7 @@ impl LevelShape {
         let mut moving_down = 0;
         for level in 1..self.max_bytes.len().saturating_sub(1) {
             let resting = bytes_not_compacting(version, level);
-            let target = self.max_bytes[level];
+            let target = self.max_bytes[level].max(1);
             let score = if resting < target || !options.level_compaction_dynamic_level_bytes {
                 resting as f64 / target as f64
             } else {
@@ -95,7 +95,7 @@ impl LevelShape {
                 resting as f64 / (target as f64 + moving_down as f64) * SCORE_SCALE
             };
             if resting > target {
-                moving_down += resting - target;
+                moving_down = resting.saturating_sub(target).saturating_add(moving_down);
             }
             scores.push((score, level));
         }
@@ -117,13 +117,13 @@ impl LevelShape {
                 let base_size = version.levels[self.base_level].size;
                 if base_target != u64::MAX && bytes > base_size.max(options.max_bytes_for_level_base) {
                     let limit = base_size.max(options.max_bytes_for_level_base);
-                    score = score.max(bytes as f64 / limit as f64);
+                    score = score.max(bytes as f64 / limit.max(1) as f64);
                 }
                 if score > 1.0 {
                     score *= SCORE_SCALE;
                 }
             } else {
-                score = score.max(bytes as f64 / options.max_bytes_for_level_base as f64);
+                score = score.max(bytes as f64 / options.max_bytes_for_level_base.max(1) as f64);
             }
         }
         score

@@ -95,6 +95,8 @@ pub struct Compaction {
     pub target_file_size: u64,
     /// Overlap with grandparents at which outputs are cut, in bytes.
     pub max_grandparent_overlap: u64,
+    /// Where the next round-robin compaction of the start level begins: an internal key.
+    pub next_cursor: Option<Vec<u8>>,
 }
 
 impl Compaction {

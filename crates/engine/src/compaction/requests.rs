@@ -159,6 +159,7 @@ impl DbInner {
                     (_, None) => derive::target_file_size(&options, output_level),
                 },
                 max_grandparent_overlap: u64::MAX,
+                next_cursor: None,
             }))
         })
     }
@@ -202,6 +203,7 @@ impl DbInner {
                 compression: derive::compression_for_level(&options, target, false),
                 target_file_size: u64::MAX,
                 max_grandparent_overlap: u64::MAX,
+                next_cursor: None,
             }))
         });
         moved.map(drop)

@@ -57,6 +57,9 @@ struct PartOutput {
     cpu_nanos: u64,
 }
 
+/// Threads that one compaction is split over at most, whatever `max_subcompactions` says.
+const MOST_PARTS: u32 = 64;
+
 impl DbInner {
     /// Merges the inputs of `job` into tables, in as many parts as options and size allow.
     pub fn write_parts(&self, job: &CompactionJob, pending: &Arc<PendingOutputs>) -> Result<Written> {
@@ -100,7 +103,7 @@ impl DbInner {
             return Ok(Vec::new());
         }
         let outputs = compaction.input_bytes() / compaction.target_file_size.max(1);
-        let parts = u64::from(job.max_subcompactions).min(outputs) as usize;
+        let parts = u64::from(job.max_subcompactions.min(MOST_PARTS)).min(outputs) as usize;
         if parts < 2 {
             return Ok(Vec::new());
         }

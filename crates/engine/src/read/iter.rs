@@ -624,6 +624,9 @@ impl DbIterator {
 
     fn merged_value(&self, base: &Base, newest_first: &[Vec<u8>]) -> Result<Vec<u8>> {
         let operator = merge::operator_of(&self.cf);
+        if operator.is_none() {
+            return Err(merge::missing_operator_of_iterator());
+        }
         let merge = |base: Option<&[u8]>| merge::full_merge(operator, &self.key, base, newest_first);
         match base {
             Base::None => merge(None),

@@ -1,12 +1,12 @@
 //! Applying a merge operator to what a read or a compaction collected.
 
 use crate::column_family::ColumnFamily;
-use outcrop_base::{Error, ErrorKind, MergeOperator, Result, wide_columns};
+use outcrop_base::{Error, MergeOperator, Result, wide_columns};
 
 /// The value of `key` after applying `newest_first` operands to `base`.
 ///
 /// # Errors
-/// MergeInProgress without an operator; Corruption if the operator refuses.
+/// InvalidArgument without an operator; Corruption if the operator refuses. The texts are RocksDB's.
 pub fn full_merge(
     operator: Option<&dyn MergeOperator>,
     key: &[u8],
@@ -15,14 +15,7 @@ pub fn full_merge(
 ) -> Result<Vec<u8>> {
     let operator = operator.ok_or_else(missing_operator)?;
     let operands: Vec<&[u8]> = newest_first.iter().rev().map(Vec::as_slice).collect();
-    operator.full_merge(key, base, &operands).ok_or_else(|| {
-        Error::corruption(format!(
-            "merge operator {} cannot merge {} operands of a key of {} bytes",
-            operator.name(),
-            operands.len(),
-            key.len()
-        ))
-    })
+    operator.full_merge(key, base, &operands).ok_or_else(|| Error::corruption("Merge operator failed"))
 }
 
 /// The entity `entity`, which has its values in it, with `merge` applied to its default column.
@@ -38,12 +31,16 @@ pub fn merge_entity(entity: &[u8], merge: impl FnOnce(Option<&[u8]>) -> Result<V
     Ok(out)
 }
 
-/// The error of a merge without an operator.
-pub fn missing_operator() -> Error {
-    Error::new(
-        ErrorKind::InvalidArgument,
-        "the data holds merge operands; open the column family with its merge_operator",
-    )
+/// The error of a merge without an operator. Nothing is lost: with the operator the key can be read.
+///
+/// Source: RocksDB `db/merge_helper.cc`.
+fn missing_operator() -> Error {
+    Error::invalid_argument("merge_operator is not properly initialized.")
+}
+
+/// The same, met by an iterator. Source: RocksDB `db/db_iter.cc`.
+pub fn missing_operator_of_iterator() -> Error {
+    Error::invalid_argument("merge_operator_ must be set.")
 }
 
 /// The operator of a column family.

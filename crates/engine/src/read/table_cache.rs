@@ -241,19 +241,5 @@ fn open_reader(ctx: &DbContext, cf: &ColumnFamily, file: &FileMetaData) -> Resul
             prefix_extractor: options.prefix_extractor,
         },
     )?;
-    check_supported(&path.display().to_string(), &reader, cf)?;
     Ok(reader)
-}
-
-/// Refuses by name what this engine would misread.
-pub fn check_supported(path: &str, reader: &TableReader, cf: &ColumnFamily) -> Result<()> {
-    let properties = reader.properties();
-    if properties.merge_operands > 0 && cf.merge_operator.is_none() {
-        return Err(Error::invalid_argument(format!(
-            "{path}: the table holds merge operands of operator {:?}; open the column family {} with it",
-            properties.merge_operator_name,
-            cf.name()
-        )));
-    }
-    Ok(())
 }

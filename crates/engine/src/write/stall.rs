@@ -26,8 +26,10 @@ pub enum StallCondition {
 
 /// Rate of slowed writes when `delayed_write_rate` is 0, in bytes per second.
 const DEFAULT_DELAYED_RATE: u64 = 16 << 20;
-/// Slowed writes never fall below this, in bytes per second.
+/// Slowed writes never fall below this, in bytes per second, unless `delayed_write_rate` is below it.
 const MIN_DELAYED_RATE: u64 = 16 << 10;
+/// A slowed write waits no longer than this, whatever the rate: by then it may not have to wait any more. Nanoseconds.
+const LONGEST_DELAY: u64 = 1_000_000_000;
 
 /// The current condition and the rate of slowed writes.
 pub struct WriteStall {
@@ -90,7 +92,7 @@ impl WriteStall {
                 }
             }
             worst = worst.max(condition);
-            debt += cf.debt.pending_bytes;
+            debt = cf.debt.pending_bytes.saturating_add(debt);
         }
         if worst == StallCondition::Delayed {
             self.adjust_rate(debt);
@@ -103,17 +105,21 @@ impl WriteStall {
     /// Slower while debt grows, faster while it shrinks.
     fn adjust_rate(&self, debt: u64) {
         let mut pacer = self.pacer.lock();
-        let scaled = if debt > pacer.last_debt { pacer.rate / 5 * 4 } else { pacer.rate / 4 * 5 };
-        pacer.rate = scaled.clamp(MIN_DELAYED_RATE, self.full_rate);
+        // A rate below the least one is what the application wants. Source: RocksDB `SetupDelay`.
+        if self.full_rate > MIN_DELAYED_RATE {
+            let faster = (pacer.rate / 4).saturating_mul(5);
+            let scaled = if debt > pacer.last_debt { pacer.rate / 5 * 4 } else { faster };
+            pacer.rate = scaled.clamp(MIN_DELAYED_RATE, self.full_rate);
+        }
         pacer.last_debt = debt;
     }
 
     /// Nanoseconds that a slowed write of `bytes` must wait, given the time `now`.
     pub fn delay_nanos(&self, bytes: u64, now: u64) -> u64 {
         let mut pacer = self.pacer.lock();
-        let start = pacer.next_nanos.max(now);
-        let cost = (u128::from(bytes) * 1_000_000_000 / u128::from(pacer.rate)) as u64;
-        pacer.next_nanos = start + cost;
+        let start = pacer.next_nanos.clamp(now, now.saturating_add(LONGEST_DELAY));
+        let cost = u128::from(bytes) * 1_000_000_000 / u128::from(pacer.rate);
+        pacer.next_nanos = start.saturating_add(u64::try_from(cost).unwrap_or(u64::MAX));
         start - now
     }
 }
@@ -154,6 +160,22 @@ fn condition_of(state: &CfState) -> (StallCondition, Option<StallCause>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn any_rate_can_be_asked_for() {
+        for rate in [0, 1, 2, 16_383, 16_384, 16_385, 1 << 62, u64::MAX - 1, u64::MAX] {
+            let stall = WriteStall::new(rate);
+            for debt in [0, 1, u64::MAX, 5, u64::MAX, 0] {
+                stall.adjust_rate(debt);
+                let asked = if rate == 0 { DEFAULT_DELAYED_RATE } else { rate };
+                let now = stall.pacer.lock().rate;
+                assert!(now <= asked && now >= asked.min(MIN_DELAYED_RATE), "{rate}: {now}");
+            }
+            for bytes in [0, 1, u64::MAX] {
+                assert!(stall.delay_nanos(bytes, 7) <= LONGEST_DELAY);
+            }
+        }
+    }
 
     #[test]
     fn delays_space_writes_at_the_rate() {

@@ -391,3 +391,37 @@ fn prefix_filters_change_no_answer() {
         }
     }
 }
+
+#[test]
+fn the_identity_is_where_the_options_say() {
+    let identity = |env: &Env| env.fs.exists(std::path::Path::new("/db/IDENTITY")).unwrap();
+    let in_manifest = |env: &Env, id: &str| {
+        let path = std::path::Path::new("/db");
+        let names = env.fs.list(path).unwrap();
+        let manifest = names.iter().find(|name| name.starts_with("MANIFEST-")).unwrap();
+        let bytes = env.fs.read_all(&path.join(manifest)).unwrap();
+        bytes.windows(id.len()).any(|window| window == id.as_bytes())
+    };
+    let env = Env::memory();
+    let open = |db: outcrop::options::DbOptions| {
+        Db::open("/db", db, env.clone(), vec![descriptor("default", &ColumnFamilyOptions::default())])
+    };
+    let db = open(outcrop::options::DbOptions { write_dbid_to_manifest: false, ..creating() }).unwrap();
+    let id = db.identity().to_string();
+    drop(db);
+    assert!(identity(&env) && !in_manifest(&env, &id));
+    let db = open(creating()).unwrap();
+    assert_eq!(db.identity(), id);
+    drop(db);
+    assert!(identity(&env) && in_manifest(&env, &id));
+    let db = open(outcrop::options::DbOptions { write_identity_file: false, ..creating() }).unwrap();
+    assert_eq!(db.identity(), id);
+    drop(db);
+    assert!(!identity(&env) && in_manifest(&env, &id));
+    let nowhere = outcrop::options::DbOptions {
+        write_dbid_to_manifest: false,
+        write_identity_file: false,
+        ..creating()
+    };
+    assert_eq!(open(nowhere).err().expect("no place for it").kind(), ErrorKind::InvalidArgument);
+}

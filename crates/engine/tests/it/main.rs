@@ -19,6 +19,7 @@ mod kept_wal;
 mod kill;
 mod made;
 mod model;
+mod option_extremes;
 mod panics;
 mod paranoid;
 mod resuming;

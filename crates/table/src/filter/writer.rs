@@ -71,7 +71,12 @@ impl FilterWriter {
         if !options.whole_key_filtering && prefixes.is_none() {
             return None;
         }
-        let millibits_per_key = (bits_per_key * 1000.0).round().max(1000.0) as u64;
+        // Source: RocksDB `filter_policy.cc`, `BloomLikeFilterPolicy`: less than a half is no filter.
+        if bits_per_key < 0.5 {
+            return None;
+        }
+        let bits_per_key = if bits_per_key.is_nan() { 100.0 } else { bits_per_key };
+        let millibits_per_key = (bits_per_key * 1000.0).round().clamp(1000.0, 100_000.0) as u64;
         let partitioned = options.partition_filters && options.index_type == IndexType::TwoLevel;
         let most_hashes = match partitioned {
             true => (options.metadata_block_size.saturating_mul(8000) / millibits_per_key).max(1) as usize,

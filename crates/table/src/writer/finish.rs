@@ -1,6 +1,6 @@
 //! Everything behind the data blocks: filter, index, dictionary, range tombstones, properties, metaindex, footer.
 
-use super::{TableSummary, TableWriter, TableWriterOptions, check_options};
+use super::{TableSummary, TableWriter, TableWriterOptions, check_options, restarts};
 use crate::block_builder::BlockBuilder;
 use crate::compress::{self, Compressor};
 use crate::filter::{FilterOutput, FilterWriter};
@@ -84,7 +84,7 @@ impl TableWriter {
             user_keys: table.format_version >= 3 && !self.index.splits_user_key(),
             // Sizes alone give the offsets only of blocks without gaps between them.
             delta: table.format_version >= 4 && !table.block_align,
-            restart_interval: table.index_block_restart_interval,
+            restart_interval: restarts(table.index_block_restart_interval),
         };
         self.properties.index_key_is_user_key = format.user_keys;
         self.properties.index_value_is_delta_encoded = format.delta;
@@ -176,10 +176,10 @@ impl TableWriter {
         let properties = &mut self.properties;
         let name_of = |name: Option<String>| name.unwrap_or_else(|| "nullptr".to_string());
         properties.index_type = Some(options.table.index_type as u32);
-        properties.data_block_restart_interval = u64::from(options.table.block_restart_interval.max(1));
+        properties.data_block_restart_interval = u64::from(restarts(options.table.block_restart_interval));
         properties.index_block_restart_interval = match options.table.index_type {
             IndexType::HashSearch => 1,
-            _ => u64::from(options.table.index_block_restart_interval.max(1)),
+            _ => u64::from(restarts(options.table.index_block_restart_interval)),
         };
         properties.separate_key_value_in_data_block = options.table.separate_key_value_in_data_block;
         properties.whole_key_filtering = options.table.whole_key_filtering;

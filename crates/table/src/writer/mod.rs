@@ -176,7 +176,7 @@ impl TableWriter {
         if !(1..=100).contains(&table.block_size_deviation) {
             return false;
         }
-        let nearly = (limit * u64::from(100 - table.block_size_deviation)).div_ceil(100);
+        let nearly = (limit * (100 - table.block_size_deviation) as u64).div_ceil(100);
         size > nearly && self.data.size_after(key, value) as u64 > limit
     }
 
@@ -274,6 +274,11 @@ fn base_context_checksum(options: &TableWriterOptions) -> u32 {
     hash.max(1)
 }
 
+/// Entries between restart points, as asked for: at least one.
+fn restarts(interval: i32) -> u32 {
+    interval.max(1) as u32
+}
+
 fn data_builder(table: &BlockBasedTableOptions, comparator: &Comparator) -> BlockBuilder {
     // Only if different bytes are different keys can a hash of them stand for the key.
     let by_bytes = matches!(comparator, Comparator::Bytewise | Comparator::ReverseBytewise);
@@ -281,7 +286,7 @@ fn data_builder(table: &BlockBasedTableOptions, comparator: &Comparator) -> Bloc
     let hash_index =
         (by_bytes && wanted).then(|| HashIndexBuilder::new(table.data_block_hash_table_util_ratio));
     BlockBuilder::for_data(DataBlockForm {
-        restart_interval: table.block_restart_interval,
+        restart_interval: restarts(table.block_restart_interval),
         share_prefixes: table.use_delta_encoding,
         separate_values: table.separate_key_value_in_data_block,
         hash_index,

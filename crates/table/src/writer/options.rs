@@ -99,9 +99,10 @@ pub fn check_options(
         return Err(Error::invalid_argument("index_type kHashSearch needs a prefix_extractor"));
     }
     let ratio = table.data_block_hash_table_util_ratio;
-    if table.data_block_index_type == DataBlockIndexType::BinaryAndHash && !(ratio > 0.0 && ratio <= 1.0) {
+    if table.data_block_index_type == DataBlockIndexType::BinaryAndHash && !(ratio > 0.0 && ratio.is_finite())
+    {
         return Err(Error::invalid_argument(format!(
-            "data_block_hash_table_util_ratio {ratio} is not above 0 and at most 1"
+            "data_block_hash_table_util_ratio {ratio} is not above 0"
         )));
     }
     Ok(())

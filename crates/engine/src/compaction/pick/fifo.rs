@@ -20,17 +20,28 @@ fn pick_expired(input: &PickInput<'_>) -> Option<Compaction> {
     let expired = &input.marks.expired;
     let l0 = &input.version.levels[0].files;
     let files: Files = l0.iter().rev().take_while(|file| expired.contains(&file.number)).cloned().collect();
-    let left = input.version.total_bytes() - files.iter().map(|file| file.size).sum::<u64>();
-    if files.is_empty() || left > input.options.compaction_options_fifo.max_table_files_size {
+    let (total, limit) = total_and_limit(input);
+    let left = total.saturating_sub(files.iter().map(|file| file.size).sum::<u64>());
+    if files.is_empty() || left > limit {
         return None;
     }
     Some(drop_files(input, 0, files, Reason::Ttl))
 }
 
+/// Bytes that count, and how many there may be: of tables, or with `max_data_files_size` of blob files too.
+fn total_and_limit(input: &PickInput<'_>) -> (u64, u64) {
+    let options = &input.options.compaction_options_fifo;
+    let tables = input.version.total_bytes();
+    if options.max_data_files_size == 0 {
+        return (tables, options.max_table_files_size);
+    }
+    let blobs = input.version.blob_files.values().map(|blob| blob.file.total_bytes).sum::<u64>();
+    (tables.saturating_add(blobs), options.max_data_files_size)
+}
+
 /// As many of the oldest tables as there are bytes too many.
 fn pick_surplus(input: &PickInput<'_>) -> Option<Compaction> {
-    let limit = input.options.compaction_options_fifo.max_table_files_size;
-    let mut total = input.version.total_bytes();
+    let (mut total, limit) = total_and_limit(input);
     if total <= limit {
         return None;
     }
@@ -90,5 +101,6 @@ fn l0_to_l0(input: &PickInput<'_>, files: LevelFiles, reason: Reason) -> Compact
         compression: derive::compression_for_level(input.options, 0, false),
         target_file_size: u64::MAX,
         max_grandparent_overlap: u64::MAX,
+        next_cursor: None,
     }
 }

@@ -161,6 +161,7 @@ fn pick_intra_l0(input: &PickInput<'_>) -> Option<Compaction> {
         compression: derive::compression_for_level(input.options, 0, false),
         target_file_size: u64::MAX,
         max_grandparent_overlap: u64::MAX,
+        next_cursor: None,
     })
 }
 
@@ -187,7 +188,10 @@ fn pick_level(input: &PickInput<'_>, level: usize) -> Option<Compaction> {
             continue;
         }
         let start = clean_cut(input, level, vec![file]);
-        if let Some(compaction) = complete(input, level, start, output_level, Reason::LevelSize) {
+        if let Some(mut compaction) = complete(input, level, start, output_level, Reason::LevelSize) {
+            if input.options.compaction_pri == CompactionPri::RoundRobin {
+                compaction.next_cursor = key_after(input, level, &compaction.inputs[0].files);
+            }
             return Some(compaction);
         }
     }
@@ -258,6 +262,7 @@ fn merge(
         compression: derive::compression_for_level(input.options, output_level, bottommost),
         target_file_size: derive::target_file_size(input.options, output_level),
         max_grandparent_overlap: max_compaction_bytes(input, output_level),
+        next_cursor: None,
     }
 }
 
@@ -268,6 +273,7 @@ fn by_priority(input: &PickInput<'_>, level: usize) -> Files {
         CompactionPri::ByCompensatedSize => files.sort_by_key(|file| std::cmp::Reverse(file.size)),
         CompactionPri::OldestLargestSeqFirst => files.sort_by_key(|file| file.largest_seq),
         CompactionPri::OldestSmallestSeqFirst => files.sort_by_key(|file| file.smallest_seq),
+        CompactionPri::RoundRobin => files.rotate_left(first_of_round(input, level)),
         CompactionPri::MinOverlappingRatio => {
             let ratios = overlapping_ratios(input, level);
             let mut order: Vec<usize> = (0..files.len()).collect();
@@ -276,6 +282,29 @@ fn by_priority(input: &PickInput<'_>, level: usize) -> Files {
         }
     }
     files
+}
+
+/// The table that the next round-robin compaction of `level` begins with: the first at or after the cursor.
+///
+/// Source: RocksDB `db/version_set.cc`, `SortFileByRoundRobin`.
+fn first_of_round(input: &PickInput<'_>, level: usize) -> usize {
+    let files = &input.version.levels[level].files;
+    let cursor = input.version.compact_cursors.get(&(level as u32));
+    let before = |cursor: &Vec<u8>, file: &Arc<FileMetaData>| {
+        input.comparator.compare_internal(&file.smallest, cursor) == Ordering::Less
+    };
+    // Past the last table the round begins anew.
+    cursor.map_or(0, |cursor| files.partition_point(|file| before(cursor, file)) % files.len().max(1))
+}
+
+/// Where the round goes on after `taken` of `level`: the smallest key of the next table, or of the first.
+///
+/// Source: RocksDB `db/version_set.h`, `GetNextCompactCursor`.
+fn key_after(input: &PickInput<'_>, level: usize, taken: &[Arc<FileMetaData>]) -> Option<Vec<u8>> {
+    let files = &input.version.levels[level].files;
+    let last = taken.last()?;
+    let after = files.iter().position(|file| Arc::ptr_eq(file, last))? + 1;
+    Some(files[after % files.len()].smallest.to_vec())
 }
 
 /// For each table of `level`: bytes it overlaps in the next level per byte of its own, in 1/1024.

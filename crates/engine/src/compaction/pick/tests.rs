@@ -6,13 +6,15 @@
 //! L0: 7[a..m] 8[c..z]     ----                       ----
 //! ----                    L0 -> L1: inputs ...
 //! ```
-//! `pick` also understands `marks=expired:7+8,asked:9`. With `REWRITE=1` the answers are written instead of compared.
+//! `pick` also understands `marks=expired:7+8,asked:9` and `cursor=1:k`, where the round of L1 goes on. With `REWRITE=1` the answers are written instead of compared.
 
 use super::*;
 use crate::compaction::marks::Marks;
+use outcrop_base::keys::internal_key;
+use outcrop_base::{SeqNum, ValueType};
 use outcrop_manifest::FileNumber;
 use outcrop_options::DbOptions;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 const LEVELS: usize = 7;
@@ -34,16 +36,25 @@ fn marks(text: &str) -> Marks {
     marks
 }
 
+fn cursors(text: &str) -> BTreeMap<u32, Vec<u8>> {
+    let (level, key) = text.split_once(':').expect("level:key");
+    let key = internal_key(key.as_bytes(), SeqNum::MAX, ValueType::Value);
+    BTreeMap::from([(level.parse().expect("a level"), key)])
+}
+
 fn answer(version: &Version, arguments: &str, base: &ColumnFamilyOptions) -> String {
     let (mut options, mut marked) = (base.clone(), Marks::default());
+    let mut version = version.clone();
     for pair in arguments.split_whitespace() {
-        match pair.strip_prefix("marks=") {
-            Some(text) => marked = marks(text),
-            None => {
+        match pair.split_once('=') {
+            Some(("marks", text)) => marked = marks(text),
+            Some(("cursor", text)) => version.compact_cursors = cursors(text),
+            _ => {
                 outcrop_options::file::set_from_string(&mut DbOptions::default(), &mut options, pair).unwrap()
             }
         }
     }
+    let version = &version;
     let comparator = Comparator::Bytewise;
     let input = PickInput { cf_id: 0, version, comparator: &comparator, options: &options, marks: &marked };
     let debt = debt(&input);
@@ -52,7 +63,10 @@ fn answer(version: &Version, arguments: &str, base: &ColumnFamilyOptions) -> Str
     picked.map_or("none".into(), |compaction| {
         let codec =
             if compaction.compression == outcrop_options::CompressionType::None { " (plain)" } else { "" };
-        format!("{compaction}{codec}")
+        let next = compaction.next_cursor.as_ref();
+        let next =
+            next.map_or(String::new(), |key| format!(", next {}", String::from_utf8_lossy(user_key(key))));
+        format!("{compaction}{codec}{next}")
     })
 }
 

@@ -209,6 +209,7 @@ pub fn merge(
             u64::MAX
         },
         max_grandparent_overlap: u64::MAX,
+        next_cursor: None,
     })
 }
 

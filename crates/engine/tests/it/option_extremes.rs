@@ -1,0 +1,209 @@
+//! Every option at the ends of its type, on a file system in memory: the database is opened or refused, and one that is opened
+//! takes writes, flushes, compacts, closes and has its rows when it is opened again.
+//!
+//! A case runs in a thread that says what it is about to do; [`HANG`] without a word is a hang. Between two words lie a few
+//! writes, one flush or one compaction of 40 KiB in memory: milliseconds of processor time, ten thousand times less.
+
+use crate::harness::creating;
+use outcrop::options::rows::{CF_ROWS, DB_ROWS, TABLE_ROWS};
+use outcrop::options::{CompactionStyle, DbOptions};
+use outcrop::*;
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+const HANG: Duration = Duration::from_secs(60);
+
+const VALUES: &[&str] = &[
+    "-2147483648",
+    "-5",
+    "-1",
+    "0",
+    "1",
+    "2",
+    "3",
+    "40",
+    "100",
+    "65535",
+    "1000000",
+    "2147483647",
+    "4294967295",
+    "4294967296",
+    "9223372036854775807",
+    "9223372036854775808",
+    "18446744073709551613",
+    "18446744073709551614",
+    "18446744073709551615",
+    "0.5",
+    "1e300",
+    "-1e300",
+    "true",
+    "false",
+];
+
+/// Options under which much happens in little data.
+fn small() -> ColumnFamilyOptions {
+    ColumnFamilyOptions {
+        write_buffer_size: 64 << 10,
+        level0_file_num_compaction_trigger: 2,
+        target_file_size_base: 4 << 10,
+        max_bytes_for_level_base: 8 << 10,
+        ..ColumnFamilyOptions::default()
+    }
+}
+
+type Said = Sender<String>;
+
+fn row(n: usize) -> ([u8; 8], [u8; 100]) {
+    let mut value = [b'v'; 100];
+    value[..8].copy_from_slice(format!("{n:08}").as_bytes());
+    let mut key = *b"key00000";
+    key[3..].copy_from_slice(format!("{:05}", n * 7919 % 97).as_bytes());
+    (key, value)
+}
+
+/// Opens, writes, reads, compacts, closes and reads again; the text says what went wrong. A refusal is no mistake.
+fn use_database(db: &DbOptions, cf: &ColumnFamilyOptions, said: &Said) -> std::result::Result<(), String> {
+    const ROWS: usize = 400;
+    let say = |what: &str| said.send(what.to_string()).map_err(|_| "nobody listens".to_string());
+    let env = Env::memory();
+    let family = || vec![ColumnFamilyDescriptor::default_with(cf.clone(), ColumnFamilyParts::default())];
+    say("open")?;
+    let Ok(open) = Db::open("/db", db.clone(), env.clone(), family()) else { return Ok(()) };
+    for n in 0..ROWS {
+        if n % 10 == 0 {
+            say(&format!("put {n}"))?;
+        }
+        let (key, value) = row(n);
+        open.put(&WriteOptions::default(), &key, &value).map_err(|error| format!("put {n}: {error}"))?;
+        // More tables than the default triggers let be.
+        if n % 10 == 9 {
+            say(&format!("flush {n}"))?;
+            let flushed = open.flush(std::slice::from_ref(open.default_column_family()), true);
+            flushed.map_err(|error| format!("flush {n}: {error}"))?;
+        }
+    }
+    let keeps = cf.compaction_style != CompactionStyle::Fifo;
+    let read = |db: &Db, when: &str| {
+        for n in ROWS - 97..ROWS {
+            let (key, value) = row(n);
+            let found =
+                db.get(&ReadOptions::default(), &key).map_err(|error| format!("get {when}: {error}"))?;
+            if keeps && found.as_deref() != Some(&value[..]) {
+                return Err(format!("get {when}: row {n} is {found:?}"));
+            }
+        }
+        Ok(())
+    };
+    say("read")?;
+    read(&open, "before compacting")?;
+    say("compact")?;
+    let cf_handle = open.default_column_family().clone();
+    let compacted = open.compact_range(&cf_handle, None, None, BottommostLevelCompaction::default());
+    compacted.map_err(|error| format!("compact_range: {error}"))?;
+    read(&open, "after compacting")?;
+    drop(cf_handle);
+    say("close")?;
+    open.close().map_err(|error| format!("close: {error}"))?;
+    say("open again")?;
+    let again = Db::open("/db", DbOptions { error_if_exists: false, ..db.clone() }, env, family());
+    let again = again.map_err(|error| format!("open again: {error}"))?;
+    read(&again, "once open again")?;
+    say("close again")?;
+    again.close().map_err(|error| format!("close again: {error}"))
+}
+
+/// Runs a case and watches it.
+fn watch(title: &str, db: DbOptions, cf: ColumnFamilyOptions) {
+    let (said, heard) = channel();
+    let thread = std::thread::spawn(move || use_database(&db, &cf, &said));
+    let mut last = String::from("nothing");
+    loop {
+        match heard.recv_timeout(HANG) {
+            Ok(word) => last = word,
+            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break,
+            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("{title}: hangs at {last}"),
+        }
+    }
+    match thread.join() {
+        Ok(Ok(())) => {}
+        Ok(Err(what)) => panic!("{title}: {what}"),
+        Err(_) => panic!("{title}: panics at {last}"),
+    }
+}
+
+#[test]
+fn options_of_the_database() {
+    for row in DB_ROWS.iter().filter(|row| row.name != "wal_dir") {
+        for value in VALUES {
+            let mut db = creating();
+            if (row.set)(&mut db, value).is_ok() {
+                db.create_if_missing = true;
+                watch(&format!("{}={value}", row.name), db, small());
+            }
+        }
+    }
+}
+
+#[test]
+fn options_of_a_column_family() {
+    for style in [CompactionStyle::Level, CompactionStyle::Universal, CompactionStyle::Fifo] {
+        for row in CF_ROWS.iter().filter(|row| !matches!(row.name, "comparator" | "merge_operator")) {
+            // Most of the values do to the other styles what they do to the first.
+            let step = if style == CompactionStyle::Level { 1 } else { 3 };
+            for value in VALUES.iter().step_by(step) {
+                let mut cf = ColumnFamilyOptions { compaction_style: style, ..small() };
+                if (row.set)(&mut cf, value).is_ok() {
+                    watch(&format!("{style:?} {}={value}", row.name), creating(), cf);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn options_of_tables() {
+    for row in TABLE_ROWS {
+        for value in VALUES {
+            let mut cf = small();
+            if (row.set)(&mut cf.table, value).is_ok() {
+                watch(&format!("{}={value}", row.name), creating(), cf);
+            }
+        }
+    }
+}
+
+#[test]
+fn numbers_that_are_none() {
+    for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MIN_POSITIVE, f64::MAX, f64::MIN] {
+        let fields: [fn(&mut ColumnFamilyOptions) -> &mut f64; 5] = [
+            |cf| &mut cf.max_bytes_for_level_multiplier,
+            |cf| &mut cf.memtable_prefix_bloom_size_ratio,
+            |cf| &mut cf.blob_garbage_collection_age_cutoff,
+            |cf| &mut cf.blob_garbage_collection_force_threshold,
+            |cf| &mut cf.table.data_block_hash_table_util_ratio,
+        ];
+        for (index, field) in fields.iter().enumerate() {
+            for dynamic in [false, true] {
+                let mut cf = ColumnFamilyOptions {
+                    level_compaction_dynamic_level_bytes: dynamic,
+                    enable_blob_files: index >= 2,
+                    enable_blob_garbage_collection: index >= 2,
+                    prefix_extractor: Some(outcrop_base::PrefixExtractor::Fixed(4)),
+                    ..small()
+                };
+                cf.table.data_block_index_type = outcrop::options::DataBlockIndexType::BinaryAndHash;
+                *field(&mut cf) = value;
+                watch(&format!("field {index} is {value}, dynamic {dynamic}"), creating(), cf);
+            }
+        }
+        for policy in [
+            outcrop::options::FilterPolicy::Bloom { bits_per_key: value },
+            outcrop::options::FilterPolicy::LegacyBloom { bits_per_key: value },
+            outcrop::options::FilterPolicy::Ribbon { bits_per_key: value, bloom_before_level: i32::MIN },
+        ] {
+            let mut cf = small();
+            cf.table.filter_policy = policy;
+            watch(&format!("{policy:?}"), creating(), cf);
+        }
+    }
+}
