@@ -12,7 +12,7 @@ const WRITES: usize = 90;
 
 fn open(env: &Env, atomic_flush: bool) -> Result<Db> {
     let options = ColumnFamilyOptions {
-        write_buffer_size: 4 << 10,
+        write_buffer_size: 64 << 10,
         level0_file_num_compaction_trigger: 2,
         ..ColumnFamilyOptions::default()
     };
@@ -23,7 +23,7 @@ fn open(env: &Env, atomic_flush: bool) -> Result<Db> {
 /// The rows that write `i` adds, with their column families: every seventh write goes to all of them.
 fn rows_of(i: usize) -> Vec<(usize, Vec<u8>, Vec<u8>)> {
     let families = if i.is_multiple_of(7) { vec![0, 1, 2] } else { vec![i * i % 3] };
-    let row = |family| (family, format!("key{i:03}").into_bytes(), vec![i as u8; 300 * (1 + i % 2)]);
+    let row = |family| (family, format!("key{i:03}").into_bytes(), vec![i as u8; 4800 * (1 + i % 2)]);
     families.into_iter().map(row).collect()
 }
 

@@ -204,8 +204,9 @@ fn a_merge_without_operator_is_refused() {
     db.merge_cf(db.default_column_family(), &WriteOptions::default(), b"k", b"v").unwrap();
     db.flush(&[db.default_column_family().clone()], true).unwrap();
     drop(db);
-    let error = Db::open("/db", creating(), env, vec![plain]).err().unwrap();
-    assert!(error.to_string().contains("StringAppendOperator"), "{error}");
+    let db = Db::open("/db", creating(), env, vec![plain]).unwrap();
+    let error = db.get(&ReadOptions::default(), b"k").unwrap_err();
+    assert_eq!(error.to_string(), "Invalid argument: merge_operator is not properly initialized.");
 }
 
 #[test]

@@ -76,15 +76,43 @@ fn a_family_that_was_dropped_or_is_not_opened_may_have_any_order() {
 }
 
 #[test]
-fn tables_with_operands_need_their_operator() {
+fn operands_wait_for_their_operator() {
     let env = Env::memory();
     let db =
         Db::open("/db", creating(), env.clone(), vec![descriptor("default", &Default::default())]).unwrap();
     db.merge_cf(db.default_column_family(), &WriteOptions::default(), b"k", b"operand").unwrap();
     flush(&db);
     drop(db);
-    let error = open(&env, &Default::default(), plain()).err().expect("operands").to_string();
-    assert!(error.contains("StringAppendOperator") && error.contains("default"), "{error}");
+    let db = open(&env, &Default::default(), plain()).unwrap();
+    for key in [b"a", b"z"] {
+        db.put(&WriteOptions::default(), key, b"").unwrap();
+    }
+    let error = db.get(&ReadOptions::default(), b"k").unwrap_err();
+    assert_eq!(error.to_string(), "Invalid argument: merge_operator is not properly initialized.");
+    let mut iter = db.iter(&ReadOptions::default()).unwrap();
+    for backwards in [false, true] {
+        if backwards {
+            iter.seek_to_last()
+        } else {
+            iter.seek_to_first()
+        }
+        assert!(iter.valid());
+        if backwards {
+            iter.prev()
+        } else {
+            iter.next()
+        }
+        assert!(!iter.valid());
+        let error = iter.status().unwrap_err();
+        assert_eq!(error.to_string(), "Invalid argument: merge_operator_ must be set.");
+    }
+    drop(iter);
+    // Compactions keep what they cannot combine.
+    db.compact_range(db.default_column_family(), None, None, BottommostLevelCompaction::Force).unwrap();
+    drop(db);
+    let db =
+        Db::open("/db", creating(), env.clone(), vec![descriptor("default", &Default::default())]).unwrap();
+    assert_eq!(db.get(&ReadOptions::default(), b"k").unwrap().as_deref(), Some(&b"operand"[..]));
 }
 
 /// Appends, and notes the longest row of operands it was given.

@@ -101,7 +101,10 @@ impl Run {
         options.max_background_jobs = self.rng.pick(&[1, 2, 4]);
         options.recycle_log_file_num = self.rng.pick(&[0, 0, 2]);
         options.wal_compression = self.rng.pick(&[CompressionType::None, CompressionType::Zstd]);
-        options.max_open_files = self.rng.pick(&[-1, -1, 30]);
+        // FIFO compaction does without a limit, as in RocksDB.
+        let limited = self.options.iter().all(|cf| cf.compaction_style != CompactionStyle::Fifo);
+        let files = self.rng.pick(&[-1, -1, 30]);
+        options.max_open_files = if limited { files } else { -1 };
         options.max_manifest_file_size = self.rng.pick(&[1 << 30, 500]);
         options.max_subcompactions = self.rng.pick(&[1, 3]);
         self.db = Some(Db::open("/db", options, self.env.clone(), families).unwrap());

@@ -92,7 +92,8 @@ fn pick_similar(
 ) -> Option<Compaction> {
     let options = &input.options.compaction_options_universal;
     let at_least = (options.min_merge_width as usize).max(2);
-    let at_most = at_most.min(options.max_merge_width as usize);
+    // Were the least width above the most, runs would never be merged, and writers stopped by their number for ever.
+    let at_most = at_most.min((options.max_merge_width as usize).max(at_least));
     let within = |size: u64, limit: u64| match ratio {
         Some(ratio) => u128::from(size) * 100 <= u128::from(limit) * (100 + u128::from(ratio)),
         None => true,
