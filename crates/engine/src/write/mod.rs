@@ -27,7 +27,6 @@ pub use batch::{Op, WriteBatch};
 pub use targets::{Target, Targets};
 
 use crate::background::panicked;
-use crate::context::closing_error;
 use crate::db::DbInner;
 use crate::state::DbState;
 use group::{Request, Turn, Writer};
