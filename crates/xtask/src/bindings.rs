@@ -28,7 +28,8 @@ pub fn run(install: Install) -> Result<(), String> {
         }
         found => found?,
     };
-    cargo(&["build", "-p", "outcrop-capi", "--quiet"], None)?;
+    // As the step `build` of the automation, which has built all of it then.
+    cargo(&["build", "--workspace", "--all-targets", "--quiet"], None)?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
     let dir = target.join("bindings");
     let library_dir = dir.join("lib");

@@ -4,11 +4,28 @@ use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamilyDescriptor, Direction, IteratorMode, Options, WriteBatch, DB,
 };
 
+/// A cache, as the versions of the crate give it.
+trait Made {
+    fn made(self) -> Cache;
+}
+
+impl Made for Cache {
+    fn made(self) -> Cache {
+        self
+    }
+}
+
+impl<E: std::fmt::Debug> Made for Result<Cache, E> {
+    fn made(self) -> Cache {
+        self.unwrap()
+    }
+}
+
 fn main() {
     let path = std::env::args().nth(1).expect("usage: program DIRECTORY");
     let _ = DB::destroy(&Options::default(), &path);
     let mut table = BlockBasedOptions::default();
-    table.set_block_cache(&Cache::new_lru_cache(8 << 20));
+    table.set_block_cache(&Cache::new_lru_cache(8 << 20).made());
     table.set_bloom_filter(10.0, false);
     let mut options = Options::default();
     options.create_if_missing(true);
