@@ -94,7 +94,7 @@ fn lose_power(point: u64, atomic_flush: bool) -> std::result::Result<usize, Stri
 #[test]
 fn unlogged_writes_come_back_up_to_one_point_in_all_column_families() {
     let mut seen = std::collections::BTreeSet::new();
-    for point in 0..260 {
+    for point in 0..420 {
         seen.insert(lose_power(point, true).unwrap_or_else(|error| panic!("{error}")));
     }
     assert!(seen.len() > 5, "flushes made several states durable: {seen:?}");
