@@ -2,13 +2,25 @@
 
 pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::ops::{Deref, DerefMut};
+use std::time::Duration;
+
+/// Looks before a thread falls asleep: one, and others may run before it.
+pub const SPINS: u32 = 1;
+
+/// Lets others run.
+pub fn spin_loop() {
+    loom::thread::yield_now();
+}
 
 /// A lock with the interface of `parking_lot`, which the memtable's has too.
 #[derive(Default)]
 pub struct Mutex<T>(loom::sync::Mutex<T>);
 
 /// A held lock. Empty only while it waits.
-pub struct MutexGuard<'m, T>(Option<loom::sync::MutexGuard<'m, T>>);
+pub struct MutexGuard<'m, T> {
+    mutex: &'m Mutex<T>,
+    held: Option<loom::sync::MutexGuard<'m, T>>,
+}
 
 impl<T> Mutex<T> {
     /// A lock around `value`.
@@ -18,7 +30,7 @@ impl<T> Mutex<T> {
 
     /// Waits for the lock.
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        MutexGuard(Some(self.0.lock().expect("no thread of a model panics")))
+        MutexGuard { mutex: self, held: Some(self.0.lock().expect("no thread of a model panics")) }
     }
 
     /// What is behind the lock, which nobody else can hold.
@@ -31,13 +43,23 @@ impl<T> Deref for MutexGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        self.0.as_ref().expect("held")
+        self.held.as_ref().expect("held")
     }
 }
 
 impl<T> DerefMut for MutexGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        self.0.as_mut().expect("held")
+        self.held.as_mut().expect("held")
+    }
+}
+
+/// How a wait ended that [`Condvar::wait_for`] bounds.
+pub struct TimedOut;
+
+impl TimedOut {
+    /// Always.
+    pub fn timed_out(&self) -> bool {
+        true
     }
 }
 
@@ -53,8 +75,16 @@ impl Condvar {
 
     /// Lets go of the lock until notified.
     pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
-        let held = guard.0.take().expect("held");
-        guard.0 = Some(self.0.wait(held).expect("no thread of a model panics"));
+        let held = guard.held.take().expect("held");
+        guard.held = Some(self.0.wait(held).expect("no thread of a model panics"));
+    }
+
+    /// Lets go of the lock for a time that is over at any moment, whatever its length.
+    pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, _: Duration) -> TimedOut {
+        drop(guard.held.take());
+        spin_loop();
+        guard.held = Some(guard.mutex.0.lock().expect("no thread of a model panics"));
+        TimedOut
     }
 
     /// Wakes one that waits.

@@ -5,8 +5,9 @@ use loom::cell::UnsafeCell;
 use loom::thread;
 use outcrop_models::cache_table::Slot;
 use outcrop_models::write::WriteOptions;
-use outcrop_models::write::group::{Request, Turn, WriteQueue};
+use outcrop_models::write::group::{Group, Request, Turn, WriteQueue};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Runs `model` in every order with at most so many switches of threads that run on.
 fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
@@ -21,16 +22,34 @@ struct Log(UnsafeCell<Vec<u8>>);
 // SAFETY: that accesses exclude each other is what the model proves; loom checks each.
 unsafe impl Sync for Log {}
 
+/// One who writes `tag`.
+#[derive(Clone, Copy)]
+struct Caller {
+    tag: u8,
+    sync: bool,
+    patient: bool,
+}
+
 /// `DbInner::write`, with a log in place of WAL and memtable.
-fn write(queue: &WriteQueue, log: &Log, tag: u8, sync: bool) {
+fn write(queue: &WriteQueue, log: &Log, caller: Caller) {
+    let Caller { tag, sync, patient } = caller;
     // SAFETY: as above.
     let commit = |tag: u8| log.0.with_mut(|log| unsafe { (*log).push(tag) });
-    if queue.try_lead() {
-        commit(tag);
-        return queue.hand_over();
-    }
+    let serve = |group: &mut Group| {
+        for (_, request) in group {
+            assert!(!request.options.sync, "nobody serves who does not sync");
+            commit(request.bytes[0]);
+        }
+        Ok(())
+    };
     let options = WriteOptions { sync, ..WriteOptions::default() };
-    match queue.wait_in_line(Request { bytes: vec![tag], options }) {
+    if queue.try_lead() || (!patient && queue.spin_for_lead()) {
+        commit(tag);
+        queue.end_lead(&options, Some(serve));
+        return;
+    }
+    let patience = patient.then_some(Duration::ZERO);
+    match queue.wait_in_line(Request { bytes: vec![tag], options }, patience) {
         Turn::Done(result, bytes) => {
             result.expect("the leader said so");
             assert_eq!(bytes, [tag], "each gets its own batch back");
@@ -44,30 +63,45 @@ fn write(queue: &WriteQueue, log: &Log, tag: u8, sync: bool) {
                 commit(request.bytes[0]);
                 writer.finish(Ok(()), request.bytes);
             }
-            queue.hand_over();
+            queue.end_lead(&options, Some(serve));
         }
     }
 }
 
-#[test]
-fn every_writer_is_committed_once_and_nobody_waits_for_ever() {
-    explore(3, || {
+/// Runs `callers` at once, `times` each, in every order.
+fn all_write(preemptions: usize, times: usize, callers: [(bool, bool); 3]) {
+    explore(preemptions, move || {
         let shared = Arc::new((WriteQueue::default(), Log(UnsafeCell::new(Vec::new()))));
-        let threads: Vec<_> = [(1, false), (2, true)]
-            .into_iter()
-            .map(|(tag, sync)| {
-                let shared = shared.clone();
-                thread::spawn(move || write(&shared.0, &shared.1, tag, sync))
-            })
-            .collect();
-        write(&shared.0, &shared.1, 3, false);
+        let [first, second, third] = std::array::from_fn(|index| {
+            let (sync, patient) = callers[index];
+            let (tag, shared) = (index as u8, shared.clone());
+            move || (0..times).for_each(|_| write(&shared.0, &shared.1, Caller { tag, sync, patient }))
+        });
+        let threads = [thread::spawn(first), thread::spawn(second)];
+        third();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         // SAFETY: the threads have ended.
         let mut log = shared.1.0.with(|log| unsafe { (*log).clone() });
         log.sort_unstable();
-        assert_eq!(log, [1, 2, 3]);
+        let once_each: Vec<u8> = (0..3).flat_map(|tag| std::iter::repeat_n(tag, times)).collect();
+        assert_eq!(log, once_each);
         assert!(shared.0.try_lead(), "nobody leads when all are done");
     });
+}
+
+#[test]
+fn every_writer_is_committed_once_and_nobody_waits_for_ever() {
+    all_write(3, 1, [(false, false), (true, false), (false, false)]);
+}
+
+#[test]
+fn patient_writers_are_committed_once_and_do_not_wait_for_ever() {
+    all_write(2, 1, [(false, true), (false, true), (false, false)]);
+}
+
+#[test]
+fn a_patient_writer_shares_the_line_with_one_that_syncs() {
+    all_write(2, 1, [(false, true), (true, false), (false, true)]);
 }
 
 /// A slot and the frame that belongs to it: contents that say which key they are of.

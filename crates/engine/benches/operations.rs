@@ -29,15 +29,18 @@ struct Operation {
 enum Rows {
     /// There are none.
     None,
+    /// There are none, in 50 column families.
+    NoneOfMany,
     /// In the memtable.
     MemTable,
     /// In the tables of one level, their blocks cached.
     Tables,
 }
 
-const OPERATIONS: [Operation; 11] = [
+const OPERATIONS: [Operation; 12] = [
     Operation { name: "put", rows: Rows::None, run: |db, _, times| put(db, times, false) },
     Operation { name: "put_no_wal", rows: Rows::None, run: |db, _, times| put(db, times, true) },
+    Operation { name: "put_no_wal_50_cfs", rows: Rows::NoneOfMany, run: |db, _, times| put(db, times, true) },
     Operation { name: "fill_and_compact", rows: Rows::None, run: fill_and_compact },
     Operation { name: "get_memtable", rows: Rows::MemTable, run: get },
     Operation { name: "get", rows: Rows::Tables, run: get },
@@ -67,7 +70,7 @@ struct Prepared {
     _dir: tempfile::TempDir,
 }
 
-fn open() -> Prepared {
+fn open(column_families: usize) -> Prepared {
     let options = ColumnFamilyOptions {
         write_buffer_size: 64 << 20,
         compression: CompressionType::None,
@@ -81,16 +84,26 @@ fn open() -> Prepared {
     let cache = Cache::new(CacheOptions { capacity: 256 << 20, estimated_entry_charge: 8 << 10 });
     let parts = ColumnFamilyParts { block_cache: Some(cache), ..ColumnFamilyParts::default() };
     let family = ColumnFamilyDescriptor { name: "default".to_string(), options, parts };
-    let creating =
-        DbOptions { create_if_missing: true, avoid_flush_during_shutdown: true, ..DbOptions::default() };
+    let others = (1..column_families).map(|number| ColumnFamilyDescriptor {
+        name: number.to_string(),
+        options: ColumnFamilyOptions { write_buffer_size: 64 << 10, ..ColumnFamilyOptions::default() },
+        ..ColumnFamilyDescriptor::default()
+    });
+    let families = std::iter::once(family).chain(others).collect();
+    let creating = DbOptions {
+        create_if_missing: true,
+        create_missing_column_families: true,
+        avoid_flush_during_shutdown: true,
+        ..DbOptions::default()
+    };
     let dir = tempfile::tempdir().unwrap();
-    Prepared { db: Db::open(dir.path(), creating, Env::posix(), vec![family]).unwrap(), _dir: dir }
+    Prepared { db: Db::open(dir.path(), creating, Env::posix(), families).unwrap(), _dir: dir }
 }
 
 fn prepared(rows: Rows, count: u64) -> Prepared {
-    let prepared = open();
+    let prepared = open(if rows == Rows::NoneOfMany { 50 } else { 1 });
     let db = &prepared.db;
-    if rows == Rows::None {
+    if matches!(rows, Rows::None | Rows::NoneOfMany) {
         return prepared;
     }
     put(db, count, true);
@@ -214,7 +227,7 @@ fn main() {
         let times = argument("--times").and_then(|text| text.parse().ok()).expect("--times N");
         const ROWS: u64 = 5_000;
         let prepared = prepared(operation.rows, ROWS);
-        if operation.rows != Rows::None {
+        if !matches!(operation.rows, Rows::None | Rows::NoneOfMany) {
             (operation.run)(&prepared.db, ROWS, times);
         }
         measured(operation, &prepared.db, ROWS, times);

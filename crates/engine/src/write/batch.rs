@@ -154,9 +154,9 @@ impl WriteBatch {
         records(&self.rep).expect("a batch in memory has its header")
     }
 
-    /// Moves the wire form out, leaving an empty batch without memory.
+    /// Moves the wire form out. Until [`WriteBatch::restore_bytes`] puts it back the batch has not even a header.
     pub(crate) fn take_bytes(&mut self) -> Vec<u8> {
-        std::mem::replace(&mut self.rep, vec![0; HEADER_LEN])
+        std::mem::take(&mut self.rep)
     }
 
     /// Puts back what [`WriteBatch::take_bytes`] took.

@@ -1,7 +1,7 @@
 //! The write path: one path for put, delete, merge and batch, and one failure rule.
 //!
 //! ```text
-//! write -> join a group (group.rs) -> lead:
+//! write -> lead, or wait in line (group.rs, contention.rs) -> lead:
 //!          make room (room.rs, stall.rs, switch.rs) -> number -> WAL (wal.rs) -> memtables (apply.rs) -> publish
 //! ```
 //! Failure rule: if the WAL append or sync fails, nothing of the group is visible, every member gets the
@@ -13,6 +13,7 @@
 
 pub mod apply;
 pub mod batch;
+mod contention;
 mod early_merge;
 pub mod group;
 mod rollback;
@@ -29,9 +30,11 @@ pub use targets::{Target, Targets};
 use crate::background::panicked;
 use crate::db::DbInner;
 use crate::state::DbState;
-use group::{Request, Turn, Writer};
+use contention::Contended;
+use group::{Group, Request, Turn, Writer};
 use outcrop_base::{Error, Result, SeqNum};
-use std::cell::RefCell;
+use stall::StallCondition;
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -65,7 +68,7 @@ pub struct WriteCore {
 
 thread_local! {
     /// The batch single puts and deletes are encoded in, reused by its thread.
-    static SCRATCH: RefCell<WriteBatch> = RefCell::new(WriteBatch::new());
+    static SCRATCH: Cell<Option<WriteBatch>> = const { Cell::new(None) };
 }
 
 /// Scratch batches that grew beyond this are not kept.
@@ -76,12 +79,12 @@ pub fn with_scratch_batch(
     fill: impl FnOnce(&mut WriteBatch),
     commit: impl FnOnce(&mut WriteBatch) -> Result<()>,
 ) -> Result<()> {
-    let mut batch = SCRATCH.with(|scratch| std::mem::take(&mut *scratch.borrow_mut()));
+    let mut batch = SCRATCH.take().unwrap_or_default();
     batch.clear();
     fill(&mut batch);
     let result = commit(&mut batch);
     if batch.size_bytes() <= SCRATCH_KEPT_BYTES {
-        SCRATCH.with(|scratch| *scratch.borrow_mut() = batch);
+        SCRATCH.set(Some(batch));
     }
     result
 }
@@ -97,28 +100,54 @@ impl DbInner {
             return Err(Error::invalid_argument("sync writes have to enable the WAL"));
         }
         if self.write_queue.try_lead() {
-            let mut own = batch.take_bytes();
-            let result = self.lead_unharmed(options, &mut own, &mut []);
-            batch.restore_bytes(own);
-            self.write_queue.hand_over();
-            return result;
+            return self.write_alone(options, batch);
         }
+        let patience = match self.contend(options) {
+            Contended::Leads => return self.write_alone(options, batch),
+            Contended::Waits { patience } => patience,
+        };
         let request = Request { bytes: batch.take_bytes(), options: *options };
-        match self.write_queue.wait_in_line(request) {
+        let turn = self.write_queue.wait_in_line(request, patience);
+        contention::was_served();
+        match turn {
             Turn::Done(result, bytes) => {
                 batch.restore_bytes(bytes);
                 result
             }
             Turn::Lead(mut own) => {
                 let mut followers = self.write_queue.gather(&own);
-                let result = self.lead_unharmed(&own.options, &mut own.bytes, &mut followers);
+                let result = self.lead_unharmed(options, &mut own.bytes, &mut followers);
                 for (writer, request) in followers {
                     writer.finish(result.clone(), request.bytes);
                 }
                 batch.restore_bytes(own.bytes);
-                self.write_queue.hand_over();
+                self.end_lead(options);
                 result
             }
+        }
+    }
+
+    /// Commits `batch` in a group of its own. The caller leads, and does not after.
+    #[inline]
+    fn write_alone(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
+        let mut own = batch.take_bytes();
+        let result = self.lead_unharmed(options, &mut own, &mut []);
+        batch.restore_bytes(own);
+        self.end_lead(options);
+        result
+    }
+
+    /// Ends the caller's lead; others that called are committed before, where that takes no longer than the commit.
+    #[inline]
+    fn end_lead(&self, options: &WriteOptions) {
+        let commit = |group: &mut Group| {
+            let ((_, first), others) = group.split_first_mut().expect("nobody commits nothing");
+            self.lead_unharmed(&first.options, &mut first.bytes, others)
+        };
+        // The caller's write is done: it is not to wait for room for others.
+        let has_room = self.stall.condition() == StallCondition::Normal;
+        if self.write_queue.end_lead(options, has_room.then_some(commit)) {
+            contention::step_back(self.ctx.env.clock.monotonic_nanos());
         }
     }
 
@@ -145,6 +174,7 @@ impl DbInner {
         let group_bytes = own.len() + followers.iter().map(|(_, r)| r.bytes.len()).sum::<usize>();
         let mut core = self.core_with_room(options, group_bytes as u64)?;
 
+        // Whoever is not to be committed is refused up to here: nothing has a number yet, and nobody else writes.
         let first = core.last_seq.plus(1);
         let count = number_group(first, own, followers);
         // Taken before the WAL write: numbers of a group that fails may be in the file and are never reused.
@@ -226,7 +256,8 @@ impl DbInner {
     #[inline]
     fn any_memtable_full(&self, targets: &mut Targets) -> bool {
         let mut full = false;
-        targets.end_group(|target| {
+        let limit = self.ctx.options.db_write_buffer_size;
+        targets.end_group(limit > 0, |target| {
             full |= target.memtable.should_seal();
             if !target.next_prepared && target.memtable.is_nearly_full() {
                 target.next_prepared = true;
@@ -238,7 +269,6 @@ impl DbInner {
                 self.ask_upkeep(|state| state.memory_wanted.push((memtable, ahead)));
             }
         });
-        let limit = self.ctx.options.db_write_buffer_size;
         full || (limit > 0 && targets.memory_bytes() > limit)
     }
 

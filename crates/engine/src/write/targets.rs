@@ -61,7 +61,7 @@ impl Targets {
         self.list.iter().map(|target| target.cf.id()).collect()
     }
 
-    /// Bytes of all of these memtables, as of the last write to each.
+    /// Bytes of all of these memtables, as of the last write to each; for whoever passes true to [`Targets::end_group`].
     pub fn memory_bytes(&self) -> u64 {
         self.memory_bytes
     }
@@ -110,14 +110,16 @@ impl Targets {
         Some(target)
     }
 
-    /// Passes those that the group wrote to to `visit`, and counts their memory.
+    /// Passes those that the group wrote to to `visit`, and counts their memory if `counts`.
     #[inline]
-    pub fn end_group(&mut self, mut visit: impl FnMut(&mut Target)) {
+    pub fn end_group(&mut self, counts: bool, mut visit: impl FnMut(&mut Target)) {
         for &index in &self.written {
             let target = &mut self.list[index];
-            let bytes = target.memtable.memory_usage() as u64;
-            self.memory_bytes += bytes - target.counted_bytes;
-            target.counted_bytes = bytes;
+            if counts {
+                let bytes = target.memtable.memory_usage() as u64;
+                self.memory_bytes += bytes - target.counted_bytes;
+                target.counted_bytes = bytes;
+            }
             visit(target);
         }
     }

@@ -1,0 +1,86 @@
+//! What a writer does that finds the lead taken: spin, wait in line until it is served, or sleep for a while.
+//!
+//! A put takes a microsecond, waking a sleeper 5 to 30: where threads put one after the other without a pause, each being
+//! woken for each put is a convoy. There it is best that one of them writes while the others sleep, and that they take
+//! turns. So a thread that keeps meeting another is patient: [`super::group`] does not wake it at once. Whoever meets
+//! another now and then spins, which is over before a sleep begins.
+//!
+//! Concurrency: what a thread remembers is its own, for all databases together; it decides how to wait and nothing else.
+
+use super::WriteOptions;
+use crate::db::DbInner;
+use std::cell::Cell;
+use std::time::Duration;
+
+/// A thread that found the lead taken so often ...
+const MEETINGS: usize = 3;
+/// ... within so long does nothing but write.
+const HOT_NANOS: u64 = 20_000;
+/// A thread that served the line waits at the next meeting within so long, so that those it woke have their turn.
+const STEP_BACK_NANOS: u64 = 100_000;
+/// How long a patient writer sleeps for each one in line, itself included, before it calls. Longer turns wake fewer threads;
+/// less than one put in a hundred should have to wait, at the half million that one thread does in a second.
+pub(super) const PATIENCE: Duration = Duration::from_micros(300);
+
+thread_local! {
+    /// When this thread last found the lead taken, oldest first.
+    static MET: Cell<[u64; MEETINGS - 1]> = const { Cell::new([0; MEETINGS - 1]) };
+}
+
+/// Notes that the lead was found taken at `now`; true if that happens again and again.
+fn keeps_meeting(now: u64) -> bool {
+    let [older, newer] = MET.get();
+    MET.set([newer, now]);
+    now.saturating_sub(older) < HOT_NANOS
+}
+
+/// How to wait for the lead.
+pub(super) enum Contended {
+    /// Not at all: the caller leads.
+    Leads,
+    /// In line: patiently, or until the leader is done.
+    Waits { patience: Option<Duration> },
+}
+
+impl DbInner {
+    /// The lead is taken: gets it if that takes no longer than falling asleep, or says how to wait.
+    #[cold]
+    pub(super) fn contend(&self, options: &WriteOptions) -> Contended {
+        // Who waits for a sync shares it with others in line, and is told when it is over.
+        if !options.sync && keeps_meeting(self.ctx.env.clock.monotonic_nanos()) {
+            return Contended::Waits { patience: Some(PATIENCE) };
+        }
+        match self.write_queue.spin_for_lead() {
+            true => Contended::Leads,
+            false => Contended::Waits { patience: None },
+        }
+    }
+}
+
+/// The caller has waited in line: it is its turn.
+pub(super) fn was_served() {
+    MET.set([0; MEETINGS - 1]);
+}
+
+/// The caller served those in line at `now`: it is their turn.
+pub(super) fn step_back(now: u64) {
+    MET.set([now + STEP_BACK_NANOS; MEETINGS - 1]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_meetings_in_twenty_microseconds_make_patient() {
+        was_served();
+        assert!(!keeps_meeting(1_000_000));
+        assert!(!keeps_meeting(1_007_000));
+        assert!(keeps_meeting(1_014_000));
+        assert!(!keeps_meeting(1_040_000), "it paused");
+        step_back(1_050_000);
+        assert!(keeps_meeting(1_050_500), "at the first meeting after it served");
+        was_served();
+        assert!(!keeps_meeting(1_051_000));
+    }
+}
