@@ -112,6 +112,18 @@ fn shapes_of_the_tree_are_made_one_after_the_other() {
 }
 
 #[test]
+fn many_writers_load_together_as_many_keys_as_one() {
+    let [_, _, measured, _] = run("many-writers.toml", "2000");
+    let ops = |name: &str| {
+        let rows = measured.as_array().unwrap().iter().filter(|row| row["name"] == name);
+        rows.map(|row| row["result"]["ops"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!((ops("fillrandom"), ops("fillrandom.t2")), (vec![2000; 3], vec![2000; 3]));
+    assert_eq!(ops("fillrandom.t64"), [2048; 3], "each writes a 64th, rounded up");
+    assert_eq!(ops("overwrite.t64").len(), 3);
+}
+
+#[test]
 fn skew_runs_and_finds_every_key() {
     let [_, _, measured, _] = run("skew.toml", "3000");
     let eights = |row: &&serde_json::Value| row["name"] == "readrandom.8";

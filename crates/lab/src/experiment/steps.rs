@@ -272,10 +272,15 @@ fn planned_step(
     let load = matches!(row.kind, FillSeq | FillRandom | FillUniqueRandom);
     let once = row.kind == ReadSeq || row.kind.is_upkeep();
     let usual = row.own.threads.unwrap_or(sizes.threads);
-    let threads = if load || once { 1 } else { change.threads.unwrap_or(usual) };
+    let threads = match row.kind {
+        // Random keys can be written by many; loads in an order of keys, and each key once, by one.
+        FillRandom => change.threads.unwrap_or(1),
+        _ if load || once => 1,
+        _ => change.threads.unwrap_or(usual),
+    };
     let some = row.kind == Overwrite && row.name == "overwritesome";
     let ops = match row.kind {
-        _ if load => Some(sizes.keys),
+        _ if load => Some(sizes.keys.div_ceil(u64::from(threads))),
         _ if once => Some(1),
         _ if some => Some(((sizes.keys as f64 / f64::from(threads) / 10.0).round() as u64).max(1)),
         _ => None,
