@@ -1,3 +1,5 @@
+//! The line of writers: who leads, who is served, who is told to wait no more.
+
 use super::*;
 
 /// No commit of others.
