@@ -24,6 +24,6 @@ mod panics;
 mod paranoid;
 mod resuming;
 mod same_keys;
-mod stalled;
 mod slow_files;
+mod stalled;
 mod wal_tracking;

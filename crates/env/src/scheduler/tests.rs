@@ -1,3 +1,5 @@
+//! The scheduler without any database: what runs, on which lane, and when its threads end.
+
 use super::*;
 use crate::threads::SystemThreads;
 use std::sync::atomic::AtomicUsize;
