@@ -75,16 +75,20 @@ pub unsafe extern "C" fn rocksdb_env_set_bottom_priority_background_threads(
     env: *mut rocksdb_env_t,
     n: c_int,
 ) {
-    // Relaxed: a number that orders nothing.
-    boundary!((*env).1.0.store(n, Ordering::Relaxed))
+    boundary!({
+        // Relaxed: a number that orders nothing.
+        (*env).1.0.store(n, Ordering::Relaxed);
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_env_get_bottom_priority_background_threads(
     env: *mut rocksdb_env_t,
 ) -> c_int {
-    // Relaxed: a number that orders nothing.
-    boundary!((*env).1.0.load(Ordering::Relaxed))
+    boundary!({
+        // Relaxed: a number that orders nothing.
+        (*env).1.0.load(Ordering::Relaxed)
+    })
 }
 
 macro_rules! without_pools {
