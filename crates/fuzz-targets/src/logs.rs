@@ -95,7 +95,12 @@ pub fn manifest(input: &[u8]) {
     }
     for check in [true, false] {
         match recover(&*fs, dir, &|_| Some(Comparator::Bytewise), &|_| 7, check) {
-            Err(error) => assert!(error.to_string().contains("MANIFEST-000005") || !check, "{error}"),
+            Err(error) => {
+                let text = error.to_string();
+                // Another order is named in RocksDB's words, which name no file.
+                let is_named = ["MANIFEST-000005", ": does not match existing comparator "];
+                assert!(is_named.iter().any(|name| text.contains(name)) || !check, "{text}");
+            }
             Ok(recovered) => {
                 for cf in &recovered.column_families {
                     assert!(cf.id <= recovered.max_column_family);
