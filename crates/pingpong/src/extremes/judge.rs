@@ -29,6 +29,10 @@ pub fn differences(case: &Case, theirs: &End, ours: &End, known: &Known) -> Vec<
         (_, Some(our)) if is_not_done_here(case, our) => return Vec::new(),
         // RocksDB could not read the OPTIONS file that it writes: numbers that its text does not hold.
         (Some(their), _) if their.contains("Unable to persist Options file") => return Vec::new(),
+        // RocksDB raises a version that is too low in objects, but not in texts.
+        (Some(their), None) if their.contains("format_version") && is_low_format_version(case) => {
+            return Vec::new();
+        }
         (their, our) => return vec![format!("RocksDB: {their:?}, Outcrop: {our:?}")],
     }
     let mut found = Vec::new();
@@ -101,6 +105,13 @@ fn differs_on_purpose(
         "db_host_id" => our.is_some_and(|our| our.is_empty()),
         _ => false,
     }
+}
+
+/// True if the case asks for a format of tables that nobody writes any more.
+fn is_low_format_version(case: &Case) -> bool {
+    ["format_version=0", "format_version=1"]
+        .iter()
+        .any(|low| case.options.iter().any(|option| option.ends_with(low)))
 }
 
 /// What RocksDB takes and Outcrop refuses on purpose, with a word about it.
