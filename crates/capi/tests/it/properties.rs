@@ -171,7 +171,23 @@ impl Session<'_> {
             let options = (self.api.rocksdb_flushoptions_create)();
             self.call(|e| (self.api.rocksdb_flush)(self.db, options, e));
         }
-        while self.ask("obsolete-sst-files-size").1 != Some(0) || self.ask("num-live-versions").1 != Some(1) {
+        self.wait_until_quiet();
+    }
+
+    /// The number of a property that may be changing: `ask` asks twice.
+    fn number(&self, name: &CStr) -> u64 {
+        let mut number = 0;
+        // SAFETY: a live database and a NUL-terminated name.
+        let found = unsafe { (self.api.rocksdb_property_int)(self.db, name.as_ptr(), &raw mut number) };
+        assert_eq!(found, 0, "{name:?}");
+        number
+    }
+
+    /// Returns when obsolete files are gone and one version is left.
+    fn wait_until_quiet(&self) {
+        while self.number(c"rocksdb.obsolete-sst-files-size") != 0
+            || self.number(c"rocksdb.num-live-versions") != 1
+        {
             std::thread::yield_now();
         }
     }
@@ -231,11 +247,7 @@ fn played(library: &Path, statistics: bool) -> Vec<(String, Answer)> {
                 _ => {}
             }
         }
-        while session.ask("obsolete-sst-files-size").1 != Some(0)
-            || session.ask("num-live-versions").1 != Some(1)
-        {
-            std::thread::yield_now();
-        }
+        session.wait_until_quiet();
     }
     // SAFETY: nobody uses them any more.
     unsafe {
