@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! cargo xtask ci [--offline]   fmt, clippy, tidy, tests, fuzzing, compatibility with the reference RocksDB
-//! cargo xtask tidy             layers, forbidden calls, module docs
+//! cargo xtask tidy             layers, forbidden calls, module docs, import circles, the table of locks
+//! cargo xtask circles          prints the import circles of the engine's files
 //! cargo xtask fetch            the reference libraries
 //! cargo xtask fuzz [--seconds N] [--target T] [--seed S] [--case N] [--write-corpus]
 //!                              mutates the corpus of every decoder, or of one; docs/testing.md
@@ -21,6 +22,7 @@
 
 mod bindings;
 mod browser;
+mod circles;
 mod fuzz;
 mod instructions;
 mod interleavings;
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         ["ci"] => ci(false),
         ["ci", "--offline"] => ci(true),
         ["tidy"] => tidy::check(&root()),
+        ["circles"] => circles::print(&root()),
         ["fuzz", arguments @ ..] => fuzz::run(arguments),
         ["loom"] => interleavings::loom(Install::IfMissing),
         ["miri"] => tree_seed().and_then(interleavings::miri),
@@ -62,7 +65,7 @@ fn main() -> ExitCode {
         ["instructions", "--bless"] => instructions::run(true, Install::IfMissing),
         ["bindings"] => bindings::run(Install::IfMissing),
         _ => Err(format!(
-            "usage: cargo xtask ci [--offline] | tidy | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | \
+            "usage: cargo xtask ci [--offline] | tidy | circles | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | \
              scripts | options [--seconds N] [--seed S] [--set NAME=VALUE] | \
              bindings | instructions [--bless] | {}",
             pingpong::USAGE

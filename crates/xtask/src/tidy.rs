@@ -3,6 +3,7 @@
 //! - A crate imports only crates above it in [`LAYERS`]; the lab imports no engine crate.
 //! - In the engine only `env` calls files, clocks, randomness or thread creation.
 //! - Every file starts with a module doc.
+//! - No more files of the engine import each other in a circle than `circles.rs` allows.
 
 use std::path::{Path, PathBuf};
 
@@ -33,6 +34,7 @@ pub fn check(root: &Path) -> Result<(), String> {
             check_file(root, &file, &name, &mut violations)?;
         }
     }
+    violations.extend(crate::circles::violations(root)?);
     if violations.is_empty() { Ok(()) } else { Err(format!("tidy:\n  {}", violations.join("\n  "))) }
 }
 
@@ -43,7 +45,7 @@ fn read_dir(dir: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(paths)
 }
 
-fn rust_files(dir: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
+pub(crate) fn rust_files(dir: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
     for path in read_dir(dir)? {
         if path.is_dir() {
             rust_files(&path, files)?;
@@ -54,7 +56,7 @@ fn rust_files(dir: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
     Ok(())
 }
 
-fn read(path: &Path) -> Result<String, String> {
+pub(crate) fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
