@@ -3,7 +3,9 @@
 use crate::stats::ColumnFamilyStats;
 use crate::superversion::{SuperVersion, SuperVersionCell};
 use arc_swap::ArcSwap;
-use outcrop_base::{CompactionFilter, CompactionFilterFactory, Comparator, MergeOperator};
+use outcrop_base::{
+    CompactionFilter, CompactionFilterFactory, Comparator, Error, ErrorKind, MergeOperator, Result,
+};
 use outcrop_cache::Cache;
 use outcrop_memtable::{MemTable, MemTablePool};
 use outcrop_options::ColumnFamilyOptions;
@@ -60,8 +62,8 @@ pub struct ColumnFamily {
     pub compaction_filter_factory: Option<Arc<dyn CompactionFilterFactory>>,
     /// Cache of its tables' blocks.
     pub block_cache: Option<Arc<Cache>>,
-    /// Current settings; replaced as a whole by `set_options`.
-    pub options: ArcSwap<ColumnFamilyOptions>,
+    /// Current settings; replaced as a whole by `set_options`, one call after the other.
+    pub(crate) options: ArcSwap<ColumnFamilyOptions>,
     pub(crate) superversion: SuperVersionCell,
     pub(crate) stats: ColumnFamilyStats,
     dropped: AtomicBool,
@@ -117,10 +119,23 @@ impl ColumnFamily {
         &self.name
     }
 
+    /// Its settings as they are now. [`crate::Db::set_options`] changes them, and does not change what this gave.
+    pub fn options(&self) -> Arc<ColumnFamilyOptions> {
+        self.options.load_full()
+    }
+
     /// True after [`crate::Db::drop_column_family`].
     pub fn is_dropped(&self) -> bool {
         // Acquire: pairs with the Release in mark_dropped; a writer that sees it refuses the write.
         self.dropped.load(Ordering::Acquire)
+    }
+
+    /// What is asked of a column family itself, not of its rows, fails in a class of its own.
+    pub(crate) fn refuse_if_dropped(&self) -> Result<()> {
+        match self.is_dropped() {
+            true => Err(Error::new(ErrorKind::ColumnFamilyDropped, self.name().to_string())),
+            false => Ok(()),
+        }
     }
 
     pub(crate) fn mark_dropped(&self) {

@@ -1,8 +1,9 @@
 //! What every job of one open database needs to know and never changes: where it is, its identity, its
 //! environment and options, and the counter that numbers files.
 
+use crate::background::Background;
 use crate::info_log::InfoLog;
-use crate::read::table_cache::OpenTables;
+use crate::table_cache::TableCache;
 use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_env::{Env, process_id};
 use outcrop_manifest::FileNumber;
@@ -34,8 +35,10 @@ pub struct DbContext {
     pub session_id: String,
     /// The LOG file.
     pub info_log: InfoLog,
-    /// Tables that stay open, if their number is limited.
-    pub open_tables: OpenTables,
+    /// Opens its tables.
+    pub tables: Arc<TableCache>,
+    /// Its ties to the background threads.
+    pub background: Background,
     /// Memory of memtables.
     pub memtable_pool: Arc<MemTablePool>,
     /// The database closes: compactions end.
@@ -61,11 +64,13 @@ impl DbContext {
     ) -> DbContext {
         let wal_dir = options.wal_dir.clone().unwrap_or_else(|| path.clone());
         let (db_id, session_id) = identity;
+        let tables = TableCache::new(env.fs.clone(), &path, &options);
         DbContext {
             env,
             path,
             wal_dir,
-            open_tables: OpenTables::new(options.max_open_files),
+            tables: Arc::new(tables),
+            background: Background::default(),
             options,
             db_id,
             session_id,

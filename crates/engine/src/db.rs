@@ -1,101 +1,44 @@
 //! The database: public methods, each a few lines that hand over to a walk.
 
-use crate::background::Background;
+use crate::batch::codec::{Op, WriteBatch, check_sizes};
+use crate::batch::scratch::with_scratch_batch;
 use crate::column_family::{ColumnFamily, ColumnFamilyDescriptor, ColumnFamilyHandle};
-use crate::compaction::manual::{BottommostLevelCompaction, CompactRangeOptions};
-use crate::compaction::requests::{CompactFilesOptions, UserKeyRange};
-use crate::context::{DbContext, closing_error};
+use crate::compaction::manual;
+use crate::compaction::manual_request::{BottommostLevelCompaction, CompactRangeOptions};
+use crate::compaction::requests::{self, CompactFilesOptions, UserKeyRange};
+use crate::core::Core;
+use crate::features::ingest::{self, IngestExternalFileOptions};
+use crate::features::read_only::{self, Secondary};
+use crate::features::updates::{self, UpdatesSince};
+use crate::features::waiting::{self, WaitForCompactOptions};
+use crate::features::{checkpoint, column_families};
 use crate::info_log::log_line;
-use crate::ingest::IngestExternalFileOptions;
+use crate::obsolete_files::purge_obsolete_files;
+use crate::options_file;
+use crate::properties;
 use crate::read::iter::DbIterator;
-use crate::read::{PinnedValue, ReadOptions, WideColumns};
-use crate::read_only::{self, Secondary};
-use crate::snapshots::{Snapshot, SnapshotList};
-use crate::state::DbState;
-use crate::stats::DbStats;
+use crate::read::options::ReadOptions;
+use crate::read::value::{PinnedValue, WideColumns};
+use crate::read::view::ReadView;
+use crate::read::{get, multi_get, one_moment};
+use crate::snapshots::Snapshot;
+use crate::stopping;
 use crate::superversion::SuperVersion;
-use crate::updates::UpdatesSince;
-use crate::versions::Manifest;
-use crate::write::batch::{Op, check_sizes};
-use crate::write::group::WriteQueue;
-use crate::write::stall::WriteStall;
-use crate::write::wal::ClosedWals;
-use crate::write::{WriteBatch, WriteCore, WriteOptions, with_scratch_batch};
-use arc_swap::ArcSwap;
+use crate::write::options::WriteOptions;
 use outcrop_base::{Error, ErrorKind, Result, SeqNum, wide_columns};
-use outcrop_env::{Env, FileLock};
+use outcrop_env::Env;
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_options::DbOptions;
 use outcrop_options::file::LoadedOptions;
-use parking_lot::{Condvar, Mutex};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
 
 /// An open database. All methods may be called from any number of threads. Dropping it closes it.
 pub struct Db {
-    inner: Arc<DbInner>,
+    core: Arc<Core>,
     default_cf: ColumnFamilyHandle,
     /// Given if it can follow a primary.
     secondary: Option<Secondary>,
-}
-
-/// The column families of an open database, by id.
-pub(crate) type Registry = BTreeMap<u32, ColumnFamilyHandle>;
-
-/// The shared interior of an open database. Locks and their order are listed in ARCHITECTURE.md.
-pub struct DbInner {
-    pub(crate) ctx: Arc<DbContext>,
-    /// The last sequence number readers see. Alone on its cache line: writers store to it for every group.
-    pub(crate) visible_seq: CacheLine<AtomicU64>,
-    pub(crate) write_queue: WriteQueue,
-    pub(crate) write_core: Mutex<WriteCore>,
-    pub(crate) closed_wals: ClosedWals,
-    pub(crate) current_wal: AtomicU64,
-    /// Who reads WAL files: none is written over meanwhile.
-    pub(crate) wal_readers: AtomicUsize,
-    /// Writes fail: there is a background error, or the database closes.
-    pub(crate) write_refused: AtomicBool,
-    /// The OPTIONS file could not be written after a change of the column families.
-    pub(crate) options_outdated: AtomicBool,
-    pub(crate) stall: WriteStall,
-    pub(crate) manifest: Mutex<Manifest>,
-    pub(crate) state: Mutex<DbState>,
-    /// Signalled, with the state lock, when a job ended or an error was set.
-    pub(crate) state_changed: Condvar,
-    pub(crate) background: Background,
-    pub(crate) snapshots: Arc<SnapshotList>,
-    pub(crate) registry: ArcSwap<Registry>,
-    pub(crate) stats: DbStats,
-    pub(crate) opened_micros: u64,
-    /// Released last: another process may open the database from then on.
-    pub(crate) lock: Mutex<Option<Box<dyn FileLock>>>,
-}
-
-/// A value with a cache line to itself.
-#[repr(align(64))]
-pub(crate) struct CacheLine<T>(pub T);
-
-impl<T> std::ops::Deref for CacheLine<T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        &self.0
-    }
-}
-
-/// What [`Db::wait_for_compact`] does besides waiting.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct WaitForCompactOptions {
-    /// Return Aborted if background work is paused, rather than wait for it to go on. Default false.
-    pub abort_on_pause: bool,
-    /// Flush all column families first. Default false.
-    pub flush: bool,
-    /// Give up with TimedOut after this long; `None`: never.
-    pub timeout: Option<Duration>,
 }
 
 impl Db {
@@ -115,9 +58,8 @@ impl Db {
         env: Env,
         column_families: Vec<ColumnFamilyDescriptor>,
     ) -> Result<Db> {
-        let inner = crate::open::open(path.as_ref(), options, env, column_families)?;
-        let default_cf = inner.registry.load().get(&0).expect("the default column family exists").clone();
-        Ok(Db { inner, default_cf, secondary: None })
+        let core = crate::open::open(path.as_ref(), options, env, column_families)?;
+        Ok(Db::new(core, None))
     }
 
     /// Opens the database at `path` for reading only. Takes no lock and writes nothing, so it can be beside a process
@@ -133,7 +75,7 @@ impl Db {
         error_if_wal_file_exists: bool,
     ) -> Result<Db> {
         let opened = read_only::open(path.as_ref(), options, env, column_families, error_if_wal_file_exists)?;
-        Ok(Db::read_only(opened.0, None))
+        Ok(Db::new(opened.0, None))
     }
 
     /// Opens the database at `path` for reading, as one that can follow its primary:
@@ -148,17 +90,35 @@ impl Db {
         env: Env,
         column_families: Vec<ColumnFamilyDescriptor>,
     ) -> Result<Db> {
-        let (inner, secondary) = read_only::open(path.as_ref(), options, env, column_families, false)?;
-        Ok(Db::read_only(inner, Some(secondary)))
+        let (core, secondary) = read_only::open(path.as_ref(), options, env, column_families, false)?;
+        Ok(Db::new(core, Some(secondary)))
     }
 
-    pub(crate) fn inner(&self) -> &Arc<DbInner> {
-        &self.inner
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
     }
 
-    fn read_only(inner: Arc<DbInner>, secondary: Option<Secondary>) -> Db {
-        let default_cf = inner.registry.load().get(&0).expect("the default column family exists").clone();
-        Db { inner, default_cf, secondary }
+    fn new(core: Arc<Core>, secondary: Option<Secondary>) -> Db {
+        let default_cf = core.column_family(0).expect("the default column family exists");
+        Db { core, default_cf, secondary }
+    }
+
+    /// The sequence number that a read sees. Asked for after the view of the column family was taken: a flush in between could
+    /// otherwise drop what this number must see.
+    #[inline]
+    fn seq(&self, options: &ReadOptions) -> SeqNum {
+        options.snapshot.unwrap_or_else(|| self.core.versions.visible_seq())
+    }
+
+    #[inline]
+    fn view<'v>(
+        &'v self,
+        cf: &'v ColumnFamily,
+        sources: &'v SuperVersion,
+        options: &ReadOptions,
+    ) -> ReadView<'v> {
+        let (tables, seq) = (&*self.core.ctx.tables, self.seq(options));
+        ReadView { tables, cf, sources, seq, fill_cache: options.fill_cache() }
     }
 
     /// Shows readers what the primary has written since this was opened or called last. Iterators and values in use
@@ -169,7 +129,7 @@ impl Db {
     /// readers go on with what they have.
     pub fn try_catch_up_with_primary(&self) -> Result<()> {
         match &self.secondary {
-            Some(secondary) => self.inner.catch_up(secondary),
+            Some(secondary) => read_only::catch_up(&self.core, secondary),
             None => Err(Error::not_supported("the database was not opened as a secondary")),
         }
     }
@@ -211,12 +171,12 @@ impl Db {
 
     /// The open column family called `name`.
     pub fn column_family(&self, name: &str) -> Option<ColumnFamilyHandle> {
-        self.inner.registry.load().values().find(|cf| cf.name() == name && !cf.is_dropped()).cloned()
+        self.core.registry.load().values().find(|cf| cf.name() == name && !cf.is_dropped()).cloned()
     }
 
     /// All open column families, in the order they were created.
     pub fn column_families(&self) -> Vec<ColumnFamilyHandle> {
-        self.inner.registry.load().values().cloned().collect()
+        self.core.registry.load().values().cloned().collect()
     }
 
     /// Creates a column family. On return it is in the MANIFEST and survives a crash.
@@ -225,7 +185,7 @@ impl Db {
     /// InvalidArgument if one of that name exists. If the MANIFEST cannot be written, the column family does not exist and
     /// writes are refused until [`Db::resume`]; only after a crash before that it may be there.
     pub fn create_column_family(&self, descriptor: &ColumnFamilyDescriptor) -> Result<ColumnFamilyHandle> {
-        self.inner.create_column_family(descriptor)
+        column_families::create(&self.core, descriptor)
     }
 
     /// Drops a column family. On return that is in the MANIFEST and survives a crash. Handles stay valid for reading until
@@ -238,7 +198,7 @@ impl Db {
     /// the column family is there as before and writes are refused until [`Db::resume`]; only after a crash before that it
     /// may be gone.
     pub fn drop_column_family(&self, cf: &ColumnFamilyHandle) -> Result<()> {
-        self.inner.drop_column_family(cf)
+        column_families::drop_family(&self.core, cf)
     }
 
     /// Sets `key` to `value`. When it returns the write is visible; whether it is durable, `options` say.
@@ -255,8 +215,11 @@ impl Db {
         value: &[u8],
     ) -> Result<()> {
         check_sizes(key, value)?;
-        self.inner.check_alive(cf)?;
-        with_scratch_batch(|batch| batch.put(cf.id(), key, value), |batch| self.inner.write(options, batch))
+        check_alive(cf)?;
+        with_scratch_batch(
+            |batch| batch.put(cf.id(), key, value),
+            |batch| self.core.commit.write(options, batch),
+        )
     }
 
     /// Deletes `key`; that it does not exist is no error.
@@ -267,8 +230,8 @@ impl Db {
     /// [`Db::delete`] in column family `cf`.
     pub fn delete_cf(&self, cf: &ColumnFamilyHandle, options: &WriteOptions, key: &[u8]) -> Result<()> {
         check_sizes(key, &[])?;
-        self.inner.check_alive(cf)?;
-        with_scratch_batch(|batch| batch.delete(cf.id(), key), |batch| self.inner.write(options, batch))
+        check_alive(cf)?;
+        with_scratch_batch(|batch| batch.delete(cf.id(), key), |batch| self.core.commit.write(options, batch))
     }
 
     /// Deletes the one earlier put of `key` in column family `cf`; see [`WriteBatch::single_delete`].
@@ -279,10 +242,10 @@ impl Db {
         key: &[u8],
     ) -> Result<()> {
         check_sizes(key, &[])?;
-        self.inner.check_alive(cf)?;
+        check_alive(cf)?;
         with_scratch_batch(
             |batch| batch.single_delete(cf.id(), key),
-            |batch| self.inner.write(options, batch),
+            |batch| self.core.commit.write(options, batch),
         )
     }
 
@@ -299,11 +262,11 @@ impl Db {
         end: &[u8],
     ) -> Result<()> {
         check_sizes(begin, end)?;
-        self.inner.check_alive(cf)?;
+        check_alive(cf)?;
         check_range(cf, begin, end)?;
         with_scratch_batch(
             |batch| batch.delete_range(cf.id(), begin, end),
-            |batch| self.inner.write(options, batch),
+            |batch| self.core.commit.write(options, batch),
         )
     }
 
@@ -319,10 +282,10 @@ impl Db {
         key: &[u8],
         columns: &[(&[u8], &[u8])],
     ) -> Result<()> {
-        self.inner.check_alive(cf)?;
+        check_alive(cf)?;
         let mut batch = WriteBatch::new();
         batch.put_entity(cf.id(), key, columns)?;
-        self.inner.write(options, &mut batch)
+        self.core.commit.write(options, &mut batch)
     }
 
     /// The columns of `key` in column family `cf`. A plain value is one column with the empty name.
@@ -332,7 +295,8 @@ impl Db {
         options: &ReadOptions,
         key: &[u8],
     ) -> Result<Option<WideColumns>> {
-        self.inner.get_entity(cf, options, key)
+        let sources = cf.superversion.load();
+        get::get_entity(&self.view(cf, &sources, options), key)
     }
 
     /// Adds `operand` to `key` in column family `cf`.
@@ -347,13 +311,13 @@ impl Db {
         operand: &[u8],
     ) -> Result<()> {
         check_sizes(key, operand)?;
-        self.inner.check_alive(cf)?;
+        check_alive(cf)?;
         if cf.merge_operator.is_none() {
             return Err(Error::not_supported(needs_merge_operator(cf)));
         }
         with_scratch_batch(
             |batch| batch.merge(cf.id(), key, operand),
-            |batch| self.inner.write(options, batch),
+            |batch| self.core.commit.write(options, batch),
         )
     }
 
@@ -362,13 +326,31 @@ impl Db {
     /// # Errors
     /// InvalidArgument if it names a column family that does not exist; nothing is then written.
     pub fn write(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
-        self.inner.check_batch(batch)?;
-        self.inner.write(options, batch)
+        check_batch(&self.core, batch)?;
+        self.core.commit.write(options, batch)
+    }
+
+    /// Commits `batch` atomically, if `admit` lets it in: that is asked when no other write can come between, with the
+    /// sequence number of the last write, and before anything of the batch is written. It may read the database, and must
+    /// not write to it; other writers wait for it.
+    ///
+    /// # Errors
+    /// As [`Db::write`]; what `admit` says. Nothing is then written.
+    ///
+    /// Source: RocksDB `DB::WriteWithCallback`.
+    pub fn write_if(
+        &self,
+        options: &WriteOptions,
+        batch: &mut WriteBatch,
+        admit: impl FnOnce(SeqNum) -> Result<()>,
+    ) -> Result<()> {
+        check_batch(&self.core, batch)?;
+        self.core.commit.write_if(options, batch, |group| admit(group.last_seq))
     }
 
     /// The value of `key`.
     pub fn get(&self, options: &ReadOptions, key: &[u8]) -> Result<Option<PinnedValue>> {
-        self.inner.get(&self.default_cf, options, key)
+        self.get_cf(&self.default_cf, options, key)
     }
 
     /// [`Db::get`] in column family `cf`.
@@ -378,7 +360,10 @@ impl Db {
         options: &ReadOptions,
         key: &[u8],
     ) -> Result<Option<PinnedValue>> {
-        self.inner.get(cf, options, key)
+        {
+            let sources = cf.superversion.load();
+            get::get(&self.view(cf, &sources, options), key)
+        }
     }
 
     /// The values of `keys` in column family `cf`, all as of one moment.
@@ -388,7 +373,10 @@ impl Db {
         options: &ReadOptions,
         keys: &[&[u8]],
     ) -> Vec<Result<Option<PinnedValue>>> {
-        self.inner.multi_get(cf, options, keys)
+        {
+            let sources = cf.superversion.load();
+            multi_get::multi_get(&self.view(cf, &sources, options), keys)
+        }
     }
 
     /// The value of each (column family, key), all as of one moment.
@@ -399,17 +387,20 @@ impl Db {
         options: &ReadOptions,
         pairs: &[(&ColumnFamilyHandle, &[u8])],
     ) -> Vec<Result<Option<PinnedValue>>> {
-        self.inner.multi_get_pairs(options, pairs)
+        one_moment::multi_get_pairs(&self.core.versions, options, pairs)
     }
 
     /// An iterator over the default column family.
     pub fn iter(&self, options: &ReadOptions) -> Result<DbIterator> {
-        self.inner.iter(&self.default_cf, options)
+        self.iter_cf(&self.default_cf, options)
     }
 
     /// An iterator over column family `cf`. It sees the moment of its creation, or `options.snapshot`.
     pub fn iter_cf(&self, cf: &ColumnFamilyHandle, options: &ReadOptions) -> Result<DbIterator> {
-        self.inner.iter(cf, options)
+        {
+            let view = cf.superversion.load_full();
+            DbIterator::new(&self.core.ctx, view, self.seq(options), cf, options)
+        }
     }
 
     /// An iterator over each of `column_families`, all seeing the moment of the call, or `options.snapshot`.
@@ -422,18 +413,17 @@ impl Db {
         column_families: &[&ColumnFamilyHandle],
         options: &ReadOptions,
     ) -> Result<Vec<DbIterator>> {
-        self.inner.iterators(column_families, options)
+        one_moment::iterators(&self.core.versions, column_families, options)
     }
 
     /// A view of the database as it is now, for use in [`ReadOptions`].
     pub fn snapshot(&self) -> Snapshot {
-        let now = self.inner.ctx.env.clock.now_micros() / 1_000_000;
-        self.inner.snapshots.take(now, || self.inner.visible_seq())
+        self.core.snapshot()
     }
 
     /// The sequence number of the last write readers see.
     pub fn latest_sequence_number(&self) -> SeqNum {
-        self.inner.visible_seq()
+        self.core.versions.visible_seq()
     }
 
     /// Seals the memtables of `column_families`, and with `wait` returns when they are in tables.
@@ -441,9 +431,9 @@ impl Db {
     /// # Errors
     /// ColumnFamilyDropped if one of them was dropped; what writing the tables met.
     pub fn flush(&self, column_families: &[ColumnFamilyHandle], wait: bool) -> Result<()> {
-        column_families.iter().try_for_each(refuse_if_dropped)?;
+        column_families.iter().try_for_each(|cf| cf.refuse_if_dropped())?;
         let ids: Vec<u32> = column_families.iter().map(|cf| cf.id()).collect();
-        self.inner.flush(&ids, wait)
+        self.core.commit.flush(&ids, wait)
     }
 
     /// [`Db::compact_range_with`] under default options but for `bottommost`.
@@ -474,7 +464,7 @@ impl Db {
         end: Option<&[u8]>,
         options: &CompactRangeOptions,
     ) -> Result<()> {
-        self.inner.compact_range(cf, begin, end, options)
+        manual::compact_range(&self.core, cf, begin, end, options)
     }
 
     /// Merges the tables numbered `files` into `output_level`, with all others that must come along to keep the levels
@@ -498,7 +488,7 @@ impl Db {
         output_level: usize,
         options: &CompactFilesOptions,
     ) -> Result<Vec<u64>> {
-        let tables = self.inner.compact_files(cf, files, output_level, options)?;
+        let tables = requests::compact_files(&self.core.jobs, cf, files, output_level, options)?;
         Ok(tables.into_iter().map(|number| number.0).collect())
     }
 
@@ -510,7 +500,7 @@ impl Db {
         begin: Option<&[u8]>,
         end: Option<&[u8]>,
     ) -> Result<()> {
-        self.inner.suggest_compact_range(cf, begin, end)
+        requests::suggest_compact_range(&self.core.jobs, cf, begin, end)
     }
 
     /// Moves the tables of L0 to `target_level` without rewriting them, so that reads look at one table instead of all.
@@ -518,7 +508,7 @@ impl Db {
     /// # Errors
     /// NotSupported if they overlap or a level from L1 to the target is not empty; Aborted if compactions run.
     pub fn promote_l0(&self, cf: &ColumnFamilyHandle, target_level: usize) -> Result<()> {
-        self.inner.move_level(cf, 0, Some(target_level))
+        requests::move_level(&self.core.jobs, cf, 0, Some(target_level))
     }
 
     /// Deletes the tables below L0 that lie within one of `ranges` as a whole: a fast way to free space, not a way to
@@ -532,35 +522,35 @@ impl Db {
         ranges: &[UserKeyRange<'_>],
         include_end: bool,
     ) -> Result<()> {
-        self.inner.delete_files_in_ranges(cf, ranges, include_end)
+        requests::delete_files_in_ranges(&self.core.jobs, cf, ranges, include_end)
     }
 
     /// Waits until no flush or compaction runs or is due.
     pub fn wait_for_compact(&self, options: &WaitForCompactOptions) -> Result<()> {
-        self.inner.wait_for_compact(options)
+        waiting::wait_for_compact(&self.core, options)
     }
 
     /// Keeps compactions from starting until [`Db::continue_background_work`], and waits for running ones.
     pub fn pause_background_work(&self) {
-        let mut state = self.inner.state.lock();
+        let mut state = self.core.versions.state.lock();
         state.paused += 1;
         while state.running_compactions > 0 {
-            self.inner.state_changed.wait(&mut state);
+            self.core.versions.state_changed.wait(&mut state);
         }
     }
 
     /// Undoes one [`Db::pause_background_work`].
     pub fn continue_background_work(&self) {
-        let mut state = self.inner.state.lock();
+        let mut state = self.core.versions.state.lock();
         state.paused = state.paused.saturating_sub(1);
-        self.inner.background.wake(&mut state);
+        self.core.versions.wake(&mut state);
     }
 
     /// Stops background work for good: nothing starts any more. With `wait`, returns when none runs.
     pub fn cancel_all_background_work(&self, wait: bool) {
-        self.inner.stop_background_work();
+        stopping::stop_background_work(&self.core);
         if wait {
-            self.inner.background.join();
+            self.core.ctx.background.leave();
         }
     }
 
@@ -570,23 +560,23 @@ impl Db {
     /// # Errors
     /// NotFound if `since` is beyond the last write.
     pub fn updates_since(&self, since: SeqNum) -> Result<UpdatesSince> {
-        self.inner.updates_since(since)
+        updates::updates_since(&self.core.versions, since)
     }
 
     /// Makes every write so far durable.
     pub fn sync_wal(&self) -> Result<()> {
-        self.inner.sync_wal()
+        self.core.commit.sync_wal()
     }
 
     /// Hands WAL records buffered under `manual_wal_flush` to the operating system; with `sync`, to the disk.
     pub fn flush_wal(&self, sync: bool) -> Result<()> {
-        if sync { self.inner.sync_wal() } else { self.inner.flush_wal() }
+        if sync { self.core.commit.sync_wal() } else { self.core.commit.flush_wal() }
     }
 
     /// Names of transactions that RocksDB's two-phase commit left prepared, neither committed nor rolled back. Their
     /// writes are not visible; they are kept for whoever opens the database with a TransactionDB.
     pub fn prepared_transactions(&self) -> Vec<Vec<u8>> {
-        self.inner.state.lock().prepared.names().map(<[u8]>::to_vec).collect()
+        self.core.versions.state.lock().prepared.names().map(<[u8]>::to_vec).collect()
     }
 
     /// Clears a background error and lets writes and background work go on. Errors that may pass, such as of IO or of space, are
@@ -599,22 +589,22 @@ impl Db {
     /// # Errors
     /// The error that stops it again, if its cause persists; Corruption cannot be resumed from.
     pub fn resume(&self) -> Result<()> {
-        self.inner.resume()
+        stopping::resume(&self.core)
     }
 
     /// The error that stopped writes, if any.
     pub fn background_error(&self) -> Option<Error> {
-        self.inner.state.lock().background_error.clone()
+        self.core.versions.state.lock().background_error.clone()
     }
 
     /// A property of column family `cf` as text; `None` if there is no such property.
     pub fn property(&self, cf: &ColumnFamilyHandle, name: &str) -> Option<String> {
-        self.inner.property(cf, name)
+        properties::property(&self.core, cf, name)
     }
 
     /// A property of column family `cf` as a number; `None` if there is no such numeric property.
     pub fn property_int(&self, cf: &ColumnFamilyHandle, name: &str) -> Option<u64> {
-        self.inner.property_int(cf, name)
+        properties::property_int(&self.core, cf, name)
     }
 
     /// Changes mutable options of column family `cf`, by name and text as in an OPTIONS file.
@@ -623,7 +613,7 @@ impl Db {
     /// InvalidArgument if one is unknown, cannot be changed, or has no such value: nothing was changed. IoError if the
     /// OPTIONS file could not be written: they are changed, and the file does not say so.
     pub fn set_options(&self, cf: &ColumnFamilyHandle, options: &[(&str, &str)]) -> Result<()> {
-        self.inner.set_options(cf, options)
+        options_file::set_options(&self.core, cf, options)
     }
 
     /// Makes `target` a database with the contents this one has now: tables are hard-linked (copied if `target` is on
@@ -635,7 +625,7 @@ impl Db {
     /// # Errors
     /// InvalidArgument if `target` exists; on any error nothing is left under its name.
     pub fn create_checkpoint(&self, target: impl AsRef<Path>, log_size_for_flush: u64) -> Result<()> {
-        self.inner.create_checkpoint(target.as_ref(), log_size_for_flush)
+        checkpoint::create(&self.core, target.as_ref(), log_size_for_flush)
     }
 
     /// Takes finished table files, made by [`crate::SstFileWriter`], into column family `cf`: atomically, durable and
@@ -650,20 +640,20 @@ impl Db {
         paths: &[PathBuf],
         options: &IngestExternalFileOptions,
     ) -> Result<()> {
-        self.inner.ingest_external_files(cf, paths, options)
+        ingest::ingest(&self.core, cf, paths, options)
     }
 
     /// Keeps obsolete files from being removed until [`Db::enable_file_deletions`].
     pub fn disable_file_deletions(&self) {
-        self.inner.state.lock().deletions_disabled += 1;
+        self.core.versions.state.lock().deletions_disabled += 1;
     }
 
     /// Undoes one [`Db::disable_file_deletions`].
     pub fn enable_file_deletions(&self) {
-        let mut state = self.inner.state.lock();
+        let mut state = self.core.versions.state.lock();
         state.deletions_disabled = state.deletions_disabled.saturating_sub(1);
         drop(state);
-        self.inner.purge_obsolete_files();
+        purge_obsolete_files(&self.core.jobs);
     }
 
     /// Closes the database: flushes what is in no WAL (unless `avoid_flush_during_shutdown`), ends
@@ -676,7 +666,7 @@ impl Db {
     /// # Errors
     /// What could not be flushed or written is then lost if it is in no WAL. The database is closed anyway.
     pub fn close(self) -> Result<()> {
-        self.inner.close()
+        stopping::close(&self.core)
     }
 }
 
@@ -689,11 +679,11 @@ fn check_range(cf: &ColumnFamily, begin: &[u8], end: &[u8]) -> Result<()> {
 
 impl Drop for Db {
     fn drop(&mut self) {
-        if self.inner.ctx.is_forked() {
+        if self.core.ctx.is_forked() {
             // Nothing of it is dropped: locks may be held by threads that are not here, and files are the parent's.
-            std::mem::forget(self.inner.clone());
-        } else if let Err(error) = self.inner.close() {
-            log_line!(self.inner.ctx, "closing failed: {error}");
+            std::mem::forget(self.core.clone());
+        } else if let Err(error) = stopping::close(&self.core) {
+            log_line!(self.core.ctx, "closing failed: {error}");
         }
     }
 }
@@ -702,164 +692,40 @@ fn needs_merge_operator(cf: &ColumnFamilyHandle) -> String {
     format!("merge needs a merge_operator, and column family {} has none", cf.name())
 }
 
-/// What is asked of a column family itself, not of its rows, fails in a class of its own.
-pub(crate) fn refuse_if_dropped(cf: &ColumnFamilyHandle) -> Result<()> {
-    match cf.is_dropped() {
-        true => Err(Error::new(ErrorKind::ColumnFamilyDropped, cf.name().to_string())),
-        false => Ok(()),
+#[inline]
+fn check_alive(cf: &ColumnFamilyHandle) -> Result<()> {
+    if cf.is_dropped() {
+        return Err(Error::invalid_argument(format!("column family {} was dropped", cf.name())));
     }
+    Ok(())
 }
 
-impl DbInner {
-    /// The last sequence number readers see.
-    #[inline]
-    pub(crate) fn visible_seq(&self) -> SeqNum {
-        // Acquire: pairs with the Release in lead(); what it publishes is in the memtables.
-        SeqNum(self.visible_seq.load(Ordering::Acquire))
+fn check_merge(cf: &ColumnFamilyHandle) -> Result<()> {
+    if cf.merge_operator.is_none() {
+        return Err(Error::invalid_argument(needs_merge_operator(cf)));
     }
+    Ok(())
+}
 
-    /// The WAL being written.
-    pub(crate) fn current_wal_number(&self) -> u64 {
-        self.current_wal.load(Ordering::Relaxed)
-    }
-
-    /// True if a batch can span column families.
-    pub(crate) fn has_several_column_families(&self) -> bool {
-        self.state.lock().column_families.len() > 1
-    }
-
-    #[inline]
-    fn check_alive(&self, cf: &ColumnFamilyHandle) -> Result<()> {
-        if cf.is_dropped() {
-            return Err(Error::invalid_argument(format!("column family {} was dropped", cf.name())));
-        }
-        Ok(())
-    }
-
-    fn check_merge(&self, cf: &ColumnFamilyHandle) -> Result<()> {
-        if cf.merge_operator.is_none() {
-            return Err(Error::invalid_argument(needs_merge_operator(cf)));
-        }
-        Ok(())
-    }
-
-    /// Checks that every column family a batch names exists and can take its records.
-    fn check_batch(&self, batch: &WriteBatch) -> Result<()> {
-        let registry = self.registry.load();
-        for record in batch.iter() {
-            let record = record?;
-            let Some(cf) = registry.get(&record.cf).filter(|cf| !cf.is_dropped()) else {
-                return Err(Error::invalid_argument(format!(
-                    "the write batch names column family {}, which does not exist",
-                    record.cf
-                )));
-            };
-            match record.op {
-                Op::Merge { .. } => self.check_merge(cf)?,
-                Op::DeleteRange { begin, end } => check_range(cf, begin, end)?,
-                Op::PutEntity { entity, .. } => {
-                    wide_columns::decode(entity)?;
-                }
-                _ => {}
+/// Checks that every column family a batch names exists and can take its records.
+fn check_batch(core: &Core, batch: &WriteBatch) -> Result<()> {
+    let registry = core.registry.load();
+    for record in batch.iter() {
+        let record = record?;
+        let Some(cf) = registry.get(&record.cf).filter(|cf| !cf.is_dropped()) else {
+            return Err(Error::invalid_argument(format!(
+                "the write batch names column family {}, which does not exist",
+                record.cf
+            )));
+        };
+        match record.op {
+            Op::Merge { .. } => check_merge(cf)?,
+            Op::DeleteRange { begin, end } => check_range(cf, begin, end)?,
+            Op::PutEntity { entity, .. } => {
+                wide_columns::decode(entity)?;
             }
-        }
-        Ok(())
-    }
-
-    /// Lets go of a view. If it is the last to hold memtables and tables, a background thread drops it: unmapping and
-    /// unlinking take milliseconds.
-    pub(crate) fn release_view(&self, view: Arc<SuperVersion>) {
-        if Arc::strong_count(&view) == 1 && self.background.is_running() {
-            let mut state = self.state.lock();
-            state.released.push(view);
-            state.purge_wanted = true;
-            self.background.wake(&mut state);
+            _ => {}
         }
     }
-
-    /// Seals the memtables of `ids`; with `wait`, returns when they are in tables.
-    pub(crate) fn flush(&self, ids: &[u32], wait: bool) -> Result<()> {
-        let mut ids = ids.to_vec();
-        {
-            let mut core = self.write_core.lock();
-            if self.write_refused.load(Ordering::Relaxed)
-                && let Some(error) = &self.state.lock().background_error
-            {
-                return Err(error.clone());
-            }
-            if self.ctx.options.atomic_flush && !ids.is_empty() {
-                // Those that are named may have nothing to write, and the others have.
-                ids = core.targets.ids();
-            }
-            self.seal(&mut core, &ids)?;
-        }
-        self.request_flush(&ids);
-        if wait { self.wait_for_flush(&ids) } else { Ok(()) }
-    }
-
-    pub(crate) fn request_flush(&self, ids: &[u32]) {
-        let mut state = self.state.lock();
-        for id in ids {
-            if let Some(cf) = state.column_families.get_mut(id) {
-                cf.flush_requested |= !cf.sealed.is_empty();
-            }
-        }
-        self.background.wake(&mut state);
-    }
-
-    /// Waits until the memtables sealed now are in tables.
-    pub(crate) fn wait_for_flush(&self, ids: &[u32]) -> Result<()> {
-        let mut state = self.state.lock();
-        let newest: Vec<_> = ids
-            .iter()
-            .filter_map(|id| Some((*id, state.column_families.get(id)?.sealed.last()?.memtable.clone())))
-            .collect();
-        loop {
-            let waiting = newest.iter().any(|(id, memtable)| {
-                state
-                    .column_families
-                    .get(id)
-                    .is_some_and(|cf| cf.sealed.iter().any(|s| Arc::ptr_eq(&s.memtable, memtable)))
-            });
-            if !waiting {
-                return Ok(());
-            }
-            self.check_still_working(&state)?;
-            self.state_changed.wait(&mut state);
-        }
-    }
-
-    fn check_still_working(&self, state: &DbState) -> Result<()> {
-        if let Some(error) = &state.background_error {
-            return Err(error.clone());
-        }
-        if state.shutting_down { Err(closing_error()) } else { Ok(()) }
-    }
-
-    fn wait_for_compact(&self, options: &WaitForCompactOptions) -> Result<()> {
-        let clock = &self.ctx.env.clock;
-        let deadline = options.timeout.map(|timeout| clock.monotonic_nanos() + timeout.as_nanos() as u64);
-        if options.flush {
-            let ids: Vec<u32> = self.registry.load().keys().copied().collect();
-            self.flush(&ids, false)?;
-        }
-        let mut state = self.state.lock();
-        while state.has_work() {
-            self.check_still_working(&state)?;
-            if state.paused > 0 && options.abort_on_pause {
-                return Err(Error::new(ErrorKind::Aborted, "background work is paused"));
-            }
-            match deadline {
-                None => self.state_changed.wait(&mut state),
-                Some(deadline) => {
-                    let now = clock.monotonic_nanos();
-                    if now >= deadline {
-                        return Err(Error::new(ErrorKind::TimedOut, "waiting for compaction"));
-                    }
-                    self.state_changed.wait_for(&mut state, Duration::from_nanos(deadline - now));
-                }
-            }
-        }
-        self.check_still_working(&state)
-    }
+    Ok(())
 }

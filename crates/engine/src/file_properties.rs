@@ -4,8 +4,7 @@
 //! Source: RocksDB `db/internal_stats.cc`, `db/version_set.cc`, `table/table_properties.cc`.
 
 use crate::column_family::ColumnFamily;
-use crate::db::DbInner;
-use crate::read::table_cache;
+use crate::core::Core;
 use crate::state::{CfState, DbState};
 use outcrop_base::Result;
 use outcrop_manifest::{BlobFile, Version};
@@ -17,34 +16,32 @@ use std::sync::Arc;
 /// Bytes of a blob file besides its records: header and footer.
 const BLOB_FILE_FRAME: u64 = 30 + 32;
 
-impl DbInner {
-    /// A property that tables have to be asked for; `None` if `name` (without prefix) is none, or names no level.
-    pub(crate) fn table_property(&self, cf: &ColumnFamily, name: &str) -> Option<String> {
-        let version = || cf.superversion.load().version.clone();
-        if name == "aggregated-table-properties" {
-            return self.table_sum(cf, &version(), None).ok().map(|sum| sum.text());
-        }
-        if let Some(level) = name.strip_prefix("aggregated-table-properties-at-level") {
-            let (version, level) = (version(), level_of(level)?);
-            version.levels.get(level)?;
-            return self.table_sum(cf, &version, Some(level)).ok().map(|sum| sum.text());
-        }
-        let level = level_of(name.strip_prefix("compression-ratio-at-level")?)?;
-        let version = version();
+/// A property that tables have to be asked for; `None` if `name` (without prefix) is none, or names no level.
+pub fn table_property(core: &Core, cf: &ColumnFamily, name: &str) -> Option<String> {
+    let version = || cf.superversion.load().version.clone();
+    if name == "aggregated-table-properties" {
+        return table_sum(core, cf, &version(), None).ok().map(|sum| sum.text());
+    }
+    if let Some(level) = name.strip_prefix("aggregated-table-properties-at-level") {
+        let (version, level) = (version(), level_of(level)?);
         version.levels.get(level)?;
-        let sum = self.table_sum(cf, &version, Some(level)).ok()?;
-        let raw = sum.total.raw_key_size + sum.total.raw_value_size;
-        let ratio = if sum.file_bytes == 0 { -1.0 } else { raw as f64 / sum.file_bytes as f64 };
-        Some(format!("{ratio:.6}"))
+        return table_sum(core, cf, &version, Some(level)).ok().map(|sum| sum.text());
     }
+    let level = level_of(name.strip_prefix("compression-ratio-at-level")?)?;
+    let version = version();
+    version.levels.get(level)?;
+    let sum = table_sum(core, cf, &version, Some(level)).ok()?;
+    let raw = sum.total.raw_key_size + sum.total.raw_value_size;
+    let ratio = if sum.file_bytes == 0 { -1.0 } else { raw as f64 / sum.file_bytes as f64 };
+    Some(format!("{ratio:.6}"))
+}
 
-    fn table_sum(&self, cf: &ColumnFamily, version: &Version, level: Option<usize>) -> Result<TableSum> {
-        let mut sum = TableSum::default();
-        for (_, file) in version.files().filter(|(of, _)| level.is_none_or(|level| level == *of)) {
-            sum.add(table_cache::open(&self.ctx, cf, file)?.properties(), file.size);
-        }
-        Ok(sum)
+fn table_sum(core: &Core, cf: &ColumnFamily, version: &Version, level: Option<usize>) -> Result<TableSum> {
+    let mut sum = TableSum::default();
+    for (_, file) in version.files().filter(|(of, _)| level.is_none_or(|level| level == *of)) {
+        sum.add(core.ctx.tables.open(cf, file)?.properties(), file.size);
     }
+    Ok(sum)
 }
 
 /// Digits and nothing else.

@@ -5,9 +5,11 @@
 //! Source: RocksDB `include/rocksdb/metadata.h`, `DB::GetApproximateSizes`, `DB::VerifyChecksum`.
 
 use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
-use crate::db::{Db, DbInner};
-use crate::read::table_cache;
+use crate::context::DbContext;
+use crate::core::Core;
+use crate::db::Db;
 use crate::superversion::SuperVersion;
+use crate::table_cache::TableCache;
 use outcrop_base::keys::{pack, split, user_key};
 use outcrop_base::{Result, ValueType};
 use outcrop_env::{Access, DirectIo, OpenRead};
@@ -88,19 +90,19 @@ pub struct Counters {
 
 /// Reads the [`Counters`] of a database without keeping it open.
 #[derive(Clone)]
-pub struct CounterSource(Weak<DbInner>);
+pub struct CounterSource(Weak<Core>);
 
 impl CounterSource {
     /// The totals now; `None` once the database is closed.
     pub fn read(&self) -> Option<Counters> {
-        self.0.upgrade().map(|inner| inner.counters())
+        self.0.upgrade().map(|core| counters(&core))
     }
 }
 
 impl Db {
     /// Its directory.
     pub fn path(&self) -> &Path {
-        &self.inner().ctx.path
+        &self.core().ctx.path
     }
 
     /// Where the table of a number is, if there is one.
@@ -110,12 +112,12 @@ impl Db {
 
     /// The identity it was given when it was created.
     pub fn identity(&self) -> &str {
-        &self.inner().ctx.db_id
+        &self.core().ctx.db_id
     }
 
     /// Where its counters can be read from.
     pub fn counter_source(&self) -> CounterSource {
-        CounterSource(Arc::downgrade(self.inner()))
+        CounterSource(Arc::downgrade(self.core()))
     }
 
     /// Every table of every column family, by column family and level.
@@ -126,7 +128,7 @@ impl Db {
     /// Every table of `cf`, by level.
     pub fn live_files_of(&self, cf: &ColumnFamilyHandle) -> Vec<LiveFile> {
         let view = cf.superversion.load_full();
-        view.version.files().map(|(level, file)| self.inner().live_file(cf, level, file)).collect()
+        view.version.files().map(|(level, file)| live_file(&self.core().ctx, cf, level, file)).collect()
     }
 
     /// How many levels `cf` has.
@@ -146,7 +148,10 @@ impl Db {
         what: SizeApproximation,
     ) -> Result<Vec<u64>> {
         let view = cf.superversion.load_full();
-        ranges.iter().map(|(begin, end)| self.inner().approximate_size(&view, cf, begin, end, what)).collect()
+        ranges
+            .iter()
+            .map(|(begin, end)| approximate_size(&self.core().ctx.tables, &view, cf, begin, end, what))
+            .collect()
     }
 
     /// Reads every block of every table from its file and verifies it.
@@ -157,121 +162,125 @@ impl Db {
         for cf in self.column_families() {
             let view = cf.superversion.load_full();
             for (_, file) in view.version.files() {
-                self.inner().verify_table(&cf, file)?;
+                verify_table(&self.core().ctx, &cf, file)?;
             }
         }
         Ok(())
     }
 }
 
-impl DbInner {
-    fn counters(&self) -> Counters {
-        let stats = &self.stats;
-        let mut counters = Counters {
-            writes: stats.writes.get(),
-            keys_written: stats.keys_written.get(),
-            bytes_written: stats.bytes_written.get(),
-            write_groups: stats.groups.get(),
-            wal_bytes: stats.wal_bytes.get(),
-            wal_syncs: stats.wal_syncs.get(),
-            stall_micros: stats.stall_micros.get(),
-            ..Counters::default()
-        };
-        for cf in self.registry.load().values() {
-            let flushed = cf.stats.flush_bytes.get();
-            let levels = cf.stats.levels.lock();
-            let written: u64 = levels.iter().map(|level| level.bytes_written).sum();
-            counters.flush_bytes += flushed;
-            counters.compaction_bytes_written += written.saturating_sub(flushed);
-            counters.compaction_bytes_read +=
-                levels.iter().map(|level| level.bytes_read + level.bytes_read_output_level).sum::<u64>();
-        }
-        counters
+fn counters(core: &Core) -> Counters {
+    let stats = &core.commit.stats;
+    let mut counters = Counters {
+        writes: stats.writes.get(),
+        keys_written: stats.keys_written.get(),
+        bytes_written: stats.bytes_written.get(),
+        write_groups: stats.groups.get(),
+        wal_bytes: stats.wal_bytes.get(),
+        wal_syncs: stats.wal_syncs.get(),
+        stall_micros: stats.stall_micros.get(),
+        ..Counters::default()
+    };
+    for cf in core.registry.load().values() {
+        let flushed = cf.stats.flush_bytes.get();
+        let levels = cf.stats.levels.lock();
+        let written: u64 = levels.iter().map(|level| level.bytes_written).sum();
+        counters.flush_bytes += flushed;
+        counters.compaction_bytes_written += written.saturating_sub(flushed);
+        counters.compaction_bytes_read +=
+            levels.iter().map(|level| level.bytes_read + level.bytes_read_output_level).sum::<u64>();
     }
+    counters
+}
 
-    fn live_file(&self, cf: &ColumnFamily, level: usize, file: &FileMetaData) -> LiveFile {
-        let path = file_name::table(&self.ctx.path, file.number);
-        let table = table_cache::open(&self.ctx, cf, file).ok();
-        let properties = table.as_ref().map(|table| table.properties());
-        LiveFile {
-            column_family: cf.name().to_string(),
-            level,
-            number: file.number.0,
-            name: path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
-            directory: self.ctx.path.clone(),
-            size: file.size,
-            smallest_key: user_key(&file.smallest).to_vec(),
-            largest_key: user_key(&file.largest).to_vec(),
-            smallest_seq: file.smallest_seq.0,
-            largest_seq: file.largest_seq.0,
-            num_entries: properties.map_or(0, |properties| properties.num_entries),
-            num_deletions: properties.map_or(0, |properties| properties.num_deletions),
-        }
+fn live_file(ctx: &DbContext, cf: &ColumnFamily, level: usize, file: &FileMetaData) -> LiveFile {
+    let path = file_name::table(&ctx.path, file.number);
+    let table = ctx.tables.open(cf, file).ok();
+    let properties = table.as_ref().map(|table| table.properties());
+    LiveFile {
+        column_family: cf.name().to_string(),
+        level,
+        number: file.number.0,
+        name: path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+        directory: ctx.path.clone(),
+        size: file.size,
+        smallest_key: user_key(&file.smallest).to_vec(),
+        largest_key: user_key(&file.largest).to_vec(),
+        smallest_seq: file.smallest_seq.0,
+        largest_seq: file.largest_seq.0,
+        num_entries: properties.map_or(0, |properties| properties.num_entries),
+        num_deletions: properties.map_or(0, |properties| properties.num_deletions),
     }
+}
 
-    fn approximate_size(
-        &self,
-        view: &SuperVersion,
-        cf: &ColumnFamily,
-        begin: &[u8],
-        end: &[u8],
-        what: SizeApproximation,
-    ) -> Result<u64> {
-        if cf.comparator.compare(begin, end).is_ge() {
-            return Ok(0);
-        }
-        let mut size = 0;
-        if what.include_files {
-            for (_, file) in view.version.files() {
-                size += self.size_in_table(cf, file, begin, end)?;
-            }
-        }
-        if what.include_memtables {
-            let memtables = std::iter::once(&view.memtable).chain(&view.sealed);
-            size += memtables.map(|memtable| size_in_memtable(memtable, cf, begin, end)).sum::<u64>();
-        }
-        Ok(size)
+fn approximate_size(
+    tables: &TableCache,
+    view: &SuperVersion,
+    cf: &ColumnFamily,
+    begin: &[u8],
+    end: &[u8],
+    what: SizeApproximation,
+) -> Result<u64> {
+    if cf.comparator.compare(begin, end).is_ge() {
+        return Ok(0);
     }
+    let mut size = 0;
+    if what.include_files {
+        for (_, file) in view.version.files() {
+            size += size_in_table(tables, cf, file, begin, end)?;
+        }
+    }
+    if what.include_memtables {
+        let memtables = std::iter::once(&view.memtable).chain(&view.sealed);
+        size += memtables.map(|memtable| size_in_memtable(memtable, cf, begin, end)).sum::<u64>();
+    }
+    Ok(size)
+}
 
-    fn size_in_table(&self, cf: &ColumnFamily, file: &FileMetaData, begin: &[u8], end: &[u8]) -> Result<u64> {
-        let comparator = &cf.comparator;
-        if file.ends_before(comparator, begin) || comparator.compare(user_key(&file.smallest), end).is_ge() {
-            return Ok(0);
-        }
-        let starts_inside = comparator.compare(begin, user_key(&file.smallest)).is_le();
-        let ends_inside = file.ends_before(comparator, end);
-        // A table that lies inside counts whole, filter and index included, and is not opened.
-        if starts_inside && ends_inside {
-            return Ok(file.size);
-        }
-        let table = table_cache::open(&self.ctx, cf, file)?;
-        let from = if starts_inside { 0 } else { table.approximate_offset_of(begin)? };
-        let to = if ends_inside { file.size } else { table.approximate_offset_of(end)? };
-        Ok(to.saturating_sub(from))
+fn size_in_table(
+    tables: &TableCache,
+    cf: &ColumnFamily,
+    file: &FileMetaData,
+    begin: &[u8],
+    end: &[u8],
+) -> Result<u64> {
+    let comparator = &cf.comparator;
+    if file.ends_before(comparator, begin) || comparator.compare(user_key(&file.smallest), end).is_ge() {
+        return Ok(0);
     }
+    let starts_inside = comparator.compare(begin, user_key(&file.smallest)).is_le();
+    let ends_inside = file.ends_before(comparator, end);
+    // A table that lies inside counts whole, filter and index included, and is not opened.
+    if starts_inside && ends_inside {
+        return Ok(file.size);
+    }
+    let table = tables.open(cf, file)?;
+    let from = if starts_inside { 0 } else { table.approximate_offset_of(begin)? };
+    let to = if ends_inside { file.size } else { table.approximate_offset_of(end)? };
+    Ok(to.saturating_sub(from))
+}
 
-    /// Reads a table apart from the cache: a block that is cached was verified when it was read, not now.
-    fn verify_table(&self, cf: &ColumnFamily, file: &FileMetaData) -> Result<()> {
-        let path = file_name::table(&self.ctx.path, file.number);
-        let open = OpenRead { io: DirectIo::Buffered, access: Access::Sequential };
-        let options = TableReaderOptions {
-            comparator: cf.comparator.clone(),
-            cache: None,
-            cache_file_id: 0,
-            cache_index_and_filter_blocks: false,
-            hold_in_cache: false,
-            expected_unique_id: file.unique_id,
-            largest_seqno: file.largest_seq,
-            prefix_extractor: None,
-        };
-        let table = Arc::new(TableReader::open(self.ctx.env.fs.open_read(&path, open)?, options)?);
-        let mut iter = table.iter(TableIterOptions { fill_cache: FillCache::No, readahead_bytes: 1 << 20 });
-        iter.seek_to_first();
-        while iter.valid() {
-            iter.next();
-        }
-        iter.status()
+/// Reads a table apart from the cache: a block that is cached was verified when it was read, not now.
+fn verify_table(ctx: &DbContext, cf: &ColumnFamily, file: &FileMetaData) -> Result<()> {
+    let path = file_name::table(&ctx.path, file.number);
+    let open = OpenRead { io: DirectIo::Buffered, access: Access::Sequential };
+    let options = TableReaderOptions {
+        comparator: cf.comparator.clone(),
+        cache: None,
+        cache_file_id: 0,
+        cache_index_and_filter_blocks: false,
+        hold_in_cache: false,
+        expected_unique_id: file.unique_id,
+        largest_seqno: file.largest_seq,
+        prefix_extractor: None,
+    };
+    let table = Arc::new(TableReader::open(ctx.env.fs.open_read(&path, open)?, options)?);
+    let mut iter = table.iter(TableIterOptions { fill_cache: FillCache::No, readahead_bytes: 1 << 20 });
+    iter.seek_to_first();
+    while iter.valid() {
+        iter.next();
     }
+    iter.status()
 }
 
 fn size_in_memtable(memtable: &Arc<MemTable>, cf: &ColumnFamily, begin: &[u8], end: &[u8]) -> u64 {
@@ -289,7 +298,7 @@ fn size_in_memtable(memtable: &Arc<MemTable>, cf: &ColumnFamily, begin: &[u8], e
 mod tests {
     use super::*;
     use crate::column_family::ColumnFamilyDescriptor;
-    use crate::write::WriteOptions;
+    use crate::write::options::WriteOptions;
     use outcrop_env::{Env, OpenWrite};
     use outcrop_options::{ColumnFamilyOptions, CompressionType, DbOptions};
 

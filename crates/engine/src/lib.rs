@@ -1,34 +1,43 @@
 //! Outcrop: an embedded LSM-tree key-value store that opens RocksDB databases.
 //!
 //! ```text
-//! put:  db > write (group, stall, WAL, memtables) > publish
-//! get:  db > read/get > superversion > memtables > version > table
-//! flush, compaction: background > pick > job > stream > output > versions > superversion
-//! open: open > recovery > versions
+//! put:  db > write/pipeline (group, stall, WAL, memtables) > publish
+//! get:  db > read/get > memtables > version > table_cache > table
+//! flush, compaction: scheduler > pick > job > stream > output > version_set
+//! open: open > recovery > core
 //! ```
-//! Start at [`Db`]. The map of all crates is ARCHITECTURE.md; the locks and their order are there too.
+//! Start at [`Db`], then `core.rs`, which owns the parts. The map of all crates is ARCHITECTURE.md; the locks and their order are there too.
 #![forbid(unsafe_code)]
 
 mod background;
 mod background_errors;
-mod checkpoint;
-mod column_families;
+mod batch;
 mod column_family;
 mod compaction;
 mod context;
+mod copy_file;
+mod core;
 mod db;
+mod failures;
+mod features;
 mod file_properties;
 mod flush;
+mod identity;
+mod in_force;
 mod info_log;
-mod ingest;
 mod inspect;
+mod jobs;
+mod manifest_file;
 mod obsolete_files;
 mod open;
+mod options_file;
+mod panic;
+mod pending_outputs;
 mod prepared;
 mod properties;
 mod read;
-mod read_only;
 mod recovery;
+mod scheduler;
 mod snapshots;
 mod sst_file_writer;
 mod state;
@@ -36,18 +45,22 @@ mod stats;
 mod stopping;
 mod superversion;
 mod sync;
-mod updates;
-mod versions;
+mod table_cache;
+mod version_set;
 mod wal_tracking;
 mod write;
 
+pub use batch::codec::{Op, Record, WriteBatch};
+pub use batch::save_point::SavePoint;
 pub use column_family::{
     ColumnFamily, ColumnFamilyDescriptor, ColumnFamilyHandle, ColumnFamilyParts, DEFAULT_COLUMN_FAMILY,
 };
-pub use compaction::manual::{BottommostLevelCompaction, CompactRangeOptions};
+pub use compaction::manual_request::{BottommostLevelCompaction, CompactRangeOptions};
 pub use compaction::requests::{CompactFilesOptions, UserKeyRange};
-pub use db::{Db, WaitForCompactOptions};
-pub use ingest::IngestExternalFileOptions;
+pub use db::Db;
+pub use features::ingest::IngestExternalFileOptions;
+pub use features::updates::UpdatesSince;
+pub use features::waiting::WaitForCompactOptions;
 pub use inspect::{CounterSource, Counters, LiveFile, SizeApproximation};
 pub use outcrop_base::{
     CompactionFilter, CompactionFilterFactory, Comparator, Error, ErrorKind, FilterContext, FilterDecision,
@@ -62,10 +75,8 @@ pub use outcrop_options::{
     WalRecoveryMode,
 };
 pub use read::iter::DbIterator;
-pub use read::{PinnedValue, ReadOptions, WideColumns};
+pub use read::options::ReadOptions;
+pub use read::value::{PinnedValue, WideColumns};
 pub use snapshots::Snapshot;
 pub use sst_file_writer::{ExternalFileInfo, SstFileWriter};
-pub use updates::UpdatesSince;
-pub use write::batch::{Op, Record};
-pub use write::save_point::SavePoint;
-pub use write::{WriteBatch, WriteOptions};
+pub use write::options::WriteOptions;

@@ -5,198 +5,137 @@
 //! MANIFEST says so. Files of other names are never touched.
 
 use crate::context::DbContext;
-use crate::db::DbInner;
 use crate::info_log::log_line;
+use crate::jobs::JobContext;
 use crate::state::{CfState, DbState};
+use crate::version_set::VersionSet;
 use crate::write::wal::{keeps_wal, recycled_wals};
-use outcrop_base::{ErrorKind, Result};
+use outcrop_base::Result;
 use outcrop_cache::Cache;
 use outcrop_manifest::FileNumber;
 use outcrop_manifest::file_name::{self, FileKind};
-use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The files, tables or blob files, a job has started to write. Dropped without [`PendingOutputs::settle`], it removes the files:
-/// they are of a job that failed.
-pub struct PendingOutputs {
-    ctx: Arc<DbContext>,
-    numbers: Mutex<Vec<FileNumber>>,
-    /// Complete, and about to be installed.
-    kept: Mutex<Vec<FileNumber>>,
-}
-
-impl PendingOutputs {
-    /// None yet.
-    pub fn new(ctx: &Arc<DbContext>) -> PendingOutputs {
-        PendingOutputs { ctx: ctx.clone(), numbers: Mutex::default(), kept: Mutex::default() }
-    }
-
-    /// A number for a new output.
-    pub fn reserve(&self) -> FileNumber {
-        let number = FileNumber(self.ctx.new_file_number());
-        self.numbers.lock().push(number);
-        number
-    }
-
-    /// The outputs are complete and about to be installed. From here on they are not removed on failure, before another MANIFEST
-    /// is in charge: a write of this one that failed may still have reached the disk.
-    pub fn keep(&self) {
-        self.kept.lock().append(&mut self.numbers.lock());
-    }
-
-    /// After [`PendingOutputs::keep`]: they belong to the database.
-    pub fn installed(&self) {
-        self.kept.lock().clear();
-    }
-
-    /// Installs the outputs, which are complete. Only if `install` finds their column family dropped before anything was
-    /// written are they removed at once: a MANIFEST write that failed, or that a panic followed, may still have reached the disk.
-    pub fn settle(&self, install: impl FnOnce() -> Result<()>) -> Result<()> {
-        self.keep();
-        let installed = install();
-        match &installed {
-            Ok(()) => self.installed(),
-            Err(error) if error.kind() == ErrorKind::ColumnFamilyDropped => {
-                self.numbers.lock().append(&mut self.kept.lock());
-            }
-            Err(_) => {}
-        }
-        installed
-    }
-}
-
-impl Drop for PendingOutputs {
-    fn drop(&mut self) {
-        self.ctx.quarantined.lock().append(&mut self.kept.lock());
-        for number in self.numbers.lock().drain(..) {
-            // Best effort: what stays behind is found by the scan at the next open.
-            let _ = self.ctx.env.fs.remove_file(&file_name::table(&self.ctx.path, number));
-            let _ = self.ctx.env.fs.remove_file(&file_name::blob(&self.ctx.path, number));
-        }
-    }
-}
-
-impl DbInner {
-    /// Removes tables and WALs that died since the last call, and the blocks of those tables from the cache.
-    pub fn purge_obsolete_files(&self) {
-        let retired: Vec<_> = {
-            let mut state = self.state.lock();
-            let released = std::mem::take(&mut state.released);
-            let retired = state.column_families.values_mut().flat_map(|cf| std::mem::take(&mut cf.retired));
-            retired.chain(released).collect()
-        };
-        drop(retired);
-        let needed = {
-            let mut state = self.state.lock();
-            if state.deletions_disabled > 0 || !std::mem::take(&mut state.purge_wanted) {
-                return;
-            }
-            state.min_wal_needed(self.current_wal_number())
-        };
-        let untracked = self.untrack_wals(needed);
-        let (tables, blobs, wals, caches) = {
-            let mut state = self.state.lock();
-            if state.deletions_disabled > 0 {
-                state.purge_wanted = true;
-                return;
-            }
-            // What readers still hold is looked at again by the timed check.
-            let tables = unreferenced(&mut state.obsolete_tables);
-            let blobs = unreferenced(&mut state.obsolete_blobs);
-            // A WAL that the MANIFEST asks for must stay.
-            let wals = untracked.map_or_else(|_| Vec::new(), |()| self.dead_wals(&mut state, needed));
-            (tables, blobs, wals, block_caches(&state))
-        };
-        // After the state is unlocked: one that syncs them need not be waited for.
-        self.closed_wals.forget_before(needed);
-        let cached: HashSet<u64> = tables
-            .iter()
-            .map(|file| &file.cache_file_id)
-            .chain(blobs.iter().map(|file| &file.cache_file_id))
-            .filter_map(|id| id.get().copied())
-            .collect();
-        let mut dead = wals;
-        for file in tables {
-            self.ctx.open_tables.remove(file.number);
-            dead.push(file_name::table(&self.ctx.path, file.number));
-        }
-        dead.extend(blobs.iter().map(|file| file_name::blob(&self.ctx.path, file.number)));
-        drop(blobs);
-        if !cached.is_empty() {
-            // After the tables are closed: what they pinned goes too.
-            caches.iter().for_each(|cache| cache.erase_files(&cached));
-        }
-        for path in dead {
-            // Each file takes milliseconds: what is short does not wait for all of them.
-            self.background.drop_passed();
-            self.remove(&path);
-        }
-    }
-
-    /// Removes the WAL that is kept to be written over though nobody asked for it.
-    pub fn drop_kept_wals(&self) {
-        let asked = recycled_wals(&self.ctx.options) as usize;
-        let kept = {
-            let mut state = self.state.lock();
-            if state.deletions_disabled > 0 {
-                return;
-            }
-            let asked = asked.min(state.recyclable_wals.len());
-            state.recyclable_wals.split_off(asked)
-        };
-        for number in kept {
-            self.remove(&file_name::wal(&self.ctx.wal_dir, FileNumber(number)));
-        }
-    }
-
-    /// Removes complete files that no version has, once a new MANIFEST is in charge.
-    pub fn remove_quarantined(&self) {
-        let numbers = std::mem::take(&mut *self.ctx.quarantined.lock());
-        if numbers.is_empty() {
+/// Removes tables and WALs that died since the last call, and the blocks of those tables from the cache.
+pub fn purge_obsolete_files(jobs: &JobContext) {
+    let retired: Vec<_> = {
+        let mut state = jobs.versions.state.lock();
+        let released = jobs.ctx.background.take_views();
+        state.purge_wanted |= !released.is_empty();
+        let retired = state.column_families.values_mut().flat_map(|cf| std::mem::take(&mut cf.retired));
+        retired.chain(released).collect()
+    };
+    drop(retired);
+    let needed = {
+        let mut state = jobs.versions.state.lock();
+        if state.deletions_disabled > 0 || !std::mem::take(&mut state.purge_wanted) {
             return;
         }
-        let live: HashSet<FileNumber> = {
-            let state = self.state.lock();
-            let of = |cf: &CfState| {
-                let tables = cf.version.files().map(|(_, file)| file.number);
-                tables.chain(cf.version.blob_files.keys().copied()).collect::<Vec<_>>()
-            };
-            state.column_families.values().flat_map(of).collect()
+        state.min_wal_needed(jobs.versions.current_wal())
+    };
+    let untracked = jobs.versions.untrack_wals(needed);
+    let (tables, blobs, wals, caches) = {
+        let mut state = jobs.versions.state.lock();
+        if state.deletions_disabled > 0 {
+            state.purge_wanted = true;
+            return;
+        }
+        // What readers still hold is looked at again by the timed check.
+        let tables = unreferenced(&mut state.obsolete_tables);
+        let blobs = unreferenced(&mut state.obsolete_blobs);
+        // A WAL that the MANIFEST asks for must stay.
+        let wals = untracked.map_or_else(|_| Vec::new(), |()| dead_wals(&jobs.versions, &mut state, needed));
+        (tables, blobs, wals, block_caches(&state))
+    };
+    // After the state is unlocked: one that syncs them need not be waited for.
+    jobs.closed_wals.forget_before(needed);
+    let cached: HashSet<u64> = tables
+        .iter()
+        .map(|file| &file.cache_file_id)
+        .chain(blobs.iter().map(|file| &file.cache_file_id))
+        .filter_map(|id| id.get().copied())
+        .collect();
+    let mut dead = wals;
+    for file in tables {
+        jobs.ctx.tables.remove(file.number);
+        dead.push(file_name::table(&jobs.ctx.path, file.number));
+    }
+    dead.extend(blobs.iter().map(|file| file_name::blob(&jobs.ctx.path, file.number)));
+    drop(blobs);
+    if !cached.is_empty() {
+        // After the tables are closed: what they pinned goes too.
+        caches.iter().for_each(|cache| cache.erase_files(&cached));
+    }
+    for path in dead {
+        // Each file takes milliseconds: what is short does not wait for all of them.
+        jobs.ctx.background.drop_windows();
+        remove(&jobs.ctx, &path);
+    }
+}
+
+/// Removes the WAL that is kept to be written over though nobody asked for it.
+pub fn drop_kept_wals(jobs: &JobContext) {
+    let asked = recycled_wals(&jobs.ctx.options) as usize;
+    let kept = {
+        let mut state = jobs.versions.state.lock();
+        if state.deletions_disabled > 0 {
+            return;
+        }
+        let asked = asked.min(state.recyclable_wals.len());
+        state.recyclable_wals.split_off(asked)
+    };
+    for number in kept {
+        remove(&jobs.ctx, &file_name::wal(&jobs.ctx.wal_dir, FileNumber(number)));
+    }
+}
+
+/// Removes complete files that no version has, once a new MANIFEST is in charge.
+pub fn remove_quarantined(versions: &VersionSet) {
+    let numbers = std::mem::take(&mut *versions.ctx.quarantined.lock());
+    if numbers.is_empty() {
+        return;
+    }
+    let live: HashSet<FileNumber> = {
+        let state = versions.state.lock();
+        let of = |cf: &CfState| {
+            let tables = cf.version.files().map(|(_, file)| file.number);
+            tables.chain(cf.version.blob_files.keys().copied()).collect::<Vec<_>>()
         };
-        // A number is of a table or of a blob file.
-        let names =
-            |number| [file_name::table(&self.ctx.path, number), file_name::blob(&self.ctx.path, number)];
-        for path in numbers.into_iter().filter(|number| !live.contains(number)).flat_map(names) {
-            if self.ctx.env.fs.exists(&path).unwrap_or(false) {
-                self.remove(&path);
-            }
+        state.column_families.values().flat_map(of).collect()
+    };
+    // A number is of a table or of a blob file.
+    let names =
+        |number| [file_name::table(&versions.ctx.path, number), file_name::blob(&versions.ctx.path, number)];
+    for path in numbers.into_iter().filter(|number| !live.contains(number)).flat_map(names) {
+        if versions.ctx.env.fs.exists(&path).unwrap_or(false) {
+            remove(&versions.ctx, &path);
         }
     }
+}
 
-    fn remove(&self, path: &Path) {
-        match self.ctx.env.fs.remove_file(path) {
-            Ok(()) => log_line!(self.ctx, "removed {}", path.display()),
-            Err(error) => log_line!(self.ctx, "could not remove {}: {error}", path.display()),
-        }
+fn remove(ctx: &DbContext, path: &Path) {
+    match ctx.env.fs.remove_file(path) {
+        Ok(()) => log_line!(ctx, "removed {}", path.display()),
+        Err(error) => log_line!(ctx, "could not remove {}: {error}", path.display()),
     }
+}
 
-    fn dead_wals(&self, state: &mut DbState, needed: u64) -> Vec<PathBuf> {
-        let mut dead = Vec::new();
-        while state.live_wals.front().is_some_and(|wal| wal.number < needed) {
-            let wal = state.live_wals.pop_front().expect("front exists");
-            // Relaxed: who reads WALs says so before the state is locked to look which there are.
-            let is_read = self.wal_readers.load(Ordering::Relaxed) > 0;
-            if !is_read && keeps_wal(&self.ctx.options, state.recyclable_wals.len(), wal.size_bytes) {
-                state.recyclable_wals.push(wal.number);
-                continue;
-            }
-            dead.push(file_name::wal(&self.ctx.wal_dir, FileNumber(wal.number)));
+fn dead_wals(versions: &VersionSet, state: &mut DbState, needed: u64) -> Vec<PathBuf> {
+    let mut dead = Vec::new();
+    while state.live_wals.front().is_some_and(|wal| wal.number < needed) {
+        let wal = state.live_wals.pop_front().expect("front exists");
+        // Relaxed: who reads WALs says so before the state is locked to look which there are.
+        let is_read = versions.wal_readers.load(Ordering::Relaxed) > 0;
+        if !is_read && keeps_wal(&versions.ctx.options, state.recyclable_wals.len(), wal.size_bytes) {
+            state.recyclable_wals.push(wal.number);
+            continue;
         }
-        dead
+        dead.push(file_name::wal(&versions.ctx.wal_dir, FileNumber(wal.number)));
     }
+    dead
 }
 
 /// Takes out the files to which nothing else refers.

@@ -9,9 +9,8 @@
 //! Invariant: a WAL that holds an unresolved prepared transaction is in `min_log_number_to_keep`'s range.
 //! Source: RocksDB `db/write_batch.cc`, `MarkBeginPrepare`, `MarkCommit`.
 
-use crate::write::WriteBatch;
-use crate::write::apply::insert;
-use crate::write::batch::{self, Item, Marker, Op, Record};
+use crate::batch::apply::insert;
+use crate::batch::codec::{self, Item, Marker, Op, Record, WriteBatch};
 use outcrop_base::{Error, Result, SeqNum};
 use outcrop_memtable::MemTable;
 use std::collections::BTreeMap;
@@ -40,7 +39,7 @@ impl PreparedTransactions {
         self.waiting.values().map(|prepared| prepared.wal).min()
     }
 
-    /// Applies a batch of WAL `wal`, as [`crate::write::apply::apply`] does, and follows its markers.
+    /// Applies a batch of WAL `wal`, as [`crate::batch::apply::apply`] does, and follows its markers.
     ///
     /// # Errors
     /// Corruption if the markers make no sense.
@@ -59,7 +58,7 @@ impl PreparedTransactions {
             count += 1;
         };
         let mut preparing: Option<WriteBatch> = None;
-        let mut records = batch::records(bytes)?;
+        let mut records = codec::records(bytes)?;
         while let Some(item) = records.next_item() {
             match (item?, &mut preparing) {
                 (Item::Write(record), Some(writes)) => add(writes, record)?,
@@ -110,7 +109,7 @@ fn add(writes: &mut WriteBatch, record: Record<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::write::batch::HEADER_LEN;
+    use crate::batch::codec::HEADER_LEN;
     use outcrop_base::{Comparator, LookupKey};
     use outcrop_memtable::MemTablePool;
     use std::ops::ControlFlow;

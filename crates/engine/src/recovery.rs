@@ -5,27 +5,23 @@
 //! replayed in order, and after damage only if the sequence numbers show that nothing is missing.
 //! Source: RocksDB `db/db_impl/db_impl_open.cc`.
 
-use crate::column_family::{ColumnFamily, ColumnFamilyDescriptor, new_memtable};
-use crate::compaction::marks::Marks;
-use crate::compaction::pick::Debt;
+use crate::batch::codec::{self, Item};
+use crate::column_family::{ColumnFamilyDescriptor, new_memtable};
 use crate::context::DbContext;
 use crate::flush::job::write_l0;
 use crate::info_log::{InfoLog, log_line};
-use crate::read::table_cache;
 use crate::state::{CfState, DbState};
-use crate::superversion::SuperVersion;
-use crate::write::batch::{self, Item};
+
 use outcrop_base::{Comparator, Error, ErrorKind, Result, SeqNum};
 use outcrop_env::{Access, Env, OpenRead, ReadFile};
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_manifest::{
-    FileNumber, RecoveredColumnFamily, RecoveredManifest, Version, VersionBuilder, VersionEdit, WalSet,
+    FileNumber, RecoveredColumnFamily, RecoveredManifest, VersionBuilder, VersionEdit, WalSet,
     recover as recover_manifest,
 };
 use outcrop_memtable::MemTablePool;
 use outcrop_options::{DbOptions, WalRecoveryMode};
 use outcrop_record::{LogReader, ReadOutcome};
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -190,7 +186,7 @@ fn identity(path: &Path, env: &Env, recorded: Option<String>) -> Result<(String,
             (recorded, missing)
         }
         (None, Some(stored)) => (stored, false),
-        (None, None) => (crate::open::new_db_id(env), true),
+        (None, None) => (crate::identity::new_db_id(env), true),
     })
 }
 
@@ -212,7 +208,7 @@ fn column_family_state(
     // Epoch 1 is kept for what is ingested behind.
     let first = 1 + u64::from(descriptor.options.allow_ingest_behind);
     let next_epoch = (epochs.max().unwrap_or(0) + 1).max(first);
-    new_column_family_state(
+    CfState::new(
         recovered.id,
         descriptor,
         Arc::new(recovered.version),
@@ -220,37 +216,6 @@ fn column_family_state(
         next_epoch,
         pool,
     )
-}
-
-/// A column family with an empty memtable over `version`.
-pub fn new_column_family_state(
-    id: u32,
-    descriptor: &ColumnFamilyDescriptor,
-    version: Arc<Version>,
-    log_number: u64,
-    next_epoch: u64,
-    pool: &Arc<MemTablePool>,
-) -> CfState {
-    let memtable = new_memtable(&descriptor.options, &descriptor.parts.comparator, pool);
-    let view = Arc::new(SuperVersion::new(memtable.clone(), Vec::new(), version.clone()));
-    CfState {
-        cf: ColumnFamily::new(id, descriptor, view),
-        memtable,
-        sealed: Vec::new(),
-        version,
-        log_number,
-        next_epoch,
-        flush_running: false,
-        flush_requested: false,
-        debt: Debt::default(),
-        marks: Marks::default(),
-        suggested: BTreeSet::new(),
-        held_back: BTreeSet::new(),
-        running: Vec::new(),
-        ingesting: 0,
-        superversion_number: 0,
-        retired: Vec::new(),
-    }
 }
 
 /// Opens every table: wrong sizes, identities and features are found before anything is written, and no
@@ -269,7 +234,7 @@ fn open_tables(
     for cf in recovered.state.column_families.values() {
         for (level, file) in cf.version.files() {
             file.from_flush.store(level == 0, Ordering::Relaxed);
-            match table_cache::open(&ctx, &cf.cf, file) {
+            match ctx.tables.open(&cf.cf, file) {
                 Err(error) if options.paranoid_checks || error.kind() == ErrorKind::NotSupported => {
                     return Err(error);
                 }
@@ -413,11 +378,11 @@ impl Replay {
 
     /// Applies one record. After damage, only one that goes on exactly where the replay stopped.
     fn record(&mut self, record: &[u8], wal: u64, recovered: &mut Recovered) -> Result<()> {
-        if record.len() < batch::HEADER_LEN {
+        if record.len() < codec::HEADER_LEN {
             return Err(Error::corruption(format!("a record of {} bytes is no write batch", record.len())));
         }
-        let first = batch::sequence_of(record);
-        let end = first.0.checked_add(u64::from(batch::count_of(record)));
+        let first = codec::sequence_of(record);
+        let end = first.0.checked_add(u64::from(codec::count_of(record)));
         if end.is_none_or(|end| end > SeqNum::MAX.0) {
             return Err(Error::corruption(format!("a write batch has sequence number {first}")));
         }
@@ -432,7 +397,7 @@ impl Replay {
             }
             self.stopped = None;
         }
-        if self.next_seq.is_some_and(|next| first < next) && batch::count_of(record) > 0 {
+        if self.next_seq.is_some_and(|next| first < next) && codec::count_of(record) > 0 {
             return Err(Error::corruption(format!("sequence number {first} is replayed twice")));
         }
         let DbState { column_families, prepared, .. } = &mut recovered.state;
@@ -490,14 +455,14 @@ impl FirstHeader {
 /// Checks a whole batch before any of it is applied.
 fn check_batch(record: &[u8]) -> Result<()> {
     let mut count = 0;
-    let mut records = batch::records(record)?;
+    let mut records = codec::records(record)?;
     while let Some(item) = records.next_item() {
         count += u32::from(matches!(item?, Item::Write(_)));
     }
-    if count != batch::count_of(record) {
+    if count != codec::count_of(record) {
         return Err(Error::corruption(format!(
             "a write batch says {} records but holds {count}",
-            batch::count_of(record)
+            codec::count_of(record)
         )));
     }
     Ok(())

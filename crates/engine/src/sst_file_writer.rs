@@ -4,7 +4,7 @@
 //! Source: RocksDB `table/sst_file_writer.cc`, `include/rocksdb/sst_file_writer.h`.
 
 use crate::column_family::ColumnFamilyDescriptor;
-use crate::open::{resolve_objects, sanitize_column_family};
+use crate::in_force::{resolve_objects, sanitize_column_family};
 use outcrop_base::keys::internal_key;
 use outcrop_base::{Comparator, Error, Result, SeqNum, ValueType};
 use outcrop_env::{Env, OpenWrite};

@@ -1,18 +1,19 @@
 //! The database's shared structure, all inside one lock.
 //!
 //! Invariant: everything that says which memtables, tables, WALs and jobs exist is here, behind
-//! `DbInner::state`. The lock is never held across IO. A function that needs it takes `&mut DbState`.
+//! `VersionSet::state`. The lock is never held across IO. A function that needs it takes `&mut DbState`.
 
 use crate::background_errors::{AutoResume, CompactionPause, Severity};
-use crate::column_family::ColumnFamily;
-use crate::compaction::manual::ManualCompaction;
+use crate::column_family::{ColumnFamily, ColumnFamilyDescriptor, new_memtable};
+use crate::compaction::manual_request::ManualCompaction;
 use crate::compaction::marks::{self, MarkContext, Marks};
 use crate::compaction::pick::{self, Debt, PickInput};
+use crate::context::closing_error;
 use crate::prepared::PreparedTransactions;
 use crate::superversion::SuperVersion;
-use outcrop_base::{Error, SeqNum};
+use outcrop_base::{Error, ErrorKind, Result, SeqNum};
 use outcrop_manifest::{BlobFile, FileMetaData, FileNumber, Version};
-use outcrop_memtable::{Ahead, MemTable};
+use outcrop_memtable::{MemTable, MemTablePool};
 use outcrop_options::ColumnFamilyOptions;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -84,6 +85,37 @@ pub struct CfState {
 }
 
 impl CfState {
+    /// A column family with these tables and nothing in memory: its data is in tables and in WALs from `log_number` on.
+    pub fn new(
+        id: u32,
+        descriptor: &ColumnFamilyDescriptor,
+        version: Arc<Version>,
+        log_number: u64,
+        next_epoch: u64,
+        pool: &Arc<MemTablePool>,
+    ) -> CfState {
+        let memtable = new_memtable(&descriptor.options, &descriptor.parts.comparator, pool);
+        let view = Arc::new(SuperVersion::new(memtable.clone(), Vec::new(), version.clone()));
+        CfState {
+            cf: ColumnFamily::new(id, descriptor, view),
+            memtable,
+            sealed: Vec::new(),
+            version,
+            log_number,
+            next_epoch,
+            flush_running: false,
+            flush_requested: false,
+            debt: Debt::default(),
+            marks: Marks::default(),
+            suggested: BTreeSet::new(),
+            held_back: BTreeSet::new(),
+            running: Vec::new(),
+            ingesting: 0,
+            superversion_number: 0,
+            retired: Vec::new(),
+        }
+    }
+
     /// Memtables not yet in tables, counting the active one if it holds anything.
     pub fn unflushed_memtables(&self) -> usize {
         self.sealed.len() + 1
@@ -158,7 +190,7 @@ pub struct LiveWal {
     pub size_bytes: u64,
 }
 
-/// Everything structural, inside `DbInner::state`.
+/// Everything structural, inside `VersionSet::state`.
 pub struct DbState {
     /// Live column families by id.
     pub column_families: BTreeMap<u32, CfState>,
@@ -204,12 +236,6 @@ pub struct DbState {
     pub deletions_disabled: usize,
     /// Obsolete files may have become deletable.
     pub purge_wanted: bool,
-    /// Views that their last readers are done with.
-    pub released: Vec<Arc<SuperVersion>>,
-    /// Write buffer sizes of memtables that will be needed soon.
-    pub memtables_wanted: Vec<u64>,
-    /// Memory that the writers of these memtables will soon come to, if they are still there.
-    pub memory_wanted: Vec<(Weak<MemTable>, Ahead)>,
 }
 
 impl DbState {
@@ -238,9 +264,6 @@ impl DbState {
             shutting_down: false,
             deletions_disabled: 0,
             purge_wanted: false,
-            released: Vec::new(),
-            memtables_wanted: Vec::new(),
-            memory_wanted: Vec::new(),
         }
     }
 
@@ -257,6 +280,23 @@ impl DbState {
 }
 
 impl DbState {
+    /// The state of column family `cf`.
+    ///
+    /// # Errors
+    /// ColumnFamilyDropped if it is gone.
+    pub fn cf_mut(&mut self, cf: &ColumnFamily) -> Result<&mut CfState> {
+        let found = self.column_families.get_mut(&cf.id());
+        found.ok_or_else(|| Error::new(ErrorKind::ColumnFamilyDropped, cf.name().to_string()))
+    }
+
+    /// Fails with what keeps jobs from starting: the background error, or that the database closes.
+    pub fn check_working(&self) -> Result<()> {
+        if let Some(error) = &self.background_error {
+            return Err(error.clone());
+        }
+        if self.shutting_down { Err(closing_error()) } else { Ok(()) }
+    }
+
     /// True while a job runs, or one will start without anybody asking.
     pub fn has_work(&self) -> bool {
         let pending =

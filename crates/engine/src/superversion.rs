@@ -5,10 +5,7 @@
 //! on the read path. A flush, a compaction or a memtable switch installs a new one; the old lives until
 //! its last borrower is done.
 
-use crate::column_family::ColumnFamily;
-use crate::context::DbContext;
-use crate::read::hiding_ranges::Layer;
-use crate::read::table_cache;
+use crate::read::layer::Layer;
 use arc_swap::ArcSwap;
 use outcrop_base::Result;
 use outcrop_manifest::Version;
@@ -24,47 +21,22 @@ pub struct SuperVersion {
     /// The tables.
     pub version: Arc<Version>,
     /// Range tombstones of everything but the active memtable, listed by the first iterator that asks.
-    settled_tombstones: OnceLock<Vec<Layer>>,
+    fixed_tombstones: OnceLock<Vec<Layer>>,
 }
 
 impl SuperVersion {
     /// The view of these sources.
     pub fn new(memtable: Arc<MemTable>, sealed: Vec<Arc<MemTable>>, version: Arc<Version>) -> SuperVersion {
-        SuperVersion { memtable, sealed, version, settled_tombstones: OnceLock::new() }
+        SuperVersion { memtable, sealed, version, fixed_tombstones: OnceLock::new() }
     }
 
-    /// All range tombstones, as memtables and tables have them.
-    ///
-    /// # Errors
-    /// Those of opening a table for the first time.
-    pub fn range_tombstones(&self, ctx: &DbContext, cf: &ColumnFamily) -> Result<Vec<Layer>> {
-        let settled = match self.settled_tombstones.get() {
-            Some(settled) => settled,
-            None => {
-                let listed = self.list_settled(ctx, cf)?;
-                self.settled_tombstones.get_or_init(|| listed)
-            }
-        };
-        let active = self.memtable.range_tombstones().into_iter().map(Layer::One);
-        Ok(active.chain(settled.iter().cloned()).collect())
-    }
-
-    fn list_settled(&self, ctx: &DbContext, cf: &ColumnFamily) -> Result<Vec<Layer>> {
-        let sealed = self.sealed.iter().flat_map(|memtable| memtable.range_tombstones());
-        let mut layers: Vec<Layer> = sealed.map(Layer::One).collect();
-        for (number, level) in self.version.levels.iter().enumerate() {
-            let mut sets = Vec::new();
-            for file in level.files.iter() {
-                sets.extend(table_cache::range_tombstones(ctx, cf, file)?.cloned());
-            }
-            match number {
-                // Its tables overlap.
-                0 => layers.extend(sets.into_iter().map(Layer::One)),
-                _ if sets.is_empty() => {}
-                _ => layers.push(Layer::Level(sets.into())),
-            }
+    /// Range tombstones of everything but the active memtable, which `list` gives to whoever asks first.
+    pub fn fixed_tombstones(&self, list: impl FnOnce() -> Result<Vec<Layer>>) -> Result<&[Layer]> {
+        if let Some(known) = self.fixed_tombstones.get() {
+            return Ok(known);
         }
-        Ok(layers)
+        let listed = list()?;
+        Ok(self.fixed_tombstones.get_or_init(|| listed))
     }
 }
 

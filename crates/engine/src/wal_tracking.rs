@@ -10,14 +10,14 @@
 //! deletion has passed. Concurrency: the MANIFEST's lock orders additions and deletions.
 //! Source: RocksDB `db/db_impl/db_impl.cc`, `MarkLogsSynced` and `ApplyWALToManifest`.
 
-use crate::db::DbInner;
-use crate::versions::Manifest;
+use crate::manifest_file::Manifest;
+use crate::version_set::VersionSet;
 use outcrop_base::Result;
 use outcrop_manifest::{VersionEdit, WalAddition};
 
-impl DbInner {
+impl VersionSet {
     /// Writes down that of each WAL, by number, so many bytes are durable.
-    pub(crate) fn track_synced_wals(&self, synced: &[(u64, u64)]) -> Result<()> {
+    pub fn track_synced_wals(&self, synced: &[(u64, u64)]) -> Result<()> {
         if synced.is_empty() || !self.ctx.options.track_and_verify_wals_in_manifest {
             return Ok(());
         }
@@ -25,7 +25,7 @@ impl DbInner {
         let mut manifest = self.manifest.lock();
         let needed = {
             let state = self.state.lock();
-            state.min_wal_needed(self.current_wal_number())
+            state.min_wal_needed(self.current_wal())
         };
         let kept = synced.iter().filter(|(number, _)| *number >= needed);
         let wal_additions: Vec<WalAddition> =
@@ -37,7 +37,7 @@ impl DbInner {
     }
 
     /// Writes down that WALs below `needed` may go, if one of them is tracked.
-    pub(crate) fn untrack_wals(&self, needed: u64) -> Result<()> {
+    pub fn untrack_wals(&self, needed: u64) -> Result<()> {
         if !self.ctx.options.track_and_verify_wals_in_manifest {
             return Ok(());
         }

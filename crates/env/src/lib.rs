@@ -1,6 +1,7 @@
 //! Everything through which nondeterminism enters the engine: files, clocks, randomness, threads.
 //!
-//! Invariant: no other engine crate calls `std::fs`, `libc`, a clock, a random source or `thread::spawn`.
+//! Invariant: no other engine crate calls `std::fs`, `libc`, a clock, a random source or `thread::spawn`; only `capi` calls
+//! `libc` besides, for memory that C callers free.
 //! This is what lets the fault-injecting file system tell the truth and a seed replay a run.
 //! Next: [`FileSystem`], then `posix.rs` and `memory.rs`, which implement it.
 

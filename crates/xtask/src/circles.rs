@@ -3,8 +3,8 @@
 //! ```text
 //! a.rs: use crate::b::B     b.rs: use super::c::C     c.rs: fn f(a: &crate::a::A)      one circle of three
 //! ```
-//! A file's imports are its `use` declarations and every other path that begins with `crate`, `super` or `self`; what
-//! is under `#[cfg(test)]` does not count, nor what macros are given. `mod` is no import: a module may be declared
+//! A file's imports are its `use` declarations and every other path that begins with `crate`, `super`, `self` or a module
+//! below it; what is under `#[cfg(test)]` does not count, nor what macros are given. `mod` is no import: a module may be declared
 //! above what it imports. Such a path belongs to the deepest file that it names.
 //!
 //! A part that is in no circle can be read, built and tested without what lies above it.
@@ -14,8 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use syn::visit::{self, Visit};
 
-/// Files that may be in one circle, at most. Lower it when a change allows, and never raise it.
-const MOST_IN_A_CIRCLE: usize = 23;
+/// Files that may be in one circle, at most: those of `compaction/pick`. It was 23. Lower it when a change allows, and never raise
+/// it.
+const MOST_IN_A_CIRCLE: usize = 4;
 
 /// The sources looked at, from the workspace.
 const SOURCES: &str = "crates/engine/src";
@@ -58,21 +59,23 @@ fn imports(root: &Path) -> Result<Imports, String> {
     let sources = root.join(SOURCES);
     let mut paths = Vec::new();
     tidy::rust_files(&sources, &mut paths)?;
-    let mut files: BTreeMap<Segments, (String, Vec<Segments>)> = BTreeMap::new();
+    let mut files: BTreeMap<Segments, (String, Found)> = BTreeMap::new();
     for path in paths.iter().filter(|path| !is_test(path.strip_prefix(&sources).unwrap_or(path))) {
         let name = path.strip_prefix(&sources).unwrap_or(path).display().to_string();
         let module = module_of(&name);
         let parsed = syn::parse_file(&tidy::read(path)?).map_err(|error| format!("{name}: {error}"))?;
-        let mut found = Found { module: module.clone(), paths: Vec::new() };
+        let mut found = Found { module: module.clone(), paths: Vec::new(), below: Vec::new() };
         found.visit_file(&parsed);
-        files.insert(module, (name, found.paths));
+        files.insert(module, (name, found));
     }
     let resolve = |path: &Segments| {
         // The crate's root only lists the modules and what is public.
         (1..=path.len()).rev().find_map(|len| files.get(&path[..len]).map(|(name, _)| name.clone()))
     };
-    let of = |(name, paths): &(String, Vec<Segments>)| {
-        let to: BTreeSet<String> = paths.iter().filter_map(&resolve).filter(|to| to != name).collect();
+    let of = |(name, found): &(String, Found)| {
+        let is_below = |path: &&Segments| files.contains_key(&path[..=found.module.len()]);
+        let paths = found.paths.iter().chain(found.below.iter().filter(is_below));
+        let to: BTreeSet<String> = paths.filter_map(resolve).filter(|to| to != name).collect();
         (name.clone(), to)
     };
     Ok(files.values().map(of).collect())
@@ -96,6 +99,8 @@ fn module_of(name: &str) -> Segments {
 struct Found {
     module: Segments,
     paths: Vec<Segments>,
+    /// Those that are paths only if they begin with a module below this one.
+    below: Vec<Segments>,
 }
 
 impl Found {
@@ -103,6 +108,11 @@ impl Found {
         let mut place = match path.first().map(String::as_str) {
             Some("crate") => Vec::new(),
             Some("self" | "super") => self.module.clone(),
+            // A module below, or something that is no file of this crate and found to be none.
+            Some(_) if path.len() > 1 => {
+                self.below.push([&self.module, path].concat());
+                return;
+            }
             _ => return,
         };
         for segment in path {
@@ -204,7 +214,7 @@ mod tests {
     use super::*;
 
     fn paths(module: &str, source: &str) -> Vec<String> {
-        let mut found = Found { module: module_of(module), paths: Vec::new() };
+        let mut found = Found { module: module_of(module), paths: Vec::new(), below: Vec::new() };
         found.visit_file(&syn::parse_file(source).unwrap());
         found.paths.iter().map(|path| path.join("::")).collect()
     }

@@ -26,10 +26,12 @@ mod circles;
 mod fuzz;
 mod instructions;
 mod interleavings;
+mod locks;
 mod packages;
 mod pingpong;
 mod scripts;
 mod tidy;
+mod unsafe_column;
 
 use outcrop_lab::targets::maven;
 use packages::Install;

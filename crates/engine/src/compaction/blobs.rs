@@ -10,6 +10,7 @@
 use crate::column_family::ColumnFamily;
 use crate::context::DbContext;
 use crate::read::blob;
+use crate::table_cache::TableCache;
 use outcrop_base::Result;
 use outcrop_cache::{Cache, CacheKey, Priority};
 use outcrop_env::{OpenWrite, ReadFile};
@@ -57,7 +58,7 @@ impl BlobMeter {
 
 /// The blob files that a compaction's inputs refer to.
 pub struct BlobInput {
-    ctx: Arc<DbContext>,
+    tables: Arc<TableCache>,
     cf: Arc<ColumnFamily>,
     version: Arc<Version>,
     /// Values of files below this number move out.
@@ -72,13 +73,17 @@ pub struct BlobInput {
 
 impl BlobInput {
     /// Those of `version`; `None` if it has none.
-    pub fn new(ctx: &Arc<DbContext>, cf: &Arc<ColumnFamily>, version: &Arc<Version>) -> Option<BlobInput> {
+    pub fn new(
+        tables: &Arc<TableCache>,
+        cf: &Arc<ColumnFamily>,
+        version: &Arc<Version>,
+    ) -> Option<BlobInput> {
         if version.blob_files.is_empty() {
             return None;
         }
         let options = cf.options.load();
         Some(BlobInput {
-            ctx: ctx.clone(),
+            tables: tables.clone(),
             cf: cf.clone(),
             version: version.clone(),
             cutoff: cutoff(version, &options),
@@ -94,7 +99,8 @@ impl BlobInput {
         if self.readahead > 0 {
             return self.fetch_ahead(user_key, &BlobIndex::decode(index)?);
         }
-        blob::fetch(&self.ctx, &self.cf, files, user_key, index, FillCache::No).map(|value| value.into_vec())
+        blob::fetch(&self.tables, &self.cf, files, user_key, index, FillCache::No)
+            .map(|value| value.into_vec())
     }
 
     /// As [`BlobInput::fetch`], through a buffer of the file: keys come in the order in which their values were
@@ -106,7 +112,7 @@ impl BlobInput {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => {
                 let file = blob::find(&self.version.blob_files, number)?;
-                let reader = blob::open(&self.ctx, &self.cf, file)?;
+                let reader = self.tables.open_blob_file(&self.cf, file)?;
                 place.insert(reader.reading_from(ReadAhead::of(reader.file(), self.readahead)))
             }
         };

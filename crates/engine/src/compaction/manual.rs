@@ -7,91 +7,18 @@
 
 use super::job::CompactionJob;
 use super::level_shape::{LevelShape, usable_levels};
+use super::manual_request::{BottommostLevelCompaction, CompactRangeOptions, ManualCompaction, Scope};
 use super::pick::{self, leveled};
+use super::requests;
 use super::{Compaction, Reason};
 use crate::column_family::ColumnFamilyHandle;
-use crate::db::DbInner;
+use crate::core::Core;
 use crate::state::{CfState, DbState};
+use crate::version_set::VersionSet;
 use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_manifest::{FileMetaData, Version};
 use outcrop_options::CompactionStyle;
-use parking_lot::Mutex;
 use std::sync::Arc;
-
-/// How `compact_range` treats the last level that holds data of the range.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BottommostLevelCompaction {
-    /// Its tables are rewritten only where something is merged into them: RocksDB's default without a
-    /// compaction filter.
-    #[default]
-    Skip,
-    /// Its tables are rewritten in any case.
-    Force,
-}
-
-/// How `compact_range` works.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CompactRangeOptions {
-    /// What happens to the last level with data of the range. Default `Skip`.
-    pub bottommost_level_compaction: BottommostLevelCompaction,
-    /// Afterwards move all tables of the level the range ended in to `target_level`, without rewriting them. Leveled
-    /// only. Default false.
-    pub change_level: bool,
-    /// Where to; `None`: the smallest level that the size fits. The levels up to it must be empty. Default `None`.
-    pub target_level: Option<usize>,
-    /// No other compaction of the database runs at the same time. Default false.
-    pub exclusive_manual_compaction: bool,
-    /// Threads each step may be split over; `None`: as `max_subcompactions` of the database says. Default `None`.
-    pub max_subcompactions: Option<u32>,
-}
-
-/// The tables of one step.
-#[derive(Clone)]
-enum Scope {
-    /// Those of a level that overlap the range, with what must come along, into another.
-    Level { start: usize, output: usize, begin: Option<Vec<u8>>, end: Option<Vec<u8>> },
-    /// All sorted runs.
-    Everything,
-}
-
-/// One step of a manual compaction.
-pub struct ManualCompaction {
-    cf_id: u32,
-    scope: Scope,
-    exclusive: bool,
-    max_subcompactions: Option<u32>,
-    outcome: Mutex<Outcome>,
-}
-
-enum Outcome {
-    Waiting,
-    Running,
-    Done(Result<()>),
-}
-
-impl ManualCompaction {
-    /// Records how the step ended.
-    pub fn finish(&self, result: Result<()>) {
-        *self.outcome.lock() = Outcome::Done(result);
-    }
-
-    /// True if no automatic compaction of column family `cf_id` may start while this waits or runs.
-    pub fn holds_back(&self, cf_id: u32) -> bool {
-        self.exclusive
-            || (self.cf_id == cf_id && matches!(self.scope, Scope::Everything) && self.is_waiting())
-    }
-
-    fn is_waiting(&self) -> bool {
-        matches!(&*self.outcome.lock(), Outcome::Waiting)
-    }
-
-    fn result(&self) -> Option<Result<()>> {
-        match &*self.outcome.lock() {
-            Outcome::Done(result) => Some(result.clone()),
-            _ => None,
-        }
-    }
-}
 
 /// What a waiting request can do now.
 pub enum ManualPick {
@@ -126,7 +53,7 @@ pub fn pick(state: &mut DbState, threads: u32) -> ManualPick {
         Inputs::Taken => ManualPick::Nothing,
         Inputs::Ready(compaction) => {
             let job = CompactionJob::new(compaction, cf, request.max_subcompactions.unwrap_or(threads));
-            *request.outcome.lock() = Outcome::Running;
+            request.start();
             ManualPick::Run(request, job)
         }
     }
@@ -161,103 +88,101 @@ fn inputs(cf: &CfState, request: &ManualCompaction) -> Inputs {
     })
 }
 
-impl DbInner {
-    /// See [`crate::Db::compact_range_with`].
-    pub fn compact_range(
-        &self,
-        cf: &ColumnFamilyHandle,
-        begin: Option<&[u8]>,
-        end: Option<&[u8]>,
-        options: &CompactRangeOptions,
-    ) -> Result<()> {
-        self.flush(&[cf.id()], true)?;
-        match cf.options.load().compaction_style {
-            CompactionStyle::Level => {
-                let level = self.compact_levels(cf, begin, end, options)?;
-                match level {
-                    Some(level) if options.change_level => self.move_level(cf, level, options.target_level),
-                    _ => Ok(()),
+/// See [`crate::Db::compact_range_with`].
+pub fn compact_range(
+    core: &Core,
+    cf: &ColumnFamilyHandle,
+    begin: Option<&[u8]>,
+    end: Option<&[u8]>,
+    options: &CompactRangeOptions,
+) -> Result<()> {
+    core.commit.flush(&[cf.id()], true)?;
+    match cf.options.load().compaction_style {
+        CompactionStyle::Level => {
+            let level = compact_levels(&core.versions, cf, begin, end, options)?;
+            match level {
+                Some(level) if options.change_level => {
+                    requests::move_level(&core.jobs, cf, level, options.target_level)
                 }
+                _ => Ok(()),
             }
-            CompactionStyle::Universal => self.run_manual(cf, Scope::Everything, options),
-            CompactionStyle::Fifo | CompactionStyle::None => Ok(()),
         }
+        CompactionStyle::Universal => run_manual(&core.versions, cf, Scope::Everything, options),
+        CompactionStyle::Fifo | CompactionStyle::None => Ok(()),
     }
+}
 
-    /// Compacts the range down to the last level that holds data of it, and returns that; `None` if there is none.
-    fn compact_levels(
-        &self,
-        cf: &ColumnFamilyHandle,
-        begin: Option<&[u8]>,
-        end: Option<&[u8]>,
-        options: &CompactRangeOptions,
-    ) -> Result<Option<usize>> {
-        let step = |start: usize, output: usize| {
-            let (begin, end) = (begin.map(<[u8]>::to_vec), end.map(<[u8]>::to_vec));
-            self.run_manual(cf, Scope::Level { start, output, begin, end }, options)
-        };
-        let mut level = 0;
-        let mut last_written = None;
-        loop {
-            let (version, shape) = self.shape_of(cf)?;
-            let last = last_level_with(&version, cf, begin, end);
-            let Some(last) = last else { return Ok(None) };
-            let last = last.min(usable_levels(&version, &cf.options.load()) - 1);
-            let output_level = if level == 0 { shape.base_level } else { level + 1 };
-            if level >= last && level != 0 {
-                break;
-            }
-            if has_tables(&version, cf, level, begin, end) {
-                step(level, output_level)?;
-                last_written = Some(output_level);
-            }
-            level = output_level;
+/// Compacts the range down to the last level that holds data of it, and returns that; `None` if there is none.
+fn compact_levels(
+    versions: &VersionSet,
+    cf: &ColumnFamilyHandle,
+    begin: Option<&[u8]>,
+    end: Option<&[u8]>,
+    options: &CompactRangeOptions,
+) -> Result<Option<usize>> {
+    let step = |start: usize, output: usize| {
+        let (begin, end) = (begin.map(<[u8]>::to_vec), end.map(<[u8]>::to_vec));
+        run_manual(versions, cf, Scope::Level { start, output, begin, end }, options)
+    };
+    let mut level = 0;
+    let mut last_written = None;
+    loop {
+        let (version, shape) = shape_of(versions, cf)?;
+        let last = last_level_with(&version, cf, begin, end);
+        let Some(last) = last else { return Ok(None) };
+        let last = last.min(usable_levels(&version, &cf.options.load()) - 1);
+        let output_level = if level == 0 { shape.base_level } else { level + 1 };
+        if level >= last && level != 0 {
+            break;
         }
-        let force = options.bottommost_level_compaction == BottommostLevelCompaction::Force;
-        if force && last_written != Some(level) {
-            step(level, level)?;
+        if has_tables(&version, cf, level, begin, end) {
+            step(level, output_level)?;
+            last_written = Some(output_level);
         }
-        Ok(Some(level))
+        level = output_level;
     }
+    let force = options.bottommost_level_compaction == BottommostLevelCompaction::Force;
+    if force && last_written != Some(level) {
+        step(level, level)?;
+    }
+    Ok(Some(level))
+}
 
-    fn shape_of(&self, cf: &ColumnFamilyHandle) -> Result<(Arc<Version>, LevelShape)> {
-        let state = self.state.lock();
-        let found = state.column_families.get(&cf.id());
-        let cf_state =
-            found.ok_or_else(|| Error::new(ErrorKind::ColumnFamilyDropped, cf.name().to_string()))?;
-        Ok((cf_state.version.clone(), LevelShape::of(&cf_state.version, &cf.options.load())))
-    }
+fn shape_of(versions: &VersionSet, cf: &ColumnFamilyHandle) -> Result<(Arc<Version>, LevelShape)> {
+    let state = versions.state.lock();
+    let found = state.column_families.get(&cf.id());
+    let cf_state = found.ok_or_else(|| Error::new(ErrorKind::ColumnFamilyDropped, cf.name().to_string()))?;
+    Ok((cf_state.version.clone(), LevelShape::of(&cf_state.version, &cf.options.load())))
+}
 
-    fn run_manual(&self, cf: &ColumnFamilyHandle, scope: Scope, options: &CompactRangeOptions) -> Result<()> {
-        let request = Arc::new(ManualCompaction {
-            cf_id: cf.id(),
-            scope,
-            exclusive: options.exclusive_manual_compaction,
-            max_subcompactions: options.max_subcompactions,
-            outcome: Mutex::new(Outcome::Waiting),
-        });
-        let mut state = self.state.lock();
-        state.manual.push_back(request.clone());
-        self.background.wake(&mut state);
-        let result = loop {
-            if let Some(result) = request.result() {
-                break result;
+fn run_manual(
+    versions: &VersionSet,
+    cf: &ColumnFamilyHandle,
+    scope: Scope,
+    options: &CompactRangeOptions,
+) -> Result<()> {
+    let request = Arc::new(ManualCompaction::new(cf.id(), scope, options));
+    let mut state = versions.state.lock();
+    state.manual.push_back(request.clone());
+    versions.wake(&mut state);
+    let result = loop {
+        if let Some(result) = request.result() {
+            break result;
+        }
+        if request.is_waiting() {
+            if let Some(error) = &state.background_error {
+                break Err(error.clone());
             }
-            if request.is_waiting() {
-                if let Some(error) = &state.background_error {
-                    break Err(error.clone());
-                }
-                if state.shutting_down {
-                    break Err(Error::new(ErrorKind::ShutdownInProgress, "compact_range"));
-                }
+            if state.shutting_down {
+                break Err(Error::new(ErrorKind::ShutdownInProgress, "compact_range"));
             }
-            self.state_changed.wait(&mut state);
-        };
-        state.manual.retain(|other| !Arc::ptr_eq(other, &request));
-        // What it held back may start.
-        self.background.wake(&mut state);
-        result
-    }
+        }
+        versions.state_changed.wait(&mut state);
+    };
+    state.manual.retain(|other| !Arc::ptr_eq(other, &request));
+    // What it held back may start.
+    versions.wake(&mut state);
+    result
 }
 
 /// The deepest level with a table that overlaps the range.

@@ -1,20 +1,23 @@
 //! Compaction: merging tables into a deeper level, dropping what no reader can see.
 //!
 //! ```text
-//! pick (pure, one file per style) -> job -> merging_iter -> stream (what may be dropped) -> output (tables) -> install
+//! pick (pure, one file per style) -> run -> inputs: merging_iter -> stream (what may be dropped) -> output (tables) -> install
 //!                                     \-> subcompaction: the same for parts of the key range, on threads
 //! ```
 //! Flush uses the same stream and output with memtables as the input. Callers ask for work of their own in `manual.rs`
 //! (`compact_range`) and `requests.rs` (everything else).
 
 pub mod blobs;
+pub mod inputs;
 pub mod job;
 pub mod level_shape;
 pub mod manual;
+pub mod manual_request;
 pub mod marks;
 pub mod output;
 pub mod pick;
 pub mod requests;
+pub mod run;
 pub mod stream;
 pub mod subcompaction;
 

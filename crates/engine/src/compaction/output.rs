@@ -6,7 +6,7 @@ use super::blobs::{BlobOutput, BlobPlan};
 use super::stream::CompactionStream;
 use crate::column_family::ColumnFamily;
 use crate::context::DbContext;
-use crate::read::table_cache;
+use crate::table_cache;
 use outcrop_base::hash::xxh3_64;
 use outcrop_base::keys::{FOOTER_LEN, append_internal_key, pack, packed_seq, split, user_key};
 use outcrop_base::{
@@ -340,7 +340,7 @@ impl OpenTable {
 
 /// Reads the finished table and compares it with what was written.
 fn compare(ctx: &DbContext, cf: &ColumnFamily, file: &FileMetaData, written: Contents) -> Result<()> {
-    let table = table_cache::open(ctx, cf, file)?;
+    let table = ctx.tables.open(cf, file)?;
     let mut found = Contents::default();
     table_cache::read_back(&table, |key, value| found.add(key, value))?;
     if found == written {

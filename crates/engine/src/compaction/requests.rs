@@ -2,15 +2,17 @@
 //!
 //! They run on the caller's thread, and take their tables under the state lock like any other job.
 
-use super::job::CompactionJob;
+use super::job::{self, CompactionJob};
+use super::level_shape::{LevelShape, usable_levels};
 use super::output::check_wanted;
 use super::pick::{self, Files, PickInput, level_files};
+use super::run;
 use super::{Compaction, LevelFiles, Reason, Work};
-use crate::background::{caught, start_compaction};
 use crate::column_family::ColumnFamilyHandle;
-use crate::compaction::level_shape::{LevelShape, usable_levels};
-use crate::db::DbInner;
-use crate::state::{CfState, DbState};
+use crate::jobs::JobContext;
+use crate::obsolete_files::purge_obsolete_files;
+use crate::panic::caught;
+use crate::state::CfState;
 use outcrop_base::keys::user_key;
 use outcrop_base::{Comparator, Error, ErrorKind, Result};
 use outcrop_manifest::{FileMetaData, FileNumber, VersionEdit};
@@ -39,210 +41,208 @@ pub struct CompactFilesOptions {
     pub canceled: Option<Arc<AtomicBool>>,
 }
 
-impl DbInner {
-    /// See [`crate::Db::delete_files_in_ranges`].
-    pub fn delete_files_in_ranges(
-        &self,
-        cf: &ColumnFamilyHandle,
-        ranges: &[UserKeyRange<'_>],
-        include_end: bool,
-    ) -> Result<()> {
-        self.refuse_if_read_only()?;
-        let taken: Vec<LevelFiles> = {
-            let mut state = self.state.lock();
-            let cf_state = cf_state(&mut state, cf)?;
-            let inside = |file: &Arc<FileMetaData>| {
-                !pick::taken(file)
-                    && ranges.iter().any(|range| contains(&cf.comparator, range, include_end, file))
-            };
-            let levels = cf_state.version.levels.iter().enumerate().skip(1);
-            let found: Vec<LevelFiles> = levels
-                .filter_map(|(number, level)| {
-                    level_files(number, level.files.iter().filter(|file| inside(file)).cloned().collect())
-                })
-                .collect();
-            // Relaxed: the mark is set and read under the state lock. No compaction takes them from here on.
-            found.iter().flat_map(|level| &level.files).for_each(|file| set_taken(file, true));
-            found
+/// See [`crate::Db::delete_files_in_ranges`].
+pub fn delete_files_in_ranges(
+    jobs: &JobContext,
+    cf: &ColumnFamilyHandle,
+    ranges: &[UserKeyRange<'_>],
+    include_end: bool,
+) -> Result<()> {
+    jobs.versions.refuse_if_read_only()?;
+    let taken: Vec<LevelFiles> = {
+        let mut state = jobs.versions.state.lock();
+        let cf_state = state.cf_mut(cf)?;
+        let inside = |file: &Arc<FileMetaData>| {
+            !pick::taken(file)
+                && ranges.iter().any(|range| contains(&cf.comparator, range, include_end, file))
         };
-        if taken.is_empty() {
-            return Ok(());
-        }
-        let mut edit = VersionEdit::for_column_family(cf.id());
-        for LevelFiles { level, files } in &taken {
-            edit.deleted_files.extend(files.iter().map(|file| (*level as u32, file.number)));
-        }
-        let installed = self.log_and_apply(vec![edit], |_| {});
-        {
-            let mut state = self.state.lock();
-            taken.iter().flat_map(|level| &level.files).for_each(|file| set_taken(file, false));
-            self.background.wake(&mut state);
-        }
-        installed?;
-        self.purge_obsolete_files();
-        Ok(())
+        let levels = cf_state.version.levels.iter().enumerate().skip(1);
+        let found: Vec<LevelFiles> = levels
+            .filter_map(|(number, level)| {
+                level_files(number, level.files.iter().filter(|file| inside(file)).cloned().collect())
+            })
+            .collect();
+        // Relaxed: the mark is set and read under the state lock. No compaction takes them from here on.
+        found.iter().flat_map(|level| &level.files).for_each(|file| set_taken(file, true));
+        found
+    };
+    if taken.is_empty() {
+        return Ok(());
     }
+    let mut edit = VersionEdit::for_column_family(cf.id());
+    for LevelFiles { level, files } in &taken {
+        edit.deleted_files.extend(files.iter().map(|file| (*level as u32, file.number)));
+    }
+    let installed = jobs.versions.log_and_apply(vec![edit], |_| {});
+    {
+        let mut state = jobs.versions.state.lock();
+        taken.iter().flat_map(|level| &level.files).for_each(|file| set_taken(file, false));
+        jobs.versions.wake(&mut state);
+    }
+    installed?;
+    purge_obsolete_files(jobs);
+    Ok(())
+}
 
-    /// See [`crate::Db::suggest_compact_range`].
-    pub fn suggest_compact_range(
-        &self,
-        cf: &ColumnFamilyHandle,
-        begin: Option<&[u8]>,
-        end: Option<&[u8]>,
-    ) -> Result<()> {
-        self.refuse_if_read_only()?;
-        let mut state = self.state.lock();
-        let cf_state = cf_state(&mut state, cf)?;
+/// See [`crate::Db::suggest_compact_range`].
+pub fn suggest_compact_range(
+    jobs: &JobContext,
+    cf: &ColumnFamilyHandle,
+    begin: Option<&[u8]>,
+    end: Option<&[u8]>,
+) -> Result<()> {
+    jobs.versions.refuse_if_read_only()?;
+    let mut state = jobs.versions.state.lock();
+    let cf_state = state.cf_mut(cf)?;
+    let options = cf.options.load();
+    let input = cf_state.pick_input(&options);
+    let levels = 0..usable_levels(&cf_state.version, &options);
+    let numbers: Vec<FileNumber> = levels
+        .flat_map(|level| pick::overlapping(&input, level, begin, end))
+        .map(|file| file.number)
+        .collect();
+    cf_state.suggested.extend(numbers.iter().copied());
+    cf_state.marks.asked.extend(numbers);
+    cf_state.refresh_debt();
+    jobs.versions.wake(&mut state);
+    Ok(())
+}
+
+/// See [`crate::Db::compact_files_with`].
+pub fn compact_files(
+    jobs: &JobContext,
+    cf: &ColumnFamilyHandle,
+    files: &[u64],
+    output_level: usize,
+    wanted: &CompactFilesOptions,
+) -> Result<Vec<FileNumber>> {
+    check_wanted(wanted.canceled.as_deref())?;
+    let how = HowToRun {
+        max_subcompactions: wanted.max_subcompactions.unwrap_or(jobs.ctx.options.max_subcompactions),
+        canceled: wanted.canceled.clone(),
+    };
+    run_on_caller(jobs, cf, how, |cf_state| {
         let options = cf.options.load();
         let input = cf_state.pick_input(&options);
-        let levels = 0..usable_levels(&cf_state.version, &options);
-        let numbers: Vec<FileNumber> = levels
-            .flat_map(|level| pick::overlapping(&input, level, begin, end))
-            .map(|file| file.number)
-            .collect();
-        cf_state.suggested.extend(numbers.iter().copied());
-        cf_state.marks.asked.extend(numbers);
-        cf_state.refresh_debt();
-        self.background.wake(&mut state);
-        Ok(())
-    }
+        if output_level >= usable_levels(&cf_state.version, &options) {
+            return Err(Error::invalid_argument(format!("there is no level {output_level} to compact to")));
+        }
+        let inputs = widened(&input, files, output_level)?;
+        let all: Files = inputs.iter().flat_map(|level| level.files.iter().cloned()).collect();
+        let range = pick::key_range(&cf.comparator, &all).unwrap_or_default();
+        let between = inputs[0].level + 1..=output_level;
+        if cf_state.running.iter().any(|job| between.contains(&job.output_level) && job.overlaps(cf, &range))
+        {
+            return Err(Error::new(ErrorKind::Aborted, "a running compaction writes to a level between"));
+        }
+        let bottommost = pick::is_bottommost(&input, output_level, &all);
+        let of_level = derive::compression_for_level(&options, output_level, bottommost);
+        let compression = wanted.compression.unwrap_or(of_level);
+        let moves =
+            wanted.allow_trivial_move && can_move(cf, &input, &inputs, output_level, wanted.compression);
+        Ok(Some(Compaction {
+            cf_id: cf.id(),
+            reason: Reason::Manual,
+            inputs,
+            output_level,
+            grandparents: Vec::new(),
+            bottommost,
+            work: if moves { Work::Move } else { Work::Merge },
+            compression,
+            target_file_size: match (output_level, wanted.output_file_size_limit) {
+                (0, _) => u64::MAX,
+                (_, Some(limit)) => limit,
+                (_, None) => derive::target_file_size(&options, output_level),
+            },
+            max_grandparent_overlap: u64::MAX,
+            next_cursor: None,
+        }))
+    })
+}
 
-    /// See [`crate::Db::compact_files_with`].
-    pub fn compact_files(
-        &self,
-        cf: &ColumnFamilyHandle,
-        files: &[u64],
-        output_level: usize,
-        wanted: &CompactFilesOptions,
-    ) -> Result<Vec<FileNumber>> {
-        check_wanted(wanted.canceled.as_deref())?;
-        let how = HowToRun {
-            max_subcompactions: wanted.max_subcompactions.unwrap_or(self.ctx.options.max_subcompactions),
-            canceled: wanted.canceled.clone(),
+/// Moves all tables of `level` to `target`, or to the smallest level they fit, without rewriting them.
+pub fn move_level(
+    jobs: &JobContext,
+    cf: &ColumnFamilyHandle,
+    level: usize,
+    target: Option<usize>,
+) -> Result<()> {
+    // Nothing is written that could be split, or be no longer wanted.
+    let how = HowToRun { max_subcompactions: 1, canceled: None };
+    let moved = run_on_caller(jobs, cf, how, |cf_state| {
+        let options = cf.options.load();
+        let version = &cf_state.version;
+        let files = version.levels[level].files.to_vec();
+        let target = target.unwrap_or_else(|| smallest_fitting(cf_state, level));
+        if files.is_empty() || target == level {
+            return Ok(None);
+        }
+        if target >= usable_levels(version, &options) {
+            return Err(Error::invalid_argument(format!("there is no level {target} to move to")));
+        }
+        if !cf_state.running.is_empty() {
+            return Err(Error::new(ErrorKind::Aborted, "other compactions run"));
+        }
+        let between = if target < level { target..level } else { level + 1..target + 1 };
+        if let Some(used) = between.clone().find(|level| !version.levels[*level].files.is_empty()) {
+            return Err(Error::not_supported(format!(
+                "level {level} cannot move to {target}: level {used} is not empty"
+            )));
+        }
+        let overlap = level == 0 && !pick::sorted_without_overlap(&cf.comparator, &files);
+        if overlap || (target == 0 && files.len() > 1) {
+            return Err(Error::not_supported("tables of L0 are sorted runs of their own"));
+        }
+        Ok(Some(Compaction {
+            cf_id: cf.id(),
+            reason: Reason::Manual,
+            inputs: vec![LevelFiles { level, files }],
+            output_level: target,
+            grandparents: Vec::new(),
+            bottommost: false,
+            work: Work::Move,
+            compression: derive::compression_for_level(&options, target, false),
+            target_file_size: u64::MAX,
+            max_grandparent_overlap: u64::MAX,
+            next_cursor: None,
+        }))
+    });
+    moved.map(drop)
+}
+
+/// Picks under the state lock and runs the result here; gives the tables it put into the output level. A failure is the
+/// caller's alone, unless it is the MANIFEST's.
+fn run_on_caller(
+    jobs: &JobContext,
+    cf: &ColumnFamilyHandle,
+    how: HowToRun,
+    pick: impl FnOnce(&CfState) -> Result<Option<Compaction>>,
+) -> Result<Vec<FileNumber>> {
+    jobs.versions.refuse_if_read_only()?;
+    let job = {
+        let mut state = jobs.versions.state.lock();
+        if let Some(error) = &state.background_error {
+            return Err(error.clone());
+        }
+        if state.shutting_down || state.paused > 0 {
+            return Err(Error::new(ErrorKind::Aborted, "background work is stopped"));
+        }
+        let cf_state = state.cf_mut(cf)?;
+        if cf_state.ingesting > 0 {
+            return Err(Error::new(ErrorKind::Aborted, "files are being ingested"));
+        }
+        let Some(compaction) = pick(cf_state)? else { return Ok(Vec::new()) };
+        let job = CompactionJob {
+            canceled: how.canceled,
+            ..CompactionJob::new(compaction, cf_state, how.max_subcompactions)
         };
-        self.run_on_caller(cf, how, |cf_state| {
-            let options = cf.options.load();
-            let input = cf_state.pick_input(&options);
-            if output_level >= usable_levels(&cf_state.version, &options) {
-                return Err(Error::invalid_argument(format!(
-                    "there is no level {output_level} to compact to"
-                )));
-            }
-            let inputs = widened(&input, files, output_level)?;
-            let all: Files = inputs.iter().flat_map(|level| level.files.iter().cloned()).collect();
-            let range = pick::key_range(&cf.comparator, &all).unwrap_or_default();
-            let between = inputs[0].level + 1..=output_level;
-            if cf_state
-                .running
-                .iter()
-                .any(|job| between.contains(&job.output_level) && job.overlaps(cf, &range))
-            {
-                return Err(Error::new(ErrorKind::Aborted, "a running compaction writes to a level between"));
-            }
-            let bottommost = pick::is_bottommost(&input, output_level, &all);
-            let of_level = derive::compression_for_level(&options, output_level, bottommost);
-            let compression = wanted.compression.unwrap_or(of_level);
-            let moves =
-                wanted.allow_trivial_move && can_move(cf, &input, &inputs, output_level, wanted.compression);
-            Ok(Some(Compaction {
-                cf_id: cf.id(),
-                reason: Reason::Manual,
-                inputs,
-                output_level,
-                grandparents: Vec::new(),
-                bottommost,
-                work: if moves { Work::Move } else { Work::Merge },
-                compression,
-                target_file_size: match (output_level, wanted.output_file_size_limit) {
-                    (0, _) => u64::MAX,
-                    (_, Some(limit)) => limit,
-                    (_, None) => derive::target_file_size(&options, output_level),
-                },
-                max_grandparent_overlap: u64::MAX,
-                next_cursor: None,
-            }))
-        })
-    }
-
-    /// Moves all tables of `level` to `target`, or to the smallest level they fit, without rewriting them.
-    pub fn move_level(&self, cf: &ColumnFamilyHandle, level: usize, target: Option<usize>) -> Result<()> {
-        // Nothing is written that could be split, or be no longer wanted.
-        let how = HowToRun { max_subcompactions: 1, canceled: None };
-        let moved = self.run_on_caller(cf, how, |cf_state| {
-            let options = cf.options.load();
-            let version = &cf_state.version;
-            let files = version.levels[level].files.to_vec();
-            let target = target.unwrap_or_else(|| smallest_fitting(cf_state, level));
-            if files.is_empty() || target == level {
-                return Ok(None);
-            }
-            if target >= usable_levels(version, &options) {
-                return Err(Error::invalid_argument(format!("there is no level {target} to move to")));
-            }
-            if !cf_state.running.is_empty() {
-                return Err(Error::new(ErrorKind::Aborted, "other compactions run"));
-            }
-            let between = if target < level { target..level } else { level + 1..target + 1 };
-            if let Some(used) = between.clone().find(|level| !version.levels[*level].files.is_empty()) {
-                return Err(Error::not_supported(format!(
-                    "level {level} cannot move to {target}: level {used} is not empty"
-                )));
-            }
-            let overlap = level == 0 && !pick::sorted_without_overlap(&cf.comparator, &files);
-            if overlap || (target == 0 && files.len() > 1) {
-                return Err(Error::not_supported("tables of L0 are sorted runs of their own"));
-            }
-            Ok(Some(Compaction {
-                cf_id: cf.id(),
-                reason: Reason::Manual,
-                inputs: vec![LevelFiles { level, files }],
-                output_level: target,
-                grandparents: Vec::new(),
-                bottommost: false,
-                work: Work::Move,
-                compression: derive::compression_for_level(&options, target, false),
-                target_file_size: u64::MAX,
-                max_grandparent_overlap: u64::MAX,
-                next_cursor: None,
-            }))
-        });
-        moved.map(drop)
-    }
-
-    /// Picks under the state lock and runs the result here; gives the tables it put into the output level. A failure is the
-    /// caller's alone, unless it is the MANIFEST's.
-    fn run_on_caller(
-        &self,
-        cf: &ColumnFamilyHandle,
-        how: HowToRun,
-        pick: impl FnOnce(&CfState) -> Result<Option<Compaction>>,
-    ) -> Result<Vec<FileNumber>> {
-        self.refuse_if_read_only()?;
-        let job = {
-            let mut state = self.state.lock();
-            if let Some(error) = &state.background_error {
-                return Err(error.clone());
-            }
-            if state.shutting_down || state.paused > 0 {
-                return Err(Error::new(ErrorKind::Aborted, "background work is stopped"));
-            }
-            let cf_state = cf_state(&mut state, cf)?;
-            if cf_state.ingesting > 0 {
-                return Err(Error::new(ErrorKind::Aborted, "files are being ingested"));
-            }
-            let Some(compaction) = pick(cf_state)? else { return Ok(Vec::new()) };
-            let job = CompactionJob {
-                canceled: how.canceled,
-                ..CompactionJob::new(compaction, cf_state, how.max_subcompactions)
-            };
-            start_compaction(&mut state, &job);
-            job
-        };
-        let result = caught("compaction", || self.run_compaction(&job));
-        self.end_compaction(&mut self.state.lock(), &job);
-        self.purge_obsolete_files();
-        result
-    }
+        job::start(&mut state, &job);
+        job
+    };
+    let result = jobs.observed(&job.info(), || caught("compaction", || run::run(jobs, &job)));
+    job::end(&jobs.versions, &mut jobs.versions.state.lock(), &job);
+    purge_obsolete_files(jobs);
+    result
 }
 
 /// What a caller says of a job beside what it does.
@@ -268,11 +268,6 @@ fn can_move(
         && !is_filtered
         && pick::sorted_without_overlap(&cf.comparator, files)
         && codec.map_or_else(|| pick::same_codec(input, *level, output_level), |codec| codec == own)
-}
-
-fn cf_state<'s>(state: &'s mut DbState, cf: &ColumnFamilyHandle) -> Result<&'s mut CfState> {
-    let found = state.column_families.get_mut(&cf.id());
-    found.ok_or_else(|| Error::new(ErrorKind::ColumnFamilyDropped, cf.name().to_string()))
 }
 
 fn set_taken(file: &FileMetaData, taken: bool) {

@@ -262,7 +262,7 @@ impl CompactionStream {
                 self.merge(seq, stripe)?;
                 Ok(Decision::Drop)
             }
-            other => Err(crate::read::get::unsupported_type(other)),
+            other => Err(crate::read::merge::unsupported_type(other)),
         }
     }
 

@@ -8,16 +8,17 @@
 //! a compaction like any other. The parts share their snapshots and the number of every output.
 
 use super::Work;
+use super::inputs::{compaction_stream, input_tombstones, output_plan};
 use super::job::CompactionJob;
 use super::output::{OutputPlan, Outputs, write_tables};
 use super::stream::{CompactionStream, KeyRange, StreamStats};
-use crate::background::caught;
 use crate::context::DbContext;
-use crate::db::DbInner;
-use crate::obsolete_files::PendingOutputs;
-use crate::read::table_cache;
+use crate::jobs::JobContext;
+use crate::panic::caught;
+use crate::pending_outputs::PendingOutputs;
+use crate::table_cache::TableCache;
 use outcrop_base::keys::user_key;
-use outcrop_base::{Comparator, Error, ErrorKind, Fragments, RangeTombstone, Result, SeqNum};
+use outcrop_base::{Comparator, Error, ErrorKind, Result, SeqNum};
 use outcrop_manifest::{BlobFile, FileMetaData, FileNumber, Garbage};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -60,62 +61,60 @@ struct PartOutput {
 /// Threads that one compaction is split over at most, whatever `max_subcompactions` says.
 const MOST_PARTS: u32 = 64;
 
-impl DbInner {
-    /// Merges the inputs of `job` into tables, in as many parts as options and size allow.
-    pub fn write_parts(&self, job: &CompactionJob, pending: &Arc<PendingOutputs>) -> Result<Written> {
-        let snapshots = self.snapshots.sequences();
-        let tombstones = self.input_tombstones(job)?;
-        let mut parts = Vec::new();
-        for range in ranges(self.boundaries(job)?) {
-            let stream = self.compaction_stream(job, range, &tombstones, &snapshots)?;
-            parts.push(Part { stream, plan: self.output_plan(job) });
-        }
-        let mut written = Written {
-            tables: Vec::new(),
-            blob_files: Vec::new(),
-            blob_garbage: BTreeMap::new(),
-            records: StreamStats::default(),
-            cpu_nanos: 0,
-            oldest_snapshot: snapshots.first().copied().unwrap_or(SeqNum::MAX),
-        };
-        for output in run_parts(&self.ctx, job, parts, pending)? {
-            written.tables.extend(output.files.tables);
-            written.blob_files.extend(output.files.blob_files);
-            for (number, garbage) in output.files.blob_garbage {
-                let sum = written.blob_garbage.entry(number).or_default();
-                sum.count += garbage.count;
-                sum.bytes += garbage.bytes;
-            }
-            written.records.records_in += output.records.records_in;
-            written.records.records_out += output.records.records_out;
-            written.cpu_nanos += output.cpu_nanos;
-        }
-        Ok(written)
+/// Merges the inputs of `job` into tables, in as many parts as options and size allow.
+pub fn write_parts(jobs: &JobContext, job: &CompactionJob, pending: &Arc<PendingOutputs>) -> Result<Written> {
+    let snapshots = jobs.snapshots.sequences();
+    let tombstones = input_tombstones(&jobs.ctx.tables, job)?;
+    let mut parts = Vec::new();
+    for range in ranges(boundaries(&jobs.ctx.tables, job)?) {
+        let stream = compaction_stream(&jobs.ctx, job, range, &tombstones, &snapshots)?;
+        parts.push(Part { stream, plan: output_plan(&jobs.ctx, job) });
     }
+    let mut written = Written {
+        tables: Vec::new(),
+        blob_files: Vec::new(),
+        blob_garbage: BTreeMap::new(),
+        records: StreamStats::default(),
+        cpu_nanos: 0,
+        oldest_snapshot: snapshots.first().copied().unwrap_or(SeqNum::MAX),
+    };
+    for output in run_parts(&jobs.ctx, job, parts, pending)? {
+        written.tables.extend(output.files.tables);
+        written.blob_files.extend(output.files.blob_files);
+        for (number, garbage) in output.files.blob_garbage {
+            let sum = written.blob_garbage.entry(number).or_default();
+            sum.count += garbage.count;
+            sum.bytes += garbage.bytes;
+        }
+        written.records.records_in += output.records.records_in;
+        written.records.records_out += output.records.records_out;
+        written.cpu_nanos += output.cpu_nanos;
+    }
+    Ok(written)
+}
 
-    /// The user keys at which `job` is cut; none if it runs as a whole.
-    ///
-    /// Source: RocksDB `CompactionJob::GenSubcompactionBoundaries`.
-    fn boundaries(&self, job: &CompactionJob) -> Result<Vec<Vec<u8>>> {
-        let compaction = &job.compaction;
-        // Several tables of one job on L0 would be several sorted runs.
-        if compaction.work != Work::Merge || compaction.output_level == 0 {
-            return Ok(Vec::new());
-        }
-        let outputs = compaction.input_bytes() / compaction.target_file_size.max(1);
-        let parts = u64::from(job.max_subcompactions.min(MOST_PARTS)).min(outputs) as usize;
-        if parts < 2 {
-            return Ok(Vec::new());
-        }
-        let mut anchors: Vec<(Vec<u8>, u64)> = Vec::new();
-        for file in compaction.input_files() {
-            let keys = table_cache::open(&self.ctx, &job.cf, file)?.anchors(ANCHORS_PER_TABLE)?;
-            let weight = file.size / (keys.len() as u64 + 1);
-            anchors.extend(keys.into_iter().map(|key| (key, weight)));
-            anchors.push((user_key(&file.largest).to_vec(), weight));
-        }
-        Ok(cut_evenly(anchors, parts, &job.cf.comparator))
+/// The user keys at which `job` is cut; none if it runs as a whole.
+///
+/// Source: RocksDB `CompactionJob::GenSubcompactionBoundaries`.
+fn boundaries(tables: &TableCache, job: &CompactionJob) -> Result<Vec<Vec<u8>>> {
+    let compaction = &job.compaction;
+    // Several tables of one job on L0 would be several sorted runs.
+    if compaction.work != Work::Merge || compaction.output_level == 0 {
+        return Ok(Vec::new());
     }
+    let outputs = compaction.input_bytes() / compaction.target_file_size.max(1);
+    let parts = u64::from(job.max_subcompactions.min(MOST_PARTS)).min(outputs) as usize;
+    if parts < 2 {
+        return Ok(Vec::new());
+    }
+    let mut anchors: Vec<(Vec<u8>, u64)> = Vec::new();
+    for file in compaction.input_files() {
+        let keys = tables.open(&job.cf, file)?.anchors(ANCHORS_PER_TABLE)?;
+        let weight = file.size / (keys.len() as u64 + 1);
+        anchors.extend(keys.into_iter().map(|key| (key, weight)));
+        anchors.push((user_key(&file.largest).to_vec(), weight));
+    }
+    Ok(cut_evenly(anchors, parts, &job.cf.comparator))
 }
 
 /// At most `parts` - 1 keys that split the weights evenly, ascending.
@@ -142,28 +141,6 @@ fn ranges(cuts: Vec<Vec<u8>>) -> Vec<KeyRange> {
     let begins = std::iter::once(None).chain(cuts.iter().cloned().map(Some));
     let ends = cuts.iter().cloned().map(Some).chain(std::iter::once(None));
     begins.zip(ends).map(|(begin, end)| KeyRange { begin, end }).collect()
-}
-
-/// The part of `tombstones` that lies in `range`.
-pub fn clip(tombstones: &Fragments, range: &KeyRange, comparator: &Comparator) -> Fragments {
-    if tombstones.is_empty() || *range == KeyRange::default() {
-        return tombstones.clone();
-    }
-    let clipped = |mut tombstone: RangeTombstone| {
-        if let Some(begin) = &range.begin
-            && comparator.compare(&tombstone.begin, begin).is_lt()
-        {
-            tombstone.begin.clone_from(begin);
-        }
-        if let Some(end) = &range.end
-            && comparator.compare(&tombstone.end, end).is_gt()
-        {
-            tombstone.end.clone_from(end);
-        }
-        comparator.compare(&tombstone.begin, &tombstone.end).is_lt().then_some(tombstone)
-    };
-    let inside: Vec<RangeTombstone> = tombstones.tombstones().filter_map(clipped).collect();
-    Fragments::new(&inside, comparator)
 }
 
 /// Runs the first part here and each other one on a thread of its own; returns when all have ended, in key order.
@@ -246,22 +223,5 @@ mod tests {
         assert_eq!(cuts(&keys, 2), ["c"]);
         assert_eq!(cuts(&[("a", 1), ("a", 1), ("a", 1)], 3), [""; 0]);
         assert_eq!(cuts(&[("a", 9), ("b", 1), ("c", 1)], 3), ["a", "b"]);
-    }
-
-    #[test]
-    fn tombstones_are_cut_with_the_keys() {
-        let tombstone =
-            |begin: &str, end: &str| RangeTombstone { begin: begin.into(), end: end.into(), seq: SeqNum(7) };
-        let all = Fragments::new(&[tombstone("a", "m"), tombstone("x", "z")], &Comparator::Bytewise);
-        let part = |begin: Option<&str>, end: Option<&str>| {
-            let range = KeyRange { begin: begin.map(Into::into), end: end.map(Into::into) };
-            let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-            let clipped = clip(&all, &range, &Comparator::Bytewise);
-            clipped.iter().map(|f| format!("{}..{}", text(&f.begin), text(&f.end))).collect::<Vec<_>>()
-        };
-        assert_eq!(part(None, Some("c")), ["a..c"]);
-        assert_eq!(part(Some("c"), Some("y")), ["c..m", "x..y"]);
-        assert_eq!(part(Some("y"), None), ["y..z"]);
-        assert_eq!(part(Some("m"), Some("x")), [""; 0]);
     }
 }

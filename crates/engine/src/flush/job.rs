@@ -12,13 +12,15 @@ use crate::compaction::blobs::BlobPlan;
 use crate::compaction::output::{OutputPlan, write_tables};
 use crate::compaction::stream::{CompactionStream, DropRules};
 use crate::context::DbContext;
-use crate::db::DbInner;
 use crate::info_log::log_line;
-use crate::obsolete_files::PendingOutputs;
-use crate::read::merging_iter::{MergingIter, Source};
-use crate::read::table_cache;
+use crate::jobs::{JobContext, JobInfo, JobKind};
+use crate::pending_outputs::PendingOutputs;
+use crate::read::merging_iter::MergingIter;
+use crate::read::source::Source;
 use crate::state::{CfState, DbState, SealedMemTable};
 use crate::stats::LevelStats;
+use crate::table_cache;
+use crate::version_set::VersionSet;
 use outcrop_base::{Fragments, Result, SeqNum};
 use outcrop_manifest::{BlobFile, FileMetaData, FileNumber, VersionEdit};
 use outcrop_memtable::MemTable;
@@ -30,6 +32,18 @@ use std::sync::atomic::Ordering;
 pub struct FlushJob {
     /// One, or with `atomic_flush` all that have something to write.
     pub parts: Vec<FlushPart>,
+}
+
+impl FlushJob {
+    /// What an observer is told of it.
+    pub fn info(&self) -> JobInfo {
+        let of = |part: &FlushPart| format!("[{}] {} memtables", part.cf.name(), part.memtables.len());
+        JobInfo {
+            kind: JobKind::Flush,
+            column_families: self.parts.iter().map(|part| part.cf.id()).collect(),
+            what: self.parts.iter().map(of).collect::<Vec<_>>().join(", "),
+        }
+    }
 }
 
 /// What a flush does to one column family.
@@ -62,82 +76,81 @@ fn take(cf: &mut CfState) -> FlushPart {
     FlushPart { cf: cf.cf.clone(), memtables: cf.sealed.clone(), epoch }
 }
 
-impl DbInner {
-    /// Runs `job` and installs its tables.
-    pub fn run_flush(&self, job: &FlushJob) -> Result<()> {
-        let outputs = PendingOutputs::new(&self.ctx);
-        let written =
-            job.parts.iter().map(|part| self.write_part(part, &outputs)).collect::<Result<Vec<_>>>()?;
-        if self.has_several_column_families() {
-            // A batch may span column families: what this flush makes durable must not survive a crash
-            // that takes the other half, which is still in a closed WAL.
-            self.sync_closed_wals().map_err(|error| self.fail_writes(error))?;
-        }
-        outputs.settle(|| self.install_flush(job, written))
+/// Runs `job` and installs its tables.
+pub fn run(jobs: &JobContext, job: &FlushJob) -> Result<()> {
+    let outputs = PendingOutputs::new(&jobs.ctx);
+    let written =
+        job.parts.iter().map(|part| write_part(jobs, part, &outputs)).collect::<Result<Vec<_>>>()?;
+    if jobs.versions.has_several_column_families() {
+        // A batch may span column families: what this flush makes durable must not survive a crash
+        // that takes the other half, which is still in a closed WAL.
+        jobs.closed_wals.sync_and_track(&jobs.versions).map_err(|error| jobs.versions.fail_writes(error))?;
     }
+    outputs.install_or_remove(|| install(&jobs.versions, job, written))
+}
 
-    /// Writes the table of one column family. It is counted before it is installed: whoever waits for the flush finds it
-    /// in the counters.
-    fn write_part(&self, part: &FlushPart, outputs: &PendingOutputs) -> Result<FlushedFiles> {
-        let start = self.ctx.env.clock.monotonic_nanos();
-        let cpu_start = self.ctx.env.clock.thread_cpu_nanos();
-        let memtables: Vec<&Arc<MemTable>> = part.memtables.iter().map(|sealed| &sealed.memtable).collect();
-        let reserve = || outputs.reserve();
-        let snapshots = self.snapshots.sequences();
-        let written = write_l0(&self.ctx, &part.cf, &memtables, snapshots, part.epoch, &reserve)?;
-        let bytes = written.bytes();
-        let clock = &self.ctx.env.clock;
-        let stats = LevelStats {
-            count: 1,
-            micros: (clock.monotonic_nanos() - start) / 1000,
-            cpu_micros: (clock.thread_cpu_nanos() - cpu_start) / 1000,
-            bytes_written: bytes,
-            records_in: memtables.iter().map(|memtable| memtable.num_entries()).sum(),
-            ..LevelStats::default()
-        };
-        part.cf.stats.record(0, &stats);
-        part.cf.stats.flush_bytes.add(bytes);
-        log_line!(
-            self.ctx,
-            "[{}] wrote {} memtables to L0, {bytes} bytes, {} us",
-            part.cf.name(),
-            memtables.len(),
-            stats.micros
-        );
-        Ok(written)
-    }
+/// Writes the table of one column family. It is counted before it is installed: whoever waits for the flush finds it
+/// in the counters.
+fn write_part(jobs: &JobContext, part: &FlushPart, outputs: &PendingOutputs) -> Result<FlushedFiles> {
+    let start = jobs.ctx.env.clock.monotonic_nanos();
+    let cpu_start = jobs.ctx.env.clock.thread_cpu_nanos();
+    let memtables: Vec<&Arc<MemTable>> = part.memtables.iter().map(|sealed| &sealed.memtable).collect();
+    let reserve = || outputs.reserve();
+    let snapshots = jobs.snapshots.sequences();
+    let written = write_l0(&jobs.ctx, &part.cf, &memtables, snapshots, part.epoch, &reserve)?;
+    let bytes = written.bytes();
+    let clock = &jobs.ctx.env.clock;
+    let stats = LevelStats {
+        count: 1,
+        micros: (clock.monotonic_nanos() - start) / 1000,
+        cpu_micros: (clock.thread_cpu_nanos() - cpu_start) / 1000,
+        bytes_written: bytes,
+        records_in: memtables.iter().map(|memtable| memtable.num_entries()).sum(),
+        ..LevelStats::default()
+    };
+    part.cf.stats.record(0, &stats);
+    part.cf.stats.flush_bytes.add(bytes);
+    log_line!(
+        jobs.ctx,
+        "[{}] wrote {} memtables to L0, {bytes} bytes, {} us",
+        part.cf.name(),
+        memtables.len(),
+        stats.micros
+    );
+    Ok(written)
+}
 
-    fn install_flush(&self, job: &FlushJob, written: Vec<FlushedFiles>) -> Result<()> {
-        let min_wal = self.min_wal_after_flush(job);
-        let edits = job.parts.iter().zip(written).map(|(part, written)| {
-            let mut edit = VersionEdit::for_column_family(part.cf.id());
-            edit.log_number = part.memtables.last().map(|sealed| sealed.next_wal);
-            edit.min_log_number_to_keep = Some(min_wal);
-            edit.new_files = written.tables.into_iter().map(|file| (0, file)).collect();
-            edit.new_blob_files = written.blob_files;
-            edit
-        });
-        self.log_and_apply(edits.collect(), |state| {
-            for part in &job.parts {
-                if let Some(cf) = state.column_families.get_mut(&part.cf.id()) {
-                    cf.sealed.drain(..part.memtables.len());
-                }
+fn install(versions: &VersionSet, job: &FlushJob, written: Vec<FlushedFiles>) -> Result<()> {
+    let min_wal = min_wal_after_flush(versions, job);
+    let edits = job.parts.iter().zip(written).map(|(part, written)| {
+        let mut edit = VersionEdit::for_column_family(part.cf.id());
+        edit.log_number = part.memtables.last().map(|sealed| sealed.next_wal);
+        edit.min_log_number_to_keep = Some(min_wal);
+        edit.new_files = written.tables.into_iter().map(|file| (0, file)).collect();
+        edit.new_blob_files = written.blob_files;
+        edit
+    });
+    versions.log_and_apply(edits.collect(), |state| {
+        for part in &job.parts {
+            if let Some(cf) = state.column_families.get_mut(&part.cf.id()) {
+                cf.sealed.drain(..part.memtables.len());
             }
-        })
-    }
+        }
+    })
+}
 
-    /// The oldest WAL still needed once the job's memtables are in tables.
-    fn min_wal_after_flush(&self, job: &FlushJob) -> u64 {
-        let state = self.state.lock();
-        let current = self.current_wal_number();
-        let of_job = |id: u32| job.parts.iter().any(|part| part.cf.id() == id);
-        let others = state.column_families.iter().filter(|(id, _)| !of_job(**id)).map(|(_, cf)| {
+/// The oldest WAL still needed once the job's memtables are in tables.
+fn min_wal_after_flush(versions: &VersionSet, job: &FlushJob) -> u64 {
+    let state = versions.state.lock();
+    let current = versions.current_wal();
+    let of_job = |id: u32| job.parts.iter().any(|part| part.cf.id() == id);
+    let others =
+        state.column_families.iter().filter(|(id, _)| !of_job(**id)).map(|(_, cf)| {
             if cf.sealed.is_empty() && cf.memtable.is_empty() { current } else { cf.log_number }
         });
-        let own = job.parts.iter().filter_map(|part| Some(part.memtables.last()?.next_wal));
-        let kept = state.prepared.oldest_wal().unwrap_or(u64::MAX);
-        others.chain(own).min().unwrap_or(current).min(current).min(kept)
-    }
+    let own = job.parts.iter().filter_map(|part| Some(part.memtables.last()?.next_wal));
+    let kept = state.prepared.oldest_wal().unwrap_or(u64::MAX);
+    others.chain(own).min().unwrap_or(current).min(current).min(kept)
 }
 
 /// What a flush wrote.
@@ -194,7 +207,7 @@ pub fn write_l0(
     ctx.env.fs.sync_dir(&ctx.path)?;
     for file in &tables {
         file.from_flush.store(true, Ordering::Relaxed);
-        let table = table_cache::open(ctx, cf, file)?;
+        let table = ctx.tables.open(cf, file)?;
         if options.table.prepopulate_block_cache != Prepopulate::Disable {
             table_cache::warm(&table)?;
         }

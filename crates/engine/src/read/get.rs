@@ -3,124 +3,72 @@
 //! Invariant: sources are asked newest first, so the first entry that decides the key ends the lookup.
 //! Concurrency: no lock, and no write to memory shared between threads.
 
-use super::table_cache::{self, TableRef};
-use super::{PinnedValue, ReadOptions, WideColumns, blob, merge};
+use super::merge::{self, unsupported_type};
+use super::value::{PinnedValue, WideColumns};
+use super::view::ReadView;
 use crate::column_family::ColumnFamily;
-use crate::context::DbContext;
-use crate::db::DbInner;
 use crate::superversion::SuperVersion;
+use crate::table_cache::{TableCache, TableRef};
 use outcrop_base::keys::{pack, user_key};
 use outcrop_base::{Comparator, Error, Fragments, LookupKey, Result, SeqNum, ValueType, wide_columns};
 use outcrop_cache::Pinned;
 use outcrop_manifest::{FileMetaData, Version};
 use outcrop_memtable::MemTable;
-use outcrop_table::FillCache;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
-impl DbInner {
-    /// The value of `key`, or `None`.
-    pub fn get(&self, cf: &ColumnFamily, options: &ReadOptions, key: &[u8]) -> Result<Option<PinnedValue>> {
-        let view = cf.superversion.load();
-        // After `view`: a flush in between could otherwise drop what this snapshot must see.
-        let snapshot = options.snapshot.unwrap_or_else(|| self.visible_seq());
-        self.get_from(&view, cf, options, key, snapshot)
-    }
+/// The value of `key`, or `None`.
+pub fn get(view: &ReadView<'_>, key: &[u8]) -> Result<Option<PinnedValue>> {
+    let fetch = |index: &[u8]| view.fetch(key, index);
+    look_up(view, key)?.map(|found| found.value(fetch)).transpose()
+}
 
-    /// The value of `key` at `snapshot` in `view`.
-    pub(crate) fn get_from(
-        &self,
-        view: &SuperVersion,
-        cf: &ColumnFamily,
-        options: &ReadOptions,
-        key: &[u8],
-        snapshot: SeqNum,
-    ) -> Result<Option<PinnedValue>> {
-        let fetch = |index: &[u8]| {
-            blob::fetch(&self.ctx, cf, &view.version.blob_files, key, index, options.fill_cache())
-        };
-        self.look_up(view, cf, options, key, snapshot)?.map(|found| found.value(fetch)).transpose()
-    }
-
-    /// See [`crate::Db::get_entity_cf`].
-    pub(crate) fn get_entity(
-        &self,
-        cf: &ColumnFamily,
-        options: &ReadOptions,
-        key: &[u8],
-    ) -> Result<Option<WideColumns>> {
-        let view = cf.superversion.load();
-        let snapshot = options.snapshot.unwrap_or_else(|| self.visible_seq());
-        match self.look_up(&view, cf, options, key, snapshot)? {
-            Some(Found::Plain(value)) => Ok(Some(WideColumns::plain(&value))),
-            Some(Found::Entity(entity)) => {
-                let (files, fill_cache) = (&view.version.blob_files, options.fill_cache());
-                let fetch = |index: &[u8]| blob::fetch(&self.ctx, cf, files, key, index, fill_cache);
-                WideColumns::decode(&wide_columns::with_values(&entity, fetch)?).map(Some)
-            }
-            None => Ok(None),
+/// The columns of `key`; see [`crate::Db::get_entity_cf`].
+pub fn get_entity(view: &ReadView<'_>, key: &[u8]) -> Result<Option<WideColumns>> {
+    match look_up(view, key)? {
+        Some(Found::Plain(value)) => Ok(Some(WideColumns::plain(&value))),
+        Some(Found::Entity(entity)) => {
+            let fetch = |index: &[u8]| view.fetch(key, index);
+            WideColumns::decode(&wide_columns::with_values(&entity, fetch)?).map(Some)
         }
+        None => Ok(None),
     }
+}
 
-    /// The value of `key` at `snapshot`; `None` if it has none, or is an entity, or with `in_memory` the memtables do not
-    /// tell.
-    pub(crate) fn plain_value(
-        &self,
-        cf: &ColumnFamily,
-        key: &[u8],
-        snapshot: SeqNum,
-        in_memory: bool,
-    ) -> Result<Option<PinnedValue>> {
-        let view = cf.superversion.load();
-        if in_memory {
-            let lookup_key = LookupKey::new(key);
-            let mut lookup = Lookup::new(&lookup_key, snapshot);
-            lookup.memtables(&view);
-            if !lookup.is_decided() || matches!(lookup.outcome, Outcome::Blob(_)) {
-                return Ok(None);
-            }
-        }
-        match self.look_up(&view, cf, &ReadOptions::default(), key, snapshot)? {
-            Some(Found::Plain(value)) => Ok(Some(value)),
-            Some(Found::Entity(_)) | None => Ok(None),
-        }
-    }
-
-    fn look_up(
-        &self,
-        view: &SuperVersion,
-        cf: &ColumnFamily,
-        options: &ReadOptions,
-        key: &[u8],
-        snapshot: SeqNum,
-    ) -> Result<Option<Found>> {
+/// The value of `key`; `None` if it has none, or is an entity, or with `in_memory` the memtables do not tell.
+pub fn plain_value(view: &ReadView<'_>, key: &[u8], in_memory: bool) -> Result<Option<PinnedValue>> {
+    if in_memory {
         let lookup_key = LookupKey::new(key);
-        let fill_cache = options.fill_cache();
-        let mut lookup = Lookup::new(&lookup_key, snapshot);
-        lookup.memtables(view);
-        if !lookup.is_decided() {
-            self.get_from_tables(&view.version, cf, fill_cache, &mut lookup)?;
+        let mut lookup = Lookup::new(&lookup_key, view.seq);
+        lookup.memtables(view.sources);
+        if !lookup.is_decided() || matches!(lookup.outcome, Outcome::Blob(_)) {
+            return Ok(None);
         }
-        let fetch =
-            |index: &[u8]| blob::fetch(&self.ctx, cf, &view.version.blob_files, key, index, fill_cache);
-        lookup.finish(cf, fetch)
     }
+    match look_up(view, key)? {
+        Some(Found::Plain(value)) => Ok(Some(value)),
+        Some(Found::Entity(_)) | None => Ok(None),
+    }
+}
 
-    fn get_from_tables(
-        &self,
-        version: &Version,
-        cf: &ColumnFamily,
-        fill_cache: FillCache,
-        lookup: &mut Lookup<'_>,
-    ) -> Result<()> {
-        let mut search = Search::new(version, cf, lookup);
-        while let Some(table) = search.next_table(&self.ctx, cf, lookup)? {
-            table.get(lookup.key, lookup.snapshot, fill_cache, |seq, value_type, value, block| {
-                lookup.visit(seq, value_type, value, Some(block))
-            })?;
-        }
-        Ok(())
+fn look_up(view: &ReadView<'_>, key: &[u8]) -> Result<Option<Found>> {
+    let lookup_key = LookupKey::new(key);
+    let mut lookup = Lookup::new(&lookup_key, view.seq);
+    lookup.memtables(view.sources);
+    if !lookup.is_decided() {
+        get_from_tables(view, &mut lookup)?;
     }
+    lookup.finish(view.cf, |index: &[u8]| view.fetch(key, index))
+}
+
+fn get_from_tables(view: &ReadView<'_>, lookup: &mut Lookup<'_>) -> Result<()> {
+    let mut search = Search::new(&view.sources.version, view.cf, lookup);
+    while let Some(table) = search.next_table(view.tables, view.cf, lookup)? {
+        table.get(lookup.key, lookup.snapshot, view.fill_cache, |seq, value_type, value, block| {
+            lookup.visit(seq, value_type, value, Some(block))
+        })?;
+    }
+    Ok(())
 }
 
 /// The tables a lookup has still to ask, newest first.
@@ -149,15 +97,15 @@ impl<'v> Search<'v> {
     #[inline]
     pub(crate) fn next_table(
         &mut self,
-        ctx: &DbContext,
+        tables: &TableCache,
         cf: &ColumnFamily,
         lookup: &mut Lookup<'_>,
     ) -> Result<Option<TableRef<'v>>> {
         while !lookup.is_decided() {
             let Some(file) = self.candidates.get(self.next) else { return Ok(None) };
             self.next += 1;
-            let table = table_cache::open(ctx, cf, file)?;
-            if let Some(tombstones) = table_cache::range_tombstones(ctx, cf, file)? {
+            let table = tables.open(cf, file)?;
+            if let Some(tombstones) = tables.range_tombstones(cf, file)? {
                 lookup.ended |= lookup.cover(tombstones, &cf.comparator);
             }
             // Where the versions of the key go on in the next table, that one has the tombstones for all of them.
@@ -404,9 +352,4 @@ impl Found {
             },
         }
     }
-}
-
-/// The error for an entry type this engine does not implement.
-pub(crate) fn unsupported_type(value_type: ValueType) -> Error {
-    Error::not_supported(format!("a table entry has type {value_type:?}, which this engine cannot read"))
 }

@@ -13,35 +13,12 @@
 //! Inside a hidden range, sources that cannot hold anything newer than the tombstone jump to its end instead of being
 //! read entry by entry.
 
+use super::layer::Layer;
 use super::merging_iter::MergingIter;
-use outcrop_base::{Bound, Comparator, Fragments, SeqNum, Span};
-use std::sync::Arc;
-
-/// Range tombstones of a source, in sets that are apart and in order.
-#[derive(Clone, Debug)]
-pub enum Layer {
-    /// Of a run of a memtable, or of a table.
-    One(Arc<Fragments>),
-    /// Of the tables of a level, none of them empty.
-    Level(Arc<[Arc<Fragments>]>),
-}
-
-impl Layer {
-    fn span(&self, comparator: &Comparator, user_key: &[u8]) -> Span<'_> {
-        let sets = match self {
-            Layer::One(set) => return set.span(comparator, user_key),
-            Layer::Level(sets) => sets,
-        };
-        let begun = |set: &Arc<Fragments>| {
-            set.begin().is_some_and(|begin| comparator.compare(begin, user_key).is_le())
-        };
-        let after = sets.partition_point(begun);
-        let next = sets.get(after).and_then(|set| set.begin());
-        let Some(last) = after.checked_sub(1) else { return Span { begin: None, end: next, fragment: None } };
-        let span = sets[last].span(comparator, user_key);
-        Span { end: span.end.or(next), ..span }
-    }
-}
+use crate::column_family::ColumnFamily;
+use crate::superversion::SuperVersion;
+use crate::table_cache::TableCache;
+use outcrop_base::{Bound, Comparator, Result, SeqNum};
 
 /// Keys of which the same can be said: from `begin` to before `end`, each `None` unbounded.
 #[derive(Clone, Debug)]
@@ -133,11 +110,42 @@ impl HidingRanges {
     }
 }
 
+/// All range tombstones of `view`, as memtables and tables have them.
+///
+/// # Errors
+/// Those of opening a table for the first time.
+pub fn layers_of(view: &SuperVersion, tables: &TableCache, cf: &ColumnFamily) -> Result<Vec<Layer>> {
+    let fixed = view.fixed_tombstones(|| list_fixed(view, tables, cf))?;
+    let active = view.memtable.range_tombstones().into_iter().map(Layer::One);
+    Ok(active.chain(fixed.iter().cloned()).collect())
+}
+
+/// Those of everything but the active memtable.
+fn list_fixed(view: &SuperVersion, tables: &TableCache, cf: &ColumnFamily) -> Result<Vec<Layer>> {
+    let sealed = view.sealed.iter().flat_map(|memtable| memtable.range_tombstones());
+    let mut layers: Vec<Layer> = sealed.map(Layer::One).collect();
+    for (number, level) in view.version.levels.iter().enumerate() {
+        let mut sets = Vec::new();
+        for file in level.files.iter() {
+            sets.extend(tables.range_tombstones(cf, file)?.cloned());
+        }
+        match number {
+            // Its tables overlap.
+            0 => layers.extend(sets.into_iter().map(Layer::One)),
+            _ if sets.is_empty() => {}
+            _ => layers.push(Layer::Level(sets.into())),
+        }
+    }
+    Ok(layers)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outcrop_base::Fragments;
     use outcrop_base::{RangeTombstone, UserComparator};
     use std::cmp::Ordering;
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     /// Bytewise, and counts.

@@ -7,12 +7,16 @@
 //! entry shown; in all other cases its value is held in `value`, and the merging iterator stands past it in the
 //! direction of travel.
 
-use super::hiding_ranges::HidingRanges;
+use super::hiding_ranges::{HidingRanges, layers_of};
 use super::level_iter::LevelIter;
-use super::merging_iter::{MergingIter, Source, Within};
-use super::{PinnedValue, ReadOptions, WideColumns, blob, get, merge, table_cache};
+use super::merging_iter::MergingIter;
+use super::options::ReadOptions;
+use super::source::Source;
+use super::value::{PinnedValue, WideColumns};
+use super::within::Within;
+use super::{blob, merge};
 use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
-use crate::db::DbInner;
+use crate::context::DbContext;
 use crate::superversion::SuperVersion;
 use outcrop_base::keys::{pack, packed_seq, split};
 use outcrop_base::{Comparator, Error, PrefixExtractor, Result, SeqNum, ValueType, wide_columns};
@@ -62,7 +66,7 @@ struct Held {
 /// After each positioning call check [`DbIterator::valid`]; when it is false, [`DbIterator::status`] tells
 /// the end from an error.
 pub struct DbIterator {
-    db: Arc<DbInner>,
+    ctx: Arc<DbContext>,
     cf: ColumnFamilyHandle,
     /// Keeps the memtables and tables alive.
     view: Option<Arc<SuperVersion>>,
@@ -96,18 +100,51 @@ pub struct DbIterator {
     status: Result<()>,
 }
 
-impl DbInner {
-    /// An iterator over `cf`. Not positioned.
-    pub fn iter(self: &Arc<Self>, cf: &ColumnFamilyHandle, options: &ReadOptions) -> Result<DbIterator> {
-        let view = cf.superversion.load_full();
-        // After `view`: a flush in between could otherwise drop what this snapshot must see.
-        let snapshot = options.snapshot.unwrap_or_else(|| self.visible_seq());
-        self.iter_over(view, snapshot, cf, options)
+/// The sources of a view as one stream.
+pub(super) fn merge_view(
+    ctx: &DbContext,
+    view: &SuperVersion,
+    cf: &Arc<ColumnFamily>,
+    options: &ReadOptions,
+) -> Result<MergingIter> {
+    let table_options =
+        TableIterOptions { fill_cache: options.fill_cache(), readahead_bytes: options.readahead_size };
+    let mut sources = MergingIter::list_for_sources();
+    sources.reserve(view.sealed.len() + view.version.levels[0].files.len() + 4);
+    if !view.memtable.is_empty() {
+        sources.push(Source::Mem(view.memtable.iter()));
     }
+    sources.extend(view.sealed.iter().map(|memtable| Source::Mem(memtable.iter())));
+    for file in view.version.levels[0].files.iter() {
+        let table = ctx.tables.open(cf, file)?;
+        sources.push(Source::Table(table.iter(table_options.clone()), file.largest_seq));
+    }
+    for level in view.version.levels[1..].iter().filter(|level| !level.files.is_empty()) {
+        let files: Arc<[_]> = level.shared_files();
+        sources.push(Source::Level(LevelIter::new(
+            ctx.tables.clone(),
+            cf.clone(),
+            files,
+            table_options.clone(),
+        )));
+    }
+    Ok(MergingIter::new(cf.comparator.clone(), sources))
+}
 
-    /// An iterator over `view` of `cf` at `snapshot`, which was taken after the view or is held by a live one.
-    pub(super) fn iter_over(
-        self: &Arc<Self>,
+impl Drop for DbIterator {
+    fn drop(&mut self) {
+        // The view may be the last holder of memtables and tables that are no longer current.
+        if let Some(view) = self.view.take() {
+            self.ctx.background.release_view(view);
+        }
+    }
+}
+
+impl DbIterator {
+    /// An iterator over `view` of `cf` at `snapshot`, which was taken after the view or is held by a live one. Not
+    /// positioned.
+    pub(crate) fn new(
+        ctx: &Arc<DbContext>,
         view: Arc<SuperVersion>,
         snapshot: SeqNum,
         cf: &ColumnFamilyHandle,
@@ -117,11 +154,11 @@ impl DbInner {
         let stays = options.prefix_same_as_start;
         // Under another order keys with a prefix may lie apart.
         let filters = !options.total_order_seek && !matches!(cf.comparator, Comparator::User(_));
-        let merged = self.merge_view(&view, cf, options)?;
+        let merged = merge_view(ctx, &view, cf, options)?;
         let tombstones =
-            HidingRanges::new(view.range_tombstones(&self.ctx, cf)?, cf.comparator.clone(), snapshot);
+            HidingRanges::new(layers_of(&view, &ctx.tables, cf)?, cf.comparator.clone(), snapshot);
         Ok(DbIterator {
-            db: self.clone(),
+            ctx: ctx.clone(),
             cf: cf.clone(),
             view: Some(view),
             merged,
@@ -148,47 +185,6 @@ impl DbInner {
         })
     }
 
-    pub(super) fn merge_view(
-        &self,
-        view: &SuperVersion,
-        cf: &Arc<ColumnFamily>,
-        options: &ReadOptions,
-    ) -> Result<MergingIter> {
-        let table_options =
-            TableIterOptions { fill_cache: options.fill_cache(), readahead_bytes: options.readahead_size };
-        let mut sources = MergingIter::list_for_sources();
-        sources.reserve(view.sealed.len() + view.version.levels[0].files.len() + 4);
-        if !view.memtable.is_empty() {
-            sources.push(Source::Mem(view.memtable.iter()));
-        }
-        sources.extend(view.sealed.iter().map(|memtable| Source::Mem(memtable.iter())));
-        for file in view.version.levels[0].files.iter() {
-            let table = table_cache::open(&self.ctx, cf, file)?;
-            sources.push(Source::Table(table.iter(table_options.clone()), file.largest_seq));
-        }
-        for level in view.version.levels[1..].iter().filter(|level| !level.files.is_empty()) {
-            let files: Arc<[_]> = level.shared_files();
-            sources.push(Source::Level(LevelIter::new(
-                self.ctx.clone(),
-                cf.clone(),
-                files,
-                table_options.clone(),
-            )));
-        }
-        Ok(MergingIter::new(cf.comparator.clone(), sources))
-    }
-}
-
-impl Drop for DbIterator {
-    fn drop(&mut self) {
-        // The view may be the last holder of memtables and tables that are no longer current.
-        if let Some(view) = self.view.take() {
-            self.db.release_view(view);
-        }
-    }
-}
-
-impl DbIterator {
     /// True if positioned on an entry.
     #[inline]
     pub fn valid(&self) -> bool {
@@ -556,7 +552,7 @@ impl DbIterator {
     fn fetch(&self, user_key: &[u8], index: &[u8]) -> Result<Vec<u8>> {
         let view = self.view.as_ref().expect("kept until dropped");
         let files = &view.version.blob_files;
-        blob::fetch(&self.db.ctx, &self.cf, files, user_key, index, self.fill_cache)
+        blob::fetch(&self.ctx.tables, &self.cf, files, user_key, index, self.fill_cache)
             .map(PinnedValue::into_vec)
     }
 
@@ -781,7 +777,7 @@ fn default_column(entity: &[u8]) -> &[u8] {
 
 fn type_error(value_type: Option<ValueType>) -> Error {
     match value_type {
-        Some(value_type) => get::unsupported_type(value_type),
+        Some(value_type) => merge::unsupported_type(value_type),
         None => Error::corruption("an internal key has an unknown value type"),
     }
 }

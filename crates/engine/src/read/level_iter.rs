@@ -3,21 +3,20 @@
 //! Tables are opened as the position enters them, and are then checked against the range that the MANIFEST gives for
 //! them. After an error the iterator is invalid and [`LevelIter::status`] says why.
 
-use super::merging_iter::Within;
-use super::table_cache;
+use super::within::Within;
 use crate::column_family::ColumnFamily;
-use crate::context::DbContext;
+use crate::table_cache::TableCache;
 use outcrop_base::keys::split;
 use outcrop_base::{Error, Result, SeqNum};
 use outcrop_cache::Pinned;
-use outcrop_manifest::{FileMetaData, file_name};
+use outcrop_manifest::FileMetaData;
 use outcrop_table::{TableIter, TableIterOptions};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// Iterator over non-overlapping tables in key order.
 pub struct LevelIter {
-    ctx: Arc<DbContext>,
+    tables: Arc<TableCache>,
     cf: Arc<ColumnFamily>,
     files: Arc<[Arc<FileMetaData>]>,
     options: TableIterOptions,
@@ -30,12 +29,12 @@ pub struct LevelIter {
 impl LevelIter {
     /// An iterator over `files`, which are sorted and do not overlap. Not positioned.
     pub fn new(
-        ctx: Arc<DbContext>,
+        tables: Arc<TableCache>,
         cf: Arc<ColumnFamily>,
         files: Arc<[Arc<FileMetaData>]>,
         options: TableIterOptions,
     ) -> LevelIter {
-        LevelIter { ctx, cf, files, options, index: usize::MAX, table: None, status: Ok(()) }
+        LevelIter { tables, cf, files, options, index: usize::MAX, table: None, status: Ok(()) }
     }
 
     /// True if positioned on an entry.
@@ -118,7 +117,7 @@ impl LevelIter {
         // Keys with a prefix follow each other, so others of them can only be where the next table begins.
         let goes_on = self.files.get(index + 1).is_some_and(|next| within.has(split(&next.smallest).0));
         if let Some(file) = self.files.get(index).filter(|_| !goes_on)
-            && let Ok(table) = table_cache::open(&self.ctx, &self.cf, file)
+            && let Ok(table) = self.tables.open(&self.cf, file)
             && !table.may_contain_prefix(within.prefix)
         {
             (self.index, self.table, self.status) = (usize::MAX, None, Ok(()));
@@ -199,7 +198,7 @@ impl LevelIter {
         self.index = index;
         self.table = None;
         let Some(file) = self.files.get(index) else { return };
-        match table_cache::open(&self.ctx, &self.cf, file) {
+        match self.tables.open(&self.cf, file) {
             Ok(table) => self.table = Some(table.iter(self.options.clone())),
             Err(error) => self.status = Err(error),
         }
@@ -228,7 +227,7 @@ impl LevelIter {
         let file = &self.files[self.index];
         let order = self.cf.comparator.compare(split(self.key()).0, split(bound(file)).0);
         if order == beyond {
-            let path = file_name::table(&self.ctx.path, file.number);
+            let path = self.tables.path(file.number);
             let what = "a key lies outside of the range that the MANIFEST gives for the table";
             self.status = Err(Error::corruption(format!("{}: {what}", path.display())));
             self.table = None;

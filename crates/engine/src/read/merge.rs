@@ -1,7 +1,7 @@
 //! Applying a merge operator to what a read or a compaction collected.
 
 use crate::column_family::ColumnFamily;
-use outcrop_base::{Error, MergeOperator, Result, wide_columns};
+use outcrop_base::{Error, MergeOperator, Result, ValueType, wide_columns};
 
 /// The value of `key` after applying `newest_first` operands to `base`.
 ///
@@ -46,4 +46,9 @@ pub fn missing_operator_of_iterator() -> Error {
 /// The operator of a column family.
 pub fn operator_of(cf: &ColumnFamily) -> Option<&dyn MergeOperator> {
     cf.merge_operator.as_deref()
+}
+
+/// The error for an entry type this engine does not implement.
+pub fn unsupported_type(value_type: ValueType) -> Error {
+    Error::not_supported(format!("a table entry has type {value_type:?}, which this engine cannot read"))
 }

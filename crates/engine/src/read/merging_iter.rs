@@ -7,176 +7,15 @@
 //! Invariant: going forward every source is at its first entry after the current position, going backward
 //! at its last entry before it.
 
-use super::level_iter::LevelIter;
+use super::source::{Direction, Source};
+use super::within::Within;
 use outcrop_base::keys::split;
-use outcrop_base::{Comparator, PrefixExtractor, Result, SeqNum};
+use outcrop_base::{Comparator, Result, SeqNum};
 use outcrop_cache::Pinned;
 use outcrop_env::read_batch;
-use outcrop_memtable::MemTableIter;
 use outcrop_table::TableIter;
 use std::cell::RefCell;
 use std::cmp::Ordering;
-
-/// One sorted source.
-pub enum Source {
-    /// A memtable.
-    Mem(MemTableIter),
-    /// One table, as in L0, and the largest sequence number in it.
-    Table(TableIter, SeqNum),
-    /// The tables of one level.
-    Level(LevelIter),
-}
-
-/// A prefix, and how keys are asked for theirs.
-pub struct Within<'p> {
-    /// Gives a key's prefix.
-    pub extractor: PrefixExtractor,
-    /// The prefix.
-    pub prefix: &'p [u8],
-}
-
-impl Within<'_> {
-    /// True if `user_key` has the prefix.
-    pub fn has(&self, user_key: &[u8]) -> bool {
-        self.extractor.transform(user_key) == Some(self.prefix)
-    }
-}
-
-/// Calls the same method on whichever source it is.
-macro_rules! on_source {
-    ($source:expr, $iter:ident => $call:expr) => {
-        match $source {
-            Source::Mem($iter) => $call,
-            Source::Table($iter, _) => $call,
-            Source::Level($iter) => $call,
-        }
-    };
-}
-
-impl Source {
-    #[inline]
-    fn valid(&self) -> bool {
-        on_source!(self, iter => iter.valid())
-    }
-
-    #[inline]
-    fn key(&self) -> &[u8] {
-        on_source!(self, iter => iter.key())
-    }
-
-    #[inline]
-    fn value(&self) -> &[u8] {
-        on_source!(self, iter => iter.value())
-    }
-
-    #[inline]
-    fn next(&mut self) {
-        on_source!(self, iter => iter.next())
-    }
-
-    #[inline]
-    fn prev(&mut self) {
-        on_source!(self, iter => iter.prev())
-    }
-
-    fn seek(&mut self, user_key: &[u8], packed: u64) {
-        on_source!(self, iter => iter.seek(user_key, packed))
-    }
-
-    /// First step of a seek; the next ones are those of `table`, and `finish_seek` is the last. What is in memory goes
-    /// there at once.
-    fn approach(&mut self, user_key: &[u8], packed: u64) {
-        match self {
-            Source::Mem(iter) => iter.seek(user_key, packed),
-            Source::Table(iter, _) => iter.approach(user_key, packed),
-            Source::Level(iter) => iter.approach(user_key, packed),
-        }
-    }
-
-    /// The table's iterator that the source stands in.
-    fn table(&mut self) -> Option<&mut TableIter> {
-        match self {
-            Source::Mem(_) => None,
-            Source::Table(iter, _) => Some(iter),
-            Source::Level(iter) => iter.table_mut(),
-        }
-    }
-
-    fn finish_seek(&mut self, user_key: &[u8], packed: u64) {
-        match self {
-            Source::Mem(_) => {}
-            Source::Table(iter, _) => iter.finish_seek(user_key, packed),
-            Source::Level(iter) => iter.finish_seek(user_key, packed),
-        }
-    }
-
-    /// As `seek`; false if filters know that no key has the prefix of `user_key`: the source then has no entry.
-    fn seek_within(&mut self, user_key: &[u8], packed: u64, within: &Within<'_>) -> bool {
-        match self {
-            Source::Mem(iter) => iter.seek_within(user_key, packed, within.extractor, within.prefix),
-            Source::Table(iter, _) => iter.seek_within(user_key, packed, within.prefix),
-            Source::Level(iter) => iter.seek_within(user_key, packed, within),
-        }
-    }
-
-    fn seek_for_prev(&mut self, user_key: &[u8], packed: u64) {
-        on_source!(self, iter => iter.seek_for_prev(user_key, packed))
-    }
-
-    /// Moves a forward source to `end` if everything it would pass is older than `seq`; false if it stays.
-    fn skip_older(&mut self, end: &[u8], seq: SeqNum) -> bool {
-        match self {
-            // What a memtable holds is not known without reading it.
-            Source::Mem(_) => false,
-            Source::Table(iter, largest_seq) => {
-                let skip = *largest_seq < seq;
-                if skip {
-                    iter.seek(end, u64::MAX);
-                }
-                skip
-            }
-            Source::Level(iter) => iter.skip_older(end, seq),
-        }
-    }
-
-    /// True if nothing is added to it: its neighbours stay neighbours.
-    fn is_fixed(&self) -> bool {
-        !matches!(self, Source::Mem(_))
-    }
-
-    /// From the first entry on one side of a place to the first on its other side, which is one step away, or at the end where
-    /// there was none on the one side.
-    fn step_over(&mut self, direction: Direction) {
-        match (direction, self.valid()) {
-            (Direction::Forward, true) => self.next(),
-            (Direction::Backward, true) => self.prev(),
-            (Direction::Forward, false) => self.seek_to_first(),
-            (Direction::Backward, false) => self.seek_to_last(),
-        }
-    }
-
-    fn seek_to_first(&mut self) {
-        on_source!(self, iter => iter.seek_to_first())
-    }
-
-    fn seek_to_last(&mut self) {
-        on_source!(self, iter => iter.seek_to_last())
-    }
-
-    fn status(&self) -> Result<()> {
-        match self {
-            Source::Mem(_) => Ok(()),
-            Source::Table(iter, _) => iter.status(),
-            Source::Level(iter) => iter.status(),
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Direction {
-    Forward,
-    Backward,
-}
 
 /// No source.
 const NONE: usize = usize::MAX;
@@ -547,6 +386,7 @@ mod tests {
         BottommostLevelCompaction, ColumnFamilyDescriptor, ColumnFamilyParts, Db, DbOptions, ReadOptions,
         WriteOptions,
     };
+    use outcrop_base::PrefixExtractor;
     use outcrop_env::Env;
     use outcrop_env::memory::MemoryFs;
     use outcrop_env::random::{Random, SeededRandom};
@@ -590,7 +430,8 @@ mod tests {
             let db = database(&random);
             let cf = db.default_column_family();
             let view = cf.superversion.load_full();
-            let mut merged = db.inner().merge_view(&view, cf, &ReadOptions::default()).unwrap();
+            let mut merged =
+                crate::read::iter::merge_view(&db.core().ctx, &view, cf, &ReadOptions::default()).unwrap();
             let mut rows: Vec<Vec<u8>> = Vec::new();
             merged.seek_to_first();
             while merged.valid() {
@@ -656,7 +497,8 @@ mod tests {
         db.flush(std::slice::from_ref(&cf), true).unwrap();
         put("m");
         let view = cf.superversion.load_full();
-        let mut merged = db.inner().merge_view(&view, &cf, &ReadOptions::default()).unwrap();
+        let mut merged =
+            crate::read::iter::merge_view(&db.core().ctx, &view, &cf, &ReadOptions::default()).unwrap();
         merged.seek(b"c", u64::MAX);
         put("d");
         merged.prev();
@@ -681,7 +523,8 @@ mod tests {
             db.flush(std::slice::from_ref(&cf), true).unwrap();
         }
         let view = cf.superversion.load_full();
-        let mut merged = db.inner().merge_view(&view, &cf, &ReadOptions::default()).unwrap();
+        let mut merged =
+            crate::read::iter::merge_view(&db.core().ctx, &view, &cf, &ReadOptions::default()).unwrap();
         merged.seek_within(b"a2", u64::MAX, &Within { extractor, prefix: b"a" });
         assert!(merged.has_excluded() && split(merged.key()).0 == b"a3");
         merged.prev();

@@ -12,50 +12,28 @@
 //! blocks that must be read, of whatever level, are read together.
 
 use super::get::{Lookup, Search};
-use super::table_cache::TableRef;
-use super::{PinnedValue, ReadOptions, blob};
-use crate::column_family::ColumnFamily;
-use crate::db::DbInner;
-use crate::superversion::SuperVersion;
-use outcrop_base::{Error, LookupKey, Result, SeqNum};
+use super::value::PinnedValue;
+use super::view::ReadView;
+use crate::table_cache::TableRef;
+use outcrop_base::{Error, LookupKey, Result};
 use outcrop_cache::Pinned;
 use outcrop_env::read_batch;
-use outcrop_table::{BlockPlace, FillCache, TableReader, prefetch_directory, prefetch_entry};
+use outcrop_table::{BlockPlace, TableReader, prefetch_directory, prefetch_entry};
 use std::sync::Arc;
 
 /// Keys that go together: more would push each other's lines out of the nearest cache.
 const GROUP: usize = 32;
 
-impl DbInner {
-    /// The value of each key, all read from one consistent view.
-    pub fn multi_get(
-        &self,
-        cf: &ColumnFamily,
-        options: &ReadOptions,
-        keys: &[&[u8]],
-    ) -> Vec<Result<Option<PinnedValue>>> {
-        let view = cf.superversion.load();
-        // After `view`: a flush in between could otherwise drop what this snapshot must see.
-        let snapshot = options.snapshot.unwrap_or_else(|| self.visible_seq());
-        let group = GroupGet { db: self, cf, view: &view, options, snapshot };
-        in_groups(&group, keys)
-    }
-}
-
-/// The values of any number of keys.
-pub(super) fn in_groups(group: &GroupGet<'_>, keys: &[&[u8]]) -> Vec<Result<Option<PinnedValue>>> {
+/// The value of each key.
+pub fn multi_get(view: &ReadView<'_>, keys: &[&[u8]]) -> Vec<Result<Option<PinnedValue>>> {
     let mut results = Vec::with_capacity(keys.len());
-    keys.chunks(GROUP).for_each(|keys| group.get(keys, &mut results));
+    keys.chunks(GROUP).for_each(|keys| GroupGet { view }.get(keys, &mut results));
     results
 }
 
-/// What all groups of one call share.
-pub(super) struct GroupGet<'a> {
-    pub(super) db: &'a DbInner,
-    pub(super) cf: &'a ColumnFamily,
-    pub(super) view: &'a SuperVersion,
-    pub(super) options: &'a ReadOptions,
-    pub(super) snapshot: SeqNum,
+/// A group of keys that go together.
+struct GroupGet<'a> {
+    view: &'a ReadView<'a>,
 }
 
 /// One key's lookup.
@@ -78,17 +56,17 @@ impl<'a> GroupGet<'a> {
     fn get(&self, keys: &[&[u8]], results: &mut Vec<Result<Option<PinnedValue>>>) {
         let keys: Vec<LookupKey<'_>> = keys.iter().map(|key| LookupKey::new(key)).collect();
         for key in &keys {
-            self.view.memtable.prefetch(key.hash);
+            self.view.sources.memtable.prefetch(key.hash);
         }
         let mut group: Vec<Ongoing<'_, '_>> = keys
             .iter()
             .map(|key| {
-                let mut lookup = Lookup::new(key, self.snapshot);
-                lookup.memtables(self.view);
+                let mut lookup = Lookup::new(key, self.view.seq);
+                lookup.memtables(self.view.sources);
                 let undecided = !lookup.is_decided();
                 // Asks for the filters' lines, which the first step tests when all keys have asked.
                 let search = if undecided {
-                    Search::new(&self.view.version, self.cf, &lookup)
+                    Search::new(&self.view.sources.version, self.view.cf, &lookup)
                 } else {
                     Search::default()
                 };
@@ -125,12 +103,12 @@ impl<'a> GroupGet<'a> {
         let any = !steps.is_empty();
         for Step { key, table, place, block } in steps {
             let (Some(block), Ongoing { lookup, failed, .. }) = (block, &mut group[key]) else { continue };
-            let (key, fill_cache) = (lookup.key, self.fill_cache());
+            let (key, fill_cache) = (lookup.key, self.view.fill_cache);
             let done = table.get_from(
                 place,
                 block,
                 key,
-                self.snapshot,
+                self.view.seq,
                 fill_cache,
                 |seq, value_type, value, block| lookup.visit(seq, value_type, value, Some(block)),
             );
@@ -145,8 +123,8 @@ impl<'a> GroupGet<'a> {
             return Ok(None);
         }
         let Ongoing { lookup, search, .. } = ongoing;
-        while let Some(table) = search.next_table(&self.db.ctx, self.cf, lookup)? {
-            if let Some(place) = table.find(lookup.key, self.snapshot)? {
+        while let Some(table) = search.next_table(self.view.tables, self.view.cf, lookup)? {
+            if let Some(place) = table.find(lookup.key, self.view.seq)? {
                 table.prefetch_tags(place);
                 return Ok(Some((table, place)));
             }
@@ -191,13 +169,9 @@ impl<'a> GroupGet<'a> {
         }
         read_batch(&reads, &mut |number, stored| {
             let (table, place) = of[number];
-            let block = stored.and_then(|stored| table.loaded_at(*place, stored, self.fill_cache()));
+            let block = stored.and_then(|stored| table.loaded_at(*place, stored, self.view.fill_cache));
             take(of[number], block);
         });
-    }
-
-    fn fill_cache(&self) -> FillCache {
-        self.options.fill_cache()
     }
 
     fn finish(&self, ongoing: Ongoing<'_, '_>) -> Result<Option<PinnedValue>> {
@@ -205,8 +179,7 @@ impl<'a> GroupGet<'a> {
             return Err(error);
         }
         let key = ongoing.lookup.key.user_key;
-        let files = &self.view.version.blob_files;
-        let fetch = |index: &[u8]| blob::fetch(&self.db.ctx, self.cf, files, key, index, self.fill_cache());
-        ongoing.lookup.finish(self.cf, fetch)?.map(|found| found.value(fetch)).transpose()
+        let fetch = |index: &[u8]| self.view.fetch(key, index);
+        ongoing.lookup.finish(self.view.cf, fetch)?.map(|found| found.value(fetch)).transpose()
     }
 }

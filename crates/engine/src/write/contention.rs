@@ -7,8 +7,9 @@
 //!
 //! Concurrency: what a thread remembers is its own, for all databases together; it decides how to wait and nothing else.
 
-use super::WriteOptions;
-use crate::db::DbInner;
+use super::group::WriteQueue;
+use super::options::WriteOptions;
+use outcrop_env::Clock;
 use std::cell::Cell;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ const HOT_NANOS: u64 = 20_000;
 const STEP_BACK_NANOS: u64 = 100_000;
 /// How long a patient writer sleeps for each one in line, itself included, before it calls. Longer turns wake fewer threads;
 /// less than one put in a hundred should have to wait, at the half million that one thread does in a second.
-pub(super) const PATIENCE: Duration = Duration::from_micros(300);
+pub const PATIENCE: Duration = Duration::from_micros(300);
 
 thread_local! {
     /// When this thread last found the lead taken, oldest first.
@@ -35,35 +36,36 @@ fn keeps_meeting(now: u64) -> bool {
 }
 
 /// How to wait for the lead.
-pub(super) enum Contended {
+pub enum Contended {
     /// Not at all: the caller leads.
     Leads,
     /// In line: patiently, or until the leader is done.
-    Waits { patience: Option<Duration> },
+    Waits {
+        /// How long, for each one in line.
+        patience: Option<Duration>,
+    },
 }
 
-impl DbInner {
-    /// The lead is taken: gets it if that takes no longer than falling asleep, or says how to wait.
-    #[cold]
-    pub(super) fn contend(&self, options: &WriteOptions) -> Contended {
-        // Who waits for a sync shares it with others in line, and is told when it is over.
-        if !options.sync && keeps_meeting(self.ctx.env.clock.monotonic_nanos()) {
-            return Contended::Waits { patience: Some(PATIENCE) };
-        }
-        match self.write_queue.spin_for_lead() {
-            true => Contended::Leads,
-            false => Contended::Waits { patience: None },
-        }
+/// The lead of `queue` is taken: gets it if that takes no longer than falling asleep, or says how to wait.
+#[cold]
+pub fn contend(queue: &WriteQueue, options: &WriteOptions, clock: &dyn Clock) -> Contended {
+    // Who waits for a sync shares it with others in line, and is told when it is over.
+    if !options.sync && keeps_meeting(clock.monotonic_nanos()) {
+        return Contended::Waits { patience: Some(PATIENCE) };
+    }
+    match queue.spin_for_lead() {
+        true => Contended::Leads,
+        false => Contended::Waits { patience: None },
     }
 }
 
 /// The caller has waited in line: it is its turn.
-pub(super) fn was_served() {
+pub fn was_served() {
     MET.set([0; MEETINGS - 1]);
 }
 
 /// The caller served those in line at `now`: it is their turn.
-pub(super) fn step_back(now: u64) {
+pub fn step_back(now: u64) {
     MET.set([now + STEP_BACK_NANOS; MEETINGS - 1]);
 }
 

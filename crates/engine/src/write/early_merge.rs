@@ -4,14 +4,17 @@
 //! The WAL holds the operand; only the memtable gets a value in its place, which reads the same.
 //! Source: RocksDB `db/write_batch.cc`, `MemTableInserter::MergeCF`.
 
-use super::Target;
-use crate::db::DbInner;
+use super::pipeline::CommitPipeline;
+use super::targets::Target;
+use crate::read::get::plain_value;
 use crate::read::merge;
+use crate::read::view::ReadView;
 use outcrop_base::{LookupKey, SeqNum, ValueType};
 use outcrop_memtable::MemTable;
+use outcrop_table::FillCache;
 use std::ops::ControlFlow;
 
-impl DbInner {
+impl CommitPipeline {
     /// What to write under `seq` in place of `operand`: the merged value, if the memtable has as many operands of `key`
     /// as the option allows. `None` leaves the operand, also where the value cannot be had.
     pub(crate) fn merge_early(
@@ -31,7 +34,15 @@ impl DbInner {
         let before = SeqNum(seq.0 - 1);
         let in_memory = !options.strict_max_successive_merges;
         // A value that cannot be read now is a problem of whoever reads it.
-        let existing = self.plain_value(&target.cf, key, before, in_memory).ok()??;
+        let sources = target.cf.superversion.load();
+        let view = ReadView {
+            tables: &self.ctx.tables,
+            cf: &target.cf,
+            sources: &sources,
+            seq: before,
+            fill_cache: FillCache::Yes,
+        };
+        let existing = plain_value(&view, key, in_memory).ok()??;
         operator.full_merge(key, Some(&existing), &[operand])
     }
 }

@@ -21,7 +21,7 @@
 //! [`Writer`] so that the leader can read it without sharing the caller's memory. `models/` runs this file in every order
 //! of steps.
 
-use super::WriteOptions;
+use super::options::WriteOptions;
 use crate::sync::{AtomicU32, Condvar, Mutex, Ordering, SPINS, spin_loop};
 use outcrop_base::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
@@ -40,6 +40,8 @@ pub struct Request {
     pub bytes: Vec<u8>,
     /// Its options.
     pub options: WriteOptions,
+    /// It is committed by its own caller, in no group with others.
+    pub alone: bool,
 }
 
 /// Writers that are committed together, in order.
@@ -115,7 +117,8 @@ impl Writer {
         match &*self.state.lock() {
             WriterState::Waiting(request) => {
                 let options = &request.options;
-                options.disable_wal == leader.disable_wal
+                !request.alone
+                    && options.disable_wal == leader.disable_wal
                     && (leader.sync || !options.sync)
                     && options.no_slowdown == leader.no_slowdown
                     && group_bytes + request.bytes.len() <= MAX_GROUP_BYTES

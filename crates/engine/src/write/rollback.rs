@@ -7,19 +7,18 @@
 //! Concurrency: with `write_core` held and writes refused, so that nothing was numbered since. Readers keep the view they
 //! have.
 
-use super::WriteCore;
-use crate::background::caught;
+use super::pipeline::{CommitPipeline, WriteCore};
 use crate::column_family::new_memtable;
-use crate::db::DbInner;
+use crate::panic::caught;
 use outcrop_base::Result;
 
-impl DbInner {
+impl CommitPipeline {
     /// Replaces the active memtables that hold more than was published.
     ///
     /// # Errors
     /// Aborted if a comparator panics again. Those replaced so far stay so; it can be tried again.
     pub fn discard_unpublished(&self, core: &mut WriteCore) -> Result<()> {
-        let published = self.visible_seq();
+        let published = self.versions.visible_seq();
         if core.last_seq == published {
             return Ok(());
         }
@@ -34,7 +33,7 @@ impl DbInner {
                 target.memtable.copy_up_to(published, &fresh);
                 Ok(())
             })?;
-            let mut state = self.state.lock();
+            let mut state = self.versions.state.lock();
             let id = target.cf.id();
             core.targets.replace(index, fresh.clone());
             let Some(cf) = state.column_families.get_mut(&id) else { continue };

@@ -5,13 +5,12 @@
 //! The leader keeps its lead: other writers wait in line, or fail if they asked not to wait.
 //! Source: RocksDB `db/db_impl/db_impl_write.cc`, `DelayWrite`; `db/write_thread.cc`, `BeginWriteStall`.
 
+use super::group::WriteQueue;
+use super::options::WriteOptions;
+use super::pipeline::{CommitPipeline, WriteCore};
 use super::stall::StallCondition;
-use super::{WriteCore, WriteOptions};
-use crate::context::closing_error;
-use crate::db::DbInner;
 use outcrop_base::{Error, ErrorKind, Result};
 use parking_lot::MutexGuard;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Shorter waits of slowed writers cost less than the sleep: they add up in the pacer and are slept off together.
@@ -19,7 +18,7 @@ const SHORTEST_SLEEP_NANOS: u64 = 200_000;
 /// A slowed writer looks this often whether it still has to wait.
 const SLEEP_SLICE_NANOS: u64 = 1_000_000;
 
-impl DbInner {
+impl CommitPipeline {
     /// Takes `write_core` for a group of `bytes`, once there is room for it. The caller leads.
     ///
     /// # Errors
@@ -32,11 +31,9 @@ impl DbInner {
     ) -> Result<MutexGuard<'_, WriteCore>> {
         // HOLDS write_core across the WAL write, from here to the end of the group: it excludes who must exclude writers
         // (switch, create and drop of column families, resume).
-        let core = self.write_core.lock();
-        // Relaxed: set under the state lock before the failure is reported; a write that slips by fails on
-        // its own or is as good as one that came before.
-        let refused = self.write_refused.load(Ordering::Relaxed);
-        if refused || core.seal_wanted || self.stall.condition() != StallCondition::Normal {
+        let core = self.exclude_writers();
+        let refused = self.versions.refuses_writes();
+        if refused || core.seal_wanted || self.versions.stall.condition() != StallCondition::Normal {
             return self.make_room(core, options, bytes);
         }
         Ok(core)
@@ -51,23 +48,23 @@ impl DbInner {
     ) -> Result<MutexGuard<'d, WriteCore>> {
         let mut slowed = false;
         loop {
-            if self.write_refused.load(Ordering::Relaxed) {
+            if self.versions.refuses_writes() {
                 drop(core);
-                return Err(self.refusal());
+                return Err(self.versions.refusal());
             }
-            match self.stall.condition() {
+            match self.versions.stall.condition() {
                 StallCondition::Stopped => {
                     drop(core);
                     self.wait_until_not_stopped(options)?;
-                    core = self.write_core.lock();
+                    core = self.exclude_writers();
                 }
                 StallCondition::Delayed if !slowed => {
                     slowed = true;
-                    let nanos = self.stall.delay_nanos(bytes, self.ctx.env.clock.monotonic_nanos());
+                    let nanos = self.versions.stall.delay_nanos(bytes, self.ctx.env.clock.monotonic_nanos());
                     if nanos > 0 {
                         drop(core);
                         self.sleep_slowed(options, nanos)?;
-                        core = self.write_core.lock();
+                        core = self.exclude_writers();
                     }
                 }
                 _ if core.seal_wanted => self.seal_full_memtables(&mut core)?,
@@ -84,11 +81,11 @@ impl DbInner {
         if nanos < SHORTEST_SLEEP_NANOS {
             return Ok(());
         }
-        let _stalled = Stalled::new(self);
+        let _stalled = Stalled::new(&self.queue);
         let mut left = nanos;
         while left > 0
-            && self.stall.condition() == StallCondition::Delayed
-            && !self.write_refused.load(Ordering::Relaxed)
+            && self.versions.stall.condition() == StallCondition::Delayed
+            && !self.versions.refuses_writes()
         {
             let slice = left.min(SLEEP_SLICE_NANOS);
             self.ctx.env.clock.sleep(Duration::from_nanos(slice));
@@ -103,17 +100,12 @@ impl DbInner {
         if options.no_slowdown {
             return Err(Error::new(ErrorKind::Incomplete, "writes are stopped (no_slowdown is set)"));
         }
-        let _stalled = Stalled::new(self);
+        let _stalled = Stalled::new(&self.queue);
         let start = self.ctx.env.clock.monotonic_nanos();
-        let mut state = self.state.lock();
-        while self.stall.condition() == StallCondition::Stopped {
-            if let Some(error) = &state.background_error {
-                return Err(error.clone());
-            }
-            if state.shutting_down {
-                return Err(closing_error());
-            }
-            self.state_changed.wait(&mut state);
+        let mut state = self.versions.state.lock();
+        while self.versions.stall.condition() == StallCondition::Stopped {
+            state.check_working()?;
+            self.versions.state_changed.wait(&mut state);
         }
         self.stats.stall_micros.add((self.ctx.env.clock.monotonic_nanos() - start) / 1000);
         Ok(())
@@ -121,17 +113,17 @@ impl DbInner {
 }
 
 /// While it lives the leader waits for room, and whoever asked not to wait does not stand in line after it.
-struct Stalled<'d>(&'d DbInner);
+struct Stalled<'d>(&'d WriteQueue);
 
 impl<'d> Stalled<'d> {
-    fn new(db: &'d DbInner) -> Stalled<'d> {
-        db.write_queue.begin_stall();
-        Stalled(db)
+    fn new(queue: &'d WriteQueue) -> Stalled<'d> {
+        queue.begin_stall();
+        Stalled(queue)
     }
 }
 
 impl Drop for Stalled<'_> {
     fn drop(&mut self) {
-        self.0.write_queue.end_stall();
+        self.0.end_stall();
     }
 }

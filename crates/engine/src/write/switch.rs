@@ -3,17 +3,16 @@
 //! Invariant: a sealed memtable's data is in WALs below its `next_wal` only, and the structure changes under
 //! the state lock in one step, so that a reader sees each record in exactly one memtable.
 
+use super::pipeline::{CommitPipeline, WriteCore};
+use super::targets::Target;
 use super::wal::Wal;
-use super::{Target, WriteCore};
 use crate::column_family::new_memtable;
-use crate::db::DbInner;
 use crate::state::{DbState, LiveWal, SealedMemTable};
 use outcrop_base::Result;
 use outcrop_memtable::MemTable;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-impl DbInner {
+impl CommitPipeline {
     /// Seals what is full, and what holds back WALs that are too large together.
     pub fn seal_full_memtables(&self, core: &mut WriteCore) -> Result<()> {
         let mut ids: Vec<u32> =
@@ -48,7 +47,7 @@ impl DbInner {
                 new_memtable(&cf.options.load(), &cf.comparator, &self.ctx.memtable_pool)
             })
             .collect();
-        let mut state = self.state.lock();
+        let mut state = self.versions.state.lock();
         for (index, fresh) in sealing.into_iter().zip(fresh) {
             let full = core.targets.replace(index, fresh.clone());
             let id = core.targets[index].cf.id();
@@ -57,8 +56,8 @@ impl DbInner {
             cf.sealed.push(SealedMemTable { memtable: full, next_wal: core.wal.number() });
             cf.install_superversion();
         }
-        self.stall.update(&state);
-        self.background.wake(&mut state);
+        self.versions.stall.update(&state);
+        self.versions.wake(&mut state);
         Ok(())
     }
 
@@ -69,29 +68,84 @@ impl DbInner {
         }
         let number = self.ctx.new_file_number();
         let recycled = self.recyclable_wal();
-        let fresh = Wal::create(&self.ctx, number, recycled).map_err(|error| self.fail_writes(error))?;
-        core.wal.end().map_err(|error| self.fail_writes(error))?;
+        let fresh =
+            Wal::create(&self.ctx, number, recycled).map_err(|error| self.versions.fail_writes(error))?;
+        core.wal.end().map_err(|error| self.versions.fail_writes(error))?;
         let mut old = std::mem::replace(&mut core.wal, fresh);
-        self.background.let_go(old.passed_memory());
+        self.ctx.background.defer_drop(old.passed_memory());
         let (old_number, old_len) = (old.number(), old.len());
         // A synced one, too, is for the next sync to write down, if WALs are tracked.
         if !old.is_synced() || self.ctx.options.track_and_verify_wals_in_manifest {
             self.closed_wals.push(old);
         }
-        let mut state = self.state.lock();
+        let mut state = self.versions.state.lock();
         if let Some(live) = state.live_wals.iter_mut().find(|wal| wal.number == old_number) {
             live.size_bytes = old_len;
         }
         state.live_wals.push_back(LiveWal { number, size_bytes: 0 });
         release_idle_column_families(&mut state, number);
-        // Relaxed: read only to compute which WALs may go, under the state lock held here.
-        self.current_wal.store(number, Ordering::Relaxed);
+        self.versions.set_current_wal(number, &mut state);
+        Ok(())
+    }
+
+    /// Seals the memtables of column families `ids`; with `wait`, returns when they are in tables.
+    ///
+    /// # Errors
+    /// The background error; what writing the tables met.
+    pub fn flush(&self, ids: &[u32], wait: bool) -> Result<()> {
+        let mut ids = ids.to_vec();
+        {
+            let mut core = self.exclude_writers();
+            self.check_no_error()?;
+            if self.ctx.options.atomic_flush && !ids.is_empty() {
+                // Those that are named may have nothing to write, and the others have.
+                ids = core.targets.ids();
+            }
+            self.seal(&mut core, &ids)?;
+        }
+        self.versions.request_flush(&ids);
+        if wait { self.versions.wait_for_flush(&ids) } else { Ok(()) }
+    }
+
+    /// Seals the memtables of `ids` and returns when they are in tables, with writers excluded all the time.
+    pub fn flush_excluded(&self, core: &mut WriteCore, ids: &[u32]) -> Result<()> {
+        self.seal(core, ids)?;
+        self.versions.request_flush(ids);
+        self.versions.wait_for_flush(ids)
+    }
+
+    /// Fails with the background error, if there is one.
+    pub fn check_no_error(&self) -> Result<()> {
+        if self.versions.refuses_writes()
+            && let Some(error) = &self.versions.state.lock().background_error
+        {
+            return Err(error.clone());
+        }
+        Ok(())
+    }
+
+    /// Starts a new WAL in place of one whose tail is unknown. A record that failed may still be in the old
+    /// file: its sequence numbers are not used again, and the caller flushes everything and then calls
+    /// [`VersionSet::advance_min_wal`], so that the old file is never replayed.
+    pub fn replace_failed_wal(&self, core: &mut WriteCore) -> Result<()> {
+        self.closed_wals.clear();
+        core.seal_wanted = false;
+        if core.wal.is_untouched() {
+            // That of an attempt to resume that failed later on.
+            return Ok(());
+        }
+        let number = self.ctx.new_file_number();
+        let fresh = Wal::create(&self.ctx, number, None).map_err(|error| self.versions.fail_writes(error))?;
+        core.wal = fresh;
+        let mut state = self.versions.state.lock();
+        state.live_wals.push_back(LiveWal { number, size_bytes: 0 });
+        self.versions.set_current_wal(number, &mut state);
         Ok(())
     }
 
     /// A dead WAL to write over. None while files are to stay: somebody may be copying them.
     fn recyclable_wal(&self) -> Option<u64> {
-        let mut state = self.state.lock();
+        let mut state = self.versions.state.lock();
         if state.deletions_disabled > 0 { None } else { state.recyclable_wals.pop() }
     }
 
@@ -107,7 +161,7 @@ impl DbInner {
 
     /// With `max_total_wal_size` exceeded: the column families that still need the oldest WAL.
     fn holders_of_oldest_wal(&self, core: &WriteCore) -> Vec<u32> {
-        let state = self.state.lock();
+        let state = self.versions.state.lock();
         let total: u64 = state.live_wals.iter().map(|wal| wal.size_bytes).sum::<u64>() + core.wal.len();
         if total <= self.max_total_wal_size(&state) {
             return Vec::new();

@@ -1,7 +1,7 @@
 //! The memtables that writes go to, one per column family, and what they take together.
 //!
 //! Invariant: ordered by id, the default column family first; the bytes of each were counted when a group last wrote to it.
-//! Concurrency: part of [`super::WriteCore`]. A group pays for the column families it writes to, not for those that exist.
+//! Concurrency: part of [`super::pipeline::WriteCore`]. A group pays for the column families it writes to, not for those that exist.
 
 use crate::column_family::ColumnFamily;
 use outcrop_base::SeqNum;

@@ -6,6 +6,7 @@
 
 use crate::context::DbContext;
 use crate::info_log::log_line;
+use crate::version_set::VersionSet;
 use outcrop_base::Result;
 use outcrop_env::{DirectIo, OpenWrite, PassedMemory, WriteFile};
 use outcrop_manifest::{FileNumber, file_name};
@@ -192,6 +193,13 @@ impl ClosedWals {
         let _turn = self.syncing.lock();
         let all = std::mem::take(&mut *self.waiting.lock());
         drop(all);
+    }
+
+    /// Makes those that are closed now durable, so that no synced record can follow a hole, and writes that down in the
+    /// MANIFEST if it keeps track of them.
+    pub fn sync_and_track(&self, versions: &VersionSet) -> Result<()> {
+        let synced = self.sync(&versions.ctx)?;
+        versions.track_synced_wals(&synced)
     }
 
     /// Makes those that are closed now durable, and gives their numbers and lengths.

@@ -6,7 +6,7 @@ use super::*;
 const NONE: Option<fn(&mut Group) -> Result<()>> = None;
 
 fn request(tag: u8, options: WriteOptions) -> Request {
-    Request { bytes: vec![tag; 16], options }
+    Request { bytes: vec![tag; 16], options, alone: false }
 }
 
 fn waiting(queue: &WriteQueue) -> usize {

@@ -14,12 +14,13 @@
 use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
 use crate::compaction::level_shape::LevelShape;
 use crate::context::DbContext;
-use crate::db::DbInner;
+use crate::copy_file::copy_file;
+use crate::core::Core;
 use crate::info_log::log_line;
-use crate::obsolete_files::PendingOutputs;
-use crate::read::table_cache;
+use crate::pending_outputs::PendingOutputs;
 use crate::state::CfState;
-use crate::write::WriteCore;
+use crate::version_set::VersionSet;
+use crate::write::pipeline::WriteCore;
 use outcrop_base::keys::{append_internal_key, pack, split, user_key};
 use outcrop_base::range_tombstone::is_tombstone_end;
 use outcrop_base::{Comparator, Error, ErrorKind, RangeTombstone, Result, SeqNum};
@@ -29,7 +30,6 @@ use outcrop_options::CompactionStyle;
 use outcrop_table::{FillCache, TableIterOptions, TableReader, TableReaderOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// How files are taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,172 +82,162 @@ struct External {
     tail_size: u64,
 }
 
-impl DbInner {
-    /// See [`crate::Db::ingest_external_files`].
-    pub(crate) fn ingest_external_files(
-        &self,
-        cf: &ColumnFamilyHandle,
-        paths: &[PathBuf],
-        options: &IngestExternalFileOptions,
-    ) -> Result<()> {
-        if paths.is_empty() {
-            return Err(Error::invalid_argument("no files to ingest"));
-        }
-        if options.ingest_behind && !cf.options.load().allow_ingest_behind {
-            return Err(Error::invalid_argument(
-                "ingest_behind needs a column family opened with allow_ingest_behind",
-            ));
-        }
-        let comparator = &cf.comparator;
-        let mut files: Vec<External> =
-            paths.iter().map(|path| look_at(&self.ctx, cf, path, options)).collect::<Result<_>>()?;
-        let overlapping = sort_files(comparator, &mut files);
-        if overlapping && options.ingest_behind {
-            return Err(Error::not_supported("files with overlapping ranges cannot be ingested behind"));
-        }
-        let pending = PendingOutputs::new(&self.ctx);
-        let mut tables = Vec::new();
-        for file in &files {
-            tables.push(self.bring_in(file, options, &pending)?);
-        }
-        self.ctx.env.fs.sync_dir(&self.ctx.path)?;
-        self.place_and_install(cf, tables, overlapping, options, pending)?;
-        for file in files.iter().filter(|_| options.move_files) {
-            // Best effort: the file is in; its old name is only in the way.
-            let _ = self.ctx.env.fs.remove_file(&file.source);
-        }
-        Ok(())
+/// See [`crate::Db::ingest_external_files`].
+pub fn ingest(
+    core: &Core,
+    cf: &ColumnFamilyHandle,
+    paths: &[PathBuf],
+    options: &IngestExternalFileOptions,
+) -> Result<()> {
+    if paths.is_empty() {
+        return Err(Error::invalid_argument("no files to ingest"));
     }
-
-    /// Gives the file a name in the database's directory. Its keys have sequence number 0 still.
-    fn bring_in(
-        &self,
-        file: &External,
-        options: &IngestExternalFileOptions,
-        pending: &PendingOutputs,
-    ) -> Result<FileMetaData> {
-        let number = pending.reserve();
-        let target = file_name::table(&self.ctx.path, number);
-        let fs = &self.ctx.env.fs;
-        let linked = match options.move_files {
-            true => match fs.hard_link(&file.source, &target) {
-                Ok(()) => true,
-                Err(error)
-                    if error.kind() == ErrorKind::NotSupported && options.failed_move_fall_back_to_copy =>
-                {
-                    false
-                }
-                Err(error) => return Err(error),
-            },
-            false => false,
-        };
-        if !linked {
-            self.copy_file(&file.source, &target, file.size)?;
-        }
-        let mut table = FileMetaData::new(number, file.size, file.smallest.clone(), file.largest.clone());
-        table.unique_id = Some(file.unique_id);
-        table.tail_size = file.tail_size;
-        table.creation_time = self.ctx.env.clock.now_micros() / 1_000_000;
-        table.oldest_ancestor_time = table.creation_time;
-        Ok(table)
+    if options.ingest_behind && !cf.options.load().allow_ingest_behind {
+        return Err(Error::invalid_argument(
+            "ingest_behind needs a column family opened with allow_ingest_behind",
+        ));
     }
+    let comparator = &cf.comparator;
+    let mut files: Vec<External> =
+        paths.iter().map(|path| validate_external(&core.ctx, cf, path, options)).collect::<Result<_>>()?;
+    let overlapping = sort_files(comparator, &mut files);
+    if overlapping && options.ingest_behind {
+        return Err(Error::not_supported("files with overlapping ranges cannot be ingested behind"));
+    }
+    let pending = PendingOutputs::new(&core.ctx);
+    let mut tables = Vec::new();
+    for file in &files {
+        tables.push(link_or_copy_in(core, file, options, &pending)?);
+    }
+    core.ctx.env.fs.sync_dir(&core.ctx.path)?;
+    place_and_install(core, cf, tables, overlapping, options, pending)?;
+    for file in files.iter().filter(|_| options.move_files) {
+        // Best effort: the file is in; its old name is only in the way.
+        let _ = core.ctx.env.fs.remove_file(&file.source);
+    }
+    Ok(())
+}
 
-    fn place_and_install(
-        &self,
-        cf: &ColumnFamilyHandle,
-        tables: Vec<FileMetaData>,
-        overlapping: bool,
-        options: &IngestExternalFileOptions,
-        pending: PendingOutputs,
-    ) -> Result<()> {
-        // HOLDS write_core: no write may come between the files' sequence number and their visibility.
-        let mut core = self.write_core.lock();
-        if self.write_refused.load(Ordering::Relaxed)
-            && let Some(error) = &self.state.lock().background_error
-        {
-            return Err(error.clone());
-        }
-        if cf.is_dropped() {
-            return Err(Error::new(ErrorKind::ColumnFamilyDropped, cf.name().to_string()));
-        }
-        self.flush_before(&mut core, cf, &tables, overlapping, options)?;
-        let numbered = options.snapshot_consistency && self.snapshots.count() > 0;
-        let placing = Placing { cf, overlapping, numbered, options, last_seq: core.last_seq };
-        let no_compactions = NoNewCompactions::new(self, cf.id());
-        let mut last_seq = core.last_seq;
-        let mut placed = Vec::new();
-        let prepare = || {
-            let (edit, last) = {
-                let mut state = self.state.lock();
-                let found = state.column_families.get_mut(&cf.id());
-                let dropped = || Error::new(ErrorKind::ColumnFamilyDropped, cf.name().to_string());
-                placing.edit(found.ok_or_else(dropped)?, tables)?
-            };
-            for (level, file) in &edit.new_files {
-                table_cache::open(&self.ctx, cf, file)?;
-                placed.push((*level, file.number.0));
+/// Gives the file a name in the database's directory. Its keys have sequence number 0 still.
+fn link_or_copy_in(
+    core: &Core,
+    file: &External,
+    options: &IngestExternalFileOptions,
+    pending: &PendingOutputs,
+) -> Result<FileMetaData> {
+    let number = pending.reserve();
+    let target = file_name::table(&core.ctx.path, number);
+    let fs = &core.ctx.env.fs;
+    let linked = match options.move_files {
+        true => match fs.hard_link(&file.source, &target) {
+            Ok(()) => true,
+            Err(error)
+                if error.kind() == ErrorKind::NotSupported && options.failed_move_fall_back_to_copy =>
+            {
+                false
             }
-            last_seq = last;
-            pending.keep();
-            Ok((vec![edit], last))
-        };
-        let installed = self.log_prepared(prepare, |_| {});
-        drop(no_compactions);
-        // Numbers of an ingestion that failed may be in the MANIFEST and are not given out again.
-        core.last_seq = last_seq;
-        installed?;
-        pending.installed();
-        // Release: pairs with the Acquire in visible_seq(). Readers load their view before the number: until now they
-        // found the files and passed over what has a number above theirs.
-        self.visible_seq.store(last_seq.0, Ordering::Release);
-        log_line!(self.ctx, "[{}] ingested files (level, number): {placed:?}", cf.name());
-        Ok(())
+            Err(error) => return Err(error),
+        },
+        false => false,
+    };
+    if !linked {
+        copy_file(&**fs, &file.source, &target, file.size)?;
     }
+    let mut table = FileMetaData::new(number, file.size, file.smallest.clone(), file.largest.clone());
+    table.unique_id = Some(file.unique_id);
+    table.tail_size = file.tail_size;
+    table.creation_time = core.ctx.env.clock.now_micros() / 1_000_000;
+    table.oldest_ancestor_time = table.creation_time;
+    Ok(table)
+}
 
-    /// Flushes the column family if its memtables have keys of the files' ranges, or have anything and a file goes to L0:
-    /// merged with older tables there, its number would put it around what is flushed later, and RocksDB before version 8
-    /// takes tables of L0 that lie in each other's time for damage.
-    ///
-    /// Source: RocksDB `FindIntraL0Compaction`, `earliest_mem_seqno`, which leaves such files alone instead.
-    fn flush_before(
-        &self,
-        core: &mut WriteCore,
-        cf: &ColumnFamilyHandle,
-        tables: &[FileMetaData],
-        overlapping: bool,
-        options: &IngestExternalFileOptions,
-    ) -> Result<()> {
-        let (touched, beside) = {
-            let state = self.state.lock();
-            let Some(cf_state) = state.column_families.get(&cf.id()) else { return Ok(()) };
-            let goes_to_l0 = |table| place(cf_state, &cf.comparator, table, options).level == 0;
-            let unflushed = !cf_state.memtable.is_empty() || !cf_state.sealed.is_empty();
-            let beside = unflushed && (overlapping || tables.iter().any(goes_to_l0));
-            let active = std::iter::once(&cf_state.memtable);
-            let memtables: Vec<_> =
-                active.chain(cf_state.sealed.iter().map(|s| &s.memtable)).cloned().collect();
-            drop(state);
-            let touched = memtables.iter().any(|memtable| {
-                tables.iter().any(|table| {
-                    let (end, included) = table.end();
-                    memtable.overlaps(user_key(&table.smallest), end, included)
-                })
-            });
-            (touched, beside)
-        };
-        if !touched && !beside {
-            return Ok(());
-        }
-        if !options.allow_blocking_flush {
-            return Err(Error::invalid_argument(
-                "External file requires flush, but allow_blocking_flush is false",
-            ));
-        }
-        let ids = [cf.id()];
-        self.seal(core, &ids)?;
-        self.request_flush(&ids);
-        self.wait_for_flush(&ids)
+fn place_and_install(
+    core: &Core,
+    cf: &ColumnFamilyHandle,
+    tables: Vec<FileMetaData>,
+    overlapping: bool,
+    options: &IngestExternalFileOptions,
+    pending: PendingOutputs,
+) -> Result<()> {
+    // HOLDS write_core: no write may come between the files' sequence number and their visibility.
+    let mut writing = core.commit.exclude_writers();
+    core.commit.check_no_error()?;
+    if cf.is_dropped() {
+        return Err(Error::new(ErrorKind::ColumnFamilyDropped, cf.name().to_string()));
     }
+    flush_before(core, &mut writing, cf, &tables, overlapping, options)?;
+    let numbered = options.snapshot_consistency && core.snapshots.count() > 0;
+    let placing = Placing { cf, overlapping, numbered, options, last_seq: writing.last_seq };
+    let no_compactions = NoNewCompactions::new(&core.versions, cf.id());
+    let mut last_seq = writing.last_seq;
+    let mut placed = Vec::new();
+    let prepare = || {
+        let (edit, last) = {
+            let mut state = core.versions.state.lock();
+            let found = state.column_families.get_mut(&cf.id());
+            let dropped = || Error::new(ErrorKind::ColumnFamilyDropped, cf.name().to_string());
+            placing.edit(found.ok_or_else(dropped)?, tables)?
+        };
+        for (level, file) in &edit.new_files {
+            core.ctx.tables.open(cf, file)?;
+            placed.push((*level, file.number.0));
+        }
+        last_seq = last;
+        pending.disarm();
+        Ok((vec![edit], last))
+    };
+    let installed = core.versions.log_prepared(prepare, |_| {});
+    drop(no_compactions);
+    // Numbers of an ingestion that failed may be in the MANIFEST and are not given out again.
+    writing.last_seq = last_seq;
+    installed?;
+    pending.installed();
+    // Readers load their view before the number: until now they found the files and passed over what has a number
+    // above theirs.
+    core.versions.publish(last_seq);
+    log_line!(core.ctx, "[{}] ingested files (level, number): {placed:?}", cf.name());
+    Ok(())
+}
+
+/// Flushes the column family if its memtables have keys of the files' ranges, or have anything and a file goes to L0:
+/// merged with older tables there, its number would put it around what is flushed later, and RocksDB before version 8
+/// takes tables of L0 that lie in each other's time for damage.
+///
+/// Source: RocksDB `FindIntraL0Compaction`, `earliest_mem_seqno`, which leaves such files alone instead.
+fn flush_before(
+    core: &Core,
+    writing: &mut WriteCore,
+    cf: &ColumnFamilyHandle,
+    tables: &[FileMetaData],
+    overlapping: bool,
+    options: &IngestExternalFileOptions,
+) -> Result<()> {
+    let (touched, beside) = {
+        let state = core.versions.state.lock();
+        let Some(cf_state) = state.column_families.get(&cf.id()) else { return Ok(()) };
+        let goes_to_l0 = |table| place(cf_state, &cf.comparator, table, options).level == 0;
+        let unflushed = !cf_state.memtable.is_empty() || !cf_state.sealed.is_empty();
+        let beside = unflushed && (overlapping || tables.iter().any(goes_to_l0));
+        let active = std::iter::once(&cf_state.memtable);
+        let memtables: Vec<_> = active.chain(cf_state.sealed.iter().map(|s| &s.memtable)).cloned().collect();
+        drop(state);
+        let touched = memtables.iter().any(|memtable| {
+            tables.iter().any(|table| {
+                let (end, included) = table.end();
+                memtable.overlaps(user_key(&table.smallest), end, included)
+            })
+        });
+        (touched, beside)
+    };
+    if !touched && !beside {
+        return Ok(());
+    }
+    if !options.allow_blocking_flush {
+        return Err(Error::invalid_argument(
+            "External file requires flush, but allow_blocking_flush is false",
+        ));
+    }
+    core.commit.flush_excluded(writing, &[cf.id()])
 }
 
 /// The choice of level and sequence number for each file.
@@ -311,14 +301,14 @@ impl Placing<'_> {
 
 /// Keeps compactions of a column family from starting while it lives: one that started between the choice of a level
 /// and the installation could write a table over the file's range there.
-struct NoNewCompactions<'d>(&'d DbInner, u32);
+struct NoNewCompactions<'d>(&'d VersionSet, u32);
 
 impl<'d> NoNewCompactions<'d> {
-    fn new(db: &'d DbInner, cf: u32) -> NoNewCompactions<'d> {
-        if let Some(cf) = db.state.lock().column_families.get_mut(&cf) {
+    fn new(versions: &'d VersionSet, cf: u32) -> NoNewCompactions<'d> {
+        if let Some(cf) = versions.state.lock().column_families.get_mut(&cf) {
             cf.ingesting += 1;
         }
-        NoNewCompactions(db, cf)
+        NoNewCompactions(versions, cf)
     }
 }
 
@@ -328,12 +318,12 @@ impl Drop for NoNewCompactions<'_> {
         if let Some(cf) = state.column_families.get_mut(&self.1) {
             cf.ingesting -= 1;
         }
-        self.0.background.wake(&mut state);
+        self.0.wake(&mut state);
     }
 }
 
 /// Opens a file where it is and takes down what the MANIFEST will say of it.
-fn look_at(
+fn validate_external(
     ctx: &DbContext,
     cf: &ColumnFamily,
     path: &Path,

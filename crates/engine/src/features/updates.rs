@@ -9,9 +9,8 @@
 //! ```
 //! Source: RocksDB `db/transaction_log_impl.cc`.
 
-use crate::db::DbInner;
-use crate::write::WriteBatch;
-use crate::write::batch::{self, HEADER_LEN};
+use crate::batch::codec::{self, HEADER_LEN, WriteBatch};
+use crate::version_set::VersionSet;
 use outcrop_base::{Error, ErrorKind, Result, SeqNum};
 use outcrop_env::{Access, OpenRead};
 use outcrop_manifest::{FileNumber, file_name};
@@ -22,7 +21,7 @@ use std::sync::atomic::Ordering;
 
 /// The batches written since a sequence number, in order.
 pub struct UpdatesSince {
-    db: Arc<DbInner>,
+    versions: Arc<VersionSet>,
     /// The sequence number the next batch should begin with, or contain.
     next: SeqNum,
     /// The WAL being read, and how many of its records were given or passed over.
@@ -34,30 +33,28 @@ pub struct UpdatesSince {
     failed: Option<Error>,
 }
 
-impl DbInner {
-    /// See [`crate::Db::updates_since`].
-    pub(crate) fn updates_since(self: &Arc<Self>, since: SeqNum) -> Result<UpdatesSince> {
-        if since > self.visible_seq() {
-            return Err(Error::new(
-                ErrorKind::NotFound,
-                format!("sequence number {since} is not yet written; the last is {}", self.visible_seq()),
-            ));
-        }
-        // Before it looks which WALs there are.
-        self.wal_readers.fetch_add(1, Ordering::Relaxed);
-        // The first write has number 1: 0 asks for everything.
-        let since = since.max(SeqNum(1));
-        let mut updates = UpdatesSince {
-            db: self.clone(),
-            next: since,
-            place: None,
-            reader: None,
-            started: false,
-            failed: None,
-        };
-        updates.place = updates.wal_with(since)?.map(|wal| (wal, 0));
-        Ok(updates)
+/// See [`crate::Db::updates_since`].
+pub fn updates_since(versions: &Arc<VersionSet>, since: SeqNum) -> Result<UpdatesSince> {
+    if since > versions.visible_seq() {
+        return Err(Error::new(
+            ErrorKind::NotFound,
+            format!("sequence number {since} is not yet written; the last is {}", versions.visible_seq()),
+        ));
     }
+    // Before it looks which WALs there are.
+    versions.wal_readers.fetch_add(1, Ordering::Relaxed);
+    // The first write has number 1: 0 asks for everything.
+    let since = since.max(SeqNum(1));
+    let mut updates = UpdatesSince {
+        versions: versions.clone(),
+        next: since,
+        place: None,
+        reader: None,
+        started: false,
+        failed: None,
+    };
+    updates.place = updates.wal_with(since)?.map(|wal| (wal, 0));
+    Ok(updates)
 }
 
 /// What becomes of a record.
@@ -71,7 +68,7 @@ enum Taken {
 
 impl Drop for UpdatesSince {
     fn drop(&mut self) {
-        self.db.wal_readers.fetch_sub(1, Ordering::Relaxed);
+        self.versions.wal_readers.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -93,7 +90,7 @@ impl UpdatesSince {
 
     fn find_batch(&mut self) -> Result<Option<(SeqNum, WriteBatch)>> {
         // Before it reads: what is written meanwhile may be missed.
-        let written = self.db.visible_seq();
+        let written = self.versions.visible_seq();
         loop {
             let Some((wal, passed)) = self.place else {
                 // Nothing was written when this was made, or the WAL was not there yet.
@@ -135,13 +132,13 @@ impl UpdatesSince {
 
     /// Passes over a batch that was asked not to be given; checks that none is missing before one that is.
     fn take(&mut self, bytes: Vec<u8>) -> Result<Taken> {
-        let first = batch::sequence_of(&bytes);
-        let after = first.plus(u64::from(batch::count_of(&bytes)));
+        let first = codec::sequence_of(&bytes);
+        let after = first.plus(u64::from(codec::count_of(&bytes)));
         if after <= self.next {
             return Ok(Taken::Passed);
         }
         // What is not acknowledged yet may still fail.
-        if after.0 > self.db.visible_seq().0 + 1 {
+        if after.0 > self.versions.visible_seq().0 + 1 {
             self.place = self.place.map(|(wal, passed)| (wal, passed - 1));
             self.reader = None;
             return Ok(Taken::Unpublished);
@@ -183,16 +180,16 @@ impl UpdatesSince {
     }
 
     fn open(&self, wal: u64) -> Result<LogReader> {
-        let path = file_name::wal(&self.db.ctx.wal_dir, FileNumber(wal));
+        let path = file_name::wal(&self.versions.ctx.wal_dir, FileNumber(wal));
         let read = OpenRead { access: Access::Sequential, ..OpenRead::default() };
-        let file = self.db.ctx.env.fs.open_read(&path, read)?;
+        let file = self.versions.ctx.env.fs.open_read(&path, read)?;
         // A record that is being written looks like one cut short: it is read the next time.
         Ok(LogReader::new(file, wal, WalRecoveryMode::TolerateCorruptedTailRecords))
     }
 
     /// Numbers of the WALs there are, ascending.
     fn wals(&self) -> Vec<u64> {
-        self.db.state.lock().live_wals.iter().map(|wal| wal.number).collect()
+        self.versions.state.lock().live_wals.iter().map(|wal| wal.number).collect()
     }
 
     fn following(&self, wal: u64) -> Result<Option<u64>> {
@@ -210,7 +207,7 @@ impl UpdatesSince {
             };
             if let ReadOutcome::Record(bytes, _) = reader.next()?
                 && bytes.len() >= HEADER_LEN
-                && (batch::sequence_of(bytes) <= seq || found.is_none())
+                && (codec::sequence_of(bytes) <= seq || found.is_none())
             {
                 found = Some(wal);
             }

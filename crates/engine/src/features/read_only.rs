@@ -8,11 +8,12 @@
 
 use crate::column_family::ColumnFamilyDescriptor;
 use crate::context::DbContext;
-use crate::db::DbInner;
+use crate::core::Core;
+use crate::in_force::{OptionsInForce, in_force, memtable_pool};
 use crate::info_log::InfoLog;
-use crate::open::{OptionsInForce, assemble, in_force, memtable_pool};
+use crate::jobs::LogObserver;
+use crate::manifest_file::Manifest;
 use crate::recovery::{self, ManifestStamp, Recovered};
-use crate::versions::Manifest;
 use crate::write::wal::Wal;
 use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_env::{Env, WriteFile};
@@ -22,7 +23,6 @@ use outcrop_memtable::MemTablePool;
 use outcrop_options::DbOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// How often everything is read again if a writer changed the structure meanwhile: beside one that flushes every few
 /// milliseconds about every third attempt finds a file gone, or a WAL written over.
@@ -73,7 +73,7 @@ pub fn open(
     env: Env,
     column_families: Vec<ColumnFamilyDescriptor>,
     error_if_wal_file_exists: bool,
-) -> Result<(Arc<DbInner>, Secondary)> {
+) -> Result<(Arc<Core>, Secondary)> {
     let OptionsInForce { db: options, descriptors, .. } = in_force(path, options, column_families)?;
     let current = file_name::current(path);
     if !env.fs.exists(&current)? {
@@ -102,9 +102,10 @@ pub fn open(
     let wal = Wal::nowhere(Box::new(NoFile));
     let writer = ManifestWriter::nowhere(Box::new(NoFile));
     let manifest = Manifest::new(writer, last_seq, WalSet::default());
-    let inner = assemble(ctx, state, last_seq, wal, manifest, None);
-    inner.write_refused.store(true, Ordering::Relaxed);
-    Ok((Arc::new(inner), Secondary { descriptors }))
+    let observer = Arc::new(LogObserver(ctx.clone()));
+    let core = Core::new(ctx, state, last_seq, wal, manifest, observer, None);
+    core.versions.refuse_writes(true);
+    Ok((Arc::new(core), Secondary { descriptors }))
 }
 
 /// Reads everything, again if a writer removed a file between the reading of its name and of its contents.
@@ -146,37 +147,26 @@ fn refuse_wals(path: &Path, options: &DbOptions, env: &Env) -> Result<()> {
     Ok(())
 }
 
-impl DbInner {
-    /// The error of whatever would write, if the database is only read.
-    pub(crate) fn refuse_if_read_only(&self) -> Result<()> {
-        match &self.state.lock().background_error {
-            Some(error) if error.kind() == ErrorKind::NotSupported => Err(error.clone()),
-            _ => Ok(()),
-        }
+/// See [`crate::Db::try_catch_up_with_primary`].
+pub fn catch_up(core: &Core, secondary: &Secondary) -> Result<()> {
+    let ctx = &core.ctx;
+    let recovered = recover(&ctx.path, &ctx.options, &ctx.env, &secondary.descriptors, &ctx.memtable_pool)?;
+    let mut state = core.versions.state.lock();
+    // Before the views: readers load a view before the number, and a newer view may no
+    // longer have what an older number saw. An older view has nothing the newer number shows besides.
+    core.versions.publish(recovered.last_seq);
+    let mut retired = Vec::new();
+    for (id, newer) in recovered.state.column_families {
+        let Some(cf) = state.column_families.get_mut(&id) else { continue };
+        cf.memtable = newer.memtable;
+        cf.version = newer.version;
+        cf.log_number = newer.log_number;
+        cf.install_superversion();
+        retired.append(&mut cf.retired);
     }
-
-    /// See [`crate::Db::try_catch_up_with_primary`].
-    pub(crate) fn catch_up(&self, secondary: &Secondary) -> Result<()> {
-        let ctx = &self.ctx;
-        let recovered =
-            recover(&ctx.path, &ctx.options, &ctx.env, &secondary.descriptors, &ctx.memtable_pool)?;
-        let mut state = self.state.lock();
-        // Release: as in the write path. Before the views: readers load a view before the number, and a newer view may no
-        // longer have what an older number saw. An older view has nothing the newer number shows besides.
-        self.visible_seq.store(recovered.last_seq.0, Ordering::Release);
-        let mut retired = Vec::new();
-        for (id, newer) in recovered.state.column_families {
-            let Some(cf) = state.column_families.get_mut(&id) else { continue };
-            cf.memtable = newer.memtable;
-            cf.version = newer.version;
-            cf.log_number = newer.log_number;
-            cf.install_superversion();
-            retired.append(&mut cf.retired);
-        }
-        drop(state);
-        drop(retired);
-        Ok(())
-    }
+    drop(state);
+    drop(retired);
+    Ok(())
 }
 
 /// True of what a file that is gone, or half of a newer one, may look like.

@@ -1,19 +1,21 @@
-//! Opening tables, and keeping them open.
+//! The table cache: opens tables and blob files, and keeps them open.
 //!
 //! With `max_open_files` -1 an open table hangs on its metadata and stays open as long as a live version refers to
 //! it: a read finds it without a lock or a count. Otherwise the tables used last stay open, in shards of
-//! [`OpenTables`], each behind a lock that is not held across IO.
+//! `OpenTables`, each in a lock that is not held across IO.
 
 use crate::column_family::ColumnFamily;
-use crate::context::DbContext;
 use outcrop_base::{Error, Fragments, Result};
 use outcrop_cache::Cache;
-use outcrop_env::{Access, DirectIo, OpenRead};
-use outcrop_manifest::{FileMetaData, FileNumber, file_name};
+use outcrop_env::{Access, DirectIo, FileSystem, OpenRead, ReadFile};
+use outcrop_manifest::{BlobFile, FileMetaData, FileNumber, file_name};
+use outcrop_options::DbOptions;
+use outcrop_table::blob::BlobReader;
 use outcrop_table::{FillCache, TableIterOptions, TableReader, TableReaderOptions};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -24,7 +26,7 @@ const SHARDS: usize = 16;
 const WHOLE_TABLE_READAHEAD: usize = 1 << 20;
 
 /// The tables used last, if `max_open_files` limits them.
-pub struct OpenTables {
+struct OpenTables {
     /// `None`: no limit.
     shards: Option<Vec<Mutex<Shard>>>,
     per_shard: usize,
@@ -39,7 +41,7 @@ struct Shard {
 
 impl OpenTables {
     /// None open yet. Each of 16 shards keeps at least one table.
-    pub fn new(max_open_files: i32) -> OpenTables {
+    fn new(max_open_files: i32) -> OpenTables {
         let limited = max_open_files >= 0;
         let tables = max_open_files.saturating_sub(OTHER_FILES).max(0) as usize;
         OpenTables {
@@ -49,7 +51,7 @@ impl OpenTables {
     }
 
     /// True if tables may have to be closed while they are in use by a version.
-    pub fn is_limited(&self) -> bool {
+    fn is_limited(&self) -> bool {
         self.shards.is_some()
     }
 
@@ -88,7 +90,7 @@ impl OpenTables {
     }
 
     /// Closes a table whose file is about to go.
-    pub fn remove(&self, number: FileNumber) {
+    fn remove(&self, number: FileNumber) {
         let Some(shard) = self.shard(number) else { return };
         let mut shard = shard.lock();
         if let Some((table, used)) = shard.tables.remove(&number) {
@@ -119,33 +121,124 @@ impl Deref for TableRef<'_> {
     }
 }
 
-/// The open table of `file`, opening it if nobody has.
-///
-/// # Errors
-/// Corruption if the file's size or contents are not what the MANIFEST says; NotSupported naming a feature
-/// this engine cannot read.
-#[inline]
-pub fn open<'f>(ctx: &DbContext, cf: &ColumnFamily, file: &'f FileMetaData) -> Result<TableRef<'f>> {
-    match file.table.get() {
-        Some(table) => Ok(TableRef::Held(table)),
-        None => open_new(ctx, cf, file),
-    }
+/// Opens the tables and blob files of one database.
+pub struct TableCache {
+    fs: Arc<dyn FileSystem>,
+    /// Where the files are.
+    dir: PathBuf,
+    io: DirectIo,
+    open: OpenTables,
 }
 
-#[cold]
-fn open_new<'f>(ctx: &DbContext, cf: &ColumnFamily, file: &'f FileMetaData) -> Result<TableRef<'f>> {
-    if !ctx.open_tables.is_limited() {
-        let table = open_reader(ctx, cf, file)?;
+impl TableCache {
+    /// Of the files in `dir`, none of them open.
+    pub fn new(fs: Arc<dyn FileSystem>, dir: &Path, options: &DbOptions) -> TableCache {
+        let io = if options.use_direct_reads { DirectIo::Direct } else { DirectIo::Buffered };
+        TableCache { fs, dir: dir.to_path_buf(), io, open: OpenTables::new(options.max_open_files) }
+    }
+
+    /// Where the table of that number is.
+    pub fn path(&self, number: FileNumber) -> PathBuf {
+        file_name::table(&self.dir, number)
+    }
+
+    /// The open table of `file`, opening it if nobody has.
+    ///
+    /// # Errors
+    /// Corruption if the file's size or contents are not what the MANIFEST says; NotSupported naming a feature
+    /// this engine cannot read.
+    #[inline]
+    pub fn open<'f>(&self, cf: &ColumnFamily, file: &'f FileMetaData) -> Result<TableRef<'f>> {
+        match file.table.get() {
+            Some(table) => Ok(TableRef::Held(table)),
+            None => self.open_new(cf, file),
+        }
+    }
+
+    #[cold]
+    fn open_new<'f>(&self, cf: &ColumnFamily, file: &'f FileMetaData) -> Result<TableRef<'f>> {
+        if !self.open.is_limited() {
+            let table = self.open_reader(cf, file)?;
+            range_tombstones_of(&table, cf, file);
+            return Ok(TableRef::Held(file.table.get_or_init(|| Arc::new(table))));
+        }
+        if let Some(table) = self.open.find(file.number) {
+            return Ok(TableRef::Taken(table));
+        }
+        let table = Arc::new(self.open_reader(cf, file)?);
         range_tombstones_of(&table, cf, file);
-        return Ok(TableRef::Held(file.table.get_or_init(|| Arc::new(table))));
+        self.open.insert(file.number, &table);
+        Ok(TableRef::Taken(table))
     }
-    if let Some(table) = ctx.open_tables.find(file.number) {
-        return Ok(TableRef::Taken(table));
+
+    /// The range tombstones of `file`, clipped to its boundaries, opening it if nobody has before.
+    ///
+    /// # Errors
+    /// As [`TableCache::open`].
+    #[inline]
+    pub fn range_tombstones<'f>(
+        &self,
+        cf: &ColumnFamily,
+        file: &'f FileMetaData,
+    ) -> Result<Option<&'f Arc<Fragments>>> {
+        match file.range_tombstones.get() {
+            Some(known) => Ok(known.as_ref()),
+            None => Ok(range_tombstones_of(&*self.open(cf, file)?, cf, file).as_ref()),
+        }
     }
-    let table = Arc::new(open_reader(ctx, cf, file)?);
-    range_tombstones_of(&table, cf, file);
-    ctx.open_tables.insert(file.number, &table);
-    Ok(TableRef::Taken(table))
+
+    /// Closes a table whose file is about to go.
+    pub fn remove(&self, number: FileNumber) {
+        self.open.remove(number);
+    }
+
+    /// The open blob file, opening it if nobody has.
+    ///
+    /// # Errors
+    /// Corruption if it is no blob file of the column family.
+    pub fn open_blob_file<'f>(&self, cf: &ColumnFamily, file: &'f BlobFile) -> Result<&'f Arc<BlobReader>> {
+        if let Some(reader) = file.reader.get() {
+            return Ok(reader);
+        }
+        let opened = self.open_file(&file_name::blob(&self.dir, file.number))?;
+        let reader = Arc::new(BlobReader::open(opened, cf.id())?.ordered_by(cf.comparator.clone()));
+        Ok(file.reader.get_or_init(|| reader))
+    }
+
+    fn open_file(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {
+        self.fs.open_read(path, OpenRead { io: self.io, access: Access::Random })
+    }
+
+    fn open_reader(&self, cf: &ColumnFamily, file: &FileMetaData) -> Result<TableReader> {
+        let path = self.path(file.number);
+        let read_file = self.open_file(&path)?;
+        if read_file.size() != file.size {
+            return Err(Error::corruption(format!(
+                "{}: size is {} bytes, the MANIFEST says {}",
+                path.display(),
+                read_file.size(),
+                file.size
+            )));
+        }
+        let options = cf.options.load();
+        let table_options = &options.table;
+        let reader = TableReader::open(
+            read_file,
+            TableReaderOptions {
+                comparator: cf.comparator.clone(),
+                cache_file_id: *file.cache_file_id.get_or_init(Cache::new_file_id),
+                cache: cf.block_cache.clone(),
+                cache_index_and_filter_blocks: table_options.cache_index_and_filter_blocks,
+                hold_in_cache: table_options.pin_l0_filter_and_index_blocks_in_cache
+                    // Relaxed: set before the table is opened for the first time.
+                    && file.from_flush.load(Ordering::Relaxed),
+                expected_unique_id: file.unique_id,
+                largest_seqno: file.largest_seq,
+                prefix_extractor: options.prefix_extractor,
+            },
+        )?;
+        Ok(reader)
+    }
 }
 
 /// Reads all data blocks of a new table into the block cache.
@@ -183,22 +276,6 @@ fn each_entry(
     entries.status()
 }
 
-/// The range tombstones of `file`, clipped to its boundaries, opening it if nobody has before.
-///
-/// # Errors
-/// As [`open`].
-#[inline]
-pub fn range_tombstones<'f>(
-    ctx: &DbContext,
-    cf: &ColumnFamily,
-    file: &'f FileMetaData,
-) -> Result<Option<&'f Arc<Fragments>>> {
-    match file.range_tombstones.get() {
-        Some(known) => Ok(known.as_ref()),
-        None => Ok(range_tombstones_of(&*open(ctx, cf, file)?, cf, file).as_ref()),
-    }
-}
-
 /// Takes the tombstones down in the file's metadata, where they outlive the open table.
 fn range_tombstones_of<'f>(
     table: &TableReader,
@@ -210,36 +287,4 @@ fn range_tombstones_of<'f>(
         let clipped = Fragments::clipped(tombstones, &cf.comparator, &file.smallest, &file.largest);
         (!clipped.is_empty()).then(|| Arc::new(clipped))
     })
-}
-
-fn open_reader(ctx: &DbContext, cf: &ColumnFamily, file: &FileMetaData) -> Result<TableReader> {
-    let path = file_name::table(&ctx.path, file.number);
-    let io = if ctx.options.use_direct_reads { DirectIo::Direct } else { DirectIo::Buffered };
-    let read_file = ctx.env.fs.open_read(&path, OpenRead { io, access: Access::Random })?;
-    if read_file.size() != file.size {
-        return Err(Error::corruption(format!(
-            "{}: size is {} bytes, the MANIFEST says {}",
-            path.display(),
-            read_file.size(),
-            file.size
-        )));
-    }
-    let options = cf.options.load();
-    let table_options = &options.table;
-    let reader = TableReader::open(
-        read_file,
-        TableReaderOptions {
-            comparator: cf.comparator.clone(),
-            cache_file_id: *file.cache_file_id.get_or_init(Cache::new_file_id),
-            cache: cf.block_cache.clone(),
-            cache_index_and_filter_blocks: table_options.cache_index_and_filter_blocks,
-            hold_in_cache: table_options.pin_l0_filter_and_index_blocks_in_cache
-                // Relaxed: set before the table is opened for the first time.
-                && file.from_flush.load(Ordering::Relaxed),
-            expected_unique_id: file.unique_id,
-            largest_seqno: file.largest_seq,
-            prefix_extractor: options.prefix_extractor,
-        },
-    )?;
-    Ok(reader)
 }

@@ -1,6 +1,6 @@
 //! Inserting a batch into memtables. The write path and recovery both end here.
 
-use super::batch::{self, Op};
+use super::codec::{self, Op};
 use outcrop_base::{Result, SeqNum, ValueType};
 use outcrop_memtable::MemTable;
 
@@ -8,11 +8,11 @@ use outcrop_memtable::MemTable;
 /// first of which is `first`. Returns how many records there were.
 ///
 /// # Errors
-/// As [`batch::records`]; records before the bad one are then already passed.
+/// As [`codec::records`]; records before the bad one are then already passed.
 #[inline]
 pub fn apply(bytes: &[u8], first: SeqNum, mut write: impl FnMut(u32, SeqNum, Op<'_>)) -> Result<u64> {
     let mut count = 0;
-    for record in batch::records(bytes)? {
+    for record in codec::records(bytes)? {
         let record = record?;
         write(record.cf, first.plus(count), record.op);
         count += 1;

@@ -1,6 +1,6 @@
 //! Save points of a write batch: places to return to.
 
-use super::batch::WriteBatch;
+use super::codec::WriteBatch;
 
 /// How much of a batch there was at some moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,6 @@
+//! Write batches: the form the WAL stores, and what is done with them without a database.
+
+pub mod apply;
+pub mod codec;
+pub mod save_point;
+pub mod scratch;

@@ -1,0 +1,165 @@
+//! What a compaction reads, and how what it writes is written: the stream of its inputs and the plan of its outputs.
+
+use super::blobs::{BlobInput, BlobPlan};
+use super::job::CompactionJob;
+use super::output::{GrandparentCuts, OutputPlan};
+use super::stream::{CompactionStream, DropRules, KeyRange};
+use super::{LevelFiles, Reason};
+use crate::context::DbContext;
+use crate::read::level_iter::LevelIter;
+use crate::read::merging_iter::MergingIter;
+use crate::read::source::Source;
+use crate::table_cache::TableCache;
+use outcrop_base::{CompactionFilter, Comparator, FilterContext, Fragments, RangeTombstone, Result, SeqNum};
+use outcrop_manifest::FileMetaData;
+use outcrop_options::derive;
+use outcrop_table::{FillCache, TableIterOptions};
+use std::sync::Arc;
+
+/// The part of the inputs in `range`, without what `snapshots` let go.
+pub fn compaction_stream(
+    ctx: &Arc<DbContext>,
+    job: &CompactionJob,
+    range: KeyRange,
+    tombstones: &Fragments,
+    snapshots: &[SeqNum],
+) -> Result<CompactionStream> {
+    let compaction = &job.compaction;
+    let options = TableIterOptions {
+        fill_cache: FillCache::No,
+        readahead_bytes: ctx.options.compaction_readahead_size as usize,
+    };
+    let mut sources = Vec::new();
+    for LevelFiles { level, files } in &compaction.inputs {
+        if *level == 0 {
+            for file in files {
+                let table = ctx.tables.open(&job.cf, file)?;
+                sources.push(Source::Table(table.iter(options.clone()), file.largest_seq));
+            }
+        } else {
+            let (tables, cf) = (ctx.tables.clone(), job.cf.clone());
+            sources.push(Source::Level(LevelIter::new(tables, cf, files.clone().into(), options.clone())));
+        }
+    }
+    // What is ingested behind later must stay hidden by what is here now.
+    let behind = job.cf.options.load().allow_ingest_behind;
+    let rules = DropRules {
+        snapshots: snapshots.to_vec(),
+        bottommost: compaction.bottommost && !behind,
+        drop_deletions: !behind,
+        below: below_output(job),
+        filter: compaction_filter(job),
+        blobs: BlobInput::new(&ctx.tables, &job.cf, &job.version),
+        tombstones: clip(tombstones, &range, &job.cf.comparator),
+        range,
+    };
+    let input = MergingIter::new(job.cf.comparator.clone(), sources);
+    Ok(CompactionStream::new(input, job.cf.comparator.clone(), job.cf.merge_operator.clone(), rules))
+}
+
+/// All range tombstones of the inputs.
+pub fn input_tombstones(tables: &TableCache, job: &CompactionJob) -> Result<Fragments> {
+    let mut tombstones = Vec::new();
+    for file in job.compaction.input_files() {
+        tombstones.extend(tables.range_tombstones(&job.cf, file)?.cloned());
+    }
+    Ok(Fragments::union(tombstones.iter().map(|set| &**set), &job.cf.comparator))
+}
+
+/// The filter to ask, and the level it is told.
+fn compaction_filter(job: &CompactionJob) -> Option<(Arc<dyn CompactionFilter>, usize)> {
+    let compaction = &job.compaction;
+    let context = FilterContext {
+        is_full_compaction: compaction.input_files().count() == job.version.num_files(),
+        is_manual_compaction: compaction.reason == Reason::Manual,
+        column_family_id: job.cf.id(),
+    };
+    let made = || job.cf.compaction_filter_factory.as_ref()?.create(context);
+    let filter = job.cf.compaction_filter.clone().or_else(made)?;
+    Some((filter, compaction.start_level()))
+}
+
+/// How the outputs are written.
+pub fn output_plan(ctx: &DbContext, job: &CompactionJob) -> OutputPlan {
+    let compaction = &job.compaction;
+    let options = job.cf.options.load();
+    let epoch = compaction.input_files().map(|file| file.epoch).min().unwrap_or(0);
+    let known_times = compaction.input_files().map(|file| file.oldest_ancestor_time).filter(|t| *t > 0);
+    let now = ctx.env.clock.now_micros() / 1_000_000;
+    OutputPlan {
+        epoch,
+        compression: compaction.compression,
+        compression_opts: derive::compression_opts(&options, compaction.bottommost).clone(),
+        table: options.table.clone(),
+        prefix_extractor: options.prefix_extractor,
+        level: compaction.output_level as i32,
+        blobs: BlobPlan::new(&options, compaction.output_level as i32),
+        paranoid_checks: options.paranoid_file_checks,
+        omit_filter: options.optimize_filters_for_hits && compaction.bottommost,
+        oldest_ancestor_time: known_times.min().unwrap_or(now),
+        target_file_size: compaction.target_file_size,
+        grandparents: (!compaction.grandparents.is_empty()).then(|| {
+            GrandparentCuts::new(compaction.grandparents.clone(), compaction.max_grandparent_overlap)
+        }),
+        canceled: job.canceled.clone(),
+    }
+}
+
+/// What lies below the outputs, as sorted runs: for outputs to L0 the older tables there too.
+///
+/// Taken from the version the job was picked from. What other jobs move meanwhile stays within the key ranges of that.
+fn below_output(job: &CompactionJob) -> Vec<Arc<[Arc<FileMetaData>]>> {
+    let levels = &job.version.levels;
+    let output_level = job.compaction.output_level;
+    let mut below: Vec<Arc<[Arc<FileMetaData>]>> = Vec::new();
+    if let Some(oldest) = job.compaction.input_files().last().filter(|_| output_level == 0) {
+        let older = levels[0].files.iter().skip_while(|file| !Arc::ptr_eq(file, oldest)).skip(1);
+        below.extend(older.map(|file| Arc::from([file.clone()])));
+    }
+    below.extend(levels.iter().skip(output_level + 1).map(|level| level.shared_files()));
+    below
+}
+
+/// The part of `tombstones` that lies in `range`.
+fn clip(tombstones: &Fragments, range: &KeyRange, comparator: &Comparator) -> Fragments {
+    if tombstones.is_empty() || *range == KeyRange::default() {
+        return tombstones.clone();
+    }
+    let clipped = |mut tombstone: RangeTombstone| {
+        if let Some(begin) = &range.begin
+            && comparator.compare(&tombstone.begin, begin).is_lt()
+        {
+            tombstone.begin.clone_from(begin);
+        }
+        if let Some(end) = &range.end
+            && comparator.compare(&tombstone.end, end).is_gt()
+        {
+            tombstone.end.clone_from(end);
+        }
+        comparator.compare(&tombstone.begin, &tombstone.end).is_lt().then_some(tombstone)
+    };
+    let inside: Vec<RangeTombstone> = tombstones.tombstones().filter_map(clipped).collect();
+    Fragments::new(&inside, comparator)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tombstones_are_cut_with_the_keys() {
+        let tombstone =
+            |begin: &str, end: &str| RangeTombstone { begin: begin.into(), end: end.into(), seq: SeqNum(7) };
+        let all = Fragments::new(&[tombstone("a", "m"), tombstone("x", "z")], &Comparator::Bytewise);
+        let part = |begin: Option<&str>, end: Option<&str>| {
+            let range = KeyRange { begin: begin.map(Into::into), end: end.map(Into::into) };
+            let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+            let clipped = clip(&all, &range, &Comparator::Bytewise);
+            clipped.iter().map(|f| format!("{}..{}", text(&f.begin), text(&f.end))).collect::<Vec<_>>()
+        };
+        assert_eq!(part(None, Some("c")), ["a..c"]);
+        assert_eq!(part(Some("c"), Some("y")), ["c..m", "x..y"]);
+        assert_eq!(part(Some("y"), None), ["y..z"]);
+        assert_eq!(part(Some("m"), Some("x")), [""; 0]);
+    }
+}

@@ -1,0 +1,156 @@
+//! What a caller of `compact_range` asks for: options, and the steps that wait to be run.
+
+use outcrop_base::Result;
+use parking_lot::Mutex;
+
+/// How `compact_range` treats the last level that holds data of the range.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BottommostLevelCompaction {
+    /// Its tables are rewritten only where something is merged into them: RocksDB's default without a
+    /// compaction filter.
+    #[default]
+    Skip,
+    /// Its tables are rewritten in any case.
+    Force,
+}
+
+/// How `compact_range` works.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CompactRangeOptions {
+    /// What happens to the last level with data of the range. Default `Skip`.
+    pub bottommost_level_compaction: BottommostLevelCompaction,
+    /// Afterwards move all tables of the level the range ended in to `target_level`, without rewriting them. Leveled
+    /// only. Default false.
+    pub change_level: bool,
+    /// Where to; `None`: the smallest level that the size fits. The levels up to it must be empty. Default `None`.
+    pub target_level: Option<usize>,
+    /// No other compaction of the database runs at the same time. Default false.
+    pub exclusive_manual_compaction: bool,
+    /// Threads each step may be split over; `None`: as `max_subcompactions` of the database says. Default `None`.
+    pub max_subcompactions: Option<u32>,
+}
+
+/// The tables of one step.
+#[derive(Clone)]
+pub enum Scope {
+    /// Those of a level that overlap the range, with what must come along, into another.
+    Level {
+        /// From here.
+        start: usize,
+        /// To here.
+        output: usize,
+        /// First user key; `None`: unbounded.
+        begin: Option<Vec<u8>>,
+        /// Last user key; `None`: unbounded.
+        end: Option<Vec<u8>>,
+    },
+    /// All sorted runs.
+    Everything,
+}
+
+/// One step of a manual compaction.
+pub struct ManualCompaction {
+    /// The column family.
+    pub cf_id: u32,
+    /// Which tables.
+    pub scope: Scope,
+    /// No other compaction of the database runs at the same time.
+    pub exclusive: bool,
+    /// Threads it may be split over, if the caller says.
+    pub max_subcompactions: Option<u32>,
+    outcome: Mutex<Outcome>,
+}
+
+/// How far a step is.
+enum Outcome {
+    /// Not begun.
+    Waiting,
+    /// A thread works on it.
+    Running,
+    /// Ended.
+    Done(Result<()>),
+}
+
+impl ManualCompaction {
+    /// A step of `cf_id` that waits to be run.
+    pub fn new(cf_id: u32, scope: Scope, options: &CompactRangeOptions) -> ManualCompaction {
+        ManualCompaction {
+            cf_id,
+            scope,
+            exclusive: options.exclusive_manual_compaction,
+            max_subcompactions: options.max_subcompactions,
+            outcome: Mutex::new(Outcome::Waiting),
+        }
+    }
+
+    /// A thread begins with it.
+    pub fn start(&self) {
+        *self.outcome.lock() = Outcome::Running;
+    }
+
+    /// Records how the step ended.
+    pub fn finish(&self, result: Result<()>) {
+        *self.outcome.lock() = Outcome::Done(result);
+    }
+
+    /// True if no automatic compaction of column family `cf_id` may start while this waits or runs.
+    pub fn holds_back(&self, cf_id: u32) -> bool {
+        self.exclusive
+            || (self.cf_id == cf_id && matches!(self.scope, Scope::Everything) && self.is_waiting())
+    }
+
+    /// True until it begins or ends.
+    pub fn is_waiting(&self) -> bool {
+        matches!(&*self.outcome.lock(), Outcome::Waiting)
+    }
+
+    /// How it ended, once it has.
+    pub fn result(&self) -> Option<Result<()>> {
+        match &*self.outcome.lock() {
+            Outcome::Done(result) => Some(result.clone()),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(scope: Scope, exclusive: bool) -> ManualCompaction {
+        let options = CompactRangeOptions { exclusive_manual_compaction: exclusive, ..Default::default() };
+        ManualCompaction::new(3, scope, &options)
+    }
+
+    fn level() -> Scope {
+        Scope::Level { start: 0, output: 1, begin: None, end: None }
+    }
+
+    #[test]
+    fn a_step_waits_runs_and_ends() {
+        let step = request(level(), false);
+        assert!(step.is_waiting() && step.result().is_none());
+        step.start();
+        assert!(!step.is_waiting() && step.result().is_none());
+        step.finish(Ok(()));
+        assert!(step.result().is_some_and(|result| result.is_ok()));
+        assert!(step.result().is_some(), "whoever asks is told, however often");
+    }
+
+    #[test]
+    fn one_that_takes_everything_holds_back_its_column_family_while_it_waits() {
+        let step = request(Scope::Everything, false);
+        assert!(step.holds_back(3) && !step.holds_back(4));
+        step.start();
+        assert!(!step.holds_back(3), "its tables are taken now");
+        assert!(!request(level(), false).holds_back(3));
+    }
+
+    #[test]
+    fn an_exclusive_one_holds_back_all_until_it_is_gone() {
+        let step = request(level(), true);
+        assert!(step.holds_back(3) && step.holds_back(4));
+        step.start();
+        assert!(step.holds_back(4));
+    }
+}

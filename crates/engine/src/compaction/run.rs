@@ -1,0 +1,143 @@
+//! One compaction: read the inputs, write the outputs, install both changes in one edit.
+//!
+//! A large one is cut by key range into parts that run on threads of their own (`subcompaction.rs`); the edit is still
+//! one. Outputs have the smallest epoch of the inputs: they are as old as the oldest of them.
+
+use super::job::CompactionJob;
+use super::subcompaction::{Written, write_parts};
+use super::{Compaction, LevelFiles, Work};
+use crate::context::DbContext;
+use crate::info_log::log_line;
+use crate::jobs::JobContext;
+use crate::pending_outputs::PendingOutputs;
+use crate::stats::LevelStats;
+use crate::table_cache;
+use crate::version_set::VersionSet;
+use outcrop_base::Result;
+use outcrop_manifest::{FileMetaData, FileNumber, VersionEdit};
+use outcrop_options::Prepopulate;
+use std::sync::Arc;
+
+/// Runs `job` and installs its result; gives the tables it put into the output level. Inputs stay marked; the caller
+/// releases them.
+pub fn run(jobs: &JobContext, job: &CompactionJob) -> Result<Vec<FileNumber>> {
+    match job.compaction.work {
+        Work::Merge => run_merge(jobs, job),
+        Work::Move => run_move(jobs, job),
+        Work::Drop => run_drop(jobs, job).map(|()| Vec::new()),
+    }
+}
+
+fn run_merge(jobs: &JobContext, job: &CompactionJob) -> Result<Vec<FileNumber>> {
+    let start = jobs.ctx.env.clock.monotonic_nanos();
+    let pending = Arc::new(PendingOutputs::new(&jobs.ctx));
+    let mut written = write_parts(jobs, job, &pending)?;
+    let outputs = open_outputs(&jobs.ctx, job, std::mem::take(&mut written.tables))?;
+    let compaction = &job.compaction;
+    let (records_in, records_out) = (written.records.records_in, written.records.records_out);
+    let (from, into): (Vec<_>, Vec<_>) = compaction
+        .inputs
+        .iter()
+        .partition(|level| level.level != compaction.output_level || compaction.inputs.len() == 1);
+    let bytes = |levels: &[&LevelFiles]| {
+        levels.iter().flat_map(|level| &level.files).map(|file| file.size).sum::<u64>()
+    };
+    let stats = LevelStats {
+        count: 1,
+        micros: (jobs.ctx.env.clock.monotonic_nanos() - start) / 1000,
+        cpu_micros: written.cpu_nanos / 1000,
+        bytes_read: bytes(&from),
+        bytes_read_output_level: bytes(&into),
+        bytes_written: outputs.iter().map(|file| file.size).sum::<u64>()
+            + written.blob_files.iter().map(|file| file.total_bytes).sum::<u64>(),
+        bytes_moved: 0,
+        records_in,
+        records_dropped: records_in.saturating_sub(records_out),
+    };
+    let numbers = outputs.iter().map(|file| file.number).collect();
+    pending.install_or_remove(|| install_merge(&jobs.versions, job, outputs, written))?;
+    job.cf.stats.record(compaction.output_level, &stats);
+    log_line!(
+        jobs.ctx,
+        "[{}] compacted {compaction}: {} -> {} bytes, {} of {} records dropped, {} us",
+        job.cf.name(),
+        compaction.input_bytes(),
+        stats.bytes_written,
+        stats.records_dropped,
+        stats.records_in,
+        stats.micros
+    );
+    Ok(numbers)
+}
+
+fn open_outputs(
+    ctx: &DbContext,
+    job: &CompactionJob,
+    tables: Vec<FileMetaData>,
+) -> Result<Vec<Arc<FileMetaData>>> {
+    ctx.env.fs.sync_dir(&ctx.path)?;
+    let tables: Vec<Arc<FileMetaData>> = tables.into_iter().map(Arc::new).collect();
+    let prepopulate = job.cf.options.load().table.prepopulate_block_cache;
+    for file in &tables {
+        // Opened before it is installed, so that no reader pays for it.
+        let table = ctx.tables.open(&job.cf, file)?;
+        if prepopulate == Prepopulate::FlushAndCompaction {
+            table_cache::warm(&table)?;
+        }
+    }
+    Ok(tables)
+}
+
+fn install_merge(
+    versions: &VersionSet,
+    job: &CompactionJob,
+    outputs: Vec<Arc<FileMetaData>>,
+    written: Written,
+) -> Result<()> {
+    let compaction = &job.compaction;
+    let mut edit = deletion_edit(compaction);
+    let level = compaction.output_level as u32;
+    edit.new_files = outputs.iter().map(|file| (level, file.clone())).collect();
+    edit.new_blob_files = written.blob_files;
+    edit.blob_garbage = written.blob_garbage.into_iter().collect();
+    versions.log_and_apply(vec![edit], |state| {
+        let Some(cf) = state.column_families.get_mut(&compaction.cf_id) else { return };
+        if compaction.bottommost {
+            let held = outputs.iter().filter(|file| file.largest_seq > written.oldest_snapshot);
+            cf.held_back.extend(held.map(|file| file.number));
+        }
+    })
+}
+
+/// Relinks the inputs into the output level: one edit, no data is read or written.
+fn run_move(jobs: &JobContext, job: &CompactionJob) -> Result<Vec<FileNumber>> {
+    let compaction = &job.compaction;
+    let mut edit = deletion_edit(compaction);
+    let level = compaction.output_level as u32;
+    edit.new_files = compaction.input_files().map(|file| (level, file.clone())).collect();
+    jobs.versions.log_and_apply(vec![edit], |_| {})?;
+    let moved = compaction.input_bytes();
+    let stats = LevelStats { bytes_moved: moved, ..LevelStats::default() };
+    job.cf.stats.record(compaction.output_level, &stats);
+    log_line!(jobs.ctx, "[{}] moved {compaction}: {moved} bytes", job.cf.name());
+    Ok(compaction.input_files().map(|file| file.number).collect())
+}
+
+/// Deletes the inputs with the data in them.
+fn run_drop(jobs: &JobContext, job: &CompactionJob) -> Result<()> {
+    let compaction = &job.compaction;
+    jobs.versions.log_and_apply(vec![deletion_edit(compaction)], |_| {})?;
+    log_line!(jobs.ctx, "[{}] dropped {compaction}: {} bytes", job.cf.name(), compaction.input_bytes());
+    Ok(())
+}
+
+/// The edit that takes the inputs away.
+fn deletion_edit(compaction: &Compaction) -> VersionEdit {
+    let mut edit = VersionEdit::for_column_family(compaction.cf_id);
+    for LevelFiles { level, files } in &compaction.inputs {
+        edit.deleted_files.extend(files.iter().map(|file| (*level as u32, file.number)));
+    }
+    let cursor = compaction.next_cursor.clone();
+    edit.compact_cursors.extend(cursor.map(|key| (compaction.start_level() as u32, key)));
+    edit
+}

@@ -1,0 +1,159 @@
+//! Errors that no caller can answer for: latching them, and when what failed is tried again.
+//!
+//! ```text
+//! error -> latched with its severity (background_errors.rs) -> writes refused, no job starts
+//!       -> the error may pass: a thread of the lane for resuming tries, at once and then from time to time (stopping.rs)
+//! ```
+//! Invariant: the worst error stays until the database resumes, which lets writes go on last of all. LOG is written
+//! after the state was unlocked.
+
+use crate::background_errors::{AutoResume, CompactionPause, Reason, SPACE_POLL, Severity, severity};
+use crate::context::closing_error;
+use crate::info_log::log_line;
+use crate::state::DbState;
+use crate::version_set::VersionSet;
+use outcrop_base::{Error, ErrorKind};
+use outcrop_env::scheduler::Lane;
+use std::time::Duration;
+
+/// How soon an attempt to resume is looked for again if no thread could be started for it.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+impl VersionSet {
+    /// Latches `error`: writes are refused from here on until resumed.
+    pub fn fail_writes(&self, error: Error) -> Error {
+        let severity = severity(Reason::Write, &error, self.ctx.options.paranoid_checks);
+        self.stop_writes(severity, &error);
+        error
+    }
+
+    /// Writes down that `what` failed, and stops what has to stop. `None` if nobody did wrong.
+    pub fn report_failure(&self, reason: Reason, what: &str, error: &Error) -> Option<Severity> {
+        log_line!(self.ctx, "{what} failed: {error}");
+        if matches!(error.kind(), ErrorKind::ShutdownInProgress | ErrorKind::ColumnFamilyDropped) {
+            return None;
+        }
+        self.state.lock().background_errors += 1;
+        let severity = severity(reason, error, self.ctx.options.paranoid_checks);
+        self.stop_writes(severity, error);
+        Some(severity)
+    }
+
+    fn stop_writes(&self, severity: Severity, error: &Error) {
+        if severity > Severity::Soft && self.latch(&mut self.state.lock(), severity, error) {
+            // After the lock: see `DbState`.
+            log_line!(self.ctx, "writes stop ({severity:?}): {error}");
+        }
+    }
+
+    /// Makes `error` the background error, if there is none as bad. Writers waiting for room are let go.
+    fn latch(&self, state: &mut DbState, severity: Severity, error: &Error) -> bool {
+        self.refuse_writes(true);
+        self.state_changed.notify_all();
+        if state.background_error.is_some() && state.severity.is_none_or(|held| held >= severity) {
+            return false;
+        }
+        state.background_error = Some(error.clone());
+        state.severity = Some(severity);
+        // One that is being tried is looked at when it ends.
+        if !state.auto_resume.is_some_and(|resume| resume.running) {
+            let now = self.ctx.env.clock.monotonic_nanos();
+            let attempts = self.ctx.options.max_bgerror_resume_count;
+            let planned = || state.auto_resume.or_else(|| AutoResume::first(error, now, attempts));
+            state.auto_resume = if severity == Severity::Hard { planned() } else { None };
+            self.plan_retry(state);
+        }
+        true
+    }
+
+    /// The error a refused write gets.
+    pub fn refusal(&self) -> Error {
+        let state = self.state.lock();
+        match &state.background_error {
+            Some(error) => error.clone(),
+            None => closing_error(),
+        }
+    }
+
+    /// Waits for the jobs that were running when an error stopped everything; none starts before it is cleared. The one
+    /// that failed says so once more when it ends: if the error were cleared before, that would stop writes again.
+    pub fn wait_for_failed_jobs(&self) {
+        let mut state = self.state.lock();
+        while state.background_error.is_some()
+            && !state.shutting_down
+            && state.running_flushes + state.running_compactions > 0
+        {
+            self.state_changed.wait(&mut state);
+        }
+    }
+
+    /// Takes the attempt to resume that is due; false if none is.
+    pub fn next_resume(&self, state: &mut DbState) -> bool {
+        let now = self.ctx.env.clock.monotonic_nanos();
+        let due = state.auto_resume.as_mut().filter(|resume| !resume.running && resume.due_nanos <= now);
+        let Some(resume) = due else { return false };
+        resume.running = true;
+        self.plan_retry(state);
+        true
+    }
+
+    /// True unless it is known that fewer than `bytes` can be written.
+    pub fn has_space(&self, bytes: u64) -> bool {
+        let dirs = [&self.ctx.path, &self.ctx.wal_dir];
+        dirs.iter().all(|dir| match self.ctx.env.fs.free_space(dir) {
+            Ok(Some(free)) => free >= bytes,
+            // What cannot be asked is found out by trying.
+            Ok(None) | Err(_) => true,
+        })
+    }
+
+    /// Bytes that must be free to resume: what is in memory, at most the largest write buffer. Source: RocksDB
+    /// `SstFileManagerImpl::ReserveDiskBuffer`, which always asks for that.
+    pub fn bytes_to_resume(&self) -> u64 {
+        let state = self.state.lock();
+        let memtables = state.column_families.values().flat_map(|cf| {
+            let sealed = cf.sealed.iter().map(|sealed| &sealed.memtable);
+            sealed.chain([&cf.memtable]).filter(|memtable| !memtable.is_empty())
+        });
+        let in_memory: u64 = memtables.map(|memtable| memtable.memory_usage() as u64).sum();
+        let sizes = state.column_families.values().map(|cf| cf.cf.options.load().write_buffer_size);
+        in_memory.min(sizes.max().unwrap_or(0))
+    }
+
+    /// Automatic compactions rest after one of `input_bytes` has failed with `error`.
+    pub fn pause_compactions(&self, error: &Error, input_bytes: u64) {
+        let now = self.ctx.env.clock.monotonic_nanos();
+        let mut state = self.state.lock();
+        state.compaction_pause = Some(CompactionPause::after(error, input_bytes, now));
+        self.plan_retry(&mut state);
+    }
+
+    /// Has upkeep look at what failed when time has come.
+    pub fn plan_retry(&self, state: &mut DbState) {
+        let resume = state.auto_resume.filter(|resume| !resume.running).map(|resume| resume.due_nanos);
+        let pause = state.compaction_pause.map(|pause| pause.until_nanos);
+        let next = resume.into_iter().chain(pause).min().map_or(0, |nanos| nanos.max(1));
+        self.ctx.background.set_retry(next);
+    }
+
+    /// Lets what failed be tried again, if time has come and there is the space for it.
+    pub fn look_for_retry(&self) {
+        let now = self.ctx.env.clock.monotonic_nanos();
+        let pause = self.state.lock().compaction_pause.filter(|pause| pause.until_nanos <= now);
+        let may_go_on = pause.is_some_and(|pause| self.has_space(pause.needed_bytes));
+        let mut state = self.state.lock();
+        if let Some(pause) = pause.filter(|pause| state.compaction_pause == Some(*pause)) {
+            state.compaction_pause = match may_go_on {
+                true => None,
+                false => Some(CompactionPause { until_nanos: now + SPACE_POLL.as_nanos() as u64, ..pause }),
+            };
+            self.wake(&mut state);
+        }
+        self.plan_retry(&mut state);
+        if state.auto_resume.is_some_and(|resume| !resume.running && resume.due_nanos <= now) {
+            // Set again by whoever takes it; if no thread could be started, it is tried once more.
+            self.ctx.background.set_retry(now + LOOK_AGAIN.as_nanos() as u64);
+            self.ctx.background.wake_lane(Lane::Resume);
+        }
+    }
+}

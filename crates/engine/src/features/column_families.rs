@@ -1,0 +1,99 @@
+//! Creating and dropping column families: changes that exclude writers.
+
+use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle};
+use crate::core::Core;
+use crate::in_force::{
+    add_default_cache, check_column_family_options, resolve_objects, sanitize_column_family,
+};
+use crate::info_log::log_line;
+use crate::obsolete_files::purge_obsolete_files;
+use crate::options_file;
+use crate::state::CfState;
+use crate::write::targets::Target;
+use outcrop_base::{Error, Result};
+use outcrop_manifest::{Version, VersionEdit};
+use std::sync::Arc;
+
+/// See [`crate::Db::create_column_family`].
+pub fn create(core: &Core, descriptor: &ColumnFamilyDescriptor) -> Result<ColumnFamilyHandle> {
+    if descriptor.name.is_empty() {
+        return Err(Error::invalid_argument("a column family needs a name"));
+    }
+    let mut descriptor = descriptor.clone();
+    check_column_family_options(&descriptor, &core.ctx.options)?;
+    add_default_cache(&mut descriptor);
+    resolve_objects(&mut descriptor)?;
+    for correction in sanitize_column_family(&mut descriptor, &core.ctx.options) {
+        log_line!(core.ctx, "{correction}");
+    }
+    // HOLDS write_core: no write may see the column family before it is complete.
+    let mut writing = core.commit.exclude_writers();
+    let id = {
+        let state = core.versions.state.lock();
+        if let Some(error) = &state.background_error {
+            return Err(error.clone());
+        }
+        if state.column_families.values().any(|cf| cf.cf.name() == descriptor.name) {
+            return Err(Error::invalid_argument(format!("column family {} already exists", descriptor.name)));
+        }
+        state.max_column_family + 1
+    };
+    let wal = writing.wal.number();
+    let version = Arc::new(Version::empty(descriptor.options.num_levels as usize));
+    let cf_state = {
+        let first_epoch = 1 + u64::from(descriptor.options.allow_ingest_behind);
+        CfState::new(id, &descriptor, version, wal, first_epoch, &core.ctx.memtable_pool)
+    };
+    let handle = cf_state.cf.clone();
+    let target = Target::new(handle.clone(), cf_state.memtable.clone());
+    let mut edit = VersionEdit::for_column_family(id);
+    edit.column_family_add = Some(descriptor.name.clone());
+    edit.comparator = Some(descriptor.parts.comparator.name().to_string());
+    edit.persist_timestamps = Some(true);
+    edit.log_number = Some(wal);
+    edit.max_column_family = Some(id);
+    core.versions.log_and_apply(vec![edit], |state| {
+        state.max_column_family = id;
+        state.column_families.insert(id, cf_state);
+    })?;
+    writing.targets.push(target);
+    core.change_registry(|registry| {
+        registry.insert(id, handle.clone());
+    });
+    drop(writing);
+    handle.block_cache.iter().for_each(|cache| core.ctx.background.watch_growth(cache));
+    log_line!(core.ctx, "created column family {} ({id})", descriptor.name);
+    options_file::note(core);
+    Ok(handle)
+}
+
+/// See [`crate::Db::drop_column_family`].
+pub fn drop_family(core: &Core, cf: &ColumnFamilyHandle) -> Result<()> {
+    if cf.id() == 0 {
+        return Err(Error::invalid_argument("the default column family cannot be dropped"));
+    }
+    let mut writing = core.commit.exclude_writers();
+    if cf.is_dropped() {
+        return Err(Error::invalid_argument(format!("column family {} is dropped already", cf.name())));
+    }
+    let mut edit = VersionEdit::for_column_family(cf.id());
+    edit.column_family_drop = true;
+    core.versions.log_and_apply(vec![edit], |state| {
+        if let Some(dropped) = state.column_families.remove(&cf.id()) {
+            state.obsolete_tables.extend(dropped.version.files().map(|(_, file)| file.clone()));
+            let blobs = dropped.version.blob_files.values().map(|blob| blob.file.clone());
+            state.obsolete_blobs.extend(blobs);
+            state.purge_wanted = true;
+        }
+    })?;
+    cf.mark_dropped();
+    writing.targets.remove(cf.id());
+    core.change_registry(|registry| {
+        registry.remove(&cf.id());
+    });
+    drop(writing);
+    log_line!(core.ctx, "dropped column family {} ({})", cf.name(), cf.id());
+    purge_obsolete_files(&core.jobs);
+    options_file::note(core);
+    Ok(())
+}

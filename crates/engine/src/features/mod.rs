@@ -1,0 +1,9 @@
+//! What a database can do besides writing, reading, flushing and compacting: each in a file of its own, made of the
+//! owners in [`crate::core::Core`]. None of them imports another.
+
+pub mod checkpoint;
+pub mod column_families;
+pub mod ingest;
+pub mod read_only;
+pub mod updates;
+pub mod waiting;

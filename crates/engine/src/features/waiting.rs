@@ -1,0 +1,44 @@
+//! Waiting until nothing is left to do in the background.
+
+use crate::core::Core;
+use outcrop_base::{Error, ErrorKind, Result};
+use std::time::Duration;
+
+/// What [`Db::wait_for_compact`] does besides waiting.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WaitForCompactOptions {
+    /// Return Aborted if background work is paused, rather than wait for it to go on. Default false.
+    pub abort_on_pause: bool,
+    /// Flush all column families first. Default false.
+    pub flush: bool,
+    /// Give up with TimedOut after this long; `None`: never.
+    pub timeout: Option<Duration>,
+}
+
+/// See [`crate::Db::wait_for_compact`].
+pub fn wait_for_compact(core: &Core, options: &WaitForCompactOptions) -> Result<()> {
+    let clock = &core.ctx.env.clock;
+    let deadline = options.timeout.map(|timeout| clock.monotonic_nanos() + timeout.as_nanos() as u64);
+    if options.flush {
+        let ids: Vec<u32> = core.column_family_ids();
+        core.commit.flush(&ids, false)?;
+    }
+    let mut state = core.versions.state.lock();
+    while state.has_work() {
+        state.check_working()?;
+        if state.paused > 0 && options.abort_on_pause {
+            return Err(Error::new(ErrorKind::Aborted, "background work is paused"));
+        }
+        match deadline {
+            None => core.versions.state_changed.wait(&mut state),
+            Some(deadline) => {
+                let now = clock.monotonic_nanos();
+                if now >= deadline {
+                    return Err(Error::new(ErrorKind::TimedOut, "waiting for compaction"));
+                }
+                core.versions.state_changed.wait_for(&mut state, Duration::from_nanos(deadline - now));
+            }
+        }
+    }
+    state.check_working()
+}

@@ -1,0 +1,75 @@
+//! What flushes, compactions and the removal of files work with, and who is told when they begin and end.
+
+use crate::context::DbContext;
+use crate::info_log::log_line;
+use crate::snapshots::SnapshotList;
+use crate::version_set::VersionSet;
+use crate::write::wal::ClosedWals;
+use outcrop_base::Result;
+use std::sync::Arc;
+
+/// The owners a job may touch. A job needs no database: tests make these by themselves.
+#[derive(Clone)]
+pub struct JobContext {
+    /// The surroundings.
+    pub ctx: Arc<DbContext>,
+    /// The structure, where results are installed.
+    pub versions: Arc<VersionSet>,
+    /// WALs to sync before what a flush makes durable may outlive them.
+    pub closed_wals: Arc<ClosedWals>,
+    /// What must stay readable.
+    pub snapshots: Arc<SnapshotList>,
+    /// Told when a job begins and ends.
+    pub observer: Arc<dyn JobObserver>,
+}
+
+/// What kind of work a job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobKind {
+    /// Memtables become tables.
+    Flush,
+    /// Tables become other tables, or move, or go.
+    Compaction,
+}
+
+/// A job that begins or has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobInfo {
+    /// What it is.
+    pub kind: JobKind,
+    /// Ids of the column families it is for.
+    pub column_families: Vec<u32>,
+    /// What it does, for people.
+    pub what: String,
+}
+
+/// Told of flushes and compactions, on the thread that runs them, with no lock held. What it does delays the job.
+pub trait JobObserver: Send + Sync {
+    /// The job begins.
+    fn began(&self, job: &JobInfo);
+
+    /// The job has ended; what it wrote is installed, or removed.
+    fn ended(&self, job: &JobInfo, result: &Result<()>);
+}
+
+/// Writes the beginning of each job to LOG; jobs write their own ends there, with figures.
+pub struct LogObserver(pub Arc<DbContext>);
+
+impl JobObserver for LogObserver {
+    fn began(&self, job: &JobInfo) {
+        log_line!(self.0, "{:?} begins: {}", job.kind, job.what);
+    }
+
+    fn ended(&self, _: &JobInfo, _: &Result<()>) {}
+}
+
+impl JobContext {
+    /// Runs `job` between the two calls of the observer.
+    pub fn observed<T>(&self, info: &JobInfo, job: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.observer.began(info);
+        let result = job();
+        let ended = result.as_ref().map(|_| ()).map_err(Clone::clone);
+        self.observer.ended(info, &ended);
+        result
+    }
+}

@@ -1,0 +1,73 @@
+//! The MANIFEST being written, and the edits that begin one.
+
+use crate::context::DbContext;
+use crate::state::DbState;
+use outcrop_base::{Error, Result, SeqNum};
+use outcrop_manifest::{ManifestWriter, VersionEdit, WalSet};
+
+/// The MANIFEST being written.
+pub struct Manifest {
+    /// Its writer.
+    pub writer: ManifestWriter,
+    /// The last sequence number written to it: recovery takes the last one it finds, so they never go down.
+    pub last_sequence: SeqNum,
+    /// The WALs it keeps track of.
+    pub wals: WalSet,
+    /// Which MANIFEST is in charge is not known, or what its tail is: nothing is appended before it was replaced.
+    pub failed: Option<Error>,
+}
+
+impl Manifest {
+    /// Goes on with `writer`.
+    pub fn new(writer: ManifestWriter, last_sequence: SeqNum, wals: WalSet) -> Manifest {
+        Manifest { writer, last_sequence, wals, failed: None }
+    }
+
+    /// Appends `edits` as one change, durable on return.
+    ///
+    /// # Errors
+    /// What the file system met, and from then on that again.
+    pub fn log(&mut self, edits: &[VersionEdit]) -> Result<()> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let written = self.writer.append(edits).and_then(|()| self.writer.sync());
+        written.inspect_err(|error| self.failed = Some(error.clone()))
+    }
+}
+
+/// The edits that describe the whole database, for the start of a MANIFEST.
+pub fn snapshot_edits(ctx: &DbContext, state: &DbState, last_seq: SeqNum, min_wal: u64) -> Vec<VersionEdit> {
+    let mut edits = Vec::new();
+    if ctx.options.write_dbid_to_manifest {
+        edits.push(VersionEdit { db_id: Some(ctx.db_id.clone()), ..VersionEdit::default() });
+    }
+    for (id, cf) in &state.column_families {
+        let mut edit = VersionEdit::for_column_family(*id);
+        edit.column_family_add = (*id != 0).then(|| cf.cf.name().to_string());
+        edit.comparator = Some(cf.cf.comparator.name().to_string());
+        edit.persist_timestamps = Some(true);
+        edits.push(edit);
+        let mut tables = VersionEdit::for_column_family(*id);
+        tables.log_number = Some(cf.log_number);
+        tables.new_blob_files = cf.version.blob_files.values().map(|blob| blob.file.clone()).collect();
+        tables.blob_garbage = cf
+            .version
+            .blob_files
+            .iter()
+            .filter(|(_, blob)| blob.garbage.count > 0)
+            .map(|(number, blob)| (*number, blob.garbage))
+            .collect();
+        tables.compact_cursors =
+            cf.version.compact_cursors.iter().map(|(level, key)| (*level, key.clone())).collect();
+        tables.new_files = cf.version.files().map(|(level, file)| (level as u32, file.clone())).collect();
+        if *id == 0 {
+            tables.next_file_number = Some(ctx.next_file_number());
+            tables.last_sequence = Some(last_seq);
+            tables.max_column_family = Some(state.max_column_family);
+            tables.min_log_number_to_keep = Some(min_wal);
+        }
+        edits.push(tables);
+    }
+    edits
+}

@@ -1,0 +1,111 @@
+//! The OPTIONS file of an open database, and changing options while it is open.
+//!
+//! Concurrency: [`Core::options_file`] makes changes and files one after the other; it is taken before the state.
+
+use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle};
+use crate::core::Core;
+use crate::in_force::{check_column_family_options, sanitize_column_family};
+use crate::info_log::log_line;
+use outcrop_base::Result;
+use outcrop_manifest::{FileNumber, file_name};
+use outcrop_options::{ColumnFamilyOptions, file as options_file};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Writes an OPTIONS file after a change that the MANIFEST has made durable. An error is not the caller's: the change
+/// stands. Until the file is written, which upkeep and closing try again, people's tools read of the column families
+/// as they were.
+pub fn note(core: &Core) {
+    let written = write(core);
+    // Relaxed: nothing is published through it.
+    core.options_outdated.store(written.is_err(), Ordering::Relaxed);
+    if let Err(error) = written {
+        log_line!(core.ctx, "the OPTIONS file is out of date: {error}");
+    }
+}
+
+/// Writes the OPTIONS file that could not be written before.
+pub fn note_if_outdated(core: &Core) {
+    // Relaxed: as in `note_options`.
+    if core.options_outdated.load(Ordering::Relaxed) {
+        note(core);
+    }
+}
+
+/// See [`crate::Db::set_options`].
+pub fn set_options(core: &Core, cf: &ColumnFamilyHandle, options: &[(&str, &str)]) -> Result<()> {
+    core.versions.refuse_if_read_only()?;
+    cf.refuse_if_dropped()?;
+    // HOLDS options_file across the write: two changes at once would each begin from what the other replaces, and remove
+    // each other's files.
+    let _one_at_a_time = core.options_file.lock();
+    let mut changed = (**cf.options.load()).clone();
+    for (name, value) in options {
+        options_file::set_mutable(&mut changed, name, value)?;
+    }
+    let mut descriptor = ColumnFamilyDescriptor {
+        name: cf.name().to_string(),
+        options: changed,
+        ..ColumnFamilyDescriptor::default()
+    };
+    descriptor.parts.compaction_filter.clone_from(&cf.compaction_filter);
+    descriptor.parts.compaction_filter_factory.clone_from(&cf.compaction_filter_factory);
+    check_column_family_options(&descriptor, &core.ctx.options)?;
+    for correction in sanitize_column_family(&mut descriptor, &core.ctx.options) {
+        log_line!(core.ctx, "{correction}");
+    }
+    cf.options.store(Arc::new(descriptor.options));
+    {
+        let mut state = core.versions.state.lock();
+        if let Some(cf) = state.column_families.get_mut(&cf.id()) {
+            cf.refresh_debt();
+        }
+        core.versions.structure_changed(&mut state);
+    }
+    write_locked(core)
+}
+
+/// Writes a new OPTIONS file and removes all but the newest two.
+pub fn write(core: &Core) -> Result<()> {
+    // HOLDS options_file across the write: the newest file says what the newest change was.
+    let _one_at_a_time = core.options_file.lock();
+    write_locked(core)
+}
+
+fn write_locked(core: &Core) -> Result<()> {
+    write_to(core, &core.ctx.path)?;
+    remove_old(core)
+}
+
+/// Writes an OPTIONS file into `dir`.
+pub fn write_to(core: &Core, dir: &Path) -> Result<()> {
+    let families: Vec<(String, ColumnFamilyOptions)> = core
+        .registry
+        .load()
+        .values()
+        .map(|cf| (cf.name().to_string(), (**cf.options.load()).clone()))
+        .collect();
+    let text = options_file::print(&core.ctx.options, &families);
+    let number = FileNumber(core.ctx.new_file_number());
+    let path = file_name::options(dir, number);
+    let temporary = dir.join(format!("OPTIONS-{:06}.dbtmp", number.0));
+    core.ctx.env.fs.replace(&path, &temporary, text.as_bytes())
+}
+
+fn remove_old(core: &Core) -> Result<()> {
+    let names = core.ctx.env.fs.list(&core.ctx.path)?;
+    let mut numbers: Vec<FileNumber> = names
+        .iter()
+        .filter_map(|name| match file_name::parse(name) {
+            Some(file_name::FileKind::Options(number)) => Some(number),
+            _ => None,
+        })
+        .collect();
+    numbers.sort_unstable();
+    numbers.truncate(numbers.len().saturating_sub(2));
+    for number in numbers {
+        core.ctx.env.fs.remove_file(&file_name::options(&core.ctx.path, number))?;
+    }
+    Ok(())
+}

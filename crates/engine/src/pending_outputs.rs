@@ -1,0 +1,67 @@
+//! The files a running job writes: removed if it fails, kept if a MANIFEST may name them.
+
+use crate::context::DbContext;
+use outcrop_base::{ErrorKind, Result};
+use outcrop_manifest::{FileNumber, file_name};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// The files, tables or blob files, a job has started to write. Dropped without [`PendingOutputs::install_or_remove`], it removes the files:
+/// they are of a job that failed.
+pub struct PendingOutputs {
+    ctx: Arc<DbContext>,
+    numbers: Mutex<Vec<FileNumber>>,
+    /// Complete, and about to be installed.
+    kept: Mutex<Vec<FileNumber>>,
+}
+
+impl PendingOutputs {
+    /// None yet.
+    pub fn new(ctx: &Arc<DbContext>) -> PendingOutputs {
+        PendingOutputs { ctx: ctx.clone(), numbers: Mutex::default(), kept: Mutex::default() }
+    }
+
+    /// A number for a new output.
+    pub fn reserve(&self) -> FileNumber {
+        let number = FileNumber(self.ctx.new_file_number());
+        self.numbers.lock().push(number);
+        number
+    }
+
+    /// The outputs are complete and about to be installed. From here on they are not removed on failure, before another MANIFEST
+    /// is in charge: a write of this one that failed may still have reached the disk.
+    pub fn disarm(&self) {
+        self.kept.lock().append(&mut self.numbers.lock());
+    }
+
+    /// After [`PendingOutputs::disarm`]: they belong to the database.
+    pub fn installed(&self) {
+        self.kept.lock().clear();
+    }
+
+    /// Installs the outputs, which are complete. Only if `install` finds their column family dropped before anything was
+    /// written are they removed at once: a MANIFEST write that failed, or that a panic followed, may still have reached the disk.
+    pub fn install_or_remove(&self, install: impl FnOnce() -> Result<()>) -> Result<()> {
+        self.disarm();
+        let installed = install();
+        match &installed {
+            Ok(()) => self.installed(),
+            Err(error) if error.kind() == ErrorKind::ColumnFamilyDropped => {
+                self.numbers.lock().append(&mut self.kept.lock());
+            }
+            Err(_) => {}
+        }
+        installed
+    }
+}
+
+impl Drop for PendingOutputs {
+    fn drop(&mut self) {
+        self.ctx.quarantined.lock().append(&mut self.kept.lock());
+        for number in self.numbers.lock().drain(..) {
+            // Best effort: what stays behind is found by the scan at the next open.
+            let _ = self.ctx.env.fs.remove_file(&file_name::table(&self.ctx.path, number));
+            let _ = self.ctx.env.fs.remove_file(&file_name::blob(&self.ctx.path, number));
+        }
+    }
+}

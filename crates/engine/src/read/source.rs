@@ -1,0 +1,156 @@
+//! The sorted sources that a merge is made of.
+
+use super::level_iter::LevelIter;
+use super::within::Within;
+use outcrop_base::{Result, SeqNum};
+use outcrop_memtable::MemTableIter;
+use outcrop_table::TableIter;
+
+/// Which way an iterator goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    /// To larger keys.
+    Forward,
+    /// To smaller keys.
+    Backward,
+}
+
+/// One sorted source.
+pub enum Source {
+    /// A memtable.
+    Mem(MemTableIter),
+    /// One table, as in L0, and the largest sequence number in it.
+    Table(TableIter, SeqNum),
+    /// The tables of one level.
+    Level(LevelIter),
+}
+
+/// Calls the same method on whichever source it is.
+macro_rules! on_source {
+    ($source:expr, $iter:ident => $call:expr) => {
+        match $source {
+            Source::Mem($iter) => $call,
+            Source::Table($iter, _) => $call,
+            Source::Level($iter) => $call,
+        }
+    };
+}
+
+impl Source {
+    #[inline]
+    pub(super) fn valid(&self) -> bool {
+        on_source!(self, iter => iter.valid())
+    }
+
+    #[inline]
+    pub(super) fn key(&self) -> &[u8] {
+        on_source!(self, iter => iter.key())
+    }
+
+    #[inline]
+    pub(super) fn value(&self) -> &[u8] {
+        on_source!(self, iter => iter.value())
+    }
+
+    #[inline]
+    pub(super) fn next(&mut self) {
+        on_source!(self, iter => iter.next())
+    }
+
+    #[inline]
+    pub(super) fn prev(&mut self) {
+        on_source!(self, iter => iter.prev())
+    }
+
+    pub(super) fn seek(&mut self, user_key: &[u8], packed: u64) {
+        on_source!(self, iter => iter.seek(user_key, packed))
+    }
+
+    /// First step of a seek; the next ones are those of `table`, and `finish_seek` is the last. What is in memory goes
+    /// there at once.
+    pub(super) fn approach(&mut self, user_key: &[u8], packed: u64) {
+        match self {
+            Source::Mem(iter) => iter.seek(user_key, packed),
+            Source::Table(iter, _) => iter.approach(user_key, packed),
+            Source::Level(iter) => iter.approach(user_key, packed),
+        }
+    }
+
+    /// The table's iterator that the source stands in.
+    pub(super) fn table(&mut self) -> Option<&mut TableIter> {
+        match self {
+            Source::Mem(_) => None,
+            Source::Table(iter, _) => Some(iter),
+            Source::Level(iter) => iter.table_mut(),
+        }
+    }
+
+    pub(super) fn finish_seek(&mut self, user_key: &[u8], packed: u64) {
+        match self {
+            Source::Mem(_) => {}
+            Source::Table(iter, _) => iter.finish_seek(user_key, packed),
+            Source::Level(iter) => iter.finish_seek(user_key, packed),
+        }
+    }
+
+    /// As `seek`; false if filters know that no key has the prefix of `user_key`: the source then has no entry.
+    pub(super) fn seek_within(&mut self, user_key: &[u8], packed: u64, within: &Within<'_>) -> bool {
+        match self {
+            Source::Mem(iter) => iter.seek_within(user_key, packed, within.extractor, within.prefix),
+            Source::Table(iter, _) => iter.seek_within(user_key, packed, within.prefix),
+            Source::Level(iter) => iter.seek_within(user_key, packed, within),
+        }
+    }
+
+    pub(super) fn seek_for_prev(&mut self, user_key: &[u8], packed: u64) {
+        on_source!(self, iter => iter.seek_for_prev(user_key, packed))
+    }
+
+    /// Moves a forward source to `end` if everything it would pass is older than `seq`; false if it stays.
+    pub(super) fn skip_older(&mut self, end: &[u8], seq: SeqNum) -> bool {
+        match self {
+            // What a memtable holds is not known without reading it.
+            Source::Mem(_) => false,
+            Source::Table(iter, largest_seq) => {
+                let skip = *largest_seq < seq;
+                if skip {
+                    iter.seek(end, u64::MAX);
+                }
+                skip
+            }
+            Source::Level(iter) => iter.skip_older(end, seq),
+        }
+    }
+
+    /// True if nothing is added to it: its neighbours stay neighbours.
+    pub(super) fn is_fixed(&self) -> bool {
+        !matches!(self, Source::Mem(_))
+    }
+
+    /// From the first entry on one side of a place to the first on its other side, which is one step away, or at the end where
+    /// there was none on the one side.
+    pub(super) fn step_over(&mut self, direction: Direction) {
+        match (direction, self.valid()) {
+            (Direction::Forward, true) => self.next(),
+            (Direction::Backward, true) => self.prev(),
+            (Direction::Forward, false) => self.seek_to_first(),
+            (Direction::Backward, false) => self.seek_to_last(),
+        }
+    }
+
+    pub(super) fn seek_to_first(&mut self) {
+        on_source!(self, iter => iter.seek_to_first())
+    }
+
+    pub(super) fn seek_to_last(&mut self) {
+        on_source!(self, iter => iter.seek_to_last())
+    }
+
+    pub(super) fn status(&self) -> Result<()> {
+        match self {
+            Source::Mem(_) => Ok(()),
+            Source::Table(iter, _) => iter.status(),
+            Source::Level(iter) => iter.status(),
+        }
+    }
+}

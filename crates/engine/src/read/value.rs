@@ -1,0 +1,116 @@
+//! What reads give: values that keep their memory, and columns of entities.
+
+use outcrop_base::{Result, wide_columns};
+use outcrop_cache::Pinned;
+use std::ops::Deref;
+
+/// The columns of a wide-column entity, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WideColumns {
+    columns: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl WideColumns {
+    /// A plain value: the column with the empty name.
+    pub(crate) fn plain(value: &[u8]) -> WideColumns {
+        WideColumns { columns: vec![(Vec::new(), value.to_vec())] }
+    }
+
+    /// Decodes an entity that has its values in it.
+    pub(crate) fn decode(entity: &[u8]) -> Result<WideColumns> {
+        let columns = wide_columns::decode(entity)?;
+        let columns = columns.iter().map(|column| (column.name.to_vec(), column.value.to_vec())).collect();
+        Ok(WideColumns { columns })
+    }
+
+    /// (name, value) of each, in order of the names; the default column has the empty name and comes first.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.columns.iter().map(|(name, value)| (&name[..], &value[..]))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.columns.is_empty()
+    }
+}
+
+/// A value that was read. It stays valid, and the block holding it stays in memory, until dropped.
+#[derive(Clone)]
+pub struct PinnedValue(Storage);
+
+#[derive(Clone)]
+enum Storage {
+    /// Inside a cached block.
+    Block { block: Pinned, start: u32, len: u32 },
+    /// A copy.
+    Owned(Vec<u8>),
+}
+
+impl PinnedValue {
+    /// A copied or computed value.
+    pub(crate) fn owned(value: Vec<u8>) -> PinnedValue {
+        PinnedValue(Storage::Owned(value))
+    }
+
+    /// `value`, which lies inside `block`.
+    #[inline]
+    pub(crate) fn in_block(block: &Pinned, value: &[u8]) -> PinnedValue {
+        let start = value.as_ptr() as usize - block.as_ptr() as usize;
+        debug_assert!(start + value.len() <= block.len());
+        PinnedValue(Storage::Block { block: block.clone(), start: start as u32, len: value.len() as u32 })
+    }
+
+    /// `part` of the value, which keeps the same memory.
+    pub(crate) fn part(&self, part: &[u8]) -> PinnedValue {
+        if part.is_empty() {
+            return PinnedValue::owned(Vec::new());
+        }
+        let start = part.as_ptr() as usize - self.as_ptr() as usize;
+        debug_assert!(start + part.len() <= self.len());
+        match &self.0 {
+            Storage::Block { block, start: outer, .. } => PinnedValue(Storage::Block {
+                block: block.clone(),
+                start: outer + start as u32,
+                len: part.len() as u32,
+            }),
+            Storage::Owned(value) => PinnedValue::owned(value[start..start + part.len()].to_vec()),
+        }
+    }
+
+    /// The value as a buffer of its own.
+    pub fn into_vec(self) -> Vec<u8> {
+        match self.0 {
+            Storage::Owned(value) => value,
+            Storage::Block { .. } => self.to_vec(),
+        }
+    }
+}
+
+impl AsRef<[u8]> for PinnedValue {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl Deref for PinnedValue {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Storage::Block { block, start, len } => &block[*start as usize..(*start + *len) as usize],
+            Storage::Owned(value) => value,
+        }
+    }
+}
+
+impl std::fmt::Debug for PinnedValue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", &**self)
+    }
+}

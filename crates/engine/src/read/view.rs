@@ -1,0 +1,32 @@
+//! What one read looks at.
+
+use super::blob;
+use super::value::PinnedValue;
+use crate::column_family::ColumnFamily;
+use crate::superversion::SuperVersion;
+use crate::table_cache::TableCache;
+use outcrop_base::{Result, SeqNum};
+use outcrop_table::FillCache;
+
+/// The sources of a column family as of one sequence number, and what opens them. Reads need nothing else of a database.
+#[derive(Clone, Copy)]
+pub struct ReadView<'v> {
+    /// Opens tables and blob files.
+    pub tables: &'v TableCache,
+    /// The column family.
+    pub cf: &'v ColumnFamily,
+    /// Its memtables and tables.
+    pub sources: &'v SuperVersion,
+    /// What is newer is not seen.
+    pub seq: SeqNum,
+    /// Whether what is read stays in the block cache.
+    pub fill_cache: FillCache,
+}
+
+impl ReadView<'_> {
+    /// The value of `user_key` that `index` refers to.
+    pub(super) fn fetch(&self, user_key: &[u8], index: &[u8]) -> Result<PinnedValue> {
+        let files = &self.sources.version.blob_files;
+        blob::fetch(self.tables, self.cf, files, user_key, index, self.fill_cache)
+    }
+}

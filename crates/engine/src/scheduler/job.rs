@@ -1,0 +1,99 @@
+//! A unit of background work, and running it.
+
+use super::upkeep;
+use crate::background_errors::{Reason, Severity};
+use crate::compaction::job::{self as compaction_job, CompactionJob};
+use crate::compaction::manual_request::ManualCompaction;
+use crate::compaction::run as compaction;
+use crate::core::Core;
+use crate::flush::job::{self as flush, FlushJob};
+use crate::jobs::JobContext;
+use crate::obsolete_files::purge_obsolete_files;
+use crate::panic::caught;
+use crate::stopping;
+use outcrop_base::ErrorKind;
+use outcrop_cache::Cache;
+use outcrop_memtable::{Ahead, MemTable};
+use std::sync::Arc;
+
+/// Work for one thread. What it takes from the shared state was taken when it was picked.
+pub enum Job {
+    /// Memtables to tables.
+    Flush(FlushJob),
+    /// Tables to tables, and the request that it is a step of.
+    Compaction(CompactionJob, Option<Arc<ManualCompaction>>),
+    /// Views and files that nobody needs any more.
+    Purge,
+    /// Memory that writers are done with.
+    DropWindows,
+    /// Memory for the cache to grow by.
+    PrepareSlabs(Arc<Cache>),
+    /// Memory that writers of this memtable come to next.
+    Prefault(Arc<MemTable>, Ahead),
+    /// Memory for a memtable of this write buffer size.
+    PrepareMemtable(u64),
+    /// What time alone makes due.
+    TimedCheck,
+    /// Whether what failed can be tried again.
+    LookForRetry,
+    /// Bringing the database back after an error.
+    Resume,
+}
+
+impl Job {
+    /// Runs it. Only what brings the whole database on needs more than the [`JobContext`].
+    pub fn run(self, core: &Core) {
+        let jobs = &core.jobs;
+        match self {
+            Job::Flush(job) => run_flush(jobs, &job),
+            Job::Compaction(job, manual) => run_compaction(jobs, &job, manual),
+            Job::Purge => purge_obsolete_files(jobs),
+            Job::DropWindows => jobs.ctx.background.drop_windows(),
+            Job::PrepareSlabs(cache) => while cache.prepare_slab() {},
+            Job::Prefault(memtable, ahead) => memtable.make_resident(&ahead),
+            Job::PrepareMemtable(size) => jobs.ctx.memtable_pool.prepare(size),
+            Job::TimedCheck => upkeep::timed_check(core),
+            Job::LookForRetry => jobs.versions.look_for_retry(),
+            Job::Resume => stopping::resume_by_itself(core),
+        }
+    }
+}
+
+/// Runs a flush and ends it in the shared state, whatever came of it.
+pub fn run_flush(jobs: &JobContext, job: &FlushJob) {
+    let versions = &jobs.versions;
+    let result = jobs.observed(&job.info(), || caught("flush", || flush::run(jobs, job)));
+    // Without the column family that was dropped under them, the others are flushed all the same.
+    let again = result.as_ref().is_err_and(|error| error.kind() == ErrorKind::ColumnFamilyDropped);
+    if let Err(error) = result {
+        versions.report_failure(Reason::Flush, "flush", &error);
+    }
+    let mut state = versions.state.lock();
+    state.running_flushes -= 1;
+    for part in &job.parts {
+        if let Some(cf) = state.column_families.get_mut(&part.cf.id()) {
+            cf.flush_running = false;
+            cf.flush_requested |= again && !cf.sealed.is_empty();
+        }
+    }
+    versions.job_ended(&mut state);
+}
+
+/// Runs a compaction and ends it in the shared state, whatever came of it.
+pub fn run_compaction(jobs: &JobContext, job: &CompactionJob, manual: Option<Arc<ManualCompaction>>) {
+    let versions = &jobs.versions;
+    let run = || caught("compaction", || compaction::run(jobs, job).map(drop));
+    let result = jobs.observed(&job.info(), run);
+    if let Err(error) = &result {
+        let severity = versions.report_failure(Reason::Compaction, "compaction", error);
+        if severity == Some(Severity::Soft) {
+            versions.pause_compactions(error, job.compaction.input_bytes());
+        }
+    }
+    let mut state = versions.state.lock();
+    state.pool_compactions -= 1;
+    if let Some(request) = manual {
+        request.finish(result);
+    }
+    compaction_job::end(versions, &mut state, job);
+}

@@ -1,0 +1,141 @@
+//! The only place that decides what runs next in the background.
+//!
+//! Order for compaction threads: manual requests, then what the compaction style of any column family wants most.
+//! Upkeep drops replaced views and dead files, then makes memory ready: for the caches that grow, which readers wait
+//! for, ahead of writers in memtables whose memory is not there, and for the memtables to come.
+//! Once a second it looks for what time alone makes due: statistics, tables that have come of age or
+//! that released snapshots let go, dead files that a reader has let go, and memory that no memtable came for or uses.
+//! After a background error nothing starts until it is cleared (`stopping.rs`).
+//!
+//! Concurrency: with the state locked; whatever is picked is marked as taken before the lock is released.
+
+use super::job::Job;
+use crate::compaction::job::{self as compaction_job, CompactionJob};
+use crate::compaction::manual::{self, ManualPick};
+use crate::compaction::pick;
+use crate::context::DbContext;
+use crate::flush::job as flush;
+use crate::state::{CfState, DbState};
+use crate::version_set::VersionSet;
+use outcrop_env::scheduler::{Lane, WantedThreads};
+use std::time::Duration;
+
+/// How often a thread looks for what time alone makes due.
+pub const TIMED_CHECK: Duration = Duration::from_secs(1);
+
+/// Threads at most, whatever `max_background_jobs` says: more would wait for each other, and the system has others to
+/// run.
+const MOST_THREADS: i32 = 256;
+
+/// How the jobs of one database are divided. Source: RocksDB `DBImpl::GetBGJobLimits`.
+pub fn wanted_threads(max_background_jobs: i32) -> WantedThreads {
+    let jobs = max_background_jobs.clamp(1, MOST_THREADS) as usize;
+    let flushes = (jobs / 4).max(1);
+    WantedThreads { flushes, compactions: jobs.saturating_sub(flushes).max(1) }
+}
+
+/// The next job of `lane`; `None` if there is none now.
+pub fn next_job(versions: &VersionSet, lane: Lane) -> Option<Job> {
+    let options = &versions.ctx.options;
+    let threads = wanted_threads(options.max_background_jobs);
+    let mut state = versions.state.lock();
+    if state.shutting_down {
+        return None;
+    }
+    match lane {
+        Lane::Upkeep => {
+            next_upkeep(&versions.ctx, &mut state).or_else(|| next_timed(&versions.ctx, &mut state))
+        }
+        Lane::Resume => versions.next_resume(&mut state).then_some(Job::Resume),
+        _ if state.background_error.is_some() => None,
+        Lane::Flush if state.running_flushes >= threads.flushes => None,
+        Lane::Flush => {
+            let atomic = options.atomic_flush || state.resuming;
+            flush::pick(&mut state, atomic).map(Job::Flush)
+        }
+        Lane::Compaction if state.pool_compactions >= threads.compactions => None,
+        Lane::Compaction if state.paused > 0 => None,
+        Lane::Compaction => next_compaction(versions, &mut state),
+    }
+}
+
+/// What time has made due.
+fn next_timed(ctx: &DbContext, _state: &mut DbState) -> Option<Job> {
+    let now = ctx.env.clock.monotonic_nanos();
+    if ctx.background.take_retry(now) {
+        return Some(Job::LookForRetry);
+    }
+    let following = now + TIMED_CHECK.as_nanos() as u64;
+    ctx.background.take_check(now, following).then_some(Job::TimedCheck)
+}
+
+/// Short work comes first. Purging is ahead of making memory ready: the memory of memtables that are gone is what those to
+/// come get.
+fn next_upkeep(ctx: &DbContext, state: &mut DbState) -> Option<Job> {
+    if ctx.background.has_windows() {
+        return Some(Job::DropWindows);
+    }
+    let may_purge = state.purge_wanted && state.deletions_disabled == 0;
+    let retired = state.column_families.values().any(|cf| !cf.retired.is_empty());
+    if may_purge || retired || ctx.background.has_views() {
+        return Some(Job::Purge);
+    }
+    if let Some(cache) = ctx.background.take_growing_cache() {
+        return Some(Job::PrepareSlabs(cache));
+    }
+    if let Some((memtable, ahead)) = ctx.background.take_memory_ahead() {
+        return Some(Job::Prefault(memtable, ahead));
+    }
+    ctx.background.take_wanted_memtable().map(Job::PrepareMemtable)
+}
+
+fn next_compaction(versions: &VersionSet, state: &mut DbState) -> Option<Job> {
+    let max_subcompactions = versions.ctx.options.max_subcompactions;
+    loop {
+        match manual::pick(state, max_subcompactions) {
+            ManualPick::Run(request, job) => {
+                compaction_job::start(state, &job);
+                state.pool_compactions += 1;
+                return Some(Job::Compaction(job, Some(request)));
+            }
+            ManualPick::Finished => {
+                versions.state_changed.notify_all();
+            }
+            ManualPick::Nothing => break,
+        }
+    }
+    if state.compaction_pause.is_some() {
+        return None;
+    }
+    let may_start = |cf: &&CfState| {
+        let held_back = || state.manual.iter().any(|request| request.holds_back(cf.cf.id()));
+        cf.debt.due && cf.ingesting == 0 && !held_back()
+    };
+    let job = state.column_families.values().filter(may_start).find_map(|cf| {
+        let options = cf.cf.options.load();
+        let compaction = pick::pick(&cf.pick_input(&options))?;
+        Some(CompactionJob::new(compaction, cf, max_subcompactions))
+    })?;
+    compaction_job::start(state, &job);
+    state.pool_compactions += 1;
+    Some(Job::Compaction(job, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quarter_of_the_jobs_may_be_flushes_and_each_kind_has_one() {
+        let of = |jobs: i32| {
+            let wanted = wanted_threads(jobs);
+            (wanted.flushes, wanted.compactions)
+        };
+        assert_eq!(of(-5), (1, 1));
+        assert_eq!(of(1), (1, 1));
+        assert_eq!(of(2), (1, 1));
+        assert_eq!(of(4), (1, 3));
+        assert_eq!(of(8), (2, 6));
+        assert_eq!(of(i32::MAX), (64, 192));
+    }
+}

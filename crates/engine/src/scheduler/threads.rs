@@ -1,0 +1,54 @@
+//! The ends that the environment's threads hold: joining them, and answering when a lane asks for work.
+
+use super::next_job::{next_job, wanted_threads};
+use crate::background_errors::Reason;
+use crate::core::Core;
+use crate::obsolete_files::block_caches;
+use crate::panic::caught;
+use outcrop_base::{Error, Result};
+use outcrop_env::scheduler::{Job, Lane, Worker};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Has the threads of the environment work for `core`.
+pub fn start(core: &Arc<Core>) -> Result<()> {
+    let worker: Arc<dyn Worker> = core.clone();
+    let (ctx, versions) = (&core.ctx, &core.versions);
+    let wanted = wanted_threads(ctx.options.max_background_jobs);
+    let membership = ctx.env.scheduler.join(Arc::downgrade(&worker), ctx.env.threads.clone(), wanted)?;
+    ctx.background.joined(membership);
+    let caches = block_caches(&versions.state.lock());
+    caches.iter().for_each(|cache| ctx.background.watch_growth(cache));
+    ctx.background.wake();
+    Ok(())
+}
+
+impl Worker for Core {
+    /// A panic outside of a job, as of a comparator that is asked what to compact, stops writes as a failed job does.
+    fn next_job(self: Arc<Self>, lane: Lane) -> Option<Job> {
+        let picked = caught("background work", || Ok(next_job(&self.versions, lane)));
+        let job = picked.unwrap_or_else(|error| {
+            work_failed(&self, &error);
+            None
+        })?;
+        Some(Box::new(move || {
+            let done = caught("background work", || {
+                job.run(&self);
+                Ok(())
+            });
+            if let Err(error) = done {
+                work_failed(&self, &error);
+            }
+        }))
+    }
+
+    fn next_check(&self) -> Duration {
+        let now = self.ctx.env.clock.monotonic_nanos();
+        Duration::from_nanos(self.ctx.background.next_look_nanos().saturating_sub(now))
+    }
+}
+
+fn work_failed(core: &Core, error: &Error) {
+    core.versions.report_failure(Reason::Write, "background work", error);
+    core.versions.job_ended(&mut core.versions.state.lock());
+}

@@ -1,0 +1,46 @@
+//! What time alone makes due.
+
+use crate::core::Core;
+use crate::jobs::JobContext;
+use crate::obsolete_files::drop_kept_wals;
+use crate::options_file;
+use crate::properties::dump_stats_if_due;
+use outcrop_memtable::MemTable;
+use std::sync::Arc;
+
+/// Looks at everything that nobody announces.
+pub fn timed_check(core: &Core) {
+    check_marks(&core.jobs);
+    trim_memory(&core.jobs);
+    dump_stats_if_due(core);
+    options_file::note_if_outdated(core);
+}
+
+/// Gives back memory that no writer comes for, and the WAL that none writes over.
+fn trim_memory(jobs: &JobContext) {
+    if jobs.ctx.memtable_pool.rest(jobs.versions.visible_seq().0) {
+        drop_kept_wals(jobs);
+        let active: Vec<Arc<MemTable>> = {
+            let state = jobs.versions.state.lock();
+            state.column_families.values().map(|cf| cf.memtable.clone()).collect()
+        };
+        active.iter().for_each(|memtable| memtable.give_back_unused());
+    }
+}
+
+/// Looks which tables have come of age, or hold garbage that no snapshot keeps any more, and whether readers have
+/// let go of dead files.
+fn check_marks(jobs: &JobContext) {
+    let mut state = jobs.versions.state.lock();
+    state.purge_wanted |= !state.obsolete_tables.is_empty() || !state.obsolete_blobs.is_empty();
+    let now = jobs.ctx.env.clock.now_micros() / 1_000_000;
+    let oldest_snapshot = jobs.snapshots.oldest().unwrap_or_else(|| jobs.versions.visible_seq());
+    let mut found = false;
+    for cf in state.column_families.values_mut() {
+        cf.refresh_marks(now, oldest_snapshot);
+        found |= cf.debt.due;
+    }
+    if found {
+        jobs.versions.wake(&mut state);
+    }
+}

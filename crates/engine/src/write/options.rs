@@ -1,0 +1,13 @@
+//! How one write is done.
+
+/// How one write is done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteOptions {
+    /// The write is durable when the call returns: its WAL record was synced. Otherwise it survives a
+    /// crash of the process but perhaps not of the machine. Default false.
+    pub sync: bool,
+    /// The write skips the WAL and is lost in a crash before its memtable is flushed. Default false.
+    pub disable_wal: bool,
+    /// Fail with Incomplete rather than wait when writes are slowed or stopped. Default false.
+    pub no_slowdown: bool,
+}

@@ -1,0 +1,349 @@
+//! The commit pipeline: one path for put, delete, merge and batch, and one failure rule.
+//!
+//! ```text
+//! write -> lead, or wait in line (group.rs, contention.rs) -> lead:
+//!          make room (room.rs, stall.rs, switch.rs) -> admit -> number -> WAL (wal.rs) -> memtables (apply.rs) -> publish
+//! ```
+//! Failure rule: if the WAL append or sync fails, nothing of the group is visible, every member gets the
+//! error, and the database refuses writes until resumed: whether the bytes reached the file is unknown. A panic of a
+//! comparator or merge operator fails its group in the same way; `rollback.rs` takes back what is in memtables by then.
+//!
+//! Concurrency: [`WriteCore`] belongs to the leader. Publishing the last sequence number makes the whole
+//! group visible to readers at once.
+
+use super::contention::{self, Contended, contend};
+use super::group::{Group, Request, Turn, WriteQueue, Writer};
+use super::options::WriteOptions;
+use super::stall::StallCondition;
+use super::targets::Targets;
+use super::wal::{ClosedWals, Wal, recycled_wals};
+use crate::batch::apply;
+use crate::batch::codec::{self, Op, WriteBatch};
+use crate::context::DbContext;
+use crate::panic::{caught, panicked};
+use crate::stats::DbStats;
+use crate::version_set::VersionSet;
+use outcrop_base::{Error, Result, SeqNum};
+use parking_lot::{Mutex, MutexGuard};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// What the leader of the write group owns.
+pub struct WriteCore {
+    /// The WAL being written.
+    pub wal: Wal,
+    /// The last sequence number given out.
+    pub last_seq: SeqNum,
+    /// Where records go.
+    pub targets: Targets,
+    /// A memtable is full: seal before the next group.
+    pub seal_wanted: bool,
+    /// Writes that are in no WAL since the last time everything was flushed.
+    pub unlogged: bool,
+}
+
+/// Commits write batches: the one way data gets into WAL and memtables.
+pub struct CommitPipeline {
+    pub(super) ctx: Arc<DbContext>,
+    pub(super) versions: Arc<VersionSet>,
+    pub(super) queue: WriteQueue,
+    core: Mutex<WriteCore>,
+    pub(super) closed_wals: Arc<ClosedWals>,
+    /// What was written.
+    pub stats: DbStats,
+}
+
+/// What a group about to be committed is told to whoever may refuse it.
+#[derive(Clone, Copy, Debug)]
+pub struct Committing {
+    /// The last sequence number given out: everything up to it is in the memtables, and nothing follows before this group.
+    pub last_seq: SeqNum,
+}
+
+impl CommitPipeline {
+    /// A pipeline that goes on with `core`.
+    pub fn new(versions: Arc<VersionSet>, closed_wals: Arc<ClosedWals>, core: WriteCore) -> CommitPipeline {
+        CommitPipeline {
+            ctx: versions.ctx.clone(),
+            versions,
+            queue: WriteQueue::default(),
+            core: Mutex::new(core),
+            closed_wals,
+            stats: DbStats::default(),
+        }
+    }
+
+    /// Excludes writers for as long as the guard lives.
+    pub fn exclude_writers(&self) -> MutexGuard<'_, WriteCore> {
+        self.core.lock()
+    }
+
+    /// Commits `batch`: atomically, in the order of arrival, visible to reads when it returns.
+    pub fn write(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
+        self.check_options(options)?;
+        if self.queue.try_lead() {
+            return self.write_alone(options, batch);
+        }
+        let patience = match contend(&self.queue, options, &*self.ctx.env.clock) {
+            Contended::Leads => return self.write_alone(options, batch),
+            Contended::Waits { patience } => patience,
+        };
+        let request = Request { bytes: batch.take_bytes(), options: *options, alone: false };
+        let turn = self.queue.wait_in_line(request, patience);
+        contention::was_served();
+        match turn {
+            Turn::Done(result, bytes) => {
+                batch.restore_bytes(bytes);
+                result
+            }
+            Turn::Lead(mut own) => {
+                let mut followers = self.queue.gather(&own);
+                let result = self.lead_catching_panics(options, &mut own.bytes, &mut followers, anything);
+                for (writer, request) in followers {
+                    writer.finish(result.clone(), request.bytes);
+                }
+                batch.restore_bytes(own.bytes);
+                self.end_lead(options);
+                result
+            }
+        }
+    }
+
+    /// As [`CommitPipeline::write`], if `admit` lets the batch in. It is asked when there is room for the batch and no other write
+    /// can come between, before anything of it is in the WAL, and must not write itself. The batch is in no group with others.
+    ///
+    /// # Errors
+    /// What `admit` says; then nothing was written, and others are not touched.
+    pub fn write_if(
+        &self,
+        options: &WriteOptions,
+        batch: &mut WriteBatch,
+        admit: impl FnOnce(Committing) -> Result<()>,
+    ) -> Result<()> {
+        self.check_options(options)?;
+        let mut own = batch.take_bytes();
+        if !self.queue.try_lead() {
+            let request = Request { bytes: own, options: *options, alone: true };
+            match self.queue.wait_in_line(request, None) {
+                Turn::Lead(request) => own = request.bytes,
+                Turn::Done(result, bytes) => {
+                    batch.restore_bytes(bytes);
+                    return result;
+                }
+            }
+        }
+        // A panic of the application's: nothing was done yet that it could leave half done.
+        let admit = |group| caught("admission", || admit(group));
+        let result = self.lead_catching_panics(options, &mut own, &mut [], admit);
+        batch.restore_bytes(own);
+        self.end_lead(options);
+        result
+    }
+
+    #[inline]
+    fn check_options(&self, options: &WriteOptions) -> Result<()> {
+        if options.disable_wal && recycled_wals(&self.ctx.options) > 0 {
+            // Sequence numbers that are in no WAL would part the recycled ones, see `switch_wal`.
+            return Err(Error::invalid_argument("disable_wal does not go with recycle_log_file_num"));
+        }
+        if options.sync && options.disable_wal {
+            return Err(Error::invalid_argument("sync writes have to enable the WAL"));
+        }
+        Ok(())
+    }
+
+    /// Commits `batch` in a group of its own. The caller leads, and does not after.
+    #[inline]
+    fn write_alone(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
+        let mut own = batch.take_bytes();
+        let result = self.lead_catching_panics(options, &mut own, &mut [], anything);
+        batch.restore_bytes(own);
+        self.end_lead(options);
+        result
+    }
+
+    /// Ends the caller's lead; others that called are committed before, where that takes no longer than the commit.
+    #[inline]
+    fn end_lead(&self, options: &WriteOptions) {
+        let commit = |group: &mut Group| {
+            let ((_, first), others) = group.split_first_mut().expect("nobody commits nothing");
+            self.lead_catching_panics(&first.options, &mut first.bytes, others, anything)
+        };
+        // The caller's write is done: it is not to wait for room for others.
+        let has_room = self.versions.stall.condition() == StallCondition::Normal;
+        if self.queue.end_lead(options, has_room.then_some(commit)) {
+            contention::step_back(self.ctx.env.clock.monotonic_nanos());
+        }
+    }
+
+    /// Commits one group, and comes back whatever happens: the caller owes its followers an answer, and the line a leader.
+    #[inline]
+    fn lead_catching_panics(
+        &self,
+        options: &WriteOptions,
+        own: &mut [u8],
+        followers: &mut [(Arc<Writer>, Request)],
+        admit: impl FnOnce(Committing) -> Result<()>,
+    ) -> Result<()> {
+        // What a panic leaves half done comes after the failure that is latched: `resume` puts it in order.
+        let ended = catch_unwind(AssertUnwindSafe(|| self.lead(options, own, followers, admit)));
+        ended.unwrap_or_else(|panic| Err(self.versions.fail_writes(panicked("write", &*panic))))
+    }
+
+    /// Commits one group. The caller leads.
+    fn lead(
+        &self,
+        options: &WriteOptions,
+        own: &mut [u8],
+        followers: &mut [(Arc<Writer>, Request)],
+        admit: impl FnOnce(Committing) -> Result<()>,
+    ) -> Result<()> {
+        let group_bytes = own.len() + followers.iter().map(|(_, r)| r.bytes.len()).sum::<usize>();
+        let mut core = self.core_with_room(options, group_bytes as u64)?;
+
+        // Refused up to here: nothing has a number yet, and nobody else writes.
+        admit(Committing { last_seq: core.last_seq })?;
+        let first = core.last_seq.plus(1);
+        let count = number_group(first, own, followers);
+        // Taken before the WAL write: numbers of a group that fails may be in the file and are never reused.
+        let last = SeqNum(first.plus(count).0 - 1);
+        core.last_seq = last;
+        if options.disable_wal {
+            core.unlogged = true;
+        } else {
+            self.log_group(&mut core, options, own, followers, count)?;
+        }
+        self.apply_group(&mut core.targets, own, followers)?;
+        core.seal_wanted |= self.any_memtable_full(&mut core.targets);
+        self.versions.publish(last);
+        self.count_group(group_bytes, count, followers.len());
+        Ok(())
+    }
+
+    /// Appends the group as one WAL record, and syncs if asked.
+    #[inline]
+    fn log_group(
+        &self,
+        core: &mut WriteCore,
+        options: &WriteOptions,
+        own: &[u8],
+        followers: &[(Arc<Writer>, Request)],
+        count: u64,
+    ) -> Result<()> {
+        let before = core.wal.len();
+        let appended = if followers.is_empty() {
+            core.wal.append(&[own])
+        } else {
+            let mut header = [0u8; codec::HEADER_LEN];
+            header[..8].copy_from_slice(&own[..8]);
+            header[8..].copy_from_slice(&(count as u32).to_le_bytes());
+            let mut parts: Vec<&[u8]> = Vec::with_capacity(followers.len() + 2);
+            parts.push(&header);
+            parts.push(&own[codec::HEADER_LEN..]);
+            parts.extend(followers.iter().map(|(_, request)| &request.bytes[codec::HEADER_LEN..]));
+            core.wal.append(&parts)
+        };
+        appended.map_err(|error| self.versions.fail_writes(error))?;
+        self.ctx.background.defer_drop(core.wal.passed_memory());
+        self.stats.wal_bytes.add_single_writer(core.wal.len() - before);
+        if options.sync {
+            self.closed_wals
+                .sync_and_track(&self.versions)
+                .and_then(|()| core.wal.sync(&self.ctx))
+                .map_err(|e| self.versions.fail_writes(e))?;
+            self.stats.wal_syncs.add_single_writer(1);
+        }
+        Ok(())
+    }
+
+    /// Inserts the group's batches, in order.
+    fn apply_group(
+        &self,
+        targets: &mut Targets,
+        own: &[u8],
+        followers: &[(Arc<Writer>, Request)],
+    ) -> Result<()> {
+        let batches = std::iter::once(own).chain(followers.iter().map(|(_, request)| &request.bytes[..]));
+        let first = codec::sequence_of(own);
+        targets.begin_group();
+        for bytes in batches {
+            apply::apply(bytes, codec::sequence_of(bytes), |id, seq, op| {
+                let Some(target) = targets.written_by(first, id) else { return };
+                if let Op::Merge { key, operand } = op
+                    && let Some(value) = self.merge_early(target, seq, key, operand)
+                {
+                    return apply::insert(&target.memtable, seq, Op::Put { key, value: &value });
+                }
+                apply::insert(&target.memtable, seq, op);
+            })?;
+        }
+        Ok(())
+    }
+
+    /// True if a memtable must be sealed before the next group. Asks for memory for the next one in time.
+    #[inline]
+    fn any_memtable_full(&self, targets: &mut Targets) -> bool {
+        let mut full = false;
+        let limit = self.ctx.options.db_write_buffer_size;
+        targets.end_group(limit > 0, |target| {
+            full |= target.memtable.should_seal();
+            if !target.next_prepared && target.memtable.is_nearly_full() {
+                target.next_prepared = true;
+                let size = target.cf.options.load().write_buffer_size;
+                self.ctx.background.want_memtable(size);
+            }
+            if let Some(ahead) = target.memtable.memory_ahead() {
+                self.ctx.background.want_memory_ahead(&target.memtable, ahead);
+            }
+        });
+        full || (limit > 0 && targets.memory_bytes() > limit)
+    }
+
+    fn count_group(&self, bytes: usize, count: u64, followers: usize) {
+        self.stats.writes.add_single_writer(1 + followers as u64);
+        self.stats.keys_written.add_single_writer(count);
+        self.stats.bytes_written.add_single_writer(bytes as u64);
+        self.stats.groups.add_single_writer(1);
+    }
+
+    /// Makes every WAL record written so far durable.
+    pub fn sync_wal(&self) -> Result<()> {
+        let mut core = self.core.lock();
+        if self.versions.refuses_writes() {
+            return Err(self.versions.refusal());
+        }
+        self.closed_wals
+            .sync_and_track(&self.versions)
+            .and_then(|()| core.wal.sync(&self.ctx))
+            .map_err(|error| self.versions.fail_writes(error))
+    }
+
+    /// Hands WAL records buffered under `manual_wal_flush` to the operating system.
+    pub fn flush_wal(&self) -> Result<()> {
+        let mut core = self.core.lock();
+        if self.versions.refuses_writes() {
+            return Err(self.versions.refusal());
+        }
+        core.wal.flush().map_err(|error| self.versions.fail_writes(error))
+    }
+}
+
+/// Lets every group in.
+#[inline]
+fn anything(_: Committing) -> Result<()> {
+    Ok(())
+}
+
+/// Writes consecutive sequence numbers into the headers of the group's batches; returns the record count.
+fn number_group(first: SeqNum, own: &mut [u8], followers: &mut [(Arc<Writer>, Request)]) -> u64 {
+    let mut count = 0;
+    let mut number = |bytes: &mut [u8]| {
+        bytes[..8].copy_from_slice(&first.plus(count).0.to_le_bytes());
+        count += u64::from(codec::count_of(bytes));
+    };
+    number(own);
+    for (_, request) in followers {
+        number(&mut request.bytes);
+    }
+    count
+}
