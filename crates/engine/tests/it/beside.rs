@@ -1,6 +1,6 @@
 //! Databases beside a database: checkpoints, read-only openings, secondaries.
 
-use crate::harness::{Rows, contents, creating, descriptor};
+use crate::harness::{LEAST_MEMTABLE, Rows, contents, creating, descriptor, work_done};
 use outcrop::*;
 use outcrop_env::faulty::{EIO, FaultyFs};
 use outcrop_env::memory::MemoryFs;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 fn small() -> ColumnFamilyOptions {
-    ColumnFamilyOptions { write_buffer_size: 16 << 10, ..ColumnFamilyOptions::default() }
+    ColumnFamilyOptions { write_buffer_size: LEAST_MEMTABLE, ..ColumnFamilyOptions::default() }
 }
 
 fn families(names: &[&str]) -> Vec<ColumnFamilyDescriptor> {
@@ -21,7 +21,7 @@ fn rows(db: &Db, family: &str) -> Rows {
 
 fn put(db: &Db, from: u32, to: u32) {
     for i in from..to {
-        db.put(&WriteOptions::default(), format!("key{i:05}").as_bytes(), &[b'v'; 60]).unwrap();
+        db.put(&WriteOptions::default(), format!("key{i:05}").as_bytes(), &[b'v'; 400]).unwrap();
     }
 }
 
@@ -43,6 +43,8 @@ fn a_checkpoint_is_a_database_of_its_own() {
         assert_eq!(rows(&copy, "default").len(), before.len() + 500);
         assert_eq!(rows(&db, "default").len(), 1200, "{target}: the original goes on untouched");
     }
+    let work = work_done(&db, &env, "/db");
+    assert!(work.memtables >= 7, "memtables fill between checkpoints: {work:?}");
     let error = db.create_checkpoint("/flushed", 0).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
 }
@@ -89,6 +91,8 @@ fn checkpoints_hold_whole_batches_while_others_write() {
         stop.store(true, Ordering::Relaxed);
         writer.join().unwrap();
     });
+    let work = work_done(&db, &env, "/db");
+    println!("{work:?}");
 }
 
 #[test]
@@ -168,6 +172,8 @@ fn a_secondary_follows_its_primary() {
         secondary.try_catch_up_with_primary().unwrap();
         assert_eq!(rows(&secondary, "default"), rows(&db, "default"), "round {round}");
     }
+    let work = work_done(&db, &env, "/db");
+    assert!(work.memtables >= 14, "memtables fill while it follows: {work:?}");
     iter.seek_to_first();
     let mut seen = 0;
     while iter.valid() {
@@ -191,8 +197,7 @@ struct Overwriting {
 
 impl Overwriting {
     fn families(&self) -> Vec<ColumnFamilyDescriptor> {
-        let options = ColumnFamilyOptions { write_buffer_size: 32 << 10, ..ColumnFamilyOptions::default() };
-        vec![descriptor("default", &options), descriptor("other", &options)]
+        families(&["default", "other"])
     }
 
     /// Writes until `stop`, saying how many batches are acknowledged.
@@ -203,7 +208,7 @@ impl Overwriting {
                 return;
             }
             let mut batch = WriteBatch::new();
-            let value = format!("{i:020}{}", "x".repeat(100));
+            let value = format!("{i:020}{}", "x".repeat(220));
             for id in ids {
                 batch.put(id, &(i % RING).to_be_bytes(), value.as_bytes());
             }
@@ -261,6 +266,10 @@ impl Overwriting {
             }
             stop.store(true, Ordering::Relaxed);
         });
+        let work = work_done(&db, &self.env, &self.path);
+        println!("{} batches, {work:?}", least());
+        // The first 1,500 batches alone fill six memtables of the one column family and eleven of the other.
+        assert!(work.memtables >= 16 && work.compactions > 0, "{work:?}");
     }
 }
 

@@ -9,9 +9,10 @@
 //! ```
 //! Recovery is interrupted as well, and a secondary looks at what a failed primary has left.
 //!
-//! By default every few points are taken, others for each seed; `OUTCROP_CRASH=all` takes every one.
+//! By default every few points are taken, others for each seed; `OUTCROP_CRASH=all` takes every one. With
+//! `OUTCROP_CRASH_SCRIPT=TEXT` only scripts whose names contain the text are run.
 
-use crate::harness::{Rng, contents, creating, descriptor, seed};
+use crate::harness::{LEAST_MEMTABLE, Rng, active_entries, contents, creating, descriptor, seed, work_done};
 use outcrop::*;
 use outcrop_env::clock::ManualClock;
 use outcrop_env::faulty::{EIO, EMFILE, ENOSPC, FaultyFs};
@@ -23,11 +24,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// (column family, key) to value.
-type State = BTreeMap<Place, Vec<u8>>;
+type State = BTreeMap<Place, Value>;
 /// A column family and a key in it.
 type Place = (String, Vec<u8>);
+/// A value, of which several states have a share.
+type Value = Arc<[u8]>;
 /// What a step changes.
-type Changes = Vec<(Place, Option<Vec<u8>>)>;
+type Changes = Vec<(Place, Option<Value>)>;
 
 const MAIN: &str = "default";
 const SIDE: &str = "side";
@@ -66,14 +69,29 @@ use Step::*;
 
 struct Script {
     what: &'static str,
+    /// The bytes of a value are up to 69 times this: so many that memtables fill between the flushes that are asked for.
+    size: u64,
+    /// At least so many memtables are filled by writes.
+    fills: u64,
+    /// At least so many compactions write or move tables.
+    compactions: u64,
     db: DbOptions,
     options: ColumnFamilyOptions,
     steps: Vec<Step>,
 }
 
+/// Every script, or those that were asked for.
 fn scripts() -> Vec<Script> {
+    let mut scripts = all_scripts();
+    if let Ok(wanted) = std::env::var("OUTCROP_CRASH_SCRIPT") {
+        scripts.retain(|script| script.what.contains(&wanted));
+    }
+    scripts
+}
+
+fn all_scripts() -> Vec<Script> {
     let options = ColumnFamilyOptions {
-        write_buffer_size: 8 << 10,
+        write_buffer_size: LEAST_MEMTABLE,
         target_file_size_base: 2 << 10,
         max_bytes_for_level_base: 4 << 10,
         level0_file_num_compaction_trigger: 3,
@@ -89,11 +107,14 @@ fn scripts() -> Vec<Script> {
     vec![
         Script {
             what: "blob files",
+            size: 150,
+            fills: 3,
+            compactions: 1,
             db: creating(),
             options: with(|o| {
                 o.enable_blob_files = true;
-                o.min_blob_size = 30;
-                o.blob_file_size = 500;
+                o.min_blob_size = 2000;
+                o.blob_file_size = 40_000;
                 o.enable_blob_garbage_collection = true;
                 o.blob_garbage_collection_age_cutoff = 1.0;
             }),
@@ -101,36 +122,54 @@ fn scripts() -> Vec<Script> {
         },
         Script {
             what: "recycled and compressed WALs",
+            size: 180,
+            fills: 3,
+            compactions: 1,
             db: DbOptions { recycle_log_file_num: 2, wal_compression: CompressionType::Zstd, ..creating() },
             options: options.clone(),
             steps: rounds(&[Put(MAIN, 9), PutUnsynced(MAIN, 9), Flush, PutUnsynced(MAIN, 4), SyncWal], 4),
         },
         Script {
             what: "recycled WALs",
+            size: 180,
+            fills: 3,
+            compactions: 1,
             db: DbOptions { recycle_log_file_num: 2, ..creating() },
             options: options.clone(),
             steps: rounds(&[Put(MAIN, 9), PutUnsynced(MAIN, 9), Flush, PutUnsynced(MAIN, 4), SyncWal], 4),
         },
         Script {
             what: "universal compaction",
+            size: 150,
+            fills: 3,
+            compactions: 1,
             db: creating(),
             options: with(|o| o.compaction_style = CompactionStyle::Universal),
             steps: rounds(&writes, 6),
         },
         Script {
             what: "FIFO",
+            size: 150,
+            fills: 3,
+            compactions: 0,
             db: creating(),
             options: with(|o| o.compaction_style = CompactionStyle::Fifo),
             steps: rounds(&writes, 4),
         },
         Script {
             what: "compact_files",
+            size: 220,
+            fills: 3,
+            compactions: 4,
             db: creating(),
             options: with(|o| o.disable_auto_compactions = true),
             steps: rounds(&[Put(MAIN, 12), Flush, Delete(MAIN), Flush, CompactFiles, Put(MAIN, 3)], 4),
         },
         Script {
             what: "ingestion",
+            size: 650,
+            fills: 3,
+            compactions: 1,
             db: creating(),
             options: options.clone(),
             steps: rounds(
@@ -140,12 +179,18 @@ fn scripts() -> Vec<Script> {
         },
         Script {
             what: "checkpoints",
+            size: 500,
+            fills: 3,
+            compactions: 1,
             db: creating(),
             options: options.clone(),
             steps: rounds(&[Put(MAIN, 9), Checkpoint, Delete(MAIN), Flush, Put(MAIN, 2), Checkpoint], 2),
         },
         Script {
             what: "column families come and go",
+            size: 450,
+            fills: 3,
+            compactions: 1,
             db: creating(),
             options: options.clone(),
             steps: rounds(
@@ -155,6 +200,9 @@ fn scripts() -> Vec<Script> {
         },
         Script {
             what: "two column families, flushed apart",
+            size: 45,
+            fills: 3,
+            compactions: 1,
             db: creating(),
             options: options.clone(),
             steps: [
@@ -165,6 +213,9 @@ fn scripts() -> Vec<Script> {
         },
         Script {
             what: "past the WAL",
+            size: 260,
+            fills: 3,
+            compactions: 1,
             db: creating(),
             options: options.clone(),
             steps: rounds(&[Put(MAIN, 5), PutPastWal(MAIN, 7), Flush, Put(MAIN, 2)], 4),
@@ -187,6 +238,8 @@ struct Run<'s> {
     failed: BTreeSet<usize>,
     /// So many steps are durable.
     durable: usize,
+    /// Memtables that were full when a put came.
+    filled: u64,
     /// Checkpoints that were acknowledged, and what must be in them.
     checkpoints: Vec<(PathBuf, usize)>,
 }
@@ -204,6 +257,7 @@ impl<'s> Run<'s> {
             steps: Vec::new(),
             failed: BTreeSet::new(),
             durable: 0,
+            filled: 0,
             checkpoints: Vec::new(),
         }
     }
@@ -226,9 +280,10 @@ impl<'s> Run<'s> {
         format!("key{:02}", self.rng.below(25)).into_bytes()
     }
 
-    fn value(&mut self) -> Vec<u8> {
+    fn value(&mut self) -> Value {
         self.number += 1;
-        format!("{:05}-{}", self.number, "x".repeat((self.number * 13 % 70) as usize)).into_bytes()
+        let len = self.number * 13 % 70 * self.script.size;
+        format!("{:05}-{}", self.number, "x".repeat(len as usize)).into_bytes().into()
     }
 
     /// Runs the script to its end, or to the first error unless `on` says what to do about it.
@@ -340,7 +395,9 @@ impl<'s> Run<'s> {
         for _ in 0..count {
             let (key, value) = (self.key(), self.value());
             let changes = vec![((family.to_string(), key.clone()), Some(value.clone()))];
+            let before = active_entries(self.db(), &cf);
             self.attempt(changes, options.sync, |run| run.db().put_cf(&cf, options, &key, &value))?;
+            self.filled += u64::from(active_entries(self.db(), &cf) <= before);
         }
         Ok(())
     }
@@ -350,7 +407,7 @@ impl<'s> Run<'s> {
         self.files += 1;
         let path = PathBuf::from(format!("/out/{}.sst", self.files));
         let keys: BTreeSet<Vec<u8>> = (0..4).map(|_| self.key()).collect();
-        let rows: Vec<(Vec<u8>, Vec<u8>)> = keys.into_iter().map(|key| (key, self.value())).collect();
+        let rows: Vec<(Vec<u8>, Value)> = keys.into_iter().map(|key| (key, self.value())).collect();
         let changes = rows.iter().map(|(key, value)| ((MAIN.to_string(), key.clone()), Some(value.clone())));
         let changes = changes.collect();
         let cf = self.cf(MAIN);
@@ -398,12 +455,20 @@ impl<'s> Run<'s> {
     /// Every state from step `from` on is legal.
     fn check_prefix(&self, state: &State, from: usize, what: &str) {
         let legal = (from..=self.steps.len()).any(|steps| self.state(steps, true) == *state);
-        assert!(legal, "{what}: {} rows are no state from {from} to {}", state.len(), self.steps.len());
+        let told =
+            || state.iter().map(|(place, value)| (place.clone(), number_of(value))).collect::<Vec<_>>();
+        assert!(
+            legal,
+            "{what}: {} rows are no state from {from} to {}: {:?}",
+            state.len(),
+            self.steps.len(),
+            told()
+        );
     }
 
     /// Each key has its last durable value, or one of a later step.
     fn check_each_key(&self, state: &State, what: &str) {
-        let mut legal: BTreeMap<Place, Vec<Option<Vec<u8>>>> = BTreeMap::new();
+        let mut legal: BTreeMap<Place, Vec<Option<Value>>> = BTreeMap::new();
         for (number, changes) in self.steps.iter().enumerate() {
             for (place, value) in changes {
                 let values = legal.entry(place.clone()).or_insert_with(|| vec![None]);
@@ -415,7 +480,14 @@ impl<'s> Run<'s> {
         }
         for (place, values) in &legal {
             let found = state.get(place).cloned();
-            assert!(values.contains(&found), "{what}: {place:?} is {found:?}, legal are {values:?}");
+            let said = |value: &Option<Value>| value.as_ref().map(|value| number_of(value));
+            let legal = || values.iter().map(said).collect::<Vec<_>>();
+            assert!(
+                values.contains(&found),
+                "{what}: {place:?} is {:?}, legal are {:?}",
+                said(&found),
+                legal()
+            );
         }
         assert!(state.keys().all(|place| legal.contains_key(place)), "{what}: a key nobody wrote");
     }
@@ -430,24 +502,35 @@ fn open(env: &Env, path: &str, script: &Script) -> Result<Db> {
     Db::open(path, script.db.clone(), env.clone(), families)
 }
 
+/// What a value begins with: its number.
+fn number_of(value: &[u8]) -> String {
+    String::from_utf8_lossy(&value[..value.len().min(5)]).into_owned()
+}
+
 /// All rows of a database.
 fn state_of(db: &Db) -> State {
     let mut state = State::new();
     for cf in db.column_families() {
         let rows = contents(db, &cf, &ReadOptions::default());
-        state.extend(rows.into_iter().map(|(key, value)| ((cf.name().to_string(), key), value)));
+        state.extend(rows.into_iter().map(|(key, value)| ((cf.name().to_string(), key), value.into())));
     }
     state
 }
 
-/// Changes of a whole run without a fault.
+/// Changes of a whole run without a fault, in which memtables fill and are compacted.
 fn count(script: &Script) -> u64 {
     let fs = FaultyFs::new(MemoryFs::new());
     let mut run = Run::new(script, &fs);
     run.open().unwrap();
     run.run(|run| panic!("{}: step {} fails without a fault", run.script.what, run.steps.len()));
     assert!(run.durable > run.steps.len() / 2, "{}", script.what);
-    fs.faults().changes()
+    let changes = fs.faults().changes();
+    let work = work_done(run.db(), &run.env, "/db");
+    println!("{}: {changes} changes, {} memtables filled, {work:?}", script.what, run.filled);
+    assert!(run.filled >= script.fills, "{}: {} memtables filled", script.what, run.filled);
+    assert!(work.memtables >= run.filled, "{}: {work:?}", script.what);
+    assert!(work.compactions >= script.compactions, "{}: {work:?}", script.what);
+    changes
 }
 
 /// The points to take of `total`.

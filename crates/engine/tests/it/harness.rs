@@ -5,10 +5,11 @@ use outcrop::options::{
 };
 use outcrop::{
     ColumnFamilyDescriptor, ColumnFamilyHandle, ColumnFamilyParts, Db, Env, MergeOperator, ReadOptions,
-    Result,
+    Result, WaitForCompactOptions,
 };
 use outcrop_base::PrefixExtractor;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 /// All rows of a column family.
@@ -61,10 +62,48 @@ impl MergeOperator for Append {
     }
 }
 
-/// Options under which a few kilobytes go through flushes and several levels.
+/// The smallest memtable there is, in bytes: options that ask for less get this. Tests of what happens when memtables
+/// fill write several times as much.
+pub const LEAST_MEMTABLE: u64 = 64 << 10;
+
+/// What background jobs have done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Memtables that were written to tables.
+    pub memtables: u64,
+    /// Compactions that wrote tables or moved them.
+    pub compactions: u64,
+}
+
+/// Writes what memtables hold to tables, waits for compactions, and reads from the database's LOGs what was done since
+/// it was created.
+pub fn work_done(db: &Db, env: &Env, path: &str) -> Work {
+    db.flush(&db.column_families(), true).unwrap();
+    db.wait_for_compact(&WaitForCompactOptions::default()).unwrap();
+    let mut work = Work::default();
+    for name in env.fs.list(Path::new(path)).unwrap().iter().filter(|name| name.starts_with("LOG")) {
+        let text = env.fs.read_all(&Path::new(path).join(name)).unwrap();
+        for line in String::from_utf8_lossy(&text).lines() {
+            if let Some((count, _)) =
+                line.split_once("] wrote ").and_then(|(_, rest)| rest.split_once(" memtables to L0"))
+            {
+                work.memtables += count.parse::<u64>().unwrap();
+            }
+            work.compactions += u64::from(line.contains("] compacted ") || line.contains("] moved "));
+        }
+    }
+    work
+}
+
+/// Entries of the memtable that takes a column family's writes. Fewer after a write than before: it went into a new one.
+pub fn active_entries(db: &Db, cf: &ColumnFamilyHandle) -> u64 {
+    db.property_int(cf, "rocksdb.num-entries-active-mem-table").unwrap()
+}
+
+/// Options under which some hundred kilobytes go through flushes and several levels.
 pub fn small_options(rng: &mut Rng) -> ColumnFamilyOptions {
     let mut options = ColumnFamilyOptions {
-        write_buffer_size: rng.pick(&[4 << 10, 16 << 10, 64 << 10]),
+        write_buffer_size: rng.pick(&[LEAST_MEMTABLE, LEAST_MEMTABLE, 2 * LEAST_MEMTABLE]),
         target_file_size_base: rng.pick(&[4 << 10, 16 << 10]),
         max_bytes_for_level_base: rng.pick(&[16 << 10, 64 << 10]),
         max_bytes_for_level_multiplier: rng.pick(&[2.0, 4.0, 10.0]),

@@ -3,7 +3,9 @@
 //! The last column family has an order that calls different bytes the same key, also bytes of different lengths. Each
 //! call spells its key in some way; the maps have it in one.
 
-use crate::harness::{Rng, Rows, any_style, contents_with, creating, descriptor, seed, small_options};
+use crate::harness::{
+    Rng, Rows, active_entries, any_style, contents_with, creating, descriptor, seed, small_options,
+};
 use outcrop::options::FilterPolicy;
 use outcrop::*;
 use outcrop_env::memory::MemoryFs;
@@ -47,6 +49,8 @@ struct Run {
     model: Vec<Rows>,
     held: Vec<Held>,
     options: Vec<ColumnFamilyOptions>,
+    /// Memtables that were full when a put came.
+    filled: u64,
 }
 
 impl Run {
@@ -55,7 +59,8 @@ impl Run {
         let fs = MemoryFs::new();
         let env = Env::with_file_system(Arc::new(fs.clone()));
         let options = FAMILIES.iter().map(|_| small_options(&mut rng)).collect();
-        let mut run = Run { rng, fs, env, db: None, model: vec![Rows::new(); 3], held: Vec::new(), options };
+        let mut run =
+            Run { rng, fs, env, db: None, model: vec![Rows::new(); 3], held: Vec::new(), options, filled: 0 };
         run.reopen();
         run
     }
@@ -152,7 +157,7 @@ impl Run {
     }
 
     fn value(&mut self) -> Vec<u8> {
-        let len = self.rng.pick(&[0, 8, 100, 700]);
+        let len = self.rng.pick(&[0, 8, 100, 700, 4000, 16_000]);
         vec![self.rng.next() as u8; len]
     }
 
@@ -172,7 +177,9 @@ impl Run {
             12..40 => {
                 let (key, value) = (self.key(), self.value());
                 let spelled = self.spelled(family, &key);
+                let before = active_entries(self.db(), &cf);
                 self.db().put_cf(&cf, &options, &spelled, &value).unwrap();
+                self.filled += u64::from(active_entries(self.db(), &cf) <= before);
                 self.model[family].insert(key, value);
             }
             40..52 => {
@@ -345,6 +352,7 @@ impl Run {
 #[test]
 fn random_operations_agree_with_sorted_maps() {
     let first = seed("model", 1);
+    let mut filled = 0;
     for seed in first..first + 8 {
         let mut run = Run::new(seed);
         for step in 0..2500 {
@@ -355,5 +363,8 @@ fn random_operations_agree_with_sorted_maps() {
         }
         run.reopen();
         run.check_all();
+        println!("seed {seed}: {} memtables filled", run.filled);
+        filled += run.filled;
     }
+    assert!(filled >= 8, "memtables are filled by writes: {filled}");
 }
