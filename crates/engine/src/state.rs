@@ -26,6 +26,8 @@ pub struct SealedMemTable {
     pub memtable: Arc<MemTable>,
     /// The first WAL that holds none of its data: once it is flushed, older WALs are not needed for it.
     pub next_wal: u64,
+    /// The last sequence number that was given when it was sealed: what has it or a smaller one is in older WALs.
+    pub last_seq: SeqNum,
 }
 
 /// The key range a running compaction writes to a level.

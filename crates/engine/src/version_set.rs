@@ -115,18 +115,19 @@ impl VersionSet {
     }
 
     /// Makes `edits` durable, each for the column family it names, then installs them and runs `then` on the
-    /// state in the same step.
+    /// state in the same step. They bring no sequence number with them that the MANIFEST does not have yet.
     ///
     /// # Errors
     /// If the MANIFEST cannot be written its tail is unknown: the database refuses writes until resumed. A
     /// version that breaks the rules of the LSM tree is Corruption, a column family that was dropped meanwhile is
     /// ColumnFamilyDropped, and nothing was written.
     pub fn log_and_apply(&self, edits: Vec<VersionEdit>, then: impl FnOnce(&mut DbState)) -> Result<()> {
-        self.log_prepared(|| Ok((edits, self.visible_seq())), then)
+        self.log_prepared(|| Ok((edits, SeqNum::default())), then)
     }
 
     /// As [`VersionSet::log_and_apply`], with edits that are made once no other change can come between, and the last
-    /// sequence number in use with them.
+    /// sequence number in the tables they bring. What was written since stays out of the MANIFEST: recovery takes its last
+    /// number for one that is durable with all before it, and goes on after it with a WAL that may follow a lost one.
     pub fn log_prepared(
         &self,
         prepare: impl FnOnce() -> Result<(Vec<VersionEdit>, SeqNum)>,
@@ -142,7 +143,7 @@ impl VersionSet {
         }
         let (mut edits, last_seq) = prepare()?;
         self.check_families(&edits)?;
-        // An ingestion uses numbers before they are visible: an edit logged meanwhile must not take them back.
+        // Numbers that an earlier edit brought stay.
         let last_seq = last_seq.max(manifest.last_sequence);
         manifest.last_sequence = last_seq;
         let versions = self.build_versions(&edits)?;
@@ -229,7 +230,7 @@ impl VersionSet {
         let number = FileNumber(self.ctx.new_file_number());
         let mut snapshot = {
             let state = self.state.lock();
-            let last_seq = self.visible_seq().max(manifest.last_sequence);
+            let last_seq = manifest.last_sequence;
             let min_wal = state.min_wal_needed(self.current_wal());
             snapshot_edits(&self.ctx, &state, last_seq, min_wal)
         };

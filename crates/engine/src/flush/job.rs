@@ -122,6 +122,7 @@ fn write_part(jobs: &JobContext, part: &FlushPart, outputs: &PendingOutputs) -> 
 
 fn install(versions: &VersionSet, job: &FlushJob, written: Vec<FlushedFiles>) -> Result<()> {
     let min_wal = min_wal_after_flush(versions, job);
+    let last_seq = job.parts.iter().filter_map(|part| Some(part.memtables.last()?.last_seq)).max();
     let edits = job.parts.iter().zip(written).map(|(part, written)| {
         let mut edit = VersionEdit::for_column_family(part.cf.id());
         edit.log_number = part.memtables.last().map(|sealed| sealed.next_wal);
@@ -130,13 +131,17 @@ fn install(versions: &VersionSet, job: &FlushJob, written: Vec<FlushedFiles>) ->
         edit.new_blob_files = written.blob_files;
         edit
     });
-    versions.log_and_apply(edits.collect(), |state| {
-        for part in &job.parts {
-            if let Some(cf) = state.column_families.get_mut(&part.cf.id()) {
-                cf.sealed.drain(..part.memtables.len());
+    let edits: Vec<VersionEdit> = edits.collect();
+    versions.log_prepared(
+        || Ok((edits, last_seq.unwrap_or_default())),
+        |state| {
+            for part in &job.parts {
+                if let Some(cf) = state.column_families.get_mut(&part.cf.id()) {
+                    cf.sealed.drain(..part.memtables.len());
+                }
             }
-        }
-    })
+        },
+    )
 }
 
 /// The oldest WAL still needed once the job's memtables are in tables.

@@ -47,13 +47,14 @@ impl CommitPipeline {
                 new_memtable(&cf.options.load(), &cf.comparator, &self.ctx.memtable_pool)
             })
             .collect();
+        let last_seq = core.last_seq;
         let mut state = self.versions.state.lock();
         for (index, fresh) in sealing.into_iter().zip(fresh) {
             let full = core.targets.replace(index, fresh.clone());
             let id = core.targets[index].cf.id();
             let Some(cf) = state.column_families.get_mut(&id) else { continue };
             cf.memtable = fresh;
-            cf.sealed.push(SealedMemTable { memtable: full, next_wal: core.wal.number() });
+            cf.sealed.push(SealedMemTable { memtable: full, next_wal: core.wal.number(), last_seq });
             cf.install_superversion();
         }
         self.versions.stall.update(&state);
