@@ -1,6 +1,5 @@
 //! `rocksdb_open*`, and column families of an open database.
 
-use crate::combinations;
 use crate::memory::{
     Errptr, copy_out, copy_out_text, copy_out_texts, give_back, give_back_texts, hand_out, report, text,
 };
@@ -22,8 +21,8 @@ pub unsafe extern "C" fn rocksdb_open(
 ) -> *mut rocksdb_t {
     boundary!(errptr, {
         let options = &*options;
-        let opened = combinations::of_database(options)
-            .and_then(|()| options.descriptor("default"))
+        let opened = options
+            .descriptor("default")
             .and_then(|family| Db::open(text(name), options.database(), options.env(), vec![family]));
         opened_out(options, errptr, opened, &[], std::ptr::null_mut())
     })
@@ -45,7 +44,7 @@ unsafe fn families_of(
 fn with_default(families: Vec<ColumnFamilyDescriptor>) -> Result<Vec<ColumnFamilyDescriptor>> {
     match families.iter().any(|family| family.name == "default") {
         true => Ok(families),
-        false => Err(Error::invalid_argument("the default column family is not among those to open")),
+        false => Err(Error::invalid_argument("Default column family not specified")),
     }
 }
 
@@ -99,11 +98,6 @@ pub unsafe extern "C" fn rocksdb_open_column_families(
         let opened = options
             .settings
             .check()
-            .and_then(|()| combinations::of_database(options))
-            .and_then(|()| {
-                let given = (0..count.max(0) as usize).map(|i| &**cf_options.add(i));
-                given.into_iter().try_for_each(|family| combinations::of_both(options, family))
-            })
             .and_then(|()| families_of(count, names, cf_options))
             .and_then(with_default)
             .and_then(|families| Db::open(text(name), options.database(), options.env(), families));

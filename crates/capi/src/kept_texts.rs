@@ -153,3 +153,55 @@ impl rocksdb_options_t {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outcrop::ErrorKind;
+    use outcrop::options::{CompactionStyle, validate};
+
+    fn refusal(settings: &[(&str, &str)], change: fn(&mut rocksdb_options_t)) -> Option<ErrorKind> {
+        let mut options = rocksdb_options_t::default();
+        change(&mut options);
+        for (name, value) in settings {
+            assert_eq!(options.keep_text(name, value), Some(true), "{name}");
+        }
+        let (db, cf) = (options.database(), options.family());
+        let checked = validate::db(&db).and_then(|()| validate::column_family(&cf, &db));
+        checked.err().map(|error| error.kind())
+    }
+
+    /// The rules are in `options/src/validate.rs`; here is shown that what C's setters only keep comes to them.
+    #[test]
+    fn what_rocksdb_opens_with_is_taken_and_the_rest_refused_in_its_class() {
+        let (invalid, missing) = (Some(ErrorKind::InvalidArgument), Some(ErrorKind::NotSupported));
+        let pipelined = ("enable_pipelined_write", "true");
+        let unordered = ("unordered_write", "true");
+        let serial = ("allow_concurrent_memtable_write", "false");
+        let in_place = ("inplace_update_support", "true");
+        assert_eq!(refusal(&[pipelined], |_| {}), None);
+        assert_eq!(refusal(&[pipelined], |o| o.db.atomic_flush = true), invalid);
+        assert_eq!(refusal(&[unordered], |_| {}), None);
+        assert_eq!(refusal(&[unordered, serial], |_| {}), invalid);
+        assert_eq!(refusal(&[unordered, pipelined], |_| {}), invalid);
+        assert_eq!(refusal(&[unordered], |o| o.cf.max_successive_merges = 1), invalid);
+        assert_eq!(refusal(&[in_place], |_| {}), invalid);
+        assert_eq!(refusal(&[in_place, serial], |_| {}), None);
+        assert_eq!(refusal(&[("allow_mmap_reads", "1")], |o| o.db.use_direct_reads = true), missing);
+        assert_eq!(refusal(&[("block_protection_bytes_per_key", "3")], |_| {}), missing);
+        let fifo = |o: &mut rocksdb_options_t| {
+            o.cf.compaction_style = CompactionStyle::Fifo;
+            o.db.max_open_files = 100;
+        };
+        assert_eq!(refusal(&[], fifo), missing);
+    }
+
+    #[test]
+    fn names_and_values_that_are_none_are_told_apart() {
+        let mut options = rocksdb_options_t::default();
+        assert_eq!(options.keep_text("no_such_option", "1"), None);
+        assert_eq!(options.keep_text("unordered_write", "maybe"), Some(false));
+        assert_eq!(options.keep_text("best_efforts_recovery", "true"), Some(true));
+        assert_eq!(options.settings.check().unwrap_err().kind(), ErrorKind::NotSupported);
+    }
+}

@@ -23,7 +23,6 @@ mod batch_iterate;
 mod cache;
 mod callbacks;
 mod checkpoint;
-mod combinations;
 mod compact_files;
 mod compaction_options;
 mod db;

@@ -1,7 +1,6 @@
 //! `rocksdb_options_*`: settings of database and column family in one object, as in RocksDB.
 
 use crate::cache::rocksdb_cache_t;
-use crate::combinations;
 use crate::env::rocksdb_env_t;
 use crate::memory::{Errptr, copy_out_text, give_back, hand_out, report, text};
 use crate::resources::{rocksdb_dbpath_t, rocksdb_write_buffer_manager_t};
@@ -43,7 +42,6 @@ impl rocksdb_options_t {
     /// NotSupported naming an option that was set to what the engine cannot do.
     pub(crate) fn descriptor(&self, name: &str) -> Result<ColumnFamilyDescriptor> {
         self.settings.check()?;
-        combinations::of_family(self)?;
         Ok(ColumnFamilyDescriptor {
             name: name.to_string(),
             options: self.family(),

@@ -36,19 +36,15 @@ pub fn db(options: &DbOptions) -> Result<()> {
     if options.kept.get("read_io_executor_threads").is_some_and(|n| n.starts_with('-') || n == "0") {
         return invalid("read_io_executor_threads must be greater than zero");
     }
-    if flag("allow_mmap_reads") && (options.use_direct_reads || flag("use_direct_io_for_compaction_reads")) {
-        return not_supported("allow_mmap_reads does not go with direct reads");
+    mapped_and_direct(options)?;
+    if flag("unordered_write") && !concurrent {
+        return invalid("unordered_write is incompatible with !allow_concurrent_memtable_write");
     }
-    if flag("allow_mmap_writes") && options.use_direct_io_for_flush_and_compaction {
-        return not_supported("allow_mmap_writes does not go with use_direct_io_for_flush_and_compaction");
-    }
-    if flag("unordered_write") && (!concurrent || flag("enable_pipelined_write")) {
-        return invalid(
-            "unordered_write needs allow_concurrent_memtable_write and no enable_pipelined_write",
-        );
+    if flag("unordered_write") && flag("enable_pipelined_write") {
+        return invalid("unordered_write is incompatible with enable_pipelined_write");
     }
     if options.atomic_flush && flag("enable_pipelined_write") {
-        return invalid("atomic_flush does not go with enable_pipelined_write");
+        return invalid("atomic_flush is incompatible with enable_pipelined_write");
     }
     if options.use_direct_io_for_flush_and_compaction && options.writable_file_max_buffer_size == 0 {
         return invalid("writes in direct IO require writable_file_max_buffer_size > 0");
@@ -58,6 +54,30 @@ pub fn db(options: &DbOptions) -> Result<()> {
     }
     if !options.write_dbid_to_manifest && !options.write_identity_file {
         return invalid("write_dbid_to_manifest and write_identity_file cannot both be false");
+    }
+    Ok(())
+}
+
+/// Files are mapped or read and written past the page cache, not both.
+fn mapped_and_direct(options: &DbOptions) -> Result<()> {
+    let flag = |name: &str| options.kept.flag(name, false);
+    if flag("allow_mmap_reads") && options.use_direct_reads {
+        return not_supported(
+            "If memory mapped reads (allow_mmap_reads) are enabled then direct I/O reads (use_direct_reads) must be \
+             disabled. ",
+        );
+    }
+    if flag("allow_mmap_reads") && flag("use_direct_io_for_compaction_reads") {
+        return not_supported(
+            "If memory mapped reads (allow_mmap_reads) are enabled then compaction-only direct I/O reads \
+             (use_direct_io_for_compaction_reads) must be disabled. ",
+        );
+    }
+    if flag("allow_mmap_writes") && options.use_direct_io_for_flush_and_compaction {
+        return not_supported(
+            "If memory mapped writes (allow_mmap_writes) are enabled then direct I/O writes \
+             (use_direct_io_for_flush_and_compaction) must be disabled. ",
+        );
     }
     Ok(())
 }
@@ -148,7 +168,10 @@ fn with_database(options: &ColumnFamilyOptions, db: &DbOptions) -> Result<()> {
     let concurrent = db.kept.flag("allow_concurrent_memtable_write", true);
     let unordered = db.kept.flag("unordered_write", false);
     if concurrent && options.kept.flag("inplace_update_support", false) {
-        return invalid("inplace_update_support does not go with allow_concurrent_memtable_write");
+        return invalid(
+            "In-place memtable updates (inplace_update_support) is not compatible with concurrent writes \
+             (allow_concurrent_memtable_write)",
+        );
     }
     let one_writer = |name: &str| matches!(name, "HashSkipListRepFactory" | "HashLinkListRepFactory");
     if concurrent && options.kept.get("memtable_factory").is_some_and(one_writer) {
@@ -183,13 +206,13 @@ fn with_database(options: &ColumnFamilyOptions, db: &DbOptions) -> Result<()> {
 
 fn blobs(options: &ColumnFamilyOptions) -> Result<()> {
     if options.enable_blob_garbage_collection {
-        for (name, share) in [
-            ("age_cutoff", options.blob_garbage_collection_age_cutoff),
-            ("force_threshold", options.blob_garbage_collection_force_threshold),
-        ] {
-            if !(0.0..=1.0).contains(&share) {
-                return invalid(format!("blob_garbage_collection_{name} is {share}, must be 0 to 1"));
-            }
+        if !(0.0..=1.0).contains(&options.blob_garbage_collection_age_cutoff) {
+            return invalid("The age cutoff for blob garbage collection should be in the range [0.0, 1.0].");
+        }
+        if !(0.0..=1.0).contains(&options.blob_garbage_collection_force_threshold) {
+            return invalid(
+                "The garbage ratio threshold for forcing blob garbage collection should be in the range [0.0, 1.0].",
+            );
         }
     }
     if options.prepopulate_blob_cache == Prepopulate::FlushAndCompaction {
@@ -228,10 +251,12 @@ pub fn table(options: &BlockBasedTableOptions) -> Result<()> {
         ("pin_l0_filter_and_index_blocks_in_cache", options.pin_l0_filter_and_index_blocks_in_cache),
     ];
     if let Some((name, _)) = cached.iter().find(|(_, set)| *set && options.no_block_cache) {
-        return invalid(format!("Enable {name}, but block cache is disabled"));
+        return invalid(format!("Enable {name}, , but block cache is disabled"));
     }
     if options.format_version > 7 {
-        return invalid(format!("Unsupported BlockBasedTable format_version {}", options.format_version));
+        return invalid(
+            "Unsupported BlockBasedTable format_version. Please check include/rocksdb/table.h for more info",
+        );
     }
     if options.block_size > u64::from(u32::MAX) {
         return invalid("block size exceeds maximum number (4GiB) allowed");

@@ -179,7 +179,7 @@ fn what_does_not_exist_or_should_not_is_refused() {
     let mut options = ColumnFamilyOptions::default();
     options.table.format_version = 9;
     let error = open(&env, &options).err().unwrap();
-    assert!(error.to_string().contains("format_version 9"), "{error}");
+    assert!(error.to_string().contains("Unsupported BlockBasedTable format_version"), "{error}");
     let parts = ColumnFamilyParts { comparator: Comparator::ReverseBytewise, ..ColumnFamilyParts::default() };
     let reversed = ColumnFamilyDescriptor::default_with(ColumnFamilyOptions::default(), parts);
     let error = Db::open("/db", creating(), env, vec![reversed]).err().unwrap();
