@@ -84,10 +84,7 @@ pub fn recover(
         }
     }
     if !unnamed.is_empty() && families == Families::All {
-        return Err(Error::invalid_argument(format!(
-            "column families not opened: {} (every column family of the database must be named)",
-            unnamed.join(", ")
-        )));
+        return Err(Error::invalid_argument(format!("Column families not opened: {}", unnamed.join(", "))));
     }
     let mut recovered = Recovered {
         state,

@@ -67,7 +67,7 @@ pub fn create(core: &Core, target: &Path, log_size_for_flush: u64) -> Result<()>
         return Err(Error::io(format!("create directory {}", target.display()), missing));
     }
     if fs.exists(target)? {
-        return Err(Error::invalid_argument(format!("{}: directory exists", target.display())));
+        return Err(Error::invalid_argument(format!("{}: Directory exists", target.display())));
     }
     let _hold = DeletionsOnHold::new(&core.jobs);
     let contents = freeze(core, log_size_for_flush)?;

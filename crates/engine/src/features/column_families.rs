@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// See [`crate::Db::create_column_family`].
 pub fn create(core: &Core, descriptor: &ColumnFamilyDescriptor) -> Result<ColumnFamilyHandle> {
     if descriptor.name.is_empty() {
-        return Err(Error::invalid_argument("a column family needs a name"));
+        return Err(Error::invalid_argument("Column family name cannot be the empty string"));
     }
     let mut descriptor = descriptor.clone();
     check_column_family_options(&descriptor, &core.ctx.options)?;
@@ -34,7 +34,7 @@ pub fn create(core: &Core, descriptor: &ColumnFamilyDescriptor) -> Result<Column
             return Err(error.clone());
         }
         if state.column_families.values().any(|cf| cf.cf.name() == descriptor.name) {
-            return Err(Error::invalid_argument(format!("column family {} already exists", descriptor.name)));
+            return Err(Error::invalid_argument("Column family already exists"));
         }
         state.max_column_family + 1
     };
@@ -70,11 +70,11 @@ pub fn create(core: &Core, descriptor: &ColumnFamilyDescriptor) -> Result<Column
 /// See [`crate::Db::drop_column_family`].
 pub fn drop_family(core: &Core, cf: &ColumnFamilyHandle) -> Result<()> {
     if cf.id() == 0 {
-        return Err(Error::invalid_argument("the default column family cannot be dropped"));
+        return Err(Error::invalid_argument("Can't drop default column family"));
     }
     let mut writing = core.commit.exclude_writers();
     if cf.is_dropped() {
-        return Err(Error::invalid_argument(format!("column family {} is dropped already", cf.name())));
+        return Err(Error::invalid_argument("Column family already dropped!\n"));
     }
     let mut edit = VersionEdit::for_column_family(cf.id());
     edit.column_family_drop = true;

@@ -36,10 +36,7 @@ pub struct UpdatesSince {
 /// See [`crate::Db::updates_since`].
 pub fn updates_since(versions: &Arc<VersionSet>, since: SeqNum) -> Result<UpdatesSince> {
     if since > versions.visible_seq() {
-        return Err(Error::new(
-            ErrorKind::NotFound,
-            format!("sequence number {since} is not yet written; the last is {}", versions.visible_seq()),
-        ));
+        return Err(Error::new(ErrorKind::NotFound, "Requested sequence not yet written in the db"));
     }
     // Before it looks which WALs there are.
     versions.wal_readers.fetch_add(1, Ordering::Relaxed);

@@ -144,10 +144,12 @@ impl CommitPipeline {
     fn check_options(&self, options: &WriteOptions) -> Result<()> {
         if options.disable_wal && recycled_wals(&self.ctx.options) > 0 {
             // Sequence numbers that are in no WAL would part the recycled ones, see `switch_wal`.
-            return Err(Error::invalid_argument("disable_wal does not go with recycle_log_file_num"));
+            return Err(Error::invalid_argument(
+                "WriteOptions::disableWAL option is not supported if DBOptions::recycle_log_file_num > 0",
+            ));
         }
         if options.sync && options.disable_wal {
-            return Err(Error::invalid_argument("sync writes have to enable the WAL"));
+            return Err(Error::invalid_argument("Sync writes has to enable WAL."));
         }
         Ok(())
     }
