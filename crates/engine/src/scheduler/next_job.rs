@@ -91,6 +91,7 @@ fn next_upkeep(ctx: &DbContext, state: &mut DbState) -> Option<Job> {
 
 fn next_compaction(versions: &VersionSet, state: &mut DbState) -> Option<Job> {
     let max_subcompactions = versions.ctx.options.max_subcompactions;
+    let threads = wanted_threads(versions.ctx.options.max_background_jobs);
     loop {
         match manual::pick(state, max_subcompactions) {
             ManualPick::Run(request, job) => {
@@ -114,7 +115,9 @@ fn next_compaction(versions: &VersionSet, state: &mut DbState) -> Option<Job> {
     let job = state.column_families.values().filter(may_start).find_map(|cf| {
         let options = cf.cf.options.load();
         let compaction = pick::pick(&cf.pick_input(&options))?;
-        Some(CompactionJob::new(compaction, cf, max_subcompactions))
+        let idle = threads.compactions.saturating_sub(state.pool_compactions + 1);
+        let extra = pick::round_robin::extra_subcompactions(&compaction, max_subcompactions, idle);
+        Some(CompactionJob::new(compaction, cf, max_subcompactions.saturating_add(extra)))
     })?;
     compaction_job::start(state, &job);
     state.pool_compactions += 1;

@@ -6,7 +6,7 @@
 
 use super::{
     Files, PickInput, clean_cut, is_bottommost, level_files, max_compaction_bytes, overlap_bytes,
-    overlapping_range, same_codec, sorted_without_overlap, taken,
+    overlapping_range, round_robin, same_codec, sorted_without_overlap, taken,
 };
 use crate::compaction::level_shape::{LevelShape, usable_levels};
 use crate::compaction::{Compaction, LevelFiles, Reason, Work};
@@ -24,7 +24,11 @@ pub fn pick(input: &PickInput<'_>) -> Option<Compaction> {
         if score < 1.0 {
             break;
         }
-        let picked = if level == 0 { pick_l0(input, &shape) } else { pick_level(input, level) };
+        let picked = match level {
+            0 => pick_l0(input, &shape),
+            _ if is_by_rounds(input) => round_robin::pick(input, level, shape.max_bytes[level]),
+            _ => pick_level(input, level),
+        };
         if picked.is_some() {
             return picked;
         }
@@ -188,14 +192,16 @@ fn pick_level(input: &PickInput<'_>, level: usize) -> Option<Compaction> {
             continue;
         }
         let start = clean_cut(input, level, vec![file]);
-        if let Some(mut compaction) = complete(input, level, start, output_level, Reason::LevelSize) {
-            if input.options.compaction_pri == CompactionPri::RoundRobin {
-                compaction.next_cursor = key_after(input, level, &compaction.inputs[0].files);
-            }
+        if let Some(compaction) = complete(input, level, start, output_level, Reason::LevelSize) {
             return Some(compaction);
         }
     }
     None
+}
+
+/// True if the levels are compacted in rounds, from one end to the other.
+fn is_by_rounds(input: &PickInput<'_>) -> bool {
+    input.options.compaction_pri == CompactionPri::RoundRobin
 }
 
 /// Adds the output level's tables, grows the start level where that costs nothing, and fills in the rest.
@@ -215,7 +221,8 @@ pub fn complete(
         return None;
     }
     if start_level > 0 && !output.is_empty() {
-        let grown = grow_start(input, start_level, &start, output_level, &output);
+        let to_the_right = is_by_rounds(input) && reason == Reason::LevelSize;
+        let grown = grow_start(input, start_level, &start, output_level, &output, to_the_right);
         if let Some(grown) = grown {
             start = grown;
         }
@@ -273,7 +280,8 @@ fn by_priority(input: &PickInput<'_>, level: usize) -> Files {
         CompactionPri::ByCompensatedSize => files.sort_by_key(|file| std::cmp::Reverse(file.size)),
         CompactionPri::OldestLargestSeqFirst => files.sort_by_key(|file| file.largest_seq),
         CompactionPri::OldestSmallestSeqFirst => files.sort_by_key(|file| file.smallest_seq),
-        CompactionPri::RoundRobin => files.rotate_left(first_of_round(input, level)),
+        // Not by this order, but by `round_robin`.
+        CompactionPri::RoundRobin => {}
         CompactionPri::MinOverlappingRatio => {
             let ratios = overlapping_ratios(input, level);
             let mut order: Vec<usize> = (0..files.len()).collect();
@@ -282,29 +290,6 @@ fn by_priority(input: &PickInput<'_>, level: usize) -> Files {
         }
     }
     files
-}
-
-/// The table that the next round-robin compaction of `level` begins with: the first at or after the cursor.
-///
-/// Source: RocksDB `db/version_set.cc`, `SortFileByRoundRobin`.
-fn first_of_round(input: &PickInput<'_>, level: usize) -> usize {
-    let files = &input.version.levels[level].files;
-    let cursor = input.version.compact_cursors.get(&(level as u32));
-    let before = |cursor: &Vec<u8>, file: &Arc<FileMetaData>| {
-        input.comparator.compare_internal(&file.smallest, cursor) == Ordering::Less
-    };
-    // Past the last table the round begins anew.
-    cursor.map_or(0, |cursor| files.partition_point(|file| before(cursor, file)) % files.len().max(1))
-}
-
-/// Where the round goes on after `taken` of `level`: the smallest key of the next table, or of the first.
-///
-/// Source: RocksDB `db/version_set.h`, `GetNextCompactCursor`.
-fn key_after(input: &PickInput<'_>, level: usize, taken: &[Arc<FileMetaData>]) -> Option<Vec<u8>> {
-    let files = &input.version.levels[level].files;
-    let last = taken.last()?;
-    let after = files.iter().position(|file| Arc::ptr_eq(file, last))? + 1;
-    Some(files[after % files.len()].smallest.to_vec())
 }
 
 /// For each table of `level`: bytes it overlaps in the next level per byte of its own, in 1/1024.
@@ -332,16 +317,23 @@ fn overlapping_ratios(input: &PickInput<'_>, level: usize) -> Vec<u64> {
     input.version.levels[level].files.iter().map(ratio).collect()
 }
 
-/// More tables of the start level that fit under the same output tables, if the whole stays small enough.
+/// More tables of the start level that fit under the same output tables, if the whole stays small enough. `to_the_right`:
+/// only such with larger keys, or a round would take them twice.
 fn grow_start(
     input: &PickInput<'_>,
     start_level: usize,
     start: &Files,
     output_level: usize,
     output: &Files,
+    to_the_right: bool,
 ) -> Option<Files> {
     let all: Files = start.iter().chain(output).cloned().collect();
-    let grown = clean_cut(input, start_level, overlapping_range(input, start_level, &all));
+    let mut grown = overlapping_range(input, start_level, &all);
+    if to_the_right {
+        let first = start.first()?;
+        grown.drain(..grown.iter().position(|file| Arc::ptr_eq(file, first))?);
+    }
+    let grown = clean_cut(input, start_level, grown);
     if grown.len() <= start.len() || grown.iter().any(taken) {
         return None;
     }

@@ -4,6 +4,7 @@
 
 pub mod fifo;
 pub mod leveled;
+pub mod round_robin;
 pub mod universal;
 
 #[cfg(test)]
