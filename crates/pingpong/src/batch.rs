@@ -18,7 +18,7 @@ pub enum Change<'k> {
 
 /// A write batch.
 pub struct Batch<'a> {
-    api: &'a Api,
+    pub(crate) api: &'a Api,
     /// The object, as long as this lives.
     pub(crate) object: Object,
 }

@@ -65,8 +65,8 @@ pub struct Ingestion {
 
 /// An open database.
 pub struct Database<'a> {
-    api: &'a Api,
-    object: Object,
+    pub(crate) api: &'a Api,
+    pub(crate) object: Object,
     _options: Vec<Options<'a>>,
 }
 

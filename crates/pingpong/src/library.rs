@@ -71,6 +71,15 @@ functions! {
     rocksdb_get_latest_sequence_number: fn(Object) -> u64;
     rocksdb_get_updates_since: fn(Object, u64, Object, Errptr) -> Object;
     rocksdb_wal_iter_destroy: fn(Object);
+    rocksdb_wal_iter_valid: fn(Object) -> c_uchar;
+    rocksdb_wal_iter_next: fn(Object);
+    rocksdb_wal_iter_status: fn(Object, Errptr);
+    rocksdb_wal_iter_get_batch: fn(Object, *mut u64) -> Object;
+    rocksdb_writebatch_data: fn(Object, *mut size_t) -> Bytes;
+    rocksdb_writebatch_clear: fn(Object);
+    rocksdb_writebatch_set_save_point: fn(Object);
+    rocksdb_writebatch_rollback_to_save_point: fn(Object, Errptr);
+    rocksdb_writebatch_pop_save_point: fn(Object, Errptr);
     rocksdb_put_cf_with_ts: fn(Object, Object, Object, Bytes, size_t, Bytes, size_t, Bytes, size_t, Errptr);
     rocksdb_ingestexternalfileoptions_set_allow_global_seqno: fn(Object, c_uchar);
     rocksdb_ingestexternalfileoptions_set_ingest_behind: fn(Object, c_uchar);

@@ -6,7 +6,7 @@ use outcrop_pingpong::case::Case;
 use outcrop_pingpong::compatibility::{self, Trying};
 use outcrop_pingpong::run::{Pool, play};
 use outcrop_pingpong::tools::{self, Looking};
-use outcrop_pingpong::{extremes, fixtures, worker};
+use outcrop_pingpong::{calls, extremes, fixtures, worker};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -120,6 +120,20 @@ enum Verb {
         #[arg(long = "set")]
         settings: Vec<String>,
     },
+    /// Does the same calls on Outcrop and on one RocksDB; exit status 1 if what they say differs by a letter.
+    Calls {
+        #[command(flatten)]
+        engines: EngineArgs,
+        /// How long cases are drawn, in seconds.
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+        /// So many cases, instead of as many as fit into the time.
+        #[arg(long)]
+        cases: Option<u64>,
+        /// Seed of the first case; drawn and printed if it is not given.
+        #[arg(long)]
+        seed: Option<u64>,
+    },
     /// The child process of one engine that is given options.
     #[command(hide = true)]
     OptionsWorker {
@@ -166,6 +180,17 @@ fn main() -> ExitCode {
                     singles: !random_only,
                     only: settings,
                 })
+            })
+        }
+        Verb::Calls { engines, seconds, cases, seed } => {
+            let seed = seed.unwrap_or_else(fresh_seed);
+            eprintln!("calls: cases from seed {seed} on");
+            calls::run(&calls::Campaign {
+                libraries: engines.libraries.into_iter().collect(),
+                scratch: std::env::temp_dir(),
+                seed,
+                cases,
+                time: Duration::from_secs(seconds),
             })
         }
         Verb::Replay { engines, file, times, keep } => replay(engines, &file, times, keep.as_deref()),

@@ -31,9 +31,16 @@ pub unsafe extern "C" fn full_merge(
             all.push(std::slice::from_raw_parts(existing.cast::<u8>(), existing_len));
         }
         collect(operands, operand_lens, count, &mut all);
+        if all.contains(&UNMERGEABLE) {
+            *success = 0;
+            return std::ptr::null_mut();
+        }
         hand_out(&join(&all), success, len)
     }
 }
+
+/// An operand that the operator refuses.
+pub const UNMERGEABLE: &[u8] = b"not to be merged";
 
 /// Joins operands.
 pub unsafe extern "C" fn partial_merge(
@@ -50,6 +57,10 @@ pub unsafe extern "C" fn partial_merge(
     unsafe {
         let mut all = Vec::new();
         collect(operands, operand_lens, count, &mut all);
+        if all.contains(&UNMERGEABLE) {
+            *success = 0;
+            return std::ptr::null_mut();
+        }
         hand_out(&join(&all), success, len)
     }
 }

@@ -144,6 +144,7 @@ pub enum Answer {
     Error(String),
 }
 
+/// An open database with what was opened in it.
 pub(crate) struct Open<'a> {
     pub(crate) database: Database<'a>,
     pub(crate) request: OpenRequest,
@@ -174,7 +175,8 @@ pub fn serve(library: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn handle<'a>(api: &'a Api, open: &mut Option<Open<'a>>, request: Request) -> Outcome<Answer> {
+/// Does what is asked of the engine.
+pub(crate) fn handle<'a>(api: &'a Api, open: &mut Option<Open<'a>>, request: Request) -> Outcome<Answer> {
     let no_database = || "no database is open".to_string();
     match request {
         Request::Options(texts) => {
@@ -209,7 +211,7 @@ fn handle<'a>(api: &'a Api, open: &mut Option<Open<'a>>, request: Request) -> Ou
 }
 
 /// A change that owns its bytes.
-enum OwnedChange {
+pub(crate) enum OwnedChange {
     Put(Vec<u8>, Vec<u8>),
     Merge(Vec<u8>, Vec<u8>),
     Delete(Vec<u8>),
@@ -218,7 +220,7 @@ enum OwnedChange {
 }
 
 impl OwnedChange {
-    fn borrow(&self) -> Change<'_> {
+    pub(crate) fn borrow(&self) -> Change<'_> {
         match self {
             OwnedChange::Put(key, value) => Change::Put(key, value),
             OwnedChange::Merge(key, value) => Change::Merge(key, value),
@@ -230,7 +232,7 @@ impl OwnedChange {
 }
 
 /// The changes of records, with their column families.
-fn expand(records: &[Record]) -> Outcome<Vec<(usize, OwnedChange)>> {
+pub(crate) fn expand(records: &[Record]) -> Outcome<Vec<(usize, OwnedChange)>> {
     let mut changes = Vec::new();
     for record in records {
         match record.clone() {

@@ -15,6 +15,7 @@
 //! cargo xtask fixtures         makes the databases of fixtures/made
 //! cargo xtask compatibility    writes docs/compatibility.md from trials with the real libraries
 //! cargo xtask options ...      every option at its extremes, on RocksDB and on Outcrop
+//! cargo xtask calls ...        the same calls on RocksDB and on Outcrop, compared to the letter
 //! cargo xtask tools            RocksDB's own ldb and sst_dump look at our databases
 //! cargo xtask scripts          RocksDB's benchmark scripts, unmodified, on our db_bench and on Debian's
 //! cargo xtask bindings         versions of the crate `rocksdb` from the registry on our shared library; needs libclang
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         ["fetch"] => fetch().map(|dir| println!("{}", dir.display())),
         ["pingpong", rest @ ..] => pingpong::run(rest),
         ["options", rest @ ..] => pingpong::options(rest),
+        ["calls", rest @ ..] => pingpong::calls(rest),
         ["fixtures"] => pingpong::fixtures(),
         ["compatibility"] => pingpong::compatibility(false),
         ["tools"] => pingpong::tools(),
@@ -68,7 +70,7 @@ fn main() -> ExitCode {
         ["bindings"] => bindings::run(Install::IfMissing),
         _ => Err(format!(
             "usage: cargo xtask ci [--offline] | tidy | circles | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | \
-             scripts | options [--seconds N] [--seed S] [--set NAME=VALUE] | \
+             scripts | options [--seconds N] [--seed S] [--set NAME=VALUE] | calls [--seconds N] [--cases N] [--seed S] | \
              bindings | instructions [--bless] | {}",
             pingpong::USAGE
         )),

@@ -72,6 +72,13 @@ pub fn options_of_tree() -> Result<(), String> {
     options(&["--cases", "25", "--seed", &seed])
 }
 
+/// `cargo xtask calls`: the same calls on RocksDB 11.8.1 and on Outcrop, compared to the letter.
+pub fn calls(arguments: &[&str]) -> Result<(), String> {
+    let mut command = vec!["calls".to_string()];
+    command.extend(arguments.iter().map(ToString::to_string));
+    play(&["11.8.1"], &command)
+}
+
 /// `cargo xtask compatibility`: the table of `docs/compatibility.md`, written, or compared with the one that is there.
 pub fn compatibility(check: bool) -> Result<(), String> {
     let document = root().join("docs/compatibility.md").display().to_string();

@@ -1,0 +1,229 @@
+//! Draws calls.
+
+use crate::case::{Family, Merge};
+use crate::merge::UNMERGEABLE;
+use crate::mistake::{BadTable, BadTarget, Gone, Mistake, Opening, REFUSED_CHANGES, Stopping, openings};
+use crate::operation::{Key, Operation, Record, Value};
+use crate::random::Random;
+use crate::worker::Request;
+use std::cmp::Ordering;
+
+/// One call, or a few that belong together.
+#[derive(Clone, Debug)]
+pub enum Call {
+    /// What the worker of the other harness does, too; directories are each engine's.
+    Ask(Request),
+    /// Closes, opens in a way that fails, opens again.
+    OpenWrongly(Opening),
+    /// Builds a batch and writes it.
+    Batch { items: Vec<Item>, sync: bool, wal: bool },
+    /// Writes a batch of these bytes.
+    Bytes(Vec<u8>),
+    /// Ingests a table with these keys.
+    Ingest { family: usize, records: Vec<String>, behind: bool, no_sequence: bool },
+    /// Every row.
+    Rows(usize),
+    /// Closes and opens.
+    Reopen,
+    /// Closes, reads without merge operators, opens again.
+    Mergeless,
+}
+
+/// A part of building a batch.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names are RocksDB's")]
+pub enum Item {
+    Record(Record),
+    LogData(Vec<u8>),
+    SavePoint,
+    Rollback,
+    Pop,
+    Clear,
+}
+
+/// Options and calls.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Of the database.
+    pub options: Vec<String>,
+    /// In this order.
+    pub calls: Vec<Call>,
+}
+
+impl Call {
+    /// True if RocksDB writes no more after it; what it has logged then is not worth to be read.
+    pub fn stops_writes(&self) -> bool {
+        matches!(
+            self,
+            Call::Bytes(_)
+                | Call::Ask(Request::Mistake {
+                    mistake: Mistake::RangeBackwards { .. } | Mistake::AfterDrop(Gone::Put),
+                    ..
+                })
+        )
+    }
+
+    /// True if WALs may become obsolete by it.
+    pub fn ends_wals(&self) -> bool {
+        match self {
+            Call::Batch { .. } | Call::Bytes(_) | Call::Rows(_) => false,
+            Call::Ask(Request::Do(operation)) => {
+                !matches!(operation, Operation::Write { .. } | Operation::FlushWal { .. })
+            }
+            _ => true,
+        }
+    }
+}
+
+/// Column families of every case: one appends, one adds, one has no merge operator.
+pub fn families() -> Vec<Family> {
+    vec![
+        Family { merge: Merge::Append, ..Family::plain("default") },
+        Family { merge: Merge::Add, ..Family::plain("adds") },
+        Family::plain("plain"),
+    ]
+}
+
+/// Every key there is.
+pub fn keys() -> Vec<String> {
+    (0..12).map(|n| format!("key{n:02}")).collect()
+}
+
+/// A case.
+pub fn case(random: &mut Random) -> Case {
+    const OPTIONS: &[&str] = &[
+        "allow_ingest_behind=true",
+        "atomic_flush=true",
+        "manual_wal_flush=true",
+        "avoid_flush_during_recovery=true",
+        "avoid_flush_during_shutdown=true",
+        "enable_pipelined_write=true",
+        "unordered_write=true",
+        "two_write_queues=true",
+        "max_successive_merges=2",
+        "wal_compression=kZSTD",
+        "allow_concurrent_memtable_write=false",
+    ];
+    let mut options = Vec::new();
+    if random.one_in(2) {
+        options.push(random.pick(OPTIONS).to_string());
+    }
+    let mut calls: Vec<Call> = (0..12).map(|_| call(random)).collect();
+    // RocksDB writes no more after these.
+    let last = match random.below(4) {
+        0 => Call::Ask(mistake(Mistake::AfterDrop(Gone::Put))),
+        1 => Call::Ask(mistake(Mistake::RangeBackwards {
+            family: random.index(3),
+            begin: Key(b"key09".to_vec()),
+            end: Key(b"key03".to_vec()),
+        })),
+        // Batches that cannot be decoded are in `mistake.rs`: RocksDB may take all memory there is for one.
+        _ => {
+            match random.pick(&[Stopping::UnknownFamily, Stopping::UnknownRecord, Stopping::Merge]).batch() {
+                Some(bytes) => Call::Bytes(bytes),
+                None => Call::Reopen,
+            }
+        }
+    };
+    calls.push(last);
+    Case { options, calls }
+}
+
+fn mistake(mistake: Mistake) -> Request {
+    Request::Mistake { mistake, scratch: String::new() }
+}
+
+fn key(random: &mut Random) -> Key {
+    Key(random.pick(&keys()).into_bytes())
+}
+
+fn record(random: &mut Random) -> Record {
+    let family = random.index(3);
+    match random.below(10) {
+        0..4 => Record::Put(family, key(random), Value::Number(random.below(100))),
+        4 => Record::Delete(family, key(random)),
+        5 => Record::SingleDelete(family, key(random)),
+        6 => {
+            let (a, b) = (key(random), key(random));
+            match a.cmp(&b) {
+                Ordering::Less => Record::DeleteRange(family, a, b),
+                // A range with nothing in it has a number of its own; RocksDB forgets that when it replays the WAL, and
+                // gives the number of the record after it twice.
+                Ordering::Equal => Record::Delete(family, a),
+                Ordering::Greater => Record::DeleteRange(family, b, a),
+            }
+        }
+        7 => Record::Put(random.index(3), key(random), Value::Text(Key(b"seven b".to_vec()))),
+        // The third has no operator, but a batch with it stops RocksDB.
+        8 => Record::Merge(0, key(random), Value::Text(Key(random.pick(&[&b"m"[..], UNMERGEABLE]).to_vec()))),
+        _ => {
+            Record::Merge(1, key(random), random.pick(&[Value::Number(3), Value::Text(Key(b"odd".to_vec()))]))
+        }
+    }
+}
+
+fn items(random: &mut Random) -> Vec<Item> {
+    let mut items = Vec::new();
+    for _ in 0..random.below(7) {
+        items.push(match random.below(12) {
+            0 => Item::LogData(b"for the log".to_vec()),
+            1 | 2 => Item::SavePoint,
+            3 => Item::Rollback,
+            4 => Item::Pop,
+            5 if random.one_in(4) => Item::Clear,
+            _ => Item::Record(record(random)),
+        });
+    }
+    items
+}
+
+fn call(random: &mut Random) -> Call {
+    let family = random.index(3);
+    let own = |operation| Call::Ask(Request::Do(operation));
+    match random.below(30) {
+        0..10 => Call::Batch { items: items(random), sync: random.one_in(4), wal: !random.one_in(5) },
+        10..12 => own(Operation::Flush { family, wait: true }),
+        12 => Call::Ask(Request::FlushTogether { wait: true }),
+        13 => {
+            own(Operation::CompactRange { family, begin: None, end: None, bottommost: 2, exclusive: false })
+        }
+        14..17 => {
+            let all = keys();
+            let (from, count) = (random.index(all.len()), 1 + random.index(3));
+            Call::Ingest {
+                family,
+                records: all[from..(from + count).min(all.len())].to_vec(),
+                behind: random.one_in(4),
+                no_sequence: random.one_in(4),
+            }
+        }
+        17..19 => Call::Reopen,
+        19 => Call::Mergeless,
+        20..22 => Call::Rows(family),
+        22 => {
+            let (name, value) = random.pick(REFUSED_CHANGES);
+            Call::Ask(mistake(Mistake::SetOption { family, name: name.into(), value: value.into() }))
+        }
+        23..25 => Call::OpenWrongly(random.pick(&openings())),
+        25 => own(Operation::FlushWal { sync: random.one_in(2) }),
+        26 => Call::Ask(Request::Checkpoint { path: String::new(), log_size_for_flush: 0 }),
+        _ => Call::Ask(mistake(refused(random))),
+    }
+}
+
+/// A mistake after which the engine goes on.
+fn refused(random: &mut Random) -> Mistake {
+    let family = random.index(3);
+    match random.below(11) {
+        0 => Mistake::CreateExisting { family },
+        1 => Mistake::CreateNameless,
+        2 => Mistake::DropDefault,
+        3 => Mistake::AfterDrop(random.pick(&[Gone::Drop, Gone::Flush, Gone::SetOptions, Gone::Ingest])),
+        4 => Mistake::SyncedUnlogged { family },
+        5 | 6 => Mistake::Ingest { family, table: random.pick(&BadTable::ALL), key: key(random) },
+        7 => Mistake::Checkpoint(random.pick(&[BadTarget::Directory, BadTarget::File, BadTarget::Nameless])),
+        8 => Mistake::UpdatesOfTheFuture,
+        9 => Mistake::Timestamp { family },
+        _ => Mistake::Destroy,
+    }
+}
