@@ -3,7 +3,7 @@
 //! Every call gives an error text instead of a failure; a function that the library lacks is one such error.
 //! Invariant: objects made here are destroyed here, iterators and snapshots before the database that made them.
 //! The crate's unsafe code is here and in the files it is built from: `library.rs`, `call.rs`, `options.rs`,
-//! `batch.rs`, `iter.rs`, `merge.rs`.
+//! `batch.rs`, `iter.rs`, `merge.rs`, `calls/updates.rs`.
 
 use crate::batch::{Batch, Change};
 use crate::call::{Outcome, c_string, call, parts, take_bytes, take_error, with_error};
