@@ -1,4 +1,5 @@
-//! The LOG file: what the database did, for people.
+//! The LOG file: what the database did, for people, and for scripts that read RocksDB's: each line is a time, the number of
+//! the thread and a text; `RocksDB version: V` and `Git sha H` are among the first (`tools/benchmark.sh`).
 //!
 //! Writing to it never fails an operation: a line that cannot be written is dropped.
 
@@ -41,7 +42,7 @@ impl InfoLog {
         // HOLDS info_log.file across the write: lines must not interleave; nobody waits on a hot path.
         let mut file = self.file.lock();
         if let Some(open) = file.as_mut() {
-            let line = format!("{} {text}\n", timestamp(now));
+            let line = format!("{} {} {text}\n", timestamp(now), outcrop_env::thread_id());
             if open.append(line.as_bytes()).and_then(|()| open.flush()).is_err() {
                 *file = None;
             }

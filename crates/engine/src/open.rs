@@ -60,11 +60,15 @@ pub fn open(
     let identity = (recovered.db_id.clone(), session_id);
     let next_file = recovered.next_file_number;
     let ctx = Arc::new(DbContext::new(env, path.to_path_buf(), options, identity, info_log, pool, next_file));
-    log_line!(ctx, "outcrop {}: opening {}", env!("CARGO_PKG_VERSION"), path.display());
-    // As RocksDB's, for tools that read it; only who builds a release knows that the source is what a commit says.
-    if let Some(hash) = option_env!("OUTCROP_GIT_SHA") {
-        log_line!(ctx, "Git sha {hash}");
-    }
+    // In RocksDB's form, for scripts that read it: the word after the colon is the version, the last of the next line the hash.
+    log_line!(
+        ctx,
+        "RocksDB version: outcrop-{} (an engine of its own; files and C API are those of RocksDB 11.8.1)",
+        env!("CARGO_PKG_VERSION")
+    );
+    // Only who builds a release knows that the source is what a commit says.
+    log_line!(ctx, "Git sha {}", option_env!("OUTCROP_GIT_SHA").unwrap_or("unknown"));
+    log_line!(ctx, "opening {}", path.display());
     log_line!(ctx, "batches of reads go by {}", outcrop_env::batch_reads_by());
     for correction in corrections {
         log_line!(ctx, "{correction}");

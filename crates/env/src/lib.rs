@@ -33,7 +33,7 @@ pub use file_system::{
 pub use mapping::{Mapping, populate, prefetch};
 pub use random::Random;
 pub use scheduler::Scheduler;
-pub use sys::open_files_limit;
+pub use sys::{open_files_limit, thread_id};
 pub use threads::Threads;
 pub use under_way::ReadUnderWay;
 

@@ -23,6 +23,14 @@ pub fn open_files_limit() -> Option<u64> {
     (result == 0).then_some(limit.rlim_cur)
 }
 
+/// The system's number of the calling thread.
+#[must_use]
+pub fn thread_id() -> u64 {
+    // SAFETY: the call takes nothing and cannot fail.
+    let number = unsafe { libc::syscall(libc::SYS_gettid) };
+    number.unsigned_abs()
+}
+
 /// Readahead off.
 pub fn advise_random(file: &File) {
     advise(file, 0, 0, libc::POSIX_FADV_RANDOM);

@@ -35,10 +35,11 @@ pub(super) fn engine_facts(dir: &Path) -> EngineFacts {
     });
     let banner = banner.unwrap_or_default();
     let after = |words: &str| banner.split_once(words)?.1.split_whitespace().next().map(str::to_string);
-    // `outcrop 0.1.0: opening ...`
+    // `RocksDB version: 11.8.1`; ours `outcrop-0.1.0`, or once `outcrop 0.1.0: opening ...`.
     let outcrop = || Some(after("outcrop ")?.trim_end_matches(':').to_string());
+    let version = after("RocksDB version:").or_else(outcrop);
     EngineFacts {
-        version: after("RocksDB version:").or_else(outcrop),
+        version: version.map(|version| version.trim_start_matches("outcrop-").to_string()),
         git_sha: after("Git sha ").and_then(|text| git_sha(&text)),
         options: newest_options(dir),
         log: one_text(logs(dir)),
@@ -135,6 +136,10 @@ mod tests {
         std::fs::write(temp.path().join("LOG"), "2026 outcrop 1.2.3: opening /x\n").unwrap();
         let ours = engine_facts(temp.path());
         assert_eq!((ours.version.as_deref(), ours.git_sha), (Some("1.2.3"), None));
+        let text = "2026 1 RocksDB version: outcrop-1.2.4 (an engine of its own)\n2026 1 Git sha unknown\n";
+        std::fs::write(temp.path().join("LOG"), text).unwrap();
+        let ours = engine_facts(temp.path());
+        assert_eq!((ours.version.as_deref(), ours.git_sha), (Some("1.2.4"), None));
     }
 
     #[test]
