@@ -86,7 +86,6 @@ pub fn notes() -> impl Iterator<Item = &'static settings::Note> {
         compact_files::COMPACTION_OPTIONS_NOTES,
         env::THREAD_NOTES,
         env::POOL_NOTES,
-        maintenance::MAINTENANCE_NOTES,
         options_kept::OPTIONS_NOTES,
         options_kept::SET_NOTES,
         read_options::READ_NOTES,

@@ -4,7 +4,6 @@ use crate::boundary::{as_result, warn};
 use crate::db::{rocksdb_column_family_handle_t, rocksdb_t};
 use crate::memory::{Errptr, copy_out_text, report, set_error, slice, text};
 use crate::read_options::rocksdb_readoptions_t;
-use crate::settings::{Fate, Note};
 use crate::write_options::{
     rocksdb_compactoptions_t, rocksdb_flushoptions_t, rocksdb_flushwaloptions_t,
     rocksdb_wait_for_compact_options_t,
@@ -341,19 +340,14 @@ pub unsafe extern "C" fn rocksdb_resume_all_compactions(db: *mut rocksdb_t) {
     boundary!((*db).0.continue_background_work())
 }
 
-/// Manual compactions run to their end; the call is accepted.
+/// Ends manual compactions that wait or run, and lets none start until `rocksdb_enable_manual_compaction`.
 #[unsafe(no_mangle)]
-pub extern "C" fn rocksdb_disable_manual_compaction(_db: *mut rocksdb_t) {}
-
-/// As [`rocksdb_disable_manual_compaction`].
-#[unsafe(no_mangle)]
-pub extern "C" fn rocksdb_enable_manual_compaction(_db: *mut rocksdb_t) {}
-
-const fn accepted(function: &'static str, why: &'static str) -> Note {
-    Note { function, fate: Fate::Accepted, why }
+pub unsafe extern "C" fn rocksdb_disable_manual_compaction(db: *mut rocksdb_t) {
+    boundary!((*db).0.disable_manual_compaction())
 }
 
-pub(crate) const MAINTENANCE_NOTES: &[Note] = &[
-    accepted("rocksdb_disable_manual_compaction", "manual compactions run to their end"),
-    accepted("rocksdb_enable_manual_compaction", "manual compactions run to their end"),
-];
+/// Undoes one `rocksdb_disable_manual_compaction`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_enable_manual_compaction(db: *mut rocksdb_t) {
+    boundary!((*db).0.enable_manual_compaction())
+}

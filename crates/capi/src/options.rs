@@ -485,7 +485,10 @@ texts! {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_enable_statistics(options: *mut rocksdb_options_t) {
-    boundary!((*options).statistics = Some(Arc::default()))
+    boundary!({
+        (*options).statistics = Some(Arc::default());
+        (*options).settings.forget("statistics_level");
+    })
 }
 
 /// Null unless statistics are enabled.

@@ -125,8 +125,6 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
             set rocksdb_options_set_persist_stats_to_disk get rocksdb_options_get_persist_stats_to_disk -> Flag;
         "stats_history_buffer_size" size_t = 1048576;
             set rocksdb_options_set_stats_history_buffer_size get rocksdb_options_get_stats_history_buffer_size -> size_t;
-        "statistics_level" c_int = 0;
-            set rocksdb_options_set_statistics_level get rocksdb_options_get_statistics_level -> c_int;
         "enable_thread_tracking" Flag = Flag(0);
             set rocksdb_options_set_enable_thread_tracking get rocksdb_options_get_enable_thread_tracking -> Flag;
         "skip_stats_update_on_db_open" Flag = Flag(0);

@@ -12,6 +12,8 @@ pub struct rocksdb_readoptions_t {
     pub(crate) tailing: bool,
     settings: Settings,
     request_id: Vec<u8>,
+    /// For its getters: reads fail with it.
+    merge_operand_count_threshold: Option<size_t>,
 }
 
 impl rocksdb_readoptions_t {
@@ -158,15 +160,21 @@ functions! {
 
     rocksdb_readoptions_set_merge_operand_count_threshold(threshold: size_t) |o| {
         o.settings.refuse("merge_operand_count_threshold", threshold);
+        o.merge_operand_count_threshold = Some(threshold);
     }
 
     rocksdb_readoptions_clear_merge_operand_count_threshold() |o| {
         o.settings.allow("merge_operand_count_threshold");
+        o.merge_operand_count_threshold = None;
     }
 
-    rocksdb_readoptions_has_merge_operand_count_threshold() -> Flag |_o| { Flag::from(false) }
+    rocksdb_readoptions_has_merge_operand_count_threshold() -> Flag |o| {
+        Flag::from(o.merge_operand_count_threshold.is_some())
+    }
 
-    rocksdb_readoptions_get_merge_operand_count_threshold() -> size_t |_o| { 0 }
+    rocksdb_readoptions_get_merge_operand_count_threshold() -> size_t |o| {
+        o.merge_operand_count_threshold.unwrap_or(0)
+    }
 
     rocksdb_readoptions_set_request_id(id: *const c_char, len: size_t) |o| {
         o.request_id = if id.is_null() { Vec::new() } else { slice(id, len).to_vec() };

@@ -114,9 +114,6 @@ objects! {
         rocksdb_options_set_hash_skip_list_rep(size_t, i32, i32) "memtable_factory";
         rocksdb_options_set_hash_link_list_rep(size_t) "memtable_factory";
     }
-    Accepted Accepted "messages go to LOG in the database's directory" {
-        rocksdb_options_set_info_log(*mut rocksdb_logger_t) "info_log";
-    }
     Checked Checked "there are no plain tables" {
         rocksdb_options_set_plain_table_factory(u32, c_int, f64, size_t, size_t, c_char, u8, u8)
             "table_factory";
@@ -152,8 +149,12 @@ pub unsafe extern "C" fn rocksdb_options_optimize_universal_style_compaction(
 }
 
 #[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_options_set_info_log(_: *mut rocksdb_options_t, _: *mut rocksdb_logger_t) {}
+
+/// A logger to be destroyed by the caller, never null.
+#[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_options_get_info_log(_options: *mut rocksdb_options_t) -> *mut rocksdb_logger_t {
-    boundary!(std::ptr::null_mut())
+    boundary!(hand_out(rocksdb_logger_t))
 }
 
 pub struct rocksdb_walfilter_t {
@@ -392,6 +393,8 @@ pub(crate) const KEPT_NOTES: &[Note] = &[
     kept("rocksdb_logger_create_stderr_logger", UNLOGGED),
     kept("rocksdb_logger_create_callback_logger", UNLOGGED),
     kept("rocksdb_logger_destroy", UNLOGGED),
+    kept("rocksdb_options_set_info_log", UNLOGGED),
+    kept("rocksdb_options_get_info_log", UNLOGGED),
     kept("rocksdb_options_set_db_log_dir", "LOG stays in the database's directory"),
     kept("rocksdb_options_get_db_log_dir", "LOG stays in the database's directory"),
     kept("rocksdb_options_set_db_host_id", "tables do not name a host"),
@@ -446,7 +449,6 @@ pub(crate) const LIMIT_NOTES: &[Note] = &[
     accepted("rocksdb_sst_file_manager_set_compaction_buffer_size", "it matters only with a limit of space"),
     accepted("rocksdb_sst_file_manager_set_delete_rate_bytes_per_second", "obsolete files go at once"),
     accepted("rocksdb_sst_file_manager_set_max_trash_db_ratio", "obsolete files go at once"),
-    accepted("rocksdb_options_get_info_log", "there is no logger object; null is given"),
     Note {
         function: "rocksdb_sst_file_manager_set_max_allowed_space_usage",
         fate: Fate::Checked,

@@ -151,6 +151,31 @@ pub extern "C" fn rocksdb_perfcontext_metric(_context: *mut rocksdb_perfcontext_
     boundary!(0)
 }
 
+/// The level of statistics that are enabled: all but detailed timers.
+///
+/// Source: RocksDB `include/rocksdb/statistics.h`, `enum StatsLevel`.
+const DEFAULT_LEVEL: c_int = 3;
+
+/// Without statistics it does nothing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_set_statistics_level(options: *mut rocksdb_options_t, level: c_int) {
+    boundary!({
+        let options = &mut *options;
+        if options.statistics.is_some() {
+            options.settings.keep(Fate::Accepted, "statistics_level", DEFAULT_LEVEL, level.clamp(0, 5));
+        }
+    })
+}
+
+/// 0, which is nothing, without statistics.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_get_statistics_level(options: *mut rocksdb_options_t) -> c_int {
+    boundary!({
+        let options = &*options;
+        options.statistics.as_ref().map_or(0, |_| options.settings.kept("statistics_level", DEFAULT_LEVEL))
+    })
+}
+
 const fn accepted(function: &'static str, why: &'static str) -> Note {
     Note { function, fate: Fate::Accepted, why }
 }
@@ -158,6 +183,8 @@ const fn accepted(function: &'static str, why: &'static str) -> Note {
 pub(crate) const STATISTICS_NOTES: &[Note] = &[
     accepted("rocksdb_options_statistics_get_ticker_count", "ten tickers are counted, others are 0"),
     accepted("rocksdb_options_statistics_get_histogram_data", "histograms are not kept"),
+    accepted("rocksdb_options_set_statistics_level", "the tickers that there are cost nothing"),
+    accepted("rocksdb_options_get_statistics_level", "the tickers that there are cost nothing"),
     accepted("rocksdb_set_perf_level", "nothing is counted per thread"),
     accepted("rocksdb_perfcontext_reset", "nothing is counted per thread"),
     accepted("rocksdb_perfcontext_report", "nothing is counted per thread: empty"),

@@ -456,7 +456,8 @@ impl Db {
     /// request: only memtables are flushed.
     ///
     /// # Errors
-    /// What the compaction met; NotSupported or Aborted if it went well but `change_level` cannot be done.
+    /// What the compaction met; Incomplete if manual compactions are disabled; NotSupported or Aborted if it went well but
+    /// `change_level` cannot be done.
     pub fn compact_range_with(
         &self,
         cf: &ColumnFamilyHandle,
@@ -544,6 +545,19 @@ impl Db {
         let mut state = self.core.versions.state.lock();
         state.paused = state.paused.saturating_sub(1);
         self.core.versions.wake(&mut state);
+    }
+
+    /// Lets no [`Db::compact_range_with`] start until [`Db::enable_manual_compaction`]; those that wait or run end with
+    /// Incomplete, and this returns when they have. What their jobs installed stays. Calls are counted.
+    ///
+    /// Source: RocksDB `DB::DisableManualCompaction`.
+    pub fn disable_manual_compaction(&self) {
+        manual::disable(&self.core.versions);
+    }
+
+    /// Undoes one [`Db::disable_manual_compaction`].
+    pub fn enable_manual_compaction(&self) {
+        manual::enable(&self.core.versions);
     }
 
     /// Stops background work for good: nothing starts any more. With `wait`, returns when none runs.

@@ -232,6 +232,8 @@ pub struct DbState {
     pub manual: VecDeque<Arc<ManualCompaction>>,
     /// `pause_background_work` minus `continue_background_work`.
     pub paused: usize,
+    /// `disable_manual_compaction` minus `enable_manual_compaction`.
+    pub manual_disabled: usize,
     /// No job starts any more.
     pub shutting_down: bool,
     /// File deletions are on hold (`disable_file_deletions`).
@@ -263,6 +265,7 @@ impl DbState {
             pool_compactions: 0,
             manual: VecDeque::new(),
             paused: 0,
+            manual_disabled: 0,
             shutting_down: false,
             deletions_disabled: 0,
             purge_wanted: false,

@@ -8,6 +8,7 @@
 use super::job::CompactionJob;
 use super::level_shape::{LevelShape, usable_levels};
 use super::manual_request::{BottommostLevelCompaction, CompactRangeOptions, ManualCompaction, Scope};
+use super::output::check_wanted;
 use super::pick::{self, leveled};
 use super::requests;
 use super::{Compaction, Reason};
@@ -19,6 +20,7 @@ use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_manifest::{FileMetaData, Version};
 use outcrop_options::CompactionStyle;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a waiting request can do now.
 pub enum ManualPick {
@@ -52,7 +54,10 @@ pub fn pick(state: &mut DbState, threads: u32) -> ManualPick {
         }
         Inputs::Taken => ManualPick::Nothing,
         Inputs::Ready(compaction) => {
-            let job = CompactionJob::new(compaction, cf, request.max_subcompactions.unwrap_or(threads));
+            let job = CompactionJob {
+                canceled: Some(request.canceled.clone()),
+                ..CompactionJob::new(compaction, cf, request.max_subcompactions.unwrap_or(threads))
+            };
             request.start();
             ManualPick::Run(request, job)
         }
@@ -96,6 +101,7 @@ pub fn compact_range(
     end: Option<&[u8]>,
     options: &CompactRangeOptions,
 ) -> Result<()> {
+    refuse_if_disabled(&core.versions.state.lock())?;
     core.commit.flush(&[cf.id()], true)?;
     match cf.options.load().compaction_style {
         CompactionStyle::Level => {
@@ -163,6 +169,7 @@ fn run_manual(
 ) -> Result<()> {
     let request = Arc::new(ManualCompaction::new(cf.id(), scope, options));
     let mut state = versions.state.lock();
+    refuse_if_disabled(&state)?;
     state.manual.push_back(request.clone());
     versions.wake(&mut state);
     let result = loop {
@@ -170,6 +177,9 @@ fn run_manual(
             break result;
         }
         if request.is_waiting() {
+            if let Err(error) = check_wanted(Some(&request.canceled)) {
+                break Err(error);
+            }
             if let Some(error) = &state.background_error {
                 break Err(error.clone());
             }
@@ -180,9 +190,32 @@ fn run_manual(
         versions.state_changed.wait(&mut state);
     };
     state.manual.retain(|other| !Arc::ptr_eq(other, &request));
-    // What it held back may start.
+    // What it held back may start, and who disabled manual compactions waits for the last.
     versions.wake(&mut state);
+    versions.state_changed.notify_all();
     result
+}
+
+/// See [`crate::Db::disable_manual_compaction`].
+pub fn disable(versions: &VersionSet) {
+    let mut state = versions.state.lock();
+    state.manual_disabled += 1;
+    // Relaxed: asked again and again.
+    state.manual.iter().for_each(|request| request.canceled.store(true, Ordering::Relaxed));
+    versions.state_changed.notify_all();
+    while !state.manual.is_empty() {
+        versions.state_changed.wait(&mut state);
+    }
+}
+
+/// See [`crate::Db::enable_manual_compaction`].
+pub fn enable(versions: &VersionSet) {
+    let mut state = versions.state.lock();
+    state.manual_disabled = state.manual_disabled.saturating_sub(1);
+}
+
+fn refuse_if_disabled(state: &DbState) -> Result<()> {
+    check_wanted((state.manual_disabled > 0).then_some(&AtomicBool::new(true)))
 }
 
 /// The deepest level with a table that overlaps the range.

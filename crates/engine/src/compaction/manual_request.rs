@@ -1,7 +1,9 @@
 //! What a caller of `compact_range` asks for: options, and the steps that wait to be run.
 
-use outcrop_base::Result;
+use outcrop_base::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How `compact_range` treats the last level that holds data of the range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,6 +60,8 @@ pub struct ManualCompaction {
     pub exclusive: bool,
     /// Threads it may be split over, if the caller says.
     pub max_subcompactions: Option<u32>,
+    /// Set by `disable_manual_compaction`.
+    pub canceled: Arc<AtomicBool>,
     outcome: Mutex<Outcome>,
 }
 
@@ -79,6 +83,7 @@ impl ManualCompaction {
             scope,
             exclusive: options.exclusive_manual_compaction,
             max_subcompactions: options.max_subcompactions,
+            canceled: Arc::default(),
             outcome: Mutex::new(Outcome::Waiting),
         }
     }
@@ -97,6 +102,12 @@ impl ManualCompaction {
     pub fn holds_back(&self, cf_id: u32) -> bool {
         self.exclusive
             || (self.cf_id == cf_id && matches!(self.scope, Scope::Everything) && self.is_waiting())
+    }
+
+    /// True if `error` is that the step is no longer wanted.
+    pub fn was_canceled(&self, error: &Error) -> bool {
+        // Relaxed: the job that failed has read it.
+        error.kind() == ErrorKind::Incomplete && self.canceled.load(Ordering::Relaxed)
     }
 
     /// True until it begins or ends.
@@ -135,6 +146,16 @@ mod tests {
         step.finish(Ok(()));
         assert!(step.result().is_some_and(|result| result.is_ok()));
         assert!(step.result().is_some(), "whoever asks is told, however often");
+    }
+
+    #[test]
+    fn only_an_end_that_was_asked_for_is_a_cancellation() {
+        let step = request(level(), false);
+        let ended = Error::new(ErrorKind::Incomplete, "paused");
+        assert!(!step.was_canceled(&ended));
+        step.canceled.store(true, Ordering::Relaxed);
+        assert!(step.was_canceled(&ended));
+        assert!(!step.was_canceled(&Error::corruption("a table")));
     }
 
     #[test]

@@ -139,8 +139,7 @@ fn build_checkpoint(core: &Core, dir: &Path, contents: &Contents) -> Result<()> 
         let name = |dir: &Path| file_name::wal(dir, FileNumber(*number));
         copy_file(&**fs, &name(&core.ctx.wal_dir), &name(dir), *len)?;
     }
-    let identity = file_name::identity(dir);
-    fs.replace(&identity, &file_name::temp(dir, FileNumber(0)), core.ctx.db_id.as_bytes())?;
+    // No IDENTITY: unless the MANIFEST has the database's, the checkpoint gets one of its own when it is opened.
     options_file::write_to(core, dir)?;
     let manifest_number = FileNumber(core.ctx.new_file_number());
     ManifestWriter::create(&**fs, dir, manifest_number, &contents.edits).map(|_| ())

@@ -11,7 +11,7 @@ use crate::jobs::JobContext;
 use crate::obsolete_files::purge_obsolete_files;
 use crate::panic::caught;
 use crate::stopping;
-use outcrop_base::ErrorKind;
+use outcrop_base::{Error, ErrorKind};
 use outcrop_cache::Cache;
 use outcrop_memtable::{Ahead, MemTable};
 use std::sync::Arc;
@@ -84,7 +84,8 @@ pub fn run_compaction(jobs: &JobContext, job: &CompactionJob, manual: Option<Arc
     let versions = &jobs.versions;
     let run = || caught("compaction", || compaction::run(jobs, job).map(drop));
     let result = jobs.observed(&job.info(), run);
-    if let Err(error) = &result {
+    let was_canceled = |error: &&Error| manual.as_ref().is_some_and(|request| request.was_canceled(error));
+    if let Some(error) = result.as_ref().err().filter(|error| !was_canceled(error)) {
         let severity = versions.report_failure(Reason::Compaction, "compaction", error);
         if severity == Some(Severity::Soft) {
             versions.pause_compactions(error, job.compaction.input_bytes());
