@@ -18,11 +18,13 @@
 //! cargo xtask calls ...        the same calls on RocksDB and on Outcrop, compared to the letter
 //! cargo xtask tools            RocksDB's own ldb and sst_dump look at our databases
 //! cargo xtask scripts          RocksDB's benchmark scripts, unmodified, on our db_bench and on Debian's
+//! cargo xtask c-test           RocksDB's own test of its C API, phase by phase, on our shared library and on RocksDB's
 //! cargo xtask bindings         versions of the crate `rocksdb` from the registry on our shared library; needs libclang
 //! ```
 
 mod bindings;
 mod browser;
+mod c_test;
 mod circles;
 mod fuzz;
 mod instructions;
@@ -31,6 +33,7 @@ mod locks;
 mod packages;
 mod pingpong;
 mod scripts;
+mod sources;
 mod tidy;
 mod unsafe_column;
 
@@ -67,11 +70,12 @@ fn main() -> ExitCode {
         ["scripts"] => scripts::run(Install::IfMissing),
         ["instructions"] => instructions::run(false, Install::IfMissing),
         ["instructions", "--bless"] => instructions::run(true, Install::IfMissing),
+        ["c-test"] => c_test::run(),
         ["bindings"] => bindings::run(Install::IfMissing),
         _ => Err(format!(
             "usage: cargo xtask ci [--offline] | tidy | circles | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | \
              scripts | options [--seconds N] [--seed S] [--set NAME=VALUE] | calls [--seconds N] [--cases N] [--seed S] | \
-             bindings | instructions [--bless] | {}",
+             bindings | c-test | instructions [--bless] | {}",
             pingpong::USAGE
         )),
     };
@@ -124,6 +128,7 @@ fn ci(offline: bool) -> Result<(), String> {
         );
         return Ok(());
     }
+    step("c-test", c_test::run)?;
     step("bindings", || bindings::run(install))?;
     step("compatibility", || pingpong::compatibility(true))?;
     step("tools", pingpong::tools)?;

@@ -125,7 +125,8 @@ fn build_dir() -> Result<PathBuf, String> {
     program.parent().map(Path::to_path_buf).ok_or_else(|| format!("{}: no directory", program.display()))
 }
 
-fn build() -> Result<(), String> {
+/// Builds Outcrop's shared library and its programs.
+pub fn build() -> Result<(), String> {
     let packages = ["outcrop-capi", "outcrop-pingpong", "outcrop-cli"];
     let packages = packages.iter().flat_map(|package| ["--package", package]);
     cargo(&["build", "--quiet"].into_iter().chain(packages).collect::<Vec<_>>(), None)
@@ -160,7 +161,7 @@ fn finish(mut command: Command) -> Result<(), String> {
 }
 
 /// A directory in memory, if the user has not chosen one: databases are opened and synced thousands of times.
-fn memory_dir() -> Option<PathBuf> {
+pub fn memory_dir() -> Option<PathBuf> {
     let memory = Path::new("/dev/shm");
     (std::env::var_os("TMPDIR").is_none() && memory.is_dir()).then(|| memory.to_path_buf())
 }

@@ -6,16 +6,17 @@
 
 use crate::packages::{self, Install};
 use crate::root;
+use crate::sources::{make_dir, sources};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// The release whose scripts are used.
 const SOURCES: &str = "=0.17.3";
 /// Names of the two sides, as `benchmark_compare.sh` knows them.
 const SIDES: [&str; 2] = ["control", "outcrop"];
-/// Columns of the report that say which side it is.
-const IDENTITY: [&str; 4] = ["date", "version", "job_id", "githash"];
+/// Columns of the report that neither side fills by itself.
+const IDENTITY: [&str; 2] = ["date", "job_id"];
 
 /// See the module.
 pub fn run(install: Install) -> Result<(), String> {
@@ -30,7 +31,7 @@ pub fn run(install: Install) -> Result<(), String> {
     let _ = std::fs::remove_dir_all(&dir);
     make_dir(&dir.join("db"))?;
     for script in ["benchmark.sh", "benchmark_compare.sh"] {
-        let from = sources(&dir)?.join("rocksdb/tools").join(script);
+        let from = sources(SOURCES, &dir)?.join("rocksdb/tools").join(script);
         std::fs::copy(&from, dir.join(script)).map_err(|error| format!("{}: {error}", from.display()))?;
     }
     wrapper(&dir, "control", &control)?;
@@ -64,38 +65,6 @@ pub fn run(install: Install) -> Result<(), String> {
         true => Ok(()),
         false => Err(format!("{}\nthe scripts' output is {}", differences.join("\n"), log.display())),
     }
-}
-
-fn make_dir(dir: &Path) -> Result<(), String> {
-    std::fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))
-}
-
-/// The directory of the sources, fetched by cargo for a package of our own that is never built.
-fn sources(dir: &Path) -> Result<PathBuf, String> {
-    let package = dir.join("sources");
-    make_dir(&package.join("src"))?;
-    let write = |name: &str, text: &str| {
-        std::fs::write(package.join(name), text).map_err(|error| format!("{name}: {error}"))
-    };
-    write(
-        "Cargo.toml",
-        &format!(
-            "[package]\nname = \"sources\"\nversion = \"0.0.0\"\nedition = \"2021\"\n\n[dependencies]\n\
-             librocksdb-sys = {{ version = \"{SOURCES}\", default-features = false }}\n\n[workspace]\n"
-        ),
-    )?;
-    write("src/lib.rs", "")?;
-    let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["metadata", "--format-version", "1"])
-        .current_dir(&package)
-        .output()
-        .map_err(|error| format!("cargo: {error}"))?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let manifests = text.split("\"manifest_path\":\"").skip(1).filter_map(|rest| rest.split('"').next());
-    manifests
-        .filter(|path| path.contains("/librocksdb-sys-"))
-        .find_map(|path| Path::new(path).parent().map(Path::to_path_buf))
-        .ok_or_else(|| format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
 /// `db_bench.SIDE` runs `program` under the name db_bench. A step that only waits for compaction, five minutes in the
