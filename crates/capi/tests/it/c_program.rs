@@ -1,27 +1,15 @@
 //! A C program, compiled against the header and linked with the shared library, and with a reference library where there
 //! is one: it must print the same.
 
-use crate::library::{outcrop_library, reference_libraries};
+use crate::library::{compile, outcrop_library, reference_libraries};
 use std::path::Path;
 use std::process::Command;
 
 /// What the program prints when it is linked with `library`.
 fn run_with(library: &Path) -> String {
-    let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
     let dir = tempfile::tempdir().unwrap();
     let program = dir.path().join("example");
-    let compiled = Command::new("cc")
-        .args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-o"])
-        .arg(&program)
-        .arg(crate_dir.join("tests/example.c"))
-        .arg("-I")
-        .arg(crate_dir.join("include"))
-        .arg(library)
-        // A reference library brings what it depends on by itself, or finds it when it is loaded.
-        .arg("-Wl,--allow-shlib-undefined")
-        .status()
-        .expect("a C compiler is installed");
-    assert!(compiled.success());
+    compile("example.c", library, &program);
     let output = Command::new(&program)
         .arg(dir.path())
         .env("LD_LIBRARY_PATH", library.parent().unwrap())

@@ -1,6 +1,6 @@
 //! A C program with either library: a forked child, a full disk, many databases.
 
-use crate::library::{outcrop_library, reference_libraries};
+use crate::library::{compile, outcrop_library, reference_libraries};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -11,19 +11,8 @@ struct Program {
 
 impl Program {
     fn compile(library: &Path) -> Program {
-        let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
         let dir = tempfile::tempdir().unwrap();
-        let compiled = Command::new("cc")
-            .args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-o"])
-            .arg(dir.path().join("faults"))
-            .arg(crate_dir.join("tests/faults.c"))
-            .arg("-I")
-            .arg(crate_dir.join("include"))
-            .arg(library)
-            .arg("-Wl,--allow-shlib-undefined")
-            .status()
-            .expect("a C compiler is installed");
-        assert!(compiled.success());
+        compile("faults.c", library, &dir.path().join("faults"));
         Program { dir, library: library.to_path_buf() }
     }
 

@@ -1,10 +1,10 @@
 //! A library that exports RocksDB's C API, loaded at run time: ours, or a reference RocksDB.
 
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
-use libloading::Library;
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::ptr::null_mut;
 
 /// The shared library that cargo built for this test run: a build alone puts it elsewhere than a test run, and does not
@@ -42,25 +42,27 @@ pub fn reference_libraries() -> Vec<(String, PathBuf)> {
     found
 }
 
-type Object = *mut c_void;
-type Errptr = *mut *mut c_char;
-type Key = *const c_char;
+pub type Object = *mut c_void;
+pub type Bytes = *const c_char;
+pub type Errptr = *mut *mut c_char;
 
-macro_rules! functions {
+/// Makes a type `Api` of functions of the C header, to be loaded from a library.
+macro_rules! c_functions {
     ($($name:ident: fn($($arg:ty),*) $(-> $ret:ty)?;)*) => {
-        /// The functions the tests use.
-        #[allow(missing_docs)]
+        /// The functions that these tests use.
+        #[allow(non_snake_case, reason = "the names are RocksDB's")]
         pub struct Api {
-            _library: Library,
+            _library: libloading::Library,
             $(pub $name: unsafe extern "C" fn($($arg),*) $(-> $ret)?,)*
         }
 
+        #[allow(non_snake_case, reason = "the names are RocksDB's")]
         impl Api {
-            pub fn load(path: &Path) -> Api {
-                // SAFETY: the libraries under test run no code of note when loaded, and the signatures are
-                // those of RocksDB's C header.
+            pub fn load(path: &std::path::Path) -> Api {
+                // SAFETY: libraries under test run no code of note when loaded; the signatures are those of the C header.
                 unsafe {
-                    let library = Library::new(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+                    let library = libloading::Library::new(path)
+                        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
                     Api {
                         $($name: *library.get(concat!(stringify!($name), "\0").as_bytes()).unwrap(),)*
                         _library: library,
@@ -70,8 +72,26 @@ macro_rules! functions {
         }
     };
 }
+pub(crate) use c_functions;
 
-functions! {
+/// Compiles a C program of `tests/`, linked with `library`.
+pub fn compile(source: &str, library: &Path, program: &Path) {
+    let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let compiled = Command::new("cc")
+        .args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-o"])
+        .arg(program)
+        .arg(crate_dir.join("tests").join(source))
+        .arg("-I")
+        .arg(crate_dir.join("include"))
+        .arg(library)
+        // A reference library brings what it depends on by itself, or finds it when it is loaded.
+        .arg("-Wl,--allow-shlib-undefined")
+        .status()
+        .expect("a C compiler is installed");
+    assert!(compiled.success());
+}
+
+c_functions! {
     rocksdb_options_create: fn() -> Object;
     rocksdb_options_destroy: fn(Object);
     rocksdb_options_set_create_if_missing: fn(Object, c_uchar);
@@ -91,35 +111,35 @@ functions! {
     rocksdb_block_based_options_set_block_size: fn(Object, size_t);
     rocksdb_block_based_options_set_filter_policy: fn(Object, Object);
     rocksdb_filterpolicy_create_bloom_full: fn(f64) -> Object;
-    rocksdb_open_column_families: fn(Object, Key, c_int, *const Key, *const Object, *mut Object, Errptr) -> Object;
+    rocksdb_open_column_families: fn(Object, Bytes, c_int, *const Bytes, *const Object, *mut Object, Errptr) -> Object;
     rocksdb_column_family_handle_destroy: fn(Object);
     rocksdb_close: fn(Object);
     rocksdb_writeoptions_create: fn() -> Object;
     rocksdb_writeoptions_destroy: fn(Object);
     rocksdb_readoptions_create: fn() -> Object;
     rocksdb_readoptions_destroy: fn(Object);
-    rocksdb_put_cf: fn(Object, Object, Object, Key, size_t, Key, size_t, Errptr);
-    rocksdb_merge_cf: fn(Object, Object, Object, Key, size_t, Key, size_t, Errptr);
-    rocksdb_delete_cf: fn(Object, Object, Object, Key, size_t, Errptr);
-    rocksdb_get_cf: fn(Object, Object, Object, Key, size_t, *mut size_t, Errptr) -> *mut c_char;
+    rocksdb_put_cf: fn(Object, Object, Object, Bytes, size_t, Bytes, size_t, Errptr);
+    rocksdb_merge_cf: fn(Object, Object, Object, Bytes, size_t, Bytes, size_t, Errptr);
+    rocksdb_delete_cf: fn(Object, Object, Object, Bytes, size_t, Errptr);
+    rocksdb_get_cf: fn(Object, Object, Object, Bytes, size_t, *mut size_t, Errptr) -> *mut c_char;
     rocksdb_writebatch_create: fn() -> Object;
     rocksdb_writebatch_destroy: fn(Object);
-    rocksdb_writebatch_put_cf: fn(Object, Object, Key, size_t, Key, size_t);
-    rocksdb_writebatch_delete_cf: fn(Object, Object, Key, size_t);
+    rocksdb_writebatch_put_cf: fn(Object, Object, Bytes, size_t, Bytes, size_t);
+    rocksdb_writebatch_delete_cf: fn(Object, Object, Bytes, size_t);
     rocksdb_write: fn(Object, Object, Object, Errptr);
     rocksdb_create_iterator_cf: fn(Object, Object, Object) -> Object;
     rocksdb_iter_destroy: fn(Object);
     rocksdb_iter_seek_to_first: fn(Object);
     rocksdb_iter_valid: fn(Object) -> c_uchar;
     rocksdb_iter_next: fn(Object);
-    rocksdb_iter_key: fn(Object, *mut size_t) -> Key;
-    rocksdb_iter_value: fn(Object, *mut size_t) -> Key;
+    rocksdb_iter_key: fn(Object, *mut size_t) -> Bytes;
+    rocksdb_iter_value: fn(Object, *mut size_t) -> Bytes;
     rocksdb_iter_get_error: fn(Object, Errptr);
     rocksdb_flushoptions_create: fn() -> Object;
     rocksdb_flushoptions_destroy: fn(Object);
     rocksdb_flush_cf: fn(Object, Object, Object, Errptr);
-    rocksdb_compact_range_cf: fn(Object, Object, Key, size_t, Key, size_t);
-    rocksdb_property_int: fn(Object, Key, *mut u64) -> c_int;
+    rocksdb_compact_range_cf: fn(Object, Object, Bytes, size_t, Bytes, size_t);
+    rocksdb_property_int: fn(Object, Bytes, *mut u64) -> c_int;
     rocksdb_free: fn(*mut c_void);
 }
 
@@ -157,7 +177,7 @@ pub struct Database<'a> {
     leveled: bool,
 }
 
-fn pointer(bytes: &[u8]) -> (Key, size_t) {
+fn pointer(bytes: &[u8]) -> (Bytes, size_t) {
     (bytes.as_ptr().cast(), bytes.len())
 }
 

@@ -4,44 +4,15 @@
 //! flushed and compacted meanwhile. Whatever one call reads must be one number. Readers make a fixed number of calls of
 //! each kind and at least see so many numbers; the writer goes on until all have.
 
-use crate::library::{outcrop_library, reference_libraries};
+use crate::library::{Bytes, Errptr, Object, c_functions, outcrop_library, reference_libraries};
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
-use libloading::Library;
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString};
 use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-type Object = *mut c_void;
-type Bytes = *const c_char;
-type Errptr = *mut *mut c_char;
-
-macro_rules! functions {
-    ($($name:ident: fn($($arg:ty),*) $(-> $ret:ty)?;)*) => {
-        #[allow(non_snake_case, reason = "the names are RocksDB's")]
-        struct Api {
-            $($name: unsafe extern "C" fn($($arg),*) $(-> $ret)?,)*
-            _library: Library,
-        }
-
-        #[allow(non_snake_case, reason = "the names are RocksDB's")]
-        impl Api {
-            fn load(path: &Path) -> Api {
-                // SAFETY: libraries under test run no code of note when loaded; the signatures are those of the C header.
-                unsafe {
-                    let library = Library::new(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-                    Api {
-                        $($name: *library.get(concat!(stringify!($name), "\0").as_bytes()).unwrap(),)*
-                        _library: library,
-                    }
-                }
-            }
-        }
-    };
-}
-
-functions! {
+c_functions! {
     rocksdb_options_create: fn() -> Object;
     rocksdb_options_set_create_if_missing: fn(Object, c_uchar);
     rocksdb_options_set_create_missing_column_families: fn(Object, c_uchar);
