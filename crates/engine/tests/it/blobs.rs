@@ -1,6 +1,6 @@
 //! Blob files and wide columns: large values outside tables, values that are sets of columns.
 
-use crate::harness::{contents, creating, descriptor};
+use crate::harness::{contents, creating, descriptor, until};
 use crate::made::load;
 use outcrop::*;
 use std::path::Path;
@@ -45,12 +45,7 @@ fn garbage_goes_and_values_stay() {
         assert!(rows.len() == 100 && rows.values().all(|value| value[0] == round), "round {round}");
     }
     // 75 values of 400 bytes need four files of 10,000. Upkeep removes the others when it comes to it.
-    for _ in 0..6_000 {
-        if blob_files(&env) <= 8 {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    until("removing blob files", || blob_files(&env) <= 8);
     assert!((4..=8).contains(&blob_files(&env)), "{} blob files, {most} at most", blob_files(&env));
     drop(db);
     let db = open(&env);

@@ -1,6 +1,6 @@
 //! Options of column families that change how something is done, and not what is read.
 
-use crate::harness::{Rng, contents, creating, descriptor, seed};
+use crate::harness::{Rng, contents, creating, descriptor, seed, until};
 use outcrop::options::{CompressionType, FilterPolicy, Prepopulate};
 use outcrop::*;
 use outcrop_base::PrefixExtractor;
@@ -239,16 +239,11 @@ fn memory_for_a_growing_cache_is_made_ready_in_the_background() {
         assert!(db.get_cf(&cf, &ReadOptions::default(), &i.to_be_bytes()).unwrap().is_some());
     }
     // A request may be missed: the next growth asks again.
-    let begun = std::time::Instant::now();
-    for i in (100..2000u32).cycle() {
-        let used = cache.usage().div_ceil(SLAB);
-        if cache.mapped_bytes() / SLAB >= used + 2 || begun.elapsed().as_secs() > 30 {
-            break;
-        }
-        db.get_cf(&cf, &ReadOptions::default(), &i.to_be_bytes()).unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
-    assert!(cache.mapped_bytes() / SLAB >= cache.usage().div_ceil(SLAB) + 2);
+    let mut rows = (100..2000u32).cycle();
+    until("memory beyond what is used", || {
+        db.get_cf(&cf, &ReadOptions::default(), &rows.next().unwrap().to_be_bytes()).unwrap();
+        cache.mapped_bytes() / SLAB >= cache.usage().div_ceil(SLAB) + 2
+    });
 }
 
 #[test]
@@ -313,11 +308,7 @@ fn garbage_above_the_threshold_is_collected_without_being_asked() {
         db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
         let files = || env.fs.list("/db".as_ref()).unwrap().iter().filter(|n| n.ends_with(".blob")).count();
         // The file that the first compaction emptied is removed in the background.
-        let begun = std::time::Instant::now();
-        while files() != 2 {
-            assert!(begun.elapsed().as_secs() < 20, "{} blob files", files());
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
+        until("removing the emptied blob file", || files() == 2);
         db.set_options(&cf, &[("enable_blob_garbage_collection", "true")]).unwrap();
         db.wait_for_compact(&WaitForCompactOptions::default()).unwrap();
         let rows = contents(&db, &cf, &ReadOptions::default());

@@ -1,6 +1,6 @@
 //! Compaction styles, ages, parts, and what callers may ask for.
 
-use crate::harness::{Rng, Rows, contents, creating, descriptor, open, seed};
+use crate::harness::{Rng, Rows, contents, creating, descriptor, open, seed, until};
 use outcrop::options::{ColumnFamilyOptions, CompactionStyle, CompressionType, UniversalCompactionOptions};
 use outcrop::*;
 use outcrop_env::clock::SystemClock;
@@ -8,7 +8,7 @@ use outcrop_env::threads::{JoinHandle, SystemThreads, Task};
 use outcrop_env::{Clock, Threads};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A clock whose date a test moves.
 #[derive(Default)]
@@ -99,15 +99,6 @@ fn tables(db: &Db) -> Vec<(usize, u64)> {
         found.extend(numbers.map(|number| (level, number)));
     }
     found
-}
-
-/// Waits for what an idle thread does within a second or two.
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < Duration::from_secs(30), "{what} does not happen");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 fn styled(style: CompactionStyle) -> ColumnFamilyOptions {
@@ -341,7 +332,7 @@ fn fifo_deletes_tables_that_have_reached_their_ttl() {
     put(&db, "young", b"2");
     flush(&db);
     clock.advance(600);
-    eventually("the deletion", || files_at(&db, 0) == 1);
+    until("the deletion", || files_at(&db, 0) == 1);
     assert_eq!(rows(&db).into_keys().collect::<Vec<_>>(), [b"young"]);
 }
 
@@ -376,7 +367,7 @@ fn leveled_data_of_age_moves_to_the_last_level() {
     assert_eq!(files_at(&db, 0), 1);
     clock.advance(1100);
     // Level by level the deletions meet what they delete.
-    eventually("the way down", || tables(&db).is_empty());
+    until("the way down", || tables(&db).is_empty());
     assert!(rows(&db).is_empty());
 }
 
@@ -393,7 +384,7 @@ fn tables_of_age_are_written_anew() {
         std::thread::sleep(Duration::from_millis(1200));
         assert_eq!(tables(&db), before, "not yet of age");
         clock.advance(200);
-        eventually("the rewrite", || tables(&db) != before);
+        until("the rewrite", || tables(&db) != before);
         settle(&db);
         let after = tables(&db);
         assert_eq!(after.len(), 1);
@@ -412,7 +403,7 @@ fn garbage_of_the_last_level_goes_once_its_snapshots_have_gone() {
     db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
     assert_eq!(db.property_int(&cf, "rocksdb.estimate-num-keys"), Some(200));
     drop(snapshot);
-    eventually("the rewrite", || db.property_int(&cf, "rocksdb.estimate-num-keys") == Some(100));
+    until("the rewrite", || db.property_int(&cf, "rocksdb.estimate-num-keys") == Some(100));
     settle(&db);
     let after = tables(&db);
     std::thread::sleep(Duration::from_millis(1200));

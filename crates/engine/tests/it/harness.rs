@@ -40,6 +40,15 @@ impl Rng {
     }
 }
 
+/// Returns once `holds`, however busy the machine is. Ten minutes pass only if it never will.
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = std::time::Instant::now();
+    while !holds() {
+        assert!(begun.elapsed().as_secs() < 600, "{what} never happens");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
 /// The seed of a randomised test: from OUTCROP_SEED, or `default`. Printed, so that a failure can be replayed.
 pub fn seed(test: &str, default: u64) -> u64 {
     let seed = std::env::var("OUTCROP_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(default);

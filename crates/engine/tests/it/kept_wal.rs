@@ -1,12 +1,11 @@
 //! The WAL that is not needed any more is written over by the next: while somebody writes, and only if nobody else has it.
 
-use crate::harness::creating;
+use crate::harness::{creating, until};
 use outcrop::*;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 struct Dir(PathBuf);
 
@@ -47,14 +46,6 @@ fn fill_a_wal(db: &Db, round: u32, rows: u32) {
     db.flush(&[db.default_column_family().clone()], true).unwrap();
 }
 
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 /// Which file was the WAL of each round.
 fn inodes_of_rounds(dir: &Dir, db: &Db, rounds: std::ops::Range<u32>) -> Vec<u64> {
     let inode = |path: &Path| fs::metadata(path).map_or(0, |data| data.ino());
@@ -62,7 +53,7 @@ fn inodes_of_rounds(dir: &Dir, db: &Db, rounds: std::ops::Range<u32>) -> Vec<u64
         .map(|round| {
             let inode = inode(dir.wals().last().unwrap());
             fill_a_wal(db, round, 50);
-            wait_until("the dead WAL is kept or gone", || dir.wals().len() <= 2);
+            until("the dead WAL is kept or gone", || dir.wals().len() <= 2);
             inode
         })
         .collect()
@@ -75,7 +66,7 @@ fn a_wal_is_written_over_and_goes_once_nobody_writes() {
     let inodes = inodes_of_rounds(&dir, &db, 0..12);
     let different: BTreeSet<u64> = inodes.iter().copied().collect();
     assert!(different.len() < inodes.len(), "no file was used again: {inodes:?}");
-    wait_until("the WAL that is kept goes", || dir.wals().len() == 1);
+    until("the WAL that is kept goes", || dir.wals().len() == 1);
     inodes_of_rounds(&dir, &db, 12..16);
     db.close().unwrap();
     assert_eq!(dir.wals().len(), 1, "and when the database is closed");
@@ -122,7 +113,7 @@ fn a_wal_is_not_written_over_under_its_reader() {
     assert!(updates.next_batch().unwrap().is_some());
     for round in 0..6 {
         fill_a_wal(&db, round, 600);
-        wait_until("dead WALs are gone", || dir.wals().len() <= 2);
+        until("dead WALs are gone", || dir.wals().len() <= 2);
     }
     for row in 1..ROWS {
         let (first, _) = updates.next_batch().unwrap().expect("the file it reads is still there");

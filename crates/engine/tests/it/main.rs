@@ -27,3 +27,4 @@ mod same_keys;
 mod slow_files;
 mod stalled;
 mod wal_tracking;
+mod wrapped_files;

@@ -1,6 +1,7 @@
 //! A file system on which chosen calls wait until a test lets them go: what waits for a slow device, and what must not.
 
 use crate::harness::{creating, descriptor};
+use crate::wrapped_files::passed_on;
 use outcrop::options::ColumnFamilyOptions;
 use outcrop::*;
 use outcrop_env::file_system::{FileLock, ReadFile, WriteFile};
@@ -115,49 +116,7 @@ impl FileSystem for GatedFs {
         Ok(self.gated(path, self.inner.reuse(old, path, options)?))
     }
 
-    fn exists(&self, path: &Path) -> Result<bool> {
-        self.inner.exists(path)
-    }
-
-    fn file_size(&self, path: &Path) -> Result<u64> {
-        self.inner.file_size(path)
-    }
-
-    fn list(&self, dir: &Path) -> Result<Vec<String>> {
-        self.inner.list(dir)
-    }
-
-    fn create_dir_all(&self, dir: &Path) -> Result<()> {
-        self.inner.create_dir_all(dir)
-    }
-
-    fn remove_file(&self, path: &Path) -> Result<()> {
-        self.inner.remove_file(path)
-    }
-
-    fn remove_dir(&self, dir: &Path) -> Result<()> {
-        self.inner.remove_dir(dir)
-    }
-
-    fn rename(&self, source: &Path, target: &Path) -> Result<()> {
-        self.inner.rename(source, target)
-    }
-
-    fn hard_link(&self, source: &Path, target: &Path) -> Result<()> {
-        self.inner.hard_link(source, target)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> Result<()> {
-        self.inner.sync_dir(dir)
-    }
-
-    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
-        self.inner.lock(path)
-    }
-
-    fn free_space(&self, dir: &Path) -> Result<Option<u64>> {
-        self.inner.free_space(dir)
-    }
+    passed_on!();
 }
 
 /// Nothing here takes as long unless it hangs.
