@@ -488,6 +488,63 @@ impl CompactionFilter for Slow {
     }
 }
 
+/// Keeps everything, once it may.
+#[derive(Default)]
+struct Held {
+    seen: std::sync::atomic::AtomicUsize,
+    may_go: std::sync::atomic::AtomicBool,
+}
+
+impl CompactionFilter for Held {
+    fn name(&self) -> &str {
+        "Held"
+    }
+
+    fn filter(&self, _level: usize, _key: &[u8], _value: &[u8]) -> FilterDecision {
+        self.seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        until("the test's word", || self.may_go.load(std::sync::atomic::Ordering::Relaxed));
+        FilterDecision::Keep
+    }
+}
+
+#[test]
+fn a_manual_compaction_that_is_disabled_ends_and_none_starts() {
+    const ROWS: usize = 20_000;
+    let held = Arc::new(Held::default());
+    let parts = ColumnFamilyParts { compaction_filter: Some(held.clone()), ..ColumnFamilyParts::default() };
+    let options = ColumnFamilyOptions { disable_auto_compactions: true, ..ColumnFamilyOptions::default() };
+    let family = vec![ColumnFamilyDescriptor::default_with(options.clone(), parts)];
+    let db = Db::open("/db", creating(), Env::memory(), family).unwrap();
+    let empty = db.create_column_family(&descriptor("empty", &options)).unwrap();
+    let cf = db.default_column_family().clone();
+    for i in 0..ROWS {
+        put(&db, &format!("k{i:05}"), "v");
+    }
+    db.flush(std::slice::from_ref(&cf), true).unwrap();
+    let seen = || held.seen.load(std::sync::atomic::Ordering::Relaxed);
+    let compact = |cf| db.compact_range(cf, None, None, BottommostLevelCompaction::Force);
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| compact(&cf));
+        until("the compaction", || seen() > 0);
+        // It returns when the compaction has ended, which is held.
+        scope.spawn(|| db.disable_manual_compaction());
+        until("the refusal", || compact(&empty).is_err());
+        held.may_go.store(true, std::sync::atomic::Ordering::Relaxed);
+        let error = running.join().unwrap().unwrap_err();
+        assert_eq!(error.to_string(), "Result incomplete: Manual compaction paused");
+    });
+    let before = seen();
+    assert!(before < ROWS, "it ran to its end");
+    assert_eq!(compact(&cf).unwrap_err().kind(), ErrorKind::Incomplete);
+    assert_eq!(seen(), before);
+    assert_eq!(db.property_int(&cf, "rocksdb.background-errors"), Some(0), "nobody did wrong");
+    put(&db, "k", "writes go on");
+    db.enable_manual_compaction();
+    compact(&cf).unwrap();
+    assert!(seen() >= before + ROWS);
+    assert_eq!(contents(&db, &cf, &ReadOptions::default()).len(), ROWS + 1);
+}
+
 #[test]
 fn closing_does_not_wait_for_the_end_of_a_compaction() {
     const ROWS: usize = 30_000;
