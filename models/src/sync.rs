@@ -7,6 +7,9 @@ use std::time::Duration;
 /// Looks before a thread falls asleep: one, and others may run before it.
 pub const SPINS: u32 = 1;
 
+/// Small puts of a turn: two, and another's turn may come before its wait in line is over.
+pub const TURN: u32 = 2;
+
 /// Lets others run.
 pub fn spin_loop() {
     loom::thread::yield_now();

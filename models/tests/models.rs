@@ -45,7 +45,7 @@ fn write(queue: &WriteQueue, log: &Log, caller: Caller) {
     let options = WriteOptions { sync, ..WriteOptions::default() };
     if queue.try_lead() || (!patient && queue.spin_for_lead()) {
         commit(tag);
-        queue.end_lead(&options, Some(serve));
+        queue.end_lead(&options, 1, Some(serve));
         return;
     }
     let patience = patient.then_some(Duration::ZERO);
@@ -63,7 +63,7 @@ fn write(queue: &WriteQueue, log: &Log, caller: Caller) {
                 commit(request.bytes[0]);
                 writer.finish(Ok(()), request.bytes);
             }
-            queue.end_lead(&options, Some(serve));
+            queue.end_lead(&options, 1, Some(serve));
         }
     }
 }
@@ -100,8 +100,18 @@ fn patient_writers_are_committed_once_and_do_not_wait_for_ever() {
 }
 
 #[test]
+fn patient_writers_take_turns() {
+    all_write(2, 3, [(false, true), (false, true), (false, true)]);
+}
+
+#[test]
 fn a_patient_writer_shares_the_line_with_one_that_syncs() {
     all_write(2, 1, [(false, true), (true, false), (false, true)]);
+}
+
+#[test]
+fn patient_writers_notice_when_one_that_syncs_has_handed_over() {
+    all_write(2, 2, [(false, true), (true, false), (false, true)]);
 }
 
 /// A slot and the frame that belongs to it: contents that say which key they are of.

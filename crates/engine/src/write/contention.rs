@@ -2,8 +2,8 @@
 //!
 //! A put takes a microsecond, waking a sleeper 5 to 30: where threads put one after the other without a pause, each being
 //! woken for each put is a convoy. There it is best that one of them writes while the others sleep, and that they take
-//! turns. So a thread that keeps meeting another is patient: [`super::group`] does not wake it at once. Whoever meets
-//! another now and then spins, which is over before a sleep begins.
+//! turns. So a thread that keeps meeting another is patient: [`super::group`] wakes it when its turn comes. A thread that
+//! meets another now and then spins, which is over before a sleep begins.
 //!
 //! Concurrency: what a thread remembers is its own, for all databases together; it decides how to wait and nothing else.
 
@@ -17,11 +17,11 @@ use std::time::Duration;
 const MEETINGS: usize = 3;
 /// ... within so long does nothing but write.
 const HOT_NANOS: u64 = 20_000;
-/// A thread that served the line waits at the next meeting within so long, so that those it woke have their turn.
-const STEP_BACK_NANOS: u64 = 100_000;
-/// How long a patient writer sleeps for each one in line, itself included, before it calls. Longer turns wake fewer threads;
-/// less than one put in a hundred should have to wait, at the half million that one thread does in a second.
-pub const PATIENCE: Duration = Duration::from_micros(300);
+/// A thread whose turn is over waits at the next meeting within so long, so that the one it woke has its turn: which may wait
+/// for a processor first.
+const STEP_BACK_NANOS: u64 = 5_000_000;
+/// How long nobody writes until the first in line notices.
+pub const PATIENCE: Duration = Duration::from_micros(500);
 
 thread_local! {
     /// When this thread last found the lead taken, oldest first.
@@ -64,7 +64,7 @@ pub fn was_served() {
     MET.set([0; MEETINGS - 1]);
 }
 
-/// The caller served those in line at `now`: it is their turn.
+/// The turn of the caller is over at `now`: at its next meeting it waits.
 pub fn step_back(now: u64) {
     MET.set([now + STEP_BACK_NANOS; MEETINGS - 1]);
 }

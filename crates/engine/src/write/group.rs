@@ -1,28 +1,37 @@
 //! Who writes: one leader at a time, which commits its own batch and those of others that wait for it.
 //!
 //! ```text
-//! no syncs    A  leads, leads, leads, commits [B] too; finds B leading: waits .....................
-//!             B  waits patiently ... calls ......... Done, leads, leads, leads, commits [A] too
+//! in turns    A  leads, leads, .. its turn is over: commits [B] too, leads until B is awake, waits in line ...........
+//!             B  waits patiently ................ Done, leads, leads, .. its turn is over: commits [C] too ..
+//!             C  waits patiently ........................................................ Done, leads, leads ..
+//! called      A  leads: commits [B, C] too; leads ..
+//!             B  waits ................... Done
+//!             C  waits ................... Done
 //! syncs       A  leads, hands over to the first that waits ......
 //!             B  waits ................................ Lead: gathers and commits [B, C], hands over
 //!             C  waits ................................................................ Done
 //! ```
 //! A free lead is for whoever runs: it is not kept for those who sleep. How the others wait, the caller says (contention.rs):
-//! until the leader is done, for which it is *called*; or patiently, and the leader is called when patience is over. A leader
-//! that was called commits the batches of those in line up to the last that called, on its own thread, so that nothing waits
-//! for a thread to wake up; if it cannot (other options, too many rounds), or if it syncs, it hands the lead to the first.
-//! A group of synced writes is gathered by its leader when it starts, not when it is appointed: those who were told of the
-//! group before come back in the time a leader takes to wake up, and a sync is shared by all of them.
+//! - until the leader is done, for which it is *called*. It then commits the batches of those who called itself, on its own
+//!   thread, so that nothing waits for a thread to wake up; if it cannot (other options, too many rounds) it hands the lead over.
+//! - or *patiently*, for a turn. While patient writers are in line, leaders count what they write. Once that makes a [`TURN`],
+//!   the leader commits the batch of the first in line and wakes its writer, which goes on to write for a turn; the leader
+//!   meets it and waits patiently in its turn. Until then it writes on, but for no more than [`GRACE`]: then the lead is *kept*,
+//!   as a processor may be what the woken writer waits for. The first in line looks from time to time whether anybody writes,
+//!   and calls or leads if not. So one patient writer is awake and one other looks after it, however long the line is.
+//!
+//! A leader that syncs hands its lead to the first in line, which gathers a group when it starts, not when it is appointed:
+//! those who were told of the group before come back in the time a leader takes to wake up, and a sync is shared by all.
 //!
 //! Invariants: there is at most one leader; only it touches the WAL, assigns sequence numbers and inserts. The line is in
-//! order of arrival, and is served from its front. Whoever called is served before the lead is free again: a patient writer
-//! is passed by others for as long as its patience lasts and one commit more, one that called by nobody who comes later.
+//! order of arrival; those who called, and the patient ones, are each served in that order. Whoever called is served before
+//! the lead is free again. The first in line knows that it is the first.
 //! Concurrency: a lone writer changes one word twice and moves nothing. A waiting writer's batch is moved into its
 //! [`Writer`] so that the leader can read it without sharing the caller's memory. `models/` runs this file in every order
 //! of steps.
 
 use super::options::WriteOptions;
-use crate::sync::{AtomicU32, Condvar, Mutex, Ordering, SPINS, spin_loop};
+use crate::sync::{AtomicU32, Condvar, Mutex, Ordering, SPINS, TURN, spin_loop};
 use outcrop_base::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -57,7 +66,11 @@ pub struct Writer {
 
 enum WriterState {
     /// Nobody has taken the request.
-    Waiting(Request),
+    Waiting {
+        request: Request,
+        /// It is the first in line: if nobody writes any more, it has to notice.
+        first: bool,
+    },
     /// The leader works on the request.
     Taken,
     /// This writer must lead: its request comes back.
@@ -76,23 +89,48 @@ pub enum Turn {
 
 impl Writer {
     fn new(request: Request) -> Arc<Writer> {
-        let state = Mutex::new(WriterState::Waiting(request));
+        let state = Mutex::new(WriterState::Waiting { request, first: false });
         Arc::new(Writer { state, changed: Condvar::new(), ended: AtomicU32::new(0) })
     }
 
-    /// Waits until this writer must lead or its batch was dealt with; `None` if its patience, if any, is over before.
-    fn wait(&self, patience: Option<Duration>) -> Option<Turn> {
+    /// Waits until this writer must lead or its batch was dealt with.
+    fn wait(&self) -> Turn {
         let mut state = self.state.lock();
-        let mut patient = true;
         loop {
-            let turn = state.turn();
-            if turn.is_some() || !patient {
+            if let Some(turn) = state.turn() {
                 return turn;
             }
-            match patience {
-                None => self.changed.wait(&mut state),
-                Some(patience) => patient = !self.changed.wait_for(&mut state, patience).timed_out(),
+            self.changed.wait(&mut state);
+        }
+    }
+
+    /// The same; `None` once this writer is the first in line and `progress` has stood still for as long as `patience`.
+    fn wait_in_turns(&self, patience: Duration, progress: impl Fn() -> u32) -> Option<Turn> {
+        let mut state = self.state.lock();
+        let mut seen = None;
+        loop {
+            if let Some(turn) = state.turn() {
+                return Some(turn);
             }
+            if !matches!(*state, WriterState::Waiting { first: true, .. }) {
+                self.changed.wait(&mut state);
+                continue;
+            }
+            let now = Some(progress());
+            if seen == now {
+                return None;
+            }
+            seen = now;
+            self.changed.wait_for(&mut state, patience);
+        }
+    }
+
+    /// Tells the writer that it is the first in line now.
+    fn appoint(&self) {
+        if let WriterState::Waiting { first, .. } = &mut *self.state.lock()
+            && !std::mem::replace(first, true)
+        {
+            self.changed.notify_one();
         }
     }
 
@@ -107,7 +145,7 @@ impl Writer {
     /// Takes the request of a waiting writer.
     fn take(&self) -> Request {
         match std::mem::replace(&mut *self.state.lock(), WriterState::Taken) {
-            WriterState::Waiting(request) => request,
+            WriterState::Waiting { request, .. } => request,
             _ => unreachable!("only the queue takes requests, and only once"),
         }
     }
@@ -115,7 +153,7 @@ impl Writer {
     /// True if the request can commit in a group led by one with `leader`'s options.
     fn fits(&self, leader: &WriteOptions, group_bytes: usize) -> bool {
         match &*self.state.lock() {
-            WriterState::Waiting(request) => {
+            WriterState::Waiting { request, .. } => {
                 let options = &request.options;
                 !request.alone
                     && options.disable_wal == leader.disable_wal
@@ -129,7 +167,7 @@ impl Writer {
 
     /// True if it is to fail rather than wait for room.
     fn refuses_to_wait(&self) -> bool {
-        matches!(&*self.state.lock(), WriterState::Waiting(request) if request.options.no_slowdown)
+        matches!(&*self.state.lock(), WriterState::Waiting { request, .. } if request.options.no_slowdown)
     }
 
     /// Ends the wait with `result`, giving the batch back.
@@ -165,19 +203,37 @@ impl WriterState {
     }
 }
 
-/// Nobody leads. There may be patient writers in line.
+/// Nobody leads and nobody is in line.
 const FREE: u32 = 0;
 /// Somebody leads.
 const LED: u32 = 1;
+/// Patient writers are in line: leaders count what they write.
+const TURNS: u32 = 2;
 /// Somebody leads, and must look at the line before the lead is free again.
-const CALLED: u32 = 2;
+const CALLED: u32 = 4;
+/// Nobody leads, and who has been told that its turn began is not awake yet: patient writers do not pass it.
+const KEPT: u32 = 8;
+
+/// What a leader whose turn is over may write while the next wakes up.
+const GRACE: u32 = TURN / 2;
 
 /// The line of writers.
 #[derive(Default)]
 pub struct WriteQueue {
-    /// [`FREE`], [`LED`] or [`CALLED`]. The latter is set and cleared with the line locked.
+    /// Of the four above. [`TURNS`] and [`CALLED`] are set and cleared with the line locked.
     lead: AtomicU32,
+    /// What leaders have written while patient writers were in line, as [`cost`] counts it. Theirs alone to change.
+    written: AtomicU32,
+    /// The same when the turn began.
+    turn_began: AtomicU32,
+    /// 1 while a writer whose turn began is not awake yet.
+    waking: AtomicU32,
     line: Mutex<Line>,
+}
+
+/// What a write of so many bytes counts for in a turn of [`TURN`].
+fn cost(bytes: usize) -> u32 {
+    1 + (bytes / 512) as u32
 }
 
 #[derive(Default)]
@@ -200,18 +256,52 @@ impl Line {
         self.waiting.iter().any(|place| place.called)
     }
 
-    /// Takes the requests of the first `at_most` that can commit under `options`, up to the first that cannot.
-    fn gather(&mut self, options: &WriteOptions, mut bytes: usize, at_most: usize) -> Group {
+    /// Takes the requests of those who called (or of all, if a sync is shared) that can commit under `options`, up to the
+    /// first that cannot.
+    fn gather(&mut self, options: &WriteOptions, mut bytes: usize) -> Group {
         let mut group = Vec::new();
-        while group.len() < at_most
-            && self.waiting.front().is_some_and(|place| place.writer.fits(options, bytes))
-        {
-            let writer = self.waiting.pop_front().expect("front exists").writer;
+        let mut index = 0;
+        while let Some(place) = self.waiting.get(index) {
+            if !options.sync && !place.called {
+                index += 1;
+                continue;
+            }
+            if !place.writer.fits(options, bytes) {
+                break;
+            }
+            let writer = self.waiting.remove(index).expect("it is there").writer;
             let request = writer.take();
             bytes += request.bytes.len();
             group.push((writer, request));
         }
+        self.appoint_first();
         group
+    }
+
+    /// Adds the first in line to `group`, if it can commit with it under `options`. True if it does.
+    fn add_first(&mut self, group: &mut Group, options: &WriteOptions) -> bool {
+        let bytes = group.iter().map(|(_, request)| request.bytes.len()).sum();
+        if !self.waiting.front().is_some_and(|place| place.writer.fits(options, bytes)) {
+            return false;
+        }
+        let place = self.waiting.pop_front().expect("front exists");
+        self.appoint_first();
+        let request = place.writer.take();
+        group.push((place.writer, request));
+        true
+    }
+
+    /// Whenever the line has changed: its first has to know.
+    fn appoint_first(&self) {
+        if let Some(place) = self.waiting.front() {
+            place.writer.appoint();
+        }
+    }
+
+    /// [`TURNS`] and [`CALLED`] as the line has it.
+    fn marks(&self) -> u32 {
+        let turns = if self.waiting.is_empty() { 0 } else { TURNS };
+        turns | if self.is_called() { CALLED } else { 0 }
     }
 }
 
@@ -225,36 +315,61 @@ impl WriteQueue {
     #[inline]
     pub fn try_lead(&self) -> bool {
         // Acquire: pairs with the Release of whoever led before.
-        self.lead.compare_exchange(FREE, LED, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        let found = self.lead.compare_exchange(FREE, LED, Ordering::Acquire, Ordering::Relaxed);
+        found.is_ok() || (found == Err(TURNS) && self.try_lead_in_turns())
+    }
+
+    /// The same, with patient writers in line: they are passed.
+    fn try_lead_in_turns(&self) -> bool {
+        // Acquire: as in `try_lead`.
+        self.lead.compare_exchange(TURNS, TURNS | LED, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// The same, even if the lead is kept.
+    fn try_lead_kept(&self) -> bool {
+        let lead = self.lead.load(Ordering::Relaxed);
+        // Acquire: as in `try_lead`.
+        lead & LED == 0
+            && self
+                .lead
+                .compare_exchange(lead, (lead & TURNS) | LED, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
     }
 
     /// The same, looking again for as long as falling asleep would take.
     pub fn spin_for_lead(&self) -> bool {
         (0..SPINS).any(|_| {
             spin_loop();
-            self.lead.load(Ordering::Relaxed) == FREE && self.try_lead()
+            self.try_lead_kept()
         })
     }
 
     /// Waits in line with `request`; a caller told to lead must call [`WriteQueue::end_lead`] after. It is served as soon as
-    /// the leader is done, or, with `patience`, after that long for each one in line at the latest.
+    /// the leader is done, or, with `patience`, when its turn comes; nobody writing for that long ends its patience.
     pub fn wait_in_line(&self, request: Request, patience: Option<Duration>) -> Turn {
-        let (writer, patience) = {
+        let writer = {
             let mut line = self.line.lock();
-            if self.lead_or_call(patience.is_none()) {
+            if self.lead_or_mark(if patience.is_none() { TURNS | CALLED } else { TURNS }) {
                 return Turn::Lead(request);
             }
             if line.stalled && request.options.no_slowdown {
+                self.mark(&line);
                 return Turn::Done(Err(stalled()), request.bytes);
             }
             let writer = Writer::new(request);
             line.waiting.push_back(Place { writer: writer.clone(), called: patience.is_none() });
-            (writer, patience.map(|each| each * line.waiting.len() as u32))
+            line.appoint_first();
+            writer
         };
-        let turn = writer.wait(patience).or_else(|| self.call(&writer));
+        let turn = patience.and_then(|patience| {
+            let progress = || self.written.load(Ordering::Relaxed);
+            let turn = writer.wait_in_turns(patience, progress).or_else(|| self.call(&writer));
+            // Relaxed: it decides when the next is woken, and nothing else.
+            self.waking.store(0, Ordering::Relaxed);
+            turn
+        });
         // The leader is called: mostly it serves the line sooner than a thread falls asleep.
-        let turn = turn.or_else(|| writer.spin()).or_else(|| writer.wait(None));
-        turn.expect("who has no patience waits for ever")
+        turn.or_else(|| writer.spin()).unwrap_or_else(|| writer.wait())
     }
 
     /// Calls for `writer`, whose patience is over. It leads if nobody does.
@@ -263,28 +378,46 @@ impl WriteQueue {
         let mut line = self.line.lock();
         // If it is not there it is being served.
         let index = line.waiting.iter().position(|place| Arc::ptr_eq(&place.writer, writer))?;
-        if self.lead_or_call(true) {
+        if self.lead_or_mark(TURNS | CALLED) {
             line.waiting.remove(index);
+            line.appoint_first();
+            self.mark(&line);
             return Some(Turn::Lead(writer.take()));
         }
         line.waiting[index].called = true;
         None
     }
 
-    /// True if nobody led and the caller does now. Else the leader is called if `call`. With the line locked.
-    fn lead_or_call(&self, call: bool) -> bool {
+    /// True if nobody led and the caller does now. Else the lead has `marks`. With the line locked.
+    fn lead_or_mark(&self, marks: u32) -> bool {
         loop {
-            if self.try_lead() {
+            if marks & CALLED != 0 && self.try_lead_kept() || self.try_lead() {
                 return true;
             }
-            if !call {
+            let lead = self.lead.load(Ordering::Relaxed);
+            if lead & KEPT != 0 && marks & CALLED == 0 {
                 return false;
             }
             // Relaxed: what the leader has to see is in the line, which is locked.
-            match self.lead.compare_exchange(LED, CALLED, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) | Err(CALLED) => return false,
-                // It was freed meanwhile.
-                Err(_) => {}
+            if lead & LED != 0
+                && self
+                    .lead
+                    .compare_exchange(lead, lead | marks, Ordering::Relaxed, Ordering::Relaxed)
+                    .is_ok()
+            {
+                return false;
+            }
+        }
+    }
+
+    /// Makes the marks those of `line`. With the line locked, while somebody leads.
+    fn mark(&self, line: &Line) {
+        let marks = line.marks();
+        loop {
+            let lead = self.lead.load(Ordering::Relaxed);
+            let marked = (lead & (LED | KEPT)) | marks;
+            if self.lead.compare_exchange(lead, marked, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+                return;
             }
         }
     }
@@ -292,7 +425,7 @@ impl WriteQueue {
     /// Takes the requests that can commit with `own`, in order of arrival, up to the first that cannot. For the leader,
     /// who then owes each of them its [`Writer::finish`].
     pub fn gather(&self, own: &Request) -> Group {
-        self.line.lock().gather(&own.options, own.bytes.len(), usize::MAX)
+        self.line.lock().gather(&own.options, own.bytes.len())
     }
 
     /// The leader waits for room from now on: those in line that asked not to wait fail, and so do those who come.
@@ -309,6 +442,7 @@ impl WriteQueue {
             }
             !refused
         });
+        line.appoint_first();
         drop(line);
         for (writer, request) in failed {
             writer.finish(Err(stalled()), request.bytes);
@@ -320,69 +454,111 @@ impl WriteQueue {
         self.line.lock().stalled = false;
     }
 
-    /// Ends the caller's lead, whose own write had `options`. If it was called, it first has `commit` commit groups of others,
-    /// unless `commit` is `None`, or hands the lead over. True if it committed any.
+    /// Ends the caller's lead, whose own write had `bytes` and `options`. If it was called, or its turn is over, it first has
+    /// `commit` commit those whose turn it is, unless `commit` is `None`, or hands the lead over. True if its turn is over.
     #[inline]
     pub fn end_lead(
         &self,
         options: &WriteOptions,
+        bytes: usize,
         commit: Option<impl FnMut(&mut Group) -> Result<()>>,
     ) -> bool {
         // Release: pairs with the Acquire in `try_lead`; publishes what the leader wrote.
         let ended = self.lead.compare_exchange(LED, FREE, Ordering::Release, Ordering::Relaxed);
-        ended.is_err() && self.serve_and_end_lead(options, commit)
+        ended.is_err() && self.end_lead_of_turn(options, bytes, commit)
+    }
+
+    fn end_lead_of_turn(
+        &self,
+        options: &WriteOptions,
+        bytes: usize,
+        commit: Option<impl FnMut(&mut Group) -> Result<()>>,
+    ) -> bool {
+        // Relaxed: only the leader changes it, and others only look whether it changes.
+        let written = self.written.load(Ordering::Relaxed).wrapping_add(cost(bytes));
+        self.written.store(written, Ordering::Relaxed);
+        let turn = written.wrapping_sub(self.turn_began.load(Ordering::Relaxed));
+        let waking = self.waking.load(Ordering::Relaxed) != 0;
+        // Release: as in `end_lead`.
+        if waking
+            && turn >= GRACE
+            && self
+                .lead
+                .compare_exchange(LED | TURNS, TURNS | KEPT, Ordering::Release, Ordering::Relaxed)
+                .is_ok()
+        {
+            return true;
+        }
+        let over = !waking && turn >= TURN;
+        // Release: as in `end_lead`.
+        if !over
+            && !options.sync
+            && self.lead.compare_exchange(LED | TURNS, TURNS, Ordering::Release, Ordering::Relaxed).is_ok()
+        {
+            return false;
+        }
+        self.serve_and_end_lead(options, over, commit);
+        over
     }
 
     #[cold]
     fn serve_and_end_lead(
         &self,
         options: &WriteOptions,
+        mut over: bool,
         mut commit: Option<impl FnMut(&mut Group) -> Result<()>>,
-    ) -> bool {
+    ) {
         let mut served = Vec::new();
-        for round in 0.. {
-            let serves = !options.sync && round < MAX_ROUNDS;
-            let Some((commit, mut group)) = commit
-                .as_mut()
-                .filter(|_| serves)
-                .and_then(|commit| Some((commit, self.called_by(options)?)))
-            else {
+        for _ in 0..MAX_ROUNDS {
+            let Some(commit) = commit.as_mut().filter(|_| !options.sync) else { break };
+            let mut line = self.line.lock();
+            let mut group = line.gather(options, 0);
+            if over && line.add_first(&mut group, options) {
+                over = false;
+                self.begin_turn();
+                // Relaxed: see where it is cleared.
+                self.waking.store(1, Ordering::Relaxed);
+            }
+            drop(line);
+            if group.is_empty() {
                 break;
-            };
+            }
             let result = commit(&mut group);
             served.extend(group.into_iter().map(|(writer, request)| (writer, request.bytes, result.clone())));
         }
-        self.hand_over(options);
-        let any = !served.is_empty();
+        self.hand_over(options, over);
         // Without the lead: a thread that is told takes microseconds to wake.
         for (writer, bytes, result) in served {
             writer.finish(result, bytes);
         }
-        any
     }
 
-    /// Takes the requests of those in line up to the last that called, if the first can be committed under `options`.
-    fn called_by(&self, options: &WriteOptions) -> Option<Group> {
-        let mut line = self.line.lock();
-        let last = line.waiting.iter().rposition(|place| place.called)?;
-        let group = line.gather(options, 0, last + 1);
-        (!group.is_empty()).then_some(group)
+    /// The turn of the first in line begins. For the leader.
+    fn begin_turn(&self) {
+        // Relaxed: only leaders read it.
+        self.turn_began.store(self.written.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Frees the lead, or makes the first in line leader if somebody called.
-    fn hand_over(&self, options: &WriteOptions) {
+    /// Frees the lead, or makes the first in line leader if somebody called, a sync is to be shared or its turn has come.
+    fn hand_over(&self, options: &WriteOptions, over: bool) {
         let mut line = self.line.lock();
-        // Those who are patient share a sync, if there is one.
-        let next = if line.is_called() || options.sync { line.waiting.pop_front() } else { None };
-        let Some(next) = next else {
-            // Release: as in `end_lead`. Only with the line locked is there anything but LED to overwrite.
-            self.lead.store(FREE, Ordering::Release);
-            return;
+        let next = match line.waiting.iter().position(|place| place.called) {
+            Some(called) if !options.sync => line.waiting.remove(called),
+            None if !options.sync && !over => None,
+            _ => {
+                self.begin_turn();
+                line.waiting.pop_front()
+            }
         };
-        // Relaxed: the next leader sees what this one wrote through the lock of its state.
-        self.lead.store(if line.is_called() { CALLED } else { LED }, Ordering::Relaxed);
+        line.appoint_first();
+        let marks = line.marks();
+        // Release: as in `end_lead`. Only with the line locked are there marks to overwrite. The next leader sees what this
+        // one wrote through the lock of its state.
+        self.lead.store(marks | if next.is_some() { LED } else { 0 }, Ordering::Release);
         drop(line);
-        next.writer.lead();
+        if let Some(next) = next {
+            next.writer.lead();
+        }
     }
 }
 

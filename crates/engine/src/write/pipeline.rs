@@ -103,7 +103,7 @@ impl CommitPipeline {
                     writer.finish(result.clone(), request.bytes);
                 }
                 batch.restore_bytes(own.bytes);
-                self.end_lead(options);
+                self.end_lead(options, batch.size_bytes());
                 result
             }
         }
@@ -136,7 +136,7 @@ impl CommitPipeline {
         let admit = |group| caught("admission", || admit(group));
         let result = self.lead_catching_panics(options, &mut own, &mut [], admit);
         batch.restore_bytes(own);
-        self.end_lead(options);
+        self.end_lead(options, batch.size_bytes());
         result
     }
 
@@ -160,20 +160,20 @@ impl CommitPipeline {
         let mut own = batch.take_bytes();
         let result = self.lead_catching_panics(options, &mut own, &mut [], anything);
         batch.restore_bytes(own);
-        self.end_lead(options);
+        self.end_lead(options, batch.size_bytes());
         result
     }
 
-    /// Ends the caller's lead; others that called are committed before, where that takes no longer than the commit.
+    /// Ends the caller's lead; others that called, or whose turn it is, are committed before, where that takes no longer than the commit.
     #[inline]
-    fn end_lead(&self, options: &WriteOptions) {
+    fn end_lead(&self, options: &WriteOptions, bytes: usize) {
         let commit = |group: &mut Group| {
             let ((_, first), others) = group.split_first_mut().expect("nobody commits nothing");
             self.lead_catching_panics(&first.options, &mut first.bytes, others, anything)
         };
         // The caller's write is done: it is not to wait for room for others.
         let has_room = self.versions.stall.condition() == StallCondition::Normal;
-        if self.queue.end_lead(options, has_room.then_some(commit)) {
+        if self.queue.end_lead(options, bytes, has_room.then_some(commit)) {
             contention::step_back(self.ctx.env.clock.monotonic_nanos());
         }
     }

@@ -43,7 +43,7 @@ fn waiting_writers_are_committed_by_the_next_leader_in_order() {
                         for (writer, request) in followers {
                             writer.finish(Ok(()), request.bytes);
                         }
-                        queue.end_lead(&own.options, NONE);
+                        queue.end_lead(&own.options, 16, NONE);
                         group
                     }
                     Turn::Done(result, bytes) => {
@@ -55,43 +55,121 @@ fn waiting_writers_are_committed_by_the_next_leader_in_order() {
             })
         })
         .collect();
-    queue.end_lead(&WriteOptions { sync: true, ..WriteOptions::default() }, NONE);
+    queue.end_lead(&WriteOptions { sync: true, ..WriteOptions::default() }, 16, NONE);
     let groups: Vec<Vec<u8>> = threads.into_iter().map(|t| t.join().unwrap()).collect();
     assert_eq!(groups[0], [0, 1, 2, 3]);
     assert!(queue.try_lead());
 }
 
+/// A request of `tag` in line, waiting for its turn or until it is served; true once it is committed.
+fn served(queue: &Arc<WriteQueue>, tag: u8, patience: Option<Duration>) -> std::thread::JoinHandle<bool> {
+    in_line(queue, move |queue| {
+        let turn = queue.wait_in_line(request(tag, WriteOptions::default()), patience);
+        matches!(turn, Turn::Done(Ok(()), bytes) if bytes == vec![tag; 16])
+    })
+}
+
+/// Patience that does not end while a test runs.
+const PATIENT: Option<Duration> = Some(Duration::from_secs(1000));
+
+/// Writes as a leader until the turn is over; what was committed of others.
+fn write_a_turn(queue: &WriteQueue) -> Vec<Vec<u8>> {
+    let mut committed = Vec::new();
+    loop {
+        assert!(queue.try_lead());
+        let commit = |group: &mut Group| {
+            committed.push(group.iter().map(|(_, request)| request.bytes[0]).collect::<Vec<_>>());
+            Ok(())
+        };
+        if queue.end_lead(&WriteOptions::default(), 16, Some(commit)) {
+            return committed;
+        }
+    }
+}
+
 #[test]
-fn a_leader_that_is_called_commits_those_who_wait_up_to_the_last_that_called() {
+fn those_who_called_are_committed_before_the_lead_is_free_and_the_patient_have_turns() {
     let queue = Arc::new(WriteQueue::default());
     assert!(queue.try_lead());
-    let patient = Some(Duration::from_secs(1000));
-    let threads: Vec<_> = [(0, patient), (1, None), (2, patient)]
-        .map(|(tag, patience)| {
-            in_line(&queue, move |queue| {
-                let turn = queue.wait_in_line(request(tag, WriteOptions::default()), patience);
-                matches!(turn, Turn::Done(Ok(()), bytes) if bytes == vec![tag; 16])
-            })
-        })
-        .into_iter()
-        .collect();
+    let (patient, called) = (served(&queue, 0, PATIENT), served(&queue, 1, None));
     let mut committed = Vec::new();
     let mut commit = |group: &mut Group| {
         committed.push(group.iter().map(|(_, request)| request.bytes[0]).collect::<Vec<_>>());
         Ok(())
     };
-    assert!(queue.end_lead(&WriteOptions::default(), Some(&mut commit)));
-    assert_eq!(waiting(&queue), 1, "the last is patient");
-    assert!(queue.try_lead(), "the lead is free for whoever runs");
-    assert!(!queue.end_lead(&WriteOptions::default(), Some(&mut commit)), "nobody called");
-    // Who comes and cannot wait takes the patient ones before it along.
+    assert!(!queue.end_lead(&WriteOptions::default(), 16, Some(&mut commit)), "its turn is not over");
+    assert!(called.join().unwrap());
+    assert_eq!(waiting(&queue), 1, "the first is patient");
+    assert_eq!(committed, [[1]]);
+    assert_eq!(write_a_turn(&queue), [[0]], "after a turn it is the next one's");
+    assert!(patient.join().unwrap());
+}
+
+#[test]
+fn one_writer_is_woken_a_turn_and_the_lead_is_kept_for_it() {
+    let queue = Arc::new(WriteQueue::default());
     assert!(queue.try_lead());
-    let last = in_line(&queue, |queue| {
-        matches!(queue.wait_in_line(request(3, WriteOptions::default()), None), Turn::Done(Ok(()), _))
+    let [first, second] = [0, 1].map(|tag| served(&queue, tag, PATIENT));
+    assert!(!queue.end_lead(&WriteOptions::default(), 16, NONE), "a turn has begun");
+    assert_eq!(write_a_turn(&queue), [[0]]);
+    assert!(first.join().unwrap());
+    // As if it were not awake yet.
+    queue.waking.store(1, Ordering::Relaxed);
+    assert_eq!(write_a_turn(&queue), [[0; 0]; 0], "nobody else is woken");
+    assert!(!queue.try_lead(), "the one whose turn is over waits");
+    assert!(queue.spin_for_lead(), "the one whose turn it is does not");
+    queue.waking.store(0, Ordering::Relaxed);
+    queue.end_lead(&WriteOptions::default(), 16, NONE);
+    assert_eq!(write_a_turn(&queue), [[1]]);
+    assert!(second.join().unwrap());
+    assert!(queue.try_lead());
+}
+
+#[test]
+fn the_next_in_line_is_told_that_it_is_the_first() {
+    let queue = Arc::new(WriteQueue::default());
+    assert!(queue.try_lead());
+    let first = served(&queue, 0, PATIENT);
+    let second = in_line(&queue, |queue| {
+        let soon = Some(Duration::from_micros(1));
+        if let Turn::Lead(own) = queue.wait_in_line(request(1, WriteOptions::default()), soon) {
+            queue.end_lead(&own.options, 16, NONE);
+        }
     });
-    assert!(queue.end_lead(&WriteOptions::default(), Some(&mut commit)));
-    assert_eq!(committed, [vec![0, 1], vec![2, 3]]);
-    assert!(threads.into_iter().chain([last]).all(|thread| thread.join().unwrap()));
+    assert!(!queue.end_lead(&WriteOptions::default(), 16, NONE));
+    assert_eq!(write_a_turn(&queue), [[0]]);
+    // Nobody writes any more.
+    first.join().unwrap();
+    second.join().unwrap();
+}
+
+#[test]
+fn large_writes_have_short_turns() {
+    let queue = Arc::new(WriteQueue::default());
+    assert!(queue.try_lead());
+    let patient = served(&queue, 0, PATIENT);
+    let commit = |_: &mut Group| Ok(());
+    assert!(queue.end_lead(&WriteOptions::default(), 512 * TURN as usize, Some(commit)));
+    assert!(patient.join().unwrap());
+}
+
+#[test]
+fn the_first_in_line_notices_that_nobody_writes_any_more() {
+    let queue = Arc::new(WriteQueue::default());
+    assert!(queue.try_lead());
+    let writers: Vec<_> = (0..3)
+        .map(|tag| {
+            in_line(&queue, move |queue| {
+                let soon = Some(Duration::from_micros(1));
+                if let Turn::Lead(own) = queue.wait_in_line(request(tag, WriteOptions::default()), soon) {
+                    queue.end_lead(&own.options, 16, NONE);
+                }
+            })
+        })
+        .collect();
+    assert!(!queue.end_lead(&WriteOptions { sync: false, ..WriteOptions::default() }, 16, NONE));
+    writers.into_iter().for_each(|writer| writer.join().unwrap());
+    assert!(queue.try_lead());
 }
 
 #[test]
@@ -102,10 +180,10 @@ fn a_patient_writer_leads_if_nobody_does_when_its_patience_is_over() {
         let turn = queue.wait_in_line(request(0, WriteOptions::default()), Some(Duration::from_micros(1)));
         // Called while the other leads, or leading after: either is right.
         if let Turn::Lead(own) = turn {
-            queue.end_lead(&own.options, NONE);
+            queue.end_lead(&own.options, 16, NONE);
         }
     });
-    queue.end_lead(&WriteOptions::default(), NONE);
+    queue.end_lead(&WriteOptions::default(), 16, NONE);
     writer.join().unwrap();
     assert!(queue.try_lead());
 }
@@ -121,11 +199,12 @@ fn a_sync_write_is_not_hidden_in_an_unsynced_group() {
                 panic!("each must lead its own group");
             };
             let followers = queue.gather(&own);
-            let served = queue.end_lead(&own.options, Some(|_: &mut Group| panic!("it would not be synced")));
+            let served =
+                queue.end_lead(&own.options, 16, Some(|_: &mut Group| panic!("it would not be synced")));
             followers.len() + usize::from(served)
         })
     });
-    queue.end_lead(&WriteOptions::default(), NONE);
+    queue.end_lead(&WriteOptions::default(), 16, NONE);
     assert!(threads.into_iter().all(|t| t.join().unwrap() == 0));
 }
 
@@ -154,6 +233,6 @@ fn who_asked_not_to_wait_fails_when_the_leader_waits_for_room() {
     let after = in_line(&queue, move |queue| {
         matches!(queue.wait_in_line(request(2, impatient), None), Turn::Lead(_))
     });
-    queue.end_lead(&WriteOptions::default(), Some(|_: &mut Group| Ok(())));
+    queue.end_lead(&WriteOptions::default(), 16, Some(|_: &mut Group| Ok(())));
     assert!(waits.join().unwrap() && after.join().unwrap());
 }
