@@ -55,15 +55,14 @@ fn many_databases_share_the_threads_of_a_process() {
 
 #[test]
 fn a_disk_that_was_full_takes_writes_again_without_opening() {
-    for library in libraries() {
-        let program = Program::compile(&library);
-        let script = "mkdir small && mount -t tmpfs -o size=40m none small || exit 77\n./faults full small";
-        let output =
-            program.output(Command::new("unshare").args(["--map-root-user", "--mount", "sh", "-c", script]));
-        if output.status.code() == Some(77) || said(&output).starts_with("unshare:") {
-            println!("skipped: a file system cannot be mounted here: {}", said(&output));
-            return;
-        }
-        check(&output);
+    // Ours alone: RocksDB 11.8.1 may hang here, its recovery after a write that waits for that recovery.
+    let program = Program::compile(&outcrop_library());
+    let script = "mkdir small && mount -t tmpfs -o size=40m none small || exit 77\n./faults full small";
+    let output =
+        program.output(Command::new("unshare").args(["--map-root-user", "--mount", "sh", "-c", script]));
+    if output.status.code() == Some(77) || said(&output).starts_with("unshare:") {
+        println!("skipped: a file system cannot be mounted here: {}", said(&output));
+        return;
     }
+    check(&output);
 }
