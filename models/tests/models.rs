@@ -4,7 +4,7 @@
 use loom::cell::UnsafeCell;
 use loom::thread;
 use outcrop_models::cache_table::Slot;
-use outcrop_models::write::WriteOptions;
+use outcrop_models::write::options::WriteOptions;
 use outcrop_models::write::group::{Group, Request, Turn, WriteQueue};
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +49,7 @@ fn write(queue: &WriteQueue, log: &Log, caller: Caller) {
         return;
     }
     let patience = patient.then_some(Duration::ZERO);
-    match queue.wait_in_line(Request { bytes: vec![tag], options }, patience) {
+    match queue.wait_in_line(Request { bytes: vec![tag], options, alone: false }, patience) {
         Turn::Done(result, bytes) => {
             result.expect("the leader said so");
             assert_eq!(bytes, [tag], "each gets its own batch back");
