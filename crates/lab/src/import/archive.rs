@@ -133,23 +133,29 @@ impl Group {
         });
         sorted.collect()
     }
-
-    /// Where the longest operations of a step change from one version to the next.
-    pub fn tail_changes(&self) -> Vec<TailChange> {
-        tail_changes(self)
-    }
 }
 
 impl ArchiveTarget {
-    /// What stays the same along a line of versions.
+    /// What stays the same along a line of versions. The series that a file was of (`6x` in `iobuf.6x`) says the version once
+    /// more, and is none of the configuration.
     pub fn line(&self) -> String {
-        let parts =
-            [&self.engine, &self.build, &self.configuration].into_iter().filter(|part| !part.is_empty());
+        let words = self
+            .configuration
+            .split(' ')
+            .map(|word| word.split('.').filter(|part| !is_series(part)).collect::<Vec<_>>().join("."));
+        let configuration = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+        let parts = [&self.engine, &self.build, &configuration].into_iter().filter(|part| !part.is_empty());
         parts.map(String::as_str).collect::<Vec<_>>().join(" ")
     }
 }
 
 impl Archive {
+    /// Where the longest operations of a step change from one version to the next, for each table; corrected for all series
+    /// of all tables that were searched.
+    pub fn tail_changes(&self) -> Vec<Vec<TailChange>> {
+        tail_changes(&self.groups)
+    }
+
     /// Makes an archive of a report. `base` names the target or version that ratios are to, where a table has it.
     ///
     /// # Errors
@@ -200,13 +206,15 @@ fn joined(tables: Vec<(String, Vec<Row>)>) -> Vec<(String, Vec<Row>)> {
     joined
 }
 
+/// Whether a part of a name is a series of versions, such as `6x`.
+fn is_series(part: &str) -> bool {
+    part.strip_suffix('x')
+        .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 /// The name of a summary file with `*` in place of the series of versions it holds, if it says so.
 fn without_series(title: &str) -> Option<String> {
     let name = title.rsplit('/').next().unwrap_or(title);
-    let is_series = |part: &&str| {
-        part.strip_suffix('x')
-            .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
-    };
     let parts: Vec<&str> = name.split('.').collect();
     let series = parts.iter().find(|part| is_series(part)).filter(|_| parts[0].starts_with("sum"))?;
     let parts: Vec<&str> = parts.iter().map(|part| if part == series { "*" } else { part }).collect();
@@ -312,5 +320,24 @@ mod tests {
         };
         assert_eq!(titles(&["d/sum.a.6x.txt", "e", "d/sum.a.7x.txt"]), ["d/sum.a.*.txt", "e"]);
         assert_eq!(titles(&["d/sum.a.6x.txt", "d/sum.b.7x.txt"]), ["d/sum.a.6x.txt", "d/sum.b.7x.txt"]);
+    }
+
+    #[test]
+    fn versions_of_several_series_are_one_line_and_configurations_are_not() {
+        let line = |configuration: &str, build: &str| {
+            ArchiveTarget {
+                name: String::new(),
+                engine: "rocksdb".to_string(),
+                version: "1".to_string(),
+                build: build.to_string(),
+                configuration: configuration.to_string(),
+            }
+            .line()
+        };
+        assert_eq!(line("iobuf.6x bm.lc.nt1", ""), line("iobuf.7x bm.lc.nt1", ""));
+        assert_eq!(line("6x", "gcc"), "rocksdb gcc");
+        assert_ne!(line("iobuf.6x", ""), line("byrx.6x", ""));
+        assert_ne!(line("iobuf.6x", "gcc"), line("iobuf.6x", "clang"));
+        assert_ne!(line("iobuf.x", ""), line("iobuf", ""), "no number, no series");
     }
 }

@@ -52,6 +52,8 @@ pub enum Format {
     InsertResult,
     /// fio's sync latency.
     FioSummary,
+    /// What sysbench's drivers keep for people: vacuum and postwrite logs, sizes, status of the server.
+    SysbenchText,
 }
 
 /// Lines looked at before a file counts as unknown: summary files start with a list of inputs.
@@ -79,6 +81,7 @@ impl Format {
             Format::InsertIntervals => "Insert Benchmark intervals",
             Format::InsertResult => "Insert Benchmark result",
             Format::FioSummary => "fio summary",
+            Format::SysbenchText => "sysbench text, no numbers",
         }
     }
 
@@ -102,7 +105,8 @@ impl Format {
             | Format::QueryCsv
             | Format::HardwareComparison
             | Format::InsertMetrics
-            | Format::FioSummary => false,
+            | Format::FioSummary
+            | Format::SysbenchText => false,
         }
     }
 
@@ -110,7 +114,24 @@ impl Format {
     pub(super) fn of(source: &Source) -> Option<Format> {
         let lines: Vec<&str> = source.lines().take(LINES_LOOKED_AT).map(|(_, text)| text).collect();
         let first = lines.iter().copied().find(|line| !line.trim().is_empty())?;
-        Format::of_marks(&lines).or_else(|| Format::of_first_line(first, &source.name))
+        Format::of_marks(&lines)
+            .or_else(|| Format::of_first_line(first, &source.name))
+            .or_else(|| Format::of_most_lines(&lines))
+            .or_else(|| sysbench::is_text(&lines, &source.name).then_some(Format::SysbenchText))
+    }
+
+    /// A table whose first line is torn: most of the others tell.
+    fn of_most_lines(lines: &[&str]) -> Option<Format> {
+        let filled: Vec<&str> = lines.iter().copied().filter(|line| !line.trim().is_empty()).collect();
+        let is_most = |separator: char| {
+            let tables = filled.iter().filter(|line| is_table(line, separator)).count();
+            tables >= 2 && 2 * tables > filled.len()
+        };
+        let of_line = |separator: char| {
+            let line = filled.iter().find(|line| is_table(line, separator))?;
+            Format::of_first_line(line, "")
+        };
+        [',', '\t'].into_iter().find(|separator| is_most(*separator)).and_then(of_line)
     }
 
     /// Formats with a line that occurs nowhere else.
@@ -175,6 +196,8 @@ impl Format {
             Format::InsertIntervals => insert_benchmark::parse_intervals(source, sink),
             Format::InsertResult => insert_benchmark::parse_result(source, sink),
             Format::FioSummary => fio::parse(source, sink),
+            // There is nothing to measure in it.
+            Format::SysbenchText => {}
         }
     }
 }

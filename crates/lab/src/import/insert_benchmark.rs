@@ -49,10 +49,17 @@ fn metric(column: &str) -> (&str, &'static str) {
     }
 }
 
-/// Lines of a metrics file by group.
+/// Lines of a metrics file by group. A torn line keeps its place, so that the others keep theirs.
 struct Groups<'a> {
     header: Vec<&'a str>,
-    groups: Vec<Vec<(u32, Vec<&'a str>)>>,
+    groups: Vec<Vec<MetricLine<'a>>>,
+}
+
+/// A line with its number; `None`: its cells do not fit the header. Its last cell names the target all the same.
+struct MetricLine<'a> {
+    line: u32,
+    cells: Option<Vec<&'a str>>,
+    tag: &'a str,
 }
 
 fn groups<'a>(source: &'a Source, sink: &mut Sink) -> Groups<'a> {
@@ -64,12 +71,12 @@ fn groups<'a>(source: &'a Source, sink: &mut Sink) -> Groups<'a> {
             all.groups.push(Vec::new());
         } else {
             let cells: Vec<&str> = text.split('\t').collect();
-            if cells.len() == all.header.len() {
-                all.groups.last_mut().expect("starts with one group").push((line, cells));
-            } else {
-                let (got, want) = (cells.len(), all.header.len());
+            let (got, want, tag) = (cells.len(), all.header.len(), cells[cells.len() - 1]);
+            let cells = Some(cells).filter(|_| got == want);
+            if cells.is_none() {
                 sink.reject(line, format!("{got} cells under a header of {want}"));
             }
+            all.groups.last_mut().expect("starts with one group").push(MetricLine { line, cells, tag });
         }
     }
     all
@@ -86,8 +93,8 @@ pub(super) fn parse_metrics(source: &Source, sink: &mut Sink) {
     }
     let rows = all.groups.iter().map(Vec::len).sum();
     for (group, lines) in all.groups.iter().enumerate() {
-        for (index, (line, cells)) in lines.iter().enumerate() {
-            let tag = cells.last().copied().unwrap_or_default();
+        for (index, MetricLine { line, cells, tag }) in lines.iter().enumerate() {
+            let Some(cells) = cells else { continue };
             let step = step(source, index, rows);
             let place = Place { target: Arc::new(tagged(tag)), step, line: *line };
             for (column, cell) in all.header.iter().zip(cells).filter(|(column, _)| **column != "tag") {
@@ -129,7 +136,7 @@ fn bases(source: &Source) -> Vec<Text> {
     let mut ignored = Sink::new(source.shown.clone());
     let all = groups(&absolute, &mut ignored);
     let first = all.groups.iter().filter_map(|group| group.first());
-    first.filter_map(|(_, cells)| cells.last().copied()).map(Text::from).collect()
+    first.map(|line| Text::from(line.tag)).collect()
 }
 
 /// The step of the `index`th row of `rows`.

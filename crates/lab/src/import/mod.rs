@@ -194,7 +194,8 @@ fn import_file(path: &Path, report: &mut Report) {
 
 fn import_source(source: &Source, report: &mut Report) {
     let Some(format) = Format::of(source) else {
-        let reason = "no format that is known".to_string();
+        let reason = if source.is_empty() { "the file is empty" } else { "no format that is known" };
+        let reason = reason.to_string();
         report.rejects.push(Reject { file: source.shown.clone(), line: 0, reason });
         return;
     };

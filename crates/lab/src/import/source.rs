@@ -59,6 +59,11 @@ impl Source {
         (1..).zip(self.text.lines())
     }
 
+    /// Whether there is nothing in it, or white space alone.
+    pub fn is_empty(&self) -> bool {
+        self.text.trim().is_empty()
+    }
+
     /// The file called `name` in the same directory, if it can be read.
     pub fn sibling(&self, name: &str) -> Option<Source> {
         Source::read(&self.path.with_file_name(name)).ok()

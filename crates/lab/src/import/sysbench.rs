@@ -120,6 +120,21 @@ impl Command {
     }
 }
 
+/// Kinds of files, by the word after `sb.`, that the drivers write for people and that hold no result of a test.
+const TEXTS: [&str; 14] =
+    ["es", "is", "gv", "gs", "ts", "sz", "time", "pg", "pgs", "pgi", "perf", "prepare", "o", "vac"];
+
+/// Beginnings of lines that only such a file has.
+const TEXT_MARKS: [&str; 5] =
+    ["sleepSecs is ", "Vacuum analyze table ", "INFO:  vacuuming ", "INFO:  analyzing ", "Analyze table "];
+
+/// Whether a file is text for people: logs of vacuum and of what is done after writes, sizes, status of the server.
+pub(super) fn is_text(lines: &[&str], name: &str) -> bool {
+    let by_name = name.strip_prefix("sb.").and_then(|rest| rest.split('.').next());
+    by_name.is_some_and(|kind| TEXTS.contains(&kind))
+        || lines.iter().any(|line| TEXT_MARKS.iter().any(|mark| line.starts_with(mark)))
+}
+
 /// Reads one result file.
 pub(super) fn parse_result(source: &Source, sink: &mut Sink) {
     let kind = source.name.strip_prefix("sb.r.").and_then(|rest| rest.split('.').next());

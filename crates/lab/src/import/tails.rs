@@ -8,7 +8,8 @@
 //! ```
 //! Each version ran once, so neither its rate nor its tail can be judged beside one other version. Several versions before
 //! a change and several after it can: a stall of minutes in all of the first and none of the second is no accident. The
-//! place of the change was searched for; the search cuts a history without a change in one of twenty.
+//! place of the change was searched for, which cuts a history without a change in one of twenty; as many series are searched,
+//! probabilities are corrected over all series of an archive.
 //! Next: `archive.rs` for the tables these are computed from.
 
 use super::archive::Group;
@@ -16,6 +17,7 @@ use super::model::Series;
 use super::target::version_numbers;
 use crate::analysis::judge::Word;
 use outcrop_lab_stats::history::{History, MIN_VERSIONS, Version, judge_history};
+use outcrop_lab_stats::multiple::benjamini_hochberg;
 use outcrop_lab_stats::paired::Settings;
 use outcrop_lab_stats::stalls::{compare_relative_spread, compare_tails, find_stalls};
 use serde::{Deserialize, Serialize};
@@ -50,8 +52,10 @@ pub struct TailChange {
     pub after: (String, usize),
     /// Medians of the metric before and after.
     pub medians: (f64, f64),
-    /// Probability of such a difference without a cause.
+    /// Probability of such a difference without a cause, of this series alone.
     pub p_value: f64,
+    /// The same, adjusted for all series that were searched.
+    pub q_value: f64,
     /// What it means; less is an improvement.
     pub word: Word,
     /// How the rates of the same versions changed, where they are known.
@@ -88,43 +92,64 @@ pub struct Standstill {
     pub longest_at_seconds: Option<f64>,
 }
 
-/// The changes of longest operations over the versions of a table, one line of versions at a time.
-pub fn tail_changes(group: &Group) -> Vec<TailChange> {
-    let Some(metric) = TAILS.into_iter().find(|name| group.metric(name).is_some()) else { return Vec::new() };
-    (0..group.steps.len())
-        .flat_map(|step| group.lines().into_iter().map(move |line| (step, line)))
-        .flat_map(|(step, line)| changes_of(group, metric, step, &line))
-        .collect()
+/// The changes of longest operations over the versions of each table, one line of versions at a time.
+pub fn tail_changes(groups: &[Group]) -> Vec<Vec<TailChange>> {
+    let mut searched = Vec::new();
+    for (number, group) in groups.iter().enumerate() {
+        let Some(metric) = TAILS.into_iter().find(|name| group.metric(name).is_some()) else { continue };
+        for step in 0..group.steps.len() {
+            let lines = group.lines().into_iter();
+            searched.extend(lines.filter_map(|line| Some((number, changes_of(group, metric, step, &line)?))));
+        }
+    }
+    corrected(&mut searched);
+    let mut found = vec![Vec::new(); groups.len()];
+    for (number, changes) in searched {
+        found[number].extend(changes);
+    }
+    found
 }
 
-/// The changes of one step along the targets of one line, in release order.
-fn changes_of(group: &Group, metric: &str, step: usize, line: &[usize]) -> Vec<TailChange> {
-    let Some(table) = group.metric(metric).filter(|table| table.relative_to.is_none()) else {
-        return Vec::new();
-    };
+/// Adjusts p-values for all series that were searched: one without a change counts as one of which nothing is shown. Takes
+/// back what does not stand among them.
+fn corrected(searched: &mut [(usize, Vec<TailChange>)]) {
+    let empty = searched.iter().filter(|(_, changes)| changes.is_empty()).count();
+    let mut p_values: Vec<f64> =
+        searched.iter().flat_map(|(_, changes)| changes).map(|change| change.p_value).collect();
+    p_values.extend(std::iter::repeat_n(1.0, empty));
+    let adjusted = benjamini_hochberg(&p_values).unwrap_or_default();
+    let changes = searched.iter_mut().flat_map(|(_, changes)| changes);
+    for (change, q_value) in changes.zip(adjusted) {
+        change.q_value = q_value;
+        if change.word.is_call() && q_value > ALPHA {
+            change.word = Word::Unknown;
+        }
+    }
+}
+
+/// The changes of one step along the targets of one line, in release order; `None` where there is nothing to search.
+fn changes_of(group: &Group, metric: &str, step: usize, line: &[usize]) -> Option<Vec<TailChange>> {
+    let table = group.metric(metric).filter(|table| table.relative_to.is_none())?;
     let value = |target: &usize| table.values[step][*target].filter(|value| *value > 0.0);
     let mut targets: Vec<usize> = line.iter().copied().filter(|target| value(target).is_some()).collect();
     targets.sort_by_key(|target| version_numbers(&group.targets[*target].version));
     if targets.len() < MIN_VERSIONS {
-        return Vec::new();
+        return None;
     }
     let versions: Vec<Version> = targets
         .iter()
         .map(|target| Version { name: group.targets[*target].version.clone(), values: vec![value(target)] })
         .collect();
-    let Ok(history) = judge_history(&versions, LEAST_FACTOR - 1.0 - 1e-9, FALSE_RATE, &Settings::default())
-    else {
-        return Vec::new();
-    };
+    let history =
+        judge_history(&versions, LEAST_FACTOR - 1.0 - 1e-9, FALSE_RATE, &Settings::default()).ok()?;
     let members = |level: usize| -> Vec<usize> {
         let inside = history.levels[level].versions.clone();
         inside.filter(|index| !history.outliers.contains(index)).map(|index| targets[index]).collect()
     };
-    (1..history.levels.len())
-        .filter_map(|level| {
-            change(group, metric, step, &history, level, &members(level - 1), &members(level))
-        })
-        .collect()
+    let changes = (1..history.levels.len()).filter_map(|level| {
+        change(group, metric, step, &history, level, &members(level - 1), &members(level))
+    });
+    Some(changes.collect())
 }
 
 fn change(
@@ -162,6 +187,7 @@ fn change(
         after: (history.levels[level].first.clone(), after.len()),
         medians: (compared.before, compared.after),
         p_value: compared.p_value,
+        q_value: 1.0,
         word: compared.verdict,
         rates,
     })

@@ -69,13 +69,15 @@ fn columns(
         let mut names = Names::default();
         let targets: Vec<Arc<Target>> =
             versions.iter().map(|version| names.unique("", rocksdb(version, "", &tag), line, sink)).collect();
-        let relative = lines.iter().all(|line| line.cells.first() == Some(&"1.00"));
+        // A torn line is no evidence.
+        let whole = || lines.iter().filter(|line| line.cells.len() == versions.len());
+        let relative = whole().count() > 0 && whole().all(|line| line.cells.first() == Some(&"1.00"));
         let base = targets.first().filter(|_| relative).map(|target| target.name.clone());
         return Some(Table { targets, base });
     }
     let sibling = format!("sum.{tag}.txt");
     let mut targets = source.sibling(&sibling).map(|sum| first_targets(&sum)).unwrap_or_default();
-    let width = lines.first().map_or(0, |line| line.cells.len());
+    let width = usual_width(lines);
     if width > 0 && targets.len() == width {
         Some(Table { targets, base: None })
     } else if width > 0 && targets.len() == width + 1 {
@@ -89,6 +91,12 @@ fn columns(
         );
         None
     }
+}
+
+/// How many cells most lines have; the larger number of two that are equally frequent.
+fn usual_width(lines: &[Line<'_>]) -> usize {
+    let with = |width: usize| lines.iter().filter(|line| line.cells.len() == width).count();
+    lines.iter().map(|line| line.cells.len()).max_by_key(|width| (with(*width), *width)).unwrap_or(0)
 }
 
 fn emit(table: &Table, line: &Line<'_>, sink: &mut Sink) {

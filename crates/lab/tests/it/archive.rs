@@ -458,7 +458,14 @@ fn the_lab_finds_the_end_of_stalls_on_arm_by_itself() {
                 ("7.0.4", "7.10.2"),
                 "{mode} {compiler}"
             );
-            assert_eq!(change.word, Word::Improvement, "{mode} {compiler} {change:?}");
+            // A rank test of two versions before and eighteen after cannot say more than p = 0.0105, and it is one of five
+            // steps: found and told with its medians, seconds against milliseconds, but not called.
+            assert!(change.medians.0 > 10.0 * change.medians.1 && change.p_value < 0.011, "{change:?}");
+            assert_eq!(
+                change.word == Word::Improvement,
+                change.q_value <= 0.05,
+                "{mode} {compiler} {change:?}"
+            );
         }
     }
 }

@@ -7,3 +7,4 @@ mod formats;
 mod imported;
 mod stalls;
 mod sysbench;
+mod torn;

@@ -29,7 +29,7 @@ const SHOWN: [&str; 17] = [
 pub(super) fn files(row: &ArchiveRow) -> Vec<(String, String)> {
     let archive = &row.archive;
     let names = names(archive);
-    let changes: Vec<Vec<TailChange>> = archive.groups.iter().map(Group::tail_changes).collect();
+    let changes: Vec<Vec<TailChange>> = archive.tail_changes();
     let mut files = vec![
         ("index.html".to_string(), page(row, "", "index.html", &index(archive, &names, &changes))),
         ("files.html".to_string(), page(row, "Files", "files.html", &sources(archive))),
@@ -169,8 +169,8 @@ fn stall_table(changes: &[(usize, &TailChange)], names: Option<&[String]>) -> Ma
     html! {
         p.small {
             "Where the longest operation of a step changes by 100 ms or more from one stretch of versions to the next. One version beside one "
-            "other says nothing; several before and several after do: an exact rank test of the two stretches, at a place that is "
-            "found by chance in one of twenty histories without a change. Means of throughput need not show it."
+            "other says nothing; several before and several after do: an exact rank test of the two stretches. at a place that is "
+            "found by chance in one of twenty histories without a change. p is corrected for all series of the archive. Means of throughput need not show it."
         }
         div.scroll { table.words.stacked {
             thead { tr {
@@ -184,7 +184,7 @@ fn stall_table(changes: &[(usize, &TailChange)], names: Option<&[String]>) -> Ma
                     td data-of="verdict" class=(change.word.word()) { span.whole { (change.word.sign()) " " (change.word.word()) } }
                     td data-of="before" { span.whole { (change.amount(change.medians.0)) } small { (change.before.1) " up to " (change.before.0) } }
                     td data-of="after" { span.whole { (change.amount(change.medians.1)) } small { (change.after.1) " from " (change.after.0) " on" } }
-                    td data-of="p" { span.whole { (format!("{:.1e}", change.p_value)) } }
+                    td data-of="p" { span.whole { (format!("{:.1e}", change.q_value)) } }
                     td data-of="rate" { @if let Some(rates) = change.rates {
                         (format!("x {:.2}, {:.1} % to {:.1} %", rates.ratio, rates.spread.0 * 100.0, rates.spread.1 * 100.0))
                         small { (format!("p {:.1e}", rates.p_value)) }
