@@ -22,6 +22,7 @@ pub mod mixgraph;
 pub mod multi_get;
 pub mod open;
 pub mod process;
+pub mod processor;
 pub mod rng;
 pub mod steps;
 pub mod transactions;

@@ -1,5 +1,6 @@
 //! What the operating system says of this process.
 
+use crate::processor::{self, ProcessorCounts};
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::{TimeVal, TimeValLike};
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,9 @@ pub struct ProcessUsage {
     /// Times a thread was made to give it up.
     #[serde(default)]
     pub involuntary_switches: u64,
+    /// What the processor counted, where it does.
+    #[serde(default)]
+    pub processor: ProcessorCounts,
 }
 
 impl ProcessUsage {
@@ -42,6 +46,7 @@ impl ProcessUsage {
             rss_bytes: pages * 4096,
             voluntary_switches: count(Usage::voluntary_context_switches),
             involuntary_switches: count(Usage::involuntary_context_switches),
+            processor: processor::read(),
         }
     }
 
@@ -53,6 +58,7 @@ impl ProcessUsage {
             rss_bytes: self.rss_bytes,
             voluntary_switches: self.voluntary_switches - before.voluntary_switches,
             involuntary_switches: self.involuntary_switches - before.involuntary_switches,
+            processor: self.processor.since(before.processor),
         }
     }
 
@@ -64,6 +70,7 @@ impl ProcessUsage {
             rss_bytes: later.rss_bytes,
             voluntary_switches: self.voluntary_switches + later.voluntary_switches,
             involuntary_switches: self.involuntary_switches + later.involuntary_switches,
+            processor: self.processor.followed_by(later.processor),
         }
     }
 }

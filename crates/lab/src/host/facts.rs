@@ -1,5 +1,6 @@
 //! What the machine is: processors, memory, kernel, the device and file system under the data.
 
+use outcrop_lab_load::processor;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -80,6 +81,8 @@ pub struct Facts {
     pub device_health: Option<Health>,
     /// The C library that engines call.
     pub libc: String,
+    /// Counters of the processor that programs cannot have here, each with the kernel's reason; costs per operation lack them.
+    pub not_counted: Vec<String>,
 }
 
 /// What a device says of its health.
@@ -144,6 +147,8 @@ impl Facts {
             facts.device_health = Health::ask(&facts.device);
         }
         facts.libc = libc(root);
+        facts.not_counted =
+            processor::missing().into_iter().map(|(name, why)| format!("{name} ({why})")).collect();
         facts.id = identity(root, &facts);
         facts
     }

@@ -62,6 +62,9 @@ impl Host {
         ] {
             text.push_str(&paragraph(&format!("{name:<10} "), &value, 11));
         }
+        if !facts.not_counted.is_empty() {
+            text.push_str(&paragraph("not counted ", &facts.not_counted.join(", "), 11));
+        }
         text.push_str("\n     setting                is                       wanted\n");
         for check in &self.checks {
             let line = format!(

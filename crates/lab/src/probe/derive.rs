@@ -76,6 +76,32 @@ pub const METRICS: &[MetricRow] = &[
     lower("compaction_cpu_s", "s", "processor seconds in them"),
     lower("stall", "%", "share of the time writes were stalled, by the engine's count"),
     lower("stalls", "1", "times writes were slowed or stopped, by the engine's count"),
+    lower("proc_rKB/o", "KB", "bytes that the session's process read from devices / operations"),
+    lower(
+        "proc_wKB/o",
+        "KB",
+        "bytes that the session's process gave to devices, less what it took back / operations",
+    ),
+    lower(
+        "instr/o",
+        "1",
+        "instructions of the process in user mode / operations, where the machine counts them",
+    ),
+    lower(
+        "cycles/o",
+        "1",
+        "processor cycles of the process in user mode / operations, where the machine counts them",
+    ),
+    lower(
+        "cachemiss/o",
+        "1",
+        "last-level cache misses of the process / operations, where the machine counts them",
+    ),
+    lower(
+        "tlbmiss/o",
+        "1",
+        "data TLB misses of loads of the process / operations, where the machine counts them",
+    ),
     lower("rss", "MB", "resident memory of the process at the end"),
     lower(
         "rss_max",
@@ -199,6 +225,19 @@ fn from_readings(
     per_op("cs/o", delta("context_switches"));
     per_op("vcs/o", Some(result.usage.voluntary_switches as f64));
     per_op("ivcs/o", Some(result.usage.involuntary_switches as f64));
+    let written = delta("process.write_bytes")
+        .map(|written| (written - delta("process.cancelled_bytes").unwrap_or(0.0)).max(0.0));
+    per_op("proc_rKB/o", delta("process.read_bytes").map(|bytes| bytes / 1024.0));
+    per_op("proc_wKB/o", written.map(|bytes| bytes / 1024.0));
+    let counted = &result.usage.processor;
+    for (name, count) in [
+        ("instr/o", counted.instructions),
+        ("cycles/o", counted.cycles),
+        ("cachemiss/o", counted.cache_misses),
+        ("tlbmiss/o", counted.tlb_misses),
+    ] {
+        per_op(name, count.map(|count| count as f64));
+    }
     per_op("net_KB/o", delta("loopback.bytes").map(|bytes| bytes / 1024.0));
     per_op("r/o", delta("device.reads"));
     per_op("w/o", delta("device.writes"));
@@ -346,6 +385,29 @@ mod tests {
         assert!((metrics["write_amp_device"] - 1640.0 * 512.0 / 420_000.0).abs() < 1e-9);
         assert!(!metrics.contains_key("r/o") && !metrics.contains_key("read_await"));
         assert_eq!(metrics["waited"], 0.5);
+    }
+
+    #[test]
+    fn what_the_process_reads_and_writes_is_told_from_what_the_host_does() {
+        let (step, mut result) = crate::testing::step_and_result("overwrite", 1024, 2.0);
+        result.usage.processor.instructions = Some(2048);
+        let of = |read: i64, written: i64, cancelled: i64| {
+            [
+                ("process.read_bytes", read),
+                ("process.write_bytes", written),
+                ("process.cancelled_bytes", cancelled),
+                ("device.writes", written),
+            ]
+        };
+        let metrics = derive(
+            &step,
+            &result,
+            &reading(0.0, &of(0, 0, 0)),
+            &reading(2.0, &of(1 << 20, 3 << 20, 1 << 20)),
+            0.0,
+        );
+        assert_eq!((metrics["proc_rKB/o"], metrics["proc_wKB/o"], metrics["instr/o"]), (1.0, 2.0, 2.0));
+        assert!(!metrics.contains_key("cycles/o"), "what is not counted is absent");
     }
 
     #[test]

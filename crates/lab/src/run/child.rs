@@ -21,6 +21,7 @@ use crate::experiment::{Config, WorkloadKind};
 use crate::planning::memory;
 use crate::run::data_dir;
 use outcrop_lab_load::process::interleave_memory;
+use outcrop_lab_load::processor;
 use outcrop_lab_load::steps::wait_for_compaction;
 use outcrop_lab_load::transactions::{Refusal, TransactionDatabase};
 use outcrop_lab_load::{
@@ -224,6 +225,8 @@ fn work(assignment: &Assignment, in_process: RocksApi) -> Result<(), String> {
     if let Err(error) = interleave_memory() {
         eprintln!("memory is not spread over NUMA nodes: {error}");
     }
+    // Before the engine has threads: they inherit the counters.
+    processor::start();
     let api = match &assignment.source {
         Source::InProcess => in_process,
         Source::Library(path) => {
