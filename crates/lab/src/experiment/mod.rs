@@ -251,7 +251,7 @@ impl WorkloadKind {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Design {
-    /// Blocks at least; each holds every target once, in random order.
+    /// Blocks at least; each holds every target once, in balanced orders.
     pub rounds: usize,
     /// Blocks at most; more than `rounds` are run while some interval is wider than `width`.
     pub max_rounds: Option<usize>,

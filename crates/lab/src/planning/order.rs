@@ -1,4 +1,4 @@
-//! In what order the targets of a block work, what that takes of memory, and whether this machine has it.
+//! In what order the targets of a block work (`balanced.rs` draws it), what that takes of memory, and whether this machine has it.
 //!
 //! ```text
 //! sessions   A: load read write close | B: load read write close | C: ...
@@ -13,7 +13,8 @@
 //! Next: `run/blocks.rs`, which carries it out.
 
 use crate::experiment::{Experiment, Order, WorkloadKind};
-use crate::planning::plan::{Plan, PlannedTarget, orders};
+use crate::planning::balanced;
+use crate::planning::plan::{Plan, PlannedTarget, drawn_orders};
 use crate::planning::scale::{self, Machine};
 use std::ops::Range;
 
@@ -44,9 +45,31 @@ impl Plan {
 
     /// All targets in the order in which they take the turn of `steps`, for each slice of it.
     pub fn turn_orders(&self, block: i64, steps: &Range<usize>) -> Vec<Vec<usize>> {
-        // Between the seeds of keys: a step's own is a multiple of 1000, and its threads take those after it.
-        let seed = self.block_seed(block).wrapping_add(steps.start as u64 * 1000 + 999);
-        orders(self.targets.len(), self.slices(steps.end - 1), seed)
+        let slices = self.slices(steps.end - 1);
+        if !self.balanced {
+            let seed = self.block_seed(block).wrapping_add(steps.start as u64 * 1000 + 999);
+            return drawn_orders(self.targets.len(), slices, seed);
+        }
+        // A design for each step, whose rows are its blocks one after the other, and within them its slices.
+        let seed = self.seed.wrapping_add(steps.start as u64 * 1000 + 999);
+        let first = block.max(0) as usize * slices;
+        (first..first + slices).map(|row| balanced::order(self.targets.len(), row, seed)).collect()
+    }
+
+    /// At which place of its turn a target works in a step and block; `None` where it has no one place, in slices, and
+    /// where the record does not say.
+    pub fn place(&self, step: usize, target: usize, block: i64) -> Option<usize> {
+        match self.order {
+            Order::Sessions => {
+                self.blocks.get(usize::try_from(block).ok()?)?.iter().position(|other| *other == target)
+            }
+            Order::Steps => {
+                let turn = self.turns().into_iter().find(|turn| turn.contains(&step))?;
+                let orders = self.turn_orders(block, &turn);
+                let [order] = orders.as_slice() else { return None };
+                order.iter().position(|other| *other == target)
+            }
+        }
     }
 
     /// In how many slices a step is done.
@@ -91,7 +114,8 @@ impl Plan {
             Order::Steps => {
                 let slices = self.slices_sentence().map_or(String::new(), |text| format!("; {text}"));
                 let order = self.order.meaning();
-                format!("{order}, in an order drawn anew; who is not at work is stopped{slices}")
+                let how = if self.balanced { "balanced orders" } else { "an order drawn anew" };
+                format!("{order}, in {how}; who is not at work is stopped{slices}")
             }
             Order::Sessions => format!("{}{why}", self.order.meaning()),
         }
@@ -194,6 +218,27 @@ mod tests {
         assert!((0..3).all(firsts), "all come first at times");
         let other = |step| (0..60).any(|block| order_of(block, 0) != order_of(block, step));
         assert!(other(1) && other(3), "each step has an order of its own");
+    }
+
+    #[test]
+    fn in_each_step_each_target_is_as_often_at_each_place() {
+        let plan = planned(SMALL, 8 << 30).unwrap();
+        for step in [0, 3] {
+            let place = |target, block| plan.place(step, target, block).unwrap();
+            for target in 0..3 {
+                let places: Vec<usize> = (0..6).map(|block| place(target, block)).collect();
+                let times = |wanted| places.iter().filter(|place| **place == wanted).count();
+                assert_eq!(
+                    [times(0), times(1), times(2)],
+                    [2; 3],
+                    "step {step}, target {target}: {places:?}"
+                );
+            }
+        }
+        assert_eq!(plan.place(4, 0, 0), None, "slices have no one place");
+        let old = Plan { balanced: false, ..plan.clone() };
+        assert_eq!(old.turn_orders(0, &(3..4)), old.turn_orders(0, &(3..4)));
+        assert!((0..60).any(|block| old.turn_orders(block, &(3..4)) != plan.turn_orders(block, &(3..4))));
     }
 
     #[test]

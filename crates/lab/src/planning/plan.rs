@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! block -1: one session that is thrown away
-//! block  0: B A' C A     each block holds every target once, in an order drawn from the seed;
+//! block  0: B A' C A     each block holds every target once, in orders that are balanced (`balanced.rs`);
 //! block  1: A C A' B     A' is the base under a second name (A/A)
 //! ```
 //! Whether the targets of a block work one after the other or take turns step by step is `order.rs`'s.
@@ -13,6 +13,7 @@
 use crate::experiment::compaction::open_options;
 use crate::experiment::steps::{PlannedStep, Sizes};
 use crate::experiment::{Config, DataSource, Experiment, Order, TargetSet, WorkloadKind};
+use crate::planning::balanced;
 use crate::planning::memory;
 use crate::planning::order;
 use crate::planning::scale::{Machine, Scale, Scaled};
@@ -81,6 +82,9 @@ pub struct Plan {
     /// How the experiment was made smaller than its file says, if it was.
     #[serde(default)]
     pub scaled: Option<Scaled>,
+    /// Orders are balanced: each target is as often at each place. Not so in old records, where each was drawn alone.
+    #[serde(default)]
+    pub balanced: bool,
     /// The order of targets in each block, as many blocks as there may be.
     pub blocks: Vec<Vec<usize>>,
 }
@@ -190,7 +194,8 @@ fn unsettled(experiment: &Experiment, seed: u64, machine: Machine) -> Result<Pla
         targets.push(twin);
     }
     let seed = design.seed.unwrap_or(seed);
-    let blocks = orders(targets.len(), design.max_rounds.unwrap_or(design.rounds), seed);
+    let rounds = design.max_rounds.unwrap_or(design.rounds);
+    let blocks = block_orders(targets.len(), rounds, seed);
     let (order, run_in, slice_seconds) = order::tried(experiment);
     let mut plan = Plan {
         title: experiment.title.clone(),
@@ -216,6 +221,7 @@ fn unsettled(experiment: &Experiment, seed: u64, machine: Machine) -> Result<Pla
         oversubscribed,
         memory,
         scaled: None,
+        balanced: true,
         blocks,
     };
     order::fit_keys(&mut plan, experiment, machine);
@@ -246,8 +252,13 @@ pub fn plan_scaled(
     Ok(plan)
 }
 
-/// An order of `targets` for each of `blocks`, by Fisher and Yates.
-pub(crate) fn orders(targets: usize, blocks: usize, seed: u64) -> Vec<Vec<usize>> {
+/// A balanced order of `targets` for each of `blocks`.
+pub(crate) fn block_orders(targets: usize, blocks: usize, seed: u64) -> Vec<Vec<usize>> {
+    (0..blocks).map(|block| balanced::order(targets, block, seed)).collect()
+}
+
+/// An order of `targets` for each of `blocks`, each drawn alone, by Fisher and Yates: as old records have them.
+pub(crate) fn drawn_orders(targets: usize, blocks: usize, seed: u64) -> Vec<Vec<usize>> {
     let mut rng = Mt19937_64::new(seed);
     let block = |_| {
         let mut order: Vec<usize> = (0..targets).collect();
@@ -554,8 +565,8 @@ mod tests {
             assert_eq!(sorted, [0, 1, 2]);
         }
         assert_eq!(plan.blocks, planned(TINY).unwrap().blocks);
-        let many = orders(3, 60, 7);
-        assert!((0..3).all(|target| many.iter().any(|order| order[0] == target)), "all come first at times");
+        let firsts = |target| plan.blocks.iter().filter(|block| block[0] == target).count();
+        assert_eq!([firsts(0), firsts(1), firsts(2)], [1; 3], "three blocks of three targets");
         assert_eq!(plan.slots().len(), 10);
         assert_eq!(plan.slots()[0].block, -1);
     }

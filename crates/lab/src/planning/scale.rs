@@ -13,7 +13,7 @@ use crate::experiment::Experiment;
 use crate::experiment::compaction::open_options;
 use crate::experiment::steps::Sizes;
 use crate::planning::order;
-use crate::planning::plan::{Plan, orders, steps_on};
+use crate::planning::plan::{Plan, block_orders, steps_on};
 use crate::report::text::{duration, thousands};
 use serde::{Deserialize, Serialize};
 
@@ -143,7 +143,7 @@ impl Scale {
             // Time that is left goes into further blocks: what decides more cells than longer steps would.
             let most = (plan.rounds * 2).clamp(plan.blocks.len(), outcrop_lab_stats::rank::MAX_EXACT);
             if self.rounds.is_none() {
-                plan.blocks = orders(plan.targets.len(), most, plan.seed);
+                plan.blocks = block_orders(plan.targets.len(), most, plan.seed);
             }
         }
         plan.scaled =

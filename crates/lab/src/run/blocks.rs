@@ -3,7 +3,7 @@
 //! ```text
 //! together(slots of a block, or one slot):
 //!     memory made present, canary -> data and child of each slot, stopped
-//!     for each turn of the plan, and each slice of it, in an order of targets drawn anew: continue, step, stop
+//!     for each turn of the plan, and each slice of it, in balanced orders of targets: continue, step, stop
 //!     children end -> outcomes, all at once
 //! ```
 //! Before it, if something ran, the plan's rest.
