@@ -19,7 +19,6 @@ import statsmodels.api as sm
 from hdrh.histogram import HdrHistogram
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.power import TTestPower
 from statsmodels.stats.proportion import proportion_confint
 from statsmodels.tsa.stattools import acf
 
@@ -183,19 +182,6 @@ def rates():
     return rows
 
 
-def power():
-    solver, rows = TTestPower(), []
-    for n, effect, alpha in [(2, 1.0, 0.05), (3, 2.0, 0.05), (5, 1.5, 0.05), (10, 1.0, 0.05), (20, 0.5, 0.01),
-                             (50, 0.3, 0.05), (100, 0.3, 0.05)]:
-        rows.append([n, effect, alpha, float(solver.power(effect, n, alpha))])
-    solved = []
-    for n, wanted in [(5, 0.8), (10, 0.8), (20, 0.9)]:
-        solved.append([n, wanted, float(solver.solve_power(nobs=n, alpha=0.05, power=wanted))])
-    return {"power": rows, "effect": solved,
-            "pairs": [[e, w, math.ceil(solver.solve_power(effect_size=e, alpha=0.05, power=w))]
-                      for e, w in [(1.0, 0.8), (0.5, 0.9), (2.0, 0.8)]]}
-
-
 def series():
     g = np.random.default_rng(11)
     ar = [0.0]
@@ -320,7 +306,7 @@ golden = {
     "versions": {"numpy": np.__version__, "scipy": scipy.__version__, "statsmodels": statsmodels.__version__,
                  "hdrhistogram": metadata.version("hdrhistogram")},
     "rng": [Rng(seed).next() for seed in (0, 1, 42)],
-    "paired": paired(), "two_samples": two_samples(), "multiple": multiple(), "rates": rates(), "power": power(),
+    "paired": paired(), "two_samples": two_samples(), "multiple": multiple(), "rates": rates(),
     "series": series(), "partitions": partitions(), "polish": polish(), "histograms": histograms(), "noise": noise(),
     "single": single(), "tails": tails(),
 }

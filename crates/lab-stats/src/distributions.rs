@@ -1,12 +1,10 @@
 //! Probabilities and quantiles of the few distributions the verdicts rest on.
 //!
 //! The incomplete beta and the error function come from `statrs`; quantiles are polished by Newton steps, because
-//! an interval end is compared against SciPy to ten digits. The noncentral t is integrated here: no healthy
-//! crate has it.
+//! an interval end is compared against SciPy to ten digits.
 
 use statrs::distribution::{Continuous, ContinuousCDF, Normal, StudentsT};
 use statrs::function::beta::beta_reg;
-use statrs::function::gamma::ln_gamma;
 
 /// P(Z <= z) of the standard normal distribution.
 pub(crate) fn normal_cdf(z: f64) -> f64 {
@@ -41,30 +39,6 @@ pub(crate) fn beta_quantile(p: f64, a: f64, b: f64) -> f64 {
         if beta_reg(a, b, middle) < p { low = middle } else { high = middle }
     }
     (low + high) / 2.0
-}
-
-/// Power of the two-sided one-sample t test at level `alpha` when the true mean is `shift` standard errors from 0.
-///
-/// P(|T'| > t) = E over s of P(|Z + shift| > t s), where s = sqrt(chi2/df) has a known density: Simpson's rule over
-/// +-10 standard deviations of s around 1.
-pub(crate) fn t_test_power(shift: f64, df: f64, alpha: f64) -> f64 {
-    const PANELS: usize = 2_000;
-    let critical = t_critical(1.0 - alpha, df);
-    let reach = 10.0 / (2.0 * df).sqrt();
-    let (low, high) = ((1.0 - reach).max(0.0), 1.0 + reach);
-    let log_scale = std::f64::consts::LN_2 + df / 2.0 * (df / 2.0).ln() - ln_gamma(df / 2.0);
-    let step = (high - low) / PANELS as f64;
-    let integrand = |s: f64| {
-        let density = (log_scale + (df - 1.0) * s.max(1e-300).ln() - df * s * s / 2.0).exp();
-        density * (normal_cdf(shift - critical * s) + normal_cdf(-shift - critical * s))
-    };
-    let sum: f64 = (0..=PANELS)
-        .map(|panel| {
-            let weight = if panel == 0 || panel == PANELS { 1.0 } else { 2.0 + 2.0 * (panel % 2) as f64 };
-            weight * integrand(low + step * panel as f64)
-        })
-        .sum();
-    (sum * step / 3.0).min(1.0)
 }
 
 #[cfg(test)]

@@ -1,13 +1,22 @@
-//! Which counter moved with the metric: the sentence a person writes under a relative table, as a rule.
+//! What a difference is made of: counters of the process, ranked by what their change costs.
 //!
-//! Counters are costs per operation, one value per session and block, paired like the metric itself. They are ranked
-//! by what is certain of their change (the end of the interval next to 1), so a counter that is merely noisy ranks
-//! last. With twenty counters one moves by chance: their p-values are corrected for their number. A change too small to cost time (a hundredth of a context switch) does not count, however large its ratio.
+//! ```text
+//! time of an operation     base 1000 ns, target 1300 ns          to be explained: 300 ns
+//! counter                  change per operation   price          cost
+//! proc_cpu_us/o            +0.25 us               1000 ns        250 ns   -> "more processor time"
+//! vcs/o                    +0.01                  2000 ns         20 ns   -> too little to be named
+//! proc_wKB/o               +30 %, at the rate per second it had before    -> restates speed, costs nothing
+//! ```
+//! Counters are per operation, one value per session and block, paired like the metric itself. Ratios do not rank them: any
+//! constant background rate, divided by operations, moves exactly as speed does and explains nothing. So a counter counts if
+//! its change costs time (change times price), is certain among so many counters, and is not what a rate that stayed the same
+//! gives when operations become more or fewer. Counters of the processor (instructions, misses) are parts of its time: they
+//! say why it rose, beside it.
 //!
-//! It names what moved together; it does not prove the cause.
+//! It names what costs as much; it does not prove the cause. Where nothing does, it says so.
 
-use crate::error::{Error, Result, check_not_negative, check_pair};
-use crate::interval::{Interval, t_test};
+use crate::error::{Error, Result, check_not_negative, check_pair, check_positive};
+use crate::interval::{Interval, t_interval, t_test};
 use crate::multiple::benjamini_hochberg;
 use crate::paired::{PairedRatio, Settings, estimate, log_ratios, relative};
 use crate::rank::differences;
@@ -19,12 +28,12 @@ use std::collections::BTreeMap;
 /// Values of each counter, one per block, by the name of the counter.
 pub type Counters = BTreeMap<String, Vec<f64>>;
 
-/// Relative change below which a counter counts as unchanged even if its interval excludes 1.
+/// Share of the difference that a counter must certainly cost to be named.
+const LEAST_SHARE: f64 = 0.1;
+/// Share of the difference that named costs must reach, or the rest is said not to be explained.
+const ENOUGH: f64 = 0.5;
+/// Relative change below which a counter of the processor is the same.
 const LEAST_CHANGE: f64 = 0.01;
-
-/// Counters shown as a contrast if they did not move.
-const HEADLINES: [&str; 3] = ["cpu_us/o", "r/o", "cs/o"];
-
 /// Counters a sentence mentions.
 const MENTIONED: usize = 3;
 
@@ -32,21 +41,23 @@ const MENTIONED: usize = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// CPU time or instructions.
+    /// Processor time.
     Cpu,
-    /// Context switches: a proxy for contention.
+    /// Switches to other threads: a proxy for contention.
     Contention,
-    /// Reads from the device.
+    /// Reads of the process from the device.
     Reads,
-    /// Writes to the device.
+    /// Writes of the process to the device.
     Writes,
     /// Waiting time per request of the device.
     DeviceLatency,
-    /// Page faults and cache misses.
+    /// Page faults.
     Memory,
     /// Stalled time.
     Stalls,
-    /// A counter this table does not know.
+    /// A part of processor time: instructions, cycles, misses.
+    Processor,
+    /// A counter without a price.
     Other,
 }
 
@@ -58,7 +69,7 @@ pub enum Movement {
     Up,
     /// It fell.
     Down,
-    /// It did not change by as much as matters.
+    /// It is the same in all blocks, or its change is certainly too small to matter.
     Unchanged,
     /// The data do not tell.
     Unclear,
@@ -75,289 +86,340 @@ pub struct CounterChange {
     pub target: f64,
     /// Target over base: geometric over pairs, of means where zeros occur; `None` if the base is 0.
     pub ratio: Option<f64>,
-    /// Interval of the ratio; `None` where zeros occur or there is one pair.
-    pub interval: Option<Interval>,
     /// p-value of no change, adjusted for the number of counters; `None` for one pair.
     pub q_value: Option<f64>,
     /// How it moved.
     pub movement: Movement,
-    /// It moved the way that fits the metric: a cost up with a regression, down with an improvement.
-    pub agrees: bool,
-    /// ln(ratio) over ln(ratio of the metric), in absolute value: 1 if it changed by as much as the metric.
+    /// What a unit of it costs, in nanoseconds; `None` if that is not known.
+    pub price_ns: Option<f64>,
+    /// What its change costs an operation, in nanoseconds; below 0 where it saves. 0 without a price.
+    pub cost_ns: f64,
+    /// Cost over the difference to be explained: 1 if it is all of it.
     pub share: Option<f64>,
+    /// Its rate per second did not change: it says again what operations per second say.
+    pub restates_speed: bool,
+    /// It is a reason for the difference, as far as was counted.
+    pub explains: bool,
     /// What it stands for.
     pub cause: Cause,
 }
 
-/// What moved with a metric.
+/// What a difference is made of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Explanation {
-    /// All counters both sides have, what moved most certainly first.
+    /// Nanoseconds that an operation of the target takes more than one of the base.
+    pub difference_ns: f64,
+    /// All counters both sides have: what explains first, by cost.
     pub counters: Vec<CounterChange>,
     /// Counters only one side has.
     pub not_compared: Vec<String>,
-    /// What the first counter stands for; `None` if none moved with the metric or the metric did not change.
+    /// What the first counter stands for; `None` if none explains the difference or the metric did not change.
     pub cause: Option<Cause>,
     /// The finding in one sentence.
     pub sentence: String,
 }
 
+/// What is to be explained, and what was counted.
+#[derive(Clone, Copy, Debug)]
+pub struct Observed<'a> {
+    /// Name of the metric.
+    pub metric: &'a str,
+    /// Its change.
+    pub change: &'a PairedRatio,
+    /// Which way it should go.
+    pub better: Better,
+    /// Nanoseconds of an operation in its thread, by block, of the base and of the target.
+    pub time_ns: (&'a [f64], &'a [f64]),
+    /// Counters of the base, per operation.
+    pub base: &'a Counters,
+    /// Counters of the target, per operation.
+    pub target: &'a Counters,
+    /// Prices that were measured, in nanoseconds a unit; they stand before those of [`PRICES`].
+    pub prices: &'a BTreeMap<String, f64>,
+}
+
 /// What is known of a counter by its name.
-struct Known {
+#[derive(Clone, Copy, Debug)]
+pub struct Price {
+    /// Its name.
+    pub name: &'static str,
+    /// What it stands for.
+    pub cause: Cause,
+    /// Nanoseconds a unit; `None` where it must be measured.
+    pub ns: Option<f64>,
+    /// An operation that has it waits for it. Others may go on in the background, at a rate of their own.
+    pub is_own: bool,
+    /// What it is, in words that fit "more" and "less".
+    pub words: &'static str,
+}
+
+const fn price(
     name: &'static str,
     cause: Cause,
-    /// Absolute change below which no operation gets slower: about 0.1 us at the usual price of the event.
-    least_difference: f64,
-    /// More is better, unlike a cost.
-    gain: bool,
+    ns: Option<f64>,
+    is_own: bool,
+    words: &'static str,
+) -> Price {
+    Price { name, cause, ns, is_own, words }
 }
 
-const fn cost(name: &'static str, cause: Cause, least_difference: f64) -> Known {
-    Known { name, cause, least_difference, gain: false }
-}
-
-/// The lab's names of derived metrics.
-const KNOWN: [Known; 21] = [
-    cost("cpu_us/o", Cause::Cpu, 0.001),
-    cost("server_cpu_us/o", Cause::Cpu, 0.001),
-    cost("client_cpu_us/o", Cause::Cpu, 0.001),
-    cost("instr/o", Cause::Cpu, 10.0),
-    cost("cycles/o", Cause::Cpu, 10.0),
-    Known { name: "ipc", cause: Cause::Cpu, least_difference: 0.01, gain: true },
-    cost("cs/o", Cause::Contention, 0.02),
-    cost("vcs/o", Cause::Contention, 0.02),
-    cost("ivcs/o", Cause::Contention, 0.02),
-    cost("r/o", Cause::Reads, 0.001),
-    cost("rKB/o", Cause::Reads, 0.01),
-    cost("w/o", Cause::Writes, 0.001),
-    cost("wKB/o", Cause::Writes, 0.01),
-    cost("d/o", Cause::Writes, 0.001),
-    cost("flush/o", Cause::Writes, 0.001),
-    cost("write_amp_device", Cause::Writes, 0.05),
-    cost("read_await", Cause::DeviceLatency, 0.005),
-    cost("write_await", Cause::DeviceLatency, 0.005),
-    cost("fault/o", Cause::Memory, 0.01),
-    cost("cachemiss/o", Cause::Memory, 0.5),
-    cost("stalled_seconds", Cause::Stalls, 0.5),
+/// Counters that can explain time, and what a unit of them usually costs on machines of the 2020s: a switch to another thread
+/// and back 2 us, a page fault 0.5 us, a kilobyte read 25 us (4 KiB in 0.1 ms) unless the device's own latency is given, a
+/// kilobyte written 0.5 us (2 GB/s). Factors of two do not matter to an order by cost.
+pub const PRICES: [Price; 8] = [
+    price("proc_cpu_us/o", Cause::Cpu, Some(1_000.0), true, "processor time"),
+    price("stalled_us/o", Cause::Stalls, Some(1_000.0), true, "stalling"),
+    price("proc_rKB/o", Cause::Reads, Some(25_000.0), true, "reading from the device"),
+    price("read_await", Cause::DeviceLatency, None, true, "waiting for each read of the device"),
+    price("proc_wKB/o", Cause::Writes, Some(500.0), false, "writing to the device"),
+    price(
+        "vcs/o",
+        Cause::Contention,
+        Some(2_000.0),
+        false,
+        "switches to wait, which suggests contention or IO",
+    ),
+    price("ivcs/o", Cause::Contention, Some(2_000.0), false, "switches that others forced"),
+    price("fault/o", Cause::Memory, Some(500.0), false, "page faults"),
 ];
 
-/// Ranks the counters by how certainly they moved with `metric`, whose own ratio is `change`.
+/// Parts of processor time, in the order they are said beside it. Cycles are not among them: they are that time again.
+const PROCESSOR: [&str; 3] = ["instr/o", "cachemiss/o", "tlbmiss/o"];
+
+/// Ranks the counters by what their change costs, and says what the difference of a metric is made of.
 ///
 /// Counters must be per operation: totals over the step divided by its operations, never means of ratios.
 ///
 /// # Errors
-/// A counter whose two sides differ in length or have no values, or a value that is not finite or below 0.
-pub fn explain(
-    metric: &str,
-    change: &PairedRatio,
-    better: Better,
-    base: &Counters,
-    target: &Counters,
-    settings: &Settings,
-) -> Result<Explanation> {
-    let worse = (change.ratio < 1.0) == (better == Better::Higher);
+/// Sides that differ in length or have no values, a counter that is not finite or below 0, or a time not above 0.
+pub fn explain(observed: &Observed<'_>, settings: &Settings) -> Result<Explanation> {
+    let Observed { change, better, base, target, .. } = observed;
+    let (base_time, target_time) = observed.time_ns;
+    check_pair("times of base and target", base_time, target_time)?;
+    check_positive("time of base", base_time, 1)?;
+    check_positive("time of target", target_time, 1)?;
+    let difference_ns = mean(target_time) - mean(base_time);
+    let worse = (change.ratio < 1.0) == (*better == Better::Higher);
     let changed = !change.interval.contains(1.0);
-    let mut ranked = Vec::new();
-    for (name, base) in base {
+    let mut found = Vec::new();
+    for (name, base) in *base {
         if let Some(target) = target.get(name) {
-            ranked.push(compare(name, base, target, settings)?);
+            found.push(compare(observed, name, base, target, settings)?);
         }
     }
-    correct(&mut ranked, 1.0 - settings.level)?;
-    for (counter, _) in &mut ranked {
-        counter.agrees = changed && counter.fits(worse);
-        let own = counter.ratio.filter(|ratio| *ratio > 0.0);
-        counter.share = own.filter(|_| changed).map(|ratio| (ratio.ln() / change.ratio.ln()).abs());
+    correct(&mut found, 1.0 - settings.level)?;
+    for Found { change: counter, certain_ns } in &mut found {
+        counter.share = (changed && difference_ns != 0.0 && counter.price_ns.is_some())
+            .then(|| counter.cost_ns / difference_ns);
+        let moved = matches!(counter.movement, Movement::Up | Movement::Down);
+        let fits = (counter.cost_ns > 0.0) == (difference_ns > 0.0);
+        let enough = certain_ns.abs() >= LEAST_SHARE * difference_ns.abs();
+        counter.explains = changed && moved && fits && enough && !counter.restates_speed;
     }
     // Names break ties, so that a report is the same each time it is made.
-    let rank = |(counter, certain): &(CounterChange, f64)| (counter.agrees, counter.moved(), *certain);
-    ranked.sort_by(|a, b| {
-        let ((a_agrees, a_moved, a_certain), (b_agrees, b_moved, b_certain)) = (rank(a), rank(b));
-        b_agrees
-            .cmp(&a_agrees)
-            .then(b_moved.cmp(&a_moved))
-            .then(b_certain.total_cmp(&a_certain))
-            .then_with(|| a.0.name.cmp(&b.0.name))
+    found.sort_by(|a, b| {
+        let key = |found: &Found| (found.change.explains, found.change.cost_ns.abs());
+        let ((a_explains, a_cost), (b_explains, b_cost)) = (key(a), key(b));
+        b_explains
+            .cmp(&a_explains)
+            .then(b_cost.total_cmp(&a_cost))
+            .then_with(|| a.change.name.cmp(&b.change.name))
     });
-    let counters: Vec<CounterChange> = ranked.into_iter().map(|(counter, _)| counter).collect();
+    let counters: Vec<CounterChange> = found.into_iter().map(|found| found.change).collect();
     let one_sided = |name: &&String| base.contains_key(*name) != target.contains_key(*name);
     let not_compared = base.keys().chain(target.keys()).filter(one_sided).cloned().collect();
-    let cause = if changed { cause(&counters) } else { None };
-    let sentence = sentence(metric, change, changed, worse, cause, &counters);
-    Ok(Explanation { counters, not_compared, cause, sentence })
+    let cause = counters.first().filter(|counter| counter.explains).map(|counter| counter.cause);
+    let sentence = sentence(observed, changed, worse, difference_ns, &counters);
+    Ok(Explanation { difference_ns, counters, not_compared, cause, sentence })
 }
 
-impl CounterChange {
-    fn moved(&self) -> bool {
-        matches!(self.movement, Movement::Up | Movement::Down)
-    }
-
-    fn fits(&self, worse: bool) -> bool {
-        let costs_more = (self.movement == Movement::Up) != known(&self.name).is_some_and(|known| known.gain);
-        self.moved() && costs_more == worse
-    }
+/// A counter's change, and what is certain of its cost.
+struct Found {
+    change: CounterChange,
+    certain_ns: f64,
 }
 
-fn known(name: &str) -> Option<&'static Known> {
-    KNOWN.iter().find(|known| known.name == name)
+fn known(name: &str) -> Option<&'static Price> {
+    PRICES.iter().find(|known| known.name == name)
 }
 
 /// Adjusts the p-values and takes back what does not stand among so many counters.
-fn correct(ranked: &mut [(CounterChange, f64)], alpha: f64) -> Result<()> {
-    let p_values: Vec<f64> = ranked.iter().filter_map(|(counter, _)| counter.q_value).collect();
+fn correct(found: &mut [Found], alpha: f64) -> Result<()> {
+    let p_values: Vec<f64> = found.iter().filter_map(|found| found.change.q_value).collect();
     let mut adjusted = benjamini_hochberg(&p_values)?.into_iter();
-    for (counter, certain) in ranked {
-        counter.q_value = counter.q_value.and_then(|_| adjusted.next());
-        if counter.moved() && counter.q_value.is_none_or(|q_value| q_value > alpha) {
-            counter.movement = Movement::Unclear;
-            *certain = 0.0;
+    for Found { change, .. } in found {
+        change.q_value = change.q_value.and_then(|_| adjusted.next());
+        let moved = matches!(change.movement, Movement::Up | Movement::Down);
+        if moved && change.q_value.is_none_or(|q_value| q_value > alpha) {
+            change.movement = Movement::Unclear;
         }
     }
     Ok(())
 }
 
-/// The change of one counter with its own p-value, and the absolute log ratio that is certain of it.
-fn compare(name: &str, base: &[f64], target: &[f64], settings: &Settings) -> Result<(CounterChange, f64)> {
+/// The change of one counter with its own p-value.
+fn compare(
+    observed: &Observed<'_>,
+    name: &str,
+    base: &[f64],
+    target: &[f64],
+    settings: &Settings,
+) -> Result<Found> {
     let named = |error: Error| Error { context: format!("{name}: {}", error.context), ..error };
     check_pair("base and target", base, target).map_err(named)?;
     check_not_negative("base", base, 1).map_err(named)?;
     check_not_negative("target", target, 1).map_err(named)?;
+    check_pair("counter and time", base, observed.time_ns.0).map_err(named)?;
     let (base_mean, target_mean) = (mean(base), mean(target));
-    let matters = (target_mean - base_mean).abs() >= known(name).map_or(0.0, |known| known.least_difference);
-    let (ratio, interval, p_value, movement, certain) = if base.len() < 2 {
-        (relative(target_mean, base_mean), None, None, Movement::Unclear, 0.0)
-    } else if base.iter().chain(target).all(|value| *value > 0.0) {
-        let change = estimate(&log_ratios(target, base)?, settings)?;
-        let certain = change.interval.ln().certain_distance();
-        (
-            Some(change.ratio),
-            Some(change.interval),
-            Some(change.p_value),
-            movement_of(&change, matters),
-            certain,
-        )
+    let positive = base.iter().chain(target).all(|value| *value > 0.0);
+    let ratio = if positive && base.len() > 1 {
+        Some(estimate(&log_ratios(target, base)?, settings)?.ratio)
     } else {
-        movement_with_zeros(base, target, matters, settings.level)?
+        relative(target_mean, base_mean)
     };
-    let cause = known(name).map_or(Cause::Other, |known| known.cause);
+    let known = known(name);
+    let price_ns = observed.prices.get(name).copied().or_else(|| known.and_then(|known| known.ns));
+    let per_unit = price_ns.unwrap_or(0.0);
+    let (movement, p_value, certain) =
+        if base.len() < 2 { (Movement::Unclear, None, 0.0) } else { moved(base, target, ratio, settings)? };
+    let restates_speed = known.is_some_and(|known| !known.is_own)
+        && base.len() > 1
+        && !rate_changed(observed, base, target, settings)?;
+    let cause = match known {
+        Some(known) => known.cause,
+        None if PROCESSOR.contains(&name) || name == "cycles/o" => Cause::Processor,
+        None => Cause::Other,
+    };
     let change = CounterChange {
         name: name.to_string(),
         base: base_mean,
         target: target_mean,
         ratio,
-        interval,
         q_value: p_value,
         movement,
-        agrees: false,
+        price_ns,
+        cost_ns: (target_mean - base_mean) * per_unit,
         share: None,
+        restates_speed,
+        explains: false,
         cause,
     };
-    Ok((change, certain))
+    Ok(Found { change, certain_ns: certain * per_unit })
 }
 
-fn movement_of(estimate: &PairedRatio, matters: bool) -> Movement {
-    let interval = &estimate.interval;
-    let within = interval.low > 1.0 - LEAST_CHANGE && interval.high < 1.0 + LEAST_CHANGE;
-    if within || !matters {
-        Movement::Unchanged
-    } else if interval.contains(1.0) || estimate.ratio.ln().abs() < LEAST_CHANGE {
-        Movement::Unclear
-    } else if estimate.ratio > 1.0 {
-        Movement::Up
-    } else {
-        Movement::Down
-    }
-}
-
-type Moved = (Option<f64>, Option<Interval>, Option<f64>, Movement, f64);
-
-/// Where zeros occur there are no log ratios: the differences decide, and the ratio is that of the means.
-fn movement_with_zeros(base: &[f64], target: &[f64], matters: bool, level: f64) -> Result<Moved> {
-    let (base_mean, target_mean) = (mean(base), mean(target));
-    let ratio = relative(target_mean, base_mean);
-    let p_value = t_test(&differences(target, base)?)?;
-    let movement = if !matters || base_mean == target_mean {
-        Movement::Unchanged
-    } else if p_value > 1.0 - level {
-        Movement::Unclear
-    } else if target_mean > base_mean {
-        Movement::Up
-    } else {
-        Movement::Down
+/// How a counter moved, its p-value, and what is certain of the change.
+fn moved(
+    base: &[f64],
+    target: &[f64],
+    ratio: Option<f64>,
+    settings: &Settings,
+) -> Result<(Movement, Option<f64>, f64)> {
+    let change = differences(target, base)?;
+    let (p_value, interval): (f64, Interval) = (t_test(&change)?, t_interval(&change, settings.level)?);
+    let small = ratio.is_some_and(|ratio| ratio > 0.0 && ratio.ln().abs() < LEAST_CHANGE);
+    let movement = match mean(&change) {
+        0.0 => Movement::Unchanged,
+        _ if small => Movement::Unchanged,
+        _ if interval.contains(0.0) => Movement::Unclear,
+        rise if rise > 0.0 => Movement::Up,
+        _ => Movement::Down,
     };
-    // From or to nothing at all ranks before every finite ratio.
-    let certain = match (movement, ratio) {
-        (Movement::Up | Movement::Down, Some(ratio)) if ratio > 0.0 => ratio.ln().abs(),
-        (Movement::Up | Movement::Down, _) => f64::INFINITY,
-        _ => 0.0,
-    };
-    Ok((ratio, None, Some(p_value), movement, certain))
+    Ok((movement, Some(p_value), interval.certain_distance()))
 }
 
-fn cause(counters: &[CounterChange]) -> Option<Cause> {
-    let with_metric = || counters.iter().filter(|counter| counter.agrees);
-    let first = with_metric().next()?.cause;
-    // A read or a synced write blocks and so switches: where IO moved too, switches are its shadow.
-    let io = with_metric()
-        .map(|counter| counter.cause)
-        .find(|cause| matches!(cause, Cause::Reads | Cause::Writes));
-    Some(if first == Cause::Contention { io.unwrap_or(first) } else { first })
+/// Whether units per second differ: only then does a count of something in the background say more than speed does.
+fn rate_changed(observed: &Observed<'_>, base: &[f64], target: &[f64], settings: &Settings) -> Result<bool> {
+    let rates = |counts: &[f64], times: &[f64]| {
+        counts.iter().zip(times).map(|(count, time)| count / time).collect::<Vec<_>>()
+    };
+    let (before, after) = (rates(base, observed.time_ns.0), rates(target, observed.time_ns.1));
+    Ok(t_test(&differences(&after, &before)?)? <= 1.0 - settings.level)
 }
 
 fn sentence(
-    metric: &str,
-    change: &PairedRatio,
+    observed: &Observed<'_>,
     changed: bool,
     worse: bool,
-    cause: Option<Cause>,
+    difference_ns: f64,
     counters: &[CounterChange],
 ) -> String {
-    let Interval { low, high, .. } = change.interval;
-    let head = format!("{metric} {:.3}x [{low:.3}, {high:.3}]", change.ratio);
+    let Interval { low, high, .. } = observed.change.interval;
+    let head = format!("{} {:.3}x [{low:.3}, {high:.3}]", observed.metric, observed.change.ratio);
     if !changed {
         return format!("{head}: no difference to explain.");
     }
-    let mut mentioned: Vec<&CounterChange> =
-        counters.iter().filter(|counter| counter.agrees).take(MENTIONED).collect();
-    if mentioned.len() < MENTIONED {
-        let contrast = |counter: &&CounterChange| {
-            counter.movement == Movement::Unchanged && HEADLINES.contains(&counter.name.as_str())
-        };
-        let room = MENTIONED - mentioned.len();
-        mentioned.extend(counters.iter().filter(contrast).take(room));
-    }
-    let details: Vec<String> = mentioned.into_iter().map(describe).collect();
-    let details = if details.is_empty() { String::new() } else { format!("{}: ", details.join(", ")) };
-    match cause {
-        Some(cause) => format!("{head}: {details}{}.", phrase(cause, worse, counters)),
-        None => format!("{head}: {details}no counter moved with it."),
-    }
-}
-
-fn describe(counter: &CounterChange) -> String {
-    let name = &counter.name;
-    match (counter.movement, counter.ratio) {
-        (Movement::Unchanged, _) => format!("{name} unchanged"),
-        (_, None) => format!("{name} from 0 to {:.3}", counter.target),
-        (_, Some(ratio)) => format!("{name} {ratio:.2}x"),
-    }
-}
-
-fn phrase(cause: Cause, worse: bool, counters: &[CounterChange]) -> String {
     let more = if worse { "more" } else { "less" };
-    match cause {
-        Cause::Cpu => format!("{more} CPU per operation"),
-        Cause::Contention if worse => "more context switches, which suggests contention".to_string(),
-        Cause::Contention => "fewer context switches, which suggests less contention".to_string(),
-        Cause::Reads => format!("{more} reading from the device per operation"),
-        Cause::Writes => format!("{more} writing to the device per operation"),
-        Cause::DeviceLatency => format!("the device answers {}", if worse { "later" } else { "sooner" }),
-        Cause::Memory if worse => "more page faults or cache misses per operation".to_string(),
-        Cause::Memory => "fewer page faults or cache misses per operation".to_string(),
-        Cause::Stalls => format!("{more} stalling"),
-        Cause::Other => {
-            let name = counters.first().map_or("", |counter| counter.name.as_str());
-            format!("{name} moved with it")
+    let head = format!("{head}: {} {more} per operation", nanoseconds(difference_ns));
+    let named: Vec<&CounterChange> =
+        counters.iter().filter(|counter| counter.explains).take(MENTIONED).collect();
+    if named.is_empty() {
+        return format!("{head}, not explained by what was counted{}.", following(counters));
+    }
+    let parts: Vec<String> = named.iter().map(|counter| part(counter, more, counters)).collect();
+    let explained: f64 = named.iter().map(|counter| counter.cost_ns).sum();
+    let rest = if explained / difference_ns < ENOUGH {
+        format!("; {} of it are not explained by what was counted", nanoseconds(difference_ns - explained))
+    } else {
+        String::new()
+    };
+    format!("{head}: {}{rest}.", parts.join(", "))
+}
+
+/// A named cost in words, with the processor's own counters beside its time.
+fn part(counter: &CounterChange, more: &str, all: &[CounterChange]) -> String {
+    let words = known(&counter.name).map_or("", |known| known.words);
+    let beside = if counter.cause == Cause::Cpu { processor(all) } else { String::new() };
+    format!(
+        "{} by {more} {words} ({} {} to {}{beside})",
+        nanoseconds(counter.cost_ns),
+        counter.name,
+        digits(counter.base),
+        digits(counter.target)
+    )
+}
+
+/// How instructions and misses moved, where they were counted.
+fn processor(all: &[CounterChange]) -> String {
+    let said = |name: &&str| {
+        let counter = all.iter().find(|counter| counter.name == **name)?;
+        match (counter.movement, counter.ratio) {
+            (Movement::Unclear, _) | (_, None) => None,
+            (Movement::Unchanged, _) => Some(format!("; {name} unchanged")),
+            (_, Some(ratio)) => Some(format!("; {name} {ratio:.2}x")),
         }
+    };
+    PROCESSOR.iter().filter_map(said).collect()
+}
+
+/// Counters that moved and say nothing but speed again.
+fn following(counters: &[CounterChange]) -> String {
+    let names: Vec<&str> = counters
+        .iter()
+        .filter(|counter| counter.restates_speed && matches!(counter.movement, Movement::Up | Movement::Down))
+        .map(|counter| counter.name.as_str())
+        .collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!("; {} moved only since operations did: the rate per second is the same", names.join(", "))
+}
+
+fn nanoseconds(ns: f64) -> String {
+    let ns = ns.abs();
+    match ns {
+        _ if ns >= 1e6 => format!("{:.2} ms", ns / 1e6),
+        _ if ns >= 10_000.0 => format!("{:.1} us", ns / 1e3),
+        _ if ns >= 10.0 => format!("{ns:.0} ns"),
+        _ => format!("{ns:.1} ns"),
+    }
+}
+
+fn digits(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_string(),
+        v if v >= 100.0 => format!("{value:.0}"),
+        v if v >= 1.0 => format!("{value:.2}"),
+        v if v >= 0.001 => format!("{value:.4}"),
+        _ => format!("{value:.1e}"),
     }
 }

@@ -7,7 +7,7 @@
 //!        |
 //! cells of a report    verdict, table (multiple), power                     what may be called, what can be seen
 //!        |
-//! what it means        explain, history (segments)                          which counter moved, since which version
+//! what it means        explain, history (segments), position                what it is made of, since which version, who was first
 //! beside the device    io_efficiency                                        reads reached, time unexplained
 //! ```
 //! Invariants: no IO, no clock; randomness only from a seed handed in, so equal inputs give equal bytes in a report.
@@ -33,6 +33,7 @@ pub mod multiple;
 pub mod offset;
 pub mod open_loop;
 pub mod paired;
+pub mod position;
 pub mod power;
 pub mod rank;
 pub mod rng;
@@ -50,4 +51,4 @@ pub use explain::{Explanation, explain};
 pub use interval::Interval;
 pub use paired::{PairedRatio, Settings, estimate, log_ratios};
 pub use table::{Cell, JudgedTable, Policy, judge_table};
-pub use verdict::{Better, Judgement, Reason, Rule, Verdict};
+pub use verdict::{Better, Judgement, Margin, Reason, Verdict};

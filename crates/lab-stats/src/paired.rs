@@ -85,6 +85,11 @@ pub fn log_ratios(target: &[f64], base: &[f64]) -> Result<Vec<f64>> {
     Ok(target.iter().zip(base).map(|(target, base)| target.ln() - base.ln()).collect())
 }
 
+/// The ratio that log ratios stand for: the one of verdicts, tables and charts. Not a number without pairs.
+pub fn geometric(log_ratios: &[f64]) -> f64 {
+    mean(log_ratios).exp()
+}
+
 /// Estimates the ratio from the log ratios of its pairs.
 ///
 /// # Errors
@@ -95,7 +100,7 @@ pub fn estimate(log_ratios: &[f64], settings: &Settings) -> Result<PairedRatio> 
     let level = settings.level;
     Ok(PairedRatio {
         pairs: log_ratios.len(),
-        ratio: mean(log_ratios).exp(),
+        ratio: geometric(log_ratios),
         interval: t_interval(log_ratios, level)?.exp(),
         method: Method::StudentT,
         log_sd: variance(log_ratios).sqrt(),

@@ -6,6 +6,7 @@
 use crate::error::{
     Result, check_above_zero, check_not_negative, check_pair, check_positive, check_probability,
 };
+use crate::multiple::benjamini_hochberg;
 use crate::rank::{differences, dominance, rank_sum_test, sign_flip_test};
 use crate::spread::{SpreadChange, compare_spread};
 use crate::summary::{mean, median};
@@ -74,6 +75,8 @@ pub struct StallComparison {
     pub target: f64,
     /// Exact two-sided p-value of no difference. It cannot fall below 2 / 2^pairs.
     pub p_value: f64,
+    /// Adjusted for the cells of the report that could be called at all; `None` for those that could not.
+    pub q_value: Option<f64>,
     /// Less stalling is an improvement.
     pub verdict: Verdict,
 }
@@ -108,7 +111,48 @@ pub fn compare_stalls(
     } else {
         Verdict::Unknown
     };
-    Ok(StallComparison { base: mean(base), target: mean(target), p_value, verdict })
+    Ok(StallComparison { base: mean(base), target: mean(target), p_value, q_value: None, verdict })
+}
+
+/// One measure of one step and target of a report.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StallPairs {
+    /// The base's value in each block.
+    pub base: Vec<f64>,
+    /// The target's.
+    pub target: Vec<f64>,
+    /// The least difference that matters.
+    pub least_difference: f64,
+}
+
+/// Compares all `cells` of a report, corrected for their number by Benjamini and Hochberg at the rate `alpha`.
+///
+/// Only cells in which some pair differs by as much as matters can be called, so only they are counted. Which they are does
+/// not depend on the signs of the differences, which is all that the test looks at, so leaving the others out is fair: else a
+/// report of fifty steps in which nobody stands still would hide the one stall there is.
+///
+/// # Errors
+/// As [`compare_stalls`].
+pub fn judge_stalls(cells: &[StallPairs], alpha: f64, seed: u64) -> Result<Vec<StallComparison>> {
+    let alone =
+        |cell: &StallPairs| compare_stalls(&cell.base, &cell.target, cell.least_difference, alpha, seed);
+    let mut judged = cells.iter().map(alone).collect::<Result<Vec<_>>>()?;
+    let could = |cell: &StallPairs| {
+        cell.base
+            .iter()
+            .zip(&cell.target)
+            .any(|(base, target)| (target - base).abs() >= cell.least_difference)
+    };
+    let family: Vec<usize> = (0..cells.len()).filter(|index| could(&cells[*index])).collect();
+    let p_values: Vec<f64> = family.iter().map(|index| judged[*index].p_value).collect();
+    for (index, q_value) in family.into_iter().zip(benjamini_hochberg(&p_values)?) {
+        let cell = &mut judged[index];
+        cell.q_value = Some(q_value);
+        if cell.verdict.is_call() && q_value > alpha {
+            cell.verdict = Verdict::Unknown;
+        }
+    }
+    Ok(judged)
 }
 
 /// A tail measure before and after a point of a history, unpaired.

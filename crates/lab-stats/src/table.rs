@@ -6,7 +6,7 @@
 use crate::error::{Result, check, check_probability};
 use crate::multiple::{Rate, benjamini_hochberg, rate};
 use crate::paired::{KnownNoise, PairedRatio, Settings, estimate, estimate_single};
-use crate::verdict::{Better, Judgement, Reason, Rule, Verdict, judge};
+use crate::verdict::{Better, Judgement, Margin, Reason, Verdict, judge};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -25,8 +25,8 @@ pub struct Cell {
     pub control: bool,
     /// Every session was steady in the same way; see [`crate::steady`].
     pub steady: bool,
-    /// Smallest relative change that matters; see [`crate::verdict::margin`].
-    pub margin: f64,
+    /// The difference that was asked for, and what a call must exceed.
+    pub margin: Margin,
     /// Noise of this test from history, used if there is only one pair.
     pub noise: Option<KnownNoise>,
     /// ln(target / base) per block, without the session offset.
@@ -38,15 +38,13 @@ pub struct Cell {
 pub struct Policy {
     /// How intervals are built.
     pub settings: Settings,
-    /// When a difference is claimed.
-    pub rule: Rule,
     /// False discovery rate per metric. Default 0.05.
     pub false_discovery_rate: f64,
 }
 
 impl Default for Policy {
     fn default() -> Policy {
-        Policy { settings: Settings::default(), rule: Rule::default(), false_discovery_rate: 0.05 }
+        Policy { settings: Settings::default(), false_discovery_rate: 0.05 }
     }
 }
 
@@ -62,7 +60,7 @@ pub struct JudgedCell {
     /// The target is the base under another name.
     pub control: bool,
     /// Margin the cell was judged by.
-    pub margin: f64,
+    pub margin: Margin,
     /// Ratio and interval; `None` for a single pair without a noise model.
     pub estimate: Option<PairedRatio>,
     /// Adjusted p-value; `None` if the cell could not be called.
@@ -117,7 +115,7 @@ fn judge_alone(cell: &Cell, policy: &Policy) -> Result<JudgedCell> {
     let judgement = match &estimate {
         None => Judgement::unknown(Reason::TooFewPairs),
         Some(_) if !cell.steady => Judgement::unknown(Reason::NotSteady),
-        Some(ratio) => judge(ratio, cell.better, cell.margin, policy.rule)?,
+        Some(ratio) => judge(ratio, cell.better, cell.margin)?,
     };
     Ok(JudgedCell {
         test: cell.test.clone(),
@@ -144,13 +142,19 @@ fn correct(cells: &mut [JudgedCell], false_discovery_rate: f64) -> Result<()> {
     let families: Vec<Vec<usize>> = families.into_values().collect();
     for family in families {
         let p_values: Vec<f64> = family.iter().filter_map(|i| Some(cells[*i].estimate?.p_value)).collect();
-        for (index, q_value) in family.iter().zip(benjamini_hochberg(&p_values)?) {
+        for (index, (q_value, stands)) in family.iter().zip(stands_among(&p_values, false_discovery_rate)?) {
             let cell = &mut cells[*index];
             cell.q_value = Some(q_value);
-            if cell.judgement.verdict.is_call() && q_value > false_discovery_rate {
+            if cell.judgement.verdict.is_call() && !stands {
                 cell.judgement = Judgement::unknown(Reason::ManyComparisons);
             }
         }
     }
     Ok(())
+}
+
+/// The adjusted p-value of each cell of a metric, and whether a call of it stands among them all.
+pub(crate) fn stands_among(p_values: &[f64], false_discovery_rate: f64) -> Result<Vec<(f64, bool)>> {
+    let adjusted = benjamini_hochberg(p_values)?.into_iter();
+    Ok(adjusted.map(|q_value| (q_value, q_value <= false_discovery_rate)).collect())
 }

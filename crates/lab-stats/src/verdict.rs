@@ -7,11 +7,12 @@
 //!         :       |       :   |---|    improvement
 //!      |--:----|  |       :            unknown      more pairs are needed, or the estimators disagree
 //! ```
-//! "Same" is a claim that needs data like the other two; the absence of a difference is "unknown".
+//! "Same" is a claim that needs data like the other two; the absence of a difference is "unknown". Where equals stray by
+//! more than the delta, a call must exceed that; what lies between the two is unknown, never the same.
 //!
 //! Next: `table.rs` applies this to a report and corrects for the number of cells.
 
-use crate::error::{Result, check_probability};
+use crate::error::{Result, check_probability, check_range};
 use crate::paired::PairedRatio;
 use serde::{Deserialize, Serialize};
 
@@ -72,18 +73,6 @@ pub enum Better {
     Lower,
 }
 
-/// When a difference is claimed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Rule {
-    /// The whole interval lies beyond the margin: "at least 2 % slower" holds at the level of the interval.
-    #[default]
-    Strict,
-    /// The interval excludes 1 and the estimate reaches the margin: "slower, and by about 2 %". Finds changes near the
-    /// margin with fewer pairs.
-    Estimate,
-}
-
 /// Why a verdict is what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -94,6 +83,8 @@ pub enum Reason {
     TooFewPairs,
     /// The interval crosses an end of the margin.
     IntervalTooWide,
+    /// It lies beyond the difference that was asked for, and within what equals have strayed by.
+    WithinStray,
     /// Mean and Hodges-Lehmann estimate, or their tests, contradict each other: outliers or two states.
     MethodsDisagree,
     /// A step reached no steady state, or sessions differ in theirs.
@@ -117,45 +108,65 @@ impl Judgement {
     }
 }
 
-/// The margin of a test: `least` or what the test strays by in 19 of 20 comparisons of equals, whichever is larger.
-///
-/// `aa_p95` is [`crate::summary::NoiseFloor::p95`] of the test's history, a log ratio.
-pub fn margin(least: f64, aa_p95: Option<f64>) -> f64 {
-    aa_p95.map_or(least, |log| least.max(-(-log).exp_m1()))
+/// What is small and what is large for a cell, as shares.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Margin {
+    /// The difference that was asked for: "same" is shown within it, and only there.
+    pub asked: f64,
+    /// What a difference must exceed to be called; at least [`Margin::asked`].
+    pub call: f64,
+}
+
+impl From<f64> for Margin {
+    fn from(asked: f64) -> Margin {
+        Margin { asked, call: asked }
+    }
+}
+
+impl Margin {
+    /// The margin of a test of which history knows what equals stray by in 19 of 20 experiments.
+    ///
+    /// `aa_p95` is [`crate::summary::NoiseFloor::p95`] of the test's history, a log ratio. It widens what must be
+    /// exceeded for a call and never what counts as the same: noise is no evidence of equality.
+    pub fn with_history(asked: f64, aa_p95: Option<f64>) -> Margin {
+        Margin { asked, call: aa_p95.map_or(asked, |log| asked.max(-(-log).exp_m1())) }
+    }
+
+    /// # Errors
+    /// A share outside (0, 1), or a call within what was asked for.
+    pub(crate) fn check(&self) -> Result<()> {
+        check_probability("margin", self.asked)?;
+        check_probability("margin of a call", self.call)?;
+        check_range("margin of a call", self.call, self.call >= self.asked, "at least what was asked for")
+    }
 }
 
 /// Judges one ratio by its interval and second opinion, as if it were the only cell.
 ///
 /// # Errors
-/// `margin` outside (0, 1).
-pub fn judge(ratio: &PairedRatio, better: Better, margin: f64, rule: Rule) -> Result<Judgement> {
-    check_probability("margin", margin)?;
+/// A margin outside (0, 1), or one for calls that is smaller than the difference asked for.
+pub fn judge(ratio: &PairedRatio, better: Better, margin: impl Into<Margin>) -> Result<Judgement> {
+    let margin = margin.into();
+    margin.check()?;
     if !ratio.has_noise_model() && ratio.pairs < MIN_PAIRS {
         return Ok(Judgement::unknown(Reason::TooFewPairs));
     }
-    let (floor, ceiling) = (1.0 - margin, 1.0 + margin);
     let interval = &ratio.interval;
-    let (below, above) = match rule {
-        Rule::Strict => (interval.high < floor, interval.low > ceiling),
-        Rule::Estimate => {
-            (interval.high < 1.0 && ratio.ratio <= floor, interval.low > 1.0 && ratio.ratio >= ceiling)
-        }
-    };
+    let is_beyond = |share: f64| (interval.high < 1.0 - share, interval.low > 1.0 + share);
+    let (floor, ceiling) = (1.0 - margin.asked, 1.0 + margin.asked);
     let inside = interval.low > floor && interval.high < ceiling;
-    let (verdict, agreed) = if below {
-        (
+    let (verdict, agreed) = match is_beyond(margin.call) {
+        (true, _) => (
             if better == Better::Higher { Verdict::Regression } else { Verdict::Improvement },
             ratio.confirms(-1.0),
-        )
-    } else if above {
-        (
+        ),
+        (_, true) => (
             if better == Better::Higher { Verdict::Improvement } else { Verdict::Regression },
             ratio.confirms(1.0),
-        )
-    } else if inside {
-        (Verdict::Same, floor < ratio.hodges_lehmann && ratio.hodges_lehmann < ceiling)
-    } else {
-        return Ok(Judgement::unknown(Reason::IntervalTooWide));
+        ),
+        _ if inside => (Verdict::Same, floor < ratio.hodges_lehmann && ratio.hodges_lehmann < ceiling),
+        _ if is_beyond(margin.asked) != (false, false) => return Ok(Judgement::unknown(Reason::WithinStray)),
+        _ => return Ok(Judgement::unknown(Reason::IntervalTooWide)),
     };
     Ok(if agreed {
         Judgement { verdict, reason: Reason::Shown }

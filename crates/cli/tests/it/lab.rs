@@ -56,7 +56,7 @@ fn an_experiment_is_planned_run_compared_and_reported() {
     let plan = lab.text(&["plan", "tiny.toml"]);
     assert!(plan.contains("outcrop/a (A/A)") && plan.contains("seed 5"), "{plan}");
     let ran = lab.text(&["run", "tiny.toml"]);
-    assert!(ran.contains("relative to outcrop/a; 2 blocks"), "{ran}");
+    assert!(ran.contains("relative to a; 2 blocks"), "{ran}");
     assert!(!lab.dir.path().join("outcrop-lab-data").exists(), "the data is removed");
     assert!(lab.text(&["list"]).contains("7/7"));
     let [experiment, sessions, measured, _] = lab.recorded();

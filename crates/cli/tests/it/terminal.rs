@@ -54,7 +54,7 @@ fn everything_fits_eighty_columns_and_every_json_is_json() {
     }
     let classic = lab.text(&["compare", "1", "--classic"]);
     assert!(
-        classic.contains("Ratios to outcrop/a of medians over 5 blocks") && !classic.contains("One run"),
+        classic.contains("Ratios to outcrop/a, geometric means of 5 blocks") && !classic.contains("One run"),
         "{classic}"
     );
     let explained = lab.text(&["explain", "1", "readrandom", "outcrop/b"]);
@@ -67,7 +67,11 @@ fn quick_fits_eighty_columns_and_its_json_is_json() {
     let small = ["quick", "--engines=outcrop,outcrop", "--keys=2000", "--seconds=0.05", "--rounds=1"];
     let text = lab.text(&small);
     fits("quick", &text);
-    assert!(text.contains("report: outcrop-lab-report/report.html"), "{text}");
+    assert!(text.contains("report    outcrop-lab-report/report.html"), "{text}");
+    assert!(text.lines().count() <= 40, "the first page is a screen: {} lines\n{text}", text.lines().count());
+    assert!(!text.contains("c_wsecs"), "the 28 columns are in a file\n{text}");
+    let classic = lab.text(&[&small[..], &["--classic", "--output=columns"]].concat());
+    assert!(classic.contains("c_wsecs") && classic.contains("githash"), "{classic}");
     let json = lab.text(&[&small[..], &["--json", "--output=other"]].concat());
     serde_json::from_str::<serde_json::Value>(&json).unwrap();
 }

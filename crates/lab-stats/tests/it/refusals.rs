@@ -3,7 +3,7 @@
 use outcrop_lab_stats::error::{ErrorKind, Result};
 use outcrop_lab_stats::paired::{self, Settings};
 use outcrop_lab_stats::segments::Partition;
-use outcrop_lab_stats::verdict::{Better, Rule, Verdict, judge};
+use outcrop_lab_stats::verdict::{Better, Verdict, judge};
 use outcrop_lab_stats::{
     autocorrelation, histogram, history, interval, multiple, offset, open_loop, power, rank, segments,
     spread, stalls, steady, summary, warm_up,
@@ -100,8 +100,17 @@ fn lengths_and_domains_are_checked() {
     refused(rank::signed_rank_test(&[1.0; rank::MAX_EXACT + 1]), ErrorKind::OutOfDomain);
     refused(multiple::rate(3, 2, 0.95), ErrorKind::OutOfDomain);
     refused(multiple::rate(0, 0, 0.95), ErrorKind::OutOfDomain);
-    refused(power::power(0.0, 0.01, 5, 0.05), ErrorKind::OutOfDomain);
-    refused(power::power(0.97, 0.01, 1, 0.05), ErrorKind::TooFewValues);
+    let design = |pairs, cells| power::Design {
+        pairs,
+        cells,
+        margin: 0.02.into(),
+        policy: outcrop_lab_stats::Policy::default(),
+    };
+    refused(power::Simulation::new(design(1, 1)).map(|_| ()), ErrorKind::TooFewValues);
+    refused(power::Simulation::new(design(5, 0)).map(|_| ()), ErrorKind::TooFewValues);
+    let simulation = power::Simulation::new(design(5, 1)).unwrap();
+    refused(simulation.power(1.0, 0.01), ErrorKind::OutOfDomain);
+    refused(simulation.power(0.1, 0.0), ErrorKind::OutOfDomain);
     refused(warm_up::mser(&[1.0; 40], 0), ErrorKind::OutOfDomain);
     refused(segments::penalty(1, 0.05, 3.0), ErrorKind::OutOfDomain);
     refused(steady::classify(&[0.0; 60], 1.0, 0.02), ErrorKind::OutOfDomain);
@@ -120,10 +129,10 @@ fn without_spread_the_interval_is_the_point() {
     let up = paired::estimate(&[0.05; 8], &settings).unwrap();
     assert!((up.interval.low - 0.05f64.exp()).abs() < 1e-12 && up.interval.width() < 1e-12);
     assert_eq!((up.p_value, up.log_sd), (0.0, 0.0));
-    assert_eq!(judge(&up, Better::Higher, 0.02, Rule::Strict).unwrap().verdict, Verdict::Improvement);
+    assert_eq!(judge(&up, Better::Higher, 0.02).unwrap().verdict, Verdict::Improvement);
     let none = paired::estimate(&[0.0; 8], &settings).unwrap();
     assert_eq!((none.p_value, none.signed_rank_p, none.ratio), (1.0, 1.0, 1.0));
-    assert_eq!(judge(&none, Better::Higher, 0.02, Rule::Strict).unwrap().verdict, Verdict::Same);
+    assert_eq!(judge(&none, Better::Higher, 0.02).unwrap().verdict, Verdict::Same);
     assert_eq!(spread::compare_spread(&[1.0, 1.0], &[2.0, 2.0]).unwrap().p_value, 1.0);
     let flat = steady::classify(&[5.0; 60], 1.0, 0.02).unwrap();
     assert_eq!((flat.shape, flat.steady_rate, flat.lag_1), (steady::Shape::Flat, 5.0, 0.0));

@@ -5,18 +5,24 @@
 //! Next: `outcrop_lab_stats::table` for the rule.
 
 use crate::analysis::noise::TestNoise;
-use outcrop_lab_stats::explain::{Counters, Explanation};
+use outcrop_lab_stats::explain::{Counters, Explanation, Observed};
+use outcrop_lab_stats::interval::t_test;
 use outcrop_lab_stats::paired::{Settings, estimate, log_ratios};
-use outcrop_lab_stats::power;
+use outcrop_lab_stats::power::{Design, Simulation};
+use outcrop_lab_stats::rank;
 use outcrop_lab_stats::stalls::find_stalls;
 use outcrop_lab_stats::steady::{self, BATCHES, Shape, Steadiness};
 use outcrop_lab_stats::table::{Cell, JudgedCell, Policy, judge_table};
-use outcrop_lab_stats::verdict::Reason;
+use outcrop_lab_stats::verdict::{Margin, Reason};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 pub use outcrop_lab_stats::verdict::Better;
 /// What a cell says.
 pub use outcrop_lab_stats::verdict::Verdict as Word;
+
+/// Doubt about a step that reached no steady state, or whose sessions differ in theirs.
+pub const NOT_STEADY: &str = "the step was not steady";
 
 /// A judged ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -53,15 +59,16 @@ pub struct Question {
     pub pairs: Vec<(f64, f64)>,
     /// The target is the base under another name.
     pub control: bool,
-    /// Every session was steady in the same way, or too short to tell.
-    pub steady: bool,
+    /// Why the two cannot be told apart whatever their numbers, such as that a step was not steady.
+    pub doubt: Option<&'static str>,
+    /// The smallest change worth a verdict, as a share.
+    pub delta: f64,
     /// What the machine's history says of the step.
     pub noise: Option<TestNoise>,
 }
 
-/// Judges all cells of a report's metric together. `delta` is the smallest change worth a verdict, as a share. A cell
-/// without a pair has no verdict.
-pub fn judge(metric: &str, better: Better, delta: f64, questions: &[Question]) -> Vec<Option<Verdict>> {
+/// Judges all cells of a report's metric together. A cell without a pair has no verdict.
+pub fn judge(metric: &str, better: Better, questions: &[Question]) -> Vec<Option<Verdict>> {
     let asked: Vec<Cell> = questions
         .iter()
         .filter(|question| !question.pairs.is_empty())
@@ -73,19 +80,26 @@ pub fn judge(metric: &str, better: Better, delta: f64, questions: &[Question]) -
                 metric: metric.to_string(),
                 better,
                 control: question.control,
-                steady: question.steady,
-                margin: question.noise.map_or(delta, |noise| noise.margin(delta)),
+                steady: question.doubt.is_none(),
+                margin: question.noise.map_or(question.delta.into(), |noise| noise.margin(question.delta)),
                 noise: question.noise.map(|noise| noise.known),
                 log_ratios: log_ratios(&values, &base).expect("pairs are above 0 and of equal number"),
             }
         })
         .collect();
     let judged = judge_table(&asked, &Policy::default()).expect("cells have finite pairs, delta is a share");
-    let mut answers = judged.cells.iter().zip(&asked).map(|(judged, asked)| verdict(judged, asked));
+    let doubts =
+        questions.iter().filter(|question| !question.pairs.is_empty()).map(|question| question.doubt);
+    let mut answers = judged
+        .cells
+        .iter()
+        .zip(&asked)
+        .zip(doubts)
+        .map(|((judged, asked), doubt)| verdict(judged, asked, doubt));
     questions.iter().map(|question| (!question.pairs.is_empty()).then(|| answers.next()).flatten()).collect()
 }
 
-fn verdict(judged: &JudgedCell, asked: &Cell) -> Verdict {
+fn verdict(judged: &JudgedCell, asked: &Cell, doubt: Option<&'static str>) -> Verdict {
     let estimate = judged.estimate.as_ref();
     Verdict {
         ratio: estimate.map_or_else(|| asked.log_ratios[0].exp(), |estimate| estimate.ratio),
@@ -98,32 +112,54 @@ fn verdict(judged: &JudgedCell, asked: &Cell) -> Verdict {
             Reason::Shown => "",
             Reason::TooFewPairs => "too few pairs",
             Reason::IntervalTooWide => "the interval crosses the margin",
+            Reason::WithinStray => "equals have strayed as far on this machine",
             Reason::MethodsDisagree => "outliers, or two states",
-            Reason::NotSteady => "the step was not steady",
+            Reason::NotSteady => doubt.unwrap_or(NOT_STEADY),
             Reason::ManyComparisons => "by chance among so many cells",
         },
     }
 }
 
-/// Which costs per operation moved with a metric. `pairs` are as in [`Question`]; the counters hold a value for each
-/// pair. `None` with fewer than two pairs.
-pub fn explain(
-    metric: &str,
-    better: Better,
-    pairs: &[(f64, f64)],
-    base: &Counters,
-    target: &Counters,
-) -> Option<Explanation> {
-    let (values, base_values): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
-    let settings = Settings::default();
-    let change = estimate(&log_ratios(&values, &base_values).ok()?, &settings).ok()?;
-    outcrop_lab_stats::explain(metric, &change, better, base, target, &settings).ok()
+/// A difference to be explained; see [`outcrop_lab_stats::explain::Observed`].
+pub struct Difference<'a> {
+    /// Name of the metric.
+    pub metric: &'a str,
+    /// Which way it should go.
+    pub better: Better,
+    /// As in [`Question`].
+    pub pairs: &'a [(f64, f64)],
+    /// Nanoseconds of an operation in each pair, of the base and of the target.
+    pub time_ns: (&'a [f64], &'a [f64]),
+    /// A value of each counter for each pair.
+    pub base: &'a Counters,
+    /// The target's.
+    pub target: &'a Counters,
+    /// Prices measured here.
+    pub prices: &'a BTreeMap<String, f64>,
 }
 
-/// Smallest change found with probability 0.8 by `pairs` pairs whose log ratios have the standard deviation `sd`, as
-/// a share; `None` below two pairs.
-pub fn detectable(sd: f64, pairs: usize) -> Option<f64> {
-    power::smallest_detectable(sd, pairs, 0.05, 0.8).ok()
+/// What a difference of a metric is made of. `None` with fewer than two pairs.
+pub fn explain(difference: &Difference<'_>) -> Option<Explanation> {
+    let (values, base_values): (Vec<f64>, Vec<f64>) = difference.pairs.iter().copied().unzip();
+    let settings = Settings::default();
+    let change = estimate(&log_ratios(&values, &base_values).ok()?, &settings).ok()?;
+    let observed = Observed {
+        metric: difference.metric,
+        change: &change,
+        better: difference.better,
+        time_ns: difference.time_ns,
+        base: difference.base,
+        target: difference.target,
+        prices: difference.prices,
+    };
+    outcrop_lab_stats::explain(&observed, &settings).ok()
+}
+
+/// What a report sees whose `cells` of a metric have `pairs` pairs each; `None` below two pairs.
+pub fn sight(pairs: usize, cells: usize, margin: Margin) -> Option<Simulation> {
+    let design =
+        Design { pairs: pairs.min(rank::MAX_EXACT), cells: cells.max(1), margin, policy: Policy::default() };
+    Simulation::new(design).ok()
 }
 
 /// How a step went, second by second. `None` if it was too short to tell, or did nothing.
@@ -141,9 +177,32 @@ pub fn stalled_seconds(per_second: &[u64]) -> Option<f64> {
     find_stalls(&rates, 1.0).ok().map(|stalls| stalls.stalled_seconds)
 }
 
-/// Whether sessions of these shapes may be compared. Those too short to tell are not among them.
-pub fn allows_verdict(shapes: &[Shape]) -> bool {
-    steady::across_sessions(shapes).is_none_or(Shape::allows_verdict)
+/// Whether one of two had more work of other programs beside it, by the difference in processors of each block: not by chance,
+/// and by as much as matters.
+pub fn differ_in_company(more: &[f64]) -> bool {
+    const PROCESSORS: f64 = 0.1;
+    const ALPHA: f64 = 0.01;
+    let mean = more.iter().sum::<f64>() / more.len() as f64;
+    mean.abs() > PROCESSORS && t_test(more).is_ok_and(|p_value| p_value <= ALPHA)
+}
+
+/// Share of sessions that one of the two may warm up in more than the other.
+const WARM_UPS: f64 = 0.2;
+
+/// Why sessions of a target and of the base whose steps had these shapes cannot be compared, if they cannot. Those too short
+/// to tell are not among them.
+pub fn doubt_of_shapes(target: &[Shape], base: &[Shape]) -> Option<&'static str> {
+    let both = [target, base].map(steady::across_sessions);
+    if both.iter().flatten().any(|shape| !shape.allows_verdict()) {
+        return Some(NOT_STEADY);
+    }
+    // The share of warm-up in a step is that of its length, which the posts' steps of hours do not have.
+    let share = |shapes: &[Shape]| {
+        let warm = shapes.iter().filter(|shape| **shape == Shape::WarmUp).count();
+        warm as f64 / shapes.len().max(1) as f64
+    };
+    let differ = (share(target) - share(base)).abs() >= WARM_UPS;
+    differ.then_some("one of the two warmed up while it was measured")
 }
 
 #[cfg(test)]
@@ -153,7 +212,14 @@ mod tests {
 
     fn question(ratios: &[f64]) -> Question {
         let pairs = ratios.iter().map(|ratio| (100.0 * ratio, 100.0)).collect();
-        Question { name: ("s".into(), "t".into()), pairs, control: false, steady: true, noise: None }
+        Question {
+            name: ("s".into(), "t".into()),
+            pairs,
+            control: false,
+            doubt: None,
+            delta: 0.02,
+            noise: None,
+        }
     }
 
     #[test]
@@ -161,13 +227,12 @@ mod tests {
         let answers = judge(
             "ops_sec",
             Better::Higher,
-            0.02,
             &[
                 question(&[]),
                 question(&[1.2, 1.21, 1.19, 1.2, 1.21, 1.2]),
                 question(&[0.8]),
                 question(&[1.0, 1.001, 0.999, 1.0, 1.001, 0.999]),
-                Question { steady: false, ..question(&[0.8, 0.81, 0.79, 0.8, 0.81, 0.8]) },
+                Question { doubt: Some(NOT_STEADY), ..question(&[0.8, 0.81, 0.79, 0.8, 0.81, 0.8]) },
             ],
         );
         assert!(answers[0].is_none());
@@ -182,37 +247,35 @@ mod tests {
     }
 
     #[test]
-    fn history_judges_one_pair_and_widens_a_margin_that_equals_have_crossed() {
+    fn history_judges_one_pair_and_asks_more_of_a_call_where_equals_have_strayed() {
         let noise = |stray| {
             let known = KnownNoise { log_sd: 0.004, count: 60 };
             Some(TestNoise { known, experiments: 6, stray })
         };
         let word = |ratios: &[f64], noise| {
-            judge("ops_sec", Better::Higher, 0.02, &[Question { noise, ..question(ratios) }])[0].unwrap().word
+            judge("ops_sec", Better::Higher, &[Question { noise, ..question(ratios) }])[0].unwrap().word
         };
         assert_eq!(word(&[0.9], None), Word::Unknown);
         assert_eq!(word(&[0.9], noise(None)), Word::Regression);
         assert_eq!(word(&[0.999], noise(None)), Word::Same);
         let slower = [0.95, 0.951, 0.949, 0.95, 0.951, 0.95];
         assert_eq!(word(&slower, noise(Some(0.01))), Word::Regression, "never below what was asked for");
-        assert_eq!(word(&slower, noise(Some(0.08))), Word::Same);
+        assert_eq!(
+            word(&slower, noise(Some(0.08))),
+            Word::Unknown,
+            "5 % are not the same where 2 % were asked for"
+        );
     }
 
     #[test]
     fn more_is_worse_where_less_is_better() {
         let dearer = question(&[1.2, 1.21, 1.19, 1.2, 1.21, 1.2]);
-        assert_eq!(judge("p99", Better::Lower, 0.02, &[dearer])[0].unwrap().word, Word::Regression);
+        assert_eq!(judge("p99", Better::Lower, &[dearer])[0].unwrap().word, Word::Regression);
     }
 
     #[test]
     fn equal_values_in_every_block_are_the_same() {
-        assert_eq!(judge("p99", Better::Lower, 0.02, &[question(&[1.0; 6])])[0].unwrap().word, Word::Same);
-    }
-
-    #[test]
-    fn more_pairs_see_smaller_changes() {
-        assert!(detectable(0.015, 10).unwrap() < detectable(0.015, 5).unwrap());
-        assert_eq!(detectable(0.015, 1), None);
+        assert_eq!(judge("p99", Better::Lower, &[question(&[1.0; 6])])[0].unwrap().word, Word::Same);
     }
 
     #[test]
@@ -220,7 +283,23 @@ mod tests {
         assert!(steadiness(&[5; 5], 0.02).is_none());
         assert_eq!(steadiness(&[500; 60], 0.02).unwrap().shape, Shape::Flat);
         assert_eq!((stalled_seconds(&[100, 3, 0, 99]), stalled_seconds(&[])), (Some(2.0), None));
-        assert!(allows_verdict(&[]));
-        assert!(!allows_verdict(&[Shape::NoSteadyState]));
+        assert!(
+            differ_in_company(&[0.5, 0.6, 0.4, 0.5, 0.6]) && differ_in_company(&[-0.5, -0.6, -0.4, -0.5])
+        );
+        assert!(!differ_in_company(&[0.5, -0.6, 0.9, -0.5, 0.6]), "a busy machine, for both alike");
+        assert!(
+            !differ_in_company(&[0.05, 0.06, 0.05, 0.06])
+                && !differ_in_company(&[0.9])
+                && !differ_in_company(&[])
+        );
+        assert_eq!(doubt_of_shapes(&[], &[]), None);
+        assert_eq!(doubt_of_shapes(&[Shape::NoSteadyState], &[Shape::Flat]), Some(NOT_STEADY));
+        assert_eq!(doubt_of_shapes(&[Shape::WarmUp], &[Shape::WarmUp]), None);
+        assert!(doubt_of_shapes(&[Shape::WarmUp], &[Shape::Flat]).unwrap().contains("warmed up"));
+        assert_eq!(
+            doubt_of_shapes(&[Shape::SlowDown], &[Shape::Flat]),
+            None,
+            "to become slow is a difference"
+        );
     }
 }

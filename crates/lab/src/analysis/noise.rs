@@ -2,20 +2,20 @@
 //!
 //! ```text
 //! every session of a base and of its A/A twin, on this host, that ended before a given time
-//!     -> ln(twin / base) of each block, by kind of data, step and threads
+//!     -> ln(twin / base) of each block, by everything that noise depends on: see `test`
 //!     -> scatter of one pair (for one pair alone, and for plans), strays of whole experiments (for margins)
 //! ```
 //! Invariants: the record keeps what was measured, and this is derived from it each time. An experiment is judged by what
 //! ended before it began, so later runs change no report. Machines are told apart by their digest; none is not a machine.
 
 use crate::analysis::judge;
-use crate::experiment::WorkloadKind;
 use crate::experiment::steps::PlannedStep;
 use crate::planning::plan::{ASSUMED_NOISE, Plan};
 use crate::store::{Store, StoreError};
 use outcrop_lab_stats::paired::KnownNoise;
+use outcrop_lab_stats::power::Simulation;
 use outcrop_lab_stats::summary::noise_floor;
-use outcrop_lab_stats::verdict::{self, MIN_PAIRS};
+use outcrop_lab_stats::verdict::{MIN_PAIRS, Margin};
 use std::collections::BTreeMap;
 
 /// Pairs below which history says nothing.
@@ -23,8 +23,8 @@ const LEAST_PAIRS: usize = 10;
 /// Whole experiments below which it says nothing of margins: of fewer none is the one in twenty.
 const LEAST_EXPERIMENTS: usize = 20;
 
-/// Kind of data, step, threads: what noise depends on before all else.
-type Test = (&'static str, String, u32);
+/// Everything that noise depends on, as text: two tests are one if nothing but the seed differs.
+type Test = String;
 
 /// Noise of a machine, by test.
 #[derive(Clone, Debug, Default)]
@@ -45,9 +45,9 @@ pub struct TestNoise {
 }
 
 impl TestNoise {
-    /// The smallest change worth a verdict where `least` was asked for: a share that equals are seldom beyond.
-    pub fn margin(&self, least: f64) -> f64 {
-        verdict::margin(least, self.stray)
+    /// What is small and what is large where `asked` was asked for: a call must exceed what equals are seldom beyond.
+    pub fn margin(&self, asked: f64) -> Margin {
+        Margin::with_history(asked, self.stray)
     }
 }
 
@@ -58,8 +58,8 @@ pub struct Sight {
     pub step: String,
     /// Scatter of a pair.
     pub log_sd: f64,
-    /// Smallest change found with probability 0.8, as a share.
-    pub change: f64,
+    /// Smallest slowdown that the rule of the verdict calls with probability 0.8, as a share; `None` if there is none.
+    pub change: Option<f64>,
     /// Pairs that the scatter is known from; `None`: it is assumed.
     pub pairs: Option<usize>,
 }
@@ -87,7 +87,7 @@ impl NoiseModel {
                 let pair = |block: i64| Some((of(twin, block)? / of(base, block)?).ln());
                 let logs: Vec<f64> = (0..plan.blocks.len() as i64).filter_map(pair).collect();
                 if !logs.is_empty() {
-                    tests.entry(test(plan.kind, step)).or_default().push(logs);
+                    tests.entry(test(plan, step)).or_default().push(logs);
                 }
             }
         }
@@ -96,7 +96,7 @@ impl NoiseModel {
 
     /// Noise of a step of `plan`, if it is known well enough.
     pub fn of(&self, plan: &Plan, step: &PlannedStep) -> Option<TestNoise> {
-        let experiments = self.tests.get(&test(plan.kind, step))?;
+        let experiments = self.tests.get(&test(plan, step))?;
         let all: Vec<f64> = experiments.iter().flatten().copied().collect();
         if all.len() < LEAST_PAIRS {
             return None;
@@ -116,24 +116,48 @@ impl NoiseModel {
     /// What `plan` can see on each of its reported steps with `pairs` pairs; nothing with fewer than two.
     pub fn sights(&self, plan: &Plan, pairs: usize) -> Vec<Sight> {
         let reported = plan.reported();
-        let steps = plan.steps.iter().filter(|step| reported.contains(&step.step.name));
-        let sight = |step: &PlannedStep| {
-            let known = self.of(plan, step).map(|noise| noise.known);
-            let log_sd = known.map_or(ASSUMED_NOISE, |known| known.log_sd);
-            let change = judge::detectable(log_sd, pairs)?;
-            Some(Sight {
-                step: step.step.name.clone(),
-                log_sd,
-                change,
-                pairs: known.map(|known| known.count),
-            })
-        };
-        steps.filter_map(sight).collect()
+        let steps: Vec<_> = plan.steps.iter().filter(|step| reported.contains(&step.step.name)).collect();
+        let cells = steps.len() * (plan.targets.len() - 1);
+        // Worlds depend on the margin alone, and most steps have the one that was asked for.
+        let mut simulations = BTreeMap::<u64, Option<Simulation>>::new();
+        let mut seen = BTreeMap::<(u64, u64), Option<f64>>::new();
+        let mut sights = Vec::new();
+        for step in steps {
+            let noise = self.of(plan, step);
+            let margin = noise.map_or(plan.delta.into(), |noise| noise.margin(plan.delta));
+            let log_sd = noise.map_or(ASSUMED_NOISE, |noise| noise.known.log_sd);
+            let simulation = simulations
+                .entry(margin.call.to_bits())
+                .or_insert_with(|| judge::sight(pairs, cells, margin));
+            let Some(simulation) = simulation else { continue };
+            let change = *seen
+                .entry((margin.call.to_bits(), log_sd.to_bits()))
+                .or_insert_with(|| simulation.smallest_detectable(log_sd, 0.8).ok().flatten());
+            let pairs = noise.map(|noise| noise.known.count);
+            sights.push(Sight { step: step.step.name.clone(), log_sd, change, pairs });
+        }
+        sights
     }
 }
 
-fn test(kind: WorkloadKind, step: &PlannedStep) -> Test {
-    (kind.name(), step.step.name.clone(), step.step.threads)
+/// The test that `step` of `plan` is: the step with its keys, sizes, seconds and threads, the data it works on, the base's
+/// engine, configuration and allocator, and the order in which targets take turns. Short runs of small data scatter
+/// more than long ones of large data, and must not speak for them.
+fn test(plan: &Plan, step: &PlannedStep) -> Test {
+    let base = &plan.targets[plan.base];
+    let mut step = step.clone();
+    step.step.seed = 0;
+    let engine = (&base.engine, &base.version, &base.sha256, &base.allocator);
+    let configuration = (&base.open, &base.options, base.planted.to_bits());
+    let order = (plan.order, plan.run_in.to_bits(), plan.slice_seconds.to_bits(), plan.data, plan.balanced);
+    let before: Vec<&str> = plan
+        .steps
+        .iter()
+        .map(|other| other.step.name.as_str())
+        .take_while(|name| *name != step.step.name)
+        .collect();
+    let all = (plan.kind, &plan.sizes, &step, before, engine, configuration, order);
+    serde_json::to_string(&all).expect("plain data serialises")
 }
 
 #[cfg(test)]
@@ -168,12 +192,45 @@ mod tests {
         assert!((known.known.log_sd - 0.0141).abs() < 0.004, "{known:?}");
         let stray = known.stray.unwrap();
         assert!(stray > 0.001 && stray < 0.014, "a mean of five pairs strays less than one: {stray}");
-        assert!(known.margin(0.02) == 0.02 && (known.margin(0.0001) - stray).abs() < 1e-4, "{known:?}");
+        assert!(
+            known.margin(0.02).call == 0.02 && (known.margin(0.0001).call - stray).abs() < 1e-4,
+            "{known:?}"
+        );
+        assert_eq!(known.margin(0.0001).asked, 0.0001);
         for host in ["two", ""] {
             assert!(NoiseModel::load(&store, host, None).unwrap().of(&plan, &plan.steps[1]).is_none());
         }
         let before = NoiseModel::load(&store, "one", Some("2025-01-01T00:00:00Z")).unwrap();
         assert!(before.of(&plan, &plan.steps[1]).is_none(), "what ended later does not count");
+    }
+
+    #[test]
+    fn only_what_is_equal_in_all_that_matters_speaks_for_a_step() {
+        let (_temp, store) = history(21, 0.2);
+        let plan = store.experiment(1).unwrap().plan;
+        let model = NoiseModel::load(&store, "one", None).unwrap();
+        assert!(model.of(&plan, &plan.steps[1]).unwrap().stray.is_some());
+        let mut reseeded = plan.clone();
+        reseeded.seed += 1;
+        reseeded.steps[1].step.seed += 1;
+        assert!(model.of(&reseeded, &reseeded.steps[1]).is_some(), "a seed changes no noise");
+        type Change = (&'static str, fn(&mut Plan));
+        let changes: [Change; 9] = [
+            ("keys", |plan| plan.sizes.keys *= 40_000),
+            ("seconds", |plan| plan.steps[1].step.seconds += 300.0),
+            ("threads", |plan| plan.steps[1].step.threads += 1),
+            ("cache", |plan| plan.targets[plan.base].open.cache_size *= 2),
+            ("engine", |plan| plan.targets[plan.base].engine = "rocksdb".to_string()),
+            ("version", |plan| plan.targets[plan.base].version = Some("11.8.1".to_string())),
+            ("options", |plan| plan.targets[plan.base].options = "max_open_files=3".to_string()),
+            ("order", |plan| plan.order = crate::experiment::Order::Sessions),
+            ("steps before", |plan| plan.steps[0].step.name = "fillrandom".to_string()),
+        ];
+        for (what, change) in changes {
+            let mut other = plan.clone();
+            change(&mut other);
+            assert!(model.of(&other, &other.steps[1]).is_none(), "another {what} is another test");
+        }
     }
 
     #[test]

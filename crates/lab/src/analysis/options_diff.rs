@@ -16,10 +16,21 @@ pub struct Difference {
     pub target: Option<String>,
 }
 
+impl Difference {
+    /// Whether both have the option, with different values.
+    pub fn is_of_both(&self) -> bool {
+        self.base.is_some() && self.target.is_some()
+    }
+}
+
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "(none)".to_string());
-        write!(f, "{}: {} -> {}", self.name, text(&self.base), text(&self.target))
+        match (&self.base, &self.target) {
+            (Some(base), Some(target)) => write!(f, "{}: {base} -> {target}", self.name),
+            (Some(base), None) => write!(f, "{}: {base}, an option that only the base has", self.name),
+            (None, Some(target)) => write!(f, "{}: {target}, an option that only the target has", self.name),
+            (None, None) => write!(f, "{}", self.name),
+        }
     }
 }
 
@@ -89,6 +100,6 @@ mod tests {
             "# note\n[Version]\n rocksdb_version=2\n[DBOptions]\n  a=1\n  aa=7\n  b=3\n[CFOptions \"default\"]\n c={x=1;y=2}\n",
         );
         let lines: Vec<String> = compare(&base, &target).iter().map(ToString::to_string).collect();
-        assert_eq!(lines, ["DBOptions.b: 2 -> 3", "DBOptions.aa: (none) -> 7"]);
+        assert_eq!(lines, ["DBOptions.b: 2 -> 3", "DBOptions.aa: 7, an option that only the target has"]);
     }
 }

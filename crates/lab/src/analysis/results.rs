@@ -8,30 +8,30 @@
 use crate::analysis::cpu::Profile;
 use crate::analysis::judge::{self, Better, Question, Verdict};
 use crate::analysis::labels::NOT_OFFERED;
+use crate::analysis::names;
 use crate::analysis::noise::{NoiseModel, TestNoise};
 use crate::probe::derive::metric;
 use crate::store::{ExperimentRow, SessionRow, StepRow, Store, StoreError};
 use outcrop_lab_stats::explain::{Counters, Explanation};
 use outcrop_lab_stats::offset::remove_session_offset;
-use outcrop_lab_stats::paired::Settings;
+use outcrop_lab_stats::paired::{self, Settings, log_ratios, relative};
+use outcrop_lab_stats::steady::Shape;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Costs that can explain a change of throughput.
-const COSTS: [&str; 13] = [
-    "cpu_us/o",
-    "cs/o",
+/// Counters of a session's process that can explain a change of throughput; those of the device that its own reads wait for.
+const COSTS: [&str; 11] = [
+    "proc_cpu_us/o",
     "vcs/o",
     "ivcs/o",
-    "r/o",
-    "rKB/o",
-    "w/o",
-    "wKB/o",
-    "flush/o",
     "fault/o",
+    "proc_rKB/o",
+    "proc_wKB/o",
     "read_await",
-    "write_await",
-    "stalled_seconds",
+    "instr/o",
+    "cycles/o",
+    "cachemiss/o",
+    "tlbmiss/o",
 ];
 
 /// An experiment with its measurements.
@@ -101,15 +101,30 @@ impl Results {
         self.experiment.plan.targets.iter().map(|target| target.name.as_str()).collect()
     }
 
-    /// Number of a target by name.
+    /// Short names of the targets, the same on all pages.
+    pub fn labels(&self) -> Vec<String> {
+        names::short(&self.experiment.plan.targets)
+    }
+
+    /// What stands above a target's column in a table of the terminal: its short name, or its number where some are too long.
+    pub fn headers(&self) -> Vec<String> {
+        let labels = self.labels();
+        if labels.iter().all(|label| label.chars().count() <= names::COLUMN) {
+            return labels;
+        }
+        (1..=labels.len()).map(|column| format!("col-{column}")).collect()
+    }
+
+    /// Number of a target by its name, or its short one.
     ///
     /// # Errors
     /// Names the targets there are.
     pub fn target(&self, name: &str) -> Result<usize, String> {
         let names = self.target_names();
-        names
-            .iter()
-            .position(|known| *known == name)
+        let short = self.labels();
+        let known = names.iter().position(|known| *known == name);
+        known
+            .or_else(|| short.iter().position(|known| known == name))
             .ok_or_else(|| format!("there is no target {name}; there are {}", names.join(", ")))
     }
 
@@ -146,6 +161,21 @@ impl Results {
         both.filter(|(value, base)| *value > 0.0 && *base > 0.0).collect()
     }
 
+    /// The ratio of a metric between two targets, the same wherever it is shown: the geometric mean of the ratios of the blocks
+    /// that both have, which is what verdicts are about. Where zeros leave no logarithm, the ratio of the means of those
+    /// blocks; `None` without such blocks, and of anything to nothing.
+    pub fn ratio(&self, step: &str, target: usize, base: usize, metric: &str) -> Option<f64> {
+        let base_values = self.values(step, base, metric);
+        let values = self.values(step, target, metric).into_iter();
+        let (own, theirs): (Vec<f64>, Vec<f64>) =
+            values.filter_map(|(block, value)| Some((value, *base_values.get(&block)?))).unzip();
+        match log_ratios(&own, &theirs) {
+            Ok(logs) => Some(paired::geometric(&logs)),
+            Err(_) if own.is_empty() => None,
+            Err(_) => relative(own.iter().sum(), theirs.iter().sum()),
+        }
+    }
+
     /// All cells of a metric against `base`: for each step, for each target. Verdicts hold for the table as a
     /// whole: chance calls are kept to a rate over all of its cells.
     pub fn table(&self, base: usize, name: &str) -> Vec<Vec<Option<Cell>>> {
@@ -153,6 +183,7 @@ impl Results {
         let (mut questions, mut places) = (Vec::new(), Vec::new());
         let mut table = Vec::new();
         for (row, step) in self.steps.iter().enumerate() {
+            let doubts = self.doubts(step, base);
             let mut cells = Vec::new();
             for (column, target) in plan.targets.iter().enumerate() {
                 let invalid = self.invalid(step, column).or_else(|| self.invalid(step, base));
@@ -162,7 +193,8 @@ impl Results {
                         name: (step.clone(), target.name.clone()),
                         pairs: self.pairs(step, column, base, name),
                         control: self.are_twins(column, base),
-                        steady: self.is_steady(step, column) && self.is_steady(step, base),
+                        doubt: doubts[column],
+                        delta: plan.delta,
                         noise: self.noise_of(step, name),
                     });
                 }
@@ -173,7 +205,7 @@ impl Results {
             table.push(cells);
         }
         let better = metric(name).map_or(Better::Higher, |row| row.better);
-        let verdicts = judge::judge(name, better, plan.delta, &questions);
+        let verdicts = judge::judge(name, better, &questions);
         for ((row, column), verdict) in places.into_iter().zip(verdicts) {
             if let Some(cell) = &mut table[row][column] {
                 cell.verdict = verdict;
@@ -222,10 +254,11 @@ impl Results {
             name: ("all steps".to_string(), self.experiment.plan.targets[target].name.clone()),
             pairs: offset.blocks.iter().map(|offset| (offset.exp(), 1.0)).collect(),
             control: self.are_twins(target, base),
-            steady: true,
+            doubt: None,
+            delta: self.experiment.plan.delta,
             noise: None,
         };
-        judge::judge("offset", Better::Higher, self.experiment.plan.delta, &[question]).remove(0)
+        judge::judge("offset", Better::Higher, &[question]).remove(0)
     }
 
     /// Why a target does not have a step, if it does not.
@@ -234,39 +267,102 @@ impl Results {
         labels.into_iter().find(|label| label.name == NOT_OFFERED).map(|label| label.text.as_str())
     }
 
-    /// Which costs per operation moved with a step's throughput against `base`. `None` with fewer than two blocks
-    /// that have both.
+    /// What a step's difference in throughput against `base` is made of. `None` with fewer than two blocks that have both.
     pub fn explain(&self, step: &str, target: usize, base: usize) -> Option<Explanation> {
         let (theirs, ours) = (self.values(step, base, "ops_sec"), self.values(step, target, "ops_sec"));
-        let blocks: Vec<i64> = ours.keys().filter(|block| theirs.contains_key(block)).copied().collect();
+        let rates: Vec<(i64, f64, f64)> = ours
+            .iter()
+            .filter_map(|(block, value)| Some((*block, *value, *theirs.get(block)?)))
+            .filter(|(_, value, base)| *value > 0.0 && *base > 0.0)
+            .collect();
+        let planned = self.experiment.plan.steps.iter().find(|planned| planned.step.name == step)?;
+        // A closed loop: a thread does one operation after the other.
+        let time = |rate: f64| 1e9 * f64::from(planned.step.threads) / rate;
         // A cost counts if every block of both has it.
         let counters = |of: usize| -> Counters {
-            let known = COSTS.iter().filter_map(|name| {
+            let column = |name: &str| -> Option<Vec<f64>> {
                 let values = self.values(step, of, name);
-                let column: Option<Vec<f64>> =
-                    blocks.iter().map(|block| values.get(block).copied()).collect();
-                Some((name.to_string(), column?))
-            });
-            known.collect()
+                rates.iter().map(|(block, ..)| values.get(block).copied()).collect()
+            };
+            let mut known: Counters =
+                COSTS.iter().filter_map(|name| Some((name.to_string(), column(name)?))).collect();
+            let stalled = column("stalled_seconds").zip(column("ops_sec"));
+            if let Some((stalled, own)) = stalled {
+                // Of all threads, over what they did in the step.
+                let seconds = self.rows(step, of).map(|row| (row.block, row.result.seconds));
+                let seconds: BTreeMap<i64, f64> = seconds.collect();
+                let each = rates.iter().zip(stalled).zip(own).map(|(((block, ..), stalled), rate)| {
+                    stalled / seconds.get(block).copied().unwrap_or(1.0).max(1e-9) * time(rate) / 1e3
+                });
+                known.insert("stalled_us/o".to_string(), each.collect());
+            }
+            known
         };
-        let pairs = self.pairs(step, target, base, "ops_sec");
-        judge::explain("ops_sec", Better::Higher, &pairs, &counters(base), &counters(target))
+        let pairs: Vec<(f64, f64)> = rates.iter().map(|(_, value, base)| (*value, *base)).collect();
+        let times: (Vec<f64>, Vec<f64>) =
+            rates.iter().map(|(_, value, base)| (time(*base), time(*value))).unzip();
+        let (of_base, of_target) = (counters(base), counters(target));
+        judge::explain(&judge::Difference {
+            metric: "ops_sec",
+            better: Better::Higher,
+            pairs: &pairs,
+            time_ns: (&times.0, &times.1),
+            base: &of_base,
+            target: &of_target,
+            prices: &self.prices(step, base),
+        })
     }
 
-    /// Whether all sessions of a step of a target went alike and came to rest, as far as can be told. Steps of a
-    /// fixed number of operations end when they end.
-    fn is_steady(&self, step: &str, target: usize) -> bool {
-        let plan = &self.experiment.plan;
-        let timed = plan.steps.iter().any(|planned| planned.step.name == *step && planned.step.ops.is_none());
-        let shapes: Vec<_> = self
-            .rows(step, target)
-            .filter_map(|row| Some(judge::steadiness(&row.result.per_second, plan.delta)?.shape))
-            .collect();
-        !timed || judge::allows_verdict(&shapes)
+    /// What reads cost on this machine, by the device's own latency, where the step reads at all.
+    fn prices(&self, step: &str, base: usize) -> BTreeMap<String, f64> {
+        /// Reads of an operation below which their latency is that of somebody else.
+        const READS: f64 = 0.001;
+        let of = |name: &str| self.median(step, base, name);
+        let known = || {
+            let reads = of("r/o").filter(|reads| *reads > READS)?;
+            let nanoseconds = of("read_await")? * 1e6;
+            let kilobytes = of("rKB/o")? / reads;
+            Some([
+                ("proc_rKB/o".to_string(), nanoseconds / kilobytes),
+                ("read_await".to_string(), reads * 1e6),
+            ])
+        };
+        known().into_iter().flatten().filter(|(_, price)| price.is_finite()).collect()
+    }
+
+    /// For each target, why a step of it and of `base` cannot be told apart whatever the numbers, if they cannot.
+    pub(crate) fn doubts(&self, step: &str, base: usize) -> Vec<Option<&'static str>> {
+        let targets = 0..self.experiment.plan.targets.len();
+        let planned = self.experiment.plan.steps.iter().find(|planned| planned.step.name == step);
+        let Some(planned) = planned else { return targets.map(|_| None).collect() };
+        // Steps of a fixed number of operations end when they end.
+        let timed = planned.step.ops.is_none();
+        let of_base = if timed { self.shapes(step, base) } else { Vec::new() };
+        let others_of_base = self.values(step, base, "other_cpu");
+        let doubt = |target: usize| {
+            let shapes = timed.then(|| judge::doubt_of_shapes(&self.shapes(step, target), &of_base));
+            // Where a step writes, the kernel's own threads work for the engine.
+            let others = planned.only_reads().then(|| {
+                let values = self.values(step, target, "other_cpu").into_iter();
+                let more: Vec<f64> =
+                    values.filter_map(|(block, value)| Some(value - others_of_base.get(&block)?)).collect();
+                judge::differ_in_company(&more).then_some("other programs worked beside one of the two")
+            });
+            shapes.flatten().or(others.flatten())
+        };
+        targets.map(|target| if target == base { None } else { doubt(target) }).collect()
+    }
+
+    /// How each session of a step of a target went, where it was long enough to tell.
+    fn shapes(&self, step: &str, target: usize) -> Vec<Shape> {
+        let delta = self.experiment.plan.delta;
+        self.rows(step, target)
+            .filter_map(|row| Some(judge::steadiness(&row.result.per_second, delta)?.shape))
+            .collect()
     }
 
     /// Whether two targets are one under two names.
-    fn are_twins(&self, a: usize, b: usize) -> bool {
+    pub(crate) fn are_twins(&self, a: usize, b: usize) -> bool {
         let targets = &self.experiment.plan.targets;
         targets[a].twin_of == Some(b) || targets[b].twin_of == Some(a)
     }

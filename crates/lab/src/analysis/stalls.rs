@@ -3,15 +3,16 @@
 //! ```text
 //! per session   longest gap [ms], seconds with an operation of 100 ms, seconds below a tenth of the median second   (metrics)
 //! per pair      target - base: differences, since most sessions have none at all
-//! verdict       exact sign-flip test of the differences, and a least difference that matters
+//! verdict       exact sign-flip test of the differences, corrected for the cells of the report, and a least difference
 //! ```
+//! Tails of service times stand beside them: `tails.rs`.
 //! Next: `outcrop_lab_stats::stalls` for the test.
 
 use crate::analysis::judge::Word;
 use crate::analysis::results::Results;
-use crate::report::text::{align, amount};
+use crate::report::text::{align_within, amount};
 use outcrop_lab_load::StepKind;
-use outcrop_lab_stats::stalls::compare_stalls;
+use outcrop_lab_stats::stalls::{StallPairs, judge_stalls};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -42,8 +43,10 @@ pub struct StallCell {
     pub mean: f64,
     /// Beside the base; absent for the base itself.
     pub word: Option<Word>,
-    /// Probability of such a difference without a cause.
+    /// Probability of such a difference without a cause, alone.
     pub p_value: Option<f64>,
+    /// Adjusted for the cells of the report; absent where nothing could be called.
+    pub q_value: Option<f64>,
 }
 
 impl StallRow {
@@ -55,50 +58,63 @@ impl StallRow {
     }
 }
 
+/// Whether a step's operations are many, so that the longest of them say something.
+pub(crate) fn has_many_operations(results: &Results, name: &str) -> bool {
+    let steps = &results.experiment.plan.steps;
+    let step = steps.iter().find(|step| step.step.name == name);
+    step.is_some_and(|step| step.step.kind != StepKind::ReadSeq && !step.step.kind.is_upkeep())
+}
+
 /// The stalls of every step whose operations are many, beside those of `base`.
 pub fn table(results: &Results, base: usize) -> Vec<StallRow> {
     let plan = &results.experiment.plan;
-    let many = |name: &&String| {
-        plan.steps
-            .iter()
-            .find(|step| step.step.name == **name)
-            .is_some_and(|step| step.step.kind != StepKind::ReadSeq && !step.step.kind.is_upkeep())
-    };
-    let steps = results.steps.iter().filter(many);
-    steps
-        .flat_map(|step| {
-            MEASURES.map(|(measure, unit, least)| row(results, base, step, (measure, unit, least)))
-        })
-        .collect()
+    let many = |name: &&String| has_many_operations(results, name);
+    let mut rows: Vec<StallRow> = results
+        .steps
+        .iter()
+        .filter(many)
+        .flat_map(|step| MEASURES.map(|(measure, unit, _)| row(results, step, measure, unit)))
+        .collect();
+    let (mut asked, mut places) = (Vec::new(), Vec::new());
+    for (at, row) in rows.iter().enumerate() {
+        for target in (0..row.cells.len()).filter(|target| *target != base) {
+            let pairs = pairs(results, base, row, target);
+            if !pairs.base.is_empty() {
+                places.push((at, target));
+                asked.push(pairs);
+            }
+        }
+    }
+    let judged = judge_stalls(&asked, ALPHA, plan.seed).unwrap_or_default();
+    for ((row, target), judged) in places.into_iter().zip(judged) {
+        if let Some(cell) = &mut rows[row].cells[target] {
+            cell.word = Some(judged.verdict);
+            (cell.p_value, cell.q_value) = (Some(judged.p_value), judged.q_value);
+        }
+    }
+    rows
 }
 
-fn row(
-    results: &Results,
-    base: usize,
-    step: &str,
-    (measure, unit, least): (&'static str, &'static str, f64),
-) -> StallRow {
-    let of_base = results.values(step, base, measure);
+/// A measure of a step, with the mean of each target.
+fn row(results: &Results, step: &str, measure: &'static str, unit: &'static str) -> StallRow {
     let cell = |target: usize| {
         let own = results.values(step, target, measure);
-        if own.is_empty() {
-            return None;
-        }
         let mean = own.values().sum::<f64>() / own.len() as f64;
-        let (theirs, ours): (Vec<f64>, Vec<f64>) =
-            own.iter().filter_map(|(block, value)| Some((*of_base.get(block)?, *value))).unzip();
-        let seed = results.experiment.plan.seed;
-        let compared = (target != base && !ours.is_empty())
-            .then(|| compare_stalls(&theirs, &ours, least, ALPHA, seed).ok())
-            .flatten();
-        Some(StallCell {
-            mean,
-            word: compared.map(|compared| compared.verdict),
-            p_value: compared.map(|compared| compared.p_value),
-        })
+        (!own.is_empty()).then_some(StallCell { mean, word: None, p_value: None, q_value: None })
     };
     let targets = 0..results.target_names().len();
     StallRow { step: step.to_string(), measure, unit, cells: targets.map(cell).collect() }
+}
+
+/// The blocks that both have.
+fn pairs(results: &Results, base: usize, row: &StallRow, target: usize) -> StallPairs {
+    let of_base = results.values(&row.step, base, row.measure);
+    let own = results.values(&row.step, target, row.measure);
+    let both = own.iter().filter_map(|(block, value)| Some((*of_base.get(block)?, *value)));
+    let (base, target) = both.unzip();
+    let least =
+        MEASURES.iter().find(|measure| measure.0 == row.measure).map_or(f64::MAX, |measure| measure.2);
+    StallPairs { base, target, least_difference: least }
 }
 
 /// The rows worth a line, for the terminal; targets in columns by number.
@@ -108,9 +124,8 @@ pub fn text(results: &Results, base: usize) -> String {
         return "\nstalls: none; no gap or operation of 100 ms, no second below a tenth of usual\n"
             .to_string();
     }
-    let columns = results.target_names().len();
     let mut lines = vec![vec!["step".to_string(), "stalls".to_string()]];
-    lines[0].extend((1..=columns).map(|column| format!("col-{column}")));
+    lines[0].extend(results.headers());
     for row in &rows {
         let name = match row.measure {
             "longest_gap" => "gap",
@@ -121,7 +136,7 @@ pub fn text(results: &Results, base: usize) -> String {
         line.extend(row.cells.iter().map(cell_text));
         lines.push(line);
     }
-    let mut text = format!("\n{}", align(&lines));
+    let mut text = format!("\n{}", align_within(&lines, 2));
     let _ = writeln!(text, "gap: longest time without a completion; stalled: seconds below a tenth of usual");
     let _ = writeln!(text, "slow: seconds in which an operation took 100 ms or more");
     text

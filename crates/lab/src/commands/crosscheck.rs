@@ -203,11 +203,12 @@ fn compare(rounds: &[[Vec<Printed>; 2]]) -> Vec<Compared> {
                 .map(|[theirs, ours]| (ours[step].ops_per_second, theirs[step].ops_per_second))
                 .collect(),
             control: false,
-            steady: true,
+            doubt: None,
+            delta: WITHIN,
             noise: None,
         })
         .collect();
-    let verdicts = judge::judge("ops_sec", Better::Higher, WITHIN, &questions);
+    let verdicts = judge::judge("ops_sec", Better::Higher, &questions);
     let share = |printed: &Printed| printed.found.map(|(found, all)| found as f64 / all.max(1) as f64);
     let last = rounds.last();
     (0..STEPS.len())

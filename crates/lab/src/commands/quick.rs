@@ -44,10 +44,19 @@ pub struct QuickArguments {
     /// Directory for report.html (one file), the pages that start with index.html, the tables and the record.
     #[arg(long, default_value = "outcrop-lab-report")]
     pub output: PathBuf,
-    /// Print the comparison as JSON instead of tables.
+    /// Leave out the base's A/A twin, which shows the noise and takes a target's share of the time.
     #[arg(long)]
+    pub no_twin: bool,
+    /// Print the comparison as JSON instead of tables.
+    #[arg(long, conflicts_with = "classic")]
     pub json: bool,
+    /// Print the 28 columns of RocksDB's scripts for each target; they are in summary.txt in any case.
+    #[arg(long)]
+    pub classic: bool,
 }
+
+/// Lines printed below the first page.
+const BELOW: usize = 4;
 
 /// Runs everything.
 ///
@@ -78,13 +87,29 @@ pub fn run(arguments: &QuickArguments) -> Result<(), String> {
     let page = site::write(&store, id, &arguments.output, site::Form::Full)?;
     let results = Results::load(&store, id)?;
     let base = results.experiment.plan.base;
+    for (name, text) in
+        [("compare.txt", show::compare(&results, base, "ops_sec")), ("summary.txt", show::summary(&results))]
+    {
+        let path = arguments.output.join(name);
+        std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
     if arguments.json {
         println!("{}", show::compare_json(&results, base, "ops_sec"));
-    } else {
-        print!("{}\n{}", show::summary(&results), show::compare(&results, base, "ops_sec"));
-        println!("report: {} (one file), {}", arguments.output.join("report.html").display(), page.display());
-        println!("tables: {}", arguments.output.join("csv/summary.tsv").display());
+        return Ok(());
     }
+    if arguments.classic {
+        print!("{}", show::summary(&results));
+    } else {
+        print!("{}", show::first_page(&results, base, BELOW));
+    }
+    let output = &arguments.output;
+    println!(
+        "\nall of it {}; 28 columns {}",
+        output.join("compare.txt").display(),
+        output.join("summary.txt").display()
+    );
+    println!("report    {} (one file), {}", output.join("report.html").display(), page.display());
+    println!("tables    {}", output.join("csv/summary.tsv").display());
     Ok(())
 }
 
@@ -92,16 +117,17 @@ pub fn run(arguments: &QuickArguments) -> Result<(), String> {
 fn experiment_text(arguments: &QuickArguments) -> Result<String, String> {
     let base = arguments.engines.last().ok_or("no engine is left to measure")?;
     let (mut targets, mut names): (String, Vec<&str>) = Default::default();
-    let mut twin = false;
+    let mut twin = !arguments.no_twin;
+    let mut named_twice = false;
     for engine in &arguments.engines {
         if arguments.engines.iter().filter(|other| *other == engine).count() > 1 {
             if engine != base {
                 return Err(format!("{engine} is named twice; only the base, which is named last, can be"));
             }
-            if twin {
+            if named_twice {
                 continue;
             }
-            twin = true;
+            (named_twice, twin) = (true, true);
         }
         let (name, keys) = if engine == "outcrop" {
             ("outcrop", "engine = \"outcrop\"".to_string())
@@ -153,11 +179,13 @@ mod tests {
 
     #[test]
     fn flags_become_an_experiment() {
+        let alone = experiment::parse("quick", &text(&["--no-twin"]).unwrap()).unwrap();
+        assert!(!alone.design.aa);
         let text = text(&["--engines=outcrop,mine=/a/\"b\".so", "--keys=5", "--workload=iodir"]).unwrap();
         let experiment = experiment::parse("quick", &text).unwrap();
         assert_eq!((experiment.base.as_deref(), experiment.workload.keys), (Some("mine"), Some(5)));
         assert_eq!(experiment.target[1].library.as_deref(), Some(std::path::Path::new("/a/\"b\".so")));
-        assert!(!experiment.design.aa);
+        assert!(experiment.design.aa, "the noise is shown");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! An experiment in the form of the posts: one ratio of medians by test and target, coloured by a fixed band.
+//! An experiment in the form of the posts: one ratio by test and target, coloured by a fixed band. It is the ratio of all
+//! other pages; rates are medians.
 //!
 //! Their readers find their tables here. What the lab itself says of the same numbers, with intervals and verdicts, is
 //! in `show/` and `site/`.
@@ -16,7 +17,7 @@ pub fn short_name(step: &str) -> String {
     step.replace("whilewriting", "ww")
 }
 
-/// The relative table of a metric: ratios of medians to `base`.
+/// The relative table of a metric: ratios to `base`.
 ///
 /// # Errors
 /// A clause if nothing has the metric.
@@ -27,16 +28,19 @@ pub fn relative(
     output: Output,
     colours: bool,
 ) -> Result<String, String> {
+    let rows = rows(results, base, name);
     let base = results.target_names()[base];
-    let runs =
-        format!("Ratios to {base} of medians over {} blocks; verdicts without --classic. ", results.blocks());
+    let runs = format!(
+        "Ratios to {base}, geometric means of {} blocks; verdicts without --classic. ",
+        results.blocks()
+    );
     let metric = name.to_string();
     let request = Classic { metric, base: Some(base.to_string()), view: View::Posts, output, colours };
-    classic_with(&rows(results, name), &request, Some(&runs))
+    classic_with(&rows, &request, Some(&runs))
 }
 
-/// Medians over blocks as rows of one file.
-fn rows(results: &Results, name: &str) -> Vec<Row> {
+/// Ratios to `base` as rows of one file, in which the base is 1.
+fn rows(results: &Results, base: usize, name: &str) -> Vec<Row> {
     let plan = &results.experiment.plan;
     let unit = metric(name).map_or("", |row| row.unit);
     let mut rows = Vec::new();
@@ -50,7 +54,7 @@ fn rows(results: &Results, name: &str) -> Vec<Row> {
             configuration: text(&planned.config),
         });
         for (line, step) in results.steps.iter().enumerate() {
-            let Some(value) = results.median(step, index, name) else { continue };
+            let Some(value) = results.ratio(step, index, base, name) else { continue };
             rows.push(Row {
                 target: Arc::clone(&target),
                 step: text(&short_name(step)),

@@ -105,6 +105,50 @@ pub fn paragraph(start: &str, text: &str, indent: usize) -> String {
     lines + "\n"
 }
 
+/// As [`paragraph`], with words that no line has room for broken, after a semicolon where there is one.
+pub fn uncut(start: &str, text: &str, indent: usize) -> String {
+    let room = WIDTH - indent.max(start.chars().count());
+    let mut broken = String::new();
+    for word in text.split_whitespace() {
+        let mut rest: Vec<char> = word.chars().collect();
+        while rest.len() > room {
+            let at = rest[..room].iter().rposition(|c| *c == ';').map_or(room, |place| place + 1);
+            let later = rest.split_off(at);
+            broken.extend(rest);
+            broken.push(' ');
+            rest = later;
+        }
+        broken.extend(rest);
+        broken.push(' ');
+    }
+    paragraph(start, &broken, indent)
+}
+
+/// As [`align`], in as many tables as fit the terminal, each beginning with the first `fixed` columns.
+pub fn align_within(rows: &[Vec<String>], fixed: usize) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0) + 2
+    };
+    let beginning: usize = (0..fixed).map(width).sum();
+    let (mut tables, mut room) = (vec![Vec::new()], WIDTH + 2 - beginning.min(WIDTH));
+    for column in fixed..columns {
+        if width(column) > room && tables.last().is_some_and(|table| !table.is_empty()) {
+            tables.push(Vec::new());
+            room = WIDTH + 2 - beginning.min(WIDTH);
+        }
+        tables.last_mut().expect("there is one").push(column);
+        room = room.saturating_sub(width(column));
+    }
+    let part = |chosen: &Vec<usize>| {
+        let of = |row: &Vec<String>| {
+            (0..fixed).chain(chosen.iter().copied()).filter_map(|column| row.get(column).cloned()).collect()
+        };
+        align(&rows.iter().map(of).collect::<Vec<Vec<String>>>())
+    };
+    tables.iter().map(part).collect::<Vec<_>>().join("\n")
+}
+
 /// Text in columns, the first left-aligned, the others right-aligned.
 pub fn align(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -157,11 +201,25 @@ mod tests {
             "{text}"
         );
         assert_eq!(paragraph("", "a  b", 2), "a b\n");
+        let value = format!("x: {{{}}}", "name_of_an_option=17;".repeat(12));
+        let text = uncut("  ", &value, 6);
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert_eq!(text.split_whitespace().collect::<String>(), value.replace(' ', ""), "nothing is lost");
+        assert!(text.lines().nth(1).unwrap().ends_with(';'), "{text}");
     }
 
     #[test]
     fn columns_line_up() {
         let rows = vec![vec!["a".into(), "10".into()], vec!["long".into(), "9".into()]];
         assert_eq!(align(&rows), "a     10\nlong   9\n");
+        assert_eq!(align_within(&rows, 1), align(&rows));
+        let wide = vec![(0..12).map(|column| format!("column-{column:04}")).collect::<Vec<_>>(); 2];
+        let text = align_within(&wide, 1);
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert_eq!(
+            (text.matches("column-0000").count(), text.matches("column-0011").count()),
+            (6, 2),
+            "{text}"
+        );
     }
 }

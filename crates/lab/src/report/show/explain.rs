@@ -4,7 +4,7 @@ use crate::analysis::cpu;
 use crate::analysis::options_diff::differences;
 use crate::analysis::results::Results;
 use crate::probe::derive::METRICS;
-use crate::report::text::{WIDTH, align, amount, cut, paragraph};
+use crate::report::text::{align, amount, paragraph, uncut};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -28,7 +28,7 @@ pub fn explain_json(results: &Results, step: &str, target: usize, base: usize) -
 
 /// Which costs moved with a step's throughput, for people.
 pub fn explain(results: &Results, step: &str, target: usize, base: usize) -> String {
-    let names = results.target_names();
+    let names = results.labels();
     let mut text = paragraph("", &format!("{step}: {} against {}", names[target], names[base]), 2);
     match results.explain(step, target, base) {
         Some(explanation) => text.push_str(&paragraph("", &explanation.sentence, 0)),
@@ -42,10 +42,10 @@ pub fn explain(results: &Results, step: &str, target: usize, base: usize) -> Str
         else {
             continue;
         };
-        let ratio = match to / from {
-            _ if from == 0.0 => "-".to_string(),
-            small if small < 0.095 => format!("{small:.4}"),
-            ratio => format!("{ratio:.2}"),
+        let ratio = match results.ratio(step, target, base, row.name) {
+            None => "-".to_string(),
+            Some(small) if small < 0.095 => format!("{small:.4}"),
+            Some(ratio) => format!("{ratio:.2}"),
         };
         let unit = if row.unit == "1" { String::new() } else { row.unit.to_string() };
         rows.push(vec![row.name.to_string(), amount(from), amount(to), ratio, unit]);
@@ -61,7 +61,7 @@ pub fn explain(results: &Results, step: &str, target: usize, base: usize) -> Str
     if !differences.is_empty() {
         text.push_str("\noptions that differ\n");
         for line in differences {
-            let _ = writeln!(text, "  {}", cut(&line.to_string(), WIDTH - 2));
+            text.push_str(&uncut("  ", &line.to_string(), 6));
         }
     }
     text

@@ -4,17 +4,19 @@
 
 mod engine_log;
 mod explain;
+mod first;
 mod plan;
 
 pub use engine_log::engine_log;
 pub use explain::{explain, explain_json};
+pub use first::first_page;
 pub use plan::plan;
 
 use crate::analysis::judge::{Verdict, Word};
 use crate::analysis::results::{Cell, Results};
-use crate::analysis::stalls;
+use crate::analysis::{stalls, tails};
 use crate::report::summary_line::{self, Measured, ops_per_second, summary_line};
-use crate::report::text::{WIDTH, align, amount, cut, paragraph};
+use crate::report::text::{WIDTH, align, align_within, amount, cut, paragraph};
 use crate::store::{SessionRow, Status, Store, StoreError};
 use serde::Serialize;
 use std::fmt::Write;
@@ -97,7 +99,7 @@ pub fn show(results: &Results) -> String {
 
 /// Labels of measurements by name: how many have it, and one of them.
 pub fn remarks(results: &Results) -> Vec<String> {
-    let names = results.target_names();
+    let names = results.labels();
     let mut counted: Vec<(&str, usize, String)> = Vec::new();
     for row in &results.measured {
         for label in &row.labels {
@@ -125,7 +127,7 @@ fn wider_margins(results: &Results) -> Vec<String> {
     let delta = results.experiment.plan.delta;
     let wider = |step: &String| {
         let noise = results.noise_of(step, "ops_sec")?;
-        let margin = noise.margin(delta);
+        let margin = noise.margin(delta).call;
         (margin > delta).then(|| {
             format!(
                 "{step}: a change must exceed {:.1} % for a verdict, not {:.1} %: in {} earlier experiments here the base \
@@ -147,8 +149,8 @@ fn unequal_sizes(results: &Results) -> Vec<String> {
     let Some(step) = results.steps.last() else { return Vec::new() };
     let size = |target| results.median(step, target, "tables");
     let Some(usual) = size(base) else { return Vec::new() };
-    let names = results.target_names();
-    let differs = |(target, name): (usize, &&str)| {
+    let names = results.labels();
+    let differs = |(target, name): (usize, &String)| {
         let own = size(target)?;
         ((own / usual - 1.0).abs() > SIZE).then(|| {
             format!("tables of {name} took {own:.0} MB after {step}, those of {} {usual:.0} MB", names[base])
@@ -195,34 +197,57 @@ pub fn summary(results: &Results) -> String {
 
 /// The ratios of a metric, targets in columns by number.
 pub fn compare(results: &Results, base: usize, metric: &str) -> String {
-    let names = results.target_names();
+    let names = results.labels();
     let plan = &results.experiment.plan;
-    let mut text = paragraph("", &plan.title, 0)
-        + &paragraph(
-            "",
-            &format!("{} relative to {}; {} blocks", labelled(metric), names[base], results.blocks()),
-            0,
-        )
-        + "\n";
-    for (index, name) in names.iter().enumerate() {
-        let mark = if index == base { " (base)" } else { "" };
-        let name = cut(name, WIDTH - 8 - mark.len() - (index + 1).to_string().len());
-        let _ = writeln!(text, "col-{} : {name}{mark}", index + 1);
+    let what = format!("{} relative to {}; {} blocks", labelled(metric), names[base], results.blocks());
+    let mut text = paragraph("", &plan.title, 0) + &paragraph("", &what, 0) + &key(results, base);
+    for table in ratios(results, base, metric) {
+        let _ = write!(text, "\n{table}");
     }
+    text.push_str(LEGEND);
+    let offset = results.offset(base);
+    if metric == "ops_sec" {
+        if offset.iter().any(Option::is_some) {
+            text.push_str("all steps: what the steps of a session have in common, their offset\n");
+        }
+        wider_margins(results).iter().for_each(|line| text.push_str(&paragraph("", line, 4)));
+        text.push_str(&responses(results, base));
+        text.push_str(&stalls::text(results, base));
+        text.push_str(&longer_tails(results, base));
+    }
+    for step in &results.steps {
+        for (target, name) in names.iter().enumerate() {
+            if let Some(why) = results.invalid(step, target) {
+                text.push_str(&paragraph("! ", &format!("{step}, {name}: {why}"), 4));
+            }
+        }
+    }
+    text
+}
+
+/// What signs mean.
+const LEGEND: &str = "\nratio, half width of the 95 % interval in %, verdict:\n\
+                      + improvement   - regression   = same   ? unknown   ! invalid\n";
+
+/// The table of a metric's ratios, in as many parts as fit the terminal.
+fn ratios(results: &Results, base: usize, metric: &str) -> Vec<String> {
+    let headers = results.headers();
     let table = results.table(base, metric);
     let offset = results.offset(base);
-    let others: Vec<usize> = (0..names.len()).filter(|target| *target != base).collect();
+    let others: Vec<usize> = (0..headers.len()).filter(|target| *target != base).collect();
     let first = results.steps.iter().map(String::len).max().unwrap_or(4);
-    /// Columns of one ratio: two blanks, `1.234 +-12.3 =`.
-    const CELL: usize = 15;
-    let per_block = ((WIDTH - first - 12) / CELL).max(1);
+    /// Letters of one ratio: `1.23 ±12.3 =`, or `not offered`.
+    const CELL: usize = 13;
+    let widest = headers.iter().map(|header| header.chars().count()).max().unwrap_or(0);
+    let per_block = ((WIDTH - first - 2 - widest.max(10)) / (2 + widest.max(CELL))).max(1);
     // A base alone still has its throughput.
     let alone: [&[usize]; 1] = [&[]];
     let blocks: Vec<&[usize]> =
         if others.is_empty() { alone.to_vec() } else { others.chunks(per_block).collect() };
+    let mut parts = Vec::new();
     for columns in blocks {
-        let mut rows = vec![vec!["step".to_string(), format!("col-{}", base + 1)]];
-        rows[0].extend(columns.iter().map(|column| format!("col-{}", column + 1)));
+        let mut rows = vec![vec!["step".to_string(), headers[base].clone()]];
+        rows[0].extend(columns.iter().map(|column| headers[*column].clone()));
         for (step, cells) in results.steps.iter().zip(&table) {
             let median = cells[base].as_ref().map_or("NA".into(), |cell| amount(cell.median));
             let mut row = vec![step.clone(), median];
@@ -239,26 +264,23 @@ pub fn compare(results: &Results, base: usize, metric: &str) -> String {
             );
             rows.push(row);
         }
-        let _ = write!(text, "\n{}", align(&rows));
+        parts.push(align(&rows));
     }
-    text.push_str(
-        "\nratio, half width of the 95 % interval in %, verdict:\n\
-         + improvement   - regression   = same   ? unknown   ! invalid\n",
-    );
-    if metric == "ops_sec" {
-        if offset.iter().any(Option::is_some) {
-            text.push_str("all steps: what the steps of a session have in common, their offset\n");
-        }
-        wider_margins(results).iter().for_each(|line| text.push_str(&paragraph("", line, 4)));
-        text.push_str(&responses(results, base));
-        text.push_str(&stalls::text(results, base));
+    parts
+}
+
+/// Whole names of the targets where columns do not say them.
+fn key(results: &Results, base: usize) -> String {
+    let (names, headers) = (results.target_names(), results.headers());
+    let is_said = |(name, header): (&&str, &String)| *name == header || header == "A/A";
+    if names.iter().zip(&headers).all(is_said) {
+        return String::new();
     }
-    for step in &results.steps {
-        for (target, name) in names.iter().enumerate() {
-            if let Some(why) = results.invalid(step, target) {
-                text.push_str(&paragraph("! ", &format!("{step}, {name}: {why}"), 4));
-            }
-        }
+    let mut text = "\n".to_string();
+    for (index, (name, header)) in names.iter().zip(&headers).enumerate() {
+        let mark = if index == base { " (base)" } else { "" };
+        let name = cut(name, WIDTH - 3 - mark.len() - header.chars().count());
+        let _ = writeln!(text, "{header} : {name}{mark}");
     }
     text
 }
@@ -295,9 +317,8 @@ fn verdict_text(verdict: &Verdict) -> String {
 
 /// Steps whose operations were due at their times, by the time an operation took from then; nothing without such steps.
 fn responses(results: &Results, base: usize) -> String {
-    let names = results.target_names();
     let mut rows = vec![vec!["step".to_string(), "due/s".to_string(), "response".to_string()]];
-    rows[0].extend((1..=names.len()).map(|column| format!("col-{column}")));
+    rows[0].extend(results.headers());
     for metric in ["response_p50", "response_p99", "response_p99.9"] {
         let table = results.table(base, metric);
         for (step, cells) in results.steps.iter().zip(&table) {
@@ -318,7 +339,28 @@ fn responses(results: &Results, base: usize) -> String {
     }
     match rows.len() {
         1 => String::new(),
-        _ => format!("\n{}response: from the time an operation was due; lower is better\n", align(&rows)),
+        _ => format!(
+            "\n{}response: from the time an operation was due; lower is better\n",
+            align_within(&rows, 3)
+        ),
+    }
+}
+
+/// Tails that differ; nothing where none was called.
+fn longer_tails(results: &Results, base: usize) -> String {
+    let mut rows = vec![vec!["step".to_string(), "tail".to_string()]];
+    rows[0].extend(results.headers());
+    for row in tails::table(results, base).into_iter().filter(tails::TailRow::is_worth_a_line) {
+        let mut line = vec![row.step.clone(), format!("{} [us]", row.measure)];
+        line.extend(row.cells.iter().enumerate().map(|(target, verdict)| {
+            let value = results.median(&row.step, target, row.measure).map_or("NA".to_string(), amount);
+            format!("{value} {}", verdict.map_or(' ', |verdict| verdict.word.sign()))
+        }));
+        rows.push(line);
+    }
+    match rows.len() {
+        1 => String::new(),
+        _ => format!("\n{}tail: medians of service times; + is a shorter one\n", align_within(&rows, 2)),
     }
 }
 
@@ -341,6 +383,7 @@ pub fn compare_json(results: &Results, base: usize, metric: &str) -> String {
         /// What all steps have in common, for each target.
         offset: Vec<Option<Verdict>>,
         stalls: Vec<stalls::StallRow>,
+        tails: Vec<tails::TailRow>,
     }
     let table = results.table(base, metric);
     let names = results.target_names();
@@ -360,12 +403,13 @@ pub fn compare_json(results: &Results, base: usize, metric: &str) -> String {
         cells: owned.iter().map(|(step, target, cell)| Row { step, target, cell }).collect(),
         offset: results.offset(base),
         stalls: stalls::table(results, base),
+        tails: tails::table(results, base),
     };
     serde_json::to_string_pretty(&comparison).expect("plain data serialises")
 }
 
-/// The exit code of a comparison: 2 with a regression, else 3 with an unknown, else 0. The A/A twin does not
-/// count.
+/// The exit code of a comparison: 2 with a regression, else 3 with an unknown, else 0. Of throughput, regressions of stalls
+/// and tails count too; that one of those is unknown is no reason to look again. The A/A twin does not count.
 pub fn exit_code(results: &Results, base: usize, metric: &str) -> u8 {
     let targets = &results.experiment.plan.targets;
     let table = results.table(base, metric);
@@ -380,9 +424,22 @@ pub fn exit_code(results: &Results, base: usize, metric: &str) -> u8 {
         })
         .map(|(_, cell, _)| cell.as_ref().and_then(|cell| cell.verdict).map_or(Word::Unknown, |v| v.word))
         .collect();
+    let waits_longer = metric == "ops_sec" && regression_of_waiting(results, base);
     match words {
-        words if words.contains(&Word::Regression) => 2,
+        words if waits_longer || words.contains(&Word::Regression) => 2,
         words if words.contains(&Word::Unknown) => 3,
         _ => 0,
     }
+}
+
+/// Whether a target that is no twin stalls more than the base, or has a longer tail.
+fn regression_of_waiting(results: &Results, base: usize) -> bool {
+    let real: Vec<usize> = (0..results.target_names().len())
+        .filter(|target| *target != base && results.experiment.plan.targets[*target].twin_of.is_none())
+        .collect();
+    let stalled = stalls::table(results, base);
+    let stalled = stalled.iter().flat_map(|row| real.iter().filter_map(|target| row.cells[*target]?.word));
+    let tails = tails::table(results, base);
+    let tails = tails.iter().flat_map(|row| real.iter().filter_map(|target| Some(row.cells[*target]?.word)));
+    stalled.chain(tails).any(|word| word == Word::Regression)
 }

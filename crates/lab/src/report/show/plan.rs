@@ -42,7 +42,7 @@ pub fn plan(plan: &Plan, noise: &NoiseModel) -> String {
         if most > plan.rounds { format!("{} to {most}", plan.rounds) } else { plan.rounds.to_string() };
     let _ = writeln!(
         text,
-        "blocks   {blocks}, each target once in each, in an order drawn from seed {}\n\
+        "blocks   {blocks}, each target once in each, in balanced orders drawn from seed {}\n\
          order    {}\n\
          sessions {}, about {}; {} GB of disk and {} of memory at once",
         plan.seed,
@@ -70,20 +70,28 @@ pub fn plan(plan: &Plan, noise: &NoiseModel) -> String {
 
 /// The smallest changes that `sights` tell, on a usual step and on the one that scatters most.
 fn sight(sights: &[Sight]) -> String {
+    let of = |sight: &Sight| sight.change.unwrap_or(f64::INFINITY);
     let mut ordered: Vec<&Sight> = sights.iter().collect();
-    ordered.sort_by(|a, b| a.change.total_cmp(&b.change));
+    ordered.sort_by(|a, b| of(a).total_cmp(&of(b)));
     let (Some(usual), Some(worst)) = (ordered.get(ordered.len() / 2), ordered.last()) else {
         return "nothing: one block has no scatter to judge by".to_string();
     };
-    let known: Vec<usize> = sights.iter().filter_map(|sight| sight.pairs).collect();
-    let (change, scatter) = (usual.change * 100.0, usual.log_sd * 100.0);
-    if known.is_empty() {
-        return format!("a change of {change:.1} % in 4 of 5 cases, if pairs scatter by {scatter:.1} %");
+    if of(usual).is_infinite() {
+        return "nothing in 4 of 5 cases: too few blocks for the scatter of pairs".to_string();
     }
+    let known: Vec<usize> = sights.iter().filter_map(|sight| sight.pairs).collect();
+    let (change, scatter) = (of(usual) * 100.0, usual.log_sd * 100.0);
+    let rule = "by the rule of the verdict, one step of all having changed";
+    if known.is_empty() {
+        return format!(
+            "a slowdown of {change:.1} % in 4 of 5 cases, if pairs scatter by {scatter:.1} %; {rule}"
+        );
+    }
+    let worst_change =
+        worst.change.map_or("nothing".to_string(), |change| format!("one of {:.1} %", change * 100.0));
     let mut text = format!(
-        "a change of {change:.1} % on a usual step and of {:.1} % on {} in 4 of 5 cases: pairs of equals scattered by \
-         {scatter:.1} and {:.1} % on this machine, in {} pairs of {} steps",
-        worst.change * 100.0,
+        "a slowdown of {change:.1} % on a usual step and {worst_change} on {} in 4 of 5 cases: pairs of equals scattered \
+         by {scatter:.1} and {:.1} % on this machine, in {} pairs of {} steps",
         worst.step,
         worst.log_sd * 100.0,
         known.iter().sum::<usize>(),
@@ -92,6 +100,7 @@ fn sight(sights: &[Sight]) -> String {
     if known.len() < sights.len() {
         let _ = write!(text, "; {:.1} % is assumed of the others", ASSUMED_NOISE * 100.0);
     }
+    let _ = write!(text, "; {rule}");
     text
 }
 

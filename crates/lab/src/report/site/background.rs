@@ -4,8 +4,8 @@
 use super::page::{breakable_option, breakable_step};
 use super::sections::ratio;
 use crate::analysis::judge::Word;
-use crate::analysis::options_diff;
 use crate::analysis::results::{Cell, Results};
+use crate::analysis::{options_diff, position};
 use crate::host::Status as CheckStatus;
 use crate::probe::derive::METRICS;
 use maud::{Markup, html};
@@ -35,7 +35,7 @@ pub(super) fn reproduce(results: &Results) -> Markup {
             }
             @for (index, target) in plan.targets.iter().enumerate() {
                 @if target.twin_of.is_none() {
-                    dt { (results.target_names()[index]) }
+                    dt { (results.labels()[index]) }
                     dd {
                         @match &target.sha256 {
                             Some(sum) => { "library with SHA-256 " code { (sum.get(..16).unwrap_or(sum)) "…" } },
@@ -60,7 +60,7 @@ pub(super) fn reproduce(results: &Results) -> Markup {
 pub(super) fn host(results: &Results) -> Markup {
     let experiment = &results.experiment;
     let (facts, canary) = (&experiment.host.facts, &experiment.host.canary);
-    let names = results.target_names();
+    let names = results.labels();
     let facts = [
         ("Processor", facts.cpu.clone()),
         ("Cores", facts.cores.to_string()),
@@ -146,7 +146,7 @@ fn noise(results: &Results) -> Markup {
             p.small {
                 "From the base and its A/A twin in experiments that ended here before this one began. scatter: of a pair of equals; it "
                 "gives an interval where there is one pair alone. stray: of a whole experiment, which equals stay within in 19 of 20; where that "
-                "is more than the change asked for, it is the margin. sees: the smallest change found in 4 of 5 cases with "
+                "is more than the change asked for, a call must exceed it; nothing beyond the change asked for is ever the same. sees: the smallest slowdown that the rule of the verdict calls in 4 of 5 cases with "
                 (results.blocks()) " blocks."
             }
             div.scroll { table {
@@ -156,7 +156,7 @@ fn noise(results: &Results) -> Markup {
                         tr {
                             td { (breakable_step(&sight.step)) } td { (noise.known.count) } td { (noise.experiments) }
                             td { (percent(noise.known.log_sd)) } td { (noise.stray.map_or("-".to_string(), percent)) }
-                            td { (percent(noise.margin(plan.delta))) } td { (percent(sight.change)) }
+                            td { (percent(noise.margin(plan.delta).call)) } td { (sight.change.map_or("nothing".to_string(), percent)) }
                         }
                     }
                 }
@@ -168,27 +168,52 @@ fn noise(results: &Results) -> Markup {
 /// Options that differ from the base's.
 pub(super) fn options(results: &Results) -> Markup {
     let base = results.experiment.plan.base;
-    let names = results.target_names();
+    let names = results.labels();
     html! {
-        p {
-            "Options as each engine wrote them after it opened its database, against " b { (names[base]) }
-            ". Options that only one of the two knows come last."
-        }
+        p { "Options as each engine wrote them after it opened its database, against " b { (names[base]) } "." }
         @for (target, name) in names.iter().enumerate() {
             @if target != base && results.experiment.plan.targets[target].twin_of.is_none() {
                 h2 { (name) }
-                @let differences = options_diff::differences(results, base, target);
-                @if differences.is_empty() {
-                    p { "None, or one of the two wrote none." }
+                @let (both, alone): (Vec<_>, Vec<_>) =
+                    options_diff::differences(results, base, target).into_iter().partition(|difference| difference.is_of_both());
+                @if both.is_empty() {
+                    p { "No option that both have differs, or one of the two wrote none." }
                 } @else {
                     div.scroll { table.wrap.options {
                         thead { tr { th { "option" } th { (names[base]) } th { (name) } } }
                         tbody {
-                            @for difference in &differences {
+                            @for difference in &both {
                                 tr {
                                     td { (breakable_option(&difference.name)) }
-                                    td { (breakable_option(difference.base.as_deref().unwrap_or("(none)"))) }
-                                    td { (breakable_option(difference.target.as_deref().unwrap_or("(none)"))) }
+                                    @for value in [&difference.base, &difference.target] {
+                                        td { (breakable_option(value.as_deref().unwrap_or_default())) }
+                                    }
+                                }
+                            }
+                        }
+                    } }
+                }
+                (options_of_one(&alone, &names[base], name))
+            }
+        }
+    }
+}
+
+/// Options that only one of the two knows, with their values.
+fn options_of_one(alone: &[options_diff::Difference], base: &str, name: &str) -> Markup {
+    html! {
+        @for (of_base, whose) in [(true, base), (false, name)] {
+            @let own: Vec<_> = alone.iter().filter(|difference| difference.base.is_some() == of_base).collect();
+            @if !own.is_empty() {
+                details {
+                    summary { (own.len()) " options that only " (whose) " has" }
+                    div.scroll { table.wrap.options {
+                        thead { tr { th { "option" } th { (whose) } } }
+                        tbody {
+                            @for difference in own {
+                                tr {
+                                    td { (breakable_option(&difference.name)) }
+                                    td { (breakable_option(difference.base.as_deref().or(difference.target.as_deref()).unwrap_or_default())) }
                                 }
                             }
                         }
@@ -232,5 +257,40 @@ pub(super) fn aa(results: &Results) -> Markup {
                 }
             }
         } }
+        (places(results))
+    }
+}
+
+/// Whether it mattered who worked first.
+fn places(results: &Results) -> Markup {
+    let base = results.experiment.plan.base;
+    let rows = position::table(results, base);
+    let names = results.labels();
+    html! {
+        @if !rows.is_empty() {
+            h2 { "Who worked first" }
+            p.small {
+                "Rate of who worked before the other of a pair over the rate it would have had after it, with the 95 % interval. "
+                "Orders are balanced, so such an effect widens intervals and moves no ratio; where there is one, the host is not as quiet "
+                "as it should be. Steps that are done in slices are not here: in them places change many times a block."
+            }
+            div.scroll { table {
+                thead { tr { th { "step" } th { "beside the base" } th { "being first" } th { "first in" } th { "matters" } } }
+                tbody {
+                    @for row in &rows {
+                        tr {
+                            td { (breakable_step(&row.step)) }
+                            td { (super::page::breakable(&names[row.target])) }
+                            td {
+                                (format!("{:.3}", row.effect.ratio))
+                                small { (format!("{:.3}..{:.3}", row.effect.interval.low, row.effect.interval.high)) }
+                            }
+                            td { (row.effect.earlier) " of " (row.effect.earlier + row.effect.later) }
+                            td { (if row.is_finding() { "yes" } else { "not shown" }) }
+                        }
+                    }
+                }
+            } }
+        }
     }
 }

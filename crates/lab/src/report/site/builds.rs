@@ -55,7 +55,7 @@ pub(super) fn tables(results: &Results, base: usize, table: &Table) -> Markup {
     html! {
         h2 #builds { "Versions by builds" }
         p.small {
-            "Throughput relative to " (results.target_names()[base]) ", and then to " (first) " of the same version: what the build is "
+            "Throughput relative to " (results.labels()[base]) ", and then to " (first) " of the same version: what the build is "
             "worth in each. Signs and intervals as above."
         }
         @for (step, name) in results.steps.iter().enumerate() {

@@ -84,7 +84,7 @@ enum Line<'a> {
 
 /// Relative throughput as bars, a group for each step, a bar for each target but the base.
 pub(super) fn bars(results: &Results, base: usize, table: &Table, axis: Axis) -> String {
-    let names = results.target_names();
+    let names = results.labels();
     let scale = (WIDTH - PLOT - 16.0) / (axis.to - axis.from);
     let x = |value: f64| PLOT + (value.clamp(axis.from, axis.to) - axis.from) * scale;
     let mut lines = Vec::new();
@@ -109,9 +109,9 @@ pub(super) fn bars(results: &Results, base: usize, table: &Table, axis: Axis) ->
     let mut svg = format!(
         "<svg viewBox=\"0 0 {WIDTH} {height:.0}\" width=\"{WIDTH}\" role=\"img\" aria-label=\"Throughput relative to {} \
          as bars; the table has the numbers\">",
-        escape(names[base])
+        escape(&names[base])
     );
-    frame(&mut svg, axis, height, names[base], &x);
+    frame(&mut svg, axis, height, &names[base], &x);
     let mut y = 18.0;
     for line in &lines {
         y += if matches!(line, Line::Step(_)) { GROUP } else { 0.0 };

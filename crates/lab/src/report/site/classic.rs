@@ -1,4 +1,4 @@
-//! The page in the form of the posts: ratios of medians in their colours, rates, costs per operation, text to paste.
+//! The page in the form of the posts: ratios in their colours, rates, costs per operation, text to paste.
 
 use super::{charts, page};
 use crate::analysis::results::Results;
@@ -11,11 +11,11 @@ use maud::{Markup, html};
 const COSTS: [&str; 6] = ["cpu_us/o", "cs/o", "r/o", "rKB/o", "wKB/o", "ops_sec"];
 
 pub(super) fn classic_page(results: &Results, base: usize, judged: &super::Table, here: &str) -> String {
-    let names = results.target_names();
+    let names = results.labels();
     let body = html! {
         p.small {
-            "Relative QPS is (QPS of a target) / (QPS of " (names[base]) "), medians over " (results.blocks())
-            " blocks. Colours by the fixed rule of the posts, whatever the scatter: "
+            "Relative QPS is (QPS of a target) / (QPS of " (names[base]) "), the geometric mean over " (results.blocks())
+            " blocks, as on all pages. Colours by the fixed rule of the posts, whatever the scatter: "
             b.regression { "-" } " at most 0.95, " b.improvement { "+" } " at least 1.05, = between."
             @if here != page::ALONE { " What the scatter allows to say is on the page " a href="index.html" { "Summary" } "." }
         }
@@ -40,9 +40,9 @@ pub(super) fn classic_page(results: &Results, base: usize, judged: &super::Table
 }
 
 fn head(results: &Results, first: &str) -> Markup {
-    let names = results.target_names();
+    let names = results.labels();
     html! {
-        thead { tr { th { (first) } @for target in real_targets(results) { th { (page::breakable(names[target])) } } } }
+        thead { tr { th { (first) } @for target in real_targets(results) { th { (page::breakable(&names[target])) } } } }
     }
 }
 
@@ -52,11 +52,10 @@ fn relative(results: &Results, base: usize) -> Markup {
             (head(results, "test"))
             tbody {
                 @for step in &results.steps {
-                    @let divisor = results.median(step, base, "ops_sec");
                     tr {
                         td { (short_name(step)) }
                         @for target in real_targets(results) {
-                            @let ratio = results.median(step, target, "ops_sec").zip(divisor).map(|(own, base)| own / base);
+                            @let ratio = results.ratio(step, target, base, "ops_sec");
                             @match ratio {
                                 Some(_) if target == base => td { "1.00" },
                                 Some(ratio) => td class=(class(post_colour(ratio))) { (format!("{ratio:.2} {}", post_colour(ratio).sign())) },
@@ -107,9 +106,9 @@ fn costs(results: &Results, base: usize) -> Markup {
                     tr { th scope="rowgroup" colspan=(COSTS.len() + 1) { (short_name(step)) } }
                     @for target in real_targets(results) {
                         tr {
-                            td { (results.target_names()[target]) }
+                            td { (results.labels()[target]) }
                             @for name in COSTS {
-                                (super::sections::cost(results.median(step, target, name), results.median(step, base, name)))
+                                (super::sections::cost(results.median(step, target, name), results.ratio(step, target, base, name)))
                             }
                         }
                     }

@@ -39,7 +39,7 @@ pub(super) fn all(results: &Results) -> Markup {
 fn groups(results: &Results, table: &Table<'_>) -> Markup {
     html! {
         div.scroll { table {
-            thead { tr { th { "group" } @for (profile, _) in &table.rows { th { (page::breakable(results.target_names()[profile.target])) } } } }
+            thead { tr { th { "group" } @for (profile, _) in &table.rows { th { (page::breakable(&results.labels()[profile.target])) } } } }
             tbody {
                 @for (index, group) in table.groups.iter().enumerate() {
                     tr { td { (group) } @for (_, shares) in &table.rows { td { (format!("{:.1}", shares[index])) } } }
@@ -51,7 +51,7 @@ fn groups(results: &Results, table: &Table<'_>) -> Markup {
             @let counted = profile.per_operation();
             @if !counted.is_empty() {
                 p.small {
-                    (results.target_names()[profile.target]) ": "
+                    (results.labels()[profile.target]) ": "
                     @for (name, value) in &counted { (name) " " (amount(*value)) " " }
                 }
             }
@@ -65,7 +65,7 @@ fn functions(results: &Results, table: &Table<'_>) -> Markup {
     html! {
         @for (profile, _) in &table.rows {
             details {
-                summary { "Largest functions of " (results.target_names()[profile.target]) }
+                summary { "Largest functions of " (results.labels()[profile.target]) }
                 ul.small.functions {
                     @for (name, share) in profile.functions(MOST) { li { (format!("{share:.1} % ")) (page::breakable_path(name)) } }
                 }

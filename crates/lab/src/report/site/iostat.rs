@@ -97,7 +97,7 @@ fn change(column: &[i64]) -> Option<f64> {
 /// The table of a step; nothing if the device was not sampled.
 pub(super) fn table(store: &Store, results: &Results, step: &str) -> Result<Markup, StoreError> {
     let mut rows = Vec::new();
-    for (target, name) in results.target_names().into_iter().enumerate() {
+    for (target, name) in results.labels().into_iter().enumerate() {
         let totals = Totals::of(store, results, step, target)?;
         if totals.counts[0].is_some() {
             rows.push((name, totals.samples, totals.cells()));

@@ -165,21 +165,22 @@ fn index(results: &Results, base: usize, table: &Table) -> String {
             "On this page: "
             @for (id, words) in CONTENTS { a href=(format!("#{id}")) { (words) } " " }
         }
-        h2 #relative { "Throughput relative to " (results.target_names()[base]) }
+        h2 #relative { "Throughput relative to " (results.labels()[base]) }
         (page::base_links(results, base))
         (sections::relative(results, base, table))
         (sections::legend(results, base, true))
+        (sections::explanations(results, base, table))
         (charts::figure("Relative throughput, axis from 0", &charts::bars(results, base, table, charts::Axis::full(table))))
         p { a href="charts.html" { "The same with the axis cut, and with an axis that does not start at 0." } }
         (sections::versions(results, base, table))
         (builds::tables(results, base, table))
         h2 #throughput { "Throughput" }
         (sections::absolute(results))
-        (sections::explanations(results, base, table))
         h2 #latency { "Latency" }
         (sections::tails(results))
         h2 #stalls { "Stalls" }
         (waits::stalled(results, base))
+        (waits::tails(results, base))
         (waits::responses(results, base))
         h2 #hardware { "Hardware per operation" }
         (sections::hardware(results, base))
@@ -196,9 +197,10 @@ fn single(results: &Results, base: usize, table: &Table) -> String {
         @if !plan.question.is_empty() { p.question { (plan.question) } }
         (sections::sentences(results, base, table))
         (sections::cautions(results))
-        h2 { "Throughput relative to " (results.target_names()[base]) }
+        h2 { "Throughput relative to " (results.labels()[base]) }
         (sections::relative(results, base, table))
         (sections::legend(results, base, false))
+        (sections::explanations(results, base, table))
         (charts::figure("Relative throughput, axis from 0", &charts::bars(results, base, table, charts::Axis::full(table))))
         (sections::versions(results, base, table))
         (builds::tables(results, base, table))
@@ -208,6 +210,7 @@ fn single(results: &Results, base: usize, table: &Table) -> String {
         (sections::tails(results))
         h2 { "Stalls" }
         (waits::stalled(results, base))
+        (waits::tails(results, base))
         (waits::responses(results, base))
         h2 { "Hardware per operation" }
         (sections::hardware(results, base))
@@ -226,7 +229,7 @@ fn charts_page(results: &Results, base: usize, table: &Table) -> String {
     let (full, cut, around) =
         (charts::Axis::full(table), charts::Axis::cut(table), charts::Axis::around_one(table));
     let body = html! {
-        p { "Throughput relative to " b { (results.target_names()[base]) } ", three times, from the same "
+        p { "Throughput relative to " b { (results.labels()[base]) } ", three times, from the same "
             a href=(format!("csv/relative-{}.csv", base + 1)) { "numbers" } "." }
         (charts::figure("Axis from 0", &charts::bars(results, base, table, full)))
         (charts::figure(
@@ -242,7 +245,7 @@ fn charts_page(results: &Results, base: usize, table: &Table) -> String {
 }
 
 fn base_page(results: &Results, base: usize, table: &Table) -> String {
-    let name = results.target_names()[base];
+    let name = results.labels().swap_remove(base);
     let body: Markup = html! {
         (page::base_links(results, base))
         (sections::sentences(results, base, table))

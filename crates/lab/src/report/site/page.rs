@@ -57,7 +57,27 @@ pub(super) fn page(results: &Results, heading: &str, here: &str, body: &Markup) 
             }
         }
     };
-    whole(&experiment.plan.title, heading, &navigation, body, &foot)
+    let body = html! { (key(results)) (body) };
+    whole(&experiment.plan.title, heading, &navigation, &body, &foot)
+}
+
+/// Whole names of the targets whose short ones leave something out.
+fn key(results: &Results) -> Markup {
+    let labels = results.labels();
+    let names = results.target_names().into_iter().zip(&labels);
+    let cut: Vec<(&str, &String)> = names.filter(|(name, label)| name != label && *label != "A/A").collect();
+    html! {
+        @if !cut.is_empty() {
+            p.small {
+                "Short names: "
+                @for (index, (name, label)) in cut.iter().enumerate() {
+                    @if index > 0 { ", " }
+                    b { (breakable(label)) } " is " (breakable(name))
+                }
+                "."
+            }
+        }
+    }
 }
 
 /// A whole page of anything.
@@ -122,8 +142,8 @@ pub(super) fn base_links(results: &Results, here: usize) -> Markup {
     html! {
         p.bases {
             "Relative to: "
-            @for (target, name) in results.target_names().into_iter().enumerate() {
-                @if target == here { b { (breakable(name)) } } @else { a href=(base_file(results, target)) { (breakable(name)) } }
+            @for (target, name) in results.labels().into_iter().enumerate() {
+                @if target == here { b { (breakable(&name)) } } @else { a href=(base_file(results, target)) { (breakable(&name)) } }
                 " "
             }
         }

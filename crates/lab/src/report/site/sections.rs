@@ -11,7 +11,7 @@ use maud::{Markup, html};
 /// A sentence for each target.
 pub(super) fn sentences(results: &Results, base: usize, table: &Table) -> Markup {
     let plan = &results.experiment.plan;
-    let names = results.target_names();
+    let names = results.labels();
     html! {
         ul {
             @for (target, name) in names.iter().enumerate() {
@@ -23,7 +23,8 @@ pub(super) fn sentences(results: &Results, base: usize, table: &Table) -> Markup
     }
 }
 
-/// What a target did, in words: on how many steps it got more, less or about the same throughput, best first.
+/// What a target did, in words, in the order in which a reader needs it: what got worse, what got better, what is not known,
+/// what is the same; in each the largest difference first.
 fn sentence(results: &Results, base: usize, table: &Table, target: usize) -> String {
     let mut all: Vec<(&str, Verdict)> = results
         .steps
@@ -34,7 +35,7 @@ fn sentence(results: &Results, base: usize, table: &Table, target: usize) -> Str
     if all.is_empty() {
         return "has no step that can be compared.".to_string();
     }
-    all.sort_by(|(_, a), (_, b)| b.ratio.total_cmp(&a.ratio));
+    all.sort_by(|(_, a), (_, b)| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
     let list = |words: &str, word: Word| {
         let named: Vec<String> = all
             .iter()
@@ -44,12 +45,12 @@ fn sentence(results: &Results, base: usize, table: &Table, target: usize) -> Str
         (!named.is_empty())
             .then(|| format!("{words} {} of {} ({})", named.len(), all.len(), named.join(", ")))
     };
-    let base = results.target_names()[base];
+    let base = &results.labels()[base];
     let parts: Vec<String> = [
-        list(&format!("gets more QPS than {base} on"), Word::Improvement),
         list(&format!("gets less QPS than {base} on"), Word::Regression),
-        list("about the same on", Word::Same),
+        list(&format!("gets more QPS than {base} on"), Word::Improvement),
         list("not decided on", Word::Unknown),
+        list("the same on", Word::Same),
     ]
     .into_iter()
     .flatten()
@@ -118,7 +119,7 @@ fn explained(verdict: &Verdict) -> String {
 }
 
 pub(super) fn head(results: &Results, first: &str) -> Markup {
-    html! { thead { tr { th { (first) } @for name in results.target_names() { th { (page::breakable(name)) } } } } }
+    html! { thead { tr { th { (first) } @for name in results.labels() { th { (page::breakable(&name)) } } } } }
 }
 
 /// Ratios of throughput.
@@ -126,9 +127,9 @@ pub(super) fn relative(results: &Results, base: usize, table: &Table) -> Markup 
     let invalid: Vec<String> = results
         .steps
         .iter()
-        .flat_map(|step| (0..results.target_names().len()).map(move |target| (step, target)))
+        .flat_map(|step| (0..results.labels().len()).map(move |target| (step, target)))
         .filter_map(|(step, target)| {
-            Some(format!("{step}, {}: {}", results.target_names()[target], results.invalid(step, target)?))
+            Some(format!("{step}, {}: {}", results.labels()[target], results.invalid(step, target)?))
         })
         .collect();
     html! {
@@ -200,7 +201,7 @@ pub(super) fn explanations(results: &Results, base: usize, table: &Table) -> Mar
                 && targets[target].twin_of.is_none()
                 && let Some(explanation) = results.explain(step, target, base)
             {
-                found.push((step, &targets[target].name, explanation.sentence));
+                found.push((step, results.labels().swap_remove(target), explanation.sentence));
             }
         }
     }
@@ -245,7 +246,7 @@ pub(super) fn versions(results: &Results, base: usize, table: &Table) -> Markup 
     html! {
         h2 { "Over versions" }
         p.small {
-            "Throughput relative to " (results.target_names()[base]) "; axes do not start at 0. "
+            "Throughput relative to " (results.labels()[base]) "; axes do not start at 0. "
             @if lines.len() > 1 { "Lines: " (lines.join(", ")) " (solid, dashed, dotted, dash-dotted, in this order)." }
         }
         div.grid {
@@ -278,7 +279,7 @@ pub(super) fn absolute(results: &Results) -> Markup {
                 @for step in &results.steps {
                     tr {
                         td { (page::breakable_step(step)) }
-                        @for target in 0..results.target_names().len() {
+                        @for target in 0..results.labels().len() {
                             td { (results.median(step, target, "ops_sec").map_or("NA".to_string(), amount)) }
                         }
                     }
@@ -307,7 +308,7 @@ pub(super) fn tails(results: &Results) -> Markup {
 
 /// A row that says which step the rows below it are of.
 pub(super) fn step_row(results: &Results, step: &str) -> Markup {
-    html! { tr { th scope="rowgroup" colspan=(results.target_names().len() + 1) { (step) } } }
+    html! { tr { th scope="rowgroup" colspan=(results.labels().len() + 1) { (step) } } }
 }
 
 /// The cell of a target, step and metric.
@@ -316,7 +317,7 @@ type CellOf<'a> = &'a dyn Fn(usize, &str, &str) -> Markup;
 /// Metrics in columns, a block of rows for each step, a row for each target: the form of the posts. Metrics that
 /// nobody has are left out.
 fn by_step(results: &Results, names: &[&str], cell: CellOf<'_>) -> Markup {
-    let targets = results.target_names();
+    let targets = results.labels();
     let known = |name: &&&str| results.measured.iter().any(|row| row.metrics.contains_key(**name));
     let names: Vec<&str> = names.iter().filter(known).copied().collect();
     html! {
@@ -366,16 +367,16 @@ pub(super) fn hardware(results: &Results, base: usize) -> Markup {
     html! {
         p.small {
             "Totals over the step divided by its operations, medians over blocks; below, the ratio to "
-            (results.target_names()[base]) ". A cost that rose with a fall of throughput is where to look first."
+            (results.labels()[base]) ". A cost that rose with a fall of throughput is where to look first."
         }
         (by_step(results, &HARDWARE, &|target, step, name| {
-            cost(results.median(step, target, name), results.median(step, base, name))
+            cost(results.median(step, target, name), results.ratio(step, target, base, name))
         }))
     }
 }
 
-pub(super) fn cost(value: Option<f64>, base: Option<f64>) -> Markup {
-    let relative = value.zip(base).filter(|(_, base)| *base != 0.0).map(|(value, base)| value / base);
+/// A value and its ratio to the base.
+pub(super) fn cost(value: Option<f64>, relative: Option<f64>) -> Markup {
     html! {
         td { (value.map_or("NA".to_string(), amount)) @if let Some(ratio) = relative { small { (format!("x {ratio:.2}")) } } }
     }

@@ -34,10 +34,10 @@ fn seconds(results: &Results, step: &str) -> Markup {
         } @else {
             p.small { "Operations per second, one line for each session; all charts have the same axes, from 0." }
             div.grid {
-                @for (target, name) in results.target_names().into_iter().enumerate() {
+                @for (target, name) in results.labels().into_iter().enumerate() {
                     @let sessions = results.rows(step, target).map(|row| row.result.per_second.as_slice()).collect::<Vec<_>>();
                     @if sessions.iter().any(|seconds| !seconds.is_empty()) {
-                        (PreEscaped(charts::by_second(name, &top, &sessions, &[], most)))
+                        (PreEscaped(charts::by_second(&name, &top, &sessions, &[], most)))
                     }
                 }
             }
@@ -57,10 +57,10 @@ fn longest(results: &Results, step: &str) -> Markup {
                 "each session; all charts have the same axes, from 0."
             }
             div.grid {
-                @for (target, name) in results.target_names().into_iter().enumerate() {
+                @for (target, name) in results.labels().into_iter().enumerate() {
                     @let sessions = results.rows(step, target).map(|row| row.result.longest_per_second.as_slice()).collect::<Vec<_>>();
                     @if sessions.iter().any(|seconds| !seconds.is_empty()) {
-                        (PreEscaped(charts::by_second(name, &duration(most), &sessions, &[], most)))
+                        (PreEscaped(charts::by_second(&name, &duration(most), &sessions, &[], most)))
                     }
                 }
             }
@@ -81,7 +81,7 @@ fn duration(micros: u64) -> String {
 /// Device traffic second by second, in the first block.
 fn device(store: &Store, results: &Results, step: &str) -> Result<Markup, StoreError> {
     let mut drawn = Vec::new();
-    for (target, name) in results.target_names().into_iter().enumerate() {
+    for (target, name) in results.labels().into_iter().enumerate() {
         let Some(row) = results.rows(step, target).next() else { continue };
         let read = rates(&store.series(row.id, "time_ms")?, &store.series(row.id, "device.read_sectors")?);
         let written =
@@ -115,10 +115,10 @@ fn rates(times: &[i64], sectors: &[i64]) -> Vec<u64> {
 }
 
 fn blocks(results: &Results, step: &str) -> Markup {
-    let targets = results.target_names();
+    let targets = results.labels();
     let values: Vec<_> = (0..targets.len()).map(|target| results.values(step, target, "ops_sec")).collect();
     html! {
-        p.small { "Operations per second; targets of a block ran one after the other, in random order." }
+        p.small { "Operations per second; targets of a block took turns, in balanced orders." }
         div.scroll { table {
             thead { tr { th { "block" } @for name in &targets { th { (page::breakable(name)) } } } }
             tbody {
@@ -134,7 +134,7 @@ fn blocks(results: &Results, step: &str) -> Markup {
 }
 
 fn metrics(results: &Results, step: &str) -> Markup {
-    let targets = results.target_names();
+    let targets = results.labels();
     html! {
         p.small { "Medians over blocks." }
         div.scroll { table {

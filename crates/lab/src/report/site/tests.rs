@@ -7,7 +7,7 @@ use crate::host::{Facts, Host};
 use crate::planning::plan::{Plan, Slot};
 use crate::probe::derive::Metrics;
 use crate::store::{Outcome, StepRecord};
-use crate::testing::{engine_of, step_and_result};
+use crate::testing::{engine_of, fake_record, step_and_result};
 
 const EXPERIMENT: &str = "title = 'One < two'\nquestion = 'Which?'\nsteps = ['fillseq', 'readrandom']\n\
     [workload]\nkind = 'byrx'\nkeys = 1000\n[design]\nseed = 1\nrounds = 6\n\
@@ -90,9 +90,9 @@ fn the_first_page_says_what_was_found_in_words() {
     let page =
         std::fs::read_to_string(write(&store, 1, &temp.path().join("site"), Form::Full).unwrap()).unwrap();
     assert!(page.contains("<h1>One &lt; two</h1>"));
-    assert!(page.contains("<b>outcrop/b</b> gets more QPS than outcrop/a on 2 of 2 ("), "{page}");
+    assert!(page.contains("<b>b</b> gets more QPS than a on 2 of 2 ("), "{page}");
     assert!(page.contains("1.20 +"));
-    assert!(page.contains("tables of outcrop/b took 120 MB after readrandom, those of outcrop/a 100 MB"));
+    assert!(page.contains("tables of b took 120 MB after readrandom, those of a 100 MB"));
     assert!(page.contains("outcrop lab run t.toml"));
 }
 
@@ -131,4 +131,55 @@ fn one_pair_is_hatched() {
     let (temp, store) = crate::testing::fake_record(1, &["fillseq"], 1, &mut |_| vec![("ops_sec", 1000.0)]);
     let page = std::fs::read_to_string(write(&store, 1, temp.path(), Form::Full).unwrap()).unwrap();
     assert!(page.contains("class=\"single unknown\""), "{page}");
+}
+
+#[test]
+fn a_ratio_is_the_same_on_every_page_in_every_file_and_on_the_terminal() {
+    // Blocks of which the ratio of medians is 1.30 and the mean of the ratios 1.18.
+    let (base, target) = ([100.0, 70.0, 60.0, 300.0, 290.0], [110.0, 130.0, 110.0, 190.0, 280.0]);
+    let mut blocks = [0usize; 3];
+    let (temp, store) = fake_record(5, &["fillseq", "readrandom"], 3, &mut |session| {
+        let block = blocks[session.target] / 2;
+        blocks[session.target] += 1;
+        let values = if session.target == 1 { target } else { base };
+        vec![("ops_sec", 1000.0 * values[block]), ("proc_cpu_us/o", 1e3 / values[block])]
+    });
+    let results = Results::load(&store, 1).unwrap();
+    let ratio = results.ratio("fillseq", 1, 0, "ops_sec").unwrap();
+    let mean =
+        base.iter().zip(target).map(|(base, target): (&f64, f64)| (target / base).ln()).sum::<f64>() / 5.0;
+    let medians =
+        results.median("fillseq", 1, "ops_sec").unwrap() / results.median("fillseq", 0, "ops_sec").unwrap();
+    assert!(
+        (ratio - mean.exp()).abs() < 1e-9 && (medians - ratio).abs() > 0.05,
+        "{ratio} and {medians} differ"
+    );
+    let (shown, wrong) = (format!("{ratio:.2}"), format!("{medians:.2}"));
+    let site = temp.path().join("site");
+    write(&store, 1, &site, Form::Full).unwrap();
+    let file = |name: &str| std::fs::read_to_string(site.join(name)).unwrap();
+    let texts = [
+        file("index.html"),
+        file("classic.html"),
+        file("report.html"),
+        file("csv/relative-1.csv"),
+        file("csv/posts-relative.tsv"),
+        file("csv/posts-relative.csv"),
+        crate::report::show::compare(&results, 0, "ops_sec"),
+        crate::report::show::explain(&results, "fillseq", 1, 0),
+        crate::report::show::first_page(&results, 0, 0),
+        crate::report::show::compare_json(&results, 0, "ops_sec"),
+    ];
+    for (number, text) in texts.iter().enumerate() {
+        // JSON and CSV have more digits.
+        let found = text.contains(&shown)
+            || text.contains(&format!("{ratio:.4}"))
+            || text.contains(&ratio.to_string());
+        assert!(found, "text {number} lacks {shown}\n{text}");
+        let is_wrong = [format!(">{wrong}"), format!(" {wrong} "), format!(",{wrong}"), format!("\t{wrong}")];
+        assert!(
+            !is_wrong.iter().any(|wrong| text.contains(wrong)),
+            "text {number}: the ratio of medians\n{text}"
+        );
+    }
 }

@@ -1,8 +1,8 @@
 //! The parts of the pages about waiting: stalls, and response times of open loops.
 
-use super::sections::{head, step_row};
-use crate::analysis::results::Results;
-use crate::analysis::stalls;
+use super::sections::{head, ratio, step_row};
+use crate::analysis::results::{Cell, Results};
+use crate::analysis::{stalls, tails};
 use crate::probe::derive::metric;
 use crate::report::text::amount;
 use maud::{Markup, html};
@@ -33,6 +33,33 @@ pub(super) fn stalled(results: &Results, base: usize) -> Markup {
                                         (amount(cell.mean)) " " (cell.word.map_or(' ', |word| word.sign()))
                                     },
                                 }
+                            }
+                        }
+                    }
+                }
+            } }
+        }
+    }
+}
+
+/// Tails of service times that differ, all of a report corrected together.
+pub(super) fn tails(results: &Results, base: usize) -> Markup {
+    let rows: Vec<_> =
+        tails::table(results, base).into_iter().filter(tails::TailRow::is_worth_a_line).collect();
+    html! {
+        @if !rows.is_empty() {
+            p.small {
+                "Tails that differ: ratios of service times, with the verdict. A p99 must differ by 10 % and a p99.9 by 25 %; "
+                "below is better."
+            }
+            div.scroll { table {
+                (head(results, "step"))
+                tbody {
+                    @for row in &rows {
+                        tr {
+                            td { (row.step) ", " (row.measure) }
+                            @for (target, verdict) in row.cells.iter().enumerate() {
+                                (ratio(verdict.map(Cell::of).as_ref(), target == base))
                             }
                         }
                     }
