@@ -19,9 +19,11 @@
 //! cargo xtask tools            RocksDB's own ldb and sst_dump look at our databases
 //! cargo xtask scripts          RocksDB's benchmark scripts, unmodified, on our db_bench and on Debian's
 //! cargo xtask c-test           RocksDB's own test of its C API, phase by phase, on our shared library and on RocksDB's
+//! cargo xtask attacks ...      live attempts to fool the lab's verdict; docs/lab-attacks.md; needs a quiet machine
 //! cargo xtask bindings         versions of the crate `rocksdb` from the registry on our shared library; needs libclang
 //! ```
 
+mod attacks;
 mod bindings;
 mod browser;
 mod c_test;
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         ["fixtures"] => pingpong::fixtures(),
         ["compatibility"] => pingpong::compatibility(false),
         ["tools"] => pingpong::tools(),
+        ["attacks", rest @ ..] => attacks::run(rest),
         ["scripts"] => scripts::run(Install::IfMissing),
         ["instructions"] => instructions::run(false, Install::IfMissing),
         ["instructions", "--bless"] => instructions::run(true, Install::IfMissing),
@@ -74,7 +77,7 @@ fn main() -> ExitCode {
         ["bindings"] => bindings::run(Install::IfMissing),
         _ => Err(format!(
             "usage: cargo xtask ci [--offline] | tidy | circles | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | \
-             scripts | options [--seconds N] [--seed S] [--set NAME=VALUE] | calls [--seconds N] [--cases N] [--seed S] | \
+             scripts | attacks [--runs N] [--seconds S] [--keys N] [--attack N] | options [--seconds N] [--seed S] [--set NAME=VALUE] | calls [--seconds N] [--cases N] [--seed S] | \
              bindings | c-test | instructions [--bless] | {}",
             pingpong::USAGE
         )),

@@ -1,0 +1,231 @@
+//! Live attempts to fool the lab: one library against itself on this machine, with what can be done to a machine.
+//!
+//! ```text
+//! RocksDB's library, copied twice  ->  outcrop lab run, beside a burner of processor time  ->  outcrop lab compare --json
+//! ```
+//! Simulated attacks are in `crates/lab/src/analysis/attacks.rs`; this prints the same columns for real runs. It needs a machine
+//! on which nothing else works, and takes about a minute and a half for each run at the usual size.
+
+use crate::{cargo, root};
+use outcrop_lab::targets::maven;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Version of RocksDB that is compared with itself.
+const VERSION: &str = "11.8.1";
+/// Blocks of a run.
+const ROUNDS: usize = 6;
+/// Steps that are timed; the load is not.
+const STEPS: [&str; 3] = ["readrandom", "fwdrange", "overwriteandwait"];
+
+/// What a run is to take, and how often it is done.
+struct Size {
+    runs: usize,
+    seconds: f64,
+    keys: u64,
+}
+
+/// When the burner works.
+#[derive(Clone, Copy, PartialEq)]
+enum Load {
+    Never,
+    /// A larger part of each second, from none at the begin to all at the end.
+    Growing,
+    /// Five seconds of fifteen, at times that are drawn.
+    ComesAndGoes,
+    /// The tenth of the run in its middle.
+    OneTenth,
+    /// While the attacked target is at work.
+    BesideTarget,
+}
+
+/// Name, planted share, load.
+const ATTACKS: [(&str, f64, Load); 9] = [
+    ("none: equals", 0.0, Load::Never),
+    ("planted 1 %", 0.01, Load::Never),
+    ("planted 2 %", 0.02, Load::Never),
+    ("planted 3 %", 0.03, Load::Never),
+    ("planted 5 %", 0.05, Load::Never),
+    ("load that grows over the run", 0.0, Load::Growing),
+    ("load that comes and goes", 0.0, Load::ComesAndGoes),
+    ("load for a tenth of the run", 0.0, Load::OneTenth),
+    ("load beside one target", 0.0, Load::BesideTarget),
+];
+
+/// Cells of the attacked target: called, the same, unknown; cells of the twin that were called, and all of them.
+#[derive(Default)]
+struct Tally {
+    attacked: [usize; 3],
+    twin: [usize; 2],
+}
+
+/// See the module. `--runs N` (5), `--seconds S` of a step (4), `--keys N` (200000), `--attack N` for one line alone.
+pub fn run(arguments: &[&str]) -> Result<(), String> {
+    let mut size = Size { runs: 5, seconds: 4.0, keys: 200_000 };
+    let mut only = None;
+    for pair in arguments.chunks(2) {
+        let [flag, value] = pair else { return Err(format!("{} takes a number", pair[0])) };
+        let number: f64 = value.parse().map_err(|_| format!("{flag} {value}: not a number"))?;
+        match *flag {
+            "--runs" => size.runs = number as usize,
+            "--seconds" => size.seconds = number,
+            "--keys" => size.keys = number as u64,
+            "--attack" => only = Some(number as usize),
+            _ => return Err(format!("unknown flag {flag}; there are --runs, --seconds, --keys, --attack")),
+        }
+    }
+    let library = maven::obtain("rocksdb", VERSION).map_err(|error| error.to_string())?;
+    cargo(&["build", "--quiet", "--release", "-p", "outcrop-cli"], None)?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
+    let dir: PathBuf = target.join("attacks");
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    let copies = ["base", "other"].map(|name| dir.join(format!("librocksdb-{name}.so")));
+    for copy in &copies {
+        std::fs::copy(&library, copy).map_err(|error| format!("{}: {error}", copy.display()))?;
+    }
+    println!("| attack | called | the same | unknown | twin called |\n|---|---:|---:|---:|---:|");
+    for (number, (name, planted, load)) in ATTACKS.iter().enumerate() {
+        if only.is_some_and(|only| only != number + 1) {
+            continue;
+        }
+        let mut tally = Tally::default();
+        for run in 0..size.runs {
+            one(&dir, &target.join("release/outcrop"), &copies, *planted, *load, &size, run, &mut tally)?;
+        }
+        let [called, same, unknown] = tally.attacked;
+        println!("| {name} | {called} | {same} | {unknown} | {} of {} |", tally.twin[0], tally.twin[1]);
+    }
+    Ok(())
+}
+
+/// One experiment, with its verdicts added to `tally`.
+#[expect(clippy::too_many_arguments, reason = "each says another part of one run")]
+fn one(
+    dir: &Path,
+    program: &Path,
+    copies: &[PathBuf; 2],
+    planted: f64,
+    load: Load,
+    size: &Size,
+    number: usize,
+    tally: &mut Tally,
+) -> Result<(), String> {
+    let (file, store, data) = (dir.join("attack.toml"), dir.join("record.sqlite"), dir.join("data"));
+    let _ = std::fs::remove_file(&store);
+    std::fs::write(&file, experiment(copies, planted, size))
+        .map_err(|error| format!("{}: {error}", file.display()))?;
+    let lab = |words: &[&str]| {
+        let mut command = Command::new(program);
+        command.arg("lab").args(words).arg("--store").arg(&store).current_dir(dir);
+        command
+    };
+    let done = AtomicBool::new(false);
+    // Both timed steps and what is between them, of three targets.
+    let whole = ROUNDS as f64 * 3.0 * (STEPS.len() as f64 * size.seconds * 1.3 + 3.0);
+    let output = std::thread::scope(|scope| {
+        for thread in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            let (done, other) = (&done, &copies[1]);
+            scope.spawn(move || burn(load, other, whole, number as u64 * 64 + thread as u64, done));
+        }
+        let output = lab(&["run", &file.to_string_lossy(), "--data", &data.to_string_lossy()]).output();
+        done.store(true, Ordering::Relaxed);
+        output
+    })
+    .map_err(|error| format!("{}: {error}", program.display()))?;
+    if !output.status.success() {
+        return Err(format!("lab run: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    let compared = lab(&["compare", "1", "--json"]).output().map_err(|error| error.to_string())?;
+    let report: serde_json::Value =
+        serde_json::from_slice(&compared.stdout).map_err(|error| format!("lab compare: {error}"))?;
+    for cell in report["cells"].as_array().into_iter().flatten() {
+        let (target, step) = (cell["target"].as_str().unwrap_or(""), cell["step"].as_str().unwrap_or(""));
+        let Some(word) = cell["verdict"]["word"].as_str().filter(|_| STEPS.contains(&step)) else { continue };
+        let is_call = matches!(word, "regression" | "improvement");
+        if target.ends_with("(A/A)") {
+            tally.twin[0] += usize::from(is_call);
+            tally.twin[1] += 1;
+        } else {
+            tally.attacked[if is_call { 0 } else { 1 + usize::from(word != "same") }] += 1;
+        }
+    }
+    Ok(())
+}
+
+/// The experiment: a library, its copy with what is planted, and its twin.
+fn experiment(copies: &[PathBuf; 2], planted: f64, size: &Size) -> String {
+    let steps: Vec<String> = STEPS.iter().map(|step| format!("'{step}'")).collect();
+    let target = |build: &str, copy: &Path, config: &str| {
+        format!(
+            "\n[[target]]\nengine = 'rocksdb'\nlibrary = '{}'\nbuild = '{build}'\n{config}",
+            copy.display()
+        )
+    };
+    let planted =
+        if planted > 0.0 { format!("\n[config.slower]\nplanted = {planted}\n") } else { String::new() };
+    let config = if planted.is_empty() { "" } else { "configs = ['slower']\n" };
+    format!(
+        "title = 'Attack'\nbase = 'rocksdb@base'\nsteps = ['fillseq', {}]\n[workload]\nkind = 'byrx'\nkeys = {}\nseconds = {:?}\n\
+         [design]\nrounds = {ROUNDS}\naa = true\nallow_oversubscription = true\n{}{}{planted}",
+        steps.join(", "),
+        size.keys,
+        size.seconds,
+        target("base", &copies[0], ""),
+        target("other", &copies[1], config)
+    )
+}
+
+/// Burns processor time as `load` says until `done`; `whole` is about how many seconds that will be.
+fn burn(load: Load, other: &Path, whole: f64, seed: u64, done: &AtomicBool) {
+    /// Decisions are taken so often.
+    const SLICE: Duration = Duration::from_millis(20);
+    let begun = Instant::now();
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let (mut on, mut until) = (false, 0.0);
+    while !done.load(Ordering::Relaxed) {
+        let at = begun.elapsed().as_secs_f64();
+        let works = match load {
+            Load::Never => false,
+            Load::Growing => at.fract() < at / whole,
+            Load::OneTenth => (0.45..0.55).contains(&(at / whole)),
+            Load::BesideTarget => is_at_work(other),
+            Load::ComesAndGoes => {
+                if at > until {
+                    state ^= state << 13;
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                    on = !on;
+                    let mean = if on { 5.0 } else { 10.0 };
+                    until = at - mean * ((state >> 11) as f64 / (1u64 << 53) as f64).max(1e-9).ln();
+                }
+                on
+            }
+        };
+        if works {
+            let slice = Instant::now();
+            while slice.elapsed() < SLICE {
+                std::hint::spin_loop();
+            }
+        } else {
+            std::thread::sleep(SLICE);
+        }
+    }
+}
+
+/// Whether a process that was started with `library` is not stopped.
+fn is_at_work(library: &Path) -> bool {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes.filter(|entry| entry.file_name().as_encoded_bytes()[0].is_ascii_digit()).any(|entry| {
+        let text = |name: &str| std::fs::read(entry.path().join(name)).unwrap_or_default();
+        let environment = text("environ");
+        let wanted = library.as_os_str().as_encoded_bytes();
+        if !environment.windows(wanted.len()).any(|window| window == wanted) {
+            return false;
+        }
+        let stat = String::from_utf8_lossy(&text("stat")).into_owned();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('T'))
+    })
+}
