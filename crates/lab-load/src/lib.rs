@@ -34,6 +34,6 @@ pub const VERSION: &str = concat!("outcrop-", env!("CARGO_PKG_VERSION"));
 
 pub use database::Database;
 pub use ffi::RocksApi;
-pub use open::OpenOptions;
+pub use open::{OpenOptions, check_options};
 pub use process::{is_loaded, preloaded};
 pub use steps::{Progress, Step, StepKind, StepResult, run_slice, run_step, run_transactions};

@@ -156,6 +156,14 @@ impl Drop for Opening {
     }
 }
 
+/// Whether the engine understands `text` on top of `settings`; nothing is opened.
+///
+/// # Errors
+/// The engine's words.
+pub fn check_options(api: RocksApi, settings: &OpenOptions, text: &str) -> Result<(), String> {
+    Opening::new(api, settings, text).map(drop)
+}
+
 /// Changes `options` as `text` says.
 #[allow(unsafe_code, reason = "each call is one C function with live objects")]
 unsafe fn apply_text(api: &RocksApi, options: Object, text: &str) -> Result<(), String> {

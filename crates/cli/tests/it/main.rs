@@ -1,6 +1,7 @@
 //! The binary as a user runs it.
 
 mod browser;
+mod builds;
 mod db_bench;
 mod disk;
 mod lab;

@@ -71,7 +71,7 @@ fn long_experiment() -> String {
     )
     .replace("['fillseq', 'readrandom', 'overwrite']", "['fillseq', 'readrandom', 'revrangewhilewriting']")
     .replace("seconds = 0.15", "seconds = 1.3")
-        + "[config.a-configuration-with-quite-a-long-name]\nbloom_bits = 5\n[config.broken]\noptions = 'no_such=1'\n"
+        + "[config.a-configuration-with-quite-a-long-name]\nbloom_bits = 5\n[config.broken]\noptions = 'create_if_missing=false'\n"
 }
 
 fn pages(dir: &Path) -> Vec<PathBuf> {

@@ -15,7 +15,7 @@ fn everything_fits_eighty_columns_and_every_json_is_json() {
     // A long name, five targets and an engine that fails: what tables break on.
     let text = format!(
         "{TINY}[config.a-configuration-with-quite-a-long-name]\nbloom_bits = 5\n[config.broken]\n\
-         options = 'no_such_option=1'\n"
+         options = 'create_if_missing=false'\n"
     )
     .replace(
         "configs = ['a', 'b']",

@@ -13,7 +13,7 @@ use crate::import::Output;
 use crate::planning::scale;
 use crate::report::{classic, show, site};
 use crate::store::Store;
-use crate::targets::{adapters, engines};
+use crate::targets::{adapters, build, engines};
 use crate::{host, import, run};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -198,11 +198,13 @@ pub enum Engines {
         #[arg(long)]
         json: bool,
     },
-    /// Fetches engines, each NAME@VERSION; all of the catalogue if none is named.
+    /// Fetches engines, each NAME@VERSION, any release of RocksDB that Maven has; all of the catalogue if none is named.
     Fetch {
         /// Engines.
         names: Vec<String>,
     },
+    /// Makes an engine's library from sources, with a compiler and flags of your choice; prints its path.
+    Build(build::BuildArguments),
     /// Compiles the adapter for an engine that has an API of its own; the result is given by library = "PATH".
     Adapt(adapters::AdaptArguments),
 }
@@ -282,6 +284,11 @@ pub fn run(verb: &Lab) -> Result<ExitCode, String> {
         Lab::Engines(Engines::List { json }) => {
             let listed = engines::list();
             print_or_json(*json, &listed, || engines::text(&listed));
+        }
+        Lab::Engines(Engines::Build(arguments)) => {
+            let made = build::run(arguments)?;
+            eprintln!("{}", made.recipe.words());
+            println!("{}", made.library.display());
         }
         Lab::Engines(Engines::Adapt(arguments)) => println!("{}", adapters::build(arguments)?.display()),
         Lab::Engines(Engines::Fetch { names }) => {

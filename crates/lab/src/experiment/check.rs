@@ -69,6 +69,9 @@ fn check_target(target: &TargetSet, experiment: &Experiment) -> Checked {
         let why = "has both library and versions: a library is one version, and then takes a build's name";
         return wrong_value("target", named, format!("target {named} {why}"));
     }
+    if !target.builds.is_empty() {
+        check_builds(target, experiment)?;
+    }
     if named != "outcrop" && target.library.is_none() && target.versions.is_empty() {
         return wrong_value("target", named, format!("target {named} needs versions or library"));
     }
@@ -83,6 +86,40 @@ fn check_target(target: &TargetSet, experiment: &Experiment) -> Checked {
         }
         None => Ok(()),
     }
+}
+
+fn check_builds(target: &TargetSet, experiment: &Experiment) -> Checked {
+    let named = target.engine.as_str();
+    if target.library.is_some() || target.build.is_some() {
+        let why = "has builds, which are made here, and library or build, which say where one is";
+        return wrong_value("target", named, format!("target {named} {why}"));
+    }
+    if named != "rocksdb" && named != "outcrop" {
+        let why = "cannot be built here: rocksdb and outcrop can; give your build by library";
+        return wrong_value("target", named, format!("target {named} {why}"));
+    }
+    for name in &target.builds {
+        let Some(build) = experiment.build.get(name) else {
+            // It may have been made by the verb.
+            let made = |version: Option<&str>| crate::targets::build::named(named, version, name).is_some();
+            let all_made = match &target.versions[..] {
+                [] => made(None),
+                versions => versions.iter().all(|version| made(Some(version))),
+            };
+            if all_made {
+                continue;
+            }
+            let hint = did_you_mean(name, experiment.build.keys().map(String::as_str));
+            let why =
+                format!("there is no [build.{name}]{hint}, and lab engines build has made none of that name");
+            return wrong_value("target", name, why);
+        };
+        if named == "outcrop" && build.source.is_none() {
+            let why = "outcrop is built from a checkout: say where it is with source";
+            return wrong(&format!("build.{name}"), "compiler", why);
+        }
+    }
+    Ok(())
 }
 
 fn check_codec(table: &str, key: &str, codec: Option<&String>) -> Checked {

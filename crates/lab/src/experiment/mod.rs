@@ -19,6 +19,7 @@ pub mod vocabulary;
 
 pub use parse::{parse, read};
 
+use crate::targets::build::Wanted;
 use outcrop_lab_load::StepKind;
 use outcrop_lab_load::keys::{Generator, KeyLayout, KeyPrefix};
 use outcrop_lab_load::mixgraph::MixParameters;
@@ -50,6 +51,9 @@ pub struct Experiment {
     /// Named sets of options, chosen by targets.
     #[serde(default)]
     pub config: BTreeMap<String, Config>,
+    /// Builds that are made of sources, chosen by targets.
+    #[serde(default)]
+    pub build: BTreeMap<String, Wanted>,
     /// Changes to single steps, by name.
     #[serde(default)]
     pub step: BTreeMap<String, StepChange>,
@@ -346,6 +350,9 @@ pub struct TargetSet {
     pub library: Option<std::path::PathBuf>,
     /// What to call that library's build, or the group of targets in charts over versions.
     pub build: Option<String>,
+    /// Names of builds: of `[build.NAME]`, made when the experiment is planned, or of `lab engines build`.
+    #[serde(default)]
+    pub builds: Vec<String>,
     /// Allocators: `system`, `jemalloc`, `tcmalloc`, or the path of a library to preload.
     #[serde(default = "default_allocators")]
     pub allocators: Vec<String>,

@@ -18,6 +18,7 @@ use crate::planning::memory;
 use crate::planning::order;
 use crate::planning::scale::{Machine, Scale, Scaled};
 use crate::run::child::{self, Source};
+use crate::targets::build::{self, Recipe, Wanted};
 use crate::targets::builds::Built;
 use crate::targets::engines;
 use crate::targets::maven::{self, ReferenceError};
@@ -273,21 +274,31 @@ pub(crate) fn drawn_orders(targets: usize, blocks: usize, seed: u64) -> Vec<Vec<
 type Resolved = (Vec<PlannedTarget>, Vec<(String, String)>);
 
 fn resolve_targets(experiment: &Experiment, sizes: &Sizes) -> Result<Resolved, String> {
-    let (mut targets, mut left_out) = (Vec::<PlannedTarget>::new(), Vec::new());
+    let mut resolving = Resolving::of(experiment, sizes);
     for set in &experiment.target {
         let versions: Vec<Option<&String>> =
             if set.versions.is_empty() { vec![None] } else { set.versions.iter().map(Some).collect() };
-        for version in versions {
-            let found = match library(set, version) {
+        let builds = Build::all_of(set, experiment);
+        for (version, build) in
+            versions.into_iter().flat_map(|version| builds.iter().map(move |b| (version, b)))
+        {
+            let entry = Entry { set, version, build };
+            let found = match entry.library() {
                 Ok(found) => found,
                 Err(ReferenceError::Unavailable(why)) => {
-                    left_out.push((engine_name(set, version), why));
+                    resolving.left_out.push((entry.name(), why));
                     continue;
                 }
                 Err(error) => return Err(error.to_string()),
             };
-            targets_of(experiment, sizes, set, version, &found, &mut targets, &mut left_out);
+            resolving.add(entry, &found);
         }
+    }
+    let Resolving { targets, left_out, refused, .. } = resolving;
+    // An option that some versions lack leaves those out; one that nobody knows is misspelt.
+    let taken = |config: &str| targets.iter().any(|target| target.config == config);
+    if let Some((_, why)) = refused.iter().find(|(config, _)| !taken(config)) {
+        return Err(why.clone());
     }
     for (index, target) in targets.iter().enumerate() {
         if targets[..index].iter().any(|other| other.name == target.name) {
@@ -302,94 +313,192 @@ fn resolve_targets(experiment: &Experiment, sizes: &Sizes) -> Result<Resolved, S
     }
 }
 
-fn engine_name(set: &TargetSet, version: Option<&String>) -> String {
-    match (version, &set.build) {
-        (Some(version), Some(build)) if set.library.is_some() => {
-            format!("{}@{version}-{build}", set.engine)
+/// Which build of an engine is meant.
+enum Build<'a> {
+    /// The published one, this program, or `library`.
+    Given,
+    /// One that is made of sources, by its name.
+    Made(&'a str, Option<&'a Wanted>),
+}
+
+impl<'a> Build<'a> {
+    fn all_of(set: &'a TargetSet, experiment: &'a Experiment) -> Vec<Build<'a>> {
+        if set.builds.is_empty() {
+            return vec![Build::Given];
         }
-        (Some(version), _) => format!("{}@{version}", set.engine),
-        (None, Some(build)) => format!("{}@{build}", set.engine),
-        (None, None) => set.engine.clone(),
+        set.builds.iter().map(|name| Build::Made(name, experiment.build.get(name))).collect()
     }
 }
 
-fn library(set: &TargetSet, version: Option<&String>) -> Result<Source, ReferenceError> {
-    if let Some(path) = &set.library {
-        return if path.exists() {
-            let absolute = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-            Ok(Source::Library(absolute))
-        } else {
-            Err(ReferenceError::Unavailable(format!("{}: no such library", path.display())))
-        };
-    }
-    match version {
-        Some(version) => maven::obtain(&set.engine, version).map(Source::Library),
-        None => Ok(Source::InProcess),
-    }
+/// One engine in one version and one build.
+#[derive(Clone, Copy)]
+struct Entry<'a> {
+    set: &'a TargetSet,
+    version: Option<&'a String>,
+    build: &'a Build<'a>,
 }
 
-fn targets_of(
-    experiment: &Experiment,
-    sizes: &Sizes,
-    set: &TargetSet,
-    version: Option<&String>,
-    source: &Source,
-    targets: &mut Vec<PlannedTarget>,
-    left_out: &mut Vec<(String, String)>,
-) {
-    let sha256 = match source {
-        Source::Library(path) => match checked(path) {
-            Ok(sum) => Some(sum),
-            Err(why) => {
-                left_out.push((engine_name(set, version), why));
-                return;
+impl Entry<'_> {
+    /// What the build is called, if it is called anything.
+    fn build_name(&self) -> Option<&str> {
+        match self.build {
+            Build::Given => self.set.build.as_deref(),
+            Build::Made(name, _) => Some(name),
+        }
+    }
+
+    fn name(&self) -> String {
+        let own_build = self.set.library.is_some() || matches!(self.build, Build::Made(..));
+        match (self.version, self.build_name()) {
+            (Some(version), Some(build)) if own_build => format!("{}@{version}-{build}", self.set.engine),
+            (Some(version), _) => format!("{}@{version}", self.set.engine),
+            (None, Some(build)) => format!("{}@{build}", self.set.engine),
+            (None, None) => self.set.engine.clone(),
+        }
+    }
+
+    /// Where the engine's functions come from, and what they were made of if that was done here.
+    fn library(&self) -> Result<(Source, Option<Recipe>), ReferenceError> {
+        if let Build::Made(name, wanted) = self.build {
+            let made = match wanted {
+                Some(wanted) => build::make(&self.set.engine, self.version.map(String::as_str), wanted),
+                None => build::named(&self.set.engine, self.version.map(String::as_str), name)
+                    .ok_or_else(|| "it was removed from the cache".to_string()),
+            };
+            let made = made.map_err(ReferenceError::Unavailable)?;
+            return Ok((Source::Library(made.library), Some(made.recipe)));
+        }
+        if let Some(path) = &self.set.library {
+            return if path.exists() {
+                let absolute = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+                Ok((Source::Library(absolute), None))
+            } else {
+                Err(ReferenceError::Unavailable(format!("{}: no such library", path.display())))
+            };
+        }
+        match self.version {
+            Some(version) => {
+                maven::obtain(&self.set.engine, version).map(|path| (Source::Library(path), None))
             }
-        },
-        Source::InProcess => None,
-    };
-    let built = Built::read(match source {
-        Source::Library(path) => path,
-        Source::InProcess => Path::new("/proc/self/exe"),
-    });
-    let defaults = Config::default();
-    let configs: Vec<&str> =
-        if set.configs.is_empty() { vec![""] } else { set.configs.iter().map(String::as_str).collect() };
-    for allocator in &set.allocators {
-        let suffix = match allocator.as_str() {
-            "system" => String::new(),
-            path => format!("+{}", path.rsplit('/').next().unwrap_or(path)),
+            None => Ok((Source::InProcess, None)),
+        }
+    }
+}
+
+/// Targets as far as they are resolved.
+struct Resolving<'a> {
+    experiment: &'a Experiment,
+    sizes: &'a Sizes,
+    /// Texts of options of steps, each once; empty for none.
+    step_options: Vec<String>,
+    targets: Vec<PlannedTarget>,
+    left_out: Vec<(String, String)>,
+    /// Configurations that some engine does not understand, and why.
+    refused: Vec<(String, String)>,
+}
+
+impl<'a> Resolving<'a> {
+    fn of(experiment: &'a Experiment, sizes: &'a Sizes) -> Resolving<'a> {
+        let mut step_options: Vec<String> =
+            experiment.planned_steps(sizes).into_iter().map(|step| step.options).collect();
+        step_options.sort();
+        step_options.dedup();
+        let (targets, left_out, refused) = (Vec::new(), Vec::new(), Vec::new());
+        Resolving { experiment, sizes, step_options, targets, left_out, refused }
+    }
+
+    /// Adds the targets of one library: with each allocator in each configuration.
+    fn add(&mut self, entry: Entry<'_>, (source, recipe): &(Source, Option<Recipe>)) {
+        let set = entry.set;
+        let sha256 = match source {
+            Source::Library(path) => match checked(path) {
+                Ok(sum) => Some(sum),
+                Err(why) => {
+                    self.left_out.push((entry.name(), why));
+                    return;
+                }
+            },
+            Source::InProcess => None,
         };
-        let preload = engines::allocator(allocator).and_then(|preload| {
-            child::try_load(source, preload.as_deref())?;
-            Ok(preload)
+        let mut built = Built::read(match source {
+            Source::Library(path) => path,
+            Source::InProcess => Path::new("/proc/self/exe"),
         });
-        let preload = match preload {
-            Ok(preload) => preload,
-            Err(why) => {
-                left_out.push((format!("{}{suffix}", engine_name(set, version)), why));
-                continue;
-            }
-        };
-        for name in &configs {
-            let config = experiment.config.get(*name).unwrap_or(&defaults);
-            let tail = if name.is_empty() { suffix.clone() } else { format!("{suffix}/{name}") };
-            let build = set.build.as_ref().map_or(String::new(), |build| format!("@{build}"));
-            targets.push(PlannedTarget {
-                name: format!("{}{tail}", engine_name(set, version)),
-                engine: set.engine.clone(),
-                version: version.cloned(),
-                line: format!("{}{build}{tail}", set.engine),
-                source: source.clone(),
-                sha256: sha256.clone(),
-                built: built.clone(),
-                allocator: allocator.clone(),
-                preload: preload.clone(),
-                config: name.to_string(),
-                open: open_options(experiment.workload.kind.place(), sizes, config),
-                options: config.text(sizes),
-                twin_of: None,
-                planted: config.planted.unwrap_or(0.0),
+        built.recipe.clone_from(recipe);
+        let configs: Vec<&str> =
+            if set.configs.is_empty() { vec![""] } else { set.configs.iter().map(String::as_str).collect() };
+        for allocator in &set.allocators {
+            let suffix = match allocator.as_str() {
+                "system" => String::new(),
+                path => format!("+{}", path.rsplit('/').next().unwrap_or(path)),
+            };
+            let preload = engines::allocator(allocator).and_then(|preload| {
+                child::try_load(source, preload.as_deref())?;
+                Ok(preload)
             });
+            let preload = match preload {
+                Ok(preload) => preload,
+                Err(why) => {
+                    self.left_out.push((format!("{}{suffix}", entry.name()), why));
+                    continue;
+                }
+            };
+            for config in &configs {
+                let tail = if config.is_empty() { suffix.clone() } else { format!("{suffix}/{config}") };
+                let build = entry.build_name().map_or(String::new(), |build| format!("@{build}"));
+                let line = format!("{}{build}{tail}", set.engine);
+                let target = PlannedTarget {
+                    name: format!("{}{tail}", entry.name()),
+                    engine: set.engine.clone(),
+                    version: entry.version.cloned(),
+                    line,
+                    source: source.clone(),
+                    sha256: sha256.clone(),
+                    built: built.clone(),
+                    allocator: allocator.clone(),
+                    preload: preload.clone(),
+                    config: config.to_string(),
+                    ..self.configured(config)
+                };
+                self.add_if_understood(target);
+            }
+        }
+    }
+
+    /// What a configuration makes of a target.
+    fn configured(&self, name: &str) -> PlannedTarget {
+        let defaults = Config::default();
+        let config = self.experiment.config.get(name).unwrap_or(&defaults);
+        PlannedTarget {
+            name: String::new(),
+            engine: String::new(),
+            version: None,
+            line: String::new(),
+            source: Source::InProcess,
+            sha256: None,
+            built: Built::default(),
+            allocator: String::new(),
+            preload: None,
+            config: String::new(),
+            open: open_options(self.experiment.workload.kind.place(), self.sizes, config),
+            options: config.text(self.sizes),
+            twin_of: None,
+            planted: config.planted.unwrap_or(0.0),
+        }
+    }
+
+    /// Adds `target` unless its engine does not understand its options, or those of a step.
+    fn add_if_understood(&mut self, target: PlannedTarget) {
+        let texts = self.step_options.iter().map(|step| child::joined(&target.options, step));
+        let texts: Vec<_> =
+            texts.filter(|text| !text.is_empty()).map(|text| (target.open.clone(), text)).collect();
+        let understood = if texts.is_empty() { Ok(()) } else { child::try_options(&target.source, texts) };
+        match understood {
+            Ok(()) => self.targets.push(target),
+            Err(why) => {
+                self.refused.push((target.config.clone(), format!("{}: {why}", target.name)));
+                self.left_out.push((target.name, why));
+            }
         }
     }
 }

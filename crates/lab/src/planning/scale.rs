@@ -18,7 +18,7 @@ use crate::report::text::{duration, thousands};
 use serde::{Deserialize, Serialize};
 
 /// Flags that change an experiment's size.
-#[derive(Clone, Debug, Default, clap::Args)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, clap::Args)]
 pub struct Scale {
     /// Make it fit this time, such as 90s, 10m or 2h: fewer seconds a step, fewer keys, fewer rounds; marked in reports.
     #[arg(long, value_name = "TIME", value_parser = seconds_of)]
@@ -41,6 +41,9 @@ pub struct Scaled {
     pub budget_seconds: Option<u64>,
     /// Each change in words, such as `seconds of a step 30 -> 2.5`.
     pub changes: Vec<String>,
+    /// The flags that asked for it; none in records that do not say.
+    #[serde(default)]
+    pub asked: Scale,
 }
 
 impl Scaled {
@@ -82,6 +85,36 @@ impl Scale {
     /// Whether anything is to be changed.
     pub fn is_none(&self) -> bool {
         self.budget.is_none() && self.keys.is_none() && self.seconds.is_none() && self.rounds.is_none()
+    }
+
+    /// As it is written on a command line; empty for nothing.
+    pub fn flags(&self) -> String {
+        let flag = |name: &str, value: Option<String>| value.map(|value| format!("--{name} {value}"));
+        let all = [
+            flag("budget", self.budget.map(|seconds| format!("{seconds}s"))),
+            flag("keys", self.keys.map(|keys| keys.to_string())),
+            flag("seconds", self.seconds.map(|seconds| seconds.to_string())),
+            flag("rounds", self.rounds.map(|rounds| rounds.to_string())),
+        ];
+        all.into_iter().flatten().collect::<Vec<_>>().join(" ")
+    }
+
+    /// Whether a run that was begun as `plan` can go on under these flags: none, or the same.
+    ///
+    /// # Errors
+    /// A sentence with the flags it was begun with.
+    pub fn check_resumed(&self, plan: &Plan) -> Result<(), String> {
+        let begun = plan.scaled.as_ref().map(|scaled| &scaled.asked);
+        if self.is_none() || begun == Some(self) {
+            return Ok(());
+        }
+        let begun = begun.map_or(String::new(), Scale::flags);
+        let begun = if begun.is_empty() { "without such flags".to_string() } else { format!("with {begun}") };
+        Err(format!(
+            "--resume goes on with the plan as it was begun, {begun}: {} would be another; leave the flags out, or \
+             give the same",
+            self.flags()
+        ))
     }
 
     /// `experiment` with the plain numbers in place of the file's.
@@ -146,8 +179,11 @@ impl Scale {
                 plan.blocks = block_orders(plan.targets.len(), most, plan.seed);
             }
         }
-        plan.scaled =
-            Some(Scaled { budget_seconds: self.budget, changes: changes(plan, file, &original.sizes) });
+        plan.scaled = Some(Scaled {
+            budget_seconds: self.budget,
+            changes: changes(plan, file, &original.sizes),
+            asked: self.clone(),
+        });
         Ok(())
     }
 
@@ -281,6 +317,24 @@ mod tests {
 
     fn planned(scale: &Scale) -> Result<Plan, String> {
         plan_scaled(&experiment(), 1, MACHINE, scale)
+    }
+
+    #[test]
+    fn a_run_goes_on_under_no_flags_or_the_same() {
+        let asked = Scale { keys: Some(5000), rounds: Some(5), ..Scale::default() };
+        let plan = planned(&asked).unwrap();
+        assert_eq!(asked.check_resumed(&plan), Ok(()));
+        assert_eq!(Scale::default().check_resumed(&plan), Ok(()));
+        let other = Scale { budget: Some(60), ..asked.clone() };
+        let error = other.check_resumed(&plan).unwrap_err();
+        assert!(error.contains("begun, with --keys 5000 --rounds 5: --budget 60s --keys 5000"), "{error}");
+        let error = asked.check_resumed(&planned(&Scale::default()).unwrap()).unwrap_err();
+        assert!(error.contains("begun, without such flags: --keys 5000"), "{error}");
+        // A record that does not say what it was begun with.
+        let mut old = serde_json::to_value(&plan).unwrap();
+        old["scaled"].as_object_mut().unwrap().remove("asked");
+        let old: Plan = serde_json::from_value(old).unwrap();
+        assert!(asked.check_resumed(&old).is_err() && Scale::default().check_resumed(&old).is_ok());
     }
 
     #[test]

@@ -25,8 +25,8 @@ use outcrop_lab_load::processor;
 use outcrop_lab_load::steps::wait_for_compaction;
 use outcrop_lab_load::transactions::{Refusal, TransactionDatabase};
 use outcrop_lab_load::{
-    Database, OpenOptions, Progress, RocksApi, Step, StepKind, StepResult, is_loaded, preloaded, run_slice,
-    run_step, run_transactions,
+    Database, OpenOptions, Progress, RocksApi, Step, StepKind, StepResult, check_options, is_loaded,
+    preloaded, run_slice, run_step, run_transactions,
 };
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, Write};
@@ -63,6 +63,9 @@ pub struct Assignment {
     pub keep_present: Option<Sizes>,
     /// Seconds that a step of reading runs unmeasured first; 0: not at all.
     pub run_in: f64,
+    /// Options that the engine must understand before anything else is done: settings, and text on top.
+    #[serde(default)]
+    pub understood: Vec<(OpenOptions, String)>,
 }
 
 /// A part of a step, between which others do theirs.
@@ -162,6 +165,22 @@ pub fn command(assignment: &Assignment) -> Result<Command, String> {
 /// # Errors
 /// A sentence that says why not.
 pub fn try_load(source: &Source, preload: Option<&Path>) -> Result<(), String> {
+    try_in_child(source, preload, Vec::new())
+}
+
+/// Whether the engine of `source` understands each text on top of its settings, tried in a child.
+///
+/// # Errors
+/// The engine's words about the first that it does not.
+pub fn try_options(source: &Source, understood: Vec<(OpenOptions, String)>) -> Result<(), String> {
+    try_in_child(source, None, understood)
+}
+
+fn try_in_child(
+    source: &Source,
+    preload: Option<&Path>,
+    understood: Vec<(OpenOptions, String)>,
+) -> Result<(), String> {
     let assignment = Assignment {
         source: source.clone(),
         preload: preload.map(Path::to_path_buf),
@@ -172,6 +191,7 @@ pub fn try_load(source: &Source, preload: Option<&Path>) -> Result<(), String> {
         steps: Vec::new(),
         keep_present: None,
         run_in: 0.0,
+        understood,
     };
     let output = command(&assignment)?.output().map_err(|error| format!("cannot start a child: {error}"))?;
     let said = String::from_utf8_lossy(&output.stdout);
@@ -237,6 +257,9 @@ fn work(assignment: &Assignment, in_process: RocksApi) -> Result<(), String> {
             api
         }
     };
+    for (settings, text) in &assignment.understood {
+        check_options(api, settings, text)?;
+    }
     let mut worker = Worker { assignment, api, threads: 0, filled: false, open: None, so_far: None };
     say(&Message::Ready)?;
     for line in std::io::stdin().lock().lines() {
@@ -372,13 +395,14 @@ impl<'a> Worker<'a> {
 
     /// The target's options, then the step's.
     fn options(&self, planned: &PlannedStep) -> String {
-        let both = [&self.assignment.options, &planned.options];
-        both.into_iter()
-            .map(|text| text.trim_end_matches(';'))
-            .filter(|text| !text.is_empty())
-            .collect::<Vec<_>>()
-            .join(";")
+        joined(&self.assignment.options, &planned.options)
     }
+}
+
+/// Options of a target, then those of a step.
+pub fn joined(target: &str, step: &str) -> String {
+    let both = [target, step].map(|text| text.trim_end_matches(';'));
+    both.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(";")
 }
 
 fn observer(number: usize) -> impl FnMut(Progress) {

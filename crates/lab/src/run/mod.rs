@@ -92,6 +92,8 @@ pub enum Start {
         file: String,
         /// Its text.
         text: String,
+        /// Flags that must be those it was begun with, if there are any.
+        scale: Scale,
     },
 }
 
@@ -106,15 +108,8 @@ pub fn run(store: &Path, arguments: &RunArguments) -> Result<i64, String> {
         .ok_or("--interval must be 0.05 or more")?;
     let file = arguments.file.display().to_string();
     let start = if arguments.resume {
-        if !arguments.scale.is_none() {
-            return Err(
-                "--resume goes on with the plan as it was begun: leave out --budget, --keys, --seconds \
-                        and --rounds"
-                    .to_string(),
-            );
-        }
         let (_, text) = experiment::read(&arguments.file)?;
-        Start::Rest { file: file.clone(), text }
+        Start::Rest { file: file.clone(), text, scale: arguments.scale.clone() }
     } else {
         let (plan, text) = plan_file(&arguments.file, &arguments.scale)?;
         Start::New { file: file.clone(), text, plan: Box::new(plan) }
@@ -169,7 +164,7 @@ pub fn carry_out(store: &Path, data: &Path, interval: Duration, start: Start) ->
             data.check_space(plan.estimate().disk_bytes)?;
             begun(store, place, &file, &text, &plan)?
         }
-        Start::Rest { file, text } => resumed(store, &file, &text)?,
+        Start::Rest { file, text, scale } => resumed(store, &file, &text, &scale)?,
     };
     let estimate = experiment.plan.estimate();
     eprintln!(
@@ -197,11 +192,12 @@ pub fn carry_out(store: &Path, data: &Path, interval: Duration, start: Start) ->
 }
 
 /// The experiment to go on with.
-fn resumed(path: &Path, file: &str, text: &str) -> Result<(Store, ExperimentRow), String> {
+fn resumed(path: &Path, file: &str, text: &str, scale: &Scale) -> Result<(Store, ExperimentRow), String> {
     let store = Store::open_existing(path)?;
     let found = store.unfinished(text)?.ok_or_else(|| {
         format!("no unfinished run of {file} as it is now; without --resume a new one begins")
     })?;
+    scale.check_resumed(&found.plan)?;
     Ok((store, found))
 }
 

@@ -333,5 +333,6 @@ pub(super) fn assignment(setting: Setting<'_>, slot: Slot, steps: &Range<usize>,
         steps: planned.collect(),
         keep_present: setting.keep_present.then(|| plan.sizes.clone()),
         run_in: plan.run_in,
+        understood: Vec::new(),
     }
 }

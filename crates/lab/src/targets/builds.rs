@@ -1,6 +1,7 @@
 //! What a library says of how it was built: compilers, the libraries it needs, its size. Read from its ELF sections; nothing
 //! of it runs.
 
+use crate::targets::build::Recipe;
 use object::elf::{DT_NEEDED, FileHeader64};
 use object::read::elf::{Dyn, FileHeader};
 use object::{Endianness, Object, ObjectSection};
@@ -16,6 +17,9 @@ pub struct Built {
     pub compilers: Vec<String>,
     /// Libraries that are loaded with it: what is not here is linked in.
     pub libraries: Vec<String>,
+    /// What it was made of, if the lab made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recipe: Option<Recipe>,
 }
 
 impl Built {
@@ -26,13 +30,19 @@ impl Built {
             bytes: bytes.len() as u64,
             compilers: compilers(&bytes).unwrap_or_default(),
             libraries: libraries(&bytes).unwrap_or_default(),
+            recipe: None,
         }
     }
 
     /// In a line.
     pub fn words(&self) -> String {
         let list = |names: &[String]| if names.is_empty() { "unknown".to_string() } else { names.join(", ") };
-        format!("{} MB, by {}; needs {}", self.bytes >> 20, list(&self.compilers), list(&self.libraries))
+        let found =
+            format!("{} MB, by {}; needs {}", self.bytes >> 20, list(&self.compilers), list(&self.libraries));
+        match &self.recipe {
+            Some(recipe) => format!("made here by {}; {found}", recipe.words()),
+            None => found,
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! Next: `maven.rs` for how libraries are fetched and checked.
 
 use crate::report::text::paragraph;
+use crate::targets::build::{self, Recipe};
 use crate::targets::maven;
 use object::{Object, ObjectSymbol};
 use serde::Serialize;
@@ -117,7 +118,9 @@ pub fn list() -> Vec<Listed> {
         let path = maven::cache_dir().ok()?.join(format!("lib{name}-{version}.so"));
         path.exists().then_some(path)
     };
-    let fetched = maven::locked_engines().into_iter().map(|engine| {
+    // A lock file that cannot be read is said where something is fetched.
+    let own = maven::own_engines().unwrap_or_default();
+    let fetched = maven::locked_engines().into_iter().chain(own).map(|engine| {
         let path = cached(&engine.name, &engine.version);
         (format!("{}@{}", engine.name, engine.version), engine.artifact, path)
     });
@@ -125,8 +128,15 @@ pub fn list() -> Vec<Listed> {
         let path = engine.paths.iter().find(|path| path.exists()).cloned();
         (format!("{}@{}", engine.name, engine.version), engine.install, path)
     });
+    let made = build::list().into_iter().map(|made| {
+        let Recipe { engine, version, .. } = &made.recipe;
+        let name = made.name.as_deref().unwrap_or("unnamed");
+        let name = version.as_ref().map_or(format!("{engine}@{name}"), |v| format!("{engine}@{v}-{name}"));
+        (name, made.recipe.words(), Some(made.library).filter(|path| path.exists()))
+    });
     fetched
         .chain(installed)
+        .chain(made)
         .map(|(name, source, path)| {
             let capabilities = path.as_deref().and_then(|path| Capabilities::probe(path).ok());
             Listed { name, source, path, capabilities }
@@ -149,6 +159,11 @@ pub fn text(listed: &[Listed]) -> String {
     text.push('\n');
     for (name, how) in [
         ("outcrop", "is linked into this program"),
+        ("another version", "outcrop lab engines fetch rocksdb@VERSION, if Maven has it"),
+        (
+            "from sources",
+            "outcrop lab engines build rocksdb@VERSION --compiler clang-19 --lto thin --name NAME",
+        ),
         ("another build", "engine = \"NAME\" and library = \"PATH\" in an experiment's [[target]]"),
         (
             "splinterdb",
@@ -167,7 +182,8 @@ pub fn text(listed: &[Listed]) -> String {
 pub fn fetch(names: &[String]) -> Result<Vec<(String, PathBuf)>, String> {
     let all: Vec<String>;
     let names = if names.is_empty() {
-        let engines = maven::locked_engines().into_iter();
+        let own = maven::own_engines().map_err(|error| error.to_string())?;
+        let engines = maven::locked_engines().into_iter().chain(own);
         all = engines.map(|engine| format!("{}@{}", engine.name, engine.version)).collect();
         &all
     } else {

@@ -2,14 +2,15 @@
 //!
 //! ```text
 //! engines.lock.toml -> mvn dependency:get -> jar in Maven's own cache -> library in our cache -> SHA-256
+//! any other version: by the same coordinates; its checksum goes into the user's own lock file when it is first fetched
 //! ```
-//! Invariant: a library is used only if its checksum is the one in the lock file. Nothing is stored in the
-//! source tree; the cache is `$OUTCROP_CACHE`, or `outcrop` in the user's cache directory.
+//! Invariant: a library is used only if its checksum is the one in a lock file: the shipped one, or engines.lock.toml in the
+//! cache. Nothing is stored in the source tree; the cache is `$OUTCROP_CACHE`, or `outcrop` in the user's cache directory.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -17,7 +18,7 @@ use std::process::{Command, Stdio};
 const LOCK: &str = include_str!("../../../../benchmarks/engines.lock.toml");
 
 /// One locked engine.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct LockedEngine {
     /// Engine name, such as `rocksdb`.
     pub name: String,
@@ -73,9 +74,17 @@ impl fmt::Display for ReferenceError {
 
 impl std::error::Error for ReferenceError {}
 
-/// The engines that can be fetched.
+/// The engines of the shipped catalogue that are fetched.
 pub fn locked_engines() -> Vec<LockedEngine> {
     lock().engine
+}
+
+/// The engines of the user's own lock file, in the order in which they were first fetched.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn own_engines() -> Result<Vec<LockedEngine>, ReferenceError> {
+    read_own(&cache_dir()?)
 }
 
 /// The engines that packages of the system install.
@@ -93,35 +102,138 @@ fn lock() -> Lock {
 /// # Errors
 /// See [`ReferenceError`].
 pub fn obtain(name: &str, version: &str) -> Result<PathBuf, ReferenceError> {
-    let Lock { engine: engines, installed } = lock();
+    let Lock { installed, .. } = lock();
     if let Some(engine) = installed.iter().find(|engine| engine.name == name && engine.version == version) {
         let found = engine.paths.iter().find(|path| path.exists());
         return found.cloned().ok_or_else(|| {
             unavailable(format!("{name}@{version} is not installed; install it with: {}", engine.install))
         });
     }
-    let Some(engine) = engines.iter().find(|engine| engine.name == name && engine.version == version) else {
-        let known: Vec<String> = engines.iter().map(|e| format!("{}@{}", e.name, e.version)).collect();
-        return Err(ReferenceError::Unknown(format!(
-            "{name}@{version} is not in benchmarks/engines.lock.toml, which has {}",
-            known.join(", ")
-        )));
+    Client { program: "mvn".into(), cache: cache_dir()? }.obtain(name, version)
+}
+
+/// The user's own lock file, beside the libraries.
+const OWN_LOCK: &str = "engines.lock.toml";
+
+fn read_own(cache: &Path) -> Result<Vec<LockedEngine>, ReferenceError> {
+    #[derive(Default, Deserialize)]
+    struct Own {
+        #[serde(default)]
+        engine: Vec<LockedEngine>,
+    }
+    let path = cache.join(OWN_LOCK);
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(unavailable(format!("{}: {error}", path.display()))),
     };
-    let path = cache_dir()?.join(format!("lib{name}-{version}.so"));
-    if path.exists() && checksum(&path)? == engine.sha256 {
-        return Ok(path);
+    let own: Own = toml::from_str(&text)
+        .map_err(|error| unavailable(format!("{}: {}", path.display(), error.message())))?;
+    Ok(own.engine)
+}
+
+/// Adds `engine` to the user's own lock file, in one write.
+fn record_own(cache: &Path, engine: &LockedEngine) -> Result<(), ReferenceError> {
+    let path = cache.join(OWN_LOCK);
+    let row = toml::to_string(engine).expect("plain data serialises");
+    let failed = |error: std::io::Error| unavailable(format!("{}: {error}", path.display()));
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(&path).map_err(failed)?;
+    file.write_all(format!("[[engine]]\n{row}\n").as_bytes()).map_err(failed)
+}
+
+/// How RocksDB's releases are called: digits, with dots between.
+fn is_release(version: &str) -> bool {
+    version.contains('.') && version.split('.').all(|part| part.parse::<u32>().is_ok())
+}
+
+/// RocksDB's library for this kind of processor, inside its artefact.
+fn member() -> &'static str {
+    if cfg!(target_arch = "aarch64") { "librocksdbjni-linux-aarch64.so" } else { "librocksdbjni-linux64.so" }
+}
+
+/// The artefacts that may have a release of RocksDB: small ones for one system came with version 7.
+fn candidates(version: &str) -> [String; 2] {
+    let kind = if cfg!(target_arch = "aarch64") { "linux-aarch64" } else { "linux64" };
+    let all = format!("org.rocksdb:rocksdbjni:{version}");
+    [format!("{all}:{kind}"), all]
+}
+
+/// The client, and where libraries go.
+struct Client {
+    program: PathBuf,
+    cache: PathBuf,
+}
+
+impl Client {
+    fn obtain(&self, name: &str, version: &str) -> Result<PathBuf, ReferenceError> {
+        let here = |engine: &LockedEngine| engine.name == name && engine.version == version;
+        let shipped = lock().engine;
+        if let Some(engine) = shipped.iter().find(|engine| here(engine)) {
+            return self.checked(engine, "the shipped lock file");
+        }
+        if let Some(engine) = read_own(&self.cache)?.iter().find(|engine| here(engine)) {
+            return self.checked(engine, &self.cache.join(OWN_LOCK).display().to_string());
+        }
+        if name == "rocksdb" && is_release(version) {
+            return self.first(version);
+        }
+        let known: Vec<String> = shipped.iter().map(|e| format!("{}@{}", e.name, e.version)).collect();
+        Err(ReferenceError::Unknown(format!(
+            "{name}@{version} is in no lock file; there are {}, and any other release of RocksDB that Maven has, as \
+             rocksdb@8.6.7",
+            known.join(", ")
+        )))
     }
-    let jar = fetch(engine)?;
-    extract(&jar, &engine.member, &path)?;
-    let found = checksum(&path)?;
-    if found != engine.sha256 {
-        let _ = std::fs::remove_file(&path);
-        return Err(ReferenceError::Mismatch(format!(
-            "{} inside {}: SHA-256 is {found}, the lock file says {}",
-            engine.member, engine.artifact, engine.sha256
-        )));
+
+    fn place(&self, name: &str, version: &str) -> PathBuf {
+        self.cache.join(format!("lib{name}-{version}.so"))
     }
-    Ok(path)
+
+    /// A library that a lock file knows.
+    fn checked(&self, engine: &LockedEngine, whose: &str) -> Result<PathBuf, ReferenceError> {
+        let path = self.place(&engine.name, &engine.version);
+        if path.exists() && checksum(&path)? == engine.sha256 {
+            return Ok(path);
+        }
+        let jar = self.fetch(&engine.artifact)?;
+        extract(&jar, &engine.member, &path)?;
+        let found = checksum(&path)?;
+        if found != engine.sha256 {
+            let _ = std::fs::remove_file(&path);
+            return Err(ReferenceError::Mismatch(format!(
+                "{} inside {}: SHA-256 is {found}, {whose} says {}",
+                engine.member, engine.artifact, engine.sha256
+            )));
+        }
+        Ok(path)
+    }
+
+    /// A release of RocksDB that no lock file knows: fetched, and from now on in the user's own.
+    fn first(&self, version: &str) -> Result<PathBuf, ReferenceError> {
+        let path = self.place("rocksdb", version);
+        let mut refused = None;
+        for artifact in candidates(version) {
+            let jar = match self.fetch(&artifact) {
+                Ok(jar) => jar,
+                Err(error) => {
+                    refused.get_or_insert(error);
+                    continue;
+                }
+            };
+            extract(&jar, member(), &path)?;
+            let engine = LockedEngine {
+                name: "rocksdb".to_string(),
+                version: version.to_string(),
+                artifact,
+                member: member().to_string(),
+                sha256: checksum(&path)?,
+            };
+            record_own(&self.cache, &engine)?;
+            eprintln!("rocksdb@{version}: SHA-256 {}, recorded in {OWN_LOCK}", engine.sha256);
+            return Ok(path);
+        }
+        Err(refused.expect("there are candidates"))
+    }
 }
 
 fn unavailable(what: impl fmt::Display) -> ReferenceError {
@@ -175,49 +287,51 @@ impl<'a> Coordinates<'a> {
     }
 }
 
-/// Runs the client; gives the artefact's path in its local repository.
-fn fetch(engine: &LockedEngine) -> Result<PathBuf, ReferenceError> {
-    let coordinates = Coordinates::parse(&engine.artifact)?;
-    eprintln!("fetching {} with mvn (10 to 90 MB, once)", engine.artifact);
-    let run = |arguments: &[String]| {
-        Command::new("mvn").args(arguments).stdin(Stdio::null()).output().map_err(|error| {
+impl Client {
+    /// Runs the client; gives the artefact's path in its local repository.
+    fn fetch(&self, artifact: &str) -> Result<PathBuf, ReferenceError> {
+        let coordinates = Coordinates::parse(artifact)?;
+        eprintln!("fetching {artifact} with mvn (10 to 90 MB, once)");
+        let run = |arguments: &[String]| {
+            Command::new(&self.program).args(arguments).stdin(Stdio::null()).output().map_err(|error| {
             unavailable(format!(
-                "cannot run mvn to fetch {} ({error}); install Maven, or pass a library by path as NAME=PATH",
-                engine.artifact
+                "cannot run mvn to fetch {artifact} ({error}); install Maven, or give a library by its path"
             ))
         })
-    };
-    let get = run(&[
-        "-q".into(),
-        "-B".into(),
-        "dependency:get".into(),
-        "-Dtransitive=false".into(),
-        format!("-Dartifact={}", coordinates.for_client()),
-    ])?;
-    if !get.status.success() {
-        let text = String::from_utf8_lossy(&get.stdout).into_owned() + &String::from_utf8_lossy(&get.stderr);
-        let reason =
-            text.lines().find(|line| line.contains("ERROR")).unwrap_or("no message").trim().to_string();
-        return Err(unavailable(format!("mvn could not fetch {}: {reason}", engine.artifact)));
+        };
+        let get = run(&[
+            "-q".into(),
+            "-B".into(),
+            "dependency:get".into(),
+            "-Dtransitive=false".into(),
+            format!("-Dartifact={}", coordinates.for_client()),
+        ])?;
+        if !get.status.success() {
+            let text =
+                String::from_utf8_lossy(&get.stdout).into_owned() + &String::from_utf8_lossy(&get.stderr);
+            let reason =
+                text.lines().find(|line| line.contains("ERROR")).unwrap_or("no message").trim().to_string();
+            return Err(unavailable(format!("mvn could not fetch {artifact}: {reason}")));
+        }
+        let jar = self.local_repository()?.join(coordinates.path());
+        if jar.exists() { Ok(jar) } else { Err(unavailable(format!("mvn left no {}", jar.display()))) }
     }
-    let jar = local_repository()?.join(coordinates.path());
-    if jar.exists() { Ok(jar) } else { Err(unavailable(format!("mvn left no {}", jar.display()))) }
-}
 
-/// Maven's local repository.
-fn local_repository() -> Result<PathBuf, ReferenceError> {
-    let output = Command::new("mvn")
-        .args(["-q", "-B", "help:evaluate", "-Dexpression=settings.localRepository", "-DforceStdout"])
-        .stdin(Stdio::null())
-        .output();
-    let answer = output.ok().filter(|output| output.status.success()).map(|output| {
-        String::from_utf8_lossy(&output.stdout).trim().trim_matches(|c: char| c.is_control()).to_string()
-    });
-    if let Some(path) = answer.map(PathBuf::from).filter(|path| path.is_dir()) {
-        return Ok(path);
+    /// Maven's local repository.
+    fn local_repository(&self) -> Result<PathBuf, ReferenceError> {
+        let output = Command::new(&self.program)
+            .args(["-q", "-B", "help:evaluate", "-Dexpression=settings.localRepository", "-DforceStdout"])
+            .stdin(Stdio::null())
+            .output();
+        let answer = output.ok().filter(|output| output.status.success()).map(|output| {
+            String::from_utf8_lossy(&output.stdout).trim().trim_matches(|c: char| c.is_control()).to_string()
+        });
+        if let Some(path) = answer.map(PathBuf::from).filter(|path| path.is_dir()) {
+            return Ok(path);
+        }
+        let home = std::env::var_os("HOME").ok_or_else(|| unavailable("HOME is not set"))?;
+        Ok(PathBuf::from(home).join(".m2/repository"))
     }
-    let home = std::env::var_os("HOME").ok_or_else(|| unavailable("HOME is not set"))?;
-    Ok(PathBuf::from(home).join(".m2/repository"))
 }
 
 fn extract(jar: &Path, member: &str, target: &Path) -> Result<(), ReferenceError> {
@@ -267,9 +381,78 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_that_is_not_locked_is_refused_with_those_that_are() {
-        let error = obtain("rocksdb", "0.0.1").unwrap_err().to_string();
-        assert!(error.contains("rocksdb@11.8.1"), "{error}");
+    fn what_is_no_release_is_answered_with_those_there_are() {
+        for (name, version) in [("rocksdb", "newest"), ("rocksdb", "8"), ("rocks", "8.6.7")] {
+            let error = obtain(name, version).unwrap_err().to_string();
+            assert!(error.contains("rocksdb@11.8.1") && error.contains("8.6.7"), "{error}");
+        }
+    }
+
+    /// A client whose repository is `dir`: it fetches what lies there, and nothing else.
+    fn client(dir: &Path) -> Client {
+        use std::os::unix::fs::PermissionsExt;
+        let script = dir.join("mvn");
+        let text = format!(
+            "#!/bin/sh\ncase \"$*\" in *help:evaluate*) printf %s '{0}'; exit 0;; *:jar:*) exit 0;; esac\n\
+             [ -e '{0}/plain' ] || {{ echo '[ERROR] no such artefact'; exit 1; }}\n",
+            dir.display()
+        );
+        std::fs::write(&script, text).unwrap();
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let cache = dir.join("cache");
+        std::fs::create_dir_all(&cache).unwrap();
+        Client { program: script, cache }
+    }
+
+    /// Puts a jar with a library of these bytes into the repository.
+    fn publish(dir: &Path, artifact: &str, bytes: &[u8]) {
+        let path = dir.join(Coordinates::parse(artifact).unwrap().path());
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let mut jar = zip::ZipWriter::new(std::fs::File::create(path).unwrap());
+        jar.start_file(member(), zip::write::SimpleFileOptions::default()).unwrap();
+        jar.write_all(bytes).unwrap();
+        jar.finish().unwrap();
+    }
+
+    #[test]
+    fn a_version_is_recorded_when_it_is_first_fetched_and_verified_after() {
+        let temp = tempfile::tempdir().unwrap();
+        let client = client(temp.path());
+        let [small, _] = candidates("8.6.7");
+        publish(temp.path(), &small, b"one");
+        let path = client.obtain("rocksdb", "8.6.7").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"one");
+        let own = read_own(&client.cache).unwrap();
+        assert_eq!((own.len(), own[0].artifact.as_str()), (1, small.as_str()));
+        assert_eq!(own[0].sha256, checksum(&path).unwrap());
+        // Again: from the cache, and no second row.
+        publish(temp.path(), &small, b"two");
+        assert_eq!(client.obtain("rocksdb", "8.6.7").unwrap(), path);
+        assert_eq!(read_own(&client.cache).unwrap(), own);
+        // A damaged cache is filled anew, and what comes then is not what was recorded.
+        std::fs::write(&path, b"damaged").unwrap();
+        let error = client.obtain("rocksdb", "8.6.7").unwrap_err().to_string();
+        assert!(error.contains("SHA-256") && error.contains(OWN_LOCK), "{error}");
+        assert!(!path.exists());
+        publish(temp.path(), &small, b"one");
+        client.obtain("rocksdb", "8.6.7").unwrap();
+    }
+
+    #[test]
+    fn what_the_client_does_not_find_is_not_recorded() {
+        let temp = tempfile::tempdir().unwrap();
+        let client = client(temp.path());
+        // The client is content, but there is no jar; and then it is not content.
+        let error = client.obtain("rocksdb", "8.6.6").unwrap_err().to_string();
+        assert!(error.contains("mvn left no"), "{error}");
+        assert!(read_own(&client.cache).unwrap().is_empty());
+        // Only the large artefact of old releases.
+        std::fs::write(temp.path().join("plain"), "").unwrap();
+        publish(temp.path(), &candidates("6.1.1")[1], b"old");
+        client.obtain("rocksdb", "6.1.1").unwrap();
+        assert_eq!(read_own(&client.cache).unwrap()[0].artifact, "org.rocksdb:rocksdbjni:6.1.1");
+        std::fs::write(client.cache.join(OWN_LOCK), "[[engine]]\nname = 1\n").unwrap();
+        assert!(client.obtain("rocksdb", "6.1.1").unwrap_err().to_string().contains(OWN_LOCK));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! target of an experiment to a library with its capabilities, `builds` reads from a library how it was compiled.
 
 pub mod adapters;
+pub mod build;
 pub mod builds;
 pub mod engines;
 pub mod maven;

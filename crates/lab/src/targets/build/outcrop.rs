@@ -1,0 +1,128 @@
+//! Outcrop itself as a library, from a checkout: by Cargo, with flags of its compiler.
+
+use super::{Made, Recipe, Wanted, cache, hexadecimal, in_cache, last_lines};
+use sha2::{Digest, Sha256};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The package whose library has RocksDB's C API.
+const PACKAGE: &str = "outcrop-capi";
+const LIBRARY: &str = "liboutcrop_capi.so";
+
+/// Makes Outcrop's library as `wanted`, from the checkout it names.
+pub(super) fn make(wanted: &Wanted) -> Result<Made, String> {
+    let source =
+        wanted.source.as_ref().ok_or("outcrop is built from a checkout: give it with --source DIR")?;
+    let root = source.canonicalize().map_err(|error| format!("{}: {error}", source.display()))?;
+    if !root.join("crates/capi/Cargo.toml").is_file() {
+        return Err(format!("{} is no checkout of Outcrop: it has no crates/capi", root.display()));
+    }
+    let toolchain = wanted.compiler.as_ref().map(|name| format!("+{name}"));
+    let recipe = Recipe {
+        engine: "outcrop".to_string(),
+        version: None,
+        sources: root.display().to_string(),
+        sources_sha256: checksum(&root)?,
+        compiler: identity(&root, toolchain.as_deref())?,
+        flags: flags(wanted)?,
+        link: lto(wanted)?.map(|lto| format!("lto={lto}")).into_iter().collect(),
+    };
+    in_cache(&cache()?, recipe, |dir, recipe| {
+        cargo(&root, toolchain.as_deref(), recipe, wanted, dir)?;
+        let made = dir.join("target/release").join(LIBRARY);
+        let library = dir.join(LIBRARY);
+        std::fs::copy(&made, &library).map_err(|error| format!("{}: {error}", made.display()))?;
+        Ok(library)
+    })
+}
+
+/// What goes into RUSTFLAGS.
+fn flags(wanted: &Wanted) -> Result<Vec<String>, String> {
+    let march = wanted.march.iter().map(|march| format!("-Ctarget-cpu={march}"));
+    let more = wanted.flags.iter().flat_map(|flags| flags.split_whitespace().map(str::to_string));
+    // Cargo splits RUSTFLAGS at spaces, and so does the lab.
+    let flags: Vec<String> = march.chain(more).collect();
+    match flags.iter().find(|flag| flag.contains('\u{1f}')) {
+        Some(flag) => Err(format!("{flag:?} cannot be a flag")),
+        None => Ok(flags),
+    }
+}
+
+fn lto(wanted: &Wanted) -> Result<Option<&'static str>, String> {
+    match wanted.lto.as_deref() {
+        None => Ok(None),
+        Some("none") => Ok(Some("off")),
+        Some("thin") => Ok(Some("thin")),
+        Some("full") => Ok(Some("fat")),
+        Some(other) => Err(format!("lto is none, thin or full, not {other}")),
+    }
+}
+
+fn identity(root: &Path, toolchain: Option<&str>) -> Result<String, String> {
+    let output = Command::new("rustc").args(toolchain).arg("--version").current_dir(root).output();
+    let output = output.map_err(|error| format!("cannot run rustc ({error}); install Rust"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_string());
+    }
+    Err(last_lines(&String::from_utf8_lossy(&output.stderr), 3))
+}
+
+fn cargo(
+    root: &Path,
+    toolchain: Option<&str>,
+    recipe: &Recipe,
+    wanted: &Wanted,
+    dir: &Path,
+) -> Result<(), String> {
+    let mut command = Command::new("cargo");
+    command
+        .args(toolchain)
+        .args(["build", "--release", "-p", PACKAGE, "--target-dir"])
+        .arg(dir.join("target"));
+    command.args(wanted.jobs.map(|jobs| format!("--jobs={jobs}")));
+    command
+        .current_dir(root)
+        .stdin(Stdio::null())
+        .env("CARGO_ENCODED_RUSTFLAGS", recipe.flags.join("\u{1f}"));
+    command.env_remove("RUSTFLAGS").env_remove("CARGO_TARGET_DIR").env_remove("CARGO");
+    if let Some(lto) = lto(wanted)? {
+        command.env("CARGO_PROFILE_RELEASE_LTO", lto);
+    }
+    eprintln!("building {PACKAGE} with cargo, of {}", root.display());
+    let output = command.output().map_err(|error| format!("cannot run cargo ({error}); install Rust"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(format!("cargo refused {}:\n  {}", root.display(), last_lines(&said, 12)))
+}
+
+/// SHA-256 over names and bytes of what a checkout is compiled from.
+fn checksum(root: &Path) -> Result<String, String> {
+    let mut files: Vec<PathBuf> = ["Cargo.toml", "Cargo.lock"].iter().map(|name| root.join(name)).collect();
+    collect(&root.join("crates"), &mut files)?;
+    files.sort();
+    let mut hasher = Sha256::new();
+    for file in files {
+        let bytes = std::fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+        let name = file.strip_prefix(root).unwrap_or(&file).to_string_lossy().into_owned();
+        hasher.update((name.len() as u64).to_le_bytes());
+        hasher.update(name);
+        hasher.update((bytes.len() as u64).to_le_bytes());
+        hasher.update(bytes);
+    }
+    Ok(hexadecimal(&hasher.finalize()))
+}
+
+fn collect(dir: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", dir.display());
+    for entry in std::fs::read_dir(dir).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.is_dir() && path.file_name().is_none_or(|name| name != "tests" && name != "target") {
+            collect(&path, files)?;
+        } else if path.extension().is_some_and(|end| end == "rs" || end == "toml") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
