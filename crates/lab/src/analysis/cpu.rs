@@ -146,6 +146,11 @@ impl Rules {
         stack.rsplit(';').find_map(known).unwrap_or(self.groups.len())
     }
 
+    /// The name of a stack's group.
+    pub fn group(&self, stack: &str) -> &str {
+        self.groups.get(self.group_of(stack)).map_or(OTHER, |(name, _)| name.as_str())
+    }
+
     /// Per cent of the samples in each group.
     pub fn shares(&self, samples: &Samples) -> Vec<f64> {
         let mut counts = vec![0; self.groups.len() + 1];

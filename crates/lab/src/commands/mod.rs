@@ -154,6 +154,9 @@ pub enum Lab {
         /// One page in the form of the posts: their ratios, colours and costs.
         #[arg(long)]
         classic: bool,
+        /// Numbers of imported experiments, with commas between: a page of theirs beside one's own where the step is the same.
+        #[arg(long, value_delimiter = ',', conflicts_with = "classic")]
+        beside: Vec<i64>,
     },
     /// Shows how this machine is set up for measuring.
     Host {
@@ -262,15 +265,17 @@ pub fn run(verb: &Lab) -> Result<ExitCode, String> {
             }
         }
         Lab::Profile { store, arguments } => run::profile::run(&store.path, arguments)?,
-        Lab::Report { store, id, output, view, classic } => {
+        Lab::Report { store, id, output, view, classic, beside } => {
             let db = Store::open_existing(&store.path)?;
             let form = if *classic { site::Form::Classic } else { site::Form::Full };
-            let page = if view.is_all() {
+            let page = if view.is_all() && beside.is_empty() {
                 site::write(&db, *id, output, form)?
+            } else if view.is_all() {
+                site::write_beside(&db, *id, output, form, beside)?
             } else {
                 let results = Results::load(&db, *id)?;
                 let base = results.experiment.plan.base;
-                site::write_view(&db, &view.of(results, base)?, output, form)?
+                site::write_view(&db, &view.of(results, base)?, output, form, beside)?
             };
             println!("{}", page.display());
         }

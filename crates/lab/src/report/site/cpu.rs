@@ -1,6 +1,6 @@
 //! The page of processor time: for each step that was sampled, groups of functions, and the largest functions.
 
-use super::page;
+use super::{flames, page};
 use crate::analysis::cpu::{self, Rules, Table};
 use crate::analysis::results::Results;
 use crate::report::text::amount;
@@ -14,8 +14,17 @@ pub(super) fn is_known(results: &Results) -> bool {
     !results.profiles.is_empty()
 }
 
+/// Whether a page shows flame graphs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Graphs {
+    /// From the files beside it.
+    Beside,
+    /// Not at all: the page stands alone.
+    None,
+}
+
 /// Every step that was sampled.
-pub(super) fn all(results: &Results) -> Markup {
+pub(super) fn all(results: &Results, graphs: Graphs) -> Markup {
     let rules = Rules::standard();
     let mut steps: Vec<&str> =
         results.experiment.plan.steps.iter().map(|step| step.step.name.as_str()).collect();
@@ -31,6 +40,7 @@ pub(super) fn all(results: &Results) -> Markup {
                 h3 { (step) }
                 (groups(results, &table))
                 (functions(results, &table))
+                @if let (Graphs::Beside, Some(flames)) = (graphs, flames::of(results, step)) { (flames.shown()) }
             }
         }
     }
@@ -120,6 +130,14 @@ mod tests {
             page("index.html").unwrap().contains("cpu.html")
                 && page("report.html").unwrap().contains("<td>checksum</td>")
         );
+        let linked: Vec<&str> =
+            html.split("<img src=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        assert_eq!(linked, ["flames/2-2.svg"], "of the base nothing was sampled: no difference");
+        assert!(page(linked[0]).unwrap().starts_with("<svg"));
+        assert!(!page("report.html").unwrap().contains("<img"), "one file to send around");
+        let base = Profile { target: 0, ..store.profiles(1).unwrap()[1].clone() };
+        store.record_profile(1, &base).unwrap();
+        assert!(page("flames/2-2-difference.svg").unwrap().contains("red: more than"));
         let results = crate::analysis::results::Results::load(&store, 1).unwrap();
         let text = crate::report::show::explain(&results, "readrandom", 1, 0);
         assert!(text.contains("checksum") && text.contains("75.0"), "{text}");

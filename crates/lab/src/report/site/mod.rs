@@ -5,8 +5,9 @@
 //! charts.html  the bars again, cut and with an axis that does not start at 0
 //! base-N.html  ratios to another target     step-N.html  one step: every second, every metric
 //! classic.html the form of the posts: their colours, costs, text to paste
-//! cpu.html     where processor time goes, if that was sampled
+//! cpu.html     where processor time goes, if that was sampled; flames/ has its graphs
 //! host.html    the machine, sessions, events     options.html  options that differ     aa.html  the base to itself
+//! beside.html  published numbers beside one's own, if they were asked for
 //! csv/         the numbers of the tables
 //! report.html  all that fits on one page, in one file to send around
 //! ```
@@ -17,11 +18,13 @@
 
 mod archive;
 mod background;
+mod beside;
 mod builds;
 mod charts;
 mod classic;
 mod cpu;
 mod csv;
+mod flames;
 mod iostat;
 mod page;
 mod sections;
@@ -54,20 +57,61 @@ pub fn write(store: &Store, id: i64, dir: &Path, form: Form) -> Result<PathBuf, 
     if let Some(row) = store.archive(id)? {
         return write_files(dir, archive::files(&row));
     }
-    write_view(store, &Results::load(store, id)?, dir, form)
+    write_view(store, &Results::load(store, id)?, dir, form, &[])
 }
 
-/// As [`write`], of a view of a measured experiment.
+/// As [`write`], with a page of the imported experiments `beside` where they have the same steps.
+///
+/// # Errors
+/// As there, and if one of them is not imported or no step is in both.
+pub fn write_beside(
+    store: &Store,
+    id: i64,
+    dir: &Path,
+    form: Form,
+    beside: &[i64],
+) -> Result<PathBuf, String> {
+    if store.archive(id)?.is_some() {
+        return Err(format!("experiment {id} is imported: --beside is for one that was measured here"));
+    }
+    write_view(store, &Results::load(store, id)?, dir, form, beside)
+}
+
+/// The page of imported experiments, if any are asked for.
+fn published(store: &Store, results: &Results, beside: &[i64]) -> Result<Option<Markup>, String> {
+    if beside.is_empty() {
+        return Ok(None);
+    }
+    let rows: Result<Vec<_>, String> = beside
+        .iter()
+        .map(|id| store.archive(*id)?.ok_or_else(|| format!("there is no imported experiment {id}")))
+        .collect();
+    let page = beside::tables(results, &rows?);
+    page.map(Some).ok_or_else(|| {
+        format!(
+            "no step of experiment {} is in what was imported: there is nothing to put beside it",
+            results.experiment.id
+        )
+    })
+}
+
+/// As [`write_beside`], of a view of a measured experiment.
 ///
 /// # Errors
 /// As there.
-pub fn write_view(store: &Store, results: &Results, dir: &Path, form: Form) -> Result<PathBuf, String> {
+pub fn write_view(
+    store: &Store,
+    results: &Results,
+    dir: &Path,
+    form: Form,
+    beside: &[i64],
+) -> Result<PathBuf, String> {
     let id = results.experiment.id;
     if results.measured.is_empty() {
         return Err(format!("experiment {id} has no measurements yet"));
     }
     let files = match form {
-        Form::Full => files(store, results)?,
+        Form::Full => files(store, results, published(store, results, beside)?)?,
         Form::Classic => classic_files(results),
     };
     write_files(dir, files)
@@ -86,11 +130,15 @@ fn write_files(dir: &Path, files: Vec<(String, String)>) -> Result<PathBuf, Stri
 }
 
 /// Name and text of every file.
-fn files(store: &Store, results: &Results) -> Result<Vec<(String, String)>, StoreError> {
+fn files(
+    store: &Store,
+    results: &Results,
+    published: Option<Markup>,
+) -> Result<Vec<(String, String)>, StoreError> {
     let base = results.experiment.plan.base;
     let table = results.table(base, "ops_sec");
     let mut files = vec![
-        ("index.html".to_string(), index(results, base, &table)),
+        ("index.html".to_string(), index(results, base, &table, published.is_some())),
         (page::SINGLE.to_string(), single(results, base, &table)),
         ("classic.html".to_string(), classic::classic_page(results, base, &table, "classic.html")),
         ("charts.html".to_string(), charts_page(results, base, &table)),
@@ -103,11 +151,15 @@ fn files(store: &Store, results: &Results) -> Result<Vec<(String, String)>, Stor
     if results.experiment.plan.targets.iter().any(|target| target.twin_of.is_some()) {
         files.push(("aa.html".to_string(), page::page(results, "A/A", "aa.html", &background::aa(results))));
     }
+    if let Some(body) = published {
+        files.push((beside::FILE.to_string(), page::page(results, "Published", beside::FILE, &body)));
+    }
     if cpu::is_known(results) {
         files.push((
             cpu::FILE.to_string(),
-            page::page(results, "Processor time", cpu::FILE, &cpu::all(results)),
+            page::page(results, "Processor time", cpu::FILE, &cpu::all(results, cpu::Graphs::Beside)),
         ));
+        files.extend(flames::files(results));
     }
     for other in 0..results.experiment.plan.targets.len() {
         let other_table = results.table(other, "ops_sec");
@@ -155,7 +207,7 @@ const CONTENTS: [(&str, &str); 6] = [
     ("reproduce", "how to reproduce"),
 ];
 
-fn index(results: &Results, base: usize, table: &Table) -> String {
+fn index(results: &Results, base: usize, table: &Table, published: bool) -> String {
     let plan = &results.experiment.plan;
     let body = html! {
         @if !plan.question.is_empty() { p.question { (plan.question) } }
@@ -164,6 +216,7 @@ fn index(results: &Results, base: usize, table: &Table) -> String {
         nav.contents {
             "On this page: "
             @for (id, words) in CONTENTS { a href=(format!("#{id}")) { (words) } " " }
+            @if published { a href=(beside::FILE) { "published numbers beside these" } }
         }
         h2 #relative { "Throughput relative to " (results.labels()[base]) }
         (page::base_links(results, base))
@@ -214,7 +267,7 @@ fn single(results: &Results, base: usize, table: &Table) -> String {
         (waits::responses(results, base))
         h2 { "Hardware per operation" }
         (sections::hardware(results, base))
-        @if cpu::is_known(results) { h2 { "Processor time" } (cpu::all(results)) }
+        @if cpu::is_known(results) { h2 { "Processor time" } (cpu::all(results, cpu::Graphs::None)) }
         h2 { "Host" }
         (background::host(results))
         h2 { "Options" }

@@ -189,7 +189,7 @@ td small { font-weight: 400; display: block; color: var(--dim); }
 .unknown { text-decoration: underline dotted; }
 .single { background-image: repeating-linear-gradient(135deg, transparent 0 5px, var(--soft) 5px 7px); }
 .small, footer, figcaption { font-size: 0.85rem; color: var(--dim); }
-figure { margin: 1rem 0; overflow-x: auto; } figure svg { min-width: 38rem; }
+figure { margin: 1rem 0; overflow-x: auto; } figure svg { min-width: 38rem; } .flames img { width: 100%; min-width: 56rem; height: auto; }
 tbody th { text-align: left; background: var(--paper); padding-top: 0.9rem; }
  figcaption { margin-bottom: 0.3rem; }
 svg { max-width: 100%; height: auto; display: block; }

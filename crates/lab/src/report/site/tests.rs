@@ -62,7 +62,8 @@ fn the_pages_are_the_same_bytes_each_time_and_need_nothing_else() {
     write(&store, 1, &one, Form::Full).unwrap();
     write(&store, 1, &two, Form::Full).unwrap();
     let results = Results::load(&store, 1).unwrap();
-    let names: Vec<String> = files(&store, &results).unwrap().into_iter().map(|(name, _)| name).collect();
+    let names: Vec<String> =
+        files(&store, &results, None).unwrap().into_iter().map(|(name, _)| name).collect();
     assert!(
         names.contains(&"aa.html".to_string()) && names.contains(&"step-2.html".to_string()),
         "{names:?}"
