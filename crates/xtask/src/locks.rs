@@ -6,7 +6,7 @@
 use crate::circles::is_for_tests;
 use crate::tidy;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use syn::visit::{self, Visit};
 
 /// Crates that are looked at.
@@ -34,7 +34,7 @@ pub fn violations(root: &Path) -> Result<Vec<String>, String> {
     Ok(missing.chain(gone).collect())
 }
 
-fn is_test(file: &PathBuf) -> bool {
+fn is_test(file: &Path) -> bool {
     file.ends_with("tests.rs")
         || file.components().any(|part| matches!(part.as_os_str().to_str(), Some("tests" | "testing")))
 }
