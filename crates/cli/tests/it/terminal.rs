@@ -67,7 +67,7 @@ fn quick_fits_eighty_columns_and_its_json_is_json() {
     let small = ["quick", "--engines=outcrop,outcrop", "--keys=2000", "--seconds=0.05", "--rounds=1"];
     let text = lab.text(&small);
     fits("quick", &text);
-    assert!(text.contains("report    outcrop-lab-report/report.html"), "{text}");
+    assert!(text.contains("report: outcrop-lab-report/report.html"), "{text}");
     assert!(text.lines().count() <= 40, "the first page is a screen: {} lines\n{text}", text.lines().count());
     assert!(!text.contains("c_wsecs"), "the 28 columns are in a file\n{text}");
     let classic = lab.text(&[&small[..], &["--classic", "--output=columns"]].concat());

@@ -59,24 +59,51 @@ pub fn table(results: &Results, base: usize) -> Vec<PlaceRow> {
     rows
 }
 
-/// What is to be said of place, in sentences; nothing where it cannot be told.
+/// Where place mattered, in sentences.
 pub fn sentences(results: &Results, base: usize) -> Vec<String> {
-    let rows = table(results, base);
-    let findings: Vec<&PlaceRow> = rows.iter().filter(|row| row.is_finding()).collect();
-    if rows.is_empty() {
-        return Vec::new();
-    }
-    if findings.is_empty() {
-        return vec![format!("order: in none of {} comparisons did it matter who worked first", rows.len())];
-    }
     let names = results.labels();
-    let said = |row: &&PlaceRow| {
+    let said = |row: PlaceRow| {
         let PositionEffect { ratio, interval, .. } = row.effect;
         format!(
-            "order: on {} who worked before the other of {} and {} was {:.3} times as fast [{:.3}, {:.3}]; orders are \
-             balanced, so ratios hold, but this host treats the first and the second differently",
-            row.step, names[row.target], names[base], ratio, interval.low, interval.high
+            "{}: of {} and {} who worked first was {ratio:.3} times as fast as it would have been second [{:.3}, {:.3}]; \
+             orders are balanced, so ratios hold, but this host treats first and second differently",
+            row.step, names[row.target], names[base], interval.low, interval.high
         )
     };
-    findings.iter().map(said).collect()
+    table(results, base).into_iter().filter(PlaceRow::is_finding).map(said).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Noise, fake_record};
+
+    #[test]
+    fn a_host_that_treats_the_first_differently_is_told_of_and_ratios_hold() {
+        let told = |loss: f64| {
+            let mut noise = Noise::new(31);
+            let mut measured = [0usize; 3];
+            let plan = {
+                let (_temp, store) = fake_record(12, &["fillseq"], 31, &mut |_| vec![("ops_sec", 1.0)]);
+                store.experiment(1).unwrap().plan
+            };
+            let (_temp, store) = fake_record(12, &["fillseq"], 31, &mut |session| {
+                let block = measured[session.target] as i64;
+                measured[session.target] += 1;
+                // What the first of two loses, and the last of three twice.
+                let place = plan.place(0, session.target, block).unwrap() as f64;
+                vec![("ops_sec", noise.around(1000.0, 0.002) * (1.0 - loss * place))]
+            });
+            let results = Results::load(&store, 1).unwrap();
+            let verdict = results.table(0, "ops_sec")[0][1].as_ref().unwrap().verdict.unwrap();
+            assert!(!verdict.word.is_call(), "{verdict:?}");
+            (sentences(&results, 0), crate::report::show::remarks(&results))
+        };
+        let (found, remarks) = told(0.03);
+        assert!(
+            !found.is_empty() && found.iter().all(|said| remarks.contains(said)),
+            "{found:?} {remarks:?}"
+        );
+        assert_eq!(told(0.0).0, Vec::<String>::new());
+    }
 }

@@ -103,13 +103,9 @@ pub fn run(arguments: &QuickArguments) -> Result<(), String> {
         print!("{}", show::first_page(&results, base, BELOW));
     }
     let output = &arguments.output;
-    println!(
-        "\nall of it {}; 28 columns {}",
-        output.join("compare.txt").display(),
-        output.join("summary.txt").display()
-    );
-    println!("report    {} (one file), {}", output.join("report.html").display(), page.display());
-    println!("tables    {}", output.join("csv/summary.tsv").display());
+    println!("\nreport: {} (one file), {}", output.join("report.html").display(), page.display());
+    println!("texts:  {}, {}", output.join("compare.txt").display(), output.join("summary.txt").display());
+    println!("tables: {}", output.join("csv/summary.tsv").display());
     Ok(())
 }
 

@@ -14,7 +14,7 @@ pub use plan::plan;
 
 use crate::analysis::judge::{Verdict, Word};
 use crate::analysis::results::{Cell, Results};
-use crate::analysis::{stalls, tails};
+use crate::analysis::{position, stalls, tails};
 use crate::report::summary_line::{self, Measured, ops_per_second, summary_line};
 use crate::report::text::{WIDTH, align, align_within, amount, cut, paragraph};
 use crate::store::{SessionRow, Status, Store, StoreError};
@@ -119,6 +119,7 @@ pub fn remarks(results: &Results) -> Vec<String> {
     remarks.extend(unequal_sizes(results));
     remarks.extend(other_versions(results));
     remarks.extend(wider_margins(results));
+    remarks.extend(position::sentences(results, results.experiment.plan.base));
     remarks
 }
 

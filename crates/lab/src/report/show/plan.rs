@@ -42,7 +42,7 @@ pub fn plan(plan: &Plan, noise: &NoiseModel) -> String {
         if most > plan.rounds { format!("{} to {most}", plan.rounds) } else { plan.rounds.to_string() };
     let _ = writeln!(
         text,
-        "blocks   {blocks}, each target once in each, in balanced orders drawn from seed {}\n\
+        "blocks   {blocks}, each target once in each, balanced, from seed {}\n\
          order    {}\n\
          sessions {}, about {}; {} GB of disk and {} of memory at once",
         plan.seed,
