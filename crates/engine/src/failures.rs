@@ -157,3 +157,6 @@ impl VersionSet {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

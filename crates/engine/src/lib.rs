@@ -46,6 +46,8 @@ mod stopping;
 mod superversion;
 mod sync;
 mod table_cache;
+#[cfg(test)]
+mod testing;
 mod version_set;
 mod wal_tracking;
 mod write;

@@ -198,3 +198,6 @@ pub fn remove_leftovers(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

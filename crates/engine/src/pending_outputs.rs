@@ -65,3 +65,86 @@ impl Drop for PendingOutputs {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::parts::Parts;
+    use outcrop_base::Error;
+    use outcrop_env::OpenWrite;
+
+    /// A file of a job, empty.
+    fn written(parts: &Parts, pending: &PendingOutputs) -> FileNumber {
+        let number = pending.reserve();
+        let path = file_name::table(&parts.ctx.path, number);
+        parts.ctx.env.fs.create(&path, OpenWrite::default()).unwrap().close().unwrap();
+        number
+    }
+
+    fn failed(kind: ErrorKind) -> Result<()> {
+        Err(Error::new(kind, "test"))
+    }
+
+    #[test]
+    fn the_files_of_a_job_that_fails_are_removed() {
+        let parts = Parts::new();
+        let pending = PendingOutputs::new(&parts.ctx);
+        written(&parts, &pending);
+        pending.reserve();
+        assert_eq!(parts.files(".sst").len(), 1);
+        drop(pending);
+        assert_eq!(parts.files(".sst"), [""; 0]);
+        assert!(parts.ctx.quarantined.lock().is_empty());
+    }
+
+    #[test]
+    fn what_is_installed_stays() {
+        let parts = Parts::new();
+        let pending = PendingOutputs::new(&parts.ctx);
+        written(&parts, &pending);
+        pending.install_or_remove(|| Ok(())).unwrap();
+        drop(pending);
+        assert_eq!(parts.files(".sst").len(), 1);
+        assert!(parts.ctx.quarantined.lock().is_empty());
+    }
+
+    #[test]
+    fn what_a_failed_manifest_may_name_is_set_aside() {
+        let parts = Parts::new();
+        let pending = PendingOutputs::new(&parts.ctx);
+        let number = written(&parts, &pending);
+        pending.install_or_remove(|| failed(ErrorKind::IoError)).unwrap_err();
+        drop(pending);
+        assert_eq!(parts.files(".sst").len(), 1);
+        assert_eq!(*parts.ctx.quarantined.lock(), [number]);
+    }
+
+    #[test]
+    fn so_it_is_after_a_panic() {
+        let parts = Parts::new();
+        let pending = PendingOutputs::new(&parts.ctx);
+        written(&parts, &pending);
+        let panicked = crate::panic::caught("test", || pending.install_or_remove(|| panic!("in the middle")));
+        assert!(panicked.is_err());
+        drop(pending);
+        assert_eq!((parts.files(".sst").len(), parts.ctx.quarantined.lock().len()), (1, 1));
+    }
+
+    #[test]
+    fn outputs_of_a_dropped_column_family_are_removed_at_once() {
+        let parts = Parts::new();
+        let pending = PendingOutputs::new(&parts.ctx);
+        written(&parts, &pending);
+        pending.install_or_remove(|| failed(ErrorKind::ColumnFamilyDropped)).unwrap_err();
+        drop(pending);
+        assert_eq!(parts.files(".sst"), [""; 0]);
+    }
+
+    #[test]
+    fn numbers_are_given_once() {
+        let parts = Parts::new();
+        let pending = PendingOutputs::new(&parts.ctx);
+        let (first, second) = (pending.reserve(), pending.reserve());
+        assert!(first < second && second.0 < parts.ctx.next_file_number());
+    }
+}

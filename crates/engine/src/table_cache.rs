@@ -288,3 +288,6 @@ fn range_tombstones_of<'f>(
         (!clipped.is_empty()).then(|| Arc::new(clipped))
     })
 }
+
+#[cfg(test)]
+mod tests;

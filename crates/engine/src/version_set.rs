@@ -335,3 +335,6 @@ fn install_version(state: &mut DbState, cf_id: u32, version: Arc<Version>) {
     state.old_versions.push((cf_id, Arc::downgrade(&old)));
     state.purge_wanted = true;
 }
+
+#[cfg(test)]
+mod tests;

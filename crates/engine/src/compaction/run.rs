@@ -141,3 +141,6 @@ fn deletion_edit(compaction: &Compaction) -> VersionEdit {
     edit.compact_cursors.extend(cursor.map(|key| (compaction.start_level() as u32, key)));
     edit
 }
+
+#[cfg(test)]
+mod tests;

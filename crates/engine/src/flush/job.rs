@@ -219,3 +219,6 @@ pub fn write_l0(
     }
     Ok(FlushedFiles { tables, blob_files: outputs.blob_files })
 }
+
+#[cfg(test)]
+mod tests;

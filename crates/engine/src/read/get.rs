@@ -353,3 +353,6 @@ impl Found {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

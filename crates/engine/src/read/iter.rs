@@ -781,3 +781,6 @@ fn type_error(value_type: Option<ValueType>) -> Error {
         None => Error::corruption("an internal key has an unknown value type"),
     }
 }
+
+#[cfg(test)]
+mod tests;

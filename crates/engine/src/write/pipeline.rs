@@ -349,3 +349,6 @@ fn number_group(first: SeqNum, own: &mut [u8], followers: &mut [(Arc<Writer>, Re
     }
     count
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 //! Data that another style left below L0 is older than all of L0 and goes first, deepest level first. Does no IO and
 //! changes nothing. Source: RocksDB `db/compaction/compaction_picker_fifo.cc`.
 
-use super::{Files, PickInput, max_compaction_bytes, taken};
+use super::input::{Files, PickInput, max_compaction_bytes, taken};
 use crate::compaction::{Compaction, LevelFiles, Reason, Work};
 use outcrop_options::derive;
 

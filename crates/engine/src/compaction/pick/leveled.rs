@@ -4,7 +4,7 @@
 //! decides where outputs are cut. Does no IO and changes nothing; the caller marks the result's inputs.
 //! Source: RocksDB `db/compaction/compaction_picker_level.cc`, `compaction_picker.cc`.
 
-use super::{
+use super::input::{
     Files, PickInput, clean_cut, is_bottommost, level_files, max_compaction_bytes, overlap_bytes,
     overlapping_range, round_robin, same_codec, sorted_without_overlap, taken,
 };

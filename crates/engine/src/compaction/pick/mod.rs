@@ -1,8 +1,9 @@
 //! Deciding what to compact: pure functions from a `Version` and the options to a `Compaction`.
 //!
-//! One file per compaction style; this one has the dispatch and what the styles share.
+//! One file per compaction style; `input.rs` has what they share, this one the dispatch.
 
 pub mod fifo;
+pub mod input;
 pub mod leveled;
 pub mod round_robin;
 pub mod universal;
@@ -10,33 +11,14 @@ pub mod universal;
 #[cfg(test)]
 mod tests;
 
+pub use input::{
+    Files, PickInput, clean_cut, is_bottommost, key_range, level_files, overlapping, overlapping_range,
+    same_codec, sorted_without_overlap, taken,
+};
+
 use super::level_shape::LevelShape;
-use super::marks::Marks;
-use super::{Compaction, LevelFiles, Reason};
-use outcrop_base::Comparator;
-use outcrop_base::keys::user_key;
-use outcrop_manifest::{FileMetaData, Version};
-use outcrop_options::{ColumnFamilyOptions, CompactionStyle, derive};
-use std::cmp::Ordering;
-use std::sync::Arc;
-use std::sync::atomic;
-
-/// Tables in their level's order.
-pub type Files = Vec<Arc<FileMetaData>>;
-
-/// The part of a column family a picker needs.
-pub struct PickInput<'a> {
-    /// Column family id, carried into the result.
-    pub cf_id: u32,
-    /// Its tables.
-    pub version: &'a Version,
-    /// Its key order.
-    pub comparator: &'a Comparator,
-    /// Its settings.
-    pub options: &'a ColumnFamilyOptions,
-    /// Tables that want to be compacted whatever the sizes are.
-    pub marks: &'a Marks,
-}
+use super::{Compaction, Reason};
+use outcrop_options::CompactionStyle;
 
 /// The most urgent compaction that can run beside those already running, if any is due.
 pub fn pick(input: &PickInput<'_>) -> Option<Compaction> {
@@ -90,101 +72,4 @@ pub fn debt(input: &PickInput<'_>) -> Debt {
 pub fn everything(input: &PickInput<'_>) -> Option<Compaction> {
     let runs = universal::sorted_runs(input.version, input.options);
     if runs.is_empty() { None } else { universal::merge(input, &runs, 0..runs.len(), Reason::Manual) }
-}
-
-/// `files` of one level, as the inputs of a compaction.
-pub fn level_files(level: usize, files: Files) -> Option<LevelFiles> {
-    (!files.is_empty()).then_some(LevelFiles { level, files })
-}
-
-/// True if another compaction has the table.
-pub fn taken(file: &Arc<FileMetaData>) -> bool {
-    // Relaxed: read under the state lock, as it is set.
-    file.being_compacted.load(atomic::Ordering::Relaxed)
-}
-
-/// `files`, a contiguous run of `level`, widened until no neighbour shares a user key with it.
-///
-/// RocksDB may split the versions of one user key over two tables; moving only one of them would put an
-/// older version above a newer one.
-pub fn clean_cut(input: &PickInput<'_>, level: usize, files: Files) -> Files {
-    let (Some(first), Some(last)) = (files.first(), files.last()) else { return files };
-    if level == 0 {
-        return files;
-    }
-    let comparator = input.comparator;
-    let all = &input.version.levels[level].files;
-    let position = |file: &Arc<FileMetaData>| all.iter().position(|f| Arc::ptr_eq(f, file));
-    let (Some(mut from), Some(mut to)) = (position(first), position(last)) else { return files };
-    let touch = |left: &FileMetaData, right: &FileMetaData| {
-        let (end, included) = left.end();
-        included && comparator.compare(end, user_key(&right.smallest)) == Ordering::Equal
-    };
-    while from > 0 && touch(&all[from - 1], &all[from]) {
-        from -= 1;
-    }
-    while to + 1 < all.len() && touch(&all[to], &all[to + 1]) {
-        to += 1;
-    }
-    all[from..=to].to_vec()
-}
-
-/// The tables of `level` that overlap the key range of `files`.
-pub fn overlapping_range(input: &PickInput<'_>, level: usize, files: &[Arc<FileMetaData>]) -> Files {
-    let Some((begin, end)) = key_range(input.comparator, files) else { return Vec::new() };
-    overlapping(input, level, Some(&begin), Some(&end))
-}
-
-/// The tables of `level` that overlap [`begin`, `end`], both inclusive; `None` is unbounded.
-pub fn overlapping(input: &PickInput<'_>, level: usize, begin: Option<&[u8]>, end: Option<&[u8]>) -> Files {
-    let comparator = input.comparator;
-    let inside = |file: &&Arc<FileMetaData>| {
-        !begin.is_some_and(|begin| file.ends_before(comparator, begin))
-            && !end.is_some_and(|end| file.starts_after(comparator, end))
-    };
-    match input.version.levels.get(level) {
-        Some(level) => level.files.iter().filter(inside).cloned().collect(),
-        None => Vec::new(),
-    }
-}
-
-/// Smallest and largest user key of `files`.
-pub fn key_range(comparator: &Comparator, files: &[Arc<FileMetaData>]) -> Option<(Vec<u8>, Vec<u8>)> {
-    let smallest = files.iter().map(|f| user_key(&f.smallest)).min_by(|a, b| comparator.compare(a, b))?;
-    let largest = files.iter().map(|f| user_key(&f.largest)).max_by(|a, b| comparator.compare(a, b))?;
-    Some((smallest.to_vec(), largest.to_vec()))
-}
-
-pub fn overlap_bytes(input: &PickInput<'_>, level: usize, files: &[Arc<FileMetaData>]) -> u64 {
-    overlapping_range(input, level, files).iter().map(|file| file.size).sum()
-}
-
-/// True if nothing outside `files`, the inputs, can hold older data of their key range: no table below `output_level`
-/// overlaps it, and an output to L0 includes the oldest table there.
-pub fn is_bottommost(input: &PickInput<'_>, output_level: usize, files: &[Arc<FileMetaData>]) -> bool {
-    let levels = &input.version.levels;
-    let oldest_included =
-        || levels[0].files.last().is_some_and(|last| files.iter().any(|f| Arc::ptr_eq(f, last)));
-    (output_level > 0 || oldest_included())
-        && (output_level + 1..levels.len()).all(|level| overlapping_range(input, level, files).is_empty())
-}
-
-/// True if the tables, sorted by key, share no user key: they can be moved as they are.
-pub fn sorted_without_overlap(comparator: &Comparator, files: &[Arc<FileMetaData>]) -> bool {
-    let mut sorted: Vec<&Arc<FileMetaData>> = files.iter().collect();
-    sorted.sort_by(|a, b| comparator.compare_internal(&a.smallest, &b.smallest));
-    sorted.windows(2).all(|pair| pair[0].ends_before(comparator, user_key(&pair[1].smallest)))
-}
-
-/// True if a table moved between the levels has the codec it would be written with.
-pub fn same_codec(input: &PickInput<'_>, start_level: usize, output_level: usize) -> bool {
-    let codec = |level| derive::compression_for_level(input.options, level, false);
-    codec(start_level) == codec(output_level)
-}
-
-pub fn max_compaction_bytes(input: &PickInput<'_>, output_level: usize) -> u64 {
-    match input.options.max_compaction_bytes {
-        0 => derive::target_file_size(input.options, output_level).saturating_mul(25),
-        bytes => bytes,
-    }
 }

@@ -10,12 +10,13 @@
 
 use super::*;
 use crate::compaction::marks::Marks;
-use outcrop_base::keys::internal_key;
-use outcrop_base::{SeqNum, ValueType};
-use outcrop_manifest::FileNumber;
-use outcrop_options::DbOptions;
+use outcrop_base::keys::{internal_key, user_key};
+use outcrop_base::{Comparator, SeqNum, ValueType};
+use outcrop_manifest::{FileNumber, Version};
+use outcrop_options::{ColumnFamilyOptions, DbOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::atomic;
 
 const LEVELS: usize = 7;
 

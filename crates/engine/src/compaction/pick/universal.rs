@@ -9,7 +9,7 @@
 //! Invariant: inputs are whole runs next to each other, so that of two runs the newer one always lies above.
 //! Does no IO and changes nothing. Source: RocksDB `db/compaction/compaction_picker_universal.cc`.
 
-use super::{Files, PickInput, is_bottommost, sorted_without_overlap, taken};
+use super::input::{Files, PickInput, is_bottommost, sorted_without_overlap, taken};
 use crate::compaction::level_shape::usable_levels;
 use crate::compaction::{Compaction, LevelFiles, Reason, Work};
 use outcrop_manifest::{FileMetaData, Version};

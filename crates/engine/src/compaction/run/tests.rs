@@ -1,0 +1,234 @@
+//! Compaction jobs, without a database.
+
+use super::*;
+use crate::compaction::job::{end, start};
+use crate::compaction::pick::{self, overlapping};
+use crate::compaction::{Compaction, Reason};
+use crate::testing::parts::{Parts, plain_options};
+use outcrop_base::ErrorKind;
+use outcrop_env::faulty::EIO;
+use outcrop_options::{ColumnFamilyOptions, CompressionType};
+use std::sync::atomic::AtomicBool;
+
+/// A job that merges all of L0 and L1 into L1.
+fn everything(parts: &Parts, work: Work) -> CompactionJob {
+    let state = parts.versions.state.lock();
+    let cf = &state.column_families[&0];
+    let options = cf.cf.options.load();
+    let input = cf.pick_input(&options);
+    let inputs: Vec<LevelFiles> =
+        (0..2).filter_map(|level| pick::level_files(level, overlapping(&input, level, None, None))).collect();
+    let compaction = Compaction {
+        cf_id: 0,
+        reason: Reason::Manual,
+        inputs,
+        output_level: 1,
+        grandparents: Vec::new(),
+        bottommost: true,
+        work,
+        compression: CompressionType::None,
+        target_file_size: u64::MAX,
+        max_grandparent_overlap: u64::MAX,
+        next_cursor: None,
+    };
+    CompactionJob::new(compaction, cf, 1)
+}
+
+/// Two tables in L0 that overlap.
+fn overlapping_tables(options: ColumnFamilyOptions) -> Parts {
+    let parts = Parts::of(options);
+    for (key, value) in [("a", "1"), ("b", "1"), ("c", "1")] {
+        parts.put(key, value);
+    }
+    parts.flush();
+    parts.put("b", "2");
+    parts.delete("c");
+    parts.flush();
+    parts
+}
+
+#[test]
+fn a_merge_keeps_the_newest_version_of_each_key_and_drops_deletions_at_the_bottom() {
+    let parts = overlapping_tables(plain_options());
+    let before = parts.tables();
+    assert_eq!(before.split(' ').count(), 3, "{before}");
+    let numbers = run(&parts.jobs, &everything(&parts, Work::Merge)).unwrap();
+    assert_eq!(parts.tables(), format!("L1: {}", numbers[0].0));
+    assert_eq!(parts.rows(), "a=1 b=2");
+    let cf = parts.cf(0);
+    let version = cf.superversion.load().version.clone();
+    let table = parts.ctx.tables.open(&cf, &version.levels[1].files[0]).unwrap();
+    assert_eq!((table.properties().num_entries, table.properties().num_deletions), (2, 0));
+}
+
+#[test]
+fn the_output_is_as_old_as_the_oldest_input() {
+    let parts = overlapping_tables(plain_options());
+    run(&parts.jobs, &everything(&parts, Work::Merge)).unwrap();
+    let version = parts.cf(0).superversion.load().version.clone();
+    assert_eq!(version.levels[1].files[0].epoch, 1);
+}
+
+#[test]
+fn what_a_snapshot_sees_stays_and_is_remembered_as_garbage() {
+    let parts = Parts::new();
+    parts.put("a", "1");
+    let snapshot = parts.jobs.snapshots.take(0, || parts.versions.visible_seq());
+    parts.put("a", "2");
+    parts.flush();
+    let numbers = run(&parts.jobs, &everything(&parts, Work::Merge)).unwrap();
+    assert_eq!(parts.get_at("a", snapshot.sequence()), Some("1".into()));
+    assert_eq!(parts.get("a"), Some("2".into()));
+    let state = parts.versions.state.lock();
+    assert!(
+        state.column_families[&0].held_back.contains(&numbers[0]),
+        "to be compacted when the snapshot is gone"
+    );
+}
+
+#[test]
+fn a_move_keeps_the_files_and_writes_only_the_manifest() {
+    let parts = Parts::new();
+    parts.put("a", "1");
+    parts.flush();
+    let files = parts.files(".sst");
+    let number = parts.tables().replace("L0: ", "");
+    parts.faults().only(Some(".sst"));
+    let changes = parts.faults().changes();
+    let moved = run(&parts.jobs, &everything(&parts, Work::Move)).unwrap();
+    assert_eq!(moved[0].0.to_string(), number);
+    assert_eq!(parts.tables(), format!("L1: {number}"));
+    assert_eq!((parts.files(".sst"), parts.faults().changes()), (files, changes));
+    assert_eq!(
+        parts.cf(0).stats.levels.lock()[1].bytes_moved,
+        parts.cf(0).superversion.load().version.total_bytes()
+    );
+}
+
+#[test]
+fn a_drop_takes_the_rows_away_and_makes_the_tables_obsolete() {
+    let parts = overlapping_tables(plain_options());
+    run(&parts.jobs, &everything(&parts, Work::Drop)).unwrap();
+    assert_eq!((parts.tables(), parts.rows()), (String::new(), String::new()));
+    assert_eq!(parts.versions.state.lock().obsolete_tables.len(), 2);
+}
+
+#[test]
+fn nobody_else_gets_the_inputs_between_start_and_end() {
+    let parts = overlapping_tables(plain_options());
+    let job = everything(&parts, Work::Merge);
+    let mut state = parts.versions.state.lock();
+    start(&mut state, &job);
+    assert_eq!((state.running_compactions, state.column_families[&0].running.len()), (1, 1));
+    assert!(job.compaction.input_files().all(pick::taken));
+    assert!(state.has_work());
+    end(&parts.versions, &mut state, &job);
+    assert_eq!((state.running_compactions, state.column_families[&0].running.len()), (0, 0));
+    assert!(!job.compaction.input_files().any(pick::taken));
+}
+
+#[test]
+fn a_compaction_that_cannot_write_leaves_no_file_and_its_inputs() {
+    let parts = overlapping_tables(plain_options());
+    let (tables, files) = (parts.tables(), parts.files(".sst"));
+    let job = everything(&parts, Work::Merge);
+    parts.faults().only(Some(".sst"));
+    parts.faults().fail_at(parts.faults().changes() + 1, EIO, false);
+    run(&parts.jobs, &job).unwrap_err();
+    assert_eq!((parts.tables(), parts.files(".sst")), (tables, files));
+    assert_eq!(parts.rows(), "a=1 b=2");
+}
+
+#[test]
+fn one_that_is_no_longer_wanted_ends_with_nothing_changed() {
+    let parts = Parts::new();
+    (0..300).for_each(|i| parts.put(&format!("{i:03}"), "v"));
+    parts.flush();
+    let tables = parts.tables();
+    let canceled = Some(Arc::new(AtomicBool::new(true)));
+    let job = CompactionJob { canceled, ..everything(&parts, Work::Merge) };
+    assert_eq!(run(&parts.jobs, &job).unwrap_err().kind(), ErrorKind::Incomplete);
+    assert_eq!((parts.tables(), parts.files(".sst").len()), (tables, 1));
+}
+
+#[test]
+fn one_that_runs_when_the_database_closes_is_given_up() {
+    let parts = Parts::new();
+    (0..300).for_each(|i| parts.put(&format!("{i:03}"), "v"));
+    parts.flush();
+    parts.ctx.closing.store(true, std::sync::atomic::Ordering::Relaxed);
+    let error = run(&parts.jobs, &everything(&parts, Work::Merge)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ShutdownInProgress);
+}
+
+#[test]
+fn outputs_are_cut_at_the_target_size() {
+    let parts = Parts::new();
+    (0..200).for_each(|i| parts.put(&format!("{i:03}"), &"v".repeat(1000)));
+    parts.flush();
+    let mut job = everything(&parts, Work::Merge);
+    job.compaction.target_file_size = 50_000;
+    let numbers = run(&parts.jobs, &job).unwrap();
+    assert!((3..=5).contains(&numbers.len()), "{numbers:?}");
+    assert_eq!(parts.rows().split(' ').count(), 200);
+}
+
+#[test]
+fn parts_on_several_threads_write_what_one_would() {
+    let rows = |threads: u32| {
+        let parts = Parts::new();
+        for i in 0..400 {
+            parts.put(&format!("{i:03}"), &"v".repeat(500));
+        }
+        parts.flush();
+        parts.write(|batch| batch.delete_range(0, b"100", b"300")).unwrap();
+        parts.flush();
+        let mut job = everything(&parts, Work::Merge);
+        job.max_subcompactions = threads;
+        job.compaction.target_file_size = 30_000;
+        let numbers = run(&parts.jobs, &job).unwrap();
+        assert!(numbers.len() > 1);
+        parts.rows()
+    };
+    assert_eq!(rows(1), rows(4));
+    assert_eq!(rows(4).split(' ').count(), 200);
+}
+
+#[test]
+fn the_observer_is_told_and_requests_are_answered() {
+    use crate::compaction::manual_request::{CompactRangeOptions, ManualCompaction, Scope};
+    let parts = overlapping_tables(plain_options());
+    let job = everything(&parts, Work::Merge);
+    let request = Arc::new(ManualCompaction::new(0, Scope::Everything, &CompactRangeOptions::default()));
+    {
+        let mut state = parts.versions.state.lock();
+        start(&mut state, &job);
+        state.pool_compactions += 1;
+        request.start();
+    }
+    crate::scheduler::job::run_compaction(&parts.jobs, &job, Some(request.clone()));
+    assert!(request.result().is_some_and(|result| result.is_ok()));
+    let seen = parts.seen.0.lock();
+    assert!(seen[0].starts_with("began Compaction [default] L0 -> L1: inputs"), "{seen:?}");
+    assert_eq!(seen[1], "ended Compaction well");
+    let state = parts.versions.state.lock();
+    assert_eq!((state.running_compactions, state.pool_compactions), (0, 0));
+}
+
+#[test]
+fn a_compaction_that_fails_for_io_stops_no_writes_and_rests() {
+    let parts = overlapping_tables(plain_options());
+    let job = everything(&parts, Work::Merge);
+    {
+        let mut state = parts.versions.state.lock();
+        start(&mut state, &job);
+        state.pool_compactions += 1;
+    }
+    parts.faults().only(Some(".sst"));
+    parts.faults().fail_at(parts.faults().changes(), EIO, false);
+    crate::scheduler::job::run_compaction(&parts.jobs, &job, None);
+    assert!(!parts.versions.refuses_writes());
+    let state = parts.versions.state.lock();
+    assert!(state.compaction_pause.is_some_and(|pause| pause.needed_bytes == 0));
+    assert_eq!((state.running_compactions, state.background_errors), (0, 1));
+}

@@ -1,0 +1,105 @@
+//! What an error does to the shared state, without a database.
+
+use super::*;
+use crate::testing::parts::Parts;
+use outcrop_env::faulty::{EIO, ENOSPC};
+use outcrop_options::DbOptions;
+
+fn io(errno: i32) -> Error {
+    Error::io("test", std::io::Error::from_raw_os_error(errno))
+}
+
+#[test]
+fn an_error_that_may_pass_is_planned_to_be_tried_again() {
+    let parts = Parts::new();
+    parts.versions.fail_writes(io(EIO));
+    let state = parts.versions.state.lock();
+    assert_eq!(state.severity, Some(Severity::Hard));
+    assert!(state.auto_resume.is_some_and(|plan| !plan.for_space && !plan.running));
+    assert!(parts.versions.refuses_writes());
+}
+
+#[test]
+fn the_worst_error_stays() {
+    let parts = Parts::new();
+    parts.versions.fail_writes(io(EIO));
+    parts.versions.fail_writes(Error::corruption("worse"));
+    parts.versions.fail_writes(io(ENOSPC));
+    let state = parts.versions.state.lock();
+    assert_eq!(state.severity, Some(Severity::Unrecoverable));
+    assert_eq!(state.background_error.as_ref().map(Error::kind), Some(ErrorKind::Corruption));
+    assert!(state.auto_resume.is_none(), "from corruption there is no way back");
+}
+
+#[test]
+fn nobody_did_wrong_if_the_database_closes_or_the_column_family_is_gone() {
+    let parts = Parts::new();
+    for kind in [ErrorKind::ShutdownInProgress, ErrorKind::ColumnFamilyDropped] {
+        assert_eq!(parts.versions.report_failure(Reason::Flush, "flush", &Error::new(kind, "test")), None);
+    }
+    assert!(!parts.versions.refuses_writes());
+    assert_eq!(parts.versions.state.lock().background_errors, 0);
+}
+
+#[test]
+fn without_attempts_nothing_is_tried() {
+    let parts = Parts::of_db(DbOptions { max_bgerror_resume_count: 0, ..DbOptions::default() });
+    parts.versions.fail_writes(io(EIO));
+    assert!(parts.versions.state.lock().auto_resume.is_none());
+}
+
+#[test]
+fn an_attempt_is_taken_once() {
+    let parts = Parts::new();
+    assert!(!parts.versions.next_resume(&mut parts.versions.state.lock()), "nothing failed");
+    parts.versions.fail_writes(io(EIO));
+    assert!(parts.versions.next_resume(&mut parts.versions.state.lock()));
+    assert!(!parts.versions.next_resume(&mut parts.versions.state.lock()), "it is being tried");
+}
+
+#[test]
+fn a_refused_writer_gets_the_error_or_is_told_of_the_closing() {
+    let parts = Parts::new();
+    assert_eq!(parts.versions.refusal().kind(), ErrorKind::ShutdownInProgress);
+    parts.versions.fail_writes(io(EIO));
+    assert_eq!(parts.versions.refusal().kind(), ErrorKind::IoError);
+}
+
+#[test]
+fn compactions_rest_until_there_is_space() {
+    let parts = Parts::new();
+    parts.versions.pause_compactions(&io(ENOSPC), 1 << 40);
+    parts.versions.look_for_retry();
+    assert!(parts.versions.state.lock().compaction_pause.is_some(), "not due");
+    let mut state = parts.versions.state.lock();
+    let pause = state.compaction_pause.as_mut().unwrap();
+    (pause.until_nanos, pause.needed_bytes) = (0, 0);
+    drop(state);
+    parts.versions.look_for_retry();
+    assert!(parts.versions.state.lock().compaction_pause.is_none());
+}
+
+#[test]
+fn what_must_be_free_to_resume_is_what_is_in_memory() {
+    let parts = Parts::new();
+    assert_eq!(parts.versions.bytes_to_resume(), 0);
+    parts.put("a", "1");
+    assert!(parts.versions.bytes_to_resume() > 0);
+    assert!(parts.versions.has_space(1));
+}
+
+#[test]
+fn whoever_resumes_waits_for_the_jobs_that_failed() {
+    let parts = Parts::new();
+    parts.versions.wait_for_failed_jobs();
+    parts.versions.fail_writes(io(EIO));
+    parts.versions.state.lock().running_flushes = 1;
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| parts.versions.wait_for_failed_jobs());
+        let mut state = parts.versions.state.lock();
+        state.running_flushes = 0;
+        parts.versions.job_ended(&mut state);
+        drop(state);
+        waiting.join().unwrap();
+    });
+}

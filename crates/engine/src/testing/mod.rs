@@ -1,0 +1,3 @@
+//! For unit tests: the owners of a database without the database.
+
+pub mod parts;
