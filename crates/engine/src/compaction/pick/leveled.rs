@@ -6,8 +6,9 @@
 
 use super::input::{
     Files, PickInput, clean_cut, is_bottommost, level_files, max_compaction_bytes, overlap_bytes,
-    overlapping_range, round_robin, same_codec, sorted_without_overlap, taken,
+    overlapping_range, same_codec, sorted_without_overlap, taken,
 };
+use super::round_robin;
 use crate::compaction::level_shape::{LevelShape, usable_levels};
 use crate::compaction::{Compaction, LevelFiles, Reason, Work};
 use outcrop_base::keys::user_key;
@@ -26,7 +27,7 @@ pub fn pick(input: &PickInput<'_>) -> Option<Compaction> {
         }
         let picked = match level {
             0 => pick_l0(input, &shape),
-            _ if is_by_rounds(input) => round_robin::pick(input, level, shape.max_bytes[level]),
+            _ if is_by_rounds(input) => pick_round(input, level, shape.max_bytes[level]),
             _ => pick_level(input, level),
         };
         if picked.is_some() {
@@ -34,6 +35,14 @@ pub fn pick(input: &PickInput<'_>) -> Option<Compaction> {
         }
     }
     pick_marked(input, &shape)
+}
+
+/// The next tables of the round through `level`.
+fn pick_round(input: &PickInput<'_>, level: usize, max_bytes: u64) -> Option<Compaction> {
+    let start = round_robin::next(input, level, max_bytes)?;
+    let mut compaction = complete(input, level, start, level + 1, Reason::LevelSize)?;
+    compaction.next_cursor = round_robin::key_after(input, level, &compaction.inputs[0].files);
+    Some(compaction)
 }
 
 /// A table that wants to be compacted although every level has its size.

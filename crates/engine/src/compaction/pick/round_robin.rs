@@ -9,25 +9,21 @@
 //!
 //! Source: RocksDB `db/compaction/compaction_picker_level.cc`, `SetupOtherFilesWithRoundRobinExpansion`.
 
-use super::leveled::complete;
-use super::{Files, PickInput, clean_cut, max_compaction_bytes, overlapping_range, taken};
-use crate::compaction::{Compaction, Reason, Work};
+use super::input::{Files, PickInput, clean_cut, max_compaction_bytes, overlapping_range, taken};
+use crate::compaction::{Compaction, Work};
 use outcrop_manifest::FileMetaData;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// The tables of `level`, which should have `max_bytes`, that are next. None while one of them is taken: no other is taken
 /// before it.
-pub fn pick(input: &PickInput<'_>, level: usize, max_bytes: u64) -> Option<Compaction> {
+pub fn next(input: &PickInput<'_>, level: usize, max_bytes: u64) -> Option<Files> {
     let files = &input.version.levels[level].files;
     let first = files.get(first_of_round(input, level))?;
     if taken(first) {
         return None;
     }
-    let start = expand(input, level, clean_cut(input, level, vec![first.clone()]), max_bytes);
-    let mut compaction = complete(input, level, start, level + 1, Reason::LevelSize)?;
-    compaction.next_cursor = key_after(input, level, &compaction.inputs[0].files);
-    Some(compaction)
+    Some(expand(input, level, clean_cut(input, level, vec![first.clone()]), max_bytes))
 }
 
 /// Threads beyond `max_subcompactions` that a compaction of a round may be split over, of `idle` ones that have nothing
@@ -89,7 +85,7 @@ fn first_of_round(input: &PickInput<'_>, level: usize) -> usize {
 /// Where the round goes on after `taken` of `level`: the smallest key of the next table, or of the first.
 ///
 /// Source: RocksDB `db/version_set.h`, `GetNextCompactCursor`.
-fn key_after(input: &PickInput<'_>, level: usize, taken: &[Arc<FileMetaData>]) -> Option<Vec<u8>> {
+pub fn key_after(input: &PickInput<'_>, level: usize, taken: &[Arc<FileMetaData>]) -> Option<Vec<u8>> {
     let files = &input.version.levels[level].files;
     Some(files[after(files, taken)? % files.len()].smallest.to_vec())
 }
