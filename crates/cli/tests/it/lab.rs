@@ -369,7 +369,7 @@ fn a_planted_regression_is_called_and_its_cost_is_named() {
     let lab = Lab::new(
         &TINY
             .replace("rounds = 2", "rounds = 6\naa = false\nwarmup = false")
-            .replace("[config.b]\nblock_size = 4096", "[config.b]\nplanted = 3.0"),
+            .replace("[config.b]\nblock_size = 4096", "[config.b]\nplanted = 10.0"),
     );
     lab.text(&["run", "tiny.toml"]);
     let compared = lab.output(&["compare", "1", "--json"]);
