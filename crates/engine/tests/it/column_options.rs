@@ -444,3 +444,31 @@ fn the_identity_is_where_the_options_say() {
     };
     assert_eq!(open(nowhere).err().expect("no place for it").kind(), ErrorKind::InvalidArgument);
 }
+
+#[test]
+fn options_that_threads_set_at_once_are_all_set() {
+    const CHANGES: u64 = 250;
+    let env = Env::memory();
+    let db = open(&env, &ColumnFamilyOptions::default(), plain()).unwrap();
+    let cf = db.default_column_family().clone();
+    let begun = std::sync::Barrier::new(3);
+    std::thread::scope(|scope| {
+        for name in ["write_buffer_size", "target_file_size_base", "max_bytes_for_level_base"] {
+            let (db, cf, begun) = (&db, &cf, &begun);
+            scope.spawn(move || {
+                begun.wait();
+                for change in 1..=CHANGES {
+                    db.set_options(cf, &[(name, &(change << 20).to_string())]).unwrap();
+                    std::thread::yield_now();
+                }
+            });
+        }
+    });
+    let sizes = |options: &ColumnFamilyOptions| {
+        [options.write_buffer_size, options.target_file_size_base, options.max_bytes_for_level_base]
+    };
+    assert_eq!(sizes(&cf.options()), [CHANGES << 20; 3]);
+    drop(db);
+    let loaded = Db::load_latest_options("/db", &env).unwrap();
+    assert_eq!(sizes(&loaded.families[0].1), [CHANGES << 20; 3], "the newest file has the newest change");
+}
