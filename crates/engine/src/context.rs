@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What whoever comes or waits is told once the database closes.
+/// The error of calls that come, or still wait, once the database closes.
 pub fn closing_error() -> Error {
     Error::new(ErrorKind::ShutdownInProgress, "the database is closing")
 }

@@ -27,7 +27,8 @@ impl VersionSet {
         error
     }
 
-    /// Writes down that `what` failed, and stops what has to stop. `None` if nobody did wrong.
+    /// Notes in LOG that `what` failed, and stops what has to stop. `None` if the database closes or the column family was
+    /// dropped: that is no failure.
     pub fn report_failure(&self, reason: Reason, what: &str, error: &Error) -> Option<Severity> {
         log_line!(self.ctx, "{what} failed: {error}");
         if matches!(error.kind(), ErrorKind::ShutdownInProgress | ErrorKind::ColumnFamilyDropped) {

@@ -27,7 +27,7 @@ pub fn note(core: &Core) {
 
 /// Writes the OPTIONS file that could not be written before.
 pub fn note_if_outdated(core: &Core) {
-    // Relaxed: as in `note_options`.
+    // Relaxed: as in `note`.
     if core.options_outdated.load(Ordering::Relaxed) {
         note(core);
     }

@@ -8,7 +8,7 @@
 use super::job::CompactionJob;
 use super::level_shape::{LevelShape, usable_levels};
 use super::manual_request::{BottommostLevelCompaction, CompactRangeOptions, ManualCompaction, Scope};
-use super::output::check_wanted;
+use super::output::{canceled_error, check_wanted};
 use super::pick::{self, leveled};
 use super::requests;
 use super::{Compaction, Reason};
@@ -20,7 +20,7 @@ use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_manifest::{FileMetaData, Version};
 use outcrop_options::CompactionStyle;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 /// What a waiting request can do now.
 pub enum ManualPick {
@@ -190,7 +190,7 @@ fn run_manual(
         versions.state_changed.wait(&mut state);
     };
     state.manual.retain(|other| !Arc::ptr_eq(other, &request));
-    // What it held back may start, and who disabled manual compactions waits for the last.
+    // What it held back may start, and the caller of `disable` waits for the last.
     versions.wake(&mut state);
     versions.state_changed.notify_all();
     result
@@ -215,7 +215,7 @@ pub fn enable(versions: &VersionSet) {
 }
 
 fn refuse_if_disabled(state: &DbState) -> Result<()> {
-    check_wanted((state.manual_disabled > 0).then_some(&AtomicBool::new(true)))
+    if state.manual_disabled > 0 { Err(canceled_error()) } else { Ok(()) }
 }
 
 /// The deepest level with a table that overlaps the range.

@@ -51,13 +51,19 @@ pub struct OutputPlan {
     pub canceled: Option<Arc<AtomicBool>>,
 }
 
-/// Incomplete once a caller has set `canceled`, in RocksDB's words (`Status::SubCode::kManualCompactionPaused`).
+/// What a caller is told whose compaction was canceled or may not begin, in RocksDB's words
+/// (`Status::SubCode::kManualCompactionPaused`).
+pub fn canceled_error() -> Error {
+    Error::new(ErrorKind::Incomplete, "Manual compaction paused")
+}
+
+/// Incomplete once a caller has set `canceled`.
 pub fn check_wanted(canceled: Option<&AtomicBool>) -> Result<()> {
     // Relaxed: asked again and again.
-    if canceled.is_some_and(|canceled| canceled.load(atomic::Ordering::Relaxed)) {
-        return Err(Error::new(ErrorKind::Incomplete, "Manual compaction paused"));
+    match canceled.is_some_and(|canceled| canceled.load(atomic::Ordering::Relaxed)) {
+        true => Err(canceled_error()),
+        false => Ok(()),
     }
-    Ok(())
 }
 
 /// Reserves a file number that the scan for obsolete files must leave alone.

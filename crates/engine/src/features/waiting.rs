@@ -4,7 +4,7 @@ use crate::core::Core;
 use outcrop_base::{Error, ErrorKind, Result};
 use std::time::Duration;
 
-/// What [`Db::wait_for_compact`] does besides waiting.
+/// What [`crate::Db::wait_for_compact`] does besides waiting.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WaitForCompactOptions {
     /// Return Aborted if background work is paused, rather than wait for it to go on. Default false.

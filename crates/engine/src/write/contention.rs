@@ -17,8 +17,8 @@ use std::time::Duration;
 const MEETINGS: usize = 3;
 /// ... within so long does nothing but write.
 const HOT_NANOS: u64 = 20_000;
-/// A thread whose turn is over waits at the next meeting within so long, so that the one it woke has its turn: which may wait
-/// for a processor first.
+/// A thread whose turn is over waits at the next meeting within so long, so that the thread it woke has its turn. That one may
+/// have to wait for a processor first.
 const STEP_BACK_NANOS: u64 = 5_000_000;
 /// How long nobody writes until the first in line notices.
 pub const PATIENCE: Duration = Duration::from_micros(500);
@@ -41,7 +41,7 @@ pub enum Contended {
     Leads,
     /// In line: patiently, or until the leader is done.
     Waits {
-        /// How long, for each one in line.
+        /// How long nobody may have written until the first in line calls; `None`: it calls at once.
         patience: Option<Duration>,
     },
 }
@@ -49,7 +49,7 @@ pub enum Contended {
 /// The lead of `queue` is taken: gets it if that takes no longer than falling asleep, or says how to wait.
 #[cold]
 pub fn contend(queue: &WriteQueue, options: &WriteOptions, clock: &dyn Clock) -> Contended {
-    // Who waits for a sync shares it with others in line, and is told when it is over.
+    // A writer that waits for a sync shares it with others in line, and is told when it is over.
     if !options.sync && keeps_meeting(clock.monotonic_nanos()) {
         return Contended::Waits { patience: Some(PATIENCE) };
     }

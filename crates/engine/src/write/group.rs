@@ -104,7 +104,7 @@ impl Writer {
         }
     }
 
-    /// The same; `None` once this writer is the first in line and `progress` has stood still for as long as `patience`.
+    /// As [`Writer::wait`]; `None` once this writer is the first in line and `progress` has stood still for as long as `patience`.
     fn wait_in_turns(&self, patience: Duration, progress: impl Fn() -> u32) -> Option<Turn> {
         let mut state = self.state.lock();
         let mut seen = None;
@@ -125,6 +125,14 @@ impl Writer {
         }
     }
 
+    /// As [`Writer::wait`], for a moment and without sleeping; `None` if it is not over by then.
+    fn spin(&self) -> Option<Turn> {
+        (0..SPINS).find_map(|_| {
+            spin_loop();
+            if self.ended.load(Ordering::Relaxed) == 0 { None } else { self.state.lock().turn() }
+        })
+    }
+
     /// Tells the writer that it is the first in line now.
     fn appoint(&self) {
         if let WriterState::Waiting { first, .. } = &mut *self.state.lock()
@@ -132,14 +140,6 @@ impl Writer {
         {
             self.changed.notify_one();
         }
-    }
-
-    /// The same, for a moment and without sleeping.
-    fn spin(&self) -> Option<Turn> {
-        (0..SPINS).find_map(|_| {
-            spin_loop();
-            if self.ended.load(Ordering::Relaxed) == 0 { None } else { self.state.lock().turn() }
-        })
     }
 
     /// Takes the request of a waiting writer.
@@ -211,7 +211,7 @@ const LED: u32 = 1;
 const TURNS: u32 = 2;
 /// Somebody leads, and must look at the line before the lead is free again.
 const CALLED: u32 = 4;
-/// Nobody leads, and who has been told that its turn began is not awake yet: patient writers do not pass it.
+/// Nobody leads, and the writer whose turn began is not awake yet: patient writers do not pass it.
 const KEPT: u32 = 8;
 
 /// What a leader whose turn is over may write while the next wakes up.
@@ -220,7 +220,7 @@ const GRACE: u32 = TURN / 2;
 /// The line of writers.
 #[derive(Default)]
 pub struct WriteQueue {
-    /// Of the four above. [`TURNS`] and [`CALLED`] are set and cleared with the line locked.
+    /// The marks above. [`TURNS`] and [`CALLED`] are set and cleared with the line locked.
     lead: AtomicU32,
     /// What leaders have written while patient writers were in line, as [`cost`] counts it. Theirs alone to change.
     written: AtomicU32,

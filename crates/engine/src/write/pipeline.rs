@@ -53,7 +53,7 @@ pub struct CommitPipeline {
     pub stats: DbStats,
 }
 
-/// What a group about to be committed is told to whoever may refuse it.
+/// What a check that may refuse a batch is told when it is about to be committed.
 #[derive(Clone, Copy, Debug)]
 pub struct Committing {
     /// The last sequence number given out: everything up to it is in the memtables, and nothing follows before this group.
