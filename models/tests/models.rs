@@ -30,7 +30,7 @@ struct Caller {
     patient: bool,
 }
 
-/// `DbInner::write`, with a log in place of WAL and memtable.
+/// `CommitPipeline::write`, with a log in place of WAL and memtable.
 fn write(queue: &WriteQueue, log: &Log, caller: Caller) {
     let Caller { tag, sync, patient } = caller;
     // SAFETY: as above.

@@ -34,12 +34,12 @@ impl Database {
         self.view.swap(Box::into_raw(view), Ordering::AcqRel);
     }
 
-    /// As the end of `DbInner::lead`.
+    /// As the end of `CommitPipeline::lead`.
     fn publish(&self, seq: u64) {
         self.visible_seq.store(seq, Ordering::Release);
     }
 
-    /// As `DbInner::get`: the number it reads at, and what it finds.
+    /// As a get (`read::one_moment`): the number it reads at, and what it finds.
     fn get(&self) -> (u64, Option<u64>) {
         let view = self.view.load(Ordering::Acquire);
         // After `view`: a flush in between could otherwise drop what this snapshot must see.

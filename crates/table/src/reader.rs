@@ -547,9 +547,9 @@ impl TableReader {
 
 impl Drop for TableReader {
     fn drop(&mut self) {
-        self.source.let_go(&self.index);
+        self.source.end_hold(&self.index);
         if let Some(filter) = &self.filter {
-            filter.let_go(&self.source);
+            filter.end_hold(&self.source);
         }
     }
 }

@@ -192,7 +192,7 @@ impl BlockSource {
     }
 
     /// Gives the cache's promise for a kept block back.
-    pub fn let_go(&self, meta: &Meta) {
+    pub fn end_hold(&self, meta: &Meta) {
         if let (Meta::Held(_, promised), Some(cache)) = (meta, &self.cache) {
             cache.end_hold(*promised);
         }

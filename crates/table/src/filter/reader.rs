@@ -189,9 +189,9 @@ impl TableFilter {
     }
 
     /// Gives back what the cache promised. Called once, when the table is closed.
-    pub fn let_go(&self, source: &BlockSource) {
+    pub fn end_hold(&self, source: &BlockSource) {
         if let Blocks::Full { meta, .. } = &self.blocks {
-            source.let_go(meta);
+            source.end_hold(meta);
         }
     }
 }
