@@ -1,8 +1,9 @@
 //! Results for people: `show` on a terminal, `site` as pages, `classic` in the form of published posts, `summary_line` as
-//! RocksDB's benchmark scripts print it.
+//! RocksDB's benchmark scripts print it; `status_line` while something runs.
 
 pub mod classic;
 pub mod show;
 pub mod site;
+pub(crate) mod status_line;
 pub mod summary_line;
 pub mod text;

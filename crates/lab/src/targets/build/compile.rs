@@ -5,12 +5,12 @@
 use super::compiler::Compiler;
 use super::sources::Sources;
 use super::{Recipe, last_lines};
+use crate::report::status_line::StatusLine;
 use crate::report::text::{WIDTH, cut, duration};
-use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Lines of a compiler's complaint that are shown.
 const LINES: usize = 12;
@@ -148,16 +148,12 @@ struct Progress {
     /// Files that need not be compiled.
     before: usize,
     began: Instant,
-    said: Instant,
+    line: StatusLine,
 }
 
 impl Progress {
-    /// Time between lines where they cannot be overwritten.
-    const BETWEEN_LINES: Duration = Duration::from_secs(10);
-
     fn new(total: usize, before: usize) -> Progress {
-        let now = Instant::now();
-        Progress { total, done: before, before, began: now, said: now }
+        Progress { total, done: before, before, began: Instant::now(), line: StatusLine::new() }
     }
 
     fn show(&mut self, file: &Path) {
@@ -170,22 +166,10 @@ impl Progress {
         };
         let head = format!("{:>4}/{} files  ", self.done, self.total);
         let room = (WIDTH - 3).saturating_sub(head.len() + left.len());
-        let line = format!("{head}{}  {left}", cut(&file.display().to_string(), room));
-        let mut err = std::io::stderr().lock();
-        // Nobody is worse off without the line.
-        let _ = if err.is_terminal() {
-            write!(err, "\r\x1b[K{line}").and_then(|()| err.flush())
-        } else if self.said.elapsed() >= Self::BETWEEN_LINES {
-            self.said = Instant::now();
-            writeln!(err, "{line}")
-        } else {
-            Ok(())
-        };
+        self.line.show(&format!("{head}{}  {left}", cut(&file.display().to_string(), room)));
     }
 
     fn clear(&self) {
-        if std::io::stderr().is_terminal() {
-            eprint!("\r\x1b[K");
-        }
+        self.line.clear();
     }
 }

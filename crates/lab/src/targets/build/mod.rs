@@ -218,6 +218,21 @@ fn cache() -> Result<PathBuf, String> {
     maven::cache_dir().map_err(|error| error.to_string())
 }
 
+/// SHA-256 over names below `root` and bytes of `files`, in the order of their names.
+fn tree_checksum(root: &Path, mut files: Vec<PathBuf>) -> Result<String, String> {
+    files.sort();
+    let mut hasher = Sha256::new();
+    for file in files {
+        let bytes = std::fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+        let name = file.strip_prefix(root).unwrap_or(&file).to_string_lossy().into_owned();
+        hasher.update((name.len() as u64).to_le_bytes());
+        hasher.update(name);
+        hasher.update((bytes.len() as u64).to_le_bytes());
+        hasher.update(bytes);
+    }
+    Ok(hexadecimal(&hasher.finalize()))
+}
+
 /// Bytes as hexadecimal digits.
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()

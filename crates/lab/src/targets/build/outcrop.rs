@@ -1,7 +1,6 @@
 //! Outcrop itself as a library, from a checkout: by Cargo, with flags of its compiler.
 
-use super::{Made, Recipe, Wanted, cache, hexadecimal, in_cache, last_lines};
-use sha2::{Digest, Sha256};
+use super::{Made, Recipe, Wanted, cache, in_cache, last_lines, tree_checksum};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -101,17 +100,7 @@ fn cargo(
 fn checksum(root: &Path) -> Result<String, String> {
     let mut files: Vec<PathBuf> = ["Cargo.toml", "Cargo.lock"].iter().map(|name| root.join(name)).collect();
     collect(&root.join("crates"), &mut files)?;
-    files.sort();
-    let mut hasher = Sha256::new();
-    for file in files {
-        let bytes = std::fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-        let name = file.strip_prefix(root).unwrap_or(&file).to_string_lossy().into_owned();
-        hasher.update((name.len() as u64).to_le_bytes());
-        hasher.update(name);
-        hasher.update((bytes.len() as u64).to_le_bytes());
-        hasher.update(bytes);
-    }
-    Ok(hexadecimal(&hasher.finalize()))
+    tree_checksum(root, files)
 }
 
 fn collect(dir: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {

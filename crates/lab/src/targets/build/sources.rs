@@ -8,7 +8,6 @@
 //! Invariant: the checksum covers names and bytes of all sources and headers, so equal checksums are equal sources.
 
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -222,17 +221,7 @@ fn declared_standard(text: &str) -> Option<u32> {
 fn checksum(root: &Path) -> Result<String, String> {
     let mut files = Vec::new();
     collect(root, &mut files)?;
-    files.sort();
-    let mut hasher = Sha256::new();
-    for file in files {
-        let bytes = std::fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-        let name = file.strip_prefix(root).unwrap_or(&file).to_string_lossy().into_owned();
-        hasher.update((name.len() as u64).to_le_bytes());
-        hasher.update(name);
-        hasher.update((bytes.len() as u64).to_le_bytes());
-        hasher.update(bytes);
-    }
-    Ok(super::hexadecimal(&hasher.finalize()))
+    super::tree_checksum(root, files)
 }
 
 fn collect(dir: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
