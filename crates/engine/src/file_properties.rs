@@ -164,7 +164,7 @@ impl TableSum {
     }
 }
 
-/// Bytes of a blob file. Source: RocksDB `BlobFileMetaData::GetBlobFileSize`.
+/// Bytes of a blob file. Source: RocksDB `BlobTableFile::GetBlobFileSize`.
 fn blob_file_size(file: &BlobFile) -> u64 {
     file.total_bytes + BLOB_FILE_FRAME
 }

@@ -13,7 +13,7 @@ use crate::table_cache::TableCache;
 use outcrop_base::keys::{pack, split, user_key};
 use outcrop_base::{Result, ValueType};
 use outcrop_env::{Access, DirectIo, OpenRead};
-use outcrop_manifest::{FileMetaData, FileNumber, file_name};
+use outcrop_manifest::{FileNumber, TableFile, file_name};
 use outcrop_memtable::MemTable;
 use outcrop_table::{FillCache, TableIterOptions, TableReader, TableReaderOptions};
 use std::path::{Path, PathBuf};
@@ -193,7 +193,7 @@ fn counters(core: &Core) -> Counters {
     counters
 }
 
-fn live_file(ctx: &DbContext, cf: &ColumnFamily, level: usize, file: &FileMetaData) -> LiveFile {
+fn live_file(ctx: &DbContext, cf: &ColumnFamily, level: usize, file: &TableFile) -> LiveFile {
     let path = file_name::table(&ctx.path, file.number);
     let table = ctx.tables.open(cf, file).ok();
     let properties = table.as_ref().map(|table| table.properties());
@@ -240,7 +240,7 @@ fn approximate_size(
 fn size_in_table(
     tables: &TableCache,
     cf: &ColumnFamily,
-    file: &FileMetaData,
+    file: &TableFile,
     begin: &[u8],
     end: &[u8],
 ) -> Result<u64> {
@@ -261,7 +261,7 @@ fn size_in_table(
 }
 
 /// Reads a table apart from the cache: a block that is cached was verified when it was read, not now.
-fn verify_table(ctx: &DbContext, cf: &ColumnFamily, file: &FileMetaData) -> Result<()> {
+fn verify_table(ctx: &DbContext, cf: &ColumnFamily, file: &TableFile) -> Result<()> {
     let path = file_name::table(&ctx.path, file.number);
     let open = OpenRead { io: DirectIo::Buffered, access: Access::Sequential };
     let options = TableReaderOptions {

@@ -54,7 +54,7 @@ pub fn purge_obsolete_files(jobs: &JobContext) {
     jobs.closed_wals.forget_before(needed);
     let cached: HashSet<u64> = tables
         .iter()
-        .map(|file| &file.cache_file_id)
+        .map(|file| &file.runtime.cache_file_id)
         .chain(blobs.iter().map(|file| &file.cache_file_id))
         .filter_map(|id| id.get().copied())
         .collect();

@@ -140,15 +140,14 @@ fn cf_stats(core: &Core, state: &CfState) -> String {
     levels.iter().for_each(|level| sum.add(level));
     let options = state.cf.options.load();
     let shape = LevelShape::of(&state.version, &options);
-    let scores = shape.scores(&state.version, &options);
+    let scores = shape.scores(&state.version, &options, &state.busy);
     for (number, level) in state.version.levels.iter().enumerate() {
         let stats = levels.get(number).copied().unwrap_or_default();
         if level.files.is_empty() && stats.count == 0 {
             continue;
         }
         let score = scores.iter().find(|(_, of)| *of == number).map_or(0.0, |(score, _)| *score);
-        let taken =
-            level.files.iter().filter(|f| f.being_compacted.load(std::sync::atomic::Ordering::Relaxed));
+        let taken = level.files.iter().filter(|f| state.busy.contains(&f.number));
         let row = StatsRow { files: (level.files.len(), taken.count()), bytes: level.size, score };
         row.write(&mut text, &format!("L{number}"), &stats, None);
     }
@@ -242,7 +241,7 @@ fn cache_property(cf: &ColumnFamily, name: &str) -> Option<u64> {
 
 fn cf_property_int(state: &CfState, name: &str) -> Option<u64> {
     let sealed = || state.sealed.iter().map(|sealed| &sealed.memtable);
-    let tables = || state.version.files().filter_map(|(_, file)| file.table.get());
+    let tables = || state.version.files().filter_map(|(_, file)| file.runtime.table.get());
     Some(match name {
         "num-immutable-mem-table" => state.sealed.len() as u64,
         "num-immutable-mem-table-flushed" => 0,

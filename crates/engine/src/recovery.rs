@@ -230,7 +230,7 @@ fn open_tables(
         DbContext::new(env.clone(), path.to_path_buf(), options.clone(), identity, log, pool.clone(), 0);
     for cf in recovered.state.column_families.values() {
         for (level, file) in cf.version.files() {
-            file.from_flush.store(level == 0, Ordering::Relaxed);
+            file.runtime.from_flush.store(level == 0, Ordering::Relaxed);
             match ctx.tables.open(&cf.cf, file) {
                 Err(error) if options.paranoid_checks || error.kind() == ErrorKind::NotSupported => {
                     return Err(error);

@@ -12,7 +12,7 @@ use crate::context::closing_error;
 use crate::prepared::PreparedTransactions;
 use crate::superversion::SuperVersion;
 use outcrop_base::{Error, ErrorKind, Result, SeqNum};
-use outcrop_manifest::{BlobFile, FileMetaData, FileNumber, Version};
+use outcrop_manifest::{BlobFile, FileNumber, TableFile, Version};
 use outcrop_memtable::{MemTable, MemTablePool};
 use outcrop_options::ColumnFamilyOptions;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -75,6 +75,8 @@ pub struct CfState {
     pub suggested: BTreeSet<FileNumber>,
     /// Tables of the last level that were written while a snapshot kept garbage in them.
     pub held_back: BTreeSet<FileNumber>,
+    /// Tables that a job has: no other gets them.
+    pub busy: BTreeSet<FileNumber>,
     /// Compactions that run, by what they may write.
     pub running: Vec<RunningCompaction>,
     /// Ingestions under way; no compaction starts meanwhile.
@@ -111,6 +113,7 @@ impl CfState {
             marks: Marks::default(),
             suggested: BTreeSet::new(),
             held_back: BTreeSet::new(),
+            busy: BTreeSet::new(),
             running: Vec::new(),
             ingesting: 0,
             superversion_number: 0,
@@ -140,6 +143,7 @@ impl CfState {
             comparator: &self.cf.comparator,
             options,
             marks: &self.marks,
+            busy: &self.busy,
         }
     }
 
@@ -217,7 +221,7 @@ pub struct DbState {
     /// Automatic compactions rest.
     pub compaction_pause: Option<CompactionPause>,
     /// Tables no current version holds; deleted when the last reader of an older version is gone.
-    pub obsolete_tables: Vec<Arc<FileMetaData>>,
+    pub obsolete_tables: Vec<Arc<TableFile>>,
     /// Blob files no current version holds; deleted as tables are.
     pub obsolete_blobs: Vec<Arc<BlobFile>>,
     /// Superseded versions that readers may still hold, by column family, for properties.

@@ -8,7 +8,7 @@ use crate::column_family::ColumnFamily;
 use outcrop_base::{Error, Fragments, Result};
 use outcrop_cache::Cache;
 use outcrop_env::{Access, DirectIo, FileSystem, OpenRead, ReadFile};
-use outcrop_manifest::{BlobFile, FileMetaData, FileNumber, file_name};
+use outcrop_manifest::{BlobFile, FileNumber, TableFile, file_name};
 use outcrop_options::DbOptions;
 use outcrop_table::blob::BlobReader;
 use outcrop_table::{FillCache, TableIterOptions, TableReader, TableReaderOptions};
@@ -148,19 +148,19 @@ impl TableCache {
     /// Corruption if the file's size or contents are not what the MANIFEST says; NotSupported naming a feature
     /// this engine cannot read.
     #[inline]
-    pub fn open<'f>(&self, cf: &ColumnFamily, file: &'f FileMetaData) -> Result<TableRef<'f>> {
-        match file.table.get() {
+    pub fn open<'f>(&self, cf: &ColumnFamily, file: &'f TableFile) -> Result<TableRef<'f>> {
+        match file.runtime.table.get() {
             Some(table) => Ok(TableRef::Held(table)),
             None => self.open_new(cf, file),
         }
     }
 
     #[cold]
-    fn open_new<'f>(&self, cf: &ColumnFamily, file: &'f FileMetaData) -> Result<TableRef<'f>> {
+    fn open_new<'f>(&self, cf: &ColumnFamily, file: &'f TableFile) -> Result<TableRef<'f>> {
         if !self.open.is_limited() {
             let table = self.open_reader(cf, file)?;
             range_tombstones_of(&table, cf, file);
-            return Ok(TableRef::Held(file.table.get_or_init(|| Arc::new(table))));
+            return Ok(TableRef::Held(file.runtime.table.get_or_init(|| Arc::new(table))));
         }
         if let Some(table) = self.open.find(file.number) {
             return Ok(TableRef::Taken(table));
@@ -179,9 +179,9 @@ impl TableCache {
     pub fn range_tombstones<'f>(
         &self,
         cf: &ColumnFamily,
-        file: &'f FileMetaData,
+        file: &'f TableFile,
     ) -> Result<Option<&'f Arc<Fragments>>> {
-        match file.range_tombstones.get() {
+        match file.runtime.range_tombstones.get() {
             Some(known) => Ok(known.as_ref()),
             None => Ok(range_tombstones_of(&*self.open(cf, file)?, cf, file).as_ref()),
         }
@@ -209,7 +209,7 @@ impl TableCache {
         self.fs.open_read(path, OpenRead { io: self.io, access: Access::Random })
     }
 
-    fn open_reader(&self, cf: &ColumnFamily, file: &FileMetaData) -> Result<TableReader> {
+    fn open_reader(&self, cf: &ColumnFamily, file: &TableFile) -> Result<TableReader> {
         let path = self.path(file.number);
         let read_file = self.open_file(&path)?;
         if read_file.size() != file.size {
@@ -226,12 +226,12 @@ impl TableCache {
             read_file,
             TableReaderOptions {
                 comparator: cf.comparator.clone(),
-                cache_file_id: *file.cache_file_id.get_or_init(Cache::new_file_id),
+                cache_file_id: *file.runtime.cache_file_id.get_or_init(Cache::new_file_id),
                 cache: cf.block_cache.clone(),
                 cache_index_and_filter_blocks: table_options.cache_index_and_filter_blocks,
                 hold_in_cache: table_options.pin_l0_filter_and_index_blocks_in_cache
                     // Relaxed: set before the table is opened for the first time.
-                    && file.from_flush.load(Ordering::Relaxed),
+                    && file.runtime.from_flush.load(Ordering::Relaxed),
                 expected_unique_id: file.unique_id,
                 largest_seqno: file.largest_seq,
                 prefix_extractor: options.prefix_extractor,
@@ -280,9 +280,9 @@ fn each_entry(
 fn range_tombstones_of<'f>(
     table: &TableReader,
     cf: &ColumnFamily,
-    file: &'f FileMetaData,
+    file: &'f TableFile,
 ) -> &'f Option<Arc<Fragments>> {
-    file.range_tombstones.get_or_init(|| {
+    file.runtime.range_tombstones.get_or_init(|| {
         let tombstones = table.range_tombstones();
         let clipped = Fragments::clipped(tombstones, &cf.comparator, &file.smallest, &file.largest);
         (!clipped.is_empty()).then(|| Arc::new(clipped))

@@ -6,7 +6,7 @@
 
 use crate::blob_file::{self, BlobFiles};
 use crate::version::{Drawn, Level};
-use crate::{FileMetaData, FileNumber, Version, VersionEdit};
+use crate::{FileNumber, TableFile, Version, VersionEdit};
 use outcrop_base::{Comparator, Error, Result};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ const MOST_LEVELS: usize = 1 << 10;
 /// Builds one version.
 pub struct VersionBuilder {
     comparator: Comparator,
-    levels: Vec<BTreeMap<FileNumber, Arc<FileMetaData>>>,
+    levels: Vec<BTreeMap<FileNumber, Arc<TableFile>>>,
     blob_files: BlobFiles,
     compact_cursors: BTreeMap<u32, Vec<u8>>,
 }
@@ -103,7 +103,7 @@ impl VersionBuilder {
             ..Version::default()
         };
         for (level, files) in self.levels.into_iter().enumerate() {
-            let mut files: Vec<Arc<FileMetaData>> = files.into_values().collect();
+            let mut files: Vec<Arc<TableFile>> = files.into_values().collect();
             if level == 0 {
                 sort_l0(&mut files);
             } else {
@@ -127,7 +127,7 @@ impl VersionBuilder {
 }
 
 /// Newest first: by epoch if all tables have one, else by sequence numbers.
-fn sort_l0(files: &mut [Arc<FileMetaData>]) {
+fn sort_l0(files: &mut [Arc<TableFile>]) {
     let by_epoch = files.iter().all(|file| file.epoch != 0);
     files.sort_by_key(|file| {
         let epoch = if by_epoch { file.epoch } else { 0 };
@@ -135,7 +135,7 @@ fn sort_l0(files: &mut [Arc<FileMetaData>]) {
     });
 }
 
-fn check_level(comparator: &Comparator, level: usize, files: &[Arc<FileMetaData>]) -> Result<()> {
+fn check_level(comparator: &Comparator, level: usize, files: &[Arc<TableFile>]) -> Result<()> {
     for pair in files.windows(2) {
         let (a, b) = (&pair[0], &pair[1]);
         let broken = if level == 0 {
@@ -154,7 +154,7 @@ fn check_level(comparator: &Comparator, level: usize, files: &[Arc<FileMetaData>
     Ok(())
 }
 
-fn overlap(comparator: &Comparator, a: &FileMetaData, b: &FileMetaData) -> bool {
+fn overlap(comparator: &Comparator, a: &TableFile, b: &TableFile) -> bool {
     comparator.compare_internal(&a.smallest, &b.largest) != Ordering::Greater
         && comparator.compare_internal(&b.smallest, &a.largest) != Ordering::Greater
 }

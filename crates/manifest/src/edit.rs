@@ -8,7 +8,7 @@
 //! Source: RocksDB `db/version_edit.cc`; tags in `docs/format/manifest.md`.
 
 use crate::blob_file::{BlobFile, Garbage};
-use crate::{FileMetaData, FileNumber};
+use crate::{FileNumber, TableFile, TableMeta};
 use outcrop_base::coding::{Decoder, put_length_prefixed, put_varint32, put_varint64};
 use outcrop_base::keys::{FOOTER_LEN, internal_key, packed_seq, split};
 use outcrop_base::{Error, Result, SeqNum, ValueType};
@@ -116,7 +116,7 @@ pub struct VersionEdit {
     /// Tables that leave: (level, number).
     pub deleted_files: Vec<(u32, FileNumber)>,
     /// Tables that come: (level, table).
-    pub new_files: Vec<(u32, Arc<FileMetaData>)>,
+    pub new_files: Vec<(u32, Arc<TableFile>)>,
     /// Blob files that come.
     pub new_blob_files: Vec<Arc<BlobFile>>,
     /// Blobs that became garbage, by file.
@@ -331,7 +331,7 @@ impl VersionEdit {
     fn decode_new_file(&mut self, tag: u32, decoder: &mut Decoder<'_>) -> Option<Result<()>> {
         let level = decoder.varint32()?;
         let number = FileNumber(decoder.varint64()?);
-        let mut file = FileMetaData { number, ..FileMetaData::default() };
+        let mut file = TableMeta { number, ..TableMeta::default() };
         if tag == tag::NEW_FILE3 && decoder.varint32()? != 0 {
             return Some(Err(Error::not_supported("tables outside the database directory (db_paths)")));
         }
@@ -359,11 +359,11 @@ impl VersionEdit {
                 }
             }
         }
-        self.new_files.push((level, Arc::new(file)));
+        self.new_files.push((level, Arc::new(file.into())));
         Some(Ok(()))
     }
 
-    fn custom_field(&mut self, file: &mut FileMetaData, field: u32, value: &[u8]) -> Option<Result<()>> {
+    fn custom_field(&mut self, file: &mut TableMeta, field: u32, value: &[u8]) -> Option<Result<()>> {
         let varint = || Decoder::new(value).varint64();
         let fixed = || Decoder::new(value).fixed64();
         match field {
@@ -457,7 +457,7 @@ fn lower_bound(smallest: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(internal_key(user_key, seq.plus(1), ValueType::Deletion))
 }
 
-fn encode_new_file(out: &mut Vec<u8>, level: u32, file: &FileMetaData) {
+fn encode_new_file(out: &mut Vec<u8>, level: u32, file: &TableMeta) {
     put_varint32(out, tag::NEW_FILE4);
     put_varint32(out, level);
     put_varint64(out, file.number.0);

@@ -10,10 +10,12 @@
 
 mod blob_file;
 mod builder;
+#[cfg(any(test, feature = "drawing"))]
+mod drawing;
 mod edit;
-mod file_metadata;
 pub mod file_name;
 mod recover;
+mod table_file;
 mod version;
 mod wal_set;
 mod writer;
@@ -21,8 +23,8 @@ mod writer;
 pub use blob_file::{BlobFile, BlobFileState, BlobFiles, Garbage};
 pub use builder::VersionBuilder;
 pub use edit::{VersionEdit, WalAddition};
-pub use file_metadata::{FileMetaData, FileNumber};
 pub use recover::{RecoveredColumnFamily, RecoveredManifest, list_column_families, recover};
+pub use table_file::{FileNumber, TableFile, TableMeta, TableRuntime};
 pub use version::{Level, Version};
 pub use wal_set::WalSet;
 pub use writer::ManifestWriter;

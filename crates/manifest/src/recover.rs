@@ -5,7 +5,7 @@
 //! Source: RocksDB `db/version_edit_handler.cc`.
 
 use crate::file_name::{self, FileKind, MAX_FILE_NUMBER};
-use crate::{FileMetaData, FileNumber, Version, VersionBuilder, VersionEdit, WalSet};
+use crate::{FileNumber, TableFile, TableMeta, Version, VersionBuilder, VersionEdit, WalSet};
 use outcrop_base::{Comparator, Error, ErrorKind, Result, SeqNum};
 use outcrop_env::{Access, FileSystem, OpenRead};
 use outcrop_record::{DamageKind, LogReader, ReadOutcome};
@@ -330,6 +330,6 @@ fn with_epochs(version: Version, comparator: &Comparator) -> Result<Version> {
     builder.build(true)
 }
 
-fn renumbered(file: &FileMetaData, epoch: u64) -> Arc<FileMetaData> {
-    Arc::new(file.with_epoch(epoch))
+fn renumbered(file: &TableFile, epoch: u64) -> Arc<TableFile> {
+    Arc::new(TableMeta { epoch, ..file.meta.clone() }.into())
 }

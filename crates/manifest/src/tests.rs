@@ -1,7 +1,7 @@
 //! MANIFESTs of RocksDB's and our own, and broken ones.
 
 use crate::{
-    FileMetaData, FileNumber, ManifestWriter, Version, VersionBuilder, VersionEdit, WalAddition, WalSet,
+    FileNumber, ManifestWriter, TableFile, Version, VersionBuilder, VersionEdit, WalAddition, WalSet,
     list_column_families, recover,
 };
 use outcrop_base::keys::internal_key;
@@ -38,7 +38,7 @@ fn version(drawing: &str) -> Version {
     Version::parse(drawing, 7)
 }
 
-fn table(number: u64, range: &str) -> Arc<FileMetaData> {
+fn table(number: u64, range: &str) -> Arc<TableFile> {
     let drawn = version(&format!("L1: {number}[{range}]"));
     drawn.levels[1].files[0].clone()
 }
@@ -336,8 +336,7 @@ fn wals_tracked_by_rocksdb_are_known() {
 #[test]
 fn bounds_are_written_so_that_old_readers_know_their_types() {
     let written = |bound: Vec<u8>| {
-        let file =
-            FileMetaData::new(FileNumber(7), 100, bound, internal_key(b"z", SeqNum(1), ValueType::Value));
+        let file = TableFile::new(FileNumber(7), 100, bound, internal_key(b"z", SeqNum(1), ValueType::Value));
         let mut edit = VersionEdit::default();
         edit.new_files.push((1, Arc::new(file)));
         let mut bytes = Vec::new();

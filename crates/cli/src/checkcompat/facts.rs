@@ -8,7 +8,7 @@ use crate::inspect::open_table;
 use outcrop::{Env, Error};
 use outcrop_base::{SeqNum, ValueType, builtin_merge};
 use outcrop_manifest::file_name::{self, FileKind};
-use outcrop_manifest::{FileMetaData, RecoveredColumnFamily, Version};
+use outcrop_manifest::{RecoveredColumnFamily, TableFile, Version};
 use outcrop_table::{FillCache, TableIterOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -116,7 +116,7 @@ impl Facts {
 /// Source: RocksDB 6.29 `db/version_builder.cc`, `CheckConsistencyDetails`.
 fn has_nested_sequences(version: &Version) -> bool {
     let Some(level) = version.levels.first() else { return false };
-    let mut files: Vec<&Arc<FileMetaData>> = level.files.iter().collect();
+    let mut files: Vec<&Arc<TableFile>> = level.files.iter().collect();
     files.sort_by_key(|file| (file.largest_seq, file.smallest_seq, file.number));
     files.windows(2).any(|pair| {
         let (older, newer) = (pair[0], pair[1]);
@@ -130,7 +130,7 @@ fn has_nested_sequences(version: &Version) -> bool {
     })
 }
 
-fn table_features(env: &Env, path: &Path, file: &FileMetaData) -> Result<BTreeSet<Feature>, Error> {
+fn table_features(env: &Env, path: &Path, file: &TableFile) -> Result<BTreeSet<Feature>, Error> {
     let table = open_table(env, path, file.largest_seq)?;
     let mut found = BTreeSet::from([Feature::FormatVersion(table.format_version())]);
     let properties = table.properties();

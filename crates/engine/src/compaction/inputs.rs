@@ -11,7 +11,7 @@ use crate::read::merging_iter::MergingIter;
 use crate::read::source::Source;
 use crate::table_cache::TableCache;
 use outcrop_base::{CompactionFilter, Comparator, FilterContext, Fragments, RangeTombstone, Result, SeqNum};
-use outcrop_manifest::FileMetaData;
+use outcrop_manifest::TableFile;
 use outcrop_options::derive;
 use outcrop_table::{FillCache, TableIterOptions};
 use std::sync::Arc;
@@ -108,10 +108,10 @@ pub fn output_plan(ctx: &DbContext, job: &CompactionJob) -> OutputPlan {
 /// What lies below the outputs, as sorted runs: for outputs to L0 the older tables there too.
 ///
 /// Taken from the version the job was picked from. What other jobs move meanwhile stays within the key ranges of that.
-fn below_output(job: &CompactionJob) -> Vec<Arc<[Arc<FileMetaData>]>> {
+fn below_output(job: &CompactionJob) -> Vec<Arc<[Arc<TableFile>]>> {
     let levels = &job.version.levels;
     let output_level = job.compaction.output_level;
-    let mut below: Vec<Arc<[Arc<FileMetaData>]>> = Vec::new();
+    let mut below: Vec<Arc<[Arc<TableFile>]>> = Vec::new();
     if let Some(oldest) = job.compaction.input_files().last().filter(|_| output_level == 0) {
         let older = levels[0].files.iter().skip_while(|file| !Arc::ptr_eq(file, oldest)).skip(1);
         below.extend(older.map(|file| Arc::from([file.clone()])));

@@ -55,9 +55,11 @@ impl CompactionJob {
 
 /// Takes the inputs of `job`, which the caller runs and hands to [`end`].
 pub fn start(state: &mut DbState, job: &CompactionJob) {
-    job.compaction.mark();
     state.running_compactions += 1;
     if let Some(cf) = state.column_families.get_mut(&job.cf.id()) {
+        for file in job.compaction.input_files() {
+            assert!(cf.busy.insert(file.number), "table {:?} is already being compacted", file.number);
+        }
         cf.running.push(job.running.clone());
         cf.refresh_debt();
     }
@@ -66,8 +68,10 @@ pub fn start(state: &mut DbState, job: &CompactionJob) {
 /// Undoes [`start`]: other jobs may have the tables that are left.
 pub fn end(versions: &VersionSet, state: &mut DbState, job: &CompactionJob) {
     state.running_compactions -= 1;
-    job.compaction.unmark();
     if let Some(cf) = state.column_families.get_mut(&job.cf.id()) {
+        for file in job.compaction.input_files() {
+            cf.busy.remove(&file.number);
+        }
         if let Some(index) = cf.running.iter().position(|running| *running == job.running) {
             cf.running.swap_remove(index);
         }

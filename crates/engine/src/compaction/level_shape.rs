@@ -4,9 +4,9 @@
 //! Source: RocksDB `db/version_set.cc`, `CalculateBaseBytes`, `ComputeCompactionScore`,
 //! `EstimateCompactionBytesNeeded`.
 
-use outcrop_manifest::Version;
+use outcrop_manifest::{FileNumber, Version};
 use outcrop_options::{ColumnFamilyOptions, CompactionStyle};
-use std::sync::atomic::Ordering;
+use std::collections::BTreeSet;
 
 /// Target sizes of the levels of one version.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,12 +81,17 @@ impl LevelShape {
     }
 
     /// How urgently each level but the last wants a compaction: (score, level), most urgent first. At 1 and
-    /// above it should run.
-    pub fn scores(&self, version: &Version, options: &ColumnFamilyOptions) -> Vec<(f64, usize)> {
-        let mut scores = vec![(self.l0_score(version, options), 0)];
+    /// above it should run. Tables that are `busy` do not count.
+    pub fn scores(
+        &self,
+        version: &Version,
+        options: &ColumnFamilyOptions,
+        busy: &BTreeSet<FileNumber>,
+    ) -> Vec<(f64, usize)> {
+        let mut scores = vec![(self.l0_score(version, options, busy), 0)];
         let mut moving_down = 0;
         for level in 1..self.max_bytes.len().saturating_sub(1) {
-            let resting = bytes_not_compacting(version, level);
+            let resting = bytes_not_compacting(version, level, busy);
             let target = self.max_bytes[level].max(1);
             let score = if resting < target || !options.level_compaction_dynamic_level_bytes {
                 resting as f64 / target as f64
@@ -103,8 +108,8 @@ impl LevelShape {
         scores
     }
 
-    fn l0_score(&self, version: &Version, options: &ColumnFamilyOptions) -> f64 {
-        let idle = version.levels[0].files.iter().filter(|f| !f.being_compacted.load(Ordering::Relaxed));
+    fn l0_score(&self, version: &Version, options: &ColumnFamilyOptions, busy: &BTreeSet<FileNumber>) -> f64 {
+        let idle = version.levels[0].files.iter().filter(|f| !busy.contains(&f.number));
         let (count, bytes) = idle.fold((0u64, 0u64), |(n, b), file| (n + 1, b + file.size));
         let trigger = options.level0_file_num_compaction_trigger.max(1);
         let mut score = count as f64 / f64::from(trigger);
@@ -168,7 +173,7 @@ const LARGEST_BASE: u64 = 3;
 /// Scores above 1 are scaled, so that every level that is due goes before levels that only feed it.
 const SCORE_SCALE: f64 = 10.0;
 
-fn bytes_not_compacting(version: &Version, level: usize) -> u64 {
+fn bytes_not_compacting(version: &Version, level: usize, busy: &BTreeSet<FileNumber>) -> u64 {
     let files = version.levels[level].files.iter();
-    files.filter(|file| !file.being_compacted.load(Ordering::Relaxed)).map(|file| file.size).sum()
+    files.filter(|file| !busy.contains(&file.number)).map(|file| file.size).sum()
 }

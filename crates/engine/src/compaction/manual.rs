@@ -17,7 +17,7 @@ use crate::core::Core;
 use crate::state::{CfState, DbState};
 use crate::version_set::VersionSet;
 use outcrop_base::{Error, ErrorKind, Result};
-use outcrop_manifest::{FileMetaData, Version};
+use outcrop_manifest::{TableFile, Version};
 use outcrop_options::CompactionStyle;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -236,7 +236,7 @@ fn has_tables(
     begin: Option<&[u8]>,
     end: Option<&[u8]>,
 ) -> bool {
-    let inside = |file: &Arc<FileMetaData>| {
+    let inside = |file: &Arc<TableFile>| {
         !begin.is_some_and(|begin| file.ends_before(&cf.comparator, begin))
             && !end.is_some_and(|end| file.starts_after(&cf.comparator, end))
     };

@@ -8,7 +8,7 @@
 use super::level_shape::usable_levels;
 use outcrop_base::keys::user_key;
 use outcrop_base::{Comparator, SeqNum};
-use outcrop_manifest::{FileMetaData, FileNumber, Version};
+use outcrop_manifest::{FileNumber, TableFile, Version};
 use outcrop_options::{ColumnFamilyOptions, CompactionStyle, derive};
 use std::collections::BTreeSet;
 
@@ -117,8 +117,8 @@ pub fn blob_garbage(version: &Version, options: &ColumnFamilyOptions) -> BTreeSe
 }
 
 /// True if the table is known to hold deletions: at the bottom, where they hide nothing, they are all garbage.
-fn has_deletions(file: &FileMetaData) -> bool {
-    file.table.get().is_some_and(|table| {
+fn has_deletions(file: &TableFile) -> bool {
+    file.runtime.table.get().is_some_and(|table| {
         let properties = table.properties();
         properties.num_deletions > 0 || properties.num_range_deletions > 0
     })
@@ -129,7 +129,7 @@ fn nothing_below(
     options: &ColumnFamilyOptions,
     comparator: &Comparator,
     level: usize,
-    file: &FileMetaData,
+    file: &TableFile,
 ) -> bool {
     version.levels[level + 1..].iter().all(|below| {
         let first = below.files.partition_point(|f| f.ends_before(comparator, user_key(&file.smallest)));

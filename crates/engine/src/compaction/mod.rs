@@ -21,11 +21,10 @@ pub mod run;
 pub mod stream;
 pub mod subcompaction;
 
-use outcrop_manifest::FileMetaData;
+use outcrop_manifest::TableFile;
 use outcrop_options::CompressionType;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Why a compaction was picked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +72,7 @@ pub struct LevelFiles {
     /// Their level.
     pub level: usize,
     /// The tables in the level's order.
-    pub files: Vec<Arc<FileMetaData>>,
+    pub files: Vec<Arc<TableFile>>,
 }
 
 /// A compaction that was decided: which tables go where.
@@ -87,7 +86,7 @@ pub struct Compaction {
     /// Where the outputs go.
     pub output_level: usize,
     /// Tables of the level below the output that overlap it: outputs are cut along their boundaries.
-    pub grandparents: Vec<Arc<FileMetaData>>,
+    pub grandparents: Vec<Arc<TableFile>>,
     /// No older data for the key range exists outside the inputs.
     pub bottommost: bool,
     /// What is done.
@@ -109,24 +108,8 @@ impl Compaction {
     }
 
     /// All input tables.
-    pub fn input_files(&self) -> impl Iterator<Item = &Arc<FileMetaData>> {
+    pub fn input_files(&self) -> impl Iterator<Item = &Arc<TableFile>> {
         self.inputs.iter().flat_map(|level| &level.files)
-    }
-
-    /// Marks the inputs as taken, so that no other compaction picks them.
-    pub fn mark(&self) {
-        for file in self.input_files() {
-            // Relaxed: the mark is set and read under the state lock.
-            let was_taken = file.being_compacted.swap(true, Ordering::Relaxed);
-            assert!(!was_taken, "table {:?} is already being compacted", file.number);
-        }
-    }
-
-    /// Releases the inputs.
-    pub fn unmark(&self) {
-        for file in self.input_files() {
-            file.being_compacted.store(false, Ordering::Relaxed);
-        }
     }
 
     /// Bytes of all inputs.

@@ -13,7 +13,7 @@ use outcrop_base::{
     Comparator, Error, ErrorKind, Fragment, PrefixExtractor, Result, ValueType, wide_columns,
 };
 use outcrop_env::{DirectIo, OpenWrite};
-use outcrop_manifest::{BlobFile, FileMetaData, FileNumber, Garbage, file_name};
+use outcrop_manifest::{BlobFile, FileNumber, Garbage, TableFile, file_name};
 use outcrop_options::{BlockBasedTableOptions, CompressionOptions, CompressionType};
 use outcrop_table::{TableWriter, TableWriterOptions};
 use std::cmp::Ordering;
@@ -73,7 +73,7 @@ pub type ReserveFile<'a> = &'a dyn Fn() -> FileNumber;
 #[derive(Default)]
 pub struct Outputs {
     /// Tables, in key order.
-    pub tables: Vec<FileMetaData>,
+    pub tables: Vec<TableFile>,
     /// Blob files.
     pub blob_files: Vec<Arc<BlobFile>>,
     /// What the job left unreferenced in older blob files.
@@ -108,7 +108,7 @@ fn write_entries(
     stream: &mut CompactionStream,
     reserve: ReserveFile<'_>,
     blobs: &mut BlobOutput<'_>,
-) -> Result<Vec<FileMetaData>> {
+) -> Result<Vec<TableFile>> {
     let mut done = Vec::new();
     let mut open: Option<OpenTable> = None;
     let mut last_user_key: Vec<u8> = Vec::new();
@@ -325,10 +325,10 @@ impl OpenTable {
         self.oldest_blob_file = Some(self.oldest_blob_file.map_or(number, |oldest| oldest.min(number)));
     }
 
-    fn finish(mut self, ctx: &DbContext, cf: &ColumnFamily, plan: &OutputPlan) -> Result<FileMetaData> {
+    fn finish(mut self, ctx: &DbContext, cf: &ColumnFamily, plan: &OutputPlan) -> Result<TableFile> {
         let summary = self.writer.finish()?;
         self.writer.sync_and_close(ctx.options.use_fsync)?;
-        let mut file = FileMetaData::new(self.number, summary.file_size, summary.smallest, summary.largest);
+        let mut file = TableFile::new(self.number, summary.file_size, summary.smallest, summary.largest);
         file.smallest_seq = summary.smallest_seq;
         file.largest_seq = summary.largest_seq;
         file.epoch = plan.epoch;
@@ -345,7 +345,7 @@ impl OpenTable {
 }
 
 /// Reads the finished table and compares it with what was written.
-fn compare(ctx: &DbContext, cf: &ColumnFamily, file: &FileMetaData, written: Contents) -> Result<()> {
+fn compare(ctx: &DbContext, cf: &ColumnFamily, file: &TableFile, written: Contents) -> Result<()> {
     let table = ctx.tables.open(cf, file)?;
     let mut found = Contents::default();
     table_cache::read_back(&table, |key, value| found.add(key, value))?;
@@ -365,7 +365,7 @@ fn compare(ctx: &DbContext, cf: &ColumnFamily, file: &FileMetaData, written: Con
 ///
 /// Source: RocksDB `db/compaction/compaction_outputs.cc`, `ShouldStopBefore`.
 pub struct GrandparentCuts {
-    files: Vec<Arc<FileMetaData>>,
+    files: Vec<Arc<TableFile>>,
     /// First grandparent that ends at or after the current key.
     place: usize,
     /// Bytes of grandparents the current table overlaps.
@@ -377,7 +377,7 @@ pub struct GrandparentCuts {
 
 impl GrandparentCuts {
     /// `files` are sorted and do not overlap.
-    pub fn new(files: Vec<Arc<FileMetaData>>, max_overlap: u64) -> GrandparentCuts {
+    pub fn new(files: Vec<Arc<TableFile>>, max_overlap: u64) -> GrandparentCuts {
         GrandparentCuts { files, place: 0, overlapped: 0, crossed: 0, max_overlap }
     }
 
@@ -422,6 +422,6 @@ impl GrandparentCuts {
     }
 }
 
-fn covers(comparator: &Comparator, file: &FileMetaData, key: &[u8]) -> bool {
+fn covers(comparator: &Comparator, file: &TableFile, key: &[u8]) -> bool {
     comparator.compare(user_key(key), user_key(&file.smallest)) != Ordering::Less
 }

@@ -15,10 +15,10 @@ use crate::panic::caught;
 use crate::state::CfState;
 use outcrop_base::keys::user_key;
 use outcrop_base::{Comparator, Error, ErrorKind, Result};
-use outcrop_manifest::{FileMetaData, FileNumber, VersionEdit};
+use outcrop_manifest::{FileNumber, TableFile, VersionEdit};
 use outcrop_options::{CompressionType, derive};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// A range of user keys for [`crate::Db::delete_files_in_ranges`]; `None` is unbounded.
 pub type UserKeyRange<'k> = (Option<&'k [u8]>, Option<&'k [u8]>);
@@ -52,8 +52,8 @@ pub fn delete_files_in_ranges(
     let taken: Vec<LevelFiles> = {
         let mut state = jobs.versions.state.lock();
         let cf_state = state.cf_mut(cf)?;
-        let inside = |file: &Arc<FileMetaData>| {
-            !pick::taken(file)
+        let inside = |file: &Arc<TableFile>| {
+            !cf_state.busy.contains(&file.number)
                 && ranges.iter().any(|range| contains(&cf.comparator, range, include_end, file))
         };
         let levels = cf_state.version.levels.iter().enumerate().skip(1);
@@ -62,8 +62,9 @@ pub fn delete_files_in_ranges(
                 level_files(number, level.files.iter().filter(|file| inside(file)).cloned().collect())
             })
             .collect();
-        // Relaxed: the mark is set and read under the state lock. No compaction takes them from here on.
-        found.iter().flat_map(|level| &level.files).for_each(|file| set_taken(file, true));
+        // No compaction takes them from here on.
+        let numbers = found.iter().flat_map(|level| &level.files).map(|file| file.number);
+        cf_state.busy.extend(numbers);
         found
     };
     if taken.is_empty() {
@@ -76,7 +77,11 @@ pub fn delete_files_in_ranges(
     let installed = jobs.versions.log_and_apply(vec![edit], |_| {});
     {
         let mut state = jobs.versions.state.lock();
-        taken.iter().flat_map(|level| &level.files).for_each(|file| set_taken(file, false));
+        if let Ok(cf_state) = state.cf_mut(cf) {
+            for file in taken.iter().flat_map(|level| &level.files) {
+                cf_state.busy.remove(&file.number);
+            }
+        }
         jobs.versions.wake(&mut state);
     }
     installed?;
@@ -270,16 +275,12 @@ fn can_move(
         && codec.map_or_else(|| pick::same_codec(input, *level, output_level), |codec| codec == own)
 }
 
-fn set_taken(file: &FileMetaData, taken: bool) {
-    file.being_compacted.store(taken, Ordering::Relaxed);
-}
-
 /// True if nothing of the table lies outside `range`.
 fn contains(
     comparator: &Comparator,
     (begin, end): &UserKeyRange<'_>,
     include_end: bool,
-    file: &FileMetaData,
+    file: &TableFile,
 ) -> bool {
     let (last, included) = file.end();
     let starts_inside = begin.is_none_or(|begin| comparator.compare(user_key(&file.smallest), begin).is_ge());
@@ -312,7 +313,7 @@ fn smallest_fitting(cf: &CfState, level: usize) -> usize {
 /// of L0 that overlap, the tables between, and those of the output level.
 fn widened(input: &PickInput<'_>, files: &[u64], output_level: usize) -> Result<Vec<LevelFiles>> {
     let levels = &input.version.levels;
-    let asked = |file: &Arc<FileMetaData>| files.contains(&file.number.0);
+    let asked = |file: &Arc<TableFile>| files.contains(&file.number.0);
     let found: Vec<usize> =
         input.version.files().filter(|(_, file)| asked(file)).map(|(level, _)| level).collect();
     let (Some(&start), Some(&deepest)) = (found.iter().min(), found.iter().max()) else {
@@ -337,7 +338,7 @@ fn widened(input: &PickInput<'_>, files: &[u64], output_level: usize) -> Result<
         };
         inputs.extend(level_files(number, here));
     }
-    if inputs.iter().flat_map(|level| &level.files).any(pick::taken) {
+    if inputs.iter().any(|level| input.any_busy(&level.files)) {
         return Err(Error::new(ErrorKind::Aborted, "a table is being compacted already"));
     }
     Ok(inputs)
@@ -346,7 +347,7 @@ fn widened(input: &PickInput<'_>, files: &[u64], output_level: usize) -> Result<
 /// The tables of L0 from the newest of `picked` to the oldest; all older ones if they leave L0.
 fn l0_run(input: &PickInput<'_>, picked: &Files, output_level: usize) -> Files {
     let l0 = &input.version.levels[0].files;
-    let position = |file: &Arc<FileMetaData>| l0.iter().position(|other| Arc::ptr_eq(other, file));
+    let position = |file: &Arc<TableFile>| l0.iter().position(|other| Arc::ptr_eq(other, file));
     let places: Vec<usize> = picked.iter().filter_map(position).collect();
     let Some(&newest) = places.iter().min() else { return Vec::new() };
     let oldest =

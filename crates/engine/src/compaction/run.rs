@@ -14,7 +14,7 @@ use crate::stats::LevelStats;
 use crate::table_cache;
 use crate::version_set::VersionSet;
 use outcrop_base::Result;
-use outcrop_manifest::{FileMetaData, FileNumber, VersionEdit};
+use outcrop_manifest::{FileNumber, TableFile, VersionEdit};
 use outcrop_options::Prepopulate;
 use std::sync::Arc;
 
@@ -70,13 +70,9 @@ fn run_merge(jobs: &JobContext, job: &CompactionJob) -> Result<Vec<FileNumber>> 
     Ok(numbers)
 }
 
-fn open_outputs(
-    ctx: &DbContext,
-    job: &CompactionJob,
-    tables: Vec<FileMetaData>,
-) -> Result<Vec<Arc<FileMetaData>>> {
+fn open_outputs(ctx: &DbContext, job: &CompactionJob, tables: Vec<TableFile>) -> Result<Vec<Arc<TableFile>>> {
     ctx.env.fs.sync_dir(&ctx.path)?;
-    let tables: Vec<Arc<FileMetaData>> = tables.into_iter().map(Arc::new).collect();
+    let tables: Vec<Arc<TableFile>> = tables.into_iter().map(Arc::new).collect();
     let prepopulate = job.cf.options.load().table.prepopulate_block_cache;
     for file in &tables {
         // Opened before it is installed, so that no reader pays for it.
@@ -91,7 +87,7 @@ fn open_outputs(
 fn install_merge(
     versions: &VersionSet,
     job: &CompactionJob,
-    outputs: Vec<Arc<FileMetaData>>,
+    outputs: Vec<Arc<TableFile>>,
     written: Written,
 ) -> Result<()> {
     let compaction = &job.compaction;

@@ -25,7 +25,7 @@ use outcrop_base::{
     CompactionFilter, Comparator, Error, FilterDecision, Fragment, Fragments, MergeOperator, Result, SeqNum,
     ValueType, wide_columns,
 };
-use outcrop_manifest::FileMetaData;
+use outcrop_manifest::TableFile;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -40,7 +40,7 @@ pub struct DropRules {
     /// Deletions may go once nothing lies below them: false for flush.
     pub drop_deletions: bool,
     /// Tables below the output level, by level, sorted.
-    pub below: Vec<Arc<[Arc<FileMetaData>]>>,
+    pub below: Vec<Arc<[Arc<TableFile>]>>,
     /// Range tombstones of the inputs.
     pub tombstones: Fragments,
     /// Asked about the newest version of each key, and the level it is told.
@@ -684,11 +684,11 @@ enum Base {
 
 /// The tables below the output. Keys are asked for in ascending order, so each level keeps its place.
 struct BelowOutput {
-    levels: Vec<(Arc<[Arc<FileMetaData>]>, usize)>,
+    levels: Vec<(Arc<[Arc<TableFile>]>, usize)>,
 }
 
 impl BelowOutput {
-    fn new(levels: Vec<Arc<[Arc<FileMetaData>]>>) -> BelowOutput {
+    fn new(levels: Vec<Arc<[Arc<TableFile>]>>) -> BelowOutput {
         BelowOutput { levels: levels.into_iter().map(|files| (files, 0)).collect() }
     }
 

@@ -19,7 +19,7 @@ use crate::pending_outputs::PendingOutputs;
 use crate::table_cache::TableCache;
 use outcrop_base::keys::user_key;
 use outcrop_base::{Comparator, Error, ErrorKind, Result, SeqNum};
-use outcrop_manifest::{BlobFile, FileMetaData, FileNumber, Garbage};
+use outcrop_manifest::{BlobFile, FileNumber, Garbage, TableFile};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const ANCHORS_PER_TABLE: usize = 128;
 /// What all parts of a compaction wrote.
 pub struct Written {
     /// The tables, in key order.
-    pub tables: Vec<FileMetaData>,
+    pub tables: Vec<TableFile>,
     /// New blob files.
     pub blob_files: Vec<Arc<BlobFile>>,
     /// What is no longer referred to in older blob files.

@@ -25,7 +25,7 @@ use outcrop_base::keys::{append_internal_key, pack, split, user_key};
 use outcrop_base::range_tombstone::is_tombstone_end;
 use outcrop_base::{Comparator, Error, ErrorKind, RangeTombstone, Result, SeqNum};
 use outcrop_env::{Access, OpenRead};
-use outcrop_manifest::{FileMetaData, VersionEdit, file_name};
+use outcrop_manifest::{TableFile, VersionEdit, file_name};
 use outcrop_options::CompactionStyle;
 use outcrop_table::{FillCache, TableIterOptions, TableReader, TableReaderOptions};
 use std::path::{Path, PathBuf};
@@ -124,7 +124,7 @@ fn link_or_copy_in(
     file: &External,
     options: &IngestExternalFileOptions,
     pending: &PendingOutputs,
-) -> Result<FileMetaData> {
+) -> Result<TableFile> {
     let number = pending.reserve();
     let target = file_name::table(&core.ctx.path, number);
     let fs = &core.ctx.env.fs;
@@ -143,7 +143,7 @@ fn link_or_copy_in(
     if !linked {
         copy_file(&**fs, &file.source, &target, file.size)?;
     }
-    let mut table = FileMetaData::new(number, file.size, file.smallest.clone(), file.largest.clone());
+    let mut table = TableFile::new(number, file.size, file.smallest.clone(), file.largest.clone());
     table.unique_id = Some(file.unique_id);
     table.tail_size = file.tail_size;
     table.creation_time = core.ctx.env.clock.now_micros() / 1_000_000;
@@ -154,7 +154,7 @@ fn link_or_copy_in(
 fn place_and_install(
     core: &Core,
     cf: &ColumnFamilyHandle,
-    tables: Vec<FileMetaData>,
+    tables: Vec<TableFile>,
     overlapping: bool,
     options: &IngestExternalFileOptions,
     pending: PendingOutputs,
@@ -208,7 +208,7 @@ fn flush_before(
     core: &Core,
     writing: &mut WriteCore,
     cf: &ColumnFamilyHandle,
-    tables: &[FileMetaData],
+    tables: &[TableFile],
     overlapping: bool,
     options: &IngestExternalFileOptions,
 ) -> Result<()> {
@@ -253,7 +253,7 @@ struct Placing<'a> {
 
 impl Placing<'_> {
     /// The edit that adds the tables, and the last sequence number used.
-    fn edit(&self, cf: &mut CfState, tables: Vec<FileMetaData>) -> Result<(VersionEdit, SeqNum)> {
+    fn edit(&self, cf: &mut CfState, tables: Vec<TableFile>) -> Result<(VersionEdit, SeqNum)> {
         let mut edit = VersionEdit::for_column_family(self.cf.id());
         let mut last_seq = self.last_seq;
         for mut table in tables {
@@ -427,14 +427,14 @@ struct Place {
 fn place(
     cf: &CfState,
     comparator: &Comparator,
-    table: &FileMetaData,
+    table: &TableFile,
     options: &IngestExternalFileOptions,
 ) -> Place {
     let levels = &cf.version.levels;
     let cf_options = cf.cf.options.load();
     let shape = LevelShape::of(&cf.version, &cf_options);
     let (begin, (end, included)) = (user_key(&table.smallest), table.end());
-    let touches = |file: &FileMetaData| {
+    let touches = |file: &TableFile| {
         let after = match comparator.compare(user_key(&file.smallest), end) {
             std::cmp::Ordering::Less => false,
             std::cmp::Ordering::Equal => !included,
@@ -475,7 +475,7 @@ fn place(
 }
 
 /// Puts the table's boundaries and history at `seq`.
-fn number_table(table: &mut FileMetaData, seq: SeqNum) {
+fn number_table(table: &mut TableFile, seq: SeqNum) {
     let renumbered = |key: &[u8]| {
         if is_tombstone_end(key) {
             return key.into();

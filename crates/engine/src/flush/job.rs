@@ -22,7 +22,7 @@ use crate::stats::LevelStats;
 use crate::table_cache;
 use crate::version_set::VersionSet;
 use outcrop_base::{Fragments, Result, SeqNum};
-use outcrop_manifest::{BlobFile, FileMetaData, FileNumber, VersionEdit};
+use outcrop_manifest::{BlobFile, FileNumber, TableFile, VersionEdit};
 use outcrop_memtable::MemTable;
 use outcrop_options::{Prepopulate, derive};
 use std::sync::Arc;
@@ -161,7 +161,7 @@ fn min_wal_after_flush(versions: &VersionSet, job: &FlushJob) -> u64 {
 /// What a flush wrote.
 pub struct FlushedFiles {
     /// At most one table.
-    pub tables: Vec<Arc<FileMetaData>>,
+    pub tables: Vec<Arc<TableFile>>,
     /// Blob files it refers to.
     pub blob_files: Vec<Arc<BlobFile>>,
 }
@@ -208,10 +208,10 @@ pub fn write_l0(
         canceled: None,
     };
     let outputs = write_tables(ctx, cf, plan, &mut stream, reserve)?;
-    let tables: Vec<Arc<FileMetaData>> = outputs.tables.into_iter().map(Arc::new).collect();
+    let tables: Vec<Arc<TableFile>> = outputs.tables.into_iter().map(Arc::new).collect();
     ctx.env.fs.sync_dir(&ctx.path)?;
     for file in &tables {
-        file.from_flush.store(true, Ordering::Relaxed);
+        file.runtime.from_flush.store(true, Ordering::Relaxed);
         let table = ctx.tables.open(cf, file)?;
         if options.table.prepopulate_block_cache != Prepopulate::Disable {
             table_cache::warm(&table)?;

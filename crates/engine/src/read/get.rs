@@ -12,7 +12,7 @@ use crate::table_cache::{TableCache, TableRef};
 use outcrop_base::keys::{pack, user_key};
 use outcrop_base::{Comparator, Error, Fragments, LookupKey, Result, SeqNum, ValueType, wide_columns};
 use outcrop_cache::Pinned;
-use outcrop_manifest::{FileMetaData, Version};
+use outcrop_manifest::{TableFile, Version};
 use outcrop_memtable::MemTable;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -85,7 +85,7 @@ impl<'v> Search<'v> {
         let mut search = Search::default();
         collect_candidates(version, cf, lookup, &mut |file| {
             // The filters of all candidates are fetched before the first is tested.
-            if let Some(table) = file.table.get() {
+            if let Some(table) = file.runtime.table.get() {
                 table.prefetch_filter(lookup.key.hash);
             }
             search.candidates.push(file);
@@ -110,7 +110,7 @@ impl<'v> Search<'v> {
             }
             // Where the versions of the key go on in the next table, that one has the tombstones for all of them.
             let following = self.candidates.get(self.next);
-            if let Some(Some(tombstones)) = following.and_then(|next| next.range_tombstones.get()) {
+            if let Some(Some(tombstones)) = following.and_then(|next| next.runtime.range_tombstones.get()) {
                 lookup.cover(tombstones, &cf.comparator);
             }
             if table.may_contain(lookup.key.hash) {
@@ -124,14 +124,14 @@ impl<'v> Search<'v> {
 /// The tables that may hold a key, newest first. Room for the usual number without allocation.
 #[derive(Default)]
 struct Candidates<'v> {
-    few: [Option<&'v FileMetaData>; 12],
+    few: [Option<&'v TableFile>; 12],
     len: usize,
-    more: Vec<&'v FileMetaData>,
+    more: Vec<&'v TableFile>,
 }
 
 impl<'v> Candidates<'v> {
     #[inline]
-    fn push(&mut self, file: &'v FileMetaData) {
+    fn push(&mut self, file: &'v TableFile) {
         match self.few.get_mut(self.len) {
             Some(slot) => *slot = Some(file),
             None => self.more.push(file),
@@ -140,7 +140,7 @@ impl<'v> Candidates<'v> {
     }
 
     #[inline]
-    fn get(&self, number: usize) -> Option<&'v FileMetaData> {
+    fn get(&self, number: usize) -> Option<&'v TableFile> {
         match self.few.get(number) {
             Some(slot) => *slot,
             None => self.more.get(number - self.few.len()).copied(),
@@ -154,11 +154,11 @@ fn collect_candidates<'v>(
     version: &'v Version,
     cf: &ColumnFamily,
     lookup: &Lookup<'_>,
-    found: &mut dyn FnMut(&'v FileMetaData),
+    found: &mut dyn FnMut(&'v TableFile),
 ) {
     let comparator = &cf.comparator;
     let key = lookup.key.user_key;
-    let covers = |file: &FileMetaData| {
+    let covers = |file: &TableFile| {
         comparator.compare(user_key(&file.smallest), key) != Ordering::Greater
             && comparator.compare(user_key(&file.largest), key) != Ordering::Less
     };

@@ -9,7 +9,7 @@ use crate::table_cache::TableCache;
 use outcrop_base::keys::split;
 use outcrop_base::{Error, Result, SeqNum};
 use outcrop_cache::Pinned;
-use outcrop_manifest::FileMetaData;
+use outcrop_manifest::TableFile;
 use outcrop_table::{TableIter, TableIterOptions};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub struct LevelIter {
     tables: Arc<TableCache>,
     cf: Arc<ColumnFamily>,
-    files: Arc<[Arc<FileMetaData>]>,
+    files: Arc<[Arc<TableFile>]>,
     options: TableIterOptions,
     /// Index of the table `table` iterates over.
     index: usize,
@@ -31,7 +31,7 @@ impl LevelIter {
     pub fn new(
         tables: Arc<TableCache>,
         cf: Arc<ColumnFamily>,
-        files: Arc<[Arc<FileMetaData>]>,
+        files: Arc<[Arc<TableFile>]>,
         options: TableIterOptions,
     ) -> LevelIter {
         LevelIter { tables, cf, files, options, index: usize::MAX, table: None, status: Ok(()) }
@@ -220,7 +220,7 @@ impl LevelIter {
 
     /// Fails if the first or last key of a table is `beyond` the bound that the MANIFEST gives for it: lookups would
     /// pass the table by, and the run would not be in order.
-    fn check_bound(&mut self, bound: impl FnOnce(&FileMetaData) -> &[u8], beyond: Ordering) {
+    fn check_bound(&mut self, bound: impl FnOnce(&TableFile) -> &[u8], beyond: Ordering) {
         if !self.valid() {
             return;
         }

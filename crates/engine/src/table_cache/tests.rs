@@ -6,7 +6,7 @@ use outcrop_base::ErrorKind;
 use outcrop_env::faulty::EMFILE;
 
 /// `count` tables in L0, all closed.
-fn tables(max_open_files: i32, count: usize) -> (Parts, TableCache, Vec<Arc<FileMetaData>>) {
+fn tables(max_open_files: i32, count: usize) -> (Parts, TableCache, Vec<Arc<TableFile>>) {
     let parts = Parts::new();
     for i in 0..count {
         parts.put(&format!("{i:03}"), "v");
@@ -18,7 +18,7 @@ fn tables(max_open_files: i32, count: usize) -> (Parts, TableCache, Vec<Arc<File
     // As a MANIFEST gives them: nothing is open.
     let files = version.levels[0].files.iter().map(|file| {
         let mut closed =
-            FileMetaData::new(file.number, file.size, file.smallest.to_vec(), file.largest.to_vec());
+            TableFile::new(file.number, file.size, file.smallest.to_vec(), file.largest.to_vec());
         (closed.smallest_seq, closed.largest_seq) = (file.smallest_seq, file.largest_seq);
         Arc::new(closed)
     });
@@ -30,7 +30,7 @@ fn tables(max_open_files: i32, count: usize) -> (Parts, TableCache, Vec<Arc<File
 fn without_a_limit_a_table_is_opened_once_and_stays() {
     let (parts, cache, files) = tables(-1, 1);
     let cf = parts.cf(0);
-    assert!(files[0].table.get().is_none());
+    assert!(files[0].runtime.table.get().is_none());
     let first = Arc::clone(&cache.open(&cf, &files[0]).unwrap());
     assert!(
         matches!(cache.open(&cf, &files[0]).unwrap(), TableRef::Held(table) if Arc::ptr_eq(table, &first))
@@ -45,10 +45,10 @@ fn with_a_limit_the_tables_used_last_stay_open() {
     // One table for each of 16 shards, which take numbers by turns.
     let (parts, cache, files) = tables(0, 20);
     let cf = parts.cf(0);
-    let opened = |file: &Arc<FileMetaData>| Arc::clone(&cache.open(&cf, file).unwrap());
+    let opened = |file: &Arc<TableFile>| Arc::clone(&cache.open(&cf, file).unwrap());
     let first = opened(&files[0]);
     assert!(Arc::ptr_eq(&first, &opened(&files[0])), "found again");
-    assert!(files[0].table.get().is_none(), "its metadata does not hold it");
+    assert!(files[0].runtime.table.get().is_none(), "its metadata does not hold it");
     let same_shard = files.iter().skip(1).find(|file| file.number.0 % 16 == files[0].number.0 % 16);
     let Some(other) = same_shard else { panic!("of 20 tables two are in one shard") };
     opened(other);
@@ -70,7 +70,7 @@ fn a_table_that_is_removed_is_closed() {
 fn a_file_of_another_size_than_the_manifest_says_is_corruption_and_names_it() {
     let (parts, cache, files) = tables(-1, 1);
     let file = &files[0];
-    let wrong = FileMetaData::new(file.number, file.size + 1, file.smallest.to_vec(), file.largest.to_vec());
+    let wrong = TableFile::new(file.number, file.size + 1, file.smallest.to_vec(), file.largest.to_vec());
     let error = cache.open(&parts.cf(0), &wrong).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Corruption);
     assert!(error.to_string().contains(&cache.path(file.number).display().to_string()), "{error}");

@@ -1,3 +1,4 @@
 //! For unit tests: the owners of a database without the database.
 
+pub mod cases;
 pub mod parts;

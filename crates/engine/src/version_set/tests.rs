@@ -6,18 +6,18 @@ use crate::write::stall::StallCondition;
 use outcrop_base::keys::internal_key;
 use outcrop_base::{Comparator, ValueType};
 use outcrop_env::faulty::EIO;
-use outcrop_manifest::{FileMetaData, RecoveredManifest, WalAddition};
+use outcrop_manifest::{RecoveredManifest, TableFile, WalAddition};
 use outcrop_options::{ColumnFamilyOptions, DbOptions};
 use std::path::Path;
 
-fn table(number: u64, smallest: &str, largest: &str) -> Arc<FileMetaData> {
+fn table(number: u64, smallest: &str, largest: &str) -> Arc<TableFile> {
     let key = |text: &str| internal_key(text.as_bytes(), SeqNum(1), ValueType::Value);
-    let mut file = FileMetaData::new(FileNumber(number), 100, key(smallest), key(largest));
+    let mut file = TableFile::new(FileNumber(number), 100, key(smallest), key(largest));
     (file.smallest_seq, file.largest_seq, file.epoch) = (SeqNum(1), SeqNum(1), number);
     Arc::new(file)
 }
 
-fn adding(level: u32, files: &[Arc<FileMetaData>]) -> VersionEdit {
+fn adding(level: u32, files: &[Arc<TableFile>]) -> VersionEdit {
     let mut edit = VersionEdit::for_column_family(0);
     edit.new_files = files.iter().map(|file| (level, file.clone())).collect();
     edit

@@ -3,13 +3,13 @@
 //! Data that another style left below L0 is older than all of L0 and goes first, deepest level first. Does no IO and
 //! changes nothing. Source: RocksDB `db/compaction/compaction_picker_fifo.cc`.
 
-use super::input::{Files, PickInput, max_compaction_bytes, taken};
+use super::input::{Files, PickInput, max_compaction_bytes};
 use crate::compaction::{Compaction, LevelFiles, Reason, Work};
 use outcrop_options::derive;
 
 /// The most urgent deletion or merge; deletions run one at a time.
 pub fn pick(input: &PickInput<'_>) -> Option<Compaction> {
-    if input.version.files().any(|(_, file)| taken(file)) {
+    if input.version.files().any(|(_, file)| input.is_busy(file)) {
         return None;
     }
     pick_expired(input).or_else(|| pick_surplus(input)).or_else(|| pick_small(input))

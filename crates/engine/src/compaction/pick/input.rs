@@ -4,14 +4,14 @@ use crate::compaction::LevelFiles;
 use crate::compaction::marks::Marks;
 use outcrop_base::Comparator;
 use outcrop_base::keys::user_key;
-use outcrop_manifest::{FileMetaData, Version};
+use outcrop_manifest::{FileNumber, TableFile, Version};
 use outcrop_options::{ColumnFamilyOptions, derive};
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic;
 
 /// Tables in their level's order.
-pub type Files = Vec<Arc<FileMetaData>>;
+pub type Files = Vec<Arc<TableFile>>;
 
 /// The part of a column family a picker needs.
 pub struct PickInput<'a> {
@@ -25,17 +25,25 @@ pub struct PickInput<'a> {
     pub options: &'a ColumnFamilyOptions,
     /// Tables that want to be compacted whatever the sizes are.
     pub marks: &'a Marks,
+    /// Tables that another job has.
+    pub busy: &'a BTreeSet<FileNumber>,
+}
+
+impl PickInput<'_> {
+    /// True if another job has the table.
+    pub fn is_busy(&self, file: &TableFile) -> bool {
+        self.busy.contains(&file.number)
+    }
+
+    /// True if another job has one of the tables.
+    pub fn any_busy(&self, files: &[Arc<TableFile>]) -> bool {
+        files.iter().any(|file| self.is_busy(file))
+    }
 }
 
 /// `files` of one level, as the inputs of a compaction.
 pub fn level_files(level: usize, files: Files) -> Option<LevelFiles> {
     (!files.is_empty()).then_some(LevelFiles { level, files })
-}
-
-/// True if another compaction has the table.
-pub fn taken(file: &Arc<FileMetaData>) -> bool {
-    // Relaxed: read under the state lock, as it is set.
-    file.being_compacted.load(atomic::Ordering::Relaxed)
 }
 
 /// `files`, a contiguous run of `level`, widened until no neighbour shares a user key with it.
@@ -49,9 +57,9 @@ pub fn clean_cut(input: &PickInput<'_>, level: usize, files: Files) -> Files {
     }
     let comparator = input.comparator;
     let all = &input.version.levels[level].files;
-    let position = |file: &Arc<FileMetaData>| all.iter().position(|f| Arc::ptr_eq(f, file));
+    let position = |file: &Arc<TableFile>| all.iter().position(|f| Arc::ptr_eq(f, file));
     let (Some(mut from), Some(mut to)) = (position(first), position(last)) else { return files };
-    let touch = |left: &FileMetaData, right: &FileMetaData| {
+    let touch = |left: &TableFile, right: &TableFile| {
         let (end, included) = left.end();
         included && comparator.compare(end, user_key(&right.smallest)) == Ordering::Equal
     };
@@ -65,7 +73,7 @@ pub fn clean_cut(input: &PickInput<'_>, level: usize, files: Files) -> Files {
 }
 
 /// The tables of `level` that overlap the key range of `files`.
-pub fn overlapping_range(input: &PickInput<'_>, level: usize, files: &[Arc<FileMetaData>]) -> Files {
+pub fn overlapping_range(input: &PickInput<'_>, level: usize, files: &[Arc<TableFile>]) -> Files {
     let Some((begin, end)) = key_range(input.comparator, files) else { return Vec::new() };
     overlapping(input, level, Some(&begin), Some(&end))
 }
@@ -73,7 +81,7 @@ pub fn overlapping_range(input: &PickInput<'_>, level: usize, files: &[Arc<FileM
 /// The tables of `level` that overlap [`begin`, `end`], both inclusive; `None` is unbounded.
 pub fn overlapping(input: &PickInput<'_>, level: usize, begin: Option<&[u8]>, end: Option<&[u8]>) -> Files {
     let comparator = input.comparator;
-    let inside = |file: &&Arc<FileMetaData>| {
+    let inside = |file: &&Arc<TableFile>| {
         !begin.is_some_and(|begin| file.ends_before(comparator, begin))
             && !end.is_some_and(|end| file.starts_after(comparator, end))
     };
@@ -84,19 +92,19 @@ pub fn overlapping(input: &PickInput<'_>, level: usize, begin: Option<&[u8]>, en
 }
 
 /// Smallest and largest user key of `files`.
-pub fn key_range(comparator: &Comparator, files: &[Arc<FileMetaData>]) -> Option<(Vec<u8>, Vec<u8>)> {
+pub fn key_range(comparator: &Comparator, files: &[Arc<TableFile>]) -> Option<(Vec<u8>, Vec<u8>)> {
     let smallest = files.iter().map(|f| user_key(&f.smallest)).min_by(|a, b| comparator.compare(a, b))?;
     let largest = files.iter().map(|f| user_key(&f.largest)).max_by(|a, b| comparator.compare(a, b))?;
     Some((smallest.to_vec(), largest.to_vec()))
 }
 
-pub fn overlap_bytes(input: &PickInput<'_>, level: usize, files: &[Arc<FileMetaData>]) -> u64 {
+pub fn overlap_bytes(input: &PickInput<'_>, level: usize, files: &[Arc<TableFile>]) -> u64 {
     overlapping_range(input, level, files).iter().map(|file| file.size).sum()
 }
 
 /// True if nothing outside `files`, the inputs, can hold older data of their key range: no table below `output_level`
 /// overlaps it, and an output to L0 includes the oldest table there.
-pub fn is_bottommost(input: &PickInput<'_>, output_level: usize, files: &[Arc<FileMetaData>]) -> bool {
+pub fn is_bottommost(input: &PickInput<'_>, output_level: usize, files: &[Arc<TableFile>]) -> bool {
     let levels = &input.version.levels;
     let oldest_included =
         || levels[0].files.last().is_some_and(|last| files.iter().any(|f| Arc::ptr_eq(f, last)));
@@ -105,8 +113,8 @@ pub fn is_bottommost(input: &PickInput<'_>, output_level: usize, files: &[Arc<Fi
 }
 
 /// True if the tables, sorted by key, share no user key: they can be moved as they are.
-pub fn sorted_without_overlap(comparator: &Comparator, files: &[Arc<FileMetaData>]) -> bool {
-    let mut sorted: Vec<&Arc<FileMetaData>> = files.iter().collect();
+pub fn sorted_without_overlap(comparator: &Comparator, files: &[Arc<TableFile>]) -> bool {
+    let mut sorted: Vec<&Arc<TableFile>> = files.iter().collect();
     sorted.sort_by(|a, b| comparator.compare_internal(&a.smallest, &b.smallest));
     sorted.windows(2).all(|pair| pair[0].ends_before(comparator, user_key(&pair[1].smallest)))
 }

@@ -6,13 +6,13 @@
 
 use super::input::{
     Files, PickInput, clean_cut, is_bottommost, level_files, max_compaction_bytes, overlap_bytes,
-    overlapping_range, same_codec, sorted_without_overlap, taken,
+    overlapping_range, same_codec, sorted_without_overlap,
 };
 use super::round_robin;
 use crate::compaction::level_shape::{LevelShape, usable_levels};
 use crate::compaction::{Compaction, LevelFiles, Reason, Work};
 use outcrop_base::keys::user_key;
-use outcrop_manifest::{FileMetaData, FileNumber};
+use outcrop_manifest::{FileNumber, TableFile};
 use outcrop_options::{CompactionPri, derive};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// The most urgent compaction that can run beside those already running, if any level is due.
 pub fn pick(input: &PickInput<'_>) -> Option<Compaction> {
     let shape = LevelShape::of(input.version, input.options);
-    for (score, level) in shape.scores(input.version, input.options) {
+    for (score, level) in shape.scores(input.version, input.options, input.busy) {
         if score < 1.0 {
             break;
         }
@@ -70,7 +70,7 @@ fn pick_from(
         return None;
     }
     let last = last_level(input);
-    let wanted = |file: &Arc<FileMetaData>| marked.contains(&file.number) && !taken(file);
+    let wanted = |file: &Arc<TableFile>| marked.contains(&file.number) && !input.is_busy(file);
     input.version.files().filter(|(_, file)| wanted(file)).find_map(|(level, file)| match level {
         0 => complete(input, 0, input.version.levels[0].files.to_vec(), shape.base_level, reason),
         _ => {
@@ -93,7 +93,7 @@ fn last_level(input: &PickInput<'_>) -> usize {
     levels.iter().rposition(|level| !level.files.is_empty()).unwrap_or(0)
 }
 
-/// `files` of `level` back into it. `None` if a table is taken.
+/// `files` of `level` back into it. `None` if a table is busy.
 pub fn rewrite(input: &PickInput<'_>, level: usize, files: Files, reason: Reason) -> Option<Compaction> {
     let mut compaction = complete(input, level, files, level, reason)?;
     // Start and output level are one: the output level's tables are the start level's.
@@ -107,7 +107,7 @@ pub fn rewrite(input: &PickInput<'_>, level: usize, files: Files, reason: Reason
 /// All of L0 into the base level; only one such compaction runs at a time, because L0 tables overlap.
 fn pick_l0(input: &PickInput<'_>, shape: &LevelShape) -> Option<Compaction> {
     let files = &input.version.levels[0].files;
-    if files.is_empty() || files.iter().any(taken) {
+    if files.is_empty() || input.any_busy(&files) {
         return pick_intra_l0(input);
     }
     let picked = complete(input, 0, files.to_vec(), shape.base_level, Reason::L0Files);
@@ -126,7 +126,7 @@ fn deepen(input: &PickInput<'_>, shape: &LevelShape, compaction: Compaction) -> 
     }
     let all: Files = compaction.input_files().cloned().collect();
     let added = clean_cut(input, below, overlapping_range(input, below, &all));
-    let bytes = |files: &[Arc<FileMetaData>]| files.iter().map(|file| file.size).sum::<u64>();
+    let bytes = |files: &[Arc<TableFile>]| files.iter().map(|file| file.size).sum::<u64>();
     let (merged, added_bytes) = (bytes(&all), bytes(&added));
     let incoming = bytes(&compaction.inputs[0].files);
     let excess = (incoming + input.version.levels[level].size).saturating_sub(shape.max_bytes[level]);
@@ -135,7 +135,7 @@ fn deepen(input: &PickInput<'_>, shape: &LevelShape, compaction: Compaction) -> 
     if share >= u128::from(excess) * u128::from(merged)
         || added_bytes > LARGEST * merged
         || merged + added_bytes > max_compaction_bytes(input, below)
-        || added.iter().any(taken)
+        || input.any_busy(&added)
     {
         return compaction;
     }
@@ -155,7 +155,7 @@ fn pick_intra_l0(input: &PickInput<'_>) -> Option<Compaction> {
         return None;
     }
     // Newest first; a run that starts anywhere but at the newest idle table would jump over newer data.
-    let idle: Files = files.iter().take_while(|file| !taken(file)).cloned().collect();
+    let idle: Files = files.iter().take_while(|file| !input.is_busy(file)).cloned().collect();
     if idle.len() < MIN_FILES {
         return None;
     }
@@ -180,7 +180,7 @@ fn pick_intra_l0(input: &PickInput<'_>) -> Option<Compaction> {
 
 /// The newest of `files`, newest first, that take fewest bytes for each table they make less: a large one that was merged
 /// before is left alone. Not more than `limit` bytes.
-fn cheapest_run(files: &[Arc<FileMetaData>], limit: u64) -> &[Arc<FileMetaData>] {
+fn cheapest_run(files: &[Arc<TableFile>], limit: u64) -> &[Arc<TableFile>] {
     let (mut bytes, mut best) = (0, u64::MAX);
     for (fewer, file) in files.iter().enumerate() {
         bytes += file.size;
@@ -197,7 +197,7 @@ fn cheapest_run(files: &[Arc<FileMetaData>], limit: u64) -> &[Arc<FileMetaData>]
 fn pick_level(input: &PickInput<'_>, level: usize) -> Option<Compaction> {
     let output_level = level + 1;
     for file in by_priority(input, level) {
-        if taken(&file) {
+        if input.is_busy(&file) {
             continue;
         }
         let start = clean_cut(input, level, vec![file]);
@@ -214,7 +214,7 @@ fn is_by_rounds(input: &PickInput<'_>) -> bool {
 }
 
 /// Adds the output level's tables, grows the start level where that costs nothing, and fills in the rest.
-/// `None` if any table needed is taken.
+/// `None` if any table needed is busy.
 pub fn complete(
     input: &PickInput<'_>,
     start_level: usize,
@@ -222,11 +222,11 @@ pub fn complete(
     output_level: usize,
     reason: Reason,
 ) -> Option<Compaction> {
-    if start.iter().any(taken) {
+    if input.any_busy(&start) {
         return None;
     }
     let mut output = overlapping_range(input, output_level, &start);
-    if output.iter().any(taken) {
+    if input.any_busy(&output) {
         return None;
     }
     if start_level > 0 && !output.is_empty() {
@@ -238,7 +238,7 @@ pub fn complete(
     }
     if output_level > 0 {
         output = clean_cut(input, output_level, output);
-        if output.iter().any(taken) {
+        if input.any_busy(&output) {
             return None;
         }
     }
@@ -263,7 +263,7 @@ fn merge(
     reason: Reason,
     inputs: Vec<LevelFiles>,
     output_level: usize,
-    all: &[Arc<FileMetaData>],
+    all: &[Arc<TableFile>],
 ) -> Compaction {
     let bottommost = is_bottommost(input, output_level, all);
     Compaction {
@@ -308,7 +308,7 @@ fn overlapping_ratios(input: &PickInput<'_>, level: usize) -> Vec<u64> {
     let comparator = input.comparator;
     let next = &input.version.levels[level + 1].files;
     let mut first = 0;
-    let ratio = |file: &Arc<FileMetaData>| {
+    let ratio = |file: &Arc<TableFile>| {
         while first < next.len()
             && comparator.compare(user_key(&next[first].largest), user_key(&file.smallest)) == Ordering::Less
         {
@@ -343,7 +343,7 @@ fn grow_start(
         grown.drain(..grown.iter().position(|file| Arc::ptr_eq(file, first))?);
     }
     let grown = clean_cut(input, start_level, grown);
-    if grown.len() <= start.len() || grown.iter().any(taken) {
+    if grown.len() <= start.len() || input.any_busy(&grown) {
         return None;
     }
     let bytes: u64 = grown.iter().chain(output).map(|file| file.size).sum();

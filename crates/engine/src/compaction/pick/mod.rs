@@ -13,7 +13,7 @@ mod tests;
 
 pub use input::{
     Files, PickInput, clean_cut, is_bottommost, key_range, level_files, overlapping, overlapping_range,
-    same_codec, sorted_without_overlap, taken,
+    same_codec, sorted_without_overlap,
 };
 
 use super::level_shape::LevelShape;
@@ -49,7 +49,8 @@ pub fn debt(input: &PickInput<'_>) -> Debt {
     match options.compaction_style {
         CompactionStyle::Level => {
             let shape = LevelShape::of(version, options);
-            let urgent = shape.scores(version, options).first().is_some_and(|(score, _)| *score >= 1.0);
+            let urgent =
+                shape.scores(version, options, input.busy).first().is_some_and(|(score, _)| *score >= 1.0);
             Debt {
                 due: urgent || leveled::pick_marked(input, &shape).is_some(),
                 pending_bytes: shape.pending_bytes(version, options),
@@ -60,7 +61,7 @@ pub fn debt(input: &PickInput<'_>) -> Debt {
         CompactionStyle::Universal => Debt {
             due: universal::pick(input).is_some(),
             pending_bytes: 0,
-            stall_runs: universal::sorted_runs(version, options).len(),
+            stall_runs: universal::sorted_runs(input).len(),
         },
         CompactionStyle::Fifo => Debt { due: fifo::pick(input).is_some(), pending_bytes: 0, stall_runs: 0 },
         CompactionStyle::None => Debt { due: false, pending_bytes: 0, stall_runs: l0_files },
@@ -68,8 +69,8 @@ pub fn debt(input: &PickInput<'_>) -> Debt {
 }
 
 /// Everything of the column family into the last level, or back into it: what `compact_range` means where levels are
-/// sorted runs. `None` if there is nothing, or a table is taken.
+/// sorted runs. `None` if there is nothing, or a table is busy.
 pub fn everything(input: &PickInput<'_>) -> Option<Compaction> {
-    let runs = universal::sorted_runs(input.version, input.options);
+    let runs = universal::sorted_runs(input);
     if runs.is_empty() { None } else { universal::merge(input, &runs, 0..runs.len(), Reason::Manual) }
 }

@@ -9,18 +9,18 @@
 //!
 //! Source: RocksDB `db/compaction/compaction_picker_level.cc`, `SetupOtherFilesWithRoundRobinExpansion`.
 
-use super::input::{Files, PickInput, clean_cut, max_compaction_bytes, overlapping_range, taken};
+use super::input::{Files, PickInput, clean_cut, max_compaction_bytes, overlapping_range};
 use crate::compaction::{Compaction, Work};
-use outcrop_manifest::FileMetaData;
+use outcrop_manifest::TableFile;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// The tables of `level`, which should have `max_bytes`, that are next. None while one of them is taken: no other is taken
+/// The tables of `level`, which should have `max_bytes`, that are next. None while one of them is busy: no other is taken
 /// before it.
 pub fn next(input: &PickInput<'_>, level: usize, max_bytes: u64) -> Option<Files> {
     let files = &input.version.levels[level].files;
     let first = files.get(first_of_round(input, level))?;
-    if taken(first) {
+    if input.is_busy(first) {
         return None;
     }
     Some(expand(input, level, clean_cut(input, level, vec![first.clone()]), max_bytes))
@@ -39,11 +39,11 @@ pub fn extra_subcompactions(compaction: &Compaction, most: u32, idle: usize) -> 
 }
 
 /// `start` and as many tables after it as bring the level down to `max_bytes`, while the compaction stays small enough and
-/// nothing is taken. What can be moved alone is moved alone.
+/// nothing is busy. What can be moved alone is moved alone.
 fn expand(input: &PickInput<'_>, level: usize, start: Files, max_bytes: u64) -> Files {
     let files = &input.version.levels[level].files;
-    let size = |files: &[Arc<FileMetaData>]| files.iter().map(|file| file.size).sum::<u64>();
-    let idle: u64 = files.iter().filter(|file| !taken(file)).map(|file| file.size).sum();
+    let size = |files: &[Arc<TableFile>]| files.iter().map(|file| file.size).sum::<u64>();
+    let idle: u64 = files.iter().filter(|file| !input.is_busy(file)).map(|file| file.size).sum();
     let excess = idle.saturating_sub(max_bytes);
     let output = |start: &Files| clean_cut(input, level + 1, overlapping_range(input, level + 1, start));
     if output(&start).is_empty() {
@@ -55,7 +55,7 @@ fn expand(input: &PickInput<'_>, level: usize, start: Files, max_bytes: u64) -> 
         let grown = clean_cut(input, level, [best.clone(), vec![next.clone()]].concat());
         let below = output(&grown);
         let bytes = size(&grown).saturating_add(size(&below));
-        if grown.iter().chain(&below).any(taken) || bytes > max_compaction_bytes(input, level) {
+        if input.any_busy(&grown) || input.any_busy(&below) || bytes > max_compaction_bytes(input, level) {
             break;
         }
         best = grown;
@@ -64,7 +64,7 @@ fn expand(input: &PickInput<'_>, level: usize, start: Files, max_bytes: u64) -> 
 }
 
 /// The place after the last of `some` in `files`.
-fn after(files: &[Arc<FileMetaData>], some: &[Arc<FileMetaData>]) -> Option<usize> {
+fn after(files: &[Arc<TableFile>], some: &[Arc<TableFile>]) -> Option<usize> {
     let last = some.last()?;
     Some(files.iter().position(|file| Arc::ptr_eq(file, last))? + 1)
 }
@@ -75,7 +75,7 @@ fn after(files: &[Arc<FileMetaData>], some: &[Arc<FileMetaData>]) -> Option<usiz
 fn first_of_round(input: &PickInput<'_>, level: usize) -> usize {
     let files = &input.version.levels[level].files;
     let cursor = input.version.compact_cursors.get(&(level as u32));
-    let before = |cursor: &Vec<u8>, file: &Arc<FileMetaData>| {
+    let before = |cursor: &Vec<u8>, file: &Arc<TableFile>| {
         input.comparator.compare_internal(&file.smallest, cursor) == Ordering::Less
     };
     // Past the last table the round begins anew.
@@ -85,7 +85,7 @@ fn first_of_round(input: &PickInput<'_>, level: usize) -> usize {
 /// Where the round goes on after `taken` of `level`: the smallest key of the next table, or of the first.
 ///
 /// Source: RocksDB `db/version_set.h`, `GetNextCompactCursor`.
-pub fn key_after(input: &PickInput<'_>, level: usize, taken: &[Arc<FileMetaData>]) -> Option<Vec<u8>> {
+pub fn key_after(input: &PickInput<'_>, level: usize, taken: &[Arc<TableFile>]) -> Option<Vec<u8>> {
     let files = &input.version.levels[level].files;
     Some(files[after(files, taken)? % files.len()].smallest.to_vec())
 }

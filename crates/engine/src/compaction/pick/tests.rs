@@ -10,13 +10,12 @@
 
 use super::*;
 use crate::compaction::marks::Marks;
+use crate::testing::cases;
 use outcrop_base::keys::{internal_key, user_key};
 use outcrop_base::{Comparator, SeqNum, ValueType};
 use outcrop_manifest::{FileNumber, Version};
 use outcrop_options::{ColumnFamilyOptions, DbOptions};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-use std::sync::atomic;
 
 const LEVELS: usize = 7;
 
@@ -43,7 +42,12 @@ fn cursors(text: &str) -> BTreeMap<u32, Vec<u8>> {
     BTreeMap::from([(level.parse().expect("a level"), key)])
 }
 
-fn answer(version: &Version, arguments: &str, base: &ColumnFamilyOptions) -> String {
+fn answer(
+    version: &Version,
+    busy: &BTreeSet<FileNumber>,
+    arguments: &str,
+    base: &ColumnFamilyOptions,
+) -> String {
     let (mut options, mut marked) = (base.clone(), Marks::default());
     let mut version = version.clone();
     for pair in arguments.split_whitespace() {
@@ -57,10 +61,11 @@ fn answer(version: &Version, arguments: &str, base: &ColumnFamilyOptions) -> Str
     }
     let version = &version;
     let comparator = Comparator::Bytewise;
-    let input = PickInput { cf_id: 0, version, comparator: &comparator, options: &options, marks: &marked };
+    let input =
+        PickInput { cf_id: 0, version, comparator: &comparator, options: &options, marks: &marked, busy };
     let debt = debt(&input);
     let picked = pick(&input);
-    let runs = version.files().any(|(_, file)| taken(file));
+    let runs = !busy.is_empty();
     assert!(
         debt.due == picked.is_some() || (debt.due && runs),
         "what is due is picked, as long as nothing runs"
@@ -76,43 +81,23 @@ fn answer(version: &Version, arguments: &str, base: &ColumnFamilyOptions) -> Str
 }
 
 fn run(name: &str, style: CompactionStyle) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/compaction").join(name);
-    let text = std::fs::read_to_string(&path).unwrap();
     let base = ColumnFamilyOptions { compaction_style: style, ..ColumnFamilyOptions::default() };
     let mut version = Version::empty(LEVELS);
-    let mut rewritten = String::new();
-    for block in text.split("\n\n") {
-        let (question, expected) = block.split_once("----").unwrap_or_else(|| panic!("no ---- in {block:?}"));
-        let comments: String =
-            question.lines().filter(|line| line.starts_with('#')).map(|l| format!("{l}\n")).collect();
-        let mut lines = question.lines().filter(|line| !line.starts_with('#'));
-        let command = lines.next().expect("a command");
-        let body: Vec<&str> = lines.collect();
-        let got = match command.split_once(' ').unwrap_or((command, "")) {
-            ("version", _) => {
-                version = Version::parse(&body.join("\n"), LEVELS);
-                String::new()
-            }
-            ("take", numbers) => {
-                for number in numbers.split_whitespace() {
-                    let number = FileNumber(number.parse().unwrap());
-                    let (_, file) = version.files().find(|(_, file)| file.number == number).unwrap();
-                    file.being_compacted.store(true, atomic::Ordering::Relaxed);
-                }
-                String::new()
-            }
-            ("pick", arguments) => answer(&version, arguments, &base),
-            (other, _) => panic!("unknown command {other}"),
-        };
-        if std::env::var_os("REWRITE").is_none() {
-            assert_eq!(got, expected.trim(), "{name}: {question}");
+    let mut busy = BTreeSet::new();
+    cases::run(&format!("compaction/{name}"), |case| match case.command {
+        "version" => {
+            version = Version::parse(&case.body.join("\n"), LEVELS);
+            busy.clear();
+            String::new()
         }
-        let body: String = body.iter().map(|line| format!("{line}\n")).collect();
-        rewritten += &format!("{comments}{command}\n{body}----\n{got}\n\n").replace("\n\n\n", "\n\n");
-    }
-    if std::env::var_os("REWRITE").is_some() {
-        std::fs::write(&path, rewritten.trim_end().to_string() + "\n").unwrap();
-    }
+        "take" => {
+            let numbers = case.arguments.split_whitespace();
+            busy.extend(numbers.map(|number| FileNumber(number.parse().expect("a table number"))));
+            String::new()
+        }
+        "pick" => answer(&version, &busy, case.arguments, &base),
+        other => panic!("unknown command {other}"),
+    });
 }
 
 #[test]
@@ -135,7 +120,7 @@ fn nothing_is_picked_without_a_style() {
     let version = Version::parse("L0: 9[a..z] 8[a..z] 7[a..z] 6[a..z] 5[a..z]", LEVELS);
     let base =
         ColumnFamilyOptions { compaction_style: CompactionStyle::None, ..ColumnFamilyOptions::default() };
-    assert_eq!(answer(&version, "marks=asked:9", &base), "none");
+    assert_eq!(answer(&version, &BTreeSet::new(), "marks=asked:9", &base), "none");
 }
 
 #[test]
@@ -151,6 +136,7 @@ fn everything_goes_to_the_last_level_or_back_into_it() {
             comparator: &comparator,
             options: &options,
             marks: &marks,
+            busy: &BTreeSet::new(),
         };
         everything(&input).map_or("none".into(), |compaction| compaction.to_string())
     };

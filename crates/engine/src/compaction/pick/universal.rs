@@ -9,11 +9,11 @@
 //! Invariant: inputs are whole runs next to each other, so that of two runs the newer one always lies above.
 //! Does no IO and changes nothing. Source: RocksDB `db/compaction/compaction_picker_universal.cc`.
 
-use super::input::{Files, PickInput, is_bottommost, sorted_without_overlap, taken};
+use super::input::{Files, PickInput, is_bottommost, sorted_without_overlap};
 use crate::compaction::level_shape::usable_levels;
 use crate::compaction::{Compaction, LevelFiles, Reason, Work};
-use outcrop_manifest::{FileMetaData, Version};
-use outcrop_options::{ColumnFamilyOptions, CompactionStopStyle, CompressionType, derive};
+use outcrop_manifest::TableFile;
+use outcrop_options::{CompactionStopStyle, CompressionType, derive};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -25,28 +25,29 @@ pub struct SortedRun {
     pub files: Files,
     /// Bytes of all of them.
     pub size: u64,
-    /// A compaction has taken one of them.
-    pub taken: bool,
+    /// Another job has one of them.
+    pub busy: bool,
 }
 
 impl SortedRun {
-    fn new(level: usize, files: Files) -> SortedRun {
+    fn new(input: &PickInput<'_>, level: usize, files: Files) -> SortedRun {
         let size = files.iter().map(|file| file.size).sum();
-        SortedRun { level, taken: files.iter().any(taken), size, files }
+        SortedRun { level, busy: input.any_busy(&files), size, files }
     }
 }
 
 /// All sorted runs, newest first. A last level kept for what is ingested behind is none of them.
-pub fn sorted_runs(version: &Version, options: &ColumnFamilyOptions) -> Vec<SortedRun> {
-    let usable = &version.levels[..usable_levels(version, options)];
-    let newest = version.levels[0].files.iter().map(|file| SortedRun::new(0, vec![file.clone()]));
+pub fn sorted_runs(input: &PickInput<'_>) -> Vec<SortedRun> {
+    let version = input.version;
+    let usable = &version.levels[..usable_levels(version, input.options)];
+    let newest = version.levels[0].files.iter().map(|file| SortedRun::new(input, 0, vec![file.clone()]));
     let levels = usable.iter().enumerate().skip(1).filter(|(_, level)| !level.files.is_empty());
-    newest.chain(levels.map(|(number, level)| SortedRun::new(number, level.files.to_vec()))).collect()
+    newest.chain(levels.map(|(number, level)| SortedRun::new(input, number, level.files.to_vec()))).collect()
 }
 
 /// The most urgent merge that can run beside those already running.
 pub fn pick(input: &PickInput<'_>) -> Option<Compaction> {
-    let runs = sorted_runs(input.version, input.options);
+    let runs = sorted_runs(input);
     let trigger = input.options.level0_file_num_compaction_trigger.max(1) as usize;
     pick_periodic(input, &runs)
         .or_else(|| if runs.len() >= trigger { pick_by_size(input, &runs, trigger) } else { None })
@@ -58,7 +59,7 @@ fn pick_by_size(input: &PickInput<'_>, runs: &[SortedRun], trigger: usize) -> Op
     pick_amplified(input, runs)
         .or_else(|| pick_similar(input, runs, Some(ratio), usize::MAX, Reason::SizeRatio))
         .or_else(|| {
-            let idle = runs.iter().filter(|run| !run.taken).count();
+            let idle = runs.iter().filter(|run| !run.busy).count();
             let allowed = max_runs(input, runs, trigger);
             let surplus = idle.checked_sub(allowed).filter(|surplus| *surplus > 0)?;
             pick_similar(input, runs, None, surplus + 1, Reason::SortedRuns)
@@ -68,10 +69,10 @@ fn pick_by_size(input: &PickInput<'_>, runs: &[SortedRun], trigger: usize) -> Op
 /// Everything down to the oldest run, if what is newer than that has grown large against it.
 fn pick_amplified(input: &PickInput<'_>, runs: &[SortedRun]) -> Option<Compaction> {
     let (oldest, newer) = runs.split_last()?;
-    if oldest.taken {
+    if oldest.busy {
         return None;
     }
-    let idle = newer.iter().rev().take_while(|run| !run.taken).count();
+    let idle = newer.iter().rev().take_while(|run| !run.busy).count();
     let first = newer.len() - idle;
     let newer_bytes: u64 = newer[first..].iter().map(|run| run.size).sum();
     let percent = u128::from(input.options.compaction_options_universal.max_size_amplification_percent);
@@ -98,10 +99,10 @@ fn pick_similar(
         Some(ratio) => u128::from(size) * 100 <= u128::from(limit) * (100 + u128::from(ratio)),
         None => true,
     };
-    for (first, run) in runs.iter().enumerate().filter(|(_, run)| !run.taken) {
+    for (first, run) in runs.iter().enumerate().filter(|(_, run)| !run.busy) {
         let mut size = run.size;
         let mut count = 1;
-        for next in runs[first + 1..].iter().take_while(|run| !run.taken) {
+        for next in runs[first + 1..].iter().take_while(|run| !run.busy) {
             if count >= at_most || !within(next.size, size) {
                 break;
             }
@@ -144,9 +145,9 @@ fn pick_periodic(input: &PickInput<'_>, runs: &[SortedRun]) -> Option<Compaction
     if input.marks.periodic.is_empty() {
         return None;
     }
-    let idle = runs.iter().rev().take_while(|run| !run.taken).count();
+    let idle = runs.iter().rev().take_while(|run| !run.busy).count();
     let first = runs.len() - idle;
-    let old = |file: &Arc<FileMetaData>| input.marks.periodic.contains(&file.number);
+    let old = |file: &Arc<TableFile>| input.marks.periodic.contains(&file.number);
     // Newer runs without an old table need not be rewritten for it.
     let first = first + runs[first..].iter().position(|run| run.files.iter().any(old))?;
     merge(input, runs, first..runs.len(), Reason::Periodic)
@@ -164,7 +165,7 @@ fn pick_marked(input: &PickInput<'_>, runs: &[SortedRun]) -> Option<Compaction> 
         .find_map(|(first, _)| merge(input, runs, first..(first + 2).min(runs.len()), Reason::Marked))
 }
 
-/// Merges the runs of `range`. `None` if one of them is taken.
+/// Merges the runs of `range`. `None` if one of them is busy.
 pub fn merge(
     input: &PickInput<'_>,
     runs: &[SortedRun],
@@ -172,7 +173,7 @@ pub fn merge(
     reason: Reason,
 ) -> Option<Compaction> {
     let (picked, older) = (&runs[range.clone()], &runs[range.end..]);
-    if picked.iter().any(|run| run.taken) {
+    if picked.iter().any(|run| run.busy) {
         return None;
     }
     let last_level = usable_levels(input.version, input.options) - 1;

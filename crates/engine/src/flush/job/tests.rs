@@ -43,7 +43,7 @@ fn the_table_has_the_epoch_and_the_numbers_of_its_rows() {
     parts.put("c", "3");
     parts.flush();
     let version = parts.cf(0).superversion.load().version.clone();
-    let of = |file: &FileMetaData| (file.epoch, file.smallest_seq.0, file.largest_seq.0);
+    let of = |file: &TableFile| (file.epoch, file.smallest_seq.0, file.largest_seq.0);
     let files: Vec<_> = version.levels[0].files.iter().map(|file| of(file)).collect();
     assert_eq!(files, [(2, 2, 3), (1, 1, 1)], "the newest first");
 }

@@ -1,10 +1,11 @@
-//! What the MANIFEST knows of one table.
+//! One table: what the MANIFEST says of it, and what is known of it while a database is open.
 
 use outcrop_base::keys::user_key;
 use outcrop_base::range_tombstone::is_tombstone_end;
 use outcrop_base::{Comparator, Fragments, SeqNum};
 use outcrop_table::TableReader;
 use std::cmp::Ordering;
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
@@ -12,9 +13,9 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileNumber(pub u64);
 
-/// One table, shared by all versions that hold it.
-#[derive(Default)]
-pub struct FileMetaData {
+/// What the MANIFEST says of one table.
+#[derive(Clone, Default)]
+pub struct TableMeta {
     /// Its number.
     pub number: FileNumber,
     /// Size of the file in bytes; the file is refused if it has another.
@@ -43,6 +44,11 @@ pub struct FileMetaData {
     pub marked_for_compaction: bool,
     /// Custom fields this engine does not use, as read: (tag, value).
     pub preserved: Vec<(u32, Vec<u8>)>,
+}
+
+/// What an open database knows of a table besides: nothing of it is written down.
+#[derive(Default)]
+pub struct TableRuntime {
     /// The open table, if open tables are not limited in number.
     pub table: OnceLock<Arc<TableReader>>,
     /// Its range tombstones, clipped to its boundaries; `None` if it has none. Set when it is first opened.
@@ -51,22 +57,47 @@ pub struct FileMetaData {
     pub cache_file_id: OnceLock<u64>,
     /// A flush wrote it, so that `pin_l0_filter_and_index_blocks_in_cache` is about it.
     pub from_flush: AtomicBool,
-    /// A compaction has taken it as input.
-    pub being_compacted: AtomicBool,
 }
 
-impl FileMetaData {
-    /// A table of which only the essentials are known.
-    pub fn new(number: FileNumber, size: u64, smallest: Vec<u8>, largest: Vec<u8>) -> FileMetaData {
-        FileMetaData {
-            number,
-            size,
-            smallest: smallest.into(),
-            largest: largest.into(),
-            ..FileMetaData::default()
-        }
-    }
+/// One table, shared by all versions that hold it. What the MANIFEST says of it reads as its own fields.
+#[derive(Default)]
+pub struct TableFile {
+    /// What is written down. Changed only before the table is shared.
+    pub meta: TableMeta,
+    /// What is not.
+    pub runtime: TableRuntime,
+}
 
+impl From<TableMeta> for TableFile {
+    fn from(meta: TableMeta) -> TableFile {
+        TableFile { meta, runtime: TableRuntime::default() }
+    }
+}
+
+impl Deref for TableFile {
+    type Target = TableMeta;
+
+    #[inline]
+    fn deref(&self) -> &TableMeta {
+        &self.meta
+    }
+}
+
+impl DerefMut for TableFile {
+    fn deref_mut(&mut self) -> &mut TableMeta {
+        &mut self.meta
+    }
+}
+
+impl TableFile {
+    /// A table of which only the essentials are known.
+    pub fn new(number: FileNumber, size: u64, smallest: Vec<u8>, largest: Vec<u8>) -> TableFile {
+        TableMeta { number, size, smallest: smallest.into(), largest: largest.into(), ..TableMeta::default() }
+            .into()
+    }
+}
+
+impl TableMeta {
     /// Where it ends: its largest user key, and whether an entry of that key can be in it.
     pub fn end(&self) -> (&[u8], bool) {
         (user_key(&self.largest), !is_tombstone_end(&self.largest))
@@ -86,35 +117,16 @@ impl FileMetaData {
     pub fn starts_after(&self, comparator: &Comparator, key: &[u8]) -> bool {
         comparator.compare(user_key(&self.smallest), key) == Ordering::Greater
     }
+}
 
-    /// The same table under another epoch, for databases that have none.
-    pub(crate) fn with_epoch(&self, epoch: u64) -> FileMetaData {
-        FileMetaData {
-            number: self.number,
-            size: self.size,
-            smallest: self.smallest.clone(),
-            largest: self.largest.clone(),
-            smallest_seq: self.smallest_seq,
-            largest_seq: self.largest_seq,
-            epoch,
-            oldest_ancestor_time: self.oldest_ancestor_time,
-            creation_time: self.creation_time,
-            tail_size: self.tail_size,
-            unique_id: self.unique_id,
-            oldest_blob_file: self.oldest_blob_file,
-            marked_for_compaction: self.marked_for_compaction,
-            preserved: self.preserved.clone(),
-            table: OnceLock::new(),
-            cache_file_id: OnceLock::new(),
-            range_tombstones: OnceLock::new(),
-            from_flush: AtomicBool::new(false),
-            being_compacted: AtomicBool::new(false),
-        }
+impl std::fmt::Debug for TableMeta {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", crate::version::Drawn(self))
     }
 }
 
-impl std::fmt::Debug for FileMetaData {
+impl std::fmt::Debug for TableFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", crate::version::Drawn(self))
+        self.meta.fmt(f)
     }
 }
