@@ -32,3 +32,45 @@ pub fn copy_file(fs: &dyn FileSystem, source: &Path, target: &Path, len: u64) ->
     output.sync()?;
     output.close()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outcrop_env::Env;
+
+    fn file(env: &Env, name: &str, bytes: &[u8]) {
+        let mut file = env.fs.create(Path::new(name), OpenWrite::default()).unwrap();
+        file.append(bytes).unwrap();
+        file.close().unwrap();
+    }
+
+    #[test]
+    fn a_copy_has_as_many_bytes_as_were_asked_for() {
+        let env = Env::memory();
+        env.fs.create_dir_all(Path::new("/d")).unwrap();
+        let bytes: Vec<u8> = (0..COPY_BYTES + 5000).map(|i| i as u8).collect();
+        file(&env, "/d/source", &bytes);
+        for len in [0, 1, COPY_BYTES, bytes.len()] {
+            copy_file(&*env.fs, Path::new("/d/source"), Path::new("/d/target"), len as u64).unwrap();
+            assert_eq!(env.fs.read_all(Path::new("/d/target")).unwrap(), bytes[..len]);
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_shorter_than_it_should_be_is_an_error() {
+        let env = Env::memory();
+        env.fs.create_dir_all(Path::new("/d")).unwrap();
+        file(&env, "/d/source", b"short");
+        assert!(copy_file(&*env.fs, Path::new("/d/source"), Path::new("/d/target"), 6).is_err());
+    }
+
+    #[test]
+    fn another_name_has_the_same_bytes() {
+        let env = Env::memory();
+        env.fs.create_dir_all(Path::new("/d")).unwrap();
+        file(&env, "/d/source", b"bytes");
+        link_or_copy(&*env.fs, Path::new("/d/source"), Path::new("/d/target")).unwrap();
+        env.fs.remove_file(Path::new("/d/source")).unwrap();
+        assert_eq!(env.fs.read_all(Path::new("/d/target")).unwrap(), b"bytes");
+    }
+}

@@ -130,3 +130,6 @@ pub fn check_column_family_options(descriptor: &ColumnFamilyDescriptor, db: &DbO
     validate::column_family(&descriptor.options, db)
         .map_err(|error| error.within(format!("column family {}", descriptor.name)))
 }
+
+#[cfg(test)]
+mod tests;

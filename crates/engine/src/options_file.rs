@@ -109,3 +109,94 @@ fn remove_old(core: &Core) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Db;
+    use crate::testing::parts::plain_options;
+    use crate::{ColumnFamilyDescriptor, DbOptions};
+    use outcrop_env::Env;
+    use outcrop_manifest::file_name::{self, FileKind};
+    use std::path::Path;
+
+    fn open(env: &Env) -> Db {
+        let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
+        let family = ColumnFamilyDescriptor::default_with(plain_options(), Default::default());
+        Db::open("/db", options, env.clone(), vec![family]).unwrap()
+    }
+
+    fn options_files(env: &Env) -> usize {
+        let names = env.fs.list(Path::new("/db")).unwrap();
+        names.iter().filter(|name| matches!(file_name::parse(name), Some(FileKind::Options(_)))).count()
+    }
+
+    #[test]
+    fn changes_from_several_threads_are_all_kept_and_written() {
+        let env = Env::memory();
+        let db = open(&env);
+        let cf = db.default_column_family().clone();
+        let names =
+            ["max_write_buffer_number", "level0_file_num_compaction_trigger", "max_bytes_for_level_base"];
+        let value_of = |name: &str| {
+            let options = cf.options();
+            match name {
+                "max_write_buffer_number" => options.max_write_buffer_number as u64,
+                "level0_file_num_compaction_trigger" => options.level0_file_num_compaction_trigger as u64,
+                _ => options.max_bytes_for_level_base,
+            }
+        };
+        std::thread::scope(|scope| {
+            for name in names {
+                let (db, cf, value_of) = (&db, &cf, &value_of);
+                scope.spawn(move || {
+                    for value in 2..200u64 {
+                        db.set_options(cf, &[(name, &value.to_string())]).unwrap();
+                        assert_eq!(
+                            value_of(name),
+                            value,
+                            "{name}: another thread took an acknowledged change back"
+                        );
+                    }
+                });
+            }
+        });
+        let loaded = Db::load_latest_options("/db", &env).unwrap();
+        let (_, written) = &loaded.families[0];
+        assert_eq!(*written, *cf.options(), "the newest file says what holds");
+        assert_eq!(options_files(&env), 2);
+    }
+
+    #[test]
+    fn what_options_gave_does_not_change() {
+        let env = Env::memory();
+        let db = open(&env);
+        let cf = db.default_column_family().clone();
+        let before = cf.options();
+        db.set_options(&cf, &[("max_write_buffer_number", "7")]).unwrap();
+        assert_ne!(before.max_write_buffer_number, 7);
+        assert_eq!(cf.options().max_write_buffer_number, 7);
+    }
+
+    #[test]
+    fn a_change_that_is_refused_changes_nothing() {
+        let env = Env::memory();
+        let db = open(&env);
+        let cf = db.default_column_family().clone();
+        let before = cf.options();
+        for wrong in [("max_write_buffer_number", "none"), ("no_such_option", "1"), ("num_levels", "3")] {
+            db.set_options(&cf, &[("write_buffer_size", "1000000"), wrong]).unwrap_err();
+            assert_eq!(*cf.options(), *before, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn two_files_are_kept() {
+        let env = Env::memory();
+        let db = open(&env);
+        let cf = db.default_column_family().clone();
+        for value in ["3", "4", "5", "6"] {
+            db.set_options(&cf, &[("max_write_buffer_number", value)]).unwrap();
+            assert_eq!(options_files(&env), 2);
+        }
+    }
+}

@@ -487,3 +487,6 @@ pub fn flush_recovered(ctx: &Arc<DbContext>, state: &mut DbState, new_wal: u64) 
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

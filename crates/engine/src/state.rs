@@ -316,3 +316,104 @@ impl DbState {
             || self.column_families.values().any(pending)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::parts::{FIRST_WAL, Parts, plain_options};
+
+    #[test]
+    fn the_oldest_wal_with_rows_in_memory_is_needed() {
+        let parts = Parts::new();
+        let needed = |current| parts.versions.state.lock().min_wal_needed(current);
+        assert_eq!(needed(9), 9, "nothing is in memory");
+        parts.put("a", "1");
+        assert_eq!(needed(9), FIRST_WAL);
+        parts.seal(&[0]);
+        assert_eq!(needed(parts.versions.current_wal()), FIRST_WAL);
+        parts.flush();
+        let current = parts.versions.current_wal();
+        assert_eq!(needed(current), current);
+    }
+
+    #[test]
+    fn installing_a_view_retires_the_one_before() {
+        let parts = Parts::new();
+        let before = parts.cf(0).superversion.load_full();
+        let mut state = parts.versions.state.lock();
+        let cf = state.column_families.get_mut(&0).unwrap();
+        cf.install_superversion();
+        assert_eq!((cf.superversion_number, cf.retired.len()), (1, 1));
+        assert!(Arc::ptr_eq(&cf.retired[0], &before));
+        assert!(!Arc::ptr_eq(&cf.cf.superversion.load_full(), &before));
+    }
+
+    #[test]
+    fn running_compactions_overlap_by_their_keys_both_ends_inclusive() {
+        let parts = Parts::new();
+        let running = RunningCompaction { output_level: 1, begin: b"c".to_vec(), end: b"f".to_vec() };
+        let touches = |begin: &str, end: &str| {
+            running.overlaps(&parts.cf(0), &(begin.as_bytes().to_vec(), end.as_bytes().to_vec()))
+        };
+        assert!(touches("a", "c") && touches("f", "z") && touches("d", "e") && touches("a", "z"));
+        assert!(!touches("a", "b") && !touches("g", "z"));
+    }
+
+    #[test]
+    fn work_is_what_runs_what_is_due_and_what_was_asked_for() {
+        let parts = Parts::new();
+        let has_work = || parts.versions.state.lock().has_work();
+        assert!(!has_work());
+        parts.versions.state.lock().running_flushes = 1;
+        assert!(has_work());
+        parts.versions.state.lock().running_flushes = 0;
+        parts.put("a", "1");
+        assert!(!has_work(), "a memtable that is not sealed is no work");
+        parts.seal(&[0]);
+        assert!(has_work());
+    }
+
+    #[test]
+    fn a_panic_of_the_comparator_leaves_the_debt_to_who_picks() {
+        struct Panics;
+        impl outcrop_base::UserComparator for Panics {
+            fn name(&self) -> &str {
+                "panics"
+            }
+            fn compare(&self, _: &[u8], _: &[u8]) -> std::cmp::Ordering {
+                panic!("a comparator")
+            }
+        }
+        let objects = crate::column_family::ColumnFamilyParts {
+            comparator: outcrop_base::Comparator::User(Arc::new(Panics)),
+            ..Default::default()
+        };
+        let parts = Parts::with(Default::default(), vec![(plain_options(), objects)]);
+        let mut state = parts.versions.state.lock();
+        let cf = state.column_families.get_mut(&0).unwrap();
+        cf.version =
+            Arc::new(outcrop_manifest::Version::parse("L0: 5[a..c] 4[a..c] 3[a..c] 2[b..c] 1[a..z]", 7));
+        cf.refresh_debt();
+        assert!(cf.debt.due, "whoever picks meets the panic, and stops writes");
+    }
+
+    #[test]
+    fn a_column_family_that_is_gone_is_dropped() {
+        let parts = Parts::new();
+        let cf = parts.cf(0);
+        let mut state = parts.versions.state.lock();
+        assert!(state.cf_mut(&cf).is_ok());
+        state.column_families.clear();
+        assert_eq!(state.cf_mut(&cf).err().unwrap().kind(), ErrorKind::ColumnFamilyDropped);
+    }
+
+    #[test]
+    fn errors_come_before_the_closing() {
+        let mut state = DbState::empty();
+        state.check_working().unwrap();
+        state.shutting_down = true;
+        assert_eq!(state.check_working().unwrap_err().kind(), ErrorKind::ShutdownInProgress);
+        state.background_error = Some(Error::new(ErrorKind::IoError, "test"));
+        assert_eq!(state.check_working().unwrap_err().kind(), ErrorKind::IoError);
+    }
+}

@@ -716,3 +716,6 @@ impl BelowOutput {
         false
     }
 }
+
+#[cfg(test)]
+mod tests;

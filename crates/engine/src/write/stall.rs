@@ -184,4 +184,91 @@ mod tests {
         assert_eq!(stall.delay_nanos(1000, 0), 1_000_000);
         assert_eq!(stall.delay_nanos(1000, 5_000_000), 0);
     }
+
+    fn condition(
+        change: impl FnOnce(&mut CfState),
+        options: outcrop_options::ColumnFamilyOptions,
+    ) -> StallCondition {
+        let parts = crate::testing::parts::Parts::of(options);
+        let mut state = parts.versions.state.lock();
+        change(state.column_families.get_mut(&0).unwrap());
+        parts.versions.stall.update(&state);
+        parts.versions.stall.condition()
+    }
+
+    fn options() -> outcrop_options::ColumnFamilyOptions {
+        outcrop_options::ColumnFamilyOptions {
+            level0_slowdown_writes_trigger: 4,
+            level0_stop_writes_trigger: 8,
+            soft_pending_compaction_bytes_limit: 100,
+            hard_pending_compaction_bytes_limit: 200,
+            ..crate::testing::parts::plain_options()
+        }
+    }
+
+    #[test]
+    fn each_limit_slows_or_stops_by_itself() {
+        use StallCondition::{Delayed, Normal, Stopped};
+        for (runs, expected) in [(3, Normal), (4, Delayed), (7, Delayed), (8, Stopped)] {
+            assert_eq!(condition(|cf| cf.debt.stall_runs = runs, options()), expected, "{runs} in L0");
+        }
+        for (bytes, expected) in [(99, Normal), (100, Delayed), (199, Delayed), (200, Stopped)] {
+            assert_eq!(condition(|cf| cf.debt.pending_bytes = bytes, options()), expected, "{bytes} pending");
+        }
+    }
+
+    #[test]
+    fn without_automatic_compactions_only_memtables_stop_writers() {
+        let manual = || outcrop_options::ColumnFamilyOptions { disable_auto_compactions: true, ..options() };
+        let pending = |cf: &mut CfState| (cf.debt.stall_runs, cf.debt.pending_bytes) = (99, u64::MAX);
+        assert_eq!(condition(pending, manual()), StallCondition::Normal);
+    }
+
+    #[test]
+    fn a_limit_of_zero_is_none() {
+        let none = outcrop_options::ColumnFamilyOptions {
+            soft_pending_compaction_bytes_limit: 0,
+            hard_pending_compaction_bytes_limit: 0,
+            ..options()
+        };
+        assert_eq!(condition(|cf| cf.debt.pending_bytes = u64::MAX, none), StallCondition::Normal);
+    }
+
+    #[test]
+    fn the_last_memtable_but_one_slows_where_there_are_more_than_three() {
+        let sealed = |max: i32, count: usize| {
+            let options = outcrop_options::ColumnFamilyOptions { max_write_buffer_number: max, ..options() };
+            condition(
+                |cf| {
+                    let memtable = cf.memtable.clone();
+                    let sealed = crate::state::SealedMemTable {
+                        memtable,
+                        next_wal: 9,
+                        last_seq: outcrop_base::SeqNum(0),
+                    };
+                    cf.sealed = vec![sealed; count];
+                },
+                options,
+            )
+        };
+        assert_eq!(sealed(2, 1), StallCondition::Normal);
+        assert_eq!(sealed(2, 2), StallCondition::Stopped);
+        assert_eq!(sealed(5, 3), StallCondition::Normal);
+        assert_eq!(sealed(5, 4), StallCondition::Delayed);
+        assert_eq!(sealed(5, 5), StallCondition::Stopped);
+    }
+
+    #[test]
+    fn stalls_are_counted_by_cause_when_they_begin() {
+        let parts = crate::testing::parts::Parts::of(options());
+        let mut state = parts.versions.state.lock();
+        for runs in [4, 5, 8, 9, 0, 4] {
+            state.column_families.get_mut(&0).unwrap().debt.stall_runs = runs;
+            parts.versions.stall.update(&state);
+        }
+        let stalls = &state.column_families[&0].cf.stats.stalls;
+        assert_eq!((stalls.delays(StallCause::L0Files), stalls.stops(StallCause::L0Files)), (2, 1));
+        assert_eq!(stalls.delays(StallCause::Memtables), 0);
+        assert!(parts.versions.stall.delayed_rate() > 0);
+    }
 }

@@ -132,3 +132,74 @@ impl std::ops::Index<usize> for Targets {
         &self.list[index]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::parts::{Parts, plain_options};
+    use outcrop_base::ValueType;
+    use outcrop_memtable::MemTablePool;
+    use outcrop_options::DbOptions;
+
+    fn targets(count: usize) -> (Parts, Targets) {
+        let families = (0..count).map(|_| (plain_options(), Default::default())).collect();
+        let parts = Parts::with(DbOptions::default(), families);
+        let state = parts.versions.state.lock();
+        let list = state.column_families.values().map(|cf| Target::new(cf.cf.clone(), cf.memtable.clone()));
+        let targets = Targets::new(list.collect());
+        drop(state);
+        (parts, targets)
+    }
+
+    #[test]
+    fn a_group_visits_what_it_wrote_to_and_once() {
+        let (_parts, mut targets) = targets(4);
+        targets.begin_group();
+        for id in [2, 0, 2] {
+            assert_eq!(targets.written_by(SeqNum(1), id).unwrap().cf.id(), id);
+        }
+        assert!(targets.written_by(SeqNum(1), 9).is_none(), "dropped");
+        let mut visited = Vec::new();
+        targets.end_group(false, |target| visited.push(target.cf.id()));
+        assert_eq!(visited, [2, 0]);
+        targets.begin_group();
+        targets.written_by(SeqNum(5), 3);
+        let mut visited = Vec::new();
+        targets.end_group(false, |target| visited.push(target.cf.id()));
+        assert_eq!(visited, [3], "the next group begins anew");
+    }
+
+    #[test]
+    fn memory_is_counted_when_a_group_ends_and_goes_with_the_memtable() {
+        let (_parts, mut targets) = targets(2);
+        let before = targets.memory_bytes();
+        targets.begin_group();
+        let target = targets.written_by(SeqNum(1), 1).unwrap();
+        target.memtable.insert(SeqNum(1), ValueType::Value, b"k", &vec![7; 1 << 17]);
+        targets.end_group(true, |_| ());
+        let grown = targets.memory_bytes();
+        assert!(grown >= before + (1 << 17), "{before} {grown}");
+        let pool = Arc::new(MemTablePool::new(0));
+        let fresh = Arc::new(MemTable::new(Default::default(), 1 << 16, &pool));
+        let full = targets.replace(1, fresh);
+        assert_eq!(full.num_entries(), 1);
+        assert!(targets.memory_bytes() < grown - (1 << 16));
+        targets.remove(1);
+        assert_eq!(targets.ids(), [0]);
+        targets.remove(1);
+        assert_eq!(targets.len(), 1);
+    }
+
+    #[test]
+    fn a_new_column_family_comes_last() {
+        let (parts, mut targets) = targets(1);
+        let other = Parts::with(
+            DbOptions::default(),
+            vec![(plain_options(), Default::default()), (plain_options(), Default::default())],
+        );
+        let cf = other.cf(1);
+        targets.push(Target::new(cf.clone(), cf.superversion.load().memtable.clone()));
+        assert_eq!(targets.ids(), [0, 1]);
+        assert!(Arc::ptr_eq(&targets[0].cf, &parts.cf(0)));
+    }
+}

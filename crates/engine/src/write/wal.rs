@@ -221,3 +221,117 @@ impl ClosedWals {
         Ok(closed.iter().map(|wal| (wal.number(), wal.len())).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::parts::Parts;
+    use outcrop_env::faulty::EIO;
+
+    fn wal(parts: &Parts, number: u64) -> Wal {
+        Wal::create(&parts.ctx, number, None).unwrap()
+    }
+
+    #[test]
+    fn a_wal_knows_what_of_it_is_durable() {
+        let parts = Parts::new();
+        let mut wal = wal(&parts, 50);
+        assert!(wal.is_untouched() && wal.is_empty() && wal.is_synced());
+        wal.append(&[b"record"]).unwrap();
+        assert!(!wal.is_untouched() && !wal.is_empty() && !wal.is_synced());
+        wal.sync(&parts.ctx).unwrap();
+        assert!(wal.is_synced());
+    }
+
+    #[test]
+    fn the_directory_is_synced_with_the_first_sync_alone() {
+        let parts = Parts::new();
+        let mut wal = wal(&parts, 50);
+        let syncs = |wal: &mut Wal| {
+            let before = parts.faults().syncs();
+            wal.append(&[b"record"]).unwrap();
+            wal.sync(&parts.ctx).unwrap();
+            parts.faults().syncs() - before
+        };
+        let first = syncs(&mut wal);
+        assert_eq!(first, syncs(&mut wal) + 1);
+    }
+
+    #[test]
+    fn a_failed_sync_leaves_it_unsynced() {
+        let parts = Parts::new();
+        let mut wal = wal(&parts, 50);
+        wal.append(&[b"record"]).unwrap();
+        parts.faults().fail_at(parts.faults().changes(), EIO, true);
+        wal.sync(&parts.ctx).unwrap_err();
+        assert!(!wal.is_synced());
+    }
+
+    #[test]
+    fn a_closed_wal_whose_sync_failed_is_never_taken_for_durable() {
+        let parts = Parts::new();
+        let closed = ClosedWals::default();
+        for number in [50, 51] {
+            let mut wal = wal(&parts, number);
+            wal.append(&[b"record"]).unwrap();
+            wal.end().unwrap();
+            closed.push(wal);
+        }
+        parts.faults().fail_at(parts.faults().changes(), EIO, false);
+        closed.sync(&parts.ctx).unwrap_err();
+        parts.faults().heal();
+        closed.sync(&parts.ctx).expect_err("a failed sync is final for its file");
+        // Flushed: nobody needs the first any more.
+        closed.forget_before(51);
+        let synced = closed.sync(&parts.ctx).unwrap();
+        assert_eq!(synced.into_iter().map(|(number, _)| number).collect::<Vec<_>>(), [51]);
+        assert!(closed.sync(&parts.ctx).unwrap().is_empty(), "once");
+    }
+
+    #[test]
+    fn wals_that_nobody_needs_are_forgotten() {
+        let parts = Parts::new();
+        let closed = ClosedWals::default();
+        for number in [50, 51, 52] {
+            closed.push(wal(&parts, number));
+        }
+        closed.forget_before(52);
+        assert_eq!(closed.sync(&parts.ctx).unwrap().len(), 1);
+        closed.push(wal(&parts, 53));
+        closed.clear();
+        assert!(closed.sync(&parts.ctx).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_wal_is_written_over_another_or_begun_anew() {
+        let parts = Parts::new();
+        let mut old = wal(&parts, 50);
+        old.append(&[b"record"]).unwrap();
+        old.end().unwrap();
+        drop(old);
+        let reused = Wal::create(&parts.ctx, 60, Some(50)).unwrap();
+        assert_eq!((reused.number(), reused.is_empty()), (60, true));
+        assert!(!parts.files(".log").contains(&"000050.log".to_string()));
+        Wal::create(&parts.ctx, 61, Some(59)).unwrap();
+        assert!(parts.files(".log").contains(&"000061.log".to_string()), "there was none of that number");
+    }
+
+    #[test]
+    fn which_wals_are_recycled_follows_from_the_options() {
+        let of = |recycle_log_file_num, wal_recovery_mode| DbOptions {
+            recycle_log_file_num,
+            wal_recovery_mode,
+            ..DbOptions::default()
+        };
+        assert_eq!(recycled_wals(&of(3, WalRecoveryMode::PointInTimeRecovery)), 3);
+        assert_eq!(recycled_wals(&of(3, WalRecoveryMode::SkipAnyCorruptedRecords)), 3);
+        assert_eq!(recycled_wals(&of(3, WalRecoveryMode::AbsoluteConsistency)), 0);
+        assert_eq!(recycled_wals(&of(3, WalRecoveryMode::TolerateCorruptedTailRecords)), 0);
+        let kept = |options: &DbOptions, kept, bytes| keeps_wal(options, kept, bytes);
+        let point = of(0, WalRecoveryMode::PointInTimeRecovery);
+        assert!(kept(&point, 0, 1 << 20), "one, whose blocks are there");
+        assert!(!kept(&point, 1, 1 << 20) && !kept(&point, 0, LARGEST_KEPT + 1));
+        assert!(!kept(&of(0, WalRecoveryMode::AbsoluteConsistency), 0, 1));
+        assert!(kept(&of(2, WalRecoveryMode::PointInTimeRecovery), 1, u64::MAX));
+    }
+}

@@ -236,3 +236,39 @@ fn who_asked_not_to_wait_fails_when_the_leader_waits_for_room() {
     queue.end_lead(&WriteOptions::default(), 16, Some(|_: &mut Group| Ok(())));
     assert!(waits.join().unwrap() && after.join().unwrap());
 }
+
+/// Runs the drawings of `testdata/group`: writers in line, the leader's options, and which are committed with it.
+///
+/// ```text
+/// gather sync bytes=100          the leader's options, and the size of its batch
+/// 200 sync called                a writer in line: bytes, options, whether it called
+/// ```
+#[cfg(not(loom))]
+#[test]
+fn groups_are_gathered_as_drawn() {
+    use crate::testing::cases;
+    fn options(words: &str) -> WriteOptions {
+        let has = |word: &str| words.split_whitespace().any(|other| other == word);
+        WriteOptions { sync: has("sync"), disable_wal: has("unlogged"), no_slowdown: has("no_slowdown") }
+    }
+    fn sizes(sizes: impl Iterator<Item = usize>) -> String {
+        let sizes: Vec<String> = sizes.map(|size| size.to_string()).collect();
+        if sizes.is_empty() { "none".into() } else { sizes.join(" ") }
+    }
+    cases::run("group/gather", |case| {
+        assert_eq!(case.command, "gather");
+        let queue = WriteQueue::default();
+        for line in &case.body {
+            let (bytes, words) = line.split_once(' ').unwrap_or((line, ""));
+            let bytes = vec![0; bytes.parse().expect("bytes")];
+            let alone = words.contains("alone");
+            let writer = Writer::new(Request { bytes, options: options(words), alone });
+            queue.line.lock().waiting.push_back(Place { writer, called: words.contains("called") });
+        }
+        let bytes = vec![0; case.argument("bytes", 10) as usize];
+        let group = queue.gather(&Request { bytes, options: options(case.arguments), alone: false });
+        let together = sizes(group.iter().map(|(_, request)| request.bytes.len()));
+        let left = sizes(queue.line.lock().waiting.iter().map(|place| place.writer.take().bytes.len()));
+        format!("with it: {together}; left: {left}")
+    });
+}
