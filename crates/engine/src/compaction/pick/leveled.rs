@@ -107,7 +107,7 @@ pub fn rewrite(input: &PickInput<'_>, level: usize, files: Files, reason: Reason
 /// All of L0 into the base level; only one such compaction runs at a time, because L0 tables overlap.
 fn pick_l0(input: &PickInput<'_>, shape: &LevelShape) -> Option<Compaction> {
     let files = &input.version.levels[0].files;
-    if files.is_empty() || input.any_busy(&files) {
+    if files.is_empty() || input.any_busy(files) {
         return pick_intra_l0(input);
     }
     let picked = complete(input, 0, files.to_vec(), shape.base_level, Reason::L0Files);
