@@ -57,13 +57,13 @@ pub struct CacheOptions {
 
 /// Told that a cache grows: has somebody call [`Cache::prepare_slab`] until that gives false. Called by readers, between two
 /// blocks: it should only pass the word on.
-pub type Keeper = dyn Fn() + Send + Sync;
+pub type GrowthListener = dyn Fn() + Send + Sync;
 
 /// A block cache. Shared as `Arc<Cache>`, by any number of databases.
 pub struct Cache {
     table: Table,
     slabs: Mutex<Slabs>,
-    keepers: Mutex<Vec<Weak<Keeper>>>,
+    listeners: Mutex<Vec<Weak<GrowthListener>>>,
     capacity: AtomicUsize,
     /// Bytes of the frames in use.
     usage: AtomicUsize,
@@ -95,7 +95,7 @@ impl Cache {
         Arc::new(Cache {
             table: Table::new((options.capacity / charge).max(64)),
             slabs: Mutex::new(slabs),
-            keepers: Mutex::default(),
+            listeners: Mutex::default(),
             capacity: AtomicUsize::new(options.capacity),
             usage: AtomicUsize::new(0),
             entries: AtomicUsize::new(0),
@@ -221,30 +221,30 @@ impl Cache {
         let grows = slabs.count() > slabs_before && slabs.missing_ready() > 0;
         drop(slabs);
         if grows {
-            self.call_keeper();
+            self.tell_listener();
         }
         Some(allocated)
     }
 
-    /// Has `keeper` called whenever the cache has grown and the memory it would grow by next is not ready, as long as the
-    /// keeper lives. Of several, one is called. Without any, readers wait for the memory of their misses.
-    pub fn add_keeper(&self, keeper: &Arc<Keeper>) {
-        self.keepers().push(Arc::downgrade(keeper));
+    /// Has `listener` called whenever the cache has grown and the memory it would grow by next is not ready, as long as the
+    /// listener lives. Of several, one is called. Without any, readers wait for the memory of their misses.
+    pub fn add_growth_listener(&self, listener: &Arc<GrowthListener>) {
+        self.listeners().push(Arc::downgrade(listener));
     }
 
-    fn keepers(&self) -> MutexGuard<'_, Vec<Weak<Keeper>>> {
-        self.keepers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn listeners(&self) -> MutexGuard<'_, Vec<Weak<GrowthListener>>> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[cold]
-    fn call_keeper(&self) {
-        let keeper = {
-            let mut keepers = self.keepers();
-            keepers.retain(|keeper| keeper.strong_count() > 0);
-            keepers.first().and_then(Weak::upgrade)
+    fn tell_listener(&self) {
+        let listener = {
+            let mut listeners = self.listeners();
+            listeners.retain(|listener| listener.strong_count() > 0);
+            listeners.first().and_then(Weak::upgrade)
         };
-        if let Some(keeper) = keeper {
-            keeper();
+        if let Some(listener) = listener {
+            listener();
         }
     }
 
@@ -259,7 +259,7 @@ impl Cache {
             slabs.slab_bytes()
         };
         let mut mapping = Mapping::new(bytes);
-        mapping.make_resident();
+        mapping.prefault();
         let mut slabs = self.slabs();
         let too_late = slabs.add_ready(mapping);
         let more = slabs.missing_ready() > 0;

@@ -1,6 +1,6 @@
 //! The cache alone and from many threads: contents, memory, eviction order.
 
-use crate::{Cache, CacheKey, CacheOptions, Keeper, Pinned, Priority, standalone};
+use crate::{Cache, CacheKey, CacheOptions, GrowthListener, Pinned, Priority, standalone};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -66,10 +66,10 @@ fn memory_to_grow_by_is_asked_for_made_ready_and_used() {
     let cache = cache(4 * SLAB);
     let calls = Arc::new(AtomicU64::new(0));
     let counter = calls.clone();
-    let keeper: Arc<Keeper> = Arc::new(move || {
+    let listener: Arc<GrowthListener> = Arc::new(move || {
         counter.fetch_add(1, Ordering::Relaxed);
     });
-    cache.add_keeper(&keeper);
+    cache.add_growth_listener(&listener);
     let mut offsets = 0..;
     let mut grow_to = |slabs: usize| {
         while cache.usage() < (slabs - 1) * SLAB + SLAB / 2 {
@@ -99,14 +99,14 @@ fn memory_to_grow_by_is_asked_for_made_ready_and_used() {
     assert_eq!(cache.lookup(key(1, 40)).as_deref(), Some(&pattern(key(1, 40), 4000)[..]));
 
     let other = Cache::new(CacheOptions { capacity: 4 * SLAB, estimated_entry_charge: 0 });
-    other.add_keeper(&keeper);
+    other.add_growth_listener(&listener);
     while other.prepare_slab() {}
     other.set_capacity(SLAB);
     assert_eq!(other.mapped_bytes() / SLAB, 1, "what is ready counts as capacity");
-    drop(keeper);
+    drop(listener);
     other.set_capacity(4 * SLAB);
     drop(put(&other, key(1, 0), 4000));
-    assert_eq!(calls.load(Ordering::Relaxed), 2, "a keeper that is gone is not called");
+    assert_eq!(calls.load(Ordering::Relaxed), 2, "a listener that is gone is not called");
 }
 
 #[test]

@@ -7,10 +7,10 @@
 //! structure of the database or what jobs do.
 
 use crate::superversion::SuperVersion;
-use outcrop_cache::{Cache, Keeper};
-use outcrop_env::PassedMemory;
+use outcrop_cache::{Cache, GrowthListener};
+use outcrop_env::RetiredWindow;
 use outcrop_env::scheduler::{Lane, Membership};
-use outcrop_memtable::{Ahead, MemTable};
+use outcrop_memtable::{MemTable, PrefaultRange};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -21,7 +21,7 @@ pub struct Background {
     membership: Arc<OnceLock<Membership>>,
     requests: Arc<Requests>,
     /// What tells of the growth of each cache in use.
-    keepers: Mutex<Vec<(Weak<Cache>, Arc<Keeper>)>>,
+    listeners: Mutex<Vec<(Weak<Cache>, Arc<GrowthListener>)>>,
     /// When the next timed check is due, by the monotonic clock. Set under the state lock.
     next_check_nanos: AtomicU64,
     /// When something that failed is to be tried again, by the monotonic clock; 0: nothing. Set under the state lock.
@@ -42,7 +42,7 @@ struct Requests {
 /// What is dropped by upkeep, since unmapping and unlinking take milliseconds.
 #[derive(Default)]
 struct Dropped {
-    windows: Vec<PassedMemory>,
+    windows: Vec<RetiredWindow>,
     views: Vec<Arc<SuperVersion>>,
 }
 
@@ -51,7 +51,7 @@ struct WantedMemory {
     /// Write buffer sizes of memtables that will be needed soon.
     memtables: Vec<u64>,
     /// What the writers of these memtables will soon come to, if they are still there.
-    ahead: Vec<(Weak<MemTable>, Ahead)>,
+    ahead: Vec<(Weak<MemTable>, PrefaultRange)>,
 }
 
 impl Background {
@@ -82,7 +82,7 @@ impl Background {
 
     /// Waits for the jobs to end, and has none start again; the state must say that the database shuts down.
     pub fn leave(&self) {
-        self.keepers.lock().clear();
+        self.listeners.lock().clear();
         if let Some(membership) = self.membership.get() {
             membership.leave();
         }
@@ -90,7 +90,7 @@ impl Background {
 
     /// Has upkeep drop `memory`.
     #[inline]
-    pub fn defer_drop(&self, memory: Option<PassedMemory>) {
+    pub fn defer_drop(&self, memory: Option<RetiredWindow>) {
         if let Some(memory) = memory {
             self.requests.dropped.lock().windows.push(memory);
             self.wake_lane(Lane::Upkeep);
@@ -135,7 +135,7 @@ impl Background {
 
     /// Has upkeep make the memory ready that writers of `memtable` come to next.
     #[cold]
-    pub fn want_memory_ahead(&self, memtable: &Arc<MemTable>, ahead: Ahead) {
+    pub fn want_prefault(&self, memtable: &Arc<MemTable>, ahead: PrefaultRange) {
         self.requests.memory.lock().ahead.push((Arc::downgrade(memtable), ahead));
         self.wake_lane(Lane::Upkeep);
     }
@@ -145,8 +145,8 @@ impl Background {
         self.requests.caches.lock().pop()
     }
 
-    /// Takes a request of [`Background::want_memory_ahead`] whose memtable is still there.
-    pub fn take_memory_ahead(&self) -> Option<(Arc<MemTable>, Ahead)> {
+    /// Takes a request of [`Background::want_prefault`] whose memtable is still there.
+    pub fn take_prefault(&self) -> Option<(Arc<MemTable>, PrefaultRange)> {
         let mut memory = self.requests.memory.lock();
         std::iter::from_fn(|| memory.ahead.pop())
             .find_map(|(memtable, ahead)| memtable.upgrade().map(|memtable| (memtable, ahead)))
@@ -159,14 +159,14 @@ impl Background {
 
     /// Has upkeep make the memory ready by which `cache` will grow.
     pub fn watch_growth(&self, cache: &Arc<Cache>) {
-        let mut keepers = self.keepers.lock();
-        keepers.retain(|(cache, _)| cache.strong_count() > 0);
-        if keepers.iter().any(|(known, _)| known.as_ptr() == Arc::as_ptr(cache)) {
+        let mut listeners = self.listeners.lock();
+        listeners.retain(|(cache, _)| cache.strong_count() > 0);
+        if listeners.iter().any(|(known, _)| known.as_ptr() == Arc::as_ptr(cache)) {
             return;
         }
         let (requests, growing) = (self.requests.clone(), Arc::downgrade(cache));
         let membership = self.membership.clone();
-        let keeper: Arc<Keeper> = Arc::new(move || {
+        let listener: Arc<GrowthListener> = Arc::new(move || {
             let Some(cache) = growing.upgrade() else { return };
             let mut caches = requests.caches.lock();
             if !caches.iter().any(|waiting| Arc::ptr_eq(waiting, &cache)) {
@@ -177,8 +177,8 @@ impl Background {
                 membership.wake(Lane::Upkeep);
             }
         });
-        cache.add_keeper(&keeper);
-        keepers.push((Arc::downgrade(cache), keeper));
+        cache.add_growth_listener(&listener);
+        listeners.push((Arc::downgrade(cache), listener));
     }
 
     /// When upkeep has to look next, by the monotonic clock.
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(background.take_wanted_memtable(), Some(8));
         assert_eq!(background.take_wanted_memtable(), Some(7));
         assert_eq!(background.take_wanted_memtable(), None);
-        assert!(background.take_memory_ahead().is_none());
+        assert!(background.take_prefault().is_none());
     }
 
     #[test]
@@ -280,10 +280,10 @@ mod tests {
         let cache = Cache::new(CacheOptions { capacity: 1 << 20, estimated_entry_charge: 0 });
         background.watch_growth(&cache);
         background.watch_growth(&cache);
-        assert_eq!(background.keepers.lock().len(), 1);
+        assert_eq!(background.listeners.lock().len(), 1);
         drop(cache);
         let other = Cache::new(CacheOptions { capacity: 1 << 20, estimated_entry_charge: 0 });
         background.watch_growth(&other);
-        assert_eq!(background.keepers.lock().len(), 1, "that of a cache that is gone is forgotten");
+        assert_eq!(background.listeners.lock().len(), 1, "that of a cache that is gone is forgotten");
     }
 }

@@ -246,7 +246,7 @@ fn cf_property_int(state: &CfState, name: &str) -> Option<u64> {
         "num-immutable-mem-table" => state.sealed.len() as u64,
         "num-immutable-mem-table-flushed" => 0,
         "mem-table-flush-pending" => u64::from(state.wants_flush()),
-        "compaction-pending" => u64::from(state.debt.due),
+        "compaction-pending" => u64::from(state.debt.needs_compaction),
         "cur-size-active-mem-table" => state.memtable.memory_usage() as u64,
         "cur-size-all-mem-tables" | "size-all-mem-tables" => {
             (state.memtable.memory_usage() + sealed().map(|m| m.memory_usage()).sum::<usize>()) as u64

@@ -154,8 +154,8 @@ impl CfState {
         // A comparator that panics would leave a change of the structure half made, were the panic let through here. The
         // thread that picks for this debt meets it again, and stops writes.
         let debt = catch_unwind(AssertUnwindSafe(|| pick::debt(&self.pick_input(&options))));
-        self.debt = debt.unwrap_or(Debt { due: true, ..Debt::default() });
-        self.debt.due &= !options.disable_auto_compactions;
+        self.debt = debt.unwrap_or(Debt { needs_compaction: true, ..Debt::default() });
+        self.debt.needs_compaction &= !options.disable_auto_compactions;
     }
 
     /// Recomputes which tables want to be compacted for other reasons than size.
@@ -308,8 +308,9 @@ impl DbState {
 
     /// True while a job runs, or one will start without anybody asking.
     pub fn has_work(&self) -> bool {
-        let pending =
-            |cf: &CfState| cf.flush_running || cf.wants_flush() || cf.debt.due || !cf.sealed.is_empty();
+        let pending = |cf: &CfState| {
+            cf.flush_running || cf.wants_flush() || cf.debt.needs_compaction || !cf.sealed.is_empty()
+        };
         self.running_flushes > 0
             || self.running_compactions > 0
             || !self.manual.is_empty()
@@ -394,7 +395,7 @@ mod tests {
         cf.version =
             Arc::new(outcrop_manifest::Version::parse("L0: 5[a..c] 4[a..c] 3[a..c] 2[b..c] 1[a..z]", 7));
         cf.refresh_debt();
-        assert!(cf.debt.due, "whoever picks meets the panic, and stops writes");
+        assert!(cf.debt.needs_compaction, "whoever picks meets the panic, and stops writes");
     }
 
     #[test]

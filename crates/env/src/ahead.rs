@@ -13,14 +13,14 @@
 //! stored last, so that a process killed in the middle of one leaves the end mark before it in place. After a sync the
 //! kernel has write-protected the pages: the next append is a `write`, which costs less than the fault.
 //! Unmapping takes 30 us for each MiB that was used: windows that were passed wait for another thread to drop them, see
-//! [`WriteFile::passed_memory`].
+//! [`WriteFile::retired_window`].
 //! Only where a file keeps its blocks (ext2 to ext4, tmpfs, XFS made without reflinks): elsewhere, as on btrfs, ZFS, overlays and
 //! network file systems, a store may need new blocks, and one that finds none ends the process by SIGBUS. There every append is
 //! a `write`, which returns an error.
 //! Limits: another process that cuts the file, or a device that fails under a page that must be read back, ends this
 //! process by SIGBUS. `allow_fallocate=false` avoids all of this.
 
-use crate::file_system::{OpenWrite, PassedMemory, WriteFile};
+use crate::file_system::{OpenWrite, RetiredWindow, WriteFile};
 use crate::output::Output;
 use crate::posix::io_error;
 use crate::sys;
@@ -37,7 +37,7 @@ const WINDOW: usize = 4 << 20;
 /// Bytes that are stored last, at once.
 const HEAD: usize = 8;
 
-pub struct AheadFile {
+pub struct PreallocatedFile {
     output: Output,
     len: u64,
     /// Bytes the file has.
@@ -54,25 +54,25 @@ pub struct AheadFile {
     scratch: Vec<u8>,
 }
 
-impl AheadFile {
+impl PreallocatedFile {
     /// Creates a file, or truncates the one there is.
-    pub fn create(path: &Path, options: &OpenWrite, filler: u8) -> Result<AheadFile> {
+    pub fn create(path: &Path, options: &OpenWrite, filler: u8) -> Result<PreallocatedFile> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path);
         let file = file.map_err(|source| io_error("create", path, source))?;
-        Ok(AheadFile::new(file, path, options, filler, 0))
+        Ok(PreallocatedFile::new(file, path, options, filler, 0))
     }
 
     /// Writes from the start of the file that `path` is.
-    pub fn over(path: &Path, options: &OpenWrite, filler: u8) -> Result<AheadFile> {
+    pub fn over(path: &Path, options: &OpenWrite, filler: u8) -> Result<PreallocatedFile> {
         let file = OpenOptions::new().read(true).write(true).open(path);
         let file = file.map_err(|source| io_error("open", path, source))?;
         let filled = file.metadata().map_err(|source| io_error("stat", path, source))?.len();
-        Ok(AheadFile::new(file, path, options, filler, filled))
+        Ok(PreallocatedFile::new(file, path, options, filler, filled))
     }
 
-    fn new(file: File, path: &Path, options: &OpenWrite, filler: u8, filled: u64) -> AheadFile {
+    fn new(file: File, path: &Path, options: &OpenWrite, filler: u8, filled: u64) -> PreallocatedFile {
         let plain = cfg!(miri) || !sys::blocks_stay(&file);
-        AheadFile {
+        PreallocatedFile {
             output: Output::new(file, path, options.bytes_per_sync),
             len: 0,
             filled,
@@ -130,7 +130,7 @@ impl AheadFile {
     }
 }
 
-impl WriteFile for AheadFile {
+impl WriteFile for PreallocatedFile {
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
         self.append_marked(bytes, &[])
     }
@@ -172,9 +172,9 @@ impl WriteFile for AheadFile {
         self.output.path()
     }
 
-    fn passed_memory(&mut self) -> Option<PassedMemory> {
+    fn retired_window(&mut self) -> Option<RetiredWindow> {
         let passed = (!self.passed.is_empty()).then(|| std::mem::take(&mut self.passed));
-        passed.map(|windows| PassedMemory(Box::new(windows)))
+        passed.map(|windows| RetiredWindow(Box::new(windows)))
     }
 
     fn close(&mut self) -> Result<()> {
@@ -255,16 +255,16 @@ mod tests {
     #[test]
     fn passed_windows_are_handed_over_and_the_file_is_whole() {
         let path = path_of("windows");
-        let mut file = AheadFile::create(&path, &OpenWrite::default(), 5).unwrap();
+        let mut file = PreallocatedFile::create(&path, &OpenWrite::default(), 5).unwrap();
         let record: Vec<u8> = (0..20_000u32).map(|i| (i ^ (i >> 8)) as u8).collect();
         let (mut handed, records) = (0, 5 * WINDOW / 2 / record.len());
         for _ in 0..records {
             file.append_marked(&record, &[7; 11]).unwrap();
-            handed += usize::from(file.passed_memory().is_some());
+            handed += usize::from(file.retired_window().is_some());
         }
         assert_eq!(handed, 2, "the third window is in use");
         file.close().unwrap();
-        assert!(file.passed_memory().is_some() && file.passed_memory().is_none());
+        assert!(file.retired_window().is_some() && file.retired_window().is_none());
         assert!(std::fs::read(&path).unwrap() == record.repeat(records));
         std::fs::remove_file(&path).unwrap();
     }
@@ -283,7 +283,7 @@ mod tests {
     #[ignore = "run by a_chunk_that_found_no_room_leaves_nothing_behind"]
     fn in_40_kib() {
         let path = path_of("limited");
-        let mut file = AheadFile::create(&path, &OpenWrite::default(), 5).unwrap();
+        let mut file = PreallocatedFile::create(&path, &OpenWrite::default(), 5).unwrap();
         for _ in 0..CHUNK / 400 + 2 {
             file.append_marked(&[1; 400], &[]).unwrap();
         }

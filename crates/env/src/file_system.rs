@@ -150,7 +150,7 @@ pub trait WriteFile: Send {
 
     /// Memory that this file no longer uses and that takes long to let go of, for another thread to drop. Looked at after an
     /// append, and after [`WriteFile::close`]; it goes with the file otherwise.
-    fn passed_memory(&mut self) -> Option<PassedMemory> {
+    fn retired_window(&mut self) -> Option<RetiredWindow> {
         None
     }
 
@@ -159,7 +159,7 @@ pub trait WriteFile: Send {
 }
 
 /// Memory to drop where nobody waits for it.
-pub struct PassedMemory(#[expect(dead_code, reason = "held to be dropped")] pub(crate) Box<dyn Send>);
+pub struct RetiredWindow(#[expect(dead_code, reason = "held to be dropped")] pub(crate) Box<dyn Send>);
 
 /// A held lock file; dropping it releases the lock.
 pub trait FileLock: Send + Sync {}

@@ -27,7 +27,7 @@ mod under_way;
 pub use batch::{BatchRead, batch_reads_by, read_batch};
 pub use clock::Clock;
 pub use file_system::{
-    Access, Descriptor, DirectIo, FileLock, FileSystem, OpenRead, OpenWrite, PassedMemory, ReadFile,
+    Access, Descriptor, DirectIo, FileLock, FileSystem, OpenRead, OpenWrite, ReadFile, RetiredWindow,
     WriteFile,
 };
 pub use mapping::{Mapping, populate, prefetch};
@@ -35,7 +35,7 @@ pub use random::Random;
 pub use scheduler::Scheduler;
 pub use sys::{open_files_limit, thread_id};
 pub use threads::Threads;
-pub use under_way::ReadUnderWay;
+pub use under_way::PendingRead;
 
 use std::sync::{Arc, OnceLock};
 

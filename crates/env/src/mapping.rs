@@ -65,7 +65,7 @@ impl Mapping {
     }
 
     /// Touches every page, so that later users meet no page fault. The contents stay zero: for new mappings only.
-    pub fn make_resident(&mut self) {
+    pub fn prefault(&mut self) {
         for offset in (0..self.len).step_by(PAGE) {
             // SAFETY: within the mapping, which `&mut self` shows nobody else uses. Volatile, or the store of a
             // zero over a zero could be left out.

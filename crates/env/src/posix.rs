@@ -3,7 +3,7 @@
 //! Reads are `pread`, writes go through a user-space buffer of the size asked for (0: each append is one
 //! `write`). The failure rule of writing is in `output.rs`.
 
-use crate::ahead::AheadFile;
+use crate::ahead::PreallocatedFile;
 use crate::direct::{DirectReadFile, DirectWriteFile};
 use crate::file_system::{
     Access, Descriptor, DirectIo, FileLock, FileSystem, OpenRead, OpenWrite, ReadFile, WriteFile,
@@ -215,7 +215,7 @@ impl FileSystem for PosixFs {
             return Ok(Box::new(DirectWriteFile::create(path, options.buffer_size)?));
         }
         if let Some(filler) = options.ahead {
-            return Ok(Box::new(AheadFile::create(path, &options, filler)?));
+            return Ok(Box::new(PreallocatedFile::create(path, &options, filler)?));
         }
         let file = OpenOptions::new().write(true).create(true).truncate(true).open(path);
         let file = file.map_err(|source| io_error("create", path, source))?;
@@ -229,7 +229,7 @@ impl FileSystem for PosixFs {
         }
         self.rename(old, path)?;
         if let Some(filler) = options.ahead {
-            return Ok(Box::new(AheadFile::over(path, &options, filler)?));
+            return Ok(Box::new(PreallocatedFile::over(path, &options, filler)?));
         }
         let file = OpenOptions::new().write(true).open(path);
         let file = file.map_err(|source| io_error("open", path, source))?;

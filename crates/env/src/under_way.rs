@@ -1,10 +1,10 @@
 //! A read that goes on while its owner works on what it read before.
 //!
 //! ```text
-//! ReadUnderWay::start -> a direct file: a ring of its own from the shelf, else a thread of the pool
+//! PendingRead::start -> a direct file: a ring of its own from the shelf, else a thread of the pool
 //!                     -> a buffered one: a readahead hint
 //!                     -> a file that is not the operating system's: nothing yet
-//! ReadUnderWay::finish -> waits; what was not read, or not whole, is read now
+//! PendingRead::finish -> waits; what was not read, or not whole, is read now
 //! ```
 //! A ring is used by whoever holds it, and only for one read at a time: an iterator may move between threads. What it reads
 //! goes to memory the ring owns; a ring whose read did not end is leaked, not freed.
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 /// A read that was started.
-pub struct ReadUnderWay {
+pub struct PendingRead {
     file: Arc<dyn ReadFile>,
     offset: u64,
     len: usize,
@@ -31,9 +31,9 @@ enum Way {
     Later,
 }
 
-impl ReadUnderWay {
+impl PendingRead {
     /// Starts to read `len` bytes from `offset`.
-    pub fn start(file: &Arc<dyn ReadFile>, offset: u64, len: usize) -> ReadUnderWay {
+    pub fn start(file: &Arc<dyn ReadFile>, offset: u64, len: usize) -> PendingRead {
         let way = match file.descriptor() {
             Some(Descriptor { fd, direct: Some(alignment) }) => {
                 match ring::start(fd, aligned_span(offset, len, alignment)) {
@@ -46,7 +46,7 @@ impl ReadUnderWay {
                 Way::Later
             }
         };
-        ReadUnderWay { file: file.clone(), offset, len, way }
+        PendingRead { file: file.clone(), offset, len, way }
     }
 
     /// Waits for the read and puts what it gave into `buf`, in place of what is there.
@@ -128,7 +128,7 @@ mod ring {
             .offset(offset)
             .build();
         // SAFETY: the memory is the ring's own and is neither touched nor freed before the completion is in, see
-        // `Reading`. The descriptor is open as long as the file, which `ReadUnderWay` holds.
+        // `Reading`. The descriptor is open as long as the file, which `PendingRead` holds.
         unsafe { ring.uring.submission().push(&entry) }.ok()?;
         let reading = Reading { ring: ManuallyDrop::new(ring), skip, ended: false };
         match reading.ring.uring.submit() {
@@ -233,11 +233,11 @@ mod tests {
             {
                 let pooled = |_: &Arc<dyn ReadFile>| start_in_pool(file, offset, len);
                 let started = [
-                    ReadUnderWay::start(file, offset, len),
-                    ReadUnderWay { file: file.clone(), offset, len, way: pooled(file) },
+                    PendingRead::start(file, offset, len),
+                    PendingRead { file: file.clone(), offset, len, way: pooled(file) },
                 ];
                 // Dropped before its end.
-                drop(ReadUnderWay::start(file, offset, len));
+                drop(PendingRead::start(file, offset, len));
                 for read in started {
                     let mut buf = vec![1, 2, 3];
                     let (result, buf) =

@@ -34,7 +34,7 @@ const LEAST_AHEAD: usize = 2 << 20;
 
 /// Memory of an arena that should become resident.
 #[derive(Debug)]
-pub struct Ahead {
+pub struct PrefaultRange {
     chunk: usize,
     bytes: Range<usize>,
 }
@@ -132,7 +132,7 @@ impl Arena {
 
     /// What should be made resident now, before it is allocated; each part is named once. Mostly nothing.
     #[inline]
-    pub fn ahead(&self) -> Option<Ahead> {
+    pub fn ahead(&self) -> Option<PrefaultRange> {
         let chunk_bytes = self.chunk_units * UNIT;
         let resident = self.resident.load(Ordering::Relaxed);
         if resident >= chunk_bytes || chunk_bytes < LEAST_AHEAD {
@@ -146,11 +146,11 @@ impl Arena {
         let end = (used + AHEAD).min(chunk_bytes);
         self.resident.store(end, Ordering::Relaxed);
         let bytes = resident.max(used)..end;
-        (!bytes.is_empty()).then_some(Ahead { chunk, bytes })
+        (!bytes.is_empty()).then_some(PrefaultRange { chunk, bytes })
     }
 
     /// Makes `ahead` resident, from any thread, while others allocate and write.
-    pub fn make_resident(&self, ahead: &Ahead) {
+    pub fn prefault(&self, ahead: &PrefaultRange) {
         let base = self.chunks[ahead.chunk].load(Ordering::Relaxed);
         populate(base.wrapping_add(ahead.bytes.start), ahead.bytes.len());
     }

@@ -27,7 +27,7 @@ mod range_tombstones;
 mod skiplist;
 mod sync;
 
-pub use arena::Ahead;
+pub use arena::PrefaultRange;
 pub use memtable::{MemTable, MemTableIter};
 pub use pool::MemTablePool;
 

@@ -1,6 +1,6 @@
 //! [`MemTable`]: skiplist and hash index together, and the iterator over it.
 
-use crate::arena::{Ahead, Arena, NULL, Ref};
+use crate::arena::{Arena, NULL, PrefaultRange, Ref};
 use crate::hash_index::{Found, HashIndex, Relation};
 use crate::pool::MemTablePool;
 use crate::prefix_bloom::PrefixBloom;
@@ -204,15 +204,15 @@ impl MemTable {
     }
 
     /// Memory that entries will soon come to and that is not resident; each part is named once, for
-    /// [`MemTable::make_resident`] on another thread. Mostly nothing.
+    /// [`MemTable::prefault`] on another thread. Mostly nothing.
     #[inline]
-    pub fn memory_ahead(&self) -> Option<Ahead> {
+    pub fn prefault_range(&self) -> Option<PrefaultRange> {
         self.list.arena().ahead()
     }
 
     /// Makes it resident; entries may come meanwhile.
-    pub fn make_resident(&self, ahead: &Ahead) {
-        self.list.arena().make_resident(ahead);
+    pub fn prefault(&self, ahead: &PrefaultRange) {
+        self.list.arena().prefault(ahead);
     }
 
     /// Gives the memory that no entry takes yet back to the operating system; it comes again as entries come, at a page fault

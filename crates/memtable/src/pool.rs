@@ -19,15 +19,15 @@ use std::sync::{Mutex, PoisonError};
 pub struct MemTablePool {
     limit_bytes: usize,
     idle: Mutex<Vec<Idle>>,
-    /// Calls of [`MemTablePool::rest`] since something came or went.
+    /// Calls of [`MemTablePool::trim_idle`] since something came or went.
     rests: AtomicU32,
     /// The same, since somebody wrote.
     quiet: AtomicU32,
-    /// What the last call of [`MemTablePool::rest`] was told.
+    /// What the last call of [`MemTablePool::trim_idle`] was told.
     last_write: AtomicU64,
 }
 
-/// Calls of [`MemTablePool::rest`] after which memory goes that nobody came for.
+/// Calls of [`MemTablePool::trim_idle`] after which memory goes that nobody came for.
 const PATIENCE: u32 = 2;
 
 struct Idle {
@@ -129,7 +129,7 @@ impl MemTablePool {
             }
             None => {
                 let mut mapping = Mapping::new(len);
-                mapping.make_resident();
+                mapping.prefault();
                 (mapping, 0)
             }
         };
@@ -138,7 +138,7 @@ impl MemTablePool {
 
     /// Called about once a second with a number that each write changes: gives back memory that nobody came for in the
     /// last calls. True once after the last write: the memtables in use may then give back what they do not use.
-    pub fn rest(&self, last_write: u64) -> bool {
+    pub fn trim_idle(&self, last_write: u64) -> bool {
         // Relaxed, here and below: a call more or less does not matter.
         let wrote = self.last_write.swap(last_write, Ordering::Relaxed) != last_write;
         let quiet = if wrote { 0 } else { self.quiet.load(Ordering::Relaxed).saturating_add(1) };
@@ -223,21 +223,21 @@ mod tests {
         pool.give(Mapping::new(4096), 10);
         let mut writes = 0..;
         for write in writes.by_ref().take(PATIENCE as usize) {
-            assert!(!pool.rest(write));
+            assert!(!pool.trim_idle(write));
             assert_eq!(pool.idle_bytes(), ready + 4096, "not yet");
         }
         for write in writes.by_ref().take(10) {
-            assert!(!pool.rest(write));
+            assert!(!pool.trim_idle(write));
             assert_eq!(pool.idle_bytes(), ready, "somebody writes");
         }
         let last = writes.start;
-        assert!(!pool.rest(last), "one more write");
+        assert!(!pool.trim_idle(last), "one more write");
         for _ in 1..PATIENCE {
-            assert!(!pool.rest(last));
+            assert!(!pool.trim_idle(last));
             assert_eq!(pool.idle_bytes(), ready);
         }
-        assert!(pool.rest(last));
+        assert!(pool.trim_idle(last));
         assert_eq!(pool.idle_bytes(), 0);
-        assert!(!pool.rest(last), "once");
+        assert!(!pool.trim_idle(last), "once");
     }
 }

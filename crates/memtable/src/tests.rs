@@ -319,15 +319,15 @@ fn memory_that_is_not_used_can_be_given_back() {
     assert_eq!(newest(&memtable, b"another", 2), Some((2, b"one".to_vec())));
     // It comes again a part at a time, each named once, ahead of the entries.
     let before = resident_bytes();
-    let ahead = memtable.memory_ahead().unwrap();
-    assert!(memtable.memory_ahead().is_none(), "named once");
-    memtable.make_resident(&ahead);
+    let ahead = memtable.prefault_range().unwrap();
+    assert!(memtable.prefault_range().is_none(), "named once");
+    memtable.prefault(&ahead);
     assert_eq!(newest(&memtable, b"key", 2), Some((1, b"value".to_vec())));
     let mut parts = 0;
     for seq in 3..20_000 {
         memtable.insert(SeqNum(seq), ValueType::Value, b"key", &[7; 1000]);
-        while let Some(ahead) = memtable.memory_ahead() {
-            memtable.make_resident(&ahead);
+        while let Some(ahead) = memtable.prefault_range() {
+            memtable.prefault(&ahead);
             parts += 1;
         }
     }
@@ -336,8 +336,8 @@ fn memory_that_is_not_used_can_be_given_back() {
 
     let ready = Arc::new(MemTablePool::for_memtables(8 << 20, 1));
     ready.prepare(8 << 20);
-    assert!(MemTable::new(Comparator::Bytewise, 8 << 20, &ready).memory_ahead().is_none());
+    assert!(MemTable::new(Comparator::Bytewise, 8 << 20, &ready).prefault_range().is_none());
     let fresh = Arc::new(MemTablePool::new(0));
-    assert!(MemTable::new(Comparator::Bytewise, 8 << 20, &fresh).memory_ahead().is_some());
-    assert!(MemTable::new(Comparator::Bytewise, 64 << 10, &fresh).memory_ahead().is_none(), "too small");
+    assert!(MemTable::new(Comparator::Bytewise, 8 << 20, &fresh).prefault_range().is_some());
+    assert!(MemTable::new(Comparator::Bytewise, 64 << 10, &fresh).prefault_range().is_none(), "too small");
 }

@@ -7,7 +7,7 @@
 use crate::{BLOCK_SIZE, HEADER_LEN, RECYCLABLE_HEADER_LEN, kind};
 use outcrop_base::checksum::{crc32c, crc32c_extend, mask};
 use outcrop_base::{Error, Result};
-use outcrop_env::{PassedMemory, WriteFile};
+use outcrop_env::{RetiredWindow, WriteFile};
 
 /// A position in a log file, in bytes from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -181,9 +181,9 @@ impl LogWriter {
         self.file.sync()
     }
 
-    /// See [`WriteFile::passed_memory`].
-    pub fn passed_memory(&mut self) -> Option<PassedMemory> {
-        self.file.passed_memory()
+    /// See [`WriteFile::retired_window`].
+    pub fn retired_window(&mut self) -> Option<RetiredWindow> {
+        self.file.retired_window()
     }
 
     /// Flushes and closes the file.

@@ -686,7 +686,7 @@ impl<F: Deref<Target = [u8]>> Cursor<F> {
     /// Where a scan looks first in the frame of a block whose entries are as long as the current one, which is the first of
     /// this block.
     #[inline]
-    pub fn first_looks(&self) -> [usize; 3 + 2 * AHEAD] {
+    pub fn prefetch_offsets_forward(&self) -> [usize; 3 + 2 * AHEAD] {
         let (step, key_end) = (self.next_at.saturating_sub(self.at), self.key_end());
         std::array::from_fn(|look| match look.checked_sub(1) {
             None => 0,
@@ -696,7 +696,7 @@ impl<F: Deref<Target = [u8]>> Cursor<F> {
 
     /// Where a walk backward looks first in the frame of a block whose entries are where those of this one are.
     #[inline]
-    pub fn last_looks(&self) -> [usize; DIRECTORY_LINES + 4] {
+    pub fn prefetch_offsets_backward(&self) -> [usize; DIRECTORY_LINES + 4] {
         let view = View::new(&self.frame);
         let key_end = self.key_end();
         std::array::from_fn(|look| match look.checked_sub(DIRECTORY_LINES) {

@@ -6,7 +6,7 @@
 //! A seek that is one of several, over the runs of a database, goes in steps, each for all tables before the next: the
 //! cache misses of one table then overlap with those of the others, and missing blocks are read together.
 //! ```text
-//! approach (index) -> approach_slot -> arrive (cache) -> missing_block, loaded_block, take_block -> approach_entry -> finish_seek
+//! begin_seek (index) -> prefetch_slot -> enter_if_cached -> missing_block, loaded_block, take_block -> prefetch_entry -> finish_seek
 //! ```
 
 use crate::block::{self, AHEAD, Cursor, write_plain_frame};
@@ -74,7 +74,7 @@ pub struct TableIter {
     /// The block in which what entering the next ones touches was asked for.
     prefetched: usize,
     /// The block that a seek in steps goes to.
-    approached: usize,
+    target_block: usize,
 }
 
 impl TableIter {
@@ -93,7 +93,7 @@ impl TableIter {
             last_key: Vec::new(),
             moved_to: usize::MAX,
             prefetched: usize::MAX,
-            approached: usize::MAX,
+            target_block: usize::MAX,
         }
     }
 
@@ -158,9 +158,9 @@ impl TableIter {
 
     /// First step of a seek: finds the block, and asks for the cache's tags of it.
     #[inline]
-    pub fn approach(&mut self, user_key: &[u8], packed: u64) {
+    pub fn begin_seek(&mut self, user_key: &[u8], packed: u64) {
         let Ok(index) = &self.index else { return };
-        self.approached = IndexView::new(index).find(self.table.comparator(), user_key, packed);
+        self.target_block = IndexView::new(index).find(self.table.comparator(), user_key, packed);
         if let Some(place) = self.ahead() {
             self.table.prefetch_tags(place);
         }
@@ -168,7 +168,7 @@ impl TableIter {
 
     /// Second step of a seek: asks for the cache's slot of the block.
     #[inline]
-    pub fn approach_slot(&self) {
+    pub fn prefetch_slot(&self) {
         if let Some(place) = self.ahead() {
             self.table.prefetch_slot(place);
         }
@@ -176,7 +176,7 @@ impl TableIter {
 
     /// Third step of a seek: enters the block if it is cached, and asks for its directory. False if it must be read.
     #[inline]
-    pub fn arrive(&mut self) -> bool {
+    pub fn enter_if_cached(&mut self) -> bool {
         let Some(place) = self.ahead() else { return true };
         let Some(found) = self.table.cached_at(place) else { return false };
         block::prefetch_directory(&found);
@@ -184,7 +184,7 @@ impl TableIter {
         true
     }
 
-    /// What must be read to have the block, if [`TableIter::arrive`] said so. None if it is to be read in another way.
+    /// What must be read to have the block, if [`TableIter::enter_if_cached`] said so. None if it is to be read in another way.
     pub fn missing_block(&self) -> Option<BatchRead<'_>> {
         let place = self.ahead().filter(|_| self.options.readahead_bytes == 0)?;
         self.table.read_at(place).ok()
@@ -204,26 +204,26 @@ impl TableIter {
 
     /// Fourth step of a seek: asks for the entry's key and those after it; `whole` for its value as well.
     #[inline]
-    pub fn approach_entry(&self, user_key: &[u8], whole: bool) {
+    pub fn prefetch_entry(&self, user_key: &[u8], whole: bool) {
         if let Some(cursor) = &self.cursor {
             block::prefetch_entries_from(cursor.frame(), user_key, whole);
         }
     }
 
-    /// Last step of a seek, to the key that [`TableIter::approach`] was given.
+    /// Last step of a seek, to the key that [`TableIter::begin_seek`] was given.
     pub fn finish_seek(&mut self, user_key: &[u8], packed: u64) {
         let comparator = self.table.comparator().clone();
         if self.index.is_err() {
             return self.fail_on_index();
         }
-        self.seek_from(self.approached, &comparator, user_key, packed);
+        self.seek_from(self.target_block, &comparator, user_key, packed);
     }
 
     /// The block that a seek in steps goes to, unless it is the current one or there is none.
     #[inline]
     fn ahead(&self) -> Option<BlockPlace> {
         let view = IndexView::new(self.index.as_ref().ok()?);
-        let number = self.approached;
+        let number = self.target_block;
         let elsewhere = number != self.block || self.cursor.is_none();
         (elsewhere && number < view.len()).then(|| BlockPlace { number, handle: view.handle(number) })
     }
@@ -305,20 +305,22 @@ impl TableIter {
     #[inline]
     fn near_next(&self, left: usize) {
         if self.prefetched != self.block {
-            self.approach_neighbour(self.block + 1, left, |cursor| cursor.first_looks());
+            self.prefetch_neighbour(self.block + 1, left, |cursor| cursor.prefetch_offsets_forward());
         }
     }
 
     /// As [`TableIter::near_next`], before the first entry.
     #[inline]
     fn near_previous(&self, left: usize) {
-        self.approach_neighbour(self.block.wrapping_sub(1), left, |cursor| cursor.last_looks());
+        self.prefetch_neighbour(self.block.wrapping_sub(1), left, |cursor| {
+            cursor.prefetch_offsets_backward()
+        });
     }
 
     /// Entering a block touches the cache's tags, its slot and lines of its frame, each found by the one before: they are asked
     /// for one step of the iterator after the other.
     #[inline]
-    fn approach_neighbour<const N: usize>(
+    fn prefetch_neighbour<const N: usize>(
         &self,
         number: usize,
         left: usize,
@@ -466,8 +468,10 @@ impl TableIter {
         if let (Ok(index), Some(cursor)) = (&self.index, &self.cursor) {
             let view = IndexView::new(index);
             let handle = |number: usize| (number < view.len()).then(|| view.handle(number));
-            self.table
-                .prefetch_next([1, 2, 3].map(|ahead| handle(self.block + ahead)), &cursor.first_looks());
+            self.table.prefetch_next(
+                [1, 2, 3].map(|ahead| handle(self.block + ahead)),
+                &cursor.prefetch_offsets_forward(),
+            );
         }
     }
 

@@ -11,7 +11,7 @@ use crate::format::BlockHandle;
 use crate::index::IndexView;
 use crate::source::BlockSource;
 use outcrop_base::Result;
-use outcrop_env::ReadUnderWay;
+use outcrop_env::PendingRead;
 
 /// First size of a stretch, in bytes.
 const MIN_BYTES: usize = 16 << 10;
@@ -44,7 +44,7 @@ pub struct Readahead {
 struct Next {
     start: u64,
     len: usize,
-    read: ReadUnderWay,
+    read: PendingRead,
 }
 
 /// Blocks that follow each other in the file.
@@ -112,7 +112,7 @@ impl Readahead {
             self.hint(source, stretch.start + stretch.len as u64);
         } else if stretch.end < index.len() && (self.asked > 0 || self.size >= AHEAD_FROM) {
             let Stretch { start, len, .. } = self.stretch(source, index, stretch.end)?;
-            self.next = Some(Next { start, len, read: ReadUnderWay::start(&source.file, start, len) });
+            self.next = Some(Next { start, len, read: PendingRead::start(&source.file, start, len) });
         }
         Ok(())
     }

@@ -147,16 +147,16 @@ fn random_rows(comparator: &Comparator, seed: u64, count: usize) -> Rows {
 
 /// A seek as one of several is done.
 fn seek_in_steps(iter: &mut TableIter, user_key: &[u8], packed: u64) {
-    iter.approach(user_key, packed);
-    iter.approach_slot();
-    if !iter.arrive() {
+    iter.begin_seek(user_key, packed);
+    iter.prefetch_slot();
+    if !iter.enter_if_cached() {
         let mut loaded = None;
         if let Some(read) = iter.missing_block() {
             outcrop_env::read_batch(&[read], &mut |_, stored| loaded = iter.loaded_block(stored.unwrap()));
         }
         loaded.into_iter().for_each(|block| iter.take_block(block));
     }
-    iter.approach_entry(user_key, true);
+    iter.prefetch_entry(user_key, true);
     iter.finish_seek(user_key, packed);
 }
 

@@ -22,7 +22,7 @@ pub struct Marks {
     /// On the last level of their key range, with garbage that no snapshot keeps any more.
     pub bottommost: BTreeSet<FileNumber>,
     /// A table collector or a caller asked.
-    pub asked: BTreeSet<FileNumber>,
+    pub requested: BTreeSet<FileNumber>,
     /// They keep the oldest blob files, of which `blob_garbage_collection_force_threshold` or more is garbage.
     pub blob_garbage: BTreeSet<FileNumber>,
 }
@@ -63,7 +63,7 @@ impl Marks {
                 marks.periodic.insert(file.number);
             }
             if file.marked_for_compaction || context.suggested.contains(&file.number) {
-                marks.asked.insert(file.number);
+                marks.requested.insert(file.number);
             }
             let rested = u64::from(options.bottommost_file_compaction_delay);
             if leveled

@@ -107,7 +107,7 @@ pub fn suggest_compact_range(
         .map(|file| file.number)
         .collect();
     cf_state.suggested.extend(numbers.iter().copied());
-    cf_state.marks.asked.extend(numbers);
+    cf_state.marks.requested.extend(numbers);
     cf_state.refresh_debt();
     jobs.versions.wake(&mut state);
     Ok(())

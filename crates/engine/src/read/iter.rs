@@ -3,7 +3,7 @@
 //! It walks the merged internal keys and resolves versions: the newest visible one decides, deletions hide,
 //! merge operands are combined.
 //!
-//! Invariant: the user key shown is in `key`. Going forward with [`Place::Merged`] the merging iterator stands on the
+//! Invariant: the user key shown is in `key`. Going forward with [`Position::AtEntry`] the merging iterator stands on the
 //! entry shown; in all other cases its value is held in `value`, and the merging iterator stands past it in the
 //! direction of travel.
 
@@ -29,11 +29,11 @@ use std::sync::Arc;
 
 /// Where the entry shown is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Position {
     /// There is none.
-    Nowhere,
+    Invalid,
     /// Under the merging iterator, its user key in `key` as well.
-    Merged,
+    AtEntry,
     /// In `key` and `value`; the merging iterator is past it, forward.
     SavedForward,
     /// In `key`, and `value` or `held`; the merging iterator is past it, backward.
@@ -84,14 +84,14 @@ pub struct DbIterator {
     /// The prefix it stays within, or beyond which sources may be missing.
     prefix: Option<Vec<u8>>,
     /// While sources are missing: where the seek went.
-    sought: Vec<u8>,
+    seek_target: Vec<u8>,
     /// While sources are missing: nothing beyond the prefix is before the upper bound.
     bounded: bool,
     /// Versions passed one by one before a seek behind the key.
     max_skip: u64,
     /// The key at which so many were passed last.
     passed_key: Vec<u8>,
-    place: Place,
+    position: Position,
     shape: Shape,
     fill_cache: FillCache,
     key: Vec<u8>,
@@ -169,12 +169,12 @@ impl DbIterator {
             prefix_extractor: column_options.prefix_extractor.filter(|_| stays || filters),
             stays,
             filters,
-            sought: Vec::new(),
+            seek_target: Vec::new(),
             bounded: false,
             prefix: None,
             max_skip: column_options.max_sequential_skip_in_iterations,
             passed_key: Vec::new(),
-            place: Place::Nowhere,
+            position: Position::Invalid,
             shape: Shape::Plain,
             fill_cache: options.fill_cache(),
             // Room for most keys.
@@ -188,7 +188,7 @@ impl DbIterator {
     /// True if positioned on an entry.
     #[inline]
     pub fn valid(&self) -> bool {
-        self.place != Place::Nowhere
+        self.position != Position::Invalid
     }
 
     /// The error that made the iterator invalid, if there was one.
@@ -236,10 +236,10 @@ impl DbIterator {
     /// The bytes of the entry shown.
     #[inline]
     fn stored(&self) -> &[u8] {
-        match self.place {
-            Place::Merged => self.merged.value(),
-            Place::SavedForward | Place::SavedBackward => &self.value,
-            Place::Nowhere => panic!("value() of an iterator that is not valid"),
+        match self.position {
+            Position::AtEntry => self.merged.value(),
+            Position::SavedForward | Position::SavedBackward => &self.value,
+            Position::Invalid => panic!("value() of an iterator that is not valid"),
         }
     }
 
@@ -304,8 +304,8 @@ impl DbIterator {
         if self.merged.has_excluded() && !self.stays {
             self.bounded = self.upper.as_deref().is_some_and(|upper| self.ends_within(upper, &within));
             self.prefix = Some(prefix.to_vec());
-            self.sought.clear();
-            self.sought.extend_from_slice(start);
+            self.seek_target.clear();
+            self.seek_target.extend_from_slice(start);
         }
     }
 
@@ -330,7 +330,7 @@ impl DbIterator {
             return false;
         }
         // None are missing any more if the merging iterator was moved by a seek meanwhile.
-        self.merged.include_excluded(&self.sought, pack(self.snapshot, ValueType::FOR_SEEK));
+        self.merged.include_excluded(&self.seek_target, pack(self.snapshot, ValueType::FOR_SEEK));
         true
     }
 
@@ -341,7 +341,7 @@ impl DbIterator {
             self.seek_to_last();
             self.stay_in_prefix(target);
             if self.valid() && self.left_prefix(self.key()) {
-                self.place = Place::Nowhere;
+                self.position = Position::Invalid;
             }
             return;
         }
@@ -353,14 +353,14 @@ impl DbIterator {
     /// To the next entry. Panics unless valid.
     #[inline]
     pub fn next(&mut self) {
-        match self.place {
-            Place::Merged => self.merged.next(),
-            Place::SavedForward => {}
-            Place::SavedBackward => {
+        match self.position {
+            Position::AtEntry => self.merged.next(),
+            Position::SavedForward => {}
+            Position::SavedBackward => {
                 // The merging iterator is before all versions of the shown key, or has run off the front.
                 if self.merged.valid() { self.merged.next() } else { self.merged.seek_to_first() }
             }
-            Place::Nowhere => panic!("next() of an iterator that is not valid"),
+            Position::Invalid => panic!("next() of an iterator that is not valid"),
         }
         self.find_forward(true);
     }
@@ -371,16 +371,16 @@ impl DbIterator {
             // Turning around takes all sources in.
             self.prefix = None;
         }
-        match self.place {
-            Place::Merged => self.step_before_saved_key(),
-            Place::SavedForward => {
+        match self.position {
+            Position::AtEntry => self.step_before_saved_key(),
+            Position::SavedForward => {
                 if !self.merged.valid() {
                     self.merged.seek_to_last();
                 }
                 self.step_before_saved_key();
             }
-            Place::SavedBackward => {}
-            Place::Nowhere => panic!("prev() of an iterator that is not valid"),
+            Position::SavedBackward => {}
+            Position::Invalid => panic!("prev() of an iterator that is not valid"),
         }
         self.find_backward();
     }
@@ -430,7 +430,7 @@ impl DbIterator {
     /// `key` are passed over.
     #[inline]
     fn find_forward(&mut self, mut skip_saved: bool) {
-        self.place = Place::Nowhere;
+        self.position = Position::Invalid;
         let mut passed = 0;
         while self.merged.valid() {
             let (user_key, packed) = split(self.merged.key());
@@ -462,7 +462,7 @@ impl DbIterator {
                 Some(ValueType::Value) => {
                     self.key.clear();
                     self.key.extend_from_slice(user_key);
-                    self.place = Place::Merged;
+                    self.position = Position::AtEntry;
                     self.shape = Shape::Plain;
                     return;
                 }
@@ -510,7 +510,7 @@ impl DbIterator {
             return self.show_entity_with_blobs();
         }
         match wide_columns::default_column(entity) {
-            Ok(_) => (self.place, self.shape) = (Place::Merged, Shape::Entity),
+            Ok(_) => (self.position, self.shape) = (Position::AtEntry, Shape::Entity),
             Err(error) => self.status = Err(error),
         }
     }
@@ -520,7 +520,7 @@ impl DbIterator {
         match self.with_values(split(self.merged.key()).0, self.merged.value()) {
             Ok(entity) => {
                 self.value = entity;
-                (self.place, self.shape) = (Place::Merged, Shape::FetchedEntity);
+                (self.position, self.shape) = (Position::AtEntry, Shape::FetchedEntity);
             }
             Err(error) => self.status = Err(error),
         }
@@ -537,7 +537,7 @@ impl DbIterator {
         match self.fetch(&self.key, self.merged.value()) {
             Ok(value) => {
                 self.value = value;
-                (self.place, self.shape) = (Place::Merged, Shape::Fetched);
+                (self.position, self.shape) = (Position::AtEntry, Shape::Fetched);
             }
             Err(error) => self.status = Err(error),
         }
@@ -600,20 +600,20 @@ impl DbIterator {
         }
         // Without all operands there is nothing true to show.
         if self.merged.status().is_ok() {
-            self.show_merged(&base, &operands, Place::SavedForward);
+            self.show_merged(&base, &operands, Position::SavedForward);
         }
     }
 
-    fn show_merged(&mut self, base: &Base, newest_first: &[Vec<u8>], place: Place) {
+    fn show_merged(&mut self, base: &Base, newest_first: &[Vec<u8>], position: Position) {
         match self.merged_value(base, newest_first) {
             Ok(value) => {
                 self.value = value;
-                self.place = place;
+                self.position = position;
                 self.shape = if matches!(base, Base::Entity(_)) { Shape::Entity } else { Shape::Plain };
             }
             Err(error) => {
                 self.status = Err(error);
-                self.place = Place::Nowhere;
+                self.position = Position::Invalid;
             }
         }
     }
@@ -636,7 +636,7 @@ impl DbIterator {
     /// Going backward the oldest version of a key comes first, so each key is read to its newest visible
     /// version before it is shown.
     fn find_backward(&mut self) {
-        self.place = Place::Nowhere;
+        self.position = Position::Invalid;
         while self.merged.valid() {
             let user_key = split(self.merged.key()).0;
             if self.lower.as_deref().is_some_and(|lower| self.before(user_key, lower))
@@ -649,12 +649,12 @@ impl DbIterator {
             match self.resolve_backward() {
                 Ok(Resolved::Value(shape)) => {
                     self.shape = shape;
-                    self.place = Place::SavedBackward;
+                    self.position = Position::SavedBackward;
                     return;
                 }
                 Ok(Resolved::Merged(base, mut operands)) => {
                     operands.reverse();
-                    return self.show_merged(&base, &operands, Place::SavedBackward);
+                    return self.show_merged(&base, &operands, Position::SavedBackward);
                 }
                 Ok(Resolved::Hidden) => {}
                 Err(error) => {
@@ -745,7 +745,7 @@ impl DbIterator {
 
     fn fail_on_type(&mut self, value_type: Option<ValueType>) {
         self.status = Err(type_error(value_type));
-        self.place = Place::Nowhere;
+        self.position = Position::Invalid;
     }
 }
 

@@ -86,9 +86,9 @@ impl LevelIter {
     }
 
     /// First step of a seek, to the table where it ends; the following ones are those of [`LevelIter::table_mut`].
-    pub fn approach(&mut self, user_key: &[u8], packed: u64) {
+    pub fn begin_seek(&mut self, user_key: &[u8], packed: u64) {
         self.enter(self.find(user_key, packed));
-        self.on_table(|table| table.approach(user_key, packed));
+        self.on_table(|table| table.begin_seek(user_key, packed));
     }
 
     /// The current table's iterator.
@@ -96,7 +96,7 @@ impl LevelIter {
         self.table.as_mut()
     }
 
-    /// Last step of a seek to the key that [`LevelIter::approach`] was given.
+    /// Last step of a seek to the key that [`LevelIter::begin_seek`] was given.
     pub fn finish_seek(&mut self, user_key: &[u8], packed: u64) {
         self.on_table(|table| table.finish_seek(user_key, packed));
         self.skip_empty_forward();

@@ -118,9 +118,9 @@ impl MergingIter {
     /// [`TableIter`].
     pub fn seek(&mut self, user_key: &[u8], packed: u64) {
         // Tables first: what they ask for arrives while memtables are searched.
-        self.sources.iter_mut().rev().for_each(|source| source.approach(user_key, packed));
-        self.tables().for_each(|table| table.approach_slot());
-        let missing = self.tables().map(|table| !table.arrive()).filter(|missing| *missing).count();
+        self.sources.iter_mut().rev().for_each(|source| source.begin_seek(user_key, packed));
+        self.tables().for_each(|table| table.prefetch_slot());
+        let missing = self.tables().map(|table| !table.enter_if_cached()).filter(|missing| *missing).count();
         if missing > 1 {
             self.read_missing();
         }
@@ -128,7 +128,7 @@ impl MergingIter {
         let last = self.sources.len().wrapping_sub(1);
         for (index, source) in self.sources.iter_mut().enumerate() {
             if let Some(table) = source.table() {
-                table.approach_entry(user_key, index == last);
+                table.prefetch_entry(user_key, index == last);
             }
         }
         self.position(Direction::Forward, |source| source.finish_seek(user_key, packed));
@@ -201,14 +201,14 @@ impl MergingIter {
     #[inline]
     pub fn next(&mut self) {
         if self.direction == Direction::Backward {
-            self.turn(Direction::Forward);
+            self.switch_direction(Direction::Forward);
             if !self.valid() {
                 return;
             }
         }
         let winner = self.winner;
         self.sources[winner].next();
-        self.settle(winner);
+        self.update_winner(winner);
     }
 
     /// To the next entry, leaving out entries before `end` in sources where everything is older than `seq`.
@@ -236,14 +236,14 @@ impl MergingIter {
     #[inline]
     pub fn prev(&mut self) {
         if self.direction == Direction::Forward {
-            self.turn(Direction::Backward);
+            self.switch_direction(Direction::Backward);
             if !self.valid() {
                 return;
             }
         }
         let winner = self.winner;
         self.sources[winner].prev();
-        self.settle(winner);
+        self.update_winner(winner);
     }
 
     fn position(&mut self, direction: Direction, mut place: impl FnMut(&mut Source)) {
@@ -260,7 +260,7 @@ impl MergingIter {
 
     /// After `moved`, the winner, moved: keeps it if it is still first, else chooses anew.
     #[inline]
-    fn settle(&mut self, moved: usize) {
+    fn update_winner(&mut self, moved: usize) {
         // Alone, it needs no prefix: `choose` makes up for it.
         let stays = match self.runner_up {
             NONE => self.sources[moved].valid(),
@@ -324,7 +324,7 @@ impl MergingIter {
 
     /// Turns around at the current entry: every other source moves to the far side of it. Invalid if one fails.
     #[cold]
-    fn turn(&mut self, direction: Direction) {
+    fn switch_direction(&mut self, direction: Direction) {
         let here = self.key().to_vec();
         let (user_key, packed) = split(&here);
         let winner = self.winner;

@@ -68,11 +68,11 @@ impl Source {
 
     /// First step of a seek; the next ones are those of `table`, and `finish_seek` is the last. What is in memory goes
     /// there at once.
-    pub(super) fn approach(&mut self, user_key: &[u8], packed: u64) {
+    pub(super) fn begin_seek(&mut self, user_key: &[u8], packed: u64) {
         match self {
             Source::Mem(iter) => iter.seek(user_key, packed),
-            Source::Table(iter, _) => iter.approach(user_key, packed),
-            Source::Level(iter) => iter.approach(user_key, packed),
+            Source::Table(iter, _) => iter.begin_seek(user_key, packed),
+            Source::Level(iter) => iter.begin_seek(user_key, packed),
         }
     }
 

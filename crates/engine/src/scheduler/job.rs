@@ -13,7 +13,7 @@ use crate::panic::caught;
 use crate::stopping;
 use outcrop_base::{Error, ErrorKind};
 use outcrop_cache::Cache;
-use outcrop_memtable::{Ahead, MemTable};
+use outcrop_memtable::{MemTable, PrefaultRange};
 use std::sync::Arc;
 
 /// Work for one thread. What it takes from the shared state was taken when it was picked.
@@ -29,7 +29,7 @@ pub enum Job {
     /// Memory for the cache to grow by.
     PrepareSlabs(Arc<Cache>),
     /// Memory that writers of this memtable come to next.
-    Prefault(Arc<MemTable>, Ahead),
+    Prefault(Arc<MemTable>, PrefaultRange),
     /// Memory for a memtable of this write buffer size.
     PrepareMemtable(u64),
     /// What time alone makes due.
@@ -50,7 +50,7 @@ impl Job {
             Job::Purge => purge_obsolete_files(jobs),
             Job::DropWindows => jobs.ctx.background.drop_windows(),
             Job::PrepareSlabs(cache) => while cache.prepare_slab() {},
-            Job::Prefault(memtable, ahead) => memtable.make_resident(&ahead),
+            Job::Prefault(memtable, ahead) => memtable.prefault(&ahead),
             Job::PrepareMemtable(size) => jobs.ctx.memtable_pool.prepare(size),
             Job::TimedCheck => upkeep::timed_check(core),
             Job::LookForRetry => jobs.versions.look_for_retry(),

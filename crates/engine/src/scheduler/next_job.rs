@@ -83,7 +83,7 @@ fn next_upkeep(ctx: &DbContext, state: &mut DbState) -> Option<Job> {
     if let Some(cache) = ctx.background.take_growing_cache() {
         return Some(Job::PrepareSlabs(cache));
     }
-    if let Some((memtable, ahead)) = ctx.background.take_memory_ahead() {
+    if let Some((memtable, ahead)) = ctx.background.take_prefault() {
         return Some(Job::Prefault(memtable, ahead));
     }
     ctx.background.take_wanted_memtable().map(Job::PrepareMemtable)
@@ -110,7 +110,7 @@ fn next_compaction(versions: &VersionSet, state: &mut DbState) -> Option<Job> {
     }
     let may_start = |cf: &&CfState| {
         let held_back = || state.manual.iter().any(|request| request.holds_back(cf.cf.id()));
-        cf.debt.due && cf.ingesting == 0 && !held_back()
+        cf.debt.needs_compaction && cf.ingesting == 0 && !held_back()
     };
     let job = state.column_families.values().filter(may_start).find_map(|cf| {
         let options = cf.cf.options.load();

@@ -18,7 +18,7 @@ pub fn timed_check(core: &Core) {
 
 /// Gives back memory that no writer comes for, and the WAL that none writes over.
 fn trim_memory(jobs: &JobContext) {
-    if jobs.ctx.memtable_pool.rest(jobs.versions.visible_seq().0) {
+    if jobs.ctx.memtable_pool.trim_idle(jobs.versions.visible_seq().0) {
         drop_kept_wals(jobs);
         let active: Vec<Arc<MemTable>> = {
             let state = jobs.versions.state.lock();
@@ -38,7 +38,7 @@ fn check_marks(jobs: &JobContext) {
     let mut found = false;
     for cf in state.column_families.values_mut() {
         cf.refresh_marks(now, oldest_snapshot);
-        found |= cf.debt.due;
+        found |= cf.debt.needs_compaction;
     }
     if found {
         jobs.versions.wake(&mut state);

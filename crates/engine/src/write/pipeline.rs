@@ -246,7 +246,7 @@ impl CommitPipeline {
             core.wal.append(&parts)
         };
         appended.map_err(|error| self.versions.fail_writes(error))?;
-        self.ctx.background.defer_drop(core.wal.passed_memory());
+        self.ctx.background.defer_drop(core.wal.retired_window());
         self.stats.wal_bytes.add_single_writer(core.wal.len() - before);
         if options.sync {
             self.closed_wals
@@ -294,8 +294,8 @@ impl CommitPipeline {
                 let size = target.cf.options.load().write_buffer_size;
                 self.ctx.background.want_memtable(size);
             }
-            if let Some(ahead) = target.memtable.memory_ahead() {
-                self.ctx.background.want_memory_ahead(&target.memtable, ahead);
+            if let Some(ahead) = target.memtable.prefault_range() {
+                self.ctx.background.want_prefault(&target.memtable, ahead);
             }
         });
         full || (limit > 0 && targets.memory_bytes() > limit)

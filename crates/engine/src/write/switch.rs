@@ -73,7 +73,7 @@ impl CommitPipeline {
             Wal::create(&self.ctx, number, recycled).map_err(|error| self.versions.fail_writes(error))?;
         core.wal.end().map_err(|error| self.versions.fail_writes(error))?;
         let mut old = std::mem::replace(&mut core.wal, fresh);
-        self.ctx.background.defer_drop(old.passed_memory());
+        self.ctx.background.defer_drop(old.retired_window());
         let (old_number, old_len) = (old.number(), old.len());
         // A synced one, too, is for the next sync to write down, if WALs are tracked.
         if !old.is_synced() || self.ctx.options.track_and_verify_wals_in_manifest {

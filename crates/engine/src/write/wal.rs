@@ -8,7 +8,7 @@ use crate::context::DbContext;
 use crate::info_log::log_line;
 use crate::version_set::VersionSet;
 use outcrop_base::Result;
-use outcrop_env::{DirectIo, OpenWrite, PassedMemory, WriteFile};
+use outcrop_env::{DirectIo, OpenWrite, RetiredWindow, WriteFile};
 use outcrop_manifest::{FileNumber, file_name};
 use outcrop_options::{CompressionType, DbOptions, WalRecoveryMode};
 use outcrop_record::LogWriter;
@@ -135,9 +135,9 @@ impl Wal {
         self.writer.append_parts(parts).map(|_| ())
     }
 
-    /// See [`WriteFile::passed_memory`].
-    pub fn passed_memory(&mut self) -> Option<PassedMemory> {
-        self.writer.passed_memory()
+    /// See [`WriteFile::retired_window`].
+    pub fn retired_window(&mut self) -> Option<RetiredWindow> {
+        self.writer.retired_window()
     }
 
     /// Hands buffered records to the operating system.

@@ -51,7 +51,7 @@ fn pick_round(input: &PickInput<'_>, level: usize, max_bytes: u64) -> Option<Com
 pub fn pick_marked(input: &PickInput<'_>, shape: &LevelShape) -> Option<Compaction> {
     let marks = input.marks;
     let groups = [
-        (&marks.asked, Reason::Marked),
+        (&marks.requested, Reason::Marked),
         (&marks.bottommost, Reason::Bottommost),
         (&marks.expired, Reason::Ttl),
         (&marks.periodic, Reason::Periodic),

@@ -34,7 +34,7 @@ pub fn pick(input: &PickInput<'_>) -> Option<Compaction> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Debt {
     /// Some compaction should run.
-    pub due: bool,
+    pub needs_compaction: bool,
     /// Bytes that compactions must still write, where the style can tell.
     pub pending_bytes: u64,
     /// What `level0_slowdown_writes_trigger` and `level0_stop_writes_trigger` are compared with: L0 tables, or for
@@ -52,19 +52,21 @@ pub fn debt(input: &PickInput<'_>) -> Debt {
             let urgent =
                 shape.scores(version, options, input.busy).first().is_some_and(|(score, _)| *score >= 1.0);
             Debt {
-                due: urgent || leveled::pick_marked(input, &shape).is_some(),
+                needs_compaction: urgent || leveled::pick_marked(input, &shape).is_some(),
                 pending_bytes: shape.pending_bytes(version, options),
                 stall_runs: l0_files,
             }
         }
         // A number of runs alone does not make a compaction: only the picker knows whether one is due.
         CompactionStyle::Universal => Debt {
-            due: universal::pick(input).is_some(),
+            needs_compaction: universal::pick(input).is_some(),
             pending_bytes: 0,
             stall_runs: universal::sorted_runs(input).len(),
         },
-        CompactionStyle::Fifo => Debt { due: fifo::pick(input).is_some(), pending_bytes: 0, stall_runs: 0 },
-        CompactionStyle::None => Debt { due: false, pending_bytes: 0, stall_runs: l0_files },
+        CompactionStyle::Fifo => {
+            Debt { needs_compaction: fifo::pick(input).is_some(), pending_bytes: 0, stall_runs: 0 }
+        }
+        CompactionStyle::None => Debt { needs_compaction: false, pending_bytes: 0, stall_runs: l0_files },
     }
 }
 

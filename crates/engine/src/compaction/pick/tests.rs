@@ -6,7 +6,7 @@
 //! L0: 7[a..m] 8[c..z]     ----                       ----
 //! ----                    L0 -> L1: inputs ...
 //! ```
-//! `pick` also understands `marks=expired:7+8,asked:9` and `cursor=1:k`, where the round of L1 goes on. With `REWRITE=1` the answers are written instead of compared.
+//! `pick` also understands `marks=expired:7+8,requested:9` and `cursor=1:k`, where the round of L1 goes on. With `REWRITE=1` the answers are written instead of compared.
 
 use super::*;
 use crate::compaction::marks::Marks;
@@ -29,7 +29,7 @@ fn marks(text: &str) -> Marks {
             "expired" => marks.expired = numbers,
             "periodic" => marks.periodic = numbers,
             "bottommost" => marks.bottommost = numbers,
-            "asked" => marks.asked = numbers,
+            "requested" => marks.requested = numbers,
             other => panic!("unknown mark {other}"),
         }
     }
@@ -67,7 +67,7 @@ fn answer(
     let picked = pick(&input);
     let runs = !busy.is_empty();
     assert!(
-        debt.due == picked.is_some() || (debt.due && runs),
+        debt.needs_compaction == picked.is_some() || (debt.needs_compaction && runs),
         "what is due is picked, as long as nothing runs"
     );
     picked.map_or("none".into(), |compaction| {
@@ -120,7 +120,7 @@ fn nothing_is_picked_without_a_style() {
     let version = Version::parse("L0: 9[a..z] 8[a..z] 7[a..z] 6[a..z] 5[a..z]", LEVELS);
     let base =
         ColumnFamilyOptions { compaction_style: CompactionStyle::None, ..ColumnFamilyOptions::default() };
-    assert_eq!(answer(&version, &BTreeSet::new(), "marks=asked:9", &base), "none");
+    assert_eq!(answer(&version, &BTreeSet::new(), "marks=requested:9", &base), "none");
 }
 
 #[test]

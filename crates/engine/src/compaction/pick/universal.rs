@@ -155,10 +155,10 @@ fn pick_periodic(input: &PickInput<'_>, runs: &[SortedRun]) -> Option<Compaction
 
 /// A run with a table that asked for it, with the next older run.
 fn pick_marked(input: &PickInput<'_>, runs: &[SortedRun]) -> Option<Compaction> {
-    if input.marks.asked.is_empty() {
+    if input.marks.requested.is_empty() {
         return None;
     }
-    let asked = |run: &SortedRun| run.files.iter().any(|file| input.marks.asked.contains(&file.number));
+    let asked = |run: &SortedRun| run.files.iter().any(|file| input.marks.requested.contains(&file.number));
     runs.iter()
         .enumerate()
         .filter(|(_, run)| asked(run))
