@@ -18,7 +18,7 @@
 //! Source: RocksDB `db/compaction/compaction_iterator.cc`, `db/merge_helper.cc`.
 
 use super::blobs::{BlobInput, BlobMeter};
-use crate::read::merge;
+use crate::read::merge::{Base, MergeOperands, Merged};
 use crate::read::merging_iter::MergingIter;
 use outcrop_base::keys::{append_internal_key, pack, packed_seq, split};
 use outcrop_base::{
@@ -415,12 +415,13 @@ impl CompactionStream {
 
     /// Rule F. Collects the operands of one stripe and decides what to write for them.
     fn merge(&mut self, newest: SeqNum, stripe: SeqNum) -> Result<()> {
-        let mut operands: Vec<(SeqNum, Vec<u8>)> = Vec::new();
-        let mut base = Base::Unknown;
+        let (mut operands, mut seqs) = (MergeOperands::default(), Vec::new());
+        // `None` while it may lie outside the input.
+        let mut base = None;
         while self.input.valid() {
             let (user_key, packed) = split(self.input.key());
             if !self.comparator.same(user_key, &self.user_key) {
-                base = if self.nothing_below(newest) { Base::None } else { Base::Unknown };
+                base = self.nothing_below(newest).then_some(Base::None);
                 break;
             }
             let seq = packed_seq(packed);
@@ -428,26 +429,29 @@ impl CompactionStream {
                 break;
             }
             if self.is_covered(seq, stripe) {
-                base = Base::None;
+                base = Some(Base::None);
                 break;
             }
             match ValueType::from_byte(packed as u8) {
                 Some(ValueType::Merge) if self.filter_removes_operand() => {}
-                Some(ValueType::Merge) => operands.push((seq, self.input.value().to_vec())),
+                Some(ValueType::Merge) => {
+                    operands.push_older(self.input.value());
+                    seqs.push(seq);
+                }
                 Some(ValueType::Value) => {
-                    base = Base::Value(self.input.value().to_vec());
+                    base = Some(Base::Plain(self.input.value().to_vec().into()));
                     break;
                 }
                 Some(ValueType::BlobIndex) => {
-                    base = Base::Value(self.fetch_blob()?);
+                    base = Some(Base::Plain(self.fetch_blob()?.into()));
                     break;
                 }
                 Some(ValueType::WideColumnEntity) => {
-                    base = Base::Entity(self.entity_with_values()?);
+                    base = Some(Base::Entity(self.entity_with_values()?.into()));
                     break;
                 }
                 Some(ValueType::Deletion | ValueType::SingleDeletion) => {
-                    base = Base::None;
+                    base = Some(Base::None);
                     break;
                 }
                 _ => break,
@@ -457,10 +461,10 @@ impl CompactionStream {
         if !self.input.valid() {
             self.input.status()?;
             if self.nothing_below(newest) {
-                base = Base::None;
+                base = Some(Base::None);
             }
         }
-        self.write_merged(newest, stripe, operands, base)
+        self.write_merged(newest, stripe, (operands, seqs), base)
     }
 
     fn filter_removes_operand(&self) -> bool {
@@ -470,70 +474,45 @@ impl CompactionStream {
         }
     }
 
+    /// Writes what the operands, which have `seqs`, come to over `base`, or themselves if that is not known.
     fn write_merged(
         &mut self,
         newest: SeqNum,
         stripe: SeqNum,
-        operands: Vec<(SeqNum, Vec<u8>)>,
-        base: Base,
+        (mut operands, seqs): (MergeOperands, Vec<SeqNum>),
+        base: Option<Base<'_>>,
     ) -> Result<()> {
         if operands.is_empty() {
             // The filter took them all; the base is looked at on its own.
             return Ok(());
         }
-        let Some(operator) = self.merge_operator.clone() else {
-            // Without the operator nothing can be combined: every operand stays, and so does the base.
-            self.keep_operands(&operands);
+        if let (Some(operator), None) = (&self.merge_operator, &base) {
+            operands.combine(&**operator, &self.user_key);
+        }
+        let (Some(operator), Some(base)) = (&self.merge_operator, &base) else {
+            // Every operand stays, and so does what they apply to.
+            for (operand, seq) in operands.newest_first().zip(seqs) {
+                self.ready.push_back((self.output_key(seq, ValueType::Merge), operand.to_vec()));
+            }
             self.hiding_stripe = None;
             return Ok(());
         };
-        let base = match base {
-            Base::Unknown => {
-                self.keep_operands(&self.combined(&*operator, operands));
-                self.hiding_stripe = None;
-                return Ok(());
-            }
-            known => known,
-        };
-        let newest_first: Vec<Vec<u8>> = operands.into_iter().map(|(_, operand)| operand).collect();
-        let merge =
-            |base: Option<&[u8]>| merge::full_merge(Some(&*operator), &self.user_key, base, &newest_first);
-        let (value_type, merged) = match &base {
-            Base::Entity(entity) => (ValueType::WideColumnEntity, merge::merge_entity(entity, merge)?),
-            Base::Value(value) => (ValueType::Value, merge(Some(value))?),
-            Base::None | Base::Unknown => (ValueType::Value, merge(None)?),
+        let (value_type, merged) = match operands.apply(Some(&**operator), &self.user_key, base)? {
+            Merged::Entity(entity) => (ValueType::WideColumnEntity, entity),
+            Merged::Plain(value) => (ValueType::Value, value),
         };
         let seq = if self.bottommost && self.in_oldest_stripe(newest) { SeqNum::ZERO } else { newest };
-        let mut key = Vec::new();
-        append_internal_key(&mut key, &self.user_key, pack(seq, value_type));
-        self.ready.push_back((key, merged));
+        self.ready.push_back((self.output_key(seq, value_type), merged));
         // The base, and anything older in the stripe, is now hidden by the merged value.
         self.hiding_stripe = Some(stripe);
         Ok(())
     }
 
-    /// One operand in place of several, under the newest's sequence number, if the operator can do that.
-    fn combined(
-        &self,
-        operator: &dyn MergeOperator,
-        newest_first: Vec<(SeqNum, Vec<u8>)>,
-    ) -> Vec<(SeqNum, Vec<u8>)> {
-        if newest_first.len() < 2 {
-            return newest_first;
-        }
-        let oldest_first: Vec<&[u8]> = newest_first.iter().rev().map(|(_, operand)| &operand[..]).collect();
-        match operator.partial_merge(&self.user_key, &oldest_first) {
-            Some(operand) => vec![(newest_first[0].0, operand)],
-            None => newest_first,
-        }
-    }
-
-    fn keep_operands(&mut self, operands: &[(SeqNum, Vec<u8>)]) {
-        for (seq, operand) in operands {
-            let mut key = Vec::new();
-            append_internal_key(&mut key, &self.user_key, pack(*seq, ValueType::Merge));
-            self.ready.push_back((key, operand.clone()));
-        }
+    /// The internal key of an entry of the current user key.
+    fn output_key(&self, seq: SeqNum, value_type: ValueType) -> Vec<u8> {
+        let mut key = Vec::with_capacity(self.user_key.len() + 8);
+        append_internal_key(&mut key, &self.user_key, pack(seq, value_type));
+        key
     }
 
     /// Moves the input past its entry.
@@ -668,18 +647,6 @@ impl Input {
         self.merged.next();
         self.check_end();
     }
-}
-
-/// What merge operands apply to.
-enum Base {
-    /// It may lie outside the input.
-    Unknown,
-    /// There is none.
-    None,
-    /// This value.
-    Value(Vec<u8>),
-    /// The default column of this entity.
-    Entity(Vec<u8>),
 }
 
 /// The tables below the output. Keys are asked for in ascending order, so each level keeps its place.

@@ -3,7 +3,7 @@
 //! Invariant: sources are asked newest first, so the first entry that decides the key ends the lookup.
 //! Concurrency: no lock, and no write to memory shared between threads.
 
-use super::merge::{self, unsupported_type};
+use super::merge::{self, Base, MergeOperands, Merged, unsupported_type};
 use super::value::{PinnedValue, WideColumns};
 use super::view::ReadView;
 use crate::column_family::ColumnFamily;
@@ -193,8 +193,8 @@ pub(crate) struct Lookup<'k> {
     covered: SeqNum,
     /// A source that was asked has one: whatever older sources hold is hidden.
     ended: bool,
-    /// Merge operands met so far, newest first.
-    operands: Vec<Vec<u8>>,
+    /// Merge operands met so far.
+    operands: MergeOperands,
     outcome: Outcome,
 }
 
@@ -223,7 +223,7 @@ impl<'k> Lookup<'k> {
             snapshot,
             covered: SeqNum::ZERO,
             ended: false,
-            operands: Vec::new(),
+            operands: MergeOperands::default(),
             outcome: Outcome::Open,
         }
     }
@@ -293,7 +293,7 @@ impl<'k> Lookup<'k> {
             ValueType::BlobIndex => Outcome::Blob(pinned()),
             ValueType::Deletion | ValueType::SingleDeletion => Outcome::Deleted,
             ValueType::Merge => {
-                self.operands.push(value.to_vec());
+                self.operands.push_older(value);
                 return ControlFlow::Continue(());
             }
             other => Outcome::Failed(unsupported_type(other)),
@@ -317,16 +317,14 @@ impl<'k> Lookup<'k> {
         if self.operands.is_empty() {
             return Ok(base);
         }
-        let operator = merge::operator_of(cf);
-        let merge =
-            |base: Option<&[u8]>| merge::full_merge(operator, self.key.user_key, base, &self.operands);
-        Ok(Some(match base {
-            Some(Found::Entity(entity)) => {
-                let entity = wide_columns::with_values(&entity, fetch)?;
-                Found::Entity(PinnedValue::owned(merge::merge_entity(&entity, merge)?))
-            }
-            Some(Found::Plain(value)) => Found::Plain(PinnedValue::owned(merge(Some(&value))?)),
-            None => Found::Plain(PinnedValue::owned(merge(None)?)),
+        let base = match &base {
+            Some(Found::Entity(entity)) => Base::Entity(wide_columns::with_values(entity, fetch)?),
+            Some(Found::Plain(value)) => Base::Plain(value[..].into()),
+            None => Base::None,
+        };
+        Ok(Some(match self.operands.apply(merge::operator_of(cf), self.key.user_key, &base)? {
+            Merged::Entity(entity) => Found::Entity(PinnedValue::owned(entity)),
+            Merged::Plain(value) => Found::Plain(PinnedValue::owned(value)),
         }))
     }
 }

@@ -9,6 +9,7 @@
 
 use super::hiding_ranges::{HidingRanges, layers_of};
 use super::level_iter::LevelIter;
+use super::merge::{Base, MergeOperands, Merged};
 use super::merging_iter::MergingIter;
 use super::options::ReadOptions;
 use super::source::Source;
@@ -559,7 +560,7 @@ impl DbIterator {
     /// Combines the operands of the key under the merging iterator, which ends past its versions.
     fn merge_forward(&mut self) {
         self.save_key();
-        let mut operands = Vec::new();
+        let mut operands = MergeOperands::default();
         let mut base = Base::None;
         while self.merged.valid() {
             let (user_key, packed) = split(self.merged.key());
@@ -570,17 +571,17 @@ impl DbIterator {
                 break;
             }
             match ValueType::from_byte(packed as u8) {
-                Some(ValueType::Merge) => operands.push(self.merged.value().to_vec()),
-                Some(ValueType::Value) => base = Base::Plain(self.merged.value().to_vec()),
+                Some(ValueType::Merge) => operands.push_older(self.merged.value()),
+                Some(ValueType::Value) => base = Base::Plain(self.merged.value().to_vec().into()),
                 Some(ValueType::WideColumnEntity) => match self.with_values(user_key, self.merged.value()) {
-                    Ok(entity) => base = Base::Entity(entity),
+                    Ok(entity) => base = Base::Entity(entity.into()),
                     Err(error) => {
                         self.status = Err(error);
                         return;
                     }
                 },
                 Some(ValueType::BlobIndex) => match self.fetch(user_key, self.merged.value()) {
-                    Ok(value) => base = Base::Plain(value),
+                    Ok(value) => base = Base::Plain(value.into()),
                     Err(error) => {
                         self.status = Err(error);
                         return;
@@ -604,30 +605,20 @@ impl DbIterator {
         }
     }
 
-    fn show_merged(&mut self, base: &Base, newest_first: &[Vec<u8>], position: Position) {
-        match self.merged_value(base, newest_first) {
-            Ok(value) => {
-                self.value = value;
+    fn show_merged(&mut self, base: &Base<'_>, operands: &MergeOperands, position: Position) {
+        let operator = merge::operator_of(&self.cf).ok_or_else(merge::missing_operator_of_iterator);
+        match operator.and_then(|operator| operands.apply(Some(operator), &self.key, base)) {
+            Ok(merged) => {
+                (self.value, self.shape) = match merged {
+                    Merged::Plain(value) => (value, Shape::Plain),
+                    Merged::Entity(entity) => (entity, Shape::Entity),
+                };
                 self.position = position;
-                self.shape = if matches!(base, Base::Entity(_)) { Shape::Entity } else { Shape::Plain };
             }
             Err(error) => {
                 self.status = Err(error);
                 self.position = Position::Invalid;
             }
-        }
-    }
-
-    fn merged_value(&self, base: &Base, newest_first: &[Vec<u8>]) -> Result<Vec<u8>> {
-        let operator = merge::operator_of(&self.cf);
-        if operator.is_none() {
-            return Err(merge::missing_operator_of_iterator());
-        }
-        let merge = |base: Option<&[u8]>| merge::full_merge(operator, &self.key, base, newest_first);
-        match base {
-            Base::None => merge(None),
-            Base::Plain(value) => merge(Some(value)),
-            Base::Entity(entity) => merge::merge_entity(entity, merge),
         }
     }
 
@@ -652,8 +643,7 @@ impl DbIterator {
                     self.position = Position::SavedBackward;
                     return;
                 }
-                Ok(Resolved::Merged(base, mut operands)) => {
-                    operands.reverse();
+                Ok(Resolved::Merged(base, operands)) => {
                     return self.show_merged(&base, &operands, Position::SavedBackward);
                 }
                 Ok(Resolved::Hidden) => {}
@@ -670,7 +660,7 @@ impl DbIterator {
         // The newest live version so far: what its bytes, in `value` or `held`, are.
         let mut live: Option<ValueType> = None;
         let mut held = false;
-        let mut operands: Vec<Vec<u8>> = Vec::new();
+        let mut operands = MergeOperands::default();
         while self.merged.valid() {
             let (user_key, packed) = split(self.merged.key());
             if !self.is_key(user_key) {
@@ -695,7 +685,7 @@ impl DbIterator {
                         live = None;
                         operands.clear();
                     }
-                    Some(ValueType::Merge) => operands.push(self.merged.value().to_vec()),
+                    Some(ValueType::Merge) => operands.push_newer(self.merged.value()),
                     other => return Err(type_error(other)),
                 }
             }
@@ -715,9 +705,9 @@ impl DbIterator {
         if !operands.is_empty() {
             let base = match live {
                 None => Base::None,
-                Some(ValueType::WideColumnEntity) => Base::Entity(std::mem::take(&mut self.value)),
-                Some(_) if held => Base::Plain(self.held_value().to_vec()),
-                Some(_) => Base::Plain(std::mem::take(&mut self.value)),
+                Some(ValueType::WideColumnEntity) => Base::Entity(std::mem::take(&mut self.value).into()),
+                Some(_) if held => Base::Plain(self.held_value().to_vec().into()),
+                Some(_) => Base::Plain(std::mem::take(&mut self.value).into()),
             };
             return Ok(Resolved::Merged(base, operands));
         }
@@ -749,22 +739,12 @@ impl DbIterator {
     }
 }
 
-/// What merge operands apply to.
-enum Base {
-    /// Nothing.
-    None,
-    /// A value.
-    Plain(Vec<u8>),
-    /// An encoded entity, whose default column they apply to.
-    Entity(Vec<u8>),
-}
-
 /// What the versions of one key came to, going backward.
 enum Resolved {
     /// A live value of this shape, in `DbIterator::value`.
     Value(Shape),
-    /// Operands, oldest first, over a base.
-    Merged(Base, Vec<Vec<u8>>),
+    /// Operands over a base.
+    Merged(Base<'static>, MergeOperands),
     /// Deleted, or not visible.
     Hidden,
 }
