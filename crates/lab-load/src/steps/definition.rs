@@ -70,6 +70,8 @@ pub enum StepKind {
     CompactLevels,
     /// Waits until no compaction runs or is due.
     WaitForCompaction,
+    /// Statements on a server: what they are is not this crate's.
+    Statements,
 }
 
 impl StepKind {
@@ -189,6 +191,41 @@ pub struct Step {
 }
 
 impl Step {
+    /// A step of statements on a server, in a closed loop.
+    pub fn of_statements(name: &str, threads: u32, ops: Option<u64>, seconds: f64) -> Step {
+        Step {
+            name: name.to_string(),
+            kind: StepKind::Statements,
+            while_writing: false,
+            threads,
+            ops,
+            seconds,
+            durability: Durability::Wal,
+            seek_nexts: 0,
+            num: 0,
+            key_size: 0,
+            layout: KeyLayout::default(),
+            exp_range: 0.0,
+            value_size: 0,
+            value_sizes: None,
+            redundancy: Redundancy::default(),
+            seed: 0,
+            writer_rate: 0,
+            write_rate: 0,
+            writer_num: 0,
+            writer_merges: false,
+            merge_operator: String::new(),
+            merge_percent: seventy(),
+            batch_size: one(),
+            batched: false,
+            arrival: None,
+            mix: MixParameters::default(),
+            transaction_sets: five(),
+            concurrency: pessimistic(),
+            planted: 0.0,
+        }
+    }
+
     /// Whether it needs a merge operator.
     pub fn merges(&self) -> bool {
         self.writer_merges || matches!(self.kind, StepKind::Merge | StepKind::ReadOrMerge)

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// What one call did.
-pub(super) struct Done {
+pub struct Done {
     /// Operations it counts as.
     pub ops: u64,
     /// Lookups that found something.
@@ -19,13 +19,16 @@ pub(super) struct Done {
 }
 
 /// Does operations, one call after the other.
-pub(super) trait Operate {
+pub trait Operate {
     /// Waits before an operation if a rate asks for it; true if it waited. `ops` are done so far.
     fn pause(&mut self, _ops: u64) -> bool {
         false
     }
 
-    /// Does one call's operations.
+    /// Does one call's operations; `ops` are done so far.
+    ///
+    /// # Errors
+    /// The words that end the step.
     fn operate(&mut self, ops: u64) -> Result<Done, String>;
 
     /// True once there is nothing left to do, whatever was asked for.

@@ -20,6 +20,7 @@ mod worker;
 mod writer;
 
 pub use definition::{Step, StepKind};
+pub use measure::{Done, Operate};
 pub use outcrop_lab_stats::open_loop::Spacing;
 pub use pace::{Arrival, OpenLoopResult};
 pub use result::{StepResult, new_histogram};
@@ -32,7 +33,7 @@ use crate::process::ProcessUsage;
 use crate::transactions::TransactionDatabase;
 use hdrhistogram::Histogram;
 use limit::{Limiter, RateReport};
-use measure::{Operate, ThreadResult};
+use measure::ThreadResult;
 use pace::Schedule;
 use result::{percentiles, summarize};
 use serde::{Deserialize, Serialize};
@@ -180,6 +181,25 @@ pub fn run_transactions(
         format!("{conflicts} of {all} transactions met another one and were rolled back")
     });
     Ok(result)
+}
+
+/// As [`run_slice`], for operations that are no engine's: each thread does what `worker` makes of its seed.
+///
+/// # Errors
+/// The first error of any thread.
+pub fn run_operations<O: Operate>(
+    step: &Step,
+    so_far: Option<StepResult>,
+    thread_counter: &mut u64,
+    observe: &mut dyn FnMut(Progress),
+    worker: impl Fn(u64) -> O + Sync,
+) -> Result<StepResult, String> {
+    let before = Before::of(so_far.as_ref());
+    let result = run_threads(step, before, thread_counter, observe, None, worker, || Ok(()))?;
+    Ok(match so_far {
+        None => result,
+        Some(so_far) => so_far.followed_by(result),
+    })
 }
 
 /// Runs the threads of `step`, each with what `worker` makes of its seed; `ending` belongs to the step, but not to its

@@ -46,6 +46,12 @@ pub struct StepResult {
     pub counters: Counters,
     /// CPU time used meanwhile, and memory at the end.
     pub usage: ProcessUsage,
+    /// What the processes of a server used meanwhile, if there is one.
+    #[serde(default)]
+    pub server: Option<ProcessUsage>,
+    /// Rows that were inserted and deleted meanwhile, counted or beside the counted operations, if a step does such a thing.
+    #[serde(default)]
+    pub rows: Option<[u64; 2]>,
     /// All samples, nanoseconds.
     #[serde(skip, default = "new_histogram")]
     pub samples: Histogram<u64>,
@@ -92,6 +98,14 @@ impl StepResult {
             note: self.note.or(later.note),
             counters: self.counters.followed_by(&later.counters),
             usage: self.usage.followed_by(&later.usage),
+            server: match (self.server, later.server) {
+                (Some(so_far), Some(later)) => Some(so_far.followed_by(&later)),
+                (so_far, later) => so_far.or(later),
+            },
+            rows: later
+                .rows
+                .map(|[i, d]| self.rows.map_or([i, d], |so_far| [so_far[0] + i, so_far[1] + d]))
+                .or(self.rows),
             samples: self.samples,
             responses: self.responses,
         }
@@ -127,6 +141,8 @@ pub(super) fn summarize(threads: &[ThreadResult]) -> StepResult {
         note: None,
         counters: Counters::default(),
         usage: ProcessUsage::default(),
+        server: None,
+        rows: None,
         samples: histogram,
         responses: new_histogram(),
     }
