@@ -42,6 +42,12 @@ enum Verb {
         /// What to do, as JSON.
         assignment: String,
     },
+    /// A server of a session, guarded: started by the session.
+    #[command(hide = true)]
+    LabServer {
+        /// What to start, as JSON.
+        guarded: String,
+    },
 }
 
 fn main() -> ExitCode {
@@ -66,13 +72,14 @@ fn main() -> ExitCode {
             Err(message) => Err(message),
         },
         Verb::LabSession { assignment } => outcrop_lab::run::child::run(&assignment, in_process::functions()),
+        Verb::LabServer { guarded } => outcrop_lab::targets::servers::guard::run(&guarded),
     })
 }
 
 /// False if there is something to end or to remove after what it prints: processes, databases.
 fn only_looks(verb: &Verb) -> bool {
     match verb {
-        Verb::DbBench { .. } | Verb::LabSession { .. } => false,
+        Verb::DbBench { .. } | Verb::LabSession { .. } | Verb::LabServer { .. } => false,
         Verb::Lab(Lab::Run { .. } | Lab::Quick(_) | Lab::Profile { .. } | Lab::Fio { .. }) => false,
         Verb::Lab(Lab::Crosscheck(_)) => false,
         Verb::Lab(_) | Verb::Ldb(_) | Verb::SstDump(_) => true,

@@ -35,6 +35,8 @@ pub fn step_and_result(name: &str, ops: u64, seconds: f64) -> (PlannedStep, Step
         note: None,
         counters: Counters::default(),
         usage: ProcessUsage::default(),
+        server: None,
+        rows: None,
         samples: outcrop_lab_load::steps::new_histogram(),
         responses: outcrop_lab_load::steps::new_histogram(),
     };

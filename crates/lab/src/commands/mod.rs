@@ -5,6 +5,7 @@
 pub mod crosscheck;
 pub mod fio;
 pub mod quick;
+pub mod servers;
 
 use crate::analysis::noise::NoiseModel;
 use crate::analysis::results::Results;
@@ -190,6 +191,9 @@ pub enum Lab {
     /// Lists or fetches engines.
     #[command(subcommand)]
     Engines(Engines),
+    /// Lists or fetches SQL servers.
+    #[command(subcommand)]
+    Servers(servers::Servers),
 }
 
 /// What to do with engines.
@@ -286,6 +290,7 @@ pub fn run(verb: &Lab) -> Result<ExitCode, String> {
         Lab::Import { store, arguments } => import::run_command(&store.path, arguments)?,
         Lab::Crosscheck(arguments) => crosscheck::run(arguments)?,
         Lab::Fio { store, arguments } => fio::run(&store.path, arguments)?,
+        Lab::Servers(verb) => servers::run(verb)?,
         Lab::Engines(Engines::List { json }) => {
             let listed = engines::list();
             print_or_json(*json, &listed, || engines::text(&listed));

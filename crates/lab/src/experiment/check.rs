@@ -22,13 +22,13 @@ pub(super) struct Mistake {
     pub message: String,
 }
 
-type Checked = Result<(), Mistake>;
+pub(super) type Checked = Result<(), Mistake>;
 
-fn wrong(table: &str, key: &str, message: impl Into<String>) -> Checked {
+pub(super) fn wrong(table: &str, key: &str, message: impl Into<String>) -> Checked {
     Err(Mistake { table: table.to_string(), key: key.to_string(), value: None, message: message.into() })
 }
 
-fn wrong_value(table: &str, value: &str, message: String) -> Checked {
+pub(super) fn wrong_value(table: &str, value: &str, message: String) -> Checked {
     Err(Mistake { table: table.to_string(), key: String::new(), value: Some(value.to_string()), message })
 }
 
@@ -58,7 +58,7 @@ pub(super) fn check(experiment: &Experiment) -> Checked {
     check_steps(experiment)
 }
 
-fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
+pub(super) fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
     nearest(word, known).map_or(String::new(), |known| format!("; did you mean \"{known}\"?"))
 }
 
@@ -227,7 +227,7 @@ fn check_workload(workload: &Workload) -> Checked {
     }
 }
 
-fn check_design(design: &Design) -> Checked {
+pub(super) fn check_design(design: &Design) -> Checked {
     let table = "design";
     let positive = [("rounds", design.rounds as f64), ("width", design.width)];
     if let Some((name, _)) = positive.iter().find(|(_, value)| value.is_nan() || *value <= 0.0) {

@@ -12,12 +12,13 @@ mod check;
 pub mod compaction;
 mod parse;
 pub mod profiles;
+pub mod sql;
 pub mod steps;
 #[cfg(test)]
 mod tests;
 pub mod vocabulary;
 
-pub use parse::{parse, read};
+pub use parse::parse;
 
 use crate::targets::build::Wanted;
 use outcrop_lab_load::StepKind;

@@ -2,19 +2,8 @@
 
 use super::Experiment;
 use super::check::{Mistake, check};
-use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-
-/// Reads the experiment in `path`; gives it with its text.
-///
-/// # Errors
-/// One sentence that names the place.
-pub fn read(path: &Path) -> Result<(Experiment, String), String> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let experiment = parse(&path.display().to_string(), &text)?;
-    Ok((experiment, text))
-}
 
 /// Parses the experiment `text`; `file` is its name in messages.
 ///
@@ -28,7 +17,7 @@ pub fn parse(file: &str, text: &str) -> Result<Experiment, String> {
     }
 }
 
-fn explain(file: &str, text: &str, error: &toml::de::Error) -> String {
+pub(super) fn explain(file: &str, text: &str, error: &toml::de::Error) -> String {
     let (line, column) = place(text, error.span().map_or(0, |span| span.start));
     let message = error.message().trim();
     let what = if message.starts_with("unknown variant") { "value" } else { "key" };

@@ -12,6 +12,7 @@ use outcrop_lab_load::steps::{Arrival, Spacing};
 use outcrop_lab_load::transactions::Concurrency;
 use outcrop_lab_load::values::{Redundancy, ValueSizes};
 use outcrop_lab_load::{Step, StepKind};
+use outcrop_lab_sql::SqlStep;
 use serde::{Deserialize, Serialize};
 
 /// Sizes with the machine's part filled in.
@@ -89,6 +90,9 @@ pub struct PlannedStep {
     /// A vector memtable, where the library has one.
     #[serde(default)]
     pub vector_memtable: bool,
+    /// What it does on a server, if it is a step of one.
+    #[serde(default)]
+    pub sql: Option<SqlStep>,
 }
 
 fn all_of_them() -> f64 {
@@ -113,11 +117,17 @@ impl PlannedStep {
 
     /// Whether the step only warms caches for the next one.
     pub fn warms_up(&self) -> bool {
-        self.step.kind == StepKind::ReadSeq && !self.report
+        match &self.sql {
+            Some(sql) => sql.test().is_some() && !self.report,
+            None => self.step.kind == StepKind::ReadSeq && !self.report,
+        }
     }
 
     /// Whether the step fills an empty database.
     pub fn is_load(&self) -> bool {
+        if let Some(sql) = &self.sql {
+            return sql.is_load();
+        }
         matches!(self.step.kind, StepKind::FillSeq | StepKind::FillRandom | StepKind::FillUniqueRandom)
     }
 
@@ -137,17 +147,24 @@ impl PlannedStep {
 
     /// Whether its operations read and never write.
     pub fn only_reads(&self) -> bool {
+        if let Some(sql) = &self.sql {
+            return sql.only_reads();
+        }
         !self.step.while_writing && self.step.kind.only_reads()
     }
 
     /// Whether the step may be done in slices: its counted operations read, one as the other, until time ends them. Where
     /// operations are due at their times, who is stopped is late.
     pub fn may_be_sliced(&self) -> bool {
-        self.step.kind.only_reads() && self.step.ops.is_none() && self.step.arrival.is_none()
+        let reads = self.sql.as_ref().map_or(self.step.kind.only_reads(), SqlStep::only_reads);
+        reads && self.step.ops.is_none() && self.step.arrival.is_none()
     }
 
     /// Whether its counted operations write.
     pub fn writes(&self) -> bool {
+        if let Some(sql) = &self.sql {
+            return !sql.only_reads();
+        }
         matches!(
             self.step.kind,
             StepKind::FillSeq
@@ -331,6 +348,7 @@ fn planned_step(
         loaded,
         oversubscribed: false,
         vector_memtable: row.vector,
+        sql: None,
     }
 }
 

@@ -5,3 +5,4 @@ pub mod memory;
 pub mod order;
 pub mod plan;
 pub mod scale;
+pub mod sql;

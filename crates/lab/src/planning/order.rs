@@ -12,7 +12,7 @@
 //! Invariant: whether targets fit is decided by the plan alone, before anything runs; a resumed run keeps the order.
 //! Next: `run/blocks.rs`, which carries it out.
 
-use crate::experiment::{Experiment, Order, WorkloadKind};
+use crate::experiment::{Design, Experiment, Order, WorkloadKind};
 use crate::planning::balanced;
 use crate::planning::plan::{Plan, PlannedTarget, drawn_orders};
 use crate::planning::scale::{self, Machine};
@@ -145,10 +145,10 @@ fn gigabytes(bytes: u64) -> f64 {
 }
 
 /// The order that is tried first, its run-in, and the seconds of a slice.
-pub(crate) fn tried(experiment: &Experiment) -> (Order, f64, f64) {
-    match experiment.design.order {
+pub(crate) fn tried(design: &Design) -> (Order, f64, f64) {
+    match design.order {
         Some(Order::Sessions) => (Order::Sessions, 0.0, 0.0),
-        Some(Order::Steps) | None => (Order::Steps, RUN_IN, experiment.design.slice_seconds.unwrap_or(SLICE)),
+        Some(Order::Steps) | None => (Order::Steps, RUN_IN, design.slice_seconds.unwrap_or(SLICE)),
     }
 }
 
@@ -174,12 +174,20 @@ pub(crate) fn fit_keys(plan: &mut Plan, experiment: &Experiment, machine: Machin
 /// # Errors
 /// A sentence if the experiment asks for steps and they cannot be had.
 pub(crate) fn settle(plan: &mut Plan, experiment: &Experiment) -> Result<(), String> {
+    settle_as_asked(plan, experiment.design.order)
+}
+
+/// As [`settle`], for an experiment that asks for this order, if for any.
+///
+/// # Errors
+/// As [`settle`].
+pub(crate) fn settle_as_asked(plan: &mut Plan, asked: Option<Order>) -> Result<(), String> {
     if plan.order == Order::Sessions {
         return Ok(());
     }
     match plan.cannot_take_turns() {
         None => Ok(()),
-        Some(why) if experiment.design.order.is_some() => {
+        Some(why) if asked.is_some() => {
             Err(format!("order = \"steps\" cannot be had: {why}; use fewer keys, or order = \"sessions\""))
         }
         Some(why) => {

@@ -187,7 +187,7 @@ fn unsettled(experiment: &Experiment, seed: u64, machine: Machine) -> Result<Pla
             .to_string());
     }
     let (mut targets, left_out) = resolve_targets(experiment, &sizes)?;
-    let base = base_of(experiment, &targets, &left_out)?;
+    let base = base_of(experiment.base.as_deref(), &targets, &left_out)?;
     if design.aa {
         let mut twin = targets[base].clone();
         twin.name += " (A/A)";
@@ -197,7 +197,7 @@ fn unsettled(experiment: &Experiment, seed: u64, machine: Machine) -> Result<Pla
     let seed = design.seed.unwrap_or(seed);
     let rounds = design.max_rounds.unwrap_or(design.rounds);
     let blocks = block_orders(targets.len(), rounds, seed);
-    let (order, run_in, slice_seconds) = order::tried(experiment);
+    let (order, run_in, slice_seconds) = order::tried(design);
     let mut plan = Plan {
         title: experiment.title.clone(),
         question: experiment.question.clone(),
@@ -418,11 +418,11 @@ impl<'a> Resolving<'a> {
                     return;
                 }
             },
-            Source::InProcess => None,
+            Source::InProcess | Source::Server(_) => None,
         };
         let mut built = Built::read(match source {
             Source::Library(path) => path,
-            Source::InProcess => Path::new("/proc/self/exe"),
+            Source::InProcess | Source::Server(_) => Path::new("/proc/self/exe"),
         });
         built.recipe.clone_from(recipe);
         let configs: Vec<&str> =
@@ -512,13 +512,13 @@ fn checked(path: &Path) -> Result<String, String> {
     maven::checksum(path).map_err(|error| error.to_string())
 }
 
-fn base_of(
-    experiment: &Experiment,
+pub(crate) fn base_of(
+    wanted: Option<&str>,
     targets: &[PlannedTarget],
     left_out: &[(String, String)],
 ) -> Result<usize, String> {
-    let Some(wanted) = &experiment.base else { return Ok(0) };
-    if let Some(index) = targets.iter().position(|target| &target.name == wanted) {
+    let Some(wanted) = wanted else { return Ok(0) };
+    if let Some(index) = targets.iter().position(|target| target.name == wanted) {
         return Ok(index);
     }
     if let Some((_, why)) = left_out.iter().find(|(name, _)| wanted.starts_with(name)) {

@@ -32,6 +32,11 @@ const fn lower(name: &'static str, unit: &'static str, formula: &'static str) ->
 pub const METRICS: &[MetricRow] = &[
     higher("ops_sec", "1/s", "operations of the counted threads / seconds from first start to last finish"),
     higher("steady_ops_sec", "1/s", "operations per second of the last flat part of the step"),
+    higher("krows_sec", "1000/s", "of a scan: thousands of rows / seconds of one client's scans"),
+    higher("insert_sec", "1/s", "rows inserted, by counted operations or beside them / seconds"),
+    higher("delete_sec", "1/s", "rows deleted / seconds"),
+    higher("rate_p50_floor", "1/s", "operations per second that half of the whole seconds reached"),
+    higher("rate_p99_floor", "1/s", "operations per second that 99 of 100 whole seconds reached"),
     higher("mb_sec", "MB/s", "key and value bytes of the operations / 2^20 / seconds"),
     lower("usec_op", "us", "thread seconds * 1e6 / operations"),
     lower("p50", "us", "median of service times"),
@@ -53,7 +58,9 @@ pub const METRICS: &[MetricRow] = &[
     lower("stalled_seconds", "s", "seconds with less than a tenth of the median second's operations"),
     lower("cv", "1", "standard deviation / mean of operations per second, second by second"),
     lower("cpu_us/o", "us", "user and system time of the whole host / operations"),
-    lower("proc_cpu_us/o", "us", "user and system time of the session's process / operations"),
+    lower("proc_cpu_us/o", "us", "user and system time of the session's processes / operations"),
+    lower("server_cpu_us/o", "us", "user and system time of the server's processes / operations"),
+    lower("client_cpu_us/o", "us", "user and system time of the clients of a server / operations"),
     lower("cs/o", "1", "context switches of the host / operations"),
     lower("vcs/o", "1", "times a thread of the process went to wait / operations"),
     lower("ivcs/o", "1", "times a thread of the process was made to wait / operations"),
@@ -61,6 +68,8 @@ pub const METRICS: &[MetricRow] = &[
     lower("busiest_cpu", "%", "busy time of the busiest processor / time"),
     lower("r/o", "1", "device reads / operations"),
     lower("w/o", "1", "device writes / operations"),
+    lower("w/i", "1", "device writes / rows inserted"),
+    lower("wKB/i", "KB", "device KB written / rows inserted"),
     lower("rKB/o", "KB", "device KB read / operations"),
     lower("wKB/o", "KB", "device KB written / operations"),
     lower("d/o", "1", "device discards / operations"),
@@ -153,6 +162,17 @@ pub fn derive(
     };
     let (ops, seconds) = (result.ops as f64, result.seconds.max(1e-9));
     set("ops_sec", ops / seconds);
+    if step.sql.as_ref().is_some_and(|sql| sql.scans()) {
+        set("krows_sec", 1e3 / result.micros_per_op);
+    }
+    if let Some([inserted, deleted]) = result.rows {
+        set("insert_sec", inserted as f64 / seconds);
+        set("delete_sec", deleted as f64 / seconds);
+    }
+    if step.sql.is_some() {
+        set("rate_p50_floor", rate_floor(&result.per_second, 0.5));
+        set("rate_p99_floor", rate_floor(&result.per_second, 0.99));
+    }
     set("mb_sec", result.bytes as f64 / f64::from(1 << 20) / seconds);
     set("usec_op", result.micros_per_op);
     let names = ["p50", "p99", "p99.9", "p99.99", "pmax"];
@@ -219,9 +239,13 @@ fn from_readings(
     };
     let busy =
         delta("cpu.user").zip(delta("cpu.system")).map(|(user, system)| (user + system) / TICKS_PER_SECOND);
-    let own = result.usage.user_seconds + result.usage.system_seconds;
+    let client = result.usage.user_seconds + result.usage.system_seconds;
+    let server = result.server.map(|server| server.user_seconds + server.system_seconds);
+    let own = client + server.unwrap_or(0.0);
     per_op("cpu_us/o", busy.map(|seconds| seconds * 1e6));
     per_op("proc_cpu_us/o", Some(own * 1e6));
+    per_op("server_cpu_us/o", server.map(|seconds| seconds * 1e6));
+    per_op("client_cpu_us/o", step.sql.as_ref().map(|_| client * 1e6));
     per_op("cs/o", delta("context_switches"));
     per_op("vcs/o", Some(result.usage.voluntary_switches as f64));
     per_op("ivcs/o", Some(result.usage.involuntary_switches as f64));
@@ -243,10 +267,19 @@ fn from_readings(
     per_op("w/o", delta("device.writes"));
     per_op("rKB/o", delta("device.read_sectors").map(|sectors| sectors / 2.0));
     per_op("wKB/o", delta("device.write_sectors").map(|sectors| sectors / 2.0));
+    if let Some([inserted, _]) = result.rows.filter(|rows| rows[0] > 0) {
+        let inserted = inserted as f64;
+        // `per_op` divides by operations.
+        let operations = |total: f64| total * ops / inserted;
+        per_op("w/i", delta("device.writes").map(operations));
+        per_op("wKB/i", delta("device.write_sectors").map(|sectors| operations(sectors / 2.0)));
+    }
     per_op("d/o", delta("device.discards"));
     per_op("flush/o", delta("device.flushes"));
     let faults = delta("process.minor_faults").zip(delta("process.major_faults"));
-    per_op("fault/o", faults.map(|(minor, major)| minor + major));
+    // Of a step on a server they would be the client's, and so would its memory.
+    let of_engine = faults.filter(|_| step.sql.is_none());
+    per_op("fault/o", of_engine.map(|(minor, major)| minor + major));
     for (name, time, count) in [
         ("read_await", "device.read_ms", "device.reads"),
         ("write_await", "device.write_ms", "device.writes"),
@@ -257,8 +290,8 @@ fn from_readings(
             set(name, time / count);
         }
     }
-    if let (Some(from), Some(to)) =
-        (first.get("process.rss").filter(|from| *from > 0), last.get("process.rss"))
+    if let (None, Some(from), Some(to)) =
+        (&step.sql, first.get("process.rss").filter(|from| *from > 0), last.get("process.rss"))
     {
         set("rss_growth", to as f64 / from as f64 - 1.0);
     }
@@ -287,6 +320,16 @@ fn from_readings(
     {
         set("write_amp_device", sectors * 512.0 / result.bytes as f64);
     }
+}
+
+/// The rate that this share of the whole seconds reached; not a number without any.
+///
+/// Source: the published scripts' p50 and p99 of interval rates: sorted from the highest, entry round(share * n).
+fn rate_floor(per_second: &[u64], share: f64) -> f64 {
+    let mut rates = per_second.to_vec();
+    rates.sort_unstable_by(|one, other| other.cmp(one));
+    let at = (share * rates.len() as f64).round() as usize;
+    rates.get(at.min(rates.len().saturating_sub(1))).map_or(f64::NAN, |rate| *rate as f64)
 }
 
 /// The largest resident memory of the process, in MB: of samples, and of what the step ended with.
@@ -353,6 +396,14 @@ mod tests {
             values[series_index(name).unwrap()] = *value;
         }
         Reading { at, values }
+    }
+
+    #[test]
+    fn a_rate_s_floor_is_what_most_seconds_reached() {
+        let rates: Vec<u64> = (1..=100).collect();
+        assert_eq!((rate_floor(&rates, 0.5), rate_floor(&rates, 0.99)), (50.0, 1.0));
+        assert_eq!(rate_floor(&[7], 0.99), 7.0);
+        assert!(rate_floor(&[], 0.5).is_nan());
     }
 
     #[test]

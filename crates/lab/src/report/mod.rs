@@ -2,6 +2,7 @@
 //! RocksDB's benchmark scripts print it; `status_line` while something runs.
 
 pub mod classic;
+mod groups;
 pub mod show;
 pub mod site;
 pub(crate) mod status_line;

@@ -19,7 +19,8 @@ use crate::experiment::compaction::open_options;
 use crate::experiment::steps::{PlannedStep, Sizes};
 use crate::experiment::{Config, WorkloadKind};
 use crate::planning::memory;
-use crate::run::data_dir;
+use crate::run::{data_dir, sql_child};
+use crate::targets::servers::ServerSpec;
 use outcrop_lab_load::process::interleave_memory;
 use outcrop_lab_load::processor;
 use outcrop_lab_load::steps::wait_for_compaction;
@@ -42,6 +43,8 @@ pub enum Source {
     InProcess,
     /// A shared library with RocksDB's C API.
     Library(PathBuf),
+    /// A server that speaks SQL.
+    Server(Box<ServerSpec>),
 }
 
 /// What a child is to do.
@@ -150,7 +153,7 @@ pub fn command(assignment: &Assignment) -> Result<Command, String> {
     // A terminal's stop and continue are for the run: they must not wake a child that is stopped out of turn.
     command.process_group(0);
     let engine = match &assignment.source {
-        Source::InProcess => None,
+        Source::InProcess | Source::Server(_) => None,
         Source::Library(path) => Some(path.as_path()),
     };
     let at_start = preloaded(assignment.preload.iter().map(PathBuf::as_path).chain(engine));
@@ -231,13 +234,16 @@ pub fn run(json: &str, in_process: RocksApi) -> Result<(), String> {
     }
 }
 
-fn say(message: &Message) -> Result<(), String> {
+pub(super) fn say(message: &Message) -> Result<(), String> {
     let line = serde_json::to_string(message).map_err(|error| error.to_string())?;
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|error| format!("lab-session: {error}"))
 }
 
 fn work(assignment: &Assignment, in_process: RocksApi) -> Result<(), String> {
+    if let Source::Server(spec) = &assignment.source {
+        return sql_child::work(assignment, spec);
+    }
     if let Some(library) = &assignment.preload {
         check_preloaded(library)?;
     }
@@ -248,7 +254,7 @@ fn work(assignment: &Assignment, in_process: RocksApi) -> Result<(), String> {
     // Before the engine has threads: they inherit the counters.
     processor::start();
     let api = match &assignment.source {
-        Source::InProcess => in_process,
+        Source::InProcess | Source::Server(_) => in_process,
         Source::Library(path) => {
             let from_the_start = check_preloaded(path);
             // First what is wrong with the library itself.
@@ -274,7 +280,7 @@ fn work(assignment: &Assignment, in_process: RocksApi) -> Result<(), String> {
 }
 
 /// A step's number and its slice, from a line of the parent's.
-fn order(line: &str) -> Option<(usize, Slice)> {
+pub(super) fn order(line: &str) -> Option<(usize, Slice)> {
     let numbers: Vec<usize> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
     match numbers[..] {
         [step, number, of] if number < of => Some((step, Slice { number, of })),
@@ -405,7 +411,7 @@ pub fn joined(target: &str, step: &str) -> String {
     both.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(";")
 }
 
-fn observer(number: usize) -> impl FnMut(Progress) {
+pub(super) fn observer(number: usize) -> impl FnMut(Progress) {
     let mut said = Instant::now();
     move |progress| {
         if said.elapsed() >= Duration::from_millis(250) {
@@ -417,7 +423,7 @@ fn observer(number: usize) -> impl FnMut(Progress) {
     }
 }
 
-fn say_done(number: usize, result: StepResult) -> Result<(), String> {
+pub(super) fn say_done(number: usize, result: StepResult) -> Result<(), String> {
     let flat = |histogram: &hdrhistogram::Histogram<u64>| {
         let recorded = histogram.iter_recorded();
         recorded.map(|entry| (entry.value_iterated_to(), entry.count_at_value())).collect::<Vec<_>>()

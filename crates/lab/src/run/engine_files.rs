@@ -37,7 +37,7 @@ pub(super) fn engine_facts(dir: &Path) -> EngineFacts {
     let after = |words: &str| banner.split_once(words)?.1.split_whitespace().next().map(str::to_string);
     // `RocksDB version: 11.8.1`; ours `outcrop-0.1.0`, or once `outcrop 0.1.0: opening ...`.
     let outcrop = || Some(after("outcrop ")?.trim_end_matches(':').to_string());
-    let version = after("RocksDB version:").or_else(outcrop);
+    let version = after("RocksDB version:").or_else(|| after("server version:")).or_else(outcrop);
     EngineFacts {
         version: version.map(|version| version.trim_start_matches("outcrop-").to_string()),
         git_sha: after("Git sha ").and_then(|text| git_sha(&text)),

@@ -20,6 +20,7 @@ pub mod profile;
 mod progress;
 pub mod restore;
 mod session;
+mod sql_child;
 
 use crate::experiment;
 use crate::host::Host;
@@ -69,10 +70,21 @@ fn now() -> String {
 /// # Errors
 /// One sentence.
 pub fn plan_file(file: &Path, scale: &Scale) -> Result<(Plan, String), String> {
-    let (experiment, text) = experiment::read(file)?;
+    let text = text_of(file)?;
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     let machine = Machine { memory: memory::total_bytes(), cores };
-    Ok((crate::planning::plan::plan_scaled(&experiment, unix_seconds(), machine, scale)?, text))
+    let plan = if experiment::sql::is_sql(&text) {
+        crate::planning::sql::plan(file, &text, unix_seconds(), machine, scale)?
+    } else {
+        let experiment = experiment::parse(&file.display().to_string(), &text)?;
+        crate::planning::plan::plan_scaled(&experiment, unix_seconds(), machine, scale)?
+    };
+    Ok((plan, text))
+}
+
+/// The text of an experiment's file.
+fn text_of(file: &Path) -> Result<String, String> {
+    std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
 }
 
 /// Where a run begins.
@@ -108,7 +120,7 @@ pub fn run(store: &Path, arguments: &RunArguments) -> Result<i64, String> {
         .ok_or("--interval must be 0.05 or more")?;
     let file = arguments.file.display().to_string();
     let start = if arguments.resume {
-        let (_, text) = experiment::read(&arguments.file)?;
+        let text = text_of(&arguments.file)?;
         Start::Rest { file: file.clone(), text, scale: arguments.scale.clone() }
     } else {
         let (plan, text) = plan_file(&arguments.file, &arguments.scale)?;

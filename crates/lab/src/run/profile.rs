@@ -64,6 +64,12 @@ const EVENTS: [(&str, u64); 3] =
 pub fn run(store: &Path, arguments: &ProfileArguments) -> Result<(), String> {
     let store = Store::open_existing(store)?;
     let results = Results::load(&store, arguments.id)?;
+    if results.experiment.plan.steps.iter().any(|step| step.sql.is_some()) {
+        return Err(format!(
+            "experiment {} measures servers: lab profile samples the process of an engine only",
+            arguments.id
+        ));
+    }
     let wanted = wanted(&results, arguments)?;
     let targets = targets(&results, &arguments.targets)?;
     let events = events()?;

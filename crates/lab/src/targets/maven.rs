@@ -164,6 +164,14 @@ struct Client {
     cache: PathBuf,
 }
 
+/// The artefact's path in the local repository of Maven's client, which fetches it if it is not there.
+///
+/// # Errors
+/// See [`ReferenceError`].
+pub(super) fn fetch(artifact: &str) -> Result<PathBuf, ReferenceError> {
+    Client { program: "mvn".into(), cache: cache_dir()? }.fetch(artifact)
+}
+
 impl Client {
     fn obtain(&self, name: &str, version: &str) -> Result<PathBuf, ReferenceError> {
         let here = |engine: &LockedEngine| engine.name == name && engine.version == version;
@@ -334,7 +342,7 @@ impl Client {
     }
 }
 
-fn extract(jar: &Path, member: &str, target: &Path) -> Result<(), ReferenceError> {
+pub(super) fn extract(jar: &Path, member: &str, target: &Path) -> Result<(), ReferenceError> {
     let broken = |error: &dyn fmt::Display| unavailable(format!("{}: {error}", jar.display()));
     let file = std::fs::File::open(jar).map_err(|error| broken(&error))?;
     let mut archive = zip::ZipArchive::new(file).map_err(|error| broken(&error))?;

@@ -15,6 +15,7 @@ pub use plan::plan;
 use crate::analysis::judge::{Verdict, Word};
 use crate::analysis::results::{Cell, Results};
 use crate::analysis::{position, stalls, tails};
+use crate::report::groups;
 use crate::report::summary_line::{self, Measured, ops_per_second, summary_line};
 use crate::report::text::{WIDTH, align, align_within, amount, cut, paragraph};
 use crate::store::{SessionRow, Status, Store, StoreError};
@@ -214,6 +215,7 @@ pub fn compare(results: &Results, base: usize, metric: &str) -> String {
         wider_margins(results).iter().for_each(|line| text.push_str(&paragraph("", line, 4)));
         text.push_str(&responses(results, base));
         text.push_str(&stalls::text(results, base));
+        text.push_str(&groups::text(results, base));
         text.push_str(&longer_tails(results, base));
     }
     for step in &results.steps {

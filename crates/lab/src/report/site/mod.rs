@@ -223,6 +223,7 @@ fn index(results: &Results, base: usize, table: &Table, published: bool) -> Stri
         (sections::relative(results, base, table))
         (sections::legend(results, base, true))
         (sections::explanations(results, base, table))
+        (crate::report::groups::tables(results, base))
         (charts::figure("Relative throughput, axis from 0", &charts::bars(results, base, table, charts::Axis::full(table))))
         p { a href="charts.html" { "The same with the axis cut, and with an axis that does not start at 0." } }
         (sections::versions(results, base, table))

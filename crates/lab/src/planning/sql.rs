@@ -1,0 +1,372 @@
+//! From an experiment on servers to the same plan as for engines: blocks, twins, orders and slices are those of `plan.rs`.
+
+use crate::experiment::compaction::open_options;
+use crate::experiment::sql::{self, ServerConfig, ServerSet, SqlExperiment};
+use crate::experiment::{Config, WorkloadKind};
+use crate::planning::order;
+use crate::planning::plan::{Plan, PlannedTarget, base_of, block_orders};
+use crate::planning::scale::{Machine, Scale, Scaled};
+use crate::run::child::Source;
+use crate::targets::builds::Built;
+use crate::targets::maven::ReferenceError;
+use crate::targets::servers::{Place, ServerSpec, catalogue, config};
+use outcrop_lab_sql::{Address, Product};
+use std::path::{Path, PathBuf};
+
+/// Plans the experiment `text` of `file` for `machine`, changed as `scale` says. May fetch servers.
+///
+/// # Errors
+/// One sentence that says what to change.
+pub fn plan(file: &Path, text: &str, seed: u64, machine: Machine, scale: &Scale) -> Result<Plan, String> {
+    let read = sql::parse(&file.display().to_string(), text)?;
+    let mut experiment = read.clone();
+    let changes = apply(scale, &mut experiment)?;
+    let mut plan = unscaled(&experiment, file, seed, machine)?;
+    if let Some(budget) = scale.budget {
+        fit(&mut plan, budget as f64)?;
+    }
+    if !scale.is_none() {
+        let mut changes = changes;
+        if plan.sizes.seconds != read.workload.seconds {
+            changes
+                .insert(0, format!("seconds of a step {} -> {}", read.workload.seconds, plan.sizes.seconds));
+        }
+        plan.scaled = Some(Scaled { budget_seconds: scale.budget, changes, asked: scale.clone() });
+    }
+    order::settle_as_asked(&mut plan, experiment.design.order)?;
+    Ok(plan)
+}
+
+/// Puts plain numbers in place of the file's; gives what was changed, but for seconds.
+fn apply(scale: &Scale, experiment: &mut SqlExperiment) -> Result<Vec<String>, String> {
+    if scale.keys == Some(0) || scale.rounds == Some(0) {
+        return Err("--keys and --rounds must be above zero".to_string());
+    }
+    let mut changes = Vec::new();
+    let (workload, design) = (&mut experiment.workload, &mut experiment.design);
+    if let Some(keys) = scale.keys {
+        let rows = (keys / u64::from(workload.tables())).max(1);
+        changes.push(format!("rows of a table {} -> {rows}", workload.rows));
+        let share = rows as f64 / workload.rows as f64;
+        workload.write_rows = workload.write_rows.map(|rows| ((rows as f64 * share) as u64).max(5));
+        workload.rows = rows;
+    }
+    if let Some(seconds) = scale.seconds {
+        if !seconds.is_finite() || seconds <= 0.0 {
+            return Err("--seconds must be above zero".to_string());
+        }
+        let share = seconds / workload.seconds;
+        workload.seconds = seconds;
+        workload.write_seconds = workload.write_seconds.map(|seconds| seconds * share);
+        workload.postwrite_seconds = workload.postwrite_seconds.map(|seconds| seconds * share.min(1.0));
+        let own = experiment.step.values_mut().filter_map(|step| step.seconds.as_mut());
+        own.for_each(|seconds| *seconds *= share);
+    }
+    if let Some(rounds) = scale.rounds {
+        if rounds > outcrop_lab_stats::rank::MAX_EXACT {
+            return Err(format!("--rounds: at most {} can be judged", outcrop_lab_stats::rank::MAX_EXACT));
+        }
+        changes.push(format!("rounds {} -> {rounds}", design.rounds));
+        (design.rounds, design.max_rounds) = (rounds, None);
+    }
+    Ok(changes)
+}
+
+/// Takes seconds from steps that time ends until the plan fits `budget` seconds.
+fn fit(plan: &mut Plan, budget: f64) -> Result<(), String> {
+    /// Seconds of a step below which nothing is measured.
+    const LEAST: f64 = 0.2;
+    plan.budget_seconds = Some(budget as u64);
+    let whole = plan.estimate().seconds;
+    if whole <= budget {
+        return Ok(());
+    }
+    let scaled = |plan: &Plan, share: f64| {
+        let mut smaller = plan.clone();
+        let timed = smaller.steps.iter_mut().filter(|step| step.step.ops.is_none());
+        timed.for_each(|step| step.step.seconds = (step.step.seconds * share).max(LEAST));
+        smaller.sizes.seconds *= share;
+        smaller
+    };
+    // The estimate is linear in the seconds of steps.
+    let least = scaled(plan, 0.0).estimate().seconds;
+    if least > budget {
+        return Err(format!(
+            "{} targets do not fit {budget:.0} s: the least is about {least:.0}; use fewer --keys, or leave targets or \
+             steps out",
+            plan.targets.len()
+        ));
+    }
+    *plan = scaled(plan, (budget - least) / (whole - least));
+    Ok(())
+}
+
+fn unscaled(experiment: &SqlExperiment, file: &Path, seed: u64, machine: Machine) -> Result<Plan, String> {
+    let sizes = experiment.sizes(machine.memory);
+    let steps = experiment.planned_steps(machine.cores);
+    let oversubscribed = steps.iter().any(|step| step.oversubscribed);
+    if let Some(step) = steps.iter().find(|step| step.oversubscribed && step.step.threads > 1)
+        && !experiment.design.allow_oversubscription
+    {
+        return Err(format!(
+            "step {}: {} clients on {} cores leave none for the server's background work; use fewer than {}, or set \
+             allow_oversubscription = true in [design]",
+            step.step.name, step.step.threads, machine.cores, machine.cores
+        ));
+    }
+    if !steps.first().is_some_and(|step| step.is_load()) {
+        return Err("the first step must load: begin steps with load, or l.i0".to_string());
+    }
+    let (mut targets, left_out) = resolve(experiment, file, machine)?;
+    targets.iter_mut().for_each(|target| target.open.cache_size = sizes.cache);
+    let base = base_of(experiment.base.as_deref(), &targets, &left_out)?;
+    let design = &experiment.design;
+    if design.aa {
+        let mut twin = targets[base].clone();
+        twin.name += " (A/A)";
+        twin.twin_of = Some(base);
+        targets.push(twin);
+    }
+    let seed = design.seed.unwrap_or(seed);
+    let (order, run_in, slice_seconds) = order::tried(design);
+    Ok(Plan {
+        title: experiment.title.clone(),
+        question: experiment.question.clone(),
+        base,
+        kind: WorkloadKind::Byos,
+        blocks: block_orders(targets.len(), design.max_rounds.unwrap_or(design.rounds), seed),
+        sizes,
+        steps,
+        targets,
+        left_out,
+        seed,
+        rounds: design.rounds,
+        width: design.width,
+        delta: design.delta,
+        budget_seconds: design.budget_seconds,
+        rest_seconds: design.rest_seconds,
+        data: design.data,
+        warmup: design.warmup,
+        order,
+        order_reason: None,
+        run_in,
+        slice_seconds,
+        oversubscribed,
+        memory: machine.memory,
+        scaled: None,
+        balanced: true,
+    })
+}
+
+type Resolved = (Vec<PlannedTarget>, Vec<(String, String)>);
+
+fn resolve(experiment: &SqlExperiment, file: &Path, machine: Machine) -> Result<Resolved, String> {
+    let (mut targets, mut left_out) = (Vec::<PlannedTarget>::new(), Vec::new());
+    for set in &experiment.target {
+        let found = match place(set) {
+            Ok(found) => found,
+            Err(ReferenceError::Unavailable(why)) => {
+                left_out.push((set.server.clone(), why));
+                continue;
+            }
+            Err(error) => return Err(error.to_string()),
+        };
+        let none = ServerConfig::default();
+        let configs: Vec<(&str, &ServerConfig)> = match set.configs.as_slice() {
+            [] => vec![("", &none)],
+            names => names.iter().map(|name| (name.as_str(), &experiment.config[name])).collect(),
+        };
+        for (name, config) in configs {
+            targets.push(target(experiment, set, &found, name, config, file, machine)?);
+        }
+    }
+    for (index, target) in targets.iter().enumerate() {
+        if targets[..index].iter().any(|other| other.name == target.name) {
+            return Err(format!("two targets are called {}; tell them apart with build", target.name));
+        }
+    }
+    match left_out.first() {
+        Some((name, why)) if targets.is_empty() => {
+            Err(format!("no target is left to measure; {name}: {why}"))
+        }
+        _ => Ok((targets, left_out)),
+    }
+}
+
+/// What a set of targets is, before its settings.
+struct Found {
+    name: String,
+    version: Option<String>,
+    product: Product,
+    /// Directory of its files; without one it is somebody else's.
+    basedir: Option<PathBuf>,
+    sha256: Option<String>,
+    address: Option<Address>,
+}
+
+fn place(set: &ServerSet) -> Result<Found, ReferenceError> {
+    let (name, version) = match set.server.split_once('@') {
+        Some((name, version)) => (name, Some(version.to_string())),
+        None => (set.server.as_str(), None),
+    };
+    let product = if name == "postgres" { Product::Postgres } else { Product::MySql };
+    let found = |version, basedir, sha256, address| Found {
+        name: name.to_string(),
+        version,
+        product,
+        basedir,
+        sha256,
+        address,
+    };
+    if let Some(url) = &set.url {
+        let address = address_of(product, url).map_err(ReferenceError::Unknown)?;
+        return Ok(found(version, None, None, Some(address)));
+    }
+    if let Some(basedir) = &set.basedir {
+        let there = basedir.join("bin").is_dir() || basedir.join("sbin").is_dir();
+        if !there {
+            let why = format!("{}: there is no bin in it", basedir.display());
+            return Err(ReferenceError::Unavailable(why));
+        }
+        let absolute = std::path::absolute(basedir).unwrap_or_else(|_| basedir.clone());
+        return Ok(found(version, Some(absolute), None, None));
+    }
+    let wanted = version.unwrap_or_default();
+    let locked = catalogue::find(name, &wanted).map_err(ReferenceError::Unknown)?;
+    let home = catalogue::obtain(&locked)?;
+    Ok(found(Some(locked.archive.version.clone()), Some(home), Some(locked.archive.sha256), None))
+}
+
+/// `postgres://user@host:port/database`; the password is not part of it.
+fn address_of(product: Product, url: &str) -> Result<Address, String> {
+    let wrong = || format!("{}: write SCHEME://USER@HOST:PORT/DATABASE", without_password(url));
+    let (_, rest) = url.split_once("://").ok_or_else(wrong)?;
+    let (user, rest) = rest.split_once('@').ok_or_else(wrong)?;
+    if user.contains(':') {
+        return Err(format!(
+            "{}: a password in a file is read by others; set {} instead",
+            without_password(url),
+            crate::targets::servers::PASSWORD
+        ));
+    }
+    let (place, database) = rest.split_once('/').unwrap_or((rest, ""));
+    let usual = if product == Product::Postgres { 5432 } else { 3306 };
+    let (host, port) = match place.rsplit_once(':') {
+        Some((host, port)) => (host, port.parse().map_err(|_| wrong())?),
+        None => (place, usual),
+    };
+    let database = if database.is_empty() && product == Product::Postgres { "postgres" } else { database };
+    Ok(Address {
+        product,
+        socket: None,
+        host: host.to_string(),
+        port,
+        user: user.to_string(),
+        password: None,
+        database: database.to_string(),
+    })
+}
+
+fn without_password(url: &str) -> String {
+    match (url.split_once("://"), url.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, place))) => format!("{scheme}://...@{place}"),
+        _ => url.to_string(),
+    }
+}
+
+fn target(
+    experiment: &SqlExperiment,
+    set: &ServerSet,
+    found: &Found,
+    name: &str,
+    config: &ServerConfig,
+    file: &Path,
+    machine: Machine,
+) -> Result<PlannedTarget, String> {
+    let mut spec = ServerSpec {
+        name: found.name.clone(),
+        product: found.product,
+        version: found.version.clone(),
+        place: Place::Remote(found.address.clone().unwrap_or_else(|| nowhere(found.product))),
+    };
+    let mut settings = String::new();
+    if let Some(basedir) = &found.basedir {
+        settings = settings_of(experiment, &spec, basedir, name, config, file, machine)?;
+        spec.place = Place::Own { basedir: basedir.clone(), config: settings.clone(), port: set.port };
+    }
+    let version = found.version.as_ref().map_or(String::new(), |version| format!("@{version}"));
+    let build = set.build.as_ref().map_or(String::new(), |build| format!("@{build}"));
+    let tail = if name.is_empty() { String::new() } else { format!("/{name}") };
+    let program = found.basedir.as_ref().map(|dir| dir.join(program_of(found.product)));
+    let sizes = experiment.sizes(machine.memory);
+    Ok(PlannedTarget {
+        name: format!("{}{version}{build}{tail}", found.name),
+        engine: found.name.clone(),
+        version: found.version.clone(),
+        line: format!("{}{build}{tail}", found.name),
+        source: Source::Server(Box::new(spec)),
+        sha256: found.sha256.clone(),
+        built: program.map_or_else(Built::default, |program| Built::read(&program)),
+        allocator: "system".to_string(),
+        preload: None,
+        config: name.to_string(),
+        open: open_options(WorkloadKind::Byos, &sizes, &Config::default()),
+        options: settings,
+        twin_of: None,
+        planted: config.planted.unwrap_or(0.0),
+    })
+}
+
+fn program_of(product: Product) -> &'static str {
+    match product {
+        Product::Postgres => "bin/postgres",
+        Product::MySql => "bin/mysqld",
+    }
+}
+
+fn nowhere(product: Product) -> Address {
+    let none = String::new;
+    Address { product, socket: None, host: none(), port: 0, user: none(), password: None, database: none() }
+}
+
+/// The settings of a configuration, scaled, and refused if the server does not know one.
+fn settings_of(
+    experiment: &SqlExperiment,
+    spec: &ServerSpec,
+    basedir: &Path,
+    name: &str,
+    config: &ServerConfig,
+    file: &Path,
+    machine: Machine,
+) -> Result<String, String> {
+    let share = experiment.workload.memory_share.unwrap_or(1.0);
+    let megabytes = if spec.product == Product::Postgres { "MB" } else { "M" };
+    let memory = (machine.memory as f64 * share) as u64;
+    let sizes = config::Machine { memory, cores: machine.cores, megabytes };
+    let mut all = String::new();
+    if let Some(path) = &config.file {
+        let path = file.parent().unwrap_or(Path::new("")).join(path);
+        let text = config::read(&path, sizes)?;
+        config::check(spec, basedir, &path.display().to_string(), &text)?;
+        all.push_str(&text);
+    }
+    let inline = format!("[config.{name}] settings");
+    let text = config::scaled(&inline, &config.settings, sizes)?;
+    config::check(spec, basedir, &inline, &text)?;
+    Ok(all + &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_become_addresses_and_have_no_password() {
+        let address = address_of(Product::Postgres, "postgres://me@db.example:5433/x").unwrap();
+        assert_eq!(address.to_string(), "me@db.example:5433/x");
+        assert_eq!(address_of(Product::MySql, "mysql://root@h").unwrap().to_string(), "root@h:3306/");
+        let error = address_of(Product::Postgres, "postgres://me:secret@h/x").unwrap_err();
+        assert!(error.contains("OUTCROP_SQL_PASSWORD") && !error.contains("secret"), "{error}");
+        assert!(address_of(Product::Postgres, "h:5432").unwrap_err().contains("SCHEME://"));
+    }
+}

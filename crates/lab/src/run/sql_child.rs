@@ -1,0 +1,155 @@
+//! The child of a session on a server: it starts the server, and is its client.
+//!
+//! ```text
+//! Server::start -> stopped -> Ready -> [order: go on, run in, step or slice, stop -> message] ... -> facts, orderly stop
+//! ```
+//! Invariants: outside its turns every process of the server stands still. What is counted of the server lies between the
+//! first and the last statement of a turn.
+//! Next: `child.rs`, whose protocol it speaks.
+
+use super::child::{Assignment, Message, Slice, observer, order, say, say_done};
+use crate::experiment::steps::PlannedStep;
+use crate::run::data_dir;
+use crate::targets::servers::ServerSpec;
+use crate::targets::servers::running::Server;
+use outcrop_lab_load::process::ProcessUsage;
+use outcrop_lab_load::{Step, StepResult};
+use outcrop_lab_sql::{Pool, step};
+use std::io::BufRead;
+use std::path::Path;
+use std::time::Instant;
+
+/// Does the steps of `assignment` on the server of `spec`.
+///
+/// # Errors
+/// What the server or the system says, for the parent.
+pub(super) fn work(assignment: &Assignment, spec: &ServerSpec) -> Result<(), String> {
+    let server = Server::start(spec, &assignment.dir)?;
+    server.pause()?;
+    let pool = Pool::new(server.address().clone());
+    let mut worker = Worker { assignment, server: &server, pool, threads: 0, so_far: None };
+    say(&Message::Ready)?;
+    for line in std::io::stdin().lock().lines() {
+        let line = line.map_err(|error| format!("what to do next: {error}"))?;
+        let (number, slice) = order(&line).ok_or_else(|| format!("what to do next: {line:?}"))?;
+        let planned = assignment.steps.get(number).ok_or_else(|| format!("there is no step {number}"))?;
+        worker.turn(number, planned, slice).map_err(|error| {
+            let gone = server.ended().map_or(String::new(), |why| format!("; {why}"));
+            format!("step {}: {error}{gone}", planned.step.name)
+        })?;
+    }
+    server.go_on()?;
+    worker.pool.close();
+    write_facts(&server, &assignment.dir)?;
+    server.stop()
+}
+
+struct Worker<'a> {
+    assignment: &'a Assignment,
+    server: &'a Server,
+    pool: Pool,
+    threads: u64,
+    /// The slices of the current step that are done.
+    so_far: Option<StepResult>,
+}
+
+impl Worker<'_> {
+    /// Half way to the seed of the next step.
+    const RUN_IN_SEED: u64 = 500;
+    /// Seconds of a run-in between two slices of a step.
+    const RUN_IN_AGAIN: f64 = 0.02;
+
+    fn turn(&mut self, number: usize, planned: &PlannedStep, slice: Slice) -> Result<(), String> {
+        let sql = planned.sql.as_ref().ok_or("it is a step of an engine, not of a server")?;
+        let before = Instant::now();
+        self.server.go_on()?;
+        if slice.is_first() && sql.is_load() {
+            // Tables in use cannot be dropped, and statements of old tables are of no use.
+            self.pool.close();
+        }
+        let so_far = self.so_far.take();
+        let run_in = self.assignment.run_in;
+        if run_in > 0.0 && planned.takes_run_in() {
+            let seed = planned.step.seed.wrapping_add(Self::RUN_IN_SEED);
+            let seconds = if slice.is_first() { run_in } else { run_in.min(Self::RUN_IN_AGAIN) };
+            let warm = Step { seconds, seed, ..planned.step.clone() };
+            step::run_slice(&self.pool, &warm, sql, None, &mut self.threads.clone(), &mut |_| ())?;
+        }
+        let part = Step { seconds: planned.step.seconds / slice.of as f64, ..planned.step.clone() };
+        say(&Message::Started { step: number, waited: before.elapsed().as_secs_f64() })?;
+        let used = self.server.usage();
+        let mut result =
+            step::run_slice(&self.pool, &part, sql, so_far, &mut self.threads, &mut observer(number))?;
+        if let (Some(before), Some(after)) = (used, self.server.usage()) {
+            let meanwhile = since(&after, &before);
+            result.server = Some(match &result.server {
+                None => meanwhile,
+                Some(so_far) => so_far.followed_by(&meanwhile),
+            });
+        }
+        self.server.pause()?;
+        if !planned.only_reads() {
+            data_dir::write_out(&self.assignment.dir)?;
+        }
+        if slice.is_last() {
+            return say_done(number, result);
+        }
+        self.so_far = Some(result);
+        say(&Message::Interrupted { step: number })
+    }
+}
+
+/// What was used between two looks; processes that ended meanwhile take their switches with them.
+fn since(after: &ProcessUsage, before: &ProcessUsage) -> ProcessUsage {
+    ProcessUsage {
+        user_seconds: (after.user_seconds - before.user_seconds).max(0.0),
+        system_seconds: (after.system_seconds - before.system_seconds).max(0.0),
+        rss_bytes: after.rss_bytes,
+        voluntary_switches: after.voluntary_switches.saturating_sub(before.voluntary_switches),
+        involuntary_switches: after.involuntary_switches.saturating_sub(before.involuntary_switches),
+        processor: after.processor,
+    }
+}
+
+/// Leaves where the run looks for what engines say of themselves: version, settings, log.
+fn write_facts(server: &Server, dir: &Path) -> Result<(), String> {
+    let (version, settings) = server.facts()?;
+    let log = std::fs::read(dir.join("server.log")).unwrap_or_default();
+    let files = [
+        ("OPTIONS-000001", format!("[settings]\n{}", comparable(&settings, dir))),
+        ("LOG", format!("server version: {version}\n{}", String::from_utf8_lossy(&log))),
+    ];
+    files.into_iter().try_for_each(|(name, text)| {
+        let path = dir.join(name);
+        std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+    })
+}
+
+/// Settings without those that name the session's own directory: they differ between any two sessions.
+fn comparable(settings: &str, dir: &Path) -> String {
+    let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_path_buf()).display().to_string();
+    let kept = settings.lines().filter(|line| !line.contains(&dir));
+    kept.map(|line| format!("{line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_name_the_session_are_left_out() {
+        let settings = "a=1\ndata_directory=/x/session-3/data\nb=2\n";
+        assert_eq!(comparable(settings, Path::new("/x/session-3")), "a=1\nb=2\n");
+    }
+
+    #[test]
+    fn processes_that_ended_leave_no_negative_counts() {
+        let usage = |seconds: f64, switches: u64| ProcessUsage {
+            user_seconds: seconds,
+            voluntary_switches: switches,
+            ..ProcessUsage::default()
+        };
+        let used = since(&usage(2.0, 3), &usage(1.5, 10));
+        assert_eq!((used.user_seconds, used.voluntary_switches), (0.5, 0));
+    }
+}

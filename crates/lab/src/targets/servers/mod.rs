@@ -1,0 +1,56 @@
+//! SQL servers: fetched, unpacked, initialised, started for a session and stopped with it.
+//!
+//! ```text
+//! catalogue.rs (name@version -> program files, checksum locked) -> unpack.rs
+//! config.rs (a file of settings, scaled and checked) -> running.rs: directory, start, ready, stop
+//!     postgres.rs, mysql.rs: the words of each          tree.rs: processes, stopped, continued, counted
+//! session -> guard.rs (a process of the lab) -> server -> its own children
+//! ```
+//! Invariants: a server never runs as root, and listens where only this machine reaches it. It ends with its session
+//! however that ends: the guard sees the session's end of a pipe closed, and kills all that is left.
+//! Next: `running.rs`.
+
+pub mod catalogue;
+pub mod config;
+pub mod guard;
+mod mysql;
+mod postgres;
+pub mod running;
+pub mod tree;
+mod unpack;
+
+use outcrop_lab_sql::{Address, Product};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// A server as a target has it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ServerSpec {
+    /// `postgres`, `mysql` or `mariadb`.
+    pub name: String,
+    /// Whose words it speaks.
+    pub product: Product,
+    /// Version, if the experiment says one.
+    pub version: Option<String>,
+    /// Where it is.
+    pub place: Place,
+}
+
+/// Where a server is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Place {
+    /// Started by the lab from these files.
+    Own {
+        /// Directory with `bin`.
+        basedir: PathBuf,
+        /// Text of its settings.
+        config: String,
+        /// Port of the loopback device; without one it listens on a socket.
+        port: Option<u16>,
+    },
+    /// Somebody else's: only asked. The password is `$OUTCROP_SQL_PASSWORD`, and in no record.
+    Remote(Address),
+}
+
+/// Variable of the environment that has the password of servers that are not the lab's own.
+pub const PASSWORD: &str = "OUTCROP_SQL_PASSWORD";

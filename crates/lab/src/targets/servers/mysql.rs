@@ -1,0 +1,122 @@
+//! MySQL's words: how a data directory is made, how the server is started and stopped, and which settings a version knows.
+
+use super::guard::Guarded;
+use outcrop_lab_sql::Address;
+use rustix::process::Signal;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What an initialised server's only user is called.
+const USER: &str = "root";
+const PORT: u16 = 3306;
+/// An orderly end.
+pub(super) const STOP: Signal = Signal::TERM;
+
+/// The program: archives have it in `bin`, packages in `sbin`.
+fn program(basedir: &Path) -> PathBuf {
+    let places = ["bin/mysqld", "sbin/mysqld", "libexec/mysqld"].map(|place| basedir.join(place));
+    places.iter().find(|place| place.exists()).unwrap_or(&places[0]).clone()
+}
+
+/// Libraries that an archive brings along.
+fn libraries(basedir: &Path) -> (String, String) {
+    ("LD_LIBRARY_PATH".to_string(), basedir.join("lib").display().to_string())
+}
+
+/// What makes a data directory.
+pub(super) fn initialise(basedir: &Path, data: &Path, base: Guarded) -> Vec<Guarded> {
+    vec![Guarded {
+        program: program(basedir),
+        arguments: vec![
+            "--no-defaults".to_string(),
+            "--initialize-insecure".to_string(),
+            format!("--basedir={}", basedir.display()),
+            format!("--datadir={}", data.display()),
+        ],
+        environment: vec![libraries(basedir)],
+        ..base
+    }]
+}
+
+/// What starts the server on `data` with the settings of `config`.
+///
+/// # Errors
+/// If the settings cannot be written.
+pub(super) fn start(
+    basedir: &Path,
+    data: &Path,
+    sockets: &Path,
+    port: Option<u16>,
+    config: &str,
+    base: Guarded,
+) -> Result<Guarded, String> {
+    let file = sockets.join("lab.cnf");
+    let text = if config.contains("[mysqld]") { config.to_string() } else { format!("[mysqld]\n{config}") };
+    std::fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+    let mut arguments = vec![
+        format!("--defaults-file={}", file.display()),
+        format!("--basedir={}", basedir.display()),
+        format!("--datadir={}", data.display()),
+        format!("--socket={}", socket(sockets).display()),
+        format!("--pid-file={}", sockets.join("mysqld.pid").display()),
+        format!("--tmpdir={}", sockets.display()),
+        format!("--lc-messages-dir={}", basedir.join("share").display()),
+    ];
+    match port {
+        Some(port) => arguments.extend(["--bind-address=127.0.0.1".to_string(), format!("--port={port}")]),
+        None => arguments.push("--skip-networking".to_string()),
+    }
+    // MySQL 8 listens for its own second protocol unless told not to; older versions would not know the name.
+    arguments.push("--loose-mysqlx=OFF".to_string());
+    Ok(Guarded { program: program(basedir), arguments, environment: vec![libraries(basedir)], ..base })
+}
+
+fn socket(sockets: &Path) -> PathBuf {
+    sockets.join("mysql.sock")
+}
+
+/// Where clients connect.
+pub(super) fn address(sockets: &Path, port: Option<u16>) -> Address {
+    Address {
+        product: outcrop_lab_sql::Product::MySql,
+        socket: port.is_none().then(|| socket(sockets)),
+        host: "127.0.0.1".to_string(),
+        port: port.unwrap_or(PORT),
+        user: USER.to_string(),
+        password: None,
+        database: String::new(),
+    }
+}
+
+/// Names of the settings that the server knows, as its help lists them.
+///
+/// # Errors
+/// A sentence if it cannot be asked.
+pub(super) fn known_settings(basedir: &Path) -> Result<Vec<String>, String> {
+    let program = program(basedir);
+    let (name, value) = libraries(basedir);
+    let output = Command::new(&program)
+        .args(["--no-defaults", "--verbose", "--help", "--user=nobody"])
+        .arg(format!("--lc-messages-dir={}", basedir.join("share").display()))
+        .env(name, value)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("{}: {error}", program.display()))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let names: Vec<String> = text
+        .lines()
+        .skip_while(|line| !line.starts_with("---"))
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.split_whitespace().next())
+        .map(|name| name.replace('-', "_"))
+        .collect();
+    match names.is_empty() {
+        true => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let last = said.lines().last().unwrap_or("nothing").to_string();
+            Err(format!("{} --verbose --help lists no settings: {last}", program.display()))
+        }
+        false => Ok(names),
+    }
+}

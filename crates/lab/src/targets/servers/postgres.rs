@@ -1,0 +1,110 @@
+//! PostgreSQL's words: how a cluster is made, started and stopped, and which settings a version knows.
+
+use super::guard::Guarded;
+use outcrop_lab_sql::Address;
+use rustix::process::Signal;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// The user that owns a cluster of the lab.
+pub(super) const USER: &str = "outcrop";
+/// A part of the socket's name.
+const PORT: u16 = 5432;
+/// Ends transactions and stops: what users do who want their server down.
+pub(super) const STOP: Signal = Signal::INT;
+
+/// What makes a cluster in `data`.
+pub(super) fn initialise(basedir: &Path, data: &Path, base: Guarded) -> Vec<Guarded> {
+    let arguments = ["-D", &text(data), "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"];
+    vec![Guarded {
+        program: basedir.join("bin/initdb"),
+        arguments: arguments.map(str::to_string).to_vec(),
+        ..base
+    }]
+}
+
+/// What starts the server on `data` with the settings of `config`.
+///
+/// # Errors
+/// If the settings cannot be written.
+pub(super) fn start(
+    basedir: &Path,
+    data: &Path,
+    sockets: &Path,
+    port: Option<u16>,
+    config: &str,
+    base: Guarded,
+) -> Result<Guarded, String> {
+    let file = data.join("postgresql.conf");
+    std::fs::write(&file, config).map_err(|error| format!("{}: {error}", file.display()))?;
+    let listen = if port.is_some() { "127.0.0.1" } else { "" };
+    let arguments = [
+        "-D".to_string(),
+        text(data),
+        "-k".to_string(),
+        text(sockets),
+        "-p".to_string(),
+        port.unwrap_or(PORT).to_string(),
+        "-c".to_string(),
+        format!("listen_addresses={listen}"),
+    ];
+    Ok(Guarded { program: basedir.join("bin/postgres"), arguments: arguments.to_vec(), ..base })
+}
+
+/// Where clients connect.
+pub(super) fn address(sockets: &Path, port: Option<u16>) -> Address {
+    Address {
+        product: outcrop_lab_sql::Product::Postgres,
+        socket: port.is_none().then(|| sockets.to_path_buf()),
+        host: "127.0.0.1".to_string(),
+        port: port.unwrap_or(PORT),
+        user: USER.to_string(),
+        password: None,
+        database: "postgres".to_string(),
+    }
+}
+
+/// Names of the settings that the server knows, as it lists them itself.
+///
+/// # Errors
+/// A sentence if it cannot be asked.
+pub(super) fn known_settings(basedir: &Path) -> Result<Vec<String>, String> {
+    let program = basedir.join("bin/postgres");
+    let output = Command::new(&program)
+        .arg("--describe-config")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("{}: {error}", program.display()))?;
+    let listed = String::from_utf8_lossy(&output.stdout);
+    let names: Vec<String> =
+        listed.lines().filter_map(|line| line.split('\t').next()).map(str::to_ascii_lowercase).collect();
+    match names.is_empty() {
+        true => Err(format!(
+            "{} --describe-config says nothing: {}",
+            program.display(),
+            String::from_utf8_lossy(&output.stderr).trim()
+        )),
+        false => Ok(names),
+    }
+}
+
+/// Whether the server knows a setting that it does not list: those for its developers.
+///
+/// # Errors
+/// A sentence if it cannot be asked.
+pub(super) fn knows(basedir: &Path, name: &str) -> Result<bool, String> {
+    let program = basedir.join("bin/postgres");
+    let scratch = std::env::temp_dir().join(format!("outcrop-settings-{}", std::process::id()));
+    let failed = |error: std::io::Error| format!("{}: {error}", scratch.display());
+    std::fs::create_dir_all(&scratch).map_err(failed)?;
+    let asked = std::fs::write(scratch.join("postgresql.conf"), "").and_then(|()| {
+        // In this order: only as the first argument is it allowed to root.
+        Command::new(&program).args(["-C", name, "-D"]).arg(&scratch).stdin(Stdio::null()).output()
+    });
+    let _ = std::fs::remove_dir_all(&scratch);
+    asked.map(|output| output.status.success()).map_err(|error| format!("{}: {error}", program.display()))
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}

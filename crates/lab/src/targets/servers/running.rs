@@ -1,0 +1,336 @@
+//! A server of a session: its directory, its start, its stop.
+//!
+//! ```text
+//! session-N/data      what the server stores            session-N/socket    where it listens
+//! session-N/server.log    what it prints; the last lines are shown if it does not come up
+//! ```
+//! Invariants: a data directory is initialised once, and taken as it is if it is there (a copy of a loaded one). Who drops a
+//! [`Server`] closes the guard's pipe: nothing of the server is left.
+
+use super::catalogue::closed_to_others;
+use super::guard::{Guarded, NOBODY};
+use super::{PASSWORD, Place, ServerSpec, mysql, postgres, tree};
+use outcrop_lab_load::process::ProcessUsage;
+use outcrop_lab_sql::{Address, Connection, Product, upkeep};
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::time::{Duration, Instant};
+
+/// How long a server may take to come up, and to stop.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// Lines of a log that messages show.
+const SHOWN: usize = 12;
+/// Bytes of a socket's path that the kernel takes, and the longest name that a server appends to its directory.
+const SOCKET_PATH: usize = 107;
+const SOCKET_NAME: usize = 20;
+
+/// A server that runs, or one that is only spoken to.
+pub struct Server {
+    spec: ServerSpec,
+    /// The lab's database on it.
+    address: Address,
+    guarded: Option<GuardedProcess>,
+}
+
+struct GuardedProcess {
+    guard: Child,
+    /// Closed to have everything killed.
+    pipe: Option<ChildStdin>,
+    lines: Receiver<String>,
+    /// Number of the server's own process.
+    server: u32,
+    log: PathBuf,
+}
+
+impl Server {
+    /// Starts the server of `spec` in `dir`, which is the session's own, or finds one that runs; the lab's database is there
+    /// afterwards.
+    ///
+    /// # Errors
+    /// A sentence; with the last lines of the server's log if it did not come up.
+    pub fn start(spec: &ServerSpec, dir: &Path) -> Result<Server, String> {
+        let (guarded, admin) = match &spec.place {
+            Place::Remote(address) => {
+                let password = std::env::var(PASSWORD).ok();
+                (None, Address { password, ..address.clone() })
+            }
+            Place::Own { basedir, config, port } => {
+                let (process, address) = start_own(spec, dir, basedir, config, *port)?;
+                (Some(process), address)
+            }
+        };
+        let address = upkeep::own_database(&admin)?;
+        let server = Server { spec: spec.clone(), address, guarded };
+        server.check_version()?;
+        Ok(server)
+    }
+
+    /// The lab's database.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Stops all its processes, where they are the lab's.
+    ///
+    /// # Errors
+    /// A sentence if one will not.
+    pub fn pause(&self) -> Result<(), String> {
+        self.guarded.as_ref().map_or(Ok(()), |guarded| tree::pause(guarded.guard.id()))
+    }
+
+    /// Lets them go on.
+    ///
+    /// # Errors
+    /// A sentence if one will not.
+    pub fn go_on(&self) -> Result<(), String> {
+        self.guarded.as_ref().map_or(Ok(()), |guarded| tree::go_on(guarded.guard.id()))
+    }
+
+    /// What all its processes have used, where they are the lab's.
+    pub fn usage(&self) -> Option<ProcessUsage> {
+        self.guarded.as_ref().map(|guarded| tree::usage(guarded.guard.id()))
+    }
+
+    /// What it says it is, and all its settings as `name=value` lines.
+    ///
+    /// # Errors
+    /// The server's words.
+    pub fn facts(&self) -> Result<(String, String), String> {
+        let mut connection = Connection::open(&self.address)?;
+        let version = version_of(&mut connection)?;
+        let settings = match self.spec.product {
+            Product::Postgres => "SELECT name, setting FROM pg_settings ORDER BY name",
+            Product::MySql => "SHOW GLOBAL VARIABLES",
+        };
+        let line = |row: Vec<Option<String>>| {
+            let [name, value] = [row.first(), row.get(1)].map(|cell| cell.cloned().flatten());
+            format!("{}={}\n", name.unwrap_or_default(), value.unwrap_or_default())
+        };
+        Ok((version, connection.rows(settings)?.into_iter().map(line).collect()))
+    }
+
+    fn check_version(&self) -> Result<(), String> {
+        let Some(wanted) = &self.spec.version else { return Ok(()) };
+        let version = version_of(&mut Connection::open(&self.address)?)?;
+        // Artefacts may count a third number that servers do not have.
+        let says =
+            |version: &str, wanted: &str| version == wanted || version.starts_with(&format!("{wanted}."));
+        if says(&version, wanted) || says(wanted, &version) || version.starts_with(&format!("{wanted}-")) {
+            return Ok(());
+        }
+        Err(format!("{} is asked for and says that it is {version}: {}", wanted, self.spec.name))
+    }
+
+    /// Stops it in its own orderly way, so that its files can be copied.
+    ///
+    /// # Errors
+    /// A sentence if it does not stop in time; it is killed then.
+    pub fn stop(mut self) -> Result<(), String> {
+        let Some(guarded) = self.guarded.take() else { return Ok(()) };
+        tree::go_on(guarded.guard.id())?;
+        let signal = match self.spec.product {
+            Product::Postgres => postgres::STOP,
+            Product::MySql => mysql::STOP,
+        };
+        if let Some(pid) = rustix::process::Pid::from_raw(guarded.server as i32) {
+            // It may have ended by itself: what it left says how.
+            let _ = rustix::process::kill_process(pid, signal);
+        }
+        match guarded.lines.recv_timeout(PATIENCE) {
+            Ok(line) if line.starts_with("ended exit status: 0") => Ok(()),
+            Ok(line) => Err(format!("{} {line} when it was stopped{}", self.spec.name, guarded.last_words())),
+            Err(_) => Err(format!("{} did not stop in time{}", self.spec.name, guarded.last_words())),
+        }
+    }
+
+    /// Why it is gone, if it is.
+    pub fn ended(&self) -> Option<String> {
+        let guarded = self.guarded.as_ref()?;
+        match guarded.lines.try_recv() {
+            Err(TryRecvError::Empty) => None,
+            Ok(line) => Some(format!("the server {line}{}", guarded.last_words())),
+            Err(TryRecvError::Disconnected) => Some(format!("the server is gone{}", guarded.last_words())),
+        }
+    }
+}
+
+fn version_of(connection: &mut Connection) -> Result<String, String> {
+    let sql = match connection.product() {
+        Product::Postgres => "SHOW server_version",
+        Product::MySql => "SELECT version()",
+    };
+    let said = connection.value(sql)?.unwrap_or_default();
+    // Packages append their own: 15.18 (Debian 15.18-0+deb12u1).
+    Ok(said.split(' ').next().unwrap_or_default().to_string())
+}
+
+impl GuardedProcess {
+    /// The end of the server's log, as messages have it.
+    fn last_words(&self) -> String {
+        last_words(&self.log)
+    }
+}
+
+impl Drop for GuardedProcess {
+    fn drop(&mut self) {
+        drop(self.pipe.take());
+        let _ = self.guard.wait();
+    }
+}
+
+fn last_words(log: &Path) -> String {
+    let text = std::fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let text = text.unwrap_or_default();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = &lines[lines.len().saturating_sub(SHOWN)..];
+    if last.is_empty() { String::new() } else { format!("; the end of its log:\n  {}", last.join("\n  ")) }
+}
+
+fn start_own(
+    spec: &ServerSpec,
+    dir: &Path,
+    basedir: &Path,
+    config: &str,
+    port: Option<u16>,
+) -> Result<(GuardedProcess, Address), String> {
+    let dir = std::path::absolute(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    let (data, sockets, log) = (dir.join("data"), dir.join("socket"), dir.join("server.log"));
+    if sockets.as_os_str().len() + SOCKET_NAME > SOCKET_PATH {
+        return Err(format!(
+            "{}: the path is too long for a socket of a server; name a shorter one with --data",
+            sockets.display()
+        ));
+    }
+    let user = rustix::process::geteuid().is_root().then_some(NOBODY);
+    if user.is_some()
+        && let Some(closed) = closed_to_others(&dir)
+    {
+        return Err(format!(
+            "no server runs as root, and {} is closed to other users: name another place with --data",
+            closed.display()
+        ));
+    }
+    // Whoever has the port may accept connections and never answer: asked before anybody waits for that.
+    if let Some(port) = port
+        && let Err(error) = TcpListener::bind(("127.0.0.1", port))
+    {
+        return Err(format!(
+            "port {port} of 127.0.0.1 cannot be had ({error}): name another, or leave port out and it listens on a socket"
+        ));
+    }
+    let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+    for path in [&data, &sockets] {
+        std::fs::create_dir_all(path).map_err(|error| failed(path, error))?;
+    }
+    give(&dir, user)?;
+    let base = Guarded {
+        program: PathBuf::new(),
+        arguments: Vec::new(),
+        environment: Vec::new(),
+        directory: data.clone(),
+        log: log.clone(),
+        user,
+    };
+    let is_empty = std::fs::read_dir(&data).map_err(|error| failed(&data, error))?.next().is_none();
+    if is_empty {
+        initialise(spec, basedir, &data, &base)?;
+    }
+    let (guarded, address) = match spec.product {
+        Product::Postgres => (
+            postgres::start(basedir, &data, &sockets, port, config, base)?,
+            postgres::address(&sockets, port),
+        ),
+        Product::MySql => {
+            (mysql::start(basedir, &data, &sockets, port, config, base)?, mysql::address(&sockets, port))
+        }
+    };
+    give(&dir, user)?;
+    let process = spawn(&guarded)?;
+    wait_until_ready(spec, process, &address).map(|process| (process, address))
+}
+
+/// Runs what makes a data directory, one after the other.
+fn initialise(spec: &ServerSpec, basedir: &Path, data: &Path, base: &Guarded) -> Result<(), String> {
+    let each = match spec.product {
+        Product::Postgres => postgres::initialise(basedir, data, base.clone()),
+        Product::MySql => mysql::initialise(basedir, data, base.clone()),
+    };
+    for program in each {
+        let status = program
+            .command()
+            .and_then(|mut command| command.status())
+            .map_err(|error| format!("cannot run {}: {error}", program.program.display()))?;
+        if !status.success() {
+            return Err(format!(
+                "{} could not be initialised ({status}){}",
+                spec.name,
+                last_words(&program.log)
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Makes everything in `dir` the property of `user`, if it is not this program's own.
+fn give(dir: &Path, user: Option<(u32, u32)>) -> Result<(), String> {
+    let Some((user, group)) = user else { return Ok(()) };
+    let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+    std::os::unix::fs::lchown(dir, Some(user), Some(group)).map_err(|error| failed(dir, error))?;
+    for entry in std::fs::read_dir(dir).map_err(|error| failed(dir, error))? {
+        let path = entry.map_err(|error| failed(dir, error))?.path();
+        if path.is_dir() && !path.is_symlink() {
+            give(&path, Some((user, group)))?;
+        } else {
+            std::os::unix::fs::lchown(&path, Some(user), Some(group))
+                .map_err(|error| failed(&path, error))?;
+        }
+    }
+    Ok(())
+}
+
+fn spawn(guarded: &Guarded) -> Result<GuardedProcess, String> {
+    let mut guard =
+        guarded.guard()?.spawn().map_err(|error| format!("cannot start a guard of servers: {error}"))?;
+    let pipe = guard.stdin.take();
+    let out = guard.stdout.take().expect("its output is piped");
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(out).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    let mut process = GuardedProcess { guard, pipe, lines, server: 0, log: guarded.log.clone() };
+    let first = process.lines.recv_timeout(PATIENCE).unwrap_or_default();
+    match first.strip_prefix("pid ").and_then(|id| id.parse().ok()) {
+        Some(id) => process.server = id,
+        None => return Err(format!("{} could not be started", guarded.program.display())),
+    }
+    Ok(process)
+}
+
+/// Waits until somebody can connect.
+fn wait_until_ready(
+    spec: &ServerSpec,
+    process: GuardedProcess,
+    address: &Address,
+) -> Result<GuardedProcess, String> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let refused = match Connection::open(address) {
+            Ok(_) => return Ok(process),
+            Err(why) => why,
+        };
+        if let Ok(line) = process.lines.try_recv() {
+            return Err(format!("{} did not come up: it {line}{}", spec.name, process.last_words()));
+        }
+        if Instant::now() > deadline {
+            return Err(format!("{} did not come up in time ({refused}){}", spec.name, process.last_words()));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

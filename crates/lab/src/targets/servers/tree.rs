@@ -1,0 +1,173 @@
+//! The processes of a server: all that descend from its guard.
+
+use outcrop_lab_load::process::ProcessUsage;
+use rustix::process::{Pid, Signal, kill_process};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// Ticks of a second, as `/proc` counts them.
+const TICKS: f64 = crate::probe::sources::TICKS_PER_SECOND;
+/// How long processes may take to stand still.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Numbers of all processes that descend from `root`, without it.
+pub fn descendants(root: u32) -> Vec<u32> {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    for id in entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()) {
+        if let Some(parent) = stat(id).and_then(|stat| stat.number(PARENT)) {
+            children.entry(parent as u32).or_default().push(id);
+        }
+    }
+    let mut found = children.remove(&root).unwrap_or_default();
+    let mut next = 0;
+    while next < found.len() {
+        found.extend(children.remove(&found[next]).unwrap_or_default());
+        next += 1;
+    }
+    found
+}
+
+/// Fields of `/proc/N/stat` after the name, counted from the state.
+const STATE: usize = 0;
+const PARENT: usize = 1;
+const TIMES: [usize; 4] = [11, 12, 13, 14];
+const PAGES: usize = 21;
+/// Bytes of a page, on the machines that servers are fetched for.
+const PAGE: u64 = 4096;
+
+struct Stat(Vec<String>);
+
+impl Stat {
+    fn number(&self, field: usize) -> Option<u64> {
+        self.0.get(field)?.parse().ok()
+    }
+}
+
+fn stat(id: u32) -> Option<Stat> {
+    let text = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // A name may hold spaces and brackets.
+    let (_, rest) = text.rsplit_once(')')?;
+    Some(Stat(rest.split_whitespace().map(str::to_string).collect()))
+}
+
+/// Sends `signal` to every process of `root`'s tree, those included that appear meanwhile.
+fn signal_all(root: u32, signal: Signal, mut is_done: impl FnMut(&Stat) -> bool) -> Result<(), String> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let left: Vec<u32> = descendants(root)
+            .into_iter()
+            .filter(|id| stat(*id).is_some_and(|stat| !is_done(&stat)))
+            .collect();
+        if left.is_empty() {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            return Err(format!("processes of the server do not obey: {left:?}"));
+        }
+        for id in left {
+            if let Some(pid) = Pid::from_raw(id as i32) {
+                // It may have ended meanwhile.
+                let _ = kill_process(pid, signal);
+            }
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+fn state(stat: &Stat) -> &str {
+    stat.0.get(STATE).map_or("", String::as_str)
+}
+
+/// Stops all processes below `root`, and returns when they stand still.
+///
+/// # Errors
+/// A sentence if one will not.
+pub fn pause(root: u32) -> Result<(), String> {
+    signal_all(root, Signal::STOP, |stat| matches!(state(stat), "T" | "t" | "Z" | "X"))
+}
+
+/// Lets all processes below `root` go on.
+///
+/// # Errors
+/// A sentence if one will not.
+pub fn go_on(root: u32) -> Result<(), String> {
+    signal_all(root, Signal::CONT, |stat| state(stat) != "T")
+}
+
+/// Kills all processes below `root`, stopped or not, and returns when they are gone.
+///
+/// # Errors
+/// A sentence if one will not.
+pub fn kill(root: u32) -> Result<(), String> {
+    signal_all(root, Signal::KILL, |stat| matches!(state(stat), "Z" | "X"))
+}
+
+/// What all processes below `root` have used, those included that they have waited for; memory is the sum of what each has
+/// resident, in which shared memory counts as often as it is mapped. Switches are those of living threads.
+pub fn usage(root: u32) -> ProcessUsage {
+    let mut sum = ProcessUsage::default();
+    for id in descendants(root) {
+        let Some(stat) = stat(id) else { continue };
+        let ticks = |field: usize| stat.number(field).unwrap_or(0) as f64 / TICKS;
+        sum.user_seconds += ticks(TIMES[0]) + ticks(TIMES[2]);
+        sum.system_seconds += ticks(TIMES[1]) + ticks(TIMES[3]);
+        sum.rss_bytes += stat.number(PAGES).unwrap_or(0) * PAGE;
+        let tasks = std::fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
+        for task in tasks {
+            let text = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
+            let count = |name: &str| -> u64 {
+                let line = text.lines().find_map(|line| line.strip_prefix(name));
+                line.and_then(|rest| rest.trim().parse().ok()).unwrap_or(0)
+            };
+            sum.voluntary_switches += count("voluntary_ctxt_switches:");
+            sum.involuntary_switches += count("nonvoluntary_ctxt_switches:");
+        }
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command, Stdio};
+
+    /// A shell that starts two more, and says when both run.
+    fn family() -> (Child, u32) {
+        use std::io::{BufRead, BufReader};
+        let script = "sh -c 'while :; do :; done' & sh -c 'echo up; sleep 600' & wait";
+        let mut child = Command::new("sh")
+            .args(["-c", "sh -c \"$0\"", script])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "up\n");
+        let id = child.id();
+        (child, id)
+    }
+
+    #[test]
+    fn a_tree_stands_still_goes_on_and_is_gone() {
+        let (mut child, id) = family();
+        assert!(descendants(id).len() >= 2, "{:?}", descendants(id));
+        pause(id).unwrap();
+        let before = usage(id);
+        std::thread::sleep(Duration::from_millis(100));
+        let after = usage(id);
+        let seconds = |usage: &ProcessUsage| usage.user_seconds + usage.system_seconds;
+        assert_eq!(seconds(&before), seconds(&after), "nobody works meanwhile");
+        go_on(id).unwrap();
+        while seconds(&usage(id)) <= seconds(&after) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(usage(id).rss_bytes > 0);
+        pause(id).unwrap();
+        kill(id).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(descendants(id).is_empty());
+    }
+}
