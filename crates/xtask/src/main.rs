@@ -18,6 +18,7 @@
 //! cargo xtask calls ...        the same calls on RocksDB and on Outcrop, compared to the letter
 //! cargo xtask tools            RocksDB's own ldb and sst_dump look at our databases
 //! cargo xtask scripts          RocksDB's benchmark scripts, unmodified, on our db_bench and on Debian's
+//! cargo xtask sql             the lab on PostgreSQL and MySQL, fetched: every test and step at a tiny size
 //! cargo xtask c-test           RocksDB's own test of its C API, phase by phase, on our shared library and on RocksDB's
 //! cargo xtask attacks ...      live attempts to fool the lab's verdict; docs/lab-attacks.md; needs a quiet machine
 //! cargo xtask bindings         versions of the crate `rocksdb` from the registry on our shared library; needs libclang
@@ -36,6 +37,7 @@ mod packages;
 mod pingpong;
 mod scripts;
 mod sources;
+mod sql;
 mod tidy;
 mod unsafe_column;
 
@@ -71,13 +73,14 @@ fn main() -> ExitCode {
         ["tools"] => pingpong::tools(),
         ["attacks", rest @ ..] => attacks::run(rest),
         ["scripts"] => scripts::run(Install::IfMissing),
+        ["sql"] => sql::run(Install::IfMissing),
         ["instructions"] => instructions::run(false, Install::IfMissing),
         ["instructions", "--bless"] => instructions::run(true, Install::IfMissing),
         ["c-test"] => c_test::run(),
         ["bindings"] => bindings::run(Install::IfMissing),
         _ => Err(format!(
             "usage: cargo xtask ci [--offline] | tidy | circles | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | \
-             scripts | attacks [--runs N] [--seconds S] [--keys N] [--attack N] | options [--seconds N] [--seed S] [--set NAME=VALUE] | calls [--seconds N] [--cases N] [--seed S] | \
+             scripts | sql | attacks [--runs N] [--seconds S] [--keys N] [--attack N] | options [--seconds N] [--seed S] [--set NAME=VALUE] | calls [--seconds N] [--cases N] [--seed S] | \
              bindings | c-test | instructions [--bless] | {}",
             pingpong::USAGE
         )),
@@ -136,6 +139,7 @@ fn ci(offline: bool) -> Result<(), String> {
     step("compatibility", || pingpong::compatibility(true))?;
     step("tools", pingpong::tools)?;
     step("scripts", || scripts::run(install))?;
+    step("sql", || sql::run(install))?;
     step("options", pingpong::options_of_tree)?;
     step("pingpong", pingpong::of_tree)
 }
