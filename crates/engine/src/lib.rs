@@ -53,6 +53,8 @@ mod wal_tracking;
 mod write;
 
 pub use batch::codec::{Op, Record, WriteBatch};
+pub use batch::indexed::{BatchGuard, BatchValue, IndexedBatch, IndexedBatchOptions};
+pub use batch::overlay::{Bounds, Cursor, FamilyParts, Overlay};
 pub use batch::save_point::SavePoint;
 pub use column_family::{
     ColumnFamily, ColumnFamilyDescriptor, ColumnFamilyHandle, ColumnFamilyParts, DEFAULT_COLUMN_FAMILY,

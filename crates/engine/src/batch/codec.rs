@@ -286,6 +286,11 @@ pub fn records(bytes: &[u8]) -> Result<Records<'_>> {
     Ok(Records { decoder: Decoder::new(&bytes[HEADER_LEN..]) })
 }
 
+/// The same from `offset` bytes on, where a record starts.
+pub fn records_from(bytes: &[u8], offset: usize) -> Records<'_> {
+    Records { decoder: Decoder::new(&bytes[offset..]) }
+}
+
 /// Iterator over the counted writes of a batch.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
@@ -330,6 +335,11 @@ pub enum Marker<'a> {
 }
 
 impl<'a> Records<'a> {
+    /// Bytes that were not looked at yet.
+    pub fn rest_len(&self) -> usize {
+        self.decoder.rest().len()
+    }
+
     /// The next write or marker.
     pub fn next_item(&mut self) -> Option<Result<Item<'a>>> {
         while !self.decoder.is_empty() {

@@ -2,5 +2,8 @@
 
 pub mod apply;
 pub mod codec;
+pub mod indexed;
+pub mod key_index;
+pub mod overlay;
 pub mod save_point;
 pub mod scratch;

@@ -1,0 +1,463 @@
+//! A write batch with an index: what was put into it can be read before it is written.
+//!
+//! ```text
+//! put a, put b, merge b    ->  batch: all records, in order     what is written
+//!                              index: a; b newest first         what is read: alone, or over a database
+//! ```
+//! The batch keeps every record. With [`IndexedBatchOptions::overwrite_key`] the index has one entry for what was put or
+//! deleted under a key, which moves to the newest record; merge operands have entries of their own.
+//!
+//! Concurrency: the contents are shared with iterators, which see what is added while they live.
+//! Next: `key_index.rs`; `overlay.rs` for iterators. Source: RocksDB `utilities/write_batch_with_index`.
+
+use super::codec::{self, Op, Record, WriteBatch};
+use super::key_index::{Entry, KeyIndex};
+use super::save_point::SavePoint;
+use crate::column_family::ColumnFamily;
+use crate::read::merge::{full_merge, merge_entity};
+use outcrop_base::{Comparator, Error, ErrorKind, MergeOperator, Result, wide_columns};
+use parking_lot::{RwLock, RwLockReadGuard};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How an [`IndexedBatch`] keeps what is put into it.
+#[derive(Clone, Debug, Default)]
+pub struct IndexedBatchOptions {
+    /// The index has one entry for what was put or deleted under a key. What is read is the same; default false.
+    pub overwrite_key: bool,
+    /// Longest batch, in bytes of its wire form; 0, the default: no limit. A record that would exceed it is not added.
+    pub max_bytes: usize,
+    /// Order of keys that come without a column family.
+    pub backup_comparator: Comparator,
+}
+
+/// A [`WriteBatch`] that can be read.
+pub struct IndexedBatch {
+    pub(super) contents: Arc<RwLock<Contents>>,
+}
+
+impl Default for IndexedBatch {
+    fn default() -> Self {
+        IndexedBatch::new(IndexedBatchOptions::default())
+    }
+}
+
+/// The column family of a record. Where the caller has none, keys are in the order of the batch's backup comparator and
+/// nothing can be merged.
+#[derive(Clone, Copy)]
+pub struct Family<'f> {
+    /// Its id.
+    pub id: u32,
+    /// Its order of keys.
+    pub comparator: Option<&'f Comparator>,
+    /// Its merge operator.
+    operator: std::result::Result<&'f dyn MergeOperator, &'static str>,
+}
+
+impl Family<'_> {
+    /// The default column family, of which nothing else is known.
+    pub const DEFAULT: Family<'static> =
+        Family { id: 0, comparator: None, operator: Err("Must provide a column family") };
+}
+
+impl<'f> From<&'f ColumnFamily> for Family<'f> {
+    fn from(cf: &'f ColumnFamily) -> Family<'f> {
+        Family::new(cf.id(), &cf.comparator, cf.merge_operator.as_deref())
+    }
+}
+
+impl<'f> Family<'f> {
+    /// A column family with these parts.
+    pub fn new(id: u32, comparator: &'f Comparator, operator: Option<&'f dyn MergeOperator>) -> Family<'f> {
+        let operator = operator.ok_or("Merge operator must be set for column family");
+        Family { id, comparator: Some(comparator), operator }
+    }
+
+    /// `base` with `operands`, newest first.
+    ///
+    /// # Errors
+    /// InvalidArgument without a merge operator.
+    pub fn merge(&self, key: &[u8], base: Option<&[u8]>, operands: &[Vec<u8>]) -> Result<Vec<u8>> {
+        let operator = self.operator.map_err(Error::invalid_argument)?;
+        full_merge(Some(operator), key, base, operands)
+    }
+}
+
+/// What the records of a key come to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Merge operands, newest first, above the base.
+    pub operands: Vec<Vec<u8>>,
+    /// What is below them.
+    pub base: Base,
+}
+
+/// What is below merge operands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Base {
+    /// The batch does not say.
+    #[default]
+    Open,
+    /// Nothing.
+    Deleted,
+    /// A value.
+    Value(Vec<u8>),
+    /// A wide-column entity, encoded.
+    Entity(Vec<u8>),
+}
+
+/// What a batch says of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BatchValue {
+    /// Nothing.
+    Absent,
+    /// That it is deleted.
+    Deleted,
+    /// Its value; of a wide-column entity the default column.
+    Value(Vec<u8>),
+    /// What is to be merged with what is below, newest first.
+    Merging(Vec<Vec<u8>>),
+}
+
+impl Found {
+    /// True if the records hide the key and nothing else.
+    pub fn is_deleted(&self) -> bool {
+        self.base == Base::Deleted && self.operands.is_empty()
+    }
+
+    /// The value, or what it takes to know it.
+    ///
+    /// # Errors
+    /// InvalidArgument if it needs a merge operator that is not there; Corruption if an entity does not decode.
+    pub fn value(self, family: Family<'_>, key: &[u8]) -> Result<BatchValue> {
+        let merge = |base: Option<&[u8]>| family.merge(key, base, &self.operands);
+        let plain = self.operands.is_empty();
+        Ok(match self.base {
+            Base::Open if plain => BatchValue::Absent,
+            Base::Open => BatchValue::Merging(self.operands),
+            Base::Deleted if plain => BatchValue::Deleted,
+            Base::Deleted => BatchValue::Value(merge(None)?),
+            Base::Value(value) if plain => BatchValue::Value(value),
+            Base::Value(value) => BatchValue::Value(merge(Some(&value))?),
+            Base::Entity(entity) if plain => BatchValue::Value(default_column(&entity)?),
+            Base::Entity(entity) => BatchValue::Value(default_column(&merge_entity(&entity, merge)?)?),
+        })
+    }
+}
+
+/// The default column of `entity`; empty if it has none.
+fn default_column(entity: &[u8]) -> Result<Vec<u8>> {
+    Ok(wide_columns::default_column(entity)?.map_or(Vec::new(), |column| column.value.to_vec()))
+}
+
+/// What a batch and its iterators share.
+pub struct Contents {
+    batch: WriteBatch,
+    indexes: BTreeMap<u32, KeyIndex>,
+    options: IndexedBatchOptions,
+    save_points: Vec<SavePoint>,
+}
+
+impl Contents {
+    /// The index of column family `id`, with the bytes of the batch, if it has records.
+    pub fn index(&self, id: u32) -> Option<(&KeyIndex, &[u8])> {
+        self.indexes.get(&id).map(|index| (index, self.batch.as_bytes()))
+    }
+
+    /// The order of keys where nothing else is known.
+    pub fn backup_comparator(&self) -> &Comparator {
+        &self.options.backup_comparator
+    }
+
+    /// What the records of `key` in column family `id` come to.
+    pub fn find(&self, id: u32, key: &[u8]) -> Found {
+        let mut found = Found::default();
+        let Some((index, rep)) = self.index(id) else { return found };
+        let of_key = |entry: &Entry| index.comparator.compare(entry.key(rep), key).is_eq();
+        for entry in index.entries_from(index.at_or_after(rep, key)).take_while(of_key) {
+            match record_at(rep, entry.offset).op {
+                Op::Merge { operand, .. } => {
+                    found.operands.push(operand.to_vec());
+                    continue;
+                }
+                Op::Put { value, .. } => found.base = Base::Value(value.to_vec()),
+                Op::PutEntity { entity, .. } => found.base = Base::Entity(entity.to_vec()),
+                Op::Delete { .. } | Op::SingleDelete { .. } => found.base = Base::Deleted,
+                Op::DeleteRange { .. } => unreachable!("ranges are not put into the index"),
+            }
+            break;
+        }
+        found
+    }
+
+    /// Adds what `put` puts into the batch, and indexes it.
+    fn add(
+        &mut self,
+        family: Family<'_>,
+        put: impl FnOnce(&mut WriteBatch, u32) -> Result<()>,
+    ) -> Result<()> {
+        let before = self.batch.save_point();
+        let offset = self.batch.size_bytes();
+        put(&mut self.batch, family.id)?;
+        self.check_size(before)?;
+        self.index_record(family.id, family.comparator, offset);
+        Ok(())
+    }
+
+    /// Takes back what was added since `before` if the batch is too long with it.
+    fn check_size(&mut self, before: SavePoint) -> Result<()> {
+        if self.options.max_bytes > 0 && self.batch.size_bytes() > self.options.max_bytes {
+            self.batch.rollback_to(before);
+            return Err(Error::new(ErrorKind::Aborted, "Memory limit reached"));
+        }
+        Ok(())
+    }
+
+    fn index_record(&mut self, id: u32, comparator: Option<&Comparator>, offset: usize) {
+        let rep = self.batch.as_bytes();
+        let op = record_at(rep, offset).op;
+        let entry = Entry::new(rep, offset, key_of(&op));
+        let new = || KeyIndex::new(comparator.unwrap_or(&self.options.backup_comparator).clone());
+        let index = self.indexes.entry(id).or_insert_with(new);
+        let position = index.at_or_after(rep, entry.key(rep));
+        let same = |newest: Entry| index.comparator.compare(newest.key(rep), entry.key(rep)).is_eq();
+        let known = index.entry(position).is_some_and(same);
+        if known && self.options.overwrite_key && !matches!(op, Op::Merge { .. }) {
+            index.replace(position, entry);
+        } else {
+            index.insert(position, entry);
+        }
+    }
+
+    /// Makes the index from the batch.
+    fn rebuild(&mut self) {
+        let orders: BTreeMap<u32, Comparator> =
+            self.indexes.iter().map(|(id, index)| (*id, index.comparator.clone())).collect();
+        self.indexes.clear();
+        let mut places = Vec::new();
+        let mut records = codec::records(self.batch.as_bytes()).expect("a batch in memory has its header");
+        let mut offset = codec::HEADER_LEN;
+        while let Some(record) = records.next() {
+            let record = record.expect("only whole records were added");
+            // Log data before the record is passed over when it is read from here.
+            places.push((record.cf, offset));
+            offset = self.batch.size_bytes() - records.rest_len();
+        }
+        for (cf, offset) in places {
+            self.index_record(cf, orders.get(&cf), offset);
+        }
+    }
+}
+
+/// The record at `offset` of the batch `rep`, or the first after log data there.
+fn record_at(rep: &[u8], offset: usize) -> Record<'_> {
+    codec::records_from(rep, offset).next().expect("the index is of this batch").expect("it was added whole")
+}
+
+fn key_of<'a>(op: &Op<'a>) -> &'a [u8] {
+    match *op {
+        Op::Put { key, .. } | Op::Merge { key, .. } | Op::PutEntity { key, .. } => key,
+        Op::Delete { key } | Op::SingleDelete { key } => key,
+        Op::DeleteRange { begin, .. } => begin,
+    }
+}
+
+impl IndexedBatch {
+    /// An empty batch.
+    pub fn new(options: IndexedBatchOptions) -> IndexedBatch {
+        let contents = Contents {
+            batch: WriteBatch::new(),
+            indexes: BTreeMap::new(),
+            options,
+            save_points: Vec::new(),
+        };
+        IndexedBatch { contents: Arc::new(RwLock::new(contents)) }
+    }
+
+    /// Changes [`IndexedBatchOptions::max_bytes`], for what is added from here on.
+    pub fn set_max_bytes(&self, max_bytes: usize) {
+        self.contents.write().options.max_bytes = max_bytes;
+    }
+
+    /// Sets `key` to `value`.
+    ///
+    /// # Errors
+    /// Aborted if the batch would be longer than `max_bytes`; it is as it was.
+    pub fn put<'f>(&self, family: impl Into<Family<'f>>, key: &[u8], value: &[u8]) -> Result<()> {
+        self.contents.write().add(family.into(), |batch, cf| {
+            batch.put(cf, key, value);
+            Ok(())
+        })
+    }
+
+    /// Adds a merge operand to `key`.
+    ///
+    /// # Errors
+    /// As [`IndexedBatch::put`].
+    pub fn merge<'f>(&self, family: impl Into<Family<'f>>, key: &[u8], operand: &[u8]) -> Result<()> {
+        self.contents.write().add(family.into(), |batch, cf| {
+            batch.merge(cf, key, operand);
+            Ok(())
+        })
+    }
+
+    /// Deletes `key`.
+    ///
+    /// # Errors
+    /// As [`IndexedBatch::put`].
+    pub fn delete<'f>(&self, family: impl Into<Family<'f>>, key: &[u8]) -> Result<()> {
+        self.contents.write().add(family.into(), |batch, cf| {
+            batch.delete(cf, key);
+            Ok(())
+        })
+    }
+
+    /// Deletes the one earlier put of `key`; see [`WriteBatch::single_delete`].
+    ///
+    /// # Errors
+    /// As [`IndexedBatch::put`].
+    pub fn single_delete<'f>(&self, family: impl Into<Family<'f>>, key: &[u8]) -> Result<()> {
+        self.contents.write().add(family.into(), |batch, cf| {
+            batch.single_delete(cf, key);
+            Ok(())
+        })
+    }
+
+    /// Sets `key` to the wide-column entity of `columns`.
+    ///
+    /// # Errors
+    /// As [`IndexedBatch::put`]; InvalidArgument if a name comes twice.
+    pub fn put_entity<'f>(
+        &self,
+        family: impl Into<Family<'f>>,
+        key: &[u8],
+        columns: &[(&[u8], &[u8])],
+    ) -> Result<()> {
+        self.contents.write().add(family.into(), |batch, cf| batch.put_entity(cf, key, columns))
+    }
+
+    /// Ranges cannot be deleted by an indexed batch.
+    ///
+    /// # Errors
+    /// NotSupported; the batch is as it was.
+    pub fn delete_range<'f>(&self, _: impl Into<Family<'f>>, _begin: &[u8], _end: &[u8]) -> Result<()> {
+        Err(Error::not_supported("DeleteRange unsupported in WriteBatchWithIndex"))
+    }
+
+    /// Adds a blob that goes to the WAL only.
+    ///
+    /// # Errors
+    /// As [`IndexedBatch::put`].
+    pub fn put_log_data(&self, blob: &[u8]) -> Result<()> {
+        let mut contents = self.contents.write();
+        let before = contents.batch.save_point();
+        contents.batch.put_log_data(blob);
+        contents.check_size(before)
+    }
+
+    /// Empties batch and index, and forgets the save points.
+    pub fn clear(&self) {
+        let mut contents = self.contents.write();
+        contents.batch.clear();
+        contents.indexes.clear();
+        contents.save_points.clear();
+    }
+
+    /// Number of writes in the batch.
+    pub fn count(&self) -> u32 {
+        self.contents.read().batch.count()
+    }
+
+    /// Size of the batch's wire form, in bytes.
+    pub fn size_bytes(&self) -> usize {
+        self.contents.read().batch.size_bytes()
+    }
+
+    /// The batch, locked against changes for as long as this is held.
+    pub fn batch(&self) -> BatchGuard<'_> {
+        BatchGuard(self.contents.read())
+    }
+
+    /// Gives the batch to `write`, which may number it and must not change its records.
+    pub(crate) fn with_batch<T>(&self, write: impl FnOnce(&mut WriteBatch) -> T) -> T {
+        write(&mut self.contents.write().batch)
+    }
+
+    /// Adds records to the batch that reads do not see.
+    pub(crate) fn add_unindexed(&self, put: impl FnOnce(&mut WriteBatch) -> Result<()>) -> Result<()> {
+        let mut contents = self.contents.write();
+        let before = contents.batch.save_point();
+        put(&mut contents.batch)?;
+        contents.check_size(before)
+    }
+
+    /// Marks the present state, for [`IndexedBatch::rollback_to_save_point`].
+    pub fn set_save_point(&self) {
+        let mut contents = self.contents.write();
+        let point = contents.batch.save_point();
+        contents.save_points.push(point);
+    }
+
+    /// Takes back what was added since the last save point, which is forgotten.
+    ///
+    /// # Errors
+    /// NotFound if there is none.
+    pub fn rollback_to_save_point(&self) -> Result<()> {
+        let mut contents = self.contents.write();
+        let point = contents.save_points.pop().ok_or_else(no_save_point)?;
+        contents.batch.rollback_to(point);
+        contents.rebuild();
+        Ok(())
+    }
+
+    /// Forgets the last save point.
+    ///
+    /// # Errors
+    /// NotFound if there is none.
+    pub fn pop_save_point(&self) -> Result<()> {
+        self.contents.write().save_points.pop().map(drop).ok_or_else(no_save_point)
+    }
+
+    /// What the batch alone says of `key`.
+    ///
+    /// # Errors
+    /// As [`Found::value`].
+    pub fn look_up<'f>(&self, family: impl Into<Family<'f>>, key: &[u8]) -> Result<BatchValue> {
+        let family = family.into();
+        // Not under the lock: the operator may take its time.
+        let found = self.contents.read().find(family.id, key);
+        found.value(family, key)
+    }
+
+    /// The value of `key` as the batch alone has it.
+    ///
+    /// # Errors
+    /// MergeInProgress if there are merge operands and nothing below them; InvalidArgument if they need an operator that is
+    /// not there.
+    pub fn get<'f>(&self, family: impl Into<Family<'f>>, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        match self.look_up(family, key)? {
+            BatchValue::Value(value) => Ok(Some(value)),
+            BatchValue::Absent | BatchValue::Deleted => Ok(None),
+            BatchValue::Merging(_) => Err(Error::new(ErrorKind::MergeInProgress, "")),
+        }
+    }
+}
+
+/// The error where there is no save point.
+pub fn no_save_point() -> Error {
+    Error::new(ErrorKind::NotFound, "")
+}
+
+/// An [`IndexedBatch`]'s batch, to be read.
+pub struct BatchGuard<'b>(RwLockReadGuard<'b, Contents>);
+
+impl std::ops::Deref for BatchGuard<'_> {
+    type Target = WriteBatch;
+
+    fn deref(&self) -> &WriteBatch {
+        &self.0.batch
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,380 @@
+//! An iterator over a database with an indexed batch laid over it.
+//!
+//! ```text
+//! base   a1    c1 d1          the database
+//! delta     b2 c2 d-          the batch: newest records of each key
+//! shown  a1 b2 c2
+//! ```
+//! Invariant: the side that is not shown stands at its first key beyond the key shown, in the direction of travel, or at the
+//! same key ([`Overlay::equal`]). A batch that grows is seen from where the delta stands. A value is the one that was there
+//! when the iterator was moved.
+//!
+//! Source: RocksDB `utilities/write_batch_with_index/write_batch_with_index_internal.cc`, `BaseDeltaIterator`.
+
+use super::indexed::{Base, Contents, Family, Found, IndexedBatch};
+use super::key_index::{Entry, KeyIndex};
+use crate::column_family::ColumnFamily;
+use outcrop_base::{Comparator, Error, MergeOperator, Result};
+use parking_lot::RwLock;
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// What a batch is laid over.
+pub trait Cursor {
+    /// True if positioned on an entry.
+    fn valid(&self) -> bool;
+    /// The error that made it invalid, if there was one.
+    fn status(&self) -> Result<()>;
+    /// The key; while it is valid.
+    fn key(&self) -> &[u8];
+    /// The value; while it is valid.
+    fn value(&self) -> &[u8];
+    /// To the first entry.
+    fn seek_to_first(&mut self);
+    /// To the last entry.
+    fn seek_to_last(&mut self);
+    /// To the first entry at or after `target`.
+    fn seek(&mut self, target: &[u8]);
+    /// To the last entry at or before `target`.
+    fn seek_for_prev(&mut self, target: &[u8]);
+    /// To the entry after; while it is valid.
+    fn next(&mut self);
+    /// To the entry before; while it is valid.
+    fn prev(&mut self);
+}
+
+/// The keys that an iterator keeps to.
+#[derive(Clone, Debug, Default)]
+pub struct Bounds {
+    /// The smallest.
+    pub lower: Option<Vec<u8>>,
+    /// The one after the largest.
+    pub upper: Option<Vec<u8>>,
+}
+
+/// Which side an entry is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Base,
+    Delta,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    Forward,
+    Backward,
+}
+
+/// The column family that an iterator is over.
+#[derive(Clone)]
+pub struct FamilyParts {
+    /// Its id.
+    pub id: u32,
+    /// Its order of keys.
+    pub comparator: Comparator,
+    /// Its merge operator.
+    pub operator: Option<Arc<dyn MergeOperator>>,
+}
+
+impl From<&ColumnFamily> for FamilyParts {
+    fn from(cf: &ColumnFamily) -> FamilyParts {
+        FamilyParts { id: cf.id(), comparator: cf.comparator.clone(), operator: cf.merge_operator.clone() }
+    }
+}
+
+/// An iterator over `C` with a batch laid over it; see [`IndexedBatch::overlay`].
+pub struct Overlay<C> {
+    base: C,
+    delta: Delta,
+    family: Option<FamilyParts>,
+    comparator: Comparator,
+    direction: Direction,
+    shown: Side,
+    /// Both sides stand at the same key.
+    equal: bool,
+    /// The value, if the delta is shown.
+    value: Vec<u8>,
+    failed: Option<Error>,
+}
+
+impl IndexedBatch {
+    /// An iterator over `base`, whose keys are in the order of `family`, with this batch laid over it; both keep to `bounds`,
+    /// the base by itself. Without a column family keys are in the order of the backup comparator, and merge operands
+    /// cannot be applied.
+    pub fn overlay<C: Cursor>(&self, family: Option<FamilyParts>, base: C, bounds: Bounds) -> Overlay<C> {
+        let comparator = match &family {
+            Some(family) => family.comparator.clone(),
+            None => self.contents.read().backup_comparator().clone(),
+        };
+        let id = family.as_ref().map_or(0, |family| family.id);
+        Overlay {
+            base,
+            delta: Delta { contents: self.contents.clone(), id, bounds, key: Vec::new(), valid: false },
+            family,
+            comparator,
+            direction: Direction::Forward,
+            shown: Side::Base,
+            equal: false,
+            value: Vec::new(),
+            failed: None,
+        }
+    }
+}
+
+impl<C: Cursor> Overlay<C> {
+    fn after_seek(&mut self, direction: Direction) {
+        self.direction = direction;
+        self.settle();
+    }
+
+    /// Turns to `direction`: the side that is not shown has to stand beyond the key shown.
+    fn switch_direction(&mut self, direction: Direction) {
+        self.direction = direction;
+        self.equal = false;
+        if !self.base.valid() {
+            match direction {
+                Direction::Forward => self.base.seek_to_first(),
+                Direction::Backward => self.base.seek_to_last(),
+            }
+        } else if !self.delta.valid {
+            match direction {
+                Direction::Forward => self.delta.seek_to_first(),
+                Direction::Backward => self.delta.seek_to_last(),
+            }
+        } else {
+            match self.shown {
+                Side::Base => self.step_delta(),
+                Side::Delta => self.step_base(),
+            }
+        }
+        self.equal = self.base.valid()
+            && self.delta.valid
+            && self.comparator.compare(&self.delta.key, self.base.key()).is_eq();
+    }
+
+    fn step_base(&mut self) {
+        match self.direction {
+            Direction::Forward => self.base.next(),
+            Direction::Backward => self.base.prev(),
+        }
+    }
+
+    fn step_delta(&mut self) {
+        match self.direction {
+            Direction::Forward => self.delta.next(),
+            Direction::Backward => self.delta.prev(),
+        }
+    }
+
+    fn step(&mut self, direction: Direction) {
+        if self.direction != direction {
+            self.switch_direction(direction);
+        }
+        if self.equal || self.shown == Side::Base {
+            self.step_base();
+        }
+        if self.equal || self.shown == Side::Delta {
+            self.step_delta();
+        }
+        self.settle();
+    }
+
+    /// Shows the entry that comes first, passing by what the delta deletes.
+    fn settle(&mut self) {
+        self.failed = None;
+        loop {
+            self.equal = false;
+            let base_valid = self.base.valid();
+            if !base_valid && self.base.status().is_err() {
+                self.shown = Side::Base;
+                return;
+            }
+            if !self.delta.valid {
+                self.shown = Side::Base;
+                return;
+            }
+            if base_valid {
+                let order = self.comparator.compare(&self.delta.key, self.base.key());
+                let order = if self.direction == Direction::Forward { order } else { order.reverse() };
+                if order == Ordering::Greater {
+                    self.shown = Side::Base;
+                    return;
+                }
+                self.equal = order == Ordering::Equal;
+            }
+            let found = self.delta.find();
+            if !found.is_deleted() {
+                self.shown = Side::Delta;
+                self.show(found);
+                return;
+            }
+            if self.equal {
+                self.step_base();
+            }
+            self.step_delta();
+        }
+    }
+
+    /// Makes the value from the delta's records.
+    fn show(&mut self, mut found: Found) {
+        if found.base == Base::Open {
+            found.base =
+                if self.equal { Base::Value(self.base.value().to_vec()) } else { Base::Deleted };
+        }
+        let family = self.family.as_ref().map_or(Family::DEFAULT, |family| {
+            Family::new(family.id, &family.comparator, family.operator.as_deref())
+        });
+        match found.value(family, &self.delta.key) {
+            Ok(super::indexed::BatchValue::Value(value)) => self.value = value,
+            Ok(other) => unreachable!("the base is known: {other:?}"),
+            Err(error) => self.failed = Some(error),
+        }
+    }
+
+    fn move_on(&mut self, direction: Direction, name: &str) {
+        if self.valid() {
+            self.step(direction);
+        } else {
+            self.failed = Some(Error::not_supported(format!("{name}() on invalid iterator")));
+        }
+    }
+}
+
+impl<C: Cursor> Cursor for Overlay<C> {
+    fn valid(&self) -> bool {
+        let positioned = match self.shown {
+            Side::Base => self.base.valid(),
+            Side::Delta => self.delta.valid,
+        };
+        positioned && self.status().is_ok()
+    }
+
+    fn status(&self) -> Result<()> {
+        match &self.failed {
+            Some(error) => Err(error.clone()),
+            None => self.base.status(),
+        }
+    }
+
+    fn key(&self) -> &[u8] {
+        match self.shown {
+            Side::Base => self.base.key(),
+            Side::Delta => &self.delta.key,
+        }
+    }
+
+    fn value(&self) -> &[u8] {
+        match self.shown {
+            Side::Base => self.base.value(),
+            Side::Delta => &self.value,
+        }
+    }
+
+    fn seek_to_first(&mut self) {
+        self.base.seek_to_first();
+        self.delta.seek_to_first();
+        self.after_seek(Direction::Forward);
+    }
+
+    fn seek_to_last(&mut self) {
+        self.base.seek_to_last();
+        self.delta.seek_to_last();
+        self.after_seek(Direction::Backward);
+    }
+
+    fn seek(&mut self, target: &[u8]) {
+        self.base.seek(target);
+        self.delta.seek(target);
+        self.after_seek(Direction::Forward);
+    }
+
+    fn seek_for_prev(&mut self, target: &[u8]) {
+        self.base.seek_for_prev(target);
+        self.delta.seek_for_prev(target);
+        self.after_seek(Direction::Backward);
+    }
+
+    /// To the entry after. If there is none shown, the status says so.
+    fn next(&mut self) {
+        self.move_on(Direction::Forward, "Next");
+    }
+
+    /// To the entry before. If there is none shown, the status says so.
+    fn prev(&mut self) {
+        self.move_on(Direction::Backward, "Prev");
+    }
+}
+
+/// The keys of a batch, each once. It remembers the key it stands at, so that records may be added.
+struct Delta {
+    contents: Arc<RwLock<Contents>>,
+    id: u32,
+    bounds: Bounds,
+    key: Vec<u8>,
+    valid: bool,
+}
+
+impl Delta {
+    /// Moves to the entry that `place` finds, if it is within the bounds.
+    fn go(&mut self, place: impl FnOnce(&KeyIndex, &[u8], &Delta) -> Option<Entry>) {
+        let contents = self.contents.clone();
+        let contents = contents.read();
+        self.valid = false;
+        let Some((index, rep)) = contents.index(self.id) else { return };
+        let Some(entry) = place(index, rep, self) else { return };
+        let key = entry.key(rep);
+        let below = |bound: &Vec<u8>| index.comparator.compare(key, bound).is_lt();
+        if self.bounds.lower.as_ref().is_some_and(below) || !self.bounds.upper.as_ref().is_none_or(below) {
+            return;
+        }
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        self.valid = true;
+    }
+
+    fn find(&self) -> Found {
+        self.contents.read().find(self.id, &self.key)
+    }
+
+    fn seek_to_first(&mut self) {
+        self.go(|index, rep, this| {
+            let lower = this.bounds.lower.as_ref();
+            index.entry(lower.map_or(index.start(), |lower| index.at_or_after(rep, lower)))
+        });
+    }
+
+    fn seek_to_last(&mut self) {
+        self.go(|index, rep, this| {
+            let upper = this.bounds.upper.as_ref();
+            index.entry_before(upper.map_or(index.end(), |upper| index.at_or_after(rep, upper)))
+        });
+    }
+
+    fn seek(&mut self, target: &[u8]) {
+        self.go(|index, rep, this| {
+            let lower = this.bounds.lower.as_deref();
+            let lower = lower.filter(|lower| index.comparator.compare(target, lower).is_lt());
+            index.entry(index.at_or_after(rep, lower.unwrap_or(target)))
+        });
+    }
+
+    fn seek_for_prev(&mut self, target: &[u8]) {
+        self.go(|index, rep, this| {
+            let upper = this.bounds.upper.as_deref();
+            let upper = upper.filter(|upper| index.comparator.compare(target, upper).is_ge());
+            index.entry_before(upper.map_or_else(|| index.after(rep, target), |u| index.at_or_after(rep, u)))
+        });
+    }
+
+    fn next(&mut self) {
+        if self.valid {
+            self.go(|index, rep, this| index.entry(index.after(rep, &this.key)));
+        }
+    }
+
+    fn prev(&mut self) {
+        if self.valid {
+            self.go(|index, rep, this| index.entry_before(index.at_or_after(rep, &this.key)));
+        }
+    }
+}
