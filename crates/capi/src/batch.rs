@@ -209,7 +209,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_pop_save_point(batch: *mut rocksdb_w
 pub extern "C" fn rocksdb_writebatch_verify_checksum(_batch: *mut rocksdb_writebatch_t, _errptr: Errptr) {}
 
 /// The concatenation of `count` parts.
-unsafe fn joined(count: c_int, parts: *const *const c_char, lens: *const size_t) -> Vec<u8> {
+pub(crate) unsafe fn joined(count: c_int, parts: *const *const c_char, lens: *const size_t) -> Vec<u8> {
     let mut bytes = Vec::new();
     for i in 0..count.max(0) as usize {
         // SAFETY: the caller passes `count` parts with their lengths.

@@ -9,8 +9,8 @@ use libc::{c_char, c_void, size_t};
 use outcrop::{Op, Record, WriteBatch};
 
 type Bytes = *const c_char;
-type Put = unsafe extern "C-unwind" fn(*mut c_void, Bytes, size_t, Bytes, size_t);
-type Deleted = unsafe extern "C-unwind" fn(*mut c_void, Bytes, size_t);
+pub(crate) type Put = unsafe extern "C-unwind" fn(*mut c_void, Bytes, size_t, Bytes, size_t);
+pub(crate) type Deleted = unsafe extern "C-unwind" fn(*mut c_void, Bytes, size_t);
 type PutCf = unsafe extern "C-unwind" fn(*mut c_void, u32, Bytes, size_t, Bytes, size_t);
 type DeletedCf = unsafe extern "C-unwind" fn(*mut c_void, u32, Bytes, size_t);
 type LogData = unsafe extern "C-unwind" fn(*mut c_void, Bytes, size_t);
@@ -84,7 +84,13 @@ fn parts(bytes: &[u8]) -> (Bytes, size_t) {
 }
 
 /// The callbacks for the default column family alone.
-unsafe fn iterate(batch: &WriteBatch, state: *mut c_void, put: Put, deleted: Deleted, log: Option<LogData>) {
+pub(crate) unsafe fn iterate(
+    batch: &WriteBatch,
+    state: *mut c_void,
+    put: Put,
+    deleted: Deleted,
+    log: Option<LogData>,
+) {
     walk(batch, &mut |entry| {
         // SAFETY: the contract of the C API: the callbacks read what they are given.
         unsafe {

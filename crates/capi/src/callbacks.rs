@@ -64,6 +64,13 @@ pub struct rocksdb_comparator_t {
     timestamp_size: size_t,
 }
 
+impl rocksdb_comparator_t {
+    /// Its order of keys.
+    pub(crate) fn order(&self) -> Comparator {
+        Comparator::User(self.comparator.clone())
+    }
+}
+
 struct CComparator {
     state: State,
     compare: Compare,
@@ -115,7 +122,7 @@ pub unsafe extern "C" fn rocksdb_options_set_comparator(
             return;
         };
         options.settings.allow("comparator");
-        options.parts.comparator = Comparator::User(comparator.comparator.clone());
+        options.parts.comparator = comparator.order();
         if comparator.timestamp_size > 0 {
             options.settings.refuse("comparator.timestamp_size", comparator.timestamp_size);
         } else {

@@ -10,7 +10,7 @@ use outcrop::{ColumnFamilyDescriptor, ColumnFamilyHandle, Db, Env, Error, Result
 use std::sync::Arc;
 
 /// A database, and the statistics that count it if it was opened with some.
-pub struct rocksdb_t(pub(crate) Db, pub(crate) Option<Arc<Statistics>>);
+pub struct rocksdb_t(pub(crate) Arc<Db>, pub(crate) Option<Arc<Statistics>>);
 pub struct rocksdb_column_family_handle_t(pub(crate) ColumnFamilyHandle);
 
 #[unsafe(no_mangle)]
@@ -74,7 +74,7 @@ unsafe fn opened_out(
         for (i, handle) in found.into_iter().enumerate() {
             *handles.add(i) = hand_out(rocksdb_column_family_handle_t(handle));
         }
-        hand_out(rocksdb_t(db, options.statistics.clone()))
+        hand_out(rocksdb_t(Arc::new(db), options.statistics.clone()))
     }
 }
 

@@ -6,10 +6,12 @@ use crate::memory::{Errptr, give_back, report, slice};
 use crate::read_options::rocksdb_readoptions_t;
 use crate::reads::rocksdb_slice_t;
 use libc::{c_char, c_uchar, size_t};
-use outcrop::{ColumnFamilyHandle, DbIterator, Error, ReadOptions};
+use outcrop::{ColumnFamilyHandle, Cursor, DbIterator, Error, Overlay, ReadOptions};
 
 pub struct rocksdb_iterator_t {
     iter: Option<DbIterator>,
+    /// In its place one with a batch laid over it.
+    over: Option<Box<Overlay<rocksdb_iterator_t>>>,
     /// Why there is no iterator.
     failed: Option<Error>,
     /// What it was made from, to make it anew. The database outlives its iterators.
@@ -32,7 +34,7 @@ impl rocksdb_iterator_t {
             Err(error) => (None, Some(error)),
         };
         let (tailing, options) = (options.tailing, options.get().cloned().unwrap_or_default());
-        rocksdb_iterator_t { iter, failed, db, cf: Some(cf.clone()), options, tailing }
+        rocksdb_iterator_t { iter, over: None, failed, db, cf: Some(cf.clone()), options, tailing }
     }
 
     /// `iter`, which was made from the rest.
@@ -43,7 +45,15 @@ impl rocksdb_iterator_t {
         options: &rocksdb_readoptions_t,
     ) -> rocksdb_iterator_t {
         let (tailing, options) = (options.tailing, options.get().cloned().unwrap_or_default());
-        rocksdb_iterator_t { iter: Some(iter), failed: None, db, cf: Some(cf.clone()), options, tailing }
+        rocksdb_iterator_t {
+            iter: Some(iter),
+            over: None,
+            failed: None,
+            db,
+            cf: Some(cf.clone()),
+            options,
+            tailing,
+        }
     }
 
     /// One that is never valid: its error says why.
@@ -51,7 +61,23 @@ impl rocksdb_iterator_t {
         let options = ReadOptions::default();
         rocksdb_iterator_t {
             iter: None,
+            over: None,
             failed: Some(error),
+            db: std::ptr::null(),
+            cf: None,
+            options,
+            tailing: false,
+        }
+    }
+
+    /// One with a batch laid over it.
+    pub(crate) fn over(over: Overlay<rocksdb_iterator_t>) -> rocksdb_iterator_t {
+        let options = ReadOptions::default();
+        let over = Some(Box::new(over));
+        rocksdb_iterator_t {
+            iter: None,
+            over,
+            failed: None,
             db: std::ptr::null(),
             cf: None,
             options,
@@ -63,6 +89,9 @@ impl rocksdb_iterator_t {
     unsafe fn refresh(&mut self) -> outcrop::Result<()> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
+        }
+        if self.over.is_some() {
+            return Err(Error::not_supported("Refresh() is not supported"));
         }
         // As in RocksDB a refreshed iterator reads the present, whatever snapshot it was made with.
         self.options.snapshot = None;
@@ -86,7 +115,83 @@ impl rocksdb_iterator_t {
 
     #[inline]
     fn valid(&self) -> bool {
-        self.iter.as_ref().is_some_and(DbIterator::valid)
+        match &self.iter {
+            Some(iter) => iter.valid(),
+            None => self.over.as_ref().is_some_and(|over| over.valid()),
+        }
+    }
+
+    fn status(&self) -> outcrop::Result<()> {
+        match (&self.iter, &self.over, &self.failed) {
+            (Some(iter), ..) => iter.status(),
+            (None, _, Some(error)) => Err(error.clone()),
+            (None, Some(over), None) => over.status(),
+            (None, None, None) => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn in_overlay(&mut self, act: impl FnOnce(&mut Overlay<rocksdb_iterator_t>)) {
+        if let Some(over) = &mut self.over {
+            act(over);
+        }
+    }
+}
+
+/// What a batch is laid over: any iterator, one with a batch laid over it too.
+impl Cursor for rocksdb_iterator_t {
+    fn valid(&self) -> bool {
+        rocksdb_iterator_t::valid(self)
+    }
+
+    fn status(&self) -> outcrop::Result<()> {
+        rocksdb_iterator_t::status(self)
+    }
+
+    fn key(&self) -> &[u8] {
+        match (&self.iter, &self.over) {
+            (Some(iter), _) => iter.key(),
+            (None, Some(over)) => over.key(),
+            (None, None) => &[],
+        }
+    }
+
+    fn value(&self) -> &[u8] {
+        match (&self.iter, &self.over) {
+            (Some(iter), _) => iter.value(),
+            (None, Some(over)) => over.value(),
+            (None, None) => &[],
+        }
+    }
+
+    fn seek_to_first(&mut self) {
+        // SAFETY: the database outlives its iterators; so for all that follows.
+        unsafe { rocksdb_iter_seek_to_first(self) }
+    }
+
+    fn seek_to_last(&mut self) {
+        // SAFETY: as above.
+        unsafe { rocksdb_iter_seek_to_last(self) }
+    }
+
+    fn seek(&mut self, target: &[u8]) {
+        // SAFETY: as above.
+        unsafe { rocksdb_iter_seek(self, target.as_ptr().cast(), target.len()) }
+    }
+
+    fn seek_for_prev(&mut self, target: &[u8]) {
+        // SAFETY: as above.
+        unsafe { rocksdb_iter_seek_for_prev(self, target.as_ptr().cast(), target.len()) }
+    }
+
+    fn next(&mut self) {
+        // SAFETY: as above.
+        unsafe { rocksdb_iter_next(self) }
+    }
+
+    fn prev(&mut self) {
+        // SAFETY: as above.
+        unsafe { rocksdb_iter_prev(self) }
     }
 }
 
@@ -97,6 +202,7 @@ impl Told for *mut rocksdb_iterator_t {
         let this = unsafe { &mut *self };
         this.failed = Some(error.clone());
         this.iter = None;
+        this.over = None;
     }
 }
 
@@ -117,15 +223,13 @@ macro_rules! moves {
         pub unsafe extern "C" fn $name(iter: *mut rocksdb_iterator_t) {
             boundary!(iter, {
                 let this = &mut *iter;
-                if $needs_valid {
-                    if !this.valid() {
-                        return;
-                    }
-                } else {
+                if !$needs_valid {
                     this.follow();
                 }
-                if let Some(iter) = &mut this.iter {
-                    iter.$method();
+                match &mut this.iter {
+                    Some(iter) if $needs_valid && !iter.valid() => {}
+                    Some(iter) => iter.$method(),
+                    None => this.in_overlay(|over| over.$method()),
                 }
             })
         }
@@ -143,10 +247,10 @@ moves! {
 pub unsafe extern "C" fn rocksdb_iter_next(iter: *mut rocksdb_iterator_t) {
     boundary!(iter, {
         let this = &mut *iter;
-        if !this.valid() {
-            return;
-        }
-        if this.tailing {
+        if this.iter.is_none() {
+            this.in_overlay(Cursor::next);
+        } else if !this.valid() {
+        } else if this.tailing {
             let here = this.iter.as_ref().map(|iter| iter.key().to_vec()).unwrap_or_default();
             this.follow();
             if let Some(iter) = &mut this.iter {
@@ -168,8 +272,9 @@ macro_rules! seeks {
             boundary!(iter, {
                 let this = &mut *iter;
                 this.follow();
-                if let Some(iter) = &mut this.iter {
-                    iter.$method(slice(key, len));
+                match &mut this.iter {
+                    Some(iter) => iter.$method(slice(key, len)),
+                    None => this.in_overlay(|over| over.$method(slice(key, len))),
                 }
             })
         }
@@ -194,6 +299,11 @@ macro_rules! reads {
                         *len = bytes.len();
                         bytes.as_ptr().cast()
                     }
+                    None if this.valid() => {
+                        let bytes = Cursor::$method(this);
+                        *len = bytes.len();
+                        bytes.as_ptr().cast()
+                    }
                     _ => {
                         *len = 0;
                         std::ptr::null()
@@ -212,13 +322,7 @@ reads! {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_iter_get_error(iter: *const rocksdb_iterator_t, errptr: *mut *mut c_char) {
     boundary!(errptr, {
-        let this = &*iter;
-        let status = match (&this.iter, &this.failed) {
-            (Some(iter), _) => iter.status(),
-            (None, Some(error)) => Err(error.clone()),
-            (None, None) => Ok(()),
-        };
-        report(errptr, status);
+        report(errptr, (*iter).status());
     })
 }
 

@@ -46,6 +46,7 @@ mod statistics;
 mod table_options;
 mod updates;
 mod write_options;
+mod writebatch_wi;
 mod writes;
 
 pub use batch::*;
@@ -75,6 +76,7 @@ pub use statistics::*;
 pub use table_options::*;
 pub use updates::*;
 pub use write_options::*;
+pub use writebatch_wi::*;
 pub use writes::*;
 
 /// Every function that does less than RocksDB's, and why: `docs/capi.md` is made from it.
@@ -122,8 +124,7 @@ pub fn notes() -> impl Iterator<Item = &'static settings::Note> {
         refused::TRANSACTIONS_REFUSED,
         refused::TRANSACTION_ITERATORS,
         refused::TRANSACTION_READS,
-        refused::WRITEBATCH_WI_ITERATORS,
-        refused::WRITEBATCH_WI_REFUSED,
+        writebatch_wi::WRITEBATCH_WI_REFUSED,
         refused::CREATE_BACKUP_OPTIONS_OBJECT,
         refused::CREATE_BACKUP_OPTIONS_NOTES,
         refused::IMPORT_COLUMN_FAMILY_OPTIONS_OBJECT,

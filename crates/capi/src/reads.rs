@@ -7,6 +7,7 @@ use crate::memory::{Errptr, copy_out, copy_out_text, give_back, hand_out, report
 use crate::read_options::{rocksdb_readoptions_t, rocksdb_snapshot_t};
 use libc::{c_char, c_uchar, size_t};
 use outcrop::{ColumnFamilyHandle, Db, Error, PinnedValue, Result};
+use std::ops::Deref;
 
 pub struct rocksdb_pinnableslice_t(PinnedValue);
 
@@ -47,10 +48,10 @@ unsafe fn multi_get(
 }
 
 /// A `malloc`ed copy of a value that was read; null if there is none.
-unsafe fn value_out(
+pub(crate) unsafe fn value_out(
     errptr: *mut *mut c_char,
     len: *mut size_t,
-    value: Result<Option<PinnedValue>>,
+    value: Result<Option<impl Deref<Target = [u8]>>>,
 ) -> *mut c_char {
     // SAFETY: the caller's contract.
     unsafe {
@@ -92,7 +93,7 @@ pub unsafe extern "C" fn rocksdb_get_cf(
     boundary!(errptr, value_out(errptr, value_len, get(db, options, Some(&(*cf).0), (key, key_len))))
 }
 
-unsafe fn pinned_out(
+pub(crate) unsafe fn pinned_out(
     errptr: *mut *mut c_char,
     value: Result<Option<PinnedValue>>,
 ) -> *mut rocksdb_pinnableslice_t {

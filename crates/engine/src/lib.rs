@@ -48,12 +48,13 @@ mod sync;
 mod table_cache;
 #[cfg(test)]
 mod testing;
+mod transactions;
 mod version_set;
 mod wal_tracking;
 mod write;
 
 pub use batch::codec::{Op, Record, WriteBatch};
-pub use batch::indexed::{BatchGuard, BatchValue, IndexedBatch, IndexedBatchOptions};
+pub use batch::indexed::{BatchGuard, BatchValue, Family, IndexedBatch, IndexedBatchOptions};
 pub use batch::overlay::{Bounds, Cursor, FamilyParts, Overlay};
 pub use batch::save_point::SavePoint;
 pub use column_family::{

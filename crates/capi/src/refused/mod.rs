@@ -30,7 +30,6 @@ mod timestamps;
 mod traces;
 mod transactions;
 mod wal_files;
-mod writebatch_wi;
 
 pub use backups::*;
 pub(crate) use backups::{
@@ -67,8 +66,6 @@ pub(crate) use transactions::{
 };
 pub(crate) use wal_files::WAL_FILES_REFUSED;
 pub use wal_files::*;
-pub use writebatch_wi::*;
-pub(crate) use writebatch_wi::{WRITEBATCH_WI_ITERATORS, WRITEBATCH_WI_REFUSED};
 
 use crate::options::rocksdb_options_t;
 use crate::settings::{Fate, Note};

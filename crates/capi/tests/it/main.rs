@@ -13,3 +13,4 @@ mod properties;
 mod refusals;
 mod settings;
 mod updates;
+mod writebatch_wi;

@@ -265,12 +265,8 @@ fn key_of<'a>(op: &Op<'a>) -> &'a [u8] {
 impl IndexedBatch {
     /// An empty batch.
     pub fn new(options: IndexedBatchOptions) -> IndexedBatch {
-        let contents = Contents {
-            batch: WriteBatch::new(),
-            indexes: BTreeMap::new(),
-            options,
-            save_points: Vec::new(),
-        };
+        let contents =
+            Contents { batch: WriteBatch::new(), indexes: BTreeMap::new(), options, save_points: Vec::new() };
         IndexedBatch { contents: Arc::new(RwLock::new(contents)) }
     }
 

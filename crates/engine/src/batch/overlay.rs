@@ -218,8 +218,7 @@ impl<C: Cursor> Overlay<C> {
     /// Makes the value from the delta's records.
     fn show(&mut self, mut found: Found) {
         if found.base == Base::Open {
-            found.base =
-                if self.equal { Base::Value(self.base.value().to_vec()) } else { Base::Deleted };
+            found.base = if self.equal { Base::Value(self.base.value().to_vec()) } else { Base::Deleted };
         }
         let family = self.family.as_ref().map_or(Family::DEFAULT, |family| {
             Family::new(family.id, &family.comparator, family.operator.as_deref())

@@ -1,0 +1,3 @@
+//! Transactions, and reading what was not committed yet.
+
+mod read_through;
