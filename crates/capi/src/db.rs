@@ -29,7 +29,7 @@ pub unsafe extern "C" fn rocksdb_open(
 }
 
 /// The column families named, each under its options.
-unsafe fn families_of(
+pub(crate) unsafe fn families_of(
     count: c_int,
     names: *const *const c_char,
     cf_options: *const *const rocksdb_options_t,
@@ -41,11 +41,29 @@ unsafe fn families_of(
 }
 
 /// The native API adds the default column family where it is not named; RocksDB wants it named.
-fn with_default(families: Vec<ColumnFamilyDescriptor>) -> Result<Vec<ColumnFamilyDescriptor>> {
+pub(crate) fn with_default(families: Vec<ColumnFamilyDescriptor>) -> Result<Vec<ColumnFamilyDescriptor>> {
     match families.iter().any(|family| family.name == "default") {
         true => Ok(families),
         false => Err(Error::invalid_argument("Default column family not specified")),
     }
+}
+
+/// Hands out a handle for each name. A column family is looked up before any is given: on an error there is none.
+pub(crate) unsafe fn handles_out(
+    db: &Db,
+    names: &[String],
+    handles: *mut *mut rocksdb_column_family_handle_t,
+) -> Result<()> {
+    let handle_of = |name: &String| {
+        let found = db.column_family(name);
+        found.ok_or_else(|| Error::invalid_argument(format!("Column family not found: {name}")))
+    };
+    let found = names.iter().map(handle_of).collect::<Result<Vec<_>>>()?;
+    for (i, handle) in found.into_iter().enumerate() {
+        // SAFETY: the caller passes as many places for handles as names.
+        unsafe { *handles.add(i) = hand_out(rocksdb_column_family_handle_t(handle)) };
+    }
+    Ok(())
 }
 
 /// Hands out what was opened, with a handle for each name.
@@ -58,27 +76,19 @@ unsafe fn opened_out(
 ) -> *mut rocksdb_t {
     // SAFETY: the caller passes as many places for handles as names.
     unsafe {
-        // A column family is looked up before any handle is given: on an error there is none.
         let opened = opened.and_then(|db| {
-            let handle_of = |name: &String| {
-                let found = db.column_family(name);
-                found.ok_or_else(|| Error::invalid_argument(format!("Column family not found: {name}")))
-            };
-            let found: Result<Vec<_>> = names.iter().map(handle_of).collect();
-            Ok((found?, db))
+            handles_out(&db, names, handles)?;
+            Ok(db)
         });
-        let Some((found, db)) = report(errptr, opened) else { return std::ptr::null_mut() };
+        let Some(db) = report(errptr, opened) else { return std::ptr::null_mut() };
         if let Some(statistics) = &options.statistics {
             statistics.add(&db);
-        }
-        for (i, handle) in found.into_iter().enumerate() {
-            *handles.add(i) = hand_out(rocksdb_column_family_handle_t(handle));
         }
         hand_out(rocksdb_t(Arc::new(db), options.statistics.clone()))
     }
 }
 
-unsafe fn names_of(count: c_int, names: *const *const c_char) -> Vec<String> {
+pub(crate) unsafe fn names_of(count: c_int, names: *const *const c_char) -> Vec<String> {
     // SAFETY: the caller passes `count` names.
     (0..count.max(0) as usize).map(|i| unsafe { text(*names.add(i)) }).collect()
 }

@@ -56,20 +56,6 @@ impl rocksdb_iterator_t {
         }
     }
 
-    /// One that is never valid: its error says why.
-    pub(crate) fn failed(error: Error) -> rocksdb_iterator_t {
-        let options = ReadOptions::default();
-        rocksdb_iterator_t {
-            iter: None,
-            over: None,
-            failed: Some(error),
-            db: std::ptr::null(),
-            cf: None,
-            options,
-            tailing: false,
-        }
-    }
-
     /// One with a batch laid over it.
     pub(crate) fn over(over: Overlay<rocksdb_iterator_t>) -> rocksdb_iterator_t {
         let options = ReadOptions::default();

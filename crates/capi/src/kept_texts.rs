@@ -41,12 +41,7 @@ fn words(name: &str) -> Option<&'static [(&'static str, u64)]> {
 }
 
 /// Fields of the engine's options that C's setters only keep. The rest of them have rows of their own.
-const FIELDS: &[&str] = &[
-    "arena_block_size",
-    "max_write_buffer_size_to_maintain",
-    "enable_blob_direct_write",
-    "blob_direct_write_partitions",
-];
+const FIELDS: &[&str] = &["arena_block_size", "enable_blob_direct_write", "blob_direct_write_partitions"];
 
 /// A number of C's as text.
 fn as_text(name: &str, text: &str) -> Option<String> {

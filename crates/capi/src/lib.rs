@@ -44,6 +44,9 @@ mod slice_transform;
 mod sst_file_writer;
 mod statistics;
 mod table_options;
+mod transaction;
+mod transaction_db;
+mod transaction_options;
 mod updates;
 mod write_options;
 mod writebatch_wi;
@@ -74,6 +77,9 @@ pub use slice_transform::*;
 pub use sst_file_writer::*;
 pub use statistics::*;
 pub use table_options::*;
+pub use transaction::*;
+pub use transaction_db::*;
+pub use transaction_options::*;
 pub use updates::*;
 pub use write_options::*;
 pub use writebatch_wi::*;
@@ -113,17 +119,9 @@ pub fn notes() -> impl Iterator<Item = &'static settings::Note> {
         write_options::WAIT_NOTES,
         refused::LISTENER_NOTES,
         refused::DATABASE_REFUSED,
-        refused::OPTIMISTICTRANSACTION_OPTIONS_OBJECT,
-        refused::OPTIMISTICTRANSACTION_OPTIONS_NOTES,
-        refused::OPTIMISTICTRANSACTIONDB_OPTIONS_OBJECT,
-        refused::OPTIMISTICTRANSACTIONDB_OPTIONS_NOTES,
-        refused::TRANSACTION_OPTIONS_OBJECT,
-        refused::TRANSACTION_OPTIONS_NOTES,
-        refused::TRANSACTIONDB_OPTIONS_OBJECT,
-        refused::TRANSACTIONDB_OPTIONS_NOTES,
-        refused::TRANSACTIONS_REFUSED,
-        refused::TRANSACTION_ITERATORS,
-        refused::TRANSACTION_READS,
+        transaction_options::TRANSACTION_OPTIONS_NOTES,
+        transaction_options::TRANSACTIONDB_OPTIONS_NOTES,
+        transaction::TRANSACTION_TIMESTAMPS,
         writebatch_wi::WRITEBATCH_WI_REFUSED,
         refused::CREATE_BACKUP_OPTIONS_OBJECT,
         refused::CREATE_BACKUP_OPTIONS_NOTES,

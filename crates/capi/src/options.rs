@@ -146,6 +146,9 @@ engine_settings! { rocksdb_options_t:
     "stats_dump_period_sec" [db.stats_dump_period_sec]
         set rocksdb_options_set_stats_dump_period_sec(c_uint)
         get rocksdb_options_get_stats_dump_period_sec -> c_uint;
+    "max_write_buffer_size_to_maintain" [cf.max_write_buffer_size_to_maintain]
+        set rocksdb_options_set_max_write_buffer_size_to_maintain(i64)
+        get rocksdb_options_get_max_write_buffer_size_to_maintain -> i64;
     "write_buffer_size" [cf.write_buffer_size]
         set rocksdb_options_set_write_buffer_size(size_t)
         get rocksdb_options_get_write_buffer_size -> size_t;

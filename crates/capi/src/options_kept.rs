@@ -51,8 +51,6 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
             set rocksdb_options_set_inplace_update_support get rocksdb_options_get_inplace_update_support -> Flag;
         "inplace_update_num_locks" size_t = 10000;
             set rocksdb_options_set_inplace_update_num_locks get rocksdb_options_get_inplace_update_num_locks -> size_t;
-        "max_write_buffer_size_to_maintain" i64 = 0;
-            set rocksdb_options_set_max_write_buffer_size_to_maintain get rocksdb_options_get_max_write_buffer_size_to_maintain -> i64;
         "experimental_mempurge_threshold" c_double = 0.0;
             set rocksdb_options_set_experimental_mempurge_threshold get rocksdb_options_get_experimental_mempurge_threshold -> c_double;
         "memtable_op_scan_flush_trigger" u32 = 0;

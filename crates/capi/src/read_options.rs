@@ -28,6 +28,8 @@ impl rocksdb_readoptions_t {
     }
 }
 
+/// Laid out as the snapshot: transactions give out copies of those they have.
+#[repr(transparent)]
 pub struct rocksdb_snapshot_t(pub(crate) Snapshot);
 
 #[unsafe(no_mangle)]

@@ -229,7 +229,7 @@ macro_rules! same_fields {
         }
     )*};
 }
-same_fields!(u32, i32, u64, usize, f64);
+same_fields!(u32, i32, u64, i64, usize, f64);
 
 macro_rules! number_fields {
     ($($c:ty => $field:ty),*) => {$(

@@ -722,7 +722,7 @@ fn check_merge(cf: &ColumnFamilyHandle) -> Result<()> {
 }
 
 /// Checks that every column family a batch names exists and can take its records.
-fn check_batch(core: &Core, batch: &WriteBatch) -> Result<()> {
+pub(crate) fn check_batch(core: &Core, batch: &WriteBatch) -> Result<()> {
     let registry = core.registry.load();
     for record in batch.iter() {
         let record = record?;

@@ -84,4 +84,13 @@ pub use read::options::ReadOptions;
 pub use read::value::{PinnedValue, WideColumns};
 pub use snapshots::Snapshot;
 pub use sst_file_writer::{ExternalFileInfo, SstFileWriter};
+pub use transactions::buckets::LockBuckets;
+pub use transactions::database::TransactionDb;
+pub use transactions::locks::{LockInfo, TransactionState, Waiting};
+pub use transactions::optimistic::{OptimisticTransactionDb, TakeSnapshot};
+pub use transactions::options::{
+    OptimisticTransactionDbOptions, TransactionDbOptions, TransactionOptions, ValidatePolicy, WritePolicy,
+};
+pub use transactions::transaction::{LockMode, OperationCounts, SnapshotNotifier, Transaction, Validate};
+pub use transactions::waits::{Deadlock, DeadlockStep};
 pub use write::options::WriteOptions;

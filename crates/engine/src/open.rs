@@ -122,7 +122,7 @@ fn start(
     lock: Box<dyn outcrop_env::FileLock>,
 ) -> Result<Arc<Core>> {
     let wal_number = ctx.new_file_number();
-    let Recovered { mut state, last_seq, to_create, identity_missing, mut wals, .. } = recovered;
+    let Recovered { mut state, last_seq, to_create, identity_missing, mut wals, wal_files, .. } = recovered;
     if !ctx.options.write_identity_file {
         // One that is not kept up would be a stale one. Source: RocksDB `DBImpl::SetupDBId`.
         let _ = ctx.env.fs.remove_file(&file_name::identity(&ctx.path));
@@ -131,9 +131,11 @@ fn start(
     }
     recovery::flush_recovered(&ctx, &mut state, wal_number)?;
     let wal = Wal::create(&ctx, wal_number, None)?;
-    state.live_wals.push_back(LiveWal { number: wal_number, size_bytes: 0 });
     let manifest_number = FileNumber(ctx.new_file_number());
     let min_wal = wal_number.min(state.prepared.oldest_wal().unwrap_or(u64::MAX));
+    let kept = wal_files.into_iter().filter(|(number, _)| *number >= min_wal);
+    state.live_wals.extend(kept.map(|(number, size_bytes)| LiveWal { number, size_bytes }));
+    state.live_wals.push_back(LiveWal { number: wal_number, size_bytes: 0 });
     for name in state.prepared.names() {
         let name = String::from_utf8_lossy(name);
         log_line!(ctx, "transaction {name} is prepared and not decided; its WAL is kept");
@@ -156,6 +158,7 @@ fn start(
         .collect();
     remove_leftovers(&ctx, &live, min_wal, manifest_number, ctx.next_file_number())?;
     for cf in state.column_families.values_mut() {
+        cf.memtable.set_born(last_seq);
         cf.refresh_debt();
         cf.install_superversion();
     }

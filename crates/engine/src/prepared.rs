@@ -4,8 +4,8 @@
 //! WAL: ... | Begin put k v End(xid) | ... | Commit(xid) | ...
 //!            prepared: kept apart           happens here
 //! ```
-//! This engine has no two-phase commit of its own. It keeps what RocksDB's TransactionDB left: the prepared writes are
-//! not visible, and the WAL they are in is not removed, so that whoever opens the database next can still decide.
+//! The prepared writes are not visible, and the WAL they are in is not removed. A database that is opened without transactions
+//! keeps them, so that whoever opens it next as a [`crate::TransactionDb`] can still decide.
 //! Invariant: a WAL that holds an unresolved prepared transaction is in `min_log_number_to_keep`'s range.
 //! Source: RocksDB `db/write_batch.cc`, `MarkBeginPrepare`, `MarkCommit`.
 
@@ -14,6 +14,7 @@ use crate::batch::codec::{self, Item, Marker, Op, Record, WriteBatch};
 use outcrop_base::{Error, Result, SeqNum};
 use outcrop_memtable::MemTable;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Prepared transactions by name.
 #[derive(Debug, Default)]
@@ -25,13 +26,58 @@ pub struct PreparedTransactions {
 struct Prepared {
     /// The WAL it is in.
     wal: u64,
-    writes: WriteBatch,
+    writes: Arc<WriteBatch>,
+    /// A transaction object has it in hand.
+    owned: bool,
 }
 
 impl PreparedTransactions {
     /// Names of those that wait.
     pub fn names(&self) -> impl Iterator<Item = &[u8]> {
         self.waiting.keys().map(Vec::as_slice)
+    }
+
+    /// True if none waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// The WAL that `name` is in, and its writes.
+    pub fn get(&self, name: &[u8]) -> Option<(u64, Arc<WriteBatch>)> {
+        self.waiting.get(name).map(|prepared| (prepared.wal, prepared.writes.clone()))
+    }
+
+    /// `name` was prepared in `wal`, by a transaction that goes on.
+    pub fn add(&mut self, name: &[u8], wal: u64, writes: Arc<WriteBatch>) {
+        let owned = self.waiting.get(name).is_none_or(|known| known.owned);
+        self.waiting.insert(name.to_vec(), Prepared { wal, writes, owned });
+    }
+
+    /// `name` was decided; false if it did not wait.
+    pub fn remove(&mut self, name: &[u8]) -> bool {
+        self.waiting.remove(name).is_some()
+    }
+
+    /// All that wait, with their writes.
+    pub fn list(&self) -> Vec<(Vec<u8>, Arc<WriteBatch>)> {
+        self.waiting.iter().map(|(name, prepared)| (name.clone(), prepared.writes.clone())).collect()
+    }
+
+    /// Those that no transaction object has in hand; they are in hand from here on.
+    pub fn take_over(&mut self) -> Vec<(Vec<u8>, Arc<WriteBatch>)> {
+        let free = self.waiting.iter_mut().filter(|(_, prepared)| !prepared.owned);
+        free.map(|(name, prepared)| {
+            prepared.owned = true;
+            (name.clone(), prepared.writes.clone())
+        })
+        .collect()
+    }
+
+    /// No transaction object has `name` in hand any more.
+    pub fn leave(&mut self, name: &[u8]) {
+        if let Some(prepared) = self.waiting.get_mut(name) {
+            prepared.owned = false;
+        }
     }
 
     /// The oldest WAL that one is in.
@@ -66,7 +112,8 @@ impl PreparedTransactions {
                 (Item::Marker(Marker::BeginPrepare), None) => preparing = Some(WriteBatch::new()),
                 (Item::Marker(Marker::EndPrepare(name)), Some(_)) => {
                     let writes = preparing.take().unwrap_or_default();
-                    self.waiting.insert(name.to_vec(), Prepared { wal, writes });
+                    self.waiting
+                        .insert(name.to_vec(), Prepared { wal, writes: Arc::new(writes), owned: false });
                 }
                 (Item::Marker(Marker::Commit(name)), None) => {
                     // One that is not known was prepared in a WAL that is gone: its writes are in tables.

@@ -38,6 +38,8 @@ pub struct Recovered {
     pub last_seq: SeqNum,
     /// WALs that the MANIFEST keeps track of.
     pub wals: WalSet,
+    /// WALs there are, with their sizes in bytes, oldest first.
+    pub wal_files: Vec<(u64, u64)>,
     /// Above every file number found.
     pub next_file_number: u64,
     /// Column families that were named but do not exist.
@@ -92,6 +94,7 @@ pub fn recover(
         identity_missing,
         last_seq: manifest.last_sequence,
         wals: manifest.wals,
+        wal_files: Vec::new(),
         next_file_number: manifest.next_file_number.max(highest_file_number(path, env)? + 1),
         to_create,
     };
@@ -276,9 +279,27 @@ fn replay_wals(
         recovered.next_file_number = recovered.next_file_number.max(last + 1);
     }
     let mode = options.wal_recovery_mode;
-    let mut replay = Replay { mode, stopped: None, next_seq: None, last_in_tables: recovered.last_seq };
-    for wal in wals.into_iter().filter(|wal| *wal >= min_wal) {
-        replay.wal(env, wal_dir, wal, recovered)?;
+    let replay = |recovered: &Recovered| Replay {
+        mode,
+        stopped: None,
+        next_seq: None,
+        last_in_tables: recovered.last_seq,
+    };
+    // All their writes are in tables. They are there for what was prepared in them, and were durable before those tables:
+    // damage behind that says nothing about later WALs.
+    let mut early = replay(recovered);
+    let kept = min_log_number_to_keep.max(1);
+    for wal in wals.iter().filter(|wal| (kept..min_wal).contains(wal) && min_log_number_to_keep > 0) {
+        early.wal(env, wal_dir, *wal, recovered)?;
+    }
+    let mut replay = replay(recovered);
+    for wal in wals.iter().filter(|wal| **wal >= min_wal) {
+        replay.wal(env, wal_dir, *wal, recovered)?;
+    }
+    for wal in wals {
+        // One that a writer beside has removed meanwhile is none of this database's.
+        let size = env.fs.file_size(&file_name::wal(wal_dir, FileNumber(wal))).unwrap_or(0);
+        recovered.wal_files.push((wal, size));
     }
     replay.check_tables_are_not_ahead(recovered)
 }

@@ -57,6 +57,8 @@ pub struct CfState {
     pub memtable: Arc<MemTable>,
     /// Memtables to flush, oldest first.
     pub sealed: Vec<SealedMemTable>,
+    /// Memtables that are in tables, oldest first, kept while `max_write_buffer_size_to_maintain` allows.
+    pub history: VecDeque<Arc<MemTable>>,
     /// Its tables.
     pub version: Arc<Version>,
     /// All data in WALs below this number is in tables.
@@ -104,6 +106,7 @@ impl CfState {
             cf: ColumnFamily::new(id, descriptor, view),
             memtable,
             sealed: Vec::new(),
+            history: VecDeque::new(),
             version,
             log_number,
             next_epoch,
@@ -129,10 +132,41 @@ impl CfState {
     /// Publishes the current memtables and version to readers.
     pub fn install_superversion(&mut self) {
         let sealed = self.sealed.iter().rev().map(|sealed| sealed.memtable.clone()).collect();
-        let view = SuperVersion::new(self.memtable.clone(), sealed, self.version.clone());
+        let history = self.history.iter().rev().cloned().collect();
+        let view =
+            SuperVersion::new(self.memtable.clone(), sealed, self.version.clone()).with_history(history);
         let replaced = self.cf.superversion.swap(Arc::new(view));
         self.superversion_number += 1;
         self.retired.push(replaced);
+    }
+
+    /// The oldest `count` sealed memtables are in tables.
+    pub fn retire_sealed(&mut self, count: usize) {
+        let flushed = self.sealed.drain(..count).map(|sealed| sealed.memtable);
+        self.history.extend(flushed);
+        self.trim_history();
+    }
+
+    /// Lets go of the oldest history, as far as all memtables but the oldest make up what is to be kept.
+    ///
+    /// Source: RocksDB `db/memtable_list.cc`, `MemTableListVersion::TrimHistory`.
+    pub fn trim_history(&mut self) {
+        let kept = self.cf.options.load().max_write_buffer_size_to_maintain.max(0) as u64;
+        let usage = |memtable: &Arc<MemTable>| memtable.memory_usage() as u64;
+        let unflushed =
+            usage(&self.memtable) + self.sealed.iter().map(|sealed| usage(&sealed.memtable)).sum::<u64>();
+        let mut newer = unflushed + self.history.iter().skip(1).map(usage).sum::<u64>();
+        while newer >= kept && self.history.pop_front().is_some() {
+            // The next is the oldest now, and does not count.
+            newer -= self.history.front().map_or(0, usage);
+        }
+    }
+
+    /// The oldest WAL that is needed for writes of prepared transactions in memtables that `counts`; `u64::MAX` if there is none.
+    pub fn oldest_prepared_wal(&self, counts: impl Fn(&Arc<MemTable>) -> bool) -> u64 {
+        let sealed = self.sealed.iter().map(|sealed| &sealed.memtable);
+        let memtables = sealed.chain([&self.memtable]).filter(|memtable| counts(memtable));
+        memtables.map(|memtable| memtable.oldest_prepared_wal()).min().unwrap_or(u64::MAX)
     }
 
     /// What a picker looks at, under `options`.
@@ -281,7 +315,10 @@ impl DbState {
     /// A column family with nothing in memory needs none.
     pub fn min_wal_needed(&self, current_wal: u64) -> u64 {
         let needed = |cf: &CfState| {
-            if cf.sealed.is_empty() && cf.memtable.is_empty() { current_wal } else { cf.log_number }
+            if cf.sealed.is_empty() && cf.memtable.is_empty() {
+                return current_wal;
+            }
+            cf.log_number.min(cf.oldest_prepared_wal(|_| true))
         };
         let oldest = self.column_families.values().map(needed).min().unwrap_or(current_wal);
         oldest.min(current_wal).min(self.prepared.oldest_wal().unwrap_or(u64::MAX))

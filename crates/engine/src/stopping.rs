@@ -114,6 +114,7 @@ fn start_anew(core: &Core, writing: &mut WriteCore) -> Result<()> {
     core.versions.restart_manifest()?;
     remove_quarantined(&core.versions);
     core.commit.replace_failed_wal(writing)?;
+    core.commit.log_prepared_again(writing)?;
     core.commit.discard_unpublished(writing)?;
     let ids = writing.targets.ids();
     core.commit.seal(writing, &ids)?;

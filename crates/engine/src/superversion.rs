@@ -7,7 +7,7 @@
 
 use crate::read::layer::Layer;
 use arc_swap::ArcSwap;
-use outcrop_base::Result;
+use outcrop_base::{Result, SeqNum};
 use outcrop_manifest::Version;
 use outcrop_memtable::MemTable;
 use std::sync::{Arc, OnceLock};
@@ -20,6 +20,8 @@ pub struct SuperVersion {
     pub sealed: Vec<Arc<MemTable>>,
     /// The tables.
     pub version: Arc<Version>,
+    /// Memtables that are in tables already, newest first: they tell which keys were written lately. Reads do not look at them.
+    pub history: Vec<Arc<MemTable>>,
     /// Range tombstones of everything but the active memtable, listed by the first iterator that asks.
     fixed_tombstones: OnceLock<Vec<Layer>>,
 }
@@ -27,7 +29,22 @@ pub struct SuperVersion {
 impl SuperVersion {
     /// The view of these sources.
     pub fn new(memtable: Arc<MemTable>, sealed: Vec<Arc<MemTable>>, version: Arc<Version>) -> SuperVersion {
-        SuperVersion { memtable, sealed, version, fixed_tombstones: OnceLock::new() }
+        SuperVersion { memtable, sealed, version, history: Vec::new(), fixed_tombstones: OnceLock::new() }
+    }
+
+    /// The same, with memtables that are in tables already.
+    pub fn with_history(self, history: Vec<Arc<MemTable>>) -> SuperVersion {
+        SuperVersion { history, ..self }
+    }
+
+    /// The memtables, newest first, those that are in tables already last.
+    pub fn memtables(&self) -> impl Iterator<Item = &Arc<MemTable>> {
+        std::iter::once(&self.memtable).chain(&self.sealed).chain(&self.history)
+    }
+
+    /// Everything written after this number is in [`SuperVersion::memtables`]; `None` if that is not known.
+    pub fn memtables_since(&self) -> Option<SeqNum> {
+        self.memtables().last().and_then(|oldest| oldest.born())
     }
 
     /// Range tombstones of everything but the active memtable, which `list` gives to whoever asks first.
@@ -46,7 +63,7 @@ pub type SuperVersionCell = ArcSwap<SuperVersion>;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outcrop_base::{Comparator, LookupKey, SeqNum, ValueType};
+    use outcrop_base::{Comparator, LookupKey, ValueType};
     use outcrop_memtable::MemTablePool;
     use std::ops::ControlFlow;
 

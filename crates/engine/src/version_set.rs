@@ -109,9 +109,11 @@ impl VersionSet {
         }
     }
 
-    /// True if a batch can span column families.
-    pub fn has_several_column_families(&self) -> bool {
-        self.state.lock().column_families.len() > 1
+    /// True if closed WALs must be durable before a flush is: a batch can span column families, or they hold what was prepared
+    /// and not decided.
+    pub fn needs_synced_wals(&self) -> bool {
+        let state = self.state.lock();
+        state.column_families.len() > 1 || !state.prepared.is_empty()
     }
 
     /// Makes `edits` durable, each for the column family it names, then installs them and runs `then` on the

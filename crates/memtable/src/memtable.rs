@@ -23,6 +23,10 @@ pub struct MemTable {
     deletes: AtomicU64,
     range_tombstones: RangeTombstones,
     prefixes: Option<PrefixBloom>,
+    /// The last sequence number given before it took writes; `u64::MAX` while nobody said so.
+    born: AtomicU64,
+    /// The oldest WAL with a prepared transaction whose writes are here; `u64::MAX` if there is none.
+    prepared_wal: AtomicU64,
 }
 
 impl MemTable {
@@ -38,7 +42,32 @@ impl MemTable {
             deletes: AtomicU64::new(0),
             range_tombstones: RangeTombstones::default(),
             prefixes: None,
+            born: AtomicU64::new(u64::MAX),
+            prepared_wal: AtomicU64::new(u64::MAX),
         }
+    }
+
+    /// Says that it holds everything written after `seq`, until it is sealed.
+    pub fn set_born(&self, seq: SeqNum) {
+        // Relaxed: so for all of these four; they are set before the memtable is published, or under the lock that readers take.
+        self.born.store(seq.0, Ordering::Relaxed);
+    }
+
+    /// What [`MemTable::set_born`] was told.
+    pub fn born(&self) -> Option<SeqNum> {
+        let born = self.born.load(Ordering::Relaxed);
+        (born != u64::MAX).then_some(SeqNum(born))
+    }
+
+    /// Writes of a transaction that was prepared in `wal` are here: that WAL is needed until this memtable is in tables.
+    pub fn note_prepared_wal(&self, wal: u64) {
+        let oldest = wal.min(self.oldest_prepared_wal());
+        self.prepared_wal.store(oldest, Ordering::Relaxed);
+    }
+
+    /// The oldest WAL that [`MemTable::note_prepared_wal`] was told; `u64::MAX` if there is none.
+    pub fn oldest_prepared_wal(&self) -> u64 {
+        self.prepared_wal.load(Ordering::Relaxed)
     }
 
     /// The same, still empty, with a bloom filter of `bytes` over the prefixes of its keys.

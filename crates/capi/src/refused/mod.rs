@@ -1,34 +1,11 @@
 //! Functions of parts of RocksDB that the engine does not have: they exist, and fail.
 
-/// Iterators over what does not exist: they are made, so that a caller who has no `errptr` meets the error where it asks for it.
-macro_rules! refused_iterators {
-    ($notes:ident: $why:literal; $($name:ident($($arg:ident: $type:ty),*) $(ends $base:ident)?;)*) => {
-        pub(crate) const $notes: &[$crate::settings::Note] = &[$($crate::settings::Note {
-            function: stringify!($name),
-            fate: $crate::settings::Fate::Refused,
-            why: $why,
-        },)*];
-
-        $(
-            #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $name($($arg: $type),*) -> *mut $crate::iterator::rocksdb_iterator_t {
-                boundary!({
-                    $($crate::memory::give_back($base);)?
-                    let error = $crate::settings::refusal(stringify!($name), $why);
-                    $crate::memory::hand_out($crate::iterator::rocksdb_iterator_t::failed(error))
-                })
-            }
-        )*
-    };
-}
-
 mod backups;
 mod events;
 mod remote_compaction;
 mod styles;
 mod timestamps;
 mod traces;
-mod transactions;
 mod wal_files;
 
 pub use backups::*;
@@ -56,13 +33,6 @@ pub(crate) use traces::{
     BLOCK_CACHE_TRACE_OPTIONS_NOTES, BLOCK_CACHE_TRACE_OPTIONS_OBJECT,
     BLOCK_CACHE_TRACE_WRITER_OPTIONS_NOTES, BLOCK_CACHE_TRACE_WRITER_OPTIONS_OBJECT, REPLAY_OPTIONS_NOTES,
     REPLAY_OPTIONS_OBJECT, TRACE_OPTIONS_NOTES, TRACE_OPTIONS_OBJECT, TRACES_REFUSED,
-};
-pub use transactions::*;
-pub(crate) use transactions::{
-    OPTIMISTICTRANSACTION_OPTIONS_NOTES, OPTIMISTICTRANSACTION_OPTIONS_OBJECT,
-    OPTIMISTICTRANSACTIONDB_OPTIONS_NOTES, OPTIMISTICTRANSACTIONDB_OPTIONS_OBJECT, TRANSACTION_ITERATORS,
-    TRANSACTION_OPTIONS_NOTES, TRANSACTION_OPTIONS_OBJECT, TRANSACTION_READS, TRANSACTIONDB_OPTIONS_NOTES,
-    TRANSACTIONDB_OPTIONS_OBJECT, TRANSACTIONS_REFUSED,
 };
 pub(crate) use wal_files::WAL_FILES_REFUSED;
 pub use wal_files::*;

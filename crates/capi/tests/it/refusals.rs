@@ -69,24 +69,3 @@ fn readers_do_not_create_column_families() {
     }
     assert_eq!(handles, [null_mut(); 2]);
 }
-
-#[test]
-fn keys_of_a_transaction_that_was_refused_have_an_error_each() {
-    // SAFETY: the contract of the C API, and null where a refused function gave it.
-    unsafe {
-        let key = c"key".as_ptr().cast_mut().cast();
-        let (mut values, mut lens, mut errors) = ([key; 2], [7; 2], [key; 2]);
-        rocksdb_transaction_multi_get(
-            null_mut(),
-            null_mut(),
-            2,
-            null_mut(),
-            null_mut(),
-            values.as_mut_ptr(),
-            lens.as_mut_ptr(),
-            errors.as_mut_ptr(),
-        );
-        assert_eq!((values, lens), ([null_mut(); 2], [0; 2]));
-        errors.into_iter().for_each(|error| assert!(text(error).starts_with("Not implemented: ")));
-    }
-}

@@ -176,6 +176,40 @@ impl WriteBatch {
     }
 }
 
+impl WriteBatch {
+    /// Begins an empty batch with a no-op, which the mark of a prepared transaction can take the place of.
+    pub(crate) fn reserve_marker(&mut self) {
+        debug_assert_eq!(self.rep.len(), HEADER_LEN);
+        self.rep.push(tag::NOOP);
+    }
+}
+
+/// The WAL record, not numbered, that prepares `writes` as the transaction `name`.
+pub fn prepared_record(writes: &WriteBatch, name: &[u8]) -> Vec<u8> {
+    let (header, body) = writes.rep.split_at(HEADER_LEN);
+    let body = body.strip_prefix(&[tag::NOOP]).unwrap_or(body);
+    let mut record = Vec::with_capacity(writes.rep.len() + name.len() + 8);
+    record.extend_from_slice(header);
+    record.push(tag::BEGIN_PREPARE);
+    record.extend_from_slice(body);
+    record.push(tag::END_PREPARE);
+    put_length_prefixed(&mut record, name);
+    record
+}
+
+/// The WAL record, not numbered, of `writes` and then `marker`, which decides a prepared transaction.
+pub fn marker_record(writes: &WriteBatch, marker: Marker<'_>) -> Vec<u8> {
+    let (tag, name) = match marker {
+        Marker::Commit(name) => (tag::COMMIT, name),
+        Marker::Rollback(name) => (tag::ROLLBACK, name),
+        Marker::EndPrepare(_) | Marker::BeginPrepare => unreachable!("{marker:?} decides nothing"),
+    };
+    let mut record = writes.rep.clone();
+    record.push(tag);
+    put_length_prefixed(&mut record, name);
+    record
+}
+
 /// Checks what the wire form cannot hold.
 ///
 /// # Errors
@@ -407,10 +441,14 @@ impl<'a> Records<'a> {
     }
 }
 
+/// Source: RocksDB `db/write_batch.cc`, `MemTableInserter::MarkBeginPrepare`.
+const OTHER_POLICY: &str = "WritePrepared/WriteUnprepared txn tag when write_after_commit_ is enabled (in default WriteCommitted \
+    mode). If it is not due to corruption, the WAL must be emptied before changing the WritePolicy.";
+
 /// The error for a record that exists in RocksDB but not here, or nowhere.
 fn unsupported(tag: u8) -> Error {
     let feature = match tag {
-        0x12 | 0x13 => "transactions of the write-prepared or write-unprepared kind",
+        0x12 | 0x13 => return Error::not_supported(OTHER_POLICY),
         0x15 => "commits with a timestamp",
         0x10 | 0x11 => "blob files",
         0x18 | 0x19 => "TimedPut",

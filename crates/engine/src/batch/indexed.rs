@@ -156,9 +156,20 @@ pub struct Contents {
     indexes: BTreeMap<u32, KeyIndex>,
     options: IndexedBatchOptions,
     save_points: Vec<SavePoint>,
+    /// An empty batch begins with a no-op.
+    reserves_marker: bool,
 }
 
 impl Contents {
+    fn clear(&mut self) {
+        self.batch.clear();
+        if self.reserves_marker {
+            self.batch.reserve_marker();
+        }
+        self.indexes.clear();
+        self.save_points.clear();
+    }
+
     /// The index of column family `id`, with the bytes of the batch, if it has records.
     pub fn index(&self, id: u32) -> Option<(&KeyIndex, &[u8])> {
         self.indexes.get(&id).map(|index| (index, self.batch.as_bytes()))
@@ -265,9 +276,24 @@ fn key_of<'a>(op: &Op<'a>) -> &'a [u8] {
 impl IndexedBatch {
     /// An empty batch.
     pub fn new(options: IndexedBatchOptions) -> IndexedBatch {
-        let contents =
-            Contents { batch: WriteBatch::new(), indexes: BTreeMap::new(), options, save_points: Vec::new() };
+        let contents = Contents {
+            batch: WriteBatch::new(),
+            indexes: BTreeMap::new(),
+            options,
+            save_points: Vec::new(),
+            reserves_marker: false,
+        };
         IndexedBatch { contents: Arc::new(RwLock::new(contents)) }
+    }
+
+    /// An empty batch that begins with a no-op: the mark of a prepared transaction can take its place.
+    pub(crate) fn with_marker(options: IndexedBatchOptions) -> IndexedBatch {
+        let batch = IndexedBatch::new(options);
+        let mut contents = batch.contents.write();
+        contents.reserves_marker = true;
+        contents.clear();
+        drop(contents);
+        batch
     }
 
     /// Changes [`IndexedBatchOptions::max_bytes`], for what is added from here on.
@@ -353,10 +379,7 @@ impl IndexedBatch {
 
     /// Empties batch and index, and forgets the save points.
     pub fn clear(&self) {
-        let mut contents = self.contents.write();
-        contents.batch.clear();
-        contents.indexes.clear();
-        contents.save_points.clear();
+        self.contents.write().clear();
     }
 
     /// Number of writes in the batch.

@@ -105,9 +105,13 @@ fn freeze(core: &Core, log_size_for_flush: u64) -> Result<Contents> {
     let min_wal = state.min_wal_needed(writing.wal.number());
     // After a flush the WAL being written is part of it, empty: as in RocksDB's checkpoints, there is always one.
     let current = writing.wal.number();
+    // What was prepared and not decided is in WALs alone.
+    let with_prepared = !state.prepared.is_empty();
     let wals = state.live_wals.iter().filter(|wal| wal.number >= min_wal).filter_map(|wal| match copy_wals {
         true if wal.number == current => Some((current, writing.wal.len())),
         true => Some((wal.number, wal.size_bytes)),
+        false if with_prepared && wal.number == current => Some((current, writing.wal.len())),
+        false if with_prepared => Some((wal.number, wal.size_bytes)),
         false => (wal.number == current).then_some((current, 0)),
     });
     let tables = state

@@ -81,9 +81,9 @@ pub fn run(jobs: &JobContext, job: &FlushJob) -> Result<()> {
     let outputs = PendingOutputs::new(&jobs.ctx);
     let written =
         job.parts.iter().map(|part| write_part(jobs, part, &outputs)).collect::<Result<Vec<_>>>()?;
-    if jobs.versions.has_several_column_families() {
+    if jobs.versions.needs_synced_wals() {
         // A batch may span column families: what this flush makes durable must not survive a crash
-        // that takes the other half, which is still in a closed WAL.
+        // that takes the other half, which is still in a closed WAL. So is what was prepared and not decided.
         jobs.closed_wals.sync_and_track(&jobs.versions).map_err(|error| jobs.versions.fail_writes(error))?;
     }
     outputs.install_or_remove(|| install(&jobs.versions, job, written))
@@ -137,7 +137,7 @@ fn install(versions: &VersionSet, job: &FlushJob, written: Vec<FlushedFiles>) ->
         |state| {
             for part in &job.parts {
                 if let Some(cf) = state.column_families.get_mut(&part.cf.id()) {
-                    cf.sealed.drain(..part.memtables.len());
+                    cf.retire_sealed(part.memtables.len());
                 }
             }
         },
@@ -149,13 +149,18 @@ fn min_wal_after_flush(versions: &VersionSet, job: &FlushJob) -> u64 {
     let state = versions.state.lock();
     let current = versions.current_wal();
     let of_job = |id: u32| job.parts.iter().any(|part| part.cf.id() == id);
+    let flushed = |memtable: &Arc<MemTable>| {
+        job.parts.iter().flat_map(|part| &part.memtables).any(|part| Arc::ptr_eq(&part.memtable, memtable))
+    };
+    let prepared = state.column_families.values().map(|cf| cf.oldest_prepared_wal(|m| !flushed(m))).min();
     let others =
         state.column_families.iter().filter(|(id, _)| !of_job(**id)).map(|(_, cf)| {
             if cf.sealed.is_empty() && cf.memtable.is_empty() { current } else { cf.log_number }
         });
     let own = job.parts.iter().filter_map(|part| Some(part.memtables.last()?.next_wal));
     let kept = state.prepared.oldest_wal().unwrap_or(u64::MAX);
-    others.chain(own).min().unwrap_or(current).min(current).min(kept)
+    let needed = others.chain(own).min().unwrap_or(current).min(current).min(kept);
+    needed.min(prepared.unwrap_or(u64::MAX))
 }
 
 /// What a flush wrote.

@@ -14,6 +14,7 @@ use outcrop_base::{Comparator, Error, Fragments, LookupKey, Result, SeqNum, Valu
 use outcrop_cache::Pinned;
 use outcrop_manifest::{TableFile, Version};
 use outcrop_memtable::MemTable;
+use outcrop_table::FillCache;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
@@ -69,6 +70,28 @@ fn get_from_tables(view: &ReadView<'_>, lookup: &mut Lookup<'_>) -> Result<()> {
         })?;
     }
     Ok(())
+}
+
+/// The number of the newest record of the key in tables.
+pub(crate) fn newest_in_tables(
+    tables: &TableCache,
+    cf: &ColumnFamily,
+    version: &Version,
+    key: &LookupKey<'_>,
+) -> Result<Option<SeqNum>> {
+    let mut lookup = Lookup::new(key, SeqNum::MAX);
+    let mut search = Search::new(version, cf, &lookup);
+    let mut newest = None;
+    while let Some(table) = search.next_table(tables, cf, &mut lookup)? {
+        table.get(key, SeqNum::MAX, FillCache::Yes, |seq, _, _, _| {
+            newest = Some(seq);
+            ControlFlow::Break(())
+        })?;
+        if newest.is_some() {
+            break;
+        }
+    }
+    Ok(newest)
 }
 
 /// The tables a lookup has still to ask, newest first.

@@ -1,3 +1,15 @@
-//! Transactions, and reading what was not committed yet.
+//! Transactions: with locks (`database.rs`, `pessimistic.rs`, `locks.rs`), or checked when they are committed (`optimistic.rs`,
+//! `validation.rs`). Both have one front, `transaction.rs`.
 
+pub mod buckets;
+pub mod database;
+pub mod locks;
+pub mod optimistic;
+pub mod options;
+mod pessimistic;
 mod read_through;
+mod shared;
+mod tracking;
+pub mod transaction;
+mod validation;
+pub mod waits;

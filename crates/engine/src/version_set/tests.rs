@@ -185,7 +185,7 @@ fn the_log_number_of_a_column_family_never_goes_down() {
 fn several_column_families_change_in_one_step() {
     let families = vec![(plain_options(), Default::default()), (plain_options(), Default::default())];
     let parts = Parts::with(DbOptions::default(), families);
-    assert!(parts.versions.has_several_column_families());
+    assert!(parts.versions.needs_synced_wals());
     let other = VersionEdit { column_family: 1, ..adding(1, &[table(21, "a", "c")]) };
     parts.versions.log_and_apply(vec![adding(1, &[table(20, "a", "c")]), other], |_| {}).unwrap();
     let state = parts.versions.state.lock();

@@ -10,4 +10,5 @@ mod room;
 pub mod stall;
 mod switch;
 pub mod targets;
+pub mod two_phase;
 pub mod wal;

@@ -141,7 +141,7 @@ impl CommitPipeline {
     }
 
     #[inline]
-    fn check_options(&self, options: &WriteOptions) -> Result<()> {
+    pub(super) fn check_options(&self, options: &WriteOptions) -> Result<()> {
         if options.disable_wal && recycled_wals(&self.ctx.options) > 0 {
             // Sequence numbers that are in no WAL would part the recycled ones, see `switch_wal`.
             return Err(Error::invalid_argument(
@@ -166,7 +166,7 @@ impl CommitPipeline {
 
     /// Ends the caller's lead; others that called, or whose turn it is, are committed before, where that takes no longer than the commit.
     #[inline]
-    fn end_lead(&self, options: &WriteOptions, bytes: usize) {
+    pub(super) fn end_lead(&self, options: &WriteOptions, bytes: usize) {
         let commit = |group: &mut Group| {
             let ((_, first), others) = group.split_first_mut().expect("nobody commits nothing");
             self.lead_catching_panics(&first.options, &mut first.bytes, others, anything)
@@ -224,7 +224,7 @@ impl CommitPipeline {
 
     /// Appends the group as one WAL record, and syncs if asked.
     #[inline]
-    fn log_group(
+    pub(super) fn log_group(
         &self,
         core: &mut WriteCore,
         options: &WriteOptions,
@@ -269,22 +269,35 @@ impl CommitPipeline {
         let first = codec::sequence_of(own);
         targets.begin_group();
         for bytes in batches {
-            apply::apply(bytes, codec::sequence_of(bytes), |id, seq, op| {
-                let Some(target) = targets.written_by(first, id) else { return };
-                if let Op::Merge { key, operand } = op
-                    && let Some(value) = self.merge_early(target, seq, key, operand)
-                {
-                    return apply::insert(&target.memtable, seq, Op::Put { key, value: &value });
-                }
-                apply::insert(&target.memtable, seq, op);
-            })?;
+            self.apply_batch(targets, bytes, codec::sequence_of(bytes), first)?;
         }
         Ok(())
     }
 
+    /// Inserts one batch from number `seq` on, of the group that begins with number `first`.
+    #[inline]
+    pub(super) fn apply_batch(
+        &self,
+        targets: &mut Targets,
+        bytes: &[u8],
+        seq: SeqNum,
+        first: SeqNum,
+    ) -> Result<()> {
+        apply::apply(bytes, seq, |id, seq, op| {
+            let Some(target) = targets.written_by(first, id) else { return };
+            if let Op::Merge { key, operand } = op
+                && let Some(value) = self.merge_early(target, seq, key, operand)
+            {
+                return apply::insert(&target.memtable, seq, Op::Put { key, value: &value });
+            }
+            apply::insert(&target.memtable, seq, op);
+        })
+        .map(drop)
+    }
+
     /// True if a memtable must be sealed before the next group. Asks for memory for the next one in time.
     #[inline]
-    fn any_memtable_full(&self, targets: &mut Targets) -> bool {
+    pub(super) fn any_memtable_full(&self, targets: &mut Targets) -> bool {
         let mut full = false;
         let limit = self.ctx.options.db_write_buffer_size;
         targets.end_group(limit > 0, |target| {
@@ -301,7 +314,7 @@ impl CommitPipeline {
         full || (limit > 0 && targets.memory_bytes() > limit)
     }
 
-    fn count_group(&self, bytes: usize, count: u64, followers: usize) {
+    pub(super) fn count_group(&self, bytes: usize, count: u64, followers: usize) {
         self.stats.writes.add_single_writer(1 + followers as u64);
         self.stats.keys_written.add_single_writer(count);
         self.stats.bytes_written.add_single_writer(bytes as u64);

@@ -31,6 +31,8 @@ impl CommitPipeline {
                 new_memtable(&target.cf.options.load(), &target.cf.comparator, &self.ctx.memtable_pool);
             caught("resume", || {
                 target.memtable.copy_up_to(published, &fresh);
+                fresh.note_prepared_wal(target.memtable.oldest_prepared_wal());
+                target.memtable.born().into_iter().for_each(|born| fresh.set_born(born));
                 Ok(())
             })?;
             let mut state = self.versions.state.lock();

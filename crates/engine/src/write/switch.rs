@@ -44,7 +44,9 @@ impl CommitPipeline {
             .iter()
             .map(|&index| {
                 let cf = &core.targets[index].cf;
-                new_memtable(&cf.options.load(), &cf.comparator, &self.ctx.memtable_pool)
+                let fresh = new_memtable(&cf.options.load(), &cf.comparator, &self.ctx.memtable_pool);
+                fresh.set_born(core.last_seq);
+                fresh
             })
             .collect();
         let last_seq = core.last_seq;
@@ -55,6 +57,7 @@ impl CommitPipeline {
             let Some(cf) = state.column_families.get_mut(&id) else { continue };
             cf.memtable = fresh;
             cf.sealed.push(SealedMemTable { memtable: full, next_wal: core.wal.number(), last_seq });
+            cf.trim_history();
             cf.install_superversion();
         }
         self.versions.stall.update(&state);

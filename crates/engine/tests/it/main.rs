@@ -26,5 +26,6 @@ mod resuming;
 mod same_keys;
 mod slow_files;
 mod stalled;
+mod transactions;
 mod wal_tracking;
 mod wrapped_files;

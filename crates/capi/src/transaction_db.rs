@@ -1,0 +1,356 @@
+//! `rocksdb_transactiondb_*` and `rocksdb_optimistictransactiondb_*`: databases with transactions.
+//!
+//! Each has a `rocksdb_t` of its database inside, which what is read, flushed and asked goes to.
+
+use crate::batch::rocksdb_writebatch_t;
+use crate::checkpoint::{rocksdb_checkpoint_object_create, rocksdb_checkpoint_t};
+use crate::db::{
+    families_of, handles_out, names_of, rocksdb_column_family_handle_t, rocksdb_t, with_default,
+};
+use crate::iterator::rocksdb_iterator_t;
+use crate::maintenance::*;
+use crate::memory::{Errptr, give_back, hand_out, report, slice, text};
+use crate::options::rocksdb_options_t;
+use crate::read_options::{rocksdb_readoptions_t, rocksdb_snapshot_t};
+use crate::reads::*;
+use crate::transaction_options::{
+    rocksdb_optimistictransactiondb_options_t, rocksdb_transactiondb_options_t,
+};
+use crate::write_options::{rocksdb_flushoptions_t, rocksdb_flushwaloptions_t, rocksdb_writeoptions_t};
+use libc::{c_char, c_int, c_uchar, size_t};
+use outcrop::{
+    ColumnFamilyDescriptor, Db, OptimisticTransactionDb, OptimisticTransactionDbOptions, Result,
+    TransactionDb,
+};
+use std::sync::Arc;
+
+pub struct rocksdb_transactiondb_t {
+    pub(crate) db: TransactionDb,
+    pub(crate) base: rocksdb_t,
+}
+
+pub struct rocksdb_optimistictransactiondb_t {
+    pub(crate) db: OptimisticTransactionDb,
+    pub(crate) base: rocksdb_t,
+}
+
+/// The database of `db`, with the statistics of `options`.
+fn base_of(options: &rocksdb_options_t, db: &Arc<Db>) -> rocksdb_t {
+    if let Some(statistics) = &options.statistics {
+        statistics.add(db);
+    }
+    rocksdb_t(db.clone(), options.statistics.clone())
+}
+
+/// What `names` and `cf_options` say; the default column family under `options` where there are none.
+unsafe fn descriptors(
+    options: &rocksdb_options_t,
+    count: c_int,
+    names: *const *const c_char,
+    cf_options: *const *const rocksdb_options_t,
+) -> Result<Vec<ColumnFamilyDescriptor>> {
+    options.settings.check()?;
+    match count {
+        0 => Ok(vec![options.descriptor("default")?]),
+        // SAFETY: the caller passes `count` names and options.
+        _ => unsafe { families_of(count, names, cf_options) }.and_then(with_default),
+    }
+}
+
+unsafe fn open_pessimistic(
+    options: *const rocksdb_options_t,
+    transactions: *const rocksdb_transactiondb_options_t,
+    name: *const c_char,
+    (count, names, cf_options): (c_int, *const *const c_char, *const *const rocksdb_options_t),
+    handles: *mut *mut rocksdb_column_family_handle_t,
+    errptr: Errptr,
+) -> *mut rocksdb_transactiondb_t {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let options = &*options;
+        let opened = descriptors(options, count, names, cf_options).and_then(|families| {
+            let transactions = (*transactions).get()?;
+            TransactionDb::open(text(name), options.database(), transactions, options.env(), families)
+        });
+        let Some(db) = report(errptr, opened) else { return std::ptr::null_mut() };
+        let base = base_of(options, db.db());
+        match report(errptr, handles_out(&base.0, &names_of(count, names), handles)) {
+            Some(()) => hand_out(rocksdb_transactiondb_t { db, base }),
+            None => std::ptr::null_mut(),
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_transactiondb_open(
+    options: *const rocksdb_options_t,
+    transactions: *const rocksdb_transactiondb_options_t,
+    name: *const c_char,
+    errptr: Errptr,
+) -> *mut rocksdb_transactiondb_t {
+    let none = (0, std::ptr::null(), std::ptr::null());
+    boundary!(errptr, open_pessimistic(options, transactions, name, none, std::ptr::null_mut(), errptr))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_transactiondb_open_column_families(
+    options: *const rocksdb_options_t,
+    transactions: *const rocksdb_transactiondb_options_t,
+    name: *const c_char,
+    count: c_int,
+    names: *const *const c_char,
+    cf_options: *const *const rocksdb_options_t,
+    handles: *mut *mut rocksdb_column_family_handle_t,
+    errptr: Errptr,
+) -> *mut rocksdb_transactiondb_t {
+    let families = (count, names, cf_options);
+    boundary!(errptr, open_pessimistic(options, transactions, name, families, handles, errptr))
+}
+
+unsafe fn open_optimistic(
+    options: *const rocksdb_options_t,
+    transactions: *const rocksdb_optimistictransactiondb_options_t,
+    name: *const c_char,
+    (count, names, cf_options): (c_int, *const *const c_char, *const *const rocksdb_options_t),
+    handles: *mut *mut rocksdb_column_family_handle_t,
+    errptr: Errptr,
+) -> *mut rocksdb_optimistictransactiondb_t {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let options = &*options;
+        let opened = descriptors(options, count, names, cf_options).and_then(|families| {
+            let given = transactions.as_ref().map(|transactions| transactions.get()).transpose()?;
+            let transactions = given.unwrap_or_else(OptimisticTransactionDbOptions::default);
+            OptimisticTransactionDb::open(
+                text(name),
+                options.database(),
+                transactions,
+                options.env(),
+                families,
+            )
+        });
+        let Some(db) = report(errptr, opened) else { return std::ptr::null_mut() };
+        let base = base_of(options, db.db());
+        match report(errptr, handles_out(&base.0, &names_of(count, names), handles)) {
+            Some(()) => hand_out(rocksdb_optimistictransactiondb_t { db, base }),
+            None => std::ptr::null_mut(),
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_optimistictransactiondb_open(
+    options: *const rocksdb_options_t,
+    name: *const c_char,
+    errptr: Errptr,
+) -> *mut rocksdb_optimistictransactiondb_t {
+    let none = (0, std::ptr::null(), std::ptr::null());
+    boundary!(errptr, open_optimistic(options, std::ptr::null(), name, none, std::ptr::null_mut(), errptr))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_optimistictransactiondb_open_with_otxn_db_options(
+    options: *const rocksdb_options_t,
+    transactions: *const rocksdb_optimistictransactiondb_options_t,
+    name: *const c_char,
+    errptr: Errptr,
+) -> *mut rocksdb_optimistictransactiondb_t {
+    let none = (0, std::ptr::null(), std::ptr::null());
+    boundary!(errptr, open_optimistic(options, transactions, name, none, std::ptr::null_mut(), errptr))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_optimistictransactiondb_open_column_families(
+    options: *const rocksdb_options_t,
+    name: *const c_char,
+    count: c_int,
+    names: *const *const c_char,
+    cf_options: *const *const rocksdb_options_t,
+    handles: *mut *mut rocksdb_column_family_handle_t,
+    errptr: Errptr,
+) -> *mut rocksdb_optimistictransactiondb_t {
+    let families = (count, names, cf_options);
+    boundary!(errptr, open_optimistic(options, std::ptr::null(), name, families, handles, errptr))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_optimistictransactiondb_open_column_families_with_otxn_db_options(
+    options: *const rocksdb_options_t,
+    transactions: *const rocksdb_optimistictransactiondb_options_t,
+    name: *const c_char,
+    count: c_int,
+    names: *const *const c_char,
+    cf_options: *const *const rocksdb_options_t,
+    handles: *mut *mut rocksdb_column_family_handle_t,
+    errptr: Errptr,
+) -> *mut rocksdb_optimistictransactiondb_t {
+    let families = (count, names, cf_options);
+    boundary!(errptr, open_optimistic(options, transactions, name, families, handles, errptr))
+}
+
+/// Of both kinds: closing, the database alone, checkpoints, properties.
+macro_rules! of_both {
+    ($($object:ident $close:ident $base:ident $close_base:ident $checkpoint:ident $property:ident $property_int:ident;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $close(db: *mut $object) {
+            boundary!(give_back(db))
+        }
+
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $base(db: *mut $object) -> *mut rocksdb_t {
+            boundary!(hand_out(rocksdb_t((*db).base.0.clone(), (*db).base.1.clone())))
+        }
+
+        /// The database stays open.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $close_base(base: *mut rocksdb_t) {
+            boundary!(give_back(base))
+        }
+
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $checkpoint(db: *mut $object, errptr: Errptr) -> *mut rocksdb_checkpoint_t {
+            boundary!(errptr, rocksdb_checkpoint_object_create(&raw mut (*db).base, errptr))
+        }
+
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $property(db: *mut $object, name: *const c_char) -> *mut c_char {
+            boundary!(rocksdb_property_value(&raw mut (*db).base, name))
+        }
+
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $property_int(db: *mut $object, name: *const c_char, out: *mut u64) -> c_int {
+            boundary!(rocksdb_property_int(&raw mut (*db).base, name, out))
+        }
+    )*};
+}
+
+of_both! {
+    rocksdb_transactiondb_t rocksdb_transactiondb_close rocksdb_transactiondb_get_base_db
+        rocksdb_transactiondb_close_base_db rocksdb_transactiondb_checkpoint_object_create
+        rocksdb_transactiondb_property_value rocksdb_transactiondb_property_int;
+    rocksdb_optimistictransactiondb_t rocksdb_optimistictransactiondb_close
+        rocksdb_optimistictransactiondb_get_base_db rocksdb_optimistictransactiondb_close_base_db
+        rocksdb_optimistictransactiondb_checkpoint_object_create
+        rocksdb_optimistictransactiondb_property_value rocksdb_optimistictransactiondb_property_int;
+}
+
+type Cf = *mut rocksdb_column_family_handle_t;
+type Ro = *const rocksdb_readoptions_t;
+type Wo = *const rocksdb_writeoptions_t;
+type Text = *const c_char;
+type Texts = *const *const c_char;
+type Lens = *const size_t;
+type Values = *mut *mut c_char;
+
+/// Functions that do what those of the plain database do.
+macro_rules! of_base {
+    ($($name:ident $base:ident ($($arg:ident: $type:ty),*) $(@ $errptr:ident)? $(-> $ret:ty)?;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            db: *mut rocksdb_transactiondb_t $(, $arg: $type)* $(, $errptr: Errptr)?
+        ) $(-> $ret)? {
+            boundary!($base(&raw mut (*db).base $(, $arg)* $(, $errptr)?))
+        }
+    )*};
+}
+
+of_base! {
+    rocksdb_transactiondb_create_snapshot rocksdb_create_snapshot() -> *const rocksdb_snapshot_t;
+    rocksdb_transactiondb_release_snapshot rocksdb_release_snapshot(snapshot: *const rocksdb_snapshot_t);
+    rocksdb_transactiondb_get rocksdb_get(o: Ro, key: Text, klen: size_t, vlen: *mut size_t) @ errptr -> *mut c_char;
+    rocksdb_transactiondb_get_cf rocksdb_get_cf(o: Ro, cf: Cf, key: Text, klen: size_t, vlen: *mut size_t)
+        @ errptr -> *mut c_char;
+    rocksdb_transactiondb_get_pinned rocksdb_get_pinned(o: Ro, key: Text, klen: size_t)
+        @ errptr -> *mut rocksdb_pinnableslice_t;
+    rocksdb_transactiondb_get_pinned_cf rocksdb_get_pinned_cf(o: Ro, cf: Cf, key: Text, klen: size_t)
+        @ errptr -> *mut rocksdb_pinnableslice_t;
+    rocksdb_transactiondb_multi_get rocksdb_multi_get(
+        o: Ro, count: size_t, keys: Texts, key_lens: Lens, values: Values, value_lens: *mut size_t, errs: Values);
+    rocksdb_transactiondb_multi_get_cf rocksdb_multi_get_cf(
+        o: Ro, cfs: *const *const rocksdb_column_family_handle_t, count: size_t, keys: Texts, key_lens: Lens,
+        values: Values, value_lens: *mut size_t, errs: Values);
+    rocksdb_transactiondb_create_iterator rocksdb_create_iterator(o: Ro) -> *mut rocksdb_iterator_t;
+    rocksdb_transactiondb_create_iterator_cf rocksdb_create_iterator_cf(o: Ro, cf: Cf) -> *mut rocksdb_iterator_t;
+    rocksdb_transactiondb_flush rocksdb_flush(o: *const rocksdb_flushoptions_t) @ errptr;
+    rocksdb_transactiondb_flush_cf rocksdb_flush_cf(o: *const rocksdb_flushoptions_t, cf: Cf) @ errptr;
+    rocksdb_transactiondb_flush_cfs rocksdb_flush_cfs(o: *const rocksdb_flushoptions_t, cfs: *mut Cf, count: c_int)
+        @ errptr;
+    rocksdb_transactiondb_flush_wal rocksdb_flush_wal(sync: c_uchar) @ errptr;
+    rocksdb_transactiondb_flush_wal_with_options rocksdb_flush_wal_with_options(o: *const rocksdb_flushwaloptions_t)
+        @ errptr;
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_transactiondb_create_column_family(
+    db: *mut rocksdb_transactiondb_t,
+    options: *const rocksdb_options_t,
+    name: *const c_char,
+    errptr: Errptr,
+) -> *mut rocksdb_column_family_handle_t {
+    boundary!(errptr, {
+        let made = (*options).descriptor(&text(name)).and_then(|cf| (*db).db.create_column_family(&cf));
+        report(errptr, made).map_or(std::ptr::null_mut(), |cf| hand_out(rocksdb_column_family_handle_t(cf)))
+    })
+}
+
+/// Writes outside of transactions.
+macro_rules! writes {
+    ($($name:ident $method:ident ($($cf:ident)? | key $(, $value:ident)?);)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            db: *mut rocksdb_transactiondb_t,
+            options: Wo,
+            $($cf: Cf,)?
+            key: Text,
+            klen: size_t,
+            $($value: Text, vlen: size_t,)?
+            errptr: Errptr,
+        ) {
+            boundary!(errptr, {
+                let db = &*db;
+                let cf = db.base.0.default_column_family();
+                $(let _ = cf; let cf = &(*$cf).0;)?
+                let written = (*options)
+                    .get()
+                    .and_then(|options| db.db.$method(cf, options, slice(key, klen) $(, slice($value, vlen))?));
+                report(errptr, written);
+            })
+        }
+    )*};
+}
+
+writes! {
+    rocksdb_transactiondb_put put(| key, value);
+    rocksdb_transactiondb_put_cf put(cf_given | key, value);
+    rocksdb_transactiondb_merge merge(| key, value);
+    rocksdb_transactiondb_merge_cf merge(cf_given | key, value);
+    rocksdb_transactiondb_delete delete(| key);
+    rocksdb_transactiondb_delete_cf delete(cf_given | key);
+}
+
+/// Batches outside of transactions.
+macro_rules! batches {
+    ($($name:ident $object:ident;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            db: *mut $object,
+            options: Wo,
+            batch: *mut rocksdb_writebatch_t,
+            errptr: Errptr,
+        ) {
+            boundary!(errptr, {
+                let batch = &mut *batch;
+                let written = (*options).get().and_then(|options| {
+                    batch.check()?;
+                    (*db).db.write(options, &mut batch.batch)
+                });
+                report(errptr, written);
+            })
+        }
+    )*};
+}
+
+batches! {
+    rocksdb_transactiondb_write rocksdb_transactiondb_t;
+    rocksdb_optimistictransactiondb_write rocksdb_optimistictransactiondb_t;
+}

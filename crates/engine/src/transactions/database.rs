@@ -1,0 +1,261 @@
+//! A database with transactions that lock keys.
+
+use super::locks::{LockInfo, LockManager, LockOptions, LockRequest, Owner, TransactionState};
+use super::options::{TransactionDbOptions, TransactionOptions, WritePolicy};
+use super::pessimistic::new_owner;
+use super::shared::{Pessimistic, new_id};
+use super::transaction::{Manager, Transaction};
+use super::waits::Deadlock;
+use crate::batch::codec::{Op, WriteBatch, check_sizes};
+use crate::batch::indexed::{IndexedBatch, IndexedBatchOptions};
+use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle};
+use crate::db::Db;
+use crate::write::options::WriteOptions;
+use outcrop_base::{Error, Result};
+use outcrop_env::Env;
+use outcrop_options::DbOptions;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A database with transactions that lock the keys they touch; RocksDB's `TransactionDB`.
+///
+/// On disk it is a database like any other. Dropping it and everything that came of it closes it.
+pub struct TransactionDb {
+    shared: Arc<Pessimistic>,
+}
+
+/// Column families keep flushed memtables in memory, to be asked whether a key was written lately.
+pub(super) fn keep_history(column_families: &mut [ColumnFamilyDescriptor]) {
+    for descriptor in column_families {
+        if descriptor.options.max_write_buffer_size_to_maintain == 0 {
+            descriptor.options.max_write_buffer_size_to_maintain = -1;
+        }
+    }
+}
+
+impl TransactionDb {
+    /// Opens the database at `path`, as [`Db::open`]. Transactions that were prepared and not decided are there:
+    /// [`TransactionDb::prepared_transactions`].
+    ///
+    /// # Errors
+    /// As [`Db::open`]; NotSupported for a write policy other than [`WritePolicy::Committed`].
+    pub fn open(
+        path: impl AsRef<Path>,
+        options: DbOptions,
+        transactions: TransactionDbOptions,
+        env: Env,
+        mut column_families: Vec<ColumnFamilyDescriptor>,
+    ) -> Result<TransactionDb> {
+        if transactions.write_policy != WritePolicy::Committed {
+            let policy = match transactions.write_policy {
+                WritePolicy::Prepared => "WRITE_PREPARED",
+                _ => "WRITE_UNPREPARED",
+            };
+            return Err(Error::not_supported(format!("the write policy {policy}; there is WRITE_COMMITTED")));
+        }
+        if !column_families.iter().any(|descriptor| descriptor.name == crate::DEFAULT_COLUMN_FAMILY) {
+            let default = ColumnFamilyDescriptor::default_with(Default::default(), Default::default());
+            column_families.push(default);
+        }
+        keep_history(&mut column_families);
+        let db = Arc::new(Db::open(path, options, env, column_families)?);
+        let locks = LockManager::new(
+            LockOptions {
+                max_num_locks: transactions.max_num_locks,
+                num_stripes: transactions.num_stripes,
+                max_num_deadlocks: transactions.max_num_deadlocks as usize,
+            },
+            db.core().ctx.env.clock.clone(),
+        );
+        db.column_families().iter().for_each(|cf| locks.add_family(cf.id()));
+        let shared = Pessimistic { db, locks, options: transactions, names: Default::default() };
+        Ok(TransactionDb { shared: Arc::new(shared) })
+    }
+
+    /// The database. What is written to it directly passes by all locks.
+    pub fn db(&self) -> &Arc<Db> {
+        &self.shared.db
+    }
+
+    /// Begins a transaction.
+    pub fn begin(&self, write_options: &WriteOptions, options: &TransactionOptions) -> Transaction {
+        let owner = new_owner(&self.shared, options);
+        let batch = IndexedBatch::with_marker(IndexedBatchOptions {
+            overwrite_key: true,
+            ..IndexedBatchOptions::default()
+        });
+        let manager = Manager::Pessimistic(self.shared.clone());
+        let mut transaction = Transaction::new(manager, owner, batch, write_options);
+        transaction.configure(&self.shared, options);
+        transaction
+    }
+
+    /// Transactions that are prepared and not decided, and that nobody has in hand: they were left so when the database was closed
+    /// or crashed, or were dropped. They hold no locks; decide them before others touch their keys. Their decisions are synced.
+    ///
+    /// # Errors
+    /// InvalidArgument if a column family of one is gone, or its name is in use.
+    pub fn prepared_transactions(&self) -> Result<Vec<Transaction>> {
+        let found = self.shared.db.core().versions.state.lock().prepared.take_over();
+        found.into_iter().map(|(name, writes)| self.rebuild(&name, &writes)).collect()
+    }
+
+    fn rebuild(&self, name: &[u8], writes: &WriteBatch) -> Result<Transaction> {
+        let options = TransactionOptions { skip_concurrency_control: true, ..TransactionOptions::default() };
+        let write_options = WriteOptions { sync: true, ..WriteOptions::default() };
+        let mut transaction = self.begin(&write_options, &options);
+        transaction.set_name(name)?;
+        transaction.rebuild_from(writes)?;
+        transaction.owner.set_state(TransactionState::Prepared);
+        Ok(transaction)
+    }
+
+    /// Creates a column family, as [`Db::create_column_family`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn create_column_family(&self, descriptor: &ColumnFamilyDescriptor) -> Result<ColumnFamilyHandle> {
+        let mut descriptor = [descriptor.clone()];
+        keep_history(&mut descriptor);
+        let cf = self.shared.db.create_column_family(&descriptor[0])?;
+        self.shared.locks.add_family(cf.id());
+        Ok(cf)
+    }
+
+    /// Drops a column family and its locks, as [`Db::drop_column_family`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn drop_column_family(&self, cf: &ColumnFamilyHandle) -> Result<()> {
+        self.shared.db.drop_column_family(cf)?;
+        self.shared.locks.remove_family(cf.id());
+        Ok(())
+    }
+
+    /// Sets `key` to `value`, as a transaction of its own.
+    ///
+    /// # Errors
+    /// TimedOut if the key is locked for longer than `default_lock_timeout`; those of [`Db::put_cf`].
+    pub fn put(
+        &self,
+        cf: &ColumnFamilyHandle,
+        options: &WriteOptions,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
+        check_sizes(key, value)?;
+        self.write_one(options, (cf.id(), key), |batch| batch.put(cf.id(), key, value))
+    }
+
+    /// Adds a merge operand to `key`, as a transaction of its own.
+    ///
+    /// # Errors
+    /// As [`TransactionDb::put`].
+    pub fn merge(
+        &self,
+        cf: &ColumnFamilyHandle,
+        options: &WriteOptions,
+        key: &[u8],
+        operand: &[u8],
+    ) -> Result<()> {
+        check_sizes(key, operand)?;
+        self.write_one(options, (cf.id(), key), |batch| batch.merge(cf.id(), key, operand))
+    }
+
+    /// Deletes `key`, as a transaction of its own.
+    ///
+    /// # Errors
+    /// As [`TransactionDb::put`].
+    pub fn delete(&self, cf: &ColumnFamilyHandle, options: &WriteOptions, key: &[u8]) -> Result<()> {
+        check_sizes(key, &[])?;
+        self.write_one(options, (cf.id(), key), |batch| batch.delete(cf.id(), key))
+    }
+
+    fn write_one(
+        &self,
+        options: &WriteOptions,
+        (cf, key): (u32, &[u8]),
+        fill: impl FnOnce(&mut WriteBatch),
+    ) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.reserve_marker();
+        fill(&mut batch);
+        self.write_locked(options, [(cf, key.to_vec())].into(), &mut batch)
+    }
+
+    /// Commits `batch`, as a transaction of its own: its keys are locked in their order.
+    ///
+    /// # Errors
+    /// As [`TransactionDb::put`]; InvalidArgument for deletions of ranges, which cannot be locked.
+    pub fn write(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
+        let mut keys = BTreeSet::new();
+        for record in batch.iter() {
+            let record = record?;
+            let key = match record.op {
+                Op::Put { key, .. } | Op::PutEntity { key, .. } | Op::Merge { key, .. } => key,
+                Op::Delete { key } | Op::SingleDelete { key } => key,
+                Op::DeleteRange { .. } => {
+                    return Err(Error::invalid_argument("DeleteRangeCF not implemented"));
+                }
+            };
+            keys.insert((record.cf, key.to_vec()));
+        }
+        self.write_locked(options, keys, batch)
+    }
+
+    fn write_locked(
+        &self,
+        options: &WriteOptions,
+        keys: BTreeSet<(u32, Vec<u8>)>,
+        batch: &mut WriteBatch,
+    ) -> Result<()> {
+        if self.shared.options.skip_concurrency_control {
+            return self.shared.db.write(options, batch);
+        }
+        let timeout = self.shared.options.default_lock_timeout.saturating_mul(1000);
+        let held = HeldKeys::lock(&self.shared.locks, keys, timeout)?;
+        let written = self.shared.db.write(options, batch);
+        drop(held);
+        written
+    }
+
+    /// The locks that are held, by column family and key.
+    pub fn locks(&self) -> Vec<LockInfo> {
+        self.shared.locks.locks()
+    }
+
+    /// The deadlocks that are remembered, the last one first.
+    pub fn deadlocks(&self) -> Vec<Deadlock> {
+        self.shared.locks.deadlocks()
+    }
+}
+
+/// Keys that are locked for as long as this lives.
+struct HeldKeys<'l> {
+    locks: &'l LockManager,
+    owner: Arc<Owner>,
+    keys: Vec<(u32, Vec<u8>)>,
+}
+
+impl<'l> HeldKeys<'l> {
+    fn lock(
+        locks: &'l LockManager,
+        keys: BTreeSet<(u32, Vec<u8>)>,
+        timeout_micros: i64,
+    ) -> Result<HeldKeys<'l>> {
+        let mut held = HeldKeys { locks, owner: Owner::new(new_id(), 0, None), keys: Vec::new() };
+        for (column_family, key) in keys {
+            let request = LockRequest { column_family, key: &key, exclusive: true };
+            locks.lock(&held.owner, request, timeout_micros)?;
+            held.keys.push((column_family, key));
+        }
+        Ok(held)
+    }
+}
+
+impl Drop for HeldKeys<'_> {
+    fn drop(&mut self) {
+        self.keys.iter().for_each(|(cf, key)| self.locks.unlock(&self.owner, *cf, key));
+    }
+}

@@ -1,0 +1,427 @@
+//! Point locks: which transaction holds which key, and who waits for it.
+//!
+//! ```text
+//! column family -> stripe (by the key's hash) -> key -> holders, exclusive or shared, until when
+//! ```
+//! A lock that is held by others is waited for on its stripe: any unlock there wakes all who wait, and each tries again. A wait
+//! that ends because of time tries once more. A lock whose holders have expired can be stolen, unless one of them has begun to
+//! commit or was prepared.
+//!
+//! Invariant: a stripe's mutex is held for moments, never across IO; the waits of `waits.rs` are locked inside of it.
+//! Source: RocksDB `utilities/transactions/lock/point/point_lock_manager.cc`.
+
+use super::waits::{Deadlock, DeadlockStep, Waits};
+use outcrop_base::hash::xxh3_64;
+use outcrop_base::{Error, ErrorKind, Result};
+use outcrop_env::Clock;
+use parking_lot::{Condvar, Mutex, RwLock};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// What a transaction has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum TransactionState {
+    /// It takes writes.
+    Started = 0,
+    /// It is being prepared, or could not be.
+    AwaitingPrepare = 1,
+    /// It survives a crash, undecided.
+    Prepared = 2,
+    /// It is being committed, or could not be.
+    AwaitingCommit = 3,
+    /// Its writes are in the database.
+    Committed = 4,
+    /// It is being rolled back.
+    AwaitingRollback = 5,
+    /// It was prepared and never happens.
+    RolledBack = 6,
+    /// It expired and another took its locks.
+    LocksStolen = 7,
+}
+
+impl TransactionState {
+    fn of(number: u8) -> TransactionState {
+        use TransactionState as S;
+        [
+            S::Started,
+            S::AwaitingPrepare,
+            S::Prepared,
+            S::AwaitingCommit,
+            S::Committed,
+            S::AwaitingRollback,
+            S::RolledBack,
+            S::LocksStolen,
+        ][number as usize]
+    }
+}
+
+/// The part of a transaction that others look at.
+pub struct Owner {
+    /// Its number.
+    pub id: u64,
+    state: AtomicU8,
+    /// Microseconds since the epoch after which its locks may be stolen; 0: never.
+    expires: AtomicU64,
+    /// How far deadlocks are searched when it waits; `None`: they are not.
+    pub deadlock_depth: Option<usize>,
+    waiting: Mutex<Option<Waiting>>,
+}
+
+/// What a transaction waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Column family of the key.
+    pub column_family: u32,
+    /// The key.
+    pub key: Vec<u8>,
+    /// Who holds it.
+    pub holders: Vec<u64>,
+}
+
+impl Owner {
+    /// A transaction that has begun.
+    pub fn new(id: u64, expires: u64, deadlock_depth: Option<usize>) -> Arc<Owner> {
+        let state = AtomicU8::new(TransactionState::Started as u8);
+        Arc::new(Owner {
+            id,
+            state,
+            expires: AtomicU64::new(expires),
+            deadlock_depth,
+            waiting: Mutex::new(None),
+        })
+    }
+
+    /// Its state.
+    pub fn state(&self) -> TransactionState {
+        // Acquire: pairs with the Release of `set_state` and `change_state`.
+        TransactionState::of(self.state.load(Ordering::Acquire))
+    }
+
+    /// Its state is `state` from here on.
+    pub fn set_state(&self, state: TransactionState) {
+        // Release: pairs with the Acquire in `state`.
+        self.state.store(state as u8, Ordering::Release);
+    }
+
+    /// Goes from `from` to `to`; false if it is in another state.
+    pub fn change_state(&self, from: TransactionState, to: TransactionState) -> bool {
+        // AcqRel: a thief and the owner agree on who was first.
+        self.state.compare_exchange(from as u8, to as u8, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// When it expires, in microseconds since the epoch; 0: never.
+    pub fn expires(&self) -> u64 {
+        // Relaxed: only its own thread changes it.
+        self.expires.load(Ordering::Relaxed)
+    }
+
+    /// It does not expire any more.
+    pub fn never_expires(&self) {
+        self.expires.store(0, Ordering::Relaxed);
+    }
+
+    /// What it waits for, or has waited for in vain.
+    pub fn waiting(&self) -> Option<Waiting> {
+        self.waiting.lock().clone()
+    }
+}
+
+/// How the locks of a database are kept.
+#[derive(Clone, Copy, Debug)]
+pub struct LockOptions {
+    /// Most keys of a column family that may be locked; 0 or less: no limit.
+    pub max_num_locks: i64,
+    /// Parts of a column family's keys that are locked apart.
+    pub num_stripes: usize,
+    /// Deadlocks that are remembered.
+    pub max_num_deadlocks: usize,
+}
+
+/// A key to lock.
+#[derive(Clone, Copy, Debug)]
+pub struct LockRequest<'k> {
+    /// Column family of the key.
+    pub column_family: u32,
+    /// The key.
+    pub key: &'k [u8],
+    /// Nobody else may hold it, not even to read.
+    pub exclusive: bool,
+}
+
+/// A lock that somebody holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockInfo {
+    /// Column family of the key.
+    pub column_family: u32,
+    /// The key.
+    pub key: Vec<u8>,
+    /// Who holds it.
+    pub holders: Vec<u64>,
+    /// One holds it alone.
+    pub exclusive: bool,
+}
+
+struct Lock {
+    holders: Vec<u64>,
+    exclusive: bool,
+    /// Microseconds since the epoch; 0: never.
+    expires: u64,
+}
+
+#[derive(Default)]
+struct Stripe {
+    keys: Mutex<HashMap<Vec<u8>, Lock>>,
+    released: Condvar,
+}
+
+struct FamilyLocks {
+    stripes: Vec<Stripe>,
+    locked: AtomicI64,
+}
+
+/// The locks of a database.
+pub struct LockManager {
+    options: LockOptions,
+    clock: Arc<dyn Clock>,
+    families: RwLock<HashMap<u32, Arc<FamilyLocks>>>,
+    /// Transactions whose locks can expire.
+    expirable: Mutex<HashMap<u64, Arc<Owner>>>,
+    waits: Mutex<Waits>,
+}
+
+/// Why a lock was not granted at once.
+enum Refused {
+    /// Others hold it, and it may be stolen from this time on, if not 0.
+    Held(Vec<u64>, u64),
+    /// Too many keys are locked.
+    Limit,
+}
+
+/// A wait for a lock was too long.
+fn timed_out() -> Error {
+    Error::new(ErrorKind::TimedOut, "Timeout waiting to lock key")
+}
+
+impl Refused {
+    fn error(&self) -> Error {
+        match self {
+            Refused::Held(..) => timed_out(),
+            Refused::Limit => {
+                Error::new(ErrorKind::Aborted, "Failed to acquire lock due to max_num_locks limit")
+            }
+        }
+    }
+}
+
+impl LockManager {
+    /// No locks, of no column family.
+    pub fn new(options: LockOptions, clock: Arc<dyn Clock>) -> LockManager {
+        LockManager {
+            options: LockOptions { num_stripes: options.num_stripes.max(1), ..options },
+            clock,
+            families: RwLock::default(),
+            expirable: Mutex::default(),
+            waits: Mutex::default(),
+        }
+    }
+
+    /// Keys of column family `id` can be locked.
+    pub fn add_family(&self, id: u32) {
+        let stripes = || (0..self.options.num_stripes).map(|_| Stripe::default()).collect();
+        let new = || Arc::new(FamilyLocks { stripes: stripes(), locked: AtomicI64::new(0) });
+        self.families.write().entry(id).or_insert_with(new);
+    }
+
+    /// Column family `id` is gone.
+    pub fn remove_family(&self, id: u32) {
+        self.families.write().remove(&id);
+    }
+
+    /// The locks of `owner` may be stolen once it has expired.
+    pub fn add_expirable(&self, owner: &Arc<Owner>) {
+        self.expirable.lock().insert(owner.id, owner.clone());
+    }
+
+    /// `owner` is gone.
+    pub fn remove_expirable(&self, owner: &Owner) {
+        self.expirable.lock().remove(&owner.id);
+    }
+
+    fn family(&self, id: u32) -> Result<Arc<FamilyLocks>> {
+        let found = self.families.read().get(&id).cloned();
+        found.ok_or_else(|| Error::invalid_argument(format!("Column family id not found: {id}")))
+    }
+
+    /// Locks a key for `owner`, waiting for at most `timeout_micros`: 0 not at all, below 0 for ever.
+    ///
+    /// # Errors
+    /// TimedOut; Busy if the wait would be part of a deadlock; Aborted if too many keys are locked, after the same wait.
+    pub fn lock(&self, owner: &Arc<Owner>, request: LockRequest<'_>, timeout_micros: i64) -> Result<()> {
+        let family = self.family(request.column_family)?;
+        let stripe = family.stripe(request.key);
+        let mut keys = stripe.keys.lock();
+        let mut refused = match self.grant(&family, &mut keys, owner, request) {
+            Ok(()) => return Ok(()),
+            Err(refused) => refused,
+        };
+        let deadline =
+            (timeout_micros >= 0).then(|| self.clock.now_micros().saturating_add(timeout_micros as u64));
+        let mut out_of_time = timeout_micros == 0;
+        while !out_of_time {
+            let stealable_from = match &refused {
+                Refused::Held(holders, expires) => {
+                    self.begin_wait(owner, request, holders)?;
+                    (*expires > 0).then_some(*expires)
+                }
+                Refused::Limit => None,
+            };
+            let until = [deadline, stealable_from].into_iter().flatten().min();
+            out_of_time = match until {
+                None => {
+                    stripe.released.wait(&mut keys);
+                    false
+                }
+                Some(until) => {
+                    let left = until.saturating_sub(self.clock.now_micros());
+                    left == 0 || stripe.released.wait_for(&mut keys, Duration::from_micros(left)).timed_out()
+                }
+            };
+            if owner.deadlock_depth.is_some() {
+                self.waits.lock().end(owner.id);
+            }
+            match self.grant(&family, &mut keys, owner, request) {
+                Ok(()) => {
+                    *owner.waiting.lock() = None;
+                    return Ok(());
+                }
+                Err(again) => refused = again,
+            }
+        }
+        Err(refused.error())
+    }
+
+    /// Takes note of the wait, if it would not be part of a deadlock.
+    fn begin_wait(&self, owner: &Owner, request: LockRequest<'_>, holders: &[u64]) -> Result<()> {
+        if let Some(depth) = owner.deadlock_depth {
+            let step = DeadlockStep {
+                transaction: owner.id,
+                column_family: request.column_family,
+                key: request.key.to_vec(),
+                exclusive: request.exclusive,
+            };
+            let now = self.clock.now_micros() / 1_000_000;
+            if self.waits.lock().begin(step, holders, depth, self.options.max_num_deadlocks, now) {
+                return Err(Error::new(ErrorKind::Busy, "Deadlock"));
+            }
+        }
+        *owner.waiting.lock() = Some(Waiting {
+            column_family: request.column_family,
+            key: request.key.to_vec(),
+            holders: holders.to_vec(),
+        });
+        Ok(())
+    }
+
+    /// Grants the lock, if that can be now.
+    fn grant(
+        &self,
+        family: &FamilyLocks,
+        keys: &mut HashMap<Vec<u8>, Lock>,
+        owner: &Owner,
+        request: LockRequest<'_>,
+    ) -> std::result::Result<(), Refused> {
+        let LockRequest { key, exclusive, .. } = request;
+        let Some(lock) = keys.get_mut(key) else {
+            let limit = self.options.max_num_locks;
+            // Relaxed: a limit that two threads reach at once may be passed by one, as in RocksDB.
+            if limit > 0 && family.locked.load(Ordering::Relaxed) >= limit {
+                return Err(Refused::Limit);
+            }
+            family.locked.fetch_add(1, Ordering::Relaxed);
+            keys.insert(key.to_vec(), Lock { holders: vec![owner.id], exclusive, expires: owner.expires() });
+            return Ok(());
+        };
+        if lock.holders == [owner.id] {
+            (lock.exclusive, lock.expires) = (exclusive, owner.expires());
+        } else if !lock.exclusive && !exclusive {
+            if !lock.holders.contains(&owner.id) {
+                lock.holders.push(owner.id);
+            }
+            lock.expires = lock.expires.max(owner.expires());
+        } else if self.steal(lock, owner) {
+            *lock = Lock { holders: vec![owner.id], exclusive, expires: owner.expires() };
+        } else {
+            let others = lock.holders.iter().copied().filter(|holder| *holder != owner.id).collect();
+            return Err(Refused::Held(others, lock.expires));
+        }
+        Ok(())
+    }
+
+    /// True if all other holders have expired and none of them can go on.
+    fn steal(&self, lock: &Lock, thief: &Owner) -> bool {
+        if lock.expires == 0 || lock.expires > self.clock.now_micros() {
+            return false;
+        }
+        let expirable = self.expirable.lock();
+        let stolen = |holder: &u64| {
+            *holder == thief.id
+                || expirable.get(holder).is_none_or(|holder| {
+                    holder.change_state(TransactionState::Started, TransactionState::LocksStolen)
+                })
+        };
+        lock.holders.iter().all(stolen)
+    }
+
+    /// Unlocks `key` of column family `cf`, if `owner` holds it.
+    pub fn unlock(&self, owner: &Owner, cf: u32, key: &[u8]) {
+        // One that was dropped has no locks.
+        let Ok(family) = self.family(cf) else { return };
+        let stripe = family.stripe(key);
+        let mut keys = stripe.keys.lock();
+        let Some(lock) = keys.get_mut(key) else { return };
+        let Some(place) = lock.holders.iter().position(|holder| *holder == owner.id) else { return };
+        lock.holders.swap_remove(place);
+        if lock.holders.is_empty() {
+            keys.remove(key);
+            family.locked.fetch_sub(1, Ordering::Relaxed);
+        }
+        drop(keys);
+        stripe.released.notify_all();
+    }
+
+    /// The locks that are held, by column family and key.
+    pub fn locks(&self) -> Vec<LockInfo> {
+        let families: Vec<_> = self.families.read().iter().map(|(id, locks)| (*id, locks.clone())).collect();
+        let mut infos = Vec::new();
+        for (column_family, family) in families {
+            for stripe in &family.stripes {
+                let info = |(key, lock): (&Vec<u8>, &Lock)| LockInfo {
+                    column_family,
+                    key: key.clone(),
+                    holders: lock.holders.clone(),
+                    exclusive: lock.exclusive,
+                };
+                infos.extend(stripe.keys.lock().iter().map(info));
+            }
+        }
+        infos.sort_by(|a, b| (a.column_family, &a.key).cmp(&(b.column_family, &b.key)));
+        infos
+    }
+
+    /// The deadlocks that are remembered, the last one first.
+    pub fn deadlocks(&self) -> Vec<Deadlock> {
+        self.waits.lock().deadlocks()
+    }
+}
+
+impl FamilyLocks {
+    fn stripe(&self, key: &[u8]) -> &Stripe {
+        &self.stripes[(xxh3_64(key) % self.stripes.len() as u64) as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! A database with transactions that are checked when they are committed.
+//!
+//! Each remembers since when it knows the keys it touched. When it is committed, memtables tell whether one of them was written
+//! since; how far they reach back is what `max_write_buffer_size_to_maintain` says.
+//! Source: RocksDB `utilities/transactions/optimistic_transaction.cc`.
+
+use super::buckets::LockBuckets;
+use super::database::keep_history;
+use super::locks::Owner;
+use super::options::{OptimisticTransactionDbOptions, ValidatePolicy};
+use super::shared::Optimistic;
+use super::transaction::{Manager, Transaction};
+use super::validation::{Reach, check_unchanged};
+use crate::batch::codec::{Op, WriteBatch};
+use crate::batch::indexed::{IndexedBatch, IndexedBatchOptions};
+use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle};
+use crate::db::Db;
+use crate::superversion::SuperVersion;
+use crate::write::options::WriteOptions;
+use outcrop_base::{Error, Result};
+use outcrop_env::Env;
+use outcrop_options::DbOptions;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A database with transactions that lock nothing and fail to commit if others were faster; RocksDB's `OptimisticTransactionDB`.
+pub struct OptimisticTransactionDb {
+    shared: Arc<Optimistic>,
+}
+
+impl OptimisticTransactionDb {
+    /// Opens the database at `path`, as [`Db::open`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open(
+        path: impl AsRef<Path>,
+        options: DbOptions,
+        transactions: OptimisticTransactionDbOptions,
+        env: Env,
+        mut column_families: Vec<ColumnFamilyDescriptor>,
+    ) -> Result<OptimisticTransactionDb> {
+        if !column_families.iter().any(|descriptor| descriptor.name == crate::DEFAULT_COLUMN_FAMILY) {
+            let default = ColumnFamilyDescriptor::default_with(Default::default(), Default::default());
+            column_families.push(default);
+        }
+        keep_history(&mut column_families);
+        let db = Arc::new(Db::open(path, options, env, column_families)?);
+        let own = || Arc::new(LockBuckets::new(transactions.occ_lock_buckets as usize));
+        let buckets = transactions.shared_lock_buckets.unwrap_or_else(own);
+        let shared = Optimistic { db, policy: transactions.validate_policy, buckets };
+        Ok(OptimisticTransactionDb { shared: Arc::new(shared) })
+    }
+
+    /// The database. With [`ValidatePolicy::Parallel`] a write to it that falls between check and write of a transaction is not
+    /// noticed.
+    pub fn db(&self) -> &Arc<Db> {
+        &self.shared.db
+    }
+
+    /// Begins a transaction; with `snapshot`, keys that were written after this moment cannot be committed.
+    pub fn begin(&self, write_options: &WriteOptions, snapshot: TakeSnapshot) -> Transaction {
+        let batch =
+            IndexedBatch::new(IndexedBatchOptions { overwrite_key: true, ..IndexedBatchOptions::default() });
+        let manager = Manager::Optimistic(self.shared.clone());
+        let mut transaction = Transaction::new(manager, Owner::new(0, 0, None), batch, write_options);
+        if snapshot == TakeSnapshot::AtBegin {
+            transaction.set_snapshot();
+        }
+        transaction
+    }
+
+    /// Creates a column family, as [`Db::create_column_family`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn create_column_family(&self, descriptor: &ColumnFamilyDescriptor) -> Result<ColumnFamilyHandle> {
+        let mut descriptor = [descriptor.clone()];
+        keep_history(&mut descriptor);
+        self.shared.db.create_column_family(&descriptor[0])
+    }
+
+    /// Commits `batch`, as [`Db::write`].
+    ///
+    /// # Errors
+    /// As there; NotSupported for deletions of ranges, which transactions would not notice.
+    pub fn write(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
+        for record in batch.iter() {
+            if matches!(record?.op, Op::DeleteRange { .. }) {
+                return Err(Error::not_supported(""));
+            }
+        }
+        self.shared.db.write(options, batch)
+    }
+}
+
+/// Whether a transaction gets a snapshot when it begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TakeSnapshot {
+    /// It gets none by itself.
+    #[default]
+    No,
+    /// It gets one.
+    AtBegin,
+}
+
+impl Transaction {
+    /// Begins an optimistic transaction anew; what was not committed is gone.
+    pub fn reinitialize_optimistic(&mut self, write_options: &WriteOptions, snapshot: TakeSnapshot) {
+        self.begin_anew(Owner::new(0, 0, None), write_options);
+        if snapshot == TakeSnapshot::AtBegin {
+            self.set_snapshot();
+        }
+    }
+
+    pub(super) fn commit_optimistic(&mut self, shared: &Optimistic) -> Result<()> {
+        match shared.policy {
+            ValidatePolicy::Serial => self.batch.with_batch(|batch| {
+                shared.db.write_if(&self.write_options, batch, |_| self.check_keys(shared))
+            })?,
+            ValidatePolicy::Parallel => {
+                let _held = shared.buckets.lock(&self.buckets_of_keys(shared));
+                self.check_keys(shared)?;
+                self.batch.write_to(&shared.db, &self.write_options)?;
+            }
+        }
+        self.clear();
+        Ok(())
+    }
+
+    fn buckets_of_keys(&self, shared: &Optimistic) -> BTreeSet<usize> {
+        // The same key of another column family or database is another key.
+        let of_database = Arc::as_ptr(&shared.db) as usize as u64;
+        let seed = |cf: u32| of_database.wrapping_add(0xB83C_07FB_C6CE_D699_u64.wrapping_mul(u64::from(cf)));
+        self.tracker.iter().map(|((cf, key), _)| shared.buckets.bucket_of(seed(*cf), key)).collect()
+    }
+
+    /// Fails if a key was written since it is known.
+    fn check_keys(&self, shared: &Optimistic) -> Result<()> {
+        let mut current: Option<(u32, ColumnFamilyHandle, Arc<SuperVersion>)> = None;
+        for ((id, key), tracked) in self.tracker.iter() {
+            if current.as_ref().is_none_or(|(known, ..)| known != id) {
+                let cf = shared.db.core().column_family(*id);
+                let gone = || Error::invalid_argument(format!("Could not access column family {id}"));
+                let cf = cf.ok_or_else(gone)?;
+                let sources = cf.superversion.load_full();
+                current = Some((*id, cf, sources));
+            }
+            let (_, cf, sources) = current.as_ref().expect("it was set above");
+            check_unchanged(cf, sources, key, tracked.seq, Reach::Memory)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,692 @@
+//! Transactions on whole databases: two-phase commit with power lost at any point, WALs that stay and go, conflicts found in memory,
+//! histories of many threads searched for cycles, and money that neither comes nor goes when a process is killed.
+
+use crate::harness::{Rng, contents, creating, descriptor, seed};
+use outcrop::*;
+use outcrop_env::faulty::{EIO, FaultyFs};
+use outcrop_env::memory::MemoryFs;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+fn synced() -> WriteOptions {
+    WriteOptions { sync: true, ..WriteOptions::default() }
+}
+
+fn families(options: &ColumnFamilyOptions) -> Vec<ColumnFamilyDescriptor> {
+    vec![descriptor("default", options), descriptor("other", options)]
+}
+
+fn creating_all() -> DbOptions {
+    DbOptions { create_missing_column_families: true, ..creating() }
+}
+
+fn open(env: &Env, options: &ColumnFamilyOptions) -> Result<TransactionDb> {
+    let transactions =
+        TransactionDbOptions { transaction_lock_timeout: 100, ..TransactionDbOptions::default() };
+    TransactionDb::open("/db", creating_all(), transactions, env.clone(), families(options))
+}
+
+fn small() -> ColumnFamilyOptions {
+    ColumnFamilyOptions { write_buffer_size: 64 << 10, ..ColumnFamilyOptions::default() }
+}
+
+fn read(db: &Db, cf: &ColumnFamilyHandle, key: &[u8]) -> Option<Vec<u8>> {
+    db.get_cf(cf, &ReadOptions::default(), key).unwrap().map(|value| value.to_vec())
+}
+
+// ---- two-phase commit
+
+/// What is asked of transaction `i` once it is prepared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Commit,
+    Rollback,
+    Undecided,
+}
+
+fn fate(i: u64) -> Fate {
+    match i % 4 {
+        0 | 1 => Fate::Commit,
+        2 => Fate::Rollback,
+        _ => Fate::Undecided,
+    }
+}
+
+/// How far a transaction came, as acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Tried,
+    Prepared,
+    Deciding,
+    Decided,
+}
+
+const TRANSACTIONS: u64 = 24;
+
+fn name(i: u64) -> Vec<u8> {
+    format!("txn{i:02}").into_bytes()
+}
+
+fn value(i: u64) -> Vec<u8> {
+    format!("{i}-{}", "v".repeat(4000)).into_bytes()
+}
+
+/// Prepares and decides, some of them much later, between writes and flushes. Ends at the first error.
+fn two_phase_history(db: &TransactionDb, steps: &mut Vec<Step>) -> Result<()> {
+    let (default, other) = (db.db().default_column_family().clone(), db.db().column_family("other").unwrap());
+    let mut waiting: Vec<(u64, Transaction)> = Vec::new();
+    for i in 0..TRANSACTIONS {
+        let mut txn = db.begin(&synced(), &TransactionOptions::default());
+        steps.push(Step::Tried);
+        txn.set_name(&name(i))?;
+        txn.put(&default, &name(i), &value(i))?;
+        txn.put(&other, &name(i), &value(i))?;
+        txn.prepare()?;
+        steps[i as usize] = Step::Prepared;
+        waiting.push((i, txn));
+        db.put(&default, &synced(), b"plain", &i.to_le_bytes())?;
+        if i % 5 == 2 {
+            db.db().flush(&[if i % 2 == 0 { default.clone() } else { other.clone() }], true)?;
+        }
+        if i % 3 == 2 {
+            for (i, mut txn) in waiting.drain(..) {
+                steps[i as usize] = if fate(i) == Fate::Undecided { Step::Prepared } else { Step::Deciding };
+                match fate(i) {
+                    Fate::Commit => txn.commit()?,
+                    Fate::Rollback => txn.rollback()?,
+                    Fate::Undecided => continue,
+                }
+                steps[i as usize] = Step::Decided;
+            }
+        }
+        if i == 14 {
+            db.db().flush(&[default.clone(), other.clone()], true)?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks what is there against what was acknowledged; then commits all that wait, and checks again after another opening.
+fn check_two_phase(env: &Env, steps: &[Step], what: &str) {
+    let mut committed = BTreeSet::new();
+    for round in 0..3 {
+        let db = open(env, &small()).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let (default, other) =
+            (db.db().default_column_family().clone(), db.db().column_family("other").unwrap());
+        let mut prepared: BTreeMap<Vec<u8>, Transaction> =
+            db.prepared_transactions().unwrap().into_iter().map(|txn| (txn.name().to_vec(), txn)).collect();
+        for (i, step) in steps.iter().enumerate() {
+            let (i, key) = (i as u64, name(i as u64));
+            let visible = [&default, &other].map(|cf| read(db.db(), cf, &key));
+            assert_eq!(visible[0], visible[1], "{what}: half of transaction {i} is there");
+            let there = visible[0].is_some();
+            assert!(!there || visible[0].as_ref() == Some(&value(i)), "{what}: {i}");
+            let waits = prepared.contains_key(&key);
+            assert!(!(there && waits), "{what}: {i} waits and is there");
+            let allowed = match (step, fate(i)) {
+                _ if round > 0 => there == committed.contains(&i) && (!waits || round == 1),
+                (Step::Tried, _) => !there,
+                (Step::Prepared, _) => waits,
+                (Step::Deciding, Fate::Commit) => waits || there,
+                (Step::Deciding, _) => !there,
+                (Step::Decided, Fate::Commit) => there,
+                (Step::Decided, _) => !there && !waits,
+            };
+            assert!(
+                allowed,
+                "{what}, opening {round}: transaction {i} ({step:?}, {:?}): there {there}, waits {waits}",
+                fate(i)
+            );
+            if there {
+                committed.insert(i);
+            }
+        }
+        // Opened twice without a decision, then decided.
+        if round == 1 {
+            for (key, txn) in &mut prepared {
+                txn.commit().unwrap();
+                committed.insert(std::str::from_utf8(&key[3..]).unwrap().parse().unwrap());
+            }
+        }
+        drop(prepared);
+    }
+}
+
+#[test]
+fn power_lost_at_any_point_of_two_phase_commit_loses_nothing_that_was_prepared() {
+    let fresh = || {
+        let fs = FaultyFs::new(MemoryFs::new());
+        let env = Env::with_file_system(Arc::new(fs.clone()));
+        (fs, env)
+    };
+    let (fs, env) = fresh();
+    let mut steps = Vec::new();
+    two_phase_history(&open(&env, &small()).unwrap(), &mut steps).unwrap();
+    let changes = fs.faults().changes();
+    assert_eq!(steps.len() as u64, TRANSACTIONS);
+    check_two_phase(&env, &steps, "without a fault");
+    let every = if std::env::var_os("OUTCROP_CRASH").is_some() { 1 } else { 4 };
+    let seed = seed("two_phase", 5);
+    for point in (seed % every..changes + 3).step_by(every as usize) {
+        for torn in [None, Some(1)] {
+            let (fs, env) = fresh();
+            fs.faults().fail_at(point, EIO, true);
+            let mut steps = Vec::new();
+            if let Ok(db) = open(&env, &small()) {
+                // It fails at that point, and must.
+                let _ = two_phase_history(&db, &mut steps);
+            }
+            match torn {
+                Some(draw) => fs.memory().crash_torn(seed ^ (point * 2 + draw)),
+                None => fs.memory().crash(),
+            }
+            fs.faults().heal();
+            check_two_phase(&env, &steps, &format!("point {point}, torn {torn:?}"));
+        }
+    }
+}
+
+#[test]
+fn what_is_prepared_survives_an_error_that_the_database_comes_back_from() {
+    let fs = FaultyFs::new(MemoryFs::new());
+    let env = Env::with_file_system(Arc::new(fs.clone()));
+    let db = open(&env, &small()).unwrap();
+    let cf = db.db().default_column_family().clone();
+    let mut txn = db.begin(&synced(), &TransactionOptions::default());
+    txn.set_name(b"t").unwrap();
+    txn.put(&cf, b"k", b"v").unwrap();
+    txn.prepare().unwrap();
+    // The commit's record fails: it is prepared still, and the WAL that may hold the record is never replayed.
+    fs.faults().fail_at(fs.faults().changes(), EIO, false);
+    assert!(txn.commit().is_err());
+    assert_eq!(txn.state(), TransactionState::Prepared);
+    fs.faults().heal();
+    while db.db().background_error().is_some() {
+        let _ = db.db().resume();
+    }
+    drop(txn);
+    drop(db);
+    fs.memory().crash();
+    let db = open(&env, &small()).unwrap();
+    let mut prepared = db.prepared_transactions().unwrap();
+    assert_eq!(prepared.len(), 1);
+    assert_eq!(read(db.db(), db.db().default_column_family(), b"k"), None);
+    prepared[0].commit().unwrap();
+    assert_eq!(read(db.db(), db.db().default_column_family(), b"k"), Some(b"v".to_vec()));
+}
+
+#[test]
+fn a_database_opened_without_transactions_keeps_what_is_prepared() {
+    let env = Env::with_file_system(Arc::new(MemoryFs::new()));
+    {
+        let db = open(&env, &small()).unwrap();
+        let mut txn = db.begin(&synced(), &TransactionOptions::default());
+        txn.set_name(b"t").unwrap();
+        txn.put(db.db().default_column_family(), b"k", b"v").unwrap();
+        txn.prepare().unwrap();
+    }
+    // Twice: the second opening finds the column families beyond the WAL.
+    for _ in 0..3 {
+        let db = Db::open("/db", creating(), env.clone(), families(&small())).unwrap();
+        assert_eq!(db.prepared_transactions(), [b"t"]);
+        db.put(&synced(), b"other", b"x").unwrap();
+        db.flush(&[db.default_column_family().clone()], true).unwrap();
+    }
+    let db = open(&env, &small()).unwrap();
+    let mut prepared = db.prepared_transactions().unwrap();
+    prepared[0].commit().unwrap();
+    assert_eq!(read(db.db(), db.db().default_column_family(), b"k"), Some(b"v".to_vec()));
+}
+
+#[test]
+fn wals_stay_for_what_is_prepared_and_for_memtables_that_got_it() {
+    let env = Env::with_file_system(Arc::new(MemoryFs::new()));
+    let db = open(&env, &small()).unwrap();
+    let cf = db.db().default_column_family().clone();
+    let needed = || db.db().property_int(&cf, "rocksdb.min-log-number-to-keep").unwrap();
+    let flush = || {
+        db.put(&cf, &synced(), b"x", b"x").unwrap();
+        db.db().flush(&[cf.clone()], true).unwrap();
+    };
+    let first = needed();
+    let mut txn = db.begin(&synced(), &TransactionOptions::default());
+    txn.set_name(b"t").unwrap();
+    txn.put(&cf, b"k", b"v").unwrap();
+    txn.prepare().unwrap();
+    flush();
+    flush();
+    assert_eq!(needed(), first, "it is prepared there");
+    txn.commit().unwrap();
+    assert_eq!(needed(), first, "the memtable has it, and the commit is in another WAL");
+    db.db().flush(&[cf.clone()], true).unwrap();
+    assert!(needed() > first);
+    let mut txn = db.begin(&synced(), &TransactionOptions::default());
+    txn.set_name(b"u").unwrap();
+    txn.put(&cf, b"k", b"w").unwrap();
+    txn.prepare().unwrap();
+    let second = needed();
+    flush();
+    assert_eq!(needed(), second);
+    txn.rollback().unwrap();
+    assert!(needed() > second, "nothing needs it");
+}
+
+#[test]
+fn a_checkpoint_has_what_is_prepared() {
+    let env = Env::with_file_system(Arc::new(MemoryFs::new()));
+    let db = open(&env, &small()).unwrap();
+    let cf = db.db().default_column_family().clone();
+    let mut txn = db.begin(&synced(), &TransactionOptions::default());
+    txn.set_name(b"t").unwrap();
+    txn.put(&cf, b"k", b"v").unwrap();
+    txn.prepare().unwrap();
+    db.put(&cf, &synced(), b"x", b"1").unwrap();
+    for log_size_for_flush in [0, u64::MAX] {
+        let target = format!("/copy{log_size_for_flush}");
+        db.db().create_checkpoint(&target, log_size_for_flush).unwrap();
+        let transactions = TransactionDbOptions::default();
+        let copy =
+            TransactionDb::open(&target, creating(), transactions, env.clone(), families(&small())).unwrap();
+        assert_eq!(read(copy.db(), copy.db().default_column_family(), b"x"), Some(b"1".to_vec()));
+        let mut prepared = copy.prepared_transactions().unwrap();
+        prepared[0].commit().unwrap();
+        assert_eq!(read(copy.db(), copy.db().default_column_family(), b"k"), Some(b"v".to_vec()));
+    }
+    txn.rollback().unwrap();
+}
+
+// ---- conflicts
+
+#[test]
+fn a_snapshot_finds_what_was_written_after_it_wherever_it_is() {
+    let env = Env::with_file_system(Arc::new(MemoryFs::new()));
+    let db = open(&env, &small()).unwrap();
+    let cf = db.db().default_column_family().clone();
+    let options = TransactionOptions { set_snapshot: true, ..TransactionOptions::default() };
+    let busy = |txn: &mut Transaction, key: &[u8]| txn.put(&cf, key, b"mine").unwrap_err().to_string();
+    db.put(&cf, &synced(), b"before", b"1").unwrap();
+    for flushes in 0..3 {
+        let mut txn = db.begin(&synced(), &options);
+        db.put(&cf, &synced(), b"put", b"1").unwrap();
+        db.delete(&cf, &synced(), b"deleted").unwrap();
+        for _ in 0..flushes {
+            db.db().flush(&[cf.clone()], true).unwrap();
+            // So much that memory does not reach back.
+            for i in 0..200u64 {
+                db.put(&cf, &synced(), &i.to_be_bytes(), &[0; 4000]).unwrap();
+            }
+        }
+        assert_eq!(busy(&mut txn, b"put"), "Resource busy: ");
+        assert_eq!(busy(&mut txn, b"deleted"), "Resource busy: ");
+        txn.put(&cf, b"before", b"mine").unwrap();
+        assert!(
+            db.locks().iter().map(|lock| &lock.key[..]).eq([b"before"]),
+            "what was refused is not locked"
+        );
+        txn.commit().unwrap();
+    }
+}
+
+#[test]
+fn optimistic_transactions_find_conflicts_in_memory_or_say_that_they_cannot() {
+    for policy in [ValidatePolicy::Serial, ValidatePolicy::Parallel] {
+        let env = Env::with_file_system(Arc::new(MemoryFs::new()));
+        let options = OptimisticTransactionDbOptions { validate_policy: policy, ..Default::default() };
+        let cf_options = ColumnFamilyOptions { max_write_buffer_number: 2, ..small() };
+        let db = OptimisticTransactionDb::open(
+            "/db",
+            creating(),
+            options,
+            env,
+            vec![descriptor("default", &cf_options)],
+        )
+        .unwrap();
+        let cf = db.db().default_column_family().clone();
+        let put = |key: &[u8]| db.db().put(&synced(), key, &[0; 4000]).unwrap();
+        put(b"k");
+        let mut txn = db.begin(&synced(), TakeSnapshot::No);
+        txn.put(&cf, b"k", b"mine").unwrap();
+        put(b"k");
+        db.db().flush(&[cf.clone()], true).unwrap();
+        let error = txn.commit().unwrap_err();
+        assert_eq!(error.to_string(), "Resource busy: ", "it is in memory after the flush");
+        assert_eq!(txn.commit().unwrap_err().kind(), ErrorKind::Busy, "nothing was lost");
+        txn.rollback().unwrap();
+        txn.put(&cf, b"k", b"mine").unwrap();
+        db.db().flush(&[cf.clone()], true).unwrap();
+        txn.commit().unwrap();
+        assert_eq!(read(db.db(), &cf, b"k"), Some(b"mine".to_vec()));
+        // As long as nobody touches the key, memory decides whether that is known.
+        txn.put(&cf, b"k", b"again").unwrap();
+        for i in 0..400u64 {
+            put(&i.to_be_bytes());
+        }
+        db.db().flush(&[cf.clone()], true).unwrap();
+        let error = txn.commit().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TryAgain);
+        let text = error.to_string();
+        assert!(
+            text.starts_with(
+                "Operation failed. Try again.: Transaction could not check for conflicts for operation at "
+            ),
+            "{text}"
+        );
+        assert!(text.ends_with(".  Increasing the value of the max_write_buffer_size_to_maintain option could reduce the frequency of this error."), "{text}");
+    }
+}
+
+// ---- serialisability
+
+/// A transaction that was committed: what it read of each key, and the keys it put its number after.
+struct Committed {
+    id: u64,
+    reads: Vec<(u64, Vec<u64>)>,
+    appends: Vec<u64>,
+}
+
+fn list_of(value: Option<&[u8]>) -> Vec<u64> {
+    let value = value.unwrap_or_default();
+    value.chunks_exact(8).map(|chunk| u64::from_le_bytes(chunk.try_into().unwrap())).collect()
+}
+
+/// The order of the committed transactions that all they read agrees with, or a cycle. What a list of a key shows is who wrote
+/// before whom, who read of whom, and who read before whom wrote.
+fn check_serialisable(
+    history: &[Committed],
+    last: &BTreeMap<u64, Vec<u64>>,
+) -> std::result::Result<(), String> {
+    let known: BTreeSet<u64> = history.iter().map(|txn| txn.id).collect();
+    let mut after: BTreeMap<u64, BTreeSet<u64>> = known.iter().map(|id| (*id, BTreeSet::new())).collect();
+    let mut edge = |from: u64, to: u64| {
+        if from != to {
+            after.get_mut(&from).unwrap().insert(to);
+        }
+    };
+    for (key, list) in last {
+        if let Some(stranger) = list.iter().find(|id| !known.contains(id)) {
+            return Err(format!("key {key}: {stranger} was not committed"));
+        }
+        list.windows(2).for_each(|pair| edge(pair[0], pair[1]));
+    }
+    for txn in history {
+        for key in &txn.appends {
+            if last[key].iter().filter(|id| **id == txn.id).count() != 1 {
+                return Err(format!("key {key}: the write of {} is lost", txn.id));
+            }
+        }
+        for (key, seen) in &txn.reads {
+            let list = last.get(key).map_or(&[][..], Vec::as_slice);
+            if !list.starts_with(seen) {
+                return Err(format!("{} read {seen:?} of key {key}, which became {list:?}", txn.id));
+            }
+            if let Some(writer) = seen.last() {
+                edge(*writer, txn.id);
+            }
+            if let Some(next) = list.get(seen.len()) {
+                edge(txn.id, *next);
+            }
+        }
+    }
+    // Whatever has nothing before it goes; what stays is in cycles or after one.
+    let mut before: BTreeMap<u64, usize> = after.keys().map(|id| (*id, 0)).collect();
+    after.values().flatten().for_each(|to| *before.get_mut(to).unwrap() += 1);
+    let mut free: Vec<u64> = before.iter().filter(|(_, count)| **count == 0).map(|(id, _)| *id).collect();
+    let mut gone = 0;
+    while let Some(id) = free.pop() {
+        gone += 1;
+        for to in &after[&id] {
+            let count = before.get_mut(to).unwrap();
+            *count -= 1;
+            if *count == 0 {
+                free.push(*to);
+            }
+        }
+    }
+    match gone == after.len() {
+        true => Ok(()),
+        false => {
+            let stuck: Vec<u64> =
+                before.into_iter().filter(|(_, count)| *count > 0).map(|(id, _)| id).collect();
+            Err(format!("a cycle among {stuck:?}"))
+        }
+    }
+}
+
+#[test]
+fn the_search_finds_cycles_lost_writes_and_dirty_reads() {
+    let txn = |id, reads: &[(u64, &[u64])], appends: &[u64]| Committed {
+        id,
+        reads: reads.iter().map(|(key, seen)| (*key, seen.to_vec())).collect(),
+        appends: appends.to_vec(),
+    };
+    let last = |lists: &[(u64, &[u64])]| lists.iter().map(|(key, list)| (*key, list.to_vec())).collect();
+    let good = [txn(1, &[(0, &[])], &[0]), txn(2, &[(0, &[1])], &[0])];
+    assert!(check_serialisable(&good, &last(&[(0, &[1, 2])])).is_ok());
+    // Both read the other's key before the other wrote: write skew.
+    let skew = [txn(1, &[(0, &[])], &[1]), txn(2, &[(1, &[])], &[0])];
+    assert!(check_serialisable(&skew, &last(&[(0, &[2]), (1, &[1])])).unwrap_err().contains("cycle"));
+    assert!(check_serialisable(&good, &last(&[(0, &[2])])).unwrap_err().contains("lost"));
+    let dirty = [txn(1, &[(0, &[9])], &[])];
+    assert!(check_serialisable(&dirty, &last(&[(0, &[])])).unwrap_err().contains("became"));
+}
+
+const KEYS: u64 = 6;
+
+/// One transaction: reads some keys to update them, and puts its number after some. `None` if it was refused.
+fn run_one(mut txn: Transaction, cf: &ColumnFamilyHandle, id: u64, rng: &mut Rng) -> Option<Committed> {
+    let (mut reads, mut appends): (Vec<(u64, Vec<u64>)>, Vec<u64>) = (Vec::new(), Vec::new());
+    for _ in 0..1 + rng.below(4) {
+        let key = rng.below(KEYS);
+        let mode = if rng.one_in(2) { LockMode::Shared } else { LockMode::Exclusive };
+        let value = txn.get_for_update(cf, &ReadOptions::default(), &key.to_be_bytes(), mode).ok()?;
+        let mut seen = list_of(value.as_deref());
+        if seen.last() == Some(&id) {
+            seen.pop();
+        } else if !reads.iter().any(|(known, _)| *known == key) {
+            reads.push((key, seen.clone()));
+        }
+        if rng.one_in(2) && !appends.contains(&key) {
+            seen.push(id);
+            let value: Vec<u8> = seen.iter().flat_map(|id| id.to_le_bytes()).collect();
+            txn.put(cf, &key.to_be_bytes(), &value).ok()?;
+            appends.push(key);
+        }
+        if rng.one_in(8) {
+            std::thread::yield_now();
+        }
+    }
+    if rng.one_in(10) {
+        txn.rollback().unwrap();
+        return None;
+    }
+    let named = rng.one_in(3) && txn.set_name(&id.to_le_bytes()).is_ok();
+    if named {
+        txn.prepare().ok()?;
+    }
+    txn.commit().ok()?;
+    Some(Committed { id, reads, appends })
+}
+
+fn check_threads(
+    threads: u64,
+    seed: u64,
+    db: &Arc<Db>,
+    begin: impl Fn(&mut Rng) -> Transaction + Sync,
+) -> usize {
+    let cf = db.default_column_family().clone();
+    let (history, next) = (Mutex::new(Vec::new()), AtomicU64::new(1));
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let (history, next, cf, begin) = (&history, &next, &cf, &begin);
+            scope.spawn(move || {
+                let mut rng = Rng(seed ^ (thread * 7919 + 1));
+                for _ in 0..150 {
+                    let id = next.fetch_add(1, Ordering::Relaxed);
+                    if let Some(done) = run_one(begin(&mut rng), cf, id, &mut rng) {
+                        history.lock().unwrap().push(done);
+                    }
+                }
+            });
+        }
+    });
+    let rows = contents(db, &cf, &ReadOptions::default());
+    let last = rows
+        .iter()
+        .map(|(key, value)| (u64::from_be_bytes(key[..].try_into().unwrap()), list_of(Some(value))));
+    let history = history.into_inner().unwrap();
+    let checked = check_serialisable(&history, &last.collect());
+    assert!(checked.is_ok(), "seed {seed}, {threads} threads: {checked:?}");
+    history.len()
+}
+
+#[test]
+fn threads_with_locks_are_serialisable() {
+    let seed = seed("locks", 11);
+    for threads in [2, 4, 8] {
+        let env = Env::with_file_system(Arc::new(MemoryFs::new()));
+        let db = open(&env, &small()).unwrap();
+        let committed = check_threads(threads, seed, db.db(), |rng| {
+            let options = TransactionOptions {
+                deadlock_detect: !rng.one_in(4),
+                lock_timeout: if rng.one_in(3) { 0 } else { 20 },
+                set_snapshot: rng.one_in(3),
+                ..TransactionOptions::default()
+            };
+            db.begin(&WriteOptions::default(), &options)
+        });
+        assert!(committed > 20, "only {committed} of {threads} threads");
+        assert!(db.locks().is_empty());
+    }
+}
+
+#[test]
+fn optimistic_threads_are_serialisable() {
+    let seed = seed("optimistic", 12);
+    for policy in [ValidatePolicy::Serial, ValidatePolicy::Parallel] {
+        for threads in [2, 4, 8] {
+            let env = Env::with_file_system(Arc::new(MemoryFs::new()));
+            let options = OptimisticTransactionDbOptions { validate_policy: policy, ..Default::default() };
+            let db = OptimisticTransactionDb::open(
+                "/db",
+                creating(),
+                options,
+                env,
+                vec![descriptor("default", &small())],
+            )
+            .unwrap();
+            let committed = check_threads(threads, seed, db.db(), |rng| {
+                let snapshot = if rng.one_in(3) { TakeSnapshot::AtBegin } else { TakeSnapshot::No };
+                db.begin(&WriteOptions::default(), snapshot)
+            });
+            assert!(committed > 20, "only {committed} of {threads} threads");
+        }
+    }
+}
+
+// ---- kill -9
+
+/// Set in the child process: the directory it writes to.
+const CHILD: &str = "OUTCROP_BANK_TEST_DIR";
+const ACCOUNTS: u64 = 20;
+const OPENING_BALANCE: u64 = 1000;
+
+fn bank(dir: &str) -> TransactionDb {
+    let transactions = TransactionDbOptions::default();
+    TransactionDb::open(dir, creating_all(), transactions, Env::posix(), families(&small())).unwrap()
+}
+
+fn balance(value: Option<&[u8]>) -> u64 {
+    value.map_or(OPENING_BALANCE, |value| u64::from_le_bytes(value[..8].try_into().unwrap()))
+}
+
+/// Moves money between two accounts, in one phase or two.
+fn transfer(db: &TransactionDb, id: u64, rng: &mut Rng) -> Result<()> {
+    let cfs = [db.db().default_column_family().clone(), db.db().column_family("other").unwrap()];
+    let options = TransactionOptions { deadlock_detect: true, ..TransactionOptions::default() };
+    let mut txn = db.begin(&WriteOptions::default(), &options);
+    let (from, to) = (rng.below(ACCOUNTS), rng.below(ACCOUNTS));
+    if from == to {
+        return Ok(());
+    }
+    let amount = rng.below(50);
+    let mut change = |account: u64, change: &dyn Fn(u64) -> u64| {
+        let (cf, key) = (&cfs[(account % 2) as usize], account.to_be_bytes());
+        let value = txn.get_for_update(cf, &ReadOptions::default(), &key, LockMode::Exclusive)?;
+        let mut value = change(balance(value.as_deref())).to_le_bytes().to_vec();
+        // So long that memtables fill.
+        value.resize(300, 0);
+        txn.put(cf, &key, &value)
+    };
+    // Accounts may be overdrawn: numbers wrap round, and their sum does not change.
+    change(from, &|balance| balance.wrapping_sub(amount))?;
+    change(to, &|balance| balance.wrapping_add(amount))?;
+    if id % 2 == 0 {
+        txn.set_name(format!("{}-{id}", std::process::id()).as_bytes())?;
+        txn.prepare()?;
+        if id % 8 == 0 {
+            std::thread::yield_now();
+        }
+    }
+    txn.commit()
+}
+
+/// The child: two threads move money for ever.
+#[test]
+fn bank_that_is_killed() {
+    let Ok(dir) = std::env::var(CHILD) else { return };
+    let db = bank(&dir);
+    std::thread::scope(|scope| {
+        for thread in 0..2u64 {
+            let db = &db;
+            scope.spawn(move || {
+                let mut rng = Rng(u64::from(std::process::id()) * 2 + thread);
+                for id in 0u64.. {
+                    // Whoever lost a deadlock tries another.
+                    let _ = transfer(db, id * 2 + thread, &mut rng);
+                    if id % 100 == 0 {
+                        println!("moved {id}");
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn money_neither_comes_nor_goes_when_the_process_is_killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path().join("db").to_str().unwrap().to_string();
+    let mut undecided = 0;
+    for round in 0..6 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["transactions::bank_that_is_killed", "--exact", "--nocapture", "--test-threads=1"])
+            .env(CHILD, &dir)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        for _ in 0..12 + round * 5 {
+            assert!(lines.next().is_some_and(|line| line.is_ok()), "the child ended by itself");
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let db = bank(&dir);
+        for (number, mut txn) in db.prepared_transactions().unwrap().into_iter().enumerate() {
+            undecided += 1;
+            if number % 2 == 0 { txn.commit().unwrap() } else { txn.rollback().unwrap() }
+        }
+        let cfs = [db.db().default_column_family().clone(), db.db().column_family("other").unwrap()];
+        let total: u64 = (0..ACCOUNTS)
+            .map(|account| {
+                let value = read(db.db(), &cfs[(account % 2) as usize], &account.to_be_bytes());
+                balance(value.as_deref())
+            })
+            .fold(0, u64::wrapping_add);
+        assert_eq!(total, ACCOUNTS * OPENING_BALANCE, "round {round}");
+    }
+    println!("{undecided} transactions were prepared and undecided");
+}
