@@ -6,6 +6,29 @@ use std::fmt;
 use std::sync::Arc;
 
 /// A total order on user keys supplied by the application.
+///
+/// ```
+/// # use outcrop_base as outcrop;
+/// use outcrop::{Comparator, UserComparator};
+/// use std::cmp::Ordering;
+/// use std::sync::Arc;
+///
+/// /// Shorter keys first.
+/// struct ByLength;
+///
+/// impl UserComparator for ByLength {
+///     fn name(&self) -> &str {
+///         "example.by_length"
+///     }
+///
+///     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+///         a.len().cmp(&b.len()).then_with(|| a.cmp(b))
+///     }
+/// }
+///
+/// let order = Comparator::User(Arc::new(ByLength));
+/// assert!(order.compare(b"z", b"aa").is_lt());
+/// ```
 pub trait UserComparator: Send + Sync {
     /// The name stored in the MANIFEST; a database opens only under the same name.
     fn name(&self) -> &str;
@@ -14,6 +37,14 @@ pub trait UserComparator: Send + Sync {
 }
 
 /// The order of user keys of one column family.
+///
+/// ```
+/// # use outcrop_base as outcrop;
+/// use outcrop::Comparator;
+///
+/// assert!(Comparator::ReverseBytewise.compare(b"b", b"a").is_lt());
+/// assert_eq!(Comparator::default().name(), "leveldb.BytewiseComparator");
+/// ```
 #[derive(Clone, Default)]
 pub enum Comparator {
     /// Lexicographic by unsigned bytes: RocksDB's default.

@@ -7,10 +7,31 @@ use std::fmt;
 use std::sync::Arc;
 
 /// The result of every fallible engine call.
+///
+/// ```
+/// # use outcrop_base as outcrop;
+/// fn half(number: u32) -> outcrop::Result<u32> {
+///     match number % 2 {
+///         0 => Ok(number / 2),
+///         _ => Err(outcrop::Error::invalid_argument(format!("{number} is odd"))),
+///     }
+/// }
+/// # assert!(half(3).is_err());
+/// ```
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// What the caller can do about an [`Error`]; the set of RocksDB's `Status::Code`, plus
 /// [`ErrorKind::NoSpace`], which RocksDB keeps as a sub-code of its IO error.
+///
+/// ```
+/// # use outcrop_base as outcrop;
+/// use outcrop::ErrorKind;
+///
+/// fn worth_trying_again(kind: ErrorKind) -> bool {
+///     matches!(kind, ErrorKind::Busy | ErrorKind::TryAgain | ErrorKind::TimedOut | ErrorKind::Incomplete)
+/// }
+/// # assert!(!worth_trying_again(ErrorKind::Corruption));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -72,6 +93,15 @@ impl ErrorKind {
 /// Why an engine call failed: what to do ([`Error::kind`]) and what happened, for people.
 ///
 /// Cheap to clone: one background failure is handed to every writer it stops.
+///
+/// ```
+/// # use outcrop_base as outcrop;
+/// use outcrop::{Error, ErrorKind};
+///
+/// let error = Error::corruption("000012.sst: block at 4096: bad checksum");
+/// assert_eq!(error.kind(), ErrorKind::Corruption);
+/// assert_eq!(error.to_string(), "Corruption: 000012.sst: block at 4096: bad checksum");
+/// ```
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
 

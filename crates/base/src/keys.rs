@@ -11,6 +11,13 @@ use crate::xxph3::xxph3_64;
 use std::fmt;
 
 /// A sequence number: the position of one write in the history of the database, 0 to 2^56 - 1.
+///
+/// ```
+/// # use outcrop_base as outcrop;
+/// use outcrop::SeqNum;
+///
+/// assert!(SeqNum(7) < SeqNum(7).plus(1));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeqNum(pub u64);
 

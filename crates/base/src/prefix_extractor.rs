@@ -6,6 +6,15 @@
 use std::borrow::Cow;
 
 /// One of RocksDB's built-in prefix extractors.
+///
+/// ```
+/// # use outcrop_base as outcrop;
+/// use outcrop::PrefixExtractor;
+///
+/// let tenant = PrefixExtractor::Fixed(4);
+/// assert_eq!(tenant.transform(b"0007/users/ann"), Some(&b"0007"[..]));
+/// assert_eq!(tenant.transform(b"7"), None);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrefixExtractor {
     /// The first `n` bytes; shorter keys have no prefix.

@@ -46,6 +46,14 @@ pub enum Priority {
 }
 
 /// Settings of a cache.
+///
+/// ```
+/// # use outcrop_cache as outcrop;
+/// use outcrop::CacheOptions;
+///
+/// let options = CacheOptions { capacity: 256 << 20, estimated_entry_charge: 0 };
+/// # assert_eq!(options.capacity >> 20, 256);
+/// ```
 #[derive(Clone, Debug)]
 pub struct CacheOptions {
     /// Bytes of memory for blocks.
@@ -60,6 +68,16 @@ pub struct CacheOptions {
 pub type GrowthListener = dyn Fn() + Send + Sync;
 
 /// A block cache. Shared as `Arc<Cache>`, by any number of databases.
+///
+/// ```
+/// # use outcrop_cache as outcrop;
+/// use outcrop::{Cache, CacheOptions};
+///
+/// // One for all column families, and databases, that are given it.
+/// let cache = Cache::new(CacheOptions { capacity: 256 << 20, estimated_entry_charge: 0 });
+/// let shared = cache.clone();
+/// # assert!(std::sync::Arc::ptr_eq(&cache, &shared));
+/// ```
 pub struct Cache {
     table: Table,
     slabs: Mutex<Slabs>,

@@ -72,7 +72,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_data(
 
 /// Writes of key and value: to the default column family, and to a named one.
 macro_rules! key_value {
-    ($($method:ident: $name:ident $name_cf:ident;)*) => {$(
+    ($($method:ident $method_cf:ident: $name:ident $name_cf:ident;)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(
             batch: *mut rocksdb_writebatch_t,
@@ -81,7 +81,7 @@ macro_rules! key_value {
             value: *const c_char,
             value_len: size_t,
         ) {
-            boundary!(batch, (*batch).batch.$method(0, slice(key, key_len), slice(value, value_len)))
+            boundary!(batch, (*batch).batch.$method(slice(key, key_len), slice(value, value_len)))
         }
 
         #[unsafe(no_mangle)]
@@ -93,23 +93,23 @@ macro_rules! key_value {
             value: *const c_char,
             value_len: size_t,
         ) {
-            boundary!(batch, (*batch).batch.$method((*cf).0.id(), slice(key, key_len), slice(value, value_len)))
+            boundary!(batch, (*batch).batch.$method_cf(&(*cf).0, slice(key, key_len), slice(value, value_len)))
         }
     )*};
 }
 
 key_value! {
-    put: rocksdb_writebatch_put rocksdb_writebatch_put_cf;
-    merge: rocksdb_writebatch_merge rocksdb_writebatch_merge_cf;
-    delete_range: rocksdb_writebatch_delete_range rocksdb_writebatch_delete_range_cf;
+    put put_cf: rocksdb_writebatch_put rocksdb_writebatch_put_cf;
+    merge merge_cf: rocksdb_writebatch_merge rocksdb_writebatch_merge_cf;
+    delete_range delete_range_cf: rocksdb_writebatch_delete_range rocksdb_writebatch_delete_range_cf;
 }
 
 /// Writes of a key alone.
 macro_rules! key_only {
-    ($($method:ident: $name:ident $name_cf:ident;)*) => {$(
+    ($($method:ident $method_cf:ident: $name:ident $name_cf:ident;)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(batch: *mut rocksdb_writebatch_t, key: *const c_char, key_len: size_t) {
-            boundary!(batch, (*batch).batch.$method(0, slice(key, key_len)))
+            boundary!(batch, (*batch).batch.$method(slice(key, key_len)))
         }
 
         #[unsafe(no_mangle)]
@@ -119,14 +119,14 @@ macro_rules! key_only {
             key: *const c_char,
             key_len: size_t,
         ) {
-            boundary!(batch, (*batch).batch.$method((*cf).0.id(), slice(key, key_len)))
+            boundary!(batch, (*batch).batch.$method_cf(&(*cf).0, slice(key, key_len)))
         }
     )*};
 }
 
 key_only! {
-    delete: rocksdb_writebatch_delete rocksdb_writebatch_delete_cf;
-    single_delete: rocksdb_writebatch_singledelete rocksdb_writebatch_singledelete_cf;
+    delete delete_cf: rocksdb_writebatch_delete rocksdb_writebatch_delete_cf;
+    single_delete single_delete_cf: rocksdb_writebatch_singledelete rocksdb_writebatch_singledelete_cf;
 }
 
 /// A batch from its wire form. One that does not decode is empty and cannot be written: that write reports why.
@@ -220,7 +220,7 @@ pub(crate) unsafe fn joined(count: c_int, parts: *const *const c_char, lens: *co
 
 /// Writes whose key and value come in parts.
 macro_rules! key_value_parts {
-    ($($method:ident: $name:ident $name_cf:ident;)*) => {$(
+    ($($method:ident $method_cf:ident: $name:ident $name_cf:ident;)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(
             batch: *mut rocksdb_writebatch_t,
@@ -234,7 +234,7 @@ macro_rules! key_value_parts {
             boundary!(batch, {
                 let (key, value) =
                     (joined(num_keys, keys, key_lens), joined(num_values, values, value_lens));
-                (*batch).batch.$method(0, &key, &value);
+                (*batch).batch.$method(key, value);
             })
         }
 
@@ -252,15 +252,15 @@ macro_rules! key_value_parts {
             boundary!(batch, {
                 let (key, value) =
                     (joined(num_keys, keys, key_lens), joined(num_values, values, value_lens));
-                (*batch).batch.$method((*cf).0.id(), &key, &value);
+                (*batch).batch.$method_cf(&(*cf).0, key, value);
             })
         }
     )*};
 }
 
 key_value_parts! {
-    put: rocksdb_writebatch_putv rocksdb_writebatch_putv_cf;
-    merge: rocksdb_writebatch_mergev rocksdb_writebatch_mergev_cf;
+    put put_cf: rocksdb_writebatch_putv rocksdb_writebatch_putv_cf;
+    merge merge_cf: rocksdb_writebatch_mergev rocksdb_writebatch_mergev_cf;
 }
 
 #[unsafe(no_mangle)]
@@ -270,7 +270,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_deletev(
     keys: *const *const c_char,
     key_lens: *const size_t,
 ) {
-    boundary!(batch, (*batch).batch.delete(0, &joined(num_keys, keys, key_lens)))
+    boundary!(batch, (*batch).batch.delete(joined(num_keys, keys, key_lens)))
 }
 
 #[unsafe(no_mangle)]
@@ -281,7 +281,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_deletev_cf(
     keys: *const *const c_char,
     key_lens: *const size_t,
 ) {
-    boundary!(batch, (*batch).batch.delete((*cf).0.id(), &joined(num_keys, keys, key_lens)))
+    boundary!(batch, (*batch).batch.delete_cf(&(*cf).0, joined(num_keys, keys, key_lens)))
 }
 
 #[unsafe(no_mangle)]
@@ -295,7 +295,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_delete_rangev(
 ) {
     boundary!(batch, {
         let (start, end) = (joined(num_keys, starts, start_lens), joined(num_keys, ends, end_lens));
-        (*batch).batch.delete_range(0, &start, &end);
+        (*batch).batch.delete_range(start, end);
     })
 }
 
@@ -311,7 +311,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_delete_rangev_cf(
 ) {
     boundary!(batch, {
         let (start, end) = (joined(num_keys, starts, start_lens), joined(num_keys, ends, end_lens));
-        (*batch).batch.delete_range((*cf).0.id(), &start, &end);
+        (*batch).batch.delete_range_cf(&(*cf).0, start, end);
     })
 }
 

@@ -24,7 +24,7 @@ pub unsafe extern "C" fn rocksdb_checkpoint_create(
 ) {
     boundary!(errptr, {
         let db = &(*(*checkpoint).0).0;
-        report(errptr, db.create_checkpoint(text(checkpoint_dir), log_size_for_flush));
+        report(errptr, db.create_checkpoint_with(text(checkpoint_dir), log_size_for_flush));
     })
 }
 

@@ -148,7 +148,7 @@ unsafe fn compact_files(
     if output_path_id > 0 {
         return Err(Error::invalid_argument(format!("there is no path {output_path_id}, only one")));
     }
-    let written = db.compact_files_with(cf, &files, output_level, &options.get())?;
+    let written = db.compact_files_cf_with(cf, &files, output_level, &options.get())?;
     Ok(written.into_iter().map(|number| db.table_path(number)).collect())
 }
 

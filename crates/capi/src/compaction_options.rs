@@ -8,7 +8,7 @@ use crate::settings::Settings;
 use crate::write_options::rocksdb_compactoptions_t;
 use libc::{c_char, c_int, c_uchar, size_t};
 use outcrop::options::{CompactionStopStyle, FifoCompactionOptions, UniversalCompactionOptions};
-use outcrop::{ColumnFamilyHandle, CompactionStyle};
+use outcrop::{ColumnFamilyHandle, CompactionStyle, RangeEnd};
 
 #[derive(Default)]
 pub struct rocksdb_universal_compaction_options_t {
@@ -190,7 +190,7 @@ pub unsafe extern "C" fn rocksdb_delete_file_in_range_cf(
 ) {
     boundary!(errptr, {
         let range = (bound(begin, begin_len), bound(end, end_len));
-        report(errptr, (*db).0.delete_files_in_ranges(&family(db, cf), &[range], true));
+        report(errptr, (*db).0.delete_files_in_ranges_cf(&family(db, cf), &[range], RangeEnd::Inclusive));
     })
 }
 
@@ -221,6 +221,6 @@ pub unsafe extern "C" fn rocksdb_suggest_compact_range_cf(
 ) {
     boundary!(errptr, {
         let (begin, end) = (bound(begin, begin_len), bound(end, end_len));
-        report(errptr, (*db).0.suggest_compact_range(&family(db, cf), begin, end));
+        report(errptr, (*db).0.suggest_compact_range_cf(&family(db, cf), begin, end));
     })
 }

@@ -21,9 +21,13 @@ pub unsafe extern "C" fn rocksdb_open(
 ) -> *mut rocksdb_t {
     boundary!(errptr, {
         let options = &*options;
-        let opened = options
-            .descriptor("default")
-            .and_then(|family| Db::open(text(name), options.database(), options.env(), vec![family]));
+        let opened = options.descriptor("default").and_then(|family| {
+            Db::builder(text(name))
+                .options(options.database())
+                .env(options.env())
+                .column_family(family)
+                .open()
+        });
         opened_out(options, errptr, opened, &[], std::ptr::null_mut())
     })
 }
@@ -110,7 +114,13 @@ pub unsafe extern "C" fn rocksdb_open_column_families(
             .check()
             .and_then(|()| families_of(count, names, cf_options))
             .and_then(with_default)
-            .and_then(|families| Db::open(text(name), options.database(), options.env(), families));
+            .and_then(|families| {
+                Db::builder(text(name))
+                    .options(options.database())
+                    .env(options.env())
+                    .column_families(families)
+                    .open()
+            });
         opened_out(options, errptr, opened, &names_of(count, names), handles)
     })
 }
@@ -126,7 +136,12 @@ pub unsafe extern "C" fn rocksdb_open_for_read_only(
         let options = &*options;
         let strict = error_if_wal_file_exists != 0;
         let opened = options.descriptor("default").and_then(|family| {
-            Db::open_for_read_only(text(name), options.database(), options.env(), vec![family], strict)
+            Db::builder(text(name))
+                .options(options.database())
+                .env(options.env())
+                .column_family(family)
+                .error_if_wal_file_exists(strict)
+                .open_read_only()
         });
         opened_out(options, errptr, opened, &[], std::ptr::null_mut())
     })
@@ -147,7 +162,12 @@ pub unsafe extern "C" fn rocksdb_open_for_read_only_column_families(
         let options = &*options;
         let strict = error_if_wal_file_exists != 0;
         let opened = families_of(count, names, cf_options).and_then(|families| {
-            Db::open_for_read_only(text(name), options.database(), options.env(), families, strict)
+            Db::builder(text(name))
+                .options(options.database())
+                .env(options.env())
+                .column_families(families)
+                .error_if_wal_file_exists(strict)
+                .open_read_only()
         });
         opened_out(options, errptr, opened, &names_of(count, names), handles)
     })
@@ -164,7 +184,11 @@ pub unsafe extern "C" fn rocksdb_open_as_secondary(
     boundary!(errptr, {
         let options = &*options;
         let opened = options.descriptor("default").and_then(|family| {
-            Db::open_as_secondary(text(name), options.database(), options.env(), vec![family])
+            Db::builder(text(name))
+                .options(options.database())
+                .env(options.env())
+                .column_family(family)
+                .open_secondary()
         });
         opened_out(options, errptr, opened, &[], std::ptr::null_mut())
     })
@@ -185,7 +209,11 @@ pub unsafe extern "C" fn rocksdb_open_as_secondary_column_families(
     boundary!(errptr, {
         let options = &*options;
         let opened = families_of(count, names, cf_options).and_then(|families| {
-            Db::open_as_secondary(text(name), options.database(), options.env(), families)
+            Db::builder(text(name))
+                .options(options.database())
+                .env(options.env())
+                .column_families(families)
+                .open_secondary()
         });
         opened_out(options, errptr, opened, &names_of(count, names), handles)
     })
@@ -211,7 +239,7 @@ pub unsafe extern "C" fn rocksdb_destroy_db(
 ) {
     boundary!(errptr, {
         let options = &*options;
-        report(errptr, Db::destroy(text(name), &options.db, &options.env()));
+        report(errptr, Db::destroy_in(text(name), &options.db, &options.env()));
     })
 }
 
@@ -225,7 +253,7 @@ pub unsafe extern "C" fn rocksdb_list_column_families(
     boundary!(errptr, {
         *count = 0;
         let env = options.as_ref().map_or_else(Env::posix, rocksdb_options_t::env);
-        let Some(names) = report(errptr, Db::list_column_families(text(name), &env)) else {
+        let Some(names) = report(errptr, Db::list_column_families_in(text(name), &env)) else {
             return std::ptr::null_mut();
         };
         *count = names.len();

@@ -6,10 +6,10 @@ use crate::memory::{Errptr, give_back, report, slice};
 use crate::read_options::rocksdb_readoptions_t;
 use crate::reads::rocksdb_slice_t;
 use libc::{c_char, c_uchar, size_t};
-use outcrop::{ColumnFamilyHandle, Cursor, DbIterator, Error, Overlay, ReadOptions};
+use outcrop::{ColumnFamilyHandle, Cursor, Error, Overlay, ReadOptions, RowSource};
 
 pub struct rocksdb_iterator_t {
-    iter: Option<DbIterator>,
+    iter: Option<Cursor>,
     /// In its place one with a batch laid over it.
     over: Option<Box<Overlay<rocksdb_iterator_t>>>,
     /// Why there is no iterator.
@@ -28,7 +28,7 @@ impl rocksdb_iterator_t {
         options: &rocksdb_readoptions_t,
     ) -> rocksdb_iterator_t {
         // The caller has no place for an error, and expects an iterator that has it.
-        let made = as_result("rocksdb_create_iterator", || db.0.iter_cf(cf, options.get()?));
+        let made = as_result("rocksdb_create_iterator", || db.0.cursor_cf_with(cf, options.get()?));
         let (iter, failed) = match made {
             Ok(iter) => (Some(iter), None),
             Err(error) => (None, Some(error)),
@@ -39,7 +39,7 @@ impl rocksdb_iterator_t {
 
     /// `iter`, which was made from the rest.
     pub(crate) fn of(
-        iter: DbIterator,
+        iter: Cursor,
         db: &rocksdb_t,
         cf: &ColumnFamilyHandle,
         options: &rocksdb_readoptions_t,
@@ -83,7 +83,7 @@ impl rocksdb_iterator_t {
         self.options.snapshot = None;
         if let Some(cf) = &self.cf {
             // SAFETY: the contract of the C API: the database outlives its iterators.
-            self.iter = Some(unsafe { &*self.db }.0.iter_cf(cf, &self.options)?);
+            self.iter = Some(unsafe { &*self.db }.0.cursor_cf_with(cf, &self.options)?);
         }
         Ok(())
     }
@@ -125,7 +125,7 @@ impl rocksdb_iterator_t {
 }
 
 /// What a batch is laid over: any iterator, one with a batch laid over it too.
-impl Cursor for rocksdb_iterator_t {
+impl RowSource for rocksdb_iterator_t {
     fn valid(&self) -> bool {
         rocksdb_iterator_t::valid(self)
     }
@@ -234,7 +234,7 @@ pub unsafe extern "C" fn rocksdb_iter_next(iter: *mut rocksdb_iterator_t) {
     boundary!(iter, {
         let this = &mut *iter;
         if this.iter.is_none() {
-            this.in_overlay(Cursor::next);
+            this.in_overlay(RowSource::next);
         } else if !this.valid() {
         } else if this.tailing {
             let here = this.iter.as_ref().map(|iter| iter.key().to_vec()).unwrap_or_default();
@@ -286,7 +286,7 @@ macro_rules! reads {
                         bytes.as_ptr().cast()
                     }
                     None if this.valid() => {
-                        let bytes = Cursor::$method(this);
+                        let bytes = RowSource::$method(this);
                         *len = bytes.len();
                         bytes.as_ptr().cast()
                     }

@@ -9,13 +9,21 @@ use crate::write_options::{
     rocksdb_wait_for_compact_options_t,
 };
 use libc::{c_char, c_int, c_uchar, size_t};
-use outcrop::{ColumnFamilyHandle, Db, Error, Result};
+use outcrop::{ColumnFamilyHandle, Db, Error, Result, Wait};
+
+fn wait(until_done: bool) -> Wait {
+    if until_done { Wait::UntilDone } else { Wait::No }
+}
+
+fn flush_wal(db: &Db, sync: bool) -> Result<()> {
+    if sync { db.sync_wal() } else { db.flush_wal() }
+}
 
 unsafe fn flush(db: &Db, options: *const rocksdb_flushoptions_t, cfs: &[ColumnFamilyHandle], errptr: Errptr) {
     // SAFETY: the caller's contract.
     unsafe {
         let options = &*options;
-        report(errptr, options.settings.check().and_then(|()| db.flush(cfs, options.wait)));
+        report(errptr, options.settings.check().and_then(|()| db.flush_cfs(cfs, wait(options.wait))));
     }
 }
 
@@ -46,7 +54,7 @@ pub unsafe extern "C" fn rocksdb_flush_cf(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_flush_wal(db: *mut rocksdb_t, sync: c_uchar, errptr: *mut *mut c_char) {
     boundary!(errptr, {
-        report(errptr, (*db).0.flush_wal(sync != 0));
+        report(errptr, flush_wal(&(*db).0, sync != 0));
     })
 }
 
@@ -65,7 +73,7 @@ unsafe fn compact(
         options.settings.check()?;
         let filtered = cf.compaction_filter.is_some() || cf.compaction_filter_factory.is_some();
         let bound = |(key, len): (*const c_char, size_t)| (!key.is_null()).then(|| slice(key, len));
-        db.compact_range_with(cf, bound(begin), bound(end), &options.get(filtered))
+        db.compact_range_cf_with(cf, bound(begin), bound(end), &options.get(filtered))
     }
 }
 
@@ -142,8 +150,8 @@ pub unsafe extern "C" fn rocksdb_wait_for_compact(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_cancel_all_background_work(db: *mut rocksdb_t, wait: c_uchar) {
-    boundary!((*db).0.cancel_all_background_work(wait != 0))
+pub unsafe extern "C" fn rocksdb_cancel_all_background_work(db: *mut rocksdb_t, until_done: c_uchar) {
+    boundary!((*db).0.cancel_all_background_work(wait(until_done != 0)))
 }
 
 #[unsafe(no_mangle)]
@@ -162,7 +170,7 @@ unsafe fn property(db: *mut rocksdb_t, cf: &ColumnFamilyHandle, name: *const c_c
         let (db, name) = (&*db, text(name));
         let value = match name.as_str() {
             "rocksdb.options-statistics" => db.1.as_ref().map(|statistics| statistics.to_string()),
-            name => db.0.property(cf, name),
+            name => db.0.property_cf(cf, name),
         };
         value.map_or(std::ptr::null_mut(), |value| copy_out_text(&value))
     }
@@ -192,7 +200,7 @@ unsafe fn property_int(
     out: *mut u64,
 ) -> c_int {
     // SAFETY: the caller's contract.
-    let found = as_result("rocksdb_property_int", || unsafe { Ok((*db).0.property_int(cf, &text(name))) });
+    let found = as_result("rocksdb_property_int", || unsafe { Ok((*db).0.property_int_cf(cf, &text(name))) });
     match found.inspect_err(|error| warn(error)).ok().flatten() {
         Some(value) => {
             // SAFETY: as above.
@@ -243,7 +251,7 @@ unsafe fn change_options(
         if pairs.is_empty() {
             return set_error(errptr, &Error::invalid_argument("empty options"));
         }
-        report(errptr, (*db).0.set_options(cf, &pairs));
+        report(errptr, (*db).0.set_options_cf(cf, &pairs));
     }
 }
 
@@ -295,7 +303,7 @@ pub unsafe extern "C" fn rocksdb_flush_wal_with_options(
 ) {
     boundary!(errptr, {
         let sync = options.as_ref().is_some_and(|options| options.sync);
-        report(errptr, (*db).0.flush_wal(sync));
+        report(errptr, flush_wal(&(*db).0, sync));
     })
 }
 

@@ -203,10 +203,10 @@ fn metadata(
     cf: &ColumnFamilyHandle,
     options: &rocksdb_column_family_metadata_options_t,
 ) -> *mut rocksdb_column_family_metadata_t {
-    let mut levels: Vec<_> = (0..db.num_levels(cf))
+    let mut levels: Vec<_> = (0..db.num_levels_cf(cf))
         .map(|level| rocksdb_level_metadata_t { level: level as c_int, files: Vec::new() })
         .collect();
-    for file in db.live_files_of(cf).into_iter().filter(|file| options.wants(cf, file)) {
+    for file in db.live_files_cf(cf).into_iter().filter(|file| options.wants(cf, file)) {
         if let Some(level) = levels.get_mut(file.level) {
             level.files.push(file);
         }

@@ -561,7 +561,7 @@ pub unsafe extern "C" fn rocksdb_load_latest_options(
 ) {
     boundary!(errptr, {
         let env = env.as_ref().map_or_else(Env::posix, |env| env.0.clone());
-        let Some(file) = report(errptr, Db::load_latest_options(text(db_path), &env)) else { return };
+        let Some(file) = report(errptr, Db::load_latest_options_in(text(db_path), &env)) else { return };
         let cache = cache.as_ref().map(|cache| &cache.0);
         let count = file.families.len();
         let names = libc::calloc(count.max(1), size_of::<*mut c_char>()).cast::<*mut c_char>();

@@ -141,7 +141,7 @@ macro_rules! functions {
 
 functions! {
     rocksdb_readoptions_set_snapshot(snapshot: *const rocksdb_snapshot_t) |o| {
-        o.options.snapshot = snapshot.as_ref().map(|snapshot| snapshot.0.sequence());
+        o.options.snapshot = snapshot.as_ref().map(|snapshot| snapshot.0.clone());
     }
 
     rocksdb_readoptions_set_iterate_upper_bound(key: *const c_char, len: size_t) |o| {

@@ -30,7 +30,11 @@ unsafe fn get(
     // SAFETY: the caller's contract.
     unsafe {
         let db = &(*db).0;
-        db.get_cf(cf.unwrap_or_else(|| db.default_column_family()), (*options).get()?, slice(key, key_len))
+        db.get_cf_with(
+            cf.unwrap_or_else(|| db.default_column_family()),
+            slice(key, key_len),
+            (*options).get()?,
+        )
     }
 }
 
@@ -42,7 +46,7 @@ unsafe fn multi_get(
 ) -> Vec<Result<Option<PinnedValue>>> {
     // SAFETY: the caller's contract.
     match unsafe { (*options).get() } {
-        Ok(options) => db.multi_get_cf(cf, options, keys),
+        Ok(options) => db.multi_get_cf_with(cf, keys, options),
         Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
     }
 }
@@ -235,7 +239,7 @@ pub unsafe extern "C" fn rocksdb_multi_get_cf(
             Ok(options) => {
                 let pairs: Vec<_> =
                     keys.iter().enumerate().map(|(i, key)| (&(**cfs.add(i)).0, *key)).collect();
-                (*db).0.multi_get_pairs(options, &pairs)
+                (*db).0.multi_get_pairs_with(&pairs, options)
             }
             Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
         };
@@ -296,7 +300,7 @@ pub unsafe extern "C" fn rocksdb_create_iterators(
         let (db, options) = (&*db, &*options);
         let Some(given) = report(errptr, options.get()) else { return };
         let families: Vec<&ColumnFamilyHandle> = (0..size).map(|i| &(**cfs.add(i)).0).collect();
-        let made = db.0.iterators(&families, given);
+        let made = db.0.cursors_with(&families, given);
         for (i, iter) in report(errptr, made).into_iter().flatten().enumerate() {
             *iterators.add(i) = hand_out(rocksdb_iterator_t::of(iter, db, &(**cfs.add(i)).0, options));
         }
@@ -310,7 +314,13 @@ pub unsafe extern "C" fn rocksdb_create_snapshot(db: *mut rocksdb_t) -> *const r
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_release_snapshot(_db: *mut rocksdb_t, snapshot: *const rocksdb_snapshot_t) {
-    boundary!(give_back(snapshot.cast_mut()))
+    boundary!({
+        if !snapshot.is_null() {
+            // Read options may still have a clone: what reads by them from now on fails.
+            (*snapshot).0.clone().release();
+        }
+        give_back(snapshot.cast_mut());
+    })
 }
 
 #[unsafe(no_mangle)]

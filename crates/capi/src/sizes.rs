@@ -69,7 +69,7 @@ unsafe fn approximate_sizes(
 ) {
     // SAFETY: the caller passes a place for a size for each range.
     unsafe {
-        if let Some(found) = report(errptr, db.approximate_sizes(cf, ranges, what)) {
+        if let Some(found) = report(errptr, db.approximate_sizes_cf_with(cf, ranges, what)) {
             sizes.copy_from_nonoverlapping(found.as_ptr(), found.len());
         }
     }
@@ -242,7 +242,7 @@ pub unsafe extern "C" fn rocksdb_approximate_memory_usage_create(
             // Databases outlive the consumers.
             let db = &(*db).0;
             for cf in db.column_families() {
-                let bytes = |name: &str| db.property_int(&cf, name).unwrap_or(0);
+                let bytes = |name: &str| db.property_int_cf(&cf, name).unwrap_or(0);
                 usage.memtables += bytes("rocksdb.size-all-mem-tables");
                 usage.unflushed += bytes("rocksdb.cur-size-all-mem-tables");
                 usage.readers += bytes("rocksdb.estimate-table-readers-mem");

@@ -318,9 +318,9 @@ pub unsafe extern "C" fn rocksdb_ingest_external_file(
     boundary!(errptr, {
         let db = &(*db).0;
         let paths = paths(file_list, list_len);
-        let ingested = (*options)
-            .get()
-            .and_then(|options| db.ingest_external_files(db.default_column_family(), &paths, options));
+        let ingested = (*options).get().and_then(|options| {
+            db.ingest_external_files_cf_with(db.default_column_family(), &paths, options)
+        });
         report(errptr, ingested);
     })
 }
@@ -336,8 +336,9 @@ pub unsafe extern "C" fn rocksdb_ingest_external_file_cf(
 ) {
     boundary!(errptr, {
         let paths = paths(file_list, list_len);
-        let ingested =
-            (*options).get().and_then(|options| (*db).0.ingest_external_files(&(*handle).0, &paths, options));
+        let ingested = (*options)
+            .get()
+            .and_then(|options| (*db).0.ingest_external_files_cf_with(&(*handle).0, &paths, options));
         report(errptr, ingested);
     })
 }

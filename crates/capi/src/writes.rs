@@ -24,7 +24,7 @@ macro_rules! key_value {
                 let (key, value) = (slice(key, key_len), slice(value, value_len));
                 let written = (*options)
                     .get()
-                    .and_then(|options| db.$method(db.default_column_family(), options, key, value));
+                    .and_then(|options| db.$method(db.default_column_family(), key, value, options));
                 report(errptr, written);
             })
         }
@@ -42,7 +42,7 @@ macro_rules! key_value {
         ) {
             boundary!(errptr, {
                 let (key, value) = (slice(key, key_len), slice(value, value_len));
-                let written = (*options).get().and_then(|options| (*db).0.$method(&(*cf).0, options, key, value));
+                let written = (*options).get().and_then(|options| (*db).0.$method(&(*cf).0, key, value, options));
                 report(errptr, written);
             })
         }
@@ -50,8 +50,8 @@ macro_rules! key_value {
 }
 
 key_value! {
-    put_cf: rocksdb_put rocksdb_put_cf;
-    merge_cf: rocksdb_merge rocksdb_merge_cf;
+    put_cf_with: rocksdb_put rocksdb_put_cf;
+    merge_cf_with: rocksdb_merge rocksdb_merge_cf;
 }
 
 /// Writes of a key alone.
@@ -69,7 +69,7 @@ macro_rules! key_only {
                 let db = &(*db).0;
                 let written = (*options)
                     .get()
-                    .and_then(|options| db.$method(db.default_column_family(), options, slice(key, key_len)));
+                    .and_then(|options| db.$method(db.default_column_family(), slice(key, key_len), options));
                 report(errptr, written);
             })
         }
@@ -85,7 +85,7 @@ macro_rules! key_only {
         ) {
             boundary!(errptr, {
                 let key = slice(key, key_len);
-                let written = (*options).get().and_then(|options| (*db).0.$method(&(*cf).0, options, key));
+                let written = (*options).get().and_then(|options| (*db).0.$method(&(*cf).0, key, options));
                 report(errptr, written);
             })
         }
@@ -93,8 +93,8 @@ macro_rules! key_only {
 }
 
 key_only! {
-    delete_cf: rocksdb_delete rocksdb_delete_cf;
-    single_delete_cf: rocksdb_singledelete rocksdb_singledelete_cf;
+    delete_cf_with: rocksdb_delete rocksdb_delete_cf;
+    single_delete_cf_with: rocksdb_singledelete rocksdb_singledelete_cf;
 }
 
 /// See [`outcrop::Db::delete_range_cf`].
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn rocksdb_delete_range_cf(
     boundary!(errptr, {
         let (begin, end) = (slice(begin, begin_len), slice(end, end_len));
         let written =
-            (*options).get().and_then(|options| (*db).0.delete_range_cf(&(*cf).0, options, begin, end));
+            (*options).get().and_then(|options| (*db).0.delete_range_cf_with(&(*cf).0, begin, end, options));
         report(errptr, written);
     })
 }
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn rocksdb_write(
         let batch = &mut *batch;
         let written = (*options).get().and_then(|options| {
             batch.check()?;
-            (*db).0.write(options, &mut batch.batch)
+            (*db).0.write_with(&mut batch.batch, options)
         });
         report(errptr, written);
     })

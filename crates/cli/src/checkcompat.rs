@@ -200,8 +200,8 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let (live, killed) = (temp.path().join("live"), temp.path().join("killed"));
         let options = outcrop::DbOptions { create_if_missing: true, ..Default::default() };
-        let db = outcrop::Db::open(&live, options, Env::posix(), Vec::new()).unwrap();
-        db.put(&outcrop::WriteOptions::default(), b"k", b"v").unwrap();
+        let db = outcrop::Db::builder(&live).options(options).env(Env::posix()).open().unwrap();
+        db.put(b"k", b"v").unwrap();
         std::fs::create_dir(&killed).unwrap();
         for entry in std::fs::read_dir(&live).unwrap() {
             let entry = entry.unwrap();

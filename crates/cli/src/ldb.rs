@@ -6,7 +6,7 @@
 use crate::checkcompat::{self, Version};
 use outcrop::{
     ColumnFamilyDescriptor, ColumnFamilyHandle, ColumnFamilyOptions, ColumnFamilyParts, Db, DbOptions, Env,
-    Error, ReadOptions, WriteOptions,
+    Error, ReadOptions,
 };
 use outcrop_base::{Comparator, ErrorKind, builtin_merge};
 use outcrop_env::OpenRead;
@@ -95,23 +95,25 @@ pub fn run(arguments: &LdbArguments) -> Result<ExitCode, String> {
 impl LdbArguments {
     fn open(&self) -> Result<(Db, ColumnFamilyHandle), Error> {
         let env = Env::posix();
-        let names = match Db::list_column_families(&self.db, &env) {
+        let names = match Db::list_column_families_in(&self.db, &env) {
             Ok(names) => names,
             Err(error) if error.is_missing_file() && self.create_if_missing => vec!["default".to_string()],
             Err(error) => return Err(error),
         };
         let options = DbOptions { create_if_missing: self.create_if_missing, ..DbOptions::default() };
         let families = self.families(&env, names);
-        let db = Db::open(&self.db, options, env, families)?;
+        let db = Db::builder(&self.db).options(options).env(env).column_families(families).open()?;
         self.named_family(db)
     }
 
     /// Opens it to read: tables are opened when they are needed, so that a damaged one hides no other.
     fn open_to_read(&self) -> Result<(Db, ColumnFamilyHandle), Error> {
         let env = Env::posix();
-        let families = self.families(&env, Db::list_column_families(&self.db, &env)?);
+        let families = self.families(&env, Db::list_column_families_in(&self.db, &env)?);
         let options = DbOptions { max_open_files: OPEN_FILES, ..DbOptions::default() };
-        self.named_family(Db::open_for_read_only(&self.db, options, env, families, false)?)
+        self.named_family(
+            Db::builder(&self.db).options(options).env(env).column_families(families).open_read_only()?,
+        )
     }
 
     fn named_family(&self, db: Db) -> Result<(Db, ColumnFamilyHandle), Error> {
@@ -150,14 +152,14 @@ impl LdbArguments {
     fn put(&self, key: &str, value: &str) -> Result<(), Error> {
         let value = if self.hex || self.value_hex { from_hex(value)? } else { value.as_bytes().to_vec() };
         let (db, cf) = self.open()?;
-        db.put_cf(&cf, &WriteOptions::default(), &self.key(key)?, &value)?;
+        db.put_cf(&cf, &self.key(key)?, &value)?;
         println!("OK");
         db.close()
     }
 
     fn get(&self, key: &str) -> Result<(), Error> {
         let (db, cf) = self.open_to_read()?;
-        match db.get_cf(&cf, &ReadOptions::default(), &self.key(key)?)? {
+        match db.get_cf(&cf, &self.key(key)?)? {
             Some(value) => println!("{}", self.show(&value, self.value_hex)),
             None => return Err(Error::new(ErrorKind::NotFound, key)),
         }
@@ -166,7 +168,7 @@ impl LdbArguments {
 
     fn delete(&self, key: &str) -> Result<(), Error> {
         let (db, cf) = self.open()?;
-        db.delete_cf(&cf, &WriteOptions::default(), &self.key(key)?)?;
+        db.delete_cf(&cf, &self.key(key)?)?;
         println!("OK");
         db.close()
     }
@@ -181,7 +183,7 @@ impl LdbArguments {
             fill_cache: false,
             ..ReadOptions::default()
         };
-        let mut iter = db.iter_cf(&cf, &options)?;
+        let mut iter = db.cursor_cf_with(&cf, &options)?;
         let mut rows = 0;
         iter.seek_to_first();
         while iter.valid() && self.max_keys.is_none_or(|most| rows < most) {
@@ -199,7 +201,7 @@ impl LdbArguments {
     }
 
     fn list_column_families(&self) -> Result<(), Error> {
-        let names = Db::list_column_families(&self.db, &Env::posix())?;
+        let names = Db::list_column_families_in(&self.db, &Env::posix())?;
         println!("Column families in {}: {{{}}}", self.db.display(), names.join(", "));
         Ok(())
     }
@@ -244,7 +246,8 @@ impl LdbArguments {
     fn check_consistency(&self) -> Result<(), Error> {
         let (db, _) = self.open_to_read()?;
         for cf in db.column_families() {
-            let mut iter = db.iter_cf(&cf, &ReadOptions { fill_cache: false, ..ReadOptions::default() })?;
+            let mut iter =
+                db.cursor_cf_with(&cf, &ReadOptions { fill_cache: false, ..ReadOptions::default() })?;
             iter.seek_to_first();
             while iter.valid() {
                 iter.next();

@@ -10,9 +10,7 @@
 use outcrop::options::{
     BlockBasedTableOptions, ColumnFamilyOptions, CompressionType, DbOptions, FilterPolicy,
 };
-use outcrop::{
-    BottommostLevelCompaction, ColumnFamilyDescriptor, ColumnFamilyParts, Db, Env, ReadOptions, WriteOptions,
-};
+use outcrop::{BottommostLevelCompaction, ColumnFamilyDescriptor, ColumnFamilyParts, Db, Env, WriteOptions};
 use outcrop_cache::{Cache, CacheOptions};
 use std::hint::black_box;
 use std::time::Instant;
@@ -89,7 +87,7 @@ fn open(column_families: usize) -> Prepared {
         options: ColumnFamilyOptions { write_buffer_size: 64 << 10, ..ColumnFamilyOptions::default() },
         ..ColumnFamilyDescriptor::default()
     });
-    let families = std::iter::once(family).chain(others).collect();
+    let families = std::iter::once(family).chain(others);
     let creating = DbOptions {
         create_if_missing: true,
         create_missing_column_families: true,
@@ -97,7 +95,15 @@ fn open(column_families: usize) -> Prepared {
         ..DbOptions::default()
     };
     let dir = tempfile::tempdir().unwrap();
-    Prepared { db: Db::open(dir.path(), creating, Env::posix(), families).unwrap(), _dir: dir }
+    Prepared {
+        db: Db::builder(dir.path())
+            .options(creating)
+            .env(Env::posix())
+            .column_families(families)
+            .open()
+            .unwrap(),
+        _dir: dir,
+    }
 }
 
 fn prepared(rows: Rows, count: u64) -> Prepared {
@@ -109,7 +115,7 @@ fn prepared(rows: Rows, count: u64) -> Prepared {
     put(db, count, true);
     if rows == Rows::Tables {
         let family = db.default_column_family().clone();
-        db.compact_range(&family, None, None, BottommostLevelCompaction::Force).unwrap();
+        db.compact_range_cf_with(&family, None, None, &BottommostLevelCompaction::Force.into()).unwrap();
         next(db, count, count);
     }
     prepared
@@ -119,14 +125,14 @@ fn put(db: &Db, times: u64, disable_wal: bool) {
     let options = WriteOptions { disable_wal, ..WriteOptions::default() };
     for i in 0..times {
         // Every number once, in no order.
-        db.put(&options, &key(i.wrapping_mul(0x9E37_79B9) % (1 << 32)), &VALUE).unwrap();
+        db.put_with(key(i.wrapping_mul(0x9E37_79B9) % (1 << 32)), VALUE, &options).unwrap();
     }
 }
 
 fn fill_and_compact(db: &Db, _: u64, times: u64) {
     put(db, times, true);
     let family = db.default_column_family().clone();
-    db.compact_range(&family, None, None, BottommostLevelCompaction::Force).unwrap();
+    db.compact_range_cf_with(&family, None, None, &BottommostLevelCompaction::Force.into()).unwrap();
 }
 
 fn stored(i: u64, rows: u64) -> [u8; 20] {
@@ -135,7 +141,7 @@ fn stored(i: u64, rows: u64) -> [u8; 20] {
 
 fn get(db: &Db, rows: u64, times: u64) {
     for i in 0..times {
-        let value = db.get(&ReadOptions::default(), &stored(i, rows)).unwrap();
+        let value = db.get(stored(i, rows)).unwrap();
         assert_eq!(black_box(value).map(|value| value.len()), Some(VALUE.len()));
     }
 }
@@ -144,7 +150,7 @@ fn get_missing(db: &Db, rows: u64, times: u64) {
     for i in 0..times {
         let mut key = stored(i, rows);
         key[19] = b'1';
-        assert!(black_box(db.get(&ReadOptions::default(), &key).unwrap()).is_none());
+        assert!(black_box(db.get(key).unwrap()).is_none());
     }
 }
 
@@ -152,14 +158,14 @@ fn multi_get(db: &Db, rows: u64, times: u64) {
     for i in 0..times {
         let keys: [[u8; 20]; 10] = std::array::from_fn(|at| stored(i * 10 + at as u64, rows));
         let slices = keys.each_ref().map(|key| &key[..]);
-        let values = db.multi_get_cf(db.default_column_family(), &ReadOptions::default(), &slices);
+        let values = db.multi_get_cf(db.default_column_family(), &slices);
         assert!(black_box(values).iter().all(|value| value.as_ref().unwrap().is_some()));
     }
 }
 
 fn seek_next(db: &Db, rows: u64, times: u64) {
     for i in 0..times {
-        let mut iter = db.iter(&ReadOptions::default()).unwrap();
+        let mut iter = db.cursor().unwrap();
         iter.seek(&stored(i, rows));
         for _ in 0..10 {
             if !iter.valid() {
@@ -173,7 +179,7 @@ fn seek_next(db: &Db, rows: u64, times: u64) {
 
 fn seek_prev(db: &Db, rows: u64, times: u64) {
     for i in 0..times {
-        let mut iter = db.iter(&ReadOptions::default()).unwrap();
+        let mut iter = db.cursor().unwrap();
         iter.seek_for_prev(&stored(i, rows));
         for _ in 0..10 {
             if !iter.valid() {
@@ -186,7 +192,7 @@ fn seek_prev(db: &Db, rows: u64, times: u64) {
 }
 
 fn next(db: &Db, _: u64, times: u64) {
-    let mut iter = db.iter(&ReadOptions::default()).unwrap();
+    let mut iter = db.cursor().unwrap();
     iter.seek_to_first();
     for _ in 0..times {
         if !iter.valid() {
@@ -198,7 +204,7 @@ fn next(db: &Db, _: u64, times: u64) {
 }
 
 fn prev(db: &Db, _: u64, times: u64) {
-    let mut iter = db.iter(&ReadOptions::default()).unwrap();
+    let mut iter = db.cursor().unwrap();
     iter.seek_to_last();
     for _ in 0..times {
         if !iter.valid() {

@@ -16,6 +16,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub const DEFAULT_COLUMN_FAMILY: &str = "default";
 
 /// The objects with behaviour a column family uses; options are plain data and live elsewhere.
+///
+/// ```
+/// use outcrop::{Cache, CacheOptions, ColumnFamilyDescriptor, ColumnFamilyOptions, ColumnFamilyParts};
+///
+/// let cache = Cache::new(CacheOptions { capacity: 64 << 20, estimated_entry_charge: 0 });
+/// let parts = ColumnFamilyParts { block_cache: Some(cache), ..ColumnFamilyParts::default() };
+/// let default = ColumnFamilyDescriptor::default_with(ColumnFamilyOptions::default(), parts);
+/// # assert_eq!(default.name, "default");
+/// ```
 #[derive(Clone, Default)]
 pub struct ColumnFamilyParts {
     /// Key order; must be the one the column family was created with.
@@ -31,6 +40,15 @@ pub struct ColumnFamilyParts {
 }
 
 /// A column family to open or create.
+///
+/// ```
+/// use outcrop::{ColumnFamilyDescriptor, ColumnFamilyOptions, Comparator};
+///
+/// let newest_first = ColumnFamilyDescriptor::new("log")
+///     .with_options(ColumnFamilyOptions { write_buffer_size: 8 << 20, ..ColumnFamilyOptions::default() })
+///     .with_comparator(Comparator::ReverseBytewise);
+/// assert_eq!(newest_first.name, "log");
+/// ```
 #[derive(Clone, Default)]
 pub struct ColumnFamilyDescriptor {
     /// Its name.
@@ -42,13 +60,77 @@ pub struct ColumnFamilyDescriptor {
 }
 
 impl ColumnFamilyDescriptor {
+    /// A column family of that name under default settings.
+    pub fn new(name: impl Into<String>) -> ColumnFamilyDescriptor {
+        ColumnFamilyDescriptor { name: name.into(), ..ColumnFamilyDescriptor::default() }
+    }
+
     /// The default column family under `options`.
     pub fn default_with(options: ColumnFamilyOptions, parts: ColumnFamilyParts) -> ColumnFamilyDescriptor {
         ColumnFamilyDescriptor { name: DEFAULT_COLUMN_FAMILY.to_string(), options, parts }
     }
+
+    /// Under these settings.
+    pub fn with_options(mut self, options: ColumnFamilyOptions) -> ColumnFamilyDescriptor {
+        self.options = options;
+        self
+    }
+
+    /// In this key order, which must be the one it was created with.
+    pub fn with_comparator(mut self, comparator: Comparator) -> ColumnFamilyDescriptor {
+        self.parts.comparator = comparator;
+        self
+    }
+
+    /// With this rule for merge operands.
+    pub fn with_merge_operator(mut self, operator: Arc<dyn MergeOperator>) -> ColumnFamilyDescriptor {
+        self.parts.merge_operator = Some(operator);
+        self
+    }
+
+    /// With this filter for its compactions.
+    pub fn with_compaction_filter(mut self, filter: Arc<dyn CompactionFilter>) -> ColumnFamilyDescriptor {
+        self.parts.compaction_filter = Some(filter);
+        self
+    }
+
+    /// With this block cache, which others may share.
+    pub fn with_block_cache(mut self, cache: Arc<Cache>) -> ColumnFamilyDescriptor {
+        self.parts.block_cache = Some(cache);
+        self
+    }
+}
+
+impl From<&str> for ColumnFamilyDescriptor {
+    fn from(name: &str) -> ColumnFamilyDescriptor {
+        ColumnFamilyDescriptor::new(name)
+    }
+}
+
+impl From<String> for ColumnFamilyDescriptor {
+    fn from(name: String) -> ColumnFamilyDescriptor {
+        ColumnFamilyDescriptor::new(name)
+    }
+}
+
+impl From<&ColumnFamilyDescriptor> for ColumnFamilyDescriptor {
+    fn from(descriptor: &ColumnFamilyDescriptor) -> ColumnFamilyDescriptor {
+        descriptor.clone()
+    }
 }
 
 /// One open column family. Handed to callers as [`ColumnFamilyHandle`].
+///
+/// ```
+/// # use outcrop::{Db, Env};
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// let users = db.create_column_family("users")?;
+/// assert_eq!(users.name(), "users");
+/// db.put_cf(&users, "7", "ann")?;
+/// db.drop_column_family(&users)?;
+/// assert!(users.is_dropped());
+/// # outcrop::Result::Ok(())
+/// ```
 pub struct ColumnFamily {
     id: u32,
     name: String,
@@ -71,6 +153,15 @@ pub struct ColumnFamily {
 
 /// A caller's reference to a column family; stays usable until the database closes, except that
 /// writes to a dropped column family fail.
+///
+/// ```
+/// # use outcrop::ColumnFamilyHandle;
+/// # use outcrop::{Db, Env};
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// let handle: ColumnFamilyHandle = db.default_column_family().clone();
+/// db.put_cf(&handle, "a", "1")?;
+/// # outcrop::Result::Ok(())
+/// ```
 pub type ColumnFamilyHandle = Arc<ColumnFamily>;
 
 /// An empty memtable under `options`.

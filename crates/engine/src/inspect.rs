@@ -20,6 +20,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 /// A table of the current version of a column family.
+///
+/// ```
+/// # use outcrop::{Db, Env};
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// db.put("a", "1")?;
+/// db.flush()?;
+/// let file = &db.live_files()[0];
+/// assert_eq!((file.level, &file.smallest_key[..], file.num_entries), (0, &b"a"[..], 1));
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct LiveFile {
     /// Column family it belongs to.
@@ -48,7 +58,18 @@ pub struct LiveFile {
     pub num_deletions: u64,
 }
 
-/// What counts for [`Db::approximate_sizes`].
+/// What counts for [`Db::approximate_sizes_cf_with`].
+///
+/// ```
+/// # use outcrop::SizeApproximation;
+/// # use outcrop::{Db, Env};
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// db.put("a", "1")?;
+/// let all = SizeApproximation { include_memtables: true, include_files: true };
+/// let sizes = db.approximate_sizes_cf_with(db.default_column_family(), &[(b"a", b"b")], all)?;
+/// assert!(sizes[0] > 0);
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SizeApproximation {
     /// Keys and values in memory. They are walked, so the cost grows with the range.
@@ -64,6 +85,15 @@ impl Default for SizeApproximation {
 }
 
 /// Totals since the database was opened.
+///
+/// ```
+/// # use outcrop::{Db, Env};
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// db.put("a", "1")?;
+/// let counters = db.counter_source().read().expect("it is open");
+/// assert_eq!(counters.keys_written, 1);
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Write calls.
@@ -89,6 +119,15 @@ pub struct Counters {
 }
 
 /// Reads the [`Counters`] of a database without keeping it open.
+///
+/// ```
+/// # use outcrop::{Db, Env};
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// let counters = db.counter_source();
+/// db.close()?;
+/// assert!(counters.read().is_none(), "it keeps nothing open");
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone)]
 pub struct CounterSource(Weak<Core>);
 
@@ -122,26 +161,38 @@ impl Db {
 
     /// Every table of every column family, by column family and level.
     pub fn live_files(&self) -> Vec<LiveFile> {
-        self.column_families().iter().flat_map(|cf| self.live_files_of(cf)).collect()
+        self.column_families().iter().flat_map(|cf| self.live_files_cf(cf)).collect()
     }
 
     /// Every table of `cf`, by level.
-    pub fn live_files_of(&self, cf: &ColumnFamilyHandle) -> Vec<LiveFile> {
+    pub fn live_files_cf(&self, cf: &ColumnFamilyHandle) -> Vec<LiveFile> {
         let view = cf.superversion.load_full();
         view.version.files().map(|(level, file)| live_file(&self.core().ctx, cf, level, file)).collect()
     }
 
-    /// How many levels `cf` has.
-    pub fn num_levels(&self, cf: &ColumnFamilyHandle) -> usize {
+    /// How many levels the default column family has.
+    pub fn num_levels(&self) -> usize {
+        self.num_levels_cf(self.default_column_family())
+    }
+
+    /// [`Db::num_levels`] of column family `cf`.
+    pub fn num_levels_cf(&self, cf: &ColumnFamilyHandle) -> usize {
         cf.superversion.load_full().version.levels.len()
     }
 
-    /// Bytes that each range, from its first key up to its second, exclusive, takes: as stored in tables, as held in
-    /// memtables.
+    /// Bytes that each range, from its first key up to its second, exclusive, takes in the tables of the default column family.
     ///
     /// # Errors
     /// IoError or Corruption if the index of a table cannot be read.
-    pub fn approximate_sizes(
+    pub fn approximate_sizes(&self, ranges: &[(&[u8], &[u8])]) -> Result<Vec<u64>> {
+        self.approximate_sizes_cf_with(self.default_column_family(), ranges, SizeApproximation::default())
+    }
+
+    /// [`Db::approximate_sizes`] in column family `cf`: as stored in tables, as held in memtables, as `what` says.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn approximate_sizes_cf_with(
         &self,
         cf: &ColumnFamilyHandle,
         ranges: &[(&[u8], &[u8])],
@@ -298,7 +349,6 @@ fn size_in_memtable(memtable: &Arc<MemTable>, cf: &ColumnFamily, begin: &[u8], e
 mod tests {
     use super::*;
     use crate::column_family::ColumnFamilyDescriptor;
-    use crate::write::options::WriteOptions;
     use outcrop_env::{Env, OpenWrite};
     use outcrop_options::{ColumnFamilyOptions, CompressionType, DbOptions};
 
@@ -307,12 +357,12 @@ mod tests {
         let family =
             ColumnFamilyOptions { compression: CompressionType::None, ..ColumnFamilyOptions::default() };
         let families = vec![ColumnFamilyDescriptor::default_with(family, Default::default())];
-        Db::open("/db", options, env.clone(), families).unwrap()
+        Db::builder("/db").options(options).env(env.clone()).column_families(families).open().unwrap()
     }
 
     fn fill(db: &Db) {
         for i in 0..1000 {
-            db.put(&WriteOptions::default(), format!("{i:04}").as_bytes(), &[7; 100]).unwrap();
+            db.put(format!("{i:04}").as_bytes(), [7; 100]).unwrap();
         }
     }
 
@@ -324,12 +374,12 @@ mod tests {
         let ranges: [(&[u8], &[u8]); 4] =
             [(b"0000", b"9999"), (b"0000", b"0500"), (b"x", b"y"), (b"0500", b"0000")];
         let both = SizeApproximation { include_memtables: true, include_files: true };
-        let in_memory = db.approximate_sizes(&cf, &ranges, both).unwrap();
+        let in_memory = db.approximate_sizes_cf_with(&cf, &ranges, both).unwrap();
         assert!(in_memory[0] >= 104_000 && in_memory[1] * 2 == in_memory[0], "{in_memory:?}");
         assert_eq!(in_memory[2..], [0, 0]);
-        assert_eq!(db.approximate_sizes(&cf, &ranges, SizeApproximation::default()).unwrap(), [0; 4]);
-        db.flush(std::slice::from_ref(&cf), true).unwrap();
-        let in_tables = db.approximate_sizes(&cf, &ranges, SizeApproximation::default()).unwrap();
+        assert_eq!(db.approximate_sizes_cf_with(&cf, &ranges, SizeApproximation::default()).unwrap(), [0; 4]);
+        db.flush_cf(&cf).unwrap();
+        let in_tables = db.approximate_sizes_cf_with(&cf, &ranges, SizeApproximation::default()).unwrap();
         assert_eq!(in_tables[0], db.live_files()[0].size);
         assert!(in_tables[1].abs_diff(in_tables[0] / 2) < 8192, "{in_tables:?}");
         assert_eq!(in_tables[2..], [0, 0]);
@@ -339,9 +389,9 @@ mod tests {
     fn live_files_say_what_is_in_them() {
         let db = database(&Env::memory());
         fill(&db);
-        db.delete(&WriteOptions::default(), b"0001").unwrap();
+        db.delete(b"0001").unwrap();
         assert!(db.live_files().is_empty());
-        db.flush(&[db.default_column_family().clone()], true).unwrap();
+        db.flush().unwrap();
         let files = db.live_files();
         assert_eq!(files.len(), 1);
         let file = &files[0];
@@ -358,8 +408,8 @@ mod tests {
         let env = Env::memory();
         let db = database(&env);
         fill(&db);
-        db.flush(&[db.default_column_family().clone()], true).unwrap();
-        assert!(db.get(&Default::default(), b"0500").unwrap().is_some());
+        db.flush().unwrap();
+        assert!(db.get(b"0500").unwrap().is_some());
         db.verify_checksums().unwrap();
         let path = Path::new("/db").join(&db.live_files()[0].name);
         let mut bytes = env.fs.read_all(&path).unwrap();

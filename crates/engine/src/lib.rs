@@ -1,10 +1,81 @@
-//! Outcrop: an embedded LSM-tree key-value store that opens RocksDB databases.
+//! Outcrop: an embedded LSM-tree key-value store that opens RocksDB databases, and leaves them so that RocksDB opens them.
+//!
+//! # Five minutes
+//!
+//! A database is a directory. Keys and values are bytes; anything that is [`AsRef<[u8]>`](AsRef) will do. Keys are in order.
+//!
+//! ```
+//! use outcrop::{Db, Env, ReadOptions, WriteBatch, WriteOptions};
+//!
+//! # fn main() -> outcrop::Result<()> {
+//! // Left out, `env` is files on disk; here everything is in memory.
+//! let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+//!
+//! // Writes and reads. A write survives a crash of the process; with `sync`, of the machine.
+//! db.put("fruit/apple", "red")?;
+//! db.put_with("fruit/plum", "blue", &WriteOptions { sync: true, ..WriteOptions::default() })?;
+//! assert_eq!(db.get("fruit/apple")?.as_deref(), Some(&b"red"[..]));
+//! assert!(db.get("fruit/fig")?.is_none());
+//!
+//! // Many writes, all or none.
+//! let mut batch = WriteBatch::new();
+//! batch.delete("fruit/apple");
+//! batch.put("fruit/pear", "green");
+//! db.write(&mut batch)?;
+//!
+//! // Scans are iterators, from either end.
+//! for row in db.prefix("fruit/") {
+//!     let (key, value) = row?;
+//!     println!("{} is {}", String::from_utf8_lossy(&key), String::from_utf8_lossy(&value));
+//! }
+//! let last = db.range(.."g").next_back().expect("there is fruit")?;
+//! assert_eq!(last.0, b"fruit/plum");
+//!
+//! // A snapshot is a moment to read at, whatever is written meanwhile.
+//! let moment = ReadOptions::at(&db.snapshot());
+//! db.delete_range("a", "z")?;
+//! assert_eq!((db.iter().count(), db.iter_with(&moment).count()), (0, 2));
+//!
+//! // A column family is a key space of its own; a batch can write to several.
+//! let users = db.create_column_family("users")?;
+//! db.put_cf(&users, "7", "ann")?;
+//! assert!(db.get("7")?.is_none());
+//!
+//! // Dropping it closes it too; `close` says what went wrong.
+//! db.close()
+//! # }
+//! ```
+//!
+//! # Where things are
+//!
+//! | for | see |
+//! |---|---|
+//! | opening, creating, reading only, following a writer | [`Db::builder`], [`DbBuilder`] |
+//! | writing | [`Db::put`], [`Db::delete`], [`Db::merge`], [`WriteBatch`], [`WriteOptions`] |
+//! | reading | [`Db::get`], [`Db::multi_get`], [`ReadOptions`], [`Snapshot`], [`PinnedValue`] |
+//! | scanning | [`Db::iter`], [`Db::range`], [`Db::prefix`], [`Iter`]; to seek: [`Db::cursor`], [`Cursor`] |
+//! | counters and lists without reading first | [`MergeOperator`] |
+//! | copies, bulk loading, replication | [`Db::create_checkpoint`], [`SstFileWriter`], [`Db::updates_since`] |
+//! | settings | [`DbOptions`], [`ColumnFamilyOptions`], [`BlockBasedTableOptions`], [`Cache`] |
+//!
+//! Every operation has the same forms: `put(key, value)` in the default column family, `put_cf(&cf, key, value)` in another, and both with options
+//! last: `put_with`, `put_cf_with`. Runnable programs are in `examples/`: a counter with a merge operator, column families, a scan at a
+//! snapshot, checkpoint and restore, opening a RocksDB directory.
+//!
+//! # Errors
+//!
+//! A missing key is `None`. Each function lists its errors and what to do; [`ErrorKind`] is what a program decides by. After a failed write to its files
+//! the database refuses writes and keeps everything acknowledged readable; it recovers by itself from errors that pass, and by
+//! [`Db::resume`] from others.
+//!
+//! # Inside
 //!
 //! ```text
 //! put:  db > write/pipeline (group, stall, WAL, memtables) > publish
 //! get:  db > read/get > memtables > version > table_cache > table
+//! scan: db/scans > read/rows > read/cursor > read/merging_iter > memtables, tables
 //! flush, compaction: scheduler > pick > job > stream > output > version_set
-//! open: open > recovery > core
+//! open: builder > open > recovery > core
 //! ```
 //! Start at [`Db`], then `core.rs`, which owns the parts. The map of all crates is ARCHITECTURE.md; the locks and their order are there too.
 #![forbid(unsafe_code)]
@@ -12,6 +83,7 @@
 mod background;
 mod background_errors;
 mod batch;
+mod builder;
 mod column_family;
 mod compaction;
 mod context;
@@ -55,17 +127,18 @@ mod write;
 
 pub use batch::codec::{Op, Record, WriteBatch};
 pub use batch::indexed::{BatchGuard, BatchValue, Family, IndexedBatch, IndexedBatchOptions};
-pub use batch::overlay::{Bounds, Cursor, FamilyParts, Overlay};
+pub use batch::overlay::{Bounds, FamilyParts, Overlay, RowSource};
 pub use batch::save_point::SavePoint;
+pub use builder::DbBuilder;
 pub use column_family::{
     ColumnFamily, ColumnFamilyDescriptor, ColumnFamilyHandle, ColumnFamilyParts, DEFAULT_COLUMN_FAMILY,
 };
 pub use compaction::manual_request::{BottommostLevelCompaction, CompactRangeOptions};
-pub use compaction::requests::{CompactFilesOptions, UserKeyRange};
+pub use compaction::requests::{CompactFilesOptions, RangeEnd, UserKeyRange};
 pub use db::Db;
 pub use features::ingest::IngestExternalFileOptions;
 pub use features::updates::UpdatesSince;
-pub use features::waiting::WaitForCompactOptions;
+pub use features::waiting::{Wait, WaitForCompactOptions};
 pub use inspect::{CounterSource, Counters, LiveFile, SizeApproximation};
 pub use outcrop_base::{
     CompactionFilter, CompactionFilterFactory, Comparator, Error, ErrorKind, FilterContext, FilterDecision,
@@ -79,8 +152,10 @@ pub use outcrop_options::{
     BlockBasedTableOptions, ColumnFamilyOptions, CompactionStyle, CompressionType, DbOptions, FilterPolicy,
     WalRecoveryMode,
 };
-pub use read::iter::DbIterator;
+pub use read::cursor::Cursor;
+pub use read::key_range::{KeyBounds, KeyRange};
 pub use read::options::ReadOptions;
+pub use read::rows::{Iter, Row};
 pub use read::value::{PinnedValue, WideColumns};
 pub use snapshots::Snapshot;
 pub use sst_file_writer::{ExternalFileInfo, SstFileWriter};
@@ -94,3 +169,8 @@ pub use transactions::options::{
 pub use transactions::transaction::{LockMode, OperationCounts, SnapshotNotifier, Transaction, Validate};
 pub use transactions::waits::{Deadlock, DeadlockStep};
 pub use write::options::WriteOptions;
+
+/// The example of README.md compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -30,7 +30,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-/// See [`crate::Db::open`].
+/// See [`crate::DbBuilder::open`].
 pub fn open(
     path: &Path,
     options: DbOptions,

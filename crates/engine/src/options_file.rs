@@ -114,15 +114,17 @@ fn remove_old(core: &Core) -> Result<()> {
 mod tests {
     use crate::Db;
     use crate::testing::parts::plain_options;
-    use crate::{ColumnFamilyDescriptor, DbOptions};
     use outcrop_env::Env;
     use outcrop_manifest::file_name::{self, FileKind};
     use std::path::Path;
 
     fn open(env: &Env) -> Db {
-        let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
-        let family = ColumnFamilyDescriptor::default_with(plain_options(), Default::default());
-        Db::open("/db", options, env.clone(), vec![family]).unwrap()
+        Db::builder("/db")
+            .env(env.clone())
+            .create_if_missing(true)
+            .default_column_family(plain_options())
+            .open()
+            .unwrap()
     }
 
     fn options_files(env: &Env) -> usize {
@@ -147,10 +149,10 @@ mod tests {
         };
         std::thread::scope(|scope| {
             for name in names {
-                let (db, cf, value_of) = (&db, &cf, &value_of);
+                let (db, value_of) = (&db, &value_of);
                 scope.spawn(move || {
                     for value in 2..200u64 {
-                        db.set_options(cf, &[(name, &value.to_string())]).unwrap();
+                        db.set_options(&[(name, &value.to_string())]).unwrap();
                         assert_eq!(
                             value_of(name),
                             value,
@@ -160,7 +162,7 @@ mod tests {
                 });
             }
         });
-        let loaded = Db::load_latest_options("/db", &env).unwrap();
+        let loaded = Db::load_latest_options_in("/db", &env).unwrap();
         let (_, written) = &loaded.families[0];
         assert_eq!(*written, *cf.options(), "the newest file says what holds");
         assert_eq!(options_files(&env), 2);
@@ -172,7 +174,7 @@ mod tests {
         let db = open(&env);
         let cf = db.default_column_family().clone();
         let before = cf.options();
-        db.set_options(&cf, &[("max_write_buffer_number", "7")]).unwrap();
+        db.set_options(&[("max_write_buffer_number", "7")]).unwrap();
         assert_ne!(before.max_write_buffer_number, 7);
         assert_eq!(cf.options().max_write_buffer_number, 7);
     }
@@ -184,7 +186,7 @@ mod tests {
         let cf = db.default_column_family().clone();
         let before = cf.options();
         for wrong in [("max_write_buffer_number", "none"), ("no_such_option", "1"), ("num_levels", "3")] {
-            db.set_options(&cf, &[("write_buffer_size", "1000000"), wrong]).unwrap_err();
+            db.set_options(&[("write_buffer_size", "1000000"), wrong]).unwrap_err();
             assert_eq!(*cf.options(), *before, "{wrong:?}");
         }
     }
@@ -193,9 +195,8 @@ mod tests {
     fn two_files_are_kept() {
         let env = Env::memory();
         let db = open(&env);
-        let cf = db.default_column_family().clone();
         for value in ["3", "4", "5", "6"] {
-            db.set_options(&cf, &[("max_write_buffer_number", value)]).unwrap();
+            db.set_options(&[("max_write_buffer_number", value)]).unwrap();
             assert_eq!(options_files(&env), 2);
         }
     }

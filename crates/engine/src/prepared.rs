@@ -10,7 +10,7 @@
 //! Source: RocksDB `db/write_batch.cc`, `MarkBeginPrepare`, `MarkCommit`.
 
 use crate::batch::apply::insert;
-use crate::batch::codec::{self, Item, Marker, Op, Record, WriteBatch};
+use crate::batch::codec::{self, Item, Marker, Record, WriteBatch};
 use outcrop_base::{Error, Result, SeqNum};
 use outcrop_memtable::MemTable;
 use std::collections::BTreeMap;
@@ -107,7 +107,7 @@ impl PreparedTransactions {
         let mut records = codec::records(bytes)?;
         while let Some(item) = records.next_item() {
             match (item?, &mut preparing) {
-                (Item::Write(record), Some(writes)) => add(writes, record)?,
+                (Item::Write(record), Some(writes)) => writes.push(record),
                 (Item::Write(record), None) => apply(record),
                 (Item::Marker(Marker::BeginPrepare), None) => preparing = Some(WriteBatch::new()),
                 (Item::Marker(Marker::EndPrepare(name)), Some(_)) => {
@@ -140,19 +140,6 @@ impl PreparedTransactions {
     }
 }
 
-fn add(writes: &mut WriteBatch, record: Record<'_>) -> Result<()> {
-    let cf = record.cf;
-    match record.op {
-        Op::Put { key, value } => writes.put(cf, key, value),
-        Op::Delete { key } => writes.delete(cf, key),
-        Op::SingleDelete { key } => writes.single_delete(cf, key),
-        Op::DeleteRange { begin, end } => writes.delete_range(cf, begin, end),
-        Op::Merge { key, operand } => writes.merge(cf, key, operand),
-        Op::PutEntity { key, entity } => writes.put_encoded_entity(cf, key, entity),
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,7 +157,7 @@ mod tests {
 
     fn put(key: &str, value: &str) -> Vec<u8> {
         let mut batch = WriteBatch::new();
-        batch.put(0, key.as_bytes(), value.as_bytes());
+        batch.put_id(0, key.as_bytes(), value.as_bytes());
         batch.as_bytes()[HEADER_LEN..].to_vec()
     }
 

@@ -1,9 +1,10 @@
 //! Snapshots: sequence numbers that flush and compaction must keep readable.
 
-use outcrop_base::SeqNum;
+use outcrop_base::{Error, Result, SeqNum};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The live snapshots of a database: when each was taken, by the sequence number it holds.
 #[derive(Debug, Default)]
@@ -11,17 +12,33 @@ pub struct SnapshotList {
     live: Mutex<BTreeMap<SeqNum, Vec<u64>>>,
 }
 
-/// A consistent view of the database at one moment. Dropping it and all its clones lets old versions of keys go.
+/// A consistent view of the database at one moment: reads with it in [`crate::ReadOptions`] see the writes before that, and none
+/// after. It keeps the versions of keys that it sees, so space is not freed while it lives; dropping it and all its clones frees
+/// them. Cloning costs one reference count.
+///
+/// A read at a moment that is held no more is impossible: options own their snapshot, and nothing else names a moment.
+///
+/// ```
+/// # use outcrop::{Db, Env, ReadOptions};
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// db.put("apple", "red")?;
+/// let before = db.snapshot();
+/// db.put("apple", "green")?;
+/// assert_eq!(db.get_with("apple", &ReadOptions::at(&before))?.as_deref(), Some(&b"red"[..]));
+/// assert_eq!(db.get("apple")?.as_deref(), Some(&b"green"[..]));
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     held: Arc<Held>,
 }
 
-/// A number in the list, for as long as this lives.
+/// A number in the list, until this is dropped or released.
 #[derive(Debug)]
 struct Held {
     seq: SeqNum,
     taken_seconds: u64,
+    released: AtomicBool,
     list: Arc<SnapshotList>,
 }
 
@@ -30,19 +47,53 @@ impl Snapshot {
     pub fn sequence(&self) -> SeqNum {
         self.held.seq
     }
+
+    /// Ends the snapshot for all its clones: for callers that cannot know where these are, such as the C API. Iterators that read at
+    /// it go on. Rust code drops it instead.
+    ///
+    /// What begins to read at one of the clones afterwards fails with InvalidArgument.
+    pub fn release(self) {
+        self.held.release();
+    }
+
+    /// The number to read at, in a view that was taken before this is asked.
+    ///
+    /// # Errors
+    /// InvalidArgument if it was released, or is not of the database whose snapshots `list` has.
+    pub(crate) fn readable(&self, list: &Arc<SnapshotList>) -> Result<SeqNum> {
+        if !Arc::ptr_eq(&self.held.list, list) {
+            return Err(Error::invalid_argument("the snapshot is of another database"));
+        }
+        // Acquire: pairs with the AcqRel in release(); if it is not set, the view was taken while the number was in the list.
+        if self.held.released.load(Ordering::Acquire) {
+            return Err(Error::invalid_argument("the snapshot was released"));
+        }
+        Ok(self.held.seq)
+    }
 }
 
-impl Drop for Held {
-    fn drop(&mut self) {
+impl Held {
+    /// Takes the number out of the list, once.
+    fn release(&self) {
+        // AcqRel: pairs with the Acquire in readable(), and of two that release one does it.
+        if self.released.swap(true, Ordering::AcqRel) {
+            return;
+        }
         let mut live = self.list.live.lock();
         if let Some(holders) = live.get_mut(&self.seq) {
-            if let Some(place) = holders.iter().position(|taken| *taken == self.taken_seconds) {
-                holders.remove(place);
+            if let Some(position) = holders.iter().position(|taken| *taken == self.taken_seconds) {
+                holders.remove(position);
             }
             if holders.is_empty() {
                 live.remove(&self.seq);
             }
         }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.release();
     }
 }
 
@@ -54,7 +105,8 @@ impl SnapshotList {
         let seq = visible();
         live.entry(seq).or_default().push(taken_seconds);
         drop(live);
-        Snapshot { held: Arc::new(Held { seq, taken_seconds, list: self.clone() }) }
+        let released = AtomicBool::new(false);
+        Snapshot { held: Arc::new(Held { seq, taken_seconds, released, list: self.clone() }) }
     }
 
     /// The sequence numbers held, ascending, without repeats.
@@ -117,5 +169,23 @@ mod tests {
         assert_eq!((clone.sequence(), list.sequences(), list.count()), (SeqNum(5), vec![SeqNum(5)], 1));
         drop(clone);
         assert!(list.sequences().is_empty());
+    }
+
+    #[test]
+    fn a_release_ends_all_clones_and_frees_the_number_once() {
+        let list = Arc::new(SnapshotList::default());
+        let (other, clone) = (take(&list, 5, 0), take(&list, 5, 0));
+        let held = clone.clone();
+        clone.release();
+        assert_eq!((list.sequences(), list.count()), (vec![SeqNum(5)], 1));
+        assert!(held.readable(&list).unwrap_err().to_string().contains("released"));
+        drop(held);
+        assert_eq!((other.readable(&list).unwrap(), list.count()), (SeqNum(5), 1));
+    }
+
+    #[test]
+    fn a_snapshot_is_of_one_database() {
+        let (list, other) = (Arc::new(SnapshotList::default()), Arc::new(SnapshotList::default()));
+        assert!(take(&list, 5, 0).readable(&other).unwrap_err().to_string().contains("another database"));
     }
 }

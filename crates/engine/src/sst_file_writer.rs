@@ -20,6 +20,17 @@ const UNKNOWN_COLUMN_FAMILY: u32 = 0x7FFF_FFFF;
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// What a finished file is.
+///
+/// ```
+/// # use outcrop::{ColumnFamilyDescriptor, Env, SstFileWriter};
+/// # let env = Env::memory();
+/// # env.fs.create_dir_all(std::path::Path::new("/files"))?;
+/// let mut writer = SstFileWriter::create("/files/1.sst", &env, &ColumnFamilyDescriptor::default())?;
+/// writer.put(b"a", b"1")?;
+/// let info = writer.finish()?;
+/// assert_eq!((info.num_entries, &info.smallest_key[..]), (1, &b"a"[..]));
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct ExternalFileInfo {
     /// Where it is.
@@ -35,6 +46,22 @@ pub struct ExternalFileInfo {
 }
 
 /// Writes one table file for [`crate::Db::ingest_external_files`].
+///
+/// ```
+/// # use outcrop::{ColumnFamilyDescriptor, Env, SstFileWriter};
+/// # let env = Env::memory();
+/// # env.fs.create_dir_all(std::path::Path::new("/files"))?;
+/// // As the column family is that it is for; keys in its order.
+/// let mut writer = SstFileWriter::create("/files/1.sst", &env, &ColumnFamilyDescriptor::default())?;
+/// writer.put(b"a", b"1")?;
+/// writer.put(b"b", b"2")?;
+/// let file = writer.finish()?.path;
+///
+/// let db = outcrop::Db::builder("/db").env(env).create_if_missing(true).open()?;
+/// db.ingest_external_files(&[file])?;
+/// assert_eq!(db.iter().count(), 2);
+/// # outcrop::Result::Ok(())
+/// ```
 pub struct SstFileWriter {
     path: PathBuf,
     comparator: Comparator,

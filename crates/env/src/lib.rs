@@ -40,6 +40,16 @@ pub use under_way::PendingRead;
 use std::sync::{Arc, OnceLock};
 
 /// The outside world as one database sees it. Cloning shares it.
+///
+/// ```
+/// # use outcrop_env as outcrop;
+/// use outcrop::Env;
+/// use std::path::Path;
+///
+/// // A test's own: nothing reaches the disk, and it is gone with the last clone.
+/// let env = Env::memory();
+/// assert!(!env.fs.exists(Path::new("/db/CURRENT")).expect("memory does not fail"));
+/// ```
 #[derive(Clone)]
 pub struct Env {
     /// Files and directories.

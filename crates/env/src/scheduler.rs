@@ -25,6 +25,16 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 /// A kind of work.
+///
+/// ```
+/// # use outcrop_env as outcrop;
+/// use outcrop::scheduler::Lane;
+/// # use outcrop::Env;
+///
+/// let env = Env::memory();
+/// env.scheduler.set_limit(Lane::Compaction, 4);
+/// assert_eq!(env.scheduler.limit(Lane::Compaction), 4);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Lane {

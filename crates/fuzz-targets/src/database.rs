@@ -10,7 +10,7 @@
 use crate::repair;
 use outcrop::{
     BottommostLevelCompaction, Cache, CacheOptions, ColumnFamilyDescriptor, ColumnFamilyHandle,
-    ColumnFamilyOptions, ColumnFamilyParts, Db, DbOptions, Env, Error, ReadOptions, Result, WriteOptions,
+    ColumnFamilyOptions, ColumnFamilyParts, Db, DbOptions, Env, Error, Result,
 };
 use outcrop_env::{FileSystem, OpenWrite, memory::MemoryFs};
 use std::ops::Range;
@@ -78,7 +78,7 @@ pub fn database(input: &[u8]) {
         }
     }
     let env = Env::with_file_system(Arc::new(fs));
-    let _ = Db::load_latest_options("/db", &env);
+    let _ = Db::load_latest_options_in("/db", &env);
     // The second time on what the first has left.
     for round in 0..2 {
         if let Err(error) = live(&env, round == 0) {
@@ -94,7 +94,7 @@ fn refuse_panics(error: &Error) {
 }
 
 fn open(env: &Env) -> Result<Db> {
-    let mut names = Db::list_column_families("/db", env)?;
+    let mut names = Db::list_column_families_in("/db", env)?;
     names.truncate(MOST_FAMILIES);
     let cache = Cache::new(CacheOptions { capacity: 1 << 20, estimated_entry_charge: 0 });
     let describe = |name: String| ColumnFamilyDescriptor {
@@ -107,7 +107,11 @@ fn open(env: &Env) -> Result<Db> {
         parts: ColumnFamilyParts { block_cache: Some(cache.clone()), ..ColumnFamilyParts::default() },
     };
     let options = DbOptions { create_if_missing: false, ..DbOptions::default() };
-    Db::open("/db", options, env.clone(), names.into_iter().map(describe).collect())
+    Db::builder("/db")
+        .options(options)
+        .env(env.clone())
+        .column_families(names.into_iter().map(describe))
+        .open()
 }
 
 /// Opens the database and uses it; `write`: also changes it.
@@ -127,7 +131,7 @@ fn live(env: &Env, write: bool) -> Result<()> {
 /// Reads a column family in every way there is.
 fn look(db: &Db, cf: &ColumnFamilyHandle) -> Result<()> {
     let mut rows = Vec::new();
-    let mut iter = db.iter_cf(cf, &ReadOptions::default())?;
+    let mut iter = db.cursor_cf(cf)?;
     iter.seek_to_first();
     while iter.valid() && rows.len() < MOST_ROWS {
         rows.push((iter.key().to_vec(), iter.value().to_vec()));
@@ -148,17 +152,17 @@ fn look(db: &Db, cf: &ColumnFamilyHandle) -> Result<()> {
     iter.status()?;
     let few = || rows.iter().take(LOOKUPS);
     for (key, _) in few() {
-        db.get_cf(cf, &ReadOptions::default(), key)?;
+        db.get_cf(cf, key)?;
         iter.seek(key);
         iter.seek_for_prev(key);
     }
     let keys: Vec<&[u8]> = few().map(|(key, _)| &key[..]).collect();
-    db.multi_get_cf(cf, &ReadOptions::default(), &keys).into_iter().try_for_each(|got| got.map(drop))
+    db.multi_get_cf(cf, &keys).into_iter().try_for_each(|got| got.map(drop))
 }
 
 /// Writes a row, and has everything written anew.
 fn change(db: &Db, cf: &ColumnFamilyHandle) -> Result<()> {
-    db.put_cf(cf, &WriteOptions::default(), b"a new key", b"value")?;
-    db.flush(std::slice::from_ref(cf), true)?;
-    db.compact_range(cf, None, None, BottommostLevelCompaction::Force)
+    db.put_cf(cf, b"a new key", b"value")?;
+    db.flush_cf(cf)?;
+    db.compact_range_cf_with(cf, None, None, &BottommostLevelCompaction::Force.into())
 }

@@ -8,6 +8,14 @@ use crate::{
 use outcrop_base::PrefixExtractor;
 
 /// The shape compaction keeps.
+///
+/// ```
+/// # use outcrop_options as outcrop;
+/// use outcrop::{ColumnFamilyOptions, CompactionStyle};
+///
+/// let log = ColumnFamilyOptions { compaction_style: CompactionStyle::Fifo, ..ColumnFamilyOptions::default() };
+/// # assert_eq!(log.compaction_style, CompactionStyle::Fifo);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum CompactionStyle {
@@ -56,6 +64,18 @@ pub enum Prepopulate {
 }
 
 /// Settings of one column family: plain data, written to the OPTIONS file.
+///
+/// ```
+/// # use outcrop_options as outcrop;
+/// use outcrop::{ColumnFamilyOptions, CompressionType};
+///
+/// let options = ColumnFamilyOptions {
+///     write_buffer_size: 128 << 20,
+///     compression: CompressionType::Lz4,
+///     ..ColumnFamilyOptions::default()
+/// };
+/// # assert_eq!(options.write_buffer_size >> 20, 128);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnFamilyOptions {
     /// Size at which the memtable is sealed and queued for flush. Bytes; default 64 MiB.

@@ -3,6 +3,19 @@
 use outcrop_base::{Error, Result};
 
 /// The codec of a block; the discriminant is the byte stored behind it.
+///
+/// ```
+/// # use outcrop_options as outcrop;
+/// use outcrop::{ColumnFamilyOptions, CompressionType};
+///
+/// // Fast above, small at the bottom, where most of the data is.
+/// let options = ColumnFamilyOptions {
+///     compression: CompressionType::Lz4,
+///     bottommost_compression: Some(CompressionType::Zstd),
+///     ..ColumnFamilyOptions::default()
+/// };
+/// # assert_eq!(options.compression, CompressionType::Lz4);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum CompressionType {

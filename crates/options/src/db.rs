@@ -5,6 +5,16 @@ use crate::kept::Kept;
 use std::path::PathBuf;
 
 /// What recovery does with a damaged WAL.
+///
+/// ```
+/// # use outcrop_options as outcrop;
+/// use outcrop::{DbOptions, WalRecoveryMode};
+///
+/// // Nothing may be missing from a WAL: a database that lost power while it wrote does not open.
+/// let strict = WalRecoveryMode::AbsoluteConsistency;
+/// let options = DbOptions { wal_recovery_mode: strict, ..DbOptions::default() };
+/// # assert_ne!(options.wal_recovery_mode, DbOptions::default().wal_recovery_mode);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum WalRecoveryMode {
@@ -20,6 +30,14 @@ pub enum WalRecoveryMode {
 }
 
 /// Settings of the whole database: plain data, written to the OPTIONS file.
+///
+/// ```
+/// # use outcrop_options as outcrop;
+/// use outcrop::DbOptions;
+///
+/// let options = DbOptions { max_background_jobs: 4, bytes_per_sync: 1 << 20, ..DbOptions::default() };
+/// # assert_eq!(options.max_background_jobs, 4);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct DbOptions {
     /// Create the database if it does not exist; default false.

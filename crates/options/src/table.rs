@@ -5,6 +5,18 @@ use crate::kept::Kept;
 use outcrop_base::checksum::ChecksumType;
 
 /// Which filter new tables get.
+///
+/// ```
+/// # use outcrop_options as outcrop;
+/// use outcrop::{BlockBasedTableOptions, ColumnFamilyOptions, FilterPolicy};
+///
+/// let table = BlockBasedTableOptions {
+///     filter_policy: FilterPolicy::Bloom { bits_per_key: 10.0 },
+///     ..BlockBasedTableOptions::default()
+/// };
+/// let options = ColumnFamilyOptions { table, ..ColumnFamilyOptions::default() };
+/// # assert_ne!(options.table.filter_policy, FilterPolicy::None);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum FilterPolicy {
     /// No filter: RocksDB's default.
@@ -70,6 +82,15 @@ pub enum DataBlockIndexType {
 }
 
 /// Settings of one column family's tables: plain data, written to the OPTIONS file.
+///
+/// ```
+/// # use outcrop_options as outcrop;
+/// use outcrop::{BlockBasedTableOptions, ColumnFamilyOptions};
+///
+/// let table = BlockBasedTableOptions { block_size: 16 << 10, ..BlockBasedTableOptions::default() };
+/// let options = ColumnFamilyOptions { table, ..ColumnFamilyOptions::default() };
+/// # assert_eq!(options.table.block_size, 16384);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockBasedTableOptions {
     /// Uncompressed size at which a data block is cut. Bytes; default 4096. Source: `block_size`.

@@ -12,5 +12,6 @@ mod one_moment;
 mod properties;
 mod refusals;
 mod settings;
+mod snapshots;
 mod updates;
 mod writebatch_wi;

@@ -218,12 +218,12 @@ fn lab_quick_says_in_one_sentence_what_is_wrong() {
 /// A database of two tables, `a` in the first and `b` in the second, and `c` in the WAL.
 fn two_tables(dir: &Path) -> outcrop::Db {
     let options = outcrop::DbOptions { create_if_missing: true, ..Default::default() };
-    let db = outcrop::Db::open(dir, options, outcrop::Env::posix(), Vec::new()).unwrap();
+    let db = outcrop::Db::builder(dir).options(options).env(outcrop::Env::posix()).open().unwrap();
     for key in ["a", "b"] {
-        db.put(&outcrop::WriteOptions::default(), key.as_bytes(), key.as_bytes()).unwrap();
-        db.flush(&[db.column_family("default").unwrap()], true).unwrap();
+        db.put(key.as_bytes(), key.as_bytes()).unwrap();
+        db.flush_cfs(&[db.column_family("default").unwrap()], outcrop::Wait::UntilDone).unwrap();
     }
-    db.put(&outcrop::WriteOptions::default(), b"c", b"c").unwrap();
+    db.put(b"c", b"c").unwrap();
     db
 }
 

@@ -15,9 +15,25 @@ pub const HEADER_LEN: usize = 12;
 /// Longest key a batch takes: the internal key's length must fit in 32 bits.
 const MAX_KEY_LEN: usize = u32::MAX as usize - 8;
 
-/// Writes that become durable and visible together, across column families.
+/// Writes that become durable and visible together, across column families: all of them or, if the write fails, none.
 ///
-/// Building a batch touches no database. [`crate::Db::write`] applies it.
+/// Building a batch touches no database; [`crate::Db::write`] applies it and leaves it as it is. A batch is of the database that the
+/// handles in it are of. Keys and values are copied into one buffer.
+///
+/// ```
+/// # use outcrop::{Db, Env, WriteBatch};
+/// # let builder = Db::builder("/db").env(Env::memory()).create_if_missing(true);
+/// # let db = builder.column_family("names").create_missing_column_families(true).open()?;
+/// let names = db.column_family("names").expect("it was opened");
+/// let mut batch = WriteBatch::new();
+/// batch.put("7", "ann");
+/// batch.put_cf(&names, "ann", "7");
+/// batch.delete("8");
+/// db.write(&mut batch)?;
+/// assert_eq!(batch.count(), 3);
+/// assert_eq!(db.get_cf(&names, "ann")?.as_deref(), Some(&b"7"[..]));
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct WriteBatch {
     rep: Vec<u8>,
@@ -81,27 +97,27 @@ impl WriteBatch {
     }
 
     /// Sets `key` to `value` in column family `cf`.
-    pub fn put(&mut self, cf: u32, key: &[u8], value: &[u8]) {
+    pub(crate) fn put_id(&mut self, cf: u32, key: &[u8], value: &[u8]) {
         self.start(cf, tag::PUT, tag::CF_PUT);
         put_length_prefixed(&mut self.rep, key);
         put_length_prefixed(&mut self.rep, value);
     }
 
     /// Deletes `key` in column family `cf`.
-    pub fn delete(&mut self, cf: u32, key: &[u8]) {
+    pub(crate) fn delete_id(&mut self, cf: u32, key: &[u8]) {
         self.start(cf, tag::DELETE, tag::CF_DELETE);
         put_length_prefixed(&mut self.rep, key);
     }
 
     /// Deletes the single earlier put of `key`; the caller promises that there is at most one since the
     /// last delete.
-    pub fn single_delete(&mut self, cf: u32, key: &[u8]) {
+    pub(crate) fn single_delete_id(&mut self, cf: u32, key: &[u8]) {
         self.start(cf, tag::SINGLE_DELETE, tag::CF_SINGLE_DELETE);
         put_length_prefixed(&mut self.rep, key);
     }
 
     /// Deletes every key from `begin` up to `end`, exclusive, in column family `cf`.
-    pub fn delete_range(&mut self, cf: u32, begin: &[u8], end: &[u8]) {
+    pub(crate) fn delete_range_id(&mut self, cf: u32, begin: &[u8], end: &[u8]) {
         self.start(cf, tag::DELETE_RANGE, tag::CF_DELETE_RANGE);
         put_length_prefixed(&mut self.rep, begin);
         put_length_prefixed(&mut self.rep, end);
@@ -111,7 +127,7 @@ impl WriteBatch {
     ///
     /// # Errors
     /// InvalidArgument if a name comes twice.
-    pub fn put_entity(&mut self, cf: u32, key: &[u8], columns: &[(&[u8], &[u8])]) -> Result<()> {
+    pub(crate) fn put_entity_id(&mut self, cf: u32, key: &[u8], columns: &[(&[u8], &[u8])]) -> Result<()> {
         let mut sorted = columns.to_vec();
         sorted.sort_by_key(|(name, _)| *name);
         let mut entity = Vec::new();
@@ -123,14 +139,14 @@ impl WriteBatch {
     }
 
     /// Sets `key` to a wide-column entity in its stored form.
-    pub(crate) fn put_encoded_entity(&mut self, cf: u32, key: &[u8], entity: &[u8]) {
+    pub(crate) fn put_encoded_entity_id(&mut self, cf: u32, key: &[u8], entity: &[u8]) {
         self.start(cf, tag::PUT_ENTITY, tag::CF_PUT_ENTITY);
         put_length_prefixed(&mut self.rep, key);
         put_length_prefixed(&mut self.rep, entity);
     }
 
     /// Adds `operand` for the column family's merge operator to `key`.
-    pub fn merge(&mut self, cf: u32, key: &[u8], operand: &[u8]) {
+    pub(crate) fn merge_id(&mut self, cf: u32, key: &[u8], operand: &[u8]) {
         self.start(cf, tag::MERGE, tag::CF_MERGE);
         put_length_prefixed(&mut self.rep, key);
         put_length_prefixed(&mut self.rep, operand);
@@ -140,6 +156,19 @@ impl WriteBatch {
     pub fn put_log_data(&mut self, blob: &[u8]) {
         self.rep.push(tag::LOG_DATA);
         put_length_prefixed(&mut self.rep, blob);
+    }
+
+    /// Adds a write that another batch has, as [`WriteBatch::iter`] gives it, in the column family that has its id.
+    pub fn push(&mut self, record: Record<'_>) {
+        let cf = record.cf;
+        match record.op {
+            Op::Put { key, value } => self.put_id(cf, key, value),
+            Op::Delete { key } => self.delete_id(cf, key),
+            Op::SingleDelete { key } => self.single_delete_id(cf, key),
+            Op::DeleteRange { begin, end } => self.delete_range_id(cf, begin, end),
+            Op::Merge { key, operand } => self.merge_id(cf, key, operand),
+            Op::PutEntity { key, entity } => self.put_encoded_entity_id(cf, key, entity),
+        }
     }
 
     /// Appends the writes of `other`.
@@ -247,6 +276,18 @@ mod tag {
 }
 
 /// One counted write of a batch.
+///
+/// ```
+/// # use outcrop::{Op, WriteBatch};
+/// # let mut batch = WriteBatch::new();
+/// # batch.put("a", "1");
+/// // What a batch writes, as one that replicates it would see.
+/// for record in batch.iter() {
+///     let record = record?;
+///     assert_eq!((record.cf, record.op), (0, Op::Put { key: b"a", value: b"1" }));
+/// }
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
     /// Column family id.
@@ -256,6 +297,20 @@ pub struct Record<'a> {
 }
 
 /// What one write does.
+///
+/// ```
+/// # use outcrop::{Op, WriteBatch};
+/// # let mut batch = WriteBatch::new();
+/// # batch.delete_range("a", "f");
+/// let keys = |op: &Op<'_>| match *op {
+///     Op::Put { key, .. } | Op::Delete { key } | Op::SingleDelete { key } => format!("{key:?}"),
+///     Op::DeleteRange { begin, end } => format!("from {begin:?} to {end:?}"),
+///     Op::Merge { key, .. } | Op::PutEntity { key, .. } => format!("{key:?}"),
+/// };
+/// let record = batch.iter().next().expect("one was added")?;
+/// assert_eq!(keys(&record.op), "from [97] to [102]");
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op<'a> {
     /// Set the key.
@@ -464,8 +519,8 @@ mod tests {
     #[test]
     fn default_column_family_uses_the_short_tags() {
         let mut batch = WriteBatch::new();
-        batch.put(0, b"apple", b"red");
-        batch.delete(7, b"x");
+        batch.put_id(0, b"apple", b"red");
+        batch.delete_id(7, b"x");
         assert_eq!(batch.count(), 2);
         assert_eq!(&batch.as_bytes()[HEADER_LEN..], b"\x01\x05apple\x03red\x04\x07\x01x");
     }
@@ -473,11 +528,11 @@ mod tests {
     #[test]
     fn records_come_back_in_order_without_log_data() {
         let mut batch = WriteBatch::new();
-        batch.put(0, b"a", b"1");
+        batch.put_id(0, b"a", b"1");
         batch.put_log_data(b"note");
-        batch.merge(3, b"m", b"+");
-        batch.single_delete(0, b"s");
-        batch.delete_range(2, b"a", b"f");
+        batch.merge_id(3, b"m", b"+");
+        batch.single_delete_id(0, b"s");
+        batch.delete_range_id(2, b"a", b"f");
         let ops: Vec<_> = batch.iter().map(|r| r.unwrap()).collect();
         assert_eq!(
             ops,
@@ -493,8 +548,8 @@ mod tests {
     #[test]
     fn every_truncation_is_an_error_or_a_shorter_count() {
         let mut batch = WriteBatch::new();
-        batch.put(5, b"key", b"value");
-        batch.delete(0, b"other");
+        batch.put_id(5, b"key", b"value");
+        batch.delete_id(0, b"other");
         let bytes = batch.as_bytes();
         for len in 0..bytes.len() {
             assert!(WriteBatch::from_bytes(&bytes[..len]).is_err(), "cut at {len}");

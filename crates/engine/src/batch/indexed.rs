@@ -14,7 +14,7 @@ use super::codec::{self, Op, Record, WriteBatch};
 use super::key_index::{Entry, KeyIndex};
 use super::save_point::SavePoint;
 use crate::column_family::ColumnFamily;
-use crate::read::merge::{full_merge, merge_entity};
+use crate::read::merge::{self, MergeOperands, Merged};
 use outcrop_base::{Comparator, Error, ErrorKind, MergeOperator, Result, wide_columns};
 use parking_lot::{RwLock, RwLockReadGuard};
 use std::collections::BTreeMap;
@@ -73,21 +73,30 @@ impl<'f> Family<'f> {
         Family { id, comparator: Some(comparator), operator }
     }
 
-    /// `base` with `operands`, newest first.
+    /// `base` with `operands`.
     ///
     /// # Errors
     /// InvalidArgument without a merge operator.
-    pub fn merge(&self, key: &[u8], base: Option<&[u8]>, operands: &[Vec<u8>]) -> Result<Vec<u8>> {
+    pub fn merge(&self, key: &[u8], base: Option<&[u8]>, operands: &MergeOperands) -> Result<Vec<u8>> {
+        let base = base.map_or(merge::Base::None, |base| merge::Base::Plain(base.into()));
+        self.merged(key, &base, operands)
+    }
+
+    /// The value, or default column, of `base` with `operands`.
+    fn merged(&self, key: &[u8], base: &merge::Base<'_>, operands: &MergeOperands) -> Result<Vec<u8>> {
         let operator = self.operator.map_err(Error::invalid_argument)?;
-        full_merge(Some(operator), key, base, operands)
+        match operands.apply(Some(operator), key, base)? {
+            Merged::Plain(value) => Ok(value),
+            Merged::Entity(entity) => default_column(&entity),
+        }
     }
 }
 
 /// What the records of a key come to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// Merge operands, newest first, above the base.
-    pub operands: Vec<Vec<u8>>,
+    /// Merge operands above the base.
+    pub operands: MergeOperands,
     /// What is below them.
     pub base: Base,
 }
@@ -115,8 +124,8 @@ pub enum BatchValue {
     Deleted,
     /// Its value; of a wide-column entity the default column.
     Value(Vec<u8>),
-    /// What is to be merged with what is below, newest first.
-    Merging(Vec<Vec<u8>>),
+    /// What is to be merged with what is below.
+    Merging(MergeOperands),
 }
 
 impl Found {
@@ -130,17 +139,17 @@ impl Found {
     /// # Errors
     /// InvalidArgument if it needs a merge operator that is not there; Corruption if an entity does not decode.
     pub fn value(self, family: Family<'_>, key: &[u8]) -> Result<BatchValue> {
-        let merge = |base: Option<&[u8]>| family.merge(key, base, &self.operands);
+        let merged = |base: merge::Base<'_>| family.merged(key, &base, &self.operands);
         let plain = self.operands.is_empty();
         Ok(match self.base {
             Base::Open if plain => BatchValue::Absent,
             Base::Open => BatchValue::Merging(self.operands),
             Base::Deleted if plain => BatchValue::Deleted,
-            Base::Deleted => BatchValue::Value(merge(None)?),
+            Base::Deleted => BatchValue::Value(merged(merge::Base::None)?),
             Base::Value(value) if plain => BatchValue::Value(value),
-            Base::Value(value) => BatchValue::Value(merge(Some(&value))?),
+            Base::Value(value) => BatchValue::Value(merged(merge::Base::Plain(value.into()))?),
             Base::Entity(entity) if plain => BatchValue::Value(default_column(&entity)?),
-            Base::Entity(entity) => BatchValue::Value(default_column(&merge_entity(&entity, merge)?)?),
+            Base::Entity(entity) => BatchValue::Value(merged(merge::Base::Entity(entity.into()))?),
         })
     }
 }
@@ -188,7 +197,7 @@ impl Contents {
         for entry in index.entries_from(index.at_or_after(rep, key)).take_while(of_key) {
             match record_at(rep, entry.offset).op {
                 Op::Merge { operand, .. } => {
-                    found.operands.push(operand.to_vec());
+                    found.operands.push_older(operand);
                     continue;
                 }
                 Op::Put { value, .. } => found.base = Base::Value(value.to_vec()),
@@ -307,7 +316,7 @@ impl IndexedBatch {
     /// Aborted if the batch would be longer than `max_bytes`; it is as it was.
     pub fn put<'f>(&self, family: impl Into<Family<'f>>, key: &[u8], value: &[u8]) -> Result<()> {
         self.contents.write().add(family.into(), |batch, cf| {
-            batch.put(cf, key, value);
+            batch.put_id(cf, key, value);
             Ok(())
         })
     }
@@ -318,7 +327,7 @@ impl IndexedBatch {
     /// As [`IndexedBatch::put`].
     pub fn merge<'f>(&self, family: impl Into<Family<'f>>, key: &[u8], operand: &[u8]) -> Result<()> {
         self.contents.write().add(family.into(), |batch, cf| {
-            batch.merge(cf, key, operand);
+            batch.merge_id(cf, key, operand);
             Ok(())
         })
     }
@@ -329,7 +338,7 @@ impl IndexedBatch {
     /// As [`IndexedBatch::put`].
     pub fn delete<'f>(&self, family: impl Into<Family<'f>>, key: &[u8]) -> Result<()> {
         self.contents.write().add(family.into(), |batch, cf| {
-            batch.delete(cf, key);
+            batch.delete_id(cf, key);
             Ok(())
         })
     }
@@ -340,7 +349,7 @@ impl IndexedBatch {
     /// As [`IndexedBatch::put`].
     pub fn single_delete<'f>(&self, family: impl Into<Family<'f>>, key: &[u8]) -> Result<()> {
         self.contents.write().add(family.into(), |batch, cf| {
-            batch.single_delete(cf, key);
+            batch.single_delete_id(cf, key);
             Ok(())
         })
     }
@@ -355,7 +364,7 @@ impl IndexedBatch {
         key: &[u8],
         columns: &[(&[u8], &[u8])],
     ) -> Result<()> {
-        self.contents.write().add(family.into(), |batch, cf| batch.put_entity(cf, key, columns))
+        self.contents.write().add(family.into(), |batch, cf| batch.put_entity_id(cf, key, columns))
     }
 
     /// Ranges cannot be deleted by an indexed batch.

@@ -7,3 +7,4 @@ pub mod key_index;
 pub mod overlay;
 pub mod save_point;
 pub mod scratch;
+pub mod writes;

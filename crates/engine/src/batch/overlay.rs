@@ -20,7 +20,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// What a batch is laid over.
-pub trait Cursor {
+pub trait RowSource {
     /// True if positioned on an entry.
     fn valid(&self) -> bool;
     /// The error that made it invalid, if there was one.
@@ -101,7 +101,7 @@ impl IndexedBatch {
     /// An iterator over `base`, whose keys are in the order of `family`, with this batch laid over it; both keep to `bounds`,
     /// the base by itself. Without a column family keys are in the order of the backup comparator, and merge operands
     /// cannot be applied.
-    pub fn overlay<C: Cursor>(&self, family: Option<FamilyParts>, base: C, bounds: Bounds) -> Overlay<C> {
+    pub fn overlay<C: RowSource>(&self, family: Option<FamilyParts>, base: C, bounds: Bounds) -> Overlay<C> {
         let comparator = match &family {
             Some(family) => family.comparator.clone(),
             None => self.contents.read().backup_comparator().clone(),
@@ -121,7 +121,7 @@ impl IndexedBatch {
     }
 }
 
-impl<C: Cursor> Overlay<C> {
+impl<C: RowSource> Overlay<C> {
     fn after_seek(&mut self, direction: Direction) {
         self.direction = direction;
         self.settle();
@@ -239,7 +239,7 @@ impl<C: Cursor> Overlay<C> {
     }
 }
 
-impl<C: Cursor> Cursor for Overlay<C> {
+impl<C: RowSource> RowSource for Overlay<C> {
     fn valid(&self) -> bool {
         let positioned = match self.shown {
             Side::Base => self.base.valid(),

@@ -3,6 +3,16 @@
 use super::codec::WriteBatch;
 
 /// How much of a batch there was at some moment.
+///
+/// ```
+/// # use outcrop::WriteBatch;
+/// let mut batch = WriteBatch::new();
+/// batch.put("a", "1");
+/// let point = batch.save_point();
+/// batch.put("b", "2");
+/// batch.rollback_to(point);
+/// assert_eq!(batch.count(), 1);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SavePoint {
     len: usize,
@@ -35,9 +45,9 @@ mod tests {
     #[test]
     fn a_rollback_takes_back_records_and_their_count() {
         let mut batch = WriteBatch::new();
-        batch.put(0, b"a", b"1");
+        batch.put_id(0, b"a", b"1");
         let (point, before) = (batch.save_point(), batch.as_bytes().to_vec());
-        batch.delete(3, b"b");
+        batch.delete_id(3, b"b");
         batch.put_log_data(b"note");
         batch.rollback_to(point);
         assert_eq!(batch.as_bytes(), before);

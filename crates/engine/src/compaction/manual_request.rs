@@ -6,6 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How `compact_range` treats the last level that holds data of the range.
+///
+/// ```
+/// # use outcrop::BottommostLevelCompaction;
+/// # use outcrop::{Db, Env};
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// // Rewrites everything, for instance after a change of the compression.
+/// db.compact_range_with(None, None, &BottommostLevelCompaction::Force.into())?;
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BottommostLevelCompaction {
     /// Its tables are rewritten only where something is merged into them: RocksDB's default without a
@@ -17,6 +26,15 @@ pub enum BottommostLevelCompaction {
 }
 
 /// How `compact_range` works.
+///
+/// ```
+/// # use outcrop::CompactRangeOptions;
+/// # use outcrop::{Db, Env};
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// let alone = CompactRangeOptions { exclusive_manual_compaction: true, ..CompactRangeOptions::default() };
+/// db.compact_range_with(Some(b"a"), Some(b"f"), &alone)?;
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompactRangeOptions {
     /// What happens to the last level with data of the range. Default `Skip`.
@@ -30,6 +48,13 @@ pub struct CompactRangeOptions {
     pub exclusive_manual_compaction: bool,
     /// Threads each step may be split over; `None`: as `max_subcompactions` of the database says. Default `None`.
     pub max_subcompactions: Option<u32>,
+}
+
+impl From<BottommostLevelCompaction> for CompactRangeOptions {
+    /// Default options but for this.
+    fn from(bottommost_level_compaction: BottommostLevelCompaction) -> CompactRangeOptions {
+        CompactRangeOptions { bottommost_level_compaction, ..CompactRangeOptions::default() }
+    }
 }
 
 /// The tables of one step.

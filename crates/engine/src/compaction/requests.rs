@@ -21,11 +21,49 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// A range of user keys for [`crate::Db::delete_files_in_ranges`]; `None` is unbounded.
+///
+/// ```
+/// # use outcrop::{RangeEnd, UserKeyRange};
+/// # use outcrop::{Db, Env};
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// let old: UserKeyRange<'_> = (None, Some(b"2020"));
+/// db.delete_files_in_ranges(&[old], RangeEnd::Exclusive)?;
+/// # outcrop::Result::Ok(())
+/// ```
 pub type UserKeyRange<'k> = (Option<&'k [u8]>, Option<&'k [u8]>);
 
-/// How `compact_files` works.
+/// Whether the end of a range belongs to it.
+///
+/// ```
+/// # use outcrop::{Db, Env, RangeEnd};
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// db.delete_files_in_ranges(&[(Some(b"2024"), Some(b"2025"))], RangeEnd::Exclusive)?;
+/// # outcrop::Result::Ok(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RangeEnd {
+    /// It does.
+    Inclusive,
+    /// It does not.
+    Exclusive,
+}
+
+/// How [`crate::Db::compact_files_with`] works.
 ///
 /// Source: RocksDB `include/rocksdb/options.h`, `CompactionOptions`.
+///
+/// ```
+/// # use outcrop::CompactFilesOptions;
+/// # use outcrop::{Db, Env};
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// # db.put("a", "1")?;
+/// # db.flush()?;
+/// let options = CompactFilesOptions { allow_trivial_move: true, ..CompactFilesOptions::default() };
+/// let tables: Vec<u64> = db.live_files().iter().map(|file| file.number).collect();
+/// db.compact_files_with(&tables, 1, &options)?;
+/// assert_eq!(db.live_files()[0].level, 1);
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct CompactFilesOptions {
     /// Codec of the new tables; `None`: the output level's. Default `None`.
@@ -46,7 +84,7 @@ pub fn delete_files_in_ranges(
     jobs: &JobContext,
     cf: &ColumnFamilyHandle,
     ranges: &[UserKeyRange<'_>],
-    include_end: bool,
+    range_end: RangeEnd,
 ) -> Result<()> {
     jobs.versions.refuse_if_read_only()?;
     let taken: Vec<LevelFiles> = {
@@ -54,7 +92,9 @@ pub fn delete_files_in_ranges(
         let cf_state = state.cf_mut(cf)?;
         let inside = |file: &Arc<TableFile>| {
             !cf_state.busy.contains(&file.number)
-                && ranges.iter().any(|range| contains(&cf.comparator, range, include_end, file))
+                && ranges
+                    .iter()
+                    .any(|range| contains(&cf.comparator, range, range_end == RangeEnd::Inclusive, file))
         };
         let levels = cf_state.version.levels.iter().enumerate().skip(1);
         let found: Vec<LevelFiles> = levels

@@ -32,6 +32,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// How files are taken in.
+///
+/// ```
+/// # use outcrop::{ColumnFamilyDescriptor, IngestExternalFileOptions, SstFileWriter};
+/// # let env = outcrop::Env::memory();
+/// # let db = outcrop::Db::builder("/db").env(env.clone()).create_if_missing(true).open()?;
+/// # let mut writer = SstFileWriter::create("/db/new.sst", &env, &ColumnFamilyDescriptor::default())?;
+/// # writer.put(b"a", b"1")?;
+/// # writer.finish()?;
+/// // The file is linked rather than copied, and gone from where it was.
+/// let options = IngestExternalFileOptions { move_files: true, ..IngestExternalFileOptions::default() };
+/// db.ingest_external_files_with(&["/db/new.sst"], &options)?;
+/// assert_eq!(db.get("a")?.as_deref(), Some(&b"1"[..]));
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IngestExternalFileOptions {
     /// Link the files rather than copy them, and remove them where they came from once they are in. Default false.

@@ -66,7 +66,7 @@ impl WriteFile for NoFile {
     }
 }
 
-/// See [`crate::Db::open_for_read_only`].
+/// See [`crate::DbBuilder::open_read_only`].
 pub fn open(
     path: &Path,
     options: DbOptions,

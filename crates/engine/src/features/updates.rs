@@ -20,6 +20,21 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// The batches written since a sequence number, in order.
+///
+/// ```
+/// # use outcrop::{Db, Env};
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// let before = db.latest_sequence_number();
+/// db.put("a", "1")?;
+/// db.delete("b")?;
+/// let mut updates = db.updates_since(before.plus(1))?;
+/// while let Some((seq, batch)) = updates.next_batch()? {
+///     println!("from {seq} on: {} writes", batch.count());
+/// }
+/// // Later, more may come.
+/// assert!(updates.next_batch()?.is_none());
+/// # outcrop::Result::Ok(())
+/// ```
 pub struct UpdatesSince {
     versions: Arc<VersionSet>,
     /// The sequence number the next batch should begin with, or contain.

@@ -4,7 +4,33 @@ use crate::core::Core;
 use outcrop_base::{Error, ErrorKind, Result};
 use std::time::Duration;
 
+/// Whether a call that starts background work returns at once.
+///
+/// ```
+/// # use outcrop::{Db, Env, Wait};
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// db.put("apple", "red")?;
+/// db.flush_cfs(&db.column_families(), Wait::UntilDone)?;
+/// # outcrop::Result::Ok(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// It returns when the work is done.
+    UntilDone,
+    /// It returns at once.
+    No,
+}
+
 /// What [`crate::Db::wait_for_compact`] does besides waiting.
+///
+/// ```
+/// # use outcrop::WaitForCompactOptions;
+/// # use outcrop::{Db, Env};
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// let options = WaitForCompactOptions { flush: true, ..WaitForCompactOptions::default() };
+/// db.wait_for_compact(&options)?;
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WaitForCompactOptions {
     /// Return Aborted if background work is paused, rather than wait for it to go on. Default false.

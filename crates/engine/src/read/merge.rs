@@ -29,7 +29,7 @@ pub enum Merged {
 }
 
 /// The operands of one key met so far.
-#[derive(Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MergeOperands {
     oldest_first: VecDeque<Vec<u8>>,
 }

@@ -382,10 +382,7 @@ impl Drop for MergingIter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        BottommostLevelCompaction, ColumnFamilyDescriptor, ColumnFamilyParts, Db, DbOptions, ReadOptions,
-        WriteOptions,
-    };
+    use crate::{ColumnFamilyDescriptor, ColumnFamilyParts, Db, DbOptions, ReadOptions};
     use outcrop_base::PrefixExtractor;
     use outcrop_env::Env;
     use outcrop_env::memory::MemoryFs;
@@ -401,19 +398,19 @@ mod tests {
             ColumnFamilyOptions { disable_auto_compactions: true, ..ColumnFamilyOptions::default() };
         own.table.block_size = 100;
         let default = ColumnFamilyDescriptor::default_with(own, ColumnFamilyParts::default());
-        let db = Db::open("/db", options, env, vec![default]).unwrap();
+        let db = Db::builder("/db").options(options).env(env).column_family(default).open().unwrap();
         let cf = db.default_column_family().clone();
         // Versions stay in the level for it.
         let _snapshot = db.snapshot();
         for source in 0..5 {
             for _ in 0..40 {
                 let key = format!("{:02}", random.next_u64() % 60);
-                db.put(&WriteOptions::default(), key.as_bytes(), b"value").unwrap();
+                db.put(key.as_bytes(), b"value").unwrap();
             }
             match source {
-                0 => db.compact_range(&cf, None, None, BottommostLevelCompaction::Skip).unwrap(),
+                0 => db.compact_range_cf(&cf, None, None).unwrap(),
                 4 => {}
-                _ => db.flush(std::slice::from_ref(&cf), true).unwrap(),
+                _ => db.flush_cf(&cf).unwrap(),
             }
         }
         db
@@ -431,7 +428,7 @@ mod tests {
             let cf = db.default_column_family();
             let view = cf.superversion.load_full();
             let mut merged =
-                crate::read::iter::merge_view(&db.core().ctx, &view, cf, &ReadOptions::default()).unwrap();
+                crate::read::cursor::merge_view(&db.core().ctx, &view, cf, &ReadOptions::default()).unwrap();
             let mut rows: Vec<Vec<u8>> = Vec::new();
             merged.seek_to_first();
             while merged.valid() {
@@ -489,16 +486,16 @@ mod tests {
     fn what_is_written_behind_the_place_of_a_turn_is_not_taken_for_what_is_before_it() {
         let env = Env::with_file_system(Arc::new(MemoryFs::new()));
         let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
-        let db = Db::open("/db", options, env, Vec::new()).unwrap();
+        let db = Db::builder("/db").options(options).env(env).open().unwrap();
         let cf = db.default_column_family().clone();
-        let put = |key: &str| db.put(&WriteOptions::default(), key.as_bytes(), b"value").unwrap();
+        let put = |key: &str| db.put(key.as_bytes(), b"value").unwrap();
         put("a");
         put("c");
-        db.flush(std::slice::from_ref(&cf), true).unwrap();
+        db.flush_cf(&cf).unwrap();
         put("m");
         let view = cf.superversion.load_full();
         let mut merged =
-            crate::read::iter::merge_view(&db.core().ctx, &view, &cf, &ReadOptions::default()).unwrap();
+            crate::read::cursor::merge_view(&db.core().ctx, &view, &cf, &ReadOptions::default()).unwrap();
         merged.seek(b"c", u64::MAX);
         put("d");
         merged.prev();
@@ -514,17 +511,17 @@ mod tests {
         let env = Env::with_file_system(Arc::new(MemoryFs::new()));
         let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
         let default = ColumnFamilyDescriptor::default_with(own, ColumnFamilyParts::default());
-        let db = Db::open("/db", options, env, vec![default]).unwrap();
+        let db = Db::builder("/db").options(options).env(env).column_family(default).open().unwrap();
         let cf = db.default_column_family().clone();
         for keys in [["a1", "a3"], ["b1", "b9"]] {
             for key in keys {
-                db.put(&WriteOptions::default(), key.as_bytes(), b"value").unwrap();
+                db.put(key.as_bytes(), b"value").unwrap();
             }
-            db.flush(std::slice::from_ref(&cf), true).unwrap();
+            db.flush_cf(&cf).unwrap();
         }
         let view = cf.superversion.load_full();
         let mut merged =
-            crate::read::iter::merge_view(&db.core().ctx, &view, &cf, &ReadOptions::default()).unwrap();
+            crate::read::cursor::merge_view(&db.core().ctx, &view, &cf, &ReadOptions::default()).unwrap();
         merged.seek_within(b"a2", u64::MAX, &Within { extractor, prefix: b"a" });
         assert!(merged.has_excluded() && split(merged.key()).0 == b"a3");
         merged.prev();

@@ -1,14 +1,15 @@
-//! The read path: point lookups ([`get`]) and iterators ([`iter`]) over memtables and tables.
+//! The read path: point lookups ([`get`]), cursors ([`cursor`]) and iterators of rows ([`rows`]) over memtables and tables.
 //!
 //! ```text
 //! get:  SuperVersion -> memtable -> sealed memtables -> L0 newest first -> L1 .. Ln (one file each)
-//! iter: the same sources, merged in key order (merging_iter.rs), versions resolved (iter.rs)
+//! scan: the same sources, merged in key order (merging_iter.rs), versions resolved (cursor.rs), given as rows (rows.rs)
 //! ```
 
 pub mod blob;
+pub mod cursor;
 pub mod get;
 pub mod hiding_ranges;
-pub mod iter;
+pub mod key_range;
 pub mod layer;
 pub mod level_iter;
 pub mod merge;
@@ -16,6 +17,7 @@ pub mod merging_iter;
 pub mod multi_get;
 pub mod one_moment;
 pub mod options;
+pub mod rows;
 pub mod source;
 pub mod value;
 pub mod view;

@@ -11,12 +11,13 @@
 //! Concurrency: no lock, unless views change again and again, or the database only follows another.
 //! Source: RocksDB `DBImpl::MultiCFSnapshot`.
 
-use super::iter::DbIterator;
+use super::cursor::Cursor;
 use super::multi_get::multi_get;
 use super::options::ReadOptions;
 use super::value::PinnedValue;
 use super::view::ReadView;
 use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
+use crate::snapshots::{Snapshot, SnapshotList};
 use crate::superversion::SuperVersion;
 use crate::version_set::VersionSet;
 use arc_swap::Guard;
@@ -29,11 +30,17 @@ const ATTEMPTS: usize = 3;
 type View = Guard<Arc<SuperVersion>>;
 
 /// The view of each of `families`, and the sequence number to read them at: `snapshot`, or the latest.
-fn views(versions: &VersionSet, families: &[&ColumnFamily], snapshot: Option<SeqNum>) -> (Vec<View>, SeqNum) {
+fn views(
+    versions: &VersionSet,
+    snapshots: &Arc<SnapshotList>,
+    families: &[&ColumnFamily],
+    snapshot: Option<&Snapshot>,
+) -> Result<(Vec<View>, SeqNum)> {
     let load = || families.iter().map(|cf| cf.superversion.load()).collect::<Vec<_>>();
     if let Some(snapshot) = snapshot {
         // It was taken before the views, and keeps what it sees.
-        return (load(), snapshot);
+        let views = load();
+        return Ok((views, snapshot.readable(snapshots)?));
     }
     // One that follows another database replaces several views in a row: those in between are of no moment.
     let follows = versions.refuses_writes();
@@ -44,23 +51,27 @@ fn views(versions: &VersionSet, families: &[&ColumnFamily], snapshot: Option<Seq
         let current = |(cf, view): (&&ColumnFamily, &View)| Arc::ptr_eq(&cf.superversion.load(), view);
         // A view that is held is at no other view's address: the same address is the same view.
         if families.iter().zip(&views).all(current) {
-            return (views, seq);
+            return Ok((views, seq));
         }
     }
     // Views change under this lock alone.
     let _state = versions.state.lock();
-    (load(), versions.visible_seq())
+    Ok((load(), versions.visible_seq()))
 }
 
-/// See [`crate::Db::multi_get_pairs`].
+/// See [`crate::Db::multi_get_pairs_with`].
 pub fn multi_get_pairs(
     versions: &VersionSet,
+    snapshots: &Arc<SnapshotList>,
     options: &ReadOptions,
     pairs: &[(&ColumnFamilyHandle, &[u8])],
 ) -> Vec<Result<Option<PinnedValue>>> {
     let mut families: Vec<&ColumnFamily> = Vec::new();
     let of: Vec<usize> = pairs.iter().map(|(cf, _)| place_of(&mut families, cf)).collect();
-    let (views, seq) = views(versions, &families, options.snapshot);
+    let (views, seq) = match views(versions, snapshots, &families, options.snapshot.as_ref()) {
+        Ok(views) => views,
+        Err(error) => return pairs.iter().map(|_| Err(error.clone())).collect(),
+    };
     let mut results: Vec<_> = pairs.iter().map(|_| Ok(None)).collect();
     for (number, (cf, sources)) in families.iter().zip(&views).enumerate() {
         let places: Vec<usize> = (0..pairs.len()).filter(|&pair| of[pair] == number).collect();
@@ -73,20 +84,17 @@ pub fn multi_get_pairs(
     results
 }
 
-/// See [`crate::Db::iterators`].
-pub fn iterators(
+/// See [`crate::Db::cursors_with`].
+pub fn cursors(
     versions: &VersionSet,
+    snapshots: &Arc<SnapshotList>,
     families: &[&ColumnFamilyHandle],
     options: &ReadOptions,
-) -> Result<Vec<DbIterator>> {
+) -> Result<Vec<Cursor>> {
     let all: Vec<&ColumnFamily> = families.iter().map(|cf| &***cf).collect();
-    let (views, seq) = views(versions, &all, options.snapshot);
+    let (views, seq) = views(versions, snapshots, &all, options.snapshot.as_ref())?;
     let views = views.iter().map(|view| Arc::clone(view));
-    families
-        .iter()
-        .zip(views)
-        .map(|(cf, view)| DbIterator::new(&versions.ctx, view, seq, cf, options))
-        .collect()
+    families.iter().zip(views).map(|(cf, view)| Cursor::new(&versions.ctx, view, seq, cf, options)).collect()
 }
 
 /// The place of `cf` in `families`, which it is added to if it is not there.

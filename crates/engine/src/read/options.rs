@@ -1,14 +1,25 @@
 //! How a read is done.
 
-use crate::snapshots::Snapshot;
-use outcrop_base::SeqNum;
+use crate::snapshots::{Snapshot, SnapshotList};
+use outcrop_base::{Result, SeqNum};
 use outcrop_table::FillCache;
+use std::sync::Arc;
 
-/// How a read is done.
+/// How a read is done: the moment, the bounds of a scan, and what it leaves in the cache.
+///
+/// ```
+/// # use outcrop::{Db, Env, ReadOptions};
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// # db.put("a", "1")?;
+/// // A long scan that does not push the blocks of others out of the cache.
+/// let options = ReadOptions { fill_cache: false, ..ReadOptions::at(&db.snapshot()) };
+/// assert_eq!(db.iter_with(&options).count(), 1);
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct ReadOptions {
-    /// Read as of this sequence number, which a live [`Snapshot`] must hold; `None`: the latest.
-    pub snapshot: Option<SeqNum>,
+    /// The moment to read at; `None`: the present. Options own their snapshot, so it lives at least as long as they do.
+    pub snapshot: Option<Snapshot>,
     /// Blocks read from tables are kept in the block cache; default true. Long scans may turn it off.
     pub fill_cache: bool,
     /// Smallest user key an iterator returns.
@@ -40,13 +51,30 @@ impl Default for ReadOptions {
 }
 
 impl ReadOptions {
+    /// The sequence number to read at: the snapshot's, or else what `latest` says. Asked for after the views to read were taken: a
+    /// flush in between could otherwise drop what this number must see.
+    ///
+    /// # Errors
+    /// InvalidArgument if the snapshot was released, or is not of the database that has the list `snapshots`.
+    #[inline]
+    pub(crate) fn seq(
+        &self,
+        snapshots: &Arc<SnapshotList>,
+        latest: impl FnOnce() -> SeqNum,
+    ) -> Result<SeqNum> {
+        match &self.snapshot {
+            None => Ok(latest()),
+            Some(snapshot) => snapshot.readable(snapshots),
+        }
+    }
+
     /// `fill_cache`, as tables take it.
     pub(crate) fn fill_cache(&self) -> FillCache {
         if self.fill_cache { FillCache::Yes } else { FillCache::No }
     }
 
-    /// Default options reading as of `snapshot`.
+    /// Default options reading as of `snapshot`, of which they keep a clone.
     pub fn at(snapshot: &Snapshot) -> ReadOptions {
-        ReadOptions { snapshot: Some(snapshot.sequence()), ..ReadOptions::default() }
+        ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() }
     }
 }

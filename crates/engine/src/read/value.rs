@@ -5,6 +5,16 @@ use outcrop_cache::Pinned;
 use std::ops::Deref;
 
 /// The columns of a wide-column entity, by name.
+///
+/// ```
+/// # use outcrop::{Db, Env};
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// db.put_entity("7", &[("name", "ann"), ("born", "1970")])?;
+/// let columns = db.get_entity("7")?.expect("it was put");
+/// let names: Vec<&[u8]> = columns.iter().map(|(name, _)| name).collect();
+/// assert_eq!(names, [b"born", b"name"]);
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WideColumns {
     columns: Vec<(Vec<u8>, Vec<u8>)>,
@@ -40,6 +50,18 @@ impl WideColumns {
 }
 
 /// A value that was read. It stays valid, and the block holding it stays in memory, until dropped.
+///
+/// ```
+/// # use outcrop::{Db, Env};
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// db.put("a", "one")?;
+/// let value = db.get("a")?.expect("it was put");
+/// assert_eq!(value, b"one");
+/// assert!(value.starts_with(b"o")); // It is a slice.
+/// let own: Vec<u8> = value.into_vec();
+/// # assert_eq!(own, b"one");
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone)]
 pub struct PinnedValue(Storage);
 
@@ -114,3 +136,29 @@ impl std::fmt::Debug for PinnedValue {
         write!(f, "{:?}", &**self)
     }
 }
+
+impl PartialEq<[u8]> for PinnedValue {
+    fn eq(&self, other: &[u8]) -> bool {
+        **self == *other
+    }
+}
+
+impl PartialEq<&[u8]> for PinnedValue {
+    fn eq(&self, other: &&[u8]) -> bool {
+        **self == **other
+    }
+}
+
+impl<const N: usize> PartialEq<&[u8; N]> for PinnedValue {
+    fn eq(&self, other: &&[u8; N]) -> bool {
+        **self == other[..]
+    }
+}
+
+impl PartialEq for PinnedValue {
+    fn eq(&self, other: &PinnedValue) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for PinnedValue {}

@@ -94,7 +94,7 @@ fn a_missing_file_is_an_error_that_says_so() {
 #[test]
 fn range_tombstones_outlive_the_open_table() {
     let (parts, cache, _) = tables(0, 1);
-    parts.write(|batch| batch.delete_range(0, b"a", b"c")).unwrap();
+    parts.write(|batch| batch.delete_range_id(0, b"a", b"c")).unwrap();
     parts.flush();
     let version = parts.cf(0).superversion.load().version.clone();
     let newest = &version.levels[0].files[0];

@@ -8,8 +8,8 @@ use crate::in_force::memtable_pool;
 use crate::info_log::InfoLog;
 use crate::jobs::{JobContext, JobInfo, JobObserver};
 use crate::manifest_file::{Manifest, snapshot_edits};
+use crate::read::cursor::Cursor;
 use crate::read::get::get;
-use crate::read::iter::DbIterator;
 use crate::read::options::ReadOptions;
 use crate::read::view::ReadView;
 use crate::snapshots::SnapshotList;
@@ -152,12 +152,12 @@ impl Parts {
 
     /// Sets `key` to `value` in the default column family.
     pub fn put(&self, key: &str, value: &str) {
-        self.write(|batch| batch.put(0, key.as_bytes(), value.as_bytes())).unwrap();
+        self.write(|batch| batch.put_id(0, key.as_bytes(), value.as_bytes())).unwrap();
     }
 
     /// Deletes `key` from the default column family.
     pub fn delete(&self, key: &str) {
-        self.write(|batch| batch.delete(0, key.as_bytes())).unwrap();
+        self.write(|batch| batch.delete_id(0, key.as_bytes())).unwrap();
     }
 
     /// Commits what `fill` puts into a batch.
@@ -193,11 +193,11 @@ impl Parts {
     }
 
     /// An iterator over the default column family as it is now.
-    pub fn iter(&self, options: &ReadOptions) -> DbIterator {
+    pub fn iter(&self, options: &ReadOptions) -> Cursor {
         let cf = self.cf(0);
         let view = cf.superversion.load_full();
-        let seq = options.snapshot.unwrap_or_else(|| self.versions.visible_seq());
-        DbIterator::new(&self.ctx, view, seq, &cf, options).unwrap()
+        let seq = options.seq(&self.jobs.snapshots, || self.versions.visible_seq()).unwrap();
+        Cursor::new(&self.ctx, view, seq, &cf, options).unwrap()
     }
 
     /// All rows of the default column family, as `key=value`.

@@ -59,7 +59,8 @@ impl TransactionDb {
             column_families.push(default);
         }
         keep_history(&mut column_families);
-        let db = Arc::new(Db::open(path, options, env, column_families)?);
+        let db =
+            Arc::new(Db::builder(path).options(options).env(env).column_families(column_families).open()?);
         let locks = LockManager::new(
             LockOptions {
                 max_num_locks: transactions.max_num_locks,
@@ -145,7 +146,7 @@ impl TransactionDb {
         value: &[u8],
     ) -> Result<()> {
         check_sizes(key, value)?;
-        self.write_one(options, (cf.id(), key), |batch| batch.put(cf.id(), key, value))
+        self.write_one(options, (cf.id(), key), |batch| batch.put_id(cf.id(), key, value))
     }
 
     /// Adds a merge operand to `key`, as a transaction of its own.
@@ -160,7 +161,7 @@ impl TransactionDb {
         operand: &[u8],
     ) -> Result<()> {
         check_sizes(key, operand)?;
-        self.write_one(options, (cf.id(), key), |batch| batch.merge(cf.id(), key, operand))
+        self.write_one(options, (cf.id(), key), |batch| batch.merge_id(cf.id(), key, operand))
     }
 
     /// Deletes `key`, as a transaction of its own.
@@ -169,7 +170,7 @@ impl TransactionDb {
     /// As [`TransactionDb::put`].
     pub fn delete(&self, cf: &ColumnFamilyHandle, options: &WriteOptions, key: &[u8]) -> Result<()> {
         check_sizes(key, &[])?;
-        self.write_one(options, (cf.id(), key), |batch| batch.delete(cf.id(), key))
+        self.write_one(options, (cf.id(), key), |batch| batch.delete_id(cf.id(), key))
     }
 
     fn write_one(
@@ -211,11 +212,11 @@ impl TransactionDb {
         batch: &mut WriteBatch,
     ) -> Result<()> {
         if self.shared.options.skip_concurrency_control {
-            return self.shared.db.write(options, batch);
+            return self.shared.db.write_with(batch, options);
         }
         let timeout = self.shared.options.default_lock_timeout.saturating_mul(1000);
         let held = HeldKeys::lock(&self.shared.locks, keys, timeout)?;
-        let written = self.shared.db.write(options, batch);
+        let written = self.shared.db.write_with(batch, options);
         drop(held);
         written
     }

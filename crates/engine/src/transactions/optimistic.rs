@@ -46,7 +46,8 @@ impl OptimisticTransactionDb {
             column_families.push(default);
         }
         keep_history(&mut column_families);
-        let db = Arc::new(Db::open(path, options, env, column_families)?);
+        let db =
+            Arc::new(Db::builder(path).options(options).env(env).column_families(column_families).open()?);
         let own = || Arc::new(LockBuckets::new(transactions.occ_lock_buckets as usize));
         let buckets = transactions.shared_lock_buckets.unwrap_or_else(own);
         let shared = Optimistic { db, policy: transactions.validate_policy, buckets };
@@ -91,7 +92,7 @@ impl OptimisticTransactionDb {
                 return Err(Error::not_supported(""));
             }
         }
-        self.shared.db.write(options, batch)
+        self.shared.db.write_with(batch, options)
     }
 }
 
@@ -117,7 +118,7 @@ impl Transaction {
     pub(super) fn commit_optimistic(&mut self, shared: &Optimistic) -> Result<()> {
         match shared.policy {
             ValidatePolicy::Serial => self.batch.with_batch(|batch| {
-                shared.db.write_if(&self.write_options, batch, |_| self.check_keys(shared))
+                shared.db.write_if(batch, &self.write_options, |_| self.check_keys(shared))
             })?,
             ValidatePolicy::Parallel => {
                 let _held = shared.buckets.lock(&self.buckets_of_keys(shared));

@@ -15,7 +15,7 @@ use super::tracking::Access;
 use super::transaction::{LockMode, Transaction, Validate};
 use super::validation::{Reach, check_unchanged};
 use crate::column_family::ColumnFamily;
-use crate::db::check_batch;
+use crate::db::writes::check_batch;
 use crate::write::options::WriteOptions;
 use outcrop_base::{Error, ErrorKind, Result};
 use std::sync::Arc;

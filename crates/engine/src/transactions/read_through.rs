@@ -1,54 +1,54 @@
 //! Reading an indexed batch over a database: what the batch says of a key, and the database for what it does not say.
 
 use crate::batch::indexed::{BatchValue, Family, IndexedBatch};
-use crate::batch::overlay::{Bounds, Cursor, FamilyParts, Overlay};
+use crate::batch::overlay::{Bounds, FamilyParts, Overlay, RowSource};
 use crate::column_family::ColumnFamilyHandle;
 use crate::db::Db;
-use crate::read::iter::DbIterator;
+use crate::read::cursor::Cursor;
 use crate::read::options::ReadOptions;
 use crate::read::value::PinnedValue;
 use crate::write::options::WriteOptions;
 use outcrop_base::Result;
 
-impl Cursor for DbIterator {
+impl RowSource for Cursor {
     fn valid(&self) -> bool {
-        DbIterator::valid(self)
+        Cursor::valid(self)
     }
 
     fn status(&self) -> Result<()> {
-        DbIterator::status(self)
+        Cursor::status(self)
     }
 
     fn key(&self) -> &[u8] {
-        DbIterator::key(self)
+        Cursor::key(self)
     }
 
     fn value(&self) -> &[u8] {
-        DbIterator::value(self)
+        Cursor::value(self)
     }
 
     fn seek_to_first(&mut self) {
-        DbIterator::seek_to_first(self);
+        Cursor::seek_to_first(self);
     }
 
     fn seek_to_last(&mut self) {
-        DbIterator::seek_to_last(self);
+        Cursor::seek_to_last(self);
     }
 
     fn seek(&mut self, target: &[u8]) {
-        DbIterator::seek(self, target);
+        Cursor::seek(self, target);
     }
 
     fn seek_for_prev(&mut self, target: &[u8]) {
-        DbIterator::seek_for_prev(self, target);
+        Cursor::seek_for_prev(self, target);
     }
 
     fn next(&mut self) {
-        DbIterator::next(self);
+        Cursor::next(self);
     }
 
     fn prev(&mut self) {
-        DbIterator::prev(self);
+        Cursor::prev(self);
     }
 }
 
@@ -67,10 +67,10 @@ impl IndexedBatch {
         let operands = match self.look_up(&**cf, key)? {
             BatchValue::Value(value) => return Ok(Some(PinnedValue::owned(value))),
             BatchValue::Deleted => return Ok(None),
-            BatchValue::Absent => return db.get_cf(cf, options, key),
+            BatchValue::Absent => return db.get_cf_with(cf, key, options),
             BatchValue::Merging(operands) => operands,
         };
-        let base = db.get_cf(cf, options, key)?;
+        let base = db.get_cf_with(cf, key, options)?;
         let merged = Family::from(&**cf).merge(key, base.as_deref(), &operands)?;
         Ok(Some(PinnedValue::owned(merged)))
     }
@@ -87,7 +87,7 @@ impl IndexedBatch {
             |said: &Result<BatchValue>| matches!(said, Ok(BatchValue::Absent | BatchValue::Merging(_)));
         let places: Vec<usize> = (0..pairs.len()).filter(|&place| asked(&said[place])).collect();
         let below: Vec<_> = places.iter().map(|&place| pairs[place]).collect();
-        let mut below = db.multi_get_pairs(options, &below).into_iter();
+        let mut below = db.multi_get_pairs_with(&below, options).into_iter();
         let result = |(said, &(cf, key)): (Result<BatchValue>, &(&ColumnFamilyHandle, &[u8]))| match said? {
             BatchValue::Value(value) => Ok(Some(PinnedValue::owned(value))),
             BatchValue::Deleted => Ok(None),
@@ -111,10 +111,10 @@ impl IndexedBatch {
         db: &Db,
         cf: &ColumnFamilyHandle,
         options: &ReadOptions,
-    ) -> Result<Overlay<DbIterator>> {
+    ) -> Result<Overlay<Cursor>> {
         let bounds =
             Bounds { lower: options.iterate_lower_bound.clone(), upper: options.iterate_upper_bound.clone() };
-        Ok(self.overlay(Some(FamilyParts::from(&**cf)), db.iter_cf(cf, options)?, bounds))
+        Ok(self.overlay(Some(FamilyParts::from(&**cf)), db.cursor_cf_with(cf, options)?, bounds))
     }
 
     /// Commits the batch to `db`, atomically. It stays as it is, and can be written again.
@@ -122,6 +122,6 @@ impl IndexedBatch {
     /// # Errors
     /// As [`Db::write`].
     pub fn write_to(&self, db: &Db, options: &WriteOptions) -> Result<()> {
-        self.with_batch(|batch| db.write(options, batch))
+        self.with_batch(|batch| db.write_with(batch, options))
     }
 }

@@ -18,7 +18,7 @@ use crate::batch::indexed::{IndexedBatch, no_save_point};
 use crate::batch::overlay::Overlay;
 use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
 use crate::db::Db;
-use crate::read::iter::DbIterator;
+use crate::read::cursor::Cursor;
 use crate::read::options::ReadOptions;
 use crate::read::value::PinnedValue;
 use crate::snapshots::Snapshot;
@@ -228,7 +228,7 @@ impl Transaction {
         self.touch_to_write(cf, key, validate)?;
         match self.indexing {
             true => self.batch.put(&**cf, key, value)?,
-            false => self.add_unindexed(|batch| batch.put(cf.id(), key, value))?,
+            false => self.add_unindexed(|batch| batch.put_id(cf.id(), key, value))?,
         }
         self.counts.puts += 1;
         Ok(())
@@ -247,7 +247,7 @@ impl Transaction {
         self.touch_to_write(cf, key, Validate::Snapshot)?;
         match self.indexing {
             true => self.batch.put_entity(&**cf, key, columns)?,
-            false => self.batch.add_unindexed(|batch| batch.put_entity(cf.id(), key, columns))?,
+            false => self.batch.add_unindexed(|batch| batch.put_entity_id(cf.id(), key, columns))?,
         }
         self.counts.put_entities += 1;
         Ok(())
@@ -280,7 +280,7 @@ impl Transaction {
         self.touch_to_write(cf, key, validate)?;
         match self.indexing {
             true => self.batch.merge(&**cf, key, operand)?,
-            false => self.add_unindexed(|batch| batch.merge(cf.id(), key, operand))?,
+            false => self.add_unindexed(|batch| batch.merge_id(cf.id(), key, operand))?,
         }
         self.counts.merges += 1;
         Ok(())
@@ -307,7 +307,7 @@ impl Transaction {
         self.touch_to_write(cf, key, validate)?;
         match self.indexing {
             true => self.batch.delete(&**cf, key)?,
-            false => self.add_unindexed(|batch| batch.delete(cf.id(), key))?,
+            false => self.add_unindexed(|batch| batch.delete_id(cf.id(), key))?,
         }
         self.counts.deletes += 1;
         Ok(())
@@ -322,7 +322,7 @@ impl Transaction {
         self.touch_to_write(cf, key, Validate::Snapshot)?;
         match self.indexing {
             true => self.batch.single_delete(&**cf, key)?,
-            false => self.add_unindexed(|batch| batch.single_delete(cf.id(), key))?,
+            false => self.add_unindexed(|batch| batch.single_delete_id(cf.id(), key))?,
         }
         self.counts.deletes += 1;
         Ok(())
@@ -431,7 +431,7 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`Db::iter_cf`].
-    pub fn iter(&self, cf: &ColumnFamilyHandle, options: &ReadOptions) -> Result<Overlay<DbIterator>> {
+    pub fn iter(&self, cf: &ColumnFamilyHandle, options: &ReadOptions) -> Result<Overlay<Cursor>> {
         self.batch.iter_over(&self.db, cf, options)
     }
 

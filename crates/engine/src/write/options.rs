@@ -1,6 +1,15 @@
 //! How one write is done.
 
 /// How one write is done.
+///
+/// ```
+/// # use outcrop::WriteOptions;
+/// # use outcrop::{Db, Env};
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// // On return it survives a loss of power.
+/// db.put_with("a", "1", &WriteOptions { sync: true, ..WriteOptions::default() })?;
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteOptions {
     /// The write is durable when the call returns: its WAL record was synced. Otherwise it survives a

@@ -17,7 +17,11 @@ fn open(env: &Env, atomic_flush: bool) -> Result<Db> {
         ..ColumnFamilyOptions::default()
     };
     let families = FAMILIES.map(|name| descriptor(name, &options)).to_vec();
-    Db::open("/db", DbOptions { atomic_flush, ..creating() }, env.clone(), families)
+    Db::builder("/db")
+        .options(DbOptions { atomic_flush, ..creating() })
+        .env(env.clone())
+        .column_families(families)
+        .open()
 }
 
 /// The rows that write `i` adds, with their column families: every seventh write goes to all of them.
@@ -43,23 +47,23 @@ fn run(db: &Db) -> (usize, usize) {
     let mut flushed = 0;
     for i in 0..WRITES {
         let mut batch = WriteBatch::new();
-        rows_of(i).iter().for_each(|(family, key, value)| batch.put(families[*family].id(), key, value));
-        if db.write(&unlogged, &mut batch).is_err() {
+        rows_of(i).iter().for_each(|(family, key, value)| batch.put_cf(&families[*family], key, value));
+        if db.write_with(&mut batch, &unlogged).is_err() {
             return (i, flushed);
         }
         if i % 20 == 19 {
             // One is named, all are flushed.
-            if db.flush(std::slice::from_ref(&families[i % 3]), true).is_err() {
+            if db.flush_cf(&families[i % 3]).is_err() {
                 return (i + 1, flushed);
             }
             flushed = i + 1;
         }
         // A column family that goes while a flush of it and the others may run.
         if i == 50 {
-            let dropped = db.create_column_family(&descriptor("dropped", &ColumnFamilyOptions::default()));
+            let dropped = db.create_column_family(descriptor("dropped", &ColumnFamilyOptions::default()));
             let gone = dropped.and_then(|cf| {
-                db.put_cf(&cf, &unlogged, b"k", b"v")?;
-                db.flush(std::slice::from_ref(&cf), false)?;
+                db.put_cf_with(&cf, b"k", b"v", &unlogged)?;
+                db.flush_cfs(std::slice::from_ref(&cf), Wait::No)?;
                 db.drop_column_family(&cf)
             });
             if gone.is_err() {
@@ -106,14 +110,14 @@ fn a_flush_of_a_column_family_that_is_empty_is_one_of_all() {
     let env = Env::with_file_system(Arc::new(fs.clone()));
     let db = open(&env, true).unwrap();
     let unlogged = WriteOptions { disable_wal: true, ..WriteOptions::default() };
-    db.put(&unlogged, b"k", b"v").unwrap();
-    db.flush(&[db.column_family("two").unwrap()], true).unwrap();
+    db.put_with(b"k", b"v", &unlogged).unwrap();
+    db.flush_cfs(&[db.column_family("two").unwrap()], Wait::UntilDone).unwrap();
     fs.faults().fail_at(fs.faults().changes(), EIO, true);
     drop(db);
     fs.memory().crash();
     fs.faults().heal();
     let db = open(&env, true).unwrap();
-    assert!(db.get(&ReadOptions::default(), b"k").unwrap().is_some());
+    assert!(db.get(b"k").unwrap().is_some());
 }
 
 #[test]

@@ -12,16 +12,16 @@ fn text(value: Option<PinnedValue>) -> Option<String> {
 }
 
 fn get(db: &Db, key: &str) -> Option<String> {
-    text(db.get(&ReadOptions::default(), key.as_bytes()).unwrap())
+    text(db.get(key.as_bytes()).unwrap())
 }
 
 fn put(db: &Db, key: &str, value: &str) {
-    db.put(&WriteOptions::default(), key.as_bytes(), value.as_bytes()).unwrap();
+    db.put(key.as_bytes(), value.as_bytes()).unwrap();
 }
 
 fn force(db: &Db) {
     let cf = db.default_column_family().clone();
-    db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+    db.compact_range_cf_with(&cf, None, None, &BottommostLevelCompaction::Force.into()).unwrap();
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn a_value_is_read_from_memtable_l0_and_the_last_level_and_after_reopening() {
     let db = open(&env, &ColumnFamilyOptions::default()).unwrap();
     put(&db, "apple", "red");
     put(&db, "banana", "yellow");
-    db.delete(&WriteOptions::default(), b"banana").unwrap();
+    db.delete(b"banana").unwrap();
     let check = |db: &Db| {
         assert_eq!(get(db, "apple").as_deref(), Some("red"));
         assert_eq!(get(db, "banana"), None);
@@ -38,11 +38,14 @@ fn a_value_is_read_from_memtable_l0_and_the_last_level_and_after_reopening() {
         assert_eq!(contents(db, db.default_column_family(), &ReadOptions::default()).len(), 1);
     };
     check(&db);
-    db.flush(&[db.default_column_family().clone()], true).unwrap();
+    db.flush().unwrap();
     check(&db);
     force(&db);
     check(&db);
-    assert_eq!(db.property(db.default_column_family(), "rocksdb.num-files-at-level6").as_deref(), Some("1"));
+    assert_eq!(
+        db.property_cf(db.default_column_family(), "rocksdb.num-files-at-level6").as_deref(),
+        Some("1")
+    );
     drop(db);
     check(&open(&env, &ColumnFamilyOptions::default()).unwrap());
 }
@@ -54,10 +57,10 @@ fn a_snapshot_sees_its_moment_through_flush_and_compaction() {
     put(&db, "gone", "x");
     let snapshot = db.snapshot();
     put(&db, "k", "2");
-    db.delete(&WriteOptions::default(), b"gone").unwrap();
+    db.delete(b"gone").unwrap();
     for _ in 0..2 {
         let at = ReadOptions::at(&snapshot);
-        assert_eq!(text(db.get(&at, b"k").unwrap()).as_deref(), Some("1"));
+        assert_eq!(text(db.get_with(b"k", &at).unwrap()).as_deref(), Some("1"));
         assert_eq!(contents(&db, db.default_column_family(), &at).len(), 2);
         assert_eq!(get(&db, "k").as_deref(), Some("2"));
         assert_eq!(get(&db, "gone"), None);
@@ -65,16 +68,16 @@ fn a_snapshot_sees_its_moment_through_flush_and_compaction() {
     }
     drop(snapshot);
     force(&db);
-    assert_eq!(db.property_int(db.default_column_family(), "rocksdb.estimate-num-keys"), Some(1));
+    assert_eq!(db.property_int_cf(db.default_column_family(), "rocksdb.estimate-num-keys"), Some(1));
 }
 
 #[test]
 fn merge_operands_combine_wherever_they_are() {
     let db = open(&Env::memory(), &ColumnFamilyOptions::default()).unwrap();
     let cf = db.default_column_family().clone();
-    let merge = |operand: &str| db.merge_cf(&cf, &WriteOptions::default(), b"m", operand.as_bytes()).unwrap();
+    let merge = |operand: &str| db.merge_cf(&cf, b"m", operand.as_bytes()).unwrap();
     merge("a");
-    db.flush(std::slice::from_ref(&cf), true).unwrap();
+    db.flush_cf(&cf).unwrap();
     merge("b");
     let snapshot = db.snapshot();
     merge("c");
@@ -82,7 +85,7 @@ fn merge_operands_combine_wherever_they_are() {
     assert_eq!(contents(&db, &cf, &ReadOptions::default())[&b"m"[..]], b"a,b,c");
     force(&db);
     assert_eq!(get(&db, "m").as_deref(), Some("a,b,c"));
-    assert_eq!(text(db.get(&ReadOptions::at(&snapshot), b"m").unwrap()).as_deref(), Some("a,b"));
+    assert_eq!(text(db.get_with(b"m", &ReadOptions::at(&snapshot)).unwrap()).as_deref(), Some("a,b"));
     put(&db, "m", "z");
     merge("y");
     assert_eq!(get(&db, "m").as_deref(), Some("z,y"));
@@ -93,39 +96,42 @@ fn a_batch_over_column_families_is_atomic_and_survives() {
     let env = Env::memory();
     let options = ColumnFamilyOptions::default();
     let families = || vec![descriptor("default", &options), descriptor("two", &options)];
-    let db = Db::open("/db", creating(), env.clone(), families()).unwrap();
+    let db =
+        Db::builder("/db").options(creating()).env(env.clone()).column_families(families()).open().unwrap();
     let two = db.column_family("two").unwrap();
     let mut batch = WriteBatch::new();
-    batch.put(0, b"a", b"1");
-    batch.put(two.id(), b"a", b"2");
-    db.write(&WriteOptions { sync: true, ..WriteOptions::default() }, &mut batch).unwrap();
+    batch.put(b"a", b"1");
+    batch.put_cf(&two, b"a", b"2");
+    db.write_with(&mut batch, &WriteOptions { sync: true, ..WriteOptions::default() }).unwrap();
     assert_eq!(batch.count(), 2);
-    batch.put(99, b"x", b"y");
-    assert_eq!(
-        db.write(&WriteOptions::default(), &mut batch).unwrap_err().kind(),
-        ErrorKind::InvalidArgument
-    );
+    let gone = db.create_column_family("gone").unwrap();
+    db.drop_column_family(&gone).unwrap();
+    batch.put_cf(&gone, b"x", b"y");
+    assert_eq!(db.write(&mut batch).unwrap_err().kind(), ErrorKind::InvalidArgument);
     drop((db, two));
-    let error =
-        Db::open("/db", creating(), env.clone(), vec![descriptor("default", &options)]).err().unwrap();
+    let error = Db::builder("/db")
+        .options(creating())
+        .env(env.clone())
+        .column_family(descriptor("default", &options))
+        .open()
+        .err()
+        .unwrap();
     assert!(error.to_string().contains("two"), "{error}");
-    let db = Db::open("/db", creating(), env.clone(), families()).unwrap();
+    let db =
+        Db::builder("/db").options(creating()).env(env.clone()).column_families(families()).open().unwrap();
     let two = db.column_family("two").unwrap();
-    assert_eq!(text(db.get_cf(&two, &ReadOptions::default(), b"a").unwrap()).as_deref(), Some("2"));
+    assert_eq!(text(db.get_cf(&two, b"a").unwrap()).as_deref(), Some("2"));
     assert_eq!(get(&db, "a").as_deref(), Some("1"));
     db.drop_column_family(&two).unwrap();
-    assert_eq!(
-        db.put_cf(&two, &WriteOptions::default(), b"a", b"3").unwrap_err().kind(),
-        ErrorKind::InvalidArgument
-    );
+    assert_eq!(db.put_cf(&two, b"a", b"3").unwrap_err().kind(), ErrorKind::InvalidArgument);
     assert_eq!(db.drop_column_family(&two).unwrap_err().kind(), ErrorKind::InvalidArgument);
     // What is asked of the column family itself has a class of its own, as in RocksDB.
     let two = std::slice::from_ref(&two);
-    assert_eq!(db.flush(two, true).unwrap_err().kind(), ErrorKind::ColumnFamilyDropped);
+    assert_eq!(db.flush_cfs(two, Wait::UntilDone).unwrap_err().kind(), ErrorKind::ColumnFamilyDropped);
     let change = [("write_buffer_size", "100000")];
-    assert_eq!(db.set_options(&two[0], &change).unwrap_err().kind(), ErrorKind::ColumnFamilyDropped);
+    assert_eq!(db.set_options_cf(&two[0], &change).unwrap_err().kind(), ErrorKind::ColumnFamilyDropped);
     drop(db);
-    assert_eq!(Db::list_column_families("/db", &env).unwrap(), ["default"]);
+    assert_eq!(Db::list_column_families_in("/db", &env).unwrap(), ["default"]);
 }
 
 #[test]
@@ -134,7 +140,7 @@ fn iterators_respect_bounds_in_both_directions() {
     for key in ["a", "b", "c", "d", "e"] {
         put(&db, key, key);
     }
-    db.flush(&[db.default_column_family().clone()], true).unwrap();
+    db.flush().unwrap();
     put(&db, "c", "C");
     let options = ReadOptions {
         iterate_lower_bound: Some(b"b".to_vec()),
@@ -143,7 +149,7 @@ fn iterators_respect_bounds_in_both_directions() {
     };
     let rows = contents(&db, db.default_column_family(), &options);
     assert_eq!(rows.keys().map(|k| k[0]).collect::<Vec<_>>(), b"bcd");
-    let mut iter = db.iter(&options).unwrap();
+    let mut iter = db.cursor_with(&options).unwrap();
     iter.seek(b"a");
     assert_eq!(iter.key(), b"b");
     iter.seek_for_prev(b"z");
@@ -170,11 +176,11 @@ fn a_second_open_is_refused_with_the_path() {
 fn what_does_not_exist_or_should_not_is_refused() {
     let env = Env::memory();
     let none = DbOptions::default();
-    let error = Db::open("/none", none.clone(), env.clone(), Vec::new()).err().unwrap();
+    let error = Db::builder("/none").options(none.clone()).env(env.clone()).open().err().unwrap();
     assert!(error.to_string().contains("create_if_missing"), "{error}");
     drop(open(&env, &ColumnFamilyOptions::default()).unwrap());
     let exists = DbOptions { error_if_exists: true, ..creating() };
-    let error = Db::open("/db", exists, env.clone(), Vec::new()).err().unwrap();
+    let error = Db::builder("/db").options(exists).env(env.clone()).open().err().unwrap();
     assert!(error.to_string().contains("error_if_exists"), "{error}");
     let mut options = ColumnFamilyOptions::default();
     options.table.format_version = 9;
@@ -182,7 +188,7 @@ fn what_does_not_exist_or_should_not_is_refused() {
     assert!(error.to_string().contains("Unsupported BlockBasedTable format_version"), "{error}");
     let parts = ColumnFamilyParts { comparator: Comparator::ReverseBytewise, ..ColumnFamilyParts::default() };
     let reversed = ColumnFamilyDescriptor::default_with(ColumnFamilyOptions::default(), parts);
-    let error = Db::open("/db", creating(), env, vec![reversed]).err().unwrap();
+    let error = Db::builder("/db").options(creating()).env(env).column_family(reversed).open().err().unwrap();
     assert!(error.to_string().contains("leveldb.BytewiseComparator"), "{error}");
 }
 
@@ -191,21 +197,22 @@ fn a_merge_without_operator_is_refused() {
     let env = Env::memory();
     let plain =
         ColumnFamilyDescriptor::default_with(ColumnFamilyOptions::default(), ColumnFamilyParts::default());
-    let db = Db::open("/db", creating(), env.clone(), vec![plain.clone()]).unwrap();
+    let db =
+        Db::builder("/db").options(creating()).env(env.clone()).column_family(plain.clone()).open().unwrap();
     let cf = db.default_column_family().clone();
-    let error = db.merge_cf(&cf, &WriteOptions::default(), b"k", b"v").unwrap_err();
+    let error = db.merge_cf(&cf, b"k", b"v").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotSupported);
     let mut batch = WriteBatch::new();
-    batch.merge(0, b"k", b"v");
-    let error = db.write(&WriteOptions::default(), &mut batch).unwrap_err();
+    batch.merge(b"k", b"v");
+    let error = db.write(&mut batch).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     drop((db, cf));
     let db = open(&env, &ColumnFamilyOptions::default()).unwrap();
-    db.merge_cf(db.default_column_family(), &WriteOptions::default(), b"k", b"v").unwrap();
-    db.flush(&[db.default_column_family().clone()], true).unwrap();
+    db.merge_cf(db.default_column_family(), b"k", b"v").unwrap();
+    db.flush().unwrap();
     drop(db);
-    let db = Db::open("/db", creating(), env, vec![plain]).unwrap();
-    let error = db.get(&ReadOptions::default(), b"k").unwrap_err();
+    let db = Db::builder("/db").options(creating()).env(env).column_family(plain).open().unwrap();
+    let error = db.get(b"k").unwrap_err();
     assert_eq!(error.to_string(), "Invalid argument: merge_operator is not properly initialized.");
 }
 
@@ -214,7 +221,7 @@ fn destroy_removes_only_what_a_database_owns() {
     let env = Env::memory();
     drop(open(&env, &ColumnFamilyOptions::default()).unwrap());
     env.fs.replace("/db/notes.txt".as_ref(), "/db/tmp".as_ref(), b"mine").unwrap();
-    Db::destroy("/db", &DbOptions::default(), &env).unwrap();
+    Db::destroy_in("/db", &DbOptions::default(), &env).unwrap();
     assert_eq!(env.fs.list("/db".as_ref()).unwrap(), ["notes.txt"]);
 }
 
@@ -228,14 +235,14 @@ fn a_full_disk_stops_writes_and_loses_nothing_acknowledged() {
     let mut acknowledged = 0;
     let error = loop {
         let key = format!("key{acknowledged:06}");
-        match db.put(&WriteOptions::default(), key.as_bytes(), &[7; 100]) {
+        match db.put(key.as_bytes(), [7; 100]) {
             Ok(()) => acknowledged += 1,
             Err(error) => break error,
         }
         assert!(acknowledged < 100_000, "the device must fill up");
     };
     assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
-    assert_eq!(db.put(&WriteOptions::default(), b"more", b"").unwrap_err().kind(), ErrorKind::NoSpace);
+    assert_eq!(db.put(b"more", b"").unwrap_err().kind(), ErrorKind::NoSpace);
     let rows = |db: &Db| contents(db, db.default_column_family(), &ReadOptions::default()).len();
     assert!(rows(&db) >= acknowledged);
     fs.faults().heal();
@@ -253,12 +260,12 @@ fn a_failed_wal_sync_is_final_until_resumed() {
     let env = Env::with_file_system(Arc::new(fs.clone()));
     let db = open(&env, &ColumnFamilyOptions::default()).unwrap();
     let sync = WriteOptions { sync: true, ..WriteOptions::default() };
-    db.put(&sync, b"before", b"1").unwrap();
+    db.put_with(b"before", b"1", &sync).unwrap();
     fs.faults().only(Some(".log"));
     fs.faults().fail_at(fs.faults().changes() + 1, EIO, false);
-    assert_eq!(db.put(&sync, b"failed", b"1").unwrap_err().kind(), ErrorKind::IoError);
+    assert_eq!(db.put_with(b"failed", b"1", &sync).unwrap_err().kind(), ErrorKind::IoError);
     assert_eq!(
-        db.put(&sync, b"after", b"1").unwrap_err().kind(),
+        db.put_with(b"after", b"1", &sync).unwrap_err().kind(),
         ErrorKind::IoError,
         "no retry makes it good"
     );
@@ -268,7 +275,7 @@ fn a_failed_wal_sync_is_final_until_resumed() {
     fs.faults().heal();
     fs.faults().only(None);
     db.resume().unwrap();
-    db.put(&sync, b"after", b"2").unwrap();
+    db.put_with(b"after", b"2", &sync).unwrap();
     drop(db);
     fs.memory().crash();
     let db = open(&env, &ColumnFamilyOptions::default()).unwrap();
@@ -285,14 +292,14 @@ fn a_broken_table_is_named_and_never_gives_wrong_rows() {
     for i in 0..500 {
         put(&db, &format!("key{i:04}"), &format!("value{i}"));
     }
-    db.flush(&[db.default_column_family().clone()], true).unwrap();
+    db.flush().unwrap();
     drop(db);
     let table =
         fs.files().into_iter().find(|(path, _)| path.extension().is_some_and(|e| e == "sst")).unwrap();
     for offset in (0..table.1).step_by(97) {
         fs.flip_byte(&table.0, offset, 0x10);
         let outcome = open(&env, &options).and_then(|db| {
-            let mut iter = db.iter(&ReadOptions::default())?;
+            let mut iter = db.cursor()?;
             iter.seek_to_first();
             while iter.valid() {
                 let number = std::str::from_utf8(&iter.key()[3..]).unwrap().parse::<u32>().unwrap();
@@ -322,7 +329,7 @@ fn writers_on_many_threads_all_get_their_writes() {
                 for i in 0..2000 {
                     let key = format!("{thread}-{i:05}");
                     let options = WriteOptions { sync: i % 50 == 0, ..WriteOptions::default() };
-                    db.put(&options, key.as_bytes(), key.as_bytes()).unwrap();
+                    db.put_with(key.as_bytes(), key.as_bytes(), &options).unwrap();
                     assert_eq!(
                         get(&db, &key).as_deref(),
                         Some(key.as_str()),
@@ -348,9 +355,9 @@ fn obsolete_files_go_when_the_last_iterator_does() {
     };
     for i in 0..3 {
         put(&db, "k", &i.to_string());
-        db.flush(&[db.default_column_family().clone()], true).unwrap();
+        db.flush().unwrap();
     }
-    let mut iter = db.iter(&ReadOptions::default()).unwrap();
+    let mut iter = db.cursor().unwrap();
     force(&db);
     assert!(count("sst") > 1, "the iterator keeps its tables");
     iter.seek_to_first();
@@ -364,13 +371,13 @@ fn obsolete_files_go_when_the_last_iterator_does() {
 fn the_blocks_of_dead_tables_leave_the_cache() {
     let db = open(&Env::memory(), &ColumnFamilyOptions::default()).unwrap();
     let cf = db.default_column_family().clone();
-    let usage = || -> u64 { db.property(&cf, "rocksdb.block-cache-usage").unwrap().parse().unwrap() };
+    let usage = || -> u64 { db.property_cf(&cf, "rocksdb.block-cache-usage").unwrap().parse().unwrap() };
     let mut least = u64::MAX;
     for round in 0..4 {
         for i in 0..500 {
             put(&db, &format!("k{i:04}"), &format!("{round}{}", "v".repeat(1000)));
         }
-        db.flush(std::slice::from_ref(&cf), true).unwrap();
+        db.flush_cf(&cf).unwrap();
         force(&db);
         assert_eq!(contents(&db, &cf, &ReadOptions::default()).len(), 500);
         least = least.min(usage());
@@ -387,7 +394,12 @@ fn many_gets_at_once_read_their_blocks_together() {
         let cf = small_options(&mut rng);
         let path = dir.path().join(round.to_string());
         let open = |options: DbOptions| {
-            Db::open(&path, options, Env::posix(), vec![descriptor("default", &cf)]).unwrap()
+            Db::builder(&path)
+                .options(options)
+                .env(Env::posix())
+                .column_family(descriptor("default", &cf))
+                .open()
+                .unwrap()
         };
         let db = open(creating());
         let mut expected = std::collections::BTreeMap::new();
@@ -397,7 +409,7 @@ fn many_gets_at_once_read_their_blocks_together() {
             put(&db, &key, &value);
             expected.insert(key, value);
         }
-        db.flush(&[db.default_column_family().clone()], true).unwrap();
+        db.flush().unwrap();
         drop(db);
         // Cold: the blocks of a call come from several levels, some of them twice.
         let direct = path.to_str().is_some_and(|path| !path.starts_with("/dev/shm")) && round % 2 == 0;
@@ -407,7 +419,7 @@ fn many_gets_at_once_read_their_blocks_together() {
             let slices: Vec<&[u8]> = keys.iter().map(String::as_bytes).collect();
             let fill_cache = rng.one_in(2);
             let options = ReadOptions { fill_cache, ..ReadOptions::default() };
-            let got = db.multi_get_cf(db.default_column_family(), &options, &slices);
+            let got = db.multi_get_cf_with(db.default_column_family(), &slices, &options);
             for (key, value) in keys.iter().zip(got) {
                 assert_eq!(text(value.unwrap()).as_ref(), expected.get(key), "{key}");
             }
@@ -419,14 +431,14 @@ fn many_gets_at_once_read_their_blocks_together() {
 fn options_change_while_open() {
     let db = open(&Env::memory(), &ColumnFamilyOptions::default()).unwrap();
     let cf = db.default_column_family().clone();
-    db.set_options(&cf, &[("level0_file_num_compaction_trigger", "2")]).unwrap();
-    assert!(db.set_options(&cf, &[("num_levels", "3")]).is_err());
+    db.set_options_cf(&cf, &[("level0_file_num_compaction_trigger", "2")]).unwrap();
+    assert!(db.set_options_cf(&cf, &[("num_levels", "3")]).is_err());
     for i in 0..4 {
         put(&db, &format!("k{i}"), "v");
-        db.flush(std::slice::from_ref(&cf), true).unwrap();
+        db.flush_cf(&cf).unwrap();
     }
     db.wait_for_compact(&WaitForCompactOptions::default()).unwrap();
-    let l0: u64 = db.property(&cf, "rocksdb.num-files-at-level0").unwrap().parse().unwrap();
+    let l0: u64 = db.property_cf(&cf, "rocksdb.num-files-at-level0").unwrap().parse().unwrap();
     assert!(l0 < 2, "{l0} tables in L0");
     let _ = Append;
 }
@@ -455,22 +467,22 @@ fn a_compaction_filter_removes_and_changes_values() {
         ..ColumnFamilyParts::default()
     };
     let family = ColumnFamilyDescriptor::default_with(ColumnFamilyOptions::default(), parts);
-    let db = Db::open("/db", creating(), Env::memory(), vec![family]).unwrap();
+    let db = Db::builder("/db").options(creating()).env(Env::memory()).column_family(family).open().unwrap();
     let cf = db.default_column_family().clone();
     let write = WriteOptions::default();
     // Older versions at the bottom, so that removals have something to hide on their way down.
     for round in 0..2 {
         for i in 0..200 {
-            db.put(&write, format!("k{i:03}").as_bytes(), format!("v{round}").as_bytes()).unwrap();
+            db.put_with(format!("k{i:03}").as_bytes(), format!("v{round}").as_bytes(), &write).unwrap();
         }
-        db.flush(std::slice::from_ref(&cf), true).unwrap();
+        db.flush_cf(&cf).unwrap();
     }
-    db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+    db.compact_range_cf_with(&cf, None, None, &BottommostLevelCompaction::Force.into()).unwrap();
     let rows = contents(&db, &cf, &ReadOptions::default());
     assert_eq!(rows.len(), 100);
     assert_eq!(rows[&b"k002"[..]], b"v1");
     assert_eq!(rows[&b"k014"[..]].strip_prefix(b"v1").unwrap().iter().filter(|b| **b == b'!').count() % 3, 1);
-    assert!(db.get(&ReadOptions::default(), b"k003").unwrap().is_none());
+    assert!(db.get(b"k003").unwrap().is_none());
 }
 
 /// Keeps everything, a millisecond for each.
@@ -514,15 +526,16 @@ fn a_manual_compaction_that_is_disabled_ends_and_none_starts() {
     let parts = ColumnFamilyParts { compaction_filter: Some(held.clone()), ..ColumnFamilyParts::default() };
     let options = ColumnFamilyOptions { disable_auto_compactions: true, ..ColumnFamilyOptions::default() };
     let family = vec![ColumnFamilyDescriptor::default_with(options.clone(), parts)];
-    let db = Db::open("/db", creating(), Env::memory(), family).unwrap();
-    let empty = db.create_column_family(&descriptor("empty", &options)).unwrap();
+    let db =
+        Db::builder("/db").options(creating()).env(Env::memory()).column_families(family).open().unwrap();
+    let empty = db.create_column_family(descriptor("empty", &options)).unwrap();
     let cf = db.default_column_family().clone();
     for i in 0..ROWS {
         put(&db, &format!("k{i:05}"), "v");
     }
-    db.flush(std::slice::from_ref(&cf), true).unwrap();
+    db.flush_cf(&cf).unwrap();
     let seen = || held.seen.load(std::sync::atomic::Ordering::Relaxed);
-    let compact = |cf| db.compact_range(cf, None, None, BottommostLevelCompaction::Force);
+    let compact = |cf| db.compact_range_cf_with(cf, None, None, &BottommostLevelCompaction::Force.into());
     std::thread::scope(|scope| {
         let running = scope.spawn(|| compact(&cf));
         until("the compaction", || seen() > 0);
@@ -537,7 +550,7 @@ fn a_manual_compaction_that_is_disabled_ends_and_none_starts() {
     assert!(before < ROWS, "it ran to its end");
     assert_eq!(compact(&cf).unwrap_err().kind(), ErrorKind::Incomplete);
     assert_eq!(seen(), before);
-    assert_eq!(db.property_int(&cf, "rocksdb.background-errors"), Some(0), "nobody did wrong");
+    assert_eq!(db.property_int_cf(&cf, "rocksdb.background-errors"), Some(0), "nobody did wrong");
     put(&db, "k", "writes go on");
     db.enable_manual_compaction();
     compact(&cf).unwrap();
@@ -554,13 +567,18 @@ fn closing_does_not_wait_for_the_end_of_a_compaction() {
         ColumnFamilyOptions { level0_file_num_compaction_trigger: 2, ..ColumnFamilyOptions::default() };
     let family = |parts| vec![ColumnFamilyDescriptor::default_with(options.clone(), parts)];
     let env = Env::memory();
-    let db = Db::open("/db", creating(), env.clone(), family(parts)).unwrap();
+    let db = Db::builder("/db")
+        .options(creating())
+        .env(env.clone())
+        .column_families(family(parts))
+        .open()
+        .unwrap();
     let cf = db.default_column_family().clone();
     for half in 0..2 {
         for i in (half..ROWS).step_by(2) {
             put(&db, &format!("k{i:05}"), "v");
         }
-        db.flush(std::slice::from_ref(&cf), true).unwrap();
+        db.flush_cf(&cf).unwrap();
     }
     until("the compaction", || slow.0.load(std::sync::atomic::Ordering::Relaxed) > 0);
     db.close().unwrap();
@@ -573,7 +591,7 @@ fn closing_does_not_wait_for_the_end_of_a_compaction() {
     assert_eq!(tables(), 2, "what the compaction wrote is gone");
     let options = ColumnFamilyOptions { disable_auto_compactions: true, ..options.clone() };
     let family = vec![ColumnFamilyDescriptor::default_with(options, ColumnFamilyParts::default())];
-    let db = Db::open("/db", creating(), env.clone(), family).unwrap();
+    let db = Db::builder("/db").options(creating()).env(env.clone()).column_families(family).open().unwrap();
     let cf = db.default_column_family().clone();
     assert_eq!(contents(&db, &cf, &ReadOptions::default()).len(), ROWS);
 }
@@ -586,17 +604,28 @@ fn built_in_merge_operators_are_found_by_name() {
         vec![ColumnFamilyDescriptor::default_with(options.clone(), ColumnFamilyParts::default())]
     };
     let env = Env::memory();
-    let db = Db::open("/db", creating(), env.clone(), family(&options)).unwrap();
+    let db = Db::builder("/db")
+        .options(creating())
+        .env(env.clone())
+        .column_families(family(&options))
+        .open()
+        .unwrap();
     let cf = db.default_column_family().clone();
     for operand in [b"a", b"b", b"c"] {
-        db.merge_cf(&cf, &WriteOptions::default(), b"k", operand).unwrap();
-        db.flush(std::slice::from_ref(&cf), true).unwrap();
+        db.merge_cf(&cf, b"k", operand).unwrap();
+        db.flush_cf(&cf).unwrap();
     }
-    db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
-    assert_eq!(db.get(&ReadOptions::default(), b"k").unwrap().as_deref(), Some(&b"a,b,c"[..]));
+    db.compact_range_cf_with(&cf, None, None, &BottommostLevelCompaction::Force.into()).unwrap();
+    assert_eq!(db.get(b"k").unwrap().as_deref(), Some(&b"a,b,c"[..]));
     drop(db);
     let unknown =
         ColumnFamilyOptions { merge_operator: Some("mine".into()), ..ColumnFamilyOptions::default() };
-    let error = Db::open("/db", creating(), env, family(&unknown)).err().unwrap();
+    let error = Db::builder("/db")
+        .options(creating())
+        .env(env)
+        .column_families(family(&unknown))
+        .open()
+        .err()
+        .unwrap();
     assert!(error.to_string().contains("no built-in merge operator mine"), "{error}");
 }

@@ -21,31 +21,40 @@ fn rows(db: &Db, family: &str) -> Rows {
 
 fn put(db: &Db, from: u32, to: u32) {
     for i in from..to {
-        db.put(&WriteOptions::default(), format!("key{i:05}").as_bytes(), &[b'v'; 400]).unwrap();
+        db.put(format!("key{i:05}").as_bytes(), [b'v'; 400]).unwrap();
     }
 }
 
 #[test]
 fn a_checkpoint_is_a_database_of_its_own() {
     let env = Env::memory();
-    let db = Db::open("/db", creating(), env.clone(), families(&["default", "other"])).unwrap();
+    let db = Db::builder("/db")
+        .options(creating())
+        .env(env.clone())
+        .column_families(families(&["default", "other"]))
+        .open()
+        .unwrap();
     put(&db, 0, 1000);
     for (target, log_size_for_flush) in [("/flushed", 0), ("/with-wals", u64::MAX)] {
         let before = rows(&db, "default");
-        db.create_checkpoint(target, log_size_for_flush).unwrap();
+        db.create_checkpoint_with(target, log_size_for_flush).unwrap();
         put(&db, 1000, 1200);
-        let copy =
-            Db::open(target, DbOptions::default(), env.clone(), families(&["default", "other"])).unwrap();
+        let copy = Db::builder(target)
+            .options(DbOptions::default())
+            .env(env.clone())
+            .column_families(families(&["default", "other"]))
+            .open()
+            .unwrap();
         assert_eq!(rows(&copy, "default"), before, "{target}");
         put(&copy, 5000, 5500);
         let cf = copy.default_column_family().clone();
-        copy.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+        copy.compact_range_cf_with(&cf, None, None, &BottommostLevelCompaction::Force.into()).unwrap();
         assert_eq!(rows(&copy, "default").len(), before.len() + 500);
         assert_eq!(rows(&db, "default").len(), 1200, "{target}: the original goes on untouched");
     }
     let work = work_done(&db, &env, "/db");
     assert!(work.memtables >= 7, "memtables fill between checkpoints: {work:?}");
-    let error = db.create_checkpoint("/flushed", 0).unwrap_err();
+    let error = db.create_checkpoint("/flushed").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
 }
 
@@ -61,26 +70,35 @@ impl Drop for StopOnDrop<'_> {
 #[test]
 fn checkpoints_hold_whole_batches_while_others_write() {
     let env = Env::memory();
-    let db = Db::open("/db", creating(), env.clone(), families(&["default", "other"])).unwrap();
+    let db = Db::builder("/db")
+        .options(creating())
+        .env(env.clone())
+        .column_families(families(&["default", "other"]))
+        .open()
+        .unwrap();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         // A failed assertion must end the writer too, or the scope would wait for it for ever.
         let _stopping = StopOnDrop(&stop);
         let writer = scope.spawn(|| {
-            let ids = [0, db.column_family("other").unwrap().id()];
+            let both = [db.default_column_family().clone(), db.column_family("other").unwrap()];
             for i in 0u32.. {
                 if stop.load(Ordering::Relaxed) {
                     return;
                 }
                 let mut batch = WriteBatch::new();
-                ids.iter().for_each(|id| batch.put(*id, &i.to_be_bytes(), &[7; 100]));
-                db.write(&WriteOptions::default(), &mut batch).unwrap();
+                both.iter().for_each(|cf| batch.put_cf(cf, i.to_be_bytes(), [7; 100]));
+                db.write(&mut batch).unwrap();
             }
         });
         for round in 0..6 {
             let target = format!("/copy{round}");
-            db.create_checkpoint(&target, if round % 2 == 0 { 0 } else { 1 << 30 }).unwrap();
-            let copy = Db::open(&target, DbOptions::default(), env.clone(), families(&["default", "other"]))
+            db.create_checkpoint_with(&target, if round % 2 == 0 { 0 } else { 1 << 30 }).unwrap();
+            let copy = Db::builder(&target)
+                .options(DbOptions::default())
+                .env(env.clone())
+                .column_families(families(&["default", "other"]))
+                .open()
                 .unwrap();
             let keys = |family| rows(&copy, family).into_keys().collect::<Vec<_>>();
             let (left, right) = (keys("default"), keys("other"));
@@ -99,14 +117,19 @@ fn checkpoints_hold_whole_batches_while_others_write() {
 fn a_failed_checkpoint_leaves_nothing_behind() {
     let fs = FaultyFs::new(MemoryFs::new());
     let env = Env::with_file_system(Arc::new(fs.clone()));
-    let db = Db::open("/db", creating(), env.clone(), families(&["default"])).unwrap();
+    let db = Db::builder("/db")
+        .options(creating())
+        .env(env.clone())
+        .column_families(families(&["default"]))
+        .open()
+        .unwrap();
     put(&db, 0, 500);
     fs.faults().only(Some("/copy"));
     // The first change makes room for the new directory and may fail.
     let mut failures = 1;
     loop {
         fs.faults().fail_at(fs.faults().changes() + failures, EIO, false);
-        if db.create_checkpoint("/copy", 0).is_ok() {
+        if db.create_checkpoint("/copy").is_ok() {
             break;
         }
         failures += 1;
@@ -116,7 +139,12 @@ fn a_failed_checkpoint_leaves_nothing_behind() {
     }
     fs.faults().heal();
     assert!(failures > 5, "every step was made to fail once: {failures}");
-    let copy = Db::open("/copy", DbOptions::default(), env, families(&["default"])).unwrap();
+    let copy = Db::builder("/copy")
+        .options(DbOptions::default())
+        .env(env)
+        .column_families(families(&["default"]))
+        .open()
+        .unwrap();
     assert_eq!(rows(&copy, "default"), rows(&db, "default"));
 }
 
@@ -124,50 +152,75 @@ fn a_failed_checkpoint_leaves_nothing_behind() {
 fn read_only_databases_show_everything_and_change_nothing() {
     let memory = MemoryFs::new();
     let env = Env::with_file_system(Arc::new(memory.clone()));
-    let db = Db::open("/db", creating(), env.clone(), families(&["default", "other"])).unwrap();
+    let db = Db::builder("/db")
+        .options(creating())
+        .env(env.clone())
+        .column_families(families(&["default", "other"]))
+        .open()
+        .unwrap();
     put(&db, 0, 700);
     let expected = rows(&db, "default");
     // Beside the writer, with one column family left out.
-    let reader =
-        Db::open_for_read_only("/db", DbOptions::default(), env.clone(), families(&["default"]), false);
+    let reader = Db::builder("/db")
+        .options(DbOptions::default())
+        .env(env.clone())
+        .column_families(families(&["default"]))
+        .open_read_only();
     let reader = reader.unwrap();
     assert_eq!(rows(&reader, "default"), expected);
     let cf = reader.default_column_family().clone();
     for refused in [
-        reader.put(&WriteOptions::default(), b"k", b"v"),
-        reader.flush(std::slice::from_ref(&cf), true),
-        reader.compact_range(&cf, None, None, BottommostLevelCompaction::Skip),
-        reader.set_options(&cf, &[("level0_stop_writes_trigger", "40")]),
+        reader.put(b"k", b"v"),
+        reader.flush_cf(&cf),
+        reader.compact_range_cf(&cf, None, None),
+        reader.set_options_cf(&cf, &[("level0_stop_writes_trigger", "40")]),
         reader.resume(),
-        reader.create_checkpoint("/copy", 0),
+        reader.create_checkpoint("/copy"),
     ] {
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::NotSupported);
     }
     drop(db);
     let before = memory.files();
-    let again =
-        Db::open_for_read_only("/db", DbOptions::default(), env.clone(), families(&["default"]), false);
+    let again = Db::builder("/db")
+        .options(DbOptions::default())
+        .env(env.clone())
+        .column_families(families(&["default"]))
+        .open_read_only();
     assert_eq!(rows(&again.unwrap(), "default"), expected);
     assert_eq!(memory.files(), before, "nothing was written");
-    let refused = Db::open_for_read_only("/db", DbOptions::default(), env, families(&["default"]), true);
+    let refused = Db::builder("/db")
+        .options(DbOptions::default())
+        .env(env)
+        .column_families(families(&["default"]))
+        .error_if_wal_file_exists(true)
+        .open_read_only();
     assert!(refused.err().unwrap().to_string().contains("error_if_wal_file_exists"));
 }
 
 #[test]
 fn a_secondary_follows_its_primary() {
     let env = Env::memory();
-    let db = Db::open("/db", creating(), env.clone(), families(&["default"])).unwrap();
+    let db = Db::builder("/db")
+        .options(creating())
+        .env(env.clone())
+        .column_families(families(&["default"]))
+        .open()
+        .unwrap();
     put(&db, 0, 100);
-    let secondary =
-        Db::open_as_secondary("/db", DbOptions::default(), env.clone(), families(&["default"])).unwrap();
+    let secondary = Db::builder("/db")
+        .options(DbOptions::default())
+        .env(env.clone())
+        .column_families(families(&["default"]))
+        .open_secondary()
+        .unwrap();
     assert_eq!(rows(&secondary, "default"), rows(&db, "default"));
-    let mut iter = secondary.iter(&ReadOptions::default()).unwrap();
+    let mut iter = secondary.cursor().unwrap();
     for round in 1..8 {
         put(&db, round * 100, round * 100 + 300);
-        db.delete(&WriteOptions::default(), format!("key{:05}", round * 3).as_bytes()).unwrap();
+        db.delete(format!("key{:05}", round * 3).as_bytes()).unwrap();
         if round % 3 == 0 {
             let cf = db.default_column_family().clone();
-            db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+            db.compact_range_cf_with(&cf, None, None, &BottommostLevelCompaction::Force.into()).unwrap();
         }
         secondary.try_catch_up_with_primary().unwrap();
         assert_eq!(rows(&secondary, "default"), rows(&db, "default"), "round {round}");
@@ -202,19 +255,19 @@ impl Overwriting {
 
     /// Writes until `stop`, saying how many batches are acknowledged.
     fn write(&self, db: &Db, stop: &AtomicBool, acknowledged: &AtomicU64) {
-        let ids = [0, db.column_family("other").unwrap().id()];
+        let both = [db.default_column_family().clone(), db.column_family("other").unwrap()];
         for i in 0.. {
             if stop.load(Ordering::Relaxed) {
                 return;
             }
             let mut batch = WriteBatch::new();
             let value = format!("{i:020}{}", "x".repeat(220));
-            for id in ids {
-                batch.put(id, &(i % RING).to_be_bytes(), value.as_bytes());
+            for cf in &both {
+                batch.put_cf(cf, (i % RING).to_be_bytes(), &value);
             }
             // One column family is flushed ahead of the other.
-            batch.put(ids[1], b"more", value.repeat(1 + i as usize % 3).as_bytes());
-            db.write(&WriteOptions::default(), &mut batch).unwrap();
+            batch.put_cf(&both[1], b"more", value.repeat(1 + i as usize % 3));
+            db.write(&mut batch).unwrap();
             // Release: pairs with the Acquire of the reader.
             acknowledged.store(i + 1, Ordering::Release);
         }
@@ -242,7 +295,12 @@ impl Overwriting {
 
     /// Opens beside the writer, again and again.
     fn read_beside(&self) {
-        let db = Db::open(&self.path, creating(), self.env.clone(), self.families()).unwrap();
+        let db = Db::builder(&self.path)
+            .options(creating())
+            .env(self.env.clone())
+            .column_families(self.families())
+            .open()
+            .unwrap();
         let (stop, acknowledged) = (AtomicBool::new(false), AtomicU64::new(0));
         // Acquire: pairs with the Release of the writer.
         let least = || acknowledged.load(Ordering::Acquire);
@@ -253,12 +311,19 @@ impl Overwriting {
                 std::thread::yield_now();
             }
             let options = || DbOptions { max_open_files: -1, ..DbOptions::default() };
-            let secondary =
-                Db::open_as_secondary(&self.path, options(), self.env.clone(), self.families()).unwrap();
+            let secondary = Db::builder(&self.path)
+                .options(options())
+                .env(self.env.clone())
+                .column_families(self.families())
+                .open_secondary()
+                .unwrap();
             for round in 0..60 {
                 let from = least();
-                let opened =
-                    Db::open_for_read_only(&self.path, options(), self.env.clone(), self.families(), false);
+                let opened = Db::builder(&self.path)
+                    .options(options())
+                    .env(self.env.clone())
+                    .column_families(self.families())
+                    .open_read_only();
                 self.check(&opened.unwrap(), from, &format!("read only, round {round}"));
                 let from = least();
                 secondary.try_catch_up_with_primary().unwrap();
@@ -290,7 +355,12 @@ fn updates_are_read_from_the_wals_as_they_are_written() {
     let env = Env::memory();
     // Nothing is flushed, so that every WAL stays.
     let options = ColumnFamilyOptions { write_buffer_size: 64 << 20, ..ColumnFamilyOptions::default() };
-    let db = Db::open("/db", creating(), env, vec![descriptor("default", &options)]).unwrap();
+    let db = Db::builder("/db")
+        .options(creating())
+        .env(env)
+        .column_family(descriptor("default", &options))
+        .open()
+        .unwrap();
     put(&db, 0, 50);
     let since = db.latest_sequence_number();
     assert_eq!(db.updates_since(since.plus(1)).err().unwrap().kind(), ErrorKind::NotFound);
@@ -298,10 +368,10 @@ fn updates_are_read_from_the_wals_as_they_are_written() {
     assert_eq!(updates.next_batch().unwrap().unwrap().0, since);
     assert!(updates.next_batch().unwrap().is_none(), "nothing was written since");
     let mut batch = WriteBatch::new();
-    batch.put(0, b"a", b"1");
-    batch.delete(0, b"b");
-    db.write(&WriteOptions::default(), &mut batch).unwrap();
-    db.put(&WriteOptions::default(), b"c", b"3").unwrap();
+    batch.put(b"a", b"1");
+    batch.delete(b"b");
+    db.write(&mut batch).unwrap();
+    db.put(b"c", b"3").unwrap();
     let (first, read) = updates.next_batch().unwrap().unwrap();
     assert_eq!((first, read.count()), (since.plus(1), 2));
     let ops: Vec<_> = read.iter().map(|record| format!("{:?}", record.unwrap().op)).collect();
@@ -323,7 +393,7 @@ fn updates_are_read_from_the_wals_as_they_are_written() {
     assert_eq!(count, db.latest_sequence_number().0);
     assert_eq!(db.updates_since(SeqNum(1000)).err().unwrap().kind(), ErrorKind::NotFound);
     let cf = db.default_column_family().clone();
-    db.flush(std::slice::from_ref(&cf), true).unwrap();
+    db.flush_cf(&cf).unwrap();
     put(&db, 60, 61);
     // What is gone before the first there is, is no error.
     let last = db.latest_sequence_number();
@@ -335,7 +405,7 @@ fn updates_are_read_from_the_wals_as_they_are_written() {
     assert_eq!(newest, Some(last));
     // What is missing after it is one, and stays one.
     let unlogged = WriteOptions { disable_wal: true, ..WriteOptions::default() };
-    db.put(&unlogged, b"unlogged", b"1").unwrap();
+    db.put_with(b"unlogged", b"1", &unlogged).unwrap();
     assert_eq!(left.next_batch().unwrap_err().kind(), ErrorKind::TryAgain);
     let mut over_gap = db.updates_since(last).unwrap();
     assert_eq!(over_gap.next_batch().unwrap().unwrap().0, last);
@@ -353,11 +423,16 @@ fn updates_are_read_from_the_wals_as_they_are_written() {
 fn the_newest_options_file_is_loaded() {
     let env = Env::memory();
     let options = ColumnFamilyOptions { num_levels: 5, ..ColumnFamilyOptions::default() };
-    let db = Db::open("/db", creating(), env.clone(), vec![descriptor("default", &options)]).unwrap();
-    db.set_options(db.default_column_family(), &[("level0_stop_writes_trigger", "77")]).unwrap();
-    let loaded = Db::load_latest_options("/db", &env).unwrap();
+    let db = Db::builder("/db")
+        .options(creating())
+        .env(env.clone())
+        .column_family(descriptor("default", &options))
+        .open()
+        .unwrap();
+    db.set_options_cf(db.default_column_family(), &[("level0_stop_writes_trigger", "77")]).unwrap();
+    let loaded = Db::load_latest_options_in("/db", &env).unwrap();
     assert_eq!(loaded.families[0].1.num_levels, 5);
     assert_eq!(loaded.families[0].1.level0_stop_writes_trigger, 77);
     assert_eq!(loaded.ignored, []);
-    assert_eq!(Db::load_latest_options("/", &env).err().unwrap().kind(), ErrorKind::NotFound);
+    assert_eq!(Db::load_latest_options_in("/", &env).err().unwrap().kind(), ErrorKind::NotFound);
 }

@@ -8,8 +8,8 @@ use outcrop_env::memory::MemoryFs;
 use std::sync::Arc;
 
 fn open(env: &Env, names: &[&str]) -> Db {
-    let families = names.iter().map(|name| descriptor(name, &ColumnFamilyOptions::default())).collect();
-    Db::open("/db", creating(), env.clone(), families).unwrap()
+    let families = names.iter().map(|name| descriptor(name, &ColumnFamilyOptions::default()));
+    Db::builder("/db").options(creating()).env(env.clone()).column_families(families).open().unwrap()
 }
 
 fn sync() -> WriteOptions {
@@ -18,7 +18,7 @@ fn sync() -> WriteOptions {
 
 /// The names in the newest OPTIONS file.
 fn noted(env: &Env) -> Vec<String> {
-    let loaded = Db::load_latest_options("/db", env).unwrap();
+    let loaded = Db::load_latest_options_in("/db", env).unwrap();
     loaded.families.into_iter().map(|family| family.0).collect()
 }
 
@@ -36,7 +36,7 @@ fn with_every_fault(
             let fs = FaultyFs::new(MemoryFs::new());
             let env = Env::with_file_system(Arc::new(fs.clone()));
             let db = open(&env, &["default", "b"]);
-            db.put_cf(&db.column_family("b").unwrap(), &sync(), b"k", b"v").unwrap();
+            db.put_cf_with(&db.column_family("b").unwrap(), b"k", b"v", &sync()).unwrap();
             let before = fs.faults().changes();
             fs.faults().fail_at(before + point, EIO, for_good);
             let changed = change(&db);
@@ -50,7 +50,7 @@ fn with_every_fault(
             fs.memory().crash();
             drop(db);
             fs.memory().crash();
-            let mut listed = Db::list_column_families("/db", &env).unwrap();
+            let mut listed = Db::list_column_families_in("/db", &env).unwrap();
             listed.sort_unstable();
             let mut sorted = expected.to_vec();
             sorted.sort_unstable();
@@ -77,8 +77,8 @@ fn a_drop_that_fails_left_the_column_family_and_one_that_is_acknowledged_did_not
             let found = db.column_family("b");
             assert_eq!(found.is_none(), dropped);
             if let Some(cf) = found {
-                assert_eq!(db.get_cf(&cf, &ReadOptions::default(), b"k").unwrap().unwrap().to_vec(), b"v");
-                db.put_cf(&cf, &sync(), b"k", b"w").unwrap();
+                assert_eq!(db.get_cf(&cf, b"k").unwrap().unwrap().to_vec(), b"v");
+                db.put_cf_with(&cf, b"k", b"w", &sync()).unwrap();
             }
         },
         |dropped| if dropped { &["default"] } else { &["default", "b"] },
@@ -88,7 +88,7 @@ fn a_drop_that_fails_left_the_column_family_and_one_that_is_acknowledged_did_not
 #[test]
 fn a_creation_that_fails_left_nothing_and_one_that_is_acknowledged_stays() {
     with_every_fault(
-        |db| db.create_column_family(&descriptor("c", &ColumnFamilyOptions::default())).map(drop),
+        |db| db.create_column_family(descriptor("c", &ColumnFamilyOptions::default())).map(drop),
         |db, created| {
             db.resume().unwrap();
             assert_eq!(db.column_family("c").is_some(), created);

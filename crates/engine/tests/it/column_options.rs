@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn open(env: &Env, options: &ColumnFamilyOptions, parts: ColumnFamilyParts) -> Result<Db> {
     let family = ColumnFamilyDescriptor { name: "default".into(), options: options.clone(), parts };
-    Db::open("/db", creating(), env.clone(), vec![family])
+    Db::builder("/db").options(creating()).env(env.clone()).column_family(family).open()
 }
 
 fn plain() -> ColumnFamilyParts {
@@ -17,7 +17,7 @@ fn plain() -> ColumnFamilyParts {
 }
 
 fn flush(db: &Db) {
-    db.flush(std::slice::from_ref(db.default_column_family()), true).unwrap();
+    db.flush().unwrap();
 }
 
 #[test]
@@ -27,15 +27,15 @@ fn the_comparator_is_chosen_by_name_and_another_is_refused() {
     let reverse = named("rocksdb.ReverseBytewiseComparator");
     let db = open(&env, &reverse, plain()).unwrap();
     for key in [b"a", b"b", b"c"] {
-        db.put(&WriteOptions::default(), key, b"").unwrap();
+        db.put(key, b"").unwrap();
     }
     flush(&db);
-    let mut iter = db.iter(&ReadOptions::default()).unwrap();
+    let mut iter = db.cursor().unwrap();
     iter.seek_to_first();
     assert_eq!(iter.key(), b"c");
     drop(iter);
     drop(db);
-    let loaded = Db::load_latest_options("/db", &env).unwrap();
+    let loaded = Db::load_latest_options_in("/db", &env).unwrap();
     assert_eq!(loaded.families[0].1.comparator, reverse.comparator);
     for options in [ColumnFamilyOptions::default(), named("leveldb.BytewiseComparator")] {
         let error = open(&env, &options, plain()).err().expect("another order").to_string();
@@ -56,40 +56,59 @@ fn a_family_that_was_dropped_or_is_not_opened_may_have_any_order() {
     };
     let all = |other| vec![family("default", None), family("other", other)];
     let reverse = Some("rocksdb.ReverseBytewiseComparator");
-    let db = Db::open("/db", creating(), env.clone(), all(reverse)).unwrap();
+    let db =
+        Db::builder("/db").options(creating()).env(env.clone()).column_families(all(reverse)).open().unwrap();
     let other = db.column_family("other").unwrap();
     for key in [b"a", b"b"] {
-        db.put_cf(&other, &WriteOptions::default(), key, b"").unwrap();
-        db.flush(std::slice::from_ref(&other), true).unwrap();
+        db.put_cf(&other, key, b"").unwrap();
+        db.flush_cf(&other).unwrap();
     }
-    db.compact_range(&other, None, None, BottommostLevelCompaction::Force).unwrap();
+    db.compact_range_cf_with(&other, None, None, &BottommostLevelCompaction::Force.into()).unwrap();
     drop((other, db));
     let only = vec![family("default", None)];
-    let unnamed = Db::open("/db", creating(), env.clone(), only.clone()).err().expect("not named");
+    let unnamed = Db::builder("/db")
+        .options(creating())
+        .env(env.clone())
+        .column_families(only.clone())
+        .open()
+        .err()
+        .expect("not named");
     assert!(unnamed.to_string().contains("not opened: other"), "{unnamed}");
-    drop(Db::open_for_read_only("/db", creating(), env.clone(), only.clone(), false).unwrap());
-    let db = Db::open("/db", creating(), env.clone(), all(reverse)).unwrap();
+    drop(
+        Db::builder("/db")
+            .options(creating())
+            .env(env.clone())
+            .column_families(only.clone())
+            .open_read_only()
+            .unwrap(),
+    );
+    let db =
+        Db::builder("/db").options(creating()).env(env.clone()).column_families(all(reverse)).open().unwrap();
     db.drop_column_family(&db.column_family("other").unwrap()).unwrap();
     drop(db);
     // The MANIFEST still says how the family was created.
-    drop(Db::open("/db", creating(), env, all(None)).unwrap());
+    drop(Db::builder("/db").options(creating()).env(env).column_families(all(None)).open().unwrap());
 }
 
 #[test]
 fn operands_wait_for_their_operator() {
     let env = Env::memory();
-    let db =
-        Db::open("/db", creating(), env.clone(), vec![descriptor("default", &Default::default())]).unwrap();
-    db.merge_cf(db.default_column_family(), &WriteOptions::default(), b"k", b"operand").unwrap();
+    let db = Db::builder("/db")
+        .options(creating())
+        .env(env.clone())
+        .column_family(descriptor("default", &Default::default()))
+        .open()
+        .unwrap();
+    db.merge_cf(db.default_column_family(), b"k", b"operand").unwrap();
     flush(&db);
     drop(db);
     let db = open(&env, &Default::default(), plain()).unwrap();
     for key in [b"a", b"z"] {
-        db.put(&WriteOptions::default(), key, b"").unwrap();
+        db.put(key, b"").unwrap();
     }
-    let error = db.get(&ReadOptions::default(), b"k").unwrap_err();
+    let error = db.get(b"k").unwrap_err();
     assert_eq!(error.to_string(), "Invalid argument: merge_operator is not properly initialized.");
-    let mut iter = db.iter(&ReadOptions::default()).unwrap();
+    let mut iter = db.cursor().unwrap();
     for backwards in [false, true] {
         if backwards {
             iter.seek_to_last()
@@ -108,11 +127,21 @@ fn operands_wait_for_their_operator() {
     }
     drop(iter);
     // Compactions keep what they cannot combine.
-    db.compact_range(db.default_column_family(), None, None, BottommostLevelCompaction::Force).unwrap();
+    db.compact_range_cf_with(
+        db.default_column_family(),
+        None,
+        None,
+        &BottommostLevelCompaction::Force.into(),
+    )
+    .unwrap();
     drop(db);
-    let db =
-        Db::open("/db", creating(), env.clone(), vec![descriptor("default", &Default::default())]).unwrap();
-    assert_eq!(db.get(&ReadOptions::default(), b"k").unwrap().as_deref(), Some(&b"operand"[..]));
+    let db = Db::builder("/db")
+        .options(creating())
+        .env(env.clone())
+        .column_family(descriptor("default", &Default::default()))
+        .open()
+        .unwrap();
+    assert_eq!(db.get(b"k").unwrap().as_deref(), Some(&b"operand"[..]));
 }
 
 /// Appends, and notes the longest row of operands it was given.
@@ -144,19 +173,19 @@ fn successive_merges_are_merged_when_written() {
         let parts = ColumnFamilyParts { merge_operator: Some(Arc::new(Noting(noted.clone()))), ..plain() };
         let db = open(&env, &options, parts).unwrap();
         let (write, cf) = (WriteOptions::default(), db.default_column_family().clone());
-        db.put(&write, b"k", b"base:").unwrap();
+        db.put_with(b"k", b"base:", &write).unwrap();
         if flushed {
             flush(&db);
         }
         for i in 0..9u8 {
-            db.merge_cf(&cf, &write, b"k", &[b'0' + i]).unwrap();
+            db.merge_cf_with(&cf, b"k", [b'0' + i], &write).unwrap();
         }
-        let value = db.get(&ReadOptions::default(), b"k").unwrap().unwrap();
+        let value = db.get(b"k").unwrap().unwrap();
         assert_eq!(&value[..], b"base:012345678");
         let case = format!("limit {limit}, strict {strict}, flushed {flushed}");
         assert_eq!(noted.load(Ordering::Relaxed), longest, "{case}");
         flush(&db);
-        assert_eq!(&db.get(&ReadOptions::default(), b"k").unwrap().unwrap()[..], b"base:012345678", "{case}");
+        assert_eq!(&db.get(b"k").unwrap().unwrap()[..], b"base:012345678", "{case}");
     }
 }
 
@@ -168,7 +197,7 @@ fn many_versions_of_a_key_are_passed_in_any_number_of_steps() {
             ColumnFamilyOptions { max_sequential_skip_in_iterations: max_skip, ..Default::default() };
         let db = open(&env, &options, plain()).unwrap();
         let write = WriteOptions::default();
-        let put = |key: &[u8], n: u32| db.put(&write, key, &n.to_be_bytes()).unwrap();
+        let put = |key: &[u8], n: u32| db.put_with(key, n.to_be_bytes(), &write).unwrap();
         put(b"a", 0);
         let old = db.snapshot();
         for n in 1..40 {
@@ -191,7 +220,7 @@ fn what_a_flush_writes_can_be_in_the_cache_at_once() {
         let parts = ColumnFamilyParts { block_cache: Some(cache.clone()), ..plain() };
         let db = open(&Env::memory(), options, parts).unwrap();
         for i in 0..200u32 {
-            db.put(&WriteOptions::default(), &i.to_be_bytes(), &[i as u8; 100]).unwrap();
+            db.put(i.to_be_bytes(), [i as u8; 100]).unwrap();
         }
         let before = cache.inserts();
         flush(&db);
@@ -202,7 +231,7 @@ fn what_a_flush_writes_can_be_in_the_cache_at_once() {
         );
         let read = cache.inserts() - before - flushed;
         let before = cache.inserts();
-        db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+        db.compact_range_cf_with(&cf, None, None, &BottommostLevelCompaction::Force.into()).unwrap();
         (flushed, read, cache.inserts() - before)
     };
     let mut options = ColumnFamilyOptions::default();
@@ -232,16 +261,16 @@ fn memory_for_a_growing_cache_is_made_ready_in_the_background() {
     let cf = db.create_column_family(&created).unwrap();
     let value = [7; 1000];
     for i in 0..2000u32 {
-        db.put_cf(&cf, &WriteOptions::default(), &i.to_be_bytes(), &value).unwrap();
+        db.put_cf(&cf, i.to_be_bytes(), value).unwrap();
     }
-    db.flush(std::slice::from_ref(&cf), true).unwrap();
+    db.flush_cf(&cf).unwrap();
     for i in 0..100u32 {
-        assert!(db.get_cf(&cf, &ReadOptions::default(), &i.to_be_bytes()).unwrap().is_some());
+        assert!(db.get_cf(&cf, i.to_be_bytes()).unwrap().is_some());
     }
     // A request may be missed: the next growth asks again.
     let mut rows = (100..2000u32).cycle();
     until("memory beyond what is used", || {
-        db.get_cf(&cf, &ReadOptions::default(), &rows.next().unwrap().to_be_bytes()).unwrap();
+        db.get_cf(&cf, rows.next().unwrap().to_be_bytes()).unwrap();
         cache.mapped_bytes() / SLAB >= cache.usage().div_ceil(SLAB) + 2
     });
 }
@@ -259,17 +288,16 @@ fn aligned_blocks_and_checked_files_read_the_same() {
     let env = Env::memory();
     let db = open(&env, &options, plain()).unwrap();
     for i in 0..300u32 {
-        db.put(&WriteOptions::default(), &i.to_be_bytes(), &vec![i as u8; (i * 2) as usize]).unwrap();
+        db.put(i.to_be_bytes(), vec![i as u8; (i * 2) as usize]).unwrap();
     }
-    db.delete_range_cf(db.default_column_family(), &WriteOptions::default(), &[0, 0, 0, 9], &[0, 0, 0, 19])
-        .unwrap();
+    db.delete_range_cf(db.default_column_family(), [0, 0, 0, 9], [0, 0, 0, 19]).unwrap();
     flush(&db);
     let cf = db.default_column_family().clone();
     for round in 0..2 {
         let rows = contents(&db, &cf, &ReadOptions::default());
         assert_eq!(rows.len(), 290, "{round}");
         assert!(rows.iter().all(|(key, value)| value.iter().all(|byte| *byte == key[3])), "{round}");
-        db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+        db.compact_range_cf_with(&cf, None, None, &BottommostLevelCompaction::Force.into()).unwrap();
     }
     drop(cf);
     drop(db);
@@ -296,20 +324,20 @@ fn garbage_above_the_threshold_is_collected_without_being_asked() {
         let cf = db.default_column_family().clone();
         let fill = |step: usize, byte: u8| {
             for i in (0..100u32).step_by(step) {
-                db.put(&WriteOptions::default(), &i.to_be_bytes(), &[byte; 300]).unwrap();
+                db.put(i.to_be_bytes(), [byte; 300]).unwrap();
             }
             flush(&db);
         };
         fill(1, 1);
-        db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+        db.compact_range_cf_with(&cf, None, None, &BottommostLevelCompaction::Force.into()).unwrap();
         fill(2, 2);
         // Half of the first file becomes garbage. Nothing is old enough to be moved by this compaction itself.
-        db.set_options(&cf, &[("enable_blob_garbage_collection", "false")]).unwrap();
-        db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+        db.set_options_cf(&cf, &[("enable_blob_garbage_collection", "false")]).unwrap();
+        db.compact_range_cf_with(&cf, None, None, &BottommostLevelCompaction::Force.into()).unwrap();
         let files = || env.fs.list("/db".as_ref()).unwrap().iter().filter(|n| n.ends_with(".blob")).count();
         // The file that the first compaction emptied is removed in the background.
         until("removing the emptied blob file", || files() == 2);
-        db.set_options(&cf, &[("enable_blob_garbage_collection", "true")]).unwrap();
+        db.set_options_cf(&cf, &[("enable_blob_garbage_collection", "true")]).unwrap();
         db.wait_for_compact(&WaitForCompactOptions::default()).unwrap();
         let rows = contents(&db, &cf, &ReadOptions::default());
         assert!(rows.iter().all(|(key, value)| value[..] == [if key[3] % 2 == 0 { 2 } else { 1 }; 300]));
@@ -355,9 +383,9 @@ fn prefix_filters_change_no_answer() {
         for step in 0..160 {
             let (a, b) = (key(&mut rng), key(&mut rng));
             match rng.below(12) {
-                0 => db.delete(&write, &a).unwrap(),
-                1 if (a < b) != reverse => db.delete_range_cf(&cf, &write, &a, &b).unwrap(),
-                _ => db.put(&write, &a, &b).unwrap(),
+                0 => db.delete_with(&a, &write).unwrap(),
+                1 if (a < b) != reverse => db.delete_range_cf_with(&cf, &a, &b, &write).unwrap(),
+                _ => db.put_with(&a, &b, &write).unwrap(),
             }
             if step % 16 == 15 {
                 flush(&db);
@@ -374,9 +402,9 @@ fn prefix_filters_change_no_answer() {
             read.iterate_upper_bound = rng.one_in(3).then(|| key(&mut rng));
             read.iterate_lower_bound = rng.one_in(4).then(|| key(&mut rng));
             read.prefix_same_as_start = rng.one_in(4);
-            let mut filtered = db.iter(&read).unwrap();
+            let mut filtered = db.cursor_with(&read).unwrap();
             read.total_order_seek = true;
-            let mut total = db.iter(&read).unwrap();
+            let mut total = db.cursor_with(&read).unwrap();
             let target = key(&mut rng);
             let mut moves = format!("round {round}: {read:?}: seek {target:?}");
             filtered.seek(&target);
@@ -423,7 +451,11 @@ fn the_identity_is_where_the_options_say() {
     };
     let env = Env::memory();
     let open = |db: outcrop::options::DbOptions| {
-        Db::open("/db", db, env.clone(), vec![descriptor("default", &ColumnFamilyOptions::default())])
+        Db::builder("/db")
+            .options(db)
+            .env(env.clone())
+            .column_family(descriptor("default", &ColumnFamilyOptions::default()))
+            .open()
     };
     let db = open(outcrop::options::DbOptions { write_dbid_to_manifest: false, ..creating() }).unwrap();
     let id = db.identity().to_string();
@@ -443,32 +475,4 @@ fn the_identity_is_where_the_options_say() {
         ..creating()
     };
     assert_eq!(open(nowhere).err().expect("no place for it").kind(), ErrorKind::InvalidArgument);
-}
-
-#[test]
-fn options_that_threads_set_at_once_are_all_set() {
-    const CHANGES: u64 = 250;
-    let env = Env::memory();
-    let db = open(&env, &ColumnFamilyOptions::default(), plain()).unwrap();
-    let cf = db.default_column_family().clone();
-    let begun = std::sync::Barrier::new(3);
-    std::thread::scope(|scope| {
-        for name in ["write_buffer_size", "target_file_size_base", "max_bytes_for_level_base"] {
-            let (db, cf, begun) = (&db, &cf, &begun);
-            scope.spawn(move || {
-                begun.wait();
-                for change in 1..=CHANGES {
-                    db.set_options(cf, &[(name, &(change << 20).to_string())]).unwrap();
-                    std::thread::yield_now();
-                }
-            });
-        }
-    });
-    let sizes = |options: &ColumnFamilyOptions| {
-        [options.write_buffer_size, options.target_file_size_base, options.max_bytes_for_level_base]
-    };
-    assert_eq!(sizes(&cf.options()), [CHANGES << 20; 3]);
-    drop(db);
-    let loaded = Db::load_latest_options("/db", &env).unwrap();
-    assert_eq!(sizes(&loaded.families[0].1), [CHANGES << 20; 3], "the newest file has the newest change");
 }

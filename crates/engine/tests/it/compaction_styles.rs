@@ -64,15 +64,15 @@ fn with_clock() -> (Env, Arc<TestClock>) {
 }
 
 fn put(db: &Db, key: &str, value: &[u8]) {
-    db.put(&WriteOptions::default(), key.as_bytes(), value).unwrap();
+    db.put(key.as_bytes(), value).unwrap();
 }
 
 fn delete(db: &Db, key: &str) {
-    db.delete(&WriteOptions::default(), key.as_bytes()).unwrap();
+    db.delete(key.as_bytes()).unwrap();
 }
 
 fn flush(db: &Db) {
-    db.flush(&[db.default_column_family().clone()], true).unwrap();
+    db.flush().unwrap();
 }
 
 fn settle(db: &Db) {
@@ -85,12 +85,12 @@ fn rows(db: &Db) -> Rows {
 
 fn files_at(db: &Db, level: usize) -> u64 {
     let name = format!("rocksdb.num-files-at-level{level}");
-    db.property(db.default_column_family(), &name).unwrap().parse().unwrap()
+    db.property_cf(db.default_column_family(), &name).unwrap().parse().unwrap()
 }
 
 /// The tables as (level, number), in the order of the levels.
 fn tables(db: &Db) -> Vec<(usize, u64)> {
-    let text = db.property(db.default_column_family(), "rocksdb.sstables").unwrap();
+    let text = db.property_cf(db.default_column_family(), "rocksdb.sstables").unwrap();
     let mut found = Vec::new();
     for line in text.lines() {
         let (level, files) = line.split_once(':').unwrap();
@@ -127,7 +127,7 @@ fn universal_compaction_bounds_the_number_of_runs() {
         assert!(runs <= 5, "{runs} sorted runs after round {round}");
     }
     assert_eq!(rows(&db), model);
-    db.compact_range(db.default_column_family(), None, None, BottommostLevelCompaction::Skip).unwrap();
+    db.compact_range_cf(db.default_column_family(), None, None).unwrap();
     assert!(tables(&db).iter().all(|(level, _)| *level == 6), "{:?}", tables(&db));
     assert_eq!(rows(&db), model);
 }
@@ -153,7 +153,7 @@ fn universal_compaction_works_on_one_level() {
     }
     settle(&db);
     assert!(files_at(&db, 0) <= 5);
-    db.compact_range(db.default_column_family(), None, None, BottommostLevelCompaction::Skip).unwrap();
+    db.compact_range_cf(db.default_column_family(), None, None).unwrap();
     assert_eq!(files_at(&db, 0), 1);
     drop(db);
     let db = open(&env, &options).unwrap();
@@ -168,14 +168,18 @@ fn deletions_go_when_universal_compaction_reaches_the_oldest_run() {
     flush(&db);
     let snapshot = db.snapshot();
     (0..50).for_each(|key| delete(&db, &format!("{key:03}")));
-    db.delete_range_cf(&cf, &WriteOptions::default(), b"060", b"090").unwrap();
-    db.compact_range(&cf, None, None, BottommostLevelCompaction::Skip).unwrap();
+    db.delete_range_cf(&cf, b"060", b"090").unwrap();
+    db.compact_range_cf(&cf, None, None).unwrap();
     assert_eq!(contents(&db, &cf, &ReadOptions::at(&snapshot)).len(), 100, "the snapshot keeps its rows");
     assert_eq!(rows(&db).len(), 20);
     drop(snapshot);
-    db.compact_range(&cf, None, None, BottommostLevelCompaction::Skip).unwrap();
+    db.compact_range_cf(&cf, None, None).unwrap();
     assert_eq!(rows(&db).len(), 20);
-    assert_eq!(db.property_int(&cf, "rocksdb.estimate-num-keys"), Some(20), "nothing but live rows is left");
+    assert_eq!(
+        db.property_int_cf(&cf, "rocksdb.estimate-num-keys"),
+        Some(20),
+        "nothing but live rows is left"
+    );
 }
 
 #[test]
@@ -197,11 +201,11 @@ fn a_database_of_one_style_opens_under_every_other() {
         }
         settle(&db);
         if rng.one_in(2) {
-            db.compact_range(
+            db.compact_range_cf_with(
                 db.default_column_family(),
                 Option::None,
                 Option::None,
-                BottommostLevelCompaction::Force,
+                &BottommostLevelCompaction::Force.into(),
             )
             .unwrap();
         }
@@ -218,13 +222,13 @@ fn without_a_style_only_callers_compact() {
         flush(&db);
     }
     settle(&db);
-    db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+    db.compact_range_cf_with(&cf, None, None, &BottommostLevelCompaction::Force.into()).unwrap();
     assert_eq!(files_at(&db, 0), 8);
     let newest_two: Vec<u64> = tables(&db).iter().take(2).map(|(_, number)| *number).collect();
-    db.compact_files(&cf, &newest_two, 0).unwrap();
+    db.compact_files_cf(&cf, &newest_two, 0).unwrap();
     assert_eq!(files_at(&db, 0), 7);
     let newest = tables(&db)[0].1;
-    db.compact_files(&cf, &[newest], 3).unwrap();
+    db.compact_files_cf(&cf, &[newest], 3).unwrap();
     assert_eq!(
         tables(&db).iter().map(|(level, _)| *level).collect::<Vec<_>>(),
         [3],
@@ -243,7 +247,7 @@ fn callers_say_how_chosen_tables_are_compacted() {
     flush(&db);
     let l0 = tables(&db)[0].1;
     let with = |files: &[u64], level, options: CompactFilesOptions| {
-        db.compact_files_with(&cf, files, level, &options)
+        db.compact_files_cf_with(&cf, files, level, &options)
     };
     let canceled = Arc::new(AtomicBool::new(true));
     let unwanted = CompactFilesOptions { canceled: Some(canceled.clone()), ..Default::default() };
@@ -261,7 +265,7 @@ fn callers_say_how_chosen_tables_are_compacted() {
 
     let whole = CompactFilesOptions { output_file_size_limit: Some(u64::MAX), ..unwanted };
     let compressed = CompactFilesOptions { compression: Some(CompressionType::Lz4), ..whole.clone() };
-    let bytes = || db.property_int(&cf, "rocksdb.total-sst-files-size").unwrap();
+    let bytes = || db.property_int_cf(&cf, "rocksdb.total-sst-files-size").unwrap();
     let before = bytes();
     let other_codec = CompactFilesOptions { allow_trivial_move: true, ..compressed };
     let one = with(&pieces, 4, other_codec).unwrap();
@@ -288,7 +292,7 @@ fn a_compaction_of_chosen_tables_ends_while_it_runs_when_it_is_canceled() {
     });
     // Again and again, so that one is under way whatever the machine.
     let error = loop {
-        match db.compact_files_with(&cf, &files, 1, &options) {
+        match db.compact_files_cf_with(&cf, &files, 1, &options) {
             Ok(written) => files = written,
             Err(error) => break error,
         }
@@ -312,11 +316,11 @@ fn fifo_deletes_the_oldest_tables_beyond_its_size() {
     }
     settle(&db);
     let cf = db.default_column_family();
-    assert!(db.property_int(cf, "rocksdb.total-sst-files-size").unwrap() <= 100_000);
+    assert!(db.property_int_cf(cf, "rocksdb.total-sst-files-size").unwrap() <= 100_000);
     let left: Vec<Vec<u8>> = rows(&db).into_keys().collect();
     assert!((7..=9).contains(&left.len()), "{left:?}");
     assert_eq!(left.last().unwrap(), b"29");
-    db.set_options(cf, &[("compaction_options_fifo", "{max_table_files_size=50000}")]).unwrap();
+    db.set_options_cf(cf, &[("compaction_options_fifo", "{max_table_files_size=50000}")]).unwrap();
     settle(&db);
     assert!((3..=4).contains(&rows(&db).len()), "the new limit holds at once");
 }
@@ -357,9 +361,9 @@ fn leveled_data_of_age_moves_to_the_last_level() {
     let db = open(&env, &options).unwrap();
     let cf = db.default_column_family().clone();
     (0..100).for_each(|key| put(&db, &format!("{key:03}"), b"v"));
-    db.compact_range(&cf, None, None, BottommostLevelCompaction::Skip).unwrap();
+    db.compact_range_cf(&cf, None, None).unwrap();
     let full = CompactRangeOptions { change_level: true, target_level: Some(4), ..Default::default() };
-    db.compact_range_with(&cf, None, None, &full).unwrap();
+    db.compact_range_cf_with(&cf, None, None, &full).unwrap();
     assert_eq!(files_at(&db, 4), 1);
     (0..100).for_each(|key| delete(&db, &format!("{key:03}")));
     flush(&db);
@@ -378,7 +382,13 @@ fn tables_of_age_are_written_anew() {
         let options = ColumnFamilyOptions { periodic_compaction_seconds: 1000, ttl: 0, ..styled(style) };
         let db = open(&env, &options).unwrap();
         put(&db, "k", b"v");
-        db.compact_range(db.default_column_family(), None, None, BottommostLevelCompaction::Force).unwrap();
+        db.compact_range_cf_with(
+            db.default_column_family(),
+            None,
+            None,
+            &BottommostLevelCompaction::Force.into(),
+        )
+        .unwrap();
         let before = tables(&db);
         clock.advance(900);
         std::thread::sleep(Duration::from_millis(1200));
@@ -400,10 +410,10 @@ fn garbage_of_the_last_level_goes_once_its_snapshots_have_gone() {
     (0..100).for_each(|key| put(&db, &format!("{key:03}"), b"old"));
     let snapshot = db.snapshot();
     (0..100).for_each(|key| put(&db, &format!("{key:03}"), b"new"));
-    db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
-    assert_eq!(db.property_int(&cf, "rocksdb.estimate-num-keys"), Some(200));
+    db.compact_range_cf_with(&cf, None, None, &BottommostLevelCompaction::Force.into()).unwrap();
+    assert_eq!(db.property_int_cf(&cf, "rocksdb.estimate-num-keys"), Some(200));
     drop(snapshot);
-    until("the rewrite", || db.property_int(&cf, "rocksdb.estimate-num-keys") == Some(100));
+    until("the rewrite", || db.property_int_cf(&cf, "rocksdb.estimate-num-keys") == Some(100));
     settle(&db);
     let after = tables(&db);
     std::thread::sleep(Duration::from_millis(1200));
@@ -421,11 +431,11 @@ fn a_deletion_newer_than_a_snapshot_goes_if_the_snapshot_sees_nothing_of_its_key
     delete(&db, "unseen");
     delete(&db, "seen");
     put(&db, "last", b"1");
-    db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+    db.compact_range_cf_with(&cf, None, None, &BottommostLevelCompaction::Force.into()).unwrap();
     // Left: "last", and "seen" with its deletion, which counts against it.
     assert_eq!(contents(&db, &cf, &ReadOptions::at(&snapshot)).len(), 1);
     assert_eq!(rows(&db).into_keys().collect::<Vec<_>>(), [b"last"]);
-    let entries = db.property_int(&cf, "rocksdb.estimate-num-keys");
+    let entries = db.property_int_cf(&cf, "rocksdb.estimate-num-keys");
     // 3 entries, one a deletion: 3 - 2; had the deletion of "unseen" stayed, it would be 4 - 4.
     assert_eq!(entries, Some(1));
 }
@@ -442,7 +452,12 @@ fn a_compaction_in_parts_writes_what_it_would_write_in_one() {
         options.disable_auto_compactions = true;
         let threads = Arc::new(CountingThreads::default());
         let env = Env { threads: threads.clone(), ..Env::memory() };
-        let db = Db::open("/db", db_options, env.clone(), vec![descriptor("default", &options)]).unwrap();
+        let db = Db::builder("/db")
+            .options(db_options)
+            .env(env.clone())
+            .column_family(descriptor("default", &options))
+            .open()
+            .unwrap();
         let cf = db.default_column_family().clone();
         let (mut model, mut held) = (Rows::new(), None);
         for round in 0..6 {
@@ -450,7 +465,7 @@ fn a_compaction_in_parts_writes_what_it_would_write_in_one() {
                 let key = format!("{:04}", rng.below(1000)).into_bytes();
                 let value = vec![rng.next() as u8; 100];
                 if rng.one_in(5) {
-                    db.merge_cf(&cf, &WriteOptions::default(), &key, b"m").unwrap();
+                    db.merge_cf(&cf, &key, b"m").unwrap();
                     let merged = |old: Option<Vec<u8>>| match old {
                         Some(old) => [&old[..], b",m"].concat(),
                         None => b"m".to_vec(),
@@ -458,28 +473,28 @@ fn a_compaction_in_parts_writes_what_it_would_write_in_one() {
                     let old = model.remove(&key);
                     model.insert(key, merged(old));
                 } else {
-                    db.put(&WriteOptions::default(), &key, &value).unwrap();
+                    db.put(&key, &value).unwrap();
                     model.insert(key, value);
                 }
             }
             let from = rng.below(900);
             let (begin, end) = (format!("{from:04}").into_bytes(), format!("{:04}", from + 90).into_bytes());
-            db.delete_range_cf(&cf, &WriteOptions::default(), &begin, &end).unwrap();
+            db.delete_range_cf(&cf, &begin, &end).unwrap();
             model.retain(|key, _| *key < begin || *key >= end);
             if round == 3 {
                 held = Some((db.snapshot(), model.clone()));
             }
             flush(&db);
         }
-        db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+        db.compact_range_cf_with(&cf, None, None, &BottommostLevelCompaction::Force.into()).unwrap();
         assert!(tables(&db).len() > 3, "{:?}", tables(&db));
         assert_eq!(threads.parts.load(Ordering::Relaxed), 3, "one part runs on the thread of the job");
         assert_eq!(rows(&db), model);
         let (snapshot, then) = held.unwrap();
         assert_eq!(contents(&db, &cf, &ReadOptions::at(&snapshot)), then);
         drop(snapshot);
-        db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
-        assert_eq!(db.property_int(&cf, "rocksdb.estimate-num-keys"), Some(model.len() as u64));
+        db.compact_range_cf_with(&cf, None, None, &BottommostLevelCompaction::Force.into()).unwrap();
+        assert_eq!(db.property_int_cf(&cf, "rocksdb.estimate-num-keys"), Some(model.len() as u64));
         drop(db);
         let db = open(&env, &options).unwrap();
         assert_eq!(rows(&db), model);
@@ -492,18 +507,19 @@ fn whole_tables_in_a_range_are_deleted_at_once() {
     let db = open(&Env::memory(), &options).unwrap();
     let cf = db.default_column_family().clone();
     (0..100).for_each(|key| put(&db, &format!("{key:03}"), &[1; 1000]));
-    db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+    db.compact_range_cf_with(&cf, None, None, &BottommostLevelCompaction::Force.into()).unwrap();
     let before = tables(&db).len();
     assert!(before >= 8);
     put(&db, "050", b"in L0");
     flush(&db);
-    db.delete_files_in_ranges(&cf, &[(Some(b"030"), Some(b"070"))], true).unwrap();
+    db.delete_files_in_ranges_cf(&cf, &[(Some(b"030"), Some(b"070"))], RangeEnd::Inclusive).unwrap();
     let left = rows(&db);
     assert_eq!(left[&b"050"[..]], b"in L0", "L0 stays");
     assert!(left.contains_key(&b"029"[..]) && left.contains_key(&b"071"[..]));
     assert!(left.len() < 85, "{} rows left", left.len());
-    db.delete_files_in_ranges(&cf, &[(None, Some(b"000")), (Some(b"072"), None)], false).unwrap();
-    db.delete_files_in_ranges(&cf, &[(None, None)], true).unwrap();
+    db.delete_files_in_ranges_cf(&cf, &[(None, Some(b"000")), (Some(b"072"), None)], RangeEnd::Exclusive)
+        .unwrap();
+    db.delete_files_in_ranges_cf(&cf, &[(None, None)], RangeEnd::Inclusive).unwrap();
     assert_eq!(rows(&db).into_keys().collect::<Vec<_>>(), [b"050"]);
     assert_eq!(tables(&db).len(), 1);
 }
@@ -519,10 +535,10 @@ fn suggested_ranges_are_compacted_in_the_background() {
         flush(&db);
         settle(&db);
         assert_eq!(tables(&db).len(), 2);
-        db.suggest_compact_range(&cf, Some(b"x"), None).unwrap();
+        db.suggest_compact_range_cf(&cf, Some(b"x"), None).unwrap();
         settle(&db);
         assert_eq!(tables(&db).len(), 2, "nothing overlaps");
-        db.suggest_compact_range(&cf, None, Some(b"b")).unwrap();
+        db.suggest_compact_range_cf(&cf, None, Some(b"b")).unwrap();
         settle(&db);
         assert_eq!(tables(&db).len(), 1);
         assert_eq!(rows(&db)[&b"a"[..]], b"2");
@@ -537,21 +553,21 @@ fn levels_are_moved_only_over_empty_ones() {
         put(&db, key, b"1");
         flush(&db);
     }
-    db.promote_l0(&cf, 3).unwrap();
+    db.promote_l0_cf(&cf, 3).unwrap();
     assert_eq!(files_at(&db, 3), 2);
     put(&db, "b", b"2");
     flush(&db);
-    let refused = db.promote_l0(&cf, 5).unwrap_err();
+    let refused = db.promote_l0_cf(&cf, 5).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::NotSupported, "{refused}");
-    assert!(db.promote_l0(&cf, 7).is_err());
-    db.promote_l0(&cf, 2).unwrap();
+    assert!(db.promote_l0_cf(&cf, 7).is_err());
+    db.promote_l0_cf(&cf, 2).unwrap();
     assert_eq!((files_at(&db, 2), rows(&db).len()), (1, 3));
-    let error = db.compact_files(&cf, &[12345], 3).unwrap_err();
+    let error = db.compact_files_cf(&cf, &[12345], 3).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
     let deepest = tables(&db).last().unwrap().1;
-    assert!(db.compact_files(&cf, &[deepest], 2).is_err(), "nothing goes up");
+    assert!(db.compact_files_cf(&cf, &[deepest], 2).is_err(), "nothing goes up");
     let options = CompactRangeOptions { change_level: true, ..CompactRangeOptions::default() };
-    db.compact_range_with(&cf, None, None, &options).unwrap();
+    db.compact_range_cf_with(&cf, None, None, &options).unwrap();
     assert_eq!((files_at(&db, 1), rows(&db).len()), (3, 3), "everything fits L1");
 }
 
@@ -564,7 +580,7 @@ fn an_exclusive_compaction_runs_beside_writers_and_ends() {
             scope.spawn(|| (0..4000).for_each(|key| put(&db, &format!("{key:05}"), &[3; 100])));
             let exclusive = CompactRangeOptions { exclusive_manual_compaction: true, ..Default::default() };
             for _ in 0..5 {
-                db.compact_range_with(db.default_column_family(), None, None, &exclusive).unwrap();
+                db.compact_range_cf_with(db.default_column_family(), None, None, &exclusive).unwrap();
             }
         });
         assert_eq!(rows(&db).len(), 4000);
@@ -584,12 +600,12 @@ fn options_no_picker_could_follow_are_refused() {
     let db = open(&Env::memory(), &styled(CompactionStyle::Universal)).unwrap();
     let cf = db.default_column_family();
     let change = [("compaction_options_universal", "{max_read_amp=1}")];
-    assert!(db.set_options(cf, &change).is_err(), "below the trigger");
+    assert!(db.set_options_cf(cf, &change).is_err(), "below the trigger");
     // As RocksDB takes them: the least width wins, and everything is compressed.
     let change = [(
         "compaction_options_universal",
         "{min_merge_width=9;max_merge_width=8;compression_size_percent=101}",
     )];
-    db.set_options(cf, &change).unwrap();
-    db.set_options(cf, &[("compaction_options_universal", "{max_merge_width=8}")]).unwrap();
+    db.set_options_cf(cf, &change).unwrap();
+    db.set_options_cf(cf, &[("compaction_options_universal", "{max_merge_width=8}")]).unwrap();
 }

@@ -44,8 +44,11 @@ fn run_history(db: &Db) -> (u64, u64) {
     let (mut acknowledged, mut synced) = (0, 0);
     for i in 0..WRITES {
         let options = WriteOptions { sync: i % 5 == 4, ..WriteOptions::default() };
-        let written =
-            if i % 11 == 10 { db.delete(&options, &key(i)) } else { db.put(&options, &key(i), &value(i)) };
+        let written = if i % 11 == 10 {
+            db.delete_with(key(i), &options)
+        } else {
+            db.put_with(key(i), value(i), &options)
+        };
         if written.is_err() {
             break;
         }
@@ -53,12 +56,12 @@ fn run_history(db: &Db) -> (u64, u64) {
         if options.sync {
             synced = i + 1;
         }
-        if i % 40 == 39 && db.flush(&[db.default_column_family().clone()], true).is_err() {
+        if i % 40 == 39 && db.flush().is_err() {
             break;
         }
         if i == 90 {
             let cf = db.default_column_family().clone();
-            if db.compact_range(&cf, None, None, BottommostLevelCompaction::Skip).is_err() {
+            if db.compact_range_cf(&cf, None, None).is_err() {
                 break;
             }
         }
@@ -72,7 +75,7 @@ fn check_prefix(env: &Env, options: &ColumnFamilyOptions, at_least: u64, at_most
     let rows = contents(&db, db.default_column_family(), &ReadOptions::default());
     let matching = (at_least..=at_most.min(WRITES)).find(|&n| rows_after(n) == rows);
     assert!(matching.is_some(), "{what}: {} rows are of no prefix from {at_least} to {at_most}", rows.len());
-    db.put(&WriteOptions::default(), b"after", b"crash").unwrap();
+    db.put(b"after", b"crash").unwrap();
 }
 
 fn history_options(seed: u64) -> ColumnFamilyOptions {
@@ -125,15 +128,16 @@ fn long_key(i: u64, len: usize) -> Vec<u8> {
 fn run_flushes(env: &Env, key_len: usize) -> u64 {
     let options = ColumnFamilyOptions { disable_auto_compactions: true, ..ColumnFamilyOptions::default() };
     let mut acknowledged = 0;
-    let opened = Db::open("/db", flushing(), env.clone(), families_of(&options));
+    let opened =
+        Db::builder("/db").options(flushing()).env(env.clone()).column_families(families_of(&options)).open();
     let Ok(db) = opened else { return acknowledged };
     for i in 0..8 {
         for name in ["default", "two"] {
             let cf = db.column_family(name).unwrap();
             // An error shows in the flush.
-            let _ = db.put_cf(&cf, &WriteOptions::default(), &long_key(i, key_len), b"value");
+            let _ = db.put_cf(&cf, long_key(i, key_len), b"value");
         }
-        if db.flush(&db.column_families(), true).is_err() {
+        if db.flush_cfs(&db.column_families(), Wait::UntilDone).is_err() {
             break;
         }
         acknowledged = i + 1;
@@ -171,11 +175,15 @@ fn a_torn_last_write_of_the_manifest_is_its_end() {
                 fs.faults().heal();
                 let what = format!("keys of {key_len} bytes, change {point} of MANIFESTs, draw {draw}");
                 let families = families_of(&ColumnFamilyOptions::default());
-                let db = Db::open("/db", flushing(), env, families)
+                let db = Db::builder("/db")
+                    .options(flushing())
+                    .env(env)
+                    .column_families(families)
+                    .open()
                     .unwrap_or_else(|error| panic!("{what}: {error}"));
                 for i in 0..acknowledged {
                     for cf in db.column_families() {
-                        let got = db.get_cf(&cf, &ReadOptions::default(), &long_key(i, key_len)).unwrap();
+                        let got = db.get_cf(&cf, long_key(i, key_len)).unwrap();
                         assert_eq!(got.as_deref(), Some(&b"value"[..]), "{what}: {i}");
                     }
                 }
@@ -217,20 +225,20 @@ fn leave_two_unsynced_wals(env: &Env, fs: &FaultyFs) -> u64 {
     };
     let db = open(env, &options).unwrap();
     let cf = db.default_column_family().clone();
-    db.put(&WriteOptions::default(), b"row000", b"flushed").unwrap();
-    db.flush(std::slice::from_ref(&cf), true).unwrap();
+    db.put(b"row000", b"flushed").unwrap();
+    db.flush_cf(&cf).unwrap();
     let (mut rows, mut filled, mut after) = (1, 0, 0);
     while after < 3 {
         let before = active_entries(&db, &cf);
         let value = vec![b'v'; 6000];
-        db.put(&WriteOptions::default(), format!("row{rows:03}").as_bytes(), &value).unwrap();
+        db.put(format!("row{rows:03}").as_bytes(), &value).unwrap();
         filled += u64::from(active_entries(&db, &cf) <= before);
         after += filled;
         rows += 1;
     }
     assert_eq!(filled, 1);
     let tables: Vec<u64> = db.live_files().iter().map(|file| file.number).collect();
-    db.compact_files(&cf, &tables, 1).unwrap();
+    db.compact_files_cf(&cf, &tables, 1).unwrap();
     fs.faults().fail_at(fs.faults().changes(), EIO, true);
     rows
 }

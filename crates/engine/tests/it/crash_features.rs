@@ -316,7 +316,7 @@ impl<'s> Run<'s> {
                 let key = self.key();
                 let cf = self.cf(family);
                 let changes = vec![((family.to_string(), key.clone()), None)];
-                self.attempt(changes, true, |run| run.db().delete_cf(&cf, &synced, &key))
+                self.attempt(changes, true, |run| run.db().delete_cf_with(&cf, &key, &synced))
             }
             DeleteRange(family) => {
                 let from = self.rng.below(20);
@@ -324,7 +324,7 @@ impl<'s> Run<'s> {
                 let cf = self.cf(family);
                 let changes = (from..from + 4).map(|n| ((family.to_string(), keys(n)), None)).collect();
                 self.attempt(changes, true, |run| {
-                    run.db().delete_range_cf(&cf, &synced, &keys(from), &keys(from + 4))
+                    run.db().delete_range_cf_with(&cf, keys(from), keys(from + 4), &synced)
                 })
             }
             Batch => {
@@ -332,19 +332,21 @@ impl<'s> Run<'s> {
                 let mut changes = Changes::new();
                 for family in [MAIN, SIDE] {
                     let (key, value) = (self.key(), self.value());
-                    batch.put(self.cf(family).id(), &key, &value);
+                    batch.put_cf(&self.cf(family), &key, &value);
                     changes.push(((family.to_string(), key), Some(value)));
                 }
-                self.attempt(changes, true, |run| run.db().write(&synced, &mut batch))
+                self.attempt(changes, true, |run| run.db().write_with(&mut batch, &synced))
             }
             Flush => {
                 let families = self.db().column_families();
-                self.attempt(Changes::new(), true, |run| run.db().flush(&families, true))
+                self.attempt(Changes::new(), true, |run| run.db().flush_cfs(&families, Wait::UntilDone))
             }
             Compact(family) => {
                 let cf = self.cf(family);
                 let force = BottommostLevelCompaction::Force;
-                self.attempt(Changes::new(), false, |run| run.db().compact_range(&cf, None, None, force))
+                self.attempt(Changes::new(), false, |run| {
+                    run.db().compact_range_cf_with(&cf, None, None, &force.into())
+                })
             }
             CompactFiles => {
                 let files = self.db().live_files();
@@ -354,14 +356,14 @@ impl<'s> Run<'s> {
                 let cf = self.cf(MAIN);
                 self.attempt(Changes::new(), false, |run| match numbers.as_slice() {
                     [] => Ok(()),
-                    numbers => run.db().compact_files(&cf, numbers, (level + 1).min(6)),
+                    numbers => run.db().compact_files_cf(&cf, numbers, (level + 1).min(6)).map(drop),
                 })
             }
             Ingest { moved } => self.ingest(moved),
             Checkpoint => {
                 self.files += 1;
                 let path = PathBuf::from(format!("/checkpoint{}", self.files));
-                self.attempt(Changes::new(), false, |run| run.db().create_checkpoint(&path, 0))?;
+                self.attempt(Changes::new(), false, |run| run.db().create_checkpoint(&path))?;
                 self.checkpoints.push((path, self.steps.len()));
                 Ok(())
             }
@@ -396,7 +398,7 @@ impl<'s> Run<'s> {
             let (key, value) = (self.key(), self.value());
             let changes = vec![((family.to_string(), key.clone()), Some(value.clone()))];
             let before = active_entries(self.db(), &cf);
-            self.attempt(changes, options.sync, |run| run.db().put_cf(&cf, options, &key, &value))?;
+            self.attempt(changes, options.sync, |run| run.db().put_cf_with(&cf, &key, &value, options))?;
             self.filled += u64::from(active_entries(self.db(), &cf) <= before);
         }
         Ok(())
@@ -417,7 +419,7 @@ impl<'s> Run<'s> {
             writer.finish()?;
             let options =
                 IngestExternalFileOptions { move_files: moved, ..IngestExternalFileOptions::default() };
-            run.db().ingest_external_files(&cf, std::slice::from_ref(&path), &options)
+            run.db().ingest_external_files_cf_with(&cf, std::slice::from_ref(&path), &options)
         })
     }
 
@@ -495,11 +497,11 @@ impl<'s> Run<'s> {
 
 fn open(env: &Env, path: &str, script: &Script) -> Result<Db> {
     let families = match env.fs.exists(&Path::new(path).join("CURRENT"))? {
-        true => Db::list_column_families(path, env)?,
+        true => Db::list_column_families_in(path, env)?,
         false => vec![MAIN.to_string()],
     };
-    let families = families.iter().map(|name| descriptor(name, &script.options)).collect();
-    Db::open(path, script.db.clone(), env.clone(), families)
+    let families = families.iter().map(|name| descriptor(name, &script.options));
+    Db::builder(path).options(script.db.clone()).env(env.clone()).column_families(families).open()
 }
 
 /// What a value begins with: its number.
@@ -568,7 +570,7 @@ fn power_lost_at_any_point_of_any_feature_leaves_what_was_durable() {
             fs.faults().heal();
             let db = open(&run.env, "/db", &script).unwrap_or_else(|error| panic!("{what}: {error}"));
             run.check_prefix(&state_of(&db), run.durable, &what);
-            db.put(&WriteOptions::default(), b"after", b"crash").unwrap();
+            db.put(b"after", b"crash").unwrap();
             drop(db);
             check_checkpoints(&run, &what);
         }
@@ -578,9 +580,13 @@ fn power_lost_at_any_point_of_any_feature_leaves_what_was_durable() {
 /// Before power is lost: what a reader beside the failed writer finds is what was acknowledged.
 fn check_secondary(run: &Run<'_>, fs: &FaultyFs, what: &str) {
     fs.faults().heal();
-    let Ok(names) = Db::list_column_families("/db", &run.env) else { return };
-    let families = names.iter().map(|name| descriptor(name, &run.script.options)).collect();
-    let db = Db::open_as_secondary("/db", run.script.db.clone(), run.env.clone(), families)
+    let Ok(names) = Db::list_column_families_in("/db", &run.env) else { return };
+    let families = names.iter().map(|name| descriptor(name, &run.script.options));
+    let db = Db::builder("/db")
+        .options(run.script.db.clone())
+        .env(run.env.clone())
+        .column_families(families)
+        .open_secondary()
         .unwrap_or_else(|error| panic!("{what}: secondary: {error}"));
     db.try_catch_up_with_primary().unwrap_or_else(|error| panic!("{what}: secondary: {error}"));
     // The last step may have failed, and what was past the WAL is seen only in tables.
@@ -698,9 +704,9 @@ fn errors_that_pass_are_over_without_a_word_and_nothing_acknowledged_is_lost() {
                 });
                 assert!(settled.is_none(), "{what}: {settled:?}");
                 fs.faults().heal();
-                db.put(&WriteOptions { sync: true, ..WriteOptions::default() }, b"key99", b"last")
+                db.put_with(b"key99", b"last", &WriteOptions { sync: true, ..WriteOptions::default() })
                     .unwrap_or_else(|error| panic!("{what}: after all: {error}"));
-                db.delete(&WriteOptions::default(), b"key99").unwrap();
+                db.delete(b"key99").unwrap();
                 assert_eq!(state_of(db), run.state(run.steps.len(), false), "{what}: before the crash");
                 let live: BTreeSet<u64> = db.live_files().iter().map(|file| file.number).collect();
                 drop(run.db.take());

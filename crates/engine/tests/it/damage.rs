@@ -128,7 +128,7 @@ fn descriptors(families: &[String]) -> Vec<ColumnFamilyDescriptor> {
 fn open(files: &Files, families: &[String], mode: WalRecoveryMode) -> Result<Db> {
     let env = Env::with_file_system(Arc::new(write_files(files)));
     let options = DbOptions { create_if_missing: false, wal_recovery_mode: mode, ..DbOptions::default() };
-    Db::open("/db", options, env, descriptors(families))
+    Db::builder("/db").options(options).env(env).column_families(descriptors(families)).open()
 }
 
 /// Asked about every row that is shown, also before an error ends a scan: what is shown must be true.
@@ -145,7 +145,7 @@ pub fn read(
     let shown = rows.as_ref().map(|rows| rows.keys().cloned().collect::<BTreeSet<_>>()).unwrap_or_default();
     for (name, key) in keys.iter().chain(&shown) {
         let cf = db.column_family(name).expect("it was opened");
-        let got = db.get_cf(&cf, &ReadOptions::default(), key)?;
+        let got = db.get_cf(&cf, key)?;
         match &rows {
             Ok(rows) => {
                 let scanned = rows.get(&(name.clone(), key.clone()));
@@ -162,8 +162,8 @@ fn scan(db: &Db, families: &[String], allowed: Allowed<'_>) -> Result<Rows> {
     let mut rows = Rows::new();
     for name in families {
         let cf = db.column_family(name).expect("it was opened");
-        let mut iter = db.iter_cf(&cf, &ReadOptions::default())?;
-        let check = |iter: &DbIterator| {
+        let mut iter = db.cursor_cf(&cf)?;
+        let check = |iter: &Cursor| {
             let (key, value) = (iter.key(), iter.value());
             assert!(allowed(name, key, value), "a wrong row is shown: {key:?}");
         };
@@ -195,7 +195,7 @@ fn scan(db: &Db, families: &[String], allowed: Allowed<'_>) -> Result<Rows> {
 }
 
 /// Three steps on, two back, and so on: wherever a source fails, the iterator may be about to turn.
-fn zigzag(iter: &mut DbIterator, check: impl Fn(&DbIterator)) {
+fn zigzag(iter: &mut Cursor, check: impl Fn(&Cursor)) {
     iter.seek_to_first();
     for step in 0.. {
         if !iter.valid() {
@@ -217,7 +217,8 @@ fn build_with(options: DbOptions) -> Case {
     let fs = MemoryFs::new();
     let env = Env::with_file_system(Arc::new(fs.clone()));
     let families = vec!["default".to_string(), "two".to_string()];
-    let db = Db::open("/db", options, env, descriptors(&families)).unwrap();
+    let db =
+        Db::builder("/db").options(options).env(env).column_families(descriptors(&families)).open().unwrap();
     let handles: Vec<ColumnFamilyHandle> =
         families.iter().map(|name| db.column_family(name).unwrap()).collect();
     let mut case = Case {
@@ -233,24 +234,25 @@ fn build_with(options: DbOptions) -> Case {
         let key = format!("key{:03}", rng.below(60)).into_bytes();
         let place = (families[family].clone(), key.clone());
         if i % 9 == 8 {
-            db.delete_cf(&handles[family], &WriteOptions::default(), &key).unwrap();
+            db.delete_cf(&handles[family], &key).unwrap();
             case.rows.remove(&place);
         } else {
             let value = format!("{i:04}-{}", "v".repeat(rng.below(40) as usize)).into_bytes();
-            db.put_cf(&handles[family], &WriteOptions::default(), &key, &value).unwrap();
+            db.put_cf(&handles[family], &key, &value).unwrap();
             case.values.entry(place.clone()).or_default().insert(value.clone());
             case.rows.insert(place, value);
         }
         if i == 60 || i == 120 {
-            db.flush(&handles, true).unwrap();
+            db.flush_cfs(&handles, Wait::UntilDone).unwrap();
             if i == 60 {
-                db.compact_range(&handles[0], None, None, BottommostLevelCompaction::Force).unwrap();
+                db.compact_range_cf_with(&handles[0], None, None, &BottommostLevelCompaction::Force.into())
+                    .unwrap();
             }
             case.states.clear();
         }
         if i == 170 {
             // The WAL so far stays, for the other column family.
-            db.flush(&handles[..1], true).unwrap();
+            db.flush_cfs(&handles[..1], Wait::UntilDone).unwrap();
         }
         case.states.push(case.rows.clone());
     }

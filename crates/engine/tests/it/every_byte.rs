@@ -47,9 +47,10 @@ impl Small {
         let options = DbOptions { wal_recovery_mode: mode, ..DbOptions::default() };
         let mut family = crate::harness::descriptor(FAMILY, &self.options);
         family.parts.block_cache = Some(self.cache.clone());
-        let rows = Db::open_for_read_only("/db", options, env, vec![family], false).and_then(|db| {
-            read(&db, &[FAMILY.to_string()], &self.keys, &|_, key, value| self.wrote(key, value))
-        });
+        let rows =
+            Db::builder("/db").options(options).env(env).column_family(family).open_read_only().and_then(
+                |db| read(&db, &[FAMILY.to_string()], &self.keys, &|_, key, value| self.wrote(key, value)),
+            );
         match rows {
             Ok(rows) => Outcome::Read(rows),
             Err(error) => Outcome::Refused(error),

@@ -23,8 +23,12 @@ fn load(name: &str) -> MemoryFs {
 fn open(fs: &MemoryFs, families: &[&str]) -> Result<Db> {
     let env = Env::with_file_system(Arc::new(fs.clone()));
     let options = ColumnFamilyOptions::default();
-    let families = families.iter().map(|name| descriptor(name, &options)).collect();
-    Db::open("/db", DbOptions { create_if_missing: false, ..creating() }, env, families)
+    let families = families.iter().map(|name| descriptor(name, &options));
+    Db::builder("/db")
+        .options(DbOptions { create_if_missing: false, ..creating() })
+        .env(env)
+        .column_families(families)
+        .open()
 }
 
 #[test]
@@ -55,7 +59,7 @@ fn recycled_and_compressed_wals_are_replayed() {
     }
     for name in ["11.8.1-wal-recyclable", "11.8.1-wal-predecessor-info"] {
         let db = open(&load(name), &["default"]).unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert_eq!(db.get(&ReadOptions::default(), b"z").unwrap().as_deref(), Some(&b"2"[..]), "{name}");
+        assert_eq!(db.get(b"z").unwrap().as_deref(), Some(&b"2"[..]), "{name}");
     }
 }
 
@@ -66,9 +70,9 @@ fn range_tombstones_of_rocksdb_hide_what_they_should() {
     };
     let db = open(&load("11.8.1-range-del"), &["default"]).unwrap();
     assert_eq!(keys(&db, "default"), [b"a", b"m"]);
-    assert!(db.get(&ReadOptions::default(), b"c").unwrap().is_none());
+    assert!(db.get(b"c").unwrap().is_none());
     let cf = db.default_column_family().clone();
-    db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+    db.compact_range_cf_with(&cf, None, None, &BottommostLevelCompaction::Force.into()).unwrap();
     assert_eq!(keys(&db, "default"), [b"a", b"m"]);
     let db = open(&load("11.8.1-cf-batch"), &["default", "cf one"]).unwrap();
     assert_eq!(keys(&db, "default"), [b"dflt"]);
@@ -101,10 +105,10 @@ fn every_kind_of_table_of_rocksdb_is_read() {
             .collect();
         assert_eq!(contents(&db, db.default_column_family(), &ReadOptions::default()), expected, "{name}");
         for (key, value) in &expected {
-            let got = db.get(&ReadOptions::default(), key).unwrap();
+            let got = db.get(key).unwrap();
             assert_eq!(got.as_deref(), Some(&value[..]), "{name}");
         }
-        assert!(db.get(&ReadOptions::default(), b"key000300").unwrap().is_none(), "{name}");
+        assert!(db.get(b"key000300").unwrap().is_none(), "{name}");
     }
     let db = open(&load("11.8.1-ingested"), &["default"]).unwrap();
     let rows = contents(&db, db.default_column_family(), &ReadOptions::default());
@@ -122,9 +126,9 @@ fn blob_files_of_rocksdb_are_read() {
     let mut expected: Rows = (0..5).map(|i| (format!("k{i}").into_bytes(), vec![b'V'; 100 + i])).collect();
     expected.insert(b"small".to_vec(), b"s".to_vec());
     assert_eq!(contents(&db, &cf, &ReadOptions::default()), expected);
-    assert_eq!(db.get(&ReadOptions::default(), b"k3").unwrap().unwrap().len(), 103);
-    db.delete(&WriteOptions::default(), b"k0").unwrap();
-    db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+    assert_eq!(db.get(b"k3").unwrap().unwrap().len(), 103);
+    db.delete(b"k0").unwrap();
+    db.compact_range_cf_with(&cf, None, None, &BottommostLevelCompaction::Force.into()).unwrap();
     expected.remove(&b"k0"[..]);
     assert_eq!(contents(&db, &cf, &ReadOptions::default()), expected);
 }
@@ -151,7 +155,7 @@ fn direct_io_gives_the_same_rows() {
             ..creating()
         };
         let cf = ColumnFamilyOptions { write_buffer_size: 64 << 10, ..ColumnFamilyOptions::default() };
-        Db::open(&dir, options, Env::posix(), vec![descriptor("default", &cf)])
+        Db::builder(&dir).options(options).env(Env::posix()).column_family(descriptor("default", &cf)).open()
     };
     let db = match open(true) {
         Ok(db) => db,
@@ -162,10 +166,10 @@ fn direct_io_gives_the_same_rows() {
         Err(error) => panic!("{error}"),
     };
     for i in 0..3000u32 {
-        db.put(&WriteOptions::default(), &i.to_be_bytes(), &[i as u8; 150]).unwrap();
+        db.put(i.to_be_bytes(), [i as u8; 150]).unwrap();
     }
     let cf = db.default_column_family().clone();
-    db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+    db.compact_range_cf_with(&cf, None, None, &BottommostLevelCompaction::Force.into()).unwrap();
     let rows = contents(&db, &cf, &ReadOptions::default());
     assert_eq!(rows.len(), 3000);
     db.close().unwrap();
@@ -219,11 +223,14 @@ fn recovery_modes_treat_damage_as_rocksdb_does() {
             let env = Env::with_file_system(Arc::new(fs));
             let options = DbOptions { wal_recovery_mode: mode, ..DbOptions::default() };
             let families = vec![descriptor("default", &ColumnFamilyOptions::default())];
-            let found = Db::open("/db", options, env, families).ok().map(|db| {
-                let rows = contents(&db, db.default_column_family(), &ReadOptions::default());
-                let of = |wal: u8| rows.keys().filter(|key| key[0] == wal).count() as u32;
-                (of(b'a'), of(b'b'))
-            });
+            let found =
+                Db::builder("/db").options(options).env(env).column_families(families).open().ok().map(
+                    |db| {
+                        let rows = contents(&db, db.default_column_family(), &ReadOptions::default());
+                        let of = |wal: u8| rows.keys().filter(|key| key[0] == wal).count() as u32;
+                        (of(b'a'), of(b'b'))
+                    },
+                );
             assert_eq!(found, expected, "{what}, {mode:?}");
         }
     }
@@ -248,16 +255,15 @@ fn two_wals(drop_idle: bool) -> MemoryFs {
     let families = || vec![descriptor("default", &options), descriptor("idle", &options)];
     // The table of outcomes is of logs that end where their files do.
     let plain = DbOptions { allow_fallocate: false, ..creating() };
-    let db = Db::open("/db", plain, env.clone(), families()).unwrap();
-    let put =
-        |cf: &ColumnFamilyHandle, key: &[u8]| db.put_cf(cf, &WriteOptions::default(), key, &[7; 40]).unwrap();
+    let db = Db::builder("/db").options(plain).env(env.clone()).column_families(families()).open().unwrap();
+    let put = |cf: &ColumnFamilyHandle, key: &[u8]| db.put_cf(cf, key, [7; 40]).unwrap();
     let (default, idle) = (db.default_column_family().clone(), db.column_family("idle").unwrap());
     put(&idle, b"x");
     for i in 0..5u8 {
         put(&default, &[b'a', i]);
     }
     // Sealing the other column family starts a new WAL; the first one is still needed.
-    db.flush(std::slice::from_ref(&idle), true).unwrap();
+    db.flush_cf(&idle).unwrap();
     if drop_idle {
         db.drop_column_family(&idle).unwrap();
     }

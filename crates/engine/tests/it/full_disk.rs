@@ -60,14 +60,19 @@ fn put(db: &Db, number: u64) -> Result<()> {
         state ^= state << 17;
         *byte = state as u8;
     }
-    db.put(&WriteOptions::default(), &number.to_be_bytes(), &value)
+    db.put(number.to_be_bytes(), &value)
 }
 
 fn open(dir: &Path) -> Db {
     // The WAL grows by 400 MB before a memtable is full, and no write waits for anything.
     let options = ColumnFamilyOptions { write_buffer_size: 400 << 20, ..ColumnFamilyOptions::default() };
     let path = dir.join("db").to_str().unwrap().to_string();
-    Db::open(path, creating(), Env::posix(), vec![descriptor("default", &options)]).unwrap()
+    Db::builder(path)
+        .options(creating())
+        .env(Env::posix())
+        .column_family(descriptor("default", &options))
+        .open()
+        .unwrap()
 }
 
 /// Writes zeros until there is no room.
@@ -103,7 +108,7 @@ fn child_on_a_full_disk() {
         write(&db, 3000).unwrap();
         if round == 0 {
             // The next WAL is written over this one.
-            db.flush(&[db.default_column_family().clone()], true).unwrap();
+            db.flush().unwrap();
         }
     }
     if before == format!("{:?}", Before::Copied) {

@@ -5,7 +5,7 @@ use outcrop::options::{
 };
 use outcrop::{
     ColumnFamilyDescriptor, ColumnFamilyHandle, ColumnFamilyParts, Db, Env, MergeOperator, ReadOptions,
-    Result, WaitForCompactOptions,
+    Result, Wait, WaitForCompactOptions,
 };
 use outcrop_base::PrefixExtractor;
 use std::collections::BTreeMap;
@@ -87,7 +87,7 @@ pub struct Work {
 /// Writes what memtables hold to tables, waits for compactions, and reads from the database's LOGs what was done since
 /// it was created.
 pub fn work_done(db: &Db, env: &Env, path: &str) -> Work {
-    db.flush(&db.column_families(), true).unwrap();
+    db.flush_cfs(&db.column_families(), Wait::UntilDone).unwrap();
     db.wait_for_compact(&WaitForCompactOptions::default()).unwrap();
     let mut work = Work::default();
     for name in env.fs.list(Path::new(path)).unwrap().iter().filter(|name| name.starts_with("LOG")) {
@@ -106,7 +106,7 @@ pub fn work_done(db: &Db, env: &Env, path: &str) -> Work {
 
 /// Entries of the memtable that takes a column family's writes. Fewer after a write than before: it went into a new one.
 pub fn active_entries(db: &Db, cf: &ColumnFamilyHandle) -> u64 {
-    db.property_int(cf, "rocksdb.num-entries-active-mem-table").unwrap()
+    db.property_int_cf(cf, "rocksdb.num-entries-active-mem-table").unwrap()
 }
 
 /// Options under which some hundred kilobytes go through flushes and several levels.
@@ -205,7 +205,11 @@ pub fn descriptor(name: &str, options: &ColumnFamilyOptions) -> ColumnFamilyDesc
 
 /// Opens `/db` in `env` with only the default column family.
 pub fn open(env: &Env, options: &ColumnFamilyOptions) -> Result<Db> {
-    Db::open("/db", database_options(options), env.clone(), vec![descriptor("default", options)])
+    Db::builder("/db")
+        .options(database_options(options))
+        .env(env.clone())
+        .column_family(descriptor("default", options))
+        .open()
 }
 
 /// Every row, by a forward scan; checked against a backward scan.
@@ -220,7 +224,7 @@ pub fn contents_with(
     options: &ReadOptions,
     spell: fn(&[u8]) -> Vec<u8>,
 ) -> Rows {
-    let mut iter = db.iter_cf(cf, options).unwrap();
+    let mut iter = db.cursor_cf_with(cf, options).unwrap();
     let mut forward = Vec::new();
     iter.seek_to_first();
     while iter.valid() {

@@ -17,7 +17,7 @@ fn family(options: &ColumnFamilyOptions) -> ColumnFamilyDescriptor {
 
 fn open(env: &Env, options: &ColumnFamilyOptions) -> Db {
     env.fs.create_dir_all("/out".as_ref()).unwrap();
-    Db::open("/db", creating(), env.clone(), vec![family(options)]).unwrap()
+    Db::builder("/db").options(creating()).env(env.clone()).column_family(family(options)).open().unwrap()
 }
 
 fn file(env: &Env, name: &str, options: &ColumnFamilyOptions, rows: &[(&str, &str)]) -> PathBuf {
@@ -32,13 +32,14 @@ fn file(env: &Env, name: &str, options: &ColumnFamilyOptions, rows: &[(&str, &st
 }
 
 fn ingest(db: &Db, paths: &[PathBuf], options: &IngestExternalFileOptions) -> Result<()> {
-    db.ingest_external_files(db.default_column_family(), paths, options)
+    db.ingest_external_files_cf_with(db.default_column_family(), paths, options)
 }
 
 fn level_of_files(db: &Db) -> Vec<usize> {
     let files =
-        |level| db.property_int(db.default_column_family(), &format!("rocksdb.num-files-at-level{level}"));
-    let text = |level| db.property(db.default_column_family(), &format!("rocksdb.num-files-at-level{level}"));
+        |level| db.property_int_cf(db.default_column_family(), &format!("rocksdb.num-files-at-level{level}"));
+    let text =
+        |level| db.property_cf(db.default_column_family(), &format!("rocksdb.num-files-at-level{level}"));
     (0..7).map(|level| files(level).or_else(|| text(level)?.parse().ok()).unwrap_or(0) as usize).collect()
 }
 
@@ -47,7 +48,7 @@ fn ingested_keys_hide_older_ones_and_not_newer_ones() {
     let env = Env::memory();
     let options = ColumnFamilyOptions::default();
     let db = open(&env, &options);
-    let put = |key: &[u8], value: &[u8]| db.put(&WriteOptions::default(), key, value).unwrap();
+    let put = |key: &[u8], value: &[u8]| db.put(key, value).unwrap();
     put(b"a", b"old");
     put(b"c", b"old");
     let snapshot = db.snapshot();
@@ -61,12 +62,12 @@ fn ingested_keys_hide_older_ones_and_not_newer_ones() {
     };
     assert_eq!(text(&ReadOptions::default()), ["a=old", "b=new", "c=new", "d=new"]);
     assert_eq!(text(&ReadOptions::at(&snapshot)), ["a=old", "c=old"], "a snapshot does not see it");
-    assert_eq!(db.get(&ReadOptions::at(&snapshot), b"c").unwrap().as_deref(), Some(&b"old"[..]));
+    assert_eq!(db.get_with(b"c", &ReadOptions::at(&snapshot)).unwrap().as_deref(), Some(&b"old"[..]));
     put(b"d", b"newest");
     assert_eq!(text(&ReadOptions::default()), ["a=old", "b=new", "c=new", "d=newest"]);
     drop(snapshot);
     let cf = db.default_column_family().clone();
-    db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+    db.compact_range_cf_with(&cf, None, None, &BottommostLevelCompaction::Force.into()).unwrap();
     assert_eq!(text(&ReadOptions::default()), ["a=old", "b=new", "c=new", "d=newest"]);
     assert!(env.fs.exists(&path).unwrap(), "a copied file stays where it was");
 }
@@ -83,13 +84,13 @@ fn files_go_as_deep_as_they_can() {
     assert_eq!(level_of_files(&db)[6], 2, "beside, not over");
     ingest(&db, &[file(&env, "3.sst", &options, &[("b", "2"), ("z", "2")])], &default).unwrap();
     assert_eq!(level_of_files(&db)[6], 2);
-    assert_eq!(db.get(&ReadOptions::default(), b"b").unwrap().as_deref(), Some(&b"2"[..]));
+    assert_eq!(db.get(b"b").unwrap().as_deref(), Some(&b"2"[..]));
     let over = [
         file(&env, "4.sst", &options, &[("b", "3"), ("y", "3")]),
         file(&env, "5.sst", &options, &[("c", "4"), ("y", "4")]),
     ];
     ingest(&db, &over, &default).unwrap();
-    assert_eq!(db.get(&ReadOptions::default(), b"y").unwrap().as_deref(), Some(&b"4"[..]), "the later wins");
+    assert_eq!(db.get(b"y").unwrap().as_deref(), Some(&b"4"[..]), "the later wins");
     let deep = IngestExternalFileOptions { fail_if_not_bottommost_level: true, ..default };
     let error = ingest(&db, &[file(&env, "6.sst", &options, &[("b", "5")])], &deep).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TryAgain);
@@ -100,13 +101,13 @@ fn what_cannot_be_ingested_is_refused_and_changes_nothing() {
     let env = Env::memory();
     let options = ColumnFamilyOptions::default();
     let db = open(&env, &options);
-    db.put(&WriteOptions::default(), b"k", b"old").unwrap();
+    db.put(b"k", b"old").unwrap();
     let default = IngestExternalFileOptions::default();
     let path = file(&env, "1.sst", &options, &[("k", "new")]);
     let refused = |paths: &[PathBuf], options: &IngestExternalFileOptions, what: &str| {
         let error = ingest(&db, paths, options).unwrap_err().to_string();
         assert!(error.contains(what), "{error}");
-        assert_eq!(db.get(&ReadOptions::default(), b"k").unwrap().as_deref(), Some(&b"old"[..]));
+        assert_eq!(db.get(b"k").unwrap().as_deref(), Some(&b"old"[..]));
     };
     refused(&[], &default, "no files");
     refused(&["/out/none.sst".into()], &default, "/out/none.sst");
@@ -138,11 +139,11 @@ fn files_ingested_behind_lie_under_everything() {
     let options = ColumnFamilyOptions { allow_ingest_behind: true, ..ColumnFamilyOptions::default() };
     let db = open(&env, &options);
     for key in [b"b", b"c"] {
-        db.put(&WriteOptions::default(), key, b"kept").unwrap();
+        db.put(key, b"kept").unwrap();
     }
-    db.delete(&WriteOptions::default(), b"d").unwrap();
+    db.delete(b"d").unwrap();
     let cf = db.default_column_family().clone();
-    db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+    db.compact_range_cf_with(&cf, None, None, &BottommostLevelCompaction::Force.into()).unwrap();
     let behind = IngestExternalFileOptions { ingest_behind: true, ..IngestExternalFileOptions::default() };
     let path = file(&env, "1.sst", &options, &[("a", "x"), ("b", "x"), ("d", "x"), ("e", "x")]);
     ingest(&db, &[path], &behind).unwrap();
@@ -150,7 +151,7 @@ fn files_ingested_behind_lie_under_everything() {
         .map(|(key, value)| (key.into(), value.into()))
         .into();
     assert_eq!(rows(&db, &ReadOptions::default()), expected, "the deletion still hides d");
-    db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+    db.compact_range_cf_with(&cf, None, None, &BottommostLevelCompaction::Force.into()).unwrap();
     assert_eq!(rows(&db, &ReadOptions::default()), expected);
     drop(db);
     assert_eq!(rows(&open(&env, &options), &ReadOptions::default()), expected);
@@ -162,21 +163,21 @@ fn moved_files_are_gone_and_failures_leave_the_database_as_it_was() {
     let env = Env::with_file_system(Arc::new(fs.clone()));
     let options = ColumnFamilyOptions::default();
     let db = open(&env, &options);
-    db.put(&WriteOptions::default(), b"k", b"old").unwrap();
-    db.flush(&[db.default_column_family().clone()], true).unwrap();
+    db.put(b"k", b"old").unwrap();
+    db.flush().unwrap();
     let path = file(&env, "1.sst", &options, &[("k", "new")]);
     fs.faults().only(Some(".sst"));
     fs.faults().fail_at(fs.faults().changes(), EIO, false);
     assert!(ingest(&db, std::slice::from_ref(&path), &IngestExternalFileOptions::default()).is_err());
     fs.faults().heal();
     fs.faults().only(None);
-    assert_eq!(db.get(&ReadOptions::default(), b"k").unwrap().as_deref(), Some(&b"old"[..]));
+    assert_eq!(db.get(b"k").unwrap().as_deref(), Some(&b"old"[..]));
     let moving = IngestExternalFileOptions { move_files: true, ..IngestExternalFileOptions::default() };
     ingest(&db, std::slice::from_ref(&path), &moving).unwrap();
     assert!(!env.fs.exists(&path).unwrap());
     drop(db);
     let db = open(&env, &options);
-    assert_eq!(db.get(&ReadOptions::default(), b"k").unwrap().as_deref(), Some(&b"new"[..]));
+    assert_eq!(db.get(b"k").unwrap().as_deref(), Some(&b"new"[..]));
 }
 
 #[test]
@@ -226,21 +227,21 @@ fn ingestions_among_random_writes_agree_with_a_map() {
                 }
                 2 if rng.one_in(4) => {
                     let cf = db.default_column_family().clone();
-                    db.compact_range(&cf, None, None, BottommostLevelCompaction::Skip).unwrap();
+                    db.compact_range_cf(&cf, None, None).unwrap();
                 }
                 3 => {
                     assert_eq!(rows(&db, &ReadOptions::default()), model, "seed {seed} step {step}");
                 }
                 _ => {
                     let key = key(rng.below(400));
-                    db.put(&WriteOptions::default(), &key, &[step as u8; 80]).unwrap();
+                    db.put(&key, [step as u8; 80]).unwrap();
                     model.insert(key, vec![step as u8; 80]);
                 }
             }
         }
         assert_eq!(rows(&db, &ReadOptions::default()), model, "seed {seed}");
         for (key, value) in &model {
-            assert_eq!(db.get(&ReadOptions::default(), key).unwrap().as_deref(), Some(&value[..]));
+            assert_eq!(db.get(key).unwrap().as_deref(), Some(&value[..]));
         }
     }
 }
@@ -258,11 +259,11 @@ fn tables_of_the_first_level_do_not_lie_in_each_others_time() {
         let env = Env::memory();
         let db = open(&env, &options);
         let cf = db.default_column_family().clone();
-        let put = |key: &str| db.put(&WriteOptions::default(), key.as_bytes(), b"v").unwrap();
+        let put = |key: &str| db.put(key.as_bytes(), b"v").unwrap();
         for round in 0..4 {
             put("a");
             put("m");
-            db.flush(std::slice::from_ref(&cf), true).unwrap();
+            db.flush_cf(&cf).unwrap();
             // These wait in memory while a table of a later number meets the older ones.
             put("x");
             put("y");
@@ -270,7 +271,7 @@ fn tables_of_the_first_level_do_not_lie_in_each_others_time() {
             ingest(&db, &[path], &IngestExternalFileOptions::default()).unwrap();
             db.wait_for_compact(&WaitForCompactOptions::default()).unwrap();
             put("z");
-            db.flush(std::slice::from_ref(&cf), true).unwrap();
+            db.flush_cf(&cf).unwrap();
             let mut times: Vec<(u64, u64)> = db
                 .live_files()
                 .iter()

@@ -19,7 +19,7 @@ impl Dir {
 
     fn open(&self) -> Db {
         let families = vec![ColumnFamilyDescriptor::default_with(Default::default(), Default::default())];
-        Db::open(&self.0, creating(), Env::posix(), families).unwrap()
+        Db::builder(&self.0).options(creating()).env(Env::posix()).column_families(families).open().unwrap()
     }
 
     fn wals(&self) -> Vec<PathBuf> {
@@ -41,9 +41,9 @@ impl Drop for Dir {
 fn fill_a_wal(db: &Db, round: u32, rows: u32) {
     for row in 0..rows {
         let key = format!("{round:04} {row:04}");
-        db.put(&WriteOptions::default(), key.as_bytes(), &[round as u8; 400]).unwrap();
+        db.put(key.as_bytes(), [round as u8; 400]).unwrap();
     }
-    db.flush(&[db.default_column_family().clone()], true).unwrap();
+    db.flush().unwrap();
 }
 
 /// Which file was the WAL of each round.
@@ -74,7 +74,7 @@ fn a_wal_is_written_over_and_goes_once_nobody_writes() {
     for round in 0..16u32 {
         for row in 0..50u32 {
             let key = format!("{round:04} {row:04}");
-            let found = db.get(&ReadOptions::default(), key.as_bytes()).unwrap();
+            let found = db.get(key.as_bytes()).unwrap();
             assert_eq!(found.as_deref(), Some(&[round as u8; 400][..]), "{key}");
         }
     }
@@ -107,7 +107,7 @@ fn a_wal_is_not_written_over_under_its_reader() {
     const ROWS: u32 = 500;
     for row in 0..ROWS {
         let key = format!("first {row:04}");
-        db.put(&WriteOptions::default(), key.as_bytes(), &[7; 400]).unwrap();
+        db.put(key.as_bytes(), [7; 400]).unwrap();
     }
     let mut updates = db.updates_since(SeqNum(1)).unwrap();
     assert!(updates.next_batch().unwrap().is_some());

@@ -13,7 +13,12 @@ fn options() -> ColumnFamilyOptions {
 }
 
 fn open(dir: &str) -> Db {
-    Db::open(dir, creating(), Env::posix(), vec![descriptor("default", &options())]).unwrap()
+    Db::builder(dir)
+        .options(creating())
+        .env(Env::posix())
+        .column_family(descriptor("default", &options()))
+        .open()
+        .unwrap()
 }
 
 /// The child: writes ascending keys and says after each which one was acknowledged.
@@ -22,7 +27,7 @@ fn child_that_is_killed() {
     let Ok(dir) = std::env::var(CHILD) else { return };
     let db = open(&dir);
     for i in 0u64.. {
-        db.put(&WriteOptions::default(), &i.to_be_bytes(), &[i as u8; 300]).unwrap();
+        db.put(i.to_be_bytes(), [i as u8; 300]).unwrap();
         println!("acknowledged {i}");
     }
 }

@@ -94,7 +94,7 @@ fn check(db: &Db, families: &[Expected], name: &str) {
         let cf = db.column_family(&family.descriptor.name).unwrap();
         assert_eq!(contents(db, &cf, &ReadOptions::default()), family.rows, "{name}: {}", cf.name());
         for (key, value) in &family.rows {
-            let got = db.get_cf(&cf, &ReadOptions::default(), key).unwrap();
+            let got = db.get_cf(&cf, key).unwrap();
             assert_eq!(got.as_deref(), Some(&value[..]), "{name}: {} {key:?}", cf.name());
         }
     }
@@ -114,15 +114,19 @@ fn every_database_made_by_rocksdb_is_read_compacted_and_reopened() {
         assert!(!families.is_empty() && !families[0].rows.is_empty(), "{name}: rows.txt says nothing");
         let env = Env::with_file_system(Arc::new(load(&dir)));
         let open = || {
-            let descriptors = families.iter().map(|family| family.descriptor.clone()).collect();
-            Db::open("/db", DbOptions::default(), env.clone(), descriptors)
+            let descriptors = families.iter().map(|family| &family.descriptor);
+            Db::builder("/db")
+                .options(DbOptions::default())
+                .env(env.clone())
+                .column_families(descriptors)
+                .open()
                 .unwrap_or_else(|error| panic!("{name}: {error}"))
         };
         let db = open();
         check(&db, &families, &name);
         for family in &families {
             let cf = db.column_family(&family.descriptor.name).unwrap();
-            db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+            db.compact_range_cf_with(&cf, None, None, &BottommostLevelCompaction::Force.into()).unwrap();
         }
         check(&db, &families, &name);
         db.close().unwrap();

@@ -23,6 +23,7 @@ mod option_extremes;
 mod panics;
 mod paranoid;
 mod resuming;
+mod rows;
 mod same_keys;
 mod slow_files;
 mod stalled;

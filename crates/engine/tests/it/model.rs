@@ -81,7 +81,7 @@ impl Run {
             // What is not synced may be there in part; it changes no row.
             for _ in 0..self.rng.below(40) {
                 let cf = self.cf(0);
-                self.db().delete_cf(&cf, &WriteOptions::default(), b"never written").unwrap();
+                self.db().delete_cf(&cf, b"never written").unwrap();
             }
         }
         self.db = None;
@@ -112,7 +112,14 @@ impl Run {
         options.max_open_files = if limited { files } else { -1 };
         options.max_manifest_file_size = self.rng.pick(&[1 << 30, 500]);
         options.max_subcompactions = self.rng.pick(&[1, 3]);
-        self.db = Some(Db::open("/db", options, self.env.clone(), families).unwrap());
+        self.db = Some(
+            Db::builder("/db")
+                .options(options)
+                .env(self.env.clone())
+                .column_families(families)
+                .open()
+                .unwrap(),
+        );
     }
 
     fn key(&mut self) -> Vec<u8> {
@@ -170,7 +177,7 @@ impl Run {
                 let (key, value) = (self.key(), self.value());
                 let columns = [(&b"colour"[..], &b"red"[..]), (b"", &value), (b"size", b"7")];
                 let spelled = self.spelled(family, &key);
-                self.db().put_entity_cf(&cf, &options, &spelled, &columns).unwrap();
+                self.db().put_entity_cf_with(&cf, &spelled, &columns, &options).unwrap();
                 self.model[family].insert(key, value);
             }
             4..12 => self.put_or_single_delete(family, &cf, &options),
@@ -178,20 +185,20 @@ impl Run {
                 let (key, value) = (self.key(), self.value());
                 let spelled = self.spelled(family, &key);
                 let before = active_entries(self.db(), &cf);
-                self.db().put_cf(&cf, &options, &spelled, &value).unwrap();
+                self.db().put_cf_with(&cf, &spelled, &value, &options).unwrap();
                 self.filled += u64::from(active_entries(self.db(), &cf) <= before);
                 self.model[family].insert(key, value);
             }
             40..52 => {
                 let key = self.key();
                 let spelled = self.spelled(family, &key);
-                self.db().delete_cf(&cf, &options, &spelled).unwrap();
+                self.db().delete_cf_with(&cf, &spelled, &options).unwrap();
                 self.model[family].remove(&key);
             }
             52..60 => {
                 let (key, operand) = (self.key(), vec![b'a' + (self.rng.next() % 26) as u8]);
                 let spelled = self.spelled(family, &key);
-                self.db().merge_cf(&cf, &options, &spelled, &operand).unwrap();
+                self.db().merge_cf_with(&cf, &spelled, &operand, &options).unwrap();
                 self.model[family]
                     .entry(key)
                     .and_modify(|value| {
@@ -204,13 +211,13 @@ impl Run {
             66..68 => {
                 let (begin, end) = self.range();
                 let spelled = (self.spelled(family, &begin), self.spelled(family, &end));
-                self.db().delete_range_cf(&cf, &options, &spelled.0, &spelled.1).unwrap();
+                self.db().delete_range_cf_with(&cf, &spelled.0, &spelled.1, &options).unwrap();
                 self.model[family].retain(|key, _| *key < begin || *key >= end);
             }
             68..84 => {
                 let key = self.key();
                 let spelled = self.spelled(family, &key);
-                let got = self.db().get_cf(&cf, &ReadOptions::default(), &spelled).unwrap();
+                let got = self.db().get_cf(&cf, &spelled).unwrap();
                 assert_eq!(got.as_deref(), self.model[family].get(&key).map(Vec::as_slice), "get {key:?}");
             }
             84..90 => self.walk(family, &cf),
@@ -222,8 +229,8 @@ impl Run {
                 }
             }
             93..95 => {
-                let wait = self.rng.one_in(2);
-                self.db().flush(&[cf], wait).unwrap();
+                let wait = if self.rng.one_in(2) { Wait::UntilDone } else { Wait::No };
+                self.db().flush_cfs(&[cf], wait).unwrap();
             }
             95 => self.compact(&cf),
             96 if self.rng.one_in(4) => self.reopen(),
@@ -238,10 +245,10 @@ impl Run {
         let key = format!("s{}", self.rng.below(12)).into_bytes();
         let spelled = self.spelled(family, &key);
         if self.model[family].remove(&key).is_some() {
-            self.db().single_delete_cf(cf, options, &spelled).unwrap();
+            self.db().single_delete_cf_with(cf, &spelled, options).unwrap();
         } else {
             let value = self.value();
-            self.db().put_cf(cf, options, &spelled, &value).unwrap();
+            self.db().put_cf_with(cf, &spelled, &value, options).unwrap();
             self.model[family].insert(key, value);
         }
     }
@@ -251,20 +258,20 @@ impl Run {
         for _ in 0..1 + self.rng.below(8) {
             let family = self.rng.below(3) as usize;
             let (key, value) = (self.key(), self.value());
-            let id = self.cf(family).id();
+            let cf = self.cf(family);
             if self.rng.one_in(12) {
                 let (begin, end) = self.range();
-                batch.delete_range(id, &self.spelled(family, &begin), &self.spelled(family, &end));
+                batch.delete_range_cf(&cf, self.spelled(family, &begin), self.spelled(family, &end));
                 self.model[family].retain(|key, _| *key < begin || *key >= end);
             } else if self.rng.one_in(4) {
-                batch.delete(id, &self.spelled(family, &key));
+                batch.delete_cf(&cf, self.spelled(family, &key));
                 self.model[family].remove(&key);
             } else {
-                batch.put(id, &self.spelled(family, &key), &value);
+                batch.put_cf(&cf, self.spelled(family, &key), &value);
                 self.model[family].insert(key, value);
             }
         }
-        self.db().write(options, &mut batch).unwrap();
+        self.db().write_with(&mut batch, options).unwrap();
     }
 
     fn multi_get(&mut self, family: usize, cf: &ColumnFamilyHandle) {
@@ -273,7 +280,7 @@ impl Run {
         let keys: Vec<Vec<u8>> = (0..count).map(|_| self.key()).collect();
         let spelled: Vec<Vec<u8>> = keys.iter().map(|key| self.spelled(family, key)).collect();
         let slices: Vec<&[u8]> = spelled.iter().map(Vec::as_slice).collect();
-        let got = self.db().multi_get_cf(cf, &ReadOptions::default(), &slices);
+        let got = self.db().multi_get_cf(cf, &slices);
         for (key, value) in keys.iter().zip(got) {
             assert_eq!(value.unwrap().as_deref(), self.model[family].get(key).map(Vec::as_slice));
         }
@@ -287,7 +294,7 @@ impl Run {
         let bound = |key: Vec<u8>| (!whole).then_some(key);
         let (begin, end) = (bound(begin), bound(end));
         if self.rng.one_in(4) {
-            self.db().suggest_compact_range(cf, begin.as_deref(), end.as_deref()).unwrap();
+            self.db().suggest_compact_range_cf(cf, begin.as_deref(), end.as_deref()).unwrap();
             return;
         }
         let options = CompactRangeOptions {
@@ -296,7 +303,7 @@ impl Run {
             max_subcompactions: self.rng.pick(&[None, Some(4)]),
             ..CompactRangeOptions::default()
         };
-        self.db().compact_range_with(cf, begin.as_deref(), end.as_deref(), &options).unwrap();
+        self.db().compact_range_cf_with(cf, begin.as_deref(), end.as_deref(), &options).unwrap();
     }
 
     /// A few random moves of an iterator, each compared.
@@ -304,7 +311,7 @@ impl Run {
         let held = self.held.last().filter(|_| self.rng.0.is_multiple_of(2));
         let rows = held.map_or(&self.model[family], |held| &held.rows[family]).clone();
         let options = held.map_or(ReadOptions::default(), |held| ReadOptions::at(&held.snapshot));
-        let mut iter = self.db().iter_cf(cf, &options).unwrap();
+        let mut iter = self.db().cursor_cf_with(cf, &options).unwrap();
         let mut at: Option<Vec<u8>> = None;
         for _ in 0..12 {
             match (self.rng.below(6), at.take()) {

@@ -68,17 +68,20 @@ fn use_database(db: &DbOptions, cf: &ColumnFamilyOptions, said: &Said) -> std::r
     let env = Env::memory();
     let family = || vec![ColumnFamilyDescriptor::default_with(cf.clone(), ColumnFamilyParts::default())];
     say("open")?;
-    let Ok(open) = Db::open("/db", db.clone(), env.clone(), family()) else { return Ok(()) };
+    let Ok(open) = Db::builder("/db").options(db.clone()).env(env.clone()).column_families(family()).open()
+    else {
+        return Ok(());
+    };
     for n in 0..ROWS {
         if n % 10 == 0 {
             say(&format!("put {n}"))?;
         }
         let (key, value) = row(n);
-        open.put(&WriteOptions::default(), &key, &value).map_err(|error| format!("put {n}: {error}"))?;
+        open.put(key, value).map_err(|error| format!("put {n}: {error}"))?;
         // More tables than the default triggers let be.
         if n % 10 == 9 {
             say(&format!("flush {n}"))?;
-            let flushed = open.flush(std::slice::from_ref(open.default_column_family()), true);
+            let flushed = open.flush_cf(open.default_column_family());
             flushed.map_err(|error| format!("flush {n}: {error}"))?;
         }
     }
@@ -86,8 +89,7 @@ fn use_database(db: &DbOptions, cf: &ColumnFamilyOptions, said: &Said) -> std::r
     let read = |db: &Db, when: &str| {
         for n in ROWS - 97..ROWS {
             let (key, value) = row(n);
-            let found =
-                db.get(&ReadOptions::default(), &key).map_err(|error| format!("get {when}: {error}"))?;
+            let found = db.get(key).map_err(|error| format!("get {when}: {error}"))?;
             if keeps && found.as_deref() != Some(&value[..]) {
                 return Err(format!("get {when}: row {n} is {found:?}"));
             }
@@ -98,14 +100,19 @@ fn use_database(db: &DbOptions, cf: &ColumnFamilyOptions, said: &Said) -> std::r
     read(&open, "before compacting")?;
     say("compact")?;
     let cf_handle = open.default_column_family().clone();
-    let compacted = open.compact_range(&cf_handle, None, None, BottommostLevelCompaction::default());
+    let compacted =
+        open.compact_range_cf_with(&cf_handle, None, None, &BottommostLevelCompaction::default().into());
     compacted.map_err(|error| format!("compact_range: {error}"))?;
     read(&open, "after compacting")?;
     drop(cf_handle);
     say("close")?;
     open.close().map_err(|error| format!("close: {error}"))?;
     say("open again")?;
-    let again = Db::open("/db", DbOptions { error_if_exists: false, ..db.clone() }, env, family());
+    let again = Db::builder("/db")
+        .options(DbOptions { error_if_exists: false, ..db.clone() })
+        .env(env)
+        .column_families(family())
+        .open();
     let again = again.map_err(|error| format!("open again: {error}"))?;
     read(&again, "once open again")?;
     say("close again")?;

@@ -115,7 +115,11 @@ fn open(env: &Env, trap: &Trap, place: Place, compaction_style: CompactionStyle)
     };
     options.compaction_options_universal.allow_trivial_move = true;
     let db_options = DbOptions { max_subcompactions: 3, ..creating() };
-    Db::open("/db", db_options, env.clone(), vec![ColumnFamilyDescriptor::default_with(options, parts)])
+    Db::builder("/db")
+        .options(db_options)
+        .env(env.clone())
+        .column_family(ColumnFamilyDescriptor::default_with(options, parts))
+        .open()
         .unwrap()
 }
 
@@ -143,7 +147,7 @@ fn batch_of(id: u64) -> WriteBatch {
     let mut batch = WriteBatch::new();
     for (i, key) in keys_of(id).iter().enumerate() {
         let value = id.to_string();
-        if i == 1 { batch.merge(0, key, value.as_bytes()) } else { batch.put(0, key, value.as_bytes()) }
+        if i == 1 { batch.merge(key, value) } else { batch.put(key, value) }
     }
     batch
 }
@@ -161,7 +165,7 @@ fn write_until_refused(db: &Db, first: u64) -> (Vec<u64>, Vec<u64>) {
                 scope.spawn(move || {
                     let mut written = Vec::new();
                     for id in (first + thread * 100)..(first + thread * 100 + 100) {
-                        match db.write(&WriteOptions::default(), &mut batch_of(id)) {
+                        match db.write(&mut batch_of(id)) {
                             Ok(()) => written.push(id),
                             Err(error) => {
                                 assert_eq!(error.kind(), ErrorKind::Aborted, "{error}");
@@ -203,11 +207,11 @@ fn a_panic_fails_the_group(place: Place, calls: u64) {
         let rows = |db: &Db| contents(db, &cf, &ReadOptions::default());
         assert_eq!(rows(&db), rows_of(&there), "before resume, round {round}");
         let mut late = batch_of(999_999);
-        assert_eq!(db.write(&WriteOptions::default(), &mut late).unwrap_err().kind(), ErrorKind::Aborted);
+        assert_eq!(db.write(&mut late).unwrap_err().kind(), ErrorKind::Aborted);
         if round % 2 == 0 {
             db.resume().unwrap();
             let mut next = batch_of(round * 1000 + 999);
-            db.write(&WriteOptions::default(), &mut next).unwrap();
+            db.write(&mut next).unwrap();
             there.push(round * 1000 + 999);
             assert_eq!(rows(&db), rows_of(&there), "after resume, round {round}");
         }
@@ -234,19 +238,19 @@ fn a_merge_operator_that_panics_fails_its_write_group() {
         let (env, trap) =
             (Env::with_file_system(Arc::new(outcrop_env::memory::MemoryFs::new())), Trap::new());
         let db = open(&env, &trap, Place::MergeOperator, CompactionStyle::Level);
-        db.put(&WriteOptions::default(), b"f", b"0").unwrap();
-        db.put(&WriteOptions::default(), b"k", b"1").unwrap();
-        db.merge_cf(db.default_column_family(), &WriteOptions::default(), b"k", b"2").unwrap();
+        db.put(b"f", b"0").unwrap();
+        db.put(b"k", b"1").unwrap();
+        db.merge_cf(db.default_column_family(), b"k", b"2").unwrap();
         trap.set(Threads::Foreground, 0);
         let mut batch = WriteBatch::new();
-        batch.put(0, b"a", b"torn");
-        batch.delete_range(0, b"f", b"g");
-        batch.merge(0, b"k", b"3");
-        let error = db.write(&WriteOptions::default(), &mut batch).unwrap_err();
+        batch.put(b"a", b"torn");
+        batch.delete_range(b"f", b"g");
+        batch.merge(b"k", b"3");
+        let error = db.write(&mut batch).unwrap_err();
         assert_eq!(error.to_string(), "Operation aborted: write panicked: sprung");
         assert!(trap.take_away());
         db.resume().unwrap();
-        db.merge_cf(db.default_column_family(), &WriteOptions::default(), b"k", b"4").unwrap();
+        db.merge_cf(db.default_column_family(), b"k", b"4").unwrap();
         let rows = contents(&db, db.default_column_family(), &ReadOptions::default());
         let expected = [(b"f".to_vec(), b"0".to_vec()), (b"k".to_vec(), b"1,2,4".to_vec())];
         assert_eq!(rows, Rows::from(expected));
@@ -262,13 +266,13 @@ fn fill_and_compact(db: &Db) -> (Rows, Result<()>) {
         for table in 0..4u64 {
             for i in 0..20 {
                 let (key, value) = (format!("key{:03}", i * 7 % 60 + table), vec![table as u8 + b'a'; 150]);
-                db.put(&WriteOptions::default(), key.as_bytes(), &value)?;
+                db.put(key.as_bytes(), &value)?;
                 rows.insert(key.into_bytes(), value);
             }
-            db.flush(std::slice::from_ref(&cf), true)?;
+            db.flush_cf(&cf)?;
         }
         db.wait_for_compact(&wait)?;
-        db.compact_range(&cf, None, None, BottommostLevelCompaction::Force)
+        db.compact_range_cf_with(&cf, None, None, &BottommostLevelCompaction::Force.into())
     };
     let result = steps();
     (rows, result)

@@ -89,8 +89,10 @@ impl By {
     fn run(self, db: &Db) -> Result<()> {
         let cf = db.default_column_family();
         match self {
-            By::Flush => db.flush(std::slice::from_ref(cf), true),
-            By::Compaction => db.compact_range(cf, None, None, BottommostLevelCompaction::Force),
+            By::Flush => db.flush_cf(cf),
+            By::Compaction => {
+                db.compact_range_cf_with(cf, None, None, &BottommostLevelCompaction::Force.into())
+            }
         }
     }
 }
@@ -117,7 +119,7 @@ impl Trial {
         let mut rows = Rows::new();
         for i in 0..60u32 {
             let (key, value) = (format!("key{i:03}").into_bytes(), format!("{i:060}").into_bytes());
-            db.put(&WriteOptions::default(), &key, &value).unwrap();
+            db.put(&key, &value).unwrap();
             rows.insert(key, value);
             if i == 30 && matches!(by, By::Compaction) {
                 By::Flush.run(&db).unwrap();
@@ -132,12 +134,12 @@ impl Trial {
 
 fn open(fs: &DamagingFs, options: &ColumnFamilyOptions) -> Result<Db> {
     let env = Env::with_file_system(Arc::new(fs.clone()));
-    Db::open("/db", creating(), env, vec![descriptor("default", options)])
+    Db::builder("/db").options(creating()).env(env).column_family(descriptor("default", options)).open()
 }
 
 /// What a scan shows.
 fn contents(db: &Db) -> Result<Rows> {
-    let mut iter = db.iter(&ReadOptions::default())?;
+    let mut iter = db.cursor()?;
     let mut rows = Rows::new();
     iter.seek_to_first();
     while iter.valid() {
@@ -160,7 +162,7 @@ fn a_table_damaged_while_it_is_written_fails_its_job_and_loses_nothing() {
                 assert_eq!(error.kind(), ErrorKind::Corruption, "{case}: {error}");
                 assert!(error.to_string().contains(".sst"), "{case}: the file is named: {error}");
                 assert_eq!(contents(&trial.db).unwrap(), trial.rows, "{case}");
-                let stopped = trial.db.put(&WriteOptions::default(), b"more", b"").expect_err(&case);
+                let stopped = trial.db.put(b"more", b"").expect_err(&case);
                 assert_eq!(stopped.kind(), ErrorKind::Corruption, "{case}: writes wait for a human");
                 drop(trial.db);
 

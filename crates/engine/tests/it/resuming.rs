@@ -19,7 +19,12 @@ fn fixture(db_options: DbOptions, options: &ColumnFamilyOptions) -> Fixture {
     let fs = FaultyFs::new(MemoryFs::new());
     let clock = Arc::new(ManualClock::at(1_700_000_000_000_000));
     let env = Env { clock: clock.clone(), ..Env::with_file_system(Arc::new(fs.clone())) };
-    let db = Db::open("/db", db_options, env, vec![descriptor("default", options)]).unwrap();
+    let db = Db::builder("/db")
+        .options(db_options)
+        .env(env)
+        .column_family(descriptor("default", options))
+        .open()
+        .unwrap();
     Fixture { fs, clock, db }
 }
 
@@ -34,11 +39,11 @@ impl Fixture {
     }
 
     fn put(&self, key: &str) -> Result<()> {
-        self.db.put(&WriteOptions::default(), key.as_bytes(), &[7; 100])
+        self.db.put(key.as_bytes(), [7; 100])
     }
 
     fn flush(&self) -> Result<()> {
-        self.db.flush(&[self.db.default_column_family().clone()], true)
+        self.db.flush_cf(self.db.default_column_family())
     }
 
     fn rows(&self) -> usize {
@@ -46,7 +51,7 @@ impl Fixture {
     }
 
     fn background_errors(&self) -> u64 {
-        self.db.property_int(self.db.default_column_family(), "rocksdb.background-errors").unwrap()
+        self.db.property_int_cf(self.db.default_column_family(), "rocksdb.background-errors").unwrap()
     }
 
     fn wait_until(&self, what: impl Fn(&Fixture) -> bool) {
@@ -89,13 +94,13 @@ fn a_failed_compaction_stops_no_writes_and_is_tried_again() {
         at.fs.faults().only(Some(".sst"));
         at.fs.faults().fail_at(at.fs.faults().changes(), errno, true);
         let cf = at.db.default_column_family().clone();
-        at.db.set_options(&cf, &[("disable_auto_compactions", "false")]).unwrap();
+        at.db.set_options_cf(&cf, &[("disable_auto_compactions", "false")]).unwrap();
         at.wait_until(|at| at.background_errors() >= 3);
         assert!(at.db.background_error().is_none());
         at.put("d").unwrap();
         at.fs.faults().heal();
         let on_level_0 = "rocksdb.num-files-at-level0";
-        at.wait_until(|at| at.db.property(&cf, on_level_0).as_deref() == Some("0"));
+        at.wait_until(|at| at.db.property_cf(&cf, on_level_0).as_deref() == Some("0"));
         assert_eq!(at.rows(), 5);
     }
 }
@@ -150,7 +155,7 @@ fn corruption_is_not_resumed_from() {
     let (table, _) = files.iter().find(|(path, _)| path.extension().is_some_and(|e| e == "sst")).unwrap();
     at.fs.memory().flip_byte(table, 3, 0xFF);
     let cf = at.db.default_column_family().clone();
-    at.db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap_err();
+    at.db.compact_range_cf_with(&cf, None, None, &BottommostLevelCompaction::Force.into()).unwrap_err();
     assert_eq!(at.db.background_error().unwrap().kind(), ErrorKind::Corruption);
     at.pass(20);
     assert_eq!(at.put("b").unwrap_err().kind(), ErrorKind::Corruption);

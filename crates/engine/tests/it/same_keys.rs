@@ -30,7 +30,7 @@ fn open(env: &Env) -> Db {
     let parts = ColumnFamilyParts { comparator, ..ColumnFamilyParts::default() };
     let db_options = DbOptions { create_if_missing: true, ..DbOptions::default() };
     let descriptor = ColumnFamilyDescriptor::default_with(options, parts);
-    Db::open("/db", db_options, env.clone(), vec![descriptor]).unwrap()
+    Db::builder("/db").options(db_options).env(env.clone()).column_family(descriptor).open().unwrap()
 }
 
 /// What a scan forward, a scan backward and gets of every key in both cases find, in lower case.
@@ -38,7 +38,7 @@ fn check(db: &Db, expected: &[(&str, &str)], when: &str) {
     let cf = db.default_column_family();
     let read = ReadOptions::default();
     let lower = |bytes: &[u8]| String::from_utf8(bytes.to_ascii_lowercase()).unwrap();
-    let mut iter = db.iter_cf(cf, &read).unwrap();
+    let mut iter = db.cursor_cf_with(cf, &read).unwrap();
     let (mut forward, mut backward) = (Vec::new(), Vec::new());
     iter.seek_to_first();
     while iter.valid() {
@@ -57,7 +57,7 @@ fn check(db: &Db, expected: &[(&str, &str)], when: &str) {
     for key in ["a", "b", "c", "d", "e"] {
         let wanted = expected.iter().find(|(known, _)| known == key).map(|(_, value)| value.clone());
         for asked in [key.to_string(), key.to_uppercase()] {
-            let found = db.get(&read, asked.as_bytes()).unwrap().map(|value| lower(&value));
+            let found = db.get_with(asked.as_bytes(), &read).unwrap().map(|value| lower(&value));
             assert_eq!(found, wanted, "{when}, get {asked}");
         }
     }
@@ -72,26 +72,26 @@ fn the_newest_of_different_bytes_is_the_keys_version_everywhere() {
     // A snapshot keeps all versions through flush and compaction.
     let snapshot = db.snapshot();
     for (key, value) in [("a", "1"), ("B", "1"), ("b", "2"), ("A", "2"), ("d", "1"), ("E", "1"), ("c", "1")] {
-        db.put(&write, key.as_bytes(), value.as_bytes()).unwrap();
+        db.put_with(key.as_bytes(), value.as_bytes(), &write).unwrap();
     }
-    db.delete(&write, b"C").unwrap();
-    db.single_delete_cf(&cf, &write, b"D").unwrap();
-    db.merge_cf(&cf, &write, b"e", b"2").unwrap();
-    db.merge_cf(&cf, &write, b"E", b"3").unwrap();
+    db.delete_with(b"C", &write).unwrap();
+    db.single_delete_cf_with(&cf, b"D", &write).unwrap();
+    db.merge_cf_with(&cf, b"e", b"2", &write).unwrap();
+    db.merge_cf_with(&cf, b"E", b"3", &write).unwrap();
     let expected = [("a", "2"), ("b", "2"), ("e", "1,2,3")];
     check(&db, &expected, "in the memtable");
-    db.flush(std::slice::from_ref(&cf), true).unwrap();
+    db.flush_cf(&cf).unwrap();
     check(&db, &expected, "in L0");
-    db.put(&write, b"a", b"3").unwrap();
+    db.put_with(b"a", b"3", &write).unwrap();
     let expected = [("a", "3"), ("b", "2"), ("e", "1,2,3")];
     check(&db, &expected, "in both");
-    db.flush(std::slice::from_ref(&cf), true).unwrap();
-    db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+    db.flush_cf(&cf).unwrap();
+    db.compact_range_cf_with(&cf, None, None, &BottommostLevelCompaction::Force.into()).unwrap();
     check(&db, &expected, "compacted under a snapshot");
     drop(snapshot);
-    db.compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+    db.compact_range_cf_with(&cf, None, None, &BottommostLevelCompaction::Force.into()).unwrap();
     check(&db, &expected, "compacted");
-    assert_eq!(db.property_int(&cf, "rocksdb.estimate-num-keys"), Some(3), "no old version is left");
+    assert_eq!(db.property_int_cf(&cf, "rocksdb.estimate-num-keys"), Some(3), "no old version is left");
     drop(cf);
     db.close().unwrap();
     check(&open(&env), &expected, "reopened");

@@ -137,7 +137,7 @@ fn must_end(what: &str, work: impl FnOnce() + Send + 'static) {
 fn open(fs: &GatedFs, options: &ColumnFamilyOptions) -> Arc<Db> {
     let env = Env::with_file_system(Arc::new(fs.clone()));
     let families = vec![descriptor("default", options), descriptor("side", options)];
-    Arc::new(Db::open("/db", creating(), env, families).unwrap())
+    Arc::new(Db::builder("/db").options(creating()).env(env).column_families(families).open().unwrap())
 }
 
 fn families(db: &Db) -> Vec<ColumnFamilyHandle> {
@@ -145,7 +145,7 @@ fn families(db: &Db) -> Vec<ColumnFamilyHandle> {
 }
 
 fn put(db: &Db, cf: &ColumnFamilyHandle, key: &str) {
-    db.put_cf(cf, &WriteOptions::default(), key.as_bytes(), b"v").unwrap();
+    db.put_cf(cf, key.as_bytes(), b"v").unwrap();
 }
 
 #[test]
@@ -159,28 +159,28 @@ fn a_slow_sync_of_a_closed_wal_holds_up_nobody_who_does_not_sync() {
     let waits = fs.gate.close(Call::Sync, ".log");
     let flushing = {
         let (db, main) = (db.clone(), main.clone());
-        std::thread::spawn(move || db.flush(&[main], true).unwrap())
+        std::thread::spawn(move || db.flush_cfs(&[main], Wait::UntilDone).unwrap())
     };
     waits.recv().unwrap();
     let (held, main_then, side_then) = (db.clone(), main.clone(), side.clone());
     must_end("a writer or reader", move || {
         put(&held, &main_then, "b");
         // A new WAL: the one before is closed, unsynced.
-        held.flush(std::slice::from_ref(&side_then), false).unwrap();
+        held.flush_cfs(std::slice::from_ref(&side_then), Wait::No).unwrap();
         put(&held, &side_then, "b");
         let all = ReadOptions::default();
-        assert!(held.get_cf(&side_then, &all, b"b").unwrap().is_some());
-        assert!(held.iter_cf(&main_then, &all).is_ok());
-        assert!(held.property(&main_then, "rocksdb.stats").is_some());
+        assert!(held.get_cf_with(&side_then, b"b", &all).unwrap().is_some());
+        assert!(held.cursor_cf_with(&main_then, &all).is_ok());
+        assert!(held.property_cf(&main_then, "rocksdb.stats").is_some());
         held.disable_file_deletions();
-        assert!(held.get_cf(&main_then, &all, b"b").unwrap().is_some());
+        assert!(held.get_cf_with(&main_then, b"b", &all).unwrap().is_some());
     });
     // What looks for dead WALs goes on, too.
     let held = db.clone();
     must_end("a purge", move || held.enable_file_deletions());
     fs.gate.open();
     flushing.join().unwrap();
-    db.flush(&[side], true).unwrap();
+    db.flush_cfs(&[side], Wait::UntilDone).unwrap();
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn a_slow_log_file_holds_up_nobody() {
     let [main, side] = families(&db).try_into().unwrap_or_else(|_| panic!("two"));
     for _ in 0..2 {
         put(&db, &main, "a");
-        db.flush(std::slice::from_ref(&main), true).unwrap();
+        db.flush_cf(&main).unwrap();
     }
     let (table, _) = fs
         .inner
@@ -205,15 +205,15 @@ fn a_slow_log_file_holds_up_nobody() {
     let compacting = {
         let (db, main) = (db.clone(), main.clone());
         std::thread::spawn(move || {
-            db.compact_range(&main, None, None, BottommostLevelCompaction::Force).unwrap_err()
+            db.compact_range_cf_with(&main, None, None, &BottommostLevelCompaction::Force.into()).unwrap_err()
         })
     };
     waits.recv().unwrap();
     let held = db.clone();
     must_end("a reader or who asks for properties", move || {
         let all = ReadOptions::default();
-        assert!(held.get_cf(&side, &all, b"a").unwrap().is_none());
-        assert!(held.property(&main, "rocksdb.num-files-at-level0").is_some());
+        assert!(held.get_cf_with(&side, b"a", &all).unwrap().is_none());
+        assert!(held.property_cf(&main, "rocksdb.num-files-at-level0").is_some());
         drop(held.background_error());
         drop(held.live_files());
     });

@@ -93,16 +93,18 @@ fn open(env: &Env, options: &ColumnFamilyOptions) -> Arc<Db> {
         ..ColumnFamilyDescriptor::default()
     };
     let families = vec![family("default", options), family("other", &ColumnFamilyOptions::default())];
-    Arc::new(Db::open("/db", creating(), env.clone(), families).unwrap())
+    Arc::new(
+        Db::builder("/db").options(creating()).env(env.clone()).column_families(families).open().unwrap(),
+    )
 }
 
 fn put(db: &Db, key: &[u8]) -> Result<()> {
-    db.put(&WriteOptions::default(), key, b"value")
+    db.put(key, b"value")
 }
 
 fn put_or_fail(db: &Db, key: &[u8]) -> ErrorKind {
     let options = WriteOptions { no_slowdown: true, ..WriteOptions::default() };
-    db.put(&options, key, b"value").expect_err("it would have to wait").kind()
+    db.put_with(key, b"value", &options).expect_err("it would have to wait").kind()
 }
 
 /// Compactions rest, and L0 has two tables.
@@ -115,7 +117,7 @@ fn stall(db: &Db) {
 }
 
 fn flush(db: &Db, cf: &ColumnFamilyHandle) {
-    db.flush(std::slice::from_ref(cf), true).unwrap();
+    db.flush_cf(cf).unwrap();
 }
 
 /// Runs `call` in a thread called `name`.
@@ -141,7 +143,7 @@ fn all_but_writes(db: &Arc<Db>) {
         let db = db.clone();
         move || call(&db)
     };
-    ends("flush_wal", of(|db| db.flush_wal(false).unwrap()));
+    ends("flush_wal", of(|db| db.flush_wal().unwrap()));
     ends("sync_wal", of(|db| db.sync_wal().unwrap()));
     ends("a write that must not wait", of(|db| assert_eq!(put_or_fail(db, b"no"), ErrorKind::Incomplete)));
     ends("flush", of(|db| flush(db, &db.column_family("other").unwrap())));
@@ -150,7 +152,7 @@ fn all_but_writes(db: &Arc<Db>) {
         of(|db| {
             let other = db.column_family("other").unwrap();
             // Nothing is there to compact: compactions rest.
-            db.compact_range(&other, None, None, BottommostLevelCompaction::Force).unwrap();
+            db.compact_range_cf_with(&other, None, None, &BottommostLevelCompaction::Force.into()).unwrap();
         }),
     );
     ends(
@@ -166,10 +168,10 @@ fn all_but_writes(db: &Arc<Db>) {
         "set_options",
         of(|db| {
             let other = db.column_family("other").unwrap();
-            db.set_options(&other, &[("max_write_buffer_number", "3")]).unwrap();
+            db.set_options_cf(&other, &[("max_write_buffer_number", "3")]).unwrap();
         }),
     );
-    ends("a checkpoint", of(|db| db.create_checkpoint("/checkpoint", 0).unwrap()));
+    ends("a checkpoint", of(|db| db.create_checkpoint("/checkpoint").unwrap()));
     ends("flush of what is slowed", of(|db| flush(db, db.default_column_family())));
 }
 
@@ -182,11 +184,11 @@ fn a_stopped_writer_stops_nothing_else_and_goes_on_when_compactions_do() {
     let writer = thread(WRITER, move || put(&of_writer, b"3"));
     watch.looked.recv().unwrap();
     all_but_writes(&db);
-    assert!(db.get(&ReadOptions::default(), b"3").unwrap().is_none(), "the writer still waits");
+    assert!(db.get(b"3").unwrap().is_none(), "the writer still waits");
     db.continue_background_work();
     ends("the writer", move || writer.join().unwrap().unwrap());
-    assert!(db.get(&ReadOptions::default(), b"3").unwrap().is_some());
-    assert!(db.get(&ReadOptions::default(), b"no").unwrap().is_none());
+    assert!(db.get(b"3").unwrap().is_some());
+    assert!(db.get(b"no").unwrap().is_none());
 }
 
 #[test]
@@ -200,7 +202,7 @@ fn a_stopped_writer_goes_on_when_options_say_so() {
     let of_caller = db.clone();
     ends("set_options", move || {
         let cf = of_caller.default_column_family();
-        of_caller.set_options(cf, &[("disable_auto_compactions", "true")]).unwrap();
+        of_caller.set_options_cf(cf, &[("disable_auto_compactions", "true")]).unwrap();
     });
     ends("the writer", move || writer.join().unwrap().unwrap());
 }
@@ -220,14 +222,14 @@ fn a_stopped_writer_is_told_that_the_database_closes() {
         .collect();
     watch.looked.recv().unwrap();
     let of_caller = db.clone();
-    ends("cancelling", move || of_caller.cancel_all_background_work(true));
+    ends("cancelling", move || of_caller.cancel_all_background_work(Wait::UntilDone));
     for writer in writers {
         ends("a writer", move || assert_eq!(writer.join().unwrap(), ErrorKind::ShutdownInProgress));
     }
     ends("closing", move || Arc::into_inner(db).expect("all threads have ended").close().unwrap());
     let db = open(&env, &ColumnFamilyOptions::default());
-    assert!(db.get(&ReadOptions::default(), b"2").unwrap().is_some());
-    assert!(db.get(&ReadOptions::default(), b"3").unwrap().is_none());
+    assert!(db.get(b"2").unwrap().is_some());
+    assert!(db.get(b"3").unwrap().is_none());
 }
 
 #[test]
@@ -238,15 +240,15 @@ fn a_slowed_writer_sleeps_and_nobody_with_it() {
     stall(&db);
     let (of_writer, large) = (db.clone(), vec![7; 1 << 20]);
     let writer = thread(WRITER, move || {
-        let first = of_writer.put(&WriteOptions::default(), b"3", &large);
+        let first = of_writer.put(b"3", &large);
         first.and_then(|()| put(&of_writer, b"4"))
     });
     watch.sleeps.recv().unwrap();
     all_but_writes(&db);
-    assert!(db.get(&ReadOptions::default(), b"4").unwrap().is_none(), "the writer still sleeps");
+    assert!(db.get(b"4").unwrap().is_none(), "the writer still sleeps");
     // Closing does not wait until it has slept enough.
     let of_caller = db.clone();
-    ends("cancelling", move || of_caller.cancel_all_background_work(true));
+    ends("cancelling", move || of_caller.cancel_all_background_work(Wait::UntilDone));
     drop(watch.wake);
     ends("the writer", move || {
         assert_eq!(writer.join().unwrap().unwrap_err().kind(), ErrorKind::ShutdownInProgress)

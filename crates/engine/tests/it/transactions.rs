@@ -34,7 +34,7 @@ fn small() -> ColumnFamilyOptions {
 }
 
 fn read(db: &Db, cf: &ColumnFamilyHandle, key: &[u8]) -> Option<Vec<u8>> {
-    db.get_cf(cf, &ReadOptions::default(), key).unwrap().map(|value| value.to_vec())
+    db.get_cf(cf, key).unwrap().map(|value| value.to_vec())
 }
 
 // ---- two-phase commit
@@ -89,7 +89,7 @@ fn two_phase_history(db: &TransactionDb, steps: &mut Vec<Step>) -> Result<()> {
         waiting.push((i, txn));
         db.put(&default, &synced(), b"plain", &i.to_le_bytes())?;
         if i % 5 == 2 {
-            db.db().flush(&[if i % 2 == 0 { default.clone() } else { other.clone() }], true)?;
+            db.db().flush_cf(if i % 2 == 0 { &default } else { &other })?;
         }
         if i % 3 == 2 {
             for (i, mut txn) in waiting.drain(..) {
@@ -103,7 +103,7 @@ fn two_phase_history(db: &TransactionDb, steps: &mut Vec<Step>) -> Result<()> {
             }
         }
         if i == 14 {
-            db.db().flush(&[default.clone(), other.clone()], true)?;
+            db.db().flush_cfs(&[default.clone(), other.clone()], Wait::UntilDone)?;
         }
     }
     Ok(())
@@ -230,10 +230,15 @@ fn a_database_opened_without_transactions_keeps_what_is_prepared() {
     }
     // Twice: the second opening finds the column families beyond the WAL.
     for _ in 0..3 {
-        let db = Db::open("/db", creating(), env.clone(), families(&small())).unwrap();
+        let db = Db::builder("/db")
+            .options(creating())
+            .env(env.clone())
+            .column_families(families(&small()))
+            .open()
+            .unwrap();
         assert_eq!(db.prepared_transactions(), [b"t"]);
-        db.put(&synced(), b"other", b"x").unwrap();
-        db.flush(&[db.default_column_family().clone()], true).unwrap();
+        db.put_with(b"other", b"x", &synced()).unwrap();
+        db.flush().unwrap();
     }
     let db = open(&env, &small()).unwrap();
     let mut prepared = db.prepared_transactions().unwrap();
@@ -246,10 +251,10 @@ fn wals_stay_for_what_is_prepared_and_for_memtables_that_got_it() {
     let env = Env::with_file_system(Arc::new(MemoryFs::new()));
     let db = open(&env, &small()).unwrap();
     let cf = db.db().default_column_family().clone();
-    let needed = || db.db().property_int(&cf, "rocksdb.min-log-number-to-keep").unwrap();
+    let needed = || db.db().property_int_cf(&cf, "rocksdb.min-log-number-to-keep").unwrap();
     let flush = || {
         db.put(&cf, &synced(), b"x", b"x").unwrap();
-        db.db().flush(&[cf.clone()], true).unwrap();
+        db.db().flush_cf(&cf).unwrap();
     };
     let first = needed();
     let mut txn = db.begin(&synced(), &TransactionOptions::default());
@@ -261,7 +266,7 @@ fn wals_stay_for_what_is_prepared_and_for_memtables_that_got_it() {
     assert_eq!(needed(), first, "it is prepared there");
     txn.commit().unwrap();
     assert_eq!(needed(), first, "the memtable has it, and the commit is in another WAL");
-    db.db().flush(&[cf.clone()], true).unwrap();
+    db.db().flush_cf(&cf).unwrap();
     assert!(needed() > first);
     let mut txn = db.begin(&synced(), &TransactionOptions::default());
     txn.set_name(b"u").unwrap();
@@ -286,7 +291,7 @@ fn a_checkpoint_has_what_is_prepared() {
     db.put(&cf, &synced(), b"x", b"1").unwrap();
     for log_size_for_flush in [0, u64::MAX] {
         let target = format!("/copy{log_size_for_flush}");
-        db.db().create_checkpoint(&target, log_size_for_flush).unwrap();
+        db.db().create_checkpoint_with(&target, log_size_for_flush).unwrap();
         let transactions = TransactionDbOptions::default();
         let copy =
             TransactionDb::open(&target, creating(), transactions, env.clone(), families(&small())).unwrap();
@@ -313,7 +318,7 @@ fn a_snapshot_finds_what_was_written_after_it_wherever_it_is() {
         db.put(&cf, &synced(), b"put", b"1").unwrap();
         db.delete(&cf, &synced(), b"deleted").unwrap();
         for _ in 0..flushes {
-            db.db().flush(&[cf.clone()], true).unwrap();
+            db.db().flush_cf(&cf).unwrap();
             // So much that memory does not reach back.
             for i in 0..200u64 {
                 db.put(&cf, &synced(), &i.to_be_bytes(), &[0; 4000]).unwrap();
@@ -345,18 +350,18 @@ fn optimistic_transactions_find_conflicts_in_memory_or_say_that_they_cannot() {
         )
         .unwrap();
         let cf = db.db().default_column_family().clone();
-        let put = |key: &[u8]| db.db().put(&synced(), key, &[0; 4000]).unwrap();
+        let put = |key: &[u8]| db.db().put_with(key, [0; 4000], &synced()).unwrap();
         put(b"k");
         let mut txn = db.begin(&synced(), TakeSnapshot::No);
         txn.put(&cf, b"k", b"mine").unwrap();
         put(b"k");
-        db.db().flush(&[cf.clone()], true).unwrap();
+        db.db().flush_cf(&cf).unwrap();
         let error = txn.commit().unwrap_err();
         assert_eq!(error.to_string(), "Resource busy: ", "it is in memory after the flush");
         assert_eq!(txn.commit().unwrap_err().kind(), ErrorKind::Busy, "nothing was lost");
         txn.rollback().unwrap();
         txn.put(&cf, b"k", b"mine").unwrap();
-        db.db().flush(&[cf.clone()], true).unwrap();
+        db.db().flush_cf(&cf).unwrap();
         txn.commit().unwrap();
         assert_eq!(read(db.db(), &cf, b"k"), Some(b"mine".to_vec()));
         // As long as nobody touches the key, memory decides whether that is known.
@@ -364,7 +369,7 @@ fn optimistic_transactions_find_conflicts_in_memory_or_say_that_they_cannot() {
         for i in 0..400u64 {
             put(&i.to_be_bytes());
         }
-        db.db().flush(&[cf.clone()], true).unwrap();
+        db.db().flush_cf(&cf).unwrap();
         let error = txn.commit().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TryAgain);
         let text = error.to_string();

@@ -11,7 +11,7 @@ fn tracking(on: bool) -> DbOptions {
 
 fn try_open(env: &Env, on: bool) -> Result<Db> {
     let families = ["default", "other"].map(|name| descriptor(name, &ColumnFamilyOptions::default()));
-    Db::open("/db", tracking(on), env.clone(), families.to_vec())
+    Db::builder("/db").options(tracking(on)).env(env.clone()).column_families(families.to_vec()).open()
 }
 
 fn wals(env: &Env) -> Vec<PathBuf> {
@@ -25,10 +25,10 @@ fn wals(env: &Env) -> Vec<PathBuf> {
 fn with_a_synced_wal(env: &Env) -> Db {
     let db = try_open(env, true).unwrap();
     let (write, other) = (WriteOptions::default(), db.column_family("other").unwrap());
-    db.put_cf(&other, &write, b"kept", b"in the first WAL").unwrap();
-    db.put(&write, b"a", b"1").unwrap();
-    db.flush(std::slice::from_ref(db.default_column_family()), true).unwrap();
-    db.put(&WriteOptions { sync: true, ..write }, b"b", b"2").unwrap();
+    db.put_cf_with(&other, b"kept", b"in the first WAL", &write).unwrap();
+    db.put_with(b"a", b"1", &write).unwrap();
+    db.flush().unwrap();
+    db.put_with(b"b", b"2", &WriteOptions { sync: true, ..write }).unwrap();
     db
 }
 
@@ -68,8 +68,9 @@ fn wals_that_are_not_needed_may_go() {
     for round in 0..5u8 {
         let families = [db.default_column_family().clone(), db.column_family("other").unwrap()];
         for cf in &families {
-            db.put_cf(cf, &WriteOptions { sync: true, ..WriteOptions::default() }, &[round], b"x").unwrap();
-            db.flush(std::slice::from_ref(cf), true).unwrap();
+            db.put_cf_with(cf, [round], b"x", &WriteOptions { sync: true, ..WriteOptions::default() })
+                .unwrap();
+            db.flush_cf(cf).unwrap();
         }
         if round % 2 == 1 {
             drop(families);

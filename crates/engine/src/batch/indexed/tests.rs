@@ -1,7 +1,7 @@
 //! Runs `testdata/batch/indexed`, and random operations against a batch without an index.
 
 use super::*;
-use crate::batch::overlay::{Bounds, Cursor, FamilyParts, Overlay};
+use crate::batch::overlay::{Bounds, FamilyParts, Overlay, RowSource};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -41,7 +41,7 @@ impl Rows {
     }
 }
 
-impl Cursor for Rows {
+impl RowSource for Rows {
     fn valid(&self) -> bool {
         self.at.is_some()
     }
@@ -102,7 +102,7 @@ fn overlay(batch: &IndexedBatch, rows: &[(Vec<u8>, Vec<u8>)], bounds: Bounds) ->
     batch.overlay(Some(parts), base, bounds)
 }
 
-fn shown(iter: &impl Cursor) -> String {
+fn shown(iter: &impl RowSource) -> String {
     match (iter.valid(), iter.status()) {
         (true, _) => {
             format!("{}={}", String::from_utf8_lossy(iter.key()), String::from_utf8_lossy(iter.value()))

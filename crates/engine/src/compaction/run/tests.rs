@@ -182,7 +182,7 @@ fn parts_on_several_threads_write_what_one_would() {
             parts.put(&format!("{i:03}"), &"v".repeat(500));
         }
         parts.flush();
-        parts.write(|batch| batch.delete_range(0, b"100", b"300")).unwrap();
+        parts.write(|batch| batch.delete_range_id(0, b"100", b"300")).unwrap();
         parts.flush();
         let mut job = everything(&parts, Work::Merge);
         job.max_subcompactions = threads;

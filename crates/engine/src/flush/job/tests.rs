@@ -11,7 +11,7 @@ fn two_families(options: DbOptions) -> Parts {
 }
 
 fn put_into(parts: &Parts, cf: u32, key: &str) {
-    parts.write(|batch| batch.put(cf, key.as_bytes(), b"v")).unwrap();
+    parts.write(|batch| batch.put_id(cf, key.as_bytes(), b"v")).unwrap();
 }
 
 fn picked(parts: &Parts, atomic: bool) -> Option<FlushJob> {
@@ -212,7 +212,7 @@ fn a_flush_of_nothing_but_hidden_rows_installs_no_table() {
     let parts = Parts::new();
     parts.put("a", "1");
     parts.seal(&[0]);
-    parts.write(|batch| batch.delete_range(0, b"a", b"b")).unwrap();
+    parts.write(|batch| batch.delete_range_id(0, b"a", b"b")).unwrap();
     parts.seal(&[0]);
     parts.flush();
     let version = parts.cf(0).superversion.load().version.clone();

@@ -76,7 +76,7 @@ fn a_range_tombstone_hides_what_is_older_and_nothing_newer() {
     let parts = Parts::new();
     ["a", "b", "c"].into_iter().for_each(|key| parts.put(key, "1"));
     parts.flush();
-    parts.write(|batch| batch.delete_range(0, b"a", b"c")).unwrap();
+    parts.write(|batch| batch.delete_range_id(0, b"a", b"c")).unwrap();
     parts.put("b", "2");
     for _ in 0..2 {
         assert_eq!(
@@ -93,7 +93,7 @@ fn merge_operands_are_collected_across_sources() {
     let merge_operator = outcrop_base::builtin_merge::by_name("stringappend");
     let objects = crate::column_family::ColumnFamilyParts { merge_operator, ..Default::default() };
     let parts = Parts::with(Default::default(), vec![(plain_options(), objects)]);
-    let merge = |operand: &str| parts.write(|batch| batch.merge(0, b"a", operand.as_bytes())).unwrap();
+    let merge = |operand: &str| parts.write(|batch| batch.merge_id(0, b"a", operand.as_bytes())).unwrap();
     parts.put("a", "1");
     parts.flush();
     merge("2");
@@ -113,7 +113,7 @@ fn merge_operands_are_collected_across_sources() {
 #[test]
 fn operands_without_an_operator_are_an_error() {
     let parts = Parts::new();
-    parts.write(|batch| batch.merge(0, b"a", b"1")).unwrap();
+    parts.write(|batch| batch.merge_id(0, b"a", b"1")).unwrap();
     let error = viewed(&parts, |view| get(view, b"a").map(drop)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
 }
@@ -122,7 +122,7 @@ fn operands_without_an_operator_are_an_error() {
 fn a_plain_value_is_an_entity_of_one_column_and_back() {
     let parts = Parts::new();
     parts.put("p", "plain");
-    parts.write(|batch| batch.put_entity(0, b"e", &[(b"", b"default"), (b"x", b"1")]).unwrap()).unwrap();
+    parts.write(|batch| batch.put_entity_id(0, b"e", &[(b"", b"default"), (b"x", b"1")]).unwrap()).unwrap();
     parts.flush();
     let columns = |key: &str| {
         let found = viewed(&parts, |view| get_entity(view, key.as_bytes())).unwrap()?;

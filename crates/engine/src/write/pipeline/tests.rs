@@ -13,7 +13,7 @@ const UNLOGGED: WriteOptions = WriteOptions { sync: false, disable_wal: true, no
 
 fn batch(pairs: &[(&str, &str)]) -> WriteBatch {
     let mut batch = WriteBatch::new();
-    pairs.iter().for_each(|(key, value)| batch.put(0, key.as_bytes(), value.as_bytes()));
+    pairs.iter().for_each(|(key, value)| batch.put_id(0, key.as_bytes(), value.as_bytes()));
     batch
 }
 
@@ -27,9 +27,9 @@ fn a_write_is_visible_when_it_returns_and_takes_one_number_for_each_record() {
     assert_eq!(parts.versions.visible_seq(), SeqNum(0));
     parts
         .write(|batch| {
-            batch.put(0, b"a", b"1");
-            batch.put(0, b"b", b"2");
-            batch.delete(0, b"a");
+            batch.put_id(0, b"a", b"1");
+            batch.put_id(0, b"b", b"2");
+            batch.delete_id(0, b"a");
         })
         .unwrap();
     assert_eq!(parts.versions.visible_seq(), SeqNum(3));
@@ -54,10 +54,10 @@ fn a_batch_comes_back_with_its_number_and_can_be_written_again() {
 fn options_that_contradict_each_other_are_refused_before_anything_is_done() {
     let parts = Parts::new();
     let both = WriteOptions { sync: true, disable_wal: true, no_slowdown: false };
-    let error = parts.write_with(&both, |batch| batch.put(0, b"a", b"1")).unwrap_err();
+    let error = parts.write_with(&both, |batch| batch.put_id(0, b"a", b"1")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     let recycling = Parts::of_db(DbOptions { recycle_log_file_num: 2, ..DbOptions::default() });
-    let error = recycling.write_with(&UNLOGGED, |batch| batch.put(0, b"a", b"1")).unwrap_err();
+    let error = recycling.write_with(&UNLOGGED, |batch| batch.put_id(0, b"a", b"1")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     for parts in [parts, recycling] {
         assert_eq!((parts.versions.visible_seq(), wal_len(&parts)), (SeqNum(0), 0));
@@ -67,7 +67,7 @@ fn options_that_contradict_each_other_are_refused_before_anything_is_done() {
 #[test]
 fn an_unlogged_write_leaves_the_wal_alone_and_is_remembered() {
     let parts = Parts::new();
-    parts.write_with(&UNLOGGED, |batch| batch.put(0, b"a", b"1")).unwrap();
+    parts.write_with(&UNLOGGED, |batch| batch.put_id(0, b"a", b"1")).unwrap();
     assert_eq!(parts.get("a"), Some("1".into()));
     let core = parts.commit.exclude_writers();
     assert!(core.unlogged && core.wal.is_empty());
@@ -79,7 +79,7 @@ fn a_synced_write_is_on_disk_and_others_are_not() {
     parts.put("a", "1");
     assert!(!parts.commit.exclude_writers().wal.is_synced());
     let before = parts.faults().syncs();
-    parts.write_with(&SYNC, |batch| batch.put(0, b"b", b"2")).unwrap();
+    parts.write_with(&SYNC, |batch| batch.put_id(0, b"b", b"2")).unwrap();
     assert!(parts.faults().syncs() > before);
     assert!(parts.commit.exclude_writers().wal.is_synced());
     assert_eq!(parts.commit.stats.wal_syncs.get(), 1);
@@ -118,11 +118,11 @@ fn a_failed_append_hides_the_group_and_stops_writes() {
     let parts = Parts::new();
     parts.put("a", "1");
     parts.faults().fail_at(parts.faults().changes(), EIO, false);
-    let error = parts.write(|batch| batch.put(0, b"a", b"2")).unwrap_err();
+    let error = parts.write(|batch| batch.put_id(0, b"a", b"2")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::IoError);
     assert_eq!(parts.get("a"), Some("1".into()));
     assert!(parts.versions.refuses_writes());
-    let again = parts.write(|batch| batch.put(0, b"a", b"3")).unwrap_err();
+    let again = parts.write(|batch| batch.put_id(0, b"a", b"3")).unwrap_err();
     assert_eq!(again.kind(), ErrorKind::IoError, "the background error, though the file works again");
     assert_eq!(parts.versions.visible_seq(), SeqNum(1));
     // The number may be in the file: it is not given out again.
@@ -135,8 +135,8 @@ fn what_is_written_is_counted() {
     let parts = Parts::new();
     parts
         .write(|batch| {
-            batch.put(0, b"a", b"1");
-            batch.put(0, b"b", b"2");
+            batch.put_id(0, b"a", b"1");
+            batch.put_id(0, b"b", b"2");
         })
         .unwrap();
     parts.put("c", "3");
@@ -151,8 +151,8 @@ fn a_record_of_a_dropped_column_family_is_passed_over() {
     parts.commit.exclude_writers().targets.remove(7);
     parts
         .write(|batch| {
-            batch.put(7, b"a", b"gone");
-            batch.put(0, b"b", b"2");
+            batch.put_id(7, b"a", b"gone");
+            batch.put_id(0, b"b", b"2");
         })
         .unwrap();
     assert_eq!(parts.versions.visible_seq(), SeqNum(2));
@@ -311,8 +311,8 @@ fn with_atomic_flush_all_column_families_are_sealed_together() {
     let parts = Parts::with(options, families);
     parts
         .write(|batch| {
-            batch.put(0, b"a", b"1");
-            batch.put(1, b"a", b"1");
+            batch.put_id(0, b"a", b"1");
+            batch.put_id(1, b"a", b"1");
         })
         .unwrap();
     parts.seal(&[1]);
@@ -327,9 +327,9 @@ fn a_wal_that_was_closed_unsynced_is_synced_with_the_next_synced_write() {
     parts.seal(&[0]);
     parts.faults().only(Some(&format!("{FIRST_WAL:06}.log")));
     let before = parts.faults().syncs();
-    parts.write_with(&SYNC, |batch| batch.put(0, b"b", b"2")).unwrap();
+    parts.write_with(&SYNC, |batch| batch.put_id(0, b"b", b"2")).unwrap();
     assert_eq!(parts.faults().syncs() - before, 1, "else a synced record could follow a hole");
-    parts.write_with(&SYNC, |batch| batch.put(0, b"c", b"2")).unwrap();
+    parts.write_with(&SYNC, |batch| batch.put_id(0, b"c", b"2")).unwrap();
     assert_eq!(parts.faults().syncs() - before, 1, "once is enough");
 }
 
@@ -338,7 +338,7 @@ fn after_a_failed_append_another_wal_is_begun() {
     let parts = Parts::new();
     parts.put("a", "1");
     parts.faults().fail_at(parts.faults().changes(), EIO, false);
-    parts.write(|batch| batch.put(0, b"b", b"2")).unwrap_err();
+    parts.write(|batch| batch.put_id(0, b"b", b"2")).unwrap_err();
     parts.faults().heal();
     let mut core = parts.commit.exclude_writers();
     parts.commit.replace_failed_wal(&mut core).unwrap();
@@ -377,7 +377,7 @@ fn a_stopped_writer_that_asked_not_to_wait_fails() {
     parts.seal(&[0]);
     assert_eq!(parts.versions.stall.condition(), StallCondition::Stopped);
     let options = WriteOptions { no_slowdown: true, ..WriteOptions::default() };
-    let error = parts.write_with(&options, |batch| batch.put(0, b"b", b"2")).unwrap_err();
+    let error = parts.write_with(&options, |batch| batch.put_id(0, b"b", b"2")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Incomplete);
     assert_eq!(parts.versions.visible_seq(), SeqNum(1));
 }
@@ -401,7 +401,7 @@ fn a_stopped_writer_is_told_that_the_database_closes() {
     parts.put("a", "1");
     parts.seal(&[0]);
     std::thread::scope(|scope| {
-        let writer = scope.spawn(|| parts.write(|batch| batch.put(0, b"b", b"2")));
+        let writer = scope.spawn(|| parts.write(|batch| batch.put_id(0, b"b", b"2")));
         {
             let mut state = parts.versions.state.lock();
             state.shutting_down = true;
@@ -420,9 +420,9 @@ fn a_merge_that_is_written_again_and_again_becomes_a_value() {
     let objects = crate::column_family::ColumnFamilyParts { merge_operator, ..Default::default() };
     let parts = Parts::with(DbOptions::default(), vec![(options, objects)]);
     let one = 1u64.to_le_bytes();
-    parts.write(|batch| batch.put(0, b"n", &one)).unwrap();
+    parts.write(|batch| batch.put_id(0, b"n", &one)).unwrap();
     for _ in 0..5 {
-        parts.write(|batch| batch.merge(0, b"n", &one)).unwrap();
+        parts.write(|batch| batch.merge_id(0, b"n", &one)).unwrap();
     }
     let cf = parts.cf(0);
     let view = cf.superversion.load();

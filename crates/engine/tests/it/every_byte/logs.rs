@@ -68,19 +68,24 @@ fn wal(what: &str, options: DbOptions, lens: &[usize], modes: &'static [WalRecov
     let header = if recycled || options.allow_fallocate { 11 } else { 7 };
     let live = MemoryFs::new();
     let env = Env::with_file_system(Arc::new(live.clone()));
-    let db = Db::open("/db", options, env, vec![descriptor(FAMILY, &self::options())]).unwrap();
+    let db = Db::builder("/db")
+        .options(options)
+        .env(env)
+        .column_family(descriptor(FAMILY, &self::options()))
+        .open()
+        .unwrap();
     let cf = db.default_column_family().clone();
     let (mut rows, mut number) = (Rows::new(), 0);
     let mut put = |rows: &mut Rows, len: usize| {
         let value = vec![b'a' + (number % 26) as u8; len];
-        db.put(&WriteOptions::default(), &key(number), &value).unwrap();
+        db.put(key(number), &value).unwrap();
         rows.insert((FAMILY.to_string(), key(number)), value);
         number += 1;
     };
     for _ in 0..if recycled { 4 } else { 1 } {
         // More than is written over it, so that old records stand behind.
         (0..12).for_each(|_| put(&mut rows, 60));
-        db.flush(std::slice::from_ref(&cf), true).unwrap();
+        db.flush_cf(&cf).unwrap();
     }
     let mut states = vec![rows.clone()];
     for &len in lens {
@@ -219,13 +224,18 @@ fn no_byte_of_a_wal_is_trusted() {
 fn no_byte_of_a_manifest_is_trusted() {
     let live = MemoryFs::new();
     let env = Env::with_file_system(Arc::new(live.clone()));
-    let db = Db::open("/db", creating(), env, vec![descriptor(FAMILY, &options())]).unwrap();
+    let db = Db::builder("/db")
+        .options(creating())
+        .env(env)
+        .column_family(descriptor(FAMILY, &options()))
+        .open()
+        .unwrap();
     let cf = db.default_column_family().clone();
     let (mut rows, mut states) = (Rows::new(), vec![Rows::new()]);
     for number in 0..4 {
-        db.put(&WriteOptions::default(), &key(number), b"value").unwrap();
+        db.put(key(number), b"value").unwrap();
         rows.insert((FAMILY.to_string(), key(number)), b"value".to_vec());
-        db.flush(std::slice::from_ref(&cf), true).unwrap();
+        db.flush_cf(&cf).unwrap();
         states.push(rows.clone());
     }
     let small = small("flushed", &live, rows);

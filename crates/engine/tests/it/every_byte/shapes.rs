@@ -76,28 +76,33 @@ pub fn tables() -> Vec<(Small, usize)> {
 fn build(what: &str, options: ColumnFamilyOptions) -> Small {
     let fs = MemoryFs::new();
     let env = Env::with_file_system(Arc::new(fs.clone()));
-    let db = Db::open("/db", creating(), env, vec![descriptor(FAMILY, &options)]).unwrap();
+    let db = Db::builder("/db")
+        .options(creating())
+        .env(env)
+        .column_family(descriptor(FAMILY, &options))
+        .open()
+        .unwrap();
     let cf = db.default_column_family().clone();
     let write = WriteOptions::default();
     let mut rows = Rows::new();
     for i in 0..24u32 {
         let key = format!("key{i:02}").into_bytes();
         match i {
-            5 | 12 => db.delete(&write, &key).unwrap(),
-            7 => db.merge_cf(&cf, &write, &key, b"operand").unwrap(),
+            5 | 12 => db.delete_with(&key, &write).unwrap(),
+            7 => db.merge_cf_with(&cf, &key, b"operand", &write).unwrap(),
             _ => {
                 let value = format!("{i}-{}", "value".repeat(i as usize % 11)).into_bytes();
-                db.put(&write, &key, &value).unwrap();
+                db.put_with(&key, &value, &write).unwrap();
             }
         }
     }
-    db.delete_range_cf(&cf, &write, b"key15", b"key17").unwrap();
-    db.put(&write, b"key16", b"after the range").unwrap();
-    db.flush(std::slice::from_ref(&cf), true).unwrap();
+    db.delete_range_cf_with(&cf, b"key15", b"key17", &write).unwrap();
+    db.put_with(b"key16", b"after the range", &write).unwrap();
+    db.flush_cf(&cf).unwrap();
     let mut keys = std::collections::BTreeSet::new();
     for i in 0..24 {
         let key = format!("key{i:02}").into_bytes();
-        if let Some(value) = db.get(&ReadOptions::default(), &key).unwrap() {
+        if let Some(value) = db.get(&key).unwrap() {
             rows.insert((FAMILY.to_string(), key.clone()), value.to_vec());
         }
         keys.insert((FAMILY.to_string(), key));

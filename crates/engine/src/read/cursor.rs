@@ -1,4 +1,4 @@
-//! The iterator users see: one entry per live user key, as of one sequence number.
+//! The cursor users see: one entry per live user key, as of one sequence number.
 //!
 //! It walks the merged internal keys and resolves versions: the newest visible one decides, deletions hide,
 //! merge operands are combined.
@@ -62,11 +62,28 @@ struct Held {
     value: Range<usize>,
 }
 
-/// An iterator over the user keys of one column family, seeing the state of one moment.
+/// A position among the user keys of one column family, seeing the state of one moment: for callers that seek. [`crate::Iter`] is
+/// for those that take rows one after the other.
 ///
-/// After each positioning call check [`DbIterator::valid`]; when it is false, [`DbIterator::status`] tells
-/// the end from an error.
-pub struct DbIterator {
+/// After each positioning call check [`Cursor::valid`]; when it is false, [`Cursor::status`] tells
+/// the end from an error. Key and value are borrowed until the next move; the key is copied into the cursor, the value is not
+/// where it lies in a block or memtable.
+///
+/// ```
+/// # use outcrop::{Db, Env};
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// # db.put("a", "1")?; db.put("c", "3")?; db.put("e", "5")?;
+/// let mut cursor = db.cursor()?;
+/// cursor.seek(b"b");
+/// assert_eq!(cursor.key(), b"c");
+/// cursor.prev();
+/// assert_eq!((cursor.key(), cursor.value()), (&b"a"[..], &b"1"[..]));
+/// cursor.prev();
+/// assert!(!cursor.valid());
+/// cursor.status()?; // The end, not an error.
+/// # outcrop::Result::Ok(())
+/// ```
+pub struct Cursor {
     ctx: Arc<DbContext>,
     cf: ColumnFamilyHandle,
     /// Keeps the memtables and tables alive.
@@ -132,7 +149,7 @@ pub(super) fn merge_view(
     Ok(MergingIter::new(cf.comparator.clone(), sources))
 }
 
-impl Drop for DbIterator {
+impl Drop for Cursor {
     fn drop(&mut self) {
         // The view may be the last holder of memtables and tables that are no longer current.
         if let Some(view) = self.view.take() {
@@ -141,7 +158,7 @@ impl Drop for DbIterator {
     }
 }
 
-impl DbIterator {
+impl Cursor {
     /// An iterator over `view` of `cf` at `snapshot`, which was taken after the view or is held by a live one. Not
     /// positioned.
     pub(crate) fn new(
@@ -150,7 +167,7 @@ impl DbIterator {
         snapshot: SeqNum,
         cf: &ColumnFamilyHandle,
         options: &ReadOptions,
-    ) -> Result<DbIterator> {
+    ) -> Result<Cursor> {
         let column_options = cf.options.load();
         let stays = options.prefix_same_as_start;
         // Under another order keys with a prefix may lie apart.
@@ -158,7 +175,7 @@ impl DbIterator {
         let merged = merge_view(ctx, &view, cf, options)?;
         let tombstones =
             HidingRanges::new(layers_of(&view, &ctx.tables, cf)?, cf.comparator.clone(), snapshot);
-        Ok(DbIterator {
+        Ok(Cursor {
             ctx: ctx.clone(),
             cf: cf.clone(),
             view: Some(view),
@@ -217,6 +234,22 @@ impl DbIterator {
             Shape::Fetched => &self.value,
             Shape::Entity => default_column(self.stored()),
             Shape::FetchedEntity => default_column(&self.value),
+        }
+    }
+
+    /// The value, as something to keep: it pins the block that has it rather than copying it, where it lies in one. Copies values
+    /// in memtables, of merges, of blob files and of wide-column entities. Panics unless valid.
+    pub fn pinned_value(&self) -> PinnedValue {
+        match (self.shape, self.position) {
+            (Shape::Held, _) => {
+                let held = self.held.as_ref().expect("the shape says that it is there");
+                PinnedValue::in_block(&held.block, self.held_value())
+            }
+            (Shape::Plain, Position::AtEntry) => match self.merged.pinned_block() {
+                Some(block) => PinnedValue::in_block(block, self.merged.value()),
+                None => PinnedValue::owned(self.merged.value().to_vec()),
+            },
+            _ => PinnedValue::owned(self.value().to_vec()),
         }
     }
 
@@ -741,7 +774,7 @@ impl DbIterator {
 
 /// What the versions of one key came to, going backward.
 enum Resolved {
-    /// A live value of this shape, in `DbIterator::value`.
+    /// A live value of this shape, in `Cursor::value`.
     Value(Shape),
     /// Operands over a base.
     Merged(Base<'static>, MergeOperands),

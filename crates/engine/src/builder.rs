@@ -1,0 +1,298 @@
+//! Opening a database: a path, what differs from the defaults, and the three ways to open it.
+
+use crate::column_family::{ColumnFamilyDescriptor, DEFAULT_COLUMN_FAMILY};
+use crate::db::Db;
+use crate::features::read_only;
+use crate::open;
+use outcrop_base::{CompactionFilter, Comparator, Error, ErrorKind, MergeOperator, Result};
+use outcrop_cache::Cache;
+use outcrop_env::Env;
+use outcrop_manifest::file_name::{self, FileKind};
+use outcrop_options::file::LoadedOptions;
+use outcrop_options::{ColumnFamilyOptions, DbOptions};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// How a database is opened: [`Db::builder`]. Nothing is touched before one of the `open` methods.
+///
+/// Every column family that the database has must be named to [`DbBuilder::open`]; "default" is there without being named.
+/// [`DbBuilder::stored_options`] names them as the database itself has them written down.
+///
+/// ```
+/// use outcrop::{ColumnFamilyDescriptor, ColumnFamilyOptions, Db, Env};
+///
+/// let log = ColumnFamilyOptions { write_buffer_size: 8 << 20, ..ColumnFamilyOptions::default() };
+/// let db = Db::builder("/db")
+///     .env(Env::memory()) // Left out, it is files on disk.
+///     .create_if_missing(true)
+///     .create_missing_column_families(true)
+///     .column_family("users")
+///     .column_family(ColumnFamilyDescriptor::new("log").with_options(log))
+///     .open()?;
+/// assert_eq!(db.column_families().len(), 3);
+/// # outcrop::Result::Ok(())
+/// ```
+#[derive(Clone)]
+pub struct DbBuilder {
+    path: PathBuf,
+    env: Env,
+    options: DbOptions,
+    default: Option<ColumnFamilyDescriptor>,
+    families: Vec<ColumnFamilyDescriptor>,
+    block_cache: Option<Arc<Cache>>,
+    error_if_wal_file_exists: bool,
+}
+
+impl Db {
+    /// Opens the database at `path`, which must exist and have no column family but "default", under default options. For all else
+    /// there is [`Db::builder`].
+    ///
+    /// # Errors
+    /// As [`DbBuilder::open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Db> {
+        Db::builder(path).open()
+    }
+
+    /// How to open, or create, the database at `path`.
+    pub fn builder(path: impl AsRef<Path>) -> DbBuilder {
+        DbBuilder {
+            path: path.as_ref().to_path_buf(),
+            env: Env::posix(),
+            options: DbOptions::default(),
+            default: None,
+            families: Vec::new(),
+            block_cache: None,
+            error_if_wal_file_exists: false,
+        }
+    }
+}
+
+impl DbBuilder {
+    /// Create the database if there is none. Default false.
+    pub fn create_if_missing(mut self, create: bool) -> DbBuilder {
+        self.options.create_if_missing = create;
+        self
+    }
+
+    /// Fail if there is a database. Default false.
+    pub fn error_if_exists(mut self, fail: bool) -> DbBuilder {
+        self.options.error_if_exists = fail;
+        self
+    }
+
+    /// Create the column families that are named and that the database has not. Default false: that is an error.
+    pub fn create_missing_column_families(mut self, create: bool) -> DbBuilder {
+        self.options.create_missing_column_families = create;
+        self
+    }
+
+    /// All settings of the database as a whole, in place of those made so far.
+    pub fn options(mut self, options: DbOptions) -> DbBuilder {
+        self.options = options;
+        self
+    }
+
+    /// Where files, time, randomness and threads come from. Default [`Env::posix`].
+    pub fn env(mut self, env: Env) -> DbBuilder {
+        self.env = env;
+        self
+    }
+
+    /// Opens a column family too: a name, or a [`ColumnFamilyDescriptor`] with settings.
+    pub fn column_family(mut self, family: impl Into<ColumnFamilyDescriptor>) -> DbBuilder {
+        self.families.push(family.into());
+        self
+    }
+
+    /// [`DbBuilder::column_family`] for each.
+    pub fn column_families<F: Into<ColumnFamilyDescriptor>>(
+        mut self,
+        families: impl IntoIterator<Item = F>,
+    ) -> DbBuilder {
+        self.families.extend(families.into_iter().map(Into::into));
+        self
+    }
+
+    /// Settings of the default column family.
+    pub fn default_column_family(mut self, options: ColumnFamilyOptions) -> DbBuilder {
+        self.default_mut().options = options;
+        self
+    }
+
+    /// Key order of the default column family: the one it was created with.
+    pub fn comparator(mut self, comparator: Comparator) -> DbBuilder {
+        self.default_mut().parts.comparator = comparator;
+        self
+    }
+
+    /// Rule for merge operands in the default column family.
+    pub fn merge_operator(mut self, operator: Arc<dyn MergeOperator>) -> DbBuilder {
+        self.default_mut().parts.merge_operator = Some(operator);
+        self
+    }
+
+    /// What is asked about each key that a compaction of the default column family writes.
+    pub fn compaction_filter(mut self, filter: Arc<dyn CompactionFilter>) -> DbBuilder {
+        self.default_mut().parts.compaction_filter = Some(filter);
+        self
+    }
+
+    /// The cache of all column families that bring none of their own. Default: 32 MiB for each.
+    pub fn block_cache(mut self, cache: Arc<Cache>) -> DbBuilder {
+        self.block_cache = Some(cache);
+        self
+    }
+
+    /// For [`DbBuilder::open_read_only`]: fail if a WAL has data, which would have to be replayed. Default false.
+    pub fn error_if_wal_file_exists(mut self, fail: bool) -> DbBuilder {
+        self.error_if_wal_file_exists = fail;
+        self
+    }
+
+    /// Takes settings and column families from the newest OPTIONS file of the database, with built-in comparators and merge operators:
+    /// what is needed to open a database, RocksDB's or this engine's own, that others configured. What was set so far is replaced, but
+    /// for `create_if_missing`, `error_if_exists` and `create_missing_column_families`; what is set afterwards counts.
+    ///
+    /// # Errors
+    /// As [`Db::load_latest_options`]. InvalidArgument on opening if the file names a comparator or merge operator that is
+    /// not built in: name that column family with its object instead.
+    pub fn stored_options(mut self) -> Result<DbBuilder> {
+        let stored = Db::load_latest_options_in(&self.path, &self.env)?;
+        self.options = DbOptions {
+            create_if_missing: self.options.create_if_missing,
+            error_if_exists: self.options.error_if_exists,
+            create_missing_column_families: self.options.create_missing_column_families,
+            ..stored.db
+        };
+        self.default = None;
+        self.families.clear();
+        for (name, options) in stored.families {
+            let descriptor = ColumnFamilyDescriptor::new(name).with_options(options);
+            match descriptor.name == DEFAULT_COLUMN_FAMILY {
+                true => self.default = Some(descriptor),
+                false => self.families.push(descriptor),
+            }
+        }
+        Ok(self)
+    }
+
+    /// Opens the database for reading and writing. On return what it had acknowledged is readable, and its directory is locked until it is
+    /// closed.
+    ///
+    /// # Errors
+    /// - InvalidArgument: it does not exist, or exists against `error_if_exists`; it has column families that were not named, or
+    ///   lacks one that was; a comparator differs; a setting has no such value. Change what is asked for.
+    /// - IoError naming the LOCK file: it is open elsewhere. Close it there. Any other IoError: the file system refused.
+    /// - Corruption naming file and offset: its files are damaged. Restore it; opening again will not help.
+    /// - NotSupported naming a feature: it uses one that this engine lacks.
+    ///
+    /// In all these cases nothing of the database was changed.
+    pub fn open(self) -> Result<Db> {
+        let (path, options, env, families) = self.into_parts();
+        Ok(Db::new(open::open(&path, options, env, families)?, None))
+    }
+
+    /// Opens the database for reading only. Takes no lock and writes nothing, so it can be beside a process that writes; what that one
+    /// does later is not seen. Column families that are not named are left out.
+    ///
+    /// # Errors
+    /// As [`DbBuilder::open`]; Corruption if a WAL has data and `error_if_wal_file_exists` is set.
+    pub fn open_read_only(self) -> Result<Db> {
+        let strict = self.error_if_wal_file_exists;
+        let (path, options, env, families) = self.into_parts();
+        let (core, _) = read_only::open(&path, options, env, families, strict)?;
+        Ok(Db::new(core, None))
+    }
+
+    /// Opens the database for reading, as one that follows the process that writes it: [`Db::try_catch_up_with_primary`]. Keep
+    /// `max_open_files` at -1, so that files the primary removes stay readable.
+    ///
+    /// # Errors
+    /// As [`DbBuilder::open`].
+    pub fn open_secondary(self) -> Result<Db> {
+        let (path, options, env, families) = self.into_parts();
+        let (core, secondary) = read_only::open(&path, options, env, families, false)?;
+        Ok(Db::new(core, Some(secondary)))
+    }
+
+    fn default_mut(&mut self) -> &mut ColumnFamilyDescriptor {
+        self.default.get_or_insert_with(|| ColumnFamilyDescriptor::new(DEFAULT_COLUMN_FAMILY))
+    }
+
+    /// What `open` takes. "default" is in the list if anything was said of it.
+    fn into_parts(self) -> (PathBuf, DbOptions, Env, Vec<ColumnFamilyDescriptor>) {
+        let mut families: Vec<_> = self.default.into_iter().chain(self.families).collect();
+        if let Some(cache) = &self.block_cache {
+            if !families.iter().any(|family| family.name == DEFAULT_COLUMN_FAMILY) {
+                families.push(ColumnFamilyDescriptor::new(DEFAULT_COLUMN_FAMILY));
+            }
+            for family in &mut families {
+                family.parts.block_cache.get_or_insert_with(|| cache.clone());
+            }
+        }
+        (self.path, self.options, self.env, families)
+    }
+}
+
+/// What can be asked and done without opening.
+impl Db {
+    /// The names of the column families of the database at `path`, without opening it.
+    ///
+    /// # Errors
+    /// IoError if it does not exist or cannot be read; Corruption naming the damaged place of its MANIFEST.
+    pub fn list_column_families(path: impl AsRef<Path>) -> Result<Vec<String>> {
+        Db::list_column_families_in(path, &Env::posix())
+    }
+
+    /// [`Db::list_column_families`] in the files of `env`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn list_column_families_in(path: impl AsRef<Path>, env: &Env) -> Result<Vec<String>> {
+        outcrop_manifest::list_column_families(&*env.fs, path.as_ref())
+    }
+
+    /// What the newest OPTIONS file of the database at `path` says.
+    ///
+    /// # Errors
+    /// NotFound if there is none; InvalidArgument naming the line that does not parse.
+    pub fn load_latest_options(path: impl AsRef<Path>) -> Result<LoadedOptions> {
+        Db::load_latest_options_in(path, &Env::posix())
+    }
+
+    /// [`Db::load_latest_options`] in the files of `env`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn load_latest_options_in(path: impl AsRef<Path>, env: &Env) -> Result<LoadedOptions> {
+        let dir = path.as_ref();
+        let names = if env.fs.exists(dir)? { env.fs.list(dir)? } else { Vec::new() };
+        let newest = names.into_iter().filter_map(|name| match file_name::parse(&name) {
+            Some(FileKind::Options(number)) => Some((number, name)),
+            _ => None,
+        });
+        let Some((_, name)) = newest.max() else {
+            return Err(Error::new(ErrorKind::NotFound, format!("{}: no OPTIONS file", dir.display())));
+        };
+        let text = String::from_utf8_lossy(&env.fs.read_all(&dir.join(&name))?).into_owned();
+        outcrop_options::file::parse(&text)
+            .map_err(|error| error.within(dir.join(&name).display().to_string()))
+    }
+
+    /// Removes the database at `path`, which must not be open: every file in it that a database owns, then the directory if it is
+    /// empty. Files of other names stay. No database is no error.
+    ///
+    /// # Errors
+    /// IoError naming the LOCK file if it is open, or the file that cannot be removed: the rest may be gone. Try again.
+    pub fn destroy(path: impl AsRef<Path>) -> Result<()> {
+        Db::destroy_in(path, &DbOptions::default(), &Env::posix())
+    }
+
+    /// [`Db::destroy`] in the files of `env`, of a database opened with `options`: they say where its WALs are.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn destroy_in(path: impl AsRef<Path>, options: &DbOptions, env: &Env) -> Result<()> {
+        open::destroy(path.as_ref(), options, env)
+    }
+}

@@ -1,0 +1,431 @@
+//! Maintenance: flushes, compactions, background work, WALs, options, checkpoints, ingestion.
+
+use super::Db;
+use crate::column_family::ColumnFamilyHandle;
+use crate::compaction::manual;
+use crate::compaction::manual_request::CompactRangeOptions;
+use crate::compaction::requests::{self, CompactFilesOptions, RangeEnd, UserKeyRange};
+use crate::features::checkpoint;
+use crate::features::ingest::{self, IngestExternalFileOptions};
+use crate::features::updates::{self, UpdatesSince};
+use crate::features::waiting::{self, Wait, WaitForCompactOptions};
+use crate::obsolete_files::purge_obsolete_files;
+use crate::options_file;
+use crate::properties;
+use crate::stopping;
+use outcrop_base::{Error, Result, SeqNum};
+use std::path::{Path, PathBuf};
+
+/// # Maintenance
+///
+/// A database flushes, compacts and cleans up by itself; these are for callers that want it now, not now, or otherwise. `_cf` and `_with` forms
+/// are as for reads and writes.
+impl Db {
+    /// Writes what is in memory of the default column family to a table, and returns when it is there: those writes no longer need the WAL.
+    ///
+    /// # Errors
+    /// What writing the table met, or an earlier failure that stopped writes: see [`Db::resume`]. ShutdownInProgress.
+    pub fn flush(&self) -> Result<()> {
+        self.flush_cf(&self.default_cf)
+    }
+
+    /// [`Db::flush`] of column family `cf`.
+    ///
+    /// # Errors
+    /// ColumnFamilyDropped if it was dropped; those of [`Db::flush`].
+    pub fn flush_cf(&self, cf: &ColumnFamilyHandle) -> Result<()> {
+        self.flush_cfs(std::slice::from_ref(cf), Wait::UntilDone)
+    }
+
+    /// Seals the memtables of `column_families`, at one moment, and returns at once or when they are in tables.
+    ///
+    /// # Errors
+    /// ColumnFamilyDropped if one of them was dropped; those of [`Db::flush`], as far as they are known on return.
+    pub fn flush_cfs(&self, column_families: &[ColumnFamilyHandle], wait: Wait) -> Result<()> {
+        column_families.iter().try_for_each(|cf| cf.refuse_if_dropped())?;
+        let ids: Vec<u32> = column_families.iter().map(|cf| cf.id()).collect();
+        self.core.commit.flush(&ids, wait == Wait::UntilDone)
+    }
+
+    /// Compacts the user keys from `begin` to `end` of the default column family under default options:
+    /// [`Db::compact_range_cf_with`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn compact_range(&self, begin: Option<&[u8]>, end: Option<&[u8]>) -> Result<()> {
+        self.compact_range_cf(&self.default_cf, begin, end)
+    }
+
+    /// [`Db::compact_range`] in column family `cf`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn compact_range_cf(
+        &self,
+        cf: &ColumnFamilyHandle,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) -> Result<()> {
+        self.compact_range_cf_with(cf, begin, end, &CompactRangeOptions::default())
+    }
+
+    /// [`Db::compact_range`] under `options`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn compact_range_with(
+        &self,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+        options: &CompactRangeOptions,
+    ) -> Result<()> {
+        self.compact_range_cf_with(&self.default_cf, begin, end, options)
+    }
+
+    /// Compacts the user keys of `cf` from `begin` to `end`, both inclusive, `None` unbounded, down to the last level that
+    /// holds data of them. Returns when it is done and installed.
+    ///
+    /// Universal compaction merges everything, whatever the range. FIFO and `CompactionStyle::None` merge nothing on
+    /// request: only memtables are flushed.
+    ///
+    /// # Errors
+    /// What the compaction met; Incomplete if manual compactions are disabled; NotSupported or Aborted if it went well but
+    /// `change_level` cannot be done.
+    pub fn compact_range_cf_with(
+        &self,
+        cf: &ColumnFamilyHandle,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+        options: &CompactRangeOptions,
+    ) -> Result<()> {
+        manual::compact_range(&self.core, cf, begin, end, options)
+    }
+
+    /// Merges the tables numbered `files` into `output_level`, with all others that must come along to keep the levels
+    /// in order. Runs on this thread, and is done and installed on return. Gives the numbers of the tables that are new on the
+    /// output level.
+    ///
+    /// # Errors
+    /// InvalidArgument if a table or the level does not exist, or a table is below the level; Aborted if a table is
+    /// being compacted already or background work is paused: try again later.
+    pub fn compact_files(&self, files: &[u64], output_level: usize) -> Result<Vec<u64>> {
+        self.compact_files_cf(&self.default_cf, files, output_level)
+    }
+
+    /// [`Db::compact_files`] in column family `cf`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn compact_files_cf(
+        &self,
+        cf: &ColumnFamilyHandle,
+        files: &[u64],
+        output_level: usize,
+    ) -> Result<Vec<u64>> {
+        self.compact_files_cf_with(cf, files, output_level, &CompactFilesOptions::default())
+    }
+
+    /// [`Db::compact_files`] under `options`.
+    ///
+    /// # Errors
+    /// As there; Incomplete if it was canceled.
+    pub fn compact_files_with(
+        &self,
+        files: &[u64],
+        output_level: usize,
+        options: &CompactFilesOptions,
+    ) -> Result<Vec<u64>> {
+        self.compact_files_cf_with(&self.default_cf, files, output_level, options)
+    }
+
+    /// [`Db::compact_files`] in column family `cf` under `options`.
+    ///
+    /// # Errors
+    /// As there; Incomplete if it was canceled.
+    pub fn compact_files_cf_with(
+        &self,
+        cf: &ColumnFamilyHandle,
+        files: &[u64],
+        output_level: usize,
+        options: &CompactFilesOptions,
+    ) -> Result<Vec<u64>> {
+        let tables = requests::compact_files(&self.core.jobs, cf, files, output_level, options)?;
+        Ok(tables.into_iter().map(|number| number.0).collect())
+    }
+
+    /// Lets tables that overlap `begin` to `end`, both inclusive, be compacted in the background when nothing more
+    /// urgent is to do. Forgotten when the database closes.
+    ///
+    /// # Errors
+    /// NotSupported if the database was opened to be read; ColumnFamilyDropped.
+    pub fn suggest_compact_range(&self, begin: Option<&[u8]>, end: Option<&[u8]>) -> Result<()> {
+        self.suggest_compact_range_cf(&self.default_cf, begin, end)
+    }
+
+    /// [`Db::suggest_compact_range`] in column family `cf`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn suggest_compact_range_cf(
+        &self,
+        cf: &ColumnFamilyHandle,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) -> Result<()> {
+        requests::suggest_compact_range(&self.core.jobs, cf, begin, end)
+    }
+
+    /// Moves the tables of L0 to `target_level` without rewriting them, so that reads look at one table instead of all.
+    ///
+    /// # Errors
+    /// NotSupported if they overlap or a level from L1 to the target is not empty; Aborted if compactions run.
+    pub fn promote_l0(&self, target_level: usize) -> Result<()> {
+        self.promote_l0_cf(&self.default_cf, target_level)
+    }
+
+    /// [`Db::promote_l0`] in column family `cf`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn promote_l0_cf(&self, cf: &ColumnFamilyHandle, target_level: usize) -> Result<()> {
+        requests::move_level(&self.core.jobs, cf, 0, Some(target_level))
+    }
+
+    /// Deletes the tables below L0 that lie within one of `ranges` as a whole: a fast way to free space, not a way to
+    /// delete keys. What is in memtables, in L0, in tables that are being compacted or that reach out of the range
+    /// stays, older versions that a deleted table hid may show again, and snapshots are not respected.
+    ///
+    /// Each range is (begin, end), `None` unbounded.
+    ///
+    /// # Errors
+    /// NotSupported if the database was opened to be read; ColumnFamilyDropped; what writing the MANIFEST met.
+    pub fn delete_files_in_ranges(&self, ranges: &[UserKeyRange<'_>], range_end: RangeEnd) -> Result<()> {
+        self.delete_files_in_ranges_cf(&self.default_cf, ranges, range_end)
+    }
+
+    /// [`Db::delete_files_in_ranges`] in column family `cf`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn delete_files_in_ranges_cf(
+        &self,
+        cf: &ColumnFamilyHandle,
+        ranges: &[UserKeyRange<'_>],
+        range_end: RangeEnd,
+    ) -> Result<()> {
+        requests::delete_files_in_ranges(&self.core.jobs, cf, ranges, range_end)
+    }
+
+    /// Waits until no flush or compaction runs or is due.
+    ///
+    /// # Errors
+    /// The error that stopped background work; Aborted, TimedOut as `options` say; ShutdownInProgress.
+    pub fn wait_for_compact(&self, options: &WaitForCompactOptions) -> Result<()> {
+        waiting::wait_for_compact(&self.core, options)
+    }
+
+    /// Keeps compactions from starting until [`Db::continue_background_work`], and waits for running ones.
+    pub fn pause_background_work(&self) {
+        let mut state = self.core.versions.state.lock();
+        state.paused += 1;
+        while state.running_compactions > 0 {
+            self.core.versions.state_changed.wait(&mut state);
+        }
+    }
+
+    /// Undoes one [`Db::pause_background_work`].
+    pub fn continue_background_work(&self) {
+        let mut state = self.core.versions.state.lock();
+        state.paused = state.paused.saturating_sub(1);
+        self.core.versions.wake(&mut state);
+    }
+
+    /// Lets no [`Db::compact_range_with`] start until [`Db::enable_manual_compaction`]; those that wait or run end with
+    /// Incomplete, and this returns when they have. What their jobs installed stays. Calls are counted.
+    ///
+    /// Source: RocksDB `DB::DisableManualCompaction`.
+    pub fn disable_manual_compaction(&self) {
+        manual::disable(&self.core.versions);
+    }
+
+    /// Undoes one [`Db::disable_manual_compaction`].
+    pub fn enable_manual_compaction(&self) {
+        manual::enable(&self.core.versions);
+    }
+
+    /// Stops background work for good: nothing starts any more. Returns at once or when none runs.
+    pub fn cancel_all_background_work(&self, wait: Wait) {
+        stopping::stop_background_work(&self.core);
+        if wait == Wait::UntilDone {
+            self.core.ctx.background.leave();
+        }
+    }
+
+    /// The batches written since sequence number `since`, from the WALs that are still there: for replication. Writes
+    /// with `disable_wal` are not among them.
+    ///
+    /// # Errors
+    /// NotFound if `since` is beyond the last write.
+    pub fn updates_since(&self, since: SeqNum) -> Result<UpdatesSince> {
+        updates::updates_since(&self.core.versions, since)
+    }
+
+    /// Makes every write so far durable that is not `disable_wal`.
+    ///
+    /// # Errors
+    /// What syncing met: writes are then refused until [`Db::resume`].
+    pub fn sync_wal(&self) -> Result<()> {
+        self.core.commit.sync_wal()
+    }
+
+    /// Hands WAL records buffered under `manual_wal_flush` to the operating system: they survive a crash of the process.
+    ///
+    /// # Errors
+    /// As [`Db::sync_wal`].
+    pub fn flush_wal(&self) -> Result<()> {
+        self.core.commit.flush_wal()
+    }
+
+    /// Names of transactions that RocksDB's two-phase commit left prepared, neither committed nor rolled back. Their
+    /// writes are not visible; they are kept for whoever opens the database with a TransactionDB.
+    pub fn prepared_transactions(&self) -> Vec<Vec<u8>> {
+        self.core.versions.state.lock().prepared.names().map(<[u8]>::to_vec).collect()
+    }
+
+    /// Clears a background error and lets writes and background work go on. Errors that may pass, such as of IO or of space, are
+    /// cleared by the database itself from time to time (`max_bgerror_resume_count`); this need not be called for them.
+    ///
+    /// Everything in memory is flushed to tables first and a new WAL started, so that what a failed WAL write
+    /// left behind is never replayed over newer data. Of a write that a panic of a comparator or merge operator ended,
+    /// nothing is left.
+    ///
+    /// # Errors
+    /// The error that stops it again, if its cause persists; Corruption cannot be resumed from.
+    pub fn resume(&self) -> Result<()> {
+        stopping::resume(&self.core)
+    }
+
+    /// The error that stopped writes, if any.
+    pub fn background_error(&self) -> Option<Error> {
+        self.core.versions.state.lock().background_error.clone()
+    }
+
+    /// A property of the default column family as text, by RocksDB's name for it; `None` if there is no such property.
+    pub fn property(&self, name: &str) -> Option<String> {
+        self.property_cf(&self.default_cf, name)
+    }
+
+    /// [`Db::property`] in column family `cf`.
+    pub fn property_cf(&self, cf: &ColumnFamilyHandle, name: &str) -> Option<String> {
+        properties::property(&self.core, cf, name)
+    }
+
+    /// A property of the default column family as a number; `None` if there is no such numeric property.
+    pub fn property_int(&self, name: &str) -> Option<u64> {
+        self.property_int_cf(&self.default_cf, name)
+    }
+
+    /// [`Db::property_int`] in column family `cf`.
+    pub fn property_int_cf(&self, cf: &ColumnFamilyHandle, name: &str) -> Option<u64> {
+        properties::property_int(&self.core, cf, name)
+    }
+
+    /// Changes mutable options of the default column family, by name and text as in an OPTIONS file.
+    ///
+    /// # Errors
+    /// InvalidArgument if one is unknown, cannot be changed, or has no such value: nothing was changed. IoError if the
+    /// OPTIONS file could not be written: they are changed, and the file does not say so.
+    pub fn set_options(&self, options: &[(&str, &str)]) -> Result<()> {
+        self.set_options_cf(&self.default_cf, options)
+    }
+
+    /// [`Db::set_options`] in column family `cf`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_options_cf(&self, cf: &ColumnFamilyHandle, options: &[(&str, &str)]) -> Result<()> {
+        options_file::set_options(&self.core, cf, options)
+    }
+
+    /// Makes the directory `target` a database with the contents this one has now: [`Db::create_checkpoint_with`], memtables flushed.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn create_checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
+        self.create_checkpoint_with(target, 0)
+    }
+
+    /// Makes the directory `target` a database with the contents this one has now: tables are hard-linked (copied if `target` is on
+    /// another file system), so it costs little space until one of the two changes. Writers wait meanwhile.
+    ///
+    /// Memtables are flushed first, unless all live WALs together are smaller than `log_size_for_flush` bytes: then
+    /// those are copied instead. 0 always flushes.
+    ///
+    /// # Errors
+    /// InvalidArgument if `target` exists; IoError, also if the directory it is to be in does not exist. On any error nothing is left
+    /// under its name.
+    pub fn create_checkpoint_with(&self, target: impl AsRef<Path>, log_size_for_flush: u64) -> Result<()> {
+        checkpoint::create(&self.core, target.as_ref(), log_size_for_flush)
+    }
+
+    /// Takes finished table files, made by [`crate::SstFileWriter`], into the default column family: atomically, durable and
+    /// visible on return. They hide what was written before.
+    ///
+    /// # Errors
+    /// InvalidArgument if a file was not made for this, has another comparator, or the options forbid what it needs;
+    /// Corruption naming a damaged file; IoError. Nothing was changed then.
+    pub fn ingest_external_files<P: AsRef<Path>>(&self, paths: &[P]) -> Result<()> {
+        self.ingest_external_files_cf(&self.default_cf, paths)
+    }
+
+    /// [`Db::ingest_external_files`] into column family `cf`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn ingest_external_files_cf<P: AsRef<Path>>(
+        &self,
+        cf: &ColumnFamilyHandle,
+        paths: &[P],
+    ) -> Result<()> {
+        self.ingest_external_files_cf_with(cf, paths, &IngestExternalFileOptions::default())
+    }
+
+    /// [`Db::ingest_external_files`] under `options`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn ingest_external_files_with<P: AsRef<Path>>(
+        &self,
+        paths: &[P],
+        options: &IngestExternalFileOptions,
+    ) -> Result<()> {
+        self.ingest_external_files_cf_with(&self.default_cf, paths, options)
+    }
+
+    /// [`Db::ingest_external_files`] into column family `cf` under `options`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn ingest_external_files_cf_with<P: AsRef<Path>>(
+        &self,
+        cf: &ColumnFamilyHandle,
+        paths: &[P],
+        options: &IngestExternalFileOptions,
+    ) -> Result<()> {
+        let paths: Vec<PathBuf> = paths.iter().map(|path| path.as_ref().to_path_buf()).collect();
+        ingest::ingest(&self.core, cf, &paths, options)
+    }
+
+    /// Keeps obsolete files from being removed until [`Db::enable_file_deletions`].
+    pub fn disable_file_deletions(&self) {
+        self.core.versions.state.lock().deletions_disabled += 1;
+    }
+
+    /// Undoes one [`Db::disable_file_deletions`].
+    pub fn enable_file_deletions(&self) {
+        let mut state = self.core.versions.state.lock();
+        state.deletions_disabled = state.deletions_disabled.saturating_sub(1);
+        drop(state);
+        purge_obsolete_files(&self.core.jobs);
+    }
+}

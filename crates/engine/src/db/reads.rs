@@ -1,0 +1,202 @@
+//! Reads of single keys and of many.
+
+use super::Db;
+use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
+use crate::read::options::ReadOptions;
+use crate::read::value::{PinnedValue, WideColumns};
+use crate::read::view::ReadView;
+use crate::read::{get, multi_get, one_moment};
+use crate::superversion::SuperVersion;
+use outcrop_base::Result;
+
+/// # Reading
+///
+/// A read sees every write that returned before it began, or the moment of [`ReadOptions::snapshot`]. A value is not copied where it lies in a
+/// cached block: [`PinnedValue`]. A key that does not exist is `None`, not an error.
+///
+/// # Errors of reads
+/// - Corruption naming file and offset: a block does not decode or fails its checksum. Other keys may be readable.
+/// - IoError: the file system refused. It may pass.
+/// - InvalidArgument: the snapshot was released, or is of another database; or a merge operand has no merge operator to be applied by.
+/// - NotSupported: the column family is of a kind that does not do this.
+impl Db {
+    #[inline]
+    fn view<'v>(
+        &'v self,
+        cf: &'v ColumnFamily,
+        sources: &'v SuperVersion,
+        options: &ReadOptions,
+    ) -> Result<ReadView<'v>> {
+        let seq = options.seq(&self.core.snapshots, || self.core.versions.visible_seq())?;
+        Ok(ReadView { tables: &self.core.ctx.tables, cf, sources, seq, fill_cache: options.fill_cache() })
+    }
+
+    /// The value of `key`.
+    ///
+    /// # Errors
+    /// [Those of all reads](#errors-of-reads).
+    #[inline]
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<PinnedValue>> {
+        self.get_slice(&self.default_cf, key.as_ref(), &ReadOptions::default())
+    }
+
+    /// [`Db::get`] in column family `cf`.
+    ///
+    /// # Errors
+    /// [Those of all reads](#errors-of-reads).
+    #[inline]
+    pub fn get_cf(&self, cf: &ColumnFamilyHandle, key: impl AsRef<[u8]>) -> Result<Option<PinnedValue>> {
+        self.get_slice(cf, key.as_ref(), &ReadOptions::default())
+    }
+
+    /// [`Db::get`] under `options`.
+    ///
+    /// # Errors
+    /// [Those of all reads](#errors-of-reads).
+    #[inline]
+    pub fn get_with(&self, key: impl AsRef<[u8]>, options: &ReadOptions) -> Result<Option<PinnedValue>> {
+        self.get_slice(&self.default_cf, key.as_ref(), options)
+    }
+
+    /// [`Db::get`] in column family `cf` under `options`.
+    ///
+    /// # Errors
+    /// [Those of all reads](#errors-of-reads).
+    #[inline]
+    pub fn get_cf_with(
+        &self,
+        cf: &ColumnFamilyHandle,
+        key: impl AsRef<[u8]>,
+        options: &ReadOptions,
+    ) -> Result<Option<PinnedValue>> {
+        self.get_slice(cf, key.as_ref(), options)
+    }
+
+    fn get_slice(
+        &self,
+        cf: &ColumnFamilyHandle,
+        key: &[u8],
+        options: &ReadOptions,
+    ) -> Result<Option<PinnedValue>> {
+        let sources = cf.superversion.load();
+        get::get(&self.view(cf, &sources, options)?, key)
+    }
+
+    /// The value of each of `keys`, all as of one moment. Much faster than as many [`Db::get`]: the keys wait for memory and for the
+    /// device together. They may come in any order.
+    ///
+    /// # Errors
+    /// Each key has its own: [those of all reads](#errors-of-reads).
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Result<Option<PinnedValue>>> {
+        self.multi_get_cf(&self.default_cf, keys)
+    }
+
+    /// [`Db::multi_get`] in column family `cf`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn multi_get_cf<K: AsRef<[u8]>>(
+        &self,
+        cf: &ColumnFamilyHandle,
+        keys: &[K],
+    ) -> Vec<Result<Option<PinnedValue>>> {
+        let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
+        self.multi_get_cf_with(cf, &keys, &ReadOptions::default())
+    }
+
+    /// [`Db::multi_get`] under `options`. Takes slices, so that none need be collected.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn multi_get_with(&self, keys: &[&[u8]], options: &ReadOptions) -> Vec<Result<Option<PinnedValue>>> {
+        self.multi_get_cf_with(&self.default_cf, keys, options)
+    }
+
+    /// [`Db::multi_get`] in column family `cf` under `options`. Takes slices, so that none need be collected.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn multi_get_cf_with(
+        &self,
+        cf: &ColumnFamilyHandle,
+        keys: &[&[u8]],
+        options: &ReadOptions,
+    ) -> Vec<Result<Option<PinnedValue>>> {
+        let sources = cf.superversion.load();
+        match self.view(cf, &sources, options) {
+            Ok(view) => multi_get::multi_get(&view, keys),
+            Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
+        }
+    }
+
+    /// The value of each (column family, key), all as of one moment.
+    ///
+    /// # Errors
+    /// Each key has its own: [those of all reads](#errors-of-reads).
+    ///
+    /// Source: RocksDB `DB::MultiGet` over several column families.
+    pub fn multi_get_pairs(
+        &self,
+        pairs: &[(&ColumnFamilyHandle, &[u8])],
+    ) -> Vec<Result<Option<PinnedValue>>> {
+        self.multi_get_pairs_with(pairs, &ReadOptions::default())
+    }
+
+    /// [`Db::multi_get_pairs`] under `options`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn multi_get_pairs_with(
+        &self,
+        pairs: &[(&ColumnFamilyHandle, &[u8])],
+        options: &ReadOptions,
+    ) -> Vec<Result<Option<PinnedValue>>> {
+        one_moment::multi_get_pairs(&self.core.versions, &self.core.snapshots, options, pairs)
+    }
+
+    /// The columns of `key`, copied. A plain value is one column with the empty name.
+    ///
+    /// # Errors
+    /// [Those of all reads](#errors-of-reads).
+    pub fn get_entity(&self, key: impl AsRef<[u8]>) -> Result<Option<WideColumns>> {
+        self.get_entity_cf_with(&self.default_cf, key, &ReadOptions::default())
+    }
+
+    /// [`Db::get_entity`] in column family `cf`.
+    ///
+    /// # Errors
+    /// [Those of all reads](#errors-of-reads).
+    pub fn get_entity_cf(
+        &self,
+        cf: &ColumnFamilyHandle,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<WideColumns>> {
+        self.get_entity_cf_with(cf, key, &ReadOptions::default())
+    }
+
+    /// [`Db::get_entity`] under `options`.
+    ///
+    /// # Errors
+    /// [Those of all reads](#errors-of-reads).
+    pub fn get_entity_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        options: &ReadOptions,
+    ) -> Result<Option<WideColumns>> {
+        self.get_entity_cf_with(&self.default_cf, key, options)
+    }
+
+    /// [`Db::get_entity`] in column family `cf` under `options`.
+    ///
+    /// # Errors
+    /// [Those of all reads](#errors-of-reads).
+    pub fn get_entity_cf_with(
+        &self,
+        cf: &ColumnFamilyHandle,
+        key: impl AsRef<[u8]>,
+        options: &ReadOptions,
+    ) -> Result<Option<WideColumns>> {
+        let sources = cf.superversion.load();
+        get::get_entity(&self.view(cf, &sources, options)?, key.as_ref())
+    }
+}

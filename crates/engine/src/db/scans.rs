@@ -1,0 +1,159 @@
+//! Scans: iterators of rows over everything, a range or a prefix, and cursors.
+
+use super::Db;
+use crate::column_family::ColumnFamilyHandle;
+use crate::read::cursor::Cursor;
+use crate::read::key_range::{self, KeyBounds, KeyRange};
+use crate::read::one_moment;
+use crate::read::options::ReadOptions;
+use crate::read::rows::{Iter, Scan};
+use outcrop_base::Result;
+use std::ops::Bound;
+
+/// # Scanning
+///
+/// [`Iter`] is an `Iterator` from both ends of `Result<(key, value)>`; [`Cursor`] seeks and moves both ways, and copies no row. Both see the
+/// moment of the call that made them, or that of [`ReadOptions::snapshot`], whatever is written meanwhile.
+///
+/// # Errors of scans
+/// Those of [reads](#errors-of-reads). An [`Iter`] gives an error as its last item, also one met when it was made; a [`Cursor`] becomes
+/// invalid, and [`Cursor::status`] says why.
+impl Db {
+    /// All rows, in key order.
+    pub fn iter(&self) -> Iter {
+        self.iter_cf_with(&self.default_cf, &ReadOptions::default())
+    }
+
+    /// [`Db::iter`] in column family `cf`.
+    pub fn iter_cf(&self, cf: &ColumnFamilyHandle) -> Iter {
+        self.iter_cf_with(cf, &ReadOptions::default())
+    }
+
+    /// [`Db::iter`] under `options`, whose bounds hold.
+    pub fn iter_with(&self, options: &ReadOptions) -> Iter {
+        self.iter_cf_with(&self.default_cf, options)
+    }
+
+    /// [`Db::iter`] in column family `cf` under `options`, whose bounds hold.
+    pub fn iter_cf_with(&self, cf: &ColumnFamilyHandle, options: &ReadOptions) -> Iter {
+        self.scan(cf, Ok((Bound::Unbounded, Bound::Unbounded)), options)
+    }
+
+    /// The rows of a range of keys, as `"a".."b"` or `..=key`, in key order.
+    pub fn range(&self, range: impl KeyRange) -> Iter {
+        self.range_cf_with(&self.default_cf, range, &ReadOptions::default())
+    }
+
+    /// [`Db::range`] in column family `cf`.
+    pub fn range_cf(&self, cf: &ColumnFamilyHandle, range: impl KeyRange) -> Iter {
+        self.range_cf_with(cf, range, &ReadOptions::default())
+    }
+
+    /// [`Db::range`] under `options`, whose bounds hold as well.
+    pub fn range_with(&self, range: impl KeyRange, options: &ReadOptions) -> Iter {
+        self.range_cf_with(&self.default_cf, range, options)
+    }
+
+    /// [`Db::range`] in column family `cf` under `options`, whose bounds hold as well.
+    pub fn range_cf_with(
+        &self,
+        cf: &ColumnFamilyHandle,
+        range: impl KeyRange,
+        options: &ReadOptions,
+    ) -> Iter {
+        self.scan(cf, Ok(range.into_bounds()), options)
+    }
+
+    /// The rows whose keys begin with `prefix`, in key order. Needs no prefix extractor; one lets it leave out tables.
+    ///
+    /// Under a comparator of the application's own such keys need not lie together: its only item is then a NotSupported error.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
+        self.prefix_cf_with(&self.default_cf, prefix, &ReadOptions::default())
+    }
+
+    /// [`Db::prefix`] in column family `cf`.
+    pub fn prefix_cf(&self, cf: &ColumnFamilyHandle, prefix: impl AsRef<[u8]>) -> Iter {
+        self.prefix_cf_with(cf, prefix, &ReadOptions::default())
+    }
+
+    /// [`Db::prefix`] under `options`, whose bounds hold as well.
+    pub fn prefix_with(&self, prefix: impl AsRef<[u8]>, options: &ReadOptions) -> Iter {
+        self.prefix_cf_with(&self.default_cf, prefix, options)
+    }
+
+    /// [`Db::prefix`] in column family `cf` under `options`, whose bounds hold as well.
+    pub fn prefix_cf_with(
+        &self,
+        cf: &ColumnFamilyHandle,
+        prefix: impl AsRef<[u8]>,
+        options: &ReadOptions,
+    ) -> Iter {
+        self.scan(cf, key_range::of_prefix(prefix.as_ref(), &cf.comparator), options)
+    }
+
+    fn scan(&self, cf: &ColumnFamilyHandle, bounds: Result<KeyBounds>, options: &ReadOptions) -> Iter {
+        let ctx = &self.core.ctx;
+        let view = cf.superversion.load_full();
+        let seq = options.seq(&self.core.snapshots, || self.core.versions.visible_seq());
+        match seq.and_then(|seq| Ok((seq, bounds?))) {
+            Ok((seq, bounds)) => Iter::new(ctx, Scan { cf: cf.clone(), view, seq, bounds }, options),
+            Err(error) => Iter::failing(ctx, cf, view, error),
+        }
+    }
+
+    /// A cursor, not yet positioned.
+    ///
+    /// # Errors
+    /// [Those of all scans](#errors-of-scans).
+    pub fn cursor(&self) -> Result<Cursor> {
+        self.cursor_cf_with(&self.default_cf, &ReadOptions::default())
+    }
+
+    /// [`Db::cursor`] in column family `cf`.
+    ///
+    /// # Errors
+    /// [Those of all scans](#errors-of-scans).
+    pub fn cursor_cf(&self, cf: &ColumnFamilyHandle) -> Result<Cursor> {
+        self.cursor_cf_with(cf, &ReadOptions::default())
+    }
+
+    /// [`Db::cursor`] under `options`.
+    ///
+    /// # Errors
+    /// [Those of all scans](#errors-of-scans).
+    pub fn cursor_with(&self, options: &ReadOptions) -> Result<Cursor> {
+        self.cursor_cf_with(&self.default_cf, options)
+    }
+
+    /// [`Db::cursor`] in column family `cf` under `options`.
+    ///
+    /// # Errors
+    /// [Those of all scans](#errors-of-scans).
+    pub fn cursor_cf_with(&self, cf: &ColumnFamilyHandle, options: &ReadOptions) -> Result<Cursor> {
+        let view = cf.superversion.load_full();
+        let seq = options.seq(&self.core.snapshots, || self.core.versions.visible_seq())?;
+        Cursor::new(&self.core.ctx, view, seq, cf, options)
+    }
+
+    /// A cursor over each of `column_families`, all seeing one moment.
+    ///
+    /// # Errors
+    /// [Those of all scans](#errors-of-scans); there is then no cursor at all.
+    pub fn cursors(&self, column_families: &[&ColumnFamilyHandle]) -> Result<Vec<Cursor>> {
+        self.cursors_with(column_families, &ReadOptions::default())
+    }
+
+    /// [`Db::cursors`] under `options`.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// Source: RocksDB `DB::NewIterators`.
+    pub fn cursors_with(
+        &self,
+        column_families: &[&ColumnFamilyHandle],
+        options: &ReadOptions,
+    ) -> Result<Vec<Cursor>> {
+        one_moment::cursors(&self.core.versions, &self.core.snapshots, column_families, options)
+    }
+}
