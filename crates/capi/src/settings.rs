@@ -6,7 +6,7 @@
 //!                    checked:  the same, but any value except the default makes the next open (or read, or write)
 //!                              fail with an error that names the option
 //! ```
-//! Invariant: a setting that would change results or durability is never dropped: it is in [`Settings::refused`].
+//! Invariant: a setting that would change results or durability is never dropped: it is in `Settings::refused`.
 //! The reasons are [`Note`]s, from which `docs/capi.md` is made.
 
 use libc::{c_int, c_uchar};

@@ -60,6 +60,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// InvalidArgument if it was released, or is not of the database whose snapshots `list` has.
+    #[inline(never)]
     pub(crate) fn readable(&self, list: &Arc<SnapshotList>) -> Result<SeqNum> {
         if !Arc::ptr_eq(&self.held.list, list) {
             return Err(Error::invalid_argument("the snapshot is of another database"));

@@ -2,7 +2,10 @@
 //!
 //! ```text
 //! cargo xtask ci [--offline]   fmt, clippy, tidy, tests, fuzzing, compatibility with the reference RocksDB
-//! cargo xtask tidy             layers, forbidden calls, module docs, import circles, the table of locks
+//! cargo xtask check            fmt, tidy, clippy, unit tests: before each commit; needs nothing but Rust
+//! cargo xtask doc              the documentation, without a warning
+//! cargo xtask examples         the programs of crates/engine/examples print what they say
+//! cargo xtask tidy             layers, forbidden calls, module docs, import circles, the table of locks, examples of public types
 //! cargo xtask circles          prints the import circles of the engine's files
 //! cargo xtask fetch            the reference libraries
 //! cargo xtask fuzz [--seconds N] [--target T] [--seed S] [--case N] [--write-corpus]
@@ -29,12 +32,14 @@ mod bindings;
 mod browser;
 mod c_test;
 mod circles;
+mod examples;
 mod fuzz;
 mod instructions;
 mod interleavings;
 mod locks;
 mod packages;
 mod pingpong;
+mod public_types;
 mod scripts;
 mod sources;
 mod sql;
@@ -56,6 +61,9 @@ fn main() -> ExitCode {
     let outcome = match arguments.as_slice() {
         ["ci"] => ci(false),
         ["ci", "--offline"] => ci(true),
+        ["check"] => check(),
+        ["doc"] => doc(),
+        ["examples"] => examples::run(),
         ["tidy"] => tidy::check(&root()),
         ["circles"] => circles::print(&root()),
         ["fuzz", arguments @ ..] => fuzz::run(arguments),
@@ -79,7 +87,7 @@ fn main() -> ExitCode {
         ["c-test"] => c_test::run(),
         ["bindings"] => bindings::run(Install::IfMissing),
         _ => Err(format!(
-            "usage: cargo xtask ci [--offline] | tidy | circles | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | \
+            "usage: cargo xtask check | ci [--offline] | doc | examples | tidy | circles | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | \
              scripts | sql | attacks [--runs N] [--seconds S] [--keys N] [--attack N] | options [--seconds N] [--seed S] [--set NAME=VALUE] | calls [--seconds N] [--cases N] [--seed S] | \
              bindings | c-test | instructions [--bless] | {}",
             pingpong::USAGE
@@ -102,11 +110,8 @@ fn root() -> PathBuf {
 /// Proves the tree. Every step must pass; the first that does not ends it.
 fn ci(offline: bool) -> Result<(), String> {
     let install = if offline { Install::Never } else { Install::IfMissing };
-    step("fmt", || cargo(&["fmt", "--all", "--check"], None))?;
-    step("tidy", || tidy::check(&root()))?;
-    step("clippy", || {
-        cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"], None)
-    })?;
+    style()?;
+    step("doc", doc)?;
     let references = if offline {
         eprintln!("xtask: --offline: the tests against the reference RocksDB are skipped");
         None
@@ -124,6 +129,7 @@ fn ci(offline: bool) -> Result<(), String> {
         }
     }
     step("test", || test(references.as_deref(), browser.as_deref()))?;
+    step("examples", examples::run)?;
     step("loom", || interleavings::loom(install))?;
     step("miri", || interleavings::miri_if_there(tree_seed()?))?;
     step("fuzz", fuzz::ci)?;
@@ -142,6 +148,27 @@ fn ci(offline: bool) -> Result<(), String> {
     step("sql", || sql::run(install))?;
     step("options", pingpong::options_of_tree)?;
     step("pingpong", pingpong::of_tree)
+}
+
+/// What is looked at before each commit.
+fn check() -> Result<(), String> {
+    style()?;
+    step("unit tests", || cargo(&["test", "--workspace", "--lib", "--bins", "--quiet"], None))
+}
+
+/// What needs no program to run.
+fn style() -> Result<(), String> {
+    step("fmt", || cargo(&["fmt", "--all", "--check"], None))?;
+    step("tidy", || tidy::check(&root()))?;
+    step("clippy", || {
+        cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"], None)
+    })
+}
+
+/// Builds the documentation; a warning is an error.
+fn doc() -> Result<(), String> {
+    let flags = Path::new("-D warnings");
+    run_cargo(&["doc", "--workspace", "--no-deps", "--quiet"], &[("RUSTDOCFLAGS", Some(flags))])
 }
 
 /// A number drawn from what is committed: a run of the same tree elsewhere draws the same.

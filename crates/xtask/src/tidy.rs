@@ -5,6 +5,7 @@
 //! - Every file starts with a module doc.
 //! - No more files of the engine import each other in a circle than `circles.rs` allows.
 //! - The tables of locks and of unsafe code in ARCHITECTURE.md are complete (`locks.rs`, `unsafe_column.rs`).
+//! - Every public type of the engine has an example (`public_types.rs`).
 
 use std::path::{Path, PathBuf};
 
@@ -41,6 +42,7 @@ pub fn check(root: &Path) -> Result<(), String> {
     violations.extend(crate::circles::violations(root)?);
     violations.extend(crate::locks::violations(root)?);
     violations.extend(crate::unsafe_column::violations(root)?);
+    violations.extend(crate::public_types::violations(root)?);
     if violations.is_empty() { Ok(()) } else { Err(format!("tidy:\n  {}", violations.join("\n  "))) }
 }
 

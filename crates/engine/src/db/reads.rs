@@ -2,7 +2,7 @@
 
 use super::Db;
 use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
-use crate::read::options::ReadOptions;
+use crate::read::options::{self, ReadOptions};
 use crate::read::value::{PinnedValue, WideColumns};
 use crate::read::view::ReadView;
 use crate::read::{get, multi_get, one_moment};
@@ -37,7 +37,7 @@ impl Db {
     /// [Those of all reads](#errors-of-reads).
     #[inline]
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<PinnedValue>> {
-        self.get_slice(&self.default_cf, key.as_ref(), &ReadOptions::default())
+        self.get_slice(&self.default_cf, key.as_ref(), &options::DEFAULT)
     }
 
     /// [`Db::get`] in column family `cf`.
@@ -46,7 +46,7 @@ impl Db {
     /// [Those of all reads](#errors-of-reads).
     #[inline]
     pub fn get_cf(&self, cf: &ColumnFamilyHandle, key: impl AsRef<[u8]>) -> Result<Option<PinnedValue>> {
-        self.get_slice(cf, key.as_ref(), &ReadOptions::default())
+        self.get_slice(cf, key.as_ref(), &options::DEFAULT)
     }
 
     /// [`Db::get`] under `options`.
@@ -101,7 +101,7 @@ impl Db {
         keys: &[K],
     ) -> Vec<Result<Option<PinnedValue>>> {
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
-        self.multi_get_cf_with(cf, &keys, &ReadOptions::default())
+        self.multi_get_cf_with(cf, &keys, &options::DEFAULT)
     }
 
     /// [`Db::multi_get`] under `options`. Takes slices, so that none need be collected.
@@ -139,7 +139,7 @@ impl Db {
         &self,
         pairs: &[(&ColumnFamilyHandle, &[u8])],
     ) -> Vec<Result<Option<PinnedValue>>> {
-        self.multi_get_pairs_with(pairs, &ReadOptions::default())
+        self.multi_get_pairs_with(pairs, &options::DEFAULT)
     }
 
     /// [`Db::multi_get_pairs`] under `options`.
@@ -159,7 +159,7 @@ impl Db {
     /// # Errors
     /// [Those of all reads](#errors-of-reads).
     pub fn get_entity(&self, key: impl AsRef<[u8]>) -> Result<Option<WideColumns>> {
-        self.get_entity_cf_with(&self.default_cf, key, &ReadOptions::default())
+        self.get_entity_cf_with(&self.default_cf, key, &options::DEFAULT)
     }
 
     /// [`Db::get_entity`] in column family `cf`.
@@ -171,7 +171,7 @@ impl Db {
         cf: &ColumnFamilyHandle,
         key: impl AsRef<[u8]>,
     ) -> Result<Option<WideColumns>> {
-        self.get_entity_cf_with(cf, key, &ReadOptions::default())
+        self.get_entity_cf_with(cf, key, &options::DEFAULT)
     }
 
     /// [`Db::get_entity`] under `options`.

@@ -5,7 +5,7 @@ use crate::column_family::ColumnFamilyHandle;
 use crate::read::cursor::Cursor;
 use crate::read::key_range::{self, KeyBounds, KeyRange};
 use crate::read::one_moment;
-use crate::read::options::ReadOptions;
+use crate::read::options::{self, ReadOptions};
 use crate::read::rows::{Iter, Scan};
 use outcrop_base::Result;
 use std::ops::Bound;
@@ -21,12 +21,12 @@ use std::ops::Bound;
 impl Db {
     /// All rows, in key order.
     pub fn iter(&self) -> Iter {
-        self.iter_cf_with(&self.default_cf, &ReadOptions::default())
+        self.iter_cf_with(&self.default_cf, &options::DEFAULT)
     }
 
     /// [`Db::iter`] in column family `cf`.
     pub fn iter_cf(&self, cf: &ColumnFamilyHandle) -> Iter {
-        self.iter_cf_with(cf, &ReadOptions::default())
+        self.iter_cf_with(cf, &options::DEFAULT)
     }
 
     /// [`Db::iter`] under `options`, whose bounds hold.
@@ -41,12 +41,12 @@ impl Db {
 
     /// The rows of a range of keys, as `"a".."b"` or `..=key`, in key order.
     pub fn range(&self, range: impl KeyRange) -> Iter {
-        self.range_cf_with(&self.default_cf, range, &ReadOptions::default())
+        self.range_cf_with(&self.default_cf, range, &options::DEFAULT)
     }
 
     /// [`Db::range`] in column family `cf`.
     pub fn range_cf(&self, cf: &ColumnFamilyHandle, range: impl KeyRange) -> Iter {
-        self.range_cf_with(cf, range, &ReadOptions::default())
+        self.range_cf_with(cf, range, &options::DEFAULT)
     }
 
     /// [`Db::range`] under `options`, whose bounds hold as well.
@@ -68,12 +68,12 @@ impl Db {
     ///
     /// Under a comparator of the application's own such keys need not lie together: its only item is then a NotSupported error.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
-        self.prefix_cf_with(&self.default_cf, prefix, &ReadOptions::default())
+        self.prefix_cf_with(&self.default_cf, prefix, &options::DEFAULT)
     }
 
     /// [`Db::prefix`] in column family `cf`.
     pub fn prefix_cf(&self, cf: &ColumnFamilyHandle, prefix: impl AsRef<[u8]>) -> Iter {
-        self.prefix_cf_with(cf, prefix, &ReadOptions::default())
+        self.prefix_cf_with(cf, prefix, &options::DEFAULT)
     }
 
     /// [`Db::prefix`] under `options`, whose bounds hold as well.
@@ -106,7 +106,7 @@ impl Db {
     /// # Errors
     /// [Those of all scans](#errors-of-scans).
     pub fn cursor(&self) -> Result<Cursor> {
-        self.cursor_cf_with(&self.default_cf, &ReadOptions::default())
+        self.cursor_cf_with(&self.default_cf, &options::DEFAULT)
     }
 
     /// [`Db::cursor`] in column family `cf`.
@@ -114,7 +114,7 @@ impl Db {
     /// # Errors
     /// [Those of all scans](#errors-of-scans).
     pub fn cursor_cf(&self, cf: &ColumnFamilyHandle) -> Result<Cursor> {
-        self.cursor_cf_with(cf, &ReadOptions::default())
+        self.cursor_cf_with(cf, &options::DEFAULT)
     }
 
     /// [`Db::cursor`] under `options`.
@@ -140,7 +140,7 @@ impl Db {
     /// # Errors
     /// [Those of all scans](#errors-of-scans); there is then no cursor at all.
     pub fn cursors(&self, column_families: &[&ColumnFamilyHandle]) -> Result<Vec<Cursor>> {
-        self.cursors_with(column_families, &ReadOptions::default())
+        self.cursors_with(column_families, &options::DEFAULT)
     }
 
     /// [`Db::cursors`] under `options`.

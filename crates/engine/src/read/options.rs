@@ -38,19 +38,24 @@ pub struct ReadOptions {
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        ReadOptions {
-            snapshot: None,
-            fill_cache: true,
-            iterate_lower_bound: None,
-            iterate_upper_bound: None,
-            prefix_same_as_start: false,
-            total_order_seek: false,
-            readahead_size: 0,
-        }
+        ReadOptions::DEFAULT
     }
 }
 
+/// What reads without options are done by: none are made, nor dropped, for each.
+pub(crate) static DEFAULT: ReadOptions = ReadOptions::DEFAULT;
+
 impl ReadOptions {
+    const DEFAULT: ReadOptions = ReadOptions {
+        snapshot: None,
+        fill_cache: true,
+        iterate_lower_bound: None,
+        iterate_upper_bound: None,
+        prefix_same_as_start: false,
+        total_order_seek: false,
+        readahead_size: 0,
+    };
+
     /// The sequence number to read at: the snapshot's, or else what `latest` says. Asked for after the views to read were taken: a
     /// flush in between could otherwise drop what this number must see.
     ///
