@@ -31,7 +31,7 @@ const fn level(name: &'static str, unit: &'static str) -> SeriesRow {
     SeriesRow { name, kind: Kind::Level, unit }
 }
 
-/// Everything that is sampled: [`COMMON`], and the busy time of each processor.
+/// Everything that is sampled: `COMMON`, and the busy time of each processor.
 pub static SERIES: LazyLock<Vec<SeriesRow>> = LazyLock::new(|| {
     let processors = (0..processors()).map(|number| counter(format!("cpu{number}.busy").leak(), "ticks"));
     COMMON.iter().copied().chain(processors).collect()

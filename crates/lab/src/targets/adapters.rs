@@ -26,7 +26,7 @@ pub struct AdaptArguments {
     /// Its shared library, such as SOURCE/build/release/lib/libsplinterdb.so.
     #[arg(long)]
     pub library: PathBuf,
-    /// Where to put the adapter [default: lib<ENGINE>-lab.so].
+    /// Where to put the adapter [default: libENGINE-lab.so].
     #[arg(short, long)]
     pub output: Option<PathBuf>,
 }

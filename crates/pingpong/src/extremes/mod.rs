@@ -9,7 +9,7 @@
 //! write the same values to their OPTIONS files (which are options as they are in force, after RocksDB's corrections), read what
 //! was written, and end.
 //!
-//! A child says what it is about to do before it does it. Only [`HANG`] without a word is a hang: between two words lie at
+//! A child says what it is about to do before it does it. Only `HANG` without a word is a hang: between two words lie at
 //! most 4 KiB of writes, one flush or one compaction of a megabyte, which take a fraction of a second of processor time; slowed
 //! writes go at 16 KiB a second at least. A machine would have to be two hundred times too busy to be taken for a hang.
 //! Where RocksDB itself hangs or dies, Outcrop only has to open or to refuse.

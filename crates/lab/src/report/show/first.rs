@@ -16,7 +16,7 @@ use std::fmt::Write;
 /// Lines of a screen.
 pub const LINES: usize = 40;
 
-/// The first page; at most [`LINES`] lines less `below`, which the caller adds.
+/// The first page; at most `LINES` lines less `below`, which the caller adds.
 pub fn first_page(results: &Results, base: usize, below: usize) -> String {
     let plan = &results.experiment.plan;
     let mut text = cut(&plan.title, WIDTH) + "\n";

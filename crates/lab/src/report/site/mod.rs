@@ -60,7 +60,7 @@ pub fn write(store: &Store, id: i64, dir: &Path, form: Form) -> Result<PathBuf, 
     write_view(store, &Results::load(store, id)?, dir, form, &[])
 }
 
-/// As [`write`], with a page of the imported experiments `beside` where they have the same steps.
+/// As [`write()`], with a page of the imported experiments `beside` where they have the same steps.
 ///
 /// # Errors
 /// As there, and if one of them is not imported or no step is in both.
