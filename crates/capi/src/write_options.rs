@@ -188,7 +188,7 @@ engine_settings! { rocksdb_wait_for_compact_options_t:
 }
 
 kept_settings! { rocksdb_wait_for_compact_options_t, WAIT_NOTES:
-    Accepted "obsolete files are removed before a job ends" {
+    Accepted "waiting ends after obsolete files were removed in any case" {
         "wait_for_purge" Flag = Flag(0);
             set rocksdb_wait_for_compact_options_set_wait_for_purge get rocksdb_wait_for_compact_options_get_wait_for_purge -> Flag;
     }

@@ -19,8 +19,27 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// A removal of files that runs: who waits for the end of background work waits for it.
+struct Purging<'d>(&'d VersionSet);
+
+impl<'d> Purging<'d> {
+    fn new(versions: &'d VersionSet) -> Purging<'d> {
+        versions.state.lock().purges += 1;
+        Purging(versions)
+    }
+}
+
+impl Drop for Purging<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        state.purges -= 1;
+        self.0.state_changed.notify_all();
+    }
+}
+
 /// Removes tables and WALs that died since the last call, and the blocks of those tables from the cache.
 pub fn purge_obsolete_files(jobs: &JobContext) {
+    let _purging = Purging::new(&jobs.versions);
     let retired: Vec<_> = {
         let mut state = jobs.versions.state.lock();
         let released = jobs.ctx.background.take_views();

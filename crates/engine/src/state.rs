@@ -278,6 +278,8 @@ pub struct DbState {
     pub deletions_disabled: usize,
     /// Obsolete files may have become deletable.
     pub purge_wanted: bool,
+    /// Removals of obsolete files that run.
+    pub purges: usize,
 }
 
 impl DbState {
@@ -307,6 +309,7 @@ impl DbState {
             shutting_down: false,
             deletions_disabled: 0,
             purge_wanted: false,
+            purges: 0,
         }
     }
 
@@ -352,6 +355,11 @@ impl DbState {
             || self.running_compactions > 0
             || !self.manual.is_empty()
             || self.column_families.values().any(pending)
+    }
+
+    /// True while obsolete files are removed, or will be without anybody asking.
+    pub fn has_files_to_remove(&self) -> bool {
+        self.purges > 0 || (self.purge_wanted && self.deletions_disabled == 0)
     }
 }
 

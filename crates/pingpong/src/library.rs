@@ -68,6 +68,9 @@ functions! {
     rocksdb_env_destroy: fn(Object);
     rocksdb_cache_create_lru: fn(size_t) -> Object;
     rocksdb_cache_destroy: fn(Object);
+    rocksdb_wait_for_compact_options_create: fn() -> Object;
+    rocksdb_wait_for_compact_options_destroy: fn(Object);
+    rocksdb_wait_for_compact: fn(Object, Object, Errptr);
     rocksdb_get_latest_sequence_number: fn(Object) -> u64;
     rocksdb_get_updates_since: fn(Object, u64, Object, Errptr) -> Object;
     rocksdb_wal_iter_destroy: fn(Object);

@@ -133,6 +133,9 @@ enum Verb {
         /// Seed of the first case; drawn and printed if it is not given.
         #[arg(long)]
         seed: Option<u64>,
+        /// Prints each call before it is made.
+        #[arg(long)]
+        trace: bool,
     },
     /// The child process of one engine that is given options.
     #[command(hide = true)]
@@ -182,7 +185,7 @@ fn main() -> ExitCode {
                 })
             })
         }
-        Verb::Calls { engines, seconds, cases, seed } => {
+        Verb::Calls { engines, seconds, cases, seed, trace } => {
             let seed = seed.unwrap_or_else(fresh_seed);
             eprintln!("calls: cases from seed {seed} on");
             calls::run(&calls::Campaign {
@@ -191,6 +194,7 @@ fn main() -> ExitCode {
                 seed,
                 cases,
                 time: Duration::from_secs(seconds),
+                trace,
             })
         }
         Verb::Replay { engines, file, times, keep } => replay(engines, &file, times, keep.as_deref()),

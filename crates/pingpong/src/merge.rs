@@ -32,8 +32,7 @@ pub unsafe extern "C" fn full_merge(
         }
         collect(operands, operand_lens, count, &mut all);
         if all.contains(&UNMERGEABLE) {
-            *success = 0;
-            return std::ptr::null_mut();
+            return refuse(success, len);
         }
         hand_out(&join(&all), success, len)
     }
@@ -58,8 +57,7 @@ pub unsafe extern "C" fn partial_merge(
         let mut all = Vec::new();
         collect(operands, operand_lens, count, &mut all);
         if all.contains(&UNMERGEABLE) {
-            *success = 0;
-            return std::ptr::null_mut();
+            return refuse(success, len);
         }
         hand_out(&join(&all), success, len)
     }
@@ -86,6 +84,19 @@ unsafe fn collect(operands: *const Bytes, lens: *const size_t, count: c_int, all
             all.push(if len == 0 { &[] } else { std::slice::from_raw_parts(bytes.cast::<u8>(), len) });
         }
     }
+}
+
+/// Says that nothing can be merged. RocksDB copies `len` bytes all the same, and has not set it.
+///
+/// # Safety
+/// `success` and `len` can be written.
+unsafe fn refuse(success: *mut c_uchar, len: *mut size_t) -> *mut c_char {
+    // SAFETY: the caller's promise.
+    unsafe {
+        *success = 0;
+        *len = 0;
+    }
+    std::ptr::null_mut()
 }
 
 /// # Safety

@@ -5,7 +5,8 @@
 //!   -> place each as deep as nothing is in its way, under one new sequence number -> install -> let writers on
 //! ```
 //! Invariants: an ingested file hides everything written before it and nothing written after. It lands below every
-//! table and running compaction that its key range touches, or in L0.
+//! table and running compaction that its key range touches, or in L0. It is durable no sooner than what the WALs were given
+//! before it.
 //!
 //! Concurrency: writers wait from the choice of the sequence number until the files are visible. Jobs that run
 //! meanwhile install their results before or after, never between choice and installation: the manifest lock is held.
@@ -180,6 +181,8 @@ fn place_and_install(
         return Err(Error::new(ErrorKind::ColumnFamilyDropped, cf.name().to_string()));
     }
     flush_before(core, &mut writing, cf, &tables, overlapping, options)?;
+    // The files are durable at once, and come after what was written before: a loss of power must not leave them without it.
+    core.commit.sync_unsynced_excluded(&mut writing)?;
     let numbered = options.snapshot_consistency && core.snapshots.count() > 0;
     let placing = Placing { cf, overlapping, numbered, options, last_seq: writing.last_seq };
     let no_compactions = NoNewCompactions::new(&core.versions, cf.id());

@@ -7,6 +7,9 @@
 //! ```text
 //! asked for 3:   (gone)  [7 8] [9]  gap  [12]      gives 7 and 9, then NotFound: what is missing after the first is an error
 //! ```
+//! A batch without records has the number of the batch after it, and is given where that one is asked for from before it: in
+//! the middle, or from 0 on.
+//!
 //! Source: RocksDB `db/transaction_log_impl.cc`.
 
 use crate::batch::codec::{self, HEADER_LEN, WriteBatch};
@@ -37,8 +40,10 @@ use std::sync::atomic::Ordering;
 /// ```
 pub struct UpdatesSince {
     versions: Arc<VersionSet>,
-    /// The sequence number the next batch should begin with, or contain.
-    next: SeqNum,
+    /// The first batch given is the first that ends here or later.
+    since: SeqNum,
+    /// The last number of the batch given last.
+    last: SeqNum,
     /// The WAL being read, and how many of its records were given or passed over.
     place: Option<(u64, u64)>,
     reader: Option<LogReader>,
@@ -55,11 +60,10 @@ pub fn updates_since(versions: &Arc<VersionSet>, since: SeqNum) -> Result<Update
     }
     // Before it looks which WALs there are.
     versions.wal_readers.fetch_add(1, Ordering::Relaxed);
-    // The first write has number 1: 0 asks for everything.
-    let since = since.max(SeqNum(1));
     let mut updates = UpdatesSince {
         versions: versions.clone(),
-        next: since,
+        since,
+        last: SeqNum::ZERO,
         place: None,
         reader: None,
         started: false,
@@ -104,9 +108,12 @@ impl UpdatesSince {
         // Before it reads: what is written meanwhile may be missed.
         let written = self.versions.visible_seq();
         loop {
+            if self.last >= written {
+                return Ok(None);
+            }
             let Some((wal, passed)) = self.place else {
                 // Nothing was written when this was made, or the WAL was not there yet.
-                match self.wal_with(self.next)? {
+                match self.wal_with(self.since)? {
                     Some(wal) => self.place = Some((wal, 0)),
                     None => return self.end(written),
                 }
@@ -135,7 +142,7 @@ impl UpdatesSince {
 
     /// Nothing more is in the WALs, after all up to `written` was published.
     fn end(&self, written: SeqNum) -> Result<Option<(SeqNum, WriteBatch)>> {
-        if self.started && self.next <= written {
+        if self.started && self.last < written {
             let message = "Create a new iterator to fetch the new tail.";
             return Err(Error::new(ErrorKind::TryAgain, message));
         }
@@ -145,24 +152,22 @@ impl UpdatesSince {
     /// Passes over a batch that was asked not to be given; checks that none is missing before one that is.
     fn take(&mut self, bytes: Vec<u8>) -> Result<Taken> {
         let first = codec::sequence_of(&bytes);
-        let after = first.plus(u64::from(codec::count_of(&bytes)));
-        if after <= self.next {
+        let last = SeqNum((first.0 + u64::from(codec::count_of(&bytes))).saturating_sub(1));
+        if !self.started && last < self.since {
+            self.last = last;
             return Ok(Taken::Passed);
         }
         // What is not acknowledged yet may still fail.
-        if after.0 > self.versions.visible_seq().0 + 1 {
+        if last > self.versions.visible_seq() {
             self.place = self.place.map(|(wal, passed)| (wal, passed - 1));
             self.reader = None;
             return Ok(Taken::Unpublished);
         }
-        if self.started && first > self.next {
-            return Err(Error::new(
-                ErrorKind::NotFound,
-                format!("Gap in sequence numbers: {} to {} are in no WAL", self.next, first.0 - 1),
-            ));
+        if self.started && first != self.last.plus(1) {
+            return Err(Error::new(ErrorKind::NotFound, "Gap in sequence numbers"));
         }
         let batch = WriteBatch::from_bytes(&bytes)?;
-        (self.next, self.started) = (after, true);
+        (self.last, self.started) = (last, true);
         Ok(Taken::Given(first, batch))
     }
 

@@ -50,7 +50,10 @@ pub fn wait_for_compact(core: &Core, options: &WaitForCompactOptions) -> Result<
         core.commit.flush(&ids, false)?;
     }
     let mut state = core.versions.state.lock();
-    while state.has_work() {
+    if state.has_files_to_remove() {
+        core.versions.wake(&mut state);
+    }
+    while state.has_work() || state.has_files_to_remove() {
         state.check_working()?;
         if state.paused > 0 && options.abort_on_pause {
             return Err(Error::new(ErrorKind::Aborted, "background work is paused"));

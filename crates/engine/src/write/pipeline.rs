@@ -321,6 +321,13 @@ impl CommitPipeline {
         self.stats.groups.add_single_writer(1);
     }
 
+    /// Makes what the WALs were given so far durable, where it is not yet, while the caller excludes writers.
+    pub fn sync_unsynced_excluded(&self, core: &mut WriteCore) -> Result<()> {
+        let closed = self.closed_wals.sync_and_track(&self.versions);
+        let synced = closed.and_then(|()| if core.wal.is_synced() { Ok(()) } else { core.wal.sync(&self.ctx) });
+        synced.map_err(|error| self.versions.fail_writes(error))
+    }
+
     /// Makes every WAL record written so far durable.
     pub fn sync_wal(&self) -> Result<()> {
         let mut core = self.core.lock();

@@ -23,6 +23,8 @@ pub enum Call {
     Ingest { family: usize, records: Vec<String>, behind: bool, no_sequence: bool },
     /// Every row.
     Rows(usize),
+    /// Changes an option.
+    Set { family: usize, name: String, value: String },
     /// Closes and opens.
     Reopen,
     /// Closes, reads without merge operators, opens again.
@@ -61,17 +63,6 @@ impl Call {
                     ..
                 })
         )
-    }
-
-    /// True if WALs may become obsolete by it.
-    pub fn ends_wals(&self) -> bool {
-        match self {
-            Call::Batch { .. } | Call::Bytes(_) | Call::Rows(_) => false,
-            Call::Ask(Request::Do(operation)) => {
-                !matches!(operation, Operation::Write { .. } | Operation::FlushWal { .. })
-            }
-            _ => true,
-        }
     }
 }
 
@@ -180,7 +171,7 @@ fn items(random: &mut Random) -> Vec<Item> {
 fn call(random: &mut Random) -> Call {
     let family = random.index(3);
     let own = |operation| Call::Ask(Request::Do(operation));
-    match random.below(30) {
+    match random.below(33) {
         0..10 => Call::Batch { items: items(random), sync: random.one_in(4), wal: !random.one_in(5) },
         10..12 => own(Operation::Flush { family, wait: true }),
         12 => Call::Ask(Request::FlushTogether { wait: true }),
@@ -200,6 +191,10 @@ fn call(random: &mut Random) -> Call {
         17..19 => Call::Reopen,
         19 => Call::Mergeless,
         20..22 => Call::Rows(family),
+        30..33 => {
+            let (name, values) = random.pick(CHANGES);
+            Call::Set { family, name: name.into(), value: random.pick(values).into() }
+        }
         22 => {
             let (name, value) = random.pick(REFUSED_CHANGES);
             Call::Ask(mistake(Mistake::SetOption { family, name: name.into(), value: value.into() }))
@@ -210,6 +205,24 @@ fn call(random: &mut Random) -> Call {
         _ => Call::Ask(mistake(refused(random))),
     }
 }
+
+/// Options that may be changed, with values of which some are taken and some refused.
+const CHANGES: &[(&str, &[&str])] = &[
+    ("write_buffer_size", &["1048576", "64K", "1M", "-1", " 70000 ", "1.5", "7x", "18446744073709551616"]),
+    ("level0_file_num_compaction_trigger", &["2", "-3", "2147483648", "0x10", ""]),
+    ("disable_auto_compactions", &["true", "false", "1", "0", "yes", "TRUE"]),
+    ("max_bytes_for_level_multiplier", &["8", "8.5", "1e1", "eight", "8.5x"]),
+    ("paranoid_file_checks", &["true", "2"]),
+    ("compression", &["kNoCompression", "kLZ4Compression", "lz4"]),
+    ("ttl", &["100", "-1"]),
+    ("max_sequential_skip_in_iterations", &["0", "9"]),
+    (
+        "block_based_table_factory",
+        &["{block_size=8192;}", "{block_size=8192", "block_size=8192;", "{block_size=x;}"],
+    ),
+    ("compaction_options_fifo", &["{max_table_files_size=5;}", "{ttl=5;}", "{max_table_files_size=x;}"]),
+    ("memtable_prefix_bloom_size_ratio", &["0.1", "nan", "2"]),
+];
 
 /// A mistake after which the engine goes on.
 fn refused(random: &mut Random) -> Mistake {

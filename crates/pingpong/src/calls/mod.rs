@@ -37,6 +37,8 @@ pub struct Campaign {
     pub cases: Option<u64>,
     /// How long cases are drawn.
     pub time: Duration,
+    /// Each call is printed before it is made: the last one is what an engine did not survive.
+    pub trace: bool,
 }
 
 /// Compares cases; false if anything differs that does not differ on purpose.
@@ -65,14 +67,17 @@ pub fn run(campaign: &Campaign) -> Result<bool, String> {
         let mut reference = Player::new(&theirs, &case, dir.path(), "theirs")?;
         let mut outcrop = Player::new(&ours, &case, dir.path(), "ours")?;
         for (number, call) in case.calls.iter().enumerate() {
+            if campaign.trace {
+                eprintln!("seed {seed}, call {number}: {call:?}");
+            }
             let their = reference.told(call);
-            let our = outcrop.told_until(call, &their);
+            let our = outcrop.told(call);
             calls += 1;
             numbers += u64::from(their.number.is_some());
             errors.extend(
                 their.answers.iter().filter_map(|answer| answer.strip_prefix("error: ")).map(judge::shape),
             );
-            let differences = judge::differences(call, &their, &our);
+            let differences = judge::differences(&their, &our);
             for difference in &differences {
                 let first = failed.entry(judge::shape(&difference.told)).or_insert(0);
                 *first += 1;

@@ -10,7 +10,6 @@ use crate::options::Options;
 use crate::worker::{Answer, Open, OpenRequest, Request, expand, handle};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 /// What an engine says of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,9 +30,6 @@ pub struct Player<'a> {
     open: Option<Open<'a>>,
     tables: u32,
 }
-
-/// Longer than any engine takes to remove WALs that a call has made obsolete, on any machine.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 impl<'a> Player<'a> {
     /// With a new database in `dir/name`.
@@ -71,28 +67,8 @@ impl<'a> Player<'a> {
             Err(error) => format!("error: {}", self.plain(&error)),
         });
         let answers = answers.collect();
-        // WALs that became obsolete go in the background: what is told twice stays.
-        let mut told = self.history(call);
-        let start = Instant::now();
-        loop {
-            std::thread::sleep(Duration::from_millis(if call.ends_wals() { 3 } else { 0 }));
-            let again = self.history(call);
-            if again == told || start.elapsed() > PATIENCE {
-                return Told { answers, number: again.0, updates: again.1 };
-            }
-            told = again;
-        }
-    }
-
-    /// The same; WALs that became obsolete may still be there for a while, so it waits for the history that is expected.
-    pub fn told_until(&mut self, call: &Call, expected: &Told) -> Told {
-        let mut told = self.told(call);
-        let start = Instant::now();
-        while told.updates != expected.updates && call.ends_wals() && start.elapsed() < PATIENCE / 30 {
-            std::thread::sleep(Duration::from_millis(5));
-            (told.number, told.updates) = self.history(call);
-        }
-        told
+        let (number, updates) = self.history(call);
+        Told { answers, number, updates }
     }
 
     fn history(&self, after: &Call) -> (Option<u64>, Vec<String>) {
@@ -100,6 +76,10 @@ impl<'a> Player<'a> {
         let Ok(number) = open.database.latest_sequence_number() else { return (None, Vec::new()) };
         if after.stops_writes() {
             return (Some(number), Vec::new());
+        }
+        // WALs that became obsolete go in the background; after an error there is no background work to wait for.
+        if let Err(error) = open.database.wait_for_background_work() {
+            return (Some(number), vec![format!("error: {}", self.plain(&error))]);
         }
         let since = |number: u64| match open.database.updates_since(number) {
             Ok(updates) => self.plain(&updates),
@@ -159,12 +139,16 @@ impl<'a> Player<'a> {
                 let kept = self.request.clone();
                 self.request.families.iter_mut().for_each(|(family, _)| family.merge = Merge::None);
                 let mut answers = vec![self.reopen().map(|()| "opened".into())];
-                answers.extend((0..3).flat_map(|family| self.rows(family)));
+                // RocksDB does not survive going backwards over operands without their operator.
+                answers.extend((0..3).flat_map(|family| self.rows(family, false)));
                 self.request = kept;
                 answers.push(self.reopen().map(|()| "opened".into()));
                 answers
             }
-            Call::Rows(family) => self.rows(*family),
+            Call::Rows(family) => self.rows(*family, true),
+            Call::Set { family, name, value } => vec![self.with(|open, _| {
+                open.database.set_options(open.family(*family)?, name, value).map(|()| "set".into())
+            })],
         }
     }
 
@@ -229,8 +213,8 @@ impl<'a> Player<'a> {
         })
     }
 
-    /// Every row, forwards and backwards, and each of some keys.
-    fn rows(&self, family: usize) -> Vec<Outcome<String>> {
+    /// Every row, forwards and, if wanted, backwards, and each of some keys.
+    fn rows(&self, family: usize, backwards: bool) -> Vec<Outcome<String>> {
         let Some(open) = &self.open else { return vec![Err("it is not open".into())] };
         let scan = |backwards: bool| -> Outcome<String> {
             let mut iter = open.database.iter(open.family(family)?, &ReadView::default())?;
@@ -248,7 +232,8 @@ impl<'a> Player<'a> {
             let error = iter.status().err();
             Ok(told + &error.map_or_else(String::new, |error| format!("error: {error}")))
         };
-        let mut answers = vec![scan(false), scan(true)];
+        let mut answers = vec![scan(false)];
+        answers.extend(backwards.then(|| scan(true)));
         for key in super::draw::keys() {
             answers.push(open.family(family).and_then(|handle| {
                 let value = open.database.get(handle, &ReadView::default(), key.as_bytes())?;

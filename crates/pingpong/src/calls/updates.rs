@@ -6,14 +6,25 @@ use crate::database::Database;
 use std::fmt::Write as _;
 use std::ptr::null_mut;
 
-/// Bytes of a batch with nothing in it.
-const HEADER: usize = 12;
-
 impl Database<'_> {
     /// The number of the last write.
     pub fn latest_sequence_number(&self) -> Outcome<u64> {
         // SAFETY: a live database.
         Ok(unsafe { call!(self.api, rocksdb_get_latest_sequence_number(self.object)) })
+    }
+
+    /// Waits until no flush and no compaction runs, and their inputs are removed.
+    pub fn wait_for_background_work(&self) -> Outcome<()> {
+        // SAFETY: live objects; the options are destroyed after their one use.
+        unsafe {
+            let options = call!(self.api, rocksdb_wait_for_compact_options_create());
+            let waited = with_error(self.api, |e| {
+                call!(self.api, rocksdb_wait_for_compact(self.object, options, e));
+                Ok(())
+            });
+            call!(self.api, rocksdb_wait_for_compact_options_destroy(options));
+            waited
+        }
     }
 
     /// Every batch since a sequence number, with its number and bytes, and what ends them.
@@ -29,11 +40,8 @@ impl Database<'_> {
                 let (mut first, mut len) = (0, 0);
                 let batch = call!(api, rocksdb_wal_iter_get_batch(updates, &raw mut first));
                 let bytes = call!(api, rocksdb_writebatch_data(batch, &raw mut len));
-                // RocksDB logs batches that have nothing but a header, too.
-                if len > HEADER {
-                    let bytes = std::slice::from_raw_parts(bytes.cast::<u8>(), len).escape_ascii();
-                    let _ = writeln!(told, "{first}: {bytes}");
-                }
+                let bytes = std::slice::from_raw_parts(bytes.cast::<u8>(), len).escape_ascii();
+                let _ = writeln!(told, "{first}: {bytes}");
                 call!(api, rocksdb_writebatch_destroy(batch));
                 call!(api, rocksdb_wal_iter_next(updates));
             }
