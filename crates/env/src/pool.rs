@@ -1,6 +1,9 @@
 //! Threads that read, where io_uring is refused: what was asked for comes back through a channel.
+//!
+//! A process that was forked has none of these threads: it starts its own, and leaves alone what the parent had asked for.
 
 use crate::file_system::ReadFile;
+use crate::process_id;
 use outcrop_base::Result;
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -17,6 +20,21 @@ struct Job {
     done: Sender<(Vec<u8>, Result<()>)>,
 }
 
+/// The pool of a process.
+struct PerProcess {
+    process: u32,
+    /// `None` if no thread could be started.
+    pool: Option<Arc<Pool>>,
+    /// That of a process forked from this one.
+    child: OnceLock<Box<PerProcess>>,
+}
+
+impl PerProcess {
+    fn new() -> PerProcess {
+        PerProcess { process: process_id(), pool: Pool::started(), child: OnceLock::new() }
+    }
+}
+
 /// Threads that read, for the life of the process.
 #[derive(Default)]
 pub struct Pool {
@@ -25,18 +43,25 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// The pool; `None` if no thread could be started.
+    /// The pool of this process; `None` if no thread could be started.
     pub fn get() -> Option<&'static Arc<Pool>> {
-        static POOL: OnceLock<Option<Arc<Pool>>> = OnceLock::new();
-        POOL.get_or_init(|| {
-            let pool: Arc<Pool> = Arc::default();
-            let started = (0..POOL_THREADS).filter(|_| {
-                let pool = pool.clone();
-                std::thread::Builder::new().name("outcrop:read".into()).spawn(move || pool.work()).is_ok()
-            });
-            (started.count() > 0).then_some(pool)
-        })
-        .as_ref()
+        static FIRST: OnceLock<PerProcess> = OnceLock::new();
+        let process = process_id();
+        let mut of = FIRST.get_or_init(PerProcess::new);
+        while of.process != process {
+            of = of.child.get_or_init(|| Box::new(PerProcess::new()));
+        }
+        of.pool.as_ref()
+    }
+
+    /// A pool with its threads.
+    fn started() -> Option<Arc<Pool>> {
+        let pool: Arc<Pool> = Arc::default();
+        let started = (0..POOL_THREADS).filter(|_| {
+            let pool = pool.clone();
+            std::thread::Builder::new().name("outcrop:read".into()).spawn(move || pool.work()).is_ok()
+        });
+        (started.count() > 0).then_some(pool)
     }
 
     /// Lets a thread fill `buf` from `offset`; it sends the buffer back with how it went.

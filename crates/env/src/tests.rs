@@ -162,18 +162,56 @@ fn succeeds_forked(work: impl FnOnce()) -> bool {
 #[cfg(not(miri))]
 const ALONE: &str = "OUTCROP_ENV_ALONE";
 
+/// True in a process that runs the test `name` only; otherwise runs it in one, and false: a child that is forked while another
+/// thread allocates finds the allocator locked.
+#[cfg(not(miri))]
+fn is_alone(name: &str) -> bool {
+    if std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let status = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--test-threads=1"])
+        .env(ALONE, "1")
+        .stdout(std::process::Stdio::null())
+        .status();
+    assert!(status.unwrap().success());
+    false
+}
+
+#[cfg(not(miri))]
+#[test]
+fn a_forked_child_reads_with_threads_of_its_own() {
+    use crate::pool::Pool;
+    if !is_alone("tests::a_forked_child_reads_with_threads_of_its_own") {
+        return;
+    }
+    let dir = TempDir::new("forked-reads");
+    std::fs::write(dir.0.join("file"), [7; 100]).unwrap();
+    let file = PosixFs.open_read(&dir.0.join("file"), OpenRead::default()).unwrap();
+    let reads = |pool: &Pool| {
+        let (bytes, result) = pool.read(file.clone(), 10, vec![0; 50]).recv().unwrap();
+        result.unwrap();
+        assert_eq!(bytes, [7; 50]);
+    };
+    let parents = Pool::get().unwrap();
+    reads(parents);
+    let ended = succeeds_forked(|| {
+        let childs = Pool::get().unwrap();
+        assert!(!std::sync::Arc::ptr_eq(parents, childs), "whose threads are not here");
+        reads(childs);
+        let ended = succeeds_forked(|| reads(Pool::get().unwrap()));
+        assert!(ended, "the child's child");
+    });
+    assert!(ended, "the child");
+    reads(parents);
+}
+
 #[cfg(not(miri))]
 #[test]
 fn what_a_forked_child_closes_stays_its_parents() {
     use crate::threads::{SystemThreads, Threads};
-    // In a process without other tests: a child that is forked while another thread allocates finds the allocator locked.
-    if std::env::var_os(ALONE).is_none() {
-        let status = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "tests::what_a_forked_child_closes_stays_its_parents", "--test-threads=1"])
-            .env(ALONE, "1")
-            .stdout(std::process::Stdio::null())
-            .status();
-        return assert!(status.unwrap().success());
+    if !is_alone("tests::what_a_forked_child_closes_stays_its_parents") {
+        return;
     }
     let dir = TempDir::new("forked");
     let lock = PosixFs.lock(&dir.0.join("LOCK")).unwrap();
