@@ -365,6 +365,11 @@ pub fn set_from_string_or(
 }
 
 fn set_of_table(table: &mut BlockBasedTableOptions, name: &str, value: &str) -> Result<()> {
+    if name == "block_cache" && value == "nullptr" {
+        // One of its own.
+        table.block_cache_bytes = None;
+        return Ok(());
+    }
     if name == "block_cache" {
         // Of a cache in braces its capacity matters; others of its options are those of RocksDB's kinds of caches.
         let capacity =
@@ -404,27 +409,42 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 /// Calls `each` with every `name=value` of `text`; a value in braces is passed without them.
+///
+/// # Errors
+/// InvalidArgument with RocksDB's words if the text is no such list; those of `each`.
 pub(crate) fn each_pair(text: &str, each: &mut dyn FnMut(&str, &str) -> Result<()>) -> Result<()> {
-    let mut rest = text.trim().trim_start_matches('{').trim_start();
-    if text.trim().starts_with('{') {
-        rest = rest.strip_suffix('}').unwrap_or(rest);
+    let refuse = |why: &str| Err(Error::invalid_argument(why));
+    let mut rest = text.trim();
+    while let Some(inner) = rest.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'))
+        && !inner.is_empty()
+    {
+        rest = inner.trim();
     }
-    while !rest.trim().is_empty() {
-        let (name, tail) = rest
-            .split_once('=')
-            .ok_or_else(|| Error::invalid_argument(format!("{:?} is not name=value", rest.trim())))?;
-        let tail = tail.trim_start();
-        let (value, after) = if tail.starts_with('{') {
-            let end = matching_brace(tail).ok_or_else(|| {
-                Error::invalid_argument(format!("option {} lacks its closing brace", name.trim()))
-            })?;
-            (&tail[1..end], &tail[end + 1..])
-        } else {
-            let end = tail.find(';').unwrap_or(tail.len());
-            (&tail[..end], &tail[end..])
+    while !rest.is_empty() {
+        let Some(at) = rest.find(['=', '{', '}', ';']) else {
+            return refuse("Mismatched key value pair, '=' expected");
         };
-        each(name.trim(), value.trim())?;
-        rest = after.trim_start().strip_prefix(';').unwrap_or(after).trim_start();
+        let (name, tail) = (rest[..at].trim(), rest[at + 1..].trim_start());
+        if !rest[at..].starts_with('=') {
+            return refuse("Unexpected char in key");
+        }
+        if name.is_empty() {
+            return refuse("Empty key found");
+        }
+        let (value, after) = if tail.starts_with('{') {
+            let Some(end) = matching_brace(tail) else {
+                return refuse("Mismatched curly braces for nested options");
+            };
+            let after = tail[end + 1..].trim_start();
+            if !after.is_empty() && !after.starts_with(';') {
+                return refuse("Unexpected chars after nested options");
+            }
+            (&tail[1..end], after)
+        } else {
+            tail.split_at(tail.find(';').unwrap_or(tail.len()))
+        };
+        each(name, value.trim())?;
+        rest = after.strip_prefix(';').unwrap_or(after);
     }
     Ok(())
 }

@@ -119,7 +119,9 @@ pub const DEPRECATED: &[&str] = &[
     "access_hint_on_compaction_start",
     "allow_os_buffer",
     "base_background_compactions",
+    "concurrent_prepare",
     "disableDataSync",
+    "disable_data_sync",
     "experimental_allow_mempurge",
     "experimental_mempurge_policy",
     // Also one of column families; by its name alone the database's is meant.
