@@ -114,6 +114,7 @@ mod snapshots;
 mod sst_file_writer;
 mod state;
 mod stats;
+mod stats_text;
 mod stopping;
 mod superversion;
 mod sync;

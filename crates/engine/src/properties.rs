@@ -6,17 +6,15 @@
 use crate::column_family::ColumnFamily;
 use crate::compaction::level_shape::LevelShape;
 use crate::core::Core;
-use crate::file_properties::{blob_bytes, blob_stats, file_property_int, six_digits, table_property};
+use crate::file_properties::{blob_stats, file_property_int, six_digits, table_property};
 use crate::info_log::log_line;
 use crate::state::{CfState, DbState};
-use crate::stats::{LevelStats, StallCause};
+use crate::stats_text::{DB_STALL_LINE, MB, cf_stats, db_stats, human_size, sstables, stall_line};
 use crate::write::stall::StallCondition;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-const MB: f64 = (1 << 20) as f64;
-const GB: f64 = (1 << 30) as f64;
 const PREFIX: &str = "rocksdb.";
 
 /// See [`crate::Db::property`].
@@ -36,14 +34,15 @@ pub fn property(core: &Core, cf: &ColumnFamily, name: &str) -> Option<String> {
     }
     match name {
         "levelstats" => Some(level_table(cf_state)),
-        "sstables" => Some(cf_state.version.to_string()),
-        "cfstats" | "cfstats-no-file-histogram" => Some(cf_stats(core, cf_state)),
+        "sstables" => Some(sstables(cf_state)),
+        "cfstats" => Some(with_cache(core, cf_state, true) + &file_histogram(cf)),
+        "cfstats-no-file-histogram" => Some(with_cache(core, cf_state, false)),
         "cf-write-stall-stats" | "cfwritestallstats" => Some(stall_line(cf_state)),
         "cf-file-histogram" => Some(file_histogram(cf)),
         "blob-stats" => Some(blob_stats(&cf_state.version)),
         "db-write-stall-stats" => Some(DB_STALL_LINE.to_string()),
         "dbstats" => Some(db_stats(core)),
-        "stats" => Some(cf_stats(core, cf_state) + &db_stats(core)),
+        "stats" => Some(with_cache(core, cf_state, true) + &file_histogram(cf) + &db_stats(core)),
         _ => None,
     }
 }
@@ -60,6 +59,12 @@ pub fn property_int(core: &Core, cf: &ColumnFamily, name: &str) -> Option<u64> {
     }
     let cf_state = state.column_families.get(&cf.id())?;
     cf_property_int(cf_state, name).or_else(|| file_property_int(&state, cf_state, name))
+}
+
+/// The text of `rocksdb.cfstats-no-file-histogram`.
+fn with_cache(core: &Core, state: &CfState, starts_interval: bool) -> String {
+    let cache = cache_entry_stats(&state.cf, "block-cache-entry-stats");
+    cf_stats(core, state, starts_interval) + &cache.unwrap_or_default()
 }
 
 /// The text of `rocksdb.block-cache-entry-stats`: nothing is collected, so the fast one is the same. Blocks of all
@@ -121,109 +126,10 @@ pub fn dump_stats_if_due(core: &Core) {
     if claimed {
         let text = {
             let state = core.versions.state.lock();
-            state.column_families.values().map(|cf| cf_stats(core, cf)).collect::<String>()
+            state.column_families.values().map(|cf| with_cache(core, cf, true)).collect::<String>()
         };
         log_line!(core.ctx, "------- DUMPING STATS -------{text}{}", db_stats(core));
     }
-}
-
-/// The text of `rocksdb.cfstats`.
-fn cf_stats(core: &Core, state: &CfState) -> String {
-    let uptime = uptime_seconds(core);
-    let mut text = String::new();
-    let _ = writeln!(text, "\n** Compaction Stats [{}] **", state.cf.name());
-    let header = "Level    Files   Size     Score Read(GB)  Rn(GB) Rnp1(GB) Write(GB) WPreComp(GB)  Wnew(GB) Moved(GB) \
-                  W-Amp Rd(MB/s) Wr(MB/s) Comp(sec) CompMergeCPU(sec) Comp(cnt) Avg(sec) KeyIn KeyDrop Rblob(GB) Wblob(GB)";
-    let _ = writeln!(text, "{header}\n{}", "-".repeat(200));
-    let levels = state.cf.stats.levels.lock().clone();
-    let mut sum = LevelStats::default();
-    levels.iter().for_each(|level| sum.add(level));
-    let options = state.cf.options.load();
-    let shape = LevelShape::of(&state.version, &options);
-    let scores = shape.scores(&state.version, &options, &state.busy);
-    for (number, level) in state.version.levels.iter().enumerate() {
-        let stats = levels.get(number).copied().unwrap_or_default();
-        if level.files.is_empty() && stats.count == 0 {
-            continue;
-        }
-        let score = scores.iter().find(|(_, of)| *of == number).map_or(0.0, |(score, _)| *score);
-        let taken = level.files.iter().filter(|f| state.busy.contains(&f.number));
-        let row = StatsRow { files: (level.files.len(), taken.count()), bytes: level.size, score };
-        row.write(&mut text, &format!("L{number}"), &stats, None);
-    }
-    let flushed = state.cf.stats.flush_bytes.get();
-    let total =
-        StatsRow { files: (state.version.num_files(), 0), bytes: state.version.total_bytes(), score: 0.0 };
-    total.write(&mut text, "Sum", &sum, Some(flushed));
-    let (blobs, garbage) = blob_bytes(&state.version);
-    let _ = writeln!(
-        text,
-        "\nBlob file count: {}, total size: {:.1} GB, garbage size: {:.1} GB, space amp: {:.1}\n",
-        state.version.blob_files.len(),
-        blobs as f64 / GB,
-        garbage as f64 / GB,
-        if blobs > garbage { blobs as f64 / (blobs - garbage) as f64 } else { 0.0 }
-    );
-    let _ = writeln!(text, "Uptime(secs): {uptime:.1} total, {uptime:.1} interval");
-    let _ = writeln!(
-        text,
-        "Flush(GB): cumulative {:.3}, interval {:.3}",
-        flushed as f64 / GB,
-        flushed as f64 / GB
-    );
-    let read = sum.bytes_read + sum.bytes_read_output_level;
-    let _ = writeln!(
-        text,
-        "Cumulative compaction: {:.2} GB write, {:.2} MB/s write, {:.2} GB read, {:.2} MB/s read, {:.1} seconds",
-        sum.bytes_written as f64 / GB,
-        sum.bytes_written as f64 / MB / uptime.max(0.001),
-        read as f64 / GB,
-        read as f64 / MB / uptime.max(0.001),
-        sum.micros as f64 / 1e6
-    );
-    let _ = writeln!(text, "Estimated pending compaction bytes: {}", state.debt.pending_bytes);
-    text + &stall_line(state)
-}
-
-/// The text of `rocksdb.dbstats`.
-fn db_stats(core: &Core) -> String {
-    let (stats, uptime) = (&core.commit.stats, uptime_seconds(core));
-    let mut text = String::from("\n** DB Stats **\n");
-    let _ = writeln!(text, "Uptime(secs): {uptime:.1} total, {uptime:.1} interval");
-    let (writes, keys, groups) = (stats.writes.get(), stats.keys_written.get(), stats.groups.get());
-    let ingest = stats.bytes_written.get() as f64;
-    let _ = writeln!(
-        text,
-        "Cumulative writes: {writes} writes, {keys} keys, {groups} commit groups, {:.1} writes per commit group, \
-         ingest: {:.2} GB, {:.2} MB/s",
-        writes as f64 / groups.max(1) as f64,
-        ingest / GB,
-        ingest / MB / uptime.max(0.001)
-    );
-    let wal = stats.wal_bytes.get() as f64;
-    let _ = writeln!(
-        text,
-        "Cumulative WAL: {groups} writes, {} syncs, {:.2} writes per sync, written: {:.2} GB, {:.2} MB/s",
-        stats.wal_syncs.get(),
-        groups as f64 / stats.wal_syncs.get().max(1) as f64,
-        wal / GB,
-        wal / MB / uptime.max(0.001)
-    );
-    let stalled = stats.stall_micros.get();
-    let seconds = stalled as f64 / 1e6;
-    let _ = writeln!(
-        text,
-        "Cumulative stall: {:02}:{:02}:{:06.3} H:M:S, {:.1} percent",
-        stalled / 3_600_000_000,
-        stalled / 60_000_000 % 60,
-        seconds % 60.0,
-        100.0 * seconds / uptime.max(0.001)
-    );
-    text
-}
-
-fn uptime_seconds(core: &Core) -> f64 {
-    core.ctx.env.clock.now_micros().saturating_sub(core.opened_micros) as f64 / 1e6
 }
 
 fn cache_property(cf: &ColumnFamily, name: &str) -> Option<u64> {
@@ -274,9 +180,6 @@ fn cf_property_int(state: &CfState, name: &str) -> Option<u64> {
     })
 }
 
-/// The text of `rocksdb.db-write-stall-stats`: nothing stops writers of all column families for memory's sake.
-const DB_STALL_LINE: &str = "Write Stall (count): write-buffer-manager-limit-stops: 0\n";
-
 /// The text of `rocksdb.cf-file-histogram`: its header alone, for reads of files are not timed.
 fn file_histogram(cf: &ColumnFamily) -> String {
     format!("\n** File Read Latency Histogram By Level [{}] **\n", cf.name())
@@ -289,100 +192,4 @@ fn level_table(state: &CfState) -> String {
         let _ = writeln!(text, "{number:>3} {:>8} {:>8.0}", level.files.len(), level.size as f64 / MB);
     }
     text
-}
-
-fn stall_line(state: &CfState) -> String {
-    let stalls = &state.cf.stats.stalls;
-    let causes = [
-        (StallCause::L0Files, "l0-file-count-limit"),
-        (StallCause::Memtables, "memtable-limit"),
-        (StallCause::PendingCompactionBytes, "pending-compaction-bytes"),
-    ];
-    let mut text = String::from("Write Stall (count): ");
-    let mut total = 0;
-    for (cause, name) in causes {
-        let (delays, stops) = (stalls.delays(cause), stalls.stops(cause));
-        let _ = write!(text, "{name}-delays: {delays}, {name}-stops: {stops}, ");
-        total += delays + stops;
-    }
-    let _ = writeln!(
-        text,
-        "total-delays: {}, total-stops: {}, interval: 0 total count",
-        total - stops(stalls),
-        stops(stalls)
-    );
-    text
-}
-
-fn stops(stalls: &crate::stats::StallCounters) -> u64 {
-    [StallCause::L0Files, StallCause::Memtables, StallCause::PendingCompactionBytes]
-        .into_iter()
-        .map(|cause| stalls.stops(cause))
-        .sum()
-}
-
-/// One row of the compaction table.
-struct StatsRow {
-    /// Tables, and how many of them are being compacted.
-    files: (usize, usize),
-    bytes: u64,
-    score: f64,
-}
-
-impl StatsRow {
-    /// Writes the row; `ingested` makes the write amplification that of the whole tree.
-    fn write(&self, text: &mut String, name: &str, stats: &LevelStats, ingested: Option<u64>) {
-        let read = stats.bytes_read + stats.bytes_read_output_level;
-        let seconds = stats.micros as f64 / 1e6;
-        let rate = |bytes: u64| if seconds > 0.0 { bytes as f64 / MB / seconds } else { 0.0 };
-        let divisor = ingested.unwrap_or(stats.bytes_read);
-        let amplification = if divisor == 0 { 1.0 } else { stats.bytes_written as f64 / divisor as f64 };
-        let gb = |bytes: u64| bytes as f64 / GB;
-        let new = stats.bytes_written as i64 - stats.bytes_read_output_level as i64;
-        let average = if stats.count == 0 { 0.0 } else { seconds / stats.count as f64 };
-        let _ = writeln!(
-            text,
-            "{name:>4} {:>6}/{:<3} {:>8} {:>5.1} {:>8.1} {:>7.1} {:>8.1} {:>9.1} {:>12.1} {:>9.1} {:>9.1} \
-             {amplification:>5.1} {:>8.1} {:>8.1} {seconds:>9.2} {:>17.2} {:>9} {average:>8.3} {:>7} {:>6} {:>9.1} {:>9.1}",
-            self.files.0,
-            self.files.1,
-            human_size(self.bytes),
-            self.score,
-            gb(read),
-            gb(stats.bytes_read),
-            gb(stats.bytes_read_output_level),
-            gb(stats.bytes_written),
-            gb(stats.bytes_written),
-            new as f64 / GB,
-            gb(stats.bytes_moved),
-            rate(read),
-            rate(stats.bytes_written),
-            stats.cpu_micros as f64 / 1e6,
-            stats.count,
-            human_count(stats.records_in),
-            human_count(stats.records_dropped),
-            0.0,
-            0.0
-        );
-    }
-}
-
-/// A size with its unit as a second word.
-fn human_size(bytes: u64) -> String {
-    let bytes = bytes as f64;
-    match bytes {
-        b if b >= 1024.0 * GB => format!("{:.2} TB", b / GB / 1024.0),
-        b if b >= GB => format!("{:.2} GB", b / GB),
-        b if b >= MB => format!("{:.2} MB", b / MB),
-        b => format!("{:.2} KB", b / 1024.0),
-    }
-}
-
-fn human_count(count: u64) -> String {
-    match count {
-        n if n >= 10_000_000_000 => format!("{}G", n / 1_000_000_000),
-        n if n >= 10_000_000 => format!("{}M", n / 1_000_000),
-        n if n >= 10_000 => format!("{}K", n / 1000),
-        n => n.to_string(),
-    }
 }

@@ -49,6 +49,61 @@ pub struct DbStats {
     pub stall_micros: Counter,
     /// When statistics were last written to LOG, microseconds since the epoch.
     pub dumped_micros: AtomicU64,
+    /// What `rocksdb.dbstats` said last: intervals are counted from there.
+    pub told: Mutex<WritesTold>,
+}
+
+/// Counters of writes at one moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WritesTold {
+    /// Seconds since the database was opened.
+    pub uptime: f64,
+    /// As the counters of [`DbStats`] with these names.
+    pub writes: u64,
+    pub keys_written: u64,
+    pub bytes_written: u64,
+    pub groups: u64,
+    pub wal_bytes: u64,
+    pub wal_syncs: u64,
+    pub stall_micros: u64,
+}
+
+/// Files that were ingested.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ingested {
+    /// Their bytes.
+    pub bytes: u64,
+    /// How many.
+    pub files: u64,
+    /// Of them, those in L0.
+    pub l0_files: u64,
+    /// Their entries.
+    pub keys: u64,
+}
+
+impl Ingested {
+    /// Adds what came.
+    pub fn add(&mut self, more: &Ingested) {
+        self.bytes += more.bytes;
+        self.files += more.files;
+        self.l0_files += more.l0_files;
+        self.keys += more.keys;
+    }
+}
+
+/// What a column family had done when `rocksdb.cfstats` was last asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WorkTold {
+    /// Seconds since the database was opened.
+    pub uptime: f64,
+    /// All levels.
+    pub levels: LevelStats,
+    /// As [`ColumnFamilyStats::flush_bytes`].
+    pub flush_bytes: u64,
+    /// As [`ColumnFamilyStats::ingested`].
+    pub ingested: Ingested,
+    /// Stalls of all causes.
+    pub stalls: u64,
 }
 
 /// Work done by flushes and compactions into one level.
@@ -75,6 +130,21 @@ pub struct LevelStats {
 }
 
 impl LevelStats {
+    /// What came since `earlier`.
+    pub fn since(&self, earlier: &LevelStats) -> LevelStats {
+        LevelStats {
+            count: self.count - earlier.count,
+            micros: self.micros - earlier.micros,
+            cpu_micros: self.cpu_micros - earlier.cpu_micros,
+            bytes_read: self.bytes_read - earlier.bytes_read,
+            bytes_read_output_level: self.bytes_read_output_level - earlier.bytes_read_output_level,
+            bytes_written: self.bytes_written - earlier.bytes_written,
+            bytes_moved: self.bytes_moved - earlier.bytes_moved,
+            records_in: self.records_in - earlier.records_in,
+            records_dropped: self.records_dropped - earlier.records_dropped,
+        }
+    }
+
     /// Adds another job's work.
     pub fn add(&mut self, other: &LevelStats) {
         self.count += other.count;
@@ -105,17 +175,27 @@ pub enum StallCause {
 pub struct StallCounters {
     delays: [Counter; 3],
     stops: [Counter; 3],
+    /// Of those for L0 files, the ones while L0 was being compacted.
+    delays_while_compacting: Counter,
+    stops_while_compacting: Counter,
 }
 
 impl StallCounters {
     /// Counts one change into the slowed state.
-    pub fn delayed(&self, cause: StallCause) {
+    pub fn delayed(&self, cause: StallCause, compacts_l0: bool) {
         self.delays[cause as usize].add(1);
+        self.delays_while_compacting.add(u64::from(compacts_l0 && cause == StallCause::L0Files));
     }
 
     /// Counts one change into the stopped state.
-    pub fn stopped(&self, cause: StallCause) {
+    pub fn stopped(&self, cause: StallCause, compacts_l0: bool) {
         self.stops[cause as usize].add(1);
+        self.stops_while_compacting.add(u64::from(compacts_l0 && cause == StallCause::L0Files));
+    }
+
+    /// Times slowed and stopped for L0 files while L0 was being compacted.
+    pub fn while_compacting(&self) -> (u64, u64) {
+        (self.delays_while_compacting.get(), self.stops_while_compacting.get())
     }
 
     /// Times slowed for `cause`.
@@ -138,6 +218,12 @@ pub struct ColumnFamilyStats {
     pub flush_bytes: Counter,
     /// Stalls.
     pub stalls: StallCounters,
+    /// Work of flushes alone.
+    pub flushes: Mutex<LevelStats>,
+    /// Files that were ingested.
+    pub ingested: Mutex<Ingested>,
+    /// What `rocksdb.cfstats` said last: intervals are counted from there.
+    pub told: Mutex<WorkTold>,
 }
 
 impl ColumnFamilyStats {
@@ -146,7 +232,17 @@ impl ColumnFamilyStats {
             levels: Mutex::new(vec![LevelStats::default(); num_levels.max(1)]),
             flush_bytes: Counter::default(),
             stalls: StallCounters::default(),
+            flushes: Mutex::default(),
+            ingested: Mutex::default(),
+            told: Mutex::default(),
         }
+    }
+
+    /// Adds one flush.
+    pub fn record_flush(&self, job: &LevelStats) {
+        self.record(0, job);
+        self.flushes.lock().add(job);
+        self.flush_bytes.add(job.bytes_written);
     }
 
     /// Adds one job's work to `level`.

@@ -5,7 +5,7 @@
 //!   -> place each as deep as nothing is in its way, under one new sequence number -> install -> let writers on
 //! ```
 //! Invariants: an ingested file hides everything written before it and nothing written after. It lands below every
-//! table and running compaction that its key range touches, or in L0. It is durable no sooner than what the WALs were given
+//! table that has keys in its range and every running compaction that touches it, or in L0. It is durable no sooner than what the WALs were given
 //! before it.
 //!
 //! Concurrency: writers wait from the choice of the sequence number until the files are visible. Jobs that run
@@ -20,15 +20,17 @@ use crate::core::Core;
 use crate::info_log::log_line;
 use crate::pending_outputs::PendingOutputs;
 use crate::state::CfState;
+use crate::stats::Ingested;
 use crate::version_set::VersionSet;
 use crate::write::pipeline::WriteCore;
 use outcrop_base::keys::{append_internal_key, pack, split, user_key};
 use outcrop_base::range_tombstone::is_tombstone_end;
 use outcrop_base::{Comparator, Error, ErrorKind, RangeTombstone, Result, SeqNum};
 use outcrop_env::{Access, OpenRead};
-use outcrop_manifest::{TableFile, VersionEdit, file_name};
+use outcrop_manifest::{TableFile, FileNumber, VersionEdit, file_name};
 use outcrop_options::CompactionStyle;
 use outcrop_table::{FillCache, TableIterOptions, TableReader, TableReaderOptions};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -184,11 +186,12 @@ fn place_and_install(
     // The files are durable at once, and come after what was written before: a loss of power must not leave them without it.
     core.commit.sync_unsynced_excluded(&mut writing)?;
     let numbered = options.snapshot_consistency && core.snapshots.count() > 0;
-    let placing = Placing { cf, overlapping, numbered, options, last_seq: writing.last_seq };
     let no_compactions = NoNewCompactions::new(&core.versions, cf.id());
     let mut last_seq = writing.last_seq;
-    let mut placed = Vec::new();
+    let (mut placed, mut counted) = (Vec::new(), Ingested::default());
     let prepare = || {
+        let with_data = tables_with_data(core, cf, &tables)?;
+        let placing = Placing { cf, overlapping, numbered, options, last_seq: writing.last_seq, with_data };
         let (edit, last) = {
             let mut state = core.versions.state.lock();
             let found = state.column_families.get_mut(&cf.id());
@@ -196,7 +199,9 @@ fn place_and_install(
             placing.edit(found.ok_or_else(dropped)?, tables)?
         };
         for (level, file) in &edit.new_files {
-            core.ctx.tables.open(cf, file)?;
+            let keys = core.ctx.tables.open(cf, file)?.properties().num_entries;
+            let l0_files = u64::from(*level == 0);
+            counted.add(&Ingested { bytes: file.size, files: 1, l0_files, keys });
             placed.push((*level, file.number.0));
         }
         last_seq = last;
@@ -212,6 +217,7 @@ fn place_and_install(
     // Readers load their view before the number: until now they found the files and passed over what has a number
     // above theirs.
     core.versions.publish(last_seq);
+    cf.stats.ingested.lock().add(&counted);
     log_line!(core.ctx, "[{}] ingested files (level, number): {placed:?}", cf.name());
     Ok(())
 }
@@ -229,12 +235,14 @@ fn flush_before(
     overlapping: bool,
     options: &IngestExternalFileOptions,
 ) -> Result<()> {
+    let with_data = tables_with_data(core, cf, tables)?;
     let (touched, beside) = {
         let state = core.versions.state.lock();
         let Some(cf_state) = state.column_families.get(&cf.id()) else { return Ok(()) };
-        let goes_to_l0 = |table| place(cf_state, &cf.comparator, table, options).level == 0;
+        let goes_to_l0 =
+            |(table, with_data)| place(cf_state, &cf.comparator, table, with_data, options).level == 0;
         let unflushed = !cf_state.memtable.is_empty() || !cf_state.sealed.is_empty();
-        let beside = unflushed && (overlapping || tables.iter().any(goes_to_l0));
+        let beside = unflushed && (overlapping || tables.iter().zip(&with_data).any(goes_to_l0));
         let active = std::iter::once(&cf_state.memtable);
         let memtables: Vec<_> = active.chain(cf_state.sealed.iter().map(|s| &s.memtable)).cloned().collect();
         drop(state);
@@ -266,6 +274,7 @@ struct Placing<'a> {
     numbered: bool,
     options: &'a IngestExternalFileOptions,
     last_seq: SeqNum,
+    with_data: WithData,
 }
 
 impl Placing<'_> {
@@ -273,8 +282,8 @@ impl Placing<'_> {
     fn edit(&self, cf: &mut CfState, tables: Vec<TableFile>) -> Result<(VersionEdit, SeqNum)> {
         let mut edit = VersionEdit::for_column_family(self.cf.id());
         let mut last_seq = self.last_seq;
-        for mut table in tables {
-            let mut place = place(cf, &self.cf.comparator, &table, self.options);
+        for (mut table, with_data) in tables.into_iter().zip(&self.with_data) {
+            let mut place = place(cf, &self.cf.comparator, &table, with_data, self.options);
             if self.overlapping {
                 // One over the other: each needs its place in history.
                 place = Place { level: 0, over_data: true };
@@ -433,6 +442,58 @@ fn sort_files(comparator: &Comparator, files: &mut Vec<External>) -> bool {
     overlap
 }
 
+/// Of the tables of one version those that have keys, or delete ranges, between the ends of a file; of each file.
+type WithData = Vec<HashSet<FileNumber>>;
+
+/// Looks into every table that reaches into the range of one of `files`. Not with the state locked: it may read.
+fn tables_with_data(core: &Core, cf: &ColumnFamilyHandle, files: &[TableFile]) -> Result<WithData> {
+    let found = core.versions.state.lock().column_families.get(&cf.id()).map(|state| state.version.clone());
+    let Some(version) = found else { return Ok(vec![HashSet::new(); files.len()]) };
+    let of_file = |file: &TableFile| {
+        let mut with_data = HashSet::new();
+        for (_, table) in version.files().filter(|(_, table)| touches(&cf.comparator, file, table)) {
+            if has_data(core, cf, file, table)? {
+                with_data.insert(table.number);
+            }
+        }
+        Ok(with_data)
+    };
+    files.iter().map(of_file).collect()
+}
+
+/// True if the ranges of the two have a key in common.
+fn touches(comparator: &Comparator, file: &TableFile, table: &TableFile) -> bool {
+    !is_before(comparator, file.end(), user_key(&table.smallest))
+        && !table.ends_before(comparator, user_key(&file.smallest))
+}
+
+/// True if what ends at `end`, with or without the key, ends before `key`.
+fn is_before(comparator: &Comparator, (end, included): (&[u8], bool), key: &[u8]) -> bool {
+    match comparator.compare(end, key) {
+        std::cmp::Ordering::Less => true,
+        std::cmp::Ordering::Equal => !included,
+        std::cmp::Ordering::Greater => false,
+    }
+}
+
+/// True if `table` has a key or part of a deleted range between the ends of `file`.
+///
+/// Source: RocksDB `Version::OverlapWithLevelIterator`.
+fn has_data(core: &Core, cf: &ColumnFamilyHandle, file: &TableFile, table: &TableFile) -> Result<bool> {
+    let (begin, comparator) = (user_key(&file.smallest), &cf.comparator);
+    let reader = core.ctx.tables.open(cf, table)?;
+    let mut iter = reader.iter(TableIterOptions { fill_cache: FillCache::No, readahead_bytes: 0 });
+    iter.seek(begin, u64::MAX);
+    if iter.valid() && !is_before(comparator, file.end(), user_key(iter.key())) {
+        return Ok(true);
+    }
+    iter.status()?;
+    let deletes = |range: &RangeTombstone| {
+        comparator.compare(&range.end, begin).is_gt() && !is_before(comparator, file.end(), &range.begin)
+    };
+    Ok(reader.range_tombstones().iter().any(deletes))
+}
+
 /// Where a table can go.
 struct Place {
     level: usize,
@@ -440,28 +501,21 @@ struct Place {
     over_data: bool,
 }
 
-/// The deepest level that the table can be on with nothing of its range at or above it.
+/// The deepest level that the table can be on with no key of its range at or above it; `with_data` are the tables that have one.
 fn place(
     cf: &CfState,
     comparator: &Comparator,
     table: &TableFile,
+    with_data: &HashSet<FileNumber>,
     options: &IngestExternalFileOptions,
 ) -> Place {
     let levels = &cf.version.levels;
     let cf_options = cf.cf.options.load();
     let shape = LevelShape::of(&cf.version, &cf_options);
-    let (begin, (end, included)) = (user_key(&table.smallest), table.end());
-    let touches = |file: &TableFile| {
-        let after = match comparator.compare(user_key(&file.smallest), end) {
-            std::cmp::Ordering::Less => false,
-            std::cmp::Ordering::Equal => !included,
-            std::cmp::Ordering::Greater => true,
-        };
-        !after && !file.ends_before(comparator, begin)
-    };
+    let (begin, (end, _)) = (user_key(&table.smallest), table.end());
     if options.ingest_behind {
         let last = levels.len() - 1;
-        let free = !levels[last].files.iter().any(|file| touches(file));
+        let free = !levels[last].files.iter().any(|file| touches(comparator, table, file));
         return Place { level: if free { last } else { 0 }, over_data: !free };
     }
     if cf_options.compaction_style == CompactionStyle::Fifo {
@@ -473,7 +527,7 @@ fn place(
         if number > 0 && number < shape.base_level {
             continue;
         }
-        if candidate.files.iter().any(|file| touches(file)) {
+        if candidate.files.iter().any(|file| with_data.contains(&file.number)) {
             return Place { level, over_data: true };
         }
         // A running compaction may put a table over the range there.
@@ -486,7 +540,10 @@ fn place(
             // What it moves is older; the file must stay above it.
             return Place { level, over_data: true };
         }
-        level = number;
+        // Between the keys of a table: it goes below.
+        if number == 0 || !candidate.files.iter().any(|file| touches(comparator, table, file)) {
+            level = number;
+        }
     }
     Place { level, over_data: false }
 }

@@ -108,8 +108,7 @@ fn write_part(jobs: &JobContext, part: &FlushPart, outputs: &PendingOutputs) -> 
         records_in: memtables.iter().map(|memtable| memtable.num_entries()).sum(),
         ..LevelStats::default()
     };
-    part.cf.stats.record(0, &stats);
-    part.cf.stats.flush_bytes.add(bytes);
+    part.cf.stats.record_flush(&stats);
     log_line!(
         jobs.ctx,
         "[{}] wrote {} memtables to L0, {bytes} bytes, {} us",

@@ -90,13 +90,13 @@ fn files_at(db: &Db, level: usize) -> u64 {
 
 /// The tables as (level, number), in the order of the levels.
 fn tables(db: &Db) -> Vec<(usize, u64)> {
-    let text = db.property_cf(db.default_column_family(), "rocksdb.sstables").unwrap();
-    let mut found = Vec::new();
+    let text = db.property("rocksdb.sstables").unwrap();
+    let (mut level, mut found) = (0, Vec::new());
     for line in text.lines() {
-        let (level, files) = line.split_once(':').unwrap();
-        let level = level.trim_start_matches('L').parse().unwrap();
-        let numbers = files.split_whitespace().map(|word| word.split('[').next().unwrap().parse().unwrap());
-        found.extend(numbers.map(|number| (level, number)));
+        match line.strip_prefix("--- level ") {
+            Some(rest) => level = rest.split_once(' ').unwrap().0.parse().unwrap(),
+            None => found.push((level, line.trim_start().split_once(':').unwrap().0.parse().unwrap())),
+        }
     }
     found
 }

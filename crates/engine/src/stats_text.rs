@@ -1,0 +1,361 @@
+//! The texts of statistics: `rocksdb.cfstats`, `rocksdb.dbstats`, `rocksdb.sstables` and what belongs to them, line by line in
+//! RocksDB's form, so that tools that parse it work unchanged.
+//!
+//! Intervals go from one question to the next, as in RocksDB: `cfstats`, `dbstats` and `stats` begin a new one.
+//! Source: RocksDB `db/internal_stats.cc`, `Version::DebugString`.
+
+use crate::compaction::level_shape::LevelShape;
+use crate::core::Core;
+use crate::file_properties::blob_bytes;
+use crate::state::CfState;
+use crate::stats::{LevelStats, StallCause, WorkTold, WritesTold};
+use outcrop_base::keys::{split, user_key};
+use std::fmt::Write;
+use std::sync::atomic::Ordering;
+
+pub const MB: f64 = (1 << 20) as f64;
+const GB: f64 = (1 << 30) as f64;
+
+/// The text of `rocksdb.db-write-stall-stats`: nothing stops writers of all column families for memory's sake.
+pub const DB_STALL_LINE: &str = "Write Stall (count): write-buffer-manager-limit-stops: 0\n";
+
+/// The text of `rocksdb.cfstats` without the histogram of file reads. With `starts_interval`, the next interval begins here.
+pub fn cf_stats(core: &Core, state: &CfState, starts_interval: bool) -> String {
+    let uptime = uptime_seconds(core);
+    let stats = &state.cf.stats;
+    let mut text = String::new();
+    let levels = stats.levels.lock().clone();
+    let mut sum = LevelStats::default();
+    levels.iter().for_each(|level| sum.add(level));
+    let now = WorkTold {
+        uptime,
+        levels: sum,
+        flush_bytes: stats.flush_bytes.get(),
+        ingested: *stats.ingested.lock(),
+        stalls: stall_counts(state).iter().rev().take(2).map(|(_, total)| total).sum(),
+    };
+    let last =
+        if starts_interval { std::mem::replace(&mut *stats.told.lock(), now) } else { *stats.told.lock() };
+    write_levels(&mut text, state, &levels, &now, &last);
+    write_priorities(&mut text, state, &now.levels);
+    let (blobs, garbage) = blob_bytes(&state.version);
+    let _ = writeln!(
+        text,
+        "\nBlob file count: {}, total size: {:.1} GB, garbage size: {:.1} GB, space amp: {:.1}\n",
+        state.version.blob_files.len(),
+        blobs as f64 / GB,
+        garbage as f64 / GB,
+        if blobs > garbage { blobs as f64 / (blobs - garbage) as f64 } else { 0.0 }
+    );
+    let _ = writeln!(text, "Uptime(secs): {uptime:.1} total, {:.1} interval", uptime - last.uptime);
+    let gb = |bytes: u64| bytes as f64 / GB;
+    let (flushed, since) = (now.flush_bytes, now.flush_bytes - last.flush_bytes);
+    let _ = writeln!(text, "Flush(GB): cumulative {:.3}, interval {:.3}", gb(flushed), gb(since));
+    let (all, told) = (now.ingested, last.ingested);
+    let since = gb(all.bytes - told.bytes);
+    let _ = writeln!(text, "AddFile(GB): cumulative {:.3}, interval {since:.3}", gb(all.bytes));
+    for (what, all, told) in [
+        ("Total Files", all.files, told.files),
+        ("L0 Files", all.l0_files, told.l0_files),
+        ("Keys", all.keys, told.keys),
+    ] {
+        let _ = writeln!(text, "AddFile({what}): cumulative {all}, interval {}", all - told);
+    }
+    write_compaction(&mut text, "Cumulative", &now.levels, uptime);
+    write_compaction(&mut text, "Interval", &now.levels.since(&last.levels), uptime - last.uptime);
+    let _ = writeln!(text, "Estimated pending compaction bytes: {}", state.debt.pending_bytes);
+    text += &stall_line(state);
+    if now.stalls > 0 {
+        let _ = writeln!(text, "interval: {} total count", now.stalls - last.stalls);
+    }
+    text
+}
+
+/// The text of `rocksdb.dbstats`. The next interval begins here.
+pub fn db_stats(core: &Core) -> String {
+    let (stats, uptime) = (&core.commit.stats, uptime_seconds(core));
+    let now = WritesTold {
+        uptime,
+        writes: stats.writes.get(),
+        keys_written: stats.keys_written.get(),
+        bytes_written: stats.bytes_written.get(),
+        groups: stats.groups.get(),
+        wal_bytes: stats.wal_bytes.get(),
+        wal_syncs: stats.wal_syncs.get(),
+        stall_micros: stats.stall_micros.get(),
+    };
+    let last = std::mem::replace(&mut *stats.told.lock(), now);
+    // One that counted later may have told before.
+    let less = u64::saturating_sub;
+    let since = WritesTold {
+        uptime: uptime - last.uptime,
+        writes: less(now.writes, last.writes),
+        keys_written: less(now.keys_written, last.keys_written),
+        bytes_written: less(now.bytes_written, last.bytes_written),
+        groups: less(now.groups, last.groups),
+        wal_bytes: less(now.wal_bytes, last.wal_bytes),
+        wal_syncs: less(now.wal_syncs, last.wal_syncs),
+        stall_micros: less(now.stall_micros, last.stall_micros),
+    };
+    let mut text = String::from("\n** DB Stats **\n");
+    let _ = writeln!(text, "Uptime(secs): {uptime:.1} total, {:.1} interval", since.uptime);
+    write_writes(&mut text, "Cumulative", &now, (GB, "GB"));
+    write_writes(&mut text, "Interval", &since, (MB, "MB"));
+    text + DB_STALL_LINE
+}
+
+fn uptime_seconds(core: &Core) -> f64 {
+    core.ctx.env.clock.now_micros().saturating_sub(core.opened_micros) as f64 / 1e6
+}
+
+/// The text of `rocksdb.sstables`.
+pub fn sstables(state: &CfState) -> String {
+    let mut text = String::new();
+    let version = state.superversion_number;
+    for (number, level) in state.version.levels.iter().enumerate() {
+        let _ = write!(text, "--- level {number} --- version# {version}");
+        if let Some(cursor) = state.version.compact_cursors.get(&(number as u32)) {
+            let _ = write!(text, " --- compact_cursor: {}", shown_key(cursor));
+        }
+        text += " ---\n";
+        for file in level.files.iter() {
+            let _ = write!(
+                text,
+                " {}:{}[{} .. {}][{} .. {}]",
+                file.number.0,
+                file.size,
+                file.smallest_seq,
+                file.largest_seq,
+                shown_key(&file.smallest),
+                shown_key(&file.largest)
+            );
+            if let Some(blob) = file.oldest_blob_file {
+                let _ = write!(text, " blob_file:{}", blob.0);
+            }
+            // Reads of a table are not sampled.
+            text += "(0)\n";
+        }
+    }
+    write_blob_files(&mut text, state);
+    text
+}
+
+fn write_blob_files(text: &mut String, state: &CfState) {
+    if !state.version.blob_files.is_empty() {
+        let _ = writeln!(text, "--- blob files --- version# {} ---", state.superversion_number);
+    }
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02X}")).collect::<String>();
+    for (number, blobs) in &state.version.blob_files {
+        let file = &blobs.file;
+        let linked = state.version.files().filter(|(_, table)| table.oldest_blob_file == Some(*number));
+        let linked: String = linked.map(|(_, table)| format!(" {}", table.number.0)).collect();
+        let _ = writeln!(
+            text,
+            "blob_file_number: {} total_blob_count: {} total_blob_bytes: {} checksum_method: {} checksum_value: {} \
+             linked_ssts: {{{linked} }} garbage_blob_count: {} garbage_blob_bytes: {}",
+            number.0,
+            file.total_count,
+            file.total_bytes,
+            String::from_utf8_lossy(&file.checksum.0),
+            hex(&file.checksum.1),
+            blobs.garbage.count,
+            blobs.garbage.bytes
+        );
+    }
+}
+
+/// An internal key for people.
+fn shown_key(key: &[u8]) -> String {
+    let hex: String = user_key(key).iter().map(|byte| format!("{byte:02X}")).collect();
+    let (_, packed) = split(key);
+    format!("'{hex}' seq:{}, type:{}", packed >> 8, packed & 0xFF)
+}
+
+/// The counts of `rocksdb.cf-write-stall-stats` in its order; the last two are sums of those after the first two.
+fn stall_counts(state: &CfState) -> Vec<(String, u64)> {
+    let stalls = &state.cf.stats.stalls;
+    let causes = [
+        (StallCause::L0Files, "l0-file-count-limit"),
+        (StallCause::Memtables, "memtable-limit"),
+        (StallCause::PendingCompactionBytes, "pending-compaction-bytes"),
+    ];
+    let (delays, stops) = stalls.while_compacting();
+    let count = |kind: &str| format!("cf-l0-file-count-limit-{kind}-with-ongoing-compaction");
+    let mut counts = vec![(count("delays"), delays), (count("stops"), stops)];
+    let (mut total_delays, mut total_stops) = (0, 0);
+    for (cause, name) in causes {
+        let (delays, stops) = (stalls.delays(cause), stalls.stops(cause));
+        counts.extend([(format!("{name}-delays"), delays), (format!("{name}-stops"), stops)]);
+        total_delays += delays;
+        total_stops += stops;
+    }
+    counts.extend([("total-delays".to_string(), total_delays), ("total-stops".to_string(), total_stops)]);
+    counts
+}
+
+pub fn stall_line(state: &CfState) -> String {
+    let counts: Vec<String> =
+        stall_counts(state).into_iter().map(|(name, count)| format!("{name}: {count}")).collect();
+    format!("Write Stall (count): {}\n", counts.join(", "))
+}
+
+/// The head of a compaction table; `first` names the first column.
+fn write_head(text: &mut String, state: &CfState, first: &str) {
+    let header = format!(
+        "{first}    Files   Size     Score Read(GB)  Rn(GB) Rnp1(GB) Write(GB) WPreComp(GB) Wnew(GB) Moved(GB) W-Amp Rd(MB/s) \
+         Wr(MB/s) Comp(sec) CompMergeCPU(sec) Comp(cnt) Avg(sec) KeyIn KeyDrop Rblob(GB) Wblob(GB)\n"
+    );
+    let _ = writeln!(text, "\n** Compaction Stats [{}] **", state.cf.name());
+    let _ = writeln!(text, "{header}{}", "-".repeat(header.len()));
+}
+
+/// The table of levels, with their sum and what came since the last time.
+fn write_levels(text: &mut String, state: &CfState, levels: &[LevelStats], now: &WorkTold, last: &WorkTold) {
+    write_head(text, state, "Level");
+    let options = state.cf.options.load();
+    let scores = LevelShape::of(&state.version, &options).scores(&state.version, &options, &state.busy);
+    for (number, level) in state.version.levels.iter().enumerate() {
+        let stats = levels.get(number).copied().unwrap_or_default();
+        if level.files.is_empty() && stats.count == 0 {
+            continue;
+        }
+        let score = scores.iter().find(|(_, of)| *of == number).map_or(0.0, |(score, _)| *score);
+        let taken = level.files.iter().filter(|f| state.busy.contains(&f.number));
+        let row = StatsRow { files: (level.files.len(), taken.count()), bytes: level.size, score };
+        // Of L0: its flushes put out what came in.
+        let divisor = if number == 0 { stats.bytes_written } else { stats.bytes_read };
+        row.write(text, &format!("L{number}"), &stats, divisor);
+    }
+    let total =
+        StatsRow { files: (state.version.num_files(), 0), bytes: state.version.total_bytes(), score: 0.0 };
+    total.write(text, "Sum", &now.levels, now.flush_bytes + now.ingested.bytes);
+    let ingested = now.flush_bytes - last.flush_bytes + now.ingested.bytes - last.ingested.bytes;
+    StatsRow::NOTHING.write(text, "Int", &now.levels.since(&last.levels), ingested);
+}
+
+/// The table of kinds of threads: compactions, then flushes.
+fn write_priorities(text: &mut String, state: &CfState, all: &LevelStats) {
+    write_head(text, state, "Priority");
+    let flushes = *state.cf.stats.flushes.lock();
+    for (name, stats) in [("Low", all.since(&flushes)), ("High", flushes)] {
+        if stats.count > 0 {
+            StatsRow::NOTHING.write(text, name, &stats, 0);
+        }
+    }
+}
+
+fn write_compaction(text: &mut String, what: &str, stats: &LevelStats, seconds: f64) {
+    let read = stats.bytes_read + stats.bytes_read_output_level;
+    let per_second = |bytes: u64| bytes as f64 / MB / seconds.max(0.001);
+    let _ = writeln!(
+        text,
+        "{what} compaction: {:.2} GB write, {:.2} MB/s write, {:.2} GB read, {:.2} MB/s read, {:.1} seconds",
+        stats.bytes_written as f64 / GB,
+        per_second(stats.bytes_written),
+        read as f64 / GB,
+        per_second(read),
+        stats.micros as f64 / 1e6
+    );
+}
+
+/// Three lines about writes; what was written is said in `unit`.
+fn write_writes(text: &mut String, what: &str, stats: &WritesTold, unit: (f64, &str)) {
+    let per_second = |bytes: u64| bytes as f64 / MB / stats.uptime.max(0.001);
+    let _ = writeln!(
+        text,
+        "{what} writes: {} writes, {} keys, {} commit groups, {:.1} writes per commit group, ingest: {:.2} {}, {:.2} MB/s",
+        human_count(stats.writes),
+        human_count(stats.keys_written),
+        human_count(stats.groups),
+        stats.writes as f64 / stats.groups.max(1) as f64,
+        stats.bytes_written as f64 / unit.0,
+        unit.1,
+        per_second(stats.bytes_written)
+    );
+    let _ = writeln!(
+        text,
+        "{what} WAL: {} writes, {} syncs, {:.2} writes per sync, written: {:.2} GB, {:.2} MB/s",
+        human_count(stats.groups),
+        human_count(stats.wal_syncs),
+        stats.groups as f64 / stats.wal_syncs.max(1) as f64,
+        stats.wal_bytes as f64 / GB,
+        per_second(stats.wal_bytes)
+    );
+    let (stalled, seconds) = (stats.stall_micros, stats.stall_micros as f64 / 1e6);
+    let _ = writeln!(
+        text,
+        "{what} stall: {:02}:{:02}:{:.3} H:M:S, {:.1} percent",
+        stalled / 3_600_000_000,
+        stalled / 60_000_000 % 60,
+        seconds % 60.0,
+        100.0 * seconds / stats.uptime.max(0.001)
+    );
+}
+
+/// One row of the compaction table.
+struct StatsRow {
+    /// Tables, and how many of them are being compacted.
+    files: (usize, usize),
+    bytes: u64,
+    score: f64,
+}
+
+impl StatsRow {
+    /// Of what has no files.
+    const NOTHING: StatsRow = StatsRow { files: (0, 0), bytes: 0, score: 0.0 };
+
+    /// Writes the row; what was written is divided by `divisor` bytes.
+    fn write(&self, text: &mut String, name: &str, stats: &LevelStats, divisor: u64) {
+        let read = stats.bytes_read + stats.bytes_read_output_level;
+        let seconds = stats.micros as f64 / 1e6;
+        let rate = |bytes: u64| bytes as f64 / MB / ((stats.micros + 1) as f64 / 1e6);
+        let amplification = if divisor == 0 { 0.0 } else { stats.bytes_written as f64 / divisor as f64 };
+        let gb = |bytes: u64| bytes as f64 / GB;
+        let new = stats.bytes_written as i64 - stats.bytes_read_output_level as i64;
+        let average = if stats.count == 0 { 0.0 } else { seconds / stats.count as f64 };
+        let _ = writeln!(
+            text,
+            "{name:>4} {:>6}/{:<3} {:>10} {:>5.1} {:>8.1} {:>7.1} {:>8.1} {:>9.1} {:>9.1} {:>8.1} {:>9.1} \
+             {amplification:>5.1} {:>8.1} {:>8.1} {seconds:>9.2} {:>17.2} {:>9} {average:>8.3} {:>7} {:>6} {:>9.1} {:>9.1}",
+            self.files.0,
+            self.files.1,
+            human_size(self.bytes),
+            self.score,
+            gb(read),
+            gb(stats.bytes_read),
+            gb(stats.bytes_read_output_level),
+            gb(stats.bytes_written),
+            gb(stats.bytes_written),
+            new as f64 / GB,
+            gb(stats.bytes_moved),
+            rate(read),
+            rate(stats.bytes_written),
+            stats.cpu_micros as f64 / 1e6,
+            stats.count,
+            human_count(stats.records_in),
+            human_count(stats.records_dropped),
+            0.0,
+            0.0
+        );
+    }
+}
+
+/// A size with its unit as a second word.
+pub fn human_size(bytes: u64) -> String {
+    let bytes = bytes as f64;
+    match bytes {
+        b if b >= 1024.0 * GB => format!("{:.2} TB", b / GB / 1024.0),
+        b if b >= GB => format!("{:.2} GB", b / GB),
+        b if b >= MB => format!("{:.2} MB", b / MB),
+        b => format!("{:.2} KB", b / 1024.0),
+    }
+}
+
+fn human_count(count: u64) -> String {
+    match count {
+        n if n >= 10_000_000_000 => format!("{}G", n / 1_000_000_000),
+        n if n >= 10_000_000 => format!("{}M", n / 1_000_000),
+        n if n >= 10_000 => format!("{}K", n / 1000),
+        n => n.to_string(),
+    }
+}
