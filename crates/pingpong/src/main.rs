@@ -133,6 +133,9 @@ enum Verb {
         /// Seed of the first case; drawn and printed if it is not given.
         #[arg(long)]
         seed: Option<u64>,
+        /// So many cases, of seeds from 1 on, come first: the same each time.
+        #[arg(long, default_value_t = 0)]
+        fixed: u64,
         /// Prints each call before it is made.
         #[arg(long)]
         trace: bool,
@@ -185,7 +188,7 @@ fn main() -> ExitCode {
                 })
             })
         }
-        Verb::Calls { engines, seconds, cases, seed, trace } => {
+        Verb::Calls { engines, seconds, cases, seed, fixed, trace } => {
             let seed = seed.unwrap_or_else(fresh_seed);
             eprintln!("calls: cases from seed {seed} on");
             calls::run(&calls::Campaign {
@@ -194,6 +197,7 @@ fn main() -> ExitCode {
                 seed,
                 cases,
                 time: Duration::from_secs(seconds),
+                fixed,
                 trace,
             })
         }

@@ -88,7 +88,7 @@ fn main() -> ExitCode {
         ["bindings"] => bindings::run(Install::IfMissing),
         _ => Err(format!(
             "usage: cargo xtask check | ci [--offline] | doc | examples | tidy | circles | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | \
-             scripts | sql | attacks [--runs N] [--seconds S] [--keys N] [--attack N] | options [--seconds N] [--seed S] [--set NAME=VALUE] | calls [--seconds N] [--cases N] [--seed S] | \
+             scripts | sql | attacks [--runs N] [--seconds S] [--keys N] [--attack N] | options [--seconds N] [--seed S] [--set NAME=VALUE] | calls [--seconds N] [--cases N] [--seed S] [--fixed N] [--trace] | \
              bindings | c-test | instructions [--bless] | {}",
             pingpong::USAGE
         )),
@@ -147,6 +147,7 @@ fn ci(offline: bool) -> Result<(), String> {
     step("scripts", || scripts::run(install))?;
     step("sql", || sql::run(install))?;
     step("options", pingpong::options_of_tree)?;
+    step("calls", pingpong::calls_of_tree)?;
     step("pingpong", pingpong::of_tree)
 }
 

@@ -62,10 +62,7 @@ impl WriteBatch {
             counted += 1;
         }
         if counted != count_of(bytes) {
-            return Err(Error::corruption(format!(
-                "write batch says {} records but holds {counted}",
-                count_of(bytes)
-            )));
+            return Err(Error::corruption("WriteBatch has wrong count"));
         }
         Ok(WriteBatch { rep: bytes.to_vec() })
     }
@@ -370,7 +367,7 @@ pub fn count_of(bytes: &[u8]) -> u32 {
 /// feature of a record this engine does not implement.
 pub fn records(bytes: &[u8]) -> Result<Records<'_>> {
     if bytes.len() < HEADER_LEN {
-        return Err(Error::corruption(format!("write batch of {} bytes has no header", bytes.len())));
+        return Err(Error::corruption("malformed WriteBatch (too small)"));
     }
     Ok(Records { decoder: Decoder::new(&bytes[HEADER_LEN..]) })
 }
@@ -440,9 +437,7 @@ impl<'a> Records<'a> {
                     self.decoder = Decoder::new(&[]);
                     let error = match failed {
                         Some(Err(error)) => error,
-                        _ => {
-                            Error::corruption(format!("write batch record with tag {tag:#04x} is cut short"))
-                        }
+                        _ => cut_short(tag),
                     };
                     return Some(Err(error));
                 }
@@ -499,6 +494,20 @@ impl<'a> Records<'a> {
 /// Source: RocksDB `db/write_batch.cc`, `MemTableInserter::MarkBeginPrepare`.
 const OTHER_POLICY: &str = "WritePrepared/WriteUnprepared txn tag when write_after_commit_ is enabled (in default WriteCommitted \
     mode). If it is not due to corruption, the WAL must be emptied before changing the WritePolicy.";
+/// The error for a record that is cut short. Source: RocksDB `ReadRecordFromWriteBatch`.
+fn cut_short(tag: u8) -> Error {
+    Error::corruption(match tag {
+        tag::PUT | tag::CF_PUT => "bad WriteBatch Put",
+        tag::DELETE | tag::CF_DELETE | tag::SINGLE_DELETE | tag::CF_SINGLE_DELETE => "bad WriteBatch Delete",
+        tag::DELETE_RANGE | tag::CF_DELETE_RANGE => "bad WriteBatch DeleteRange",
+        tag::MERGE | tag::CF_MERGE => "bad WriteBatch Merge",
+        tag::PUT_ENTITY | tag::CF_PUT_ENTITY => "bad WriteBatch PutEntity",
+        tag::END_PREPARE => "bad EndPrepare XID",
+        tag::COMMIT => "bad Commit XID",
+        tag::ROLLBACK => "bad Rollback XID",
+        _ => "bad WriteBatch Blob",
+    })
+}
 
 /// The error for a record that exists in RocksDB but not here, or nowhere.
 fn unsupported(tag: u8) -> Error {
@@ -507,7 +516,7 @@ fn unsupported(tag: u8) -> Error {
         0x15 => "commits with a timestamp",
         0x10 | 0x11 => "blob files",
         0x18 | 0x19 => "TimedPut",
-        other => return Error::corruption(format!("write batch has unknown tag {other:#04x}")),
+        other => return Error::corruption(format!("unknown WriteBatch tag: {other}")),
     };
     Error::not_supported(format!("the write batch uses {feature} (tag {tag:#04x})"))
 }

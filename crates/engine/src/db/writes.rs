@@ -282,7 +282,7 @@ impl Db {
         check_sizes(key, operand)?;
         check_alive(cf)?;
         if cf.merge_operator.is_none() {
-            return Err(Error::not_supported(needs_merge_operator(cf)));
+            return Err(Error::not_supported("Provide a merge_operator when opening DB"));
         }
         with_scratch_batch(
             |batch| batch.merge_id(cf.id(), key, operand),
@@ -396,7 +396,7 @@ fn check_range(cf: &ColumnFamily, begin: &[u8], end: &[u8]) -> Result<()> {
 }
 
 fn needs_merge_operator(cf: &ColumnFamilyHandle) -> String {
-    format!("merge needs a merge_operator, and column family {} has none", cf.name())
+    format!("column family {}: Merge requires `ColumnFamilyOptions::merge_operator != nullptr`", cf.name())
 }
 
 #[inline]

@@ -107,6 +107,8 @@ impl UpdatesSince {
     fn find_batch(&mut self) -> Result<Option<(SeqNum, WriteBatch)>> {
         // Before it reads: what is written meanwhile may be missed.
         let written = self.versions.visible_seq();
+        // A reader from before may have met an end that is none any more.
+        let mut is_fresh = self.reader.is_none();
         loop {
             if self.last >= written {
                 return Ok(None);
@@ -133,6 +135,9 @@ impl UpdatesSince {
             }
             // The end of this WAL as it is now.
             self.reader = None;
+            if !std::mem::replace(&mut is_fresh, true) {
+                continue;
+            }
             match self.following(wal)? {
                 Some(next) => self.place = Some((next, 0)),
                 None => return self.end(written),

@@ -324,7 +324,8 @@ impl CommitPipeline {
     /// Makes what the WALs were given so far durable, where it is not yet, while the caller excludes writers.
     pub fn sync_unsynced_excluded(&self, core: &mut WriteCore) -> Result<()> {
         let closed = self.closed_wals.sync_and_track(&self.versions);
-        let synced = closed.and_then(|()| if core.wal.is_synced() { Ok(()) } else { core.wal.sync(&self.ctx) });
+        let synced =
+            closed.and_then(|()| if core.wal.is_synced() { Ok(()) } else { core.wal.sync(&self.ctx) });
         synced.map_err(|error| self.versions.fail_writes(error))
     }
 

@@ -731,8 +731,7 @@ fn errors_that_pass_are_over_without_a_word_and_nothing_acknowledged_is_lost() {
                 db.delete(b"key99").unwrap();
                 assert_eq!(state_of(db), run.state(run.steps.len(), false), "{what}: before the crash");
                 // These two may have filled a memtable.
-                let settled =
-                    ticking(db, &clock, || db.wait_for_compact(&WaitForCompactOptions::default()));
+                let settled = ticking(db, &clock, || db.wait_for_compact(&WaitForCompactOptions::default()));
                 settled.unwrap_or_else(|error| panic!("{what}: after all: {error}"));
                 let live: BTreeSet<u64> = db.live_files().iter().map(|file| file.number).collect();
                 drop(run.db.take());

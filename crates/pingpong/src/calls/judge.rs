@@ -1,6 +1,8 @@
 //! Where two engines told different things of one call, and where they do so on purpose.
 
+use super::draw::{Call, Case};
 use super::play::Told;
+use crate::mistake::Opening;
 
 /// Something that differs.
 pub struct Difference {
@@ -18,6 +20,14 @@ pub const ON_PURPOSE: &[(&str, &str, &str)] = &[
         "RocksDB's has a placeholder in it",
     ),
     ("Invalid column family specified in write batch", "was dropped", "says which"),
+    ("Invalid column family specified in write batch", "does not exist", "says which"),
+    ("Column family not found", "column family not found", "says which option would make it"),
+    ("Bad table magic number", "bad table magic number", "names the file first"),
+    ("While opening a file for sequentially reading", "open ", "has the system's word once"),
+    ("Unrecognized option: ", " cannot be ", "says the whole value"),
+    ("is too short (", "are too few for a table", "names the file first"),
+    ("while stat a file for size", "open ", "opens the file before it asks for its size"),
+    ("Extra option not recognized", "is one of the database", "says whose option it is"),
     ("that does not enable timestamp", "timestamps and TTL are not supported", "there are none"),
     ("Error parsing", " cannot be ", "says the value"),
     ("Extra option not recognized", "unknown option", "says which of those in braces"),
@@ -35,26 +45,40 @@ pub const ON_PURPOSE: &[(&str, &str, &str)] = &[
 ];
 
 /// Everything that differs and should not.
-pub fn differences(theirs: &Told, ours: &Told) -> Vec<Difference> {
+pub fn differences(case: &Case, call: &Call, theirs: &Told, ours: &Told) -> Vec<Difference> {
     let mut found = Vec::new();
     for (number, their) in theirs.answers.iter().enumerate() {
         let our = ours.answers.get(number).map_or("", String::as_str);
-        if their != our && !is_on_purpose(their, our) {
+        if their != our && !is_on_purpose(their, our) && !are_refused_options(call, their, our) {
             let lasting = is_error(their) != is_error(our);
             found.push(Difference { told: format!("RocksDB: {their}\n    Outcrop: {our}"), lasting });
         }
     }
-    if theirs.number != ours.number {
+    // RocksDB publishes the number of a write before it inserts it there, and so of one that then fails.
+    let unordered = case.options.iter().any(|option| option == "unordered_write=true");
+    if theirs.number != ours.number && !(unordered && call.stops_writes()) {
         let told = format!("latest sequence number: RocksDB {:?}, Outcrop {:?}", theirs.number, ours.number);
         found.push(Difference { told, lasting: true });
     }
     for (their, our) in theirs.updates.iter().zip(&ours.updates) {
-        if their != our && !is_on_purpose(their, our) {
+        if their != our && !(is_error(their) && is_on_purpose(their, our)) {
             let told = format!("updates: RocksDB:\n{their}\n    Outcrop:\n{our}");
             found.push(Difference { told, lasting: !is_error(their) || !is_error(our) });
         }
     }
     found
+}
+
+/// True if both refuse to open with some options, with the same class: Outcrop names the option and its column family.
+fn are_refused_options(call: &Call, their: &str, our: &str) -> bool {
+    matches!(call, Call::OpenWrongly(Opening::Options(_)))
+        && is_error(their)
+        && class_of(their) == class_of(our)
+}
+
+/// The class of an error, with the word that stands before it.
+fn class_of(answer: &str) -> Option<&str> {
+    answer.split(": ").nth(1)
 }
 
 fn is_error(answer: &str) -> bool {
@@ -73,7 +97,17 @@ fn is_on_purpose(their: &str, our: &str) -> bool {
     {
         return true;
     }
-    ON_PURPOSE.iter().any(|(of_their, of_our, _)| their.contains(of_their) && our.contains(of_our))
+    class_of(their) == class_of(our)
+        && ON_PURPOSE.iter().any(|(of_their, of_our, _)| their.contains(of_their) && our.contains(of_our))
+}
+
+/// True if RocksDB has stopped over operands that cannot be merged, or lacks what depends on them: Outcrop keeps operands as
+/// they are where it flushes and recovers, and says so to those who read them.
+pub fn is_lost_to_a_merge(theirs: &Told, ours: &Told) -> bool {
+    let lost = |their: &String| {
+        their.contains("Merge operator failed") || their.contains("data beyond the point of corruption")
+    };
+    theirs.answers.iter().zip(&ours.answers).any(|(their, our)| their != our && lost(their))
 }
 
 /// True if the engines differ on purpose in what they did, so that what follows cannot be compared.
