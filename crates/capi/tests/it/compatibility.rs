@@ -5,6 +5,10 @@
 //! delete its files without an error, so success alone says nothing and the original must survive.
 
 use crate::library::{Api, Contents, Database, Setup, outcrop_library, reference_libraries};
+use outcrop_env::{Env, OpenRead};
+use outcrop_manifest::VersionEdit;
+use outcrop_options::WalRecoveryMode;
+use outcrop_record::{LogReader, ReadOutcome};
 use std::path::{Path, PathBuf};
 
 struct Rng(u64);
@@ -111,9 +115,18 @@ fn setups(version: &str) -> Vec<Setup> {
         defaults: false,
         styles: &[0],
         turn: 0,
+        round_robin: false,
+    };
+    let round_robin = Setup {
+        write_buffer_size: 64 << 10,
+        dynamic_level_bytes: false,
+        // Versions from 7 on have it.
+        round_robin: version.starts_with("11"),
+        ..base.clone()
     };
     vec![
         base.clone(),
+        round_robin,
         Setup { defaults: true, ..base.clone() },
         Setup { compression: 4, block_size: 1024, ..base.clone() },
         Setup {
@@ -134,6 +147,7 @@ fn take_turns(outcrop: &Api, reference: &Api, version: &str, setup: &Setup, seed
     let dir: PathBuf = temp.path().join("db");
     let mut rng = Rng(seed);
     let mut model = Contents::default();
+    let mut cursors = [0, 0];
     for turn in 0..turns {
         let ours = turn % 2 == 0;
         let setup = &Setup { turn, ..setup.clone() };
@@ -149,8 +163,23 @@ fn take_turns(outcrop: &Api, reference: &Api, version: &str, setup: &Setup, seed
         copy_dir(&dir, &crashed);
         check_on_copy(reader, &crashed, setup, &model, &format!("{what}, killed"));
         drop(db);
+        cursors[turn % 2] += compact_cursors(&dir);
         check_on_copy(reader, &dir, setup, &model, &format!("{what}, closed"));
     }
+    let there = cursors.map(|cursors| cursors > 0);
+    assert_eq!(there, [setup.round_robin; 2], "compact cursors in MANIFESTs: {cursors:?}, {setup:?}");
+}
+
+/// How many compact cursors the edits of the MANIFEST have.
+fn compact_cursors(dir: &Path) -> usize {
+    let current = std::fs::read_to_string(dir.join("CURRENT")).unwrap();
+    let file = Env::posix().fs.open_read(&dir.join(current.trim()), OpenRead::default()).unwrap();
+    let mut reader = LogReader::new(file, 0, WalRecoveryMode::AbsoluteConsistency);
+    let mut cursors = 0;
+    while let ReadOutcome::Record(edit, _) = reader.next().unwrap() {
+        cursors += VersionEdit::decode(edit).unwrap().compact_cursors.len();
+    }
+    cursors
 }
 
 #[test]

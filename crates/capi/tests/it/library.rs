@@ -103,6 +103,7 @@ c_functions! {
     rocksdb_options_set_level_compaction_dynamic_level_bytes: fn(Object, c_uchar);
     rocksdb_options_set_compression: fn(Object, c_int);
     rocksdb_options_set_compaction_style: fn(Object, c_int);
+    rocksdb_get_options_from_string: fn(Object, Bytes, Object, Errptr);
     rocksdb_options_set_max_subcompactions: fn(Object, u32);
     rocksdb_options_set_uint64add_merge_operator: fn(Object);
     rocksdb_options_set_block_based_table_factory: fn(Object, Object);
@@ -158,6 +159,8 @@ pub struct Setup {
     pub styles: &'static [c_int],
     /// Which of them now.
     pub turn: usize,
+    /// Small levels, of which compaction takes one table after the other: where it is stands in the MANIFEST.
+    pub round_robin: bool,
 }
 
 /// The column families every test database has.
@@ -196,8 +199,9 @@ impl<'a> Database<'a> {
             (api.rocksdb_options_set_max_subcompactions)(options, 3);
             if !setup.defaults {
                 (api.rocksdb_options_set_write_buffer_size)(options, setup.write_buffer_size);
-                (api.rocksdb_options_set_target_file_size_base)(options, 64 << 10);
-                (api.rocksdb_options_set_max_bytes_for_level_base)(options, 256 << 10);
+                let level_base = if setup.round_robin { 32 << 10 } else { 256 << 10 };
+                (api.rocksdb_options_set_target_file_size_base)(options, level_base / 4);
+                (api.rocksdb_options_set_max_bytes_for_level_base)(options, level_base);
                 let dynamic = c_uchar::from(setup.dynamic_level_bytes);
                 (api.rocksdb_options_set_level_compaction_dynamic_level_bytes)(options, dynamic);
                 (api.rocksdb_options_set_compression)(options, setup.compression);
@@ -209,6 +213,16 @@ impl<'a> Database<'a> {
                 }
                 (api.rocksdb_options_set_block_based_table_factory)(options, table);
                 (api.rocksdb_block_based_options_destroy)(table);
+            }
+            let mut options = options;
+            if setup.round_robin {
+                // Not every version has a function for it.
+                let (plain, mut error) = (options, null_mut());
+                options = (api.rocksdb_options_create)();
+                let text = c"compaction_pri=kRoundRobin".as_ptr();
+                (api.rocksdb_get_options_from_string)(plain, text, options, &raw mut error);
+                assert!(error.is_null());
+                (api.rocksdb_options_destroy)(plain);
             }
             let name = CString::new(path.to_str().unwrap()).unwrap();
             let names = FAMILIES.map(|family| CString::new(family).unwrap());

@@ -9,6 +9,7 @@ mod faults;
 mod library;
 mod memory;
 mod one_moment;
+mod option_names;
 mod properties;
 mod refusals;
 mod settings;
