@@ -14,5 +14,6 @@ mod properties;
 mod refusals;
 mod settings;
 mod snapshots;
+mod transactions;
 mod updates;
 mod writebatch_wi;
