@@ -22,6 +22,7 @@ use crate::targets::build::{self, Recipe, Wanted};
 use crate::targets::builds::Built;
 use crate::targets::engines;
 use crate::targets::maven::{self, ReferenceError};
+use crate::targets::servers::Place;
 use outcrop_lab_load::rng::Mt19937_64;
 use outcrop_lab_load::{OpenOptions, StepKind};
 use serde::{Deserialize, Serialize};
@@ -586,6 +587,10 @@ impl Plan {
         const LOAD: f64 = 700_000.0;
         /// Seconds that stopping, continuing and running in take.
         const BETWEEN_SLICES: f64 = 0.03;
+        /// Seconds in which a server's data directory is made, and it starts and stops.
+        const SERVER: f64 = 4.0;
+        /// Bytes of a server's data directory beside its tables: catalogues, and the log of what is written.
+        const SERVER_BYTES: u64 = 400 << 20;
         let compresses = matches!(self.kind, WorkloadKind::Iobuf | WorkloadKind::Iodir);
         // Times of a load: how long it takes to do something with all the data.
         let load = self.sizes.keys as f64 / LOAD * if compresses { 2.5 } else { 1.0 };
@@ -609,7 +614,13 @@ impl Plan {
         let sessions = self.targets.len() * self.rounds + usize::from(self.warmup);
         let datasets = if shared.is_empty() { 0 } else { self.targets.len() };
         let numbered = || self.steps.iter().enumerate().map(seconds);
-        let own_seconds: f64 = numbered().skip(shared.len()).sum::<f64>() + 1.0;
+        let is_server = |target: &&PlannedTarget| match &target.source {
+            Source::Server(spec) => matches!(spec.place, Place::Own { .. }),
+            Source::InProcess | Source::Library(_) => false,
+        };
+        let servers = self.targets.iter().filter(is_server).count();
+        let around = if servers > 0 { SERVER } else { 1.0 };
+        let own_seconds: f64 = numbered().skip(shared.len()).sum::<f64>() + around;
         let shared_seconds: f64 = numbered().take(shared.len()).sum();
         let turns = match self.order {
             Order::Steps => self.rounds + usize::from(self.warmup),
@@ -630,7 +641,8 @@ impl Plan {
         Estimate {
             sessions,
             seconds: own_seconds * sessions as f64 + shared_seconds * datasets as f64 + present + rests,
-            disk_bytes: self.sizes.data_bytes() * (databases + datasets as u64),
+            disk_bytes: self.sizes.data_bytes() * (databases + datasets as u64)
+                + SERVER_BYTES * servers as u64,
             memory_bytes: self.memory_bytes(),
         }
     }

@@ -6,11 +6,12 @@ use crate::experiment::{Config, WorkloadKind};
 use crate::planning::order;
 use crate::planning::plan::{Plan, PlannedTarget, base_of, block_orders};
 use crate::planning::scale::{Machine, Scale, Scaled};
+use crate::report::text::amount;
 use crate::run::child::Source;
 use crate::targets::builds::Built;
 use crate::targets::maven::ReferenceError;
 use crate::targets::servers::{Place, ServerSpec, catalogue, config};
-use outcrop_lab_sql::{Address, Product};
+use outcrop_lab_sql::{Address, Load, Product, SqlStep};
 use std::path::{Path, PathBuf};
 
 /// Plans the experiment `text` of `file` for `machine`, changed as `scale` says. May fetch servers.
@@ -20,16 +21,28 @@ use std::path::{Path, PathBuf};
 pub fn plan(file: &Path, text: &str, seed: u64, machine: Machine, scale: &Scale) -> Result<Plan, String> {
     let read = sql::parse(&file.display().to_string(), text)?;
     let mut experiment = read.clone();
-    let changes = apply(scale, &mut experiment)?;
+    let mut changes = apply(scale, &mut experiment)?;
     let mut plan = unscaled(&experiment, file, seed, machine)?;
     if let Some(budget) = scale.budget {
+        let given = experiment.workload.rows;
+        if scale.keys.is_none() {
+            fit_rows(&mut plan, &mut experiment, budget as f64, || (file, seed, machine))?;
+        }
+        if experiment.workload.rows != given {
+            changes.push(format!("rows of a table {given} -> {}", experiment.workload.rows));
+        }
         fit(&mut plan, budget as f64)?;
     }
     if !scale.is_none() {
-        let mut changes = changes;
         if plan.sizes.seconds != read.workload.seconds {
-            changes
-                .insert(0, format!("seconds of a step {} -> {}", read.workload.seconds, plan.sizes.seconds));
+            changes.insert(
+                0,
+                format!(
+                    "seconds of a step {} -> {}",
+                    amount(read.workload.seconds),
+                    amount(plan.sizes.seconds)
+                ),
+            );
         }
         plan.scaled = Some(Scaled { budget_seconds: scale.budget, changes, asked: scale.clone() });
     }
@@ -72,24 +85,58 @@ fn apply(scale: &Scale, experiment: &mut SqlExperiment) -> Result<Vec<String>, S
     Ok(changes)
 }
 
-/// Takes seconds from steps that time ends until the plan fits `budget` seconds.
-fn fit(plan: &mut Plan, budget: f64) -> Result<(), String> {
+/// Takes rows until half of `budget` seconds are left for what is measured: loads take time for every row.
+fn fit_rows<'f>(
+    plan: &mut Plan,
+    experiment: &mut SqlExperiment,
+    budget: f64,
+    place: impl Fn() -> (&'f Path, u64, Machine),
+) -> Result<(), String> {
+    /// Rows of a table below which nothing of a server is measured.
+    const LEAST_ROWS: u64 = 10_000;
+    while least_of(plan).estimate().seconds > budget / 2.0 && experiment.workload.rows / 2 >= LEAST_ROWS {
+        let workload = &mut experiment.workload;
+        workload.rows /= 2;
+        workload.write_rows = workload.write_rows.map(|rows| (rows / 2).max(5));
+        let (file, seed, machine) = place();
+        *plan = unscaled(experiment, file, seed, machine)?;
+    }
+    Ok(())
+}
+
+/// `plan` with as few seconds of steps as anything can be measured in.
+fn least_of(plan: &Plan) -> Plan {
+    scaled(plan, 0.0)
+}
+
+/// `plan` with a share of the seconds of steps that time ends, and of those that tables are given to come to rest.
+fn scaled(plan: &Plan, share: f64) -> Plan {
     /// Seconds of a step below which nothing is measured.
     const LEAST: f64 = 0.2;
+    let mut smaller = plan.clone();
+    for planned in &mut smaller.steps {
+        if planned.step.ops.is_none() {
+            planned.step.seconds = (planned.step.seconds * share).max(LEAST);
+        }
+        if let Some(SqlStep { load: Load::Postwrite(seconds), .. }) = &mut planned.sql {
+            // The work itself takes what it takes.
+            *seconds *= share;
+            planned.step.seconds = *seconds;
+        }
+    }
+    smaller.sizes.seconds *= share;
+    smaller
+}
+
+/// Takes seconds from steps until the plan fits `budget` seconds.
+fn fit(plan: &mut Plan, budget: f64) -> Result<(), String> {
     plan.budget_seconds = Some(budget as u64);
     let whole = plan.estimate().seconds;
     if whole <= budget {
         return Ok(());
     }
-    let scaled = |plan: &Plan, share: f64| {
-        let mut smaller = plan.clone();
-        let timed = smaller.steps.iter_mut().filter(|step| step.step.ops.is_none());
-        timed.for_each(|step| step.step.seconds = (step.step.seconds * share).max(LEAST));
-        smaller.sizes.seconds *= share;
-        smaller
-    };
     // The estimate is linear in the seconds of steps.
-    let least = scaled(plan, 0.0).estimate().seconds;
+    let least = least_of(plan).estimate().seconds;
     if least > budget {
         return Err(format!(
             "{} targets do not fit {budget:.0} s: the least is about {least:.0}; use fewer --keys, or leave targets or \
@@ -359,6 +406,34 @@ fn settings_of(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_budget_takes_rows_and_then_seconds() {
+        let temp = tempfile::tempdir().unwrap();
+        std::fs::create_dir(temp.path().join("bin")).unwrap();
+        let text = format!(
+            "title = 't'\n[workload]\nkind = 'sysbench'\nrows = 10000000\nseconds = 600\n[[target]]\nserver = 'postgres'\n\
+             basedir = '{}'\n[design]\nrounds = 5\n",
+            temp.path().display()
+        );
+        let machine = Machine { memory: 8 << 30, cores: 2 };
+        let planned = |budget| {
+            let scale = Scale { budget: Some(budget), ..Scale::default() };
+            plan(Path::new("t.toml"), &text, 1, machine, &scale)
+        };
+        let small = planned(900).unwrap();
+        assert!(small.estimate().seconds <= 901.0, "{}", small.estimate().seconds);
+        let rows = small.steps[0].sql.as_ref().unwrap().rows;
+        assert!((10_000..10_000_000).contains(&rows), "{rows}");
+        let sentence = small.scaled.unwrap().sentence();
+        assert!(
+            sentence.contains("rows of a table 10000000 -> ") && sentence.contains("seconds of a step"),
+            "{sentence}"
+        );
+        let long = planned(30 * 86_400).unwrap();
+        assert_eq!(long.steps[0].sql.as_ref().unwrap().rows, 10_000_000);
+        assert!(planned(60).unwrap_err().contains("do not fit 60 s"));
+    }
 
     #[test]
     fn urls_become_addresses_and_have_no_password() {

@@ -94,7 +94,10 @@ pub fn check(spec: &ServerSpec, basedir: &Path, file: &str, text: &str) -> Resul
         let plain_name = plain(name);
         // Settings of modules have a dot, and are known once the module is loaded.
         let of_module = plain_name.contains('.') || plain_name.starts_with("loose_");
-        if of_module || known.contains(&plain_name) {
+        // MySQL: `skip-log-bin` is `log_bin`, turned off.
+        let turned_off =
+            || plain_name.strip_prefix("skip_").is_some_and(|name| known.iter().any(|known| known == name));
+        if of_module || known.contains(&plain_name) || (spec.product == Product::MySql && turned_off()) {
             continue;
         }
         if spec.product == Product::Postgres && postgres::knows(basedir, name)? {

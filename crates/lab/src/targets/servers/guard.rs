@@ -10,7 +10,7 @@
 
 use super::tree;
 use serde::{Deserialize, Serialize};
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -29,6 +29,9 @@ pub struct Guarded {
     pub directory: PathBuf,
     /// Where what it prints is appended.
     pub log: PathBuf,
+    /// What it reads; nothing if absent.
+    #[serde(default)]
+    pub input: Option<PathBuf>,
     /// User and group it runs as, if not this program's.
     pub user: Option<(u32, u32)>,
 }
@@ -40,12 +43,14 @@ impl Guarded {
     /// The command of the program itself.
     pub fn command(&self) -> std::io::Result<Command> {
         let log = OpenOptions::new().create(true).append(true).open(&self.log)?;
+        let input =
+            self.input.as_ref().map_or(Ok(Stdio::null()), |file| File::open(file).map(Stdio::from))?;
         let mut command = Command::new(&self.program);
         command
             .args(&self.arguments)
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .current_dir(&self.directory)
-            .stdin(Stdio::null())
+            .stdin(input)
             .stdout(log.try_clone()?)
             .stderr(log)
             .process_group(0);

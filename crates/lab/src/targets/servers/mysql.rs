@@ -1,5 +1,6 @@
 //! MySQL's words: how a data directory is made, how the server is started and stopped, and which settings a version knows.
 
+use super::ServerSpec;
 use super::guard::Guarded;
 use outcrop_lab_sql::Address;
 use rustix::process::Signal;
@@ -14,7 +15,9 @@ pub(super) const STOP: Signal = Signal::TERM;
 
 /// The program: archives have it in `bin`, packages in `sbin`.
 fn program(basedir: &Path) -> PathBuf {
-    let places = ["bin/mysqld", "sbin/mysqld", "libexec/mysqld"].map(|place| basedir.join(place));
+    const PLACES: [&str; 5] =
+        ["bin/mysqld", "sbin/mysqld", "libexec/mysqld", "bin/mariadbd", "sbin/mariadbd"];
+    let places = PLACES.map(|place| basedir.join(place));
     places.iter().find(|place| place.exists()).unwrap_or(&places[0]).clone()
 }
 
@@ -23,9 +26,81 @@ fn libraries(basedir: &Path) -> (String, String) {
     ("LD_LIBRARY_PATH".to_string(), basedir.join("lib").display().to_string())
 }
 
+/// Directory of messages and of the statements that make system tables: packages have one of their own.
+fn share(basedir: &Path) -> PathBuf {
+    let places = ["share/mysql", "share/mariadb"].map(|place| basedir.join(place));
+    places
+        .into_iter()
+        .find(|place| place.join("errmsg-utf8.txt").exists() || place.join("english").is_dir())
+        .unwrap_or_else(|| basedir.join("share"))
+}
+
+/// Statements that make system tables: MariaDB and MySQL before 5.7 make none by themselves.
+///
+/// # Errors
+/// If their files are not there.
+fn system_tables(basedir: &Path) -> Result<String, String> {
+    let share = share(basedir);
+    let mut text =
+        "CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket = NULL;\nSET @skip_auth_anonymous = 1;\n"
+            .to_string();
+    for part in ["system_tables", "performance_tables", "system_tables_data"] {
+        let files = ["mariadb", "mysql"].map(|name| share.join(format!("{name}_{part}.sql")));
+        match files.iter().find(|file| file.exists()) {
+            Some(file) => {
+                let sql =
+                    std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+                text.push_str(&sql);
+                text.push('\n');
+            }
+            // MySQL 5.6 has this one within the first.
+            None if part == "performance_tables" => {}
+            None => {
+                return Err(format!(
+                    "{}: there is no mysql_{part}.sql to make its system tables",
+                    share.display()
+                ));
+            }
+        }
+    }
+    Ok(text)
+}
+
 /// What makes a data directory.
-pub(super) fn initialise(basedir: &Path, data: &Path, base: Guarded) -> Vec<Guarded> {
-    vec![Guarded {
+///
+/// # Errors
+/// If what its statements are read from is not there or cannot be written.
+pub(super) fn initialise(
+    spec: &ServerSpec,
+    basedir: &Path,
+    data: &Path,
+    base: Guarded,
+) -> Result<Vec<Guarded>, String> {
+    let old = spec
+        .version
+        .as_deref()
+        .is_some_and(|version| version.starts_with("5.5.") || version.starts_with("5.6."));
+    if spec.name == "mariadb" || old {
+        let file = data.with_file_name("bootstrap.sql");
+        std::fs::write(&file, system_tables(basedir)?)
+            .map_err(|error| format!("{}: {error}", file.display()))?;
+        let arguments = vec![
+            "--no-defaults".to_string(),
+            "--bootstrap".to_string(),
+            format!("--basedir={}", basedir.display()),
+            format!("--datadir={}", data.display()),
+            format!("--lc-messages-dir={}", share(basedir).display()),
+        ];
+        let environment = vec![libraries(basedir)];
+        return Ok(vec![Guarded {
+            program: program(basedir),
+            arguments,
+            environment,
+            input: Some(file),
+            ..base
+        }]);
+    }
+    Ok(vec![Guarded {
         program: program(basedir),
         arguments: vec![
             "--no-defaults".to_string(),
@@ -35,7 +110,7 @@ pub(super) fn initialise(basedir: &Path, data: &Path, base: Guarded) -> Vec<Guar
         ],
         environment: vec![libraries(basedir)],
         ..base
-    }]
+    }])
 }
 
 /// What starts the server on `data` with the settings of `config`.
@@ -60,7 +135,7 @@ pub(super) fn start(
         format!("--socket={}", socket(sockets).display()),
         format!("--pid-file={}", sockets.join("mysqld.pid").display()),
         format!("--tmpdir={}", sockets.display()),
-        format!("--lc-messages-dir={}", basedir.join("share").display()),
+        format!("--lc-messages-dir={}", share(basedir).display()),
     ];
     match port {
         Some(port) => arguments.extend(["--bind-address=127.0.0.1".to_string(), format!("--port={port}")]),
@@ -97,7 +172,7 @@ pub(super) fn known_settings(basedir: &Path) -> Result<Vec<String>, String> {
     let (name, value) = libraries(basedir);
     let output = Command::new(&program)
         .args(["--no-defaults", "--verbose", "--help", "--user=nobody"])
-        .arg(format!("--lc-messages-dir={}", basedir.join("share").display()))
+        .arg(format!("--lc-messages-dir={}", share(basedir).display()))
         .env(name, value)
         .stdin(Stdio::null())
         .output()

@@ -16,7 +16,7 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin};
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
 /// How long a server may take to come up, and to stop.
@@ -87,6 +87,11 @@ impl Server {
     /// A sentence if one will not.
     pub fn go_on(&self) -> Result<(), String> {
         self.guarded.as_ref().map_or(Ok(()), |guarded| tree::go_on(guarded.guard.id()))
+    }
+
+    /// Number of the process whose descendants are all of its processes, where they are the lab's.
+    pub fn guard(&self) -> Option<u32> {
+        self.guarded.as_ref().map(|guarded| guarded.guard.id())
     }
 
     /// What all its processes have used, where they are the lab's.
@@ -168,6 +173,23 @@ fn version_of(connection: &mut Connection) -> Result<String, String> {
 }
 
 impl GuardedProcess {
+    /// What the guard says next. An error once `dir` has no space left: some servers wait for it without end.
+    fn wait_for_line(&self, dir: &Path) -> Result<String, String> {
+        const LOOK: Duration = Duration::from_millis(100);
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.lines.recv_timeout(LOOK) {
+                Ok(line) => return Ok(line),
+                Err(RecvTimeoutError::Disconnected) => return Ok("is gone".to_string()),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            check_space(dir)?;
+            if Instant::now() > deadline {
+                return Err(format!("it takes longer than {} s{}", PATIENCE.as_secs(), self.last_words()));
+            }
+        }
+    }
+
     /// The end of the server's log, as messages have it.
     fn last_words(&self) -> String {
         last_words(&self.log)
@@ -178,6 +200,22 @@ impl Drop for GuardedProcess {
     fn drop(&mut self) {
         drop(self.pipe.take());
         let _ = self.guard.wait();
+    }
+}
+
+/// Whether servers in `dir` can go on.
+///
+/// # Errors
+/// A sentence if next to nothing is free. Some servers then wait without end, so nobody must wait for them.
+pub fn check_space(dir: &Path) -> Result<(), String> {
+    /// Bytes that are as good as none.
+    const NONE: u64 = 16 << 20;
+    let Ok(stat) = rustix::fs::statvfs(dir) else { return Ok(()) };
+    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    if free >= NONE {
+        Ok(())
+    } else {
+        Err(format!("no space left: {} has {} KB free", dir.display(), free >> 10))
     }
 }
 
@@ -232,6 +270,7 @@ fn start_own(
         environment: Vec::new(),
         directory: data.clone(),
         log: log.clone(),
+        input: None,
         user,
     };
     let is_empty = std::fs::read_dir(&data).map_err(|error| failed(&data, error))?.next().is_none();
@@ -256,18 +295,17 @@ fn start_own(
 fn initialise(spec: &ServerSpec, basedir: &Path, data: &Path, base: &Guarded) -> Result<(), String> {
     let each = match spec.product {
         Product::Postgres => postgres::initialise(basedir, data, base.clone()),
-        Product::MySql => mysql::initialise(basedir, data, base.clone()),
+        Product::MySql => mysql::initialise(spec, basedir, data, base.clone())?,
     };
     for program in each {
-        let status = program
-            .command()
-            .and_then(|mut command| command.status())
-            .map_err(|error| format!("cannot run {}: {error}", program.program.display()))?;
-        if !status.success() {
+        // Guarded, too: it may wait for ever for space, and must end with the session.
+        let process = spawn(&program)?;
+        let ended = process.wait_for_line(data)?;
+        if !ended.starts_with("ended exit status: 0") {
             return Err(format!(
-                "{} could not be initialised ({status}){}",
+                "{} could not be initialised: it {ended}{}",
                 spec.name,
-                last_words(&program.log)
+                process.last_words()
             ));
         }
     }
@@ -328,6 +366,7 @@ fn wait_until_ready(
         if let Ok(line) = process.lines.try_recv() {
             return Err(format!("{} did not come up: it {line}{}", spec.name, process.last_words()));
         }
+        check_space(&process.log)?;
         if Instant::now() > deadline {
             return Err(format!("{} did not come up in time ({refused}){}", spec.name, process.last_words()));
         }
