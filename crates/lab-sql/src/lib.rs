@@ -4,6 +4,7 @@
 //! address.rs (where a server listens) -> connection.rs over postgres.rs, mysql.rs (prepared statements, counted)
 //! pool.rs: connections that outlive steps
 //! text.rs: random digits and letters        upkeep.rs: what follows a load
+//! inside.rs: what the server says of itself: redo bytes, plans of statements
 //! insert_benchmark/: its tables, its steps
 //! sysbench/: its table, its tests           step.rs: what a session asks for -> outcrop_lab_load::StepResult
 //! ```
@@ -15,6 +16,7 @@
 pub mod address;
 pub mod connection;
 pub mod insert_benchmark;
+pub mod inside;
 mod mysql;
 pub mod pool;
 mod postgres;
@@ -25,5 +27,6 @@ pub mod upkeep;
 
 pub use address::{Address, Product};
 pub use connection::Connection;
+pub use inside::Inside;
 pub use pool::Pool;
 pub use step::{Load, SqlStep};

@@ -166,8 +166,10 @@ const fn price(
 /// Counters that can explain time, and what a unit of them usually costs on machines of the 2020s: a switch to another thread
 /// and back 2 us, a page fault 0.5 us, a kilobyte read 25 us (4 KiB in 0.1 ms) unless the device's own latency is given, a
 /// kilobyte written 0.5 us (2 GB/s). Factors of two do not matter to an order by cost.
-pub const PRICES: [Price; 8] = [
+pub const PRICES: [Price; 10] = [
     price("proc_cpu_us/o", Cause::Cpu, Some(1_000.0), true, "processor time"),
+    price("server_cpu_us/o", Cause::Cpu, Some(1_000.0), true, "processor time of the server"),
+    price("client_cpu_us/o", Cause::Cpu, Some(1_000.0), true, "processor time of the clients"),
     price("stalled_us/o", Cause::Stalls, Some(1_000.0), true, "stalling"),
     price("proc_rKB/o", Cause::Reads, Some(25_000.0), true, "reading from the device"),
     price("read_await", Cause::DeviceLatency, None, true, "waiting for each read of the device"),

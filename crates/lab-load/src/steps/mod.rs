@@ -23,7 +23,7 @@ pub use definition::{Step, StepKind};
 pub use measure::{Done, Operate};
 pub use outcrop_lab_stats::open_loop::Spacing;
 pub use pace::{Arrival, OpenLoopResult};
-pub use result::{StepResult, new_histogram};
+pub use result::{StatementPlan, StepResult, new_histogram};
 pub use upkeep::wait_for_compaction;
 
 use crate::Database;

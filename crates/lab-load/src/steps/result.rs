@@ -7,6 +7,7 @@ use crate::counters::Counters;
 use crate::process::ProcessUsage;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// What a step gave.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -49,6 +50,15 @@ pub struct StepResult {
     /// What the processes of a server used meanwhile, if there is one.
     #[serde(default)]
     pub server: Option<ProcessUsage>,
+    /// Bytes that a server put into its redo log meanwhile, if there is one and it says so.
+    #[serde(default)]
+    pub redo_bytes: Option<u64>,
+    /// What a server's connections were seen doing, ten times a second: how often each.
+    #[serde(default)]
+    pub waits: BTreeMap<String, u64>,
+    /// How a server would execute the statements, at the start and at the end, if there is one.
+    #[serde(default)]
+    pub plans: Option<[Vec<StatementPlan>; 2]>,
     /// Rows that were inserted and deleted meanwhile, counted or beside the counted operations, if a step does such a thing.
     #[serde(default)]
     pub rows: Option<[u64; 2]>,
@@ -58,6 +68,15 @@ pub struct StepResult {
     /// All response times of an open loop, nanoseconds.
     #[serde(skip, default = "new_histogram")]
     pub responses: Histogram<u64>,
+}
+
+/// How a server would execute a statement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatementPlan {
+    /// The statement, without its parameters.
+    pub statement: String,
+    /// The server's plan, without what differs from one parameter to the next.
+    pub plan: String,
 }
 
 impl StepResult {
@@ -102,6 +121,18 @@ impl StepResult {
                 (Some(so_far), Some(later)) => Some(so_far.followed_by(&later)),
                 (so_far, later) => so_far.or(later),
             },
+            redo_bytes: match (self.redo_bytes, later.redo_bytes) {
+                (Some(so_far), Some(later)) => Some(so_far + later),
+                (so_far, later) => so_far.or(later),
+            },
+            waits: later.waits.into_iter().fold(self.waits, |mut waits, (what, count)| {
+                *waits.entry(what).or_default() += count;
+                waits
+            }),
+            plans: match (self.plans, later.plans) {
+                (Some([first, _]), Some([_, last])) => Some([first, last]),
+                (so_far, later) => so_far.or(later),
+            },
             rows: later
                 .rows
                 .map(|[i, d]| self.rows.map_or([i, d], |so_far| [so_far[0] + i, so_far[1] + d]))
@@ -142,6 +173,9 @@ pub(super) fn summarize(threads: &[ThreadResult]) -> StepResult {
         counters: Counters::default(),
         usage: ProcessUsage::default(),
         server: None,
+        redo_bytes: None,
+        waits: BTreeMap::new(),
+        plans: None,
         rows: None,
         samples: histogram,
         responses: new_histogram(),

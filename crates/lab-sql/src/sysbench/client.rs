@@ -101,6 +101,17 @@ impl Worker<'_> {
     }
 }
 
+/// What `each` makes of every statement of `test`, with parameters that are always the same.
+pub(crate) fn examples<T>(test: &Test, rows: u64, mut each: impl FnMut(&str, &[Value<'_>]) -> T) -> Vec<T> {
+    let mut draws = Draws::new(rows, 1);
+    let lines = script(test, 1).into_iter();
+    let example = |line: Line| {
+        draws.draw(line.draw);
+        each(&line.sql, &draws.values())
+    };
+    lines.map(example).collect()
+}
+
 /// Parameters, drawn into memory that is used again.
 struct Draws {
     random: Random,

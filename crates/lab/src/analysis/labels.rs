@@ -83,7 +83,14 @@ pub fn labels(
     }
     if step.step.while_writing && result.writer_achieved < WRITER_RATE {
         let percent = result.writer_achieved * 100.0;
-        let text = format!("the background writer kept {percent:.1} % of its rate");
+        let text = match step.sql {
+            None => format!("the background writer kept {percent:.1} % of its rate"),
+            Some(_) => format!(
+                "the inserts beside the queries reached {percent:.1} % of their rate, and {:.0} % are asked for: less was \
+                 written than elsewhere, so its queries are not comparable",
+                WRITER_RATE * 100.0
+            ),
+        };
         labels.push(label("writer behind", true, text));
     }
     if step.step.while_writing && step.step.writer_num <= NARROW {

@@ -2,7 +2,8 @@
 //!
 //! `results` assembles the cells; `judge` asks `lab-stats`; `noise` is what earlier experiments of this machine say;
 //! `labels` marks measurements that deserve doubt; `stalls` and `tails` judge standstills and slow operations; `position` asks
-//! whether it matters who works first; `view` selects targets; `options_diff` and `cpu` look for reasons.
+//! whether it matters who works first; `view` selects targets; `options_diff`, `plans` and `cpu` look for
+//! reasons.
 
 #[cfg(test)]
 mod acceptance;
@@ -14,6 +15,7 @@ pub mod labels;
 pub mod names;
 pub mod noise;
 pub mod options_diff;
+pub mod plans;
 pub mod position;
 pub mod results;
 pub mod stalls;

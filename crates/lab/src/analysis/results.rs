@@ -34,6 +34,9 @@ const COSTS: [&str; 11] = [
     "tlbmiss/o",
 ];
 
+/// What stands in place of the first of [`COSTS`] where clients and their server are counted apart.
+const APART: [&str; 3] = ["server_cpu_us/o", "client_cpu_us/o", "redo_KB/o"];
+
 /// An experiment with its measurements.
 pub struct Results {
     /// The experiment.
@@ -284,8 +287,12 @@ impl Results {
                 let values = self.values(step, of, name);
                 rates.iter().map(|(block, ..)| values.get(block).copied()).collect()
             };
-            let mut known: Counters =
-                COSTS.iter().filter_map(|name| Some((name.to_string(), column(name)?))).collect();
+            let named = |name: &&str| Some((name.to_string(), column(name)?));
+            let mut known: Counters = COSTS.iter().filter_map(&named).collect();
+            if column(APART[0]).is_some() {
+                known.remove(COSTS[0]);
+                known.extend(APART.iter().filter_map(named));
+            }
             let stalled = column("stalled_seconds").zip(column("ops_sec"));
             if let Some((stalled, own)) = stalled {
                 // Of all threads, over what they did in the step.

@@ -60,6 +60,7 @@ pub const METRICS: &[MetricRow] = &[
     lower("cpu_us/o", "us", "user and system time of the whole host / operations"),
     lower("proc_cpu_us/o", "us", "user and system time of the session's processes / operations"),
     lower("server_cpu_us/o", "us", "user and system time of the server's processes / operations"),
+    lower("redo_KB/o", "KB", "KB that a server put into its redo log / operations"),
     lower("client_cpu_us/o", "us", "user and system time of the clients of a server / operations"),
     lower("cs/o", "1", "context switches of the host / operations"),
     lower("vcs/o", "1", "times a thread of the process went to wait / operations"),
@@ -246,6 +247,7 @@ fn from_readings(
     per_op("proc_cpu_us/o", Some(own * 1e6));
     per_op("server_cpu_us/o", server.map(|seconds| seconds * 1e6));
     per_op("client_cpu_us/o", step.sql.as_ref().map(|_| client * 1e6));
+    per_op("redo_KB/o", result.redo_bytes.map(|bytes| bytes as f64 / 1024.0));
     per_op("cs/o", delta("context_switches"));
     per_op("vcs/o", Some(result.usage.voluntary_switches as f64));
     per_op("ivcs/o", Some(result.usage.involuntary_switches as f64));

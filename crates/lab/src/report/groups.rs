@@ -45,7 +45,9 @@ fn rows(results: &Results, base: usize) -> Vec<Row> {
         Some(step.sql.as_ref()?.test()?.shape.group())
     };
     let row = |group: Group| {
-        let steps: Vec<&String> = results.steps.iter().filter(|step| group_of(step) == Some(group)).collect();
+        // What is done before anything was written is beside the tests that published groups consist of.
+        let counts = |step: &&String| !step.contains(".pre_") && group_of(step) == Some(group);
+        let steps: Vec<&String> = results.steps.iter().filter(counts).collect();
         let spread = |target: usize| {
             let ratio = |step: &&String| {
                 let valid = results.invalid(step, target).is_none() && results.invalid(step, base).is_none();
@@ -60,20 +62,20 @@ fn rows(results: &Results, base: usize) -> Vec<Row> {
     Group::ALL.into_iter().filter_map(row).collect()
 }
 
-/// The groups for a terminal, targets by number; nothing without tests of sysbench.
+/// The groups for a terminal; nothing without tests of sysbench.
 pub fn text(results: &Results, base: usize) -> String {
     if results.target_names().len() < 2 {
         // Nothing to be relative to.
         return String::new();
     }
-    let rows = rows(results, base);
+    let (rows, headers) = (rows(results, base), results.headers());
     let mut text = String::new();
     for row in &rows {
-        let _ = write!(text, "\n{}: {} tests, relative to col-{}\n", row.group.title(), row.tests, base + 1);
+        let _ = write!(text, "\n{}: {} tests, relative to {}\n", row.group.title(), row.tests, headers[base]);
         let mut lines = vec![["", "min", "median", "max"].map(str::to_string).to_vec()];
         for (target, spread) in row.spreads.iter().enumerate().filter(|(target, _)| *target != base) {
             let [least, median, greatest] = Spread::cells(*spread);
-            lines.push(vec![format!("col-{}", target + 1), least, median, greatest]);
+            lines.push(vec![headers[target].clone(), least, median, greatest]);
         }
         text.push_str(&align(&lines));
     }

@@ -3,6 +3,7 @@
 
 pub mod classic;
 mod groups;
+mod insert_benchmark;
 pub mod show;
 pub mod site;
 pub(crate) mod status_line;

@@ -11,13 +11,15 @@ use super::child::{Assignment, Message, Slice, observer, order, say, say_done};
 use crate::experiment::steps::PlannedStep;
 use crate::run::data_dir;
 use crate::targets::servers::ServerSpec;
-use crate::targets::servers::running::Server;
+use crate::targets::servers::running::{Server, check_space};
+use crate::targets::servers::tree;
 use outcrop_lab_load::process::ProcessUsage;
 use outcrop_lab_load::{Step, StepResult};
-use outcrop_lab_sql::{Pool, step};
+use outcrop_lab_sql::{Inside, Pool, step};
 use std::io::BufRead;
 use std::path::Path;
-use std::time::Instant;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
 
 /// Does the steps of `assignment` on the server of `spec`.
 ///
@@ -27,7 +29,7 @@ pub(super) fn work(assignment: &Assignment, spec: &ServerSpec) -> Result<(), Str
     let server = Server::start(spec, &assignment.dir)?;
     server.pause()?;
     let pool = Pool::new(server.address().clone());
-    let mut worker = Worker { assignment, server: &server, pool, threads: 0, so_far: None };
+    let mut worker = Worker { assignment, server: &server, pool, inside: None, threads: 0, so_far: None };
     say(&Message::Ready)?;
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|error| format!("what to do next: {error}"))?;
@@ -40,6 +42,7 @@ pub(super) fn work(assignment: &Assignment, spec: &ServerSpec) -> Result<(), Str
     }
     server.go_on()?;
     worker.pool.close();
+    worker.inside = None;
     write_facts(&server, &assignment.dir)?;
     server.stop()
 }
@@ -48,6 +51,8 @@ struct Worker<'a> {
     assignment: &'a Assignment,
     server: &'a Server,
     pool: Pool,
+    /// Looks at the server from beside the load, once a step has begun.
+    inside: Option<Inside>,
     threads: u64,
     /// The slices of the current step that are done.
     so_far: Option<StepResult>,
@@ -77,15 +82,43 @@ impl Worker<'_> {
         }
         let part = Step { seconds: planned.step.seconds / slice.of as f64, ..planned.step.clone() };
         say(&Message::Started { step: number, waited: before.elapsed().as_secs_f64() })?;
+        // What is asked of the server for the record lies outside what is counted of it.
+        let inside = match &mut self.inside {
+            Some(inside) => inside,
+            none => none.insert(Inside::open(self.pool.address())?),
+        };
+        let plans_before = if slice.is_first() { inside.plans(sql)? } else { Vec::new() };
+        let redo_before = inside.redo_bytes()?;
         let used = self.server.usage();
-        let mut result =
-            step::run_slice(&self.pool, &part, sql, so_far, &mut self.threads, &mut observer(number))?;
+        let (pool, threads) = (&self.pool, &mut self.threads);
+        let place = (self.assignment.dir.as_path(), self.server.guard());
+        let (result, seen) = watched(inside, place, || {
+            step::run_slice(pool, &part, sql, so_far, threads, &mut observer(number))
+        });
+        let mut result = match (result, &seen) {
+            // The cause comes before what it led to.
+            (Err(error), Err(why)) if *why != error => return Err(format!("{why}; {error}")),
+            (result, _) => result?,
+        };
+        for what in seen? {
+            *result.waits.entry(what).or_default() += 1;
+        }
         if let (Some(before), Some(after)) = (used, self.server.usage()) {
             let meanwhile = since(&after, &before);
             result.server = Some(match &result.server {
                 None => meanwhile,
                 Some(so_far) => so_far.followed_by(&meanwhile),
             });
+        }
+        if let Some((before, after)) = redo_before.zip(inside.redo_bytes()?) {
+            let written = after.saturating_sub(before);
+            result.redo_bytes = Some(result.redo_bytes.unwrap_or(0) + written);
+        }
+        if slice.is_first() {
+            result.plans = Some([plans_before.clone(), plans_before]);
+        }
+        if let (Some([_, last]), true) = (&mut result.plans, slice.is_last()) {
+            *last = inside.plans(sql)?;
         }
         self.server.pause()?;
         if !planned.only_reads() {
@@ -97,6 +130,36 @@ impl Worker<'_> {
         self.so_far = Some(result);
         say(&Message::Interrupted { step: number })
     }
+}
+
+/// What each connection of the load was seen doing.
+type Seen = Result<Vec<String>, String>;
+
+/// Does `work`, and looks at the server ten times a second meanwhile. Where `dir` has no space left the server below `guard` is
+/// killed: it may wait for space without end, and its clients with it.
+fn watched<T>(
+    inside: &mut Inside,
+    (dir, guard): (&Path, Option<u32>),
+    work: impl FnOnce() -> T,
+) -> (T, Seen) {
+    const EVERY: Duration = Duration::from_millis(100);
+    let (over, wait) = channel::<()>();
+    std::thread::scope(|scope| {
+        let looks = scope.spawn(move || -> Seen {
+            let mut seen = Vec::new();
+            while wait.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+                if let (Err(why), Some(guard)) = (check_space(dir), guard) {
+                    tree::kill(guard)?;
+                    return Err(why);
+                }
+                seen.extend(inside.waits()?);
+            }
+            Ok(seen)
+        });
+        let done = work();
+        drop(over);
+        (done, looks.join().expect("a look does not panic"))
+    })
 }
 
 /// What was used between two looks; processes that ended meanwhile take their switches with them.

@@ -14,10 +14,10 @@ pub use plan::plan;
 
 use crate::analysis::judge::{Verdict, Word};
 use crate::analysis::results::{Cell, Results};
-use crate::analysis::{position, stalls, tails};
-use crate::report::groups;
+use crate::analysis::{plans, position, stalls, tails};
 use crate::report::summary_line::{self, Measured, ops_per_second, summary_line};
 use crate::report::text::{WIDTH, align, align_within, amount, cut, paragraph};
+use crate::report::{groups, insert_benchmark};
 use crate::store::{SessionRow, Status, Store, StoreError};
 use serde::Serialize;
 use std::fmt::Write;
@@ -120,6 +120,7 @@ pub fn remarks(results: &Results) -> Vec<String> {
     remarks.extend(unequal_sizes(results));
     remarks.extend(other_versions(results));
     remarks.extend(wider_margins(results));
+    remarks.extend(plans::sentences(results, results.experiment.plan.base));
     remarks.extend(position::sentences(results, results.experiment.plan.base));
     remarks
 }
@@ -216,6 +217,7 @@ pub fn compare(results: &Results, base: usize, metric: &str) -> String {
         text.push_str(&responses(results, base));
         text.push_str(&stalls::text(results, base));
         text.push_str(&groups::text(results, base));
+        text.push_str(&insert_benchmark::text(results, base));
         text.push_str(&longer_tails(results, base));
     }
     for step in &results.steps {

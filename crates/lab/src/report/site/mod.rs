@@ -27,6 +27,7 @@ mod csv;
 mod flames;
 mod iostat;
 mod page;
+mod plans;
 mod sections;
 mod steps;
 #[cfg(test)]
@@ -36,6 +37,7 @@ mod waits;
 pub(crate) use sections::version_key;
 
 use crate::analysis::results::Results;
+use crate::report::{groups, insert_benchmark};
 use crate::store::{Store, StoreError};
 use maud::{Markup, html};
 use std::path::{Path, PathBuf};
@@ -223,7 +225,8 @@ fn index(results: &Results, base: usize, table: &Table, published: bool) -> Stri
         (sections::relative(results, base, table))
         (sections::legend(results, base, true))
         (sections::explanations(results, base, table))
-        (crate::report::groups::tables(results, base))
+        (groups::tables(results, base))
+        (insert_benchmark::tables(results, base))
         (charts::figure("Relative throughput, axis from 0", &charts::bars(results, base, table, charts::Axis::full(table))))
         p { a href="charts.html" { "The same with the axis cut, and with an axis that does not start at 0." } }
         (sections::versions(results, base, table))
@@ -255,6 +258,8 @@ fn single(results: &Results, base: usize, table: &Table) -> String {
         (sections::relative(results, base, table))
         (sections::legend(results, base, false))
         (sections::explanations(results, base, table))
+        (groups::tables(results, base))
+        (insert_benchmark::tables(results, base))
         (charts::figure("Relative throughput, axis from 0", &charts::bars(results, base, table, charts::Axis::full(table))))
         (sections::versions(results, base, table))
         (builds::tables(results, base, table))

@@ -186,6 +186,7 @@ thead th:first-child { background: var(--soft); }
 td small { font-weight: 400; display: block; color: var(--dim); }
 .improvement { color: var(--good); font-weight: 600; } .regression { color: var(--bad); font-weight: 600; }
 .unknown, .same { color: var(--plain); } .invalid { color: var(--dim); }
+.low { color: var(--bad); } .high { color: var(--good); } .missed { color: var(--dim); }
 .unknown { text-decoration: underline dotted; }
 .single { background-image: repeating-linear-gradient(135deg, transparent 0 5px, var(--soft) 5px 7px); }
 .small, footer, figcaption { font-size: 0.85rem; color: var(--dim); }

@@ -23,6 +23,9 @@ pub(super) fn sentences(results: &Results, base: usize, table: &Table) -> Markup
     }
 }
 
+/// Steps that a sentence names of those that share a verdict.
+const NAMED: usize = 8;
+
 /// What a target did, in words, in the order in which a reader needs it: what got worse, what got better, what is not known,
 /// what is the same; in each the largest difference first.
 fn sentence(results: &Results, base: usize, table: &Table, target: usize) -> String {
@@ -37,13 +40,16 @@ fn sentence(results: &Results, base: usize, table: &Table, target: usize) -> Str
     }
     all.sort_by(|(_, a), (_, b)| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
     let list = |words: &str, word: Word| {
-        let named: Vec<String> = all
-            .iter()
-            .filter(|(_, verdict)| verdict.word == word)
-            .map(|(step, verdict)| format!("{step} {:.2}X", verdict.ratio))
-            .collect();
-        (!named.is_empty())
-            .then(|| format!("{words} {} of {} ({})", named.len(), all.len(), named.join(", ")))
+        let named = all.iter().filter(|(_, verdict)| verdict.word == word);
+        let mut named: Vec<String> =
+            named.map(|(step, verdict)| format!("{step} {:.2}X", verdict.ratio)).collect();
+        let count = named.len();
+        // The largest first; the table has all.
+        if count > NAMED + 1 {
+            named.truncate(NAMED);
+            named.push(format!("and {} more", count - NAMED));
+        }
+        (count > 0).then(|| format!("{words} {count} of {} ({})", all.len(), named.join(", ")))
     };
     let base = &results.labels()[base];
     let parts: Vec<String> = [
@@ -346,9 +352,12 @@ pub(super) fn with_unit(name: &str) -> String {
 }
 
 /// Metrics of what an operation costs.
-pub(super) const HARDWARE: [&str; 13] = [
+pub(super) const HARDWARE: [&str; 16] = [
     "cpu_us/o",
     "proc_cpu_us/o",
+    "server_cpu_us/o",
+    "client_cpu_us/o",
+    "redo_KB/o",
     "cs/o",
     "vcs/o",
     "ivcs/o",
@@ -362,6 +371,12 @@ pub(super) const HARDWARE: [&str; 13] = [
     "rss_max",
 ];
 
+/// Those of `names` that any measurement has: engines have no server, and servers no write amplification.
+fn measured<'n>(results: &Results, names: &[&'n str]) -> Vec<&'n str> {
+    let any = |name: &&&str| results.measured.iter().any(|row| row.metrics.contains_key(**name));
+    names.iter().filter(any).copied().collect()
+}
+
 /// Costs per operation: medians, and relative to the base.
 pub(super) fn hardware(results: &Results, base: usize) -> Markup {
     html! {
@@ -369,7 +384,7 @@ pub(super) fn hardware(results: &Results, base: usize) -> Markup {
             "Totals over the step divided by its operations, medians over blocks; below, the ratio to "
             (results.labels()[base]) ". A cost that rose with a fall of throughput is where to look first."
         }
-        (by_step(results, &HARDWARE, &|target, step, name| {
+        (by_step(results, &measured(results, &HARDWARE), &|target, step, name| {
             cost(results.median(step, target, name), results.ratio(step, target, base, name))
         }))
     }

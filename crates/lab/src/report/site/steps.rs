@@ -15,6 +15,8 @@ pub(super) fn step_page(store: &Store, results: &Results, number: usize) -> Resu
         (longest(results, step))
         (device(store, results, step)?)
         (super::iostat::table(store, results, step)?)
+        (super::plans::waits(results, step))
+        (super::plans::table(results, step))
         h2 { "Each block" }
         (blocks(results, step))
         h2 { "Every metric" }

@@ -1,0 +1,135 @@
+//! How servers execute the statements of a step: where that differs between targets, and where it changed within a step.
+//!
+//! A difference in speed that comes with another plan is another finding than one that comes with the same: a page says so.
+
+use crate::analysis::results::Results;
+use outcrop_lab_load::steps::StatementPlan;
+
+/// One way to execute a statement, and the targets that take it at the end of the step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Way {
+    /// The server's plan.
+    pub plan: String,
+    /// Numbers of targets.
+    pub targets: Vec<usize>,
+}
+
+/// The ways in which targets execute the statements of `step`; empty where no server was asked.
+pub fn ways(results: &Results, step: &str) -> Vec<(String, Vec<Way>)> {
+    let mut all: Vec<(String, Vec<Way>)> = Vec::new();
+    for target in 0..results.experiment.plan.targets.len() {
+        for StatementPlan { statement, plan } in last(results, step, target) {
+            let at = match all.iter().position(|(known, _)| *known == statement) {
+                Some(at) => at,
+                None => {
+                    all.push((statement, Vec::new()));
+                    all.len() - 1
+                }
+            };
+            match all[at].1.iter_mut().find(|way| way.plan == plan) {
+                Some(way) => way.targets.push(target),
+                None => all[at].1.push(Way { plan, targets: vec![target] }),
+            }
+        }
+    }
+    all
+}
+
+/// The plans at the end of a target's first session.
+fn last(results: &Results, step: &str, target: usize) -> Vec<StatementPlan> {
+    let first = results.rows(step, target).find_map(|row| row.result.plans.as_ref());
+    first.map(|[_, end]| end.clone()).unwrap_or_default()
+}
+
+/// The first statement of a step of a target that was executed otherwise at its end than at its start, with the number of the
+/// block from 1.
+fn changed_within(results: &Results, step: &str, target: usize) -> Option<(i64, String)> {
+    results.rows(step, target).find_map(|row| {
+        let [start, end] = row.result.plans.as_ref()?;
+        let (was, is) = start.iter().zip(end).find(|(was, is)| was != is)?;
+        Some((row.block + 1, format!("{}: first {}, then {}", was.statement, was.plan, is.plan)))
+    })
+}
+
+/// A sentence for each target with other plans than `base`, and for each whose plans changed while a step ran.
+pub fn sentences(results: &Results, base: usize) -> Vec<String> {
+    let names = results.labels();
+    let mut sentences = Vec::new();
+    for (target, name) in names.iter().enumerate() {
+        let within: Vec<(&String, (i64, String))> = results
+            .steps
+            .iter()
+            .filter_map(|step| Some((step, changed_within(results, step, target)?)))
+            .collect();
+        if let Some((step, (block, how))) = within.first() {
+            sentences.push(format!(
+                "plan changed within a step: {name} on {} of {} steps; the first: {step}, block {block}, {how}",
+                within.len(),
+                results.steps.len()
+            ));
+        }
+        let of_base = |step: &str| last(results, step, base);
+        let other = |step: &&String| {
+            let own = last(results, step, target);
+            !own.is_empty() && own.iter().zip(of_base(step)).any(|(own, base)| own.plan != base.plan)
+        };
+        let differ: Vec<&String> = results.steps.iter().filter(other).collect();
+        if let (Some(step), true) = (differ.first(), target != base) {
+            let own = last(results, step, target);
+            let pair = own.iter().zip(of_base(step)).find(|(own, base)| own.plan != base.plan);
+            let how = pair.map_or(String::new(), |(own, base)| {
+                format!("{}: {}; there: {}", own.statement, own.plan, base.plan)
+            });
+            sentences.push(format!(
+                "plan changed: {name} executes statements of {} of {} steps otherwise than {}; the first: {step}, {how}",
+                differ.len(),
+                results.steps.len(),
+                names[base]
+            ));
+        }
+    }
+    sentences
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+    use crate::testing::fake_record;
+
+    fn plan(text: &str) -> StatementPlan {
+        StatementPlan { statement: "SELECT c".to_string(), plan: text.to_string() }
+    }
+
+    /// Three targets; the plans of each are given by its number.
+    fn results(plans: impl Fn(usize) -> Option<[Vec<StatementPlan>; 2]>) -> Results {
+        let (_temp, store): (_, Store) = fake_record(2, &["fillseq"], 1, &mut |_| vec![("ops_sec", 10.0)]);
+        let mut results = Results::load(&store, 1).unwrap();
+        results.measured.iter_mut().for_each(|row| row.result.plans = plans(row.target));
+        results
+    }
+
+    #[test]
+    fn another_plan_than_the_base_has_is_said_once_for_a_target() {
+        let by_index =
+            |target: usize| Some([vec![plan("by index")], vec![plan(["by index", "scan"][target % 2])]]);
+        let found = results(|target| if target == 1 { by_index(1) } else { by_index(0) });
+        let said = sentences(&found, 0);
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said[0].starts_with("plan changed within a step: ") && said[0].contains("on 1 of 1 steps"));
+        assert!(said[0].ends_with("block 1, SELECT c: first by index, then scan"), "{}", said[0]);
+        assert!(said[1].ends_with("fillseq, SELECT c: scan; there: by index"), "{}", said[1]);
+        let ways = ways(&found, "fillseq");
+        assert_eq!(ways.len(), 1);
+        let targets: Vec<&[usize]> = ways[0].1.iter().map(|way| way.targets.as_slice()).collect();
+        assert_eq!(targets, [&[0, 2][..], &[1]]);
+    }
+
+    #[test]
+    fn nothing_is_said_of_equal_plans_and_of_engines() {
+        let equal = results(|_| Some([vec![plan("by index")], vec![plan("by index")]]));
+        assert_eq!(sentences(&equal, 0), Vec::<String>::new());
+        let engines = results(|_| None);
+        assert_eq!((sentences(&engines, 0), ways(&engines, "fillseq")), (Vec::new(), Vec::new()));
+    }
+}
