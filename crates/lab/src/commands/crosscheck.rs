@@ -11,6 +11,7 @@
 
 use crate::analysis::judge::{self, Better, Question, Verdict, Word};
 use crate::analysis::options_diff::{self, Difference};
+use crate::commands::crosscheck_sql;
 use crate::report::text::{align, amount};
 use crate::run::{newest_options, unix_seconds};
 use outcrop_lab_load::rng::Mt19937_64;
@@ -27,6 +28,12 @@ pub struct CrosscheckArguments {
     /// The library that tool is linked to.
     #[arg(long, default_value = "/usr/lib/x86_64-linux-gnu/librocksdb.so.7.8")]
     pub library: PathBuf,
+    /// Compares with sysbench on this server instead, such as postgres@18.x; --keys are then its rows.
+    #[arg(long, value_name = "NAME@VERSION")]
+    pub server: Option<String>,
+    /// sysbench; on Debian: apt-get install sysbench.
+    #[arg(long, default_value = "sysbench")]
+    pub sysbench: PathBuf,
     /// Keys.
     #[arg(long, default_value_t = 1_000_000)]
     pub keys: u64,
@@ -48,7 +55,7 @@ pub struct CrosscheckArguments {
 const STEPS: [&str; 4] = ["fillseq", "readrandom", "seekrandom", "overwrite"];
 
 /// Share by which the tools may differ.
-const WITHIN: f64 = 0.03;
+pub(super) const WITHIN: f64 = 0.03;
 /// Share by which their databases may differ.
 const SIZE_WITHIN: f64 = 0.01;
 
@@ -141,6 +148,9 @@ struct Printed {
 pub fn run(arguments: &CrosscheckArguments) -> Result<(), String> {
     if arguments.keys == 0 || arguments.rounds == 0 || arguments.seconds == 0 {
         return Err("--keys, --rounds and --seconds must be above zero".to_string());
+    }
+    if let Some(server) = &arguments.server {
+        return crosscheck_sql::run(arguments, server);
     }
     let result = measure(arguments);
     // The databases are ours; a directory that is not there is fine.

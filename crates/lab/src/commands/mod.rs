@@ -3,6 +3,7 @@
 //! Exit codes: 0 done, and for `compare` nothing got worse; 1 error; 2 a regression; 3 something is unknown.
 
 pub mod crosscheck;
+mod crosscheck_sql;
 pub mod fio;
 pub mod quick;
 pub mod servers;

@@ -1,0 +1,286 @@
+//! `outcrop lab crosscheck --server NAME@VERSION`: this client beside sysbench's own, on one and the same server and tables.
+//!
+//! ```text
+//! once:        our load (tables as sysbench's scripts expect them)
+//! each round:  point-query, read-only, read-write, update-index, insert; of each, in random order, sysbench and ours
+//! judged:      statements per second within 3 %
+//! ```
+//! sysbench's own scripts prepare all statements but the INSERT of `oltp_insert`, which they send as text: that test says what
+//! preparing is worth, and is not judged.
+
+use crate::analysis::judge::{self, Better, Question, Verdict, Word};
+use crate::commands::crosscheck::{CrosscheckArguments, WITHIN};
+use crate::report::text::{align, amount};
+use crate::run::unix_seconds;
+use crate::targets::servers::running::Server;
+use crate::targets::servers::{Place, ServerSpec, catalogue};
+use outcrop_lab_load::Step;
+use outcrop_lab_load::rng::Mt19937_64;
+use outcrop_lab_sql::{Address, Load, Pool, Product, SqlStep, step, upkeep};
+use serde::Serialize;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// A test of both.
+struct Test {
+    ours: &'static str,
+    /// sysbench's script.
+    theirs: &'static str,
+    /// Keys of a range; of tests without ranges any.
+    range: u32,
+    /// Whether both do the same work, so that a difference is the client's.
+    judged: bool,
+}
+
+const TESTS: [Test; 5] = [
+    Test { ours: "point-query_range=100", theirs: "oltp_point_select", range: 100, judged: true },
+    Test { ours: "read-only_range=100", theirs: "oltp_read_only", range: 100, judged: true },
+    Test { ours: "read-write_range=100", theirs: "oltp_read_write", range: 100, judged: true },
+    Test { ours: "update-index_range=100", theirs: "oltp_update_index", range: 100, judged: true },
+    Test { ours: "insert_range=100", theirs: "oltp_insert", range: 100, judged: false },
+];
+
+/// A test, compared.
+#[derive(Clone, Debug, Serialize)]
+struct Compared {
+    /// Name of ours.
+    test: &'static str,
+    /// Statements per second of sysbench and of this client, round by round.
+    rounds: Vec<(f64, f64)>,
+    /// Ours over theirs.
+    verdict: Option<Verdict>,
+    /// Whether a difference is a fault.
+    judged: bool,
+}
+
+/// Runs both clients on `name@version` and prints how they compare.
+///
+/// # Errors
+/// If the server or a client fails, or the two differ.
+pub fn run(arguments: &CrosscheckArguments, name: &str) -> Result<(), String> {
+    let found = std::path::absolute(&arguments.data).map_err(|error| error.to_string())?;
+    let dir = found.join("server");
+    std::fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    let compared = on_server(arguments, name, &dir);
+    // Both are ours; what else is there stays.
+    let _ = std::fs::remove_dir_all(&dir);
+    let _ = std::fs::remove_dir(&found);
+    let compared = compared?;
+    match arguments.json {
+        true => println!("{}", serde_json::to_string_pretty(&compared).expect("plain data serialises")),
+        false => print!("{}", text(&compared)),
+    }
+    let differs = |row: &&Compared| row.judged && row.verdict.is_some_and(|verdict| verdict.word.is_call());
+    let faults: Vec<String> =
+        compared.iter().filter(differs).map(|row| format!("{} differs by more than 3 %", row.test)).collect();
+    if faults.is_empty() { Ok(()) } else { Err(faults.join("; ")) }
+}
+
+fn on_server(arguments: &CrosscheckArguments, name: &str, dir: &Path) -> Result<Vec<Compared>, String> {
+    let (product, version) = name.split_once('@').ok_or_else(|| format!("{name}: write NAME@VERSION"))?;
+    let locked = catalogue::find(product, version)?;
+    let basedir = catalogue::obtain(&locked).map_err(|error| error.to_string())?;
+    let spec = ServerSpec {
+        name: product.to_string(),
+        product: if product == "postgres" { Product::Postgres } else { Product::MySql },
+        version: Some(locked.archive.version.clone()),
+        place: Place::Own { basedir, config: String::new(), port: None },
+    };
+    let server = Server::start(&spec, dir)?;
+    let clients = Clients { arguments, pool: Pool::new(server.address().clone()) };
+    let compared = clients.compare();
+    clients.pool.close();
+    server.stop()?;
+    compared
+}
+
+struct Clients<'a> {
+    arguments: &'a CrosscheckArguments,
+    pool: Pool,
+}
+
+impl Clients<'_> {
+    fn compare(&self) -> Result<Vec<Compared>, String> {
+        eprintln!("loading {} rows", self.arguments.keys);
+        self.ours(Load::SysbenchLoad, "load", 1)?;
+        upkeep::rest(self.pool.address(), 0.0)?;
+        let mut rng = Mt19937_64::new(unix_seconds());
+        let mut pairs = vec![Vec::new(); TESTS.len()];
+        for round in 0..self.arguments.rounds {
+            for (test, pairs) in TESTS.iter().zip(&mut pairs) {
+                eprintln!("round {} of {}: {}", round + 1, self.arguments.rounds, test.ours);
+                let seed = rng.next_u64() >> 33;
+                let mut rates = [0.0; 2];
+                let first = usize::from(rng.next_u64() & 1 == 1);
+                for which in [first, 1 - first] {
+                    rates[which] = match which {
+                        0 => self.theirs(test, seed)?,
+                        _ => self.ours(Load::Sysbench(test.ours.to_string()), test.ours, seed)?,
+                    };
+                }
+                pairs.push((rates[0], rates[1]));
+            }
+        }
+        Ok(judged(pairs))
+    }
+
+    /// Statements per second of this client; 0 of a load, which ends by itself.
+    fn ours(&self, load: Load, name: &str, seed: u64) -> Result<f64, String> {
+        let sql = SqlStep { load, tables: 1, rows: self.arguments.keys, engine: String::new() };
+        let seconds = f64::from(self.arguments.seconds);
+        let mut step = Step::of_statements(name, 1, sql.is_load().then_some(u64::MAX), seconds);
+        (step.seed, step.num) = (seed, sql.rows);
+        let result = step::run_slice(&self.pool, &step, &sql, None, &mut 0, &mut |_| ())?;
+        Ok(result.ops as f64 / result.seconds.max(1e-9))
+    }
+
+    /// Statements per second of sysbench.
+    fn theirs(&self, test: &Test, seed: u64) -> Result<f64, String> {
+        let program = &self.arguments.sysbench;
+        let mut command = Command::new(program);
+        command.arg(test.theirs).args(connection(self.pool.address())).args([
+            "--tables=1".to_string(),
+            format!("--table-size={}", self.arguments.keys),
+            "--threads=1".to_string(),
+            "--events=0".to_string(),
+            format!("--time={}", self.arguments.seconds),
+            "--rand-type=uniform".to_string(),
+            format!("--rand-seed={}", seed.max(1)),
+            format!("--range_size={}", test.range),
+            "run".to_string(),
+        ]);
+        let output = command.stdin(Stdio::null()).output().map_err(|error| {
+            format!("{}: {error}; on Debian: apt-get install sysbench", program.display())
+        })?;
+        let said =
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        rate(&said).filter(|_| output.status.success()).ok_or_else(|| {
+            let why = said.lines().find(|line| line.contains("FATAL")).unwrap_or("it printed no rate");
+            format!("sysbench {} failed: {why}", test.theirs)
+        })
+    }
+}
+
+/// sysbench's flags for a server.
+fn connection(address: &Address) -> Vec<String> {
+    let prefix = if address.product == Product::Postgres { "pgsql" } else { "mysql" };
+    let mut flags = vec![
+        format!("--db-driver={prefix}"),
+        format!("--{prefix}-user={}", address.user),
+        format!("--{prefix}-db={}", address.database),
+    ];
+    match (&address.socket, address.product) {
+        // The directory of the socket is PostgreSQL's host.
+        (Some(dir), Product::Postgres) => {
+            flags.extend([
+                format!("--pgsql-host={}", dir.display()),
+                format!("--pgsql-port={}", address.port),
+            ]);
+        }
+        (Some(socket), Product::MySql) => flags.push(format!("--mysql-socket={}", socket.display())),
+        (None, _) => {
+            flags.extend([
+                format!("--{prefix}-host={}", address.host),
+                format!("--{prefix}-port={}", address.port),
+            ]);
+        }
+    }
+    flags
+}
+
+/// Statements per second, from `queries:  123456 (1234.56 per sec.)`.
+fn rate(text: &str) -> Option<f64> {
+    let line = text.lines().find(|line| line.trim_start().starts_with("queries:"))?;
+    line.split_once('(')?.1.split_whitespace().next()?.parse().ok().filter(|rate| *rate > 0.0)
+}
+
+fn judged(pairs: Vec<Vec<(f64, f64)>>) -> Vec<Compared> {
+    let questions: Vec<Question> = TESTS
+        .iter()
+        .zip(&pairs)
+        .map(|(test, pairs)| Question {
+            name: (test.ours.to_string(), "ours".to_string()),
+            pairs: pairs.iter().map(|(theirs, ours)| (*ours, *theirs)).collect(),
+            control: false,
+            doubt: None,
+            delta: WITHIN,
+            noise: None,
+        })
+        .collect();
+    let verdicts = judge::judge("ops_sec", Better::Higher, &questions);
+    let rows = TESTS.iter().zip(pairs).zip(verdicts);
+    rows.map(|((test, rounds), verdict)| Compared { test: test.ours, rounds, verdict, judged: test.judged })
+        .collect()
+}
+
+fn text(compared: &[Compared]) -> String {
+    let mut rows =
+        vec![["test", "sysbench/s", "outcrop/s", "ratio", "95 % interval", ""].map(String::from).to_vec()];
+    for row in compared {
+        let median = |of: fn(&(f64, f64)) -> f64| {
+            let mut values: Vec<f64> = row.rounds.iter().map(of).collect();
+            values.sort_by(f64::total_cmp);
+            crate::report::summary_line::median(&values).map_or("NA".to_string(), amount)
+        };
+        let ratio = row.verdict.map_or("NA".to_string(), |verdict| format!("{:.3}", verdict.ratio));
+        let ends = row.verdict.and_then(|verdict| verdict.low.zip(verdict.high));
+        let word = match row.verdict.map(|verdict| verdict.word) {
+            _ if !row.judged => "not judged: sysbench sends text",
+            Some(Word::Same) => "within 3 %",
+            Some(Word::Unknown) | None => "unknown",
+            Some(_) => "differs",
+        };
+        rows.push(vec![
+            row.test.to_string(),
+            median(|pair| pair.0),
+            median(|pair| pair.1),
+            ratio,
+            ends.map_or("?".to_string(), |(low, high)| format!("{low:.3}..{high:.3}")),
+            word.to_string(),
+        ]);
+    }
+    align(&rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sysbenchs_rate_is_that_of_statements() {
+        let printed =
+            "    transactions:   1000   (99.97 per sec.)\n    queries:  20000  (1999.41 per sec.)\n";
+        assert_eq!(rate(printed), Some(1999.41));
+        assert_eq!(rate("FATAL: no connection\n"), None);
+    }
+
+    #[test]
+    fn a_client_that_is_slower_is_called_and_the_one_that_does_other_work_is_not() {
+        let pairs = |share: f64| {
+            let rounds = (0..6).map(|round| 100.0 + f64::from(round));
+            vec![rounds.map(|theirs| (theirs, theirs * share)).collect::<Vec<_>>(); TESTS.len()]
+        };
+        let calls = |share| {
+            let rows = judged(pairs(share));
+            rows.iter().filter(|row| row.judged && row.verdict.unwrap().word.is_call()).count()
+        };
+        assert_eq!((calls(1.001), calls(0.9)), (0, 4));
+        assert!(text(&judged(pairs(1.0))).contains("within 3 %"));
+    }
+
+    #[test]
+    fn sockets_are_given_in_each_products_way() {
+        let mut address = Address {
+            product: Product::Postgres,
+            socket: Some("/s".into()),
+            host: "h".into(),
+            port: 5432,
+            user: "u".into(),
+            password: None,
+            database: "d".into(),
+        };
+        assert!(connection(&address).contains(&"--pgsql-host=/s".to_string()));
+        address.product = Product::MySql;
+        assert!(connection(&address).contains(&"--mysql-socket=/s".to_string()));
+    }
+}
