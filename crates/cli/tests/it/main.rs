@@ -5,6 +5,7 @@ mod builds;
 mod db_bench;
 mod disk;
 mod lab;
+mod look;
 mod pages;
 mod shipped;
 mod targets;

@@ -1,8 +1,15 @@
 //! The lab on real servers, as a user runs it. `cargo xtask sql` fetches them and names them in `OUTCROP_SERVERS`; without it
 //! these tests skip themselves.
 
+#[path = "../it/browser.rs"]
+mod browser;
+mod disk;
+mod foreign;
 mod insert_benchmark;
 mod lifetime;
+#[path = "../it/look.rs"]
+mod look;
+mod pages;
 mod refused;
 mod statements;
 mod sysbench;

@@ -1,13 +1,10 @@
 //! What is refused, and in which words.
 
+use super::foreign::{Foreign, PASSWORD, free_port};
 use super::{Lab, experiment, server, servers};
-use outcrop_lab_sql::{Address, Connection, Product};
+use outcrop_lab_sql::Connection;
 use std::net::TcpListener;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 #[test]
 fn a_setting_that_the_version_does_not_know_is_refused_by_name_when_planned() {
@@ -51,86 +48,11 @@ fn a_port_that_is_taken_fails_the_session() {
     assert!(why.contains(&format!("port {port}")) && why.contains("in use"), "{why}");
 }
 
-/// A server of somebody else, with a password.
-struct Foreign {
-    child: Child,
-    address: Address,
-    _dir: tempfile::TempDir,
-}
-
-const PASSWORD: &str = "a-very-secret-word";
-
-impl Foreign {
-    /// Starts the one whose files `lab`'s plan names.
-    fn start(lab: &Lab) -> Foreign {
-        let plan: serde_json::Value = serde_json::from_str(&lab.text(&["plan", "t.toml", "--json"])).unwrap();
-        let place = &plan["targets"][0]["source"]["Server"]["place"]["Own"];
-        let bin = Path::new(place["basedir"].as_str().unwrap()).join("bin");
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-        let (data, word) = (dir.path().join("data"), dir.path().join("word"));
-        std::fs::create_dir(&data).unwrap();
-        std::fs::write(&word, PASSWORD).unwrap();
-        // As the lab does: no server runs as root.
-        let root = std::fs::metadata("/proc/self").unwrap().uid() == 0;
-        let nobody = root.then_some(65534);
-        std::os::unix::fs::chown(&data, nobody, nobody).unwrap();
-        let program = |name: &str| {
-            let mut command = Command::new(bin.join(name));
-            command.current_dir(dir.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-            if let Some(nobody) = nobody {
-                command.uid(nobody).gid(nobody);
-            }
-            command.arg("-D").arg(&data);
-            command
-        };
-        let initialised = program("initdb")
-            .args(["-U", "me", "-A", "scram-sha-256", "--no-sync", "--pwfile"])
-            .arg(&word)
-            .status()
-            .unwrap();
-        assert!(initialised.success());
-        let port = free_port();
-        let child = program("postgres")
-            .args(["-p", &port.to_string(), "-c", "listen_addresses=127.0.0.1", "-k", ""])
-            .spawn()
-            .unwrap();
-        let address = Address {
-            product: Product::Postgres,
-            socket: None,
-            host: "127.0.0.1".into(),
-            port,
-            user: "me".into(),
-            password: Some(PASSWORD.into()),
-            database: "postgres".into(),
-        };
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while let Err(why) = Connection::open(&address) {
-            assert!(Instant::now() < deadline, "{why}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Foreign { child, address, _dir: dir }
-    }
-}
-
-impl Drop for Foreign {
-    fn drop(&mut self) {
-        // Its children end with it.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A port that nobody listens on, as far as that can be known.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
 #[test]
 fn a_server_by_url_needs_its_password_and_keeps_schemas_that_are_not_the_lab_s() {
     let Some(server) = server("postgres") else { return };
     let steps = "'load', 'postwrite', 'read-only-sum', 'insert'";
-    let foreign = Foreign::start(&Lab::new(&experiment(&[server], "sysbench", steps, 0.2, "")));
+    let foreign = Foreign::start(&server, &[]);
     let port = foreign.address.port;
     let more = format!("url = 'postgres://me@127.0.0.1:{port}/postgres'\n");
     let run = |password: &str| {
@@ -182,8 +104,10 @@ fn the_shipped_experiments_are_planned_with_settings_that_their_servers_know() {
         return;
     }
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benchmarks");
-    for name in ["sysbench-postgres.toml", "insert-postgres.toml"] {
-        let text = std::fs::read_to_string(dir.join(name)).unwrap();
+    for (name, least) in
+        [("sysbench-postgres", 4), ("insert-postgres", 3), ("sysbench-mysql", 2), ("durability", 7)]
+    {
+        let text = std::fs::read_to_string(dir.join(name).with_extension("toml")).unwrap();
         // Only of servers that are here; `18.x` is the newest 18.
         let mut value: toml::Value = toml::from_str(&text).unwrap();
         let is_here = |target: &toml::Value| {
@@ -191,6 +115,10 @@ fn the_shipped_experiments_are_planned_with_settings_that_their_servers_know() {
             here.iter().any(|server| server.starts_with(&wanted))
         };
         value["target"].as_array_mut().unwrap().retain(is_here);
+        let base = value["base"].as_str().unwrap().split('/').next().unwrap().to_string();
+        if !here.contains(&base) {
+            value.as_table_mut().unwrap().remove("base");
+        }
         for (_, config) in value["config"].as_table_mut().unwrap().iter_mut() {
             let file = dir.join(config["file"].as_str().unwrap()).display().to_string();
             config.as_table_mut().unwrap().insert("file".into(), file.into());
@@ -205,10 +133,7 @@ fn the_shipped_experiments_are_planned_with_settings_that_their_servers_know() {
             "{name}"
         );
         let targets = plan["targets"].as_array().unwrap();
-        assert!(targets.len() >= 3, "{name}");
-        let scaled =
-            |target: &serde_json::Value| target["options"].as_str().unwrap().contains("shared_buffers = ");
-        assert!(targets.iter().all(scaled), "{name}");
+        assert_eq!(targets.len(), least, "{name}");
         assert!(targets.iter().all(|target| !target["options"].as_str().unwrap().contains("= {")), "{name}");
     }
 }
