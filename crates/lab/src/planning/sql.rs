@@ -85,7 +85,7 @@ fn apply(scale: &Scale, experiment: &mut SqlExperiment) -> Result<Vec<String>, S
     Ok(changes)
 }
 
-/// Takes rows until half of `budget` seconds are left for what is measured: loads take time for every row.
+/// Takes rows while loads, which take time for every row, leave less than half of `budget` seconds for what is measured.
 fn fit_rows<'f>(
     plan: &mut Plan,
     experiment: &mut SqlExperiment,
@@ -94,14 +94,25 @@ fn fit_rows<'f>(
 ) -> Result<(), String> {
     /// Rows of a table below which nothing of a server is measured.
     const LEAST_ROWS: u64 = 10_000;
-    while least_of(plan).estimate().seconds > budget / 2.0 && experiment.workload.rows / 2 >= LEAST_ROWS {
-        let workload = &mut experiment.workload;
+    /// Share of the budget that fewer rows must gain to be worth it.
+    const GAIN: f64 = 0.05;
+    loop {
+        let least = least_of(plan).estimate().seconds;
+        let mut fewer = experiment.clone();
+        let workload = &mut fewer.workload;
         workload.rows /= 2;
         workload.write_rows = workload.write_rows.map(|rows| (rows / 2).max(5));
+        if least <= budget / 2.0 || workload.rows < LEAST_ROWS {
+            return Ok(());
+        }
         let (file, seed, machine) = place();
-        *plan = unscaled(experiment, file, seed, machine)?;
+        let smaller = unscaled(&fewer, file, seed, machine)?;
+        let gained = least - least_of(&smaller).estimate().seconds;
+        if least <= budget && gained < GAIN * budget {
+            return Ok(());
+        }
+        (*plan, *experiment) = (smaller, fewer);
     }
-    Ok(())
 }
 
 /// `plan` with as few seconds of steps as anything can be measured in.
@@ -124,7 +135,7 @@ fn scaled(plan: &Plan, share: f64) -> Plan {
             planned.step.seconds = *seconds;
         }
     }
-    smaller.sizes.seconds *= share;
+    smaller.sizes.seconds = (smaller.sizes.seconds * share).max(LEAST);
     smaller
 }
 

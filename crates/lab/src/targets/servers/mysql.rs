@@ -178,14 +178,7 @@ pub(super) fn known_settings(basedir: &Path) -> Result<Vec<String>, String> {
         .output()
         .map_err(|error| format!("{}: {error}", program.display()))?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let names: Vec<String> = text
-        .lines()
-        .skip_while(|line| !line.starts_with("---"))
-        .skip(1)
-        .take_while(|line| !line.is_empty())
-        .filter_map(|line| line.split_whitespace().next())
-        .map(|name| name.replace('-', "_"))
-        .collect();
+    let names = named(&text);
     match names.is_empty() {
         true => {
             let said = String::from_utf8_lossy(&output.stderr);
@@ -193,5 +186,41 @@ pub(super) fn known_settings(basedir: &Path) -> Result<Vec<String>, String> {
             Err(format!("{} --verbose --help lists no settings: {last}", program.display()))
         }
         false => Ok(names),
+    }
+}
+
+/// Names in the help of a server: of its options, `  -p, --port=#  ..` or `  --plugin-load-add=name`, and of the variables that it lists
+/// below a line.
+fn named(help: &str) -> Vec<String> {
+    let plain = |name: &str| name.replace('-', "_");
+    let variables = help.lines().skip_while(|line| !line.starts_with("---")).skip(1);
+    let variables =
+        variables.take_while(|line| !line.is_empty()).filter_map(|line| line.split_whitespace().next());
+    let variables: Vec<String> = variables.map(plain).collect();
+    if variables.is_empty() {
+        return variables;
+    }
+    let option = |line: &str| {
+        let words = line.strip_prefix("  ")?;
+        let name = words.split_whitespace().take(2).find_map(|word| word.strip_prefix("--"))?;
+        let end =
+            name.find(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_').unwrap_or(name.len());
+        (end > 0).then(|| plain(&name[..end]))
+    };
+    let options = help.lines().take_while(|line| !line.starts_with("---")).filter_map(option);
+    variables.iter().cloned().chain(options).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_options_and_of_listed_variables() {
+        let help = "Usage: mysqld [OPTIONS]\n  -P, --port=#        Port number\n  --plugin-load-add=name \n                      \
+                    more words --not-one\n\nVariables (--variable-name=value)\nand boolean\n\
+                    ------------ ---\nback-log   80\nport  3306\n\nTo see\n";
+        assert_eq!(named(help), ["back_log", "port", "port", "plugin_load_add"]);
+        assert!(named("mysqld: cannot start\n").is_empty());
     }
 }
