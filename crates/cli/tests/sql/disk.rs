@@ -1,6 +1,6 @@
 //! A disk that fills up below a server: a small file system of its own, filled at a chosen moment.
 
-use super::{Lab, experiment, servers};
+use super::{Lab, experiment, one_of_each};
 use std::process::Command;
 
 /// Megabytes that hold what one server writes in as long as the steps take.
@@ -19,7 +19,7 @@ $OUTCROP lab run t.toml --data small/d --resume || exit 5
 
 #[test]
 fn a_disk_that_fills_up_stops_the_run_and_it_resumes() {
-    for server in servers() {
+    for server in one_of_each() {
         // Two rounds of steps that write: what a full disk refuses is seen at once.
         let text = experiment(
             std::slice::from_ref(&server),

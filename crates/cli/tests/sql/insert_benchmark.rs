@@ -8,7 +8,7 @@ fn every_step_runs_on_every_server_and_keeps_or_misses_its_rate_in_words() {
     if servers.is_empty() {
         return;
     }
-    let lab = Lab::new(&experiment(&servers, "insert-benchmark", "", 1.2, ""));
+    let lab = Lab::new(&experiment(&servers, "insert-benchmark", "", 0.5, ""));
     lab.text(&["run", "t.toml"]);
     let [_, sessions, measured, events] = lab.recorded();
     let failed = sessions.as_array().unwrap().iter().find(|session| session["outcome"] != "done");

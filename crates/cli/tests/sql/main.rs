@@ -29,6 +29,11 @@ fn server(name: &str) -> Option<String> {
     servers().into_iter().find(|server| server.split('@').next() == Some(name))
 }
 
+/// The first of each product, where making a data directory of every one would only take time.
+fn one_of_each() -> Vec<String> {
+    ["postgres", "mysql"].into_iter().filter_map(server).collect()
+}
+
 /// A directory with an experiment in it, which servers can enter.
 struct Lab {
     dir: tempfile::TempDir,

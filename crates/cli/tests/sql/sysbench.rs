@@ -12,7 +12,7 @@ fn every_test_runs_on_every_server_and_is_reported_with_its_costs() {
     }
     let names: Vec<String> = TESTS.iter().map(|test| format!("'{}'", test.name)).collect();
     let steps = format!("'load', 'postwrite', {}", names.join(", "));
-    let lab = Lab::new(&experiment(&servers, "sysbench", &steps, 0.2, ""));
+    let lab = Lab::new(&experiment(&servers, "sysbench", &steps, 0.1, ""));
     lab.text(&["run", "t.toml"]);
     let [experiment, sessions, measured, events] = lab.recorded();
     assert_eq!(experiment["status"], "done");
