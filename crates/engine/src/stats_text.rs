@@ -11,7 +11,6 @@ use crate::state::CfState;
 use crate::stats::{LevelStats, StallCause, WorkTold, WritesTold};
 use outcrop_base::keys::{split, user_key};
 use std::fmt::Write;
-use std::sync::atomic::Ordering;
 
 pub const MB: f64 = (1 << 20) as f64;
 const GB: f64 = (1 << 30) as f64;

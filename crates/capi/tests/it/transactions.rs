@@ -709,7 +709,7 @@ fn what_one_library_prepares_the_other_decides() {
                 let i: u64 = std::str::from_utf8(&text[3..]).unwrap().parse().unwrap();
                 names.push(i);
                 let mut error = null_mut();
-                if i % 2 == 0 {
+                if i.is_multiple_of(2) {
                     (api.rocksdb_transaction_commit)(txn, &mut error);
                     committed.push(i);
                 } else {

@@ -27,7 +27,7 @@ use outcrop_base::keys::{append_internal_key, pack, split, user_key};
 use outcrop_base::range_tombstone::is_tombstone_end;
 use outcrop_base::{Comparator, Error, ErrorKind, RangeTombstone, Result, SeqNum};
 use outcrop_env::{Access, OpenRead};
-use outcrop_manifest::{TableFile, FileNumber, VersionEdit, file_name};
+use outcrop_manifest::{FileNumber, TableFile, VersionEdit, file_name};
 use outcrop_options::CompactionStyle;
 use outcrop_table::{FillCache, TableIterOptions, TableReader, TableReaderOptions};
 use std::collections::HashSet;

@@ -81,7 +81,8 @@ impl WriteStall {
         for cf in state.column_families.values() {
             let (condition, cause) = condition_of(cf);
             if let Some(cause) = cause {
-                let compacts_l0 = cf.version.levels[0].files.iter().any(|file| cf.busy.contains(&file.number));
+                let compacts_l0 =
+                    cf.version.levels[0].files.iter().any(|file| cf.busy.contains(&file.number));
                 match condition {
                     StallCondition::Delayed if self.condition() < condition => {
                         cf.cf.stats.stalls.delayed(cause, compacts_l0)

@@ -628,10 +628,10 @@ fn transfer(db: &TransactionDb, id: u64, rng: &mut Rng) -> Result<()> {
     // Accounts may be overdrawn: numbers wrap round, and their sum does not change.
     change(from, &|balance| balance.wrapping_sub(amount))?;
     change(to, &|balance| balance.wrapping_add(amount))?;
-    if id % 2 == 0 {
+    if id.is_multiple_of(2) {
         txn.set_name(format!("{}-{id}", std::process::id()).as_bytes())?;
         txn.prepare()?;
-        if id % 8 == 0 {
+        if id.is_multiple_of(8) {
             std::thread::yield_now();
         }
     }
