@@ -42,6 +42,12 @@ const REFUSED: &[(&str, &str)] = &[
 /// What RocksDB does not survive.
 const FATAL: &[&str] = &["env=nullptr", "set table_factory=true", "set table_factory=1"];
 
+/// Those of an open database that it may not survive: objects are taken away from it.
+fn is_fatal(setting: &str) -> bool {
+    let of_open = setting.strip_prefix("set ").and_then(|pair| pair.split_once('='));
+    FATAL.contains(&setting) || of_open.is_some_and(|(_, value)| !matches!(value, "true" | "1"))
+}
+
 /// Names of tables are known without the braces, too; and this one takes one number for all of them.
 fn is_taken_on_purpose(setting: &str, of_tables: bool) -> bool {
     of_tables || setting.ends_with("blob_compression_opts=1")
@@ -115,7 +121,7 @@ fn names_that_rocksdb_takes_are_taken() {
     let (mut compared, mut wrong, mut unused) = (0, Vec::new(), REFUSED.to_vec());
     for name in include_str!("option_names.txt").lines() {
         let taken = |form: &dyn Fn(&str) -> String| {
-            let settings = VALUES.map(form).into_iter().filter(|setting| !FATAL.contains(&setting.as_str()));
+            let settings = VALUES.map(form).into_iter().filter(|setting| !is_fatal(setting));
             settings.into_iter().find(|setting| theirs.error(setting).is_none())
         };
         let of_table = taken(&|value| format!("{{{name}={value}}}"));
@@ -141,10 +147,8 @@ fn names_that_rocksdb_takes_are_taken() {
             let settings = VALUES.map(|value| format!("{form}{name}={value}"));
             let ours = settings.iter().find(|setting| found.is_none() && ours.error(setting).is_none());
             wrong.extend(
-                ours.filter(|setting| {
-                    !is_taken_on_purpose(setting, of_tables) && !FATAL.contains(&setting.as_str())
-                })
-                .map(|setting| format!("{setting} is taken, by RocksDB with no value")),
+                ours.filter(|setting| !is_taken_on_purpose(setting, of_tables) && !is_fatal(setting))
+                    .map(|setting| format!("{setting} is taken, by RocksDB with no value")),
             );
         }
     }
