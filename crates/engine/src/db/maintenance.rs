@@ -216,7 +216,7 @@ impl Db {
         requests::delete_files_in_ranges(&self.core.jobs, cf, ranges, range_end)
     }
 
-    /// Waits until no flush or compaction runs or is due.
+    /// Waits until no flush or compaction runs or is due, and obsolete files that no reader holds are removed.
     ///
     /// # Errors
     /// The error that stopped background work; Aborted, TimedOut as `options` say; ShutdownInProgress.
