@@ -537,8 +537,6 @@ impl Cursor {
     }
 
     /// Shows the entity under the merging iterator, if it decodes.
-    // Like the others that are not inlined: part of `next` they would make it save more registers for each plain value.
-    #[inline(never)]
     fn show_entity(&mut self) {
         self.save_key();
         let entity = self.merged.value();
@@ -568,7 +566,6 @@ impl Cursor {
     }
 
     /// Shows the entry under the merging iterator with its value from a blob file.
-    #[inline(never)]
     fn show_blob(&mut self) {
         self.save_key();
         match self.fetch(&self.key, self.merged.value()) {
@@ -594,7 +591,6 @@ impl Cursor {
     }
 
     /// Combines the operands of the key under the merging iterator, which ends past its versions.
-    #[inline(never)]
     fn merge_forward(&mut self) {
         self.save_key();
         let mut operands = MergeOperands::default();
@@ -770,7 +766,6 @@ impl Cursor {
         true
     }
 
-    #[inline(never)]
     fn fail_on_type(&mut self, value_type: Option<ValueType>) {
         self.status = Err(type_error(value_type));
         self.position = Position::Invalid;
