@@ -108,6 +108,12 @@ impl Core {
         self.registry.store(Arc::new(registry));
     }
 
+    /// The same for a transaction, which compares the newest version of keys with it.
+    pub fn conflict_snapshot(&self) -> Snapshot {
+        let now = self.ctx.env.clock.now_micros() / 1_000_000;
+        self.snapshots.take_boundary(now, || self.versions.visible_seq())
+    }
+
     /// Takes a snapshot of what is visible now.
     pub fn snapshot(&self) -> Snapshot {
         let now = self.ctx.env.clock.now_micros() / 1_000_000;

@@ -492,7 +492,7 @@ pub fn flush_recovered(ctx: &Arc<DbContext>, state: &mut DbState, new_wal: u64) 
         if !cf.memtable.is_empty() {
             let reserve = || FileNumber(ctx.new_file_number());
             let memtable = cf.memtable.clone();
-            let written = write_l0(ctx, &cf.cf, &[&memtable], Vec::new(), cf.next_epoch, &reserve)?;
+            let written = write_l0(ctx, &cf.cf, &[&memtable], Default::default(), cf.next_epoch, &reserve)?;
             cf.next_epoch += 1;
             log_line!(ctx, "[{}] recovered {} entries from WALs", cf.cf.name(), memtable.num_entries());
             let mut edit = VersionEdit::for_column_family(cf.cf.id());

@@ -9,7 +9,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The live snapshots of a database: when each was taken, by the sequence number it holds.
 #[derive(Debug, Default)]
 pub struct SnapshotList {
-    live: Mutex<BTreeMap<SeqNum, Vec<u64>>>,
+    live: Mutex<Live>,
+}
+
+#[derive(Debug, Default)]
+struct Live {
+    taken: BTreeMap<SeqNum, Vec<u64>>,
+    /// Of them, how many are boundaries of conflicts.
+    boundaries: BTreeMap<SeqNum, usize>,
+}
+
+/// What flushes and compactions have to keep.
+#[derive(Clone, Debug, Default)]
+pub struct LiveSnapshots {
+    /// The sequence numbers held, ascending, without repeats.
+    pub sequences: Vec<SeqNum>,
+    /// The oldest that somebody compares the newest version of a key with: what was written after it leaves a trace.
+    pub conflict_boundary: Option<SeqNum>,
 }
 
 /// A consistent view of the database at one moment: reads with it in [`crate::ReadOptions`] see the writes before that, and none
@@ -38,6 +54,7 @@ pub struct Snapshot {
 struct Held {
     seq: SeqNum,
     taken_seconds: u64,
+    is_boundary: bool,
     released: AtomicBool,
     list: Arc<SnapshotList>,
 }
@@ -81,6 +98,15 @@ impl Held {
             return;
         }
         let mut live = self.list.live.lock();
+        let Live { taken: live, boundaries } = &mut *live;
+        if self.is_boundary
+            && let Some(count) = boundaries.get_mut(&self.seq)
+        {
+            *count -= 1;
+            if *count == 0 {
+                boundaries.remove(&self.seq);
+            }
+        }
         if let Some(holders) = live.get_mut(&self.seq) {
             if let Some(position) = holders.iter().position(|taken| *taken == self.taken_seconds) {
                 holders.remove(position);
@@ -102,32 +128,61 @@ impl SnapshotList {
     /// Takes a snapshot of what `visible` says, read while no job can be collecting the list. `taken_seconds`: now, since the
     /// epoch.
     pub fn take(self: &Arc<Self>, taken_seconds: u64, visible: impl FnOnce() -> SeqNum) -> Snapshot {
+        self.take_as(false, taken_seconds, visible)
+    }
+
+    /// The same for a transaction, which compares the newest version of keys with it.
+    ///
+    /// Source: RocksDB `DBImpl::GetSnapshotForWriteConflictBoundary`.
+    pub fn take_boundary(self: &Arc<Self>, taken_seconds: u64, visible: impl FnOnce() -> SeqNum) -> Snapshot {
+        self.take_as(true, taken_seconds, visible)
+    }
+
+    fn take_as(
+        self: &Arc<Self>,
+        is_boundary: bool,
+        taken_seconds: u64,
+        visible: impl FnOnce() -> SeqNum,
+    ) -> Snapshot {
         let mut live = self.live.lock();
         let seq = visible();
-        live.entry(seq).or_default().push(taken_seconds);
+        live.taken.entry(seq).or_default().push(taken_seconds);
+        if is_boundary {
+            *live.boundaries.entry(seq).or_default() += 1;
+        }
         drop(live);
         let released = AtomicBool::new(false);
-        Snapshot { held: Arc::new(Held { seq, taken_seconds, released, list: self.clone() }) }
+        Snapshot { held: Arc::new(Held { seq, taken_seconds, is_boundary, released, list: self.clone() }) }
     }
 
     /// The sequence numbers held, ascending, without repeats.
+    #[cfg(test)]
     pub fn sequences(&self) -> Vec<SeqNum> {
-        self.live.lock().keys().copied().collect()
+        self.live().sequences
+    }
+
+    /// What flushes and compactions that start now have to keep.
+    pub fn live(&self) -> LiveSnapshots {
+        let live = self.live.lock();
+        LiveSnapshots {
+            sequences: live.taken.keys().copied().collect(),
+            conflict_boundary: live.boundaries.keys().next().copied(),
+        }
     }
 
     /// Number of live snapshots.
     pub fn count(&self) -> usize {
-        self.live.lock().values().map(Vec::len).sum()
+        self.live.lock().taken.values().map(Vec::len).sum()
     }
 
     /// The oldest sequence number held.
     pub fn oldest(&self) -> Option<SeqNum> {
-        self.live.lock().keys().next().copied()
+        self.live.lock().taken.keys().next().copied()
     }
 
     /// When the oldest was taken, in seconds since the epoch.
     pub fn oldest_seconds(&self) -> Option<u64> {
-        self.live.lock().values().next().and_then(|taken| taken.first().copied())
+        self.live.lock().taken.values().next().and_then(|taken| taken.first().copied())
     }
 }
 

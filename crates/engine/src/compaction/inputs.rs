@@ -9,8 +9,9 @@ use crate::context::DbContext;
 use crate::read::level_iter::LevelIter;
 use crate::read::merging_iter::MergingIter;
 use crate::read::source::Source;
+use crate::snapshots::LiveSnapshots;
 use crate::table_cache::TableCache;
-use outcrop_base::{CompactionFilter, Comparator, FilterContext, Fragments, RangeTombstone, Result, SeqNum};
+use outcrop_base::{CompactionFilter, Comparator, FilterContext, Fragments, RangeTombstone, Result};
 use outcrop_manifest::TableFile;
 use outcrop_options::derive;
 use outcrop_table::{FillCache, TableIterOptions};
@@ -22,7 +23,7 @@ pub fn compaction_stream(
     job: &CompactionJob,
     range: KeyRange,
     tombstones: &Fragments,
-    snapshots: &[SeqNum],
+    snapshots: &LiveSnapshots,
 ) -> Result<CompactionStream> {
     let compaction = &job.compaction;
     let options = TableIterOptions {
@@ -44,7 +45,7 @@ pub fn compaction_stream(
     // What is ingested behind later must stay hidden by what is here now.
     let behind = job.cf.options.load().allow_ingest_behind;
     let rules = DropRules {
-        snapshots: snapshots.to_vec(),
+        snapshots: snapshots.clone(),
         bottommost: compaction.bottommost && !behind,
         drop_deletions: !behind,
         below: below_output(job),
@@ -145,6 +146,7 @@ fn clip(tombstones: &Fragments, range: &KeyRange, comparator: &Comparator) -> Fr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outcrop_base::SeqNum;
 
     #[test]
     fn tombstones_are_cut_with_the_keys() {

@@ -9,7 +9,8 @@
 //! - C: a deletion at the bottommost level is dropped together with the older versions in its stripe, unless an older
 //!   stripe has a version for it to hide.
 //! - E: an entry is dropped if a newer range tombstone over it is in its stripe. Tombstones go under rules A and B.
-//! - D: a single deletion and the value it meets in its stripe are dropped together. One that meets none stays even
+//! - D: a single deletion and the value it meets in its stripe are dropped together, unless a transaction's snapshot is older: it
+//!   could not tell then that the key was written. One that meets none stays even
 //!   under a newer value: a newer single deletion may take that value away, and the older value below the output
 //!   would be seen again.
 //! - F: merge operands of a stripe are combined where their base is known.
@@ -20,6 +21,7 @@
 use super::blobs::{BlobInput, BlobMeter};
 use crate::read::merge::{Base, MergeOperands, Merged};
 use crate::read::merging_iter::MergingIter;
+use crate::snapshots::LiveSnapshots;
 use outcrop_base::keys::{append_internal_key, pack, packed_seq, split};
 use outcrop_base::{
     CompactionFilter, Comparator, Error, FilterDecision, Fragment, Fragments, MergeOperator, Result, SeqNum,
@@ -33,8 +35,8 @@ use std::sync::Arc;
 
 /// What may be dropped, given where the output goes.
 pub struct DropRules {
-    /// Live snapshots, ascending.
-    pub snapshots: Vec<SeqNum>,
+    /// Live snapshots.
+    pub snapshots: LiveSnapshots,
     /// No older data for the whole key range lies below the output.
     pub bottommost: bool,
     /// Deletions may go once nothing lies below them: false for flush.
@@ -53,7 +55,7 @@ pub struct DropRules {
 
 impl DropRules {
     /// The rules of a flush: only what is hidden goes.
-    pub fn for_flush(snapshots: Vec<SeqNum>, tombstones: Fragments) -> DropRules {
+    pub fn for_flush(snapshots: LiveSnapshots, tombstones: Fragments) -> DropRules {
         DropRules {
             snapshots,
             bottommost: false,
@@ -82,6 +84,7 @@ pub struct CompactionStream {
     comparator: Comparator,
     merge_operator: Option<Arc<dyn MergeOperator>>,
     snapshots: Vec<SeqNum>,
+    conflict_boundary: Option<SeqNum>,
     bottommost: bool,
     below: Option<BelowOutput>,
     tombstones: Fragments,
@@ -136,7 +139,8 @@ impl CompactionStream {
             input,
             comparator,
             merge_operator,
-            snapshots: rules.snapshots,
+            snapshots: rules.snapshots.sequences,
+            conflict_boundary: rules.snapshots.conflict_boundary,
             bottommost: rules.bottommost,
             below,
             tombstones: rules.tombstones,
@@ -395,6 +399,11 @@ impl CompactionStream {
                 Some(ValueType::Value | ValueType::WideColumnEntity | ValueType::BlobIndex)
                     if same_stripe =>
                 {
+                    if self.conflict_boundary.is_some_and(|boundary| boundary < seq) {
+                        // A transaction must see that the key was written after its snapshot: both stay.
+                        self.ready.push_back((key, Vec::new()));
+                        return Ok(());
+                    }
                     // Both go. Older entries of the stripe are hidden by the value.
                     self.hiding_stripe = Some(stripe);
                     self.must_advance = true;

@@ -63,7 +63,7 @@ const MOST_PARTS: u32 = 64;
 
 /// Merges the inputs of `job` into tables, in as many parts as options and size allow.
 pub fn write_parts(jobs: &JobContext, job: &CompactionJob, pending: &Arc<PendingOutputs>) -> Result<Written> {
-    let snapshots = jobs.snapshots.sequences();
+    let snapshots = jobs.snapshots.live();
     let tombstones = input_tombstones(&jobs.ctx.tables, job)?;
     let mut parts = Vec::new();
     for range in ranges(boundaries(&jobs.ctx.tables, job)?) {
@@ -76,7 +76,7 @@ pub fn write_parts(jobs: &JobContext, job: &CompactionJob, pending: &Arc<Pending
         blob_garbage: BTreeMap::new(),
         records: StreamStats::default(),
         cpu_nanos: 0,
-        oldest_snapshot: snapshots.first().copied().unwrap_or(SeqNum::MAX),
+        oldest_snapshot: snapshots.sequences.first().copied().unwrap_or(SeqNum::MAX),
     };
     for output in run_parts(&jobs.ctx, job, parts, pending)? {
         written.tables.extend(output.files.tables);

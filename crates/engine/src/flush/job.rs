@@ -17,12 +17,13 @@ use crate::jobs::{JobContext, JobInfo, JobKind};
 use crate::pending_outputs::PendingOutputs;
 use crate::read::merging_iter::MergingIter;
 use crate::read::source::Source;
+use crate::snapshots::LiveSnapshots;
 use crate::state::{CfState, DbState, SealedMemTable};
 use crate::stats::LevelStats;
 use crate::table_cache;
 use crate::version_set::VersionSet;
-use outcrop_base::{Fragments, Result, SeqNum};
-use outcrop_manifest::{BlobFile, FileNumber, TableFile, VersionEdit};
+use outcrop_base::{Fragments, Result};
+use outcrop_manifest::{BlobFile, TableFile, FileNumber, VersionEdit};
 use outcrop_memtable::MemTable;
 use outcrop_options::{Prepopulate, derive};
 use std::sync::Arc;
@@ -96,7 +97,7 @@ fn write_part(jobs: &JobContext, part: &FlushPart, outputs: &PendingOutputs) -> 
     let cpu_start = jobs.ctx.env.clock.thread_cpu_nanos();
     let memtables: Vec<&Arc<MemTable>> = part.memtables.iter().map(|sealed| &sealed.memtable).collect();
     let reserve = || outputs.reserve();
-    let snapshots = jobs.snapshots.sequences();
+    let snapshots = jobs.snapshots.live();
     let written = write_l0(&jobs.ctx, &part.cf, &memtables, snapshots, part.epoch, &reserve)?;
     let bytes = written.bytes();
     let clock = &jobs.ctx.env.clock;
@@ -183,7 +184,7 @@ pub fn write_l0(
     ctx: &Arc<DbContext>,
     cf: &Arc<ColumnFamily>,
     memtables: &[&Arc<MemTable>],
-    snapshots: Vec<SeqNum>,
+    snapshots: LiveSnapshots,
     epoch: u64,
     reserve: &dyn Fn() -> FileNumber,
 ) -> Result<FlushedFiles> {

@@ -438,7 +438,7 @@ impl Transaction {
     /// Takes a snapshot: keys that were written after it cannot be touched from here on. Reads see the present still, unless
     /// their options have it.
     pub fn set_snapshot(&mut self) {
-        self.snapshot = Some(self.db.snapshot());
+        self.snapshot = Some(self.db.core().conflict_snapshot());
         self.wanted = None;
     }
 

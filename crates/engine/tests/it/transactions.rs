@@ -314,6 +314,8 @@ fn a_snapshot_finds_what_was_written_after_it_wherever_it_is() {
     let busy = |txn: &mut Transaction, key: &[u8]| txn.put(&cf, key, b"mine").unwrap_err().to_string();
     db.put(&cf, &synced(), b"before", b"1").unwrap();
     for flushes in 0..3 {
+        // A deletion of what never was may be compacted away: it changed nothing.
+        db.put(&cf, &synced(), b"deleted", b"1").unwrap();
         let mut txn = db.begin(&synced(), &options);
         db.put(&cf, &synced(), b"put", b"1").unwrap();
         db.delete(&cf, &synced(), b"deleted").unwrap();
@@ -333,6 +335,34 @@ fn a_snapshot_finds_what_was_written_after_it_wherever_it_is() {
         );
         txn.commit().unwrap();
     }
+}
+
+#[test]
+fn a_put_that_was_deleted_once_leaves_a_trace_for_older_snapshots() {
+    let env = Env::with_file_system(Arc::new(MemoryFs::new()));
+    // Memory does not reach back: tables have to tell.
+    let options = ColumnFamilyOptions { max_write_buffer_size_to_maintain: 1, ..small() };
+    let db = open(&env, &options).unwrap();
+    let cf = db.db().default_column_family().clone();
+    for snapshot in [true, false] {
+        let options = TransactionOptions { set_snapshot: snapshot, ..TransactionOptions::default() };
+        let mut txn = db.begin(&synced(), &options);
+        for key in [&b"k"[..], b"l"] {
+            db.put(&cf, &synced(), key, b"1").unwrap();
+            db.db().single_delete_cf(&cf, &synced(), key).unwrap();
+        }
+        db.db().flush(std::slice::from_ref(&cf), true).unwrap();
+        db.db().compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+        assert_eq!(read(db.db(), &cf, b"k"), None);
+        match snapshot {
+            true => assert_eq!(txn.put(&cf, b"k", b"mine").unwrap_err().to_string(), "Resource busy: "),
+            false => txn.put(&cf, b"k", b"mine").unwrap(),
+        }
+        drop(txn);
+    }
+    db.db().compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+    let entries = db.db().property_int(&cf, "rocksdb.estimate-num-keys");
+    assert_eq!(entries, Some(0), "nobody asks any more");
 }
 
 #[test]
@@ -651,7 +681,7 @@ fn bank_that_is_killed() {
                 for id in 0u64.. {
                     // Whoever lost a deadlock tries another.
                     let _ = transfer(db, id * 2 + thread, &mut rng);
-                    if id % 100 == 0 {
+                    if id.is_multiple_of(100) {
                         println!("moved {id}");
                     }
                 }
@@ -682,7 +712,7 @@ fn money_neither_comes_nor_goes_when_the_process_is_killed() {
         let db = bank(&dir);
         for (number, mut txn) in db.prepared_transactions().unwrap().into_iter().enumerate() {
             undecided += 1;
-            if number % 2 == 0 { txn.commit().unwrap() } else { txn.rollback().unwrap() }
+            if number.is_multiple_of(2) { txn.commit().unwrap() } else { txn.rollback().unwrap() }
         }
         let cfs = [db.db().default_column_family().clone(), db.db().column_family("other").unwrap()];
         let total: u64 = (0..ACCOUNTS)
