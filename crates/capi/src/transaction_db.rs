@@ -88,8 +88,17 @@ pub unsafe extern "C" fn rocksdb_transactiondb_open(
     name: *const c_char,
     errptr: Errptr,
 ) -> *mut rocksdb_transactiondb_t {
-    let none = (0, std::ptr::null(), std::ptr::null());
-    boundary!(errptr, open_pessimistic(options, transactions, name, none, std::ptr::null_mut(), errptr))
+    boundary!(
+        errptr,
+        open_pessimistic(
+            options,
+            transactions,
+            name,
+            (0, std::ptr::null(), std::ptr::null()),
+            std::ptr::null_mut(),
+            errptr
+        )
+    )
 }
 
 #[unsafe(no_mangle)]
@@ -103,8 +112,10 @@ pub unsafe extern "C" fn rocksdb_transactiondb_open_column_families(
     handles: *mut *mut rocksdb_column_family_handle_t,
     errptr: Errptr,
 ) -> *mut rocksdb_transactiondb_t {
-    let families = (count, names, cf_options);
-    boundary!(errptr, open_pessimistic(options, transactions, name, families, handles, errptr))
+    boundary!(
+        errptr,
+        open_pessimistic(options, transactions, name, (count, names, cf_options), handles, errptr)
+    )
 }
 
 unsafe fn open_optimistic(
@@ -144,8 +155,17 @@ pub unsafe extern "C" fn rocksdb_optimistictransactiondb_open(
     name: *const c_char,
     errptr: Errptr,
 ) -> *mut rocksdb_optimistictransactiondb_t {
-    let none = (0, std::ptr::null(), std::ptr::null());
-    boundary!(errptr, open_optimistic(options, std::ptr::null(), name, none, std::ptr::null_mut(), errptr))
+    boundary!(
+        errptr,
+        open_optimistic(
+            options,
+            std::ptr::null(),
+            name,
+            (0, std::ptr::null(), std::ptr::null()),
+            std::ptr::null_mut(),
+            errptr
+        )
+    )
 }
 
 #[unsafe(no_mangle)]
@@ -155,8 +175,17 @@ pub unsafe extern "C" fn rocksdb_optimistictransactiondb_open_with_otxn_db_optio
     name: *const c_char,
     errptr: Errptr,
 ) -> *mut rocksdb_optimistictransactiondb_t {
-    let none = (0, std::ptr::null(), std::ptr::null());
-    boundary!(errptr, open_optimistic(options, transactions, name, none, std::ptr::null_mut(), errptr))
+    boundary!(
+        errptr,
+        open_optimistic(
+            options,
+            transactions,
+            name,
+            (0, std::ptr::null(), std::ptr::null()),
+            std::ptr::null_mut(),
+            errptr
+        )
+    )
 }
 
 #[unsafe(no_mangle)]
@@ -169,8 +198,10 @@ pub unsafe extern "C" fn rocksdb_optimistictransactiondb_open_column_families(
     handles: *mut *mut rocksdb_column_family_handle_t,
     errptr: Errptr,
 ) -> *mut rocksdb_optimistictransactiondb_t {
-    let families = (count, names, cf_options);
-    boundary!(errptr, open_optimistic(options, std::ptr::null(), name, families, handles, errptr))
+    boundary!(
+        errptr,
+        open_optimistic(options, std::ptr::null(), name, (count, names, cf_options), handles, errptr)
+    )
 }
 
 #[unsafe(no_mangle)]
@@ -184,8 +215,10 @@ pub unsafe extern "C" fn rocksdb_optimistictransactiondb_open_column_families_wi
     handles: *mut *mut rocksdb_column_family_handle_t,
     errptr: Errptr,
 ) -> *mut rocksdb_optimistictransactiondb_t {
-    let families = (count, names, cf_options);
-    boundary!(errptr, open_optimistic(options, transactions, name, families, handles, errptr))
+    boundary!(
+        errptr,
+        open_optimistic(options, transactions, name, (count, names, cf_options), handles, errptr)
+    )
 }
 
 /// Of both kinds: closing, the database alone, checkpoints, properties.
@@ -249,7 +282,7 @@ macro_rules! of_base {
         pub unsafe extern "C" fn $name(
             db: *mut rocksdb_transactiondb_t $(, $arg: $type)* $(, $errptr: Errptr)?
         ) $(-> $ret)? {
-            boundary!($base(&raw mut (*db).base $(, $arg)* $(, $errptr)?))
+            boundary!($($errptr,)? $base(&raw mut (*db).base $(, $arg)* $(, $errptr)?))
         }
     )*};
 }
