@@ -23,7 +23,7 @@ use crate::stats::LevelStats;
 use crate::table_cache;
 use crate::version_set::VersionSet;
 use outcrop_base::{Fragments, Result};
-use outcrop_manifest::{BlobFile, TableFile, FileNumber, VersionEdit};
+use outcrop_manifest::{BlobFile, FileNumber, TableFile, VersionEdit};
 use outcrop_memtable::MemTable;
 use outcrop_options::{Prepopulate, derive};
 use std::sync::Arc;

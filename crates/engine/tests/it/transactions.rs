@@ -11,6 +11,13 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+fn forced() -> CompactRangeOptions {
+    CompactRangeOptions {
+        bottommost_level_compaction: BottommostLevelCompaction::Force,
+        ..CompactRangeOptions::default()
+    }
+}
+
 fn synced() -> WriteOptions {
     WriteOptions { sync: true, ..WriteOptions::default() }
 }
@@ -349,10 +356,10 @@ fn a_put_that_was_deleted_once_leaves_a_trace_for_older_snapshots() {
         let mut txn = db.begin(&synced(), &options);
         for key in [&b"k"[..], b"l"] {
             db.put(&cf, &synced(), key, b"1").unwrap();
-            db.db().single_delete_cf(&cf, &synced(), key).unwrap();
+            db.db().single_delete_cf_with(&cf, key, &synced()).unwrap();
         }
-        db.db().flush(std::slice::from_ref(&cf), true).unwrap();
-        db.db().compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
+        db.db().flush_cf(&cf).unwrap();
+        db.db().compact_range_cf_with(&cf, None, None, &forced()).unwrap();
         assert_eq!(read(db.db(), &cf, b"k"), None);
         match snapshot {
             true => assert_eq!(txn.put(&cf, b"k", b"mine").unwrap_err().to_string(), "Resource busy: "),
@@ -360,8 +367,8 @@ fn a_put_that_was_deleted_once_leaves_a_trace_for_older_snapshots() {
         }
         drop(txn);
     }
-    db.db().compact_range(&cf, None, None, BottommostLevelCompaction::Force).unwrap();
-    let entries = db.db().property_int(&cf, "rocksdb.estimate-num-keys");
+    db.db().compact_range_cf_with(&cf, None, None, &forced()).unwrap();
+    let entries = db.db().property_int_cf(&cf, "rocksdb.estimate-num-keys");
     assert_eq!(entries, Some(0), "nobody asks any more");
 }
 

@@ -7,6 +7,7 @@
 
 use super::*;
 use crate::read::source::Source;
+use crate::snapshots::LiveSnapshots;
 use crate::testing::cases::{self, Case};
 use outcrop_base::{RangeTombstone, builtin_merge};
 use outcrop_manifest::{FileNumber, Version};
@@ -49,12 +50,17 @@ fn below(range: &str) -> Arc<[Arc<TableFile>]> {
 fn answer(case: &Case<'_>) -> String {
     assert_eq!(case.command, "stream");
     let (memtable, ranges) = drawn(case);
-    let mut rules = DropRules::for_flush(Vec::new(), Fragments::new(&ranges, &Comparator::Bytewise));
+    let mut rules =
+        DropRules::for_flush(LiveSnapshots::default(), Fragments::new(&ranges, &Comparator::Bytewise));
     let mut operator = None;
     for word in case.arguments.split_whitespace() {
         match word.split_once('=').unwrap_or((word, "")) {
             ("snapshots", numbers) => {
-                rules.snapshots = numbers.split(',').map(|n| SeqNum(n.parse().expect("a number"))).collect();
+                rules.snapshots.sequences =
+                    numbers.split(',').map(|n| SeqNum(n.parse().expect("a number"))).collect();
+            }
+            ("boundary", number) => {
+                rules.snapshots.conflict_boundary = Some(SeqNum(number.parse().expect("a number")));
             }
             ("bottom", _) => rules.bottommost = true,
             ("deletions", _) => rules.drop_deletions = true,
