@@ -21,6 +21,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How an [`IndexedBatch`] keeps what is put into it.
+///
+/// ```
+/// # use outcrop::*;
+/// let options = IndexedBatchOptions { max_bytes: 20, ..IndexedBatchOptions::default() };
+/// let batch = IndexedBatch::new(options);
+/// assert_eq!(batch.put(Family::DEFAULT, b"key", &[0; 100]).unwrap_err().kind(), ErrorKind::Aborted);
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct IndexedBatchOptions {
     /// The index has one entry for what was put or deleted under a key. What is read is the same; default false.
@@ -32,6 +39,14 @@ pub struct IndexedBatchOptions {
 }
 
 /// A [`WriteBatch`] that can be read.
+///
+/// ```
+/// # use outcrop::*;
+/// let batch = IndexedBatch::new(IndexedBatchOptions::default());
+/// batch.put(Family::DEFAULT, b"apple", b"red")?;
+/// assert_eq!(batch.get(Family::DEFAULT, b"apple")?.as_deref(), Some(&b"red"[..]));
+/// # outcrop::Result::Ok(())
+/// ```
 pub struct IndexedBatch {
     pub(super) contents: Arc<RwLock<Contents>>,
 }
@@ -44,6 +59,15 @@ impl Default for IndexedBatch {
 
 /// The column family of a record. Where the caller has none, keys are in the order of the batch's backup comparator and
 /// nothing can be merged.
+///
+/// ```
+/// # use outcrop::*;
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// let batch = IndexedBatch::default();
+/// batch.put(&**db.default_column_family(), b"apple", b"red")?;
+/// assert_eq!(batch.count(), 1);
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct Family<'f> {
     /// Its id.
@@ -116,6 +140,15 @@ pub enum Base {
 }
 
 /// What a batch says of a key.
+///
+/// ```
+/// # use outcrop::*;
+/// let batch = IndexedBatch::new(IndexedBatchOptions::default());
+/// batch.delete(Family::DEFAULT, b"apple")?;
+/// assert_eq!(batch.look_up(Family::DEFAULT, b"apple")?, BatchValue::Deleted);
+/// assert_eq!(batch.look_up(Family::DEFAULT, b"pear")?, BatchValue::Absent);
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BatchValue {
     /// Nothing.
@@ -477,6 +510,14 @@ pub fn no_save_point() -> Error {
 }
 
 /// An [`IndexedBatch`]'s batch, to be read.
+///
+/// ```
+/// # use outcrop::*;
+/// let batch = IndexedBatch::new(IndexedBatchOptions::default());
+/// batch.put(Family::DEFAULT, b"apple", b"red")?;
+/// assert_eq!(batch.batch().iter().count(), 1);
+/// # outcrop::Result::Ok(())
+/// ```
 pub struct BatchGuard<'b>(RwLockReadGuard<'b, Contents>);
 
 impl std::ops::Deref for BatchGuard<'_> {

@@ -20,6 +20,23 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// What a batch is laid over.
+///
+/// ```
+/// # use outcrop::*;
+/// fn count(rows: &mut impl RowSource) -> usize {
+///     rows.seek_to_first();
+///     let mut count = 0;
+///     while rows.valid() {
+///         count += 1;
+///         rows.next();
+///     }
+///     count
+/// }
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// db.put("a", "1")?;
+/// assert_eq!(count(&mut db.cursor()?), 1);
+/// # outcrop::Result::Ok(())
+/// ```
 pub trait RowSource {
     /// True if positioned on an entry.
     fn valid(&self) -> bool;
@@ -44,6 +61,20 @@ pub trait RowSource {
 }
 
 /// The keys that an iterator keeps to.
+///
+/// ```
+/// # use outcrop::*;
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// let batch = IndexedBatch::default();
+/// batch.put(Family::DEFAULT, b"a", b"1")?;
+/// batch.put(Family::DEFAULT, b"z", b"2")?;
+/// let bounds = Bounds { upper: Some(b"m".to_vec()), ..Bounds::default() };
+/// let family = FamilyParts::from(&**db.default_column_family());
+/// let mut rows = batch.overlay(Some(family), db.cursor()?, bounds);
+/// rows.seek_to_last();
+/// assert_eq!(rows.key(), b"a");
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Bounds {
     /// The smallest.
@@ -66,6 +97,14 @@ enum Direction {
 }
 
 /// The column family that an iterator is over.
+///
+/// ```
+/// # use outcrop::*;
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// let family = FamilyParts::from(&**db.default_column_family());
+/// assert_eq!((family.id, family.operator.is_none()), (0, true));
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone)]
 pub struct FamilyParts {
     /// Its id.
@@ -83,6 +122,19 @@ impl From<&ColumnFamily> for FamilyParts {
 }
 
 /// An iterator over `C` with a batch laid over it; see [`IndexedBatch::overlay`].
+///
+/// ```
+/// # use outcrop::*;
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// db.put("a", "old")?;
+/// let batch = IndexedBatch::default();
+/// batch.put(&**db.default_column_family(), b"a", b"new")?;
+/// let family = FamilyParts::from(&**db.default_column_family());
+/// let mut rows = batch.overlay(Some(family), db.cursor()?, Bounds::default());
+/// rows.seek_to_first();
+/// assert_eq!(rows.value(), b"new");
+/// # outcrop::Result::Ok(())
+/// ```
 pub struct Overlay<C> {
     base: C,
     delta: Delta,

@@ -8,6 +8,16 @@ use std::collections::BTreeSet;
 const FEWEST: usize = 16;
 
 /// Locks of keys, which several databases may share.
+///
+/// ```
+/// # use outcrop::*;
+/// # use std::sync::Arc;
+/// let shared = Arc::new(LockBuckets::new(1 << 10));
+/// let of_each = OptimisticTransactionDbOptions { shared_lock_buckets: Some(shared), ..OptimisticTransactionDbOptions::default() };
+/// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
+/// let db = OptimisticTransactionDb::open("/db", options, of_each, Env::memory(), vec![])?;
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Debug)]
 pub struct LockBuckets {
     buckets: Vec<Mutex<()>>,

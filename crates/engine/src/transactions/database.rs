@@ -21,6 +21,20 @@ use std::sync::Arc;
 /// A database with transactions that lock the keys they touch; RocksDB's `TransactionDB`.
 ///
 /// On disk it is a database like any other. Dropping it and everything that came of it closes it.
+///
+/// ```
+/// # use outcrop::*;
+/// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
+/// # let db = TransactionDb::open("/db", options, TransactionDbOptions::default(), Env::memory(), vec![])?;
+/// # let cf = db.db().default_column_family().clone();
+/// # let (write, read) = (WriteOptions::default(), ReadOptions::default());
+/// let mut txn = db.begin(&write, &TransactionOptions::default());
+/// txn.put(&cf, b"apple", b"red")?;
+/// assert!(db.db().get("apple")?.is_none());
+/// txn.commit()?;
+/// assert!(db.db().get("apple")?.is_some());
+/// # outcrop::Result::Ok(())
+/// ```
 pub struct TransactionDb {
     shared: Arc<Pessimistic>,
 }

@@ -21,6 +21,18 @@ use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// What a transaction has come to.
+///
+/// ```
+/// # use outcrop::*;
+/// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
+/// # let db = TransactionDb::open("/db", options, TransactionDbOptions::default(), Env::memory(), vec![])?;
+/// # let cf = db.db().default_column_family().clone();
+/// # let (write, read) = (WriteOptions::default(), ReadOptions::default());
+/// let mut txn = db.begin(&write, &TransactionOptions::default());
+/// assert_eq!(txn.state(), TransactionState::Started);
+/// txn.rollback()?;
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum TransactionState {
@@ -71,6 +83,18 @@ pub struct Owner {
 }
 
 /// What a transaction waits for.
+///
+/// ```
+/// # use outcrop::*;
+/// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
+/// # let db = TransactionDb::open("/db", options, TransactionDbOptions::default(), Env::memory(), vec![])?;
+/// # let cf = db.db().default_column_family().clone();
+/// # let (write, read) = (WriteOptions::default(), ReadOptions::default());
+/// let txn = db.begin(&write, &TransactionOptions::default());
+/// let waits_for: Option<Waiting> = txn.waiting();
+/// assert!(waits_for.is_none());
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// Column family of the key.
@@ -152,6 +176,19 @@ pub struct LockRequest<'k> {
 }
 
 /// A lock that somebody holds.
+///
+/// ```
+/// # use outcrop::*;
+/// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
+/// # let db = TransactionDb::open("/db", options, TransactionDbOptions::default(), Env::memory(), vec![])?;
+/// # let cf = db.db().default_column_family().clone();
+/// # let (write, read) = (WriteOptions::default(), ReadOptions::default());
+/// let mut txn = db.begin(&write, &TransactionOptions::default());
+/// txn.put(&cf, b"apple", b"red")?;
+/// let locks = db.locks();
+/// assert_eq!((&locks[0].key[..], locks[0].exclusive), (&b"apple"[..], true));
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockInfo {
     /// Column family of the key.

@@ -25,6 +25,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// A database with transactions that lock nothing and fail to commit if others were faster; RocksDB's `OptimisticTransactionDB`.
+///
+/// ```
+/// # use outcrop::*;
+/// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
+/// # let settings = OptimisticTransactionDbOptions::default();
+/// # let db = OptimisticTransactionDb::open("/db", options, settings, Env::memory(), vec![])?;
+/// # let cf = db.db().default_column_family().clone();
+/// # let (write, read) = (WriteOptions::default(), ReadOptions::default());
+/// let mut txn = db.begin(&write, TakeSnapshot::No);
+/// txn.put(&cf, b"apple", b"red")?;
+/// db.db().put("apple", "green")?;
+/// assert_eq!(txn.commit().unwrap_err().kind(), ErrorKind::Busy);
+/// # outcrop::Result::Ok(())
+/// ```
 pub struct OptimisticTransactionDb {
     shared: Arc<Optimistic>,
 }
@@ -97,6 +111,18 @@ impl OptimisticTransactionDb {
 }
 
 /// Whether a transaction gets a snapshot when it begins.
+///
+/// ```
+/// # use outcrop::*;
+/// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
+/// # let settings = OptimisticTransactionDbOptions::default();
+/// # let db = OptimisticTransactionDb::open("/db", options, settings, Env::memory(), vec![])?;
+/// # let cf = db.db().default_column_family().clone();
+/// # let (write, read) = (WriteOptions::default(), ReadOptions::default());
+/// let txn = db.begin(&write, TakeSnapshot::AtBegin);
+/// assert!(txn.snapshot().is_some());
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TakeSnapshot {
     /// It gets none by itself.

@@ -1,6 +1,13 @@
 //! How transactions are opened and begun.
 
 /// How transactions write to the database.
+///
+/// ```
+/// # use outcrop::*;
+/// let other = TransactionDbOptions { write_policy: WritePolicy::Prepared, ..TransactionDbOptions::default() };
+/// let refused = TransactionDb::open("/db", DbOptions::default(), other, Env::memory(), vec![]);
+/// assert_eq!(refused.err().unwrap().kind(), ErrorKind::NotSupported);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WritePolicy {
     /// What a transaction writes is in the database once it is committed, and not before.
@@ -13,6 +20,12 @@ pub enum WritePolicy {
 }
 
 /// How a [`crate::TransactionDb`] is opened. Defaults are RocksDB's.
+///
+/// ```
+/// # use outcrop::*;
+/// let options = TransactionDbOptions { transaction_lock_timeout: 50, ..TransactionDbOptions::default() };
+/// assert_eq!(options.num_stripes, 16);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct TransactionDbOptions {
     /// Most keys of a column family that may be locked; 0 or less, the default: no limit.
@@ -46,6 +59,17 @@ impl Default for TransactionDbOptions {
 }
 
 /// How a transaction of a [`crate::TransactionDb`] is begun. Defaults are RocksDB's.
+///
+/// ```
+/// # use outcrop::*;
+/// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
+/// # let db = TransactionDb::open("/db", options, TransactionDbOptions::default(), Env::memory(), vec![])?;
+/// # let cf = db.db().default_column_family().clone();
+/// # let (write, read) = (WriteOptions::default(), ReadOptions::default());
+/// let options = TransactionOptions { set_snapshot: true, deadlock_detect: true, ..TransactionOptions::default() };
+/// assert!(db.begin(&write, &options).snapshot().is_some());
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct TransactionOptions {
     /// It gets a snapshot when it begins; default false.
@@ -82,6 +106,11 @@ impl Default for TransactionOptions {
 }
 
 /// How optimistic transactions are checked when they are committed.
+///
+/// ```
+/// # use outcrop::*;
+/// assert_eq!(ValidatePolicy::default(), ValidatePolicy::Parallel);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ValidatePolicy {
     /// By the writer that leads, one after the other: no write whatsoever comes between check and write.
@@ -92,6 +121,12 @@ pub enum ValidatePolicy {
 }
 
 /// How an [`crate::OptimisticTransactionDb`] is opened. Defaults are RocksDB's.
+///
+/// ```
+/// # use outcrop::*;
+/// let options = OptimisticTransactionDbOptions { validate_policy: ValidatePolicy::Serial, ..OptimisticTransactionDbOptions::default() };
+/// assert!(options.shared_lock_buckets.is_none());
+/// ```
 #[derive(Clone, Debug)]
 pub struct OptimisticTransactionDbOptions {
     /// How transactions are checked.

@@ -27,6 +27,18 @@ use outcrop_base::{Error, Result};
 use std::sync::Arc;
 
 /// Whether others may hold a key too.
+///
+/// ```
+/// # use outcrop::*;
+/// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
+/// # let db = TransactionDb::open("/db", options, TransactionDbOptions::default(), Env::memory(), vec![])?;
+/// # let cf = db.db().default_column_family().clone();
+/// # let (write, read) = (WriteOptions::default(), ReadOptions::default());
+/// let mut txn = db.begin(&write, &TransactionOptions::default());
+/// txn.get_for_update(&cf, &read, b"apple", LockMode::Shared)?;
+/// assert!(!db.locks()[0].exclusive);
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockMode {
     /// Others may hold it to read.
@@ -36,6 +48,19 @@ pub enum LockMode {
 }
 
 /// Whether a key must not have changed since the transaction's snapshot.
+///
+/// ```
+/// # use outcrop::*;
+/// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
+/// # let db = TransactionDb::open("/db", options, TransactionDbOptions::default(), Env::memory(), vec![])?;
+/// # let cf = db.db().default_column_family().clone();
+/// # let (write, read) = (WriteOptions::default(), ReadOptions::default());
+/// let mut txn = db.begin(&write, &TransactionOptions { set_snapshot: true, ..TransactionOptions::default() });
+/// db.put(&cf, &write, b"apple", b"red")?;
+/// let error = txn.get_for_update(&cf, &read, b"apple", LockMode::Exclusive).unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Busy);
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Validate {
     /// It must not.
@@ -45,6 +70,21 @@ pub enum Validate {
 }
 
 /// Told of a snapshot that a transaction took by itself; see [`Transaction::set_snapshot_on_next_operation`].
+///
+/// ```
+/// # use outcrop::*;
+/// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
+/// # let db = TransactionDb::open("/db", options, TransactionDbOptions::default(), Env::memory(), vec![])?;
+/// # let cf = db.db().default_column_family().clone();
+/// # let (write, read) = (WriteOptions::default(), ReadOptions::default());
+/// # use std::sync::Arc;
+/// let told: SnapshotNotifier = Arc::new(|snapshot| println!("reads at {}", snapshot.sequence()));
+/// let mut txn = db.begin(&write, &TransactionOptions::default());
+/// txn.set_snapshot_on_next_operation(Some(told));
+/// txn.put(&cf, b"apple", b"red")?;
+/// assert!(txn.snapshot().is_some());
+/// # outcrop::Result::Ok(())
+/// ```
 pub type SnapshotNotifier = Arc<dyn Fn(&Snapshot) + Send + Sync>;
 
 /// How a transaction is kept apart from others.
@@ -57,6 +97,18 @@ pub(super) enum Manager {
 }
 
 /// How many operations of each kind a transaction has in its batch.
+///
+/// ```
+/// # use outcrop::*;
+/// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
+/// # let db = TransactionDb::open("/db", options, TransactionDbOptions::default(), Env::memory(), vec![])?;
+/// # let cf = db.db().default_column_family().clone();
+/// # let (write, read) = (WriteOptions::default(), ReadOptions::default());
+/// let mut txn = db.begin(&write, &TransactionOptions::default());
+/// txn.put(&cf, b"apple", b"red")?;
+/// assert_eq!(txn.counts(), OperationCounts { puts: 1, ..OperationCounts::default() });
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OperationCounts {
     /// Puts.
@@ -80,6 +132,21 @@ struct SavePoint {
 ///
 /// Dropped before it is committed, nothing of it happens. One that is prepared is then as after a crash:
 /// [`crate::TransactionDb::prepared_transactions`] gives it.
+///
+/// ```
+/// # use outcrop::*;
+/// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
+/// # let db = TransactionDb::open("/db", options, TransactionDbOptions::default(), Env::memory(), vec![])?;
+/// # let cf = db.db().default_column_family().clone();
+/// # let (write, read) = (WriteOptions::default(), ReadOptions::default());
+/// let mut txn = db.begin(&write, &TransactionOptions::default());
+/// let old = txn.get_for_update(&cf, &read, b"counter", LockMode::Exclusive)?;
+/// assert!(old.is_none());
+/// txn.put(&cf, b"counter", b"1")?;
+/// txn.commit()?;
+/// assert_eq!(txn.state(), TransactionState::Committed);
+/// # outcrop::Result::Ok(())
+/// ```
 pub struct Transaction {
     pub(super) manager: Manager,
     pub(super) db: Arc<Db>,

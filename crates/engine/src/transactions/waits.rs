@@ -9,6 +9,19 @@
 use std::collections::{HashMap, VecDeque};
 
 /// One transaction of a deadlock, and the lock that it waits for.
+///
+/// ```
+/// # use outcrop::*;
+/// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
+/// # let db = TransactionDb::open("/db", options, TransactionDbOptions::default(), Env::memory(), vec![])?;
+/// # let cf = db.db().default_column_family().clone();
+/// # let (write, read) = (WriteOptions::default(), ReadOptions::default());
+/// for deadlock in db.deadlocks() {
+///     let path: Vec<&DeadlockStep> = deadlock.steps.iter().collect();
+///     println!("{} transactions in a circle", path.len());
+/// }
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadlockStep {
     /// The transaction's number.
@@ -22,6 +35,17 @@ pub struct DeadlockStep {
 }
 
 /// A deadlock that was found.
+///
+/// ```
+/// # use outcrop::*;
+/// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
+/// # let db = TransactionDb::open("/db", options, TransactionDbOptions::default(), Env::memory(), vec![])?;
+/// # let cf = db.db().default_column_family().clone();
+/// # let (write, read) = (WriteOptions::default(), ReadOptions::default());
+/// let last: Vec<Deadlock> = db.deadlocks();
+/// assert!(last.is_empty());
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deadlock {
     /// Each waits for the next, and the last for the first. Empty if the search grew beyond its depth.
