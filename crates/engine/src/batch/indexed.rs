@@ -482,7 +482,7 @@ impl IndexedBatch {
     /// What the batch alone says of `key`.
     ///
     /// # Errors
-    /// As [`Found::value`].
+    /// InvalidArgument if it needs a merge operator that is not there; Corruption if an entity does not decode.
     pub fn look_up<'f>(&self, family: impl Into<Family<'f>>, key: &[u8]) -> Result<BatchValue> {
         let family = family.into();
         // Not under the lock: the operator may take its time.
