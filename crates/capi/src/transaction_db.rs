@@ -277,14 +277,26 @@ type Values = *mut *mut c_char;
 
 /// Functions that do what those of the plain database do.
 macro_rules! of_base {
-    ($($name:ident $base:ident ($($arg:ident: $type:ty),*) $(@ $errptr:ident)? $(-> $ret:ty)?;)*) => {$(
+    ($($name:ident $base:ident $args:tt $(@ $errptr:ident)? $(-> $ret:ty)?;)*) => {
+        $(one_of_base!($name $base $args $(@ $errptr)? $(-> $ret)?);)*
+    };
+}
+
+macro_rules! one_of_base {
+    ($name:ident $base:ident ($($arg:ident: $type:ty),*) @ $errptr:ident $(-> $ret:ty)?) => {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(
-            db: *mut rocksdb_transactiondb_t $(, $arg: $type)* $(, $errptr: Errptr)?
+            db: *mut rocksdb_transactiondb_t $(, $arg: $type)*, $errptr: Errptr
         ) $(-> $ret)? {
-            boundary!($($errptr,)? $base(&raw mut (*db).base $(, $arg)* $(, $errptr)?))
+            boundary!($errptr, $base(&raw mut (*db).base $(, $arg)*, $errptr))
         }
-    )*};
+    };
+    ($name:ident $base:ident ($($arg:ident: $type:ty),*) $(-> $ret:ty)?) => {
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(db: *mut rocksdb_transactiondb_t $(, $arg: $type)*) $(-> $ret)? {
+            boundary!($base(&raw mut (*db).base $(, $arg)*))
+        }
+    };
 }
 
 of_base! {
