@@ -147,7 +147,6 @@ fn ci(offline: bool) -> Result<(), String> {
     step("scripts", || scripts::run(install))?;
     step("sql", || sql::run(install))?;
     step("options", pingpong::options_of_tree)?;
-    step("calls", pingpong::calls_of_tree)?;
     step("pingpong", pingpong::of_tree)
 }
 

@@ -176,7 +176,7 @@ fn every_shipped_experiment_fits_ten_minutes() {
     for entry in std::fs::read_dir(dir).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         // Those on servers are tested where servers are: `tests/sql`.
-        let on_servers = ["sysbench-", "insert-"].iter().any(|begin| name.starts_with(begin));
+        let on_servers = ["sysbench-", "insert-", "durability"].iter().any(|begin| name.starts_with(begin));
         if !name.ends_with(".toml") || name.ends_with(".lock.toml") || on_servers {
             continue;
         }
