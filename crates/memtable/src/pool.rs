@@ -38,6 +38,10 @@ struct Idle {
     ready: bool,
 }
 
+/// The largest mapping that is held or made ready: what one of a memtable of 1 GiB has. The index of a larger one would be gigabytes
+/// of resident memory for a memtable that nobody may fill.
+const LARGEST_HELD: usize = 128 << 20;
+
 impl MemTablePool {
     /// A pool that holds on to at most `memtables` unused memtables of `write_buffer_size` bytes.
     pub fn for_memtables(write_buffer_size: u64, memtables: usize) -> MemTablePool {
@@ -101,7 +105,7 @@ impl MemTablePool {
     fn hold(&self, new: Idle) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let held: usize = idle.iter().map(|idle| idle.mapping.len()).sum();
-        if held + new.mapping.len() <= self.limit_bytes {
+        if new.mapping.len() <= LARGEST_HELD && held + new.mapping.len() <= self.limit_bytes {
             idle.push(new);
             return;
         }
@@ -118,6 +122,9 @@ impl MemTablePool {
     }
 
     fn prepare_one(&self, len: usize, zeroed: bool) {
+        if Mapping::rounded(len) > LARGEST_HELD {
+            return;
+        }
         let (mapping, dirty) = match self.find(len) {
             Some(Idle { mut mapping, dirty, .. }) if zeroed => {
                 mapping.zero(dirty);
@@ -171,6 +178,20 @@ mod tests {
     fn bytes(mapping: &Mapping) -> &[u8] {
         // SAFETY: the mapping is `len` readable bytes that nobody writes meanwhile.
         unsafe { std::slice::from_raw_parts(mapping.as_ptr(), mapping.len()) }
+    }
+
+    #[test]
+    fn nothing_is_held_or_made_ready_of_a_memtable_that_is_too_large() {
+        let pool = MemTablePool::for_memtables(64 << 30, 4);
+        pool.prepare(64 << 30);
+        let [arena, index] = mapping_sizes(64 << 30);
+        let held: usize = pool.idle.lock().unwrap().iter().map(|idle| idle.mapping.len()).sum();
+        assert!(index > LARGEST_HELD && held <= Mapping::rounded(arena), "{held}");
+        pool.give(Mapping::new(index), index);
+        assert_eq!(
+            pool.idle.lock().unwrap().iter().filter(|idle| idle.mapping.len() > LARGEST_HELD).count(),
+            0
+        );
     }
 
     #[test]
