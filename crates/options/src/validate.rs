@@ -262,8 +262,11 @@ pub fn table(options: &BlockBasedTableOptions) -> Result<()> {
         return invalid("block size exceeds maximum number (4GiB) allowed");
     }
     let alignment = options.kept.number("super_block_alignment_size").unwrap_or(0);
-    if alignment != 0 && (!alignment.is_power_of_two() || alignment > u64::from(u32::MAX)) {
-        return invalid("super_block_alignment_size is a power of 2 and at most 4 GiB");
+    if alignment & alignment.wrapping_sub(1) != 0 {
+        return invalid("Super Block alignment requested but super block alignment size is not a power of 2");
+    }
+    if alignment > u64::from(u32::MAX) {
+        return invalid("Super block alignment size exceeds maximum number (4GiB) allowed");
     }
     if options.kept.number("super_block_alignment_space_overhead_ratio").is_some_and(|n| (1..4).contains(&n))
     {

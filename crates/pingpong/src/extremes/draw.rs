@@ -516,7 +516,20 @@ pub fn once_failed() -> Vec<Case> {
         let options = before.iter().chain(list.iter()).map(|option| (*option).to_string()).collect();
         Case { options, changes: Vec::new(), script: true }
     };
-    lists.iter().map(case).collect()
+    // RocksDB looks at options of tables when it opens a database, and not in set_options.
+    let tables = [
+        "block_size=5000000000",
+        "super_block_alignment_size=3",
+        "super_block_alignment_size=8589934592",
+        "super_block_alignment_space_overhead_ratio=2",
+        "data_block_index_type=kDataBlockBinaryAndHash;data_block_hash_table_util_ratio=0",
+    ];
+    let changed = tables.iter().map(|table| Case {
+        options: vec!["write_buffer_size=65536".to_string()],
+        changes: vec![("block_based_table_factory".to_string(), format!("{{{table};}}"))],
+        script: false,
+    });
+    lists.iter().map(case).chain(changed).collect()
 }
 
 /// RocksDB starts as many threads as it is told to, at once.

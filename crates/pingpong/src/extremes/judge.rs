@@ -45,6 +45,10 @@ pub fn differences(case: &Case, theirs: &End, ours: &End, known: &Known) -> Vec<
         if value.contains("no_block_cache") {
             continue;
         }
+        // What RocksDB takes here goes into its OPTIONS file.
+        if their.is_none() && our.as_deref().is_some_and(|our| is_refused_when_opened(name, our)) {
+            return found;
+        }
         if their.as_deref().map(class) != our.as_deref().map(class) {
             found.push(format!("set_options {name}={value}: RocksDB {their:?}, Outcrop {our:?}"));
         }
@@ -106,6 +110,22 @@ fn differs_on_purpose(
         _ => false,
     }
 }
+
+/// True for options of tables that RocksDB refuses when it opens a database, but takes in `set_options`, after which
+/// that database does not open with its OPTIONS file. Outcrop refuses them in both places.
+fn is_refused_when_opened(name: &str, our: &str) -> bool {
+    name == "block_based_table_factory" && REFUSED_WHEN_OPENED.iter().any(|text| our.contains(text))
+}
+
+/// What both engines say of such options when they open a database.
+const REFUSED_WHEN_OPENED: &[&str] = &[
+    "block size exceeds maximum number",
+    "super block alignment size is not a power of 2",
+    "Super block alignment size exceeds maximum number",
+    "Super block alignment space overhead is too high",
+    "data_block_hash_table_util_ratio should be greater than 0",
+    "Unsupported BlockBasedTable format_version",
+];
 
 /// True if the case asks for a format of tables that nobody writes any more.
 fn is_low_format_version(case: &Case) -> bool {
