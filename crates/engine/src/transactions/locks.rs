@@ -3,9 +3,9 @@
 //! ```text
 //! column family -> stripe (by the key's hash) -> key -> holders, exclusive or shared, until when
 //! ```
-//! A lock that is held by others is waited for on its stripe: any unlock there wakes all who wait, and each tries again. A wait
+//! A lock that is held by others is waited for on its stripe: any unlock there wakes all that wait, and each tries again. A wait
 //! that ends because of time tries once more. A lock whose holders have expired can be stolen, unless one of them has begun to
-//! commit or was prepared.
+//! commit, was prepared, or has lost another lock so; then its end is waited for as if it did not expire.
 //!
 //! Invariant: a stripe's mutex is held for moments, never across IO; the waits of `waits.rs` are locked inside of it.
 //! Source: RocksDB `utilities/transactions/lock/point/point_lock_manager.cc`.
@@ -14,7 +14,7 @@ use super::waits::{Deadlock, DeadlockStep, Waits};
 use outcrop_base::hash::xxh3_64;
 use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_env::Clock;
-use parking_lot::{Condvar, Mutex, RwLock};
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
@@ -147,9 +147,19 @@ impl Owner {
         self.expires.store(0, Ordering::Relaxed);
     }
 
-    /// What it waits for, or has waited for in vain.
+    /// What it waits for, or could not lock in time when it last tried.
     pub fn waiting(&self) -> Option<Waiting> {
         self.waiting.lock().clone()
+    }
+
+    fn set_waiting(&self, waiting: Option<Waiting>) {
+        *self.waiting.lock() = waiting;
+    }
+}
+
+impl Waiting {
+    fn of(request: LockRequest<'_>, holders: &[u64]) -> Waiting {
+        Waiting { column_family: request.column_family, key: request.key.to_vec(), holders: holders.to_vec() }
     }
 }
 
@@ -231,10 +241,18 @@ pub struct LockManager {
 
 /// Why a lock was not granted at once.
 enum Refused {
-    /// Others hold it, and it may be stolen from this time on, if not 0.
-    Held(Vec<u64>, u64),
+    /// Others hold it, and it may be stolen from this time on, if they still can be stolen from.
+    Held(Vec<u64>, Option<u64>),
     /// Too many keys are locked.
     Limit,
+}
+
+/// Whether a lock can be taken away from its holders.
+enum Steal {
+    Stolen,
+    /// From this time on, in microseconds since the epoch.
+    From(u64),
+    Never,
 }
 
 /// A wait for a lock was too long.
@@ -300,44 +318,57 @@ impl LockManager {
         let family = self.family(request.column_family)?;
         let stripe = family.stripe(request.key);
         let mut keys = stripe.keys.lock();
-        let mut refused = match self.grant(&family, &mut keys, owner, request) {
-            Ok(()) => return Ok(()),
-            Err(refused) => refused,
-        };
         let deadline =
             (timeout_micros >= 0).then(|| self.clock.now_micros().saturating_add(timeout_micros as u64));
         let mut out_of_time = timeout_micros == 0;
-        while !out_of_time {
-            let stealable_from = match &refused {
-                Refused::Held(holders, expires) => {
-                    self.begin_wait(owner, request, holders)?;
-                    (*expires > 0).then_some(*expires)
-                }
-                Refused::Limit => None,
+        loop {
+            let refused = match self.grant(&family, &mut keys, owner, request) {
+                Ok(()) => return Ok(()),
+                Err(refused) => refused,
             };
-            let until = [deadline, stealable_from].into_iter().flatten().min();
-            out_of_time = match until {
-                None => {
-                    stripe.released.wait(&mut keys);
-                    false
+            if out_of_time {
+                if let Refused::Held(holders, _) = &refused {
+                    owner.set_waiting(Some(Waiting::of(request, holders)));
                 }
-                Some(until) => {
-                    let left = until.saturating_sub(self.clock.now_micros());
-                    left == 0 || stripe.released.wait_for(&mut keys, Duration::from_micros(left)).timed_out()
-                }
-            };
-            if owner.deadlock_depth.is_some() {
-                self.waits.lock().end(owner.id);
+                return Err(refused.error());
             }
-            match self.grant(&family, &mut keys, owner, request) {
-                Ok(()) => {
-                    *owner.waiting.lock() = None;
-                    return Ok(());
-                }
-                Err(again) => refused = again,
-            }
+            out_of_time = self.wait(stripe, &mut keys, owner, request, &refused, deadline)?;
         }
-        Err(refused.error())
+    }
+
+    /// Waits until something of the stripe is unlocked, or the holders can be stolen from; true if `deadline` came first.
+    fn wait(
+        &self,
+        stripe: &Stripe,
+        keys: &mut MutexGuard<'_, HashMap<Vec<u8>, Lock>>,
+        owner: &Owner,
+        request: LockRequest<'_>,
+        refused: &Refused,
+        deadline: Option<u64>,
+    ) -> Result<bool> {
+        let stealable_from = match refused {
+            Refused::Held(holders, stealable_from) => {
+                self.begin_wait(owner, request, holders)?;
+                *stealable_from
+            }
+            Refused::Limit => None,
+        };
+        let until = [deadline, stealable_from].into_iter().flatten().min();
+        let timed_out = match until {
+            None => {
+                stripe.released.wait(keys);
+                false
+            }
+            Some(until) => {
+                let left = until.saturating_sub(self.clock.now_micros());
+                left == 0 || stripe.released.wait_for(keys, Duration::from_micros(left)).timed_out()
+            }
+        };
+        owner.set_waiting(None);
+        if owner.deadlock_depth.is_some() {
+            self.waits.lock().end(owner.id);
+        }
+        Ok(timed_out && until == deadline)
     }
 
     /// Takes note of the wait, if it would not be part of a deadlock.
@@ -354,11 +385,7 @@ impl LockManager {
                 return Err(Error::new(ErrorKind::Busy, "Deadlock"));
             }
         }
-        *owner.waiting.lock() = Some(Waiting {
-            column_family: request.column_family,
-            key: request.key.to_vec(),
-            holders: holders.to_vec(),
-        });
+        owner.set_waiting(Some(Waiting::of(request, holders)));
         Ok(())
     }
 
@@ -388,19 +415,28 @@ impl LockManager {
                 lock.holders.push(owner.id);
             }
             lock.expires = lock.expires.max(owner.expires());
-        } else if self.steal(lock, owner) {
-            *lock = Lock { holders: vec![owner.id], exclusive, expires: owner.expires() };
         } else {
+            let stealable_from = match self.steal(lock, owner) {
+                Steal::Stolen => {
+                    *lock = Lock { holders: vec![owner.id], exclusive, expires: owner.expires() };
+                    return Ok(());
+                }
+                Steal::From(time) => Some(time),
+                Steal::Never => None,
+            };
             let others = lock.holders.iter().copied().filter(|holder| *holder != owner.id).collect();
-            return Err(Refused::Held(others, lock.expires));
+            return Err(Refused::Held(others, stealable_from));
         }
         Ok(())
     }
 
-    /// True if all other holders have expired and none of them can go on.
-    fn steal(&self, lock: &Lock, thief: &Owner) -> bool {
-        if lock.expires == 0 || lock.expires > self.clock.now_micros() {
-            return false;
+    /// Takes `lock` from its other holders, if all have expired and none of them goes on.
+    fn steal(&self, lock: &Lock, thief: &Owner) -> Steal {
+        if lock.expires == 0 {
+            return Steal::Never;
+        }
+        if lock.expires > self.clock.now_micros() {
+            return Steal::From(lock.expires);
         }
         let expirable = self.expirable.lock();
         let stolen = |holder: &u64| {
@@ -409,7 +445,7 @@ impl LockManager {
                     holder.change_state(TransactionState::Started, TransactionState::LocksStolen)
                 })
         };
-        lock.holders.iter().all(stolen)
+        if lock.holders.iter().all(stolen) { Steal::Stolen } else { Steal::Never }
     }
 
     /// Unlocks `key` of column family `cf`, if `owner` holds it.

@@ -105,6 +105,38 @@ fn expired_locks_are_stolen_unless_their_owner_goes_on() {
 }
 
 #[test]
+fn an_expired_holder_that_goes_on_is_waited_for() {
+    let clock = manual();
+    let locks = Arc::new(manager(0, clock.clone()));
+    let holder = Owner::new(1, clock.now_micros() + 10_000, None);
+    locks.add_expirable(&holder);
+    assert_eq!(try_lock(&locks, &holder, b"k", true), "granted");
+    assert!(holder.change_state(TransactionState::Started, TransactionState::AwaitingCommit));
+    clock.advance(Duration::from_millis(11));
+    let waiter = owner(2);
+    let thread = {
+        let (locks, waiter) = (locks.clone(), waiter.clone());
+        std::thread::spawn(move || text(locks.lock(&waiter, request(b"k", true), -1)))
+    };
+    while waiter.waiting().is_none() && !thread.is_finished() {
+        std::thread::yield_now();
+    }
+    locks.unlock(&holder, CF, b"k");
+    assert_eq!(thread.join().unwrap(), "granted");
+}
+
+#[test]
+fn a_transaction_that_was_too_late_says_what_for() {
+    let locks = manager(0, manual());
+    let (holder, late) = (owner(1), owner(2));
+    assert_eq!(try_lock(&locks, &holder, b"k", true), "granted");
+    for timeout_micros in [0, 1000] {
+        assert_eq!(text(locks.lock(&late, request(b"k", true), timeout_micros)), TIMED_OUT);
+        assert_eq!(late.waiting().map(|waiting| waiting.holders), Some(vec![1]));
+    }
+}
+
+#[test]
 fn a_wait_ends_when_the_key_is_unlocked() {
     let locks = Arc::new(manager(0, Arc::new(SystemClock::default())));
     let holder = owner(1);
