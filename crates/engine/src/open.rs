@@ -135,6 +135,13 @@ fn start(
     let min_wal = wal_number.min(state.prepared.oldest_wal().unwrap_or(u64::MAX));
     let kept = wal_files.into_iter().filter(|(number, _)| *number >= min_wal);
     state.live_wals.extend(kept.map(|(number, size_bytes)| LiveWal { number, size_bytes }));
+    if !state.prepared.is_empty() {
+        // A decision that is synced says nothing without what was prepared, which perhaps never was synced.
+        for wal in &state.live_wals {
+            ctx.env.fs.sync_file(&file_name::wal(&ctx.wal_dir, FileNumber(wal.number)))?;
+        }
+        ctx.env.fs.sync_dir(&ctx.wal_dir)?;
+    }
     state.live_wals.push_back(LiveWal { number: wal_number, size_bytes: 0 });
     for name in state.prepared.names() {
         let name = String::from_utf8_lossy(name);

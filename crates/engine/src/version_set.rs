@@ -6,7 +6,7 @@
 
 use crate::context::DbContext;
 use crate::manifest_file::{Manifest, snapshot_edits};
-use crate::state::DbState;
+use crate::state::{CfState, DbState};
 use crate::write::stall::WriteStall;
 use outcrop_base::{Error, ErrorKind, Result, SeqNum};
 use outcrop_manifest::{FileNumber, ManifestWriter, Version, VersionBuilder, VersionEdit, file_name};
@@ -110,10 +110,13 @@ impl VersionSet {
     }
 
     /// True if closed WALs must be durable before a flush is: a batch can span column families, or they hold what was prepared
-    /// and not decided.
+    /// and is undecided or in a memtable.
     pub fn needs_synced_wals(&self) -> bool {
         let state = self.state.lock();
-        state.column_families.len() > 1 || !state.prepared.is_empty()
+        let in_memtable = |cf: &CfState| cf.oldest_prepared_wal(|_| true) != u64::MAX;
+        state.column_families.len() > 1
+            || !state.prepared.is_empty()
+            || state.column_families.values().any(in_memtable)
     }
 
     /// Makes `edits` durable, each for the column family it names, then installs them and runs `then` on the

@@ -294,6 +294,11 @@ impl FileSystem for FaultyFs {
         self.inner.hard_link(source, target)
     }
 
+    fn sync_file(&self, path: &Path) -> Result<()> {
+        self.faults.check(Change::Sync, path, 0)?;
+        self.inner.sync_file(path)
+    }
+
     fn sync_dir(&self, dir: &Path) -> Result<()> {
         self.faults.check(Change::SyncDir, dir, 0)?;
         self.inner.sync_dir(dir)

@@ -204,6 +204,9 @@ pub trait FileSystem: Send + Sync {
     /// Makes `target` another name of the file `source`. NotSupported across file systems.
     fn hard_link(&self, source: &Path, target: &Path) -> Result<()>;
 
+    /// Makes the contents of an existing file durable, as [`WriteFile::sync_all`] does for whoever writes it.
+    fn sync_file(&self, path: &Path) -> Result<()>;
+
     /// Makes creations, renames and removals in `dir` durable.
     fn sync_dir(&self, dir: &Path) -> Result<()>;
 

@@ -358,6 +358,11 @@ impl FileSystem for MemoryFs {
         Ok(())
     }
 
+    fn sync_file(&self, path: &Path) -> Result<()> {
+        lock(&*self.find(path)?).sync();
+        Ok(())
+    }
+
     fn sync_dir(&self, dir: &Path) -> Result<()> {
         let mut tree = lock(&self.tree);
         for changes in &mut tree.pending {

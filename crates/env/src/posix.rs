@@ -284,6 +284,11 @@ impl FileSystem for PosixFs {
         })
     }
 
+    fn sync_file(&self, path: &Path) -> Result<()> {
+        let file = File::open(path).map_err(|source| io_error("open", path, source))?;
+        file.sync_all().map_err(|source| io_error("sync", path, source))
+    }
+
     fn sync_dir(&self, dir: &Path) -> Result<()> {
         let file = File::open(dir).map_err(|source| io_error("open directory", dir, source))?;
         file.sync_all().map_err(|source| io_error("sync directory", dir, source))

@@ -182,6 +182,14 @@ fn the_log_number_of_a_column_family_never_goes_down() {
 }
 
 #[test]
+fn closed_wals_are_synced_for_what_memtables_got_from_older_ones() {
+    let parts = Parts::new();
+    assert!(!parts.versions.needs_synced_wals(), "one column family loses a tail at most");
+    parts.versions.state.lock().column_families[&0].memtable.note_prepared_wal(3);
+    assert!(parts.versions.needs_synced_wals(), "its writes are in WAL 3, their commit in a later one");
+}
+
+#[test]
 fn several_column_families_change_in_one_step() {
     let families = vec![(plain_options(), Default::default()), (plain_options(), Default::default())];
     let parts = Parts::with(DbOptions::default(), families);

@@ -7,7 +7,7 @@ use super::pipeline::{CommitPipeline, WriteCore};
 use super::targets::Target;
 use super::wal::Wal;
 use crate::column_family::new_memtable;
-use crate::state::{DbState, LiveWal, SealedMemTable};
+use crate::state::{CfState, DbState, LiveWal, SealedMemTable};
 use outcrop_base::Result;
 use outcrop_memtable::MemTable;
 use std::sync::Arc;
@@ -171,8 +171,8 @@ impl CommitPipeline {
             return Vec::new();
         }
         let oldest = state.live_wals.front().map_or(0, |wal| wal.number);
-        let holds = |log_number: u64| log_number <= oldest;
-        state.column_families.values().filter(|cf| holds(cf.log_number)).map(|cf| cf.cf.id()).collect()
+        let needs = |cf: &CfState| cf.log_number.min(cf.oldest_prepared_wal(|_| true));
+        state.column_families.values().filter(|cf| needs(cf) <= oldest).map(|cf| cf.cf.id()).collect()
     }
 
     /// `max_total_wal_size`, or four times what all memtables may hold.

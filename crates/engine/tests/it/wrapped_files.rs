@@ -35,6 +35,10 @@ macro_rules! passed_on {
             self.inner.hard_link(source, target)
         }
 
+        fn sync_file(&self, path: &Path) -> Result<()> {
+            self.inner.sync_file(path)
+        }
+
         fn sync_dir(&self, dir: &Path) -> Result<()> {
             self.inner.sync_dir(dir)
         }
