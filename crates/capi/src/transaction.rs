@@ -161,7 +161,7 @@ calls! {
     rocksdb_transaction_rebuild_from_writebatch(batch: *mut rocksdb_writebatch_t)
         |t| t.rebuild_from(&(*batch).batch);
     rocksdb_transaction_rebuild_from_writebatch_wi(batch: *mut rocksdb_writebatch_wi_t)
-        |t| t.rebuild_from(&(*batch).get().batch());
+        |t| { let copy = (*batch).get().batch().clone(); t.rebuild_from(&copy) };
     rocksdb_transaction_put_cf(cf: Cf, key: Text, klen: size_t, value: Text, vlen: size_t)
         |t| t.put(&(*cf).0, slice(key, klen), slice(value, vlen));
     rocksdb_transaction_merge_cf(cf: Cf, key: Text, klen: size_t, value: Text, vlen: size_t)

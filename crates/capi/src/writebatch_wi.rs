@@ -167,7 +167,11 @@ pub unsafe extern "C" fn rocksdb_writebatch_wi_iterate(
     put: Put,
     deleted: Deleted,
 ) {
-    boundary!(iterate(&(*batch).get().batch(), state, put, deleted, None))
+    boundary!({
+        // A copy: a callback may change the batch.
+        let copy = (*batch).get().batch().clone();
+        iterate(&copy, state, put, deleted, None)
+    })
 }
 
 #[unsafe(no_mangle)]

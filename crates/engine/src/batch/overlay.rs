@@ -255,6 +255,11 @@ impl<C: RowSource> Overlay<C> {
                 self.equal = order == Ordering::Equal;
             }
             let found = self.delta.find();
+            if found == Found::default() {
+                // The batch was cleared, or went back to a save point, since this key was found.
+                self.step_delta();
+                continue;
+            }
             if !found.is_deleted() {
                 self.shown = Side::Delta;
                 self.show(found);

@@ -39,6 +39,13 @@ pub struct TransactionDb {
     shared: Arc<Pessimistic>,
 }
 
+/// Adds the default column family, if none of that name is there.
+pub(super) fn add_default(column_families: &mut Vec<ColumnFamilyDescriptor>) {
+    if !column_families.iter().any(|descriptor| descriptor.name == crate::DEFAULT_COLUMN_FAMILY) {
+        column_families.push(ColumnFamilyDescriptor::default_with(Default::default(), Default::default()));
+    }
+}
+
 /// Column families keep flushed memtables in memory, to be asked whether a key was written lately.
 pub(super) fn keep_history(column_families: &mut [ColumnFamilyDescriptor]) {
     for descriptor in column_families {
@@ -53,7 +60,7 @@ impl TransactionDb {
     /// [`TransactionDb::prepared_transactions`].
     ///
     /// # Errors
-    /// As [`Db::open`]; NotSupported for a write policy other than [`WritePolicy::Committed`].
+    /// As [`Db::open`]; NotSupported for a write policy other than [`WritePolicy::Committed`], and with `unordered_write`.
     pub fn open(
         path: impl AsRef<Path>,
         options: DbOptions,
@@ -68,10 +75,10 @@ impl TransactionDb {
             };
             return Err(Error::not_supported(format!("the write policy {policy}; there is WRITE_COMMITTED")));
         }
-        if !column_families.iter().any(|descriptor| descriptor.name == crate::DEFAULT_COLUMN_FAMILY) {
-            let default = ColumnFamilyDescriptor::default_with(Default::default(), Default::default());
-            column_families.push(default);
+        if options.kept.flag("unordered_write", false) {
+            return Err(Error::not_supported("WRITE_COMMITTED is incompatible with unordered_writes"));
         }
+        add_default(&mut column_families);
         keep_history(&mut column_families);
         let db =
             Arc::new(Db::builder(path).options(options).env(env).column_families(column_families).open()?);
@@ -108,20 +115,36 @@ impl TransactionDb {
 
     /// Transactions that are prepared and not decided, and that nobody has in hand: they were left so when the database was closed
     /// or crashed, or were dropped. They hold no locks; decide them before others touch their keys. Their decisions are synced.
+    /// What one has written to a column family that is gone is left out.
     ///
     /// # Errors
-    /// InvalidArgument if a column family of one is gone, or its name is in use.
+    /// Corruption if the writes of one make no sense; then all are still there for the next call.
     pub fn prepared_transactions(&self) -> Result<Vec<Transaction>> {
-        let found = self.shared.db.core().versions.state.lock().prepared.take_over();
-        found.into_iter().map(|(name, writes)| self.rebuild(&name, &writes)).collect()
+        let versions = &self.shared.db.core().versions;
+        let found = versions.state.lock().prepared.take_over();
+        let rebuilt: Vec<_> = found.iter().map(|(name, writes)| (name, self.rebuild(name, writes))).collect();
+        if rebuilt.iter().any(|(_, transaction)| transaction.is_err()) {
+            let failed = rebuilt.iter().filter(|(_, transaction)| transaction.is_err());
+            let mut state = versions.state.lock();
+            // The others give themselves back when they are dropped.
+            failed.for_each(|(name, _)| state.prepared.leave(name));
+        }
+        rebuilt.into_iter().map(|(_, transaction)| transaction).collect()
     }
 
     fn rebuild(&self, name: &[u8], writes: &WriteBatch) -> Result<Transaction> {
         let options = TransactionOptions { skip_concurrency_control: true, ..TransactionOptions::default() };
         let write_options = WriteOptions { sync: true, ..WriteOptions::default() };
         let mut transaction = self.begin(&write_options, &options);
-        transaction.set_name(name)?;
-        transaction.rebuild_from(writes)?;
+        transaction.take_name(&self.shared, name)?;
+        let mut known = WriteBatch::new();
+        for record in writes.iter() {
+            let record = record?;
+            if self.shared.db.core().column_family(record.cf).is_some() {
+                known.push(record);
+            }
+        }
+        transaction.rebuild_from(&known)?;
         transaction.owner.set_state(TransactionState::Prepared);
         Ok(transaction)
     }
@@ -216,6 +239,9 @@ impl TransactionDb {
             };
             keys.insert((record.cf, key.to_vec()));
         }
+        if self.shared.options.skip_concurrency_control {
+            return self.shared.db.write_with(batch, options);
+        }
         self.write_locked(options, keys, batch)
     }
 
@@ -225,9 +251,6 @@ impl TransactionDb {
         keys: BTreeSet<(u32, Vec<u8>)>,
         batch: &mut WriteBatch,
     ) -> Result<()> {
-        if self.shared.options.skip_concurrency_control {
-            return self.shared.db.write_with(batch, options);
-        }
         let timeout = self.shared.options.default_lock_timeout.saturating_mul(1000);
         let held = HeldKeys::lock(&self.shared.locks, keys, timeout)?;
         let written = self.shared.db.write_with(batch, options);

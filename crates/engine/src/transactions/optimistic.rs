@@ -5,7 +5,7 @@
 //! Source: RocksDB `utilities/transactions/optimistic_transaction.cc`.
 
 use super::buckets::LockBuckets;
-use super::database::keep_history;
+use super::database::{add_default, keep_history};
 use super::locks::Owner;
 use super::options::{OptimisticTransactionDbOptions, ValidatePolicy};
 use super::shared::Optimistic;
@@ -55,10 +55,7 @@ impl OptimisticTransactionDb {
         env: Env,
         mut column_families: Vec<ColumnFamilyDescriptor>,
     ) -> Result<OptimisticTransactionDb> {
-        if !column_families.iter().any(|descriptor| descriptor.name == crate::DEFAULT_COLUMN_FAMILY) {
-            let default = ColumnFamilyDescriptor::default_with(Default::default(), Default::default());
-            column_families.push(default);
-        }
+        add_default(&mut column_families);
         keep_history(&mut column_families);
         let db =
             Arc::new(Db::builder(path).options(options).env(env).column_families(column_families).open()?);

@@ -10,7 +10,7 @@
 
 use super::locks::{LockRequest, Owner, TransactionState};
 use super::options::TransactionOptions;
-use super::shared::{Pessimistic, new_id};
+use super::shared::{Pessimistic, duplicate_name, new_id};
 use super::tracking::Access;
 use super::transaction::{LockMode, Transaction, Validate};
 use super::validation::{Reach, check_unchanged};
@@ -98,6 +98,14 @@ impl Transaction {
         if name.is_empty() || name.len() > LONGEST_NAME {
             return Err(invalid("Transaction name length must be between 1 and 512 chars."));
         }
+        if self.db.core().versions.state.lock().prepared.get(name).is_some() {
+            return Err(duplicate_name(name));
+        }
+        self.take_name(shared, name)
+    }
+
+    /// Its name is `name` from here on, which nobody else has in hand.
+    pub(super) fn take_name(&mut self, shared: &Pessimistic, name: &[u8]) -> Result<()> {
         shared.register(name)?;
         self.name = name.to_vec();
         Ok(())
@@ -211,11 +219,11 @@ impl Transaction {
         }
         self.owner.set_state(State::AwaitingCommit);
         let written = self.batch.write_to(&self.db, &self.write_options);
+        self.clear();
+        written?;
         if !self.name.is_empty() {
             shared.unregister(&self.name);
         }
-        self.clear();
-        written?;
         self.owner.set_state(State::Committed);
         Ok(())
     }

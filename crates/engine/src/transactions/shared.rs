@@ -18,6 +18,11 @@ pub fn new_id() -> u64 {
     NEXT_ID.fetch_add(1, Ordering::Relaxed)
 }
 
+/// A transaction of this name is there and not decided.
+pub fn duplicate_name(name: &[u8]) -> Error {
+    Error::invalid_argument(format!("Duplicate txn name {}", String::from_utf8_lossy(name)))
+}
+
 /// Of a [`super::database::TransactionDb`].
 pub struct Pessimistic {
     /// The database.
@@ -35,10 +40,7 @@ impl Pessimistic {
     pub fn register(&self, name: &[u8]) -> Result<()> {
         match self.names.lock().insert(name.to_vec()) {
             true => Ok(()),
-            false => {
-                let name = String::from_utf8_lossy(name);
-                Err(Error::invalid_argument(format!("Duplicate txn name {name}")))
-            }
+            false => Err(duplicate_name(name)),
         }
     }
 

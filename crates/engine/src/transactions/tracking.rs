@@ -70,12 +70,13 @@ impl Tracker {
         add(&mut self.all, (cf, key.to_vec()), more);
     }
 
-    /// Takes one read back; true if nothing is left of the key.
+    /// Takes back one read that was counted since the last save point, if there is one; true if nothing is left of the key.
     pub fn untrack_read(&mut self, cf: u32, key: &[u8]) -> bool {
         let key = (cf, key.to_vec());
+        /// `None` if no read was counted; else whether nothing is left.
         fn take(keys: &mut BTreeMap<TrackedKey, Tracked>, key: &TrackedKey) -> Option<bool> {
             let known = keys.get_mut(key)?;
-            known.reads = known.reads.saturating_sub(1);
+            known.reads = known.reads.checked_sub(1)?;
             let gone = known.reads == 0 && known.writes == 0;
             if gone {
                 keys.remove(key);
@@ -172,6 +173,11 @@ mod tests {
         tracker.track(0, b"a", SeqNum(1), Access::Read, true);
         assert!(!tracker.untrack_read(0, b"a"), "one read is left");
         tracker.pop_save_point();
+        tracker.set_save_point();
+        tracker.track(0, b"a", SeqNum(1), Access::Write, true);
+        assert!(!tracker.untrack_read(0, b"a"), "the read is from before the save point");
+        assert_eq!(tracker.get(0, b"a").unwrap().reads, 1);
+        assert!(tracker.rollback_to_save_point().is_empty(), "it was read before");
         tracker.track(0, b"b", SeqNum(1), Access::Write, true);
         tracker.track(0, b"b", SeqNum(1), Access::Read, true);
         assert!(!tracker.untrack_read(0, b"b"), "it was written");

@@ -553,9 +553,13 @@ impl Transaction {
         if matches!(self.manager, Manager::Pessimistic(_)) && self.state() != TransactionState::Started {
             return Err(Error::invalid_argument("Transaction is beyond state for rollback."));
         }
+        if self.save_points.is_empty() {
+            return Err(no_save_point());
+        }
+        // First: it fails if the batch was changed past this transaction.
+        self.batch.rollback_to_save_point()?;
         let point = self.save_points.pop().ok_or_else(no_save_point)?;
         (self.snapshot, self.wanted, self.counts) = (point.snapshot, point.wanted, point.counts);
-        self.batch.rollback_to_save_point()?;
         let gone = self.tracker.rollback_to_save_point();
         self.unlock(gone);
         Ok(())
@@ -566,9 +570,13 @@ impl Transaction {
     /// # Errors
     /// NotFound if there is none.
     pub fn pop_save_point(&mut self) -> Result<()> {
-        self.save_points.pop().ok_or_else(no_save_point)?;
+        if self.save_points.is_empty() {
+            return Err(no_save_point());
+        }
+        self.batch.pop_save_point()?;
+        self.save_points.pop();
         self.tracker.pop_save_point();
-        self.batch.pop_save_point()
+        Ok(())
     }
 
     /// Does again what `batch` has, as if each write of it were called. Log data is left out.

@@ -28,5 +28,6 @@ mod same_keys;
 mod slow_files;
 mod stalled;
 mod transactions;
+mod undecided;
 mod wal_tracking;
 mod wrapped_files;
