@@ -22,6 +22,7 @@ mod model;
 mod option_extremes;
 mod panics;
 mod paranoid;
+mod range_tombstones;
 mod resuming;
 mod rows;
 mod same_keys;
