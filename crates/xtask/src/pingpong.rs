@@ -79,6 +79,12 @@ pub fn calls(arguments: &[&str]) -> Result<(), String> {
     play(&["11.8.1"], &command)
 }
 
+/// The same as part of `cargo xtask ci`: cases that are the same for every tree, then some that are the tree's own.
+pub fn calls_of_tree() -> Result<(), String> {
+    let seed = crate::tree_seed()?.to_string();
+    calls(&["--fixed", "150", "--cases", "50", "--seed", &seed])
+}
+
 /// `cargo xtask compatibility`: the table of `docs/compatibility.md`, written, or compared with the one that is there.
 pub fn compatibility(check: bool) -> Result<(), String> {
     let document = root().join("docs/compatibility.md").display().to_string();

@@ -140,6 +140,8 @@ fn install(versions: &VersionSet, job: &FlushJob, written: Vec<FlushedFiles>) ->
                     cf.retire_sealed(part.memtables.len());
                 }
             }
+            // Also without a table: the WAL of a memtable whose records took each other away is not needed any more.
+            state.purge_wanted = true;
         },
     )
 }

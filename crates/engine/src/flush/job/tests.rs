@@ -221,6 +221,23 @@ fn a_flush_of_nothing_but_hidden_rows_installs_no_table() {
 }
 
 #[test]
+fn a_flush_without_a_table_lets_its_wal_go() {
+    let parts = Parts::new();
+    parts.put("a", "1");
+    parts.write(|batch| batch.single_delete_id(0, b"a")).unwrap();
+    parts.flush();
+    assert_eq!(parts.tables(), "", "they took each other away");
+    let (first, live) = {
+        let state = parts.versions.state.lock();
+        assert!(state.purge_wanted);
+        (state.live_wals[0].number, state.live_wals.len())
+    };
+    assert_eq!((first, live), (FIRST_WAL, 2));
+    crate::obsolete_files::purge_obsolete_files(&parts.jobs);
+    assert_eq!(parts.versions.state.lock().live_wals.len(), 1);
+}
+
+#[test]
 fn counters_and_the_observer_know_of_it() {
     let parts = Parts::new();
     parts.put("a", "1");
