@@ -386,7 +386,32 @@ pub struct Records<'a> {
 impl<'a> Iterator for Records<'a> {
     type Item = Result<Record<'a>>;
 
+    #[inline]
     fn next(&mut self) -> Option<Result<Record<'a>>> {
+        match self.next_put() {
+            Some(put) => Some(Ok(put)),
+            None if self.decoder.is_empty() => None,
+            None => self.next_write(),
+        }
+    }
+}
+
+impl<'a> Records<'a> {
+    /// The next record, if it is a put. Most are; inlined, it is taken apart in registers.
+    #[inline(always)]
+    fn next_put(&mut self) -> Option<Record<'a>> {
+        let mut decoder = self.decoder;
+        let cf = match decoder.byte()? {
+            tag::PUT => 0,
+            tag::CF_PUT => decoder.varint32()?,
+            _ => return None,
+        };
+        let op = Op::Put { key: decoder.length_prefixed()?, value: decoder.length_prefixed()? };
+        self.decoder = decoder;
+        Some(Record { cf, op })
+    }
+
+    fn next_write(&mut self) -> Option<Result<Record<'a>>> {
         match self.next_item()? {
             Ok(Item::Write(record)) => Some(Ok(record)),
             Ok(Item::Marker(_)) => {

@@ -106,7 +106,15 @@ pub fn case(random: &mut Random) -> Case {
     if random.one_in(2) {
         options.push(random.pick(OPTIONS).to_string());
     }
-    let mut calls: Vec<Call> = (0..12).map(|_| call(random)).collect();
+    let drawn: Vec<Call> = (0..12).map(|_| call(random)).collect();
+    let mut calls = Vec::new();
+    for call in drawn {
+        if let Call::Ingest { family, .. } = call {
+            // Outcrop flushes before a file goes to L0, RocksDB only what the file overlaps: WALs go at other times.
+            calls.push(Call::Ask(Request::Do(Operation::Flush { family, wait: true })));
+        }
+        calls.push(call);
+    }
     if options.iter().any(|option| option == "atomic_flush=true") {
         // Outcrop flushes all column families there, RocksDB those that are named.
         for call in &mut calls {
@@ -148,7 +156,10 @@ fn record(random: &mut Random) -> Record {
     match random.below(10) {
         0..4 => Record::Put(family, key(random), Value::Number(random.below(100))),
         4 => Record::Delete(family, key(random)),
-        5 => Record::SingleDelete(family, key(random)),
+        // Not where operands are: RocksDB promises nothing for a single deletion over one. Its flush drops both, so that what
+        // is below is seen again; Outcrop's single deletion stays.
+        5 if family == 2 => Record::SingleDelete(family, key(random)),
+        5 => Record::Delete(family, key(random)),
         6 => {
             let (a, b) = (key(random), key(random));
             match a.cmp(&b) {
