@@ -148,11 +148,14 @@ pub struct ColumnFamily {
     pub(crate) options: ArcSwap<ColumnFamilyOptions>,
     pub(crate) superversion: SuperVersionCell,
     pub(crate) stats: ColumnFamilyStats,
+    /// Where its memtables come from. Each opening of a database has one of its own, so it says whose column family this is.
+    pub(crate) memtable_pool: Arc<MemTablePool>,
     dropped: AtomicBool,
 }
 
 /// A caller's reference to a column family; stays usable until the database closes, except that
-/// writes to a dropped column family fail.
+/// writes to a dropped column family fail. It belongs to one opening of one database: methods of any other [`crate::Db`] refuse it
+/// with InvalidArgument.
 ///
 /// ```
 /// # use outcrop::ColumnFamilyHandle;
@@ -183,6 +186,7 @@ impl ColumnFamily {
         id: u32,
         descriptor: &ColumnFamilyDescriptor,
         superversion: Arc<SuperVersion>,
+        memtable_pool: &Arc<MemTablePool>,
     ) -> Arc<ColumnFamily> {
         let parts = &descriptor.parts;
         Arc::new(ColumnFamily {
@@ -196,6 +200,7 @@ impl ColumnFamily {
             stats: ColumnFamilyStats::new(descriptor.options.num_levels as usize),
             options: ArcSwap::from_pointee(descriptor.options.clone()),
             superversion: SuperVersionCell::new(superversion),
+            memtable_pool: memtable_pool.clone(),
             dropped: AtomicBool::new(false),
         })
     }

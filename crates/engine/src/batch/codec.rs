@@ -17,8 +17,8 @@ const MAX_KEY_LEN: usize = u32::MAX as usize - 8;
 
 /// Writes that become durable and visible together, across column families: all of them or, if the write fails, none.
 ///
-/// Building a batch touches no database; [`crate::Db::write`] applies it and leaves it as it is. A batch is of the database that the
-/// handles in it are of. Keys and values are copied into one buffer.
+/// Building a batch touches no database; [`crate::Db::write`] applies it and leaves it as it is. Of a handle it keeps
+/// the id: written to another database than the handle's, it means the column family that has that id there. Keys and values are copied into one buffer.
 ///
 /// ```
 /// # use outcrop::{Db, Env, WriteBatch};

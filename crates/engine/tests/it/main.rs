@@ -13,6 +13,7 @@ mod damage;
 mod every_byte;
 mod foreign;
 mod full_disk;
+mod handles;
 mod harness;
 mod ingest;
 mod kept_wal;
