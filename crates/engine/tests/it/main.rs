@@ -20,6 +20,7 @@ mod kept_wal;
 mod kill;
 mod made;
 mod model;
+mod opening;
 mod option_extremes;
 mod panics;
 mod paranoid;
