@@ -136,3 +136,14 @@ fn a_column_family_that_the_caller_names_twice_is_refused() {
         assert!(error.to_string().contains("named twice"), "{error}");
     }
 }
+
+#[test]
+fn the_longest_timeout_there_is_waits_for_ever() {
+    let db = Db::builder("/db").env(Env::memory()).options(creating()).open().unwrap();
+    db.put("a", "1").unwrap();
+    for timeout in [std::time::Duration::MAX, std::time::Duration::from_micros(u64::MAX)] {
+        let options =
+            WaitForCompactOptions { flush: true, timeout: Some(timeout), ..WaitForCompactOptions::default() };
+        db.wait_for_compact(&options).unwrap();
+    }
+}
