@@ -305,7 +305,7 @@ impl Db {
     /// readers of plain values see.
     ///
     /// # Errors
-    /// InvalidArgument if a name comes twice; [those of all writes](#errors-of-writes).
+    /// InvalidArgument if a name comes twice, or the columns together are longer than 4 GiB; [those of all writes](#errors-of-writes).
     pub fn put_entity<N: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         key: impl AsRef<[u8]>,

@@ -147,3 +147,50 @@ fn the_longest_timeout_there_is_waits_for_ever() {
         db.wait_for_compact(&options).unwrap();
     }
 }
+
+/// 4 GiB that nobody reads: pages of zeros, none of them in memory.
+fn four_gigabytes() -> Vec<u8> {
+    vec![0; 1 << 32]
+}
+
+#[test]
+fn what_a_batch_cannot_hold_is_an_error_and_leaves_batches_as_they_were() {
+    let db = Db::builder("/db").env(Env::memory()).options(creating()).open().unwrap();
+    let huge = four_gigabytes();
+    let batch = IndexedBatch::default();
+    let mut plain = WriteBatch::new();
+    batch.put(Family::DEFAULT, b"a", b"1").unwrap();
+    plain.put("a", "1");
+    let key: &[u8] = &huge[..(u32::MAX as usize) - 7];
+    // Each fits, both together do not.
+    let half: &[u8] = &huge[..3 << 30];
+    let refused = [
+        ("put", batch.put(Family::DEFAULT, b"a", &huge)),
+        ("put, key", batch.put(Family::DEFAULT, key, b"1")),
+        ("merge", batch.merge(Family::DEFAULT, b"a", &huge)),
+        ("delete", batch.delete(Family::DEFAULT, key)),
+        ("single_delete", batch.single_delete(Family::DEFAULT, key)),
+        ("put_entity", batch.put_entity(Family::DEFAULT, b"a", &[(b"c", &huge)])),
+        ("put_entity, key", batch.put_entity(Family::DEFAULT, key, &[(b"c", b"1")])),
+        ("put_entity, name", batch.put_entity(Family::DEFAULT, b"a", &[(&huge, b"1")])),
+        ("put_entity, sum", batch.put_entity(Family::DEFAULT, b"a", &[(b"c", half), (b"d", half)])),
+        ("put_log_data", batch.put_log_data(&huge)),
+        ("WriteBatch, one column", plain.put_entity("a", &[(&b"c"[..], &huge[..])])),
+        ("WriteBatch, sum", plain.put_entity("a", &[(b"c", half), (b"d", half)])),
+        ("Db, one column", db.put_entity("a", &[(&b"c"[..], &huge[..])])),
+        ("Db, sum", db.put_entity("a", &[(b"c", half), (b"d", half)])),
+        ("Db, put", db.put("a", &huge)),
+    ];
+    for (what, refused) in refused {
+        let kind = refused.map_err(|error| error.kind());
+        assert_eq!(kind, Err(ErrorKind::InvalidArgument), "{what}");
+    }
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| plain.put_log_data(&huge)));
+    assert!(panicked.is_err());
+    assert_eq!((batch.count(), plain.count()), (1, 1));
+    assert_eq!(batch.batch().as_bytes(), plain.as_bytes());
+    batch.put(Family::DEFAULT, b"b", b"2").unwrap();
+    assert_eq!(batch.get(Family::DEFAULT, b"b").unwrap().as_deref(), Some(&b"2"[..]));
+    db.write(&mut plain).unwrap();
+    assert_eq!(db.latest_sequence_number(), SeqNum(1));
+}
