@@ -88,7 +88,11 @@ impl Db {
         prefix: impl AsRef<[u8]>,
         options: &ReadOptions,
     ) -> Iter {
-        self.scan(cf, key_range::of_prefix(prefix.as_ref(), &cf.comparator), options)
+        let bounds = key_range::of_prefix(prefix.as_ref(), &cf.comparator);
+        match options.prefix_same_as_start {
+            false => self.scan(cf, bounds, options),
+            true => self.scan(cf, bounds, &ReadOptions { prefix_same_as_start: false, ..options.clone() }),
+        }
     }
 
     fn scan(&self, cf: &ColumnFamilyHandle, bounds: Result<KeyBounds>, options: &ReadOptions) -> Iter {
