@@ -304,6 +304,42 @@ fn the_prefix_of_the_start_holds_from_the_back_too() {
 }
 
 #[test]
+fn a_cursor_that_is_not_valid_has_neither_key_nor_value() {
+    for blobs in [false, true] {
+        let options = ColumnFamilyOptions { enable_blob_files: blobs, ..ColumnFamilyOptions::default() };
+        let builder = Db::builder("/db").options(creating()).env(Env::memory());
+        let db = builder.default_column_family(options).open().unwrap();
+        db.put_entity("a", &[("", "default"), ("c", "column")]).unwrap();
+        db.put("b", "in a table").unwrap();
+        db.put_entity("c", &[("", "default"), ("c", "column")]).unwrap();
+        db.put("d", "in a table").unwrap();
+        db.flush().unwrap();
+        for key in ["a", "b", "c", "d"] {
+            let mut cursor = db.cursor().unwrap();
+            let ends: [fn(&mut Cursor); 2] = [Cursor::next, Cursor::prev];
+            for leave in ends {
+                cursor.seek(key.as_bytes());
+                while cursor.valid() {
+                    cursor.value();
+                    leave(&mut cursor);
+                }
+                cursor.status().unwrap();
+                let panics = |read: &dyn Fn(&Cursor)| {
+                    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| read(&cursor))).is_err()
+                };
+                let answers = [
+                    panics(&|cursor| drop(cursor.key().to_vec())),
+                    panics(&|cursor| drop(cursor.value().to_vec())),
+                    panics(&|cursor| drop(cursor.pinned_value())),
+                    panics(&|cursor| drop(cursor.columns())),
+                ];
+                assert_eq!(answers, [true; 4], "blobs {blobs}, after {key}");
+            }
+        }
+    }
+}
+
+#[test]
 fn an_iterator_sees_the_moment_of_its_making_though_it_is_asked_later() {
     let db = database(Comparator::Bytewise);
     db.put("a", "1").unwrap();
