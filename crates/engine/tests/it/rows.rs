@@ -4,6 +4,7 @@ use crate::harness::*;
 use outcrop::*;
 use std::cmp::Ordering;
 use std::ops::Bound;
+use std::path::Path;
 use std::sync::Arc;
 
 fn database(comparator: Comparator) -> Db {
@@ -301,6 +302,75 @@ fn the_prefix_of_the_start_holds_from_the_back_too() {
     let mut rows = db.iter_with(&within);
     assert_eq!(rows.next_back().unwrap().unwrap_err().kind(), ErrorKind::NotSupported);
     assert!(rows.next().is_none() && rows.next_back().is_none());
+}
+
+/// A database of 60 rows in small blocks, with one byte in the middle of its file of `kind` turned.
+fn damaged_in_the_middle(kind: &str) -> Db {
+    let env = Env::memory();
+    let mut options = ColumnFamilyOptions {
+        compression: CompressionType::None,
+        enable_blob_files: kind == "blob",
+        ..ColumnFamilyOptions::default()
+    };
+    options.table.block_size = 100;
+    let builder = Db::builder("/db").options(creating()).env(env.clone()).default_column_family(options);
+    let db = builder.clone().open().unwrap();
+    for i in 0..60 {
+        db.put(format!("{i:02}"), [i; 40]).unwrap();
+    }
+    db.flush().unwrap();
+    drop(db);
+    let names = env.fs.list(Path::new("/db")).unwrap();
+    let name = names.iter().find(|name| name.ends_with(kind)).unwrap();
+    let path = Path::new("/db").join(name);
+    let mut bytes = env.fs.read_all(&path).unwrap();
+    bytes[1200] ^= 0x10;
+    env.fs.replace(&path, Path::new("/db/damaged"), &bytes).unwrap();
+    builder.open().unwrap()
+}
+
+/// Takes rows from the front where `forward` says so, else from the back, to the error; gives how many came from each end.
+fn up_to_the_damage(db: &Db, kind: &str, mut forward: impl FnMut() -> bool) -> (usize, usize) {
+    let mut rows = db.iter();
+    let (mut front, mut back) = (0, 0);
+    let error = loop {
+        let is_forward = forward();
+        let row = if is_forward { rows.next() } else { rows.next_back() };
+        match row.expect("the error comes before the end") {
+            Err(error) => break error,
+            Ok((key, value)) => {
+                let at = if is_forward { front } else { 59 - back };
+                assert_eq!((&key[..], &value[..]), (format!("{at:02}").as_bytes(), &[at as u8; 40][..]));
+                *(if is_forward { &mut front } else { &mut back }) += 1;
+            }
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+    assert!(error.to_string().contains(kind), "{error}");
+    assert!(rows.next().is_none() && rows.next_back().is_none(), "an error is the last item of both ends");
+    (front, back)
+}
+
+#[test]
+fn an_error_in_the_middle_ends_both_ends_after_the_rows_before_it() {
+    for kind in ["sst", "blob"] {
+        let db = damaged_in_the_middle(kind);
+        let (from_front, none) = up_to_the_damage(&db, kind, || true);
+        let (nothing, from_back) = up_to_the_damage(&db, kind, || false);
+        assert_eq!((none, nothing), (0, 0));
+        assert!(
+            from_front > 5 && from_back > 5,
+            "{kind}: {from_front} rows, then the damage, then {from_back}"
+        );
+        assert!(from_front + from_back < 60, "{kind}: what is damaged is in no row");
+        let mut turns = 0;
+        let (front, back) = up_to_the_damage(&db, kind, || {
+            turns += 1;
+            turns % 2 == 0
+        });
+        let met = (front == from_front || back == from_back) && front <= from_front && back <= from_back;
+        assert!(met, "{kind}: {front} and {back} rows of {from_front} and {from_back}");
+    }
 }
 
 #[test]
