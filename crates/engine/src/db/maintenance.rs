@@ -263,7 +263,7 @@ impl Db {
     }
 
     /// The batches written since sequence number `since`, from the WALs that are still there: for replication. Writes
-    /// with `disable_wal` are not among them.
+    /// with `disable_wal` are not among them. At the first transaction of two phases they end: [`UpdatesSince::next_batch`].
     ///
     /// # Errors
     /// NotFound if `since` is beyond the last write.
