@@ -14,6 +14,8 @@ pub struct rocksdb_iterator_t {
     over: Option<Box<Overlay<rocksdb_iterator_t>>>,
     /// Why there is no iterator.
     failed: Option<Error>,
+    /// It could not be made anew when it was positioned last: it is tried again when it is positioned next.
+    unfollowed: bool,
     /// What it was made from, to make it anew. The database outlives its iterators.
     db: *const rocksdb_t,
     cf: Option<ColumnFamilyHandle>,
@@ -34,7 +36,16 @@ impl rocksdb_iterator_t {
             Err(error) => (None, Some(error)),
         };
         let (tailing, options) = (options.tailing, options.get().cloned().unwrap_or_default());
-        rocksdb_iterator_t { iter, over: None, failed, db, cf: Some(cf.clone()), options, tailing }
+        rocksdb_iterator_t {
+            iter,
+            over: None,
+            failed,
+            unfollowed: false,
+            db,
+            cf: Some(cf.clone()),
+            options,
+            tailing,
+        }
     }
 
     /// `iter`, which was made from the rest.
@@ -49,6 +60,7 @@ impl rocksdb_iterator_t {
             iter: Some(iter),
             over: None,
             failed: None,
+            unfollowed: false,
             db,
             cf: Some(cf.clone()),
             options,
@@ -64,6 +76,7 @@ impl rocksdb_iterator_t {
             iter: None,
             over,
             failed: None,
+            unfollowed: false,
             db: std::ptr::null(),
             cf: None,
             options,
@@ -73,7 +86,7 @@ impl rocksdb_iterator_t {
 
     /// Makes the iterator see what the database holds now. Not positioned.
     unsafe fn refresh(&mut self) -> outcrop::Result<()> {
-        if let Some(error) = &self.failed {
+        if let Some(error) = self.failed.as_ref().filter(|_| !self.unfollowed) {
             return Err(error.clone());
         }
         if self.over.is_some() {
@@ -84,6 +97,7 @@ impl rocksdb_iterator_t {
         if let Some(cf) = &self.cf {
             // SAFETY: the contract of the C API: the database outlives its iterators.
             self.iter = Some(unsafe { &*self.db }.0.cursor_cf_with(cf, &self.options)?);
+            (self.failed, self.unfollowed) = (None, false);
         }
         Ok(())
     }
@@ -94,6 +108,8 @@ impl rocksdb_iterator_t {
         if self.tailing {
             // SAFETY: as for `refresh`.
             if let Err(error) = unsafe { self.refresh() } {
+                // Why there never was an iterator, or that a panic ended it, stays.
+                self.unfollowed |= self.failed.is_none();
                 (self.iter, self.failed) = (None, Some(error));
             }
         }
@@ -186,7 +202,7 @@ impl Told for *mut rocksdb_iterator_t {
     unsafe fn tell(self, error: &Error) {
         // SAFETY: the caller's contract.
         let this = unsafe { &mut *self };
-        this.failed = Some(error.clone());
+        (this.failed, this.unfollowed) = (Some(error.clone()), false);
         this.iter = None;
         this.over = None;
     }

@@ -38,7 +38,11 @@ pub struct DbBuilder {
     env: Env,
     options: DbOptions,
     default: Option<ColumnFamilyDescriptor>,
+    /// A descriptor for it was given.
+    names_default: bool,
     families: Vec<ColumnFamilyDescriptor>,
+    /// As the OPTIONS file has them, until they are named.
+    stored: Vec<ColumnFamilyDescriptor>,
     block_cache: Option<Arc<Cache>>,
     error_if_wal_file_exists: bool,
 }
@@ -60,7 +64,9 @@ impl Db {
             env: Env::posix(),
             options: DbOptions::default(),
             default: None,
+            names_default: false,
             families: Vec::new(),
+            stored: Vec::new(),
             block_cache: None,
             error_if_wal_file_exists: false,
         }
@@ -98,19 +104,31 @@ impl DbBuilder {
         self
     }
 
-    /// Opens a column family too: a name, or a [`ColumnFamilyDescriptor`] with settings.
+    /// Opens a column family too: a name, or a [`ColumnFamilyDescriptor`] with settings. One that the builder knows already, from
+    /// [`DbBuilder::stored_options`] or, if it is "default", from other methods, is changed by it: settings that are not all defaults
+    /// replace those from before, and so does each object that it brings.
     pub fn column_family(mut self, family: impl Into<ColumnFamilyDescriptor>) -> DbBuilder {
-        self.families.push(family.into());
+        let family = family.into();
+        if family.name == DEFAULT_COLUMN_FAMILY && !self.names_default {
+            self.names_default = true;
+            let known = self.default.take();
+            self.default = Some(known.map_or(family.clone(), |known| known.changed_by(family)));
+            return self;
+        }
+        let known = self.stored.iter().position(|stored| stored.name == family.name);
+        self.families.push(match known {
+            Some(known) => self.stored.remove(known).changed_by(family),
+            None => family,
+        });
         self
     }
 
     /// [`DbBuilder::column_family`] for each.
     pub fn column_families<F: Into<ColumnFamilyDescriptor>>(
-        mut self,
+        self,
         families: impl IntoIterator<Item = F>,
     ) -> DbBuilder {
-        self.families.extend(families.into_iter().map(Into::into));
-        self
+        families.into_iter().fold(self, |builder, family| builder.column_family(family))
     }
 
     /// Settings of the default column family.
@@ -153,9 +171,37 @@ impl DbBuilder {
     /// what is needed to open a database, RocksDB's or this engine's own, that others configured. What was set so far is replaced, but
     /// for `create_if_missing`, `error_if_exists` and `create_missing_column_families`; what is set afterwards counts.
     ///
+    /// A comparator or merge operator that is not built in is named in the file only. Bring it by naming its column family again,
+    /// without settings: those stay as they are stored.
+    ///
+    /// ```
+    /// # use outcrop::{ColumnFamilyDescriptor, ColumnFamilyOptions, Db, Env, MergeOperator};
+    /// # use std::sync::Arc;
+    /// struct Longest;
+    ///
+    /// impl MergeOperator for Longest {
+    ///     fn name(&self) -> &str {
+    ///         "my.Longest"
+    ///     }
+    ///
+    ///     fn full_merge(&self, _key: &[u8], old: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+    ///         old.iter().chain(operands).max_by_key(|value| value.len()).map(|value| value.to_vec())
+    ///     }
+    /// }
+    ///
+    /// let users = || ColumnFamilyDescriptor::new("users").with_merge_operator(Arc::new(Longest));
+    /// # let env = Env::memory();
+    /// # let small = ColumnFamilyOptions { write_buffer_size: 1 << 20, ..ColumnFamilyOptions::default() };
+    /// # let builder = Db::builder("/db").env(env.clone()).create_if_missing(true).create_missing_column_families(true);
+    /// # drop(builder.column_family(users().with_options(small)).open()?);
+    /// let db = Db::builder("/db").env(env).stored_options()?.column_family(users()).open()?;
+    /// assert_eq!(db.column_family("users").expect("it is named").options().write_buffer_size, 1 << 20);
+    /// # outcrop::Result::Ok(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Db::load_latest_options`]. InvalidArgument on opening if the file names a comparator or merge operator that is
-    /// not built in: name that column family with its object instead.
+    /// not built in and that nothing brings.
     pub fn stored_options(mut self) -> Result<DbBuilder> {
         let stored = Db::load_latest_options_in(&self.path, &self.env)?;
         self.options = DbOptions {
@@ -164,13 +210,14 @@ impl DbBuilder {
             create_missing_column_families: self.options.create_missing_column_families,
             ..stored.db
         };
-        self.default = None;
+        (self.default, self.names_default) = (None, false);
         self.families.clear();
+        self.stored.clear();
         for (name, options) in stored.families {
             let descriptor = ColumnFamilyDescriptor::new(name).with_options(options);
             match descriptor.name == DEFAULT_COLUMN_FAMILY {
                 true => self.default = Some(descriptor),
-                false => self.families.push(descriptor),
+                false => self.stored.push(descriptor),
             }
         }
         Ok(self)
@@ -215,13 +262,14 @@ impl DbBuilder {
         Ok(Db::new(core, Some(secondary)))
     }
 
+    /// The descriptor of "default", however it was named.
     fn default_mut(&mut self) -> &mut ColumnFamilyDescriptor {
         self.default.get_or_insert_with(|| ColumnFamilyDescriptor::new(DEFAULT_COLUMN_FAMILY))
     }
 
     /// What `open` takes. "default" is in the list if anything was said of it.
     fn into_parts(self) -> (PathBuf, DbOptions, Env, Vec<ColumnFamilyDescriptor>) {
-        let mut families: Vec<_> = self.default.into_iter().chain(self.families).collect();
+        let mut families: Vec<_> = self.default.into_iter().chain(self.stored).chain(self.families).collect();
         if let Some(cache) = &self.block_cache {
             if !families.iter().any(|family| family.name == DEFAULT_COLUMN_FAMILY) {
                 families.push(ColumnFamilyDescriptor::new(DEFAULT_COLUMN_FAMILY));

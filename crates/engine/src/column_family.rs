@@ -70,6 +70,27 @@ impl ColumnFamilyDescriptor {
         ColumnFamilyDescriptor { name: DEFAULT_COLUMN_FAMILY.to_string(), options, parts }
     }
 
+    /// The same column family as `later` has it: its settings unless they are the defaults, and each object it brings. Objects that are
+    /// known by name only stay known.
+    pub(crate) fn changed_by(self, later: ColumnFamilyDescriptor) -> ColumnFamilyDescriptor {
+        let (old, new) = (self.parts, later.parts);
+        let mut options = self.options;
+        if later.options != ColumnFamilyOptions::default() {
+            let names = (options.comparator.take(), options.merge_operator.take());
+            options = later.options;
+            options.comparator = options.comparator.or(names.0);
+            options.merge_operator = options.merge_operator.or(names.1);
+        }
+        let parts = ColumnFamilyParts {
+            comparator: if new.comparator.is_bytewise() { old.comparator } else { new.comparator },
+            merge_operator: new.merge_operator.or(old.merge_operator),
+            compaction_filter: new.compaction_filter.or(old.compaction_filter),
+            compaction_filter_factory: new.compaction_filter_factory.or(old.compaction_filter_factory),
+            block_cache: new.block_cache.or(old.block_cache),
+        };
+        ColumnFamilyDescriptor { name: self.name, options, parts }
+    }
+
     /// Under these settings.
     pub fn with_options(mut self, options: ColumnFamilyOptions) -> ColumnFamilyDescriptor {
         self.options = options;
@@ -148,11 +169,14 @@ pub struct ColumnFamily {
     pub(crate) options: ArcSwap<ColumnFamilyOptions>,
     pub(crate) superversion: SuperVersionCell,
     pub(crate) stats: ColumnFamilyStats,
+    /// Where its memtables come from. Each opening of a database has one of its own, so it says whose column family this is.
+    pub(crate) memtable_pool: Arc<MemTablePool>,
     dropped: AtomicBool,
 }
 
 /// A caller's reference to a column family; stays usable until the database closes, except that
-/// writes to a dropped column family fail.
+/// writes to a dropped column family fail. It belongs to one opening of one database: methods of any other [`crate::Db`] refuse it
+/// with InvalidArgument.
 ///
 /// ```
 /// # use outcrop::ColumnFamilyHandle;
@@ -183,6 +207,7 @@ impl ColumnFamily {
         id: u32,
         descriptor: &ColumnFamilyDescriptor,
         superversion: Arc<SuperVersion>,
+        memtable_pool: &Arc<MemTablePool>,
     ) -> Arc<ColumnFamily> {
         let parts = &descriptor.parts;
         Arc::new(ColumnFamily {
@@ -196,6 +221,7 @@ impl ColumnFamily {
             stats: ColumnFamilyStats::new(descriptor.options.num_levels as usize),
             options: ArcSwap::from_pointee(descriptor.options.clone()),
             superversion: SuperVersionCell::new(superversion),
+            memtable_pool: memtable_pool.clone(),
             dropped: AtomicBool::new(false),
         })
     }

@@ -2,6 +2,7 @@
 //! environment and options, and the counter that numbers files.
 
 use crate::background::Background;
+use crate::column_family::ColumnFamily;
 use crate::info_log::InfoLog;
 use crate::table_cache::TableCache;
 use outcrop_base::{Error, ErrorKind, Result};
@@ -17,6 +18,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// The error of calls that come, or still wait, once the database closes.
 pub fn closing_error() -> Error {
     Error::new(ErrorKind::ShutdownInProgress, "the database is closing")
+}
+
+/// The error of calls with a handle that another database gave, or an earlier opening of this one.
+#[cold]
+pub fn foreign_error(cf: &ColumnFamily) -> Error {
+    Error::invalid_argument(format!("column family {} is of another database", cf.name()))
 }
 
 /// The fixed surroundings of one open database.
@@ -39,7 +46,7 @@ pub struct DbContext {
     pub tables: Arc<TableCache>,
     /// Its ties to the background threads.
     pub background: Background,
-    /// Memory of memtables.
+    /// Memory of memtables. One for each opening: handles know their database by it.
     pub memtable_pool: Arc<MemTablePool>,
     /// The database closes: compactions end.
     pub closing: AtomicBool,
@@ -86,6 +93,18 @@ impl DbContext {
     /// True in a process that was forked from the one that opened the database.
     pub fn is_forked(&self) -> bool {
         self.process != process_id()
+    }
+
+    /// True if `cf` is of this opening of this database.
+    #[inline]
+    pub fn owns(&self, cf: &ColumnFamily) -> bool {
+        Arc::ptr_eq(&cf.memtable_pool, &self.memtable_pool)
+    }
+
+    /// InvalidArgument if `cf` is of another database: its ids, sequence numbers and files mean something else there.
+    #[inline]
+    pub fn check_owns(&self, cf: &ColumnFamily) -> Result<()> {
+        if self.owns(cf) { Ok(()) } else { Err(foreign_error(cf)) }
     }
 
     /// ShutdownInProgress once the database closes.

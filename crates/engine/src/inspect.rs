@@ -164,8 +164,11 @@ impl Db {
         self.column_families().iter().flat_map(|cf| self.live_files_cf(cf)).collect()
     }
 
-    /// Every table of `cf`, by level.
+    /// Every table of `cf`, by level; none if it is of another database.
     pub fn live_files_cf(&self, cf: &ColumnFamilyHandle) -> Vec<LiveFile> {
+        if !self.core().ctx.owns(cf) {
+            return Vec::new();
+        }
         let view = cf.superversion.load_full();
         view.version.files().map(|(level, file)| live_file(&self.core().ctx, cf, level, file)).collect()
     }
@@ -191,13 +194,14 @@ impl Db {
     /// [`Db::approximate_sizes`] in column family `cf`: as stored in tables, as held in memtables, as `what` says.
     ///
     /// # Errors
-    /// As there.
+    /// As there; InvalidArgument if the column family is of another database.
     pub fn approximate_sizes_cf_with(
         &self,
         cf: &ColumnFamilyHandle,
         ranges: &[(&[u8], &[u8])],
         what: SizeApproximation,
     ) -> Result<Vec<u64>> {
+        self.core().ctx.check_owns(cf)?;
         let view = cf.superversion.load_full();
         ranges
             .iter()

@@ -35,6 +35,7 @@ pub fn note_if_outdated(core: &Core) {
 
 /// See [`crate::Db::set_options`].
 pub fn set_options(core: &Core, cf: &ColumnFamilyHandle, options: &[(&str, &str)]) -> Result<()> {
+    core.ctx.check_owns(cf)?;
     core.versions.refuse_if_read_only()?;
     cf.refuse_if_dropped()?;
     // HOLDS options_file across the write: two changes at once would each begin from what the other replaces, and remove

@@ -22,7 +22,7 @@ pub fn property(core: &Core, cf: &ColumnFamily, name: &str) -> Option<String> {
     if let Some(number) = property_int(core, cf, name) {
         return Some(number.to_string());
     }
-    let name = name.strip_prefix(PREFIX)?;
+    let name = name.strip_prefix(PREFIX).filter(|_| core.ctx.owns(cf))?;
     if let Some(text) = table_property(core, cf, name).or_else(|| cache_entry_stats(cf, name)) {
         return Some(text);
     }
@@ -49,7 +49,7 @@ pub fn property(core: &Core, cf: &ColumnFamily, name: &str) -> Option<String> {
 
 /// See [`crate::Db::property_int`].
 pub fn property_int(core: &Core, cf: &ColumnFamily, name: &str) -> Option<u64> {
-    let name = name.strip_prefix(PREFIX)?;
+    let name = name.strip_prefix(PREFIX).filter(|_| core.ctx.owns(cf))?;
     if let Some(number) = cache_property(cf, name) {
         return Some(number);
     }

@@ -8,7 +8,7 @@ use crate::column_family::{ColumnFamily, ColumnFamilyDescriptor, new_memtable};
 use crate::compaction::manual_request::ManualCompaction;
 use crate::compaction::marks::{self, MarkContext, Marks};
 use crate::compaction::pick::{self, Debt, PickInput};
-use crate::context::closing_error;
+use crate::context::{closing_error, foreign_error};
 use crate::prepared::PreparedTransactions;
 use crate::superversion::SuperVersion;
 use outcrop_base::{Error, ErrorKind, Result, SeqNum};
@@ -103,7 +103,7 @@ impl CfState {
         let memtable = new_memtable(&descriptor.options, &descriptor.parts.comparator, pool);
         let view = Arc::new(SuperVersion::new(memtable.clone(), Vec::new(), version.clone()));
         CfState {
-            cf: ColumnFamily::new(id, descriptor, view),
+            cf: ColumnFamily::new(id, descriptor, view, pool),
             memtable,
             sealed: Vec::new(),
             history: VecDeque::new(),
@@ -332,10 +332,13 @@ impl DbState {
     /// The state of column family `cf`.
     ///
     /// # Errors
-    /// ColumnFamilyDropped if it is gone.
+    /// ColumnFamilyDropped if it is gone; InvalidArgument if it is of another database.
     pub fn cf_mut(&mut self, cf: &ColumnFamily) -> Result<&mut CfState> {
-        let found = self.column_families.get_mut(&cf.id());
-        found.ok_or_else(|| Error::new(ErrorKind::ColumnFamilyDropped, cf.name().to_string()))
+        match self.column_families.get_mut(&cf.id()) {
+            Some(found) if std::ptr::eq(&*found.cf, cf) => Ok(found),
+            Some(_) => Err(foreign_error(cf)),
+            None => Err(Error::new(ErrorKind::ColumnFamilyDropped, cf.name().to_string())),
+        }
     }
 
     /// Fails with what keeps jobs from starting: the background error, or that the database closes.

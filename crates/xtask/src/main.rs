@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo xtask ci [--offline]   fmt, clippy, tidy, tests, fuzzing, compatibility with the reference RocksDB
-//! cargo xtask check            fmt, tidy, clippy, unit tests: before each commit; needs nothing but Rust
+//! cargo xtask check            fmt, tidy, clippy, unit tests: before each commit; needs Rust and a C compiler
 //! cargo xtask doc              the documentation, without a warning
 //! cargo xtask examples         the programs of crates/engine/examples print what they say
 //! cargo xtask tidy             layers, forbidden calls, module docs, import circles, the table of locks, examples of public types

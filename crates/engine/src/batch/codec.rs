@@ -17,8 +17,9 @@ const MAX_KEY_LEN: usize = u32::MAX as usize - 8;
 
 /// Writes that become durable and visible together, across column families: all of them or, if the write fails, none.
 ///
-/// Building a batch touches no database; [`crate::Db::write`] applies it and leaves it as it is. A batch is of the database that the
-/// handles in it are of. Keys and values are copied into one buffer.
+/// Building a batch touches no database; [`crate::Db::write`] applies it and leaves it as it is. Of a handle it keeps
+/// the id: written to another database than the handle's, it means the column family that has that id there. Keys and values are copied
+/// into one buffer.
 ///
 /// ```
 /// # use outcrop::{Db, Env, WriteBatch};
@@ -123,12 +124,18 @@ impl WriteBatch {
     /// Sets `key` to the wide-column entity of `columns`, (name, value) each, in column family `cf`.
     ///
     /// # Errors
-    /// InvalidArgument if a name comes twice.
+    /// InvalidArgument if a name comes twice, or columns together are longer than 4 GiB.
     pub(crate) fn put_entity_id(&mut self, cf: u32, key: &[u8], columns: &[(&[u8], &[u8])]) -> Result<()> {
+        // Before anything is copied.
+        let add = |total: usize, (name, value): &(&[u8], &[u8])| {
+            total.saturating_add(name.len()).saturating_add(value.len())
+        };
+        check_value_len(columns.iter().fold(0, add))?;
         let mut sorted = columns.to_vec();
         sorted.sort_by_key(|(name, _)| *name);
         let mut entity = Vec::new();
         wide_columns::encode(&sorted, &mut entity)?;
+        check_sizes(key, &entity)?;
         self.start(cf, tag::PUT_ENTITY, tag::CF_PUT_ENTITY);
         put_length_prefixed(&mut self.rep, key);
         put_length_prefixed(&mut self.rep, &entity);
@@ -150,14 +157,24 @@ impl WriteBatch {
     }
 
     /// Adds a blob that goes to the WAL only; it takes no sequence number.
+    ///
+    /// # Panics
+    /// If it is longer than 4 GiB; the batch is as it was.
     pub fn put_log_data(&mut self, blob: &[u8]) {
+        assert!(check_value_len(blob.len()).is_ok(), "log data of {} bytes is longer than 4 GiB", blob.len());
         self.rep.push(tag::LOG_DATA);
         put_length_prefixed(&mut self.rep, blob);
     }
 
     /// Adds a write that another batch has, as [`WriteBatch::iter`] gives it, in the column family that has its id.
+    ///
+    /// # Panics
+    /// If a key, value or operand is longer than 4 GiB; the batch is as it was.
     pub fn push(&mut self, record: Record<'_>) {
         let cf = record.cf;
+        if let Err(error) = record.op.check_sizes() {
+            panic!("{error}");
+        }
         match record.op {
             Op::Put { key, value } => self.put_id(cf, key, value),
             Op::Delete { key } => self.delete_id(cf, key),
@@ -244,10 +261,19 @@ pub fn check_sizes(key: &[u8], value: &[u8]) -> Result<()> {
     if key.len() > MAX_KEY_LEN {
         return Err(Error::invalid_argument(format!("key of {} bytes is longer than 4 GiB", key.len())));
     }
-    if u32::try_from(value.len()).is_err() {
-        return Err(Error::invalid_argument(format!("value of {} bytes is longer than 4 GiB", value.len())));
+    check_value_len(value.len())
+}
+
+/// The same of a value alone.
+///
+/// # Errors
+/// InvalidArgument naming the length.
+#[inline]
+pub fn check_value_len(len: usize) -> Result<()> {
+    match u32::try_from(len) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Error::invalid_argument(format!("value of {len} bytes is longer than 4 GiB"))),
     }
-    Ok(())
 }
 
 /// The record tags of the wire form.
@@ -348,6 +374,19 @@ pub enum Op<'a> {
         /// The operand.
         operand: &'a [u8],
     },
+}
+
+impl Op<'_> {
+    /// [`check_sizes`] of what is in it.
+    fn check_sizes(&self) -> Result<()> {
+        match *self {
+            Op::Put { key, value } => check_sizes(key, value),
+            Op::Delete { key } | Op::SingleDelete { key } => check_sizes(key, &[]),
+            Op::DeleteRange { begin, end } => check_sizes(begin, end),
+            Op::PutEntity { key, entity } => check_sizes(key, entity),
+            Op::Merge { key, operand } => check_sizes(key, operand),
+        }
+    }
 }
 
 /// The sequence number in a batch's header.

@@ -10,7 +10,7 @@
 //! Concurrency: the contents are shared with iterators, which see what is added while they live.
 //! Next: `key_index.rs`; `overlay.rs` for iterators. Source: RocksDB `utilities/write_batch_with_index`.
 
-use super::codec::{self, Op, Record, WriteBatch};
+use super::codec::{self, Op, Record, WriteBatch, check_sizes, check_value_len};
 use super::key_index::{Entry, KeyIndex};
 use super::save_point::SavePoint;
 use crate::column_family::ColumnFamily;
@@ -346,8 +346,9 @@ impl IndexedBatch {
     /// Sets `key` to `value`.
     ///
     /// # Errors
-    /// Aborted if the batch would be longer than `max_bytes`; it is as it was.
+    /// Aborted if the batch would be longer than `max_bytes`; InvalidArgument if a key or value is longer than 4 GiB. It is as it was.
     pub fn put<'f>(&self, family: impl Into<Family<'f>>, key: &[u8], value: &[u8]) -> Result<()> {
+        check_sizes(key, value)?;
         self.contents.write().add(family.into(), |batch, cf| {
             batch.put_id(cf, key, value);
             Ok(())
@@ -359,6 +360,7 @@ impl IndexedBatch {
     /// # Errors
     /// As [`IndexedBatch::put`].
     pub fn merge<'f>(&self, family: impl Into<Family<'f>>, key: &[u8], operand: &[u8]) -> Result<()> {
+        check_sizes(key, operand)?;
         self.contents.write().add(family.into(), |batch, cf| {
             batch.merge_id(cf, key, operand);
             Ok(())
@@ -370,6 +372,7 @@ impl IndexedBatch {
     /// # Errors
     /// As [`IndexedBatch::put`].
     pub fn delete<'f>(&self, family: impl Into<Family<'f>>, key: &[u8]) -> Result<()> {
+        check_sizes(key, &[])?;
         self.contents.write().add(family.into(), |batch, cf| {
             batch.delete_id(cf, key);
             Ok(())
@@ -381,6 +384,7 @@ impl IndexedBatch {
     /// # Errors
     /// As [`IndexedBatch::put`].
     pub fn single_delete<'f>(&self, family: impl Into<Family<'f>>, key: &[u8]) -> Result<()> {
+        check_sizes(key, &[])?;
         self.contents.write().add(family.into(), |batch, cf| {
             batch.single_delete_id(cf, key);
             Ok(())
@@ -390,13 +394,14 @@ impl IndexedBatch {
     /// Sets `key` to the wide-column entity of `columns`.
     ///
     /// # Errors
-    /// As [`IndexedBatch::put`]; InvalidArgument if a name comes twice.
+    /// As [`IndexedBatch::put`]; InvalidArgument if a name comes twice, or the columns together are longer than 4 GiB.
     pub fn put_entity<'f>(
         &self,
         family: impl Into<Family<'f>>,
         key: &[u8],
         columns: &[(&[u8], &[u8])],
     ) -> Result<()> {
+        check_sizes(key, &[])?;
         self.contents.write().add(family.into(), |batch, cf| batch.put_entity_id(cf, key, columns))
     }
 
@@ -413,6 +418,7 @@ impl IndexedBatch {
     /// # Errors
     /// As [`IndexedBatch::put`].
     pub fn put_log_data(&self, blob: &[u8]) -> Result<()> {
+        check_value_len(blob.len())?;
         let mut contents = self.contents.write();
         let before = contents.batch.save_point();
         contents.batch.put_log_data(blob);

@@ -74,7 +74,7 @@ impl WriteBatch {
     /// readers of plain values see.
     ///
     /// # Errors
-    /// InvalidArgument if a name comes twice; nothing is then added.
+    /// InvalidArgument if a name comes twice, or the columns together are longer than 4 GiB; nothing is then added.
     pub fn put_entity<N: AsRef<[u8]>, V: AsRef<[u8]>>(
         &mut self,
         key: impl AsRef<[u8]>,
@@ -86,7 +86,7 @@ impl WriteBatch {
     /// [`WriteBatch::put_entity`] in column family `cf`.
     ///
     /// # Errors
-    /// InvalidArgument if a name comes twice; nothing is then added.
+    /// InvalidArgument if a name comes twice, or the columns together are longer than 4 GiB; nothing is then added.
     pub fn put_entity_cf<N: AsRef<[u8]>, V: AsRef<[u8]>>(
         &mut self,
         cf: &ColumnFamilyHandle,

@@ -101,6 +101,7 @@ pub fn compact_range(
     end: Option<&[u8]>,
     options: &CompactRangeOptions,
 ) -> Result<()> {
+    core.ctx.check_owns(cf)?;
     refuse_if_disabled(&core.versions.state.lock())?;
     core.commit.flush(&[cf.id()], true)?;
     match cf.options.load().compaction_style {

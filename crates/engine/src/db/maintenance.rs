@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 /// # Maintenance
 ///
 /// A database flushes, compacts and cleans up by itself; these are for callers that want it now, not now, or otherwise. `_cf` and `_with` forms
-/// are as for reads and writes.
+/// are as for reads and writes; of a column family of another database they fail with InvalidArgument.
 impl Db {
     /// Writes what is in memory of the default column family to a table, and returns when it is there: those writes no longer need the WAL.
     ///
@@ -42,6 +42,7 @@ impl Db {
     /// # Errors
     /// ColumnFamilyDropped if one of them was dropped; those of [`Db::flush`], as far as they are known on return.
     pub fn flush_cfs(&self, column_families: &[ColumnFamilyHandle], wait: Wait) -> Result<()> {
+        column_families.iter().try_for_each(|cf| self.core.ctx.check_owns(cf))?;
         column_families.iter().try_for_each(|cf| cf.refuse_if_dropped())?;
         let ids: Vec<u32> = column_families.iter().map(|cf| cf.id()).collect();
         self.core.commit.flush(&ids, wait == Wait::UntilDone)
@@ -262,7 +263,7 @@ impl Db {
     }
 
     /// The batches written since sequence number `since`, from the WALs that are still there: for replication. Writes
-    /// with `disable_wal` are not among them.
+    /// with `disable_wal` are not among them. At the first transaction of two phases they end: [`UpdatesSince::next_batch`].
     ///
     /// # Errors
     /// NotFound if `since` is beyond the last write.
@@ -315,7 +316,7 @@ impl Db {
         self.property_cf(&self.default_cf, name)
     }
 
-    /// [`Db::property`] in column family `cf`.
+    /// [`Db::property`] in column family `cf`; `None` also if that is of another database.
     pub fn property_cf(&self, cf: &ColumnFamilyHandle, name: &str) -> Option<String> {
         properties::property(&self.core, cf, name)
     }
@@ -325,7 +326,7 @@ impl Db {
         self.property_int_cf(&self.default_cf, name)
     }
 
-    /// [`Db::property_int`] in column family `cf`.
+    /// [`Db::property_int`] in column family `cf`; `None` also if that is of another database.
     pub fn property_int_cf(&self, cf: &ColumnFamilyHandle, name: &str) -> Option<u64> {
         properties::property_int(&self.core, cf, name)
     }

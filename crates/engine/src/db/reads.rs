@@ -17,7 +17,7 @@ use outcrop_base::Result;
 /// # Errors of reads
 /// - Corruption naming file and offset: a block does not decode or fails its checksum. Other keys may be readable.
 /// - IoError: the file system refused. It may pass.
-/// - InvalidArgument: the snapshot was released, or is of another database; or a merge operand has no merge operator to be applied by.
+/// - InvalidArgument: the snapshot was released; it or the column family is of another database; or a merge operand has no merge operator to be applied by.
 /// - NotSupported: the column family is of a kind that does not do this.
 impl Db {
     #[inline]
@@ -27,6 +27,7 @@ impl Db {
         sources: &'v SuperVersion,
         options: &ReadOptions,
     ) -> Result<ReadView<'v>> {
+        self.core.ctx.check_owns(cf)?;
         let seq = options.seq(&self.core.snapshots, || self.core.versions.visible_seq())?;
         Ok(ReadView { tables: &self.core.ctx.tables, cf, sources, seq, fill_cache: options.fill_cache() })
     }

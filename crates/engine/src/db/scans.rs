@@ -88,14 +88,19 @@ impl Db {
         prefix: impl AsRef<[u8]>,
         options: &ReadOptions,
     ) -> Iter {
-        self.scan(cf, key_range::of_prefix(prefix.as_ref(), &cf.comparator), options)
+        let bounds = key_range::of_prefix(prefix.as_ref(), &cf.comparator);
+        match options.prefix_same_as_start {
+            false => self.scan(cf, bounds, options),
+            true => self.scan(cf, bounds, &ReadOptions { prefix_same_as_start: false, ..options.clone() }),
+        }
     }
 
     fn scan(&self, cf: &ColumnFamilyHandle, bounds: Result<KeyBounds>, options: &ReadOptions) -> Iter {
         let ctx = &self.core.ctx;
         let view = cf.superversion.load_full();
         let seq = options.seq(&self.core.snapshots, || self.core.versions.visible_seq());
-        match seq.and_then(|seq| Ok((seq, bounds?))) {
+        let owned = ctx.check_owns(cf);
+        match owned.and_then(|()| Ok((seq?, bounds?))) {
             Ok((seq, bounds)) => Iter::new(ctx, Scan { cf: cf.clone(), view, seq, bounds }, options),
             Err(error) => Iter::failing(ctx, cf, view, error),
         }
@@ -130,6 +135,7 @@ impl Db {
     /// # Errors
     /// [Those of all scans](#errors-of-scans).
     pub fn cursor_cf_with(&self, cf: &ColumnFamilyHandle, options: &ReadOptions) -> Result<Cursor> {
+        self.core.ctx.check_owns(cf)?;
         let view = cf.superversion.load_full();
         let seq = options.seq(&self.core.snapshots, || self.core.versions.visible_seq())?;
         Cursor::new(&self.core.ctx, view, seq, cf, options)

@@ -18,7 +18,8 @@ use outcrop_base::{Error, Result, SeqNum, wide_columns};
 ///
 /// # Errors of writes
 /// All of them fail, with nothing written, by:
-/// - InvalidArgument: key or value is longer than 4 GiB, the column family was dropped, or the options exclude each other.
+/// - InvalidArgument: key or value is longer than 4 GiB, the column family was dropped or is of another database, or the options exclude
+///   each other.
 /// - Incomplete: `no_slowdown` is set and the write would have to wait. Try again later.
 /// - ShutdownInProgress: the database is closing. NotSupported: it was opened to be read.
 /// - Any other: an earlier write, flush or compaction failed, or this one did, and writes are refused until the database has recovered by
@@ -76,6 +77,16 @@ impl Db {
         self.put_slices(cf, key.as_ref(), value.as_ref(), options)
     }
 
+    /// What every write to `cf` needs.
+    #[inline]
+    fn check_alive(&self, cf: &ColumnFamilyHandle) -> Result<()> {
+        self.core.ctx.check_owns(cf)?;
+        if cf.is_dropped() {
+            return Err(Error::invalid_argument(format!("column family {} was dropped", cf.name())));
+        }
+        Ok(())
+    }
+
     fn put_slices(
         &self,
         cf: &ColumnFamilyHandle,
@@ -84,7 +95,7 @@ impl Db {
         options: &WriteOptions,
     ) -> Result<()> {
         check_sizes(key, value)?;
-        check_alive(cf)?;
+        self.check_alive(cf)?;
         with_scratch_batch(
             |batch| batch.put_id(cf.id(), key, value),
             |batch| self.core.commit.write(options, batch),
@@ -127,7 +138,7 @@ impl Db {
     ) -> Result<()> {
         let key = key.as_ref();
         check_sizes(key, &[])?;
-        check_alive(cf)?;
+        self.check_alive(cf)?;
         with_scratch_batch(
             |batch| batch.delete_id(cf.id(), key),
             |batch| self.core.commit.write(options, batch),
@@ -170,7 +181,7 @@ impl Db {
     ) -> Result<()> {
         let key = key.as_ref();
         check_sizes(key, &[])?;
-        check_alive(cf)?;
+        self.check_alive(cf)?;
         with_scratch_batch(
             |batch| batch.single_delete_id(cf.id(), key),
             |batch| self.core.commit.write(options, batch),
@@ -224,7 +235,7 @@ impl Db {
     ) -> Result<()> {
         let (begin, end) = (begin.as_ref(), end.as_ref());
         check_sizes(begin, end)?;
-        check_alive(cf)?;
+        self.check_alive(cf)?;
         check_range(cf, begin, end)?;
         with_scratch_batch(
             |batch| batch.delete_range_id(cf.id(), begin, end),
@@ -280,7 +291,7 @@ impl Db {
     ) -> Result<()> {
         let (key, operand) = (key.as_ref(), operand.as_ref());
         check_sizes(key, operand)?;
-        check_alive(cf)?;
+        self.check_alive(cf)?;
         if cf.merge_operator.is_none() {
             return Err(Error::not_supported("Provide a merge_operator when opening DB"));
         }
@@ -294,7 +305,7 @@ impl Db {
     /// readers of plain values see.
     ///
     /// # Errors
-    /// InvalidArgument if a name comes twice; [those of all writes](#errors-of-writes).
+    /// InvalidArgument if a name comes twice, or the columns together are longer than 4 GiB; [those of all writes](#errors-of-writes).
     pub fn put_entity<N: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         key: impl AsRef<[u8]>,
@@ -341,7 +352,7 @@ impl Db {
         options: &WriteOptions,
     ) -> Result<()> {
         check_sizes(key.as_ref(), &[])?;
-        check_alive(cf)?;
+        self.check_alive(cf)?;
         let mut batch = WriteBatch::new();
         batch.put_entity_cf(cf, key, columns)?;
         self.core.commit.write(options, &mut batch)
@@ -397,14 +408,6 @@ fn check_range(cf: &ColumnFamily, begin: &[u8], end: &[u8]) -> Result<()> {
 
 fn needs_merge_operator(cf: &ColumnFamilyHandle) -> String {
     format!("column family {}: Merge requires `ColumnFamilyOptions::merge_operator != nullptr`", cf.name())
-}
-
-#[inline]
-fn check_alive(cf: &ColumnFamilyHandle) -> Result<()> {
-    if cf.is_dropped() {
-        return Err(Error::invalid_argument(format!("column family {} was dropped", cf.name())));
-    }
-    Ok(())
 }
 
 fn check_merge(cf: &ColumnFamilyHandle) -> Result<()> {

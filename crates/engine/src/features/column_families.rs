@@ -70,6 +70,7 @@ pub fn create(core: &Core, descriptor: &ColumnFamilyDescriptor) -> Result<Column
 
 /// See [`crate::Db::drop_column_family`].
 pub fn drop_family(core: &Core, cf: &ColumnFamilyHandle) -> Result<()> {
+    core.ctx.check_owns(cf)?;
     if cf.id() == 0 {
         return Err(Error::invalid_argument("Can't drop default column family"));
     }

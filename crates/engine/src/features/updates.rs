@@ -94,7 +94,8 @@ impl UpdatesSince {
     ///
     /// # Errors
     /// NotFound if numbers after a batch that was given are in no WAL, TryAgain if these are the last that were written
-    /// (past the WAL); Corruption naming file and offset. Each ends it: the next call says the same.
+    /// (past the WAL); Corruption naming file and offset; NotSupported at the record of a transaction that was prepared, which is no
+    /// batch. Each ends it: the next call says the same.
     pub fn next_batch(&mut self) -> Result<Option<(SeqNum, WriteBatch)>> {
         if let Some(error) = &self.failed {
             return Err(error.clone());

@@ -44,7 +44,12 @@ pub struct WaitForCompactOptions {
 /// See [`crate::Db::wait_for_compact`].
 pub fn wait_for_compact(core: &Core, options: &WaitForCompactOptions) -> Result<()> {
     let clock = &core.ctx.env.clock;
-    let deadline = options.timeout.map(|timeout| clock.monotonic_nanos() + timeout.as_nanos() as u64);
+    // One that no clock reaches is one that never comes.
+    let after = |timeout: Duration| {
+        let nanos = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        clock.monotonic_nanos().saturating_add(nanos)
+    };
+    let deadline = options.timeout.map(after);
     if options.flush {
         let ids: Vec<u32> = core.column_family_ids();
         core.commit.flush(&ids, false)?;

@@ -228,12 +228,12 @@ impl Cursor {
         match self.shape {
             Shape::Plain => self.stored(),
             Shape::Held => {
-                assert!(self.valid(), "value() of an iterator that is not valid");
+                self.assert_valid();
                 self.held_value()
             }
-            Shape::Fetched => &self.value,
+            Shape::Fetched => self.fetched(),
             Shape::Entity => default_column(self.stored()),
-            Shape::FetchedEntity => default_column(&self.value),
+            Shape::FetchedEntity => default_column(self.fetched()),
         }
     }
 
@@ -242,6 +242,7 @@ impl Cursor {
     pub fn pinned_value(&self) -> PinnedValue {
         match (self.shape, self.position) {
             (Shape::Held, _) => {
+                self.assert_valid();
                 let held = self.held.as_ref().expect("the shape says that it is there");
                 PinnedValue::in_block(&held.block, self.held_value())
             }
@@ -253,6 +254,12 @@ impl Cursor {
         }
     }
 
+    /// What was kept or fetched for an earlier row may be there still.
+    fn assert_valid(&self) {
+        assert!(self.valid(), "value() of an iterator that is not valid");
+    }
+
+    /// The value that was kept with its block, also of a key that is being resolved.
     fn held_value(&self) -> &[u8] {
         let held = self.held.as_ref().expect("the shape says that it is there");
         &held.block[held.value.clone()]
@@ -262,9 +269,15 @@ impl Cursor {
     pub fn columns(&self) -> Result<WideColumns> {
         match self.shape {
             Shape::Entity => WideColumns::decode(self.stored()),
-            Shape::FetchedEntity => WideColumns::decode(&self.value),
+            Shape::FetchedEntity => WideColumns::decode(self.fetched()),
             _ => Ok(WideColumns::plain(self.value())),
         }
+    }
+
+    /// What was fetched from blob files for the entry shown. Panics unless valid.
+    fn fetched(&self) -> &[u8] {
+        self.assert_valid();
+        &self.value
     }
 
     /// The bytes of the entry shown.

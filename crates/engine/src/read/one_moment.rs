@@ -36,6 +36,7 @@ fn views(
     families: &[&ColumnFamily],
     snapshot: Option<&Snapshot>,
 ) -> Result<(Vec<View>, SeqNum)> {
+    families.iter().try_for_each(|cf| versions.ctx.check_owns(cf))?;
     let load = || families.iter().map(|cf| cf.superversion.load()).collect::<Vec<_>>();
     if let Some(snapshot) = snapshot {
         // It was taken before the views, and keeps what it sees.

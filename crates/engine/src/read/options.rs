@@ -26,7 +26,9 @@ pub struct ReadOptions {
     pub iterate_lower_bound: Option<Vec<u8>>,
     /// An iterator ends before this user key.
     pub iterate_upper_bound: Option<Vec<u8>>,
-    /// An iterator ends where the prefix of the key it was positioned by ends; needs a prefix extractor. Default false.
+    /// An iterator ends where the prefix of the key it was positioned by ends; needs a prefix extractor. Default false. A
+    /// [`Cursor`](crate::Cursor) is positioned by the target of a seek, or by the row that it finds at an end. An [`Iter`](crate::Iter)
+    /// has the prefix of its range's first key, or of its first row where that is unbounded, from both ends; `Db::prefix` passes over this.
     pub prefix_same_as_start: bool,
     /// Seeks ask no filters of prefixes. What is found is the same: with a prefix extractor, a seek leaves out tables that
     /// by their filters hold no key with the prefix of its target, and takes them in once the walk leaves the prefix.

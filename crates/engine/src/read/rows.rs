@@ -8,13 +8,13 @@
 //! they stand on are compared before each row, so that none comes twice.
 
 use super::cursor::Cursor;
-use super::key_range::KeyBounds;
+use super::key_range::{self, KeyBounds};
 use super::options::ReadOptions;
 use super::value::PinnedValue;
 use crate::column_family::ColumnFamilyHandle;
 use crate::context::DbContext;
 use crate::superversion::SuperVersion;
-use outcrop_base::{Error, Result, SeqNum};
+use outcrop_base::{Error, PrefixExtractor, Result, SeqNum};
 use std::cmp::Ordering;
 use std::iter::FusedIterator;
 use std::ops::Bound;
@@ -39,6 +39,9 @@ pub type Row = (Vec<u8>, PinnedValue);
 /// Of each row the key is copied into one `Vec`. The value is pinned in the block that has it, not copied, if it comes from a
 /// table; it is copied if it comes from a memtable, a blob file, a merge or a wide-column entity. A [`PinnedValue`] keeps its block in
 /// memory while it lives: call [`PinnedValue::into_vec`] on the few values to keep of a long scan.
+///
+/// Under [`ReadOptions::prefix_same_as_start`] it gives the same rows from both ends. Under a comparator of the application's own, where the
+/// end of a prefix cannot be known, a step from the back is then a NotSupported error.
 ///
 /// An error is the last item. The iterator keeps the tables it reads from being removed while it lives.
 ///
@@ -110,19 +113,52 @@ impl Iter {
             ended: false,
             failed: None,
         };
+        let first = iter.first_key(&start);
         match start {
             Bound::Unbounded => {}
             Bound::Included(key) => iter.raise_lower(key, false),
             Bound::Excluded(key) if bytewise => iter.raise_lower(directly_after(key), false),
             Bound::Excluded(key) => iter.raise_lower(key, true),
         }
-        match end {
-            Bound::Unbounded => {}
-            Bound::Excluded(key) => iter.reduce_upper(key),
-            Bound::Included(key) if bytewise => iter.reduce_upper(directly_after(key)),
-            Bound::Included(key) => iter.last = Some(key),
+        iter.reduce_end(end);
+        if let Some(first) = first {
+            iter.end_with_prefix_of(&first);
         }
         iter
+    }
+
+    /// With `prefix_same_as_start`: the key whose prefix all rows have, if the range begins with one.
+    fn first_key(&self, start: &Bound<Vec<u8>>) -> Option<Vec<u8>> {
+        let bound = self.options.iterate_lower_bound.as_ref().filter(|_| self.options.prefix_same_as_start);
+        let start = match start {
+            Bound::Included(key) | Bound::Excluded(key) if self.options.prefix_same_as_start => Some(key),
+            _ => None,
+        };
+        let keys = [start, bound].into_iter().flatten();
+        keys.max_by(|a, b| self.cf.comparator.compare(a, b)).cloned()
+    }
+
+    /// Makes the end of the prefix of `first` the end of the range, where there is a key to say so.
+    fn end_with_prefix_of(&mut self, first: &[u8]) {
+        if self.cf.comparator.is_user() {
+            // Cursors going forward see for themselves where it ends.
+            return;
+        }
+        self.options.prefix_same_as_start = false;
+        let extractor = self.cf.options.load().prefix_extractor;
+        let Some(prefix) = extractor.and_then(|extractor| extractor.transform(first)) else { return };
+        let is_whole = match extractor {
+            Some(PrefixExtractor::Fixed(len) | PrefixExtractor::Capped(len)) => prefix.len() == len,
+            _ => false,
+        };
+        let end = match is_whole {
+            true => {
+                key_range::of_prefix(prefix, &self.cf.comparator).map_or(Bound::Unbounded, |bounds| bounds.1)
+            }
+            // Of a prefix that is shorter there is one key.
+            false => Bound::Included(prefix.to_vec()),
+        };
+        self.reduce_end(end);
     }
 
     /// One that gives `error` and ends.
@@ -146,6 +182,22 @@ impl Iter {
         if order.is_ge() {
             self.skip_first = skip;
             self.options.iterate_lower_bound = Some(key);
+        }
+    }
+
+    /// Rows beyond `end` do not belong to the range.
+    fn reduce_end(&mut self, end: Bound<Vec<u8>>) {
+        match end {
+            Bound::Unbounded => {}
+            Bound::Excluded(key) => self.reduce_upper(key),
+            Bound::Included(key) if self.cf.comparator.is_bytewise() => {
+                self.reduce_upper(directly_after(key))
+            }
+            Bound::Included(key) => {
+                if self.last.as_ref().is_none_or(|last| self.before(&key, last)) {
+                    self.last = Some(key);
+                }
+            }
         }
     }
 
@@ -177,7 +229,20 @@ impl Iter {
     }
 
     /// A cursor on the last row of the range.
-    fn at_last(&self) -> Result<Cursor> {
+    fn at_last(&mut self) -> Result<Cursor> {
+        if self.options.prefix_same_as_start {
+            if self.cf.comparator.is_user() && self.cf.options.load().prefix_extractor.is_some() {
+                return Err(Error::not_supported(format!(
+                    "prefix_same_as_start from the back: under the order {} keys with one prefix need not lie together",
+                    self.cf.comparator.name()
+                )));
+            }
+            let first = self.at_first()?;
+            first.status()?;
+            if first.valid() {
+                self.end_with_prefix_of(first.key());
+            }
+        }
         let mut cursor = self.cursor()?;
         match &self.last {
             Some(last) => cursor.seek_for_prev(last),
