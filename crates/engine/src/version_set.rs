@@ -109,6 +109,13 @@ impl VersionSet {
         }
     }
 
+    /// The error of what only brings to the file system what was written before: an error of background work is none.
+    pub fn refuse_if_read_only_or_closed(&self) -> Result<()> {
+        self.refuse_if_read_only()?;
+        let failed = self.state.lock().background_error.is_some();
+        if self.refuses_writes() && !failed { Err(self.refusal()) } else { Ok(()) }
+    }
+
     /// True if closed WALs must be durable before a flush is: a batch can span column families, or they hold what was prepared
     /// and is undecided or in a memtable.
     pub fn needs_synced_wals(&self) -> bool {

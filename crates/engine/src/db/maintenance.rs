@@ -271,10 +271,11 @@ impl Db {
         updates::updates_since(&self.core.versions, since)
     }
 
-    /// Makes every write so far durable that is not `disable_wal`.
+    /// Makes every write so far durable that is not `disable_wal`, also where a background error that has nothing to do with the
+    /// WAL, such as one of a compaction, refuses further writes.
     ///
     /// # Errors
-    /// What syncing met: writes are then refused until [`Db::resume`].
+    /// What writing or syncing the WAL met: writes are then refused until [`Db::resume`]. NotSupported if the database is read only.
     pub fn sync_wal(&self) -> Result<()> {
         self.core.commit.sync_wal()
     }

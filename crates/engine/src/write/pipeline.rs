@@ -329,12 +329,10 @@ impl CommitPipeline {
         synced.map_err(|error| self.versions.fail_writes(error))
     }
 
-    /// Makes every WAL record written so far durable.
+    /// Makes every WAL record written so far durable, also where a background error refuses more of them.
     pub fn sync_wal(&self) -> Result<()> {
+        self.versions.refuse_if_read_only_or_closed()?;
         let mut core = self.core.lock();
-        if self.versions.refuses_writes() {
-            return Err(self.versions.refusal());
-        }
         self.closed_wals
             .sync_and_track(&self.versions)
             .and_then(|()| core.wal.sync(&self.ctx))
@@ -343,10 +341,8 @@ impl CommitPipeline {
 
     /// Hands WAL records buffered under `manual_wal_flush` to the operating system.
     pub fn flush_wal(&self) -> Result<()> {
+        self.versions.refuse_if_read_only_or_closed()?;
         let mut core = self.core.lock();
-        if self.versions.refuses_writes() {
-            return Err(self.versions.refusal());
-        }
         core.wal.flush().map_err(|error| self.versions.fail_writes(error))
     }
 }

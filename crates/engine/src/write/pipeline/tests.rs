@@ -94,6 +94,17 @@ fn sync_wal_makes_what_was_written_durable() {
 }
 
 #[test]
+fn wals_are_synced_though_background_work_failed() {
+    let parts = Parts::new();
+    parts.put("a", "1");
+    parts.versions.fail_writes(outcrop_base::Error::corruption("Merge operator failed"));
+    assert!(parts.write(|batch| batch.put_id(0, b"a", b"2")).is_err());
+    parts.commit.flush_wal().unwrap();
+    parts.commit.sync_wal().unwrap();
+    assert!(parts.commit.exclude_writers().wal.is_synced());
+}
+
+#[test]
 fn with_manual_flushes_records_wait_in_memory() {
     let parts = Parts::of_db(DbOptions { manual_wal_flush: true, ..DbOptions::default() });
     let on_disk = || {
