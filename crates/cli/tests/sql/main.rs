@@ -17,6 +17,10 @@ mod sysbench;
 use std::fmt::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+/// How long anything is waited for: only what hangs takes as long, however busy the machine is.
+const FAR: Duration = Duration::from_secs(3600);
 
 /// Servers that are to be tested, each `name@version`.
 fn servers() -> Vec<String> {

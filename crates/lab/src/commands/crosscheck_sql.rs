@@ -86,11 +86,11 @@ fn on_server(arguments: &CrosscheckArguments, name: &str, dir: &Path) -> Result<
         version: Some(locked.archive.version.clone()),
         place: Place::Own { basedir, config: String::new(), port: None },
     };
-    let server = Server::start(&spec, dir)?;
+    let server = Server::start(&spec, dir, &mut || Ok(()))?;
     let clients = Clients { arguments, pool: Pool::new(server.address().clone()) };
     let compared = clients.compare();
     clients.pool.close();
-    server.stop()?;
+    server.stop(&mut || Ok(()))?;
     compared
 }
 

@@ -14,7 +14,8 @@ use std::process::{ChildStdin, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// How long a process may take to start, to stop or to end.
+/// How long a process may say nothing while it starts, stops or ends: one that waits for a server says now and then that the
+/// server gets on.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A child, killed when it is dropped.
@@ -73,10 +74,13 @@ impl Process {
     /// # Errors
     /// What it says against it.
     pub fn wait_until_ready(&self) -> Result<(), String> {
-        match self.hear(PATIENCE) {
-            Heard::Message(Message::Failed(why)) => Err(why),
-            Heard::Silence => Err("the process did not start in time".to_string()),
-            Heard::Message(_) | Heard::Nothing => Ok(()),
+        loop {
+            match self.hear(PATIENCE) {
+                Heard::Message(Message::Failed(why)) => return Err(why),
+                Heard::Message(Message::Alive) => {}
+                Heard::Silence => return Err("the process did not start in time".to_string()),
+                Heard::Message(_) | Heard::Nothing => return Ok(()),
+            }
         }
     }
 
@@ -133,8 +137,11 @@ impl Process {
     /// A sentence if there is no end.
     pub fn end(&mut self) -> Result<ExitStatus, String> {
         drop(self.orders.take());
-        let deadline = Instant::now() + PATIENCE;
+        let mut deadline = Instant::now() + PATIENCE;
         loop {
+            if self.messages.try_recv().is_ok() {
+                deadline = Instant::now() + PATIENCE;
+            }
             match self.child.try_wait() {
                 Ok(Some(status)) => return Ok(status),
                 Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(10)),

@@ -179,7 +179,7 @@ impl<'a> Session<'a> {
                 }
             };
             match message {
-                Message::Ready => {}
+                Message::Ready | Message::Alive => {}
                 Message::Started { waited, .. } => {
                     deadline = self.is_timed(number).then(|| Instant::now() + self.patience(number));
                     begun = Some((waited, sampler.edge()));

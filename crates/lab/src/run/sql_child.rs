@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 /// # Errors
 /// What the server or the system says, for the parent.
 pub(super) fn work(assignment: &Assignment, spec: &ServerSpec) -> Result<(), String> {
-    let server = Server::start(spec, &assignment.dir)?;
+    let server = Server::start(spec, &assignment.dir, &mut || say(&Message::Alive))?;
     server.pause()?;
     let pool = Pool::new(server.address().clone());
     let mut worker = Worker { assignment, server: &server, pool, inside: None, threads: 0, so_far: None };
@@ -44,7 +44,7 @@ pub(super) fn work(assignment: &Assignment, spec: &ServerSpec) -> Result<(), Str
     worker.pool.close();
     worker.inside = None;
     write_facts(&server, &assignment.dir)?;
-    server.stop()
+    server.stop(&mut || say(&Message::Alive))
 }
 
 struct Worker<'a> {

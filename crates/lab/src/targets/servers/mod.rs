@@ -4,6 +4,7 @@
 //! catalogue.rs (name@version -> program files, checksum locked) -> unpack.rs
 //! config.rs (a file of settings, scaled and checked) -> running.rs: directory, start, ready, stop
 //!     postgres.rs, mysql.rs: the words of each          tree.rs: processes, stopped, continued, counted
+//!     patience.rs: how long one is waited for
 //! session -> guard.rs (a process of the lab) -> server -> its own children
 //! ```
 //! Invariants: a server never runs as root, and listens where only this machine reaches it. It ends with its session
@@ -14,6 +15,7 @@ pub mod catalogue;
 pub mod config;
 pub mod guard;
 mod mysql;
+mod patience;
 mod postgres;
 pub mod running;
 pub mod tree;

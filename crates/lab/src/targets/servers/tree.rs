@@ -103,6 +103,23 @@ pub fn kill(root: u32) -> Result<(), String> {
     signal_all(root, Signal::KILL, |stat| matches!(state(stat), "Z" | "X"))
 }
 
+/// A file of the kernel about a process; nothing if it has ended.
+fn text_of(id: u32, name: &str) -> String {
+    std::fs::read_to_string(format!("/proc/{id}/{name}")).unwrap_or_default()
+}
+
+/// What each process below `root` does at this moment, as the kernel says it, for messages.
+pub fn described(root: u32) -> String {
+    let one = |id: u32| {
+        let state = stat(id).map_or_else(|| "gone".to_string(), |stat| state(&stat).to_string());
+        let waits = text_of(id, "wchan");
+        let waits = if matches!(waits.as_str(), "" | "0") { String::new() } else { format!(" in {waits}") };
+        format!("{} {id}: {state}{waits}", text_of(id, "comm").trim())
+    };
+    let all: Vec<String> = descendants(root).into_iter().map(one).collect();
+    if all.is_empty() { "no processes".to_string() } else { all.join(", ") }
+}
+
 /// What all processes below `root` have used, those included that they have waited for; memory is the sum of what each has
 /// resident, in which shared memory counts as often as it is mapped. Switches are those of living threads.
 pub fn usage(root: u32) -> ProcessUsage {
@@ -155,12 +172,16 @@ mod tests {
         assert!(descendants(id).len() >= 2, "{:?}", descendants(id));
         pause(id).unwrap();
         let before = usage(id);
+        let states = described(id);
+        assert!(states.contains("sh ") && states.contains(": T"), "{states}");
         std::thread::sleep(Duration::from_millis(100));
         let after = usage(id);
         let seconds = |usage: &ProcessUsage| usage.user_seconds + usage.system_seconds;
         assert_eq!(seconds(&before), seconds(&after), "nobody works meanwhile");
         go_on(id).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(600);
         while seconds(&usage(id)) <= seconds(&after) {
+            assert!(Instant::now() < deadline, "it does not go on: {}", described(id));
             std::thread::sleep(Duration::from_millis(5));
         }
         assert!(usage(id).rss_bytes > 0);
