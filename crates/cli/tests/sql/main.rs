@@ -3,6 +3,7 @@
 
 #[path = "../it/browser.rs"]
 mod browser;
+mod data;
 mod disk;
 mod foreign;
 mod insert_benchmark;

@@ -3,6 +3,7 @@
 //! ```text
 //! session-N/data      what the server stores            session-N/socket    where it listens
 //! session-N/server.log    what it prints; the last lines are shown if it does not come up
+//! session-N/password      of one that listens on a port
 //! ```
 //! Invariants: a data directory is initialised once, and taken as it is if it is there (a copy of a loaded one). Who drops a
 //! [`Server`] closes the guard's pipe: nothing of the server is left.
@@ -10,11 +11,13 @@
 use super::catalogue::closed_to_others;
 use super::guard::{Guarded, NOBODY};
 use super::patience::Patience;
+use super::secret::Secret;
 use super::{PASSWORD, Place, ServerSpec, mysql, postgres, tree};
 use outcrop_lab_load::process::ProcessUsage;
 use outcrop_lab_sql::{Address, Connection, Product, upkeep};
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
@@ -281,7 +284,12 @@ fn start_own(
     let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
     for path in [&data, &sockets] {
         std::fs::create_dir_all(path).map_err(|error| failed(path, error))?;
+        // Its user needs no password on the socket, and nobody else gets there.
+        let closed = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(path, closed).map_err(|error| failed(path, error))?;
     }
+    let secret = port.map(|_| Secret::of(&dir)).transpose()?;
+    let secret = secret.as_ref();
     give(&dir, user)?;
     let base = Guarded {
         program: PathBuf::new(),
@@ -294,16 +302,17 @@ fn start_own(
     };
     let is_empty = std::fs::read_dir(&data).map_err(|error| failed(&data, error))?.next().is_none();
     if is_empty {
-        initialise(spec, basedir, &data, &base, alive)?;
+        initialise(spec, basedir, &data, secret, &base, alive)?;
     }
     let (guarded, address) = match spec.product {
         Product::Postgres => (
             postgres::start(basedir, &data, &sockets, port, config, base)?,
-            postgres::address(&sockets, port),
+            postgres::address(&sockets, port, secret),
         ),
-        Product::MySql => {
-            (mysql::start(basedir, &data, &sockets, port, config, base)?, mysql::address(&sockets, port))
-        }
+        Product::MySql => (
+            mysql::start(basedir, &data, &sockets, (port, secret), config, base)?,
+            mysql::address(&sockets, port, secret),
+        ),
     };
     give(&dir, user)?;
     let process = spawn(&guarded)?;
@@ -315,11 +324,12 @@ fn initialise(
     spec: &ServerSpec,
     basedir: &Path,
     data: &Path,
+    secret: Option<&Secret>,
     base: &Guarded,
     alive: Alive<'_>,
 ) -> Result<(), String> {
     let each = match spec.product {
-        Product::Postgres => postgres::initialise(basedir, data, base.clone()),
+        Product::Postgres => postgres::initialise(basedir, data, secret, base.clone()),
         Product::MySql => mysql::initialise(spec, basedir, data, base.clone())?,
     };
     for program in each {
