@@ -13,6 +13,7 @@ use super::guard::{Guarded, NOBODY};
 use super::patience::Patience;
 use super::secret::Secret;
 use super::{PASSWORD, Place, ServerSpec, mysql, postgres, tree};
+use crate::run::data_dir;
 use outcrop_lab_load::process::ProcessUsage;
 use outcrop_lab_sql::{Address, Connection, Product, upkeep};
 use std::io::{BufRead, BufReader};
@@ -231,12 +232,12 @@ impl Drop for GuardedProcess {
 pub fn check_space(dir: &Path) -> Result<(), String> {
     /// Bytes that are as good as none.
     const NONE: u64 = 16 << 20;
-    let Ok(stat) = rustix::fs::statvfs(dir) else { return Ok(()) };
-    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
-    if free >= NONE {
-        Ok(())
-    } else {
-        Err(format!("no space left: {} has {} KB free", dir.display(), free >> 10))
+    match data_dir::free(dir) {
+        Ok(free) if free < NONE => {
+            Err(format!("no space left: {} has {} KB free", dir.display(), free >> 10))
+        }
+        // A system that does not say so is no full disk.
+        _ => Ok(()),
     }
 }
 
