@@ -1,6 +1,7 @@
 //! The processes of a server: all that descend from its guard.
 
 use outcrop_lab_load::process::ProcessUsage;
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -66,9 +67,10 @@ fn signal_all(root: u32, signal: Signal, mut is_done: impl FnMut(&Stat) -> bool)
             return Err(format!("processes of the server do not obey: {left:?}"));
         }
         for id in left {
-            if let Some(pid) = Pid::from_raw(id as i32) {
+            match Pid::from_raw(id as i32).map(|pid| kill_process(pid, signal)) {
                 // It may have ended meanwhile.
-                let _ = kill_process(pid, signal);
+                None | Some(Ok(()) | Err(Errno::SRCH)) => {}
+                Some(Err(error)) => return Err(format!("process {id} of the server: {error}")),
             }
         }
         std::thread::sleep(Duration::from_micros(200));
