@@ -91,8 +91,8 @@ pub fn run_slice(
         Load::SysbenchLoad => {
             let taken = AtomicU32::new(0);
             let (tables, rows, engine) = (sql.tables, sql.rows, sql.engine.as_str());
-            let common = load::Common { pool, tables, rows, engine, taken: &taken };
-            let worker = |seed| load::Loader::new(&common, seed);
+            let common = load::Common { pool, tables, rows, engine, seed: step.seed, taken: &taken };
+            let worker = |_| load::Loader::new(&common);
             run_operations(step, so_far, thread_counter, observe, worker)
         }
         Load::Sysbench(name) => {
