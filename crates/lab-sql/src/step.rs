@@ -56,6 +56,18 @@ impl SqlStep {
         self.test().is_some_and(|test| test.shape == sysbench::tests::Shape::Scan)
     }
 
+    /// Connections that each of its clients has at once.
+    pub fn connections_of_a_client(&self) -> u32 {
+        match &self.load {
+            Load::Insert(insert) => match insert.phase {
+                Phase::Fill | Phase::Index => 1,
+                Phase::Churn => 2,
+                Phase::Query(..) => 3,
+            },
+            _ => 1,
+        }
+    }
+
     /// Whether it fills an empty database.
     pub fn is_load(&self) -> bool {
         match &self.load {
