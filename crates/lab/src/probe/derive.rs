@@ -33,8 +33,8 @@ pub const METRICS: &[MetricRow] = &[
     higher("ops_sec", "1/s", "operations of the counted threads / seconds from first start to last finish"),
     higher("steady_ops_sec", "1/s", "operations per second of the last flat part of the step"),
     higher("krows_sec", "1000/s", "of a scan: thousands of rows / seconds of one client's scans"),
-    higher("insert_sec", "1/s", "rows inserted, by counted operations or beside them / seconds"),
-    higher("delete_sec", "1/s", "rows deleted / seconds"),
+    higher("insert_sec", "1/s", "rows inserted, by counted operations or beside them / seconds of doing so"),
+    higher("delete_sec", "1/s", "rows deleted / seconds of doing so"),
     higher("rate_p50_floor", "1/s", "operations per second that half of the whole seconds reached"),
     higher("rate_p99_floor", "1/s", "operations per second that 99 of 100 whole seconds reached"),
     higher("mb_sec", "MB/s", "key and value bytes of the operations / 2^20 / seconds"),
@@ -167,8 +167,10 @@ pub fn derive(
         set("krows_sec", 1e3 / result.micros_per_op);
     }
     if let Some([inserted, deleted]) = result.rows {
-        set("insert_sec", inserted as f64 / seconds);
-        set("delete_sec", deleted as f64 / seconds);
+        // Rows beside the counted operations have seconds of their own.
+        let [inserting, deleting] = result.row_seconds.unwrap_or([seconds; 2]);
+        set("insert_sec", inserted as f64 / inserting.max(1e-9));
+        set("delete_sec", deleted as f64 / deleting.max(1e-9));
     }
     if step.sql.is_some() {
         set("rate_p50_floor", rate_floor(&result.per_second, 0.5));
@@ -485,6 +487,44 @@ mod tests {
         assert_eq!((metrics["longest_op"], metrics["slow_seconds"]), (3.5, 1.0));
         result.longest_per_second.clear();
         assert!(!of(&result).contains_key("slow_seconds") && !of(&result).contains_key("longest_op"));
+    }
+
+    #[test]
+    fn of_a_server_nothing_is_said_that_was_read_of_its_client() {
+        let (mut step, mut result) = crate::testing::step_and_result("overwrite", 1000, 2.0);
+        let numbers = |count: i64| {
+            ["device.write_sectors", "process.read_bytes", "process.write_bytes", "process.rss"]
+                .map(|name| (name, count << 20))
+        };
+        let edges = [reading(0.0, &numbers(1)), reading(2.0, &numbers(2))];
+        result.usage.rss_bytes = 7 << 20;
+        let of_client = ["write_amp_device", "proc_rKB/o", "proc_wKB/o", "rss"];
+        let engine = derive(&step, &result, &edges[0], &edges[1], 0.0);
+        assert!(of_client.iter().all(|name| engine.contains_key(*name)), "{engine:?}");
+        assert_eq!(rss_max(&step, &edges, &result), Some(2048.0));
+
+        let insert = InsertStep { phase: Phase::Query(Queries::Point, 100), batch: 50 };
+        let load = Load::Insert(insert);
+        step.sql = Some(SqlStep { load, tables: 1, rows: 1000, engine: String::new() });
+        // A server that belongs to somebody else: nothing is known of its memory.
+        let foreign = derive(&step, &result, &edges[0], &edges[1], 0.0);
+        assert!(of_client.iter().all(|name| !foreign.contains_key(*name)), "{foreign:?}");
+        assert_eq!(rss_max(&step, &edges, &result), None);
+        result.server = Some(ProcessUsage { rss_bytes: 90 << 20, ..ProcessUsage::default() });
+        assert_eq!(derive(&step, &result, &edges[0], &edges[1], 0.0)["rss"], 90.0);
+    }
+
+    #[test]
+    fn rows_beside_queries_are_divided_by_the_seconds_of_those_who_wrote_them() {
+        let (step, mut result) = crate::testing::step_and_result("overwrite", 1000, 2.0);
+        (result.rows, result.row_seconds) = (Some([300, 80]), None);
+        let rates = |result: &StepResult| {
+            let metrics = derive(&step, result, &reading(0.0, &[]), &reading(2.0, &[]), 0.0);
+            (metrics["insert_sec"], metrics["delete_sec"])
+        };
+        assert_eq!(rates(&result), (150.0, 40.0));
+        result.row_seconds = Some([3.0, 4.0]);
+        assert_eq!(rates(&result), (100.0, 20.0));
     }
 
     #[test]
