@@ -3,8 +3,10 @@
 //! ```text
 //! Inside: a connection of its own      redo_bytes: position of the WAL, or bytes of the redo log
 //!                                      waits: what the load's connections do at this moment
-//!                                      plans: EXPLAIN of each statement with parameters that are always the same
+//!                                      plans: EXPLAIN of each statement with literals that are always the same
 //! ```
+//! The load runs prepared statements, for which a server may choose a plan without looking at parameters (PostgreSQL from the sixth
+//! execution on, where that costs no more): what is explained is how it would execute the same with literals.
 //! Plans are kept without what differs from one parameter to the next: literals become `?`, estimates are left out. Two texts
 //! that differ are two ways to execute a statement.
 
@@ -30,17 +32,24 @@ impl Inside {
         Ok(Inside { connection: Connection::open(address)? })
     }
 
-    /// Bytes that were ever put into the redo log; only differences mean anything. `None` where the server does not say.
+    /// Bytes that were ever put into the redo log of `engine`'s tables, whose empty name is the server's own choice; only differences
+    /// mean anything. The log of statements for copies of a server, MySQL's binlog, is not in it. `None` where the server does not
+    /// say.
     ///
     /// # Errors
     /// The server's words.
-    pub fn redo_bytes(&mut self) -> Result<Option<u64>, String> {
+    pub fn redo_bytes(&mut self, engine: &str) -> Result<Option<u64>, String> {
         let text = match self.connection.product() {
             Product::Postgres => {
                 self.connection.value("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn")?
             }
             Product::MySql => {
-                let rows = self.connection.rows("SHOW GLOBAL STATUS LIKE 'Innodb_os_log_written'")?;
+                let usual = match engine {
+                    "" => self.connection.value("SELECT @@default_storage_engine")?.unwrap_or_default(),
+                    named => named.to_string(),
+                };
+                let Some(counter) = redo_counter(&usual) else { return Ok(None) };
+                let rows = self.connection.rows(&format!("SHOW GLOBAL STATUS LIKE '{counter}'"))?;
                 rows.into_iter().next().and_then(|row| row.into_iter().nth(1)).flatten()
             }
         };
@@ -59,7 +68,7 @@ impl Inside {
             )?,
             Product::MySql => {
                 let mut rows = self.connection.rows("SHOW PROCESSLIST")?;
-                // Command and statement: who is at work, and not this look itself.
+                // Database, command and statement: who is at work on the lab's tables, and not this look itself.
                 let text = |row: &[Option<String>], at: usize| row.get(at).cloned().flatten().unwrap_or_default();
                 rows.retain(|row| is_of_load(&[text(row, 3), text(row, 4), text(row, 7)]));
                 rows.iter_mut().for_each(|row| *row = vec![Some(text(row, 6)).filter(|state| !state.is_empty())]);

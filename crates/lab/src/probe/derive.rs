@@ -314,7 +314,8 @@ fn from_readings(
         set("busiest_cpu", (ticks / TICKS_PER_SECOND / seconds * 100.0).min(100.0));
     }
     if let Some(milliseconds) = delta("device.busy_ms") {
-        set("device_util", milliseconds / 10.0 / seconds);
+        // Of a step on a server it ends a little later than the rest.
+        set("device_util", (milliseconds / 10.0 / seconds).min(100.0));
     }
     if let Some(busy) = busy {
         set("other_cpu", ((busy - own) / seconds).max(0.0));
@@ -336,8 +337,12 @@ fn rate_floor(per_second: &[u64], share: f64) -> f64 {
     rates.get(at.min(rates.len().saturating_sub(1))).map_or(f64::NAN, |rate| *rate as f64)
 }
 
-/// The largest resident memory of the process, in MB: of samples, and of what the step ended with.
-pub fn rss_max(readings: &[Reading], result: &StepResult) -> f64 {
+/// The largest resident memory of the process, in MB: of samples, and of what the step ended with. `None` of a step on a server,
+/// whose memory is not sampled.
+pub fn rss_max(step: &PlannedStep, readings: &[Reading], result: &StepResult) -> Option<f64> {
+    if step.sql.is_some() {
+        return None;
+    }
     let samples = readings.iter().filter_map(|reading| reading.get("process.rss"));
     let largest = samples.max().unwrap_or(0) as f64 / 1024.0;
     largest.max(result.usage.rss_bytes as f64 / f64::from(1 << 20))
@@ -532,8 +537,12 @@ mod tests {
         let (step, mut result) = crate::testing::step_and_result("readrandom", 1000, 2.0);
         let at = |at: f64, kilobytes: i64| reading(at, &[("process.rss", kilobytes)]);
         result.usage.rss_bytes = 3 << 20;
-        assert_eq!(rss_max(&[at(0.0, 1024), at(1.0, 5 << 10), at(2.0, 2048)], &result), 5.0);
-        assert_eq!(rss_max(&[reading(0.0, &[])], &result), 3.0, "without samples the end is known");
+        assert_eq!(rss_max(&step, &[at(0.0, 1024), at(1.0, 5 << 10), at(2.0, 2048)], &result), Some(5.0));
+        assert_eq!(
+            rss_max(&step, &[reading(0.0, &[])], &result),
+            Some(3.0),
+            "without samples the end is known"
+        );
         let mut fill = |used, capacity, tables, blobs| {
             let counters = &mut result.counters;
             (counters.cache_used, counters.cache_capacity) = (used, capacity);

@@ -117,6 +117,11 @@ pub enum Message {
         /// How far it is.
         progress: Progress,
     },
+    /// The operations of a slice on a server are done; what follows is asked for the record, and written to devices.
+    Worked {
+        /// Number of the step.
+        step: usize,
+    },
     /// A slice is done, and not the last of its step.
     Interrupted {
         /// Number of the step.

@@ -184,6 +184,7 @@ fn finished(process: &Process, seconds: f64) -> Result<Option<Done>, String> {
                 Message::Alive
                 | Message::Ready
                 | Message::Progress { .. }
+                | Message::Worked { .. }
                 | Message::Interrupted { .. },
             ) => {}
             Heard::Silence => return Err("nothing happened for too long".to_string()),
