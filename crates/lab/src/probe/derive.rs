@@ -112,7 +112,11 @@ pub const METRICS: &[MetricRow] = &[
         "1",
         "data TLB misses of loads of the process / operations, where the machine counts them",
     ),
-    lower("rss", "MB", "resident memory of the process at the end"),
+    lower(
+        "rss",
+        "MB",
+        "resident memory of the process at the end; of a server that of its processes, what they share counted once",
+    ),
     lower(
         "rss_max",
         "MB",
@@ -202,7 +206,14 @@ pub fn derive(
     }
     let megabytes = f64::from(1 << 20);
     let counters = &result.counters;
-    set("rss", result.usage.rss_bytes as f64 / megabytes);
+    // Of a step on a server that of the client says nothing.
+    let rss = match (&step.sql, &result.server) {
+        (None, _) => Some(result.usage.rss_bytes),
+        (Some(_), server) => server.map(|server| server.rss_bytes),
+    };
+    if let Some(bytes) = rss {
+        set("rss", bytes as f64 / megabytes);
+    }
     if counters.table_bytes > 0 {
         set("tables", counters.table_bytes as f64 / megabytes);
         let pair = (step.step.key_size + step.step.value_size) as u64;
@@ -253,9 +264,11 @@ fn from_readings(
     per_op("cs/o", delta("context_switches"));
     per_op("vcs/o", Some(result.usage.voluntary_switches as f64));
     per_op("ivcs/o", Some(result.usage.involuntary_switches as f64));
-    let written = delta("process.write_bytes")
+    // Of a step on a server the process that is read is the client, which reads and writes nothing.
+    let of_process = |name: &str| delta(name).filter(|_| step.sql.is_none());
+    let written = of_process("process.write_bytes")
         .map(|written| (written - delta("process.cancelled_bytes").unwrap_or(0.0)).max(0.0));
-    per_op("proc_rKB/o", delta("process.read_bytes").map(|bytes| bytes / 1024.0));
+    per_op("proc_rKB/o", of_process("process.read_bytes").map(|bytes| bytes / 1024.0));
     per_op("proc_wKB/o", written.map(|bytes| bytes / 1024.0));
     let counted = &result.usage.processor;
     for (name, count) in [
@@ -320,7 +333,9 @@ fn from_readings(
     if let Some(busy) = busy {
         set("other_cpu", ((busy - own) / seconds).max(0.0));
     }
+    // Bytes of a step on a server are those that statements returned.
     if step.writes()
+        && step.sql.is_none()
         && let Some(sectors) = delta("device.write_sectors")
     {
         set("write_amp_device", sectors * 512.0 / result.bytes as f64);
@@ -345,7 +360,7 @@ pub fn rss_max(step: &PlannedStep, readings: &[Reading], result: &StepResult) ->
     }
     let samples = readings.iter().filter_map(|reading| reading.get("process.rss"));
     let largest = samples.max().unwrap_or(0) as f64 / 1024.0;
-    largest.max(result.usage.rss_bytes as f64 / f64::from(1 << 20))
+    Some(largest.max(result.usage.rss_bytes as f64 / f64::from(1 << 20)))
 }
 
 /// By what share page faults of an operation fell from the first half of a step to the second; `None` without samples
@@ -398,6 +413,9 @@ fn variation(per_second: &[u64]) -> f64 {
 mod tests {
     use super::*;
     use crate::probe::{SERIES, series_index, sources};
+    use outcrop_lab_load::process::ProcessUsage;
+    use outcrop_lab_sql::insert_benchmark::{Phase, Queries, run::InsertStep};
+    use outcrop_lab_sql::{Load, SqlStep};
 
     fn reading(at: f64, numbers: &[(&str, i64)]) -> Reading {
         let mut values = vec![sources::ABSENT; SERIES.len()];

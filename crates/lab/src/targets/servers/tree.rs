@@ -33,9 +33,6 @@ pub fn descendants(root: u32) -> Vec<u32> {
 const STATE: usize = 0;
 const PARENT: usize = 1;
 const TIMES: [usize; 4] = [11, 12, 13, 14];
-const PAGES: usize = 21;
-/// Bytes of a page, on the machines that servers are fetched for.
-const PAGE: u64 = 4096;
 
 struct Stat(Vec<String>);
 
@@ -122,16 +119,19 @@ pub fn described(root: u32) -> String {
     if all.is_empty() { "no processes".to_string() } else { all.join(", ") }
 }
 
-/// What all processes below `root` have used, those included that they have waited for; memory is the sum of what each has
-/// resident, in which shared memory counts as often as it is mapped. Switches are those of living threads.
+/// What all processes below `root` have used, those included that they have waited for. Memory is the sum of what each has for
+/// itself, and once the most that one has resident of what they share. Switches are those of living threads.
 pub fn usage(root: u32) -> ProcessUsage {
     let mut sum = ProcessUsage::default();
+    let mut shared = 0;
     for id in descendants(root) {
         let Some(stat) = stat(id) else { continue };
         let ticks = |field: usize| stat.number(field).unwrap_or(0) as f64 / TICKS;
         sum.user_seconds += ticks(TIMES[0]) + ticks(TIMES[2]);
         sum.system_seconds += ticks(TIMES[1]) + ticks(TIMES[3]);
-        sum.rss_bytes += stat.number(PAGES).unwrap_or(0) * PAGE;
+        let (own, with_others) = memory_of(&text_of(id, "status"));
+        sum.rss_bytes += own;
+        shared = with_others.max(shared);
         let tasks = std::fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
         for task in tasks {
             let text = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
@@ -143,7 +143,18 @@ pub fn usage(root: u32) -> ProcessUsage {
             sum.involuntary_switches += count("nonvoluntary_ctxt_switches:");
         }
     }
+    sum.rss_bytes += shared;
     sum
+}
+
+/// Resident bytes of a process by its status: its own, and those of files and shared memory.
+fn memory_of(status: &str) -> (u64, u64) {
+    let bytes = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let kilobytes = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
+        kilobytes.unwrap_or(0) << 10
+    };
+    (bytes("RssAnon:"), bytes("RssFile:") + bytes("RssShmem:"))
 }
 
 #[cfg(test)]
@@ -166,6 +177,13 @@ mod tests {
         assert_eq!(line, "up\n");
         let id = child.id();
         (child, id)
+    }
+
+    #[test]
+    fn memory_that_processes_share_is_told_from_their_own() {
+        let status = "VmRSS:\t  100 kB\nRssAnon:\t      12 kB\nRssFile:\t  8 kB\nRssShmem:\t 80 kB\n";
+        assert_eq!(memory_of(status), (12 << 10, 88 << 10));
+        assert_eq!(memory_of("Name: kthreadd\n"), (0, 0));
     }
 
     #[test]
