@@ -14,6 +14,7 @@ mod pages;
 mod refused;
 mod statements;
 mod sysbench;
+mod upkeep;
 
 use std::fmt::Write;
 use std::os::unix::fs::PermissionsExt;
