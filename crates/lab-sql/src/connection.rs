@@ -1,7 +1,6 @@
-//! A connection with its prepared statements, one for both products, and the count of what was sent through it.
+//! A connection with its prepared statements, one for both products.
 //!
-//! Statements are written with `?` for parameters; PostgreSQL gets `$1`, `$2`. Every statement counts as one, BEGIN and
-//! COMMIT included, as sysbench counts queries.
+//! Statements are written with `?` for parameters; PostgreSQL gets `$1`, `$2`.
 
 use crate::address::{Address, Product};
 use crate::{mysql, postgres};
@@ -47,7 +46,6 @@ enum Client {
 /// A connection to a server.
 pub struct Connection {
     client: Client,
-    statements: u64,
     /// The last statement met another transaction.
     conflict: bool,
 }
@@ -65,7 +63,7 @@ impl Connection {
             Product::MySql => mysql::Client::open(address).map(Client::MySql),
         };
         let client = client.map_err(|why| format!("cannot connect to {address}: {why}"))?;
-        Ok(Connection { client, statements: 0, conflict: false })
+        Ok(Connection { client, conflict: false })
     }
 
     /// Whose words the server speaks.
@@ -105,7 +103,6 @@ impl Connection {
     /// # Errors
     /// The server's words. A statement of another connection is refused.
     pub fn execute(&mut self, prepared: &Prepared, values: &[Value<'_>]) -> Result<Answer, String> {
-        self.statements += 1;
         let done = match (&mut self.client, &prepared.0) {
             (Client::Postgres(client), Kind::Postgres(statement)) => client.execute(statement, values),
             (Client::MySql(client), Kind::MySql(statement)) => client.execute(statement, values),
@@ -122,7 +119,7 @@ impl Connection {
         self.conflict
     }
 
-    /// Runs statements as text, separated by semicolons for PostgreSQL; not counted: this is for schemas and upkeep.
+    /// Runs statements as text, separated by semicolons for PostgreSQL: for schemas and upkeep.
     ///
     /// # Errors
     /// The server's words, with the statement.
@@ -134,7 +131,7 @@ impl Connection {
         done.map_err(|why| format!("{}: {why}", shortened(sql)))
     }
 
-    /// The rows of a statement, columns as text; not counted.
+    /// The rows of a statement, columns as text.
     ///
     /// # Errors
     /// The server's words, with the statement.
@@ -152,11 +149,6 @@ impl Connection {
     /// As [`Connection::rows`].
     pub fn value(&mut self, sql: &str) -> Result<Option<String>, String> {
         Ok(self.rows(sql)?.into_iter().next().and_then(|row| row.into_iter().next()).flatten())
-    }
-
-    /// Prepared statements that were run through this connection.
-    pub fn statements(&self) -> u64 {
-        self.statements
     }
 }
 

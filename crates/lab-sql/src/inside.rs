@@ -3,8 +3,10 @@
 //! ```text
 //! Inside: a connection of its own      redo_bytes: position of the WAL, or bytes of the redo log
 //!                                      waits: what the load's connections do at this moment
-//!                                      plans: EXPLAIN of each statement with parameters that are always the same
+//!                                      plans: EXPLAIN of each statement with literals that are always the same
 //! ```
+//! The load runs prepared statements, for which a server may choose a plan without looking at parameters (PostgreSQL from the sixth
+//! execution on, where that costs no more): what is explained is how it would execute the same with literals.
 //! Plans are kept without what differs from one parameter to the next: literals become `?`, estimates are left out. Two texts
 //! that differ are two ways to execute a statement.
 
@@ -13,6 +15,7 @@ use crate::connection::{Connection, Value};
 use crate::insert_benchmark::{Phase, rows as insert_rows, table_name};
 use crate::step::{Load, SqlStep};
 use crate::sysbench::{self, client};
+use crate::upkeep::DATABASE;
 use outcrop_lab_load::steps::StatementPlan;
 
 /// Looks at a server from beside the load.
@@ -29,17 +32,24 @@ impl Inside {
         Ok(Inside { connection: Connection::open(address)? })
     }
 
-    /// Bytes that were ever put into the redo log; only differences mean anything. `None` where the server does not say.
+    /// Bytes that were ever put into the redo log of `engine`'s tables, whose empty name is the server's own choice; only differences
+    /// mean anything. The log of statements for copies of a server, MySQL's binlog, is not in it. `None` where the server does not
+    /// say.
     ///
     /// # Errors
     /// The server's words.
-    pub fn redo_bytes(&mut self) -> Result<Option<u64>, String> {
+    pub fn redo_bytes(&mut self, engine: &str) -> Result<Option<u64>, String> {
         let text = match self.connection.product() {
             Product::Postgres => {
                 self.connection.value("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn")?
             }
             Product::MySql => {
-                let rows = self.connection.rows("SHOW GLOBAL STATUS LIKE 'Innodb_os_log_written'")?;
+                let usual = match engine {
+                    "" => self.connection.value("SELECT @@default_storage_engine")?.unwrap_or_default(),
+                    named => named.to_string(),
+                };
+                let Some(counter) = redo_counter(&usual) else { return Ok(None) };
+                let rows = self.connection.rows(&format!("SHOW GLOBAL STATUS LIKE '{counter}'"))?;
                 rows.into_iter().next().and_then(|row| row.into_iter().nth(1)).flatten()
             }
         };
@@ -54,15 +64,13 @@ impl Inside {
         let mut rows = match self.connection.product() {
             Product::Postgres => self.connection.rows(
                 "SELECT wait_event_type || ':' || wait_event FROM pg_stat_activity WHERE state = 'active' AND pid <> \
-                 pg_backend_pid() AND backend_type = 'client backend'",
+                 pg_backend_pid() AND application_name = 'outcrop-lab' AND datname = current_database()",
             )?,
             Product::MySql => {
                 let mut rows = self.connection.rows("SHOW PROCESSLIST")?;
-                // Command and statement: who is at work, and not this look itself.
+                // Database, command and statement: who is at work on the lab's tables, and not this look itself.
                 let text = |row: &[Option<String>], at: usize| row.get(at).cloned().flatten().unwrap_or_default();
-                rows.retain(|row| {
-                    matches!(text(row, 4).as_str(), "Query" | "Execute") && text(row, 7) != "SHOW PROCESSLIST"
-                });
+                rows.retain(|row| is_of_load(&[text(row, 3), text(row, 4), text(row, 7)]));
                 rows.iter_mut().for_each(|row| *row = vec![Some(text(row, 6)).filter(|state| !state.is_empty())]);
                 rows
             }
@@ -92,6 +100,20 @@ impl Inside {
             Ok(StatementPlan { statement, plan: lines.join("; ") })
         };
         statements(product, step).into_iter().map(plan).collect()
+    }
+}
+
+/// Whether a connection of MySQL with this database, command and statement is one of the load's at work.
+fn is_of_load([database, command, statement]: &[String; 3]) -> bool {
+    database == DATABASE && matches!(command.as_str(), "Query" | "Execute") && statement != "SHOW PROCESSLIST"
+}
+
+/// The counter of bytes that an engine of MySQL puts into its redo log.
+fn redo_counter(engine: &str) -> Option<&'static str> {
+    match engine.to_ascii_lowercase().as_str() {
+        "innodb" => Some("Innodb_os_log_written"),
+        "rocksdb" => Some("Rocksdb_wal_bytes"),
+        _ => None,
     }
 }
 
@@ -196,6 +218,23 @@ mod tests {
         let line = "  Index Cond: (id = ANY ('{1,22,333}'::integer[])) on sbtest1 k_1 >= 500 ";
         assert_eq!(without_literals(line), "  Index Cond: (id = ANY (?::integer[])) on sbtest1 k_1 >= ?");
         assert_eq!(without_literals("an open 'text"), "an open ?");
+    }
+
+    #[test]
+    fn the_redo_log_is_that_of_the_tables_engine() {
+        assert_eq!(redo_counter("InnoDB"), Some("Innodb_os_log_written"));
+        assert_eq!(redo_counter("ROCKSDB"), Some("Rocksdb_wal_bytes"));
+        assert_eq!(redo_counter("MyISAM"), None);
+    }
+
+    #[test]
+    fn connections_of_others_are_not_the_load_s() {
+        let row = |database: &str, command: &str, statement: &str| {
+            is_of_load(&[database, command, statement].map(str::to_string))
+        };
+        assert!(row("outcrop_lab", "Execute", "SELECT c FROM sbtest1 WHERE id=?"));
+        assert!(!row("shop", "Execute", "SELECT c FROM sbtest1 WHERE id=?"));
+        assert!(!row("outcrop_lab", "Sleep", "") && !row("outcrop_lab", "Query", "SHOW PROCESSLIST"));
     }
 
     #[test]

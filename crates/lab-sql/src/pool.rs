@@ -6,7 +6,6 @@ use crate::address::Address;
 use crate::connection::{Connection, Prepared};
 use std::ops::{Deref, DerefMut};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A connection with a number and the statements it has prepared.
 pub struct Client {
@@ -46,14 +45,12 @@ pub struct Pool {
     idle: Mutex<Vec<Client>>,
     /// Numbers that were given out.
     numbers: Mutex<usize>,
-    /// Statements of clients that were given back, and events that met others.
-    statements: AtomicU64,
 }
 
 impl Pool {
     /// No connections yet, to the server at `address`.
     pub fn new(address: Address) -> Pool {
-        Pool { address, idle: Mutex::new(Vec::new()), numbers: Mutex::new(0), statements: AtomicU64::new(0) }
+        Pool { address, idle: Mutex::new(Vec::new()), numbers: Mutex::new(0) }
     }
 
     /// The server.
@@ -80,8 +77,7 @@ impl Pool {
                 Client { number: *numbers - 1, connection, prepared: (String::new(), Vec::new()) }
             }
         };
-        let statements = client.connection.statements();
-        Ok(Taken { pool: self, client: Some(client), statements })
+        Ok(Taken { pool: self, client: Some(client) })
     }
 
     /// Closes idle connections: a server that is stopped waits for them, and tables in use cannot be dropped.
@@ -89,18 +85,12 @@ impl Pool {
         self.idle.lock().expect("nobody panics with it").clear();
         *self.numbers.lock().expect("nobody panics with it") = 0;
     }
-
-    /// Prepared statements that all its clients have run.
-    pub fn statements(&self) -> u64 {
-        self.statements.load(Ordering::Relaxed)
-    }
 }
 
 /// A connection that goes back to its pool.
 pub struct Taken<'a> {
     pool: &'a Pool,
     client: Option<Client>,
-    statements: u64,
 }
 
 impl Deref for Taken<'_> {
@@ -120,8 +110,6 @@ impl DerefMut for Taken<'_> {
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
         let client = self.client.take().expect("taken until dropped");
-        let done = client.connection.statements() - self.statements;
-        self.pool.statements.fetch_add(done, Ordering::Relaxed);
         self.pool.idle.lock().expect("nobody panics with it").push(client);
     }
 }

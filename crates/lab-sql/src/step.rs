@@ -56,6 +56,18 @@ impl SqlStep {
         self.test().is_some_and(|test| test.shape == sysbench::tests::Shape::Scan)
     }
 
+    /// Connections that each of its clients has at once.
+    pub fn connections_of_a_client(&self) -> u32 {
+        match &self.load {
+            Load::Insert(insert) => match insert.phase {
+                Phase::Fill | Phase::Index => 1,
+                Phase::Churn => 2,
+                Phase::Query(..) => 3,
+            },
+            _ => 1,
+        }
+    }
+
     /// Whether it fills an empty database.
     pub fn is_load(&self) -> bool {
         match &self.load {
@@ -91,8 +103,8 @@ pub fn run_slice(
         Load::SysbenchLoad => {
             let taken = AtomicU32::new(0);
             let (tables, rows, engine) = (sql.tables, sql.rows, sql.engine.as_str());
-            let common = load::Common { pool, tables, rows, engine, taken: &taken };
-            let worker = |seed| load::Loader::new(&common, seed);
+            let common = load::Common { pool, tables, rows, engine, seed: step.seed, taken: &taken };
+            let worker = |_| load::Loader::new(&common);
             run_operations(step, so_far, thread_counter, observe, worker)
         }
         Load::Sysbench(name) => {

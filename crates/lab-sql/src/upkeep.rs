@@ -4,6 +4,7 @@
 
 use crate::address::{Address, Product};
 use crate::connection::Connection;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// The lab's database on every server.
@@ -28,20 +29,38 @@ pub fn own_database(admin: &Address) -> Result<Address, String> {
         ),
     };
     let own = admin.with_database(DATABASE);
-    if connection.value(&exists)?.is_some() {
-        let mut inside = Connection::open(&own)?;
-        return if is_marked(&mut inside)? {
-            Ok(own)
-        } else {
-            Err(format!(
-                "the database {DATABASE} of {admin} is not the lab's own: it has no table {MARK}; rename it, or \
-                 name another server"
-            ))
-        };
+    let found = connection.value(&exists)?.is_some();
+    if !found {
+        connection.run(&create)?;
     }
-    connection.run(&create)?;
-    Connection::open(&own)?.run(&format!("CREATE TABLE {MARK} (made_by_the_lab INTEGER)"))?;
+    let mut inside = Connection::open(&own)?;
+    if is_marked(&mut inside)? {
+        return Ok(own);
+    }
+    // Between making it and marking it a run may have been killed: what is empty is nobody's.
+    if found && !is_empty(&mut inside)? {
+        return Err(format!(
+            "the database {DATABASE} of {admin} is not the lab's own: it has no table {MARK}; rename it, or name another \
+             server"
+        ));
+    }
+    inside.run(&format!("CREATE TABLE {MARK} (made_by_the_lab INTEGER)"))?;
     Ok(own)
+}
+
+/// Whether nobody has put a table, a view, a sequence, a type or a function into the database.
+fn is_empty(connection: &mut Connection) -> Result<bool, String> {
+    let sql = match connection.product() {
+        // Its own objects have numbers below 16384.
+        Product::Postgres => {
+            "SELECT (SELECT count(*) FROM pg_class WHERE oid >= 16384) + (SELECT count(*) FROM pg_proc WHERE oid >= 16384)"
+        }
+        Product::MySql => {
+            "SELECT (SELECT count(*) FROM information_schema.tables WHERE table_schema = database()) + (SELECT count(*) FROM \
+             information_schema.routines WHERE routine_schema = database())"
+        }
+    };
+    Ok(connection.value(sql)?.as_deref() == Some("0"))
 }
 
 /// Names of the tables of the database, but for the mark.
@@ -85,53 +104,83 @@ pub fn rest(address: &Address, seconds: f64) -> Result<(), String> {
     let begun = Instant::now();
     let mut connection = Connection::open(address)?;
     let tables = tables(&mut connection)?;
-    let flushed = match address.product {
-        Product::Postgres => Vec::new(),
-        Product::MySql => flush_dirty_pages(&mut connection)?,
+    let upkeep = |connection: &mut Connection| -> Result<(), String> {
+        of_tables(address, &tables)?;
+        if address.product == Product::Postgres {
+            connection.run("CHECKPOINT")?;
+        }
+        std::thread::sleep(Duration::from_secs_f64(seconds).saturating_sub(begun.elapsed()));
+        Ok(())
     };
+    match address.product {
+        Product::Postgres => upkeep(&mut connection),
+        Product::MySql => {
+            // All of them before any is changed: the low-water mark follows the mark down.
+            let were = dirty_page_settings(&mut connection)?;
+            let done = flush_dirty_pages(&mut connection, &were).and_then(|()| upkeep(&mut connection));
+            done.and(restore(address, &mut connection, &were))
+        }
+    }
+}
+
+/// Statistics and dead rows of all tables, a few of them at a time: a server takes a hundred connections or so.
+fn of_tables(address: &Address, tables: &[String]) -> Result<(), String> {
+    /// Tables at a time.
+    const AT_ONCE: usize = 8;
     let of_table = |table: &String| match address.product {
         Product::Postgres => format!("VACUUM (ANALYZE, INDEX_CLEANUP ON) {table}"),
         Product::MySql => format!("ANALYZE TABLE {table}"),
     };
-    std::thread::scope(|scope| {
-        let each = tables.iter().map(|table| {
-            let sql = of_table(table);
-            scope.spawn(move || match address.product {
-                Product::Postgres => Connection::open(address)?.run(&sql),
+    let next = AtomicUsize::new(0);
+    let work = || -> Result<(), String> {
+        let mut connection = Connection::open(address)?;
+        while let Some(table) = tables.get(next.fetch_add(1, Ordering::Relaxed)) {
+            match address.product {
+                Product::Postgres => connection.run(&of_table(table))?,
                 // Its answer is a row.
-                Product::MySql => Connection::open(address)?.rows(&sql).map(|_| ()),
-            })
-        });
-        let each: Vec<_> = each.collect();
-        each.into_iter().try_for_each(|thread| thread.join().expect("upkeep does not panic"))
-    })?;
-    if address.product == Product::Postgres {
-        connection.run("CHECKPOINT")?;
-    }
-    let left = Duration::from_secs_f64(seconds).saturating_sub(begun.elapsed());
-    std::thread::sleep(left);
-    flushed.into_iter().try_for_each(|(name, value)| connection.run(&format!("SET GLOBAL {name} = {value}")))
+                Product::MySql => _ = connection.rows(&of_table(table))?,
+            }
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..tables.len().min(AT_ONCE)).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().expect("upkeep does not panic"))
+    })
 }
 
-/// Has InnoDB write all dirty pages; gives the settings that were changed, with what they were.
-fn flush_dirty_pages(connection: &mut Connection) -> Result<Vec<(String, String)>, String> {
-    let wanted = [
-        ("innodb_max_dirty_pages_pct", "1"),
-        ("innodb_max_dirty_pages_pct_lwm", "1"),
-        ("innodb_idle_flush_pct", "100"),
-    ];
-    // All of them before any is changed: the low-water mark follows the mark down.
+/// Settings by which InnoDB writes all dirty pages. The mark comes before the low-water mark, which must not be above it.
+const FLUSHING: [(&str, &str); 3] = [
+    ("innodb_max_dirty_pages_pct", "1"),
+    ("innodb_max_dirty_pages_pct_lwm", "1"),
+    ("innodb_idle_flush_pct", "100"),
+];
+
+/// What those of [`FLUSHING`] are that the server has.
+fn dirty_page_settings(connection: &mut Connection) -> Result<Vec<(String, String)>, String> {
     let mut were = Vec::new();
-    for (name, _) in wanted {
+    for (name, _) in FLUSHING {
         let rows = connection.rows(&format!("SHOW GLOBAL VARIABLES LIKE '{name}'"))?;
         // Older versions lack some.
         were.extend(rows.into_iter().filter_map(|row| Some((name.to_string(), row.into_iter().nth(1)??))));
     }
-    for (name, value) in wanted.iter().filter(|(name, _)| were.iter().any(|(known, _)| known == name)) {
-        connection.run(&format!("SET GLOBAL {name} = {value}"))?;
-    }
-    // In the order of `wanted`: the mark is restored before the low-water mark, which must not be above it.
     Ok(were)
+}
+
+/// Has InnoDB write all dirty pages.
+fn flush_dirty_pages(connection: &mut Connection, were: &[(String, String)]) -> Result<(), String> {
+    let known = |name: &str| were.iter().any(|(known, _)| known == name);
+    let mut wanted = FLUSHING.iter().filter(|(name, _)| known(name));
+    wanted.try_for_each(|(name, value)| connection.run(&format!("SET GLOBAL {name} = {value}")))
+}
+
+/// Sets what `were` the server's settings again, whatever happened meanwhile: through another connection if this one is broken.
+fn restore(address: &Address, connection: &mut Connection, were: &[(String, String)]) -> Result<(), String> {
+    let all = |connection: &mut Connection| {
+        let set = |(name, value): &(String, String)| connection.run(&format!("SET GLOBAL {name} = {value}"));
+        were.iter().try_for_each(set)
+    };
+    all(connection).or_else(|_| all(&mut Connection::open(address)?))
 }
 
 #[cfg(test)]

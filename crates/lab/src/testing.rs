@@ -39,6 +39,7 @@ pub fn step_and_result(name: &str, ops: u64, seconds: f64) -> (PlannedStep, Step
         redo_bytes: None,
         waits: Default::default(),
         plans: None,
+        row_seconds: None,
         rows: None,
         samples: outcrop_lab_load::steps::new_histogram(),
         responses: outcrop_lab_load::steps::new_histogram(),

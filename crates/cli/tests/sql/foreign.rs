@@ -1,6 +1,6 @@
 //! A server of somebody else: started by the tests themselves, with a password where the product makes one at once.
 
-use super::{Lab, experiment};
+use super::{FAR, Lab, experiment};
 use outcrop_lab_sql::{Address, Connection, Product};
 use std::fs::File;
 use std::net::TcpListener;
@@ -34,7 +34,7 @@ impl Foreign {
         let log = dir.path().join("log");
         let child = command.args(arguments).stderr(File::create(&log).unwrap()).spawn().unwrap();
         let mut foreign = Foreign { child, address, log, _dir: dir };
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + FAR;
         while let Err(why) = Connection::open(&foreign.address) {
             let ended = foreign.child.try_wait().unwrap();
             assert!(Instant::now() < deadline && ended.is_none(), "{why} {ended:?}");

@@ -1,6 +1,6 @@
 //! Servers end with their sessions, however those end.
 
-use super::{Lab, both, experiment, one_of_each, servers};
+use super::{FAR, Lab, both, experiment, one_of_each, servers};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -29,7 +29,7 @@ fn at_work(lab: &Lab, data: &Path) -> Child {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + FAR;
     let loaded = |path: &Path| {
         // The first measured step is recorded once the load is over.
         std::fs::read_dir(path).is_ok_and(|entries| entries.count() > 1) && processes(path).len() > 5
@@ -52,7 +52,7 @@ fn a_killed_run_leaves_no_process_and_goes_on() {
     let mut run = at_work(&lab, &data);
     run.kill().unwrap();
     run.wait().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + FAR;
     while !processes(&data).is_empty() {
         assert!(Instant::now() < deadline, "left: {:?}", processes(&data));
         std::thread::sleep(Duration::from_millis(20));
@@ -80,7 +80,7 @@ fn a_server_that_is_killed_fails_its_session_and_not_the_run() {
         .spawn()
         .unwrap();
     let said = BufReader::new(run.stderr.take().unwrap());
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + FAR;
     let server = loop {
         assert!(Instant::now() < deadline && run.try_wait().unwrap().is_none(), "the run did not begin");
         let ids = processes(&data);

@@ -3,6 +3,7 @@
 
 #[path = "../it/browser.rs"]
 mod browser;
+mod data;
 mod disk;
 mod foreign;
 mod insert_benchmark;
@@ -13,10 +14,15 @@ mod pages;
 mod refused;
 mod statements;
 mod sysbench;
+mod upkeep;
 
 use std::fmt::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+/// How long anything is waited for: only what hangs takes as long, however busy the machine is.
+const FAR: Duration = Duration::from_secs(3600);
 
 /// Servers that are to be tested, each `name@version`.
 fn servers() -> Vec<String> {

@@ -62,6 +62,10 @@ pub struct StepResult {
     /// Rows that were inserted and deleted meanwhile, counted or beside the counted operations, if a step does such a thing.
     #[serde(default)]
     pub rows: Option<[u64; 2]>,
+    /// Seconds that inserting and deleting those rows took, which are more than `seconds` where it was done beside the counted
+    /// operations.
+    #[serde(default)]
+    pub row_seconds: Option<[f64; 2]>,
     /// All samples, nanoseconds.
     #[serde(skip, default = "new_histogram")]
     pub samples: Histogram<u64>,
@@ -137,6 +141,10 @@ impl StepResult {
                 .rows
                 .map(|[i, d]| self.rows.map_or([i, d], |so_far| [so_far[0] + i, so_far[1] + d]))
                 .or(self.rows),
+            row_seconds: later
+                .row_seconds
+                .map(|[i, d]| self.row_seconds.map_or([i, d], |so_far| [so_far[0] + i, so_far[1] + d]))
+                .or(self.row_seconds),
             samples: self.samples,
             responses: self.responses,
         }
@@ -177,6 +185,7 @@ pub(super) fn summarize(threads: &[ThreadResult]) -> StepResult {
         waits: BTreeMap::new(),
         plans: None,
         rows: None,
+        row_seconds: None,
         samples: histogram,
         responses: new_histogram(),
     }

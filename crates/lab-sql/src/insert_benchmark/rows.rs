@@ -21,8 +21,8 @@ const DATA: [u64; 2] = [10, 20];
 pub fn create(product: Product, table: &str, engine: &str) -> Vec<String> {
     let columns = |id: &str, time: &str| {
         format!(
-            "transactionid {id}, dateandtime {time} NOT NULL, cashregisterid INT NOT NULL, customerid INT NOT NULL, \
-             productid INT NOT NULL, price INT NOT NULL, data VARCHAR(4000) NOT NULL"
+            "transactionid {id}, dateandtime {time}, cashregisterid INT NOT NULL, customerid INT NOT NULL, \
+             productid INT NOT NULL, price INT NOT NULL, data VARCHAR(4000)"
         )
     };
     match product {
@@ -158,6 +158,17 @@ mod unit {
         assert!(delete(mysql, "pi1", 5).ends_with("ORDER BY transactionid ASC LIMIT 5"));
         assert_eq!(create_indexes(mysql, "pi1", "InnoDB").len(), 1);
         assert_eq!(create_indexes(mysql, "pi1", "ROCKSDB").len(), 3);
+        for product in [postgres, mysql] {
+            let create = &create(product, "pi1", "")[0];
+            // Numbers are never null; times and texts may be, as published tables have it.
+            assert_eq!(
+                create.matches("INT NOT NULL").count() - create.matches("BIGINT").count(),
+                4,
+                "{create}"
+            );
+            assert!(create.ends_with("data VARCHAR(4000), PRIMARY KEY (transactionid))"), "{create}");
+            assert!(create.contains("dateandtime TIMESTAMP,") || create.contains("dateandtime DATETIME,"));
+        }
         let ranges = queries(mysql, "pi1", Queries::Range);
         assert_eq!(ranges.len(), FROM.len());
         assert_eq!(

@@ -50,23 +50,33 @@ impl<'a> Worker<'a> {
     /// Statements, rows and bytes of an event.
     fn event(&mut self) -> Result<[u64; 3], String> {
         let client = self.client.as_mut().map_err(|why| why.clone())?;
-        let table = match self.common.test.shape {
-            Shape::Scan => client.number % self.scripts.len(),
-            _ => self.draws.random.below(self.scripts.len() as u64) as usize,
-        };
-        let lines = &self.scripts[table];
+        let tables = self.scripts.len();
+        // A scanning client keeps its table.
+        let own = (self.common.test.shape == Shape::Scan).then_some(client.number % tables);
         let (connection, prepared) = client.parts();
-        let prepared = &prepared[table * lines.len()..(table + 1) * lines.len()];
-        let mut sums = [0; 3];
-        for (line, prepared) in lines.iter().zip(prepared) {
+        let (mut sums, mut table) = ([0; 3], own.unwrap_or(0));
+        let lines = self.scripts[0].len();
+        for number in 0..lines {
+            let line = &self.scripts[table][number];
+            if own.is_none() && begins_a_group(line.draw) {
+                table = self.draws.random.below(tables as u64) as usize;
+            }
             for _ in 0..line.times {
                 self.draws.draw(line.draw);
-                let answer = connection.execute(prepared, &self.draws.values())?;
+                let answer = connection.execute(&prepared[table * lines + number], &self.draws.values())?;
                 sums = [sums[0] + 1, sums[1] + answer.rows, sums[2] + answer.bytes];
             }
         }
         Ok(sums)
     }
+}
+
+/// Whether a table is drawn for a statement: sysbench draws one for the statements of a kind, and inserts the row that it has deleted
+/// where it was. `BEGIN` and `COMMIT` are on no table.
+///
+/// Source: sysbench `src/lua/oltp_common.lua`, `execute_*`.
+fn begins_a_group(draw: Draw) -> bool {
+    !matches!(draw, Draw::Nothing | Draw::RowOfId)
 }
 
 impl Operate for Worker<'_> {
@@ -254,6 +264,23 @@ mod unit {
         assert_eq!(draws.values().len(), 101);
         draws.draw(Draw::Nothing);
         assert!(draws.values().is_empty());
+    }
+
+    #[test]
+    fn each_group_of_statements_draws_its_table_and_a_deleted_row_returns_to_its_own() {
+        let groups = |name: &str| {
+            let lines = script(super::super::find(name).unwrap(), 1);
+            lines.iter().filter(|line| begins_a_group(line.draw)).count()
+        };
+        // Point queries, and four kinds of ranges.
+        assert_eq!(groups("read-only_range=100"), 5);
+        // Two updates; the row that is deleted is inserted again.
+        assert_eq!(groups("write-only"), 3);
+        assert_eq!(groups("read-write_range=10"), 8);
+        assert_eq!((groups("point-query"), groups("insert")), (1, 1));
+        let lines = script(super::super::find("write-only").unwrap(), 1);
+        let at = lines.iter().position(|line| line.sql.starts_with("DELETE")).unwrap();
+        assert!(begins_a_group(lines[at].draw) && !begins_a_group(lines[at + 1].draw));
     }
 
     #[test]

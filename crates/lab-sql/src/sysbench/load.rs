@@ -22,6 +22,8 @@ pub struct Common<'a> {
     pub rows: u64,
     /// Engine of MySQL's tables; empty: the server's own choice.
     pub engine: &'a str,
+    /// Seed of the rows of the first table; that of each other one is by its number, whichever thread fills it.
+    pub seed: u64,
     /// The last table that a thread has taken.
     pub taken: &'a AtomicU32,
 }
@@ -52,8 +54,8 @@ pub struct Loader<'a> {
 
 impl<'a> Loader<'a> {
     /// A thread with a connection of its own.
-    pub fn new(common: &'a Common<'a>, seed: u64) -> Loader<'a> {
-        let (client, random) = (common.pool.take(), Random::new(seed));
+    pub fn new(common: &'a Common<'a>) -> Loader<'a> {
+        let (client, random) = (common.pool.take(), Random::new(common.seed));
         Loader { common, client, random, table: None, over: false }
     }
 
@@ -63,6 +65,7 @@ impl<'a> Loader<'a> {
         if number > self.common.tables {
             return Ok(None);
         }
+        self.random = Random::new(self.common.seed.wrapping_add(u64::from(number)));
         let client = self.client.as_mut().map_err(|why| why.clone())?;
         let product = client.connection.product();
         client.connection.run(&format!("DROP TABLE IF EXISTS {}", table_name(number)))?;

@@ -3,7 +3,9 @@
 //! A difference in speed that comes with another plan is another finding than one that comes with the same: a page says so.
 
 use crate::analysis::results::Results;
+use crate::run::child::Source;
 use outcrop_lab_load::steps::StatementPlan;
+use outcrop_lab_sql::Product;
 
 /// One way to execute a statement, and the targets that take it at the end of the step.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +53,16 @@ fn changed_within(results: &Results, step: &str, target: usize) -> Option<(i64, 
     })
 }
 
-/// A sentence for each target with other plans than `base`, and for each whose plans changed while a step ran.
+/// Whose words a target's server speaks: plans of different products are different texts in any case.
+fn product(results: &Results, target: usize) -> Option<Product> {
+    match &results.experiment.plan.targets[target].source {
+        Source::Server(spec) => Some(spec.product),
+        _ => None,
+    }
+}
+
+/// A sentence for each target with other plans than `base`, if both are of one product, and for each whose plans changed while a
+/// step ran.
 pub fn sentences(results: &Results, base: usize) -> Vec<String> {
     let names = results.labels();
     let mut sentences = Vec::new();
@@ -74,7 +85,8 @@ pub fn sentences(results: &Results, base: usize) -> Vec<String> {
             !own.is_empty() && own.iter().zip(of_base(step)).any(|(own, base)| own.plan != base.plan)
         };
         let differ: Vec<&String> = results.steps.iter().filter(other).collect();
-        if let (Some(step), true) = (differ.first(), target != base) {
+        let alike = product(results, target) == product(results, base);
+        if let (Some(step), true) = (differ.first(), target != base && alike) {
             let own = last(results, step, target);
             let pair = own.iter().zip(of_base(step)).find(|(own, base)| own.plan != base.plan);
             let how = pair.map_or(String::new(), |(own, base)| {
@@ -95,6 +107,7 @@ pub fn sentences(results: &Results, base: usize) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::store::Store;
+    use crate::targets::servers::{Place, ServerSpec};
     use crate::testing::fake_record;
 
     fn plan(text: &str) -> StatementPlan {
@@ -123,6 +136,22 @@ mod tests {
         assert_eq!(ways.len(), 1);
         let targets: Vec<&[usize]> = ways[0].1.iter().map(|way| way.targets.as_slice()).collect();
         assert_eq!(targets, [&[0, 2][..], &[1]]);
+    }
+
+    #[test]
+    fn servers_of_different_products_are_not_compared() {
+        let mut found = results(|target| {
+            let words = ["by index", "range PRIMARY"][target % 2];
+            Some([vec![plan(words)], vec![plan(words)]])
+        });
+        assert_eq!(sentences(&found, 0).len(), 1);
+        let products = [Product::Postgres, Product::MySql, Product::Postgres];
+        for (target, product) in found.experiment.plan.targets.iter_mut().zip(products) {
+            let place = Place::Own { basedir: "/".into(), config: String::new(), port: None };
+            let spec = ServerSpec { name: "server".to_string(), product, version: None, place };
+            target.source = Source::Server(Box::new(spec));
+        }
+        assert_eq!(sentences(&found, 0), Vec::<String>::new());
     }
 
     #[test]

@@ -11,6 +11,7 @@
 use crate::analysis::judge::{self, Better, Question, Verdict, Word};
 use crate::commands::crosscheck::{CrosscheckArguments, WITHIN};
 use crate::report::text::{align, amount};
+use crate::run::data_dir::DataDir;
 use crate::run::unix_seconds;
 use crate::targets::servers::running::Server;
 use crate::targets::servers::{Place, ServerSpec, catalogue};
@@ -58,14 +59,11 @@ struct Compared {
 /// # Errors
 /// If the server or a client fails, or the two differ.
 pub fn run(arguments: &CrosscheckArguments, name: &str) -> Result<(), String> {
-    let found = std::path::absolute(&arguments.data).map_err(|error| error.to_string())?;
-    let dir = found.join("server");
-    std::fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
-    let compared = on_server(arguments, name, &dir);
-    // Both are ours; what else is there stays.
-    let _ = std::fs::remove_dir_all(&dir);
-    let _ = std::fs::remove_dir(&found);
-    let compared = compared?;
+    let root = std::path::absolute(&arguments.data).map_err(|error| error.to_string())?;
+    // Refused if it holds anything that is not the lab's; what the lab makes in it is removed.
+    let data = DataDir::take(&root)?;
+    let compared = on_server(arguments, name, &data.session(0)?)?;
+    drop(data);
     match arguments.json {
         true => println!("{}", serde_json::to_string_pretty(&compared).expect("plain data serialises")),
         false => print!("{}", text(&compared)),
@@ -86,11 +84,11 @@ fn on_server(arguments: &CrosscheckArguments, name: &str, dir: &Path) -> Result<
         version: Some(locked.archive.version.clone()),
         place: Place::Own { basedir, config: String::new(), port: None },
     };
-    let server = Server::start(&spec, dir)?;
+    let server = Server::start(&spec, dir, &mut || Ok(()))?;
     let clients = Clients { arguments, pool: Pool::new(server.address().clone()) };
     let compared = clients.compare();
     clients.pool.close();
-    server.stop()?;
+    server.stop(&mut || Ok(()))?;
     compared
 }
 
@@ -245,6 +243,27 @@ fn text(compared: &[Compared]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_that_holds_something_else_is_refused_and_left_as_it_is() {
+        let temp = tempfile::tempdir().unwrap();
+        std::fs::create_dir(temp.path().join("server")).unwrap();
+        std::fs::write(temp.path().join("server/precious"), "data").unwrap();
+        let arguments = CrosscheckArguments {
+            db_bench: "db_bench".into(),
+            library: "librocksdb.so".into(),
+            server: None,
+            sysbench: "sysbench".into(),
+            keys: 1,
+            seconds: 1,
+            rounds: 1,
+            data: temp.path().to_path_buf(),
+            json: false,
+        };
+        let error = run(&arguments, "postgres@1.x").unwrap_err();
+        assert!(error.contains("not empty and not the lab's"), "{error}");
+        assert_eq!(std::fs::read_to_string(temp.path().join("server/precious")).unwrap(), "data");
+    }
 
     #[test]
     fn sysbenchs_rate_is_that_of_statements() {

@@ -2,7 +2,7 @@
 
 use crate::experiment::compaction::open_options;
 use crate::experiment::sql::{self, ServerConfig, ServerSet, SqlExperiment};
-use crate::experiment::{Config, WorkloadKind};
+use crate::experiment::{Config, DataSource, Order, WorkloadKind};
 use crate::planning::order;
 use crate::planning::plan::{Plan, PlannedTarget, base_of, block_orders};
 use crate::planning::scale::{Machine, Scale, Scaled};
@@ -10,7 +10,7 @@ use crate::report::text::amount;
 use crate::run::child::Source;
 use crate::targets::builds::Built;
 use crate::targets::maven::ReferenceError;
-use crate::targets::servers::{Place, ServerSpec, catalogue, config};
+use crate::targets::servers::{Place, ServerSpec, catalogue, config, program_of};
 use outcrop_lab_sql::{Address, Load, Product, SqlStep};
 use std::path::{Path, PathBuf};
 
@@ -47,7 +47,61 @@ pub fn plan(file: &Path, text: &str, seed: u64, machine: Machine, scale: &Scale)
         plan.scaled = Some(Scaled { budget_seconds: scale.budget, changes, asked: scale.clone() });
     }
     order::settle_as_asked(&mut plan, experiment.design.order)?;
+    check_places(&plan)?;
     Ok(plan)
+}
+
+/// Refuses targets that would meet on one server or at one port, and data of others that cannot be copied.
+fn check_places(plan: &Plan) -> Result<(), String> {
+    let places: Vec<(&str, &Place)> = plan
+        .targets
+        .iter()
+        .filter_map(|target| match &target.source {
+            Source::Server(spec) => Some((target.name.as_str(), &spec.place)),
+            _ => None,
+        })
+        .collect();
+    if let Some((name, _)) = places.iter().find(|(_, place)| matches!(place, Place::Remote(_)))
+        && plan.data == DataSource::Restored
+    {
+        return Err(format!(
+            "{name}: the data of a server by url cannot be copied; use data = \"fresh\" in [design]"
+        ));
+    }
+    if plan.order == Order::Sessions {
+        return Ok(());
+    }
+    // All are up at once, and do their steps in turn.
+    for (index, (name, place)) in places.iter().enumerate() {
+        let met = places[..index].iter().find(|(_, other)| meet(other, place));
+        if let Some((other, _)) = met {
+            return Err(format!(
+                "{other} and {name} would use one {} at the same time; use order = \"sessions\" in [design], or leave one of \
+                 them out (of a twin: aa = false)",
+                if matches!(place, Place::Remote(_)) { "server" } else { "port" }
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether two servers are one, or want the same port.
+fn meet(one: &Place, other: &Place) -> bool {
+    match (one, other) {
+        (Place::Remote(one), Place::Remote(other)) => {
+            (&host(one), one.port, &one.socket) == (&host(other), other.port, &other.socket)
+        }
+        (Place::Own { port: Some(one), .. }, Place::Own { port: Some(other), .. }) => one == other,
+        _ => false,
+    }
+}
+
+/// A host by one name, where this machine has several for itself.
+fn host(address: &Address) -> String {
+    match address.host.to_ascii_lowercase().as_str() {
+        "localhost" | "127.0.0.1" | "::1" => "localhost".to_string(),
+        other => other.to_string(),
+    }
 }
 
 /// Puts plain numbers in place of the file's; gives what was changed, but for seconds.
@@ -59,6 +113,9 @@ fn apply(scale: &Scale, experiment: &mut SqlExperiment) -> Result<Vec<String>, S
     let (workload, design) = (&mut experiment.workload, &mut experiment.design);
     if let Some(keys) = scale.keys {
         let rows = (keys / u64::from(workload.tables())).max(1);
+        if rows > sql::MOST_ROWS {
+            return Err(format!("--keys: a table has at most {} rows", sql::MOST_ROWS));
+        }
         changes.push(format!("rows of a table {} -> {rows}", workload.rows));
         let share = rows as f64 / workload.rows as f64;
         workload.write_rows = workload.write_rows.map(|rows| ((rows as f64 * share) as u64).max(5));
@@ -167,9 +224,12 @@ fn unscaled(experiment: &SqlExperiment, file: &Path, seed: u64, machine: Machine
         && !experiment.design.allow_oversubscription
     {
         return Err(format!(
-            "step {}: {} clients on {} cores leave none for the server's background work; use fewer than {}, or set \
-             allow_oversubscription = true in [design]",
-            step.step.name, step.step.threads, machine.cores, machine.cores
+            "step {}: {} clients have {} connections, which leave none of {} cores for the server's background work; use \
+             fewer clients, or set allow_oversubscription = true in [design]",
+            step.step.name,
+            step.step.threads,
+            step.step.threads * step.sql.as_ref().map_or(1, SqlStep::connections_of_a_client),
+            machine.cores
         ));
     }
     if !steps.first().is_some_and(|step| step.is_load()) {
@@ -298,7 +358,14 @@ fn place(set: &ServerSet) -> Result<Found, ReferenceError> {
 /// `postgres://user@host:port/database`; the password is not part of it.
 fn address_of(product: Product, url: &str) -> Result<Address, String> {
     let wrong = || format!("{}: write SCHEME://USER@HOST:PORT/DATABASE", without_password(url));
-    let (_, rest) = url.split_once("://").ok_or_else(wrong)?;
+    let (scheme, rest) = url.split_once("://").ok_or_else(wrong)?;
+    let schemes: &[&str] = match product {
+        Product::Postgres => &["postgres", "postgresql"],
+        Product::MySql => &["mysql", "mariadb"],
+    };
+    if !schemes.contains(&scheme) {
+        return Err(format!("{}: a url of this server begins with {}://", without_password(url), schemes[0]));
+    }
     let (user, rest) = rest.split_once('@').ok_or_else(wrong)?;
     if user.contains(':') {
         return Err(format!(
@@ -309,10 +376,15 @@ fn address_of(product: Product, url: &str) -> Result<Address, String> {
     }
     let (place, database) = rest.split_once('/').unwrap_or((rest, ""));
     let usual = if product == Product::Postgres { 5432 } else { 3306 };
-    let (host, port) = match place.rsplit_once(':') {
-        Some((host, port)) => (host, port.parse().map_err(|_| wrong())?),
-        None => (place, usual),
+    // An address of IPv6 has brackets, since it has colons of its own.
+    let (host, port) = match place.strip_prefix('[').map(|rest| rest.split_once(']').ok_or_else(wrong)) {
+        Some(inside) => {
+            let (host, rest) = inside?;
+            (host, if rest.is_empty() { None } else { Some(rest.strip_prefix(':').ok_or_else(wrong)?) })
+        }
+        None => place.rsplit_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
     };
+    let port = port.map_or(Ok(usual), |port| port.parse().map_err(|_| wrong()))?;
     let database = if database.is_empty() && product == Product::Postgres { "postgres" } else { database };
     Ok(Address {
         product,
@@ -325,9 +397,11 @@ fn address_of(product: Product, url: &str) -> Result<Address, String> {
     })
 }
 
+/// A url as messages have it: without what stands before the last `@`, whatever else is wrong with it.
 fn without_password(url: &str) -> String {
     match (url.split_once("://"), url.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, place))) => format!("{scheme}://...@{place}"),
+        (None, Some((_, place))) => format!("...@{place}"),
         _ => url.to_string(),
     }
 }
@@ -355,7 +429,7 @@ fn target(
     let version = found.version.as_ref().map_or(String::new(), |version| format!("@{version}"));
     let build = set.build.as_ref().map_or(String::new(), |build| format!("@{build}"));
     let tail = if name.is_empty() { String::new() } else { format!("/{name}") };
-    let program = found.basedir.as_ref().map(|dir| dir.join(program_of(found.product)));
+    let program = found.basedir.as_ref().map(|dir| program_of(found.product, dir));
     let sizes = experiment.sizes(machine.memory);
     Ok(PlannedTarget {
         name: format!("{}{version}{build}{tail}", found.name),
@@ -373,13 +447,6 @@ fn target(
         twin_of: None,
         planted: config.planted.unwrap_or(0.0),
     })
-}
-
-fn program_of(product: Product) -> &'static str {
-    match product {
-        Product::Postgres => "bin/postgres",
-        Product::MySql => "bin/mysqld",
-    }
 }
 
 fn nowhere(product: Product) -> Address {
@@ -446,6 +513,63 @@ mod tests {
         assert!(planned(60).unwrap_err().contains("do not fit 60 s"));
     }
 
+    const BY_URL: &str = "title = 't'\nsteps = ['load', 'scan']\n[workload]\nkind = 'sysbench'\nrows = 10\nseconds = 1\n\
+        [[target]]\nserver = 'postgres'\nurl = 'postgres://me@localhost/x'\n[design]\n";
+
+    fn planned(text: &str) -> Result<Plan, String> {
+        plan(Path::new("t.toml"), text, 1, Machine { memory: 8 << 30, cores: 4 }, &Scale::default())
+    }
+
+    #[test]
+    fn a_server_by_url_has_one_target_at_a_time_and_no_data_to_copy() {
+        let alone = format!("{BY_URL}aa = false\n");
+        assert!(planned(&alone).is_ok());
+        let twin = planned(&format!("{BY_URL}aa = true\n")).unwrap_err();
+        assert!(
+            twin.contains("postgres and postgres (A/A) would use one server") && twin.contains("aa = false"),
+            "{twin}"
+        );
+        assert!(planned(&format!("{BY_URL}aa = true\norder = 'sessions'\n")).is_ok(), "one after the other");
+        let second =
+            "[[target]]\nserver = 'postgres'\nbuild = 'b'\nurl = 'postgres://me@127.0.0.1:5432/other'\n";
+        let error = planned(&format!("{alone}{second}")).unwrap_err();
+        assert!(error.contains("postgres and postgres@b would use one server"), "{error}");
+        assert!(planned(&format!("{alone}{}", second.replace("5432", "5433"))).is_ok());
+        let error = planned(&format!("{BY_URL}aa = false\ndata = 'restored'\n")).unwrap_err();
+        assert!(error.contains("cannot be copied"), "{error}");
+    }
+
+    #[test]
+    fn servers_that_are_up_together_have_a_port_each() {
+        let temp = tempfile::tempdir().unwrap();
+        std::fs::create_dir(temp.path().join("bin")).unwrap();
+        let ours = format!("basedir = '{}'\nport = 5444\nconfigs = ['a', 'b']", temp.path().display());
+        let text = BY_URL.replace("url = 'postgres://me@localhost/x'", &ours) + "aa = false\n";
+        let text = format!("{text}[config.a]\n[config.b]\n");
+        let error = planned(&text).unwrap_err();
+        assert!(error.contains("postgres/a and postgres/b would use one port"), "{error}");
+        assert!(planned(&text.replace("aa = false", "aa = false\norder = 'sessions'")).is_ok());
+        let twin = text.replace("['a', 'b']", "['a']").replace("aa = false", "aa = true");
+        assert!(planned(&twin).unwrap_err().contains("one port"));
+    }
+
+    #[test]
+    fn sizes_beyond_those_of_a_file_are_refused_from_the_command_line_too() {
+        let scale = Scale { keys: Some(3_000_000_000), ..Scale::default() };
+        let machine = Machine { memory: 8 << 30, cores: 4 };
+        let text = format!("{BY_URL}aa = false\n");
+        let error = plan(Path::new("t.toml"), &text, 1, machine, &scale).unwrap_err();
+        assert_eq!(error, "--keys: a table has at most 2000000000 rows");
+    }
+
+    #[test]
+    fn too_many_connections_are_counted_as_such() {
+        let text =
+            BY_URL.replace("steps = ['load', 'scan']\n", "").replace("'sysbench'", "'insert-benchmark'");
+        let error = planned(&text.replace("seconds = 1", "seconds = 1\nclients = 2")).unwrap_err();
+        assert!(error.contains("2 clients have 4 connections, which leave none of 4 cores"), "{error}");
+    }
+
     #[test]
     fn urls_become_addresses_and_have_no_password() {
         let address = address_of(Product::Postgres, "postgres://me@db.example:5433/x").unwrap();
@@ -453,6 +577,14 @@ mod tests {
         assert_eq!(address_of(Product::MySql, "mysql://root@h").unwrap().to_string(), "root@h:3306/");
         let error = address_of(Product::Postgres, "postgres://me:secret@h/x").unwrap_err();
         assert!(error.contains("OUTCROP_SQL_PASSWORD") && !error.contains("secret"), "{error}");
+        let error = address_of(Product::Postgres, "me:secret@h/x").unwrap_err();
+        assert!(error.starts_with("...@h/x: write SCHEME://"), "{error}");
         assert!(address_of(Product::Postgres, "h:5432").unwrap_err().contains("SCHEME://"));
+        let v6 = |url| address_of(Product::Postgres, url).map(|address| (address.host, address.port));
+        assert_eq!(v6("postgresql://me@[::1]:5433/x"), Ok(("::1".to_string(), 5433)));
+        assert_eq!(v6("postgres://me@[::1]/x"), Ok(("::1".to_string(), 5432)));
+        assert!(v6("postgres://me@[::1/x").is_err() && v6("postgres://me@[::1]5433/x").is_err());
+        let error = address_of(Product::MySql, "postgres://me@h").unwrap_err();
+        assert!(error.contains("begins with mysql://"), "{error}");
     }
 }

@@ -33,8 +33,8 @@ pub const METRICS: &[MetricRow] = &[
     higher("ops_sec", "1/s", "operations of the counted threads / seconds from first start to last finish"),
     higher("steady_ops_sec", "1/s", "operations per second of the last flat part of the step"),
     higher("krows_sec", "1000/s", "of a scan: thousands of rows / seconds of one client's scans"),
-    higher("insert_sec", "1/s", "rows inserted, by counted operations or beside them / seconds"),
-    higher("delete_sec", "1/s", "rows deleted / seconds"),
+    higher("insert_sec", "1/s", "rows inserted, by counted operations or beside them / seconds of doing so"),
+    higher("delete_sec", "1/s", "rows deleted / seconds of doing so"),
     higher("rate_p50_floor", "1/s", "operations per second that half of the whole seconds reached"),
     higher("rate_p99_floor", "1/s", "operations per second that 99 of 100 whole seconds reached"),
     higher("mb_sec", "MB/s", "key and value bytes of the operations / 2^20 / seconds"),
@@ -112,7 +112,11 @@ pub const METRICS: &[MetricRow] = &[
         "1",
         "data TLB misses of loads of the process / operations, where the machine counts them",
     ),
-    lower("rss", "MB", "resident memory of the process at the end"),
+    lower(
+        "rss",
+        "MB",
+        "resident memory of the process at the end; of a server that of its processes, what they share counted once",
+    ),
     lower(
         "rss_max",
         "MB",
@@ -167,8 +171,10 @@ pub fn derive(
         set("krows_sec", 1e3 / result.micros_per_op);
     }
     if let Some([inserted, deleted]) = result.rows {
-        set("insert_sec", inserted as f64 / seconds);
-        set("delete_sec", deleted as f64 / seconds);
+        // Rows beside the counted operations have seconds of their own.
+        let [inserting, deleting] = result.row_seconds.unwrap_or([seconds; 2]);
+        set("insert_sec", inserted as f64 / inserting.max(1e-9));
+        set("delete_sec", deleted as f64 / deleting.max(1e-9));
     }
     if step.sql.is_some() {
         set("rate_p50_floor", rate_floor(&result.per_second, 0.5));
@@ -200,7 +206,14 @@ pub fn derive(
     }
     let megabytes = f64::from(1 << 20);
     let counters = &result.counters;
-    set("rss", result.usage.rss_bytes as f64 / megabytes);
+    // Of a step on a server that of the client says nothing.
+    let rss = match (&step.sql, &result.server) {
+        (None, _) => Some(result.usage.rss_bytes),
+        (Some(_), server) => server.map(|server| server.rss_bytes),
+    };
+    if let Some(bytes) = rss {
+        set("rss", bytes as f64 / megabytes);
+    }
     if counters.table_bytes > 0 {
         set("tables", counters.table_bytes as f64 / megabytes);
         let pair = (step.step.key_size + step.step.value_size) as u64;
@@ -251,9 +264,11 @@ fn from_readings(
     per_op("cs/o", delta("context_switches"));
     per_op("vcs/o", Some(result.usage.voluntary_switches as f64));
     per_op("ivcs/o", Some(result.usage.involuntary_switches as f64));
-    let written = delta("process.write_bytes")
+    // Of a step on a server the process that is read is the client, which reads and writes nothing.
+    let of_process = |name: &str| delta(name).filter(|_| step.sql.is_none());
+    let written = of_process("process.write_bytes")
         .map(|written| (written - delta("process.cancelled_bytes").unwrap_or(0.0)).max(0.0));
-    per_op("proc_rKB/o", delta("process.read_bytes").map(|bytes| bytes / 1024.0));
+    per_op("proc_rKB/o", of_process("process.read_bytes").map(|bytes| bytes / 1024.0));
     per_op("proc_wKB/o", written.map(|bytes| bytes / 1024.0));
     let counted = &result.usage.processor;
     for (name, count) in [
@@ -312,12 +327,15 @@ fn from_readings(
         set("busiest_cpu", (ticks / TICKS_PER_SECOND / seconds * 100.0).min(100.0));
     }
     if let Some(milliseconds) = delta("device.busy_ms") {
-        set("device_util", milliseconds / 10.0 / seconds);
+        // Of a step on a server it ends a little later than the rest.
+        set("device_util", (milliseconds / 10.0 / seconds).min(100.0));
     }
     if let Some(busy) = busy {
         set("other_cpu", ((busy - own) / seconds).max(0.0));
     }
+    // Bytes of a step on a server are those that statements returned.
     if step.writes()
+        && step.sql.is_none()
         && let Some(sectors) = delta("device.write_sectors")
     {
         set("write_amp_device", sectors * 512.0 / result.bytes as f64);
@@ -334,11 +352,15 @@ fn rate_floor(per_second: &[u64], share: f64) -> f64 {
     rates.get(at.min(rates.len().saturating_sub(1))).map_or(f64::NAN, |rate| *rate as f64)
 }
 
-/// The largest resident memory of the process, in MB: of samples, and of what the step ended with.
-pub fn rss_max(readings: &[Reading], result: &StepResult) -> f64 {
+/// The largest resident memory of the process, in MB: of samples, and of what the step ended with. `None` of a step on a server,
+/// whose memory is not sampled.
+pub fn rss_max(step: &PlannedStep, readings: &[Reading], result: &StepResult) -> Option<f64> {
+    if step.sql.is_some() {
+        return None;
+    }
     let samples = readings.iter().filter_map(|reading| reading.get("process.rss"));
     let largest = samples.max().unwrap_or(0) as f64 / 1024.0;
-    largest.max(result.usage.rss_bytes as f64 / f64::from(1 << 20))
+    Some(largest.max(result.usage.rss_bytes as f64 / f64::from(1 << 20)))
 }
 
 /// By what share page faults of an operation fell from the first half of a step to the second; `None` without samples
@@ -391,6 +413,9 @@ fn variation(per_second: &[u64]) -> f64 {
 mod tests {
     use super::*;
     use crate::probe::{SERIES, series_index, sources};
+    use outcrop_lab_load::process::ProcessUsage;
+    use outcrop_lab_sql::insert_benchmark::{Phase, Queries, run::InsertStep};
+    use outcrop_lab_sql::{Load, SqlStep};
 
     fn reading(at: f64, numbers: &[(&str, i64)]) -> Reading {
         let mut values = vec![sources::ABSENT; SERIES.len()];
@@ -488,12 +513,54 @@ mod tests {
     }
 
     #[test]
+    fn of_a_server_nothing_is_said_that_was_read_of_its_client() {
+        let (mut step, mut result) = crate::testing::step_and_result("overwrite", 1000, 2.0);
+        let numbers = |count: i64| {
+            ["device.write_sectors", "process.read_bytes", "process.write_bytes", "process.rss"]
+                .map(|name| (name, count << 20))
+        };
+        let edges = [reading(0.0, &numbers(1)), reading(2.0, &numbers(2))];
+        result.usage.rss_bytes = 7 << 20;
+        let of_client = ["write_amp_device", "proc_rKB/o", "proc_wKB/o", "rss"];
+        let engine = derive(&step, &result, &edges[0], &edges[1], 0.0);
+        assert!(of_client.iter().all(|name| engine.contains_key(*name)), "{engine:?}");
+        assert_eq!(rss_max(&step, &edges, &result), Some(2048.0));
+
+        let insert = InsertStep { phase: Phase::Query(Queries::Point, 100), batch: 50 };
+        let load = Load::Insert(insert);
+        step.sql = Some(SqlStep { load, tables: 1, rows: 1000, engine: String::new() });
+        // A server that belongs to somebody else: nothing is known of its memory.
+        let foreign = derive(&step, &result, &edges[0], &edges[1], 0.0);
+        assert!(of_client.iter().all(|name| !foreign.contains_key(*name)), "{foreign:?}");
+        assert_eq!(rss_max(&step, &edges, &result), None);
+        result.server = Some(ProcessUsage { rss_bytes: 90 << 20, ..ProcessUsage::default() });
+        assert_eq!(derive(&step, &result, &edges[0], &edges[1], 0.0)["rss"], 90.0);
+    }
+
+    #[test]
+    fn rows_beside_queries_are_divided_by_the_seconds_of_those_who_wrote_them() {
+        let (step, mut result) = crate::testing::step_and_result("overwrite", 1000, 2.0);
+        (result.rows, result.row_seconds) = (Some([300, 80]), None);
+        let rates = |result: &StepResult| {
+            let metrics = derive(&step, result, &reading(0.0, &[]), &reading(2.0, &[]), 0.0);
+            (metrics["insert_sec"], metrics["delete_sec"])
+        };
+        assert_eq!(rates(&result), (150.0, 40.0));
+        result.row_seconds = Some([3.0, 4.0]);
+        assert_eq!(rates(&result), (100.0, 20.0));
+    }
+
+    #[test]
     fn memory_is_known_at_its_largest_and_the_cache_by_what_it_could_hold() {
         let (step, mut result) = crate::testing::step_and_result("readrandom", 1000, 2.0);
         let at = |at: f64, kilobytes: i64| reading(at, &[("process.rss", kilobytes)]);
         result.usage.rss_bytes = 3 << 20;
-        assert_eq!(rss_max(&[at(0.0, 1024), at(1.0, 5 << 10), at(2.0, 2048)], &result), 5.0);
-        assert_eq!(rss_max(&[reading(0.0, &[])], &result), 3.0, "without samples the end is known");
+        assert_eq!(rss_max(&step, &[at(0.0, 1024), at(1.0, 5 << 10), at(2.0, 2048)], &result), Some(5.0));
+        assert_eq!(
+            rss_max(&step, &[reading(0.0, &[])], &result),
+            Some(3.0),
+            "without samples the end is known"
+        );
         let mut fill = |used, capacity, tables, blobs| {
             let counters = &mut result.counters;
             (counters.cache_used, counters.cache_capacity) = (used, capacity);

@@ -22,6 +22,17 @@ impl Reading {
     pub fn get(&self, name: &str) -> Option<i64> {
         self.values.get(super::series_index(name)?).copied().filter(|value| *value != sources::ABSENT)
     }
+
+    /// This reading, with the numbers of devices of a later one: what was written took until then to reach them.
+    pub fn with_devices_of(mut self, later: &Reading) -> Reading {
+        let both = self.values.iter_mut().zip(&later.values);
+        for ((value, later), row) in both.zip(sources::SERIES.iter()) {
+            if row.name.starts_with("device.") {
+                *value = *later;
+            }
+        }
+        self
+    }
 }
 
 /// Readings of a process before and after a pause, as if there had been none: what was counted in the pause is left out.
@@ -121,6 +132,24 @@ mod tests {
         assert_eq!(joined(before.clone(), &after), expected);
         assert_eq!(joined(Vec::new(), &after), []);
         assert_eq!(joined(before.clone(), &[]), before);
+    }
+
+    #[test]
+    fn devices_are_read_once_what_was_written_has_reached_them_and_nothing_else_is() {
+        let of = |name: &str| crate::probe::series_index(name).unwrap();
+        let reading = |at: f64, number: i64| {
+            let mut values = vec![sources::ABSENT; sources::SERIES.len()];
+            for name in ["device.writes", "cpu.user", "context_switches"] {
+                values[of(name)] = number;
+            }
+            Reading { at, values }
+        };
+        let both = reading(1.0, 10).with_devices_of(&reading(1.5, 30));
+        assert_eq!(both.at, 1.0);
+        assert_eq!(
+            ["device.writes", "cpu.user", "context_switches"].map(|name| both.get(name)),
+            [Some(30), Some(10), Some(10)]
+        );
     }
 
     #[test]

@@ -117,9 +117,12 @@ fn tables_of(results: &Results, base: usize) -> Vec<Table> {
     };
     let relative = |target: usize, column: usize| {
         let step = &columns[column];
-        let ratio = rate(target, step).zip(rate(base, step)).map(|(own, base)| own / base);
+        let of_base = rate(base, step).filter(|base| *base > 0.0);
+        let ratio = rate(target, step).zip(of_base).map(|(own, base)| own / base);
         match ratio {
             _ if missed(results, step, target) => ("NA".to_string(), Mark::Missed),
+            // Less was written beside its queries: nothing is compared with that.
+            _ if missed(results, step, base) => ("NA".to_string(), Mark::None),
             Some(_) if target == base => ("1.00".to_string(), Mark::None),
             Some(ratio) => (format!("{ratio:.2}"), relative_mark(ratio)),
             None => ("NA".to_string(), Mark::None),
@@ -214,6 +217,10 @@ pub fn tables(results: &Results, base: usize) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::labels::Label;
+    use crate::testing::fake_record;
+    use outcrop_lab_sql::SqlStep;
+    use outcrop_lab_sql::insert_benchmark::{Queries, run::InsertStep};
 
     #[test]
     fn the_ends_of_a_column_are_marked_and_what_missed_its_rate_counts_for_neither() {
@@ -223,6 +230,28 @@ mod tests {
         // Within 20 %: none is low.
         assert_eq!(quartiles(&[kept(85.0), kept(100.0)]), [Mark::None, Mark::High]);
         assert_eq!(quartiles(&[kept(7.0), kept(7.0)]), [Mark::None, Mark::None]);
+    }
+
+    #[test]
+    fn nothing_is_compared_with_a_base_that_missed_its_rate_or_did_nothing() {
+        let rates = [[("ops_sec", 10.0)], [("ops_sec", 5.0)]];
+        let (_temp, store) = fake_record(2, &["fillseq"], 1, &mut |fake| rates[fake.target % 2].to_vec());
+        let mut results = Results::load(&store, 1).unwrap();
+        let insert = InsertStep { phase: Phase::Query(Queries::Point, 100), batch: 50 };
+        let sql = SqlStep { load: Load::Insert(insert), tables: 1, rows: 9, engine: String::new() };
+        results.experiment.plan.steps[0].sql = Some(sql);
+        let of_second = |results: &Results| tables_of(results, 0)[1].rows[1].1[0].clone();
+        assert_eq!(of_second(&results), ("0.50".to_string(), Mark::Low));
+        let behind = Label { name: "writer behind".to_string(), text: String::new(), invalid: true };
+        for row in results.measured.iter_mut().filter(|row| row.target == 0) {
+            row.labels.push(behind.clone());
+        }
+        assert_eq!(of_second(&results), ("NA".to_string(), Mark::None));
+        for row in results.measured.iter_mut().filter(|row| row.target == 0) {
+            row.labels.clear();
+            row.metrics.insert("ops_sec".to_string(), 0.0);
+        }
+        assert_eq!(of_second(&results), ("NA".to_string(), Mark::None));
     }
 
     #[test]

@@ -364,7 +364,7 @@ impl<'a> Run<'a> {
             Ended::Store(error) => Err(error.to_string()),
             Ended::NotStarted(error) => Err(error),
             Ended::Failed(error) => {
-                if self.data.check_space(DISK_FULL).is_err() {
+                if self.data.free().is_ok_and(|free| free < DISK_FULL) {
                     return Err(disk_full(&error));
                 }
                 *self.failures.entry(slot.target).or_default() += 1;

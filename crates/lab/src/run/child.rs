@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! parent                      child
-//!   lab-session JSON  ----->  load library
+//!   lab-session JSON  ----->  load library, or start a server
+//!                     <-----  Alive, now and then, while a server comes up
 //!                     <-----  Ready
 //!   "3 0 1\n" on its stdin -> run-in if the step is one of reading; do step 3, database opened as it wants
 //!                     <-----  Started, Progress..., Done or NotOffered
@@ -10,7 +11,7 @@
 //!                     <-----  Started, Progress..., Interrupted
 //!   "4 1 2\n"         ----->  the second: Started, Progress..., Done, or whatever ends the step
 //!   ...                       waits for the next line, and may be stopped meanwhile
-//!   end of its stdin  ----->  close database, exit
+//!   end of its stdin  ----->  close database, or stop the server (Alive, now and then); exit
 //! ```
 //! Invariants: a child dies with its parent, so no session outlives the run that recorded it. It is tied to the parent
 //! before it says `Ready`, and the parent stops nobody before that: so also a stopped child dies.
@@ -98,6 +99,8 @@ impl Slice {
 /// What a child says, one JSON object a line.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Message {
+    /// A server is waited for, and gets on.
+    Alive,
     /// The library is loaded and the child is tied to its parent's life: it waits for a step's number.
     Ready,
     /// A step begins.
@@ -113,6 +116,11 @@ pub enum Message {
         step: usize,
         /// How far it is.
         progress: Progress,
+    },
+    /// The operations of a slice on a server are done; what follows is asked for the record, and written to devices.
+    Worked {
+        /// Number of the step.
+        step: usize,
     },
     /// A slice is done, and not the last of its step.
     Interrupted {

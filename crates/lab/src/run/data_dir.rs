@@ -92,9 +92,7 @@ impl DataDir {
     /// # Errors
     /// A sentence with both numbers if fewer than `needed` bytes are free.
     pub fn check_space(&self, needed: u64) -> Result<(), String> {
-        let stat =
-            rustix::fs::statvfs(&self.root).map_err(|error| format!("{}: {error}", self.root.display()))?;
-        let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+        let free = self.free().map_err(|error| format!("{}: {error}", self.root.display()))?;
         if free < needed {
             return Err(format!(
                 "no space: {} has {} MB free, the run needs {} MB; use fewer --keys or another --data",
@@ -104,6 +102,14 @@ impl DataDir {
             ));
         }
         Ok(())
+    }
+
+    /// Bytes that are free on the device.
+    ///
+    /// # Errors
+    /// The system's, if it does not say.
+    pub fn free(&self) -> std::io::Result<u64> {
+        free(&self.root)
     }
 
     fn session_path(&self, number: usize) -> PathBuf {
@@ -121,6 +127,15 @@ impl DataDir {
         }
         Ok(())
     }
+}
+
+/// Bytes that are free where `path` is.
+///
+/// # Errors
+/// The system's, if it does not say.
+pub fn free(path: &Path) -> std::io::Result<u64> {
+    let stat = rustix::fs::statvfs(path)?;
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
 /// Writes to the device what the page cache holds of the files in `dir`: else the kernel does it some time later, while
@@ -234,5 +249,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let error = DataDir::take(temp.path()).unwrap().check_space(u64::MAX).unwrap_err();
         assert!(error.contains("MB free") && error.contains("needs"), "{error}");
+        assert!(free(temp.path()).unwrap() < u64::MAX);
+        assert!(free(&temp.path().join("gone")).is_err(), "that is no full disk");
     }
 }

@@ -14,7 +14,8 @@ use std::process::{ChildStdin, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// How long a process may take to start, to stop or to end.
+/// How long a process may say nothing while it starts, stops or ends: one that waits for a server says now and then that the
+/// server gets on.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A child, killed when it is dropped.
@@ -73,10 +74,13 @@ impl Process {
     /// # Errors
     /// What it says against it.
     pub fn wait_until_ready(&self) -> Result<(), String> {
-        match self.hear(PATIENCE) {
-            Heard::Message(Message::Failed(why)) => Err(why),
-            Heard::Silence => Err("the process did not start in time".to_string()),
-            Heard::Message(_) | Heard::Nothing => Ok(()),
+        loop {
+            match self.hear(PATIENCE) {
+                Heard::Message(Message::Failed(why)) => return Err(why),
+                Heard::Message(Message::Alive) => {}
+                Heard::Silence => return Err("the process did not start in time".to_string()),
+                Heard::Message(_) | Heard::Nothing => return Ok(()),
+            }
         }
     }
 
@@ -130,13 +134,19 @@ impl Process {
     /// Says that there is no further step, and waits for the end.
     ///
     /// # Errors
-    /// A sentence if there is no end.
+    /// What the process says against it, or a sentence if there is no end.
     pub fn end(&mut self) -> Result<ExitStatus, String> {
         drop(self.orders.take());
-        let deadline = Instant::now() + PATIENCE;
+        let mut deadline = Instant::now() + PATIENCE;
         loop {
+            match self.messages.try_recv() {
+                Ok(Message::Failed(why)) => return Err(why),
+                Ok(_) => deadline = Instant::now() + PATIENCE,
+                Err(_) => {}
+            }
             match self.child.try_wait() {
-                Ok(Some(status)) => return Ok(status),
+                // Its last words may not be read yet.
+                Ok(Some(status)) => return self.last_word().map_or(Ok(status), Err),
                 Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(10)),
                 Ok(None) => return Err("the process did not end when its steps were done".to_string()),
                 Err(error) => return Err(format!("waiting for the child: {error}")),
@@ -145,9 +155,30 @@ impl Process {
     }
 }
 
+impl Process {
+    /// Why it failed, from the messages of a process that has ended.
+    fn last_word(&self) -> Option<String> {
+        self.messages.iter().find_map(|message| match message {
+            Message::Failed(why) => Some(why),
+            _ => None,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_fails_at_its_end_says_why() {
+        let child = std::process::Command::new("true").stdin(Stdio::piped()).spawn().unwrap();
+        let (sender, messages) = channel();
+        sender.send(Message::Alive).unwrap();
+        sender.send(Message::Failed("mysql did not stop".to_string())).unwrap();
+        drop(sender);
+        let mut process = Process { child: KilledOnDrop(child), orders: None, messages };
+        assert_eq!(process.end().unwrap_err(), "mysql did not stop");
+    }
 
     #[test]
     fn who_is_stopped_does_nothing_until_told_and_what_died_is_no_error() {

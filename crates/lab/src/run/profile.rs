@@ -180,7 +180,13 @@ fn finished(process: &Process, seconds: f64) -> Result<Option<Done>, String> {
             }
             Heard::Message(Message::NotOffered { .. }) => return Ok(None),
             Heard::Message(Message::Failed(why)) => return Err(why),
-            Heard::Message(Message::Ready | Message::Progress { .. } | Message::Interrupted { .. }) => {}
+            Heard::Message(
+                Message::Alive
+                | Message::Ready
+                | Message::Progress { .. }
+                | Message::Worked { .. }
+                | Message::Interrupted { .. },
+            ) => {}
             Heard::Silence => return Err("nothing happened for too long".to_string()),
             Heard::Nothing => return Err("the process ended".to_string()),
         }

@@ -1,5 +1,7 @@
 //! Copies of a loaded database, so that sessions start from equal data without loading it again.
 //!
+//! Directories and files keep their modes: a server's are closed to others, and it refuses those that are not.
+//!
 //! A file is cloned where the file system shares blocks; else tables, which engines never change in place, are
 //! linked, and everything else is copied.
 
@@ -38,6 +40,9 @@ pub fn restore(from: &Path, to: &Path) -> Result<Copied, String> {
         if kind.is_dir() {
             fs::create_dir(&target).map_err(|error| failed(&target, error))?;
             let inner = restore(&source, &target)?;
+            // PostgreSQL refuses a directory that others can enter.
+            let mode = entry.metadata().map_err(|error| failed(&source, error))?.permissions();
+            fs::set_permissions(&target, mode).map_err(|error| failed(&target, error))?;
             count.cloned += inner.cloned;
             count.linked += inner.linked;
             count.copied += inner.copied;
@@ -56,15 +61,34 @@ pub fn restore(from: &Path, to: &Path) -> Result<Copied, String> {
 /// Shares the blocks of `source`. Leaves nothing behind where the file system cannot.
 fn clone(source: &Path, target: &Path) -> std::io::Result<()> {
     let (from, to) = (File::open(source)?, File::create_new(target)?);
-    rustix::fs::ioctl_ficlone(&to, &from).map_err(|error| {
+    let shared = rustix::fs::ioctl_ficlone(&to, &from).map_err(std::io::Error::from);
+    shared.and_then(|()| to.set_permissions(from.metadata()?.permissions())).inspect_err(|_| {
         let _ = fs::remove_file(target);
-        error.into()
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn what_was_closed_to_others_stays_so() {
+        let temp = tempfile::tempdir().unwrap();
+        let (from, to) = (temp.path().join("from"), temp.path().join("to"));
+        fs::create_dir_all(from.join("data/base")).unwrap();
+        fs::create_dir(&to).unwrap();
+        fs::write(from.join("data/server-key.pem"), "secret").unwrap();
+        let set = |name: &str, mode| {
+            fs::set_permissions(from.join(name), fs::Permissions::from_mode(mode)).unwrap();
+        };
+        set("data", 0o700);
+        set("data/base", 0o750);
+        set("data/server-key.pem", 0o600);
+        restore(&from, &to).unwrap();
+        let mode = |name: &str| fs::metadata(to.join(name)).unwrap().permissions().mode() & 0o777;
+        assert_eq!(["data", "data/base", "data/server-key.pem"].map(mode), [0o700, 0o750, 0o600]);
+    }
 
     #[test]
     fn what_changes_later_is_not_shared_and_tables_are_not_copied() {

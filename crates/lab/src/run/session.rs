@@ -159,6 +159,7 @@ impl<'a> Session<'a> {
         progress: &mut Progress,
     ) -> Result<Option<Said>, Ended> {
         let mut begun: Option<(f64, Reading)> = None;
+        let mut worked = None;
         let mut deadline = None;
         loop {
             // An engine that hangs is no silence: its threads are still reported on.
@@ -179,7 +180,7 @@ impl<'a> Session<'a> {
                 }
             };
             match message {
-                Message::Ready => {}
+                Message::Ready | Message::Alive => {}
                 Message::Started { waited, .. } => {
                     deadline = self.is_timed(number).then(|| Instant::now() + self.patience(number));
                     begun = Some((waited, sampler.edge()));
@@ -189,12 +190,13 @@ impl<'a> Session<'a> {
                     progress.show(&self.name_of(number), rate);
                 }
                 Message::NotOffered { why, .. } => return Ok(Some(Said::NotOffered(why))),
+                Message::Worked { .. } => worked = Some(sampler.edge()),
                 Message::Interrupted { step } => {
-                    self.so_far = Some(self.read(step, number, begun, sampler)?);
+                    self.so_far = Some(self.read(step, number, (begun, worked), sampler)?);
                     return Ok(None);
                 }
                 Message::Done { step, result, histogram, responses } => {
-                    let (readings, waited) = self.read(step, number, begun, sampler)?;
+                    let (readings, waited) = self.read(step, number, (begun, worked), sampler)?;
                     return Ok(Some(Said::Measured { result, histogram, responses, readings, waited }));
                 }
                 Message::Failed(error) => return Err(Ended::Failed(error)),
@@ -203,18 +205,21 @@ impl<'a> Session<'a> {
     }
 
     /// The readings of the slices of step `number` that are done, the one included that has just ended, and how long the first was
-    /// waited for. The child says that it ended `step` of its own.
+    /// waited for. The child says that it ended `step` of its own. What was read when its work was over counts for all but devices,
+    /// which had to take what was written.
     fn read(
         &mut self,
         step: usize,
         number: usize,
-        begun: Option<(f64, Reading)>,
+        (begun, worked): (Option<(f64, Reading)>, Option<Reading>),
         sampler: &Sampler,
     ) -> Result<(Vec<Reading>, f64), Ended> {
         let Some((waited, first)) = begun.filter(|_| step + self.steps.start == number) else {
             return Err(Ended::Failed("the child ended a step that it had not begun".to_string()));
         };
-        let readings = sampler.between(&first, &sampler.edge());
+        let last = sampler.edge();
+        let last = worked.map_or_else(|| last.clone(), |worked| worked.with_devices_of(&last));
+        let readings = sampler.between(&first, &last);
         Ok(match self.so_far.take() {
             None => (readings, waited),
             Some((earlier, waited)) => (joined(earlier, &readings), waited),
@@ -272,7 +277,9 @@ impl<'a> Session<'a> {
         let step = &self.setting.plan.steps[number];
         let (first, last) = (&readings[0], &readings[readings.len() - 1]);
         let mut metrics = derive(step, result, first, last, waited);
-        metrics.insert("rss_max".to_string(), rss_max(readings, result));
+        if let Some(most) = rss_max(step, readings, result) {
+            metrics.insert("rss_max".to_string(), most);
+        }
         if let Some(rate) = labels::steady_rate(&result.per_second, self.setting.plan.delta) {
             metrics.insert("steady_ops_sec".to_string(), rate);
         }

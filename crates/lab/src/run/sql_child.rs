@@ -4,7 +4,8 @@
 //! Server::start -> stopped -> Ready -> [order: go on, run in, step or slice, stop -> message] ... -> facts, orderly stop
 //! ```
 //! Invariants: outside its turns every process of the server stands still. What is counted of the server lies between the
-//! first and the last statement of a turn.
+//! first and the last statement of a turn, and so does what is counted of the host: `Started` is said just before, and `Worked` just
+//! after.
 //! Next: `child.rs`, whose protocol it speaks.
 
 use super::child::{Assignment, Message, Slice, observer, order, say, say_done};
@@ -26,7 +27,7 @@ use std::time::{Duration, Instant};
 /// # Errors
 /// What the server or the system says, for the parent.
 pub(super) fn work(assignment: &Assignment, spec: &ServerSpec) -> Result<(), String> {
-    let server = Server::start(spec, &assignment.dir)?;
+    let server = Server::start(spec, &assignment.dir, &mut || say(&Message::Alive))?;
     server.pause()?;
     let pool = Pool::new(server.address().clone());
     let mut worker = Worker { assignment, server: &server, pool, inside: None, threads: 0, so_far: None };
@@ -44,7 +45,7 @@ pub(super) fn work(assignment: &Assignment, spec: &ServerSpec) -> Result<(), Str
     worker.pool.close();
     worker.inside = None;
     write_facts(&server, &assignment.dir)?;
-    server.stop()
+    server.stop(&mut || say(&Message::Alive))
 }
 
 struct Worker<'a> {
@@ -81,20 +82,22 @@ impl Worker<'_> {
             step::run_slice(&self.pool, &warm, sql, None, &mut self.threads.clone(), &mut |_| ())?;
         }
         let part = Step { seconds: planned.step.seconds / slice.of as f64, ..planned.step.clone() };
-        say(&Message::Started { step: number, waited: before.elapsed().as_secs_f64() })?;
-        // What is asked of the server for the record lies outside what is counted of it.
+        let waited = before.elapsed().as_secs_f64();
+        // What is asked of the server for the record lies outside what is counted: of it, of its client, and of the host.
         let inside = match &mut self.inside {
             Some(inside) => inside,
             none => none.insert(Inside::open(self.pool.address())?),
         };
         let plans_before = if slice.is_first() { inside.plans(sql)? } else { Vec::new() };
-        let redo_before = inside.redo_bytes()?;
+        let redo_before = inside.redo_bytes(&sql.engine)?;
         let used = self.server.usage();
+        say(&Message::Started { step: number, waited })?;
         let (pool, threads) = (&self.pool, &mut self.threads);
         let place = (self.assignment.dir.as_path(), self.server.guard());
         let (result, seen) = watched(inside, place, || {
             step::run_slice(pool, &part, sql, so_far, threads, &mut observer(number))
         });
+        say(&Message::Worked { step: number })?;
         let mut result = match (result, &seen) {
             // The cause comes before what it led to.
             (Err(error), Err(why)) if *why != error => return Err(format!("{why}; {error}")),
@@ -110,7 +113,7 @@ impl Worker<'_> {
                 Some(so_far) => so_far.followed_by(&meanwhile),
             });
         }
-        if let Some((before, after)) = redo_before.zip(inside.redo_bytes()?) {
+        if let Some((before, after)) = redo_before.zip(inside.redo_bytes(&sql.engine)?) {
             let written = after.saturating_sub(before);
             result.redo_bytes = Some(result.redo_bytes.unwrap_or(0) + written);
         }

@@ -2,12 +2,13 @@
 
 use super::{ServerSet, SqlExperiment, SqlKind, steps};
 use crate::experiment::check::{Checked, check_design, did_you_mean, wrong, wrong_value};
+use outcrop_lab_sql::Load;
 
 /// More than any published run has.
 const MOST_TABLES: u32 = 1000;
 const MOST_CLIENTS: u32 = 10_000;
 /// PostgreSQL counts rows of these tables in 31 bits.
-const MOST_ROWS: u64 = 2_000_000_000;
+pub(crate) const MOST_ROWS: u64 = 2_000_000_000;
 
 /// The first mistake of `experiment`, if it has any.
 pub(super) fn check(experiment: &SqlExperiment) -> Checked {
@@ -29,7 +30,7 @@ pub(super) fn check(experiment: &SqlExperiment) -> Checked {
 fn check_target(target: &ServerSet, experiment: &SqlExperiment) -> Checked {
     let named = target.server.as_str();
     let says_version = named.contains('@');
-    let (name, _) = named.split_once('@').unwrap_or((named, ""));
+    let (name, version) = named.split_once('@').unwrap_or((named, ""));
     if target.basedir.is_some() && target.url.is_some() {
         return wrong_value("target", named, format!("target {named}: give basedir or url, not both"));
     }
@@ -39,6 +40,13 @@ fn check_target(target: &ServerSet, experiment: &SqlExperiment) -> Checked {
     }
     if target.url.is_some() && target.port.is_some() {
         return wrong_value("target", named, format!("target {named}: the port is in the url"));
+    }
+    let old = ["5.5", "5.6"].iter().any(|old| version.starts_with(old));
+    if target.port.is_some() && (name == "mariadb" || (name == "mysql" && old)) {
+        let text = format!(
+            "target {named}: it makes users without a password, so that it listens on a socket only: leave port out"
+        );
+        return wrong_value("target", named, text);
     }
     if target.basedir.is_none() && target.url.is_none() && !says_version {
         let text = format!("target {named} needs a version as in {named}@18.x, or basedir, or url");
@@ -98,11 +106,21 @@ fn check_workload(experiment: &SqlExperiment) -> Checked {
             SqlKind::InsertBenchmark,
             "sysbench's tests end with their time",
         ),
+        (
+            "write_seconds",
+            workload.write_seconds.is_some(),
+            SqlKind::Sysbench,
+            "rows decide how long the Insert Benchmark writes",
+        ),
     ];
     if let Some((key, _, _, why)) =
         of_other.iter().find(|(_, given, kind, _)| *given && workload.kind != *kind)
     {
         return wrong(table, key, format!("{key} has no effect: {why}"));
+    }
+    let postgres = |target: &ServerSet| target.server.split('@').next() == Some("postgres");
+    if !workload.engine.is_empty() && experiment.target.iter().all(postgres) {
+        return wrong(table, "engine", "engine has no effect: PostgreSQL's tables have none");
     }
     let plain = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric());
     if !plain(&workload.engine) {
@@ -145,6 +163,11 @@ fn check_steps(experiment: &SqlExperiment) -> Checked {
                 "clients",
                 "clients has no effect: each client of the workload has its table",
             );
+        }
+        let kind = steps::find(experiment.workload.kind, change.kind.as_ref().unwrap_or(name));
+        if change.clients.is_some() && matches!(kind, Some(Load::Postwrite(_))) {
+            let text = format!("clients has no effect: {name} has a connection for each of a few tables");
+            return wrong(&table, "clients", text);
         }
         let positive = [
             ("clients", change.clients.map(f64::from)),

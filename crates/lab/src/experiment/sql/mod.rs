@@ -6,6 +6,7 @@
 //! Next: `steps.rs` for its steps, `planning/sql.rs` for what is made of it.
 
 mod check;
+pub(crate) use check::MOST_ROWS;
 pub mod steps;
 #[cfg(test)]
 mod tests;

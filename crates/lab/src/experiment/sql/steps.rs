@@ -102,27 +102,33 @@ impl SqlExperiment {
     }
 }
 
-/// Threads, operations of each if they end it, seconds that it takes or is thought to take, and connections of a client.
-fn extent(sql: &SqlStep, clients: u32, workload: &SqlWorkload) -> (u32, Option<u64>, f64, u32) {
+/// Share of a reading step's time that the scans take which warm caches: 60 of 600 seconds of published runs.
+const WARMING_SCAN: f64 = 0.1;
+
+/// Threads, operations of each if they end it, and seconds that it takes or is thought to take.
+fn extent(sql: &SqlStep, clients: u32, workload: &SqlWorkload) -> (u32, Option<u64>, f64) {
     let all = workload.all_rows() as f64;
     let write_seconds = workload.write_seconds.unwrap_or(workload.seconds * 1.5);
     let write_rows = workload.write_rows.unwrap_or(workload.rows + workload.rows / 4).max(5);
     match &sql.load {
-        Load::SysbenchLoad => (clients.min(sql.tables), Some(u64::MAX), all / LOAD_RATE, 1),
-        Load::Postwrite(seconds) => (1, Some(1), *seconds, 1),
+        Load::SysbenchLoad => (clients.min(sql.tables), Some(u64::MAX), all / LOAD_RATE),
+        Load::Postwrite(seconds) => (1, Some(1), *seconds),
         // Published runs give the first of the writing tests, which is there for what it leaves, the time of a reading one.
-        Load::Sysbench(test) if test.starts_with("write-only") => (clients, None, workload.seconds, 1),
-        Load::Sysbench(_) if sql.only_reads() => (clients, None, workload.seconds, 1),
-        Load::Sysbench(_) => (clients, None, write_seconds, 1),
+        Load::Sysbench(test) if test.starts_with("write-only") => (clients, None, workload.seconds),
+        Load::Sysbench(test) if test.starts_with("scan.warm") => {
+            (clients, None, workload.seconds * WARMING_SCAN)
+        }
+        Load::Sysbench(_) if sql.only_reads() => (clients, None, workload.seconds),
+        Load::Sysbench(_) => (clients, None, write_seconds),
         Load::Insert(insert) => match insert.phase {
-            Phase::Fill => (clients, Some(workload.rows), all / LOAD_RATE, 1),
-            Phase::Index => (clients, Some(1), all / LOAD_RATE, 1),
+            Phase::Fill => (clients, Some(workload.rows), all / LOAD_RATE),
+            Phase::Index => (clients, Some(1), all / LOAD_RATE),
             Phase::Churn => {
                 let last = write_rows / 5;
                 let rows = if insert.batch < 10 { last } else { write_rows - last };
-                (clients, Some(rows), (rows * u64::from(clients)) as f64 / CHURN_RATE, 2)
+                (clients, Some(rows), (rows * u64::from(clients)) as f64 / CHURN_RATE)
             }
-            Phase::Query(..) => (clients, None, workload.seconds, 3),
+            Phase::Query(..) => (clients, None, workload.seconds),
         },
     }
 }
@@ -145,7 +151,8 @@ fn planned_step(
     let sql = SqlStep { load, tables: workload.tables(), rows: workload.rows, engine };
     // Tables of the Insert Benchmark are its clients'.
     let own = change.clients.filter(|_| workload.kind == SqlKind::Sysbench);
-    let (threads, ops, seconds, connections) = extent(&sql, own.unwrap_or(workload.clients), workload);
+    let (threads, ops, seconds) = extent(&sql, own.unwrap_or(workload.clients), workload);
+    let connections = sql.connections_of_a_client();
     let seconds = if ops.is_none() { change.seconds.unwrap_or(seconds) } else { seconds };
     let mut step = Step::of_statements(&name, threads, ops, seconds);
     step.num = workload.rows;

@@ -19,6 +19,9 @@ fn the_insert_benchmark_has_its_steps_in_order() {
     assert!(!steps[5].oversubscribed && experiment.planned_steps(6)[5].oversubscribed);
     let error = parse("t.toml", &INSERT.replace("clients = 2", "tables = 2")).unwrap_err();
     assert!(error.contains("tables has no effect"), "{error}");
+    let error =
+        parse("t.toml", &INSERT.replace("seconds = 2", "seconds = 2\nwrite_seconds = 3")).unwrap_err();
+    assert!(error.contains("write_seconds has no effect: rows decide"), "{error}");
 }
 
 const SMALL: &str = "title = 't'\nsteps = ['load', 'postwrite', 'point-query.warm', 'point-query', 'insert']\n\
@@ -40,6 +43,10 @@ fn steps_have_the_times_of_their_kind() {
     assert_eq!(report, [true, false, false, true, true]);
     assert!(steps[0].is_load() && steps[2].warms_up() && steps[3].may_be_sliced());
     assert!(steps[4].writes() && !steps[4].may_be_sliced() && !steps[0].may_be_sliced());
+    let scans = SMALL.replace("'point-query.warm'", "'scan.warmpre', 'scan.warm', 'scan'");
+    let scans = parse("t.toml", &scans).unwrap().planned_steps(4);
+    let seconds: Vec<f64> = scans[2..5].iter().map(|step| step.step.seconds).collect();
+    assert_eq!(seconds, [0.2, 0.2, 2.0], "published runs warm caches for a tenth of a test's time");
     let standard = parse("t.toml", &SMALL.replace("steps =", "#")).unwrap();
     assert_eq!(standard.planned_steps(4).iter().filter(|step| step.report).count(), 1 + 32 + 2);
 }
@@ -62,6 +69,9 @@ fn mistakes_have_their_place_and_what_was_probably_meant() {
         ("postgres@18.x", "postgres", "needs a version"),
         ("configs = ['a']", "configs = ['b']", "there is no [config.b]; did you mean \"a\"?"),
         ("configs = ['a']", "configs = ['a']\nurl = 'postgres://x@y/z'", "keeps its own settings"),
+        ("postgres@18.x'\n", "mariadb'\nbasedir = '/usr'\nport = 3307\n", "users without a password"),
+        ("seconds = 2", "seconds = 2\nengine = 'InnoDB'", "PostgreSQL's tables have none"),
+        ("[[target]]", "[step.postwrite]\nclients = 2\n[[target]]", "clients has no effect: postwrite"),
         ("seconds = 2", "seconds = 2\nmemory_share = 2.0", "memory_share is a share"),
         ("[[target]]", "[step.scan]\nseconds = 1\n[[target]]", "changes a step that is not in steps"),
         ("'sysbench'", "'sysbanch'", "did you mean \"sysbench\"?"),

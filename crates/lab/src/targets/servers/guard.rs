@@ -8,7 +8,7 @@
 //! A server's own children may be stopped, in sessions of their own, and without a parent: that they are found and killed in any
 //! case takes a process that adopts them.
 
-use super::tree;
+use super::{PASSWORD, tree};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -48,6 +48,8 @@ impl Guarded {
         let mut command = Command::new(&self.program);
         command
             .args(&self.arguments)
+            // The password of other servers is no business of this one.
+            .env_remove(PASSWORD)
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .current_dir(&self.directory)
             .stdin(input)
@@ -69,7 +71,7 @@ impl Guarded {
         // The kernel's link, as for sessions.
         let mut command = Command::new("/proc/self/exe");
         command.arg0("outcrop").arg("lab-server").arg(json).stdin(Stdio::piped()).stdout(Stdio::piped());
-        command.process_group(0);
+        command.process_group(0).env_remove(PASSWORD);
         Ok(command)
     }
 }
@@ -107,4 +109,31 @@ fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     // The session may be gone.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_does_not_get_the_password_of_others() {
+        let temp = tempfile::tempdir().unwrap();
+        let guarded = Guarded {
+            program: "env".into(),
+            arguments: Vec::new(),
+            environment: vec![("ITS_OWN".to_string(), "x".to_string())],
+            directory: temp.path().to_path_buf(),
+            log: temp.path().join("log"),
+            input: None,
+            user: None,
+        };
+        let removed =
+            |command: &Command| command.get_envs().any(|(name, value)| name == PASSWORD && value.is_none());
+        assert!(removed(&guarded.guard().unwrap()), "nor its guard");
+        let mut command = guarded.command().unwrap();
+        assert!(removed(&command));
+        assert!(command.status().unwrap().success());
+        let log = std::fs::read_to_string(temp.path().join("log")).unwrap();
+        assert!(log.contains("ITS_OWN=x") && !log.contains(PASSWORD), "{log}");
+    }
 }

@@ -4,9 +4,11 @@
 //! catalogue.rs (name@version -> program files, checksum locked) -> unpack.rs
 //! config.rs (a file of settings, scaled and checked) -> running.rs: directory, start, ready, stop
 //!     postgres.rs, mysql.rs: the words of each          tree.rs: processes, stopped, continued, counted
+//!     patience.rs: how long one is waited for           secret.rs: its password, if it listens on a port
 //! session -> guard.rs (a process of the lab) -> server -> its own children
 //! ```
-//! Invariants: a server never runs as root, and listens where only this machine reaches it. It ends with its session
+//! Invariants: a server never runs as root. It listens on a socket in a directory that is closed to other users, or with a
+//! password on the loopback device. It ends with its session
 //! however that ends: the guard sees the session's end of a pipe closed, and kills all that is left.
 //! Next: `running.rs`.
 
@@ -14,14 +16,16 @@ pub mod catalogue;
 pub mod config;
 pub mod guard;
 mod mysql;
+mod patience;
 mod postgres;
 pub mod running;
+mod secret;
 pub mod tree;
 mod unpack;
 
 use outcrop_lab_sql::{Address, Product};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A server as a target has it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,6 +54,14 @@ pub enum Place {
     },
     /// Somebody else's: only asked. The password is `$OUTCROP_SQL_PASSWORD`, and in no record.
     Remote(Address),
+}
+
+/// The program of a server of `product` whose files are in `basedir`.
+pub fn program_of(product: Product, basedir: &Path) -> PathBuf {
+    match product {
+        Product::Postgres => basedir.join("bin/postgres"),
+        Product::MySql => mysql::program(basedir),
+    }
 }
 
 /// Variable of the environment that has the password of servers that are not the lab's own.

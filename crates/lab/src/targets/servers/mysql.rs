@@ -2,6 +2,7 @@
 
 use super::ServerSpec;
 use super::guard::Guarded;
+use super::secret::{self, Secret};
 use outcrop_lab_sql::Address;
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ const PORT: u16 = 3306;
 pub(super) const STOP: Signal = Signal::TERM;
 
 /// The program: archives have it in `bin`, packages in `sbin`.
-fn program(basedir: &Path) -> PathBuf {
+pub(super) fn program(basedir: &Path) -> PathBuf {
     const PLACES: [&str; 5] =
         ["bin/mysqld", "sbin/mysqld", "libexec/mysqld", "bin/mariadbd", "sbin/mariadbd"];
     let places = PLACES.map(|place| basedir.join(place));
@@ -113,7 +114,7 @@ pub(super) fn initialise(
     }])
 }
 
-/// What starts the server on `data` with the settings of `config`.
+/// What starts the server on `data` with the settings of `config`; the user has `secret` before anybody can connect.
 ///
 /// # Errors
 /// If the settings cannot be written.
@@ -121,7 +122,7 @@ pub(super) fn start(
     basedir: &Path,
     data: &Path,
     sockets: &Path,
-    port: Option<u16>,
+    (port, secret): (Option<u16>, Option<&Secret>),
     config: &str,
     base: Guarded,
 ) -> Result<Guarded, String> {
@@ -141,6 +142,12 @@ pub(super) fn start(
         Some(port) => arguments.extend(["--bind-address=127.0.0.1".to_string(), format!("--port={port}")]),
         None => arguments.push("--skip-networking".to_string()),
     }
+    if let Some(secret) = secret {
+        let first = sockets.join("first.sql");
+        let sql = format!("ALTER USER '{USER}'@'localhost' IDENTIFIED BY '{}';\n", secret.password);
+        secret::write(&first, &sql)?;
+        arguments.push(format!("--init-file={}", first.display()));
+    }
     // MySQL 8 listens for its own second protocol unless told not to; older versions would not know the name.
     arguments.push("--loose-mysqlx=OFF".to_string());
     Ok(Guarded { program: program(basedir), arguments, environment: vec![libraries(basedir)], ..base })
@@ -151,14 +158,14 @@ fn socket(sockets: &Path) -> PathBuf {
 }
 
 /// Where clients connect.
-pub(super) fn address(sockets: &Path, port: Option<u16>) -> Address {
+pub(super) fn address(sockets: &Path, port: Option<u16>, secret: Option<&Secret>) -> Address {
     Address {
         product: outcrop_lab_sql::Product::MySql,
         socket: port.is_none().then(|| socket(sockets)),
         host: "127.0.0.1".to_string(),
         port: port.unwrap_or(PORT),
         user: USER.to_string(),
-        password: None,
+        password: secret.map(|secret| secret.password.clone()),
         database: String::new(),
     }
 }

@@ -1,6 +1,7 @@
 //! PostgreSQL's words: how a cluster is made, started and stopped, and which settings a version knows.
 
 use super::guard::Guarded;
+use super::secret::Secret;
 use outcrop_lab_sql::Address;
 use rustix::process::Signal;
 use std::path::Path;
@@ -13,14 +14,22 @@ const PORT: u16 = 5432;
 /// Ends transactions and stops: what users do who want their server down.
 pub(super) const STOP: Signal = Signal::INT;
 
-/// What makes a cluster in `data`.
-pub(super) fn initialise(basedir: &Path, data: &Path, base: Guarded) -> Vec<Guarded> {
-    let arguments = ["-D", &text(data), "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"];
-    vec![Guarded {
-        program: basedir.join("bin/initdb"),
-        arguments: arguments.map(str::to_string).to_vec(),
-        ..base
-    }]
+/// What makes a cluster in `data`, whose user has `secret`, if there is one.
+pub(super) fn initialise(
+    basedir: &Path,
+    data: &Path,
+    secret: Option<&Secret>,
+    base: Guarded,
+) -> Vec<Guarded> {
+    let mut arguments =
+        ["-D", &text(data), "-U", USER, "-E", "UTF8", "--locale=C", "--no-sync"].map(str::to_string).to_vec();
+    arguments.extend(match secret {
+        Some(secret) => {
+            vec!["-A".to_string(), "scram-sha-256".to_string(), format!("--pwfile={}", text(&secret.file))]
+        }
+        None => vec!["-A".to_string(), "trust".to_string()],
+    });
+    vec![Guarded { program: basedir.join("bin/initdb"), arguments, ..base }]
 }
 
 /// What starts the server on `data` with the settings of `config`.
@@ -52,14 +61,14 @@ pub(super) fn start(
 }
 
 /// Where clients connect.
-pub(super) fn address(sockets: &Path, port: Option<u16>) -> Address {
+pub(super) fn address(sockets: &Path, port: Option<u16>, secret: Option<&Secret>) -> Address {
     Address {
         product: outcrop_lab_sql::Product::Postgres,
         socket: port.is_none().then(|| sockets.to_path_buf()),
         host: "127.0.0.1".to_string(),
         port: port.unwrap_or(PORT),
         user: USER.to_string(),
-        password: None,
+        password: secret.map(|secret| secret.password.clone()),
         database: "postgres".to_string(),
     }
 }
@@ -94,14 +103,12 @@ pub(super) fn known_settings(basedir: &Path) -> Result<Vec<String>, String> {
 /// A sentence if it cannot be asked.
 pub(super) fn knows(basedir: &Path, name: &str) -> Result<bool, String> {
     let program = basedir.join("bin/postgres");
-    let scratch = std::env::temp_dir().join(format!("outcrop-settings-{}", std::process::id()));
-    let failed = |error: std::io::Error| format!("{}: {error}", scratch.display());
-    std::fs::create_dir_all(&scratch).map_err(failed)?;
-    let asked = std::fs::write(scratch.join("postgresql.conf"), "").and_then(|()| {
+    // A directory that nobody else can have made.
+    let asked = tempfile::tempdir().and_then(|scratch| {
+        std::fs::write(scratch.path().join("postgresql.conf"), "")?;
         // In this order: only as the first argument is it allowed to root.
-        Command::new(&program).args(["-C", name, "-D"]).arg(&scratch).stdin(Stdio::null()).output()
+        Command::new(&program).args(["-C", name, "-D"]).arg(scratch.path()).stdin(Stdio::null()).output()
     });
-    let _ = std::fs::remove_dir_all(&scratch);
     asked.map(|output| output.status.success()).map_err(|error| format!("{}: {error}", program.display()))
 }
 

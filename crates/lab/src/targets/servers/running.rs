@@ -3,24 +3,36 @@
 //! ```text
 //! session-N/data      what the server stores            session-N/socket    where it listens
 //! session-N/server.log    what it prints; the last lines are shown if it does not come up
+//! session-N/password      of one that listens on a port
 //! ```
 //! Invariants: a data directory is initialised once, and taken as it is if it is there (a copy of a loaded one). Who drops a
 //! [`Server`] closes the guard's pipe: nothing of the server is left.
 
 use super::catalogue::closed_to_others;
 use super::guard::{Guarded, NOBODY};
+use super::patience::Patience;
+use super::secret::Secret;
 use super::{PASSWORD, Place, ServerSpec, mysql, postgres, tree};
+use crate::run::data_dir;
 use outcrop_lab_load::process::ProcessUsage;
 use outcrop_lab_sql::{Address, Connection, Product, upkeep};
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// How long a server may take to come up, and to stop.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// Told now and then that a server gets on, while somebody waits for it.
+///
+/// # Errors
+/// A sentence if nobody waits any more.
+pub type Alive<'a> = &'a mut dyn FnMut() -> Result<(), String>;
+
+/// Between two looks at who is waited for, and between two attempts to connect.
+const LOOK: Duration = Duration::from_millis(100);
+const AGAIN: Duration = Duration::from_millis(20);
 /// Lines of a log that messages show.
 const SHOWN: usize = 12;
 /// Bytes of a socket's path that the kernel takes, and the longest name that a server appends to its directory.
@@ -47,18 +59,18 @@ struct GuardedProcess {
 
 impl Server {
     /// Starts the server of `spec` in `dir`, which is the session's own, or finds one that runs; the lab's database is there
-    /// afterwards.
+    /// afterwards. However long it takes: `alive` is called about once a second while the server gets on.
     ///
     /// # Errors
     /// A sentence; with the last lines of the server's log if it did not come up.
-    pub fn start(spec: &ServerSpec, dir: &Path) -> Result<Server, String> {
+    pub fn start(spec: &ServerSpec, dir: &Path, alive: Alive<'_>) -> Result<Server, String> {
         let (guarded, admin) = match &spec.place {
             Place::Remote(address) => {
                 let password = std::env::var(PASSWORD).ok();
                 (None, Address { password, ..address.clone() })
             }
             Place::Own { basedir, config, port } => {
-                let (process, address) = start_own(spec, dir, basedir, config, *port)?;
+                let (process, address) = start_own(spec, dir, basedir, config, *port, alive)?;
                 (Some(process), address)
             }
         };
@@ -129,11 +141,12 @@ impl Server {
         Err(format!("{} is asked for and says that it is {version}: {}", wanted, self.spec.name))
     }
 
-    /// Stops it in its own orderly way, so that its files can be copied.
+    /// Stops it in its own orderly way, so that its files can be copied. However long it takes: `alive` is called about once a
+    /// second while the server gets on.
     ///
     /// # Errors
-    /// A sentence if it does not stop in time; it is killed then.
-    pub fn stop(mut self) -> Result<(), String> {
+    /// A sentence if it does not stop; it is killed then.
+    pub fn stop(mut self, alive: Alive<'_>) -> Result<(), String> {
         let Some(guarded) = self.guarded.take() else { return Ok(()) };
         tree::go_on(guarded.guard.id())?;
         let signal = match self.spec.product {
@@ -144,10 +157,10 @@ impl Server {
             // It may have ended by itself: what it left says how.
             let _ = rustix::process::kill_process(pid, signal);
         }
-        match guarded.lines.recv_timeout(PATIENCE) {
+        match guarded.wait_for_line(alive) {
             Ok(line) if line.starts_with("ended exit status: 0") => Ok(()),
             Ok(line) => Err(format!("{} {line} when it was stopped{}", self.spec.name, guarded.last_words())),
-            Err(_) => Err(format!("{} did not stop in time{}", self.spec.name, guarded.last_words())),
+            Err(why) => Err(format!("{} did not stop: {why}", self.spec.name)),
         }
     }
 
@@ -173,20 +186,29 @@ fn version_of(connection: &mut Connection) -> Result<String, String> {
 }
 
 impl GuardedProcess {
-    /// What the guard says next. An error once `dir` has no space left: some servers wait for it without end.
-    fn wait_for_line(&self, dir: &Path) -> Result<String, String> {
-        const LOOK: Duration = Duration::from_millis(100);
-        let deadline = Instant::now() + PATIENCE;
+    /// What the guard says next. An error once its directory has no space left: some servers wait for it without end.
+    fn wait_for_line(&self, alive: Alive<'_>) -> Result<String, String> {
+        let mut patience = self.patience();
         loop {
             match self.lines.recv_timeout(LOOK) {
                 Ok(line) => return Ok(line),
                 Err(RecvTimeoutError::Disconnected) => return Ok("is gone".to_string()),
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => self.still_waits(&mut patience, alive)?,
             }
-            check_space(dir)?;
-            if Instant::now() > deadline {
-                return Err(format!("it takes longer than {} s{}", PATIENCE.as_secs(), self.last_words()));
-            }
+        }
+    }
+
+    fn patience(&self) -> Patience {
+        Patience::new(self.guard.id(), self.log.parent().unwrap_or(&self.log))
+    }
+
+    /// Whether there is a reason to wait on.
+    fn still_waits(&self, patience: &mut Patience, alive: Alive<'_>) -> Result<(), String> {
+        check_space(&self.log)?;
+        match patience.look() {
+            Ok(true) => alive(),
+            Ok(false) => Ok(()),
+            Err(why) => Err(format!("{why} ({}){}", tree::described(self.guard.id()), self.last_words())),
         }
     }
 
@@ -210,12 +232,12 @@ impl Drop for GuardedProcess {
 pub fn check_space(dir: &Path) -> Result<(), String> {
     /// Bytes that are as good as none.
     const NONE: u64 = 16 << 20;
-    let Ok(stat) = rustix::fs::statvfs(dir) else { return Ok(()) };
-    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
-    if free >= NONE {
-        Ok(())
-    } else {
-        Err(format!("no space left: {} has {} KB free", dir.display(), free >> 10))
+    match data_dir::free(dir) {
+        Ok(free) if free < NONE => {
+            Err(format!("no space left: {} has {} KB free", dir.display(), free >> 10))
+        }
+        // A system that does not say so is no full disk.
+        _ => Ok(()),
     }
 }
 
@@ -233,6 +255,7 @@ fn start_own(
     basedir: &Path,
     config: &str,
     port: Option<u16>,
+    alive: Alive<'_>,
 ) -> Result<(GuardedProcess, Address), String> {
     let dir = std::path::absolute(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     let (data, sockets, log) = (dir.join("data"), dir.join("socket"), dir.join("server.log"));
@@ -262,7 +285,12 @@ fn start_own(
     let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
     for path in [&data, &sockets] {
         std::fs::create_dir_all(path).map_err(|error| failed(path, error))?;
+        // Its user needs no password on the socket, and nobody else gets there.
+        let closed = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(path, closed).map_err(|error| failed(path, error))?;
     }
+    let secret = port.map(|_| Secret::of(&dir)).transpose()?;
+    let secret = secret.as_ref();
     give(&dir, user)?;
     let base = Guarded {
         program: PathBuf::new(),
@@ -275,32 +303,42 @@ fn start_own(
     };
     let is_empty = std::fs::read_dir(&data).map_err(|error| failed(&data, error))?.next().is_none();
     if is_empty {
-        initialise(spec, basedir, &data, &base)?;
+        initialise(spec, basedir, &data, secret, &base, alive)?;
     }
     let (guarded, address) = match spec.product {
         Product::Postgres => (
             postgres::start(basedir, &data, &sockets, port, config, base)?,
-            postgres::address(&sockets, port),
+            postgres::address(&sockets, port, secret),
         ),
-        Product::MySql => {
-            (mysql::start(basedir, &data, &sockets, port, config, base)?, mysql::address(&sockets, port))
-        }
+        Product::MySql => (
+            mysql::start(basedir, &data, &sockets, (port, secret), config, base)?,
+            mysql::address(&sockets, port, secret),
+        ),
     };
     give(&dir, user)?;
     let process = spawn(&guarded)?;
-    wait_until_ready(spec, process, &address).map(|process| (process, address))
+    wait_until_ready(spec, process, &address, alive).map(|process| (process, address))
 }
 
 /// Runs what makes a data directory, one after the other.
-fn initialise(spec: &ServerSpec, basedir: &Path, data: &Path, base: &Guarded) -> Result<(), String> {
+fn initialise(
+    spec: &ServerSpec,
+    basedir: &Path,
+    data: &Path,
+    secret: Option<&Secret>,
+    base: &Guarded,
+    alive: Alive<'_>,
+) -> Result<(), String> {
     let each = match spec.product {
-        Product::Postgres => postgres::initialise(basedir, data, base.clone()),
+        Product::Postgres => postgres::initialise(basedir, data, secret, base.clone()),
         Product::MySql => mysql::initialise(spec, basedir, data, base.clone())?,
     };
     for program in each {
         // Guarded, too: it may wait for ever for space, and must end with the session.
         let process = spawn(&program)?;
-        let ended = process.wait_for_line(data)?;
+        let ended = process
+            .wait_for_line(alive)
+            .map_err(|why| format!("{} could not be initialised: {why}", spec.name))?;
         if !ended.starts_with("ended exit status: 0") {
             return Err(format!(
                 "{} could not be initialised: it {ended}{}",
@@ -343,7 +381,8 @@ fn spawn(guarded: &Guarded) -> Result<GuardedProcess, String> {
         }
     });
     let mut process = GuardedProcess { guard, pipe, lines, server: 0, log: guarded.log.clone() };
-    let first = process.lines.recv_timeout(PATIENCE).unwrap_or_default();
+    // It says so, or it ends.
+    let first = process.lines.recv().unwrap_or_default();
     match first.strip_prefix("pid ").and_then(|id| id.parse().ok()) {
         Some(id) => process.server = id,
         None => return Err(format!("{} could not be started", guarded.program.display())),
@@ -356,20 +395,37 @@ fn wait_until_ready(
     spec: &ServerSpec,
     process: GuardedProcess,
     address: &Address,
+    alive: Alive<'_>,
 ) -> Result<GuardedProcess, String> {
-    let deadline = Instant::now() + PATIENCE;
+    let mut patience = process.patience();
+    let mut attempt = connect(address);
+    let mut refused = "nobody has answered".to_string();
     loop {
-        let refused = match Connection::open(address) {
-            Ok(_) => return Ok(process),
-            Err(why) => why,
+        match attempt.recv_timeout(LOOK) {
+            Ok(Ok(_)) => return Ok(process),
+            Ok(Err(why)) => {
+                refused = why;
+                std::thread::sleep(AGAIN);
+                attempt = connect(address);
+            }
+            Err(_) => {}
+        }
+        let failed = match process.lines.try_recv() {
+            Ok(line) => format!("it {line}{}", process.last_words()),
+            Err(TryRecvError::Disconnected) => format!("its guard is gone{}", process.last_words()),
+            Err(TryRecvError::Empty) => match process.still_waits(&mut patience, alive) {
+                Ok(()) => continue,
+                Err(why) => format!("{why}; {refused}"),
+            },
         };
-        if let Ok(line) = process.lines.try_recv() {
-            return Err(format!("{} did not come up: it {line}{}", spec.name, process.last_words()));
-        }
-        check_space(&process.log)?;
-        if Instant::now() > deadline {
-            return Err(format!("{} did not come up in time ({refused}){}", spec.name, process.last_words()));
-        }
-        std::thread::sleep(Duration::from_millis(20));
+        return Err(format!("{} did not come up: {failed}", spec.name));
     }
+}
+
+/// Connects from a thread of its own: a server may take a connection and never answer.
+fn connect(address: &Address) -> Receiver<Result<Connection, String>> {
+    let (sender, attempt) = channel();
+    let address = address.clone();
+    std::thread::spawn(move || sender.send(Connection::open(&address)));
+    attempt
 }

@@ -1,6 +1,7 @@
 //! The processes of a server: all that descend from its guard.
 
 use outcrop_lab_load::process::ProcessUsage;
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -32,9 +33,6 @@ pub fn descendants(root: u32) -> Vec<u32> {
 const STATE: usize = 0;
 const PARENT: usize = 1;
 const TIMES: [usize; 4] = [11, 12, 13, 14];
-const PAGES: usize = 21;
-/// Bytes of a page, on the machines that servers are fetched for.
-const PAGE: u64 = 4096;
 
 struct Stat(Vec<String>);
 
@@ -66,9 +64,10 @@ fn signal_all(root: u32, signal: Signal, mut is_done: impl FnMut(&Stat) -> bool)
             return Err(format!("processes of the server do not obey: {left:?}"));
         }
         for id in left {
-            if let Some(pid) = Pid::from_raw(id as i32) {
+            match Pid::from_raw(id as i32).map(|pid| kill_process(pid, signal)) {
                 // It may have ended meanwhile.
-                let _ = kill_process(pid, signal);
+                None | Some(Ok(()) | Err(Errno::SRCH)) => {}
+                Some(Err(error)) => return Err(format!("process {id} of the server: {error}")),
             }
         }
         std::thread::sleep(Duration::from_micros(200));
@@ -103,16 +102,36 @@ pub fn kill(root: u32) -> Result<(), String> {
     signal_all(root, Signal::KILL, |stat| matches!(state(stat), "Z" | "X"))
 }
 
-/// What all processes below `root` have used, those included that they have waited for; memory is the sum of what each has
-/// resident, in which shared memory counts as often as it is mapped. Switches are those of living threads.
+/// A file of the kernel about a process; nothing if it has ended.
+fn text_of(id: u32, name: &str) -> String {
+    std::fs::read_to_string(format!("/proc/{id}/{name}")).unwrap_or_default()
+}
+
+/// What each process below `root` does at this moment, as the kernel says it, for messages.
+pub fn described(root: u32) -> String {
+    let one = |id: u32| {
+        let state = stat(id).map_or_else(|| "gone".to_string(), |stat| state(&stat).to_string());
+        let waits = text_of(id, "wchan");
+        let waits = if matches!(waits.as_str(), "" | "0") { String::new() } else { format!(" in {waits}") };
+        format!("{} {id}: {state}{waits}", text_of(id, "comm").trim())
+    };
+    let all: Vec<String> = descendants(root).into_iter().map(one).collect();
+    if all.is_empty() { "no processes".to_string() } else { all.join(", ") }
+}
+
+/// What all processes below `root` have used, those included that they have waited for. Memory is the sum of what each has for
+/// itself, and once the most that one has resident of what they share. Switches are those of living threads.
 pub fn usage(root: u32) -> ProcessUsage {
     let mut sum = ProcessUsage::default();
+    let mut shared = 0;
     for id in descendants(root) {
         let Some(stat) = stat(id) else { continue };
         let ticks = |field: usize| stat.number(field).unwrap_or(0) as f64 / TICKS;
         sum.user_seconds += ticks(TIMES[0]) + ticks(TIMES[2]);
         sum.system_seconds += ticks(TIMES[1]) + ticks(TIMES[3]);
-        sum.rss_bytes += stat.number(PAGES).unwrap_or(0) * PAGE;
+        let (own, with_others) = memory_of(&text_of(id, "status"));
+        sum.rss_bytes += own;
+        shared = with_others.max(shared);
         let tasks = std::fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
         for task in tasks {
             let text = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
@@ -124,7 +143,18 @@ pub fn usage(root: u32) -> ProcessUsage {
             sum.involuntary_switches += count("nonvoluntary_ctxt_switches:");
         }
     }
+    sum.rss_bytes += shared;
     sum
+}
+
+/// Resident bytes of a process by its status: its own, and those of files and shared memory.
+fn memory_of(status: &str) -> (u64, u64) {
+    let bytes = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let kilobytes = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
+        kilobytes.unwrap_or(0) << 10
+    };
+    (bytes("RssAnon:"), bytes("RssFile:") + bytes("RssShmem:"))
 }
 
 #[cfg(test)]
@@ -150,17 +180,28 @@ mod tests {
     }
 
     #[test]
+    fn memory_that_processes_share_is_told_from_their_own() {
+        let status = "VmRSS:\t  100 kB\nRssAnon:\t      12 kB\nRssFile:\t  8 kB\nRssShmem:\t 80 kB\n";
+        assert_eq!(memory_of(status), (12 << 10, 88 << 10));
+        assert_eq!(memory_of("Name: kthreadd\n"), (0, 0));
+    }
+
+    #[test]
     fn a_tree_stands_still_goes_on_and_is_gone() {
         let (mut child, id) = family();
         assert!(descendants(id).len() >= 2, "{:?}", descendants(id));
         pause(id).unwrap();
         let before = usage(id);
+        let states = described(id);
+        assert!(states.contains("sh ") && states.contains(": T"), "{states}");
         std::thread::sleep(Duration::from_millis(100));
         let after = usage(id);
         let seconds = |usage: &ProcessUsage| usage.user_seconds + usage.system_seconds;
         assert_eq!(seconds(&before), seconds(&after), "nobody works meanwhile");
         go_on(id).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(600);
         while seconds(&usage(id)) <= seconds(&after) {
+            assert!(Instant::now() < deadline, "it does not go on: {}", described(id));
             std::thread::sleep(Duration::from_millis(5));
         }
         assert!(usage(id).rss_bytes > 0);

@@ -4,7 +4,7 @@ use flate2::read::GzDecoder;
 use liblzma::read::XzDecoder;
 use std::fs::File;
 use std::io::{BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Unpacks `archive`, which is called `name`, into the directory `home`, which is replaced whole.
 ///
@@ -12,7 +12,10 @@ use std::path::Path;
 /// A sentence naming the archive.
 pub(super) fn unpack(archive: &Path, name: &str, home: &Path) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("{name}: {error}");
-    let partial = home.with_extension(format!("part{}", std::process::id()));
+    // A version has dots of its own, so that this is no extension. No two processes share it.
+    let mut partial = home.as_os_str().to_os_string();
+    partial.push(format!(".part{}", std::process::id()));
+    let partial = PathBuf::from(partial);
     let file = BufReader::new(File::open(archive).map_err(failed)?);
     let bytes: Box<dyn Read> = if name.ends_with("xz") {
         Box::new(XzDecoder::new(file))
@@ -49,7 +52,9 @@ mod tests {
     fn both_kinds_are_unpacked_in_place_of_what_was_there() {
         let temp = tempfile::tempdir().unwrap();
         let tar = archive(temp.path());
-        let home = temp.path().join("home");
+        let home = temp.path().join("postgres-18.1");
+        // What another version would be unpacked to, if the last number were taken for an extension.
+        std::fs::write(temp.path().join(format!("postgres-18.part{}", std::process::id())), "other").unwrap();
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gzip.write_all(&tar).unwrap();
         let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 0);
