@@ -75,7 +75,7 @@ pub fn run() -> Result<(), String> {
 
 /// Every file and its text.
 fn files() -> Result<Vec<(PathBuf, String)>, String> {
-    let ours = c_header::parse(&read(&root().join("crates/capi/include/rocksdb/c.h"))?)?;
+    let ours = our_header()?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
     let defined = words_of(&root().join("crates/capi/src"))?;
     let mut theirs = Vec::new();
@@ -210,6 +210,22 @@ fn words_of(dir: &Path) -> Result<BTreeSet<String>, String> {
     Ok(words)
 }
 
-fn read(path: &Path) -> Result<String, String> {
+/// The functions that our header declares.
+///
+/// # Errors
+/// The header cannot be read.
+pub fn names_in_our_header() -> Result<BTreeSet<String>, String> {
+    Ok(our_header()?.functions.into_keys().collect())
+}
+
+fn our_header() -> Result<Header, String> {
+    c_header::parse(&read(&root().join("crates/capi/include/rocksdb/c.h"))?)
+}
+
+/// The text of a file.
+///
+/// # Errors
+/// As of reading, with the path.
+pub fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }

@@ -222,8 +222,7 @@ fn ends_const(words: &[&str]) -> bool {
 
 /// The type that `words` begin with, and the words after it.
 fn specifier<'a>(words: &'a [&'a str]) -> Result<(Type, &'a [&'a str]), String> {
-    const OF_C: [&str; 9] =
-        ["unsigned", "signed", "char", "short", "int", "long", "float", "double", "void"];
+    const OF_C: [&str; 9] = ["unsigned", "signed", "char", "short", "int", "long", "float", "double", "void"];
     let mut at = 0;
     let mut is_const = false;
     let mut name: Vec<&str> = Vec::new();
@@ -271,12 +270,17 @@ mod tests {
             "pub fn h(_: *mut c_void, less: Option<unsafe extern \"C\" fn(*mut c_void, *const c_char) -> c_uchar>, \
              _: Option<unsafe extern \"C\" fn()>) -> *mut t;\n"
         );
-        assert_eq!(only("extern void k(const uint32_t ids[], int in);"), "pub fn k(ids: *const u32, in_: c_int);\n");
+        assert_eq!(
+            only("extern void k(const uint32_t ids[], int in);"),
+            "pub fn k(ids: *const u32, in_: c_int);\n"
+        );
     }
 
     #[test]
     fn what_is_written_in_another_form_is_an_error() {
-        for text in ["extern int (*f(int))(int);", "typedef int number;", "enum { a = b };", "union u f(void);"] {
+        for text in
+            ["extern int (*f(int))(int);", "typedef int number;", "enum { a = b };", "union u f(void);"]
+        {
             assert!(parse(text).is_err(), "{text}");
         }
     }
