@@ -148,6 +148,7 @@ fn ci(offline: bool) -> Result<(), String> {
         return Ok(());
     }
     step("c-test", c_test::run)?;
+    step("dist", || dist::run(&["--test"]))?;
     step("bindings", || bindings::run(&[]))?;
     step("compatibility", || pingpong::compatibility(true))?;
     step("tools", pingpong::tools)?;

@@ -3,6 +3,7 @@
 use super::{bindings_dir, suites};
 use crate::sources::make_dir;
 use crate::{declarations, root};
+use outcrop_lab::targets::maven;
 use std::path::Path;
 use std::process::Command;
 
@@ -69,10 +70,27 @@ fn switch_and_back() -> Result<(), String> {
     expect(&shell(update, &dir)?, &format!("librocksdb-sys v0.19.0+11.8.1 ({here}"), path)?;
     let _ = std::fs::remove_dir_all(dir.join("data"));
     expect(&shell(run, &dir)?, "world\n", run)?;
+    with_rocksdb(&dir)?;
     write(&dir.join("Cargo.toml"), &original)?;
     expect(&shell(back, &dir)?, "librocksdb-sys v0.19.0+11.8.1\n", back)?;
     println!("docs/rust.md: switched, run, and back");
     Ok(())
+}
+
+/// The program of the page once more, linked with RocksDB by `ROCKSDB_LIB_DIR`, on what Outcrop wrote.
+fn with_rocksdb(dir: &Path) -> Result<(), String> {
+    let library = maven::obtain("rocksdb", "11.8.1").map_err(|error| error.to_string())?;
+    let lib = dir.join("lib");
+    make_dir(&lib)?;
+    std::fs::copy(&library, lib.join("librocksdb.so"))
+        .map_err(|error| format!("{}: {error}", library.display()))?;
+    // The library finds what it depends on when it is loaded.
+    let build = "cargo rustc --quiet -- -Clink-arg=-Wl,--allow-shlib-undefined";
+    let run = "LD_LIBRARY_PATH=lib $CARGO_TARGET_DIR/debug/page-rust data";
+    let said = shell(&format!("ROCKSDB_LIB_DIR=$PWD/lib {build}\n{run}\n"), dir)?;
+    expect(&said, "world\n", "the program with RocksDB")?;
+    let log = declarations::read(&dir.join("data/LOG"))?;
+    expect(&log, "RocksDB version: 11.8.1", "LOG of the program with RocksDB")
 }
 
 /// docs/migration.md: all programs in one package, as one build.

@@ -2,6 +2,7 @@
 //! from the Debian package, which is installed into a root of its own and removed again.
 
 use super::{MAJOR, Made, command, debian, write};
+use crate::packages::{self, Install};
 use crate::sources::make_dir;
 use crate::{declarations, root};
 use std::path::{Path, PathBuf};
@@ -27,6 +28,9 @@ pub fn run(made: &Made, dir: &Path) -> Result<(), String> {
         std::fs::remove_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
     }
     make_dir(&place)?;
+    for (program, package) in [("pkg-config", "pkg-config"), ("cmake", "cmake"), ("go", "golang-go")] {
+        packages::program(&[program], package, Install::IfMissing)?;
+    }
     // The tarball, unpacked where nobody said it would be.
     command(Command::new("tar").arg("-xzf").arg(&made.tarball).arg("-C").arg(&place))?;
     let tree = place.join(made.tree.file_name().expect("a tree has a name"));
