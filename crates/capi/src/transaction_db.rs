@@ -24,14 +24,19 @@ use outcrop::{
 };
 use std::sync::Arc;
 
+/// Begins with the plain database, as RocksDB's object does: callers hand a pointer to it to functions of `rocksdb_t`, such as
+/// the crate `rocksdb` to `rocksdb_drop_column_family`.
+#[repr(C)]
 pub struct rocksdb_transactiondb_t {
-    pub(crate) db: TransactionDb,
     pub(crate) base: rocksdb_t,
+    pub(crate) db: TransactionDb,
 }
 
+/// Begins with the plain database, too.
+#[repr(C)]
 pub struct rocksdb_optimistictransactiondb_t {
-    pub(crate) db: OptimisticTransactionDb,
     pub(crate) base: rocksdb_t,
+    pub(crate) db: OptimisticTransactionDb,
 }
 
 /// The database of `db`, with the statistics of `options`.

@@ -1,95 +1,182 @@
-//! Runs a program that uses the crate `rocksdb` against Outcrop's shared library, as its users would: nothing of
-//! theirs changes, only the library that is linked.
+//! Puts Outcrop under the crate `rocksdb` as its users do, with the one line `[patch.crates-io]`, and runs that crate's own tests,
+//! unchanged, and those of crates that use it.
 //!
-//! Once for each version that other crates ask for. The newest makes its declarations from our header, the older ones from
-//! the headers of older RocksDB versions that they carry. That needs libclang: `LIBCLANG_PATH`, one that is installed, or
-//! Debian's. No C++ is compiled.
+//! ```text
+//! cargo xtask bindings            rocksdb 0.25, and what docs/rust.md and docs/migration.md say
+//! cargo xtask bindings --all      0.24 and 0.23, too, and the crates of others
+//! cargo xtask bindings NAME       one of them, rocksdb-0.24.0; or the pages: docs
+//! ```
+//!
+//! `bindings/failures.txt` lists the tests that fail and why. A test that fails and is not listed is an error, and so is one
+//! that is listed and passes: the list only shrinks. Everything is built in one target directory.
 
-use crate::packages::{Install, library};
-use crate::{cargo, root};
+mod pages;
+mod suites;
+
+use crate::sources::{make_dir, sources_of};
+use crate::{declarations, root};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::time::Instant;
+use suites::Outcome;
 
-/// Versions of the crate, the newest last.
-const VERSIONS: [&str; 5] = ["0.19.0", "0.21.0", "0.22.0", "0.24.0", "0.25.0"];
+/// Tests that somebody else wrote, and the directory of `packages/librocksdb-sys` that they are linked with.
+struct Suite {
+    package: &'static str,
+    version: &'static str,
+    release: &'static str,
+}
 
-/// The program; the end of its output is checked.
-const PROGRAM: &str = include_str!("bindings/program.rs");
+/// The first is what CI runs.
+const SUITES: [Suite; 7] = [
+    Suite { package: "rocksdb", version: "0.25.0", release: "0.19" },
+    Suite { package: "rocksdb", version: "0.24.0", release: "0.17" },
+    Suite { package: "rocksdb", version: "0.23.0", release: "0.17" },
+    Suite { package: "kvdb-rocksdb", version: "0.21.0", release: "0.17" },
+    Suite { package: "openraft-rocksstore", version: "0.9.21", release: "0.16" },
+    Suite { package: "sov-schema-db", version: "0.3.0", release: "0.11" },
+    Suite { package: "typed-store", version: "0.4.0", release: "0.8" },
+];
 
-/// See the module. Where nothing may be installed and libclang is missing, says so.
+const LIST: &str = include_str!("bindings/failures.txt");
+
+/// See the module.
 ///
 /// # Errors
-/// Which version does not compile, link or run, and what the compiler or the program said.
-pub fn run(install: Install) -> Result<(), String> {
-    let libclang = match libclang(install) {
-        Err(why) if install == Install::Never => {
-            eprintln!("xtask: the crate rocksdb is NOT linked with Outcrop: {why}");
-            return Ok(());
-        }
-        found => found?,
+/// Which suite does not build, and which tests disagree with the list.
+pub fn run(arguments: &[&str]) -> Result<(), String> {
+    if arguments == ["docs"] {
+        return pages::run();
+    }
+    declarations::run()?;
+    let all: Vec<&Suite> = SUITES.iter().collect();
+    let chosen = match arguments {
+        [] => all[..1].to_vec(),
+        ["--all"] => all,
+        [name] => all.into_iter().filter(|suite| suite.name() == *name).collect(),
+        _ => Vec::new(),
     };
-    // As the step `build` of the automation, which has built all of it then.
-    cargo(&["build", "--workspace", "--all-targets", "--quiet"], None)?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
-    let dir = target.join("bindings");
-    let library_dir = dir.join("lib");
-    std::fs::create_dir_all(&library_dir).map_err(|error| format!("{}: {error}", library_dir.display()))?;
-    std::fs::copy(target.join("debug/liboutcrop_capi.so"), library_dir.join("librocksdb.so"))
-        .map_err(|error| format!("liboutcrop_capi.so: {error}"))?;
-    for version in VERSIONS {
-        run_version(version, &dir, &library_dir, &libclang)?;
-        eprintln!("xtask: the crate rocksdb {version} runs on Outcrop");
+    if chosen.is_empty() {
+        return Err("usage: cargo xtask bindings [--all | PACKAGE-VERSION | docs]".into());
+    }
+    let failures = failures()?;
+    let mut wrong = Vec::new();
+    for suite in chosen {
+        wrong.extend(suite.judge(&failures)?);
+    }
+    if matches!(arguments, [] | ["--all"]) {
+        pages::run()?;
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(format!("bindings:\n  {}", wrong.join("\n  "))) }
+}
+
+/// The list: suite, test and why, between bars.
+fn failures() -> Result<BTreeMap<(&'static str, &'static str), &'static str>, String> {
+    let rows = LIST.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let mut listed = BTreeMap::new();
+    for row in rows {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [suite, test, why] = cells[..] else {
+            return Err(format!("failures.txt: {row}: suite | test | why"));
+        };
+        if !SUITES.iter().any(|known| known.name() == suite) {
+            return Err(format!("failures.txt: {row}: there is no suite {suite}"));
+        }
+        if why.is_empty() || listed.insert((suite, test), why).is_some() {
+            return Err(format!("failures.txt: {row}: no reason, or the second row of this test"));
+        }
+    }
+    Ok(listed)
+}
+
+impl Suite {
+    fn name(&self) -> String {
+        format!("{}-{}", self.package, self.version)
+    }
+
+    /// Runs the tests; gives what disagrees with the list.
+    fn judge(&self, failures: &BTreeMap<(&str, &str), &str>) -> Result<Vec<String>, String> {
+        let name = self.name();
+        let started = Instant::now();
+        let dir = bindings_dir();
+        let package = self.copy(&dir)?;
+        let programs =
+            suites::build(&package, &dir.join("target")).map_err(|why| format!("{name}: {why}"))?;
+        let built = started.elapsed();
+        let mut outcomes = BTreeMap::new();
+        for program in &programs {
+            outcomes.extend(suites::run(program, &package)?);
+        }
+        let count =
+            |wanted: fn(&Outcome) -> bool| outcomes.values().filter(|outcome| wanted(outcome)).count();
+        println!(
+            "{name} on Outcrop: {} of {} tests pass; built in {:.0} s, ran in {:.0} s",
+            count(|outcome| *outcome == Outcome::Passed),
+            count(|outcome| *outcome != Outcome::Ignored),
+            built.as_secs_f64(),
+            (started.elapsed() - built).as_secs_f64()
+        );
+        let mut wrong = Vec::new();
+        for (test, outcome) in &outcomes {
+            match (outcome, failures.get(&(name.as_str(), test.as_str()))) {
+                (Outcome::Failed(_), Some(why)) => println!("fails as listed: {test}: {why}"),
+                (Outcome::Failed(said), None) => wrong.push(format!("{name} | {test} fails: {said}")),
+                (_, Some(_)) => {
+                    wrong.push(format!("{name} | {test} passes: take it off bindings/failures.txt"));
+                }
+                (_, None) => {}
+            }
+        }
+        let listed = failures.keys().filter(|(suite, _)| *suite == name);
+        let gone = listed.filter(|(_, test)| !outcomes.contains_key(*test));
+        wrong.extend(gone.map(|(_, test)| format!("{name} | {test} is listed, but no test")));
+        Ok(wrong)
+    }
+
+    /// The package as the registry has it, with the line that its users would add.
+    fn copy(&self, dir: &Path) -> Result<PathBuf, String> {
+        let name = self.name();
+        let sources =
+            sources_of(self.package, &format!("={}", self.version), &dir.join("fetched").join(&name))?;
+        let package = dir.join(&name);
+        let failed = |error: std::io::Error| format!("{}: {error}", package.display());
+        if package.exists() {
+            std::fs::remove_dir_all(&package).map_err(failed)?;
+        }
+        copy_dir(&sources, &package)?;
+        let manifest = package.join("Cargo.toml");
+        let text = std::fs::read_to_string(&manifest).map_err(failed)?;
+        let patch = declarations::packages().join(self.release);
+        let patched = format!(
+            "{text}\n[workspace]\n\n[patch.crates-io]\nlibrocksdb-sys = {{ path = \"{}\" }}\n",
+            patch.display()
+        );
+        std::fs::write(&manifest, patched).map_err(failed)?;
+        Ok(package)
+    }
+}
+
+fn bindings_dir() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    target.join("bindings")
+}
+
+/// Copies files and directories, but for the list of versions and the toolchain: all suites shall use the same ones. Files keep
+/// their times, so that cargo builds again only what changed.
+fn copy_dir(from: &Path, to: &Path) -> Result<(), String> {
+    make_dir(to)?;
+    let failed = |error: std::io::Error| format!("{}: {error}", from.display());
+    for entry in std::fs::read_dir(from).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let name = path.file_name().expect("an entry has a name");
+        if path.is_dir() {
+            copy_dir(&path, &to.join(name))?;
+        } else if name != "Cargo.lock" && name != "rust-toolchain.toml" {
+            let modified = path.metadata().and_then(|data| data.modified()).map_err(failed)?;
+            std::fs::copy(&path, to.join(name)).map_err(failed)?;
+            let copy = std::fs::File::options().append(true).open(to.join(name)).map_err(failed)?;
+            copy.set_modified(modified).map_err(failed)?;
+        }
     }
     Ok(())
-}
-
-fn run_version(version: &str, dir: &Path, library_dir: &Path, libclang: &Path) -> Result<(), String> {
-    let package = dir.join(version);
-    let write = |path: &Path, text: &str| {
-        std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
-    };
-    std::fs::create_dir_all(package.join("src"))
-        .map_err(|error| format!("{}: {error}", package.display()))?;
-    write(&package.join("Cargo.toml"), &manifest(version))?;
-    write(&package.join("src/main.rs"), PROGRAM)?;
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(["run", "--quiet", "--"]).arg(package.join("db")).current_dir(&package);
-    command.env("CARGO_TARGET_DIR", dir.join("target"));
-    command.env("ROCKSDB_LIB_DIR", library_dir).env("LD_LIBRARY_PATH", library_dir);
-    command.env("LIBCLANG_PATH", libclang);
-    if let Some(headers) = compiler_headers() {
-        command.env("BINDGEN_EXTRA_CLANG_ARGS", format!("-I{headers}"));
-    }
-    if VERSIONS.last() == Some(&version) {
-        command.env("ROCKSDB_INCLUDE_DIR", root().join("crates/capi/include"));
-    }
-    let output = command.output().map_err(|error| format!("cargo: {error}"))?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    if output.status.success() && text.ends_with("all good\n") {
-        return Ok(());
-    }
-    Err(format!("the crate rocksdb {version} on Outcrop: {text}{}", String::from_utf8_lossy(&output.stderr)))
-}
-
-fn manifest(version: &str) -> String {
-    // Older versions always look for libclang when they run.
-    let features = if version == "0.25.0" || version == "0.24.0" { "\"bindgen-runtime\"" } else { "" };
-    format!(
-        "[package]\nname = \"outcrop-bindings\"\nversion = \"0.0.0\"\nedition = \"2021\"\n\n[dependencies]\n\
-         rocksdb = {{ version = \"={version}\", default-features = false, features = [{features}] }}\n\n[workspace]\n"
-    )
-}
-
-/// The directory of libclang.
-fn libclang(install: Install) -> Result<PathBuf, String> {
-    if let Some(path) = std::env::var_os("LIBCLANG_PATH") {
-        return Ok(path.into());
-    }
-    library("libclang", &["libclang1", "libclang1-14", "libclang1-19"], install)
-}
-
-/// Where gcc keeps `stddef.h`, which libclang alone does not bring.
-fn compiler_headers() -> Option<String> {
-    let output = Command::new("gcc").arg("-print-file-name=include").output().ok()?;
-    Some(String::from_utf8_lossy(&output.stdout).trim().to_string()).filter(|path| !path.is_empty())
 }

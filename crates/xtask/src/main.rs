@@ -24,7 +24,10 @@
 //! cargo xtask sql             the lab on PostgreSQL and MySQL, fetched: every test and step at a tiny size
 //! cargo xtask c-test           RocksDB's own test of its C API, phase by phase, on our shared library and on RocksDB's
 //! cargo xtask attacks ...      live attempts to fool the lab's verdict; docs/lab-attacks.md; needs a quiet machine
-//! cargo xtask bindings         versions of the crate `rocksdb` from the registry on our shared library; needs libclang
+//! cargo xtask declarations     packages/librocksdb-sys is what our C header and those of older versions say
+//! cargo xtask dist [--test]    an installable tree, a tarball and a Debian package; with --test programs built on them
+//! cargo xtask bindings [--all | PACKAGE-VERSION]
+//!                              the crate `rocksdb` and its own tests on Outcrop, and crates that use it
 //! ```
 
 mod attacks;
@@ -32,6 +35,8 @@ mod bindings;
 mod browser;
 mod c_test;
 mod circles;
+mod declarations;
+mod dist;
 mod examples;
 mod fuzz;
 mod instructions;
@@ -85,11 +90,13 @@ fn main() -> ExitCode {
         ["instructions"] => instructions::run(false, Install::IfMissing),
         ["instructions", "--bless"] => instructions::run(true, Install::IfMissing),
         ["c-test"] => c_test::run(),
-        ["bindings"] => bindings::run(Install::IfMissing),
+        ["declarations"] => declarations::run(),
+        ["dist", rest @ ..] => dist::run(rest),
+        ["bindings", rest @ ..] => bindings::run(rest),
         _ => Err(format!(
             "usage: cargo xtask check | ci [--offline] | doc | examples | tidy | circles | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | \
              scripts | sql | attacks [--runs N] [--seconds S] [--keys N] [--attack N] | options [--seconds N] [--seed S] [--set NAME=VALUE] | calls [--seconds N] [--cases N] [--seed S] [--fixed N] [--trace] | \
-             bindings | c-test | instructions [--bless] | {}",
+             bindings [--all | PACKAGE-VERSION] | declarations | dist [--test] | c-test | instructions [--bless] | {}",
             pingpong::USAGE
         )),
     };
@@ -141,7 +148,8 @@ fn ci(offline: bool) -> Result<(), String> {
         return Ok(());
     }
     step("c-test", c_test::run)?;
-    step("bindings", || bindings::run(install))?;
+    step("dist", || dist::run(&["--test"]))?;
+    step("bindings", || bindings::run(&[]))?;
     step("compatibility", || pingpong::compatibility(true))?;
     step("tools", pingpong::tools)?;
     step("scripts", || scripts::run(install))?;

@@ -8,12 +8,20 @@ pub fn make_dir(dir: &Path) -> Result<(), String> {
     std::fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))
 }
 
-/// The directory of the crate whose version is `version`, a requirement, fetched by cargo for a package below `dir` that is
-/// never built.
+/// The directory of the sources of `librocksdb-sys`: see [`sources_of`].
 ///
 /// # Errors
 /// What cargo says.
 pub fn sources(version: &str, dir: &Path) -> Result<PathBuf, String> {
+    sources_of("librocksdb-sys", version, dir)
+}
+
+/// The directory of the crate `name` whose version is `version`, a requirement, fetched by cargo for a package below `dir` that
+/// is never built.
+///
+/// # Errors
+/// What cargo says.
+pub fn sources_of(name: &str, version: &str, dir: &Path) -> Result<PathBuf, String> {
     let package = dir.join("sources");
     make_dir(&package.join("src"))?;
     let write = |name: &str, text: &str| {
@@ -23,7 +31,7 @@ pub fn sources(version: &str, dir: &Path) -> Result<PathBuf, String> {
         "Cargo.toml",
         &format!(
             "[package]\nname = \"sources\"\nversion = \"0.0.0\"\nedition = \"2021\"\n\n[dependencies]\n\
-             librocksdb-sys = {{ version = \"{version}\", default-features = false }}\n\n[workspace]\n"
+             {name} = {{ version = \"{version}\", default-features = false }}\n\n[workspace]\n"
         ),
     )?;
     write("src/lib.rs", "")?;
@@ -35,7 +43,7 @@ pub fn sources(version: &str, dir: &Path) -> Result<PathBuf, String> {
     let text = String::from_utf8_lossy(&output.stdout);
     let manifests = text.split("\"manifest_path\":\"").skip(1).filter_map(|rest| rest.split('"').next());
     manifests
-        .filter(|path| path.contains("/librocksdb-sys-"))
+        .filter(|path| path.contains(&format!("/{name}-")))
         .find_map(|path| Path::new(path).parent().map(Path::to_path_buf))
         .ok_or_else(|| format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)))
 }

@@ -1,0 +1,105 @@
+//! The shared and the static library, out of one compilation of `crates/capi`.
+//!
+//! The static one is made a single object in which only the functions of the C API have names: its Rust and its zstd stay out of
+//! the way of those that a program has already.
+
+use super::{API, MAJOR, Profile, command};
+use crate::sources::make_dir;
+use crate::{declarations, root};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Compiles, and installs into `tree/lib`; `dir` is for what lies between.
+pub fn install(tree: &Path, dir: &Path, profile: Profile) -> Result<(), String> {
+    let lib = tree.join("lib");
+    make_dir(&lib)?;
+    let built = compile(profile)?;
+    let names = exported(&built.join("liboutcrop_capi.so"), &["-D"])?;
+    shared(&built.join("liboutcrop_capi.so"), &lib)?;
+    archive(&built.join("liboutcrop_capi.a"), &lib, dir, &names)?;
+    check(&lib, &names)
+}
+
+/// Gives the directory of the libraries.
+fn compile(profile: Profile) -> Result<PathBuf, String> {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["rustc", "--quiet", "--package", "outcrop-capi", "--lib", "--message-format=json"]);
+    cargo.arg("--crate-type=cdylib,staticlib").current_dir(root());
+    if profile == Profile::Release {
+        cargo.arg("--release");
+    }
+    cargo.args(["--", &format!("-Clink-arg=-Wl,-soname,librocksdb.so.{MAJOR}")]);
+    let said = command(&mut cargo)?;
+    let messages = said.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let files = messages.flat_map(|message| message["filenames"].as_array().cloned().unwrap_or_default());
+    let files: Vec<String> = files.filter_map(|file| file.as_str().map(str::to_string)).collect();
+    let found = files.iter().rev().find(|file| file.ends_with("liboutcrop_capi.a"));
+    let found = found.ok_or_else(|| format!("cargo rustc made no liboutcrop_capi.a: {files:?}"))?;
+    Ok(Path::new(found).parent().expect("a file is in a directory").to_path_buf())
+}
+
+fn shared(from: &Path, lib: &Path) -> Result<(), String> {
+    let file = format!("librocksdb.so.{API}");
+    command(Command::new("strip").arg("-o").arg(lib.join(&file)).arg(from))?;
+    for (link, to) in
+        [(format!("librocksdb.so.{MAJOR}"), file), ("librocksdb.so".into(), format!("librocksdb.so.{MAJOR}"))]
+    {
+        std::os::unix::fs::symlink(&to, lib.join(&link)).map_err(|error| format!("{link}: {error}"))?;
+    }
+    Ok(())
+}
+
+fn archive(from: &Path, lib: &Path, dir: &Path, names: &BTreeSet<String>) -> Result<(), String> {
+    let list = dir.join("names.txt");
+    let write =
+        |text: String| std::fs::write(&list, text).map_err(|error| format!("{}: {error}", list.display()));
+    let object = dir.join("rocksdb.o");
+    // Takes from the archive what these functions need, directly or not.
+    write(names.iter().map(|name| format!("--undefined={name}\n")).collect())?;
+    command(
+        Command::new("ld")
+            .args(["-r", "--gc-sections", "-o"])
+            .arg(&object)
+            .arg(format!("@{}", list.display()))
+            .arg(from),
+    )?;
+    write(names.iter().map(|name| format!("{name}\n")).collect())?;
+    command(
+        Command::new("objcopy")
+            .arg(format!("--keep-global-symbols={}", list.display()))
+            .arg("--strip-debug")
+            // Rust's own libraries bring bitcode along, of which archivers would ask an LLVM as new as that one.
+            .args(["--remove-section=.llvmbc", "--remove-section=.llvmcmd"])
+            .arg(&object),
+    )?;
+    let archive = lib.join("librocksdb.a");
+    command(Command::new("ar").arg("rcsD").args([&archive, &object])).map(|_| ())
+}
+
+/// Both libraries define the functions of the header and those that only older headers have, and nothing else.
+fn check(lib: &Path, names: &BTreeSet<String>) -> Result<(), String> {
+    let so = lib.join(format!("librocksdb.so.{API}"));
+    let dynamic = command(Command::new("readelf").arg("-d").arg(&so))?;
+    if !dynamic.contains(&format!("soname: [librocksdb.so.{MAJOR}]")) {
+        return Err(format!("{}: no soname: {dynamic}", so.display()));
+    }
+    let header = declarations::names_in_our_header()?;
+    let foreign: Vec<_> = names.iter().filter(|name| !name.starts_with("rocksdb_")).collect();
+    let missing: Vec<_> = header.difference(names).collect();
+    if !foreign.is_empty() || !missing.is_empty() {
+        return Err(format!("{}: exports {foreign:?}, lacks {missing:?}", so.display()));
+    }
+    if exported(&so, &["-D"])? != *names || exported(&lib.join("librocksdb.a"), &["-g"])? != *names {
+        return Err("librocksdb.so and librocksdb.a do not export the same functions".into());
+    }
+    Ok(())
+}
+
+fn exported(library: &Path, arguments: &[&str]) -> Result<BTreeSet<String>, String> {
+    let said =
+        command(Command::new("nm").args(arguments).args(["--defined-only", "--format=posix"]).arg(library))?;
+    // `name type value size`; the line of an archive's member ends with a colon.
+    let rows = said.lines().filter(|line| !line.ends_with(':')).filter_map(|line| line.split(' ').next());
+    Ok(rows.filter(|name| !name.is_empty()).map(str::to_string).collect())
+}

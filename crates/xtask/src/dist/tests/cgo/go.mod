@@ -1,0 +1,3 @@
+module outcrop.invalid/cgo
+
+go 1.21
