@@ -3,6 +3,7 @@
 use crate::column_family::{ColumnFamilyDescriptor, DEFAULT_COLUMN_FAMILY};
 use crate::db::Db;
 use crate::features::read_only;
+use crate::objects::DbObjects;
 use crate::open;
 use outcrop_base::{CompactionFilter, Comparator, Error, ErrorKind, MergeOperator, Result};
 use outcrop_cache::Cache;
@@ -41,6 +42,7 @@ pub struct DbBuilder {
     families: Vec<ColumnFamilyDescriptor>,
     block_cache: Option<Arc<Cache>>,
     error_if_wal_file_exists: bool,
+    objects: DbObjects,
 }
 
 impl Db {
@@ -63,6 +65,7 @@ impl Db {
             families: Vec::new(),
             block_cache: None,
             error_if_wal_file_exists: false,
+            objects: DbObjects::default(),
         }
     }
 }
@@ -143,6 +146,12 @@ impl DbBuilder {
         self
     }
 
+    /// Objects that it shares with other databases: limits.
+    pub fn objects(mut self, objects: DbObjects) -> DbBuilder {
+        self.objects = objects;
+        self
+    }
+
     /// For [`DbBuilder::open_read_only`]: fail if a WAL has data, which would have to be replayed. Default false.
     pub fn error_if_wal_file_exists(mut self, fail: bool) -> DbBuilder {
         self.error_if_wal_file_exists = fail;
@@ -188,8 +197,9 @@ impl DbBuilder {
     ///
     /// In all these cases nothing of the database was changed.
     pub fn open(self) -> Result<Db> {
+        let objects = self.objects.clone();
         let (path, options, env, families) = self.into_parts();
-        Ok(Db::new(open::open(&path, options, env, families)?, None))
+        Ok(Db::new(open::open(&path, options, env, families, objects)?, None))
     }
 
     /// Opens the database for reading only. Takes no lock and writes nothing, so it can be beside a process that writes; what that one
@@ -213,6 +223,19 @@ impl DbBuilder {
         let (path, options, env, families) = self.into_parts();
         let (core, secondary) = read_only::open(&path, options, env, families, false)?;
         Ok(Db::new(core, Some(secondary)))
+    }
+
+    /// Changes each column family that was named, and "default".
+    pub(crate) fn with_families(mut self, change: impl Fn(&mut Vec<ColumnFamilyDescriptor>)) -> DbBuilder {
+        self.default_mut();
+        let mut families: Vec<_> = self.default.take().into_iter().chain(self.families).collect();
+        let named = families.iter().skip(1).any(|family| family.name == DEFAULT_COLUMN_FAMILY);
+        if named {
+            families.remove(0);
+        }
+        change(&mut families);
+        self.families = families;
+        self
     }
 
     fn default_mut(&mut self) -> &mut ColumnFamilyDescriptor {

@@ -1,4 +1,8 @@
-//! Options of RocksDB that nothing here acts on: taken, kept, and written back to the OPTIONS file.
+//! Options of RocksDB without a field of their own: taken, kept, and written back to the OPTIONS file.
+//!
+//! A few act through their texts: those of LOG (`info_log_level`, `max_log_file_size`, `log_file_time_to_roll`, `db_log_dir`), `max_background_flushes`
+//! and `max_background_compactions`, `daily_offpeak_time_utc`, `max_bytes_for_level_multiplier_additional`, `rate_limiter_bytes_per_sec`,
+//! `metadata_cache_options`. On the others nothing acts.
 //!
 //! A program that goes back to RocksDB finds in its OPTIONS file what it had set. Each row says why it may be left without
 //! effect; what would change results or durability is [`Fate::Refused`]: read, kept, and refused when a database is opened with
