@@ -3,10 +3,23 @@
 use crate::sync::AtomicU64;
 use outcrop_env::Mapping;
 
+/// Nobody keeps accounts here.
+pub trait MemoryAccount: Send + Sync {
+    fn budget(&self) -> u64;
+    fn grew(&self, bytes: u64);
+    fn sealed(&self, bytes: u64);
+    fn freed(&self, bytes: u64);
+}
+
 /// Gives fresh memory.
 pub struct MemTablePool;
 
 impl MemTablePool {
+    /// None.
+    pub fn account(&self) -> Option<&std::sync::Arc<dyn MemoryAccount>> {
+        None
+    }
+
     /// Memory for nodes, which make their own atomics in it.
     pub fn take(&self, len: usize) -> (Mapping, usize) {
         (Mapping::new(len), 0)

@@ -47,6 +47,11 @@ pub enum ErrorKind {
     IoError,
     /// The device is full. Nothing acknowledged is lost; free space, then resume or reopen.
     NoSpace,
+    /// Tables and blob files take all the space that an `SstFileManager` allows. Nothing acknowledged is lost; allow more, or remove
+    /// data, then resume: the database looks every 5 s, too.
+    SpaceLimit,
+    /// A compaction would need more space than is allowed.
+    CompactionTooLarge,
     /// A merge operand was met where its operator cannot be applied.
     MergeInProgress,
     /// The answer needs IO that the call's options forbade.
@@ -77,6 +82,8 @@ impl ErrorKind {
             ErrorKind::InvalidArgument => "Invalid argument: ",
             ErrorKind::IoError => "IO error: ",
             ErrorKind::NoSpace => "IO error: No space left on device: ",
+            ErrorKind::SpaceLimit => "IO error: Space limit reached: ",
+            ErrorKind::CompactionTooLarge => "Compaction too large: ",
             ErrorKind::MergeInProgress => "Merge in progress: ",
             ErrorKind::Incomplete => "Result incomplete: ",
             ErrorKind::ShutdownInProgress => "Shutdown in progress: ",

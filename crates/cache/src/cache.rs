@@ -11,7 +11,7 @@ use crate::slabs::{FrameId, Slabs};
 use crate::table::{FileMarks, Table, WAYS, marked};
 use outcrop_env::Mapping;
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Names a block: the file, by a number unique in the cache, and the block's offset in it.
@@ -90,6 +90,10 @@ pub struct Cache {
     hand: AtomicUsize,
     /// Bytes promised to holders that keep their pins for long.
     held: AtomicUsize,
+    /// Bytes of the capacity that others use.
+    reserved: AtomicUsize,
+    /// Readers fail whose block is not admitted.
+    strict: AtomicBool,
     inserts: AtomicU64,
     evictions: AtomicU64,
     standalone_inserts: AtomicU64,
@@ -119,6 +123,8 @@ impl Cache {
             entries: AtomicUsize::new(0),
             hand: AtomicUsize::new(0),
             held: AtomicUsize::new(0),
+            reserved: AtomicUsize::new(0),
+            strict: AtomicBool::new(false),
             inserts: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
             standalone_inserts: AtomicU64::new(0),
@@ -404,23 +410,60 @@ impl Cache {
 
     /// Changes the capacity. Memory beyond a smaller one is freed as blocks come in.
     pub fn set_capacity(&self, capacity: usize) {
+        let mut slabs = self.slabs();
         self.capacity.store(capacity, Ordering::Relaxed);
-        self.slabs().set_capacity(capacity);
+        slabs.set_capacity(capacity.saturating_sub(self.reserved.load(Ordering::Relaxed)));
     }
 
-    /// Bytes taken by blocks.
+    /// Memory of others that counts as the cache's: `before` bytes of it are `now` bytes. Blocks make room for it.
+    pub fn change_reserved(&self, before: usize, now: usize) {
+        let mut slabs = self.slabs();
+        // Relaxed: changed under the lock held here.
+        let reserved = self.reserved.load(Ordering::Relaxed).saturating_sub(before) + now;
+        self.reserved.store(reserved, Ordering::Relaxed);
+        slabs.set_capacity(self.capacity().saturating_sub(reserved));
+        if slabs.over_capacity() {
+            self.clear_slabs(&mut slabs, usize::MAX);
+        }
+    }
+
+    /// Bytes of the capacity that others use.
+    pub fn reserved(&self) -> usize {
+        self.reserved.load(Ordering::Relaxed)
+    }
+
+    /// Whether a read fails whose block finds no room because all is pinned. Default false: the block has memory of its own until it is
+    /// unpinned, beyond the capacity.
+    pub fn set_strict_capacity_limit(&self, strict: bool) {
+        // Relaxed: a flag that orders nothing.
+        self.strict.store(strict, Ordering::Relaxed);
+    }
+
+    /// True if a block that [`Cache::insert`] gave must not be used: it is beyond a strict capacity.
+    pub fn refuses(&self, block: &Pinned) -> bool {
+        // Relaxed: as above.
+        block.is_standalone() && self.strict.load(Ordering::Relaxed) && !self.has_room_beside(block.len())
+    }
+
+    /// True for what is larger than slabs serve, while there is room for it.
+    fn has_room_beside(&self, len: usize) -> bool {
+        !self.slabs().serves(len) && self.usage() + len <= self.capacity()
+    }
+
+    /// Bytes taken by blocks, and by others.
     pub fn usage(&self) -> usize {
-        self.usage.load(Ordering::Relaxed)
+        self.usage.load(Ordering::Relaxed) + self.reserved()
     }
 
-    /// Bytes of pinned blocks. Looks at every descriptor.
+    /// Bytes of pinned blocks, and those that others use. Looks at every descriptor.
     pub fn pinned_usage(&self) -> usize {
         let slots = (0..self.table.buckets() * WAYS).map(|index| self.table.slot_at(index));
         slots
             .filter(|slot| slot.is_referenced())
             .filter_map(|slot| slot.live_len())
             .map(|len| len as usize)
-            .sum()
+            .sum::<usize>()
+            + self.reserved()
     }
 
     /// Number of blocks.

@@ -51,12 +51,16 @@ pub unsafe extern "C" fn rocksdb_cache_get_pinned_usage(cache: *const rocksdb_ca
     boundary!((*cache).0.pinned_usage())
 }
 
-/// As an ordinary cache: pinned blocks are never refused.
+/// A read fails whose block finds no room beside what is pinned.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_cache_create_lru_with_strict_capacity_limit(
     capacity: size_t,
 ) -> *mut rocksdb_cache_t {
-    boundary!(create(capacity, 0))
+    boundary!({
+        let cache = Cache::new(CacheOptions { capacity, estimated_entry_charge: 0 });
+        cache.set_strict_capacity_limit(true);
+        hand_out(rocksdb_cache_t(cache))
+    })
 }
 
 /// The memory of a cache that is disowned is given back all the same: the process is about to end anyway.
@@ -101,8 +105,6 @@ macro_rules! cache_options {
                 Note { function: stringify!($allocator), fate: Fate::Accepted,
                     why: "the cache has memory of its own; no allocator can be created" },
             )*
-            Note { function: "rocksdb_cache_create_lru_with_strict_capacity_limit", fate: Fate::Accepted,
-                why: "pinned blocks are never refused" },
             Note { function: "rocksdb_cache_disown_data", fate: Fate::Accepted,
                 why: "the memory is given back all the same" },
         ];

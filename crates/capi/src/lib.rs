@@ -29,18 +29,21 @@ mod db;
 mod env;
 mod iterator;
 mod kept_texts;
+mod logger;
 mod maintenance;
 mod memory;
 mod metadata;
 mod older;
 mod options;
 mod options_kept;
+mod rate_limiter;
 mod read_options;
 mod reads;
 mod refused;
 mod resources;
 mod sizes;
 mod slice_transform;
+mod sst_file_manager;
 mod sst_file_writer;
 mod statistics;
 mod table_options;
@@ -48,6 +51,7 @@ mod transaction;
 mod transaction_db;
 mod transaction_options;
 mod updates;
+mod write_buffer_manager;
 mod write_options;
 mod writebatch_wi;
 mod writes;
@@ -62,18 +66,21 @@ pub use compaction_options::*;
 pub use db::*;
 pub use env::*;
 pub use iterator::*;
+pub use logger::*;
 pub use maintenance::*;
 pub use memory::*;
 pub use metadata::*;
 pub use older::*;
 pub use options::*;
 pub use options_kept::*;
+pub use rate_limiter::*;
 pub use read_options::*;
 pub use reads::*;
 pub use refused::*;
 pub use resources::*;
 pub use sizes::*;
 pub use slice_transform::*;
+pub use sst_file_manager::*;
 pub use sst_file_writer::*;
 pub use statistics::*;
 pub use table_options::*;
@@ -81,6 +88,7 @@ pub use transaction::*;
 pub use transaction_db::*;
 pub use transaction_options::*;
 pub use updates::*;
+pub use write_buffer_manager::*;
 pub use write_options::*;
 pub use writebatch_wi::*;
 pub use writes::*;
@@ -154,5 +162,5 @@ pub fn notes() -> impl Iterator<Item = &'static settings::Note> {
         refused::FIFO_COMPACTION_OPTIONS_NOTES,
         refused::UNIVERSAL_COMPACTION_OPTIONS_NOTES,
     ];
-    LISTS.iter().copied().flatten()
+    LISTS.iter().copied().flatten().filter(|note| note.fate != settings::Fate::Acts)
 }

@@ -256,6 +256,23 @@ unsafe fn change_options(
 }
 
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_set_db_options(
+    db: *mut rocksdb_t,
+    count: c_int,
+    names: *const *const c_char,
+    values: *const *const c_char,
+    errptr: *mut *mut c_char,
+) {
+    boundary!(errptr, {
+        let count = count.max(0) as usize;
+        let pairs: Vec<(String, String)> =
+            (0..count).map(|i| (text(*names.add(i)), text(*values.add(i)))).collect();
+        let pairs: Vec<(&str, &str)> = pairs.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        report(errptr, (*db).0.set_db_options(&pairs));
+    })
+}
+
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_set_options(
     db: *mut rocksdb_t,
     count: c_int,

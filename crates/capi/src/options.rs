@@ -3,7 +3,7 @@
 use crate::cache::rocksdb_cache_t;
 use crate::env::rocksdb_env_t;
 use crate::memory::{Errptr, copy_out_text, give_back, hand_out, report, text};
-use crate::resources::{rocksdb_dbpath_t, rocksdb_write_buffer_manager_t};
+use crate::resources::rocksdb_dbpath_t;
 use crate::settings::{Field, Flag, Settings};
 use crate::slice_transform::rocksdb_slicetransform_t;
 use crate::statistics::Statistics;
@@ -12,7 +12,8 @@ use libc::{c_char, c_double, c_int, c_uint, size_t};
 use outcrop::options::file::LoadedOptions;
 use outcrop::options::{self, CompressionType, DataBlockIndexType, DbOptions, FilterPolicy};
 use outcrop::{
-    Cache, CacheOptions, ColumnFamilyDescriptor, ColumnFamilyOptions, ColumnFamilyParts, Db, Env, Result,
+    Cache, CacheOptions, ColumnFamilyDescriptor, ColumnFamilyOptions, ColumnFamilyParts, Db, DbBuilder,
+    DbObjects, Env, RateLimiter, RateLimiterOptions, Result,
 };
 use std::ffi::CString;
 use std::sync::Arc;
@@ -23,6 +24,8 @@ pub struct rocksdb_options_t {
     pub(crate) cf: ColumnFamilyOptions,
     pub(crate) parts: ColumnFamilyParts,
     pub(crate) env: Option<Env>,
+    /// What databases opened under these options share.
+    pub(crate) objects: DbObjects,
     pub(crate) settings: Settings,
     /// Texts that only their getters want, by name.
     pub(crate) texts: std::collections::BTreeMap<&'static str, CString>,
@@ -34,6 +37,11 @@ impl rocksdb_options_t {
     /// The environment to open in.
     pub(crate) fn env(&self) -> Env {
         self.env.clone().unwrap_or_else(Env::posix)
+    }
+
+    /// How the database `name` is opened under these options.
+    pub(crate) fn builder(&self, name: &str) -> DbBuilder {
+        Db::builder(name).options(self.database()).env(self.env()).objects(self.objects.clone())
     }
 
     /// A column family under these options.
@@ -321,6 +329,16 @@ functions! {
         }
     }
 
+    rocksdb_options_set_max_bytes_for_level_multiplier_additional(levels: *mut c_int, count: size_t) |o| {
+        let levels = if count == 0 { &[] } else { std::slice::from_raw_parts(levels, count) };
+        let text = levels.iter().map(ToString::to_string).collect::<Vec<_>>().join(":");
+        let name = "max_bytes_for_level_multiplier_additional";
+        match o.cf.kept.set(options::kept::CF_KEPT, name, &text) {
+            Ok(_) => o.settings.allow(name),
+            Err(_) => o.settings.refuse(name, text),
+        }
+    }
+
     rocksdb_options_set_min_level_to_compress(level: c_int) |o| {
         if let Ok(level) = usize::try_from(level) {
             let levels = o.cf.num_levels.clamp(0, MOST_LEVELS) as usize;
@@ -386,10 +404,6 @@ functions! {
     }
 
     rocksdb_options_set_uint64add_merge_operator() |o| { o.cf.merge_operator = Some("uint64add".to_string()) }
-
-    rocksdb_options_set_write_buffer_manager(manager: *mut rocksdb_write_buffer_manager_t) |o| {
-        o.db.db_write_buffer_size = manager.as_ref().map_or(0, |manager| manager.buffer_size() as u64);
-    }
 
     rocksdb_options_optimize_for_point_lookup(block_cache_size_mb: u64) |o| {
         o.cf.table.data_block_index_type = DataBlockIndexType::BinaryAndHash;
@@ -529,11 +543,24 @@ pub unsafe extern "C" fn rocksdb_get_options_from_string(
         if changed.cf.table.block_cache_bytes != cache {
             changed.parts.block_cache = None;
         }
+        changed.make_objects(&(*base).db);
         changed.take_texts();
         if report(errptr, result).is_some() {
             *new_options = changed;
         }
     })
+}
+
+impl rocksdb_options_t {
+    /// Makes the objects that a string asks for: as options that name a limiter have one, all databases opened under them share it.
+    fn make_objects(&mut self, before: &DbOptions) {
+        let rate =
+            |options: &DbOptions| options.kept.number("rate_limiter_bytes_per_sec").filter(|rate| *rate > 0);
+        if let Some(bytes_per_second) = rate(&self.db).filter(|_| rate(&self.db) != rate(before)) {
+            let options = RateLimiterOptions { bytes_per_second, ..Default::default() };
+            self.objects.rate_limiter = Some(Arc::new(RateLimiter::new(options)));
+        }
+    }
 }
 
 /// Options as they were loaded, with what they ask for that the engine cannot do.

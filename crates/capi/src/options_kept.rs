@@ -6,11 +6,7 @@ use crate::settings::{Fate, Flag, Note};
 use libc::{c_double, c_int, c_uint, size_t};
 
 kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
-    Accepted "tunes how RocksDB divides work between threads; here max_background_jobs alone decides" {
-        "max_background_compactions" c_int = -1;
-            set rocksdb_options_set_max_background_compactions get rocksdb_options_get_max_background_compactions -> c_int;
-        "max_background_flushes" c_int = -1;
-            set rocksdb_options_set_max_background_flushes get rocksdb_options_get_max_background_flushes -> c_int;
+    Accepted "tunes how RocksDB opens files and reads, with threads that there are not here" {
         "max_file_opening_threads" c_int = 16;
             set rocksdb_options_set_max_file_opening_threads get rocksdb_options_get_max_file_opening_threads -> c_int;
         "read_io_executor_threads" c_int = 1;
@@ -102,13 +98,21 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
         "avoid_flush_during_recovery" Flag = Flag(0);
             set rocksdb_options_set_avoid_flush_during_recovery get rocksdb_options_get_avoid_flush_during_recovery -> Flag;
     }
-    Accepted "LOG has one level, one file per opening and stays in the database's directory" {
+    Acts "jobs at once" {
+        "max_background_compactions" c_int = -1;
+            set rocksdb_options_set_max_background_compactions get rocksdb_options_get_max_background_compactions -> c_int;
+        "max_background_flushes" c_int = -1;
+            set rocksdb_options_set_max_background_flushes get rocksdb_options_get_max_background_flushes -> c_int;
+    }
+    Acts "LOG" {
         "info_log_level" c_int = 1;
             set rocksdb_options_set_info_log_level get rocksdb_options_get_info_log_level -> c_int;
         "max_log_file_size" size_t = 0;
             set rocksdb_options_set_max_log_file_size get rocksdb_options_get_max_log_file_size -> size_t;
         "log_file_time_to_roll" size_t = 0;
             set rocksdb_options_set_log_file_time_to_roll get rocksdb_options_get_log_file_time_to_roll -> size_t;
+    }
+    Accepted "LOG tells of memory and background IO what properties do" {
         "dump_malloc_stats" Flag = Flag(0);
             set rocksdb_options_set_dump_malloc_stats get rocksdb_options_get_dump_malloc_stats -> Flag;
         "report_bg_io_stats" c_int = 0;

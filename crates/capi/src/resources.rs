@@ -1,18 +1,14 @@
-//! Objects that options share between databases: limits, paths, loggers, factories.
+//! Objects that options share between databases: paths, factories, allocators.
 //!
-//! A write buffer manager limits the memtables of each database that is opened with it. The others have no
-//! counterpart: those that only tune are accepted, those that change what is stored make an open fail.
+//! These have no counterpart: those that only tune are accepted, those that change what is stored make an open fail.
 
 use crate::cache::rocksdb_cache_t;
-use crate::env::rocksdb_env_t;
 use crate::memory::{give_back, hand_out, text};
 use crate::options::rocksdb_options_t;
 use crate::refused::rocksdb_cuckoo_table_options_t;
 use crate::settings::{Fate, Note};
-use libc::{c_char, c_int, c_uint, c_void, size_t};
+use libc::{c_char, c_int, c_void, size_t};
 use outcrop::CompactionStyle;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 /// Objects without contents.
 macro_rules! inert {
@@ -33,20 +29,12 @@ macro_rules! inert {
     )*};
 }
 
-type Log = Option<unsafe extern "C-unwind" fn(*mut c_void, c_uint, *mut c_char, size_t)>;
 type Destructor = Option<unsafe extern "C-unwind" fn(*mut c_void)>;
 type Name = Option<unsafe extern "C-unwind" fn(*mut c_void) -> *const c_char>;
 /// A callback that is never called.
 type Callback = Option<unsafe extern "C-unwind" fn()>;
 
 inert! {
-    rocksdb_ratelimiter_t, destroy rocksdb_ratelimiter_destroy,
-        create rocksdb_ratelimiter_create(i64, i64, i32),
-        create rocksdb_ratelimiter_create_auto_tuned(i64, i64, i32),
-        create rocksdb_ratelimiter_create_with_mode(i64, i64, i32, c_int, bool);
-    rocksdb_logger_t, destroy rocksdb_logger_destroy,
-        create rocksdb_logger_create_stderr_logger(c_int, *const c_char),
-        create rocksdb_logger_create_callback_logger(c_int, Log, *mut c_void);
     rocksdb_file_checksum_gen_factory_t, destroy rocksdb_file_checksum_gen_factory_destroy,
         create rocksdb_file_checksum_gen_crc32c_factory_create();
     rocksdb_sst_partitioner_factory_t, destroy rocksdb_sst_partitioner_factory_destroy,
@@ -95,13 +83,10 @@ macro_rules! objects {
 
 objects! {
     Accepted Accepted "it only limits or tunes; what is read and kept is the same" {
-        rocksdb_options_set_ratelimiter(*mut rocksdb_ratelimiter_t) "rate_limiter";
         rocksdb_options_set_row_cache(*mut rocksdb_cache_t) "row_cache";
         rocksdb_options_set_blob_cache(*mut rocksdb_cache_t) "blob_cache";
         rocksdb_options_set_sst_partitioner_factory(*mut rocksdb_sst_partitioner_factory_t)
             "sst_partitioner_factory";
-        rocksdb_options_set_max_bytes_for_level_multiplier_additional(*mut c_int, size_t)
-            "max_bytes_for_level_multiplier_additional";
         rocksdb_options_add_compact_on_deletion_collector_factory(size_t, size_t) "collector";
         rocksdb_options_add_compact_on_deletion_collector_factory_del_ratio(size_t, size_t, f64) "collector";
         rocksdb_options_add_compact_on_deletion_collector_factory_min_file_size(size_t, size_t, f64, u64)
@@ -146,15 +131,6 @@ pub unsafe extern "C" fn rocksdb_options_optimize_universal_style_compaction(
         options.compaction_style = CompactionStyle::Universal;
         options.compaction_options_universal.compression_size_percent = 80;
     })
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn rocksdb_options_set_info_log(_: *mut rocksdb_options_t, _: *mut rocksdb_logger_t) {}
-
-/// A logger to be destroyed by the caller, never null.
-#[unsafe(no_mangle)]
-pub extern "C" fn rocksdb_options_get_info_log(_options: *mut rocksdb_options_t) -> *mut rocksdb_logger_t {
-    boundary!(hand_out(rocksdb_logger_t))
 }
 
 pub struct rocksdb_walfilter_t {
@@ -202,213 +178,16 @@ pub unsafe extern "C" fn rocksdb_dbpath_destroy(path: *mut rocksdb_dbpath_t) {
     boundary!(give_back(path))
 }
 
-/// Limits the memtables of each database opened with it. The memory it names is that of memtables alone.
-pub struct rocksdb_write_buffer_manager_t {
-    buffer_size: AtomicUsize,
-    costs_to_cache: bool,
-}
-
-impl rocksdb_write_buffer_manager_t {
-    pub(crate) fn buffer_size(&self) -> usize {
-        // Relaxed: a number that orders nothing.
-        self.buffer_size.load(Ordering::Relaxed)
-    }
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn rocksdb_write_buffer_manager_create(
-    buffer_size: size_t,
-    _allow_stall: bool,
-) -> *mut rocksdb_write_buffer_manager_t {
-    boundary!(hand_out(rocksdb_write_buffer_manager_t {
-        buffer_size: AtomicUsize::new(buffer_size),
-        costs_to_cache: false,
-    }))
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn rocksdb_write_buffer_manager_create_with_cache(
-    buffer_size: size_t,
-    cache: *const rocksdb_cache_t,
-    _allow_stall: bool,
-) -> *mut rocksdb_write_buffer_manager_t {
-    boundary!(hand_out(rocksdb_write_buffer_manager_t {
-        buffer_size: AtomicUsize::new(buffer_size),
-        costs_to_cache: !cache.is_null(),
-    }))
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_write_buffer_manager_destroy(manager: *mut rocksdb_write_buffer_manager_t) {
-    boundary!(give_back(manager))
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_write_buffer_manager_enabled(
-    manager: *mut rocksdb_write_buffer_manager_t,
-) -> bool {
-    boundary!((*manager).buffer_size() > 0)
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_write_buffer_manager_cost_to_cache(
-    manager: *mut rocksdb_write_buffer_manager_t,
-) -> bool {
-    boundary!((*manager).costs_to_cache)
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_write_buffer_manager_buffer_size(
-    manager: *mut rocksdb_write_buffer_manager_t,
-) -> size_t {
-    boundary!((*manager).buffer_size())
-}
-
-/// For databases that are opened later.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_write_buffer_manager_set_buffer_size(
-    manager: *mut rocksdb_write_buffer_manager_t,
-    new_size: size_t,
-) {
-    boundary!({
-        // Relaxed: a number that orders nothing.
-        (*manager).buffer_size.store(new_size, Ordering::Relaxed);
-    })
-}
-
-/// Writers never wait for a manager; the call is accepted.
-#[unsafe(no_mangle)]
-pub extern "C" fn rocksdb_write_buffer_manager_set_allow_stall(
-    _manager: *mut rocksdb_write_buffer_manager_t,
-    _allow_stall: bool,
-) {
-}
-
-/// Databases count their memory themselves, see the property `rocksdb.cur-size-all-mem-tables`.
-macro_rules! uncounted {
-    ($($name:ident)*) => {$(
-        #[unsafe(no_mangle)]
-        pub extern "C" fn $name(_manager: *mut rocksdb_write_buffer_manager_t) -> size_t {
-            boundary!(0)
-        }
-    )*};
-}
-
-uncounted! {
-    rocksdb_write_buffer_manager_memory_usage
-    rocksdb_write_buffer_manager_mutable_memtable_memory_usage
-    rocksdb_write_buffer_manager_dummy_entries_in_cache_usage
-}
-
-/// Keeps its settings; a limit of space makes the open of a database that uses it fail.
-#[derive(Clone)]
-pub struct rocksdb_sst_file_manager_t(Arc<SstFileManager>);
-
-#[derive(Default)]
-struct SstFileManager {
-    max_allowed_space: AtomicU64,
-    delete_rate: AtomicI64,
-    max_trash_ratio_bits: AtomicU64,
-    limited: AtomicBool,
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn rocksdb_sst_file_manager_create(
-    _env: *mut rocksdb_env_t,
-) -> *mut rocksdb_sst_file_manager_t {
-    boundary!({
-        let manager = SstFileManager::default();
-        // Relaxed, here and below: numbers that order nothing.
-        manager.max_trash_ratio_bits.store(0.25_f64.to_bits(), Ordering::Relaxed);
-        hand_out(rocksdb_sst_file_manager_t(Arc::new(manager)))
-    })
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_sst_file_manager_destroy(manager: *mut rocksdb_sst_file_manager_t) {
-    boundary!(give_back(manager))
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_options_set_sst_file_manager(
-    options: *mut rocksdb_options_t,
-    manager: *mut rocksdb_sst_file_manager_t,
-) {
-    boundary!({
-        let (options, manager) = (&mut *options, manager.as_ref());
-        options.settings.allow("sst_file_manager.max_allowed_space_usage");
-        if let Some(manager) = manager
-            && manager.0.limited.load(Ordering::Relaxed)
-        {
-            let limit = manager.0.max_allowed_space.load(Ordering::Relaxed);
-            options.settings.refuse("sst_file_manager.max_allowed_space_usage", limit);
-        }
-    })
-}
-
-/// Functions over the manager.
-macro_rules! sst_file_manager {
-    ($($name:ident($($arg:ident: $type:ty)?) $(-> $ret:ty)? |$manager:ident| $body:block)*) => {$(
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(manager: *mut rocksdb_sst_file_manager_t $(, $arg: $type)?) $(-> $ret)? {
-            boundary!({
-                let $manager = &*(*manager).0;
-                $body
-            })
-        }
-    )*};
-}
-
-sst_file_manager! {
-    rocksdb_sst_file_manager_set_max_allowed_space_usage(max_allowed_space: u64) |m| {
-        m.max_allowed_space.store(max_allowed_space, Ordering::Relaxed);
-        m.limited.store(max_allowed_space > 0, Ordering::Relaxed);
-    }
-    rocksdb_sst_file_manager_set_compaction_buffer_size(_size: u64) |_m| {}
-    rocksdb_sst_file_manager_is_max_allowed_space_reached() -> bool |_m| { false }
-    rocksdb_sst_file_manager_is_max_allowed_space_reached_including_compactions() -> bool |_m| { false }
-    rocksdb_sst_file_manager_get_total_size() -> u64 |_m| { 0 }
-    rocksdb_sst_file_manager_get_total_trash_size() -> u64 |_m| { 0 }
-    rocksdb_sst_file_manager_get_delete_rate_bytes_per_second() -> i64 |m| {
-        m.delete_rate.load(Ordering::Relaxed)
-    }
-    rocksdb_sst_file_manager_set_delete_rate_bytes_per_second(delete_rate: i64) |m| {
-        m.delete_rate.store(delete_rate, Ordering::Relaxed);
-    }
-    rocksdb_sst_file_manager_get_max_trash_db_ratio() -> f64 |m| {
-        f64::from_bits(m.max_trash_ratio_bits.load(Ordering::Relaxed))
-    }
-    rocksdb_sst_file_manager_set_max_trash_db_ratio(ratio: f64) |m| {
-        m.max_trash_ratio_bits.store(ratio.to_bits(), Ordering::Relaxed);
-    }
-}
-
 /// What is only kept among the functions above, and those of other files that are like them.
 pub(crate) const KEPT_NOTES: &[Note] = &[
-    kept("rocksdb_ratelimiter_create", UNLIMITED),
-    kept("rocksdb_ratelimiter_create_auto_tuned", UNLIMITED),
-    kept("rocksdb_ratelimiter_create_with_mode", UNLIMITED),
-    kept("rocksdb_ratelimiter_destroy", UNLIMITED),
-    kept("rocksdb_envoptions_set_rate_limiter", UNLIMITED),
-    kept("rocksdb_logger_create_stderr_logger", UNLOGGED),
-    kept("rocksdb_logger_create_callback_logger", UNLOGGED),
-    kept("rocksdb_logger_destroy", UNLOGGED),
-    kept("rocksdb_options_set_info_log", UNLOGGED),
-    kept("rocksdb_options_get_info_log", UNLOGGED),
-    kept("rocksdb_options_set_db_log_dir", "LOG stays in the database's directory"),
-    kept("rocksdb_options_get_db_log_dir", "LOG stays in the database's directory"),
+    accepted(
+        "rocksdb_envoptions_set_rate_limiter",
+        "RocksDB, too, limits no file of its SstFileWriter: its writes have no priority",
+    ),
     kept("rocksdb_options_set_db_host_id", "tables do not name a host"),
     kept("rocksdb_options_get_db_host_id", "tables do not name a host"),
-    kept("rocksdb_options_set_daily_offpeak_time_utc", "compactions are the same at all hours"),
-    kept("rocksdb_options_get_daily_offpeak_time_utc", "compactions are the same at all hours"),
     kept("rocksdb_dbpath_create", "one path alone is supported, and its target size limits nothing"),
     kept("rocksdb_dbpath_destroy", "one path alone is supported, and its target size limits nothing"),
-    kept("rocksdb_sst_file_manager_get_total_size", "always 0: files are not counted"),
-    kept("rocksdb_sst_file_manager_get_total_trash_size", "always 0: obsolete files go at once"),
-    kept("rocksdb_sst_file_manager_is_max_allowed_space_reached", NO_LIMIT),
-    kept("rocksdb_sst_file_manager_is_max_allowed_space_reached_including_compactions", NO_LIMIT),
-    kept("rocksdb_sst_file_manager_get_delete_rate_bytes_per_second", "obsolete files go at once"),
-    kept("rocksdb_sst_file_manager_get_max_trash_db_ratio", "obsolete files go at once"),
     kept("rocksdb_file_checksum_gen_crc32c_factory_create", "options that it is given to do not open"),
     kept("rocksdb_file_checksum_gen_factory_destroy", "options that it is given to do not open"),
     kept("rocksdb_sst_partitioner_fixed_prefix_factory_create", "tables are cut by size alone"),
@@ -417,7 +196,6 @@ pub(crate) const KEPT_NOTES: &[Note] = &[
     kept("rocksdb_memory_allocator_destroy", "the engine's memory comes from mappings of its own"),
     kept("rocksdb_walfilter_create", "options that it is given to do not open"),
     kept("rocksdb_walfilter_destroy", "options that it is given to do not open"),
-    kept("rocksdb_write_buffer_manager_cost_to_cache", "memtables are not counted in a cache"),
     kept("rocksdb_options_get_bottommost_compression_options_use_zstd_dict_trainer", "always 1"),
     kept("rocksdb_options_checksum_handoff_file_types_contains", HINT),
     kept("rocksdb_options_checksum_handoff_file_types_count", HINT),
@@ -427,9 +205,6 @@ pub(crate) const KEPT_NOTES: &[Note] = &[
     kept("rocksdb_readoptions_get_request_id", "requests are not traced"),
     kept("rocksdb_readoptions_clear_request_id", "requests are not traced"),
 ];
-const UNLIMITED: &str = "reads and writes are not limited";
-const UNLOGGED: &str = "messages go to LOG in the database's directory";
-const NO_LIMIT: &str = "always false: a limit of space makes an open fail";
 const HINT: &str = "a hint to file systems that the engine does not use";
 
 const fn kept(function: &'static str, why: &'static str) -> Note {
@@ -441,18 +216,4 @@ const fn accepted(function: &'static str, why: &'static str) -> Note {
 }
 
 /// What is accepted among the functions above.
-pub(crate) const LIMIT_NOTES: &[Note] = &[
-    accepted("rocksdb_write_buffer_manager_set_allow_stall", "writers never wait for a manager"),
-    accepted("rocksdb_write_buffer_manager_memory_usage", UNCOUNTED),
-    accepted("rocksdb_write_buffer_manager_mutable_memtable_memory_usage", UNCOUNTED),
-    accepted("rocksdb_write_buffer_manager_dummy_entries_in_cache_usage", UNCOUNTED),
-    accepted("rocksdb_sst_file_manager_set_compaction_buffer_size", "it matters only with a limit of space"),
-    accepted("rocksdb_sst_file_manager_set_delete_rate_bytes_per_second", "obsolete files go at once"),
-    accepted("rocksdb_sst_file_manager_set_max_trash_db_ratio", "obsolete files go at once"),
-    Note {
-        function: "rocksdb_sst_file_manager_set_max_allowed_space_usage",
-        fate: Fate::Checked,
-        why: "a limit of space would not be kept",
-    },
-];
-const UNCOUNTED: &str = "always 0: databases count their memory themselves";
+pub(crate) const LIMIT_NOTES: &[Note] = &[];

@@ -12,7 +12,7 @@
 use libc::{c_int, c_uchar};
 use outcrop::options::{CompactionPri, CompressionType, Prepopulate, WalRecoveryMode};
 use outcrop::options::{DataBlockIndexType, IndexShortening, IndexType};
-use outcrop::{Error, Result};
+use outcrop::{Error, IoPriority, Result};
 use std::collections::BTreeMap;
 
 /// A function that does less than RocksDB's.
@@ -37,6 +37,8 @@ pub enum Fate {
     Refused,
     /// What it is given is kept and given back, or made and destroyed, and has no effect. A caller could take it for one.
     Kept,
+    /// The engine acts on it, and finds it among the kept texts. It is no difference to RocksDB.
+    Acts,
 }
 
 /// The settings of one object that the engine has no field for.
@@ -263,6 +265,26 @@ impl Field<c_int> for bool {
 
     fn from_c(value: c_int) -> Option<bool> {
         Some(value != 0)
+    }
+}
+
+/// RocksDB's number for "not limited", `Env::IO_TOTAL`.
+const NOT_LIMITED: c_int = 4;
+
+impl Field<c_int> for Option<IoPriority> {
+    fn to_c(&self) -> c_int {
+        self.map_or(NOT_LIMITED, |priority| priority as c_int)
+    }
+
+    fn from_c(value: c_int) -> Option<Option<IoPriority>> {
+        match value {
+            0 => Some(Some(IoPriority::Low)),
+            1 => Some(Some(IoPriority::Mid)),
+            2 => Some(Some(IoPriority::High)),
+            3 => Some(Some(IoPriority::User)),
+            NOT_LIMITED => Some(None),
+            _ => None,
+        }
     }
 }
 

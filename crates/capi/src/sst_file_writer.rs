@@ -4,7 +4,7 @@ use crate::callbacks::{rocksdb_comparator_t, rocksdb_options_set_comparator};
 use crate::db::{rocksdb_column_family_handle_t, rocksdb_t};
 use crate::memory::{give_back, hand_out, report, set_error, slice, text};
 use crate::options::rocksdb_options_t;
-use crate::resources::rocksdb_ratelimiter_t;
+use crate::rate_limiter::rocksdb_ratelimiter_t;
 use crate::settings::{Flag, Settings};
 use libc::{c_char, c_int, size_t};
 use outcrop::{Error, IngestExternalFileOptions, Result, SstFileWriter};
@@ -294,7 +294,7 @@ kept_settings! { rocksdb_envoptions_t, ENV_NOTES:
     }
 }
 
-/// The rate is not limited; the call is accepted.
+/// What an SstFileWriter writes has no priority, so that RocksDB does not limit it either.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_envoptions_set_rate_limiter(
     _options: *mut rocksdb_envoptions_t,

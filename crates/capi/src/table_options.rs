@@ -107,13 +107,15 @@ kept_settings! { rocksdb_block_based_table_options_t, TABLE_NOTES:
         "read_amp_bytes_per_bit" u32 = 0;
             set rocksdb_block_based_options_set_read_amp_bytes_per_bit get rocksdb_block_based_options_get_read_amp_bytes_per_bit -> u32;
     }
-    Accepted "all blocks here have one priority in the cache" {
+    Accepted "indexes and filters always stay longer in the cache than data; partitions are one block here" {
         "cache_index_and_filter_blocks_with_high_priority" Flag = Flag(1);
             set rocksdb_block_based_options_set_cache_index_and_filter_blocks_with_high_priority get rocksdb_block_based_options_get_cache_index_and_filter_blocks_with_high_priority -> Flag;
         "pin_top_level_index_and_filter" Flag = Flag(1);
             set rocksdb_block_based_options_set_pin_top_level_index_and_filter get rocksdb_block_based_options_get_pin_top_level_index_and_filter -> Flag;
         "top_level_index_pinning_tier" c_int = 0;
             set rocksdb_block_based_options_set_top_level_index_pinning_tier;
+    }
+    Acts "index and filter that stay pinned" {
         "partition_pinning_tier" c_int = 0;
             set rocksdb_block_based_options_set_partition_pinning_tier;
         "unpartitioned_pinning_tier" c_int = 0;

@@ -108,16 +108,18 @@ engine_settings! { rocksdb_writeoptions_t:
     "disable_WAL" [options.disable_wal]
         set rocksdb_writeoptions_disable_WAL(c_int)
         get rocksdb_writeoptions_get_disable_WAL -> Flag;
+    "low_pri" [options.low_pri]
+        set rocksdb_writeoptions_set_low_pri(Flag)
+        get rocksdb_writeoptions_get_low_pri -> Flag;
+    "rate_limiter_priority" [options.rate_limiter_priority]
+        set rocksdb_writeoptions_set_rate_limiter_priority(c_int)
+        get rocksdb_writeoptions_get_rate_limiter_priority -> c_int;
 }
 
 kept_settings! { rocksdb_writeoptions_t, WRITE_NOTES:
     Accepted "tunes RocksDB's write path" {
-        "low_pri" Flag = Flag(0);
-            set rocksdb_writeoptions_set_low_pri get rocksdb_writeoptions_get_low_pri -> Flag;
         "memtable_insert_hint_per_batch" Flag = Flag(0);
             set rocksdb_writeoptions_set_memtable_insert_hint_per_batch get rocksdb_writeoptions_get_memtable_insert_hint_per_batch -> Flag;
-        "rate_limiter_priority" c_int = 4;
-            set rocksdb_writeoptions_set_rate_limiter_priority get rocksdb_writeoptions_get_rate_limiter_priority -> c_int;
         "io_activity" c_int = 255;
             set rocksdb_writeoptions_set_io_activity get rocksdb_writeoptions_get_io_activity -> c_int;
         "protection_bytes_per_key" size_t = 0;

@@ -78,7 +78,11 @@ fn dump(arguments: &SstDumpArguments, path: &Path) -> Result<(), Error> {
         let _ = writeln!(text, "Table Properties:\n{:#?}", table.properties());
     }
     let print_rows = matches!(arguments.command, Command::Scan | Command::Raw);
-    let mut iter = table.iter(TableIterOptions { fill_cache: FillCache::No, readahead_bytes: 1 << 20 });
+    let mut iter = table.iter(TableIterOptions {
+        fill_cache: FillCache::No,
+        readahead_bytes: 1 << 20,
+        ..TableIterOptions::default()
+    });
     let mut rows = 0;
     iter.seek_to_first();
     while iter.valid() && arguments.read_num.is_none_or(|most| rows < most) {

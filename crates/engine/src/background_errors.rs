@@ -2,6 +2,7 @@
 //!
 //! | error | in a compaction | elsewhere (flush, WAL, MANIFEST, memtable) |
 //! |---|---|---|
+//! | the space that is allowed is used | hard, as no space elsewhere | hard |
 //! | no space, IO error | soft: tried again later, writes go on | hard: writes stop, the database resumes by itself |
 //! | a file is missing, anything else | fatal: writes stop until [`crate::Db::resume`] | fatal |
 //! | corruption | unrecoverable: writes stop until it is opened again | unrecoverable |
@@ -45,10 +46,16 @@ pub fn severity(reason: Reason, error: &Error, paranoid: bool) -> Severity {
     let passes = matches!(error.kind(), ErrorKind::NoSpace | ErrorKind::IoError) && !error.is_missing_file();
     match (reason, error.kind()) {
         (Reason::Compaction, _) if passes || !paranoid => Severity::Soft,
+        (_, ErrorKind::SpaceLimit) => Severity::Hard,
         (_, ErrorKind::Corruption) => Severity::Unrecoverable,
         _ if passes => Severity::Hard,
         _ => Severity::Fatal,
     }
+}
+
+/// True if the error passes once there is space.
+fn is_about_space(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::NoSpace | ErrorKind::SpaceLimit | ErrorKind::CompactionTooLarge)
 }
 
 /// How long until a failed compaction is tried again. Source: RocksDB `BackgroundCallCompaction`.
@@ -74,13 +81,13 @@ impl AutoResume {
     /// For an error that was met at `now`: the first attempt is at once. `None` if `max_attempts` are none.
     pub fn first(error: &Error, now: u64, max_attempts: i32) -> Option<AutoResume> {
         let attempts = u32::try_from(max_attempts).ok().filter(|attempts| *attempts > 0)?;
-        let for_space = error.kind() == ErrorKind::NoSpace;
+        let for_space = is_about_space(error);
         Some(AutoResume { due_nanos: now, attempts, for_space, running: false })
     }
 
     /// After an attempt that ended with `error` at `now`. `None` if it was the last.
     pub fn next(self, error: &Error, now: u64, interval_micros: u64) -> Option<AutoResume> {
-        let for_space = error.kind() == ErrorKind::NoSpace;
+        let for_space = is_about_space(error);
         // As long as space is short, it is no failure of resuming. RocksDB polls without end, too.
         let attempts = if for_space { self.attempts } else { self.attempts - 1 };
         let wait = match for_space {
@@ -113,11 +120,11 @@ pub struct CompactionPause {
 impl CompactionPause {
     /// After `error`, which a compaction of `input_bytes` met at `now`.
     pub fn after(error: &Error, input_bytes: u64, now: u64) -> CompactionPause {
-        let full = error.kind() == ErrorKind::NoSpace;
+        let full = is_about_space(error);
         let wait = if full { SPACE_POLL } else { COMPACTION_PAUSE };
         CompactionPause {
             until_nanos: now + wait.as_nanos() as u64,
-            needed_bytes: if full { input_bytes } else { 0 },
+            needed_bytes: if error.kind() == ErrorKind::NoSpace { input_bytes } else { 0 },
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::column_family::{ColumnFamilyDescriptor, DEFAULT_COLUMN_FAMILY};
 use crate::db::Db;
 use crate::features::read_only;
+use crate::objects::DbObjects;
 use crate::open;
 use outcrop_base::{CompactionFilter, Comparator, Error, ErrorKind, MergeOperator, Result};
 use outcrop_cache::Cache;
@@ -45,6 +46,7 @@ pub struct DbBuilder {
     stored: Vec<ColumnFamilyDescriptor>,
     block_cache: Option<Arc<Cache>>,
     error_if_wal_file_exists: bool,
+    objects: DbObjects,
 }
 
 impl Db {
@@ -69,6 +71,7 @@ impl Db {
             stored: Vec::new(),
             block_cache: None,
             error_if_wal_file_exists: false,
+            objects: DbObjects::default(),
         }
     }
 }
@@ -161,6 +164,12 @@ impl DbBuilder {
         self
     }
 
+    /// Objects that it shares with other databases: limits.
+    pub fn objects(mut self, objects: DbObjects) -> DbBuilder {
+        self.objects = objects;
+        self
+    }
+
     /// For [`DbBuilder::open_read_only`]: fail if a WAL has data, which would have to be replayed. Default false.
     pub fn error_if_wal_file_exists(mut self, fail: bool) -> DbBuilder {
         self.error_if_wal_file_exists = fail;
@@ -235,8 +244,9 @@ impl DbBuilder {
     ///
     /// In all these cases nothing of the database was changed.
     pub fn open(self) -> Result<Db> {
+        let objects = self.objects.clone();
         let (path, options, env, families) = self.into_parts();
-        Ok(Db::new(open::open(&path, options, env, families)?, None))
+        Ok(Db::new(open::open(&path, options, env, families, objects)?, None))
     }
 
     /// Opens the database for reading only. Takes no lock and writes nothing, so it can be beside a process that writes; what that one
@@ -260,6 +270,19 @@ impl DbBuilder {
         let (path, options, env, families) = self.into_parts();
         let (core, secondary) = read_only::open(&path, options, env, families, false)?;
         Ok(Db::new(core, Some(secondary)))
+    }
+
+    /// The settings of the database as a whole so far.
+    pub(crate) fn db_options(&self) -> &DbOptions {
+        &self.options
+    }
+
+    /// Changes each column family that is known, "default" among them.
+    pub(crate) fn with_families(mut self, change: impl Fn(&mut [ColumnFamilyDescriptor])) -> DbBuilder {
+        change(std::slice::from_mut(self.default_mut()));
+        change(&mut self.stored);
+        change(&mut self.families);
+        self
     }
 
     /// The descriptor of "default", however it was named.

@@ -4,7 +4,9 @@
 use crate::background::Background;
 use crate::column_family::ColumnFamily;
 use crate::info_log::InfoLog;
+use crate::objects::{DbObjects, Pacing};
 use crate::table_cache::TableCache;
+use arc_swap::ArcSwap;
 use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_env::{Env, process_id};
 use outcrop_manifest::FileNumber;
@@ -34,8 +36,10 @@ pub struct DbContext {
     pub path: PathBuf,
     /// Directory of its WALs.
     pub wal_dir: PathBuf,
-    /// Settings of the whole database.
+    /// Settings of the whole database, as it was opened. Those that can change are in [`DbContext::live`].
     pub options: DbOptions,
+    /// The same, as they are now. Not for hot paths.
+    pub live: ArcSwap<DbOptions>,
     /// The identity in MANIFEST, IDENTITY and every table.
     pub db_id: String,
     /// The identity of this opening, in every table it writes.
@@ -44,6 +48,10 @@ pub struct DbContext {
     pub info_log: InfoLog,
     /// Opens its tables.
     pub tables: Arc<TableCache>,
+    /// Objects that it shares with other databases.
+    pub objects: DbObjects,
+    /// Paces its IO.
+    pub pacing: Pacing,
     /// Its ties to the background threads.
     pub background: Background,
     /// Memory of memtables. One for each opening: handles know their database by it.
@@ -54,6 +62,8 @@ pub struct DbContext {
     /// charge.
     pub quarantined: Mutex<Vec<FileNumber>>,
     next_file: AtomicU64,
+    /// Flushes and compactions so far, which LOG numbers.
+    jobs: AtomicU64,
     /// The process that opened the database.
     process: u32,
 }
@@ -77,7 +87,10 @@ impl DbContext {
             path,
             wal_dir,
             tables: Arc::new(tables),
+            objects: DbObjects::default(),
+            pacing: Pacing::default(),
             background: Background::default(),
+            live: ArcSwap::from_pointee(options.clone()),
             options,
             db_id,
             session_id,
@@ -86,8 +99,16 @@ impl DbContext {
             closing: AtomicBool::new(false),
             quarantined: Mutex::default(),
             next_file: AtomicU64::new(next_file),
+            jobs: AtomicU64::new(0),
             process: process_id(),
         }
+    }
+
+    /// With `objects`, or what the options ask for in their place.
+    pub fn with_objects(mut self, objects: DbObjects) -> DbContext {
+        self.objects = objects;
+        self.pacing.limiter.clone_from(&self.objects.rate_limiter);
+        self
     }
 
     /// True in a process that was forked from the one that opened the database.
@@ -117,6 +138,12 @@ impl DbContext {
     pub fn new_file_number(&self) -> u64 {
         // Relaxed: uniqueness is all that is asked.
         self.next_file.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The number of a flush or compaction in LOG.
+    pub fn new_job_number(&self) -> u64 {
+        // Relaxed: as above.
+        self.jobs.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// The number the next file will get: above every file in existence.

@@ -12,7 +12,7 @@ use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle};
 use crate::core::Core;
 use crate::features::column_families;
 use crate::features::read_only::{self, Secondary};
-use crate::info_log::log_line;
+use crate::info_log::{LogLevel, log_at};
 use crate::snapshots::Snapshot;
 use crate::stopping;
 use outcrop_base::{Error, Result, SeqNum};
@@ -132,7 +132,7 @@ impl Drop for Db {
             // Nothing of it is dropped: locks may be held by threads that are not here, and files are the parent's.
             std::mem::forget(self.core.clone());
         } else if let Err(error) = stopping::close(&self.core) {
-            log_line!(self.core.ctx, "closing failed: {error}");
+            log_at!(self.core.ctx, LogLevel::Error, "closing failed: {error}");
         }
     }
 }

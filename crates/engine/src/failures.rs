@@ -9,7 +9,7 @@
 
 use crate::background_errors::{AutoResume, CompactionPause, Reason, SPACE_POLL, Severity, severity};
 use crate::context::closing_error;
-use crate::info_log::log_line;
+use crate::info_log::{LogLevel, log_at};
 use crate::state::DbState;
 use crate::version_set::VersionSet;
 use outcrop_base::{Error, ErrorKind};
@@ -30,7 +30,7 @@ impl VersionSet {
     /// Notes in LOG that `what` failed, and stops what has to stop. `None` if the database closes or the column family was
     /// dropped: that is no failure.
     pub fn report_failure(&self, reason: Reason, what: &str, error: &Error) -> Option<Severity> {
-        log_line!(self.ctx, "{what} failed: {error}");
+        log_at!(self.ctx, LogLevel::Error, "{what} failed: {error}");
         if matches!(error.kind(), ErrorKind::ShutdownInProgress | ErrorKind::ColumnFamilyDropped) {
             return None;
         }
@@ -43,7 +43,15 @@ impl VersionSet {
     fn stop_writes(&self, severity: Severity, error: &Error) {
         if severity > Severity::Soft && self.latch(&mut self.state.lock(), severity, error) {
             // After the lock: see `DbState`.
-            log_line!(self.ctx, "writes stop ({severity:?}): {error}");
+            log_at!(self.ctx, LogLevel::Error, "writes stop ({severity:?}): {error}");
+        }
+    }
+
+    /// Stops writes once tables take all the space that they may.
+    pub fn stop_writes_without_space(&self, state: &mut DbState) {
+        if let Err(error) = self.ctx.check_space() {
+            state.background_errors += 1;
+            self.latch(state, Severity::Hard, &error);
         }
     }
 
@@ -100,6 +108,9 @@ impl VersionSet {
 
     /// True unless it is known that fewer than `bytes` can be written.
     pub fn has_space(&self, bytes: u64) -> bool {
+        if self.ctx.check_space().is_err() {
+            return false;
+        }
         let dirs = [&self.ctx.path, &self.ctx.wal_dir];
         dirs.iter().all(|dir| match self.ctx.env.fs.free_space(dir) {
             Ok(Some(free)) => free >= bytes,

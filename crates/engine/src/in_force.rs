@@ -3,7 +3,7 @@
 use crate::column_family::{ColumnFamilyDescriptor, DEFAULT_COLUMN_FAMILY};
 use outcrop_base::{Comparator, Error, Result, builtin_merge};
 use outcrop_cache::{Cache, CacheOptions};
-use outcrop_memtable::MemTablePool;
+use outcrop_memtable::{MemTablePool, MemoryAccount};
 use outcrop_options::{DbOptions, sanitize, validate};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -118,11 +118,14 @@ pub fn resolve_objects(descriptor: &mut ColumnFamilyDescriptor) -> Result<()> {
 }
 
 /// Memory for memtables: what the largest column family may use beside its active one, at most two of them.
-pub fn memtable_pool(descriptors: &[ColumnFamilyDescriptor]) -> Arc<MemTablePool> {
+pub fn memtable_pool(
+    descriptors: &[ColumnFamilyDescriptor],
+    account: Option<Arc<dyn MemoryAccount>>,
+) -> Arc<MemTablePool> {
     let largest =
         descriptors.iter().map(|descriptor| &descriptor.options).max_by_key(|o| o.write_buffer_size);
     let (size, beside) = largest.map_or((0, 0), |o| (o.write_buffer_size, o.max_write_buffer_number - 1));
-    Arc::new(MemTablePool::for_memtables(size, beside.clamp(1, 2) as usize))
+    Arc::new(MemTablePool::for_memtables(size, beside.clamp(1, 2) as usize).with_account(account))
 }
 
 /// Refuses settings that no table or level could be built with.

@@ -330,7 +330,11 @@ fn verify_table(ctx: &DbContext, cf: &ColumnFamily, file: &TableFile) -> Result<
         prefix_extractor: None,
     };
     let table = Arc::new(TableReader::open(ctx.env.fs.open_read(&path, open)?, options)?);
-    let mut iter = table.iter(TableIterOptions { fill_cache: FillCache::No, readahead_bytes: 1 << 20 });
+    let mut iter = table.iter(TableIterOptions {
+        fill_cache: FillCache::No,
+        readahead_bytes: 1 << 20,
+        ..TableIterOptions::default()
+    });
     iter.seek_to_first();
     while iter.valid() {
         iter.next();

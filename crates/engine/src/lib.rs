@@ -90,6 +90,7 @@ mod context;
 mod copy_file;
 mod core;
 mod db;
+mod event_log;
 mod failures;
 mod features;
 mod file_properties;
@@ -100,6 +101,7 @@ mod info_log;
 mod inspect;
 mod jobs;
 mod manifest_file;
+mod objects;
 mod obsolete_files;
 mod open;
 mod options_file;
@@ -111,6 +113,8 @@ mod read;
 mod recovery;
 mod scheduler;
 mod snapshots;
+mod space;
+mod sst_file_manager;
 mod sst_file_writer;
 mod state;
 mod stats;
@@ -125,6 +129,7 @@ mod transactions;
 mod version_set;
 mod wal_tracking;
 mod write;
+mod write_buffer_manager;
 
 pub use batch::codec::{Op, Record, WriteBatch};
 pub use batch::indexed::{BatchGuard, BatchValue, Family, IndexedBatch, IndexedBatchOptions};
@@ -140,7 +145,9 @@ pub use db::Db;
 pub use features::ingest::IngestExternalFileOptions;
 pub use features::updates::UpdatesSince;
 pub use features::waiting::{Wait, WaitForCompactOptions};
+pub use info_log::{LogLevel, Logger, log_stamp};
 pub use inspect::{CounterSource, Counters, LiveFile, SizeApproximation};
+pub use objects::DbObjects;
 pub use outcrop_base::{
     CompactionFilter, CompactionFilterFactory, Comparator, Error, ErrorKind, FilterContext, FilterDecision,
     MergeOperator, PrefixExtractor, Result, SeqNum, UserComparator,
@@ -148,6 +155,7 @@ pub use outcrop_base::{
 pub use outcrop_cache::{Cache, CacheOptions};
 pub use outcrop_env::Env;
 pub use outcrop_env::scheduler::Lane;
+pub use outcrop_env::{IoKind, IoPriority, RateLimiter, RateLimiterMode, RateLimiterOptions};
 pub use outcrop_options as options;
 pub use outcrop_options::{
     BlockBasedTableOptions, ColumnFamilyOptions, CompactionStyle, CompressionType, DbOptions, FilterPolicy,
@@ -159,6 +167,7 @@ pub use read::options::ReadOptions;
 pub use read::rows::{Iter, Row};
 pub use read::value::{PinnedValue, WideColumns};
 pub use snapshots::Snapshot;
+pub use sst_file_manager::SstFileManager;
 pub use sst_file_writer::{ExternalFileInfo, SstFileWriter};
 pub use transactions::buckets::LockBuckets;
 pub use transactions::database::TransactionDb;
@@ -170,6 +179,7 @@ pub use transactions::options::{
 pub use transactions::transaction::{LockMode, OperationCounts, SnapshotNotifier, Transaction, Validate};
 pub use transactions::waits::{Deadlock, DeadlockStep};
 pub use write::options::WriteOptions;
+pub use write_buffer_manager::WriteBufferManager;
 
 /// The example of README.md compiles.
 #[cfg(doctest)]

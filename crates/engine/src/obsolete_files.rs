@@ -5,7 +5,8 @@
 //! MANIFEST says so. Files of other names are never touched.
 
 use crate::context::DbContext;
-use crate::info_log::log_line;
+use crate::event_log::Event;
+use crate::info_log::{LogLevel, log_at, log_line};
 use crate::jobs::JobContext;
 use crate::state::{CfState, DbState};
 use crate::version_set::VersionSet;
@@ -81,6 +82,7 @@ pub fn purge_obsolete_files(jobs: &JobContext) {
     for file in tables {
         jobs.ctx.tables.remove(file.number);
         dead.push(file_name::table(&jobs.ctx.path, file.number));
+        Event::new(&jobs.ctx, 0, "table_file_deletion").number("file_number", file.number.0).write(&jobs.ctx);
     }
     dead.extend(blobs.iter().map(|file| file_name::blob(&jobs.ctx.path, file.number)));
     drop(blobs);
@@ -136,9 +138,11 @@ pub fn remove_quarantined(versions: &VersionSet) {
 }
 
 fn remove(ctx: &DbContext, path: &Path) {
-    match ctx.env.fs.remove_file(path) {
+    let is_data = path.extension().is_some_and(|end| end == "sst" || end == "blob");
+    let removed = if is_data { ctx.remove_dead_file(path) } else { ctx.env.fs.remove_file(path) };
+    match removed {
         Ok(()) => log_line!(ctx, "removed {}", path.display()),
-        Err(error) => log_line!(ctx, "could not remove {}: {error}", path.display()),
+        Err(error) => log_at!(ctx, LogLevel::Error, "could not remove {}: {error}", path.display()),
     }
 }
 

@@ -8,16 +8,19 @@
 use crate::column_family::ColumnFamilyDescriptor;
 use crate::context::DbContext;
 use crate::core::Core;
+use crate::event_log;
 use crate::features::column_families;
 use crate::identity::{new_db_id, write_identity};
 use crate::in_force::{OptionsInForce, in_force, memtable_pool};
-use crate::info_log::{InfoLog, log_line};
+use crate::info_log::{InfoLog, LogLevel, Place, log_at, log_line};
 use crate::jobs::LogObserver;
 use crate::manifest_file::{Manifest, snapshot_edits};
+use crate::objects::DbObjects;
 use crate::obsolete_files::remove_leftovers;
 use crate::options_file;
 use crate::recovery::{self, Recovered};
 use crate::scheduler::threads;
+use crate::sst_file_manager;
 use crate::state::LiveWal;
 use crate::write::wal::Wal;
 use outcrop_base::{Error, Result, SeqNum};
@@ -33,9 +36,25 @@ use std::sync::Arc;
 /// See [`crate::DbBuilder::open`].
 pub fn open(
     path: &Path,
+    mut options: DbOptions,
+    env: Env,
+    column_families: Vec<ColumnFamilyDescriptor>,
+    objects: DbObjects,
+) -> Result<Arc<Core>> {
+    objects.tell(&mut options);
+    let opened = open_with(path, options.clone(), env, column_families, objects.clone());
+    if let Err(error) = &opened {
+        event_log::refused(&objects, &options, error);
+    }
+    opened
+}
+
+fn open_with(
+    path: &Path,
     options: DbOptions,
     env: Env,
     column_families: Vec<ColumnFamilyDescriptor>,
+    objects: DbObjects,
 ) -> Result<Arc<Core>> {
     let OptionsInForce { db: options, descriptors, corrections } = in_force(path, options, column_families)?;
     if options.create_if_missing {
@@ -53,28 +72,22 @@ pub fn open(
     let lock = env.fs.lock(&file_name::lock(path))?;
     create_if_missing(path, &options, &env)?;
 
-    let pool = memtable_pool(&descriptors);
+    let objects = objects.complete(&options);
+    let pool = memtable_pool(&descriptors, objects.memory_account());
     let recovered = recovery::recover(path, &options, &env, &descriptors, &pool, recovery::Families::All)?;
-    let info_log = InfoLog::create(&env, path, options.keep_log_file_num)?;
+    let info_log = InfoLog::create(&env, path, &options, objects.logger.as_ref())?;
     let session_id = unique_id::session_id(env.random.next_u64(), env.random.next_u64() | 1);
     let identity = (recovered.db_id.clone(), session_id);
     let next_file = recovered.next_file_number;
-    let ctx = Arc::new(DbContext::new(env, path.to_path_buf(), options, identity, info_log, pool, next_file));
-    // In RocksDB's form, for scripts that read it: the word after the colon is the version, the last of the next line the hash.
-    log_line!(
-        ctx,
-        "RocksDB version: outcrop-{} (an engine of its own; files and C API are those of RocksDB 11.8.1)",
-        env!("CARGO_PKG_VERSION")
-    );
-    // Only who builds a release knows that the source is what a commit says.
-    log_line!(ctx, "Git sha {}", option_env!("OUTCROP_GIT_SHA").unwrap_or("unknown"));
-    log_line!(ctx, "opening {}", path.display());
-    log_line!(ctx, "batches of reads go by {}", outcrop_env::batch_reads_by());
+    let ctx = DbContext::new(env, path.to_path_buf(), options, identity, info_log, pool, next_file);
+    let ctx = Arc::new(ctx.with_objects(objects));
+    event_log::opened(&ctx, &descriptors);
     for correction in corrections {
         log_line!(ctx, "{correction}");
     }
     let core = start(ctx, recovered, lock)?;
     threads::start(&core)?;
+    log_at!(core.ctx, LogLevel::Header, "DB pointer {:p}", Arc::as_ptr(&core));
     Ok(core)
 }
 
@@ -164,6 +177,7 @@ fn start(
         })
         .collect();
     remove_leftovers(&ctx, &live, min_wal, manifest_number, ctx.next_file_number())?;
+    ctx.track_files()?;
     for cf in state.column_families.values_mut() {
         cf.memtable.set_born(last_seq);
         cf.refresh_debt();
@@ -188,12 +202,14 @@ pub fn destroy(path: &Path, options: &DbOptions, env: &Env) -> Result<()> {
     let wal_dir = options.wal_dir.as_deref().unwrap_or(path);
     for dir in [wal_dir, path] {
         for name in env.fs.list(dir)? {
-            let ours = file_name::parse(&name).is_some_and(|kind| kind != FileKind::Lock);
+            let ours = file_name::parse(&name).is_some_and(|kind| kind != FileKind::Lock)
+                || name.ends_with(sst_file_manager::TRASH);
             if ours {
                 env.fs.remove_file(&dir.join(&name))?;
             }
         }
     }
+    Place::of(path, options.kept.get("db_log_dir")).remove(&*env.fs)?;
     drop(lock);
     env.fs.remove_file(&file_name::lock(path))?;
     if env.fs.list(path)?.is_empty() {

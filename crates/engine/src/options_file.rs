@@ -5,7 +5,7 @@
 use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle};
 use crate::core::Core;
 use crate::in_force::{check_column_family_options, sanitize_column_family};
-use crate::info_log::log_line;
+use crate::info_log::{LogLevel, log_at, log_line};
 use outcrop_base::Result;
 use outcrop_manifest::{FileNumber, file_name};
 use outcrop_options::{ColumnFamilyOptions, file as options_file};
@@ -21,7 +21,7 @@ pub fn note(core: &Core) {
     // Relaxed: nothing is published through it.
     core.options_outdated.store(written.is_err(), Ordering::Relaxed);
     if let Err(error) = written {
-        log_line!(core.ctx, "the OPTIONS file is out of date: {error}");
+        log_at!(core.ctx, LogLevel::Warn, "the OPTIONS file is out of date: {error}");
     }
 }
 
@@ -74,7 +74,8 @@ pub fn write(core: &Core) -> Result<()> {
     write_locked(core)
 }
 
-fn write_locked(core: &Core) -> Result<()> {
+/// The same, for who holds [`Core::options_file`].
+pub fn write_locked(core: &Core) -> Result<()> {
     write_to(core, &core.ctx.path)?;
     remove_old(core)
 }
@@ -87,7 +88,7 @@ pub fn write_to(core: &Core, dir: &Path) -> Result<()> {
         .values()
         .map(|cf| (cf.name().to_string(), (**cf.options.load()).clone()))
         .collect();
-    let text = options_file::print(&core.ctx.options, &families);
+    let text = options_file::print(&core.ctx.live.load(), &families);
     let number = FileNumber(core.ctx.new_file_number());
     let path = file_name::options(dir, number);
     let temporary = dir.join(format!("OPTIONS-{:06}.dbtmp", number.0));

@@ -110,7 +110,7 @@ fn db_property_int(core: &Core, state: &DbState, name: &str) -> Option<u64> {
 
 /// Writes the statistics to LOG if `stats_dump_period_sec` have passed since the last time.
 pub fn dump_stats_if_due(core: &Core) {
-    let period = u64::from(core.ctx.options.stats_dump_period_sec) * 1_000_000;
+    let period = u64::from(core.ctx.live.load().stats_dump_period_sec) * 1_000_000;
     let now = core.ctx.env.clock.now_micros();
     let last = core.commit.stats.dumped_micros.load(Ordering::Relaxed);
     if period == 0 || now < last.max(core.opened_micros).saturating_add(period) {

@@ -193,7 +193,7 @@ impl CfState {
     }
 
     /// Recomputes which tables want to be compacted for other reasons than size.
-    pub fn refresh_marks(&mut self, now_seconds: u64, oldest_snapshot: SeqNum) {
+    pub fn refresh_marks(&mut self, now_seconds: u64, offpeak_seconds: u64, oldest_snapshot: SeqNum) {
         let options = self.cf.options.load();
         if !self.suggested.is_empty() || !self.held_back.is_empty() {
             let live: BTreeSet<FileNumber> = self.version.files().map(|(_, file)| file.number).collect();
@@ -203,6 +203,7 @@ impl CfState {
         let context = MarkContext {
             comparator: &self.cf.comparator,
             now: now_seconds,
+            offpeak_seconds,
             has_filter: self.cf.compaction_filter.is_some() || self.cf.compaction_filter_factory.is_some(),
             oldest_snapshot,
             suggested: &self.suggested,

@@ -9,7 +9,7 @@
 
 use crate::background_errors::{AutoResume, Severity};
 use crate::core::Core;
-use crate::info_log::log_line;
+use crate::info_log::{LogLevel, log_at, log_line};
 use crate::obsolete_files::{drop_kept_wals, purge_obsolete_files, remove_quarantined};
 use crate::options_file;
 use crate::write::pipeline::WriteCore;
@@ -31,6 +31,7 @@ pub fn close(core: &Core) -> Result<()> {
     if core.ctx.is_forked() || core.lock.lock().is_none() {
         return Ok(());
     }
+    log_line!(core.ctx, "Shutdown: canceling all background work");
     let flushed = flush_unlogged(core);
     stop_background_work(core);
     core.ctx.background.leave();
@@ -40,14 +41,17 @@ pub fn close(core: &Core) -> Result<()> {
     core.versions.state.lock().purge_wanted = true;
     purge_obsolete_files(&core.jobs);
     drop_kept_wals(&core.jobs);
-    log_line!(core.ctx, "closed");
+    if let Some(manager) = &core.ctx.objects.sst_file_manager {
+        manager.forget_all(&core.ctx.path);
+    }
+    log_line!(core.ctx, "Shutdown complete");
     *core.lock.lock() = None;
     flushed.and(written)
 }
 
 /// Flushes what is in no WAL.
 fn flush_unlogged(core: &Core) -> Result<()> {
-    if core.ctx.options.avoid_flush_during_shutdown || !core.commit.exclude_writers().unlogged {
+    if core.ctx.live.load().avoid_flush_during_shutdown || !core.commit.exclude_writers().unlogged {
         return Ok(());
     }
     if core.versions.state.lock().shutting_down || core.versions.state.lock().background_error.is_some() {
@@ -62,7 +66,7 @@ pub fn resume_by_itself(core: &Core) {
     let has_space = !plan.for_space || core.versions.has_space(core.versions.bytes_to_resume());
     let resumed = if has_space { Some(resume(core)) } else { None };
     if let Some(Err(error)) = &resumed {
-        log_line!(core.ctx, "resuming failed: {error}");
+        log_at!(core.ctx, LogLevel::Error, "resuming failed: {error}");
     }
     let mut state = core.versions.state.lock();
     let now = core.ctx.env.clock.monotonic_nanos();

@@ -5,11 +5,11 @@
 //! `OpenTables`, each in a lock that is not held across IO.
 
 use crate::column_family::ColumnFamily;
-use outcrop_base::{Error, Fragments, Result};
+use outcrop_base::{Error, ErrorKind, Fragments, Result};
 use outcrop_cache::Cache;
 use outcrop_env::{Access, DirectIo, FileSystem, OpenRead, ReadFile};
 use outcrop_manifest::{BlobFile, FileNumber, TableFile, file_name};
-use outcrop_options::DbOptions;
+use outcrop_options::{BlockBasedTableOptions, DbOptions};
 use outcrop_table::blob::BlobReader;
 use outcrop_table::{FillCache, TableIterOptions, TableReader, TableReaderOptions};
 use parking_lot::Mutex;
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Files the database needs besides tables: `max_open_files` counts them too. Source: RocksDB's reserve.
 const OTHER_FILES: i32 = 10;
@@ -29,7 +29,7 @@ const WHOLE_TABLE_READAHEAD: usize = 1 << 20;
 struct OpenTables {
     /// `None`: no limit.
     shards: Option<Vec<Mutex<Shard>>>,
-    per_shard: usize,
+    per_shard: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -43,10 +43,16 @@ impl OpenTables {
     /// None open yet. Each of 16 shards keeps at least one table.
     fn new(max_open_files: i32) -> OpenTables {
         let limited = max_open_files >= 0;
-        let tables = max_open_files.saturating_sub(OTHER_FILES).max(0) as usize;
         OpenTables {
             shards: limited.then(|| (0..SHARDS).map(|_| Mutex::default()).collect()),
-            per_shard: (tables / SHARDS).max(1),
+            per_shard: AtomicUsize::new(OpenTables::per_shard(max_open_files)),
+        }
+    }
+
+    fn per_shard(max_open_files: i32) -> usize {
+        match usize::try_from(max_open_files) {
+            Ok(files) => (files.saturating_sub(OTHER_FILES as usize) / SHARDS).max(1),
+            Err(_) => usize::MAX,
         }
     }
 
@@ -82,7 +88,9 @@ impl OpenTables {
             closing.push(replaced);
         }
         shard.by_use.insert(now, number);
-        while shard.tables.len() > self.per_shard {
+        // Relaxed: a number that orders nothing.
+        let most = self.per_shard.load(Ordering::Relaxed);
+        while shard.tables.len() > most {
             let Some((_, oldest)) = shard.by_use.pop_first() else { break };
             closing.extend(shard.tables.remove(&oldest).map(|(table, _)| table));
         }
@@ -135,6 +143,13 @@ impl TableCache {
     pub fn new(fs: Arc<dyn FileSystem>, dir: &Path, options: &DbOptions) -> TableCache {
         let io = if options.use_direct_reads { DirectIo::Direct } else { DirectIo::Buffered };
         TableCache { fs, dir: dir.to_path_buf(), io, open: OpenTables::new(options.max_open_files) }
+    }
+
+    /// Changes how many files are kept open. A database that was opened with all of them open keeps them so, as RocksDB does with those
+    /// that it has.
+    pub fn set_max_open_files(&self, max_open_files: i32) {
+        // Relaxed: as where it is read.
+        self.open.per_shard.store(OpenTables::per_shard(max_open_files), Ordering::Relaxed);
     }
 
     /// Where the table of that number is.
@@ -229,9 +244,8 @@ impl TableCache {
                 cache_file_id: *file.runtime.cache_file_id.get_or_init(Cache::new_file_id),
                 cache: cf.block_cache.clone(),
                 cache_index_and_filter_blocks: table_options.cache_index_and_filter_blocks,
-                hold_in_cache: table_options.pin_l0_filter_and_index_blocks_in_cache
-                    // Relaxed: set before the table is opened for the first time.
-                    && file.runtime.from_flush.load(Ordering::Relaxed),
+                // Relaxed: set before the table is opened for the first time.
+                hold_in_cache: holds_blocks(table_options, file.runtime.from_flush.load(Ordering::Relaxed)),
                 expected_unique_id: file.unique_id,
                 largest_seqno: file.largest_seq,
                 prefix_extractor: options.prefix_extractor,
@@ -241,13 +255,39 @@ impl TableCache {
     }
 }
 
+/// Whether index and filter of a table stay pinned in the cache: what `metadata_cache_options` says of them, or where it says nothing
+/// `pin_l0_filter_and_index_blocks_in_cache`. They are one block each here, and pinned if either kind is.
+/// Source: RocksDB `table/block_based/block_based_table_reader.cc`, `PrefetchIndexAndFilterBlocks`.
+fn holds_blocks(options: &BlockBasedTableOptions, from_flush: bool) -> bool {
+    let fields = options.kept.get("metadata_cache_options").unwrap_or_default().trim_matches(['{', '}']);
+    let tier = |name: &str| {
+        let pairs = fields.split(';').filter_map(|field| field.split_once('='));
+        pairs.into_iter().find(|(known, _)| *known == name).map_or("kFallback", |(_, tier)| tier)
+    };
+    let holds = |tier: &str| match tier {
+        "kAll" => true,
+        "kFlushedAndSimilar" => from_flush,
+        "kNone" => false,
+        _ => options.pin_l0_filter_and_index_blocks_in_cache && from_flush,
+    };
+    holds(tier("unpartitioned_pinning")) || holds(tier("partition_pinning"))
+}
+
 /// Reads all data blocks of a new table into the block cache.
 ///
 /// # Errors
 /// Those of the table: it is not what was written.
 pub fn warm(table: &Arc<TableReader>) -> Result<()> {
-    let options = TableIterOptions { fill_cache: FillCache::Yes, readahead_bytes: WHOLE_TABLE_READAHEAD };
-    each_entry(table, options, |_, _| ())
+    let options = TableIterOptions {
+        fill_cache: FillCache::Yes,
+        readahead_bytes: WHOLE_TABLE_READAHEAD,
+        ..TableIterOptions::default()
+    };
+    match each_entry(table, options, |_, _| ()) {
+        // A cache with a strict limit that has no room is no fault of the table's.
+        Err(error) if error.kind() == ErrorKind::Aborted => Ok(()),
+        read => read,
+    }
 }
 
 /// Passes every entry of a table, from its file and not from the block cache.
@@ -257,7 +297,11 @@ pub fn warm(table: &Arc<TableReader>) -> Result<()> {
 pub fn read_back(table: &Arc<TableReader>, each: impl FnMut(&[u8], &[u8])) -> Result<()> {
     each_entry(
         table,
-        TableIterOptions { fill_cache: FillCache::No, readahead_bytes: WHOLE_TABLE_READAHEAD },
+        TableIterOptions {
+            fill_cache: FillCache::No,
+            readahead_bytes: WHOLE_TABLE_READAHEAD,
+            ..TableIterOptions::default()
+        },
         each,
     )
 }

@@ -48,7 +48,7 @@ impl VersionSet {
         last_seq: SeqNum,
         current_wal: u64,
     ) -> VersionSet {
-        let stall = WriteStall::new(ctx.options.delayed_write_rate);
+        let stall = WriteStall::new(ctx.options.delayed_write_rate, ctx.pacing.urgent.clone());
         stall.update(&state);
         VersionSet {
             visible_seq: CacheLine(AtomicU64::new(last_seq.0)),
@@ -150,7 +150,7 @@ impl VersionSet {
         if let Some(error) = &manifest.failed {
             return Err(error.clone());
         }
-        if manifest.writer.size() > self.ctx.options.max_manifest_file_size {
+        if manifest.writer.size() > self.ctx.live.load().max_manifest_file_size {
             self.replace_manifest(&mut manifest)?;
         }
         let (mut edits, last_seq) = prepare()?;

@@ -17,6 +17,7 @@ mod output;
 mod pool;
 pub mod posix;
 pub mod random;
+pub mod rate_limiter;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod ring;
 pub mod scheduler;
@@ -32,6 +33,9 @@ pub use file_system::{
 };
 pub use mapping::{Mapping, populate, prefetch};
 pub use random::Random;
+pub use rate_limiter::{
+    IoKind, IoPriority, Pace, PacedFile, RateLimiter, RateLimiterMode, RateLimiterOptions,
+};
 pub use scheduler::Scheduler;
 pub use sys::{open_files_limit, thread_id};
 pub use threads::Threads;
@@ -62,6 +66,11 @@ pub struct Env {
     pub threads: Arc<dyn Threads>,
     /// The background threads that the databases opened with it share.
     pub scheduler: Arc<Scheduler>,
+}
+
+/// `path` from the root on. Where the working directory is not known, as it is.
+pub fn absolute(path: &std::path::Path) -> std::path::PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
 /// The number of this process: another one in a process that was forked.

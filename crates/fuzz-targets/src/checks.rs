@@ -69,7 +69,8 @@ fn walk(bytes: &[u8], with_cache: bool, strictness: Strictness) -> Option<Rows> 
     };
     check_tombstones(&table);
     let fill_cache = if with_cache { FillCache::Yes } else { FillCache::No };
-    let mut iter = table.iter(TableIterOptions { fill_cache, readahead_bytes: 0 });
+    let mut iter =
+        table.iter(TableIterOptions { fill_cache, readahead_bytes: 0, ..TableIterOptions::default() });
     // An entry takes three bytes of its block.
     let most = if strictness == Strictness::OneBlock { bytes.len() / 3 } else { MOST_ENTRIES };
     iter.seek_to_first();

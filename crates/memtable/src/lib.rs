@@ -29,7 +29,7 @@ mod sync;
 
 pub use arena::PrefaultRange;
 pub use memtable::{MemTable, MemTableIter};
-pub use pool::MemTablePool;
+pub use pool::{MemTablePool, MemoryAccount};
 
 #[cfg(test)]
 mod tests;

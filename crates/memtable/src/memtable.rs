@@ -2,7 +2,7 @@
 
 use crate::arena::{Arena, NULL, PrefaultRange, Ref};
 use crate::hash_index::{Found, HashIndex, Relation};
-use crate::pool::MemTablePool;
+use crate::pool::{MemTablePool, MemoryAccount};
 use crate::prefix_bloom::PrefixBloom;
 use crate::range_tombstones::RangeTombstones;
 use crate::skiplist::{Node, Path, SkipList};
@@ -27,12 +27,39 @@ pub struct MemTable {
     born: AtomicU64,
     /// The oldest WAL with a prepared transaction whose writes are here; `u64::MAX` if there is none.
     prepared_wal: AtomicU64,
+    accounted: Option<Accounted>,
+}
+
+/// What an account was told of a memtable.
+struct Accounted {
+    account: Arc<dyn MemoryAccount>,
+    bytes: AtomicU64,
+    /// 1: it takes no more writes.
+    sealed: AtomicU64,
+}
+
+impl Accounted {
+    /// Once.
+    fn seal(&self) {
+        // Relaxed, here and below: the leader of the write group alone counts and seals, and dropping comes after both.
+        if self.sealed.swap(1, Ordering::Relaxed) == 0 {
+            self.account.sealed(self.bytes.load(Ordering::Relaxed));
+        }
+    }
+}
+
+impl Drop for Accounted {
+    fn drop(&mut self) {
+        self.seal();
+        self.account.freed(self.bytes.load(Ordering::Relaxed));
+    }
 }
 
 impl MemTable {
     /// An empty memtable that should be sealed at about `write_buffer_size` bytes, in memory from `pool`.
     pub fn new(comparator: Comparator, write_buffer_size: u64, pool: &Arc<MemTablePool>) -> MemTable {
-        let size = clamped(write_buffer_size);
+        let budget = pool.account().map_or(u64::MAX, |account| account.budget());
+        let size = clamped(write_buffer_size.min(budget));
         let indexed = !matches!(comparator, Comparator::User(_));
         MemTable {
             list: SkipList::new(comparator, Arena::new(size, pool.clone())),
@@ -44,6 +71,11 @@ impl MemTable {
             prefixes: None,
             born: AtomicU64::new(u64::MAX),
             prepared_wal: AtomicU64::new(u64::MAX),
+            accounted: pool.account().map(|account| Accounted {
+                account: account.clone(),
+                bytes: AtomicU64::new(0),
+                sealed: AtomicU64::new(0),
+            }),
         }
     }
 
@@ -218,6 +250,28 @@ impl MemTable {
         self.data_size() as usize
             + self.index.as_ref().map_or(0, HashIndex::size_bytes)
             + self.prefixes.as_ref().map_or(0, PrefixBloom::size_bytes)
+    }
+
+    /// Tells the account, if there is one, how much it has grown. For the one that writes. Of index and filter as much counts as entries
+    /// fill of the write buffer: the rest of their memory was not touched.
+    pub fn count_memory(&self) {
+        let Some(accounted) = &self.accounted else { return };
+        let (data, all) = (self.data_size(), self.memory_usage() as u64);
+        let beside = u128::from(all - data) * u128::from(data) / self.write_buffer_size.max(1) as u128;
+        let bytes = data + (beside as u64).min(all - data);
+        // Relaxed: see `Accounted::seal`.
+        let before = accounted.bytes.load(Ordering::Relaxed);
+        if bytes > before && accounted.sealed.load(Ordering::Relaxed) == 0 {
+            accounted.bytes.store(bytes, Ordering::Relaxed);
+            accounted.account.grew(bytes - before);
+        }
+    }
+
+    /// Tells the account that it takes no more writes.
+    pub fn count_sealed(&self) {
+        if let Some(accounted) = &self.accounted {
+            accounted.seal();
+        }
     }
 
     /// True once the entries fill the write buffer.

@@ -13,7 +13,22 @@
 use crate::memtable::mapping_sizes;
 use outcrop_env::{Mapping, populate};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Who keeps an account of the memory of memtables, over all databases that share it.
+pub trait MemoryAccount: Send + Sync {
+    /// Bytes that a memtable should not grow beyond, whatever its write buffer size is.
+    fn budget(&self) -> u64;
+
+    /// A memtable that takes writes has grown by so many bytes.
+    fn grew(&self, bytes: u64);
+
+    /// One of so many bytes takes no more writes.
+    fn sealed(&self, bytes: u64);
+
+    /// One of so many bytes, which took no more writes, is dropped.
+    fn freed(&self, bytes: u64);
+}
 
 /// Memory of one database's memtables.
 pub struct MemTablePool {
@@ -25,6 +40,7 @@ pub struct MemTablePool {
     quiet: AtomicU32,
     /// What the last call of [`MemTablePool::trim_idle`] was told.
     last_write: AtomicU64,
+    account: Option<Arc<dyn MemoryAccount>>,
 }
 
 /// Calls of [`MemTablePool::trim_idle`] after which memory goes that nobody came for.
@@ -49,6 +65,17 @@ impl MemTablePool {
         MemTablePool::new(set.saturating_mul(memtables))
     }
 
+    /// With an account, which is told of the memtables that are made with this pool.
+    pub fn with_account(mut self, account: Option<Arc<dyn MemoryAccount>>) -> MemTablePool {
+        self.account = account;
+        self
+    }
+
+    /// The account of its memtables.
+    pub fn account(&self) -> Option<&Arc<dyn MemoryAccount>> {
+        self.account.as_ref()
+    }
+
     /// A pool that holds on to at most `limit_bytes` that nobody uses.
     pub fn new(limit_bytes: usize) -> MemTablePool {
         MemTablePool {
@@ -57,6 +84,7 @@ impl MemTablePool {
             rests: AtomicU32::new(0),
             quiet: AtomicU32::new(0),
             last_write: AtomicU64::new(0),
+            account: None,
         }
     }
 

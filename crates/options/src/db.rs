@@ -118,7 +118,7 @@ pub struct DbOptions {
     pub write_dbid_to_manifest: bool,
     /// The file IDENTITY holds the database's identity. One of the two must. Default true.
     pub write_identity_file: bool,
-    /// What nothing here acts on.
+    /// What has no field here.
     pub kept: Kept,
 }
 

@@ -5,6 +5,7 @@
 use crate::kept::{
     self, CF_KEPT, DB_KEPT, DEPRECATED, DEPRECATED_OF_TABLES, Fate, Kept, KeptRow, TABLE_KEPT,
 };
+use crate::offpeak;
 use crate::rows::{CF_ROWS, DB_ROWS, NEWER_THAN_6_29, OptionValue, Row, TABLE_ROWS, bad_value, printed, set};
 use crate::{BlockBasedTableOptions, ColumnFamilyOptions, DbOptions};
 use outcrop_base::{Error, Result};
@@ -325,6 +326,28 @@ fn refuse_fixed(name: &str, mutable: bool) -> Result<()> {
         return Ok(());
     }
     Err(Error::invalid_argument(format!("option {name} cannot change while the database is open")))
+}
+
+/// Changes one mutable option of the database.
+///
+/// # Errors
+/// NotFound if there is none of that name that can change, in RocksDB's words; InvalidArgument if it has no such value.
+pub fn set_mutable_of_database(options: &mut DbOptions, name: &str, value: &str) -> Result<()> {
+    let row = DB_ROWS.iter().find(|row| row.name == name && row.mutable);
+    let kept = DB_KEPT.iter().find(|row| row.name == name && row.mutable);
+    match (row, kept) {
+        (Some(row), _) => (row.set)(options, value),
+        (None, Some(_))
+            if name == "daily_offpeak_time_utc" && !value.is_empty() && offpeak::parse(value).is_none() =>
+        {
+            Err(Error::invalid_argument(
+                "daily_offpeak_time_utc should be set in the format HH:mm-HH:mm (e.g. 04:30-07:30)",
+            ))
+        }
+        (None, Some(_)) => options.kept.set(DB_KEPT, name, value).map(|_| ()),
+        (None, None) if name.is_empty() => Err(Error::not_found("Unrecognized option")),
+        (None, None) => Err(Error::not_found(format!("Unrecognized option: {name}"))),
+    }
 }
 
 /// Sets options from `name=value;name={name=value;};` text, for database, column family and tables alike.

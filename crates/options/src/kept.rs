@@ -1,4 +1,8 @@
-//! Options of RocksDB that nothing here acts on: taken, kept, and written back to the OPTIONS file.
+//! Options of RocksDB without a field of their own: taken, kept, and written back to the OPTIONS file.
+//!
+//! A few act through their texts: those of LOG (`info_log_level`, `max_log_file_size`, `log_file_time_to_roll`, `db_log_dir`), `max_background_flushes`
+//! and `max_background_compactions`, `daily_offpeak_time_utc`, `max_bytes_for_level_multiplier_additional`, `rate_limiter_bytes_per_sec`,
+//! `metadata_cache_options`. On the others nothing acts.
 //!
 //! A program that goes back to RocksDB finds in its OPTIONS file what it had set. Each row says why it may be left without
 //! effect; what would change results or durability is [`Fate::Refused`]: read, kept, and refused when a database is opened with
@@ -312,17 +316,17 @@ pub static DB_KEPT: &[KeptRow] = kept_rows! {
     fixed old Refused "best_efforts_recovery" Kind::Flag, "false";
     fixed old Written "bgerror_resume_retry_interval" Kind::Number64, "1000000";
     fixed newer Written "compaction_verify_record_count" Kind::Flag, "true";
-    fixed newer Written "daily_offpeak_time_utc" Kind::Text, "";
+    mutable newer Written "daily_offpeak_time_utc" Kind::Text, "";
     fixed old Written "db_host_id" Kind::Text, "__hostname__";
     fixed old Written "db_log_dir" Kind::Text, "";
-    fixed old Written "delete_obsolete_files_period_micros" Kind::Number64, "21600000000";
+    mutable old Written "delete_obsolete_files_period_micros" Kind::Number64, "21600000000";
     fixed old Written "dump_malloc_stats" Kind::Flag, "false";
     fixed old Written "enable_pipelined_write" Kind::Flag, "false";
     fixed old Written "enable_thread_tracking" Kind::Flag, "false";
     fixed old Written "enable_write_thread_adaptive_yield" Kind::Flag, "true";
     fixed newer Written "enforce_single_del_contracts" Kind::Flag, "true";
     fixed newer Written "enforce_write_buffer_manager_during_recovery" Kind::Flag, "true";
-    fixed newer Written "fast_sst_open" Kind::Flag, "false";
+    mutable newer Written "fast_sst_open" Kind::Flag, "false";
     fixed old Written "file_checksum_gen_factory" Kind::Object, "nullptr";
     fixed old Written "flush_verify_memtable_count" Kind::Flag, "true";
     fixed newer Written "follower_catchup_retry_count" Kind::Number64, "10";
@@ -333,18 +337,18 @@ pub static DB_KEPT: &[KeptRow] = kept_rows! {
     fixed old Written "log_file_time_to_roll" Kind::Number64, "0";
     fixed old Written "log_readahead_size" Kind::Number64, "0";
     fixed old Written "lowest_used_cache_tier" Kind::Words(&["kVolatileTier", "kVolatileCompressedTier", "kNonVolatileBlockTier"]), "kNonVolatileBlockTier";
-    fixed old Written "manifest_preallocation_size" Kind::Number64, "4194304";
-    fixed old Written "max_background_compactions" Kind::Signed32, "-1";
-    fixed old Written "max_background_flushes" Kind::Signed32, "-1";
+    mutable old Written "manifest_preallocation_size" Kind::Number64, "4194304";
+    mutable old Written "max_background_compactions" Kind::Signed32, "-1";
+    mutable old Written "max_background_flushes" Kind::Signed32, "-1";
     fixed old Written "max_bgerror_resume_count" Kind::Signed32, "2147483647";
-    fixed newer Written "max_compaction_trigger_wakeup_seconds" Kind::Number64, "43200";
+    mutable newer Written "max_compaction_trigger_wakeup_seconds" Kind::Number64, "43200";
     fixed old Written "max_file_opening_threads" Kind::Signed32, "16";
     fixed old Written "max_log_file_size" Kind::Number64, "0";
-    fixed newer Written "max_manifest_space_amp_pct" Kind::Signed32, "500";
+    mutable newer Written "max_manifest_space_amp_pct" Kind::Signed32, "500";
     fixed old Written "max_write_batch_group_size_bytes" Kind::Number64, "1048576";
     fixed newer Written "metadata_write_temperature" Kind::Words(TEMPERATURES), "kUnknown";
     fixed newer Written "open_files_async" Kind::Flag, "false";
-    fixed newer Written "optimize_manifest_for_recovery" Kind::Flag, "false";
+    mutable newer Written "optimize_manifest_for_recovery" Kind::Flag, "false";
     fixed old Written "persist_stats_to_disk" Kind::Flag, "false";
     fixed newer Written "prefix_seek_opt_in_only" Kind::Flag, "false";
     fixed old Unwritten "rate_limiter_bytes_per_sec" Kind::Number64, "0";
@@ -352,16 +356,16 @@ pub static DB_KEPT: &[KeptRow] = kept_rows! {
     fixed newer Written "reuse_manifest_on_open" Kind::Flag, "false";
     fixed old Written "skip_stats_update_on_db_open" Kind::Flag, "false";
     fixed old Unwritten "statistics" Kind::Name, "nullptr";
-    fixed old Written "stats_history_buffer_size" Kind::Number64, "1048576";
-    fixed old Written "stats_persist_period_sec" Kind::Number32, "600";
-    fixed old Written "strict_bytes_per_sync" Kind::Flag, "false";
+    mutable old Written "stats_history_buffer_size" Kind::Number64, "1048576";
+    mutable old Written "stats_persist_period_sec" Kind::Number32, "600";
+    mutable old Written "strict_bytes_per_sync" Kind::Flag, "false";
     fixed old Written "table_cache_numshardbits" Kind::Signed32, "6";
     fixed newer Refused "track_and_verify_wals" Kind::Flag, "false";
     fixed old Written "two_write_queues" Kind::Flag, "false";
     fixed old Written "unordered_write" Kind::Flag, "false";
     fixed old Written "use_adaptive_mutex" Kind::Flag, "false";
     fixed newer Written "use_direct_io_for_compaction_reads" Kind::Flag, "false";
-    fixed newer Written "verify_manifest_content_on_close" Kind::Flag, "false";
+    mutable newer Written "verify_manifest_content_on_close" Kind::Flag, "false";
     fixed newer Written "verify_sst_unique_id_in_manifest" Kind::Flag, "true";
     fixed old Written "wal_filter" Kind::Object, "nullptr";
     fixed old Refused "WAL_size_limit_MB" Kind::Number64, "0";

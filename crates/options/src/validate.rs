@@ -5,6 +5,7 @@
 //! `table/block_based/block_based_table_factory.cc`, `BlockBasedTableFactory::ValidateOptions`.
 
 use crate::kept::{CF_KEPT, DB_KEPT, Fate, Kept, KeptRow, TABLE_KEPT};
+use crate::offpeak;
 use crate::{
     BlockBasedTableOptions, ColumnFamilyOptions, CompactionStyle, CompressionType, DataBlockIndexType,
     DbOptions, IndexType, Prepopulate,
@@ -49,7 +50,7 @@ pub fn db(options: &DbOptions) -> Result<()> {
     if options.use_direct_io_for_flush_and_compaction && options.writable_file_max_buffer_size == 0 {
         return invalid("writes in direct IO require writable_file_max_buffer_size > 0");
     }
-    if options.kept.get("daily_offpeak_time_utc").is_some_and(|times| !is_range_of_times(times)) {
+    if options.kept.get("daily_offpeak_time_utc").is_some_and(|times| offpeak::parse(times).is_none()) {
         return invalid("daily_offpeak_time_utc is two different times, as in 04:30-07:30");
     }
     if !options.write_dbid_to_manifest && !options.write_identity_file {
@@ -80,19 +81,6 @@ fn mapped_and_direct(options: &DbOptions) -> Result<()> {
         );
     }
     Ok(())
-}
-
-/// `HH:mm-HH:mm`, two different ones.
-fn is_range_of_times(text: &str) -> bool {
-    let minutes = |time: &str| {
-        let (hours, minutes) = time.split_once(':')?;
-        let (hours, minutes): (u32, u32) = (hours.parse().ok()?, minutes.parse().ok()?);
-        (time.len() == 5 && hours < 24 && minutes < 60).then_some(hours * 60 + minutes)
-    };
-    match text.split_once('-').map(|(from, to)| (minutes(from), minutes(to))) {
-        Some((Some(from), Some(to))) => from != to,
-        _ => false,
-    }
 }
 
 /// Numbers that an OPTIONS file could not hold: RocksDB finds out when it reads its own again, and opens nothing.

@@ -17,7 +17,7 @@ use crate::reader::{BlockPlace, FillCache, TableReader};
 use outcrop_base::keys::split;
 use outcrop_base::{Comparator, Error, Result};
 use outcrop_cache::Pinned;
-use outcrop_env::BatchRead;
+use outcrop_env::{BatchRead, Pace};
 use std::cmp::Ordering;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -29,6 +29,8 @@ pub struct TableIterOptions {
     pub fill_cache: FillCache,
     /// Bytes read at once from the start; 0: grows with sequential access.
     pub readahead_bytes: usize,
+    /// What is read ahead waits for its tokens.
+    pub pace: Option<Arc<Pace>>,
 }
 
 /// Room for a key from the start: longer than most.
@@ -80,7 +82,7 @@ pub struct TableIter {
 impl TableIter {
     pub(crate) fn new(table: Arc<TableReader>, options: TableIterOptions) -> TableIter {
         let index = table.pin_index();
-        let readahead = Readahead::new(options.readahead_bytes);
+        let readahead = Readahead::new(options.readahead_bytes, options.pace.clone());
         TableIter {
             table,
             options,

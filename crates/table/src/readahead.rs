@@ -11,7 +11,8 @@ use crate::format::BlockHandle;
 use crate::index::IndexView;
 use crate::source::BlockSource;
 use outcrop_base::Result;
-use outcrop_env::PendingRead;
+use outcrop_env::{IoKind, Pace, PendingRead};
+use std::sync::Arc;
 
 /// First size of a stretch, in bytes.
 const MIN_BYTES: usize = 16 << 10;
@@ -39,6 +40,8 @@ pub struct Readahead {
     /// Block that follows the last one entered, and how many were loaded in a row.
     expected: usize,
     in_a_row: u32,
+    /// What is read waits for its tokens.
+    pace: Option<Arc<Pace>>,
 }
 
 struct Next {
@@ -57,8 +60,8 @@ struct Stretch {
 
 impl Readahead {
     /// Reads stretches of `asked` bytes from the first block on; 0: once access is sequential, and growing.
-    pub fn new(asked: usize) -> Readahead {
-        Readahead { asked, ..Readahead::default() }
+    pub fn new(asked: usize, pace: Option<Arc<Pace>>) -> Readahead {
+        Readahead { asked, pace, ..Readahead::default() }
     }
 
     /// Block `number` was entered.
@@ -91,6 +94,9 @@ impl Readahead {
     /// Makes the stretch that begins with block `number` the current one, and starts to read the one behind it.
     fn advance(&mut self, source: &BlockSource, index: &IndexView<'_>, number: usize) -> Result<()> {
         let stretch = self.stretch(source, index, number)?;
+        if let Some(pace) = &self.pace {
+            pace.request(stretch.len as u64, IoKind::Read);
+        }
         // Nothing is known of the buffer after an error.
         self.start = 0;
         let next = self.next.take().filter(|next| next.start == stretch.start && next.len == stretch.len);

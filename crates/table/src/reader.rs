@@ -22,7 +22,7 @@ use crate::properties::TableProperties;
 use crate::range_del::RangeTombstone;
 use crate::source::{BlockSource, Form, Meta, MetaRef};
 use outcrop_base::keys::{packed_seq, split};
-use outcrop_base::{Comparator, Error, LookupKey, PrefixExtractor, Result, SeqNum, ValueType};
+use outcrop_base::{Comparator, Error, ErrorKind, LookupKey, PrefixExtractor, Result, SeqNum, ValueType};
 use outcrop_cache::{Cache, Pinned, Priority, standalone};
 use outcrop_env::{BatchRead, ReadFile};
 use std::cell::RefCell;
@@ -125,6 +125,12 @@ impl Scratch {
 
 thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// In RocksDB's words (`Status::MemoryLimit`, `cache/lru_cache.cc`).
+#[cold]
+fn over_strict_capacity() -> Error {
+    Error::new(ErrorKind::Aborted, "Memory limit reached: Insert failed due to LRU cache being full.")
 }
 
 impl TableReader {
@@ -491,12 +497,14 @@ impl TableReader {
             .map_err(|error| self.source.block_error(handle, &error))?;
         let len = directory.frame_len(contents);
         let write = |frame: &mut [u8]| directory.write_frame(contents, frame);
-        Ok(match &self.source.cache {
+        match &self.source.cache {
             Some(cache) if fill_cache == FillCache::Yes => {
-                cache.insert(self.source.cache_key(handle, Form::Data), Priority::Low, len, write)
+                let block =
+                    cache.insert(self.source.cache_key(handle, Form::Data), Priority::Low, len, write);
+                if cache.refuses(&block) { Err(over_strict_capacity()) } else { Ok(block) }
             }
-            _ => standalone(len, write),
-        })
+            _ => Ok(standalone(len, write)),
+        }
     }
 
     /// The filter, if it can be asked anything.

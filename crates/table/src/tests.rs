@@ -171,7 +171,11 @@ fn check_table(rows: &Rows, bytes: &[u8], comparator: &Comparator, cache: Option
     let table = open(bytes, comparator.clone(), cache).unwrap();
     assert_eq!(table.properties().num_entries, rows.len() as u64);
     assert_eq!(&scan(&table, TableIterOptions::default()).unwrap(), rows, "seed {seed}");
-    let compaction = TableIterOptions { fill_cache: FillCache::No, readahead_bytes: 10_000 };
+    let compaction = TableIterOptions {
+        fill_cache: FillCache::No,
+        readahead_bytes: 10_000,
+        ..TableIterOptions::default()
+    };
     assert_eq!(&scan(&table, compaction).unwrap(), rows, "seed {seed}");
     assert_eq!(&scan_backward(&table).unwrap(), rows, "seed {seed}");
 

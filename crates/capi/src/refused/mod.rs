@@ -39,7 +39,7 @@ pub use wal_files::*;
 
 use crate::options::rocksdb_options_t;
 use crate::settings::{Fate, Note};
-use libc::{c_int, c_void};
+use libc::c_void;
 
 /// Any pointer: nothing here looks behind one.
 type Ptr = *mut c_void;
@@ -47,9 +47,6 @@ type Ptr = *mut c_void;
 refused! { DATABASE_REFUSED:
     "a damaged database is not repaired" {
         rocksdb_repair_db(Ptr, Ptr) @ errptr;
-    }
-    "options of the whole database do not change while it is open" {
-        rocksdb_set_db_options(Ptr, c_int, Ptr, Ptr) @ errptr;
     }
     "checksums of whole files are not recorded; rocksdb_verify_checksum reads every block" {
         rocksdb_verify_file_checksums(Ptr) @ errptr;

@@ -31,13 +31,15 @@ kept_settings! { rocksdb_cuckoo_table_options_t, CUCKOO_OPTIONS_NOTES:
 }
 
 kept_settings! { rocksdb_fifo_compaction_options_t, FIFO_COMPACTION_OPTIONS_NOTES:
+    Acts "bytes of tables and blob files" {
+        "max_data_files_size" u64 = 0;
+            set rocksdb_fifo_compaction_options_set_max_data_files_size get rocksdb_fifo_compaction_options_get_max_data_files_size -> u64;
+    }
     Accepted "matters only to a table factory or compaction style that is refused" {
         "age_for_warm" u64 = 0;
             set rocksdb_fifo_compaction_options_set_age_for_warm get rocksdb_fifo_compaction_options_get_age_for_warm -> u64;
         "allow_trivial_copy_when_change_temperature" Flag = Flag(0);
             set rocksdb_fifo_compaction_options_set_allow_trivial_copy_when_change_temperature get rocksdb_fifo_compaction_options_get_allow_trivial_copy_when_change_temperature -> Flag;
-        "max_data_files_size" u64 = 0;
-            set rocksdb_fifo_compaction_options_set_max_data_files_size get rocksdb_fifo_compaction_options_get_max_data_files_size -> u64;
         "trivial_copy_buffer_size" u64 = 4096;
             set rocksdb_fifo_compaction_options_set_trivial_copy_buffer_size get rocksdb_fifo_compaction_options_get_trivial_copy_buffer_size -> u64;
         "use_kv_ratio_compaction" Flag = Flag(0);
@@ -46,13 +48,15 @@ kept_settings! { rocksdb_fifo_compaction_options_t, FIFO_COMPACTION_OPTIONS_NOTE
 }
 
 kept_settings! { rocksdb_universal_compaction_options_t, UNIVERSAL_COMPACTION_OPTIONS_NOTES:
-    Accepted "matters only to a table factory or compaction style that is refused" {
+    Acts "sorted runs at most" {
+        "max_read_amp" c_int = -1;
+            set rocksdb_universal_compaction_options_set_max_read_amp get rocksdb_universal_compaction_options_get_max_read_amp -> c_int;
+    }
+    Accepted "tunes how much one compaction takes and rewrites; what is kept is the same" {
         "allow_trivial_move" Flag = Flag(0);
             set rocksdb_universal_compaction_options_set_allow_trivial_move get rocksdb_universal_compaction_options_get_allow_trivial_move -> Flag;
         "incremental" Flag = Flag(0);
             set rocksdb_universal_compaction_options_set_incremental get rocksdb_universal_compaction_options_get_incremental -> Flag;
-        "max_read_amp" c_int = -1;
-            set rocksdb_universal_compaction_options_set_max_read_amp get rocksdb_universal_compaction_options_get_max_read_amp -> c_int;
         "reduce_file_locking" Flag = Flag(1);
             set rocksdb_universal_compaction_options_set_reduce_file_locking get rocksdb_universal_compaction_options_get_reduce_file_locking -> Flag;
     }

@@ -141,7 +141,11 @@ fn table_features(env: &Env, path: &Path, file: &TableFile) -> Result<BTreeSet<F
     if properties.merge_operands > 0 && builtin_merge::by_name(operator).is_none() {
         found.insert(Feature::MergeOperator(operator.to_string()));
     }
-    let mut iter = table.iter(TableIterOptions { fill_cache: FillCache::No, readahead_bytes: 1 << 20 });
+    let mut iter = table.iter(TableIterOptions {
+        fill_cache: FillCache::No,
+        readahead_bytes: 1 << 20,
+        ..TableIterOptions::default()
+    });
     iter.seek_to_first();
     while iter.valid() {
         // The type is the first byte of the key's footer.

@@ -192,6 +192,8 @@ pub struct BlobPlan {
     compression_opts: CompressionOptions,
     /// Values go to the block cache, too.
     warm: bool,
+    /// As [`BlobPlan::new`] was given it.
+    level: i32,
 }
 
 impl BlobPlan {
@@ -199,6 +201,7 @@ impl BlobPlan {
     pub fn new(options: &ColumnFamilyOptions, level: i32) -> Option<BlobPlan> {
         (options.enable_blob_files && level.max(0) >= options.blob_file_starting_level).then(|| BlobPlan {
             warm: level < 0 && options.prepopulate_blob_cache == Prepopulate::FlushOnly,
+            level,
             min_size: usize::try_from(options.min_blob_size).unwrap_or(usize::MAX),
             file_size: options.blob_file_size.max(1),
             compression: options.blob_compression_type,
@@ -271,11 +274,12 @@ impl<'a> BlobOutput<'a> {
     fn create(&self, number: FileNumber) -> Result<OpenBlobFile> {
         let plan = self.plan.as_ref().expect("only for values it takes");
         let options = OpenWrite {
-            buffer_size: self.ctx.options.writable_file_max_buffer_size as usize,
-            bytes_per_sync: self.ctx.options.bytes_per_sync,
+            buffer_size: self.ctx.live.load().writable_file_max_buffer_size as usize,
+            bytes_per_sync: self.ctx.live.load().bytes_per_sync,
             ..OpenWrite::default()
         };
         let file = self.ctx.env.fs.create(&file_name::blob(&self.ctx.path, number), options)?;
+        let file = self.ctx.pacing.file(file, plan.level);
         let options = BlobWriterOptions {
             file_number: number.0,
             column_family_id: self.cf.id(),
@@ -293,6 +297,7 @@ impl<'a> BlobOutput<'a> {
         };
         let summary = writer.finish()?;
         writer.sync_and_close(self.ctx.options.use_fsync)?;
+        self.ctx.file_added(file_name::blob(&self.ctx.path, number), summary.total_bytes);
         self.done.push(Arc::new(BlobFile {
             number,
             total_count: summary.count,

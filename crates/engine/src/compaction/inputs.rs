@@ -28,7 +28,8 @@ pub fn compaction_stream(
     let compaction = &job.compaction;
     let options = TableIterOptions {
         fill_cache: FillCache::No,
-        readahead_bytes: ctx.options.compaction_readahead_size as usize,
+        readahead_bytes: ctx.live.load().compaction_readahead_size as usize,
+        pace: ctx.pacing.reads(),
     };
     let mut sources = Vec::new();
     for LevelFiles { level, files } in &compaction.inputs {

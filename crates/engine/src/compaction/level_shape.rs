@@ -22,6 +22,14 @@ pub fn usable_levels(version: &Version, options: &ColumnFamilyOptions) -> usize 
     (version.levels.len() - usize::from(options.allow_ingest_behind)).max(1)
 }
 
+/// What the level after `level` is larger by besides the multiplier, where levels have fixed sizes; what is not above 0 makes it 0, as
+/// in RocksDB. Source: `max_bytes_for_level_multiplier_additional`.
+fn additional_multiplier(options: &ColumnFamilyOptions, level: usize) -> f64 {
+    let numbers = options.kept.get("max_bytes_for_level_multiplier_additional").unwrap_or_default();
+    let number = numbers.split(':').nth(level).and_then(|number| number.parse::<i32>().ok());
+    f64::from(number.unwrap_or(1).max(0))
+}
+
 impl LevelShape {
     /// The shape of `version` under `options`.
     pub fn of(version: &Version, options: &ColumnFamilyOptions) -> LevelShape {
@@ -37,9 +45,9 @@ impl LevelShape {
     fn fixed(num_levels: usize, options: &ColumnFamilyOptions) -> LevelShape {
         let mut max_bytes = vec![u64::MAX; num_levels];
         let mut size = options.max_bytes_for_level_base as f64;
-        for bytes in max_bytes.iter_mut().skip(1) {
+        for (level, bytes) in max_bytes.iter_mut().enumerate().skip(1) {
             *bytes = size as u64;
-            size *= options.max_bytes_for_level_multiplier;
+            size *= options.max_bytes_for_level_multiplier * additional_multiplier(options, level);
         }
         LevelShape { base_level: 1.min(num_levels - 1), max_bytes }
     }
@@ -176,4 +184,25 @@ const SCORE_SCALE: f64 = 10.0;
 fn bytes_not_compacting(version: &Version, level: usize, busy: &BTreeSet<FileNumber>) -> u64 {
     let files = version.levels[level].files.iter();
     files.filter(|file| !busy.contains(&file.number)).map(|file| file.size).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outcrop_options::kept::CF_KEPT;
+
+    #[test]
+    fn additional_multipliers_count_from_the_level_above() {
+        let mut options = ColumnFamilyOptions {
+            level_compaction_dynamic_level_bytes: false,
+            max_bytes_for_level_base: 100,
+            max_bytes_for_level_multiplier: 10.0,
+            ..ColumnFamilyOptions::default()
+        };
+        let sizes = |options: &ColumnFamilyOptions| LevelShape::fixed(5, options).max_bytes[1..].to_vec();
+        assert_eq!(sizes(&options), [100, 1000, 10_000, 100_000]);
+        let name = "max_bytes_for_level_multiplier_additional";
+        options.kept.set(CF_KEPT, name, "7:2:3").unwrap();
+        assert_eq!(sizes(&options), [100, 2000, 60_000, 600_000]);
+    }
 }

@@ -33,6 +33,8 @@ pub struct MarkContext<'a> {
     pub comparator: &'a Comparator,
     /// Seconds since the epoch.
     pub now: u64,
+    /// Periodic compactions are done so many seconds before they are due.
+    pub offpeak_seconds: u64,
     /// A compaction filter is set.
     pub has_filter: bool,
     /// Every snapshot sees what is at or below this.
@@ -59,7 +61,8 @@ impl Marks {
             if reached(since, ttl) && (!leveled || level < deepest.max(1)) {
                 marks.expired.insert(file.number);
             }
-            if reached(file.creation_time, period) {
+            if reached(file.creation_time, period.saturating_sub(context.offpeak_seconds).max(period.min(1)))
+            {
                 marks.periodic.insert(file.number);
             }
             if file.marked_for_compaction || context.suggested.contains(&file.number) {

@@ -240,11 +240,12 @@ impl OpenTable {
         let direct = ctx.options.use_direct_io_for_flush_and_compaction;
         let options = OpenWrite {
             io: if direct { DirectIo::Direct } else { DirectIo::Buffered },
-            buffer_size: ctx.options.writable_file_max_buffer_size as usize,
-            bytes_per_sync: ctx.options.bytes_per_sync,
+            buffer_size: ctx.live.load().writable_file_max_buffer_size as usize,
+            bytes_per_sync: ctx.live.load().bytes_per_sync,
             ahead: None,
         };
         let file = ctx.env.fs.create(&file_name::table(&ctx.path, number), options)?;
+        let file = ctx.pacing.file(file, plan.level);
         let creation_time = ctx.env.clock.now_micros() / 1_000_000;
         let writer = TableWriter::new(
             file,
@@ -337,6 +338,11 @@ impl OpenTable {
         file.tail_size = summary.tail_size;
         file.unique_id = Some(summary.unique_id);
         file.oldest_blob_file = self.oldest_blob_file;
+        ctx.file_added(file_name::table(&ctx.path, file.number), file.size);
+        if plan.level >= 0 {
+            // A flush is installed before writes stop.
+            ctx.check_space()?;
+        }
         if let Some(written) = self.written {
             compare(ctx, cf, &file, written)?;
         }

@@ -163,7 +163,7 @@ pub fn compact_files(
 ) -> Result<Vec<FileNumber>> {
     check_wanted(wanted.canceled.as_deref())?;
     let how = HowToRun {
-        max_subcompactions: wanted.max_subcompactions.unwrap_or(jobs.ctx.options.max_subcompactions),
+        max_subcompactions: wanted.max_subcompactions.unwrap_or(jobs.ctx.live.load().max_subcompactions),
         canceled: wanted.canceled.clone(),
     };
     run_on_caller(jobs, cf, how, |cf_state| {
@@ -284,7 +284,8 @@ fn run_on_caller(
         job::start(&mut state, &job);
         job
     };
-    let result = jobs.observed(&job.info(), || caught("compaction", || run::run(jobs, &job)));
+    let result =
+        jobs.observed(&job.info(), || caught("compaction", || run::run_if_there_is_room(jobs, &job)));
     job::end(&jobs.versions, &mut jobs.versions.state.lock(), &job);
     purge_obsolete_files(jobs);
     result

@@ -7,16 +7,30 @@ use super::job::CompactionJob;
 use super::subcompaction::{Written, write_parts};
 use super::{Compaction, LevelFiles, Work};
 use crate::context::DbContext;
+use crate::event_log;
 use crate::info_log::log_line;
 use crate::jobs::JobContext;
 use crate::pending_outputs::PendingOutputs;
 use crate::stats::LevelStats;
 use crate::table_cache;
 use crate::version_set::VersionSet;
-use outcrop_base::Result;
+use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_manifest::{FileNumber, TableFile, VersionEdit};
 use outcrop_options::Prepopulate;
 use std::sync::Arc;
+
+/// As [`run`], unless an [`crate::SstFileManager`] leaves no room for what it may write.
+///
+/// # Errors
+/// CompactionTooLarge, and nothing was done; as [`run`].
+pub fn run_if_there_is_room(jobs: &JobContext, job: &CompactionJob) -> Result<Vec<FileNumber>> {
+    let Some(manager) = &jobs.ctx.objects.sst_file_manager else { return run(jobs, job) };
+    let Some(_room) = manager.reserve(job.compaction.input_bytes()) else {
+        log_line!(jobs.ctx, "[{}] Cancelled compaction because not enough room", job.cf.name());
+        return Err(Error::new(ErrorKind::CompactionTooLarge, ""));
+    };
+    run(jobs, job)
+}
 
 /// Runs `job` and installs its result; gives the tables it put into the output level. Inputs stay marked; the caller
 /// releases them.
@@ -30,6 +44,8 @@ pub fn run(jobs: &JobContext, job: &CompactionJob) -> Result<Vec<FileNumber>> {
 
 fn run_merge(jobs: &JobContext, job: &CompactionJob) -> Result<Vec<FileNumber>> {
     let start = jobs.ctx.env.clock.monotonic_nanos();
+    let number = jobs.ctx.new_job_number();
+    event_log::compaction_started(&jobs.ctx, number, job.cf.name(), &job.compaction);
     let pending = Arc::new(PendingOutputs::new(&jobs.ctx));
     let mut written = write_parts(jobs, job, &pending)?;
     let outputs = open_outputs(&jobs.ctx, job, std::mem::take(&mut written.tables))?;
@@ -54,9 +70,15 @@ fn run_merge(jobs: &JobContext, job: &CompactionJob) -> Result<Vec<FileNumber>> 
         records_in,
         records_dropped: records_in.saturating_sub(records_out),
     };
-    let numbers = outputs.iter().map(|file| file.number).collect();
+    for table in &outputs {
+        event_log::table_created(&jobs.ctx, number, job.cf.name(), table.number.0, table.size);
+    }
+    let numbers: Vec<FileNumber> = outputs.iter().map(|file| file.number).collect();
     pending.install_or_remove(|| install_merge(&jobs.versions, job, outputs, written))?;
     job.cf.stats.record(compaction.output_level, &stats);
+    let version = job.cf.superversion.load().version.clone();
+    let written = (job.cf.name(), compaction.output_level);
+    event_log::compaction_finished(&jobs.ctx, number, written, (&stats, numbers.len()), &version);
     log_line!(
         jobs.ctx,
         "[{}] compacted {compaction}: {} -> {} bytes, {} of {} records dropped, {} us",

@@ -6,6 +6,7 @@ use crate::compaction::manual;
 use crate::compaction::manual_request::CompactRangeOptions;
 use crate::compaction::requests::{self, CompactFilesOptions, RangeEnd, UserKeyRange};
 use crate::features::checkpoint;
+use crate::features::db_options;
 use crate::features::ingest::{self, IngestExternalFileOptions};
 use crate::features::updates::{self, UpdatesSince};
 use crate::features::waiting::{self, Wait, WaitForCompactOptions};
@@ -14,7 +15,9 @@ use crate::options_file;
 use crate::properties;
 use crate::stopping;
 use outcrop_base::{Error, Result, SeqNum};
+use outcrop_options::DbOptions;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// # Maintenance
 ///
@@ -339,6 +342,22 @@ impl Db {
     /// OPTIONS file could not be written: they are changed, and the file does not say so.
     pub fn set_options(&self, options: &[(&str, &str)]) -> Result<()> {
         self.set_options_cf(&self.default_cf, options)
+    }
+
+    /// Changes mutable options of the database as a whole, by name and text as in an OPTIONS file: `max_background_jobs`,
+    /// `max_total_wal_size`, `bytes_per_sync` and others. They count from the next job, file or write on. As in RocksDB a
+    /// `bytes_per_sync` of 0 becomes 1 MiB.
+    ///
+    /// # Errors
+    /// NotFound if one is unknown or cannot change, InvalidArgument if it has no such value or none is given: nothing was changed.
+    /// IoError if the OPTIONS file could not be written: they are changed, and the file does not say so.
+    pub fn set_db_options(&self, options: &[(&str, &str)]) -> Result<()> {
+        db_options::set(&self.core, options)
+    }
+
+    /// The options of the database as a whole, as they are now.
+    pub fn db_options(&self) -> Arc<DbOptions> {
+        self.core.ctx.live.load_full()
     }
 
     /// [`Db::set_options`] in column family `cf`.

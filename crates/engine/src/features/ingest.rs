@@ -161,6 +161,7 @@ fn link_or_copy_in(
     if !linked {
         copy_file(&**fs, &file.source, &target, file.size)?;
     }
+    core.ctx.file_added(target, file.size);
     let mut table = TableFile::new(number, file.size, file.smallest.clone(), file.largest.clone());
     table.unique_id = Some(file.unique_id);
     table.tail_size = file.tail_size;
@@ -388,7 +389,11 @@ fn validate_external(
         ));
     }
     if options.verify_checksums_before_ingest {
-        let mut iter = table.iter(TableIterOptions { fill_cache: FillCache::No, readahead_bytes: 1 << 20 });
+        let mut iter = table.iter(TableIterOptions {
+            fill_cache: FillCache::No,
+            readahead_bytes: 1 << 20,
+            ..TableIterOptions::default()
+        });
         iter.seek_to_first();
         while iter.valid() {
             iter.next();
@@ -408,7 +413,11 @@ fn validate_external(
 
 /// First and last internal key, range tombstones included.
 fn boundaries(table: &Arc<TableReader>, comparator: &Comparator) -> Result<(Vec<u8>, Vec<u8>)> {
-    let mut iter = table.iter(TableIterOptions { fill_cache: FillCache::No, readahead_bytes: 0 });
+    let mut iter = table.iter(TableIterOptions {
+        fill_cache: FillCache::No,
+        readahead_bytes: 0,
+        ..TableIterOptions::default()
+    });
     let mut keys: Vec<Vec<u8>> = Vec::new();
     iter.seek_to_first();
     if iter.valid() {
@@ -483,7 +492,11 @@ fn is_before(comparator: &Comparator, (end, included): (&[u8], bool), key: &[u8]
 fn has_data(core: &Core, cf: &ColumnFamilyHandle, file: &TableFile, table: &TableFile) -> Result<bool> {
     let (begin, comparator) = (user_key(&file.smallest), &cf.comparator);
     let reader = core.ctx.tables.open(cf, table)?;
-    let mut iter = reader.iter(TableIterOptions { fill_cache: FillCache::No, readahead_bytes: 0 });
+    let mut iter = reader.iter(TableIterOptions {
+        fill_cache: FillCache::No,
+        readahead_bytes: 0,
+        ..TableIterOptions::default()
+    });
     iter.seek(begin, u64::MAX);
     if iter.valid() && !is_before(comparator, file.end(), user_key(iter.key())) {
         return Ok(true);

@@ -3,6 +3,7 @@
 
 pub mod checkpoint;
 pub mod column_families;
+pub mod db_options;
 pub mod ingest;
 pub mod read_only;
 pub mod updates;

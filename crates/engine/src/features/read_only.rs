@@ -83,7 +83,7 @@ pub fn open(
     if error_if_wal_file_exists {
         refuse_wals(path, &options, &env)?;
     }
-    let pool = memtable_pool(&descriptors);
+    let pool = memtable_pool(&descriptors, None);
     let recovered = recover(path, &options, &env, &descriptors, &pool)?;
     // Nothing is created here, whatever `create_missing_column_families` says.
     if let Some(missing) = recovered.to_create.first() {

@@ -12,7 +12,8 @@ use crate::compaction::blobs::BlobPlan;
 use crate::compaction::output::{OutputPlan, write_tables};
 use crate::compaction::stream::{CompactionStream, DropRules};
 use crate::context::DbContext;
-use crate::info_log::log_line;
+use crate::event_log::{self, Event};
+use crate::info_log::{LogLevel, log_at, log_line};
 use crate::jobs::{JobContext, JobInfo, JobKind};
 use crate::pending_outputs::PendingOutputs;
 use crate::read::merging_iter::MergingIter;
@@ -87,7 +88,11 @@ pub fn run(jobs: &JobContext, job: &FlushJob) -> Result<()> {
         // that takes the other half, which is still in a closed WAL. So is what was prepared and not decided.
         jobs.closed_wals.sync_and_track(&jobs.versions).map_err(|error| jobs.versions.fail_writes(error))?;
     }
-    outputs.install_or_remove(|| install(&jobs.versions, job, written))
+    outputs.install_or_remove(|| install(&jobs.versions, job, written))?;
+    if let Err(error) = jobs.ctx.check_space() {
+        log_at!(jobs.ctx, LogLevel::Error, "writes stop: {error}");
+    }
+    Ok(())
 }
 
 /// Writes the table of one column family. It is counted before it is installed: whoever waits for the flush finds it
@@ -95,11 +100,16 @@ pub fn run(jobs: &JobContext, job: &FlushJob) -> Result<()> {
 fn write_part(jobs: &JobContext, part: &FlushPart, outputs: &PendingOutputs) -> Result<FlushedFiles> {
     let start = jobs.ctx.env.clock.monotonic_nanos();
     let cpu_start = jobs.ctx.env.clock.thread_cpu_nanos();
+    let number = jobs.ctx.new_job_number();
     let memtables: Vec<&Arc<MemTable>> = part.memtables.iter().map(|sealed| &sealed.memtable).collect();
+    event_log::flush_started(&jobs.ctx, number, part.cf.name(), &memtables);
     let reserve = || outputs.reserve();
     let snapshots = jobs.snapshots.live();
     let written = write_l0(&jobs.ctx, &part.cf, &memtables, snapshots, part.epoch, &reserve)?;
     let bytes = written.bytes();
+    for table in &written.tables {
+        event_log::table_created(&jobs.ctx, number, part.cf.name(), table.number.0, table.size);
+    }
     let clock = &jobs.ctx.env.clock;
     let stats = LevelStats {
         count: 1,
@@ -110,6 +120,12 @@ fn write_part(jobs: &JobContext, part: &FlushPart, outputs: &PendingOutputs) -> 
         ..LevelStats::default()
     };
     part.cf.stats.record_flush(&stats);
+    Event::new(&jobs.ctx, number, "flush_finished")
+        .text("cf_name", part.cf.name())
+        .number("flush_time_micros", stats.micros)
+        .number("total_output_size", bytes)
+        .list("lsm_state", event_log::lsm_state(&part.cf.superversion.load().version).into_iter())
+        .write(&jobs.ctx);
     log_line!(
         jobs.ctx,
         "[{}] wrote {} memtables to L0, {bytes} bytes, {} us",
@@ -142,6 +158,8 @@ fn install(versions: &VersionSet, job: &FlushJob, written: Vec<FlushedFiles>) ->
             }
             // Also without a table: the WAL of a memtable whose records took each other away is not needed any more.
             state.purge_wanted = true;
+            // In this step: who waits for the flush finds writes stopped.
+            versions.stop_writes_without_space(state);
         },
     )
 }

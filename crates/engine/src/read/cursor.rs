@@ -125,8 +125,11 @@ pub(super) fn merge_view(
     cf: &Arc<ColumnFamily>,
     options: &ReadOptions,
 ) -> Result<MergingIter> {
-    let table_options =
-        TableIterOptions { fill_cache: options.fill_cache(), readahead_bytes: options.readahead_size };
+    let table_options = TableIterOptions {
+        fill_cache: options.fill_cache(),
+        readahead_bytes: options.readahead_size,
+        ..TableIterOptions::default()
+    };
     let mut sources = MergingIter::list_for_sources();
     sources.reserve(view.sealed.len() + view.version.levels[0].files.len() + 4);
     if !view.memtable.is_empty() {

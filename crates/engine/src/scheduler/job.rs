@@ -82,10 +82,16 @@ pub fn run_flush(jobs: &JobContext, job: &FlushJob) {
 /// Runs a compaction and ends it in the shared state, whatever came of it.
 pub fn run_compaction(jobs: &JobContext, job: &CompactionJob, manual: Option<Arc<ManualCompaction>>) {
     let versions = &jobs.versions;
-    let run = || caught("compaction", || compaction::run(jobs, job).map(drop));
+    let run = || caught("compaction", || compaction::run_if_there_is_room(jobs, job).map(drop));
     let result = jobs.observed(&job.info(), run);
     let was_canceled = |error: &&Error| manual.as_ref().is_some_and(|request| request.was_canceled(error));
-    if let Some(error) = result.as_ref().err().filter(|error| !was_canceled(error)) {
+    let too_large = result.as_ref().err().filter(|error| error.kind() == ErrorKind::CompactionTooLarge);
+    if let (Some(error), None) = (too_large, &manual) {
+        // The limit may be raised, or data go.
+        versions.pause_compactions(error, 0);
+    }
+    let failed = result.as_ref().err().filter(|error| too_large.is_none() && !was_canceled(error));
+    if let Some(error) = failed {
         let severity = versions.report_failure(Reason::Compaction, "compaction", error);
         if severity == Some(Severity::Soft) {
             versions.pause_compactions(error, job.compaction.input_bytes());

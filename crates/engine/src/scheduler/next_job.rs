@@ -18,6 +18,7 @@ use crate::flush::job as flush;
 use crate::state::{CfState, DbState};
 use crate::version_set::VersionSet;
 use outcrop_env::scheduler::{Lane, WantedThreads};
+use outcrop_options::DbOptions;
 use std::time::Duration;
 
 /// How often a thread looks for what time alone makes due.
@@ -28,8 +29,16 @@ pub const TIMED_CHECK: Duration = Duration::from_secs(1);
 const MOST_THREADS: i32 = 256;
 
 /// How the jobs of one database are divided. Source: RocksDB `DBImpl::GetBGJobLimits`.
-pub fn wanted_threads(max_background_jobs: i32) -> WantedThreads {
-    let jobs = max_background_jobs.clamp(1, MOST_THREADS) as usize;
+///
+/// Where `max_background_flushes` or `max_background_compactions` is set, both count, and what is not set is 1.
+pub fn wanted_threads(options: &DbOptions) -> WantedThreads {
+    let kept = |name: &str| options.kept.get(name).and_then(|text| text.parse::<i32>().ok());
+    let (flushes, compactions) = (kept("max_background_flushes"), kept("max_background_compactions"));
+    if flushes.is_some() || compactions.is_some() {
+        let limit = |asked: Option<i32>| asked.unwrap_or(-1).clamp(1, MOST_THREADS) as usize;
+        return WantedThreads { flushes: limit(flushes), compactions: limit(compactions) };
+    }
+    let jobs = options.max_background_jobs.clamp(1, MOST_THREADS) as usize;
     let flushes = (jobs / 4).max(1);
     WantedThreads { flushes, compactions: jobs.saturating_sub(flushes).max(1) }
 }
@@ -37,7 +46,7 @@ pub fn wanted_threads(max_background_jobs: i32) -> WantedThreads {
 /// The next job of `lane`; `None` if there is none now.
 pub fn next_job(versions: &VersionSet, lane: Lane) -> Option<Job> {
     let options = &versions.ctx.options;
-    let threads = wanted_threads(options.max_background_jobs);
+    let threads = wanted_threads(&versions.ctx.live.load());
     let mut state = versions.state.lock();
     if state.shutting_down {
         return None;
@@ -90,8 +99,9 @@ fn next_upkeep(ctx: &DbContext, state: &mut DbState) -> Option<Job> {
 }
 
 fn next_compaction(versions: &VersionSet, state: &mut DbState) -> Option<Job> {
-    let max_subcompactions = versions.ctx.options.max_subcompactions;
-    let threads = wanted_threads(versions.ctx.options.max_background_jobs);
+    let live = versions.ctx.live.load();
+    let max_subcompactions = live.max_subcompactions;
+    let threads = wanted_threads(&live);
     loop {
         match manual::pick(state, max_subcompactions) {
             ManualPick::Run(request, job) => {
@@ -131,7 +141,7 @@ mod tests {
     #[test]
     fn a_quarter_of_the_jobs_may_be_flushes_and_each_kind_has_one() {
         let of = |jobs: i32| {
-            let wanted = wanted_threads(jobs);
+            let wanted = wanted_threads(&DbOptions { max_background_jobs: jobs, ..DbOptions::default() });
             (wanted.flushes, wanted.compactions)
         };
         assert_eq!(of(-5), (1, 1));
@@ -140,5 +150,23 @@ mod tests {
         assert_eq!(of(4), (1, 3));
         assert_eq!(of(8), (2, 6));
         assert_eq!(of(i32::MAX), (64, 192));
+    }
+
+    #[test]
+    fn the_older_options_count_where_one_is_set() {
+        let of = |flushes: &str, compactions: &str| {
+            let mut options = DbOptions { max_background_jobs: 16, ..DbOptions::default() };
+            for (name, value) in
+                [("max_background_flushes", flushes), ("max_background_compactions", compactions)]
+            {
+                options.kept.set(outcrop_options::kept::DB_KEPT, name, value).unwrap();
+            }
+            let wanted = wanted_threads(&options);
+            (wanted.flushes, wanted.compactions)
+        };
+        assert_eq!(of("-1", "-1"), (4, 12));
+        assert_eq!(of("3", "-1"), (3, 1));
+        assert_eq!(of("-1", "5"), (1, 5));
+        assert_eq!(of("2", "0"), (2, 1));
     }
 }

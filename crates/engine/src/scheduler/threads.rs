@@ -14,13 +14,21 @@ use std::time::Duration;
 pub fn start(core: &Arc<Core>) -> Result<()> {
     let worker: Arc<dyn Worker> = core.clone();
     let (ctx, versions) = (&core.ctx, &core.versions);
-    let wanted = wanted_threads(ctx.options.max_background_jobs);
+    let wanted = wanted_threads(&ctx.options);
     let membership = ctx.env.scheduler.join(Arc::downgrade(&worker), ctx.env.threads.clone(), wanted)?;
     ctx.background.joined(membership);
     let caches = block_caches(&versions.state.lock());
     caches.iter().for_each(|cache| ctx.background.watch_growth(cache));
     ctx.background.wake();
     Ok(())
+}
+
+/// Lets the environment have as many threads as the options now ask for, and wakes them.
+pub fn options_changed(core: &Core) {
+    let wanted = wanted_threads(&core.ctx.live.load());
+    core.ctx.env.scheduler.raise_limit(Lane::Flush, wanted.flushes);
+    core.ctx.env.scheduler.raise_limit(Lane::Compaction, wanted.compactions);
+    core.versions.wake(&mut core.versions.state.lock());
 }
 
 impl Worker for Core {

@@ -6,12 +6,14 @@ use crate::obsolete_files::drop_kept_wals;
 use crate::options_file;
 use crate::properties::dump_stats_if_due;
 use outcrop_memtable::MemTable;
+use outcrop_options::offpeak;
 use std::sync::Arc;
 
 /// Looks at everything that nobody announces.
 pub fn timed_check(core: &Core) {
     check_marks(&core.jobs);
     trim_memory(&core.jobs);
+    core.ctx.empty_trash();
     dump_stats_if_due(core);
     options_file::note_if_outdated(core);
 }
@@ -34,10 +36,12 @@ fn check_marks(jobs: &JobContext) {
     let mut state = jobs.versions.state.lock();
     state.purge_wanted |= !state.obsolete_tables.is_empty() || !state.obsolete_blobs.is_empty();
     let now = jobs.ctx.env.clock.now_micros() / 1_000_000;
+    let offpeak =
+        offpeak::seconds_ahead(jobs.ctx.live.load().kept.get("daily_offpeak_time_utc").unwrap_or(""), now);
     let oldest_snapshot = jobs.snapshots.oldest().unwrap_or_else(|| jobs.versions.visible_seq());
     let mut found = false;
     for cf in state.column_families.values_mut() {
-        cf.refresh_marks(now, oldest_snapshot);
+        cf.refresh_marks(now, offpeak, oldest_snapshot);
         found |= cf.debt.needs_compaction;
     }
     if found {

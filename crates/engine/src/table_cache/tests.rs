@@ -131,3 +131,24 @@ fn a_blob_file_is_opened_once() {
     parts.faults().fail_opens(1, EMFILE);
     assert!(Arc::ptr_eq(&first, parts.ctx.tables.open_blob_file(&cf, blob).unwrap()));
 }
+
+#[test]
+fn tiers_say_which_indexes_stay_pinned() {
+    let holds = |tiers: &str, pin_l0: bool, from_flush: bool| {
+        let mut options = outcrop_options::BlockBasedTableOptions {
+            pin_l0_filter_and_index_blocks_in_cache: pin_l0,
+            ..Default::default()
+        };
+        let rows = outcrop_options::kept::TABLE_KEPT;
+        assert!(options.kept.set(rows, "metadata_cache_options", tiers).unwrap());
+        super::holds_blocks(&options, from_flush)
+    };
+    for from_flush in [false, true] {
+        assert_eq!(holds("{unpartitioned_pinning=kFallback;}", true, from_flush), from_flush);
+        assert!(!holds("{partition_pinning=kFallback;}", false, from_flush));
+        assert!(holds("{unpartitioned_pinning=kAll;}", false, from_flush));
+        assert!(holds("{partition_pinning=kAll;}", false, from_flush));
+        assert_eq!(holds("{unpartitioned_pinning=kFlushedAndSimilar;}", false, from_flush), from_flush);
+        assert!(!holds("{unpartitioned_pinning=kNone;partition_pinning=kNone;}", true, from_flush));
+    }
+}

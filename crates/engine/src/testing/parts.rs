@@ -8,6 +8,7 @@ use crate::in_force::memtable_pool;
 use crate::info_log::InfoLog;
 use crate::jobs::{JobContext, JobInfo, JobObserver};
 use crate::manifest_file::{Manifest, snapshot_edits};
+use crate::objects::DbObjects;
 use crate::read::cursor::Cursor;
 use crate::read::get::get;
 use crate::read::options::ReadOptions;
@@ -95,11 +96,12 @@ impl Parts {
                 ColumnFamilyDescriptor { name, options, parts }
             })
             .collect();
-        let pool = memtable_pool(&descriptors);
+        let objects = DbObjects::default().complete(&options);
+        let pool = memtable_pool(&descriptors, objects.memory_account());
         let log = InfoLog::none(&env);
         let identity = ("id".to_string(), "session".to_string());
-        let ctx =
-            Arc::new(DbContext::new(env, PathBuf::from(DIR), options, identity, log, pool.clone(), 100));
+        let ctx = DbContext::new(env, PathBuf::from(DIR), options, identity, log, pool.clone(), 100);
+        let ctx = Arc::new(ctx.with_objects(objects));
         let mut state = DbState::empty();
         for (id, descriptor) in descriptors.iter().enumerate() {
             let version = Arc::new(Version::empty(descriptor.options.num_levels as usize));

@@ -8,6 +8,7 @@ use super::transaction::{Manager, Transaction};
 use super::waits::Deadlock;
 use crate::batch::codec::{Op, WriteBatch, check_sizes};
 use crate::batch::indexed::{IndexedBatch, IndexedBatchOptions};
+use crate::builder::DbBuilder;
 use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle};
 use crate::db::Db;
 use crate::write::options::WriteOptions;
@@ -39,13 +40,6 @@ pub struct TransactionDb {
     shared: Arc<Pessimistic>,
 }
 
-/// Adds the default column family, if none of that name is there.
-pub(super) fn add_default(column_families: &mut Vec<ColumnFamilyDescriptor>) {
-    if !column_families.iter().any(|descriptor| descriptor.name == crate::DEFAULT_COLUMN_FAMILY) {
-        column_families.push(ColumnFamilyDescriptor::default_with(Default::default(), Default::default()));
-    }
-}
-
 /// Column families keep flushed memtables in memory, to be asked whether a key was written lately.
 pub(super) fn keep_history(column_families: &mut [ColumnFamilyDescriptor]) {
     for descriptor in column_families {
@@ -66,8 +60,17 @@ impl TransactionDb {
         options: DbOptions,
         transactions: TransactionDbOptions,
         env: Env,
-        mut column_families: Vec<ColumnFamilyDescriptor>,
+        column_families: Vec<ColumnFamilyDescriptor>,
     ) -> Result<TransactionDb> {
+        let builder = Db::builder(path).options(options).env(env).column_families(column_families);
+        TransactionDb::open_with(builder, transactions)
+    }
+
+    /// As [`TransactionDb::open`], of what `builder` says: with objects that databases share.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_with(builder: DbBuilder, transactions: TransactionDbOptions) -> Result<TransactionDb> {
         if transactions.write_policy != WritePolicy::Committed {
             let policy = match transactions.write_policy {
                 WritePolicy::Prepared => "WRITE_PREPARED",
@@ -75,13 +78,10 @@ impl TransactionDb {
             };
             return Err(Error::not_supported(format!("the write policy {policy}; there is WRITE_COMMITTED")));
         }
-        if options.kept.flag("unordered_write", false) {
+        if builder.db_options().kept.flag("unordered_write", false) {
             return Err(Error::not_supported("WRITE_COMMITTED is incompatible with unordered_writes"));
         }
-        add_default(&mut column_families);
-        keep_history(&mut column_families);
-        let db =
-            Arc::new(Db::builder(path).options(options).env(env).column_families(column_families).open()?);
+        let db = Arc::new(builder.with_families(|families| keep_history(families)).open()?);
         let locks = LockManager::new(
             LockOptions {
                 max_num_locks: transactions.max_num_locks,

@@ -5,7 +5,7 @@
 //! Source: RocksDB `utilities/transactions/optimistic_transaction.cc`.
 
 use super::buckets::LockBuckets;
-use super::database::{add_default, keep_history};
+use super::database::keep_history;
 use super::locks::Owner;
 use super::options::{OptimisticTransactionDbOptions, ValidatePolicy};
 use super::shared::Optimistic;
@@ -13,6 +13,7 @@ use super::transaction::{Manager, Transaction};
 use super::validation::{Reach, check_unchanged};
 use crate::batch::codec::{Op, WriteBatch};
 use crate::batch::indexed::{IndexedBatch, IndexedBatchOptions};
+use crate::builder::DbBuilder;
 use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle};
 use crate::db::Db;
 use crate::superversion::SuperVersion;
@@ -53,12 +54,21 @@ impl OptimisticTransactionDb {
         options: DbOptions,
         transactions: OptimisticTransactionDbOptions,
         env: Env,
-        mut column_families: Vec<ColumnFamilyDescriptor>,
+        column_families: Vec<ColumnFamilyDescriptor>,
     ) -> Result<OptimisticTransactionDb> {
-        add_default(&mut column_families);
-        keep_history(&mut column_families);
-        let db =
-            Arc::new(Db::builder(path).options(options).env(env).column_families(column_families).open()?);
+        let builder = Db::builder(path).options(options).env(env).column_families(column_families);
+        OptimisticTransactionDb::open_with(builder, transactions)
+    }
+
+    /// As [`OptimisticTransactionDb::open`], of what `builder` says: with objects that databases share.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_with(
+        builder: DbBuilder,
+        transactions: OptimisticTransactionDbOptions,
+    ) -> Result<OptimisticTransactionDb> {
+        let db = Arc::new(builder.with_families(|families| keep_history(families)).open()?);
         let own = || Arc::new(LockBuckets::new(transactions.occ_lock_buckets as usize));
         let buckets = transactions.shared_lock_buckets.unwrap_or_else(own);
         let shared = Optimistic { db, policy: transactions.validate_policy, buckets };

@@ -307,7 +307,7 @@ impl Line {
 
 /// What a writer that asked not to wait is told when it would wait after one that does.
 fn stalled() -> Error {
-    Error::new(ErrorKind::Incomplete, "writes before this one are held back (no_slowdown is set)")
+    Error::new(ErrorKind::Incomplete, "Write stall")
 }
 
 impl WriteQueue {

@@ -1,5 +1,7 @@
 //! How one write is done.
 
+use outcrop_env::IoPriority;
+
 /// How one write is done.
 ///
 /// ```
@@ -19,4 +21,10 @@ pub struct WriteOptions {
     pub disable_wal: bool,
     /// Fail with Incomplete rather than wait when writes are slowed or stopped. Default false.
     pub no_slowdown: bool,
+    /// While compactions fall behind, before other writes are slowed, the write waits its turn at 1 MiB/s, shared by all such writes;
+    /// with `no_slowdown` it fails with Incomplete. Default false.
+    pub low_pri: bool,
+    /// The WAL record waits for tokens of the database's [`crate::RateLimiter`], in the line of [`crate::IoPriority::User`]: no other
+    /// priority is allowed, nor writes without WAL or with `manual_wal_flush`. Default `None`: the WAL is not limited.
+    pub rate_limiter_priority: Option<IoPriority>,
 }

@@ -23,7 +23,8 @@ use crate::context::DbContext;
 use crate::panic::{caught, panicked};
 use crate::stats::DbStats;
 use crate::version_set::VersionSet;
-use outcrop_base::{Error, Result, SeqNum};
+use outcrop_base::{Error, ErrorKind, Result, SeqNum};
+use outcrop_env::{IoKind, IoPriority};
 use parking_lot::{Mutex, MutexGuard};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -80,7 +81,7 @@ impl CommitPipeline {
 
     /// Commits `batch`: atomically, in the order of arrival, visible to reads when it returns.
     pub fn write(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
-        self.check_options(options)?;
+        self.check_options(options, batch.size_bytes())?;
         if self.queue.try_lead() {
             return self.write_alone(options, batch);
         }
@@ -120,7 +121,7 @@ impl CommitPipeline {
         batch: &mut WriteBatch,
         admit: impl FnOnce(Committing) -> Result<()>,
     ) -> Result<()> {
-        self.check_options(options)?;
+        self.check_options(options, batch.size_bytes())?;
         let mut own = batch.take_bytes();
         if !self.queue.try_lead() {
             let request = Request { bytes: own, options: *options, alone: true };
@@ -140,8 +141,9 @@ impl CommitPipeline {
         result
     }
 
+    /// Refuses what cannot be done, and lets a write of `bytes` wait that is content to.
     #[inline]
-    pub(super) fn check_options(&self, options: &WriteOptions) -> Result<()> {
+    pub(super) fn check_options(&self, options: &WriteOptions, bytes: usize) -> Result<()> {
         if options.disable_wal && recycled_wals(&self.ctx.options) > 0 {
             // Sequence numbers that are in no WAL would part the recycled ones, see `switch_wal`.
             return Err(Error::invalid_argument(
@@ -150,6 +152,9 @@ impl CommitPipeline {
         }
         if options.sync && options.disable_wal {
             return Err(Error::invalid_argument("Sync writes has to enable WAL."));
+        }
+        if options.rate_limiter_priority.is_some() || options.low_pri {
+            return self.check_pace(options, bytes);
         }
         Ok(())
     }
@@ -222,6 +227,35 @@ impl CommitPipeline {
         Ok(())
     }
 
+    /// Source: RocksDB `DBImpl::WriteImpl`.
+    #[cold]
+    fn check_pace(&self, options: &WriteOptions, bytes: usize) -> Result<()> {
+        if options.low_pri && self.versions.stall.falls_behind() {
+            if options.no_slowdown {
+                return Err(Error::new(ErrorKind::Incomplete, "Low priority write stall"));
+            }
+            self.versions.stall.low_priority(&self.ctx.env.clock).request(
+                bytes as u64,
+                IoPriority::High,
+                IoKind::Write,
+            );
+        }
+        let Some(priority) = options.rate_limiter_priority else { return Ok(()) };
+        if priority != IoPriority::User {
+            return Err(Error::invalid_argument(
+                "WriteOptions::rate_limiter_priority only allows Env::IO_TOTAL and Env::IO_USER due to \
+                 implementation constraints",
+            ));
+        }
+        if options.disable_wal || self.ctx.options.manual_wal_flush {
+            return Err(Error::invalid_argument(
+                "WriteOptions::rate_limiter_priority currently only supports rate-limiting automatic WAL flush, which \
+                 requires `WriteOptions::disableWAL` and `DBOptions::manual_wal_flush` both set to false",
+            ));
+        }
+        Ok(())
+    }
+
     /// Appends the group as one WAL record, and syncs if asked.
     #[inline]
     pub(super) fn log_group(
@@ -233,6 +267,9 @@ impl CommitPipeline {
         count: u64,
     ) -> Result<()> {
         let before = core.wal.len();
+        if let (Some(priority), Some(limiter)) = (options.rate_limiter_priority, &self.ctx.pacing.limiter) {
+            limiter.request(own.len() as u64, priority, IoKind::Write);
+        }
         let appended = if followers.is_empty() {
             core.wal.append(&[own])
         } else {
@@ -299,8 +336,11 @@ impl CommitPipeline {
     #[inline]
     pub(super) fn any_memtable_full(&self, targets: &mut Targets) -> bool {
         let mut full = false;
-        let limit = self.ctx.options.db_write_buffer_size;
-        targets.end_group(limit > 0, |target| {
+        let managed = self.ctx.objects.write_buffer_manager.is_some();
+        targets.end_group(|target| {
+            if managed {
+                target.memtable.count_memory();
+            }
             full |= target.memtable.should_seal();
             if !target.next_prepared && target.memtable.is_nearly_full() {
                 target.next_prepared = true;
@@ -311,7 +351,7 @@ impl CommitPipeline {
                 self.ctx.background.want_prefault(&target.memtable, ahead);
             }
         });
-        full || (limit > 0 && targets.memory_bytes() > limit)
+        full
     }
 
     pub(super) fn count_group(&self, bytes: usize, count: u64, followers: usize) {

@@ -9,6 +9,7 @@ use super::group::WriteQueue;
 use super::options::WriteOptions;
 use super::pipeline::{CommitPipeline, WriteCore};
 use super::stall::StallCondition;
+use crate::write_buffer_manager::WriteBufferManager;
 use outcrop_base::{Error, ErrorKind, Result};
 use parking_lot::MutexGuard;
 use std::time::Duration;
@@ -33,7 +34,11 @@ impl CommitPipeline {
         // (switch, create and drop of column families, resume).
         let core = self.exclude_writers();
         let refused = self.versions.refuses_writes();
-        if refused || core.seal_wanted || self.versions.stall.condition() != StallCondition::Normal {
+        if refused
+            || core.seal_wanted
+            || self.versions.stall.condition() != StallCondition::Normal
+            || self.is_short_of_memory()
+        {
             return self.make_room(core, options, bytes);
         }
         Ok(core)
@@ -46,7 +51,7 @@ impl CommitPipeline {
         options: &WriteOptions,
         bytes: u64,
     ) -> Result<MutexGuard<'d, WriteCore>> {
-        let mut slowed = false;
+        let (mut slowed, mut flushed) = (false, false);
         loop {
             if self.versions.refuses_writes() {
                 drop(core);
@@ -68,15 +73,46 @@ impl CommitPipeline {
                     }
                 }
                 _ if core.seal_wanted => self.seal_full_memtables(&mut core)?,
-                _ => return Ok(core),
+                _ => match &self.ctx.objects.write_buffer_manager {
+                    Some(manager) if !flushed && manager.should_flush() => {
+                        flushed = true;
+                        let all_is_used = manager.mutable_memtable_memory_usage() > manager.buffer_size();
+                        self.flush_oldest_memtable(&mut core, all_is_used)?;
+                    }
+                    Some(manager) if manager.should_stall() => {
+                        drop(core);
+                        self.wait_for_memory(options, manager)?;
+                        core = self.exclude_writers();
+                    }
+                    _ => return Ok(core),
+                },
             }
         }
+    }
+
+    /// True if memtables of all databases that share a manager take too much.
+    #[inline]
+    fn is_short_of_memory(&self) -> bool {
+        let manager = self.ctx.objects.write_buffer_manager.as_ref();
+        manager.is_some_and(|manager| manager.should_flush() || manager.should_stall())
+    }
+
+    /// Waits until memtables were dropped, this database's or others'.
+    fn wait_for_memory(&self, options: &WriteOptions, manager: &WriteBufferManager) -> Result<()> {
+        if options.no_slowdown {
+            return Err(Error::new(ErrorKind::Incomplete, "Write stall"));
+        }
+        let _stalled = Stalled::new(&self.queue);
+        let start = self.ctx.env.clock.monotonic_nanos();
+        manager.wait_for_memory(|| self.versions.refuses_writes());
+        self.stats.stall_micros.add((self.ctx.env.clock.monotonic_nanos() - start) / 1000);
+        Ok(())
     }
 
     /// Waits `nanos`, or until writes are not slowed any more.
     fn sleep_slowed(&self, options: &WriteOptions, nanos: u64) -> Result<()> {
         if options.no_slowdown {
-            return Err(Error::new(ErrorKind::Incomplete, "writes are slowed (no_slowdown is set)"));
+            return Err(Error::new(ErrorKind::Incomplete, "Write stall"));
         }
         if nanos < SHORTEST_SLEEP_NANOS {
             return Ok(());
@@ -98,7 +134,7 @@ impl CommitPipeline {
     #[cold]
     fn wait_until_not_stopped(&self, options: &WriteOptions) -> Result<()> {
         if options.no_slowdown {
-            return Err(Error::new(ErrorKind::Incomplete, "writes are stopped (no_slowdown is set)"));
+            return Err(Error::new(ErrorKind::Incomplete, "Write stall"));
         }
         let _stalled = Stalled::new(&self.queue);
         let start = self.ctx.env.clock.monotonic_nanos();

@@ -9,8 +9,11 @@
 
 use crate::state::{CfState, DbState};
 use crate::stats::StallCause;
+use outcrop_env::{Clock, RateLimiter, RateLimiterOptions};
+use outcrop_manifest::Level;
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// How writers are held back now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,8 +38,17 @@ const LONGEST_DELAY: u64 = 1_000_000_000;
 pub struct WriteStall {
     condition: AtomicU8,
     pacer: Mutex<Pacer>,
-    full_rate: u64,
+    full_rate: AtomicU64,
+    /// Set while writers are held back, for those that pace IO.
+    held_back: Arc<AtomicBool>,
+    /// Compactions fall behind, though not so far that writes are slowed.
+    behind: AtomicBool,
+    /// What writes of low priority then wait for.
+    low_priority: OnceLock<RateLimiter>,
 }
+
+/// Writes of low priority while compactions fall behind, in bytes per second. Source: RocksDB `db/write_controller.h`.
+const LOW_PRIORITY_RATE: u64 = 1 << 20;
 
 /// Spreads slowed writes evenly over time.
 struct Pacer {
@@ -50,13 +62,30 @@ struct Pacer {
 
 impl WriteStall {
     /// Not stalled; slowed writes will start at `delayed_write_rate` bytes per second.
-    pub fn new(delayed_write_rate: u64) -> WriteStall {
+    pub fn new(delayed_write_rate: u64, held_back: Arc<AtomicBool>) -> WriteStall {
         let full_rate = if delayed_write_rate == 0 { DEFAULT_DELAYED_RATE } else { delayed_write_rate };
         WriteStall {
             condition: AtomicU8::new(StallCondition::Normal as u8),
             pacer: Mutex::new(Pacer { rate: full_rate, last_debt: 0, next_nanos: 0 }),
-            full_rate,
+            full_rate: AtomicU64::new(full_rate),
+            held_back,
+            behind: AtomicBool::new(false),
+            low_priority: OnceLock::new(),
         }
+    }
+
+    /// Changes the rate that slowed writes start at; 0 is 1.
+    pub fn set_full_rate(&self, bytes_per_second: u64) {
+        let rate = bytes_per_second.max(1);
+        let mut pacer = self.pacer.lock();
+        // Relaxed: a number that orders nothing.
+        let before = self.full_rate.swap(rate, Ordering::Relaxed);
+        pacer.rate = if pacer.rate == before { rate } else { pacer.rate.min(rate) };
+    }
+
+    fn full_rate(&self) -> u64 {
+        // Relaxed: as above.
+        self.full_rate.load(Ordering::Relaxed)
     }
 
     /// The condition now. Relaxed: a leader that reads it one write late is harmless.
@@ -67,6 +96,19 @@ impl WriteStall {
             1 => StallCondition::Delayed,
             _ => StallCondition::Stopped,
         }
+    }
+
+    /// True if compactions fall behind: writes of low priority wait before others do. Source: RocksDB
+    /// `WriteController::NeedSpeedupCompaction`.
+    pub fn falls_behind(&self) -> bool {
+        // Relaxed: as in `condition`.
+        self.behind.load(Ordering::Relaxed) || self.condition() != StallCondition::Normal
+    }
+
+    /// The account of writes of low priority.
+    pub fn low_priority(&self, clock: &Arc<dyn Clock>) -> &RateLimiter {
+        let options = RateLimiterOptions { bytes_per_second: LOW_PRIORITY_RATE, ..Default::default() };
+        self.low_priority.get_or_init(|| RateLimiter::with_clock(options, clock.clone()))
     }
 
     /// Bytes per second that slowed writes are held to; 0 while they are not slowed.
@@ -99,8 +141,10 @@ impl WriteStall {
         if worst == StallCondition::Delayed {
             self.adjust_rate(debt);
         } else if worst == StallCondition::Normal {
-            self.pacer.lock().rate = self.full_rate;
+            self.pacer.lock().rate = self.full_rate();
         }
+        self.behind.store(state.column_families.values().any(falls_behind), Ordering::Relaxed);
+        self.held_back.store(worst != StallCondition::Normal, Ordering::Relaxed);
         self.condition.store(worst as u8, Ordering::Relaxed);
     }
 
@@ -108,10 +152,11 @@ impl WriteStall {
     fn adjust_rate(&self, debt: u64) {
         let mut pacer = self.pacer.lock();
         // A rate below the least one is what the application wants. Source: RocksDB `SetupDelay`.
-        if self.full_rate > MIN_DELAYED_RATE {
+        let full_rate = self.full_rate();
+        if full_rate > MIN_DELAYED_RATE {
             let faster = (pacer.rate / 4).saturating_mul(5);
             let scaled = if debt > pacer.last_debt { pacer.rate / 5 * 4 } else { faster };
-            pacer.rate = scaled.clamp(MIN_DELAYED_RATE, self.full_rate);
+            pacer.rate = scaled.clamp(MIN_DELAYED_RATE, full_rate);
         }
         pacer.last_debt = debt;
     }
@@ -159,6 +204,25 @@ fn condition_of(state: &CfState) -> (StallCondition, Option<StallCause>) {
     (Normal, None)
 }
 
+/// True if compactions of a column family fall behind. Source: RocksDB `GetL0FileCountForCompactionSpeedup` and
+/// `GetPendingCompactionBytesForCompactionSpeedup`.
+fn falls_behind(state: &CfState) -> bool {
+    let options = state.cf.options.load();
+    let (trigger, slowdown) = (
+        i64::from(options.level0_file_num_compaction_trigger),
+        i64::from(options.level0_slowdown_writes_trigger),
+    );
+    let runs = (trigger * 2).min(trigger + (slowdown - trigger) / 4);
+    if trigger >= 0 && state.debt.stall_runs as i64 >= runs {
+        return true;
+    }
+    let bytes_of = |level: &Level| level.files.iter().map(|file| file.size).sum::<u64>();
+    let of_slowdown = options.soft_pending_compaction_bytes_limit / 4;
+    let bottom = state.version.levels.iter().rev().map(bytes_of).find(|bytes| *bytes > 0);
+    let of_bottom = bottom.map(|bytes| (bytes / 8).max(options.max_bytes_for_level_base.saturating_mul(2)));
+    state.debt.pending_bytes >= of_bottom.map_or(of_slowdown, |bytes| bytes.min(of_slowdown))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,7 +230,7 @@ mod tests {
     #[test]
     fn any_rate_can_be_asked_for() {
         for rate in [0, 1, 2, 16_383, 16_384, 16_385, 1 << 62, u64::MAX - 1, u64::MAX] {
-            let stall = WriteStall::new(rate);
+            let stall = WriteStall::new(rate, Arc::default());
             for debt in [0, 1, u64::MAX, 5, u64::MAX, 0] {
                 stall.adjust_rate(debt);
                 let asked = if rate == 0 { DEFAULT_DELAYED_RATE } else { rate };
@@ -181,7 +245,7 @@ mod tests {
 
     #[test]
     fn delays_space_writes_at_the_rate() {
-        let stall = WriteStall::new(1_000_000);
+        let stall = WriteStall::new(1_000_000, Arc::default());
         assert_eq!(stall.delay_nanos(1000, 0), 0);
         assert_eq!(stall.delay_nanos(1000, 0), 1_000_000);
         assert_eq!(stall.delay_nanos(1000, 5_000_000), 0);

@@ -7,6 +7,7 @@ use super::pipeline::{CommitPipeline, WriteCore};
 use super::targets::Target;
 use super::wal::Wal;
 use crate::column_family::new_memtable;
+use crate::info_log::log_line;
 use crate::state::{CfState, DbState, LiveWal, SealedMemTable};
 use outcrop_base::Result;
 use outcrop_memtable::MemTable;
@@ -17,9 +18,6 @@ impl CommitPipeline {
     pub fn seal_full_memtables(&self, core: &mut WriteCore) -> Result<()> {
         let mut ids: Vec<u32> =
             core.targets.iter().filter(|t| t.memtable.should_seal()).map(|t| t.cf.id()).collect();
-        if ids.is_empty() {
-            ids.extend(self.largest_memtable_over_budget(core));
-        }
         ids.extend(self.holders_of_oldest_wal(core));
         ids.sort_unstable();
         ids.dedup();
@@ -62,6 +60,8 @@ impl CommitPipeline {
         }
         self.versions.stall.update(&state);
         self.versions.wake(&mut state);
+        drop(state);
+        log_line!(self.ctx, "New memtable created with log file: #{}", core.wal.number());
         Ok(())
     }
 
@@ -153,14 +153,25 @@ impl CommitPipeline {
         if state.deletions_disabled > 0 { None } else { state.recyclable_wals.pop() }
     }
 
-    /// With `db_write_buffer_size` exceeded: the column family whose memtable is largest.
-    fn largest_memtable_over_budget(&self, core: &WriteCore) -> Option<u32> {
-        let limit = self.ctx.options.db_write_buffer_size;
-        if limit == 0 || core.targets.memory_bytes() <= limit {
-            return None;
-        }
-        let largest = core.targets.iter().max_by_key(|target| target.memtable.memory_usage());
-        largest.map(|target| target.cf.id())
+    /// Flushes the memtable that has taken writes for longest, of a column family that is not being flushed: all memtables that a
+    /// [`crate::WriteBufferManager`] knows of take too much.
+    ///
+    /// If `all_is_used`, one that is being flushed is sealed as well: writers then wait for that flush rather than go on beyond the limit.
+    pub fn flush_oldest_memtable(&self, core: &mut WriteCore, all_is_used: bool) -> Result<()> {
+        let oldest = {
+            let state = self.versions.state.lock();
+            let idle = |id: u32| {
+                all_is_used || state.column_families.get(&id).is_some_and(|cf| cf.sealed.is_empty())
+            };
+            let targets = core.targets.iter();
+            let candidates = targets.filter(|target| !target.memtable.is_empty() && idle(target.cf.id()));
+            candidates.min_by_key(|target| target.memtable.born()).map(|target| target.cf.id())
+        };
+        let Some(id) = oldest else { return Ok(()) };
+        self.seal(core, &[id])?;
+        let ids = if self.ctx.options.atomic_flush { core.targets.ids() } else { vec![id] };
+        self.versions.request_flush(&ids);
+        Ok(())
     }
 
     /// With `max_total_wal_size` exceeded: the column families that still need the oldest WAL.
@@ -177,8 +188,9 @@ impl CommitPipeline {
 
     /// `max_total_wal_size`, or four times what all memtables may hold.
     fn max_total_wal_size(&self, state: &DbState) -> u64 {
-        if self.ctx.options.max_total_wal_size > 0 {
-            return self.ctx.options.max_total_wal_size;
+        let limit = self.ctx.live.load().max_total_wal_size;
+        if limit > 0 {
+            return limit;
         }
         let memtables = state.column_families.values().map(|cf| {
             let options = cf.cf.options.load();

@@ -1,6 +1,6 @@
-//! The memtables that writes go to, one per column family, and what they take together.
+//! The memtables that writes go to, one per column family, and which of them a group wrote to.
 //!
-//! Invariant: ordered by id, the default column family first; the bytes of each were counted when a group last wrote to it.
+//! Invariant: ordered by id, the default column family first.
 //! Concurrency: part of [`super::pipeline::WriteCore`]. A group pays for the column families it writes to, not for those that exist.
 
 use crate::column_family::ColumnFamily;
@@ -18,23 +18,18 @@ pub struct Target {
     pub next_prepared: bool,
     /// The first sequence number of the group that wrote to it last.
     written_by: SeqNum,
-    /// What is counted of its memory.
-    counted_bytes: u64,
 }
 
 impl Target {
     /// Writes to `cf` go to `memtable`.
     pub fn new(cf: Arc<ColumnFamily>, memtable: Arc<MemTable>) -> Target {
-        let counted_bytes = memtable.memory_usage() as u64;
-        Target { cf, memtable, next_prepared: false, written_by: SeqNum::ZERO, counted_bytes }
+        Target { cf, memtable, next_prepared: false, written_by: SeqNum::ZERO }
     }
 }
 
 /// All column families' active memtables.
 pub struct Targets {
     list: Vec<Target>,
-    /// What all of them take, as counted.
-    memory_bytes: u64,
     /// Indexes of those that the last group wrote to.
     written: Vec<usize>,
 }
@@ -42,8 +37,7 @@ pub struct Targets {
 impl Targets {
     /// `list` is ordered by id.
     pub fn new(list: Vec<Target>) -> Targets {
-        let memory_bytes = list.iter().map(|target| target.counted_bytes).sum();
-        Targets { list, memory_bytes, written: Vec::new() }
+        Targets { list, written: Vec::new() }
     }
 
     /// All of them, by id.
@@ -61,30 +55,23 @@ impl Targets {
         self.list.iter().map(|target| target.cf.id()).collect()
     }
 
-    /// Bytes of all of these memtables, as of the last write to each; for whoever passes true to [`Targets::end_group`].
-    pub fn memory_bytes(&self) -> u64 {
-        self.memory_bytes
-    }
-
     /// Adds that of a new column family, whose id is above all others.
     pub fn push(&mut self, target: Target) {
-        self.memory_bytes += target.counted_bytes;
         self.list.push(target);
     }
 
     /// Removes that of column family `id`.
     pub fn remove(&mut self, id: u32) {
         if let Ok(index) = self.list.binary_search_by_key(&id, |target| target.cf.id()) {
-            self.memory_bytes -= self.list.remove(index).counted_bytes;
+            self.list.remove(index).memtable.count_sealed();
         }
     }
 
     /// Puts the empty `fresh` in place of the memtable at `index`, which it returns.
     pub fn replace(&mut self, index: usize, fresh: Arc<MemTable>) -> Arc<MemTable> {
         let fresh = Target::new(self.list[index].cf.clone(), fresh);
-        self.memory_bytes += fresh.counted_bytes;
         let old = std::mem::replace(&mut self.list[index], fresh);
-        self.memory_bytes -= old.counted_bytes;
+        old.memtable.count_sealed();
         old.memtable
     }
 
@@ -110,17 +97,11 @@ impl Targets {
         Some(target)
     }
 
-    /// Passes those that the group wrote to to `visit`, and counts their memory if `counts`.
+    /// Passes those that the group wrote to to `visit`.
     #[inline]
-    pub fn end_group(&mut self, counts: bool, mut visit: impl FnMut(&mut Target)) {
+    pub fn end_group(&mut self, mut visit: impl FnMut(&mut Target)) {
         for &index in &self.written {
-            let target = &mut self.list[index];
-            if counts {
-                let bytes = target.memtable.memory_usage() as u64;
-                self.memory_bytes += bytes - target.counted_bytes;
-                target.counted_bytes = bytes;
-            }
-            visit(target);
+            visit(&mut self.list[index]);
         }
     }
 }
@@ -160,34 +141,35 @@ mod tests {
         }
         assert!(targets.written_by(SeqNum(1), 9).is_none(), "dropped");
         let mut visited = Vec::new();
-        targets.end_group(false, |target| visited.push(target.cf.id()));
+        targets.end_group(|target| visited.push(target.cf.id()));
         assert_eq!(visited, [2, 0]);
         targets.begin_group();
         targets.written_by(SeqNum(5), 3);
         let mut visited = Vec::new();
-        targets.end_group(false, |target| visited.push(target.cf.id()));
+        targets.end_group(|target| visited.push(target.cf.id()));
         assert_eq!(visited, [3], "the next group begins anew");
     }
 
     #[test]
-    fn memory_is_counted_when_a_group_ends_and_goes_with_the_memtable() {
+    fn the_account_knows_what_takes_writes_and_what_is_dropped() {
+        let manager = Arc::new(crate::WriteBufferManager::new(1 << 30));
+        let pool = Arc::new(MemTablePool::new(0).with_account(Some(manager.clone())));
+        let fresh = || Arc::new(MemTable::new(Default::default(), 1 << 16, &pool));
         let (_parts, mut targets) = targets(2);
-        let before = targets.memory_bytes();
-        targets.begin_group();
+        targets.replace(1, fresh());
         let target = targets.written_by(SeqNum(1), 1).unwrap();
         target.memtable.insert(SeqNum(1), ValueType::Value, b"k", &vec![7; 1 << 17]);
-        targets.end_group(true, |_| ());
-        let grown = targets.memory_bytes();
-        assert!(grown >= before + (1 << 17), "{before} {grown}");
-        let pool = Arc::new(MemTablePool::new(0));
-        let fresh = Arc::new(MemTable::new(Default::default(), 1 << 16, &pool));
-        let full = targets.replace(1, fresh);
-        assert_eq!(full.num_entries(), 1);
-        assert!(targets.memory_bytes() < grown - (1 << 16));
+        targets.end_group(|target| target.memtable.count_memory());
+        let used = manager.memory_usage();
+        assert!(used > 1 << 17, "{used}");
+        assert_eq!(manager.mutable_memtable_memory_usage(), used);
+        let full = targets.replace(1, fresh());
+        assert_eq!((full.num_entries(), manager.mutable_memtable_memory_usage()), (1, 0));
+        assert_eq!(manager.memory_usage(), used, "it is read and waits for its flush");
+        drop(full);
+        assert_eq!(manager.memory_usage(), 0);
         targets.remove(1);
         assert_eq!(targets.ids(), [0]);
-        targets.remove(1);
-        assert_eq!(targets.len(), 1);
     }
 
     #[test]

@@ -127,7 +127,7 @@ impl CommitPipeline {
         bytes: usize,
         act: impl FnOnce(&mut WriteCore) -> Result<T>,
     ) -> Result<T> {
-        self.check_options(options)?;
+        self.check_options(options, 0)?;
         if !self.queue.try_lead() {
             let request = Request { bytes: Vec::new(), options: *options, alone: true };
             if let Turn::Done(result, _) = self.queue.wait_in_line(request, None) {

@@ -66,7 +66,7 @@ impl Wal {
             // A record reaches the operating system in one write when it is appended, unless the user
             // asked to buffer it here until `flush_wal`.
             buffer_size: if ctx.options.manual_wal_flush { 1 << 20 } else { 0 },
-            bytes_per_sync: ctx.options.wal_bytes_per_sync,
+            bytes_per_sync: ctx.live.load().wal_bytes_per_sync,
             ahead: ahead.then_some(outcrop_record::FILLER),
         };
         let path = |number: u64| file_name::wal(&ctx.wal_dir, FileNumber(number));

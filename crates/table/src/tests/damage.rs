@@ -94,7 +94,14 @@ fn read_all(bytes: &[u8], expected: &Contents) -> Result<Contents> {
     let forwards = scan(&table, TableIterOptions::default())?;
     assert_eq!(scan_backward(&table)?, forwards);
     assert_eq!(
-        scan(&table, TableIterOptions { fill_cache: FillCache::No, readahead_bytes: 4096 })?,
+        scan(
+            &table,
+            TableIterOptions {
+                fill_cache: FillCache::No,
+                readahead_bytes: 4096,
+                ..TableIterOptions::default()
+            }
+        )?,
         forwards
     );
     for (key, value) in expected.0.iter().step_by(5) {
@@ -215,7 +222,14 @@ fn forged_blocks_with_valid_checksums_never_panic() {
             opened += 1;
             let _ = scan(&table, TableIterOptions::default());
             let _ = scan_backward(&table);
-            let _ = scan(&table, TableIterOptions { fill_cache: FillCache::No, readahead_bytes: 4096 });
+            let _ = scan(
+                &table,
+                TableIterOptions {
+                    fill_cache: FillCache::No,
+                    readahead_bytes: 4096,
+                    ..TableIterOptions::default()
+                },
+            );
             for (key, _) in rows.iter().step_by(7) {
                 let lookup = LookupKey::new(split(key).0);
                 let _ = table.may_contain(lookup.hash);

@@ -78,8 +78,11 @@ fn a_scan_reads_growing_stretches_and_asks_for_each_before_it_comes_to_it() {
 
 #[test]
 fn a_stretch_that_was_asked_for_begins_with_the_first_block() {
-    let (data_size, events) =
-        watched_scan(TableIterOptions { fill_cache: FillCache::No, readahead_bytes: 100_000 });
+    let (data_size, events) = watched_scan(TableIterOptions {
+        fill_cache: FillCache::No,
+        readahead_bytes: 100_000,
+        ..TableIterOptions::default()
+    });
     let reads = events.iter().filter(|event| matches!(event, Event::Read(..))).count();
     // Each lacks less than a block of what was asked for.
     assert_eq!(reads, data_size.div_ceil(97_000) as usize, "{events:?}");
@@ -89,7 +92,8 @@ fn a_stretch_that_was_asked_for_begins_with_the_first_block() {
 #[test]
 fn a_buffered_file_is_asked_for_as_far_as_told_and_copied_in_small_stretches() {
     let asked = 400_000;
-    let options = TableIterOptions { fill_cache: FillCache::No, readahead_bytes: asked };
+    let options =
+        TableIterOptions { fill_cache: FillCache::No, readahead_bytes: asked, ..TableIterOptions::default() };
     let (data_size, events) = watched_scan(options);
     let (mut read_to, mut hinted_to) = (0, None);
     for event in events {

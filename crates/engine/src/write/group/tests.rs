@@ -249,7 +249,12 @@ fn groups_are_gathered_as_drawn() {
     use crate::testing::cases;
     fn options(words: &str) -> WriteOptions {
         let has = |word: &str| words.split_whitespace().any(|other| other == word);
-        WriteOptions { sync: has("sync"), disable_wal: has("unlogged"), no_slowdown: has("no_slowdown") }
+        WriteOptions {
+            sync: has("sync"),
+            disable_wal: has("unlogged"),
+            no_slowdown: has("no_slowdown"),
+            ..WriteOptions::default()
+        }
     }
     fn sizes(sizes: impl Iterator<Item = usize>) -> String {
         let sizes: Vec<String> = sizes.map(|size| size.to_string()).collect();

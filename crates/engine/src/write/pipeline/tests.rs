@@ -8,8 +8,15 @@ use outcrop_options::{ColumnFamilyOptions, DbOptions};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 
-const SYNC: WriteOptions = WriteOptions { sync: true, disable_wal: false, no_slowdown: false };
-const UNLOGGED: WriteOptions = WriteOptions { sync: false, disable_wal: true, no_slowdown: false };
+const PLAIN: WriteOptions = WriteOptions {
+    sync: false,
+    disable_wal: false,
+    no_slowdown: false,
+    low_pri: false,
+    rate_limiter_priority: None,
+};
+const SYNC: WriteOptions = WriteOptions { sync: true, ..PLAIN };
+const UNLOGGED: WriteOptions = WriteOptions { disable_wal: true, ..PLAIN };
 
 fn batch(pairs: &[(&str, &str)]) -> WriteBatch {
     let mut batch = WriteBatch::new();
@@ -53,7 +60,7 @@ fn a_batch_comes_back_with_its_number_and_can_be_written_again() {
 #[test]
 fn options_that_contradict_each_other_are_refused_before_anything_is_done() {
     let parts = Parts::new();
-    let both = WriteOptions { sync: true, disable_wal: true, no_slowdown: false };
+    let both = WriteOptions { sync: true, ..UNLOGGED };
     let error = parts.write_with(&both, |batch| batch.put_id(0, b"a", b"1")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     let recycling = Parts::of_db(DbOptions { recycle_log_file_num: 2, ..DbOptions::default() });

@@ -1,0 +1,188 @@
+//! Lines of LOG that programs read: `EVENT_LOG_v1` and an object in JSON, with RocksDB's names of events and fields; and what LOG says of a
+//! database when it is opened.
+//!
+//! Source: RocksDB `logging/event_logger.h`, `db/flush_job.cc`, `db/compaction/compaction_job.cc`, `db/db_info_dumper.cc`.
+
+use crate::column_family::ColumnFamilyDescriptor;
+use crate::compaction::Compaction;
+use crate::context::DbContext;
+use crate::info_log::{LogLevel, log_line};
+use crate::stats::LevelStats;
+use outcrop_manifest::Version;
+use outcrop_manifest::file_name::{self, FileKind};
+use outcrop_memtable::MemTable;
+use outcrop_options::{DbOptions, dump};
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// A line under construction: the time, the job and the event are in it.
+pub struct Event(String);
+
+impl Event {
+    /// An event of a job; 0: of none.
+    pub fn new(ctx: &DbContext, job: u64, event: &str) -> Event {
+        let time = ctx.env.clock.now_micros();
+        Event(format!("EVENT_LOG_v1 {{\"time_micros\": {time}, \"job\": {job}, \"event\": \"{event}\""))
+    }
+
+    /// With a number.
+    pub fn number(mut self, name: &str, value: u64) -> Event {
+        let _ = write!(self.0, ", \"{name}\": {value}");
+        self
+    }
+
+    /// With a text.
+    pub fn text(mut self, name: &str, value: &str) -> Event {
+        let escaped = value.escape_default();
+        let _ = write!(self.0, ", \"{name}\": \"{escaped}\"");
+        self
+    }
+
+    /// With a list of numbers.
+    pub fn list(mut self, name: &str, values: impl Iterator<Item = u64>) -> Event {
+        let values: Vec<String> = values.map(|value| value.to_string()).collect();
+        let _ = write!(self.0, ", \"{name}\": [{}]", values.join(", "));
+        self
+    }
+
+    /// Writes it.
+    pub fn write(self, ctx: &DbContext) {
+        log_line!(ctx, "{}}}", self.0);
+    }
+}
+
+/// How many tables each level has.
+pub fn lsm_state(version: &Version) -> Vec<u64> {
+    version.levels.iter().map(|level| level.files.len() as u64).collect()
+}
+
+/// A memtable is about to be written.
+pub fn flush_started(ctx: &DbContext, job: u64, family: &str, memtables: &[&Arc<MemTable>]) {
+    let entries: u64 = memtables.iter().map(|memtable| memtable.num_entries()).sum();
+    let bytes: u64 = memtables.iter().map(|memtable| memtable.memory_usage() as u64).sum();
+    Event::new(ctx, job, "flush_started")
+        .number("num_memtables", memtables.len() as u64)
+        .number("total_num_input_entries", entries)
+        .number("memory_usage", bytes)
+        .text("cf_name", family)
+        .write(ctx);
+}
+
+/// A table was written.
+pub fn table_created(ctx: &DbContext, job: u64, family: &str, number: u64, size: u64) {
+    Event::new(ctx, job, "table_file_creation")
+        .text("cf_name", family)
+        .number("file_number", number)
+        .number("file_size", size)
+        .write(ctx);
+}
+
+/// A compaction begins.
+pub fn compaction_started(ctx: &DbContext, job: u64, family: &str, compaction: &Compaction) {
+    let mut event = Event::new(ctx, job, "compaction_started")
+        .text("cf_name", family)
+        .text("compaction_reason", &format!("{:?}", compaction.reason));
+    for inputs in &compaction.inputs {
+        let files = inputs.files.iter().map(|file| file.number.0);
+        event = event.list(&format!("files_L{}", inputs.level), files);
+    }
+    event.number("input_data_size", compaction.input_bytes()).write(ctx);
+}
+
+/// A compaction has written its tables, and they are installed.
+pub fn compaction_finished(
+    ctx: &DbContext,
+    job: u64,
+    (family, output_level): (&str, usize),
+    (stats, outputs): (&LevelStats, usize),
+    version: &Version,
+) {
+    Event::new(ctx, job, "compaction_finished")
+        .text("cf_name", family)
+        .number("compaction_time_micros", stats.micros)
+        .number("compaction_time_cpu_micros", stats.cpu_micros)
+        .number("output_level", output_level as u64)
+        .number("num_output_files", outputs as u64)
+        .number("total_output_size", stats.bytes_written)
+        .number("num_input_records", stats.records_in)
+        .number("num_output_records", stats.records_in - stats.records_dropped)
+        .list("lsm_state", lsm_state(version).into_iter())
+        .write(ctx);
+}
+
+/// What LOG begins with: version, session, files, and every option.
+pub fn opened(ctx: &DbContext, families: &[ColumnFamilyDescriptor]) {
+    // In RocksDB's form, for scripts that read it: the word after the colon is the version, the last of the next line the hash.
+    let mut lines = vec![
+        format!(
+            "RocksDB version: outcrop-{} (an engine of its own; files and C API are those of RocksDB 11.8.1)",
+            env!("CARGO_PKG_VERSION")
+        ),
+        // Only who builds a release knows that the source is what a commit says.
+        format!("Git sha {}", option_env!("OUTCROP_GIT_SHA").unwrap_or("unknown")),
+        "DB SUMMARY".to_string(),
+        format!("DB Session ID:  {}", ctx.session_id),
+    ];
+    summary(ctx, &mut lines);
+    lines.push("Compression algorithms supported:".to_string());
+    for codec in CODECS {
+        lines.push(format!("\t{codec} supported: {}", u8::from(codec != "kXpressCompression")));
+    }
+    // RocksDB chooses when it is compiled, this engine by what the processor has.
+    let compiled_in = cfg!(any(target_feature = "sse4.2", target_feature = "crc"));
+    let arch = if cfg!(target_arch = "aarch64") && compiled_in { "Arm64" } else { "x86" };
+    let built = if compiled_in { "Supported" } else { "Not supported" };
+    lines.push(format!("Fast CRC32 supported: if the processor has it; at compile time: {built} on {arch}"));
+    lines.push("Jemalloc supported: 0".to_string());
+    lines.extend(dump::database(&ctx.options));
+    lines.extend(families.iter().flat_map(|family| dump::column_family(&family.name, &family.options)));
+    lines.push(format!("DB ID: {}", ctx.db_id));
+    ctx.info_log.headers(&lines);
+    log_line!(ctx, "opening {}", ctx.path.display());
+    log_line!(ctx, "batches of reads go by {}", outcrop_env::batch_reads_by());
+}
+
+const CODECS: [&str; 8] = [
+    "kNoCompression",
+    "kSnappyCompression",
+    "kZlibCompression",
+    "kBZip2Compression",
+    "kLZ4Compression",
+    "kLZ4HCCompression",
+    "kXpressCompression",
+    "kZSTD",
+];
+
+/// The files there are.
+fn summary(ctx: &DbContext, lines: &mut Vec<String>) {
+    let Ok(names) = ctx.env.fs.list(&ctx.path) else { return };
+    let (mut tables, mut wals, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    for name in names {
+        match file_name::parse(&name) {
+            Some(FileKind::Table(_)) => tables.push(name),
+            Some(FileKind::Wal(_)) => wals.push(name),
+            Some(FileKind::Manifest(_) | FileKind::Current | FileKind::Identity) => others.push(name),
+            _ => {}
+        }
+    }
+    for list in [&mut tables, &mut wals, &mut others] {
+        list.sort();
+    }
+    lines
+        .extend(others.iter().map(|name| format!("{} file: {name}", name.split('-').next().unwrap_or(name))));
+    let some: Vec<&String> = tables.iter().take(9).collect();
+    let path = ctx.path.display();
+    lines.push(format!("SST files in {path} dir, Total Num: {}, files: {some:?}", tables.len()));
+    lines.push(format!("Write Ahead Log file in {}: {wals:?}", ctx.wal_dir.display()));
+}
+
+/// LOG of what could not be opened is an object's alone: a refused database is left as it was.
+pub fn refused(objects: &crate::objects::DbObjects, options: &DbOptions, error: &outcrop_base::Error) {
+    if let Some(logger) = objects.logger.as_ref().filter(|logger| logger.level() <= LogLevel::Error) {
+        let created = options.create_if_missing;
+        logger.log(
+            LogLevel::Error,
+            &format!("the database was not opened (create_if_missing: {created}): {error}"),
+        );
+    }
+}

@@ -1,0 +1,270 @@
+//! What the tables and blob files of databases take on disk together: counted, limited, and removed slowly where that is asked for.
+//!
+//! ```text
+//! written, ingested, found at opening -> counted -> over the limit: writes stop with "Space limit reached" until there is room
+//! dead -> removed at once, or with a deletion rate: renamed to NAME.trash, and removed as the rate allows (upkeep)
+//! ```
+//! Source: RocksDB `file/sst_file_manager_impl.cc`, `file/delete_scheduler.cc`.
+
+use outcrop_base::{Error, ErrorKind};
+use parking_lot::Mutex;
+use std::collections::{HashMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+/// The end of names of files that wait for their removal.
+pub const TRASH: &str = ".trash";
+
+/// Counts and limits the space of tables and blob files of all databases that are opened with it.
+///
+/// ```
+/// use outcrop::{Db, DbObjects, Env, ErrorKind, SstFileManager};
+/// use std::sync::Arc;
+///
+/// let manager = Arc::new(SstFileManager::default());
+/// let objects = DbObjects { sst_file_manager: Some(manager.clone()), ..Default::default() };
+/// let db = Db::builder("/db").env(Env::memory()).objects(objects).create_if_missing(true).open()?;
+/// db.put("a", "1")?;
+/// db.flush()?;
+/// assert!(manager.total_size() > 0);
+///
+/// manager.set_max_allowed_space(1);
+/// db.put("b", "2")?;
+/// db.flush().ok();
+/// assert_eq!(db.put("c", "3").unwrap_err().kind(), ErrorKind::SpaceLimit);
+/// # outcrop::Result::Ok(())
+/// ```
+pub struct SstFileManager {
+    files: Mutex<HashMap<PathBuf, u64>>,
+    total: AtomicU64,
+    max_allowed_space: AtomicU64,
+    compaction_buffer: AtomicU64,
+    /// Bytes that running compactions read, and may write.
+    reserved: AtomicU64,
+    delete_rate: AtomicI64,
+    trash_ratio_bits: AtomicU64,
+    trash_total: AtomicU64,
+    trash: Mutex<Trash>,
+}
+
+/// Files that wait for their removal.
+#[derive(Default)]
+struct Trash {
+    files: VecDeque<(PathBuf, u64)>,
+    /// Until when the rate is used up, by the monotonic clock; 0: nothing was removed yet.
+    free_nanos: u64,
+}
+
+impl Default for SstFileManager {
+    fn default() -> SstFileManager {
+        SstFileManager {
+            files: Mutex::default(),
+            total: AtomicU64::new(0),
+            max_allowed_space: AtomicU64::new(0),
+            compaction_buffer: AtomicU64::new(0),
+            reserved: AtomicU64::new(0),
+            delete_rate: AtomicI64::new(0),
+            trash_ratio_bits: AtomicU64::new(0.25_f64.to_bits()),
+            trash_total: AtomicU64::new(0),
+            trash: Mutex::default(),
+        }
+    }
+}
+
+/// Numbers that order nothing.
+const RELAXED: Ordering = Ordering::Relaxed;
+
+impl SstFileManager {
+    /// Bytes of all files.
+    pub fn total_size(&self) -> u64 {
+        self.total.load(RELAXED)
+    }
+
+    /// Limits the total: once it is reached, writes fail with [`ErrorKind::SpaceLimit`]. Bytes; 0: no limit, the default.
+    pub fn set_max_allowed_space(&self, bytes: u64) {
+        self.max_allowed_space.store(bytes, RELAXED);
+    }
+
+    /// The part of the limit that compactions leave free. Bytes, default 0.
+    pub fn set_compaction_buffer(&self, bytes: u64) {
+        self.compaction_buffer.store(bytes, RELAXED);
+    }
+
+    /// True if there is a limit and it is reached.
+    pub fn is_max_allowed_space_reached(&self) -> bool {
+        self.reaches(0)
+    }
+
+    /// The same, with what running compactions may write.
+    pub fn is_max_allowed_space_reached_including_compactions(&self) -> bool {
+        self.reaches(self.reserved.load(RELAXED))
+    }
+
+    fn reaches(&self, beside: u64) -> bool {
+        let limit = self.max_allowed_space.load(RELAXED);
+        limit > 0 && self.total_size().saturating_add(beside) >= limit
+    }
+
+    /// Bytes per second that dead files are removed at; 0 or less: at once, the default.
+    pub fn delete_rate(&self) -> i64 {
+        self.delete_rate.load(RELAXED)
+    }
+
+    /// Changes it.
+    pub fn set_delete_rate(&self, bytes_per_second: i64) {
+        self.delete_rate.store(bytes_per_second, RELAXED);
+    }
+
+    /// Files are removed at once while more of the total than this waits for removal. Default 0.25.
+    pub fn max_trash_ratio(&self) -> f64 {
+        f64::from_bits(self.trash_ratio_bits.load(RELAXED))
+    }
+
+    /// Changes it.
+    pub fn set_max_trash_ratio(&self, ratio: f64) {
+        self.trash_ratio_bits.store(ratio.to_bits(), RELAXED);
+    }
+
+    /// Bytes of files that wait for their removal.
+    pub fn trash_size(&self) -> u64 {
+        self.trash_total.load(RELAXED)
+    }
+
+    /// A file is there.
+    pub(crate) fn added(&self, path: PathBuf, bytes: u64) {
+        let replaced = self.files.lock().insert(path, bytes).unwrap_or(0);
+        self.total.fetch_add(bytes.wrapping_sub(replaced), RELAXED);
+    }
+
+    /// A file is not there, or is no longer looked after.
+    pub(crate) fn forget(&self, path: &Path) {
+        let bytes = self.files.lock().remove(path).unwrap_or(0);
+        self.total.fetch_sub(bytes, RELAXED);
+    }
+
+    /// The files below `dir` are no longer looked after: their database closes.
+    pub(crate) fn forget_all(&self, dir: &Path) {
+        let mut files = self.files.lock();
+        let gone: Vec<PathBuf> = files.keys().filter(|path| path.parent() == Some(dir)).cloned().collect();
+        let bytes: u64 = gone.iter().filter_map(|path| files.remove(path)).sum();
+        self.total.fetch_sub(bytes, RELAXED);
+    }
+
+    /// Room for a compaction of so many bytes; `None` if the limit does not leave it.
+    pub(crate) fn reserve(&self, bytes: u64) -> Option<Room<'_>> {
+        let limit = self.max_allowed_space.load(RELAXED);
+        let before = self.reserved.fetch_add(bytes, RELAXED);
+        let room = Room { manager: self, bytes };
+        let needed = [before, bytes, self.compaction_buffer.load(RELAXED), self.total_size()];
+        let needed = needed.into_iter().fold(0u64, u64::saturating_add);
+        (limit == 0 || needed <= limit).then_some(room)
+    }
+
+    /// True if dead files wait for their removal now.
+    pub(crate) fn delays_removal(&self) -> bool {
+        let most = self.total_size() as f64 * self.max_trash_ratio();
+        self.delete_rate() > 0 && self.trash_size() as f64 <= most
+    }
+
+    /// Has `remove` remove what the rate allows by `now`, a time of the monotonic clock.
+    pub(crate) fn empty_trash(&self, now: u64, remove: impl Fn(&Path)) {
+        while let Some((path, bytes)) = self.next_trash(now) {
+            remove(&path);
+            self.forget(&path);
+            self.trash_total.fetch_sub(bytes, RELAXED);
+        }
+    }
+
+    /// The file of so many bytes is at `trash` now, to be removed later. Of an earlier opening's it may be known.
+    pub(crate) fn add_trash(&self, trash: PathBuf, bytes: u64) {
+        self.added(trash.clone(), bytes);
+        let mut waiting = self.trash.lock();
+        if !waiting.files.iter().any(|(known, _)| *known == trash) {
+            self.trash_total.fetch_add(bytes, RELAXED);
+            waiting.files.push_back((trash, bytes));
+        }
+    }
+
+    fn next_trash(&self, now: u64) -> Option<(PathBuf, u64)> {
+        let mut trash = self.trash.lock();
+        let rate = u64::try_from(self.delete_rate()).unwrap_or(0);
+        if rate > 0 && trash.free_nanos > now {
+            return None;
+        }
+        let (path, bytes) = trash.files.pop_front()?;
+        let cost = u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1));
+        let cost = if rate == 0 { 0 } else { u64::try_from(cost).unwrap_or(u64::MAX) };
+        trash.free_nanos = now.saturating_add(cost);
+        Some((path, bytes))
+    }
+}
+
+/// Space that a running compaction may use.
+pub struct Room<'m> {
+    manager: &'m SstFileManager,
+    bytes: u64,
+}
+
+impl Drop for Room<'_> {
+    fn drop(&mut self) {
+        self.manager.reserved.fetch_sub(self.bytes, RELAXED);
+    }
+}
+
+/// The error of writes once the limit is reached, in RocksDB's words.
+pub fn limit_reached() -> Error {
+    Error::new(ErrorKind::SpaceLimit, "Max allowed space was reached")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_count_once_and_until_they_are_gone() {
+        let manager = SstFileManager::default();
+        manager.added("/a/1.sst".into(), 10);
+        manager.added("/a/1.sst".into(), 30);
+        manager.added("/b/1.sst".into(), 5);
+        assert_eq!(manager.total_size(), 35);
+        manager.forget_all(Path::new("/a"));
+        manager.forget(Path::new("/c/9.sst"));
+        assert_eq!(manager.total_size(), 5);
+    }
+
+    #[test]
+    fn a_compaction_needs_its_inputs_and_the_buffer_beside_what_is_there() {
+        let manager = SstFileManager::default();
+        manager.added("/a/1.sst".into(), 50);
+        let unlimited = manager.reserve(1 << 40);
+        assert!(unlimited.is_some());
+        drop(unlimited);
+        manager.set_max_allowed_space(100);
+        let room = manager.reserve(30).expect("80 of 100");
+        assert!(manager.reserve(30).is_none());
+        assert!(manager.reserve(20).is_some());
+        manager.set_compaction_buffer(21);
+        assert!(manager.reserve(0).is_none());
+        assert!(!manager.is_max_allowed_space_reached_including_compactions());
+        manager.added("/a/2.sst".into(), 20);
+        assert!(manager.is_max_allowed_space_reached_including_compactions());
+        drop(room);
+        assert!(!manager.is_max_allowed_space_reached_including_compactions());
+    }
+
+    #[test]
+    fn trash_goes_at_its_rate() {
+        let manager = SstFileManager::default();
+        manager.set_delete_rate(100);
+        for i in 0..3 {
+            manager.trash.lock().files.push_back((format!("/a/{i}.sst.trash").into(), 100));
+        }
+        let second = 1_000_000_000;
+        assert!(manager.next_trash(second).is_some());
+        assert!(manager.next_trash(second + 1).is_none(), "a second's worth is gone");
+        assert!(manager.next_trash(2 * second).is_some());
+        manager.set_delete_rate(0);
+        assert!(manager.next_trash(2 * second + 1).is_some(), "at once");
+        assert!(manager.next_trash(2 * second + 2).is_none());
+    }
+}
