@@ -96,8 +96,7 @@ mod tests {
 
     #[test]
     fn flags_and_enumerations_are_numbers() {
-        let mut options = ColumnFamilyOptions::default();
-        options.ttl = 86_400;
+        let mut options = ColumnFamilyOptions { ttl: 86_400, ..ColumnFamilyOptions::default() };
         options.table.format_version = 4;
         let lines = column_family("default", &options);
         let text = lines.join("\n");

@@ -47,6 +47,7 @@ impl Side {
         let (names, values) =
             if pairs.is_empty() { (null(), null()) } else { (names.as_ptr(), values.as_ptr()) };
         let mut error: *mut c_char = null_mut();
+        // SAFETY: objects and texts of the library, used while they live.
         unsafe {
             (self.api.rocksdb_set_db_options)(self.db, pairs.len() as c_int, names, values, &mut error);
             if error.is_null() {
@@ -73,6 +74,7 @@ impl Side {
 
 impl Drop for Side {
     fn drop(&mut self) {
+        // SAFETY: objects and texts of the library, used while they live.
         unsafe { (self.api.rocksdb_close)(self.db) }
     }
 }

@@ -129,6 +129,7 @@ impl Side {
     fn open(&self, options: Object, name: &str) -> Object {
         let path = c_path(&self.dir.path().join(name));
         let mut error = null_mut();
+        // SAFETY: objects and texts of the library, used while they live.
         let db = unsafe { (self.api.rocksdb_open)(options, path.as_ptr(), &mut error) };
         assert_eq!(self.told(error), "", "{}: open {name}", self.name);
         db
@@ -136,6 +137,7 @@ impl Side {
 
     fn put(&self, db: Object, write: Object, key: &str, value: &[u8]) -> String {
         let mut error = null_mut();
+        // SAFETY: objects and texts of the library, used while they live.
         unsafe {
             let (key, value) = (key.as_bytes(), value);
             (self.api.rocksdb_put)(
@@ -153,15 +155,18 @@ impl Side {
 
     /// So many values of 16 KiB.
     fn fill(&self, db: Object, values: u32) {
+        // SAFETY: objects and texts of the library, used while they live.
         let write = unsafe { (self.api.rocksdb_writeoptions_create)() };
         for i in 0..values {
             assert_eq!(self.put(db, write, &format!("{i:08}"), &[i as u8; 16 << 10]), "", "{}", self.name);
         }
+        // SAFETY: objects and texts of the library, used while they live.
         unsafe { (self.api.rocksdb_writeoptions_destroy)(write) };
     }
 
     fn flush(&self, db: Object) -> String {
         let mut error = null_mut();
+        // SAFETY: objects and texts of the library, used while they live.
         unsafe {
             let options = (self.api.rocksdb_flushoptions_create)();
             (self.api.rocksdb_flush)(db, options, &mut error);
@@ -171,6 +176,7 @@ impl Side {
     }
 
     fn compact(&self, db: Object) {
+        // SAFETY: objects and texts of the library, used while they live.
         unsafe { (self.api.rocksdb_compact_range)(db, null(), 0, null(), 0) }
     }
 }
@@ -190,6 +196,7 @@ fn timed(work: impl FnOnce()) -> Duration {
 fn a_limiter_paces_what_databases_flush_together() {
     for side in sides() {
         let api = &side.api;
+        // SAFETY: objects and texts of the library, used while they live.
         unsafe {
             let limiter = (api.rocksdb_ratelimiter_create)(RATE, 10_000, 10);
             let options = side.options();
@@ -211,6 +218,7 @@ fn compactions_are_paced_as_the_mode_says() {
     for (mode, half_mebibytes) in [(0, 2), (1, 1), (2, 3)] {
         for side in sides() {
             let api = &side.api;
+            // SAFETY: objects and texts of the library, used while they live.
             unsafe {
                 let limiter = (api.rocksdb_ratelimiter_create_with_mode)(RATE, 10_000, 10, mode, false);
                 let options = side.options();
@@ -236,6 +244,7 @@ fn compactions_are_paced_as_the_mode_says() {
 fn a_limiter_of_an_option_string_acts() {
     for side in sides() {
         let api = &side.api;
+        // SAFETY: objects and texts of the library, used while they live.
         unsafe {
             let (base, options) = (side.options(), side.options());
             let mut error = null_mut();
@@ -258,6 +267,7 @@ fn a_write_that_asks_for_it_is_paced_and_no_other() {
     let mut answers = Vec::new();
     for side in sides() {
         let api = &side.api;
+        // SAFETY: objects and texts of the library, used while they live.
         unsafe {
             let limiter = (api.rocksdb_ratelimiter_create)(RATE, 10_000, 10);
             let options = side.options();
@@ -303,6 +313,7 @@ fn writes_of_low_priority_wait_while_compactions_fall_behind() {
     let mut answers = Vec::new();
     for side in sides() {
         let api = &side.api;
+        // SAFETY: objects and texts of the library, used while they live.
         unsafe {
             let options = side.options();
             (api.rocksdb_options_set_level0_file_num_compaction_trigger)(options, 2);
@@ -338,6 +349,7 @@ fn writes_of_low_priority_wait_while_compactions_fall_behind() {
 fn databases_that_share_a_manager_share_its_memory() {
     for side in sides() {
         let api = &side.api;
+        // SAFETY: objects and texts of the library, used while they live.
         unsafe {
             let manager = (api.rocksdb_write_buffer_manager_create)(8 << 20, false);
             let options = side.options();
@@ -369,6 +381,7 @@ fn databases_that_share_a_manager_share_its_memory() {
 fn memory_of_memtables_is_charged_to_the_cache() {
     for side in sides() {
         let api = &side.api;
+        // SAFETY: objects and texts of the library, used while they live.
         unsafe {
             let cache = (api.rocksdb_cache_create_lru)(64 << 20);
             let manager = (api.rocksdb_write_buffer_manager_create_with_cache)(0, cache, false);
@@ -397,6 +410,7 @@ fn writers_stall_while_a_reader_keeps_the_memory() {
     let mut answers = Vec::new();
     for side in sides() {
         let api = &side.api;
+        // SAFETY: objects and texts of the library, used while they live.
         unsafe {
             let manager = (api.rocksdb_write_buffer_manager_create)(2 << 20, true);
             let options = side.options();
@@ -455,6 +469,7 @@ fn writes_stop_once_the_space_that_is_allowed_is_used() {
     let mut answers = Vec::new();
     for side in sides() {
         let api = &side.api;
+        // SAFETY: objects and texts of the library, used while they live.
         unsafe {
             let manager = (api.rocksdb_sst_file_manager_create)((api.rocksdb_create_default_env)());
             let options = side.options();
@@ -495,6 +510,7 @@ fn writes_stop_once_the_space_that_is_allowed_is_used() {
 fn files_wait_as_trash_for_their_removal_at_a_rate() {
     for side in sides() {
         let api = &side.api;
+        // SAFETY: objects and texts of the library, used while they live.
         unsafe {
             let manager = (api.rocksdb_sst_file_manager_create)((api.rocksdb_create_default_env)());
             (api.rocksdb_sst_file_manager_set_delete_rate_bytes_per_second)(manager, 1);
@@ -533,6 +549,7 @@ fn a_strict_cache_refuses_what_finds_no_room_beside_pins() {
     let mut answers = Vec::new();
     for side in sides() {
         let api = &side.api;
+        // SAFETY: objects and texts of the library, used while they live.
         unsafe {
             let cache = (api.rocksdb_cache_create_lru_with_strict_capacity_limit)(1 << 20);
             let table = (api.rocksdb_block_based_options_create)();
