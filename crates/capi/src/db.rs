@@ -21,13 +21,9 @@ pub unsafe extern "C" fn rocksdb_open(
 ) -> *mut rocksdb_t {
     boundary!(errptr, {
         let options = &*options;
-        let opened = options.descriptor("default").and_then(|family| {
-            Db::builder(text(name))
-                .options(options.database())
-                .env(options.env())
-                .column_family(family)
-                .open()
-        });
+        let opened = options
+            .descriptor("default")
+            .and_then(|family| options.builder(text(name)).column_family(family).open());
         opened_out(options, errptr, opened, &[], std::ptr::null_mut())
     })
 }
@@ -114,13 +110,7 @@ pub unsafe extern "C" fn rocksdb_open_column_families(
             .check()
             .and_then(|()| families_of(count, names, cf_options))
             .and_then(with_default)
-            .and_then(|families| {
-                Db::builder(text(name))
-                    .options(options.database())
-                    .env(options.env())
-                    .column_families(families)
-                    .open()
-            });
+            .and_then(|families| options.builder(text(name)).column_families(families).open());
         opened_out(options, errptr, opened, &names_of(count, names), handles)
     })
 }
@@ -136,9 +126,8 @@ pub unsafe extern "C" fn rocksdb_open_for_read_only(
         let options = &*options;
         let strict = error_if_wal_file_exists != 0;
         let opened = options.descriptor("default").and_then(|family| {
-            Db::builder(text(name))
-                .options(options.database())
-                .env(options.env())
+            options
+                .builder(text(name))
                 .column_family(family)
                 .error_if_wal_file_exists(strict)
                 .open_read_only()
@@ -162,9 +151,8 @@ pub unsafe extern "C" fn rocksdb_open_for_read_only_column_families(
         let options = &*options;
         let strict = error_if_wal_file_exists != 0;
         let opened = families_of(count, names, cf_options).and_then(|families| {
-            Db::builder(text(name))
-                .options(options.database())
-                .env(options.env())
+            options
+                .builder(text(name))
                 .column_families(families)
                 .error_if_wal_file_exists(strict)
                 .open_read_only()
@@ -183,13 +171,9 @@ pub unsafe extern "C" fn rocksdb_open_as_secondary(
 ) -> *mut rocksdb_t {
     boundary!(errptr, {
         let options = &*options;
-        let opened = options.descriptor("default").and_then(|family| {
-            Db::builder(text(name))
-                .options(options.database())
-                .env(options.env())
-                .column_family(family)
-                .open_secondary()
-        });
+        let opened = options
+            .descriptor("default")
+            .and_then(|family| options.builder(text(name)).column_family(family).open_secondary());
         opened_out(options, errptr, opened, &[], std::ptr::null_mut())
     })
 }
@@ -208,13 +192,8 @@ pub unsafe extern "C" fn rocksdb_open_as_secondary_column_families(
 ) -> *mut rocksdb_t {
     boundary!(errptr, {
         let options = &*options;
-        let opened = families_of(count, names, cf_options).and_then(|families| {
-            Db::builder(text(name))
-                .options(options.database())
-                .env(options.env())
-                .column_families(families)
-                .open_secondary()
-        });
+        let opened = families_of(count, names, cf_options)
+            .and_then(|families| options.builder(text(name)).column_families(families).open_secondary());
         opened_out(options, errptr, opened, &names_of(count, names), handles)
     })
 }

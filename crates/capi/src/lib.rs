@@ -24,11 +24,14 @@ mod cache;
 mod callbacks;
 mod checkpoint;
 mod compact_files;
+mod compaction_infos;
 mod compaction_options;
 mod db;
 mod env;
+mod event_infos;
 mod iterator;
 mod kept_texts;
+mod listener;
 mod maintenance;
 mod memory;
 mod metadata;
@@ -44,6 +47,7 @@ mod slice_transform;
 mod sst_file_writer;
 mod statistics;
 mod table_options;
+mod table_properties;
 mod transaction;
 mod transaction_db;
 mod transaction_options;
@@ -58,10 +62,13 @@ pub use cache::*;
 pub use callbacks::*;
 pub use checkpoint::*;
 pub use compact_files::*;
+pub use compaction_infos::*;
 pub use compaction_options::*;
 pub use db::*;
 pub use env::*;
+pub use event_infos::*;
 pub use iterator::*;
+pub use listener::*;
 pub use maintenance::*;
 pub use memory::*;
 pub use metadata::*;
@@ -77,6 +84,7 @@ pub use slice_transform::*;
 pub use sst_file_writer::*;
 pub use statistics::*;
 pub use table_options::*;
+pub use table_properties::*;
 pub use transaction::*;
 pub use transaction_db::*;
 pub use transaction_options::*;
@@ -92,6 +100,7 @@ pub fn notes() -> impl Iterator<Item = &'static settings::Note> {
         cache::CACHE_NOTES,
         callbacks::CALLBACK_NOTES,
         compact_files::COMPACTION_OPTIONS_NOTES,
+        compaction_infos::COMPACTION_STATS_NOTES,
         env::THREAD_NOTES,
         env::POOL_NOTES,
         options_kept::OPTIONS_NOTES,
@@ -132,7 +141,6 @@ pub fn notes() -> impl Iterator<Item = &'static settings::Note> {
         refused::RESTORE_OPTIONS_OBJECT,
         refused::RESTORE_OPTIONS_NOTES,
         refused::BACKUPS_REFUSED,
-        refused::EVENTS_REFUSED,
         refused::BLOCK_CACHE_TRACE_OPTIONS_OBJECT,
         refused::BLOCK_CACHE_TRACE_OPTIONS_NOTES,
         refused::BLOCK_CACHE_TRACE_WRITER_OPTIONS_OBJECT,

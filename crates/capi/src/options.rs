@@ -12,9 +12,11 @@ use libc::{c_char, c_double, c_int, c_uint, size_t};
 use outcrop::options::file::LoadedOptions;
 use outcrop::options::{self, CompressionType, DataBlockIndexType, DbOptions, FilterPolicy};
 use outcrop::{
-    Cache, CacheOptions, ColumnFamilyDescriptor, ColumnFamilyOptions, ColumnFamilyParts, Db, Env, Result,
+    Cache, CacheOptions, ColumnFamilyDescriptor, ColumnFamilyOptions, ColumnFamilyParts, Db, DbBuilder, Env,
+    EventListener, Result,
 };
 use std::ffi::CString;
+use std::path::Path;
 use std::sync::Arc;
 
 #[derive(Clone, Default)]
@@ -24,6 +26,8 @@ pub struct rocksdb_options_t {
     pub(crate) parts: ColumnFamilyParts,
     pub(crate) env: Option<Env>,
     pub(crate) settings: Settings,
+    /// Told what happens in databases opened under these options.
+    pub(crate) listeners: Vec<Arc<dyn EventListener>>,
     /// Texts that only their getters want, by name.
     pub(crate) texts: std::collections::BTreeMap<&'static str, CString>,
     /// Given by `enable_statistics`, shared with the databases opened under these options.
@@ -34,6 +38,12 @@ impl rocksdb_options_t {
     /// The environment to open in.
     pub(crate) fn env(&self) -> Env {
         self.env.clone().unwrap_or_else(Env::posix)
+    }
+
+    /// A database at `path` under these options, with the column families still to be named.
+    pub(crate) fn builder(&self, path: impl AsRef<Path>) -> DbBuilder {
+        let builder = Db::builder(path).options(self.database()).env(self.env());
+        self.listeners.iter().fold(builder, |builder, listener| builder.listener(listener.clone()))
     }
 
     /// A column family under these options.

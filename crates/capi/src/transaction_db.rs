@@ -70,7 +70,7 @@ unsafe fn open_pessimistic(
         let options = &*options;
         let opened = descriptors(options, count, names, cf_options).and_then(|families| {
             let transactions = (*transactions).get()?;
-            TransactionDb::open(text(name), options.database(), transactions, options.env(), families)
+            TransactionDb::build(options.builder(text(name)).column_families(families), transactions)
         });
         let Some(db) = report(errptr, opened) else { return std::ptr::null_mut() };
         let base = base_of(options, db.db());
@@ -132,12 +132,9 @@ unsafe fn open_optimistic(
         let opened = descriptors(options, count, names, cf_options).and_then(|families| {
             let given = transactions.as_ref().map(|transactions| transactions.get()).transpose()?;
             let transactions = given.unwrap_or_else(OptimisticTransactionDbOptions::default);
-            OptimisticTransactionDb::open(
-                text(name),
-                options.database(),
+            OptimisticTransactionDb::build(
+                options.builder(text(name)).column_families(families),
                 transactions,
-                options.env(),
-                families,
             )
         });
         let Some(db) = report(errptr, opened) else { return std::ptr::null_mut() };

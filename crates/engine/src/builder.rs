@@ -3,6 +3,7 @@
 use crate::column_family::{ColumnFamilyDescriptor, DEFAULT_COLUMN_FAMILY};
 use crate::db::Db;
 use crate::features::read_only;
+use crate::listener::EventListener;
 use crate::open;
 use outcrop_base::{CompactionFilter, Comparator, Error, ErrorKind, MergeOperator, Result};
 use outcrop_cache::Cache;
@@ -41,6 +42,7 @@ pub struct DbBuilder {
     families: Vec<ColumnFamilyDescriptor>,
     block_cache: Option<Arc<Cache>>,
     error_if_wal_file_exists: bool,
+    listeners: Vec<Arc<dyn EventListener>>,
 }
 
 impl Db {
@@ -63,6 +65,7 @@ impl Db {
             families: Vec::new(),
             block_cache: None,
             error_if_wal_file_exists: false,
+            listeners: Vec::new(),
         }
     }
 }
@@ -143,6 +146,12 @@ impl DbBuilder {
         self
     }
 
+    /// Has `listener` told what happens in the database, after those that were given before. A database that is only read tells nothing.
+    pub fn listener(mut self, listener: Arc<dyn EventListener>) -> DbBuilder {
+        self.listeners.push(listener);
+        self
+    }
+
     /// For [`DbBuilder::open_read_only`]: fail if a WAL has data, which would have to be replayed. Default false.
     pub fn error_if_wal_file_exists(mut self, fail: bool) -> DbBuilder {
         self.error_if_wal_file_exists = fail;
@@ -187,9 +196,10 @@ impl DbBuilder {
     /// - NotSupported naming a feature: it uses one that this engine lacks.
     ///
     /// In all these cases nothing of the database was changed.
-    pub fn open(self) -> Result<Db> {
+    pub fn open(mut self) -> Result<Db> {
+        let listeners = std::mem::take(&mut self.listeners);
         let (path, options, env, families) = self.into_parts();
-        Ok(Db::new(open::open(&path, options, env, families)?, None))
+        Ok(Db::new(open::open(&path, options, env, families, listeners)?, None))
     }
 
     /// Opens the database for reading only. Takes no lock and writes nothing, so it can be beside a process that writes; what that one
@@ -213,6 +223,19 @@ impl DbBuilder {
         let (path, options, env, families) = self.into_parts();
         let (core, secondary) = read_only::open(&path, options, env, families, false)?;
         Ok(Db::new(core, Some(secondary)))
+    }
+
+    /// Changes the column families that are named; "default" is among them.
+    pub(crate) fn change_families(
+        mut self,
+        change: impl FnOnce(&mut Vec<ColumnFamilyDescriptor>),
+    ) -> DbBuilder {
+        self.families.extend(self.default.take());
+        if !self.families.iter().any(|family| family.name == DEFAULT_COLUMN_FAMILY) {
+            self.families.push(ColumnFamilyDescriptor::new(DEFAULT_COLUMN_FAMILY));
+        }
+        change(&mut self.families);
+        self
     }
 
     fn default_mut(&mut self) -> &mut ColumnFamilyDescriptor {

@@ -2,6 +2,7 @@
 //! environment and options, and the counter that numbers files.
 
 use crate::background::Background;
+use crate::events::Events;
 use crate::info_log::InfoLog;
 use crate::table_cache::TableCache;
 use outcrop_base::{Error, ErrorKind, Result};
@@ -41,6 +42,8 @@ pub struct DbContext {
     pub background: Background,
     /// Memory of memtables.
     pub memtable_pool: Arc<MemTablePool>,
+    /// Told what happens, if somebody listens.
+    pub events: Events,
     /// The database closes: compactions end.
     pub closing: AtomicBool,
     /// Complete files that were not installed, but may be named by a MANIFEST whose tail is unknown. Removed once another is in
@@ -71,6 +74,7 @@ impl DbContext {
             wal_dir,
             tables: Arc::new(tables),
             background: Background::default(),
+            events: Events::default(),
             options,
             db_id,
             session_id,

@@ -13,6 +13,7 @@ use crate::identity::{new_db_id, write_identity};
 use crate::in_force::{OptionsInForce, in_force, memtable_pool};
 use crate::info_log::{InfoLog, log_line};
 use crate::jobs::LogObserver;
+use crate::listener::{self, EventListener};
 use crate::manifest_file::{Manifest, snapshot_edits};
 use crate::obsolete_files::remove_leftovers;
 use crate::options_file;
@@ -36,6 +37,7 @@ pub fn open(
     options: DbOptions,
     env: Env,
     column_families: Vec<ColumnFamilyDescriptor>,
+    listeners: Vec<Arc<dyn EventListener>>,
 ) -> Result<Arc<Core>> {
     let OptionsInForce { db: options, descriptors, corrections } = in_force(path, options, column_families)?;
     if options.create_if_missing {
@@ -74,6 +76,7 @@ pub fn open(
         log_line!(ctx, "{correction}");
     }
     let core = start(ctx, recovered, lock)?;
+    listener::attach(&core, listeners);
     threads::start(&core)?;
     Ok(core)
 }

@@ -1,7 +1,6 @@
 //! Functions of parts of RocksDB that the engine does not have: they exist, and fail.
 
 mod backups;
-mod events;
 mod remote_compaction;
 mod styles;
 mod timestamps;
@@ -15,8 +14,6 @@ pub(crate) use backups::{
     LIVEFILES_STORAGE_INFO_OPTIONS_NOTES, LIVEFILES_STORAGE_INFO_OPTIONS_OBJECT, RESTORE_OPTIONS_NOTES,
     RESTORE_OPTIONS_OBJECT,
 };
-pub(crate) use events::EVENTS_REFUSED;
-pub use events::*;
 pub use remote_compaction::*;
 pub(crate) use remote_compaction::{
     OPEN_AND_COMPACT_OPTIONS_NOTES, OPEN_AND_COMPACT_OPTIONS_OBJECT, REMOTE_COMPACTION_REFUSED,
@@ -78,6 +75,5 @@ macro_rules! refused_objects {
 }
 
 refused_objects! {
-    rocksdb_options_add_eventlistener "listeners" "listeners are not called";
     rocksdb_options_set_compaction_service "compaction_service" "compactions run in the database's process";
 }

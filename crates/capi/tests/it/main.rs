@@ -7,6 +7,7 @@ mod c_program;
 mod compatibility;
 mod faults;
 mod library;
+mod listeners;
 mod memory;
 mod one_moment;
 mod option_names;

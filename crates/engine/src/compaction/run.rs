@@ -4,31 +4,69 @@
 //! one. Outputs have the smallest epoch of the inputs: they are as old as the oldest of them.
 
 use super::job::CompactionJob;
+use super::stream::StreamStats;
 use super::subcompaction::{Written, write_parts};
 use super::{Compaction, LevelFiles, Work};
 use crate::context::DbContext;
+use crate::events::compaction::ToldCompaction;
 use crate::info_log::log_line;
 use crate::jobs::JobContext;
+use crate::panic::caught;
 use crate::pending_outputs::PendingOutputs;
 use crate::stats::LevelStats;
 use crate::table_cache;
 use crate::version_set::VersionSet;
 use outcrop_base::Result;
-use outcrop_manifest::{FileNumber, TableFile, VersionEdit};
+use outcrop_manifest::{BlobFile, FileNumber, Garbage, TableFile, VersionEdit};
 use outcrop_options::Prepopulate;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-/// Runs `job` and installs its result; gives the tables it put into the output level. Inputs stay marked; the caller
-/// releases them.
-pub fn run(jobs: &JobContext, job: &CompactionJob) -> Result<Vec<FileNumber>> {
-    match job.compaction.work {
-        Work::Merge => run_merge(jobs, job),
-        Work::Move => run_move(jobs, job),
-        Work::Drop => run_drop(jobs, job).map(|()| Vec::new()),
-    }
+/// What a compaction did.
+#[derive(Default)]
+pub struct Ran {
+    /// The tables it put into the output level.
+    pub tables: Vec<Arc<TableFile>>,
+    /// New blob files.
+    pub blob_files: Vec<Arc<BlobFile>>,
+    /// What is no longer referred to in older ones.
+    pub blob_garbage: Vec<(FileNumber, Garbage)>,
+    /// Entries read and written.
+    pub records: StreamStats,
+    /// Microseconds it took.
+    pub micros: u64,
+    /// Microseconds of processor time.
+    pub cpu_micros: u64,
 }
 
-fn run_merge(jobs: &JobContext, job: &CompactionJob) -> Result<Vec<FileNumber>> {
+/// Runs `job` and installs its result. Inputs stay marked; the caller releases them. Listeners are told of its parts alone.
+pub fn run(jobs: &JobContext, job: &CompactionJob) -> Result<Ran> {
+    // Relaxed: read by the threads that this one starts.
+    job.job_id.store(jobs.ctx.new_job_id(), Ordering::Relaxed);
+    run_numbered(jobs, job)
+}
+
+fn run_numbered(jobs: &JobContext, job: &CompactionJob) -> Result<Ran> {
+    caught("compaction", || match job.compaction.work {
+        Work::Merge => run_merge(jobs, job),
+        Work::Move => run_move(jobs, job),
+        Work::Drop => run_drop(jobs, job).map(|()| Ran::default()),
+    })
+}
+
+/// [`run`], of which listeners are told the begin and the end too.
+pub fn run_telling(jobs: &JobContext, job: &CompactionJob) -> Result<Ran> {
+    // Relaxed: read by the threads that this one starts.
+    job.job_id.store(jobs.ctx.new_job_id(), Ordering::Relaxed);
+    let told = ToldCompaction::begin(jobs, job);
+    let result = run_numbered(jobs, job);
+    if let Some(told) = told {
+        told.completed(jobs, job, &result);
+    }
+    result
+}
+
+fn run_merge(jobs: &JobContext, job: &CompactionJob) -> Result<Ran> {
     let start = jobs.ctx.env.clock.monotonic_nanos();
     let pending = Arc::new(PendingOutputs::new(&jobs.ctx));
     let mut written = write_parts(jobs, job, &pending)?;
@@ -54,7 +92,14 @@ fn run_merge(jobs: &JobContext, job: &CompactionJob) -> Result<Vec<FileNumber>> 
         records_in,
         records_dropped: records_in.saturating_sub(records_out),
     };
-    let numbers = outputs.iter().map(|file| file.number).collect();
+    let ran = Ran {
+        tables: outputs.clone(),
+        blob_files: written.blob_files.clone(),
+        blob_garbage: written.blob_garbage.iter().map(|(number, garbage)| (*number, *garbage)).collect(),
+        records: written.records,
+        micros: stats.micros,
+        cpu_micros: stats.cpu_micros,
+    };
     pending.install_or_remove(|| install_merge(&jobs.versions, job, outputs, written))?;
     job.cf.stats.record(compaction.output_level, &stats);
     log_line!(
@@ -67,7 +112,7 @@ fn run_merge(jobs: &JobContext, job: &CompactionJob) -> Result<Vec<FileNumber>> 
         stats.records_in,
         stats.micros
     );
-    Ok(numbers)
+    Ok(ran)
 }
 
 fn open_outputs(ctx: &DbContext, job: &CompactionJob, tables: Vec<TableFile>) -> Result<Vec<Arc<TableFile>>> {
@@ -106,7 +151,7 @@ fn install_merge(
 }
 
 /// Relinks the inputs into the output level: one edit, no data is read or written.
-fn run_move(jobs: &JobContext, job: &CompactionJob) -> Result<Vec<FileNumber>> {
+fn run_move(jobs: &JobContext, job: &CompactionJob) -> Result<Ran> {
     let compaction = &job.compaction;
     let mut edit = deletion_edit(compaction);
     let level = compaction.output_level as u32;
@@ -116,7 +161,7 @@ fn run_move(jobs: &JobContext, job: &CompactionJob) -> Result<Vec<FileNumber>> {
     let stats = LevelStats { bytes_moved: moved, ..LevelStats::default() };
     job.cf.stats.record(compaction.output_level, &stats);
     log_line!(jobs.ctx, "[{}] moved {compaction}: {moved} bytes", job.cf.name());
-    Ok(compaction.input_files().map(|file| file.number).collect())
+    Ok(Ran { tables: compaction.input_files().cloned().collect(), ..Ran::default() })
 }
 
 /// Deletes the inputs with the data in them.

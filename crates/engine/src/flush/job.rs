@@ -12,6 +12,7 @@ use crate::compaction::blobs::BlobPlan;
 use crate::compaction::output::{OutputPlan, write_tables};
 use crate::compaction::stream::{CompactionStream, DropRules};
 use crate::context::DbContext;
+use crate::events::flush::{Flushed, ToldFlush};
 use crate::info_log::log_line;
 use crate::jobs::{JobContext, JobInfo, JobKind};
 use crate::pending_outputs::PendingOutputs;
@@ -26,6 +27,7 @@ use outcrop_base::{Fragments, Result};
 use outcrop_manifest::{BlobFile, FileNumber, TableFile, VersionEdit};
 use outcrop_memtable::MemTable;
 use outcrop_options::{Prepopulate, derive};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -80,23 +82,45 @@ fn take(cf: &mut CfState) -> FlushPart {
 /// Runs `job` and installs its tables.
 pub fn run(jobs: &JobContext, job: &FlushJob) -> Result<()> {
     let outputs = PendingOutputs::new(&jobs.ctx);
-    let written =
-        job.parts.iter().map(|part| write_part(jobs, part, &outputs)).collect::<Result<Vec<_>>>()?;
+    let numbers: Vec<FileNumber> = job.parts.iter().map(|_| outputs.reserve()).collect();
+    let told = ToldFlush::begin(jobs, job, &numbers);
+    let written = job
+        .parts
+        .iter()
+        .zip(numbers)
+        .map(|(part, number)| write_part(jobs, part, &outputs, number))
+        .collect::<Result<Vec<_>>>()?;
     if jobs.versions.needs_synced_wals() {
         // A batch may span column families: what this flush makes durable must not survive a crash
         // that takes the other half, which is still in a closed WAL. So is what was prepared and not decided.
         jobs.closed_wals.sync_and_track(&jobs.versions).map_err(|error| jobs.versions.fail_writes(error))?;
     }
-    outputs.install_or_remove(|| install(&jobs.versions, job, written))
+    let flushed = |files: &FlushedFiles| Flushed {
+        table: files.tables.first().cloned(),
+        blob_files: files.blob_files.clone(),
+    };
+    let told = told.map(|told| (told, written.iter().map(flushed).collect()));
+    outputs.install_or_remove(|| install(&jobs.versions, job, written))?;
+    if let Some((told, flushed)) = told {
+        told.completed(jobs, job, flushed);
+    }
+    Ok(())
 }
 
-/// Writes the table of one column family. It is counted before it is installed: whoever waits for the flush finds it
-/// in the counters.
-fn write_part(jobs: &JobContext, part: &FlushPart, outputs: &PendingOutputs) -> Result<FlushedFiles> {
+/// Writes the table of one column family, which gets `number`. It is counted before it is installed: whoever waits for the flush
+/// finds it in the counters.
+fn write_part(
+    jobs: &JobContext,
+    part: &FlushPart,
+    outputs: &PendingOutputs,
+    number: FileNumber,
+) -> Result<FlushedFiles> {
     let start = jobs.ctx.env.clock.monotonic_nanos();
     let cpu_start = jobs.ctx.env.clock.thread_cpu_nanos();
     let memtables: Vec<&Arc<MemTable>> = part.memtables.iter().map(|sealed| &sealed.memtable).collect();
-    let reserve = || outputs.reserve();
+    // The table is the first file to be numbered.
+    let first = Cell::new(Some(number));
+    let reserve = || first.take().unwrap_or_else(|| outputs.reserve());
     let snapshots = jobs.snapshots.live();
     let written = write_l0(&jobs.ctx, &part.cf, &memtables, snapshots, part.epoch, &reserve)?;
     let bytes = written.bytes();
