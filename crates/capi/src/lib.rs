@@ -52,6 +52,7 @@ mod transaction;
 mod transaction_db;
 mod transaction_options;
 mod updates;
+mod wal_files;
 mod write_options;
 mod writebatch_wi;
 mod writes;
@@ -89,6 +90,7 @@ pub use transaction::*;
 pub use transaction_db::*;
 pub use transaction_options::*;
 pub use updates::*;
+pub use wal_files::*;
 pub use write_options::*;
 pub use writebatch_wi::*;
 pub use writes::*;
@@ -156,7 +158,6 @@ pub fn notes() -> impl Iterator<Item = &'static settings::Note> {
         refused::TIMESTAMPS_REFUSED,
         updates::WAL_READOPTIONS_OBJECT,
         updates::WAL_READOPTIONS_NOTES,
-        refused::WAL_FILES_REFUSED,
         refused::CUCKOO_OPTIONS_OBJECT,
         refused::CUCKOO_OPTIONS_NOTES,
         refused::FIFO_COMPACTION_OPTIONS_NOTES,

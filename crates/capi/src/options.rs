@@ -276,6 +276,12 @@ engine_settings! { rocksdb_options_t:
     "recycle_log_file_num" [db.recycle_log_file_num]
         set rocksdb_options_set_recycle_log_file_num(size_t)
         get rocksdb_options_get_recycle_log_file_num -> size_t;
+    "WAL_ttl_seconds" [db.wal_ttl_seconds]
+        set rocksdb_options_set_WAL_ttl_seconds(u64)
+        get rocksdb_options_get_WAL_ttl_seconds -> u64;
+    "WAL_size_limit_MB" [db.wal_size_limit_mb]
+        set rocksdb_options_set_WAL_size_limit_MB(u64)
+        get rocksdb_options_get_WAL_size_limit_MB -> u64;
     "wal_compression" [db.wal_compression]
         set rocksdb_options_set_wal_compression(c_int)
         get rocksdb_options_get_wal_compression -> c_int;

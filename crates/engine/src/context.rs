@@ -44,6 +44,8 @@ pub struct DbContext {
     pub memtable_pool: Arc<MemTablePool>,
     /// Told what happens, if somebody listens.
     pub events: Events,
+    /// When the archive of WALs was looked at last, seconds since the epoch.
+    pub archive_purged: AtomicU64,
     /// The database closes: compactions end.
     pub closing: AtomicBool,
     /// Complete files that were not installed, but may be named by a MANIFEST whose tail is unknown. Removed once another is in
@@ -80,6 +82,7 @@ impl DbContext {
             session_id,
             info_log,
             memtable_pool,
+            archive_purged: AtomicU64::new(0),
             closing: AtomicBool::new(false),
             quarantined: Mutex::default(),
             next_file: AtomicU64::new(next_file),

@@ -126,6 +126,7 @@ mod table_cache;
 mod testing;
 mod transactions;
 mod version_set;
+mod wal_archive;
 mod wal_tracking;
 mod write;
 
@@ -148,6 +149,7 @@ pub use events::reasons::{BackgroundErrorReason, CompactionReason, FlushReason};
 pub use features::ingest::IngestExternalFileOptions;
 pub use features::updates::UpdatesSince;
 pub use features::waiting::{Wait, WaitForCompactOptions};
+pub use features::wal_files::WalFile;
 pub use inspect::{CounterSource, Counters, LiveFile, SizeApproximation};
 pub use listener::EventListener;
 pub use outcrop_base::{

@@ -20,6 +20,7 @@ use crate::options_file;
 use crate::recovery::{self, Recovered};
 use crate::scheduler::threads;
 use crate::state::LiveWal;
+use crate::wal_archive;
 use crate::write::wal::Wal;
 use outcrop_base::{Error, Result, SeqNum};
 use outcrop_env::Env;
@@ -159,7 +160,9 @@ fn start(
             tables.chain(cf.version.blob_files.keys().copied()).collect::<Vec<_>>()
         })
         .collect();
+    wal_archive::prepare(&ctx)?;
     remove_leftovers(&ctx, &live, min_wal, manifest_number, ctx.next_file_number())?;
+    wal_archive::purge(&ctx);
     for cf in state.column_families.values_mut() {
         cf.memtable.set_born(last_seq);
         cf.refresh_debt();
@@ -182,13 +185,21 @@ pub fn destroy(path: &Path, options: &DbOptions, env: &Env) -> Result<()> {
     }
     let lock = env.fs.lock(&file_name::lock(path))?;
     let wal_dir = options.wal_dir.as_deref().unwrap_or(path);
-    for dir in [wal_dir, path] {
+    let archive = wal_archive::dir(wal_dir);
+    let has_archive = env.fs.exists(&archive)?;
+    for dir in [archive.as_path(), wal_dir, path] {
+        if dir == archive && !has_archive {
+            continue;
+        }
         for name in env.fs.list(dir)? {
             let ours = file_name::parse(&name).is_some_and(|kind| kind != FileKind::Lock);
             if ours {
                 env.fs.remove_file(&dir.join(&name))?;
             }
         }
+    }
+    if has_archive && env.fs.list(&archive)?.is_empty() {
+        env.fs.remove_dir(&archive)?;
     }
     drop(lock);
     env.fs.remove_file(&file_name::lock(path))?;

@@ -5,7 +5,6 @@ mod remote_compaction;
 mod styles;
 mod timestamps;
 mod traces;
-mod wal_files;
 
 pub use backups::*;
 pub(crate) use backups::{
@@ -31,8 +30,6 @@ pub(crate) use traces::{
     BLOCK_CACHE_TRACE_WRITER_OPTIONS_NOTES, BLOCK_CACHE_TRACE_WRITER_OPTIONS_OBJECT, REPLAY_OPTIONS_NOTES,
     REPLAY_OPTIONS_OBJECT, TRACE_OPTIONS_NOTES, TRACE_OPTIONS_OBJECT, TRACES_REFUSED,
 };
-pub(crate) use wal_files::WAL_FILES_REFUSED;
-pub use wal_files::*;
 
 use crate::options::rocksdb_options_t;
 use crate::settings::{Fate, Note};

@@ -17,4 +17,5 @@ mod settings;
 mod snapshots;
 mod transactions;
 mod updates;
+mod wal_archive;
 mod writebatch_wi;

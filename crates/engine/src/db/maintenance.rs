@@ -11,6 +11,7 @@ use crate::features::checkpoint;
 use crate::features::ingest::{self, IngestExternalFileOptions};
 use crate::features::updates::{self, UpdatesSince};
 use crate::features::waiting::{self, Wait, WaitForCompactOptions};
+use crate::features::wal_files::{self, WalFile};
 use crate::obsolete_files::purge_obsolete_files;
 use crate::options_file;
 use crate::properties;
@@ -289,6 +290,23 @@ impl Db {
     /// NotFound if `since` is beyond the last write.
     pub fn updates_since(&self, since: SeqNum) -> Result<UpdatesSince> {
         updates::updates_since(&self.core.versions, since)
+    }
+
+    /// The WAL files that have records, oldest first, those of the archive included: what [`Db::updates_since`] reads.
+    ///
+    /// # Errors
+    /// IoError, Corruption naming the file.
+    pub fn wal_files(&self) -> Result<Vec<WalFile>> {
+        wal_files::list(&self.core)
+    }
+
+    /// The WAL file that is being written. Its first sequence number is not looked for.
+    ///
+    /// # Errors
+    /// NotSupported if the database was opened to be read.
+    pub fn current_wal_file(&self) -> Result<WalFile> {
+        self.core.versions.refuse_if_read_only()?;
+        Ok(wal_files::current(&self.core))
     }
 
     /// Makes every write so far durable that is not `disable_wal`.
