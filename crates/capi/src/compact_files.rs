@@ -1,12 +1,12 @@
 //! `rocksdb_compact_files*` and `rocksdb_compaction_options_*`: compactions of tables that the caller names.
 //!
-//! Where the result goes is said with `compaction_job_info` in RocksDB too; such an object cannot be made here, so it is
-//! always null.
+//! What the compaction did is told in `compaction_job_info`, if the caller gives one.
 
+use crate::compaction_infos::rocksdb_compactionjobinfo_t;
 use crate::db::{rocksdb_column_family_handle_t, rocksdb_t};
 use crate::memory::{Errptr, copy_out_texts, give_back, give_back_texts, hand_out, report, text};
 use crate::settings::{Flag, Settings};
-use libc::{c_char, c_int, c_uchar, c_void, size_t};
+use libc::{c_char, c_int, c_uchar, size_t};
 use outcrop::options::CompressionType;
 use outcrop::{ColumnFamilyHandle, CompactFilesOptions, Db, Error, Result};
 use std::path::PathBuf;
@@ -130,13 +130,14 @@ fn table_number(name: &str) -> u64 {
     stem[digits..].parse().unwrap_or(0)
 }
 
-/// Compacts the tables named `files`; gives the paths of the new ones.
+/// Compacts the tables named `files`; gives the paths of the new ones, and tells `info` of it if there is one.
 unsafe fn compact_files(
     db: &Db,
     cf: &ColumnFamilyHandle,
     options: *const rocksdb_compaction_options_t,
     (names, count): (*const *const c_char, size_t),
     (output_level, output_path_id): (c_int, c_int),
+    info: *mut rocksdb_compactionjobinfo_t,
 ) -> Result<Vec<PathBuf>> {
     // SAFETY: the caller's contract: live options and `count` names.
     let (options, files): (_, Vec<u64>) =
@@ -147,6 +148,12 @@ unsafe fn compact_files(
     // Below 0 the path is chosen, among one.
     if output_path_id > 0 {
         return Err(Error::invalid_argument(format!("there is no path {output_path_id}, only one")));
+    }
+    // SAFETY: null, or a live object.
+    if let Some(info) = unsafe { info.as_mut() } {
+        let told = db.compact_files_cf_telling(cf, &files, output_level, &options.get())?;
+        *info = rocksdb_compactionjobinfo_t::new(&told);
+        return Ok(told.output_files);
     }
     let written = db.compact_files_cf_with(cf, &files, output_level, &options.get())?;
     Ok(written.into_iter().map(|number| db.table_path(number)).collect())
@@ -160,11 +167,12 @@ unsafe fn compact_and_tell(
     inputs: (*const *const c_char, size_t),
     output: (c_int, c_int),
     (names, count): (*mut *mut *mut c_char, *mut size_t),
+    info: *mut rocksdb_compactionjobinfo_t,
     errptr: Errptr,
 ) {
     // SAFETY: the caller's contract: that of the C API.
     unsafe {
-        let paths = report(errptr, compact_files(db, cf, options, inputs, output));
+        let paths = report(errptr, compact_files(db, cf, options, inputs, output, info));
         if names.is_null() || count.is_null() {
             return;
         }
@@ -185,14 +193,23 @@ pub unsafe extern "C" fn rocksdb_compact_files(
     output_path_id: c_int,
     output_file_names: *mut *mut *mut c_char,
     num_output_file_names: *mut size_t,
-    _compaction_job_info: *mut c_void,
+    compaction_job_info: *mut rocksdb_compactionjobinfo_t,
     errptr: Errptr,
 ) {
     boundary!(errptr, {
         let db = &(*db).0;
         let (inputs, output) = ((input_file_names, num_input_file_names), (output_level, output_path_id));
         let names = (output_file_names, num_output_file_names);
-        compact_and_tell(db, db.default_column_family(), options, inputs, output, names, errptr);
+        compact_and_tell(
+            db,
+            db.default_column_family(),
+            options,
+            inputs,
+            output,
+            names,
+            compaction_job_info,
+            errptr,
+        );
     })
 }
 
@@ -207,13 +224,13 @@ pub unsafe extern "C" fn rocksdb_compact_files_cf(
     output_path_id: c_int,
     output_file_names: *mut *mut *mut c_char,
     num_output_file_names: *mut size_t,
-    _compaction_job_info: *mut c_void,
+    compaction_job_info: *mut rocksdb_compactionjobinfo_t,
     errptr: Errptr,
 ) {
     boundary!(errptr, {
         let (inputs, output) = ((input_file_names, num_input_file_names), (output_level, output_path_id));
         let names = (output_file_names, num_output_file_names);
-        compact_and_tell(&(*db).0, &(*cf).0, options, inputs, output, names, errptr);
+        compact_and_tell(&(*db).0, &(*cf).0, options, inputs, output, names, compaction_job_info, errptr);
     })
 }
 

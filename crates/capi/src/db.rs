@@ -23,7 +23,7 @@ pub unsafe extern "C" fn rocksdb_open(
         let options = &*options;
         let opened = options
             .descriptor("default")
-            .and_then(|family| options.builder(&text(name)).column_family(family).open());
+            .and_then(|family| options.builder(text(name)).column_family(family).open());
         opened_out(options, errptr, opened, &[], std::ptr::null_mut())
     })
 }
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn rocksdb_open_column_families(
             .check()
             .and_then(|()| families_of(count, names, cf_options))
             .and_then(with_default)
-            .and_then(|families| options.builder(&text(name)).column_families(families).open());
+            .and_then(|families| options.builder(text(name)).column_families(families).open());
         opened_out(options, errptr, opened, &names_of(count, names), handles)
     })
 }
@@ -127,7 +127,7 @@ pub unsafe extern "C" fn rocksdb_open_for_read_only(
         let strict = error_if_wal_file_exists != 0;
         let opened = options.descriptor("default").and_then(|family| {
             options
-                .builder(&text(name))
+                .builder(text(name))
                 .column_family(family)
                 .error_if_wal_file_exists(strict)
                 .open_read_only()
@@ -152,7 +152,7 @@ pub unsafe extern "C" fn rocksdb_open_for_read_only_column_families(
         let strict = error_if_wal_file_exists != 0;
         let opened = families_of(count, names, cf_options).and_then(|families| {
             options
-                .builder(&text(name))
+                .builder(text(name))
                 .column_families(families)
                 .error_if_wal_file_exists(strict)
                 .open_read_only()
@@ -173,7 +173,7 @@ pub unsafe extern "C" fn rocksdb_open_as_secondary(
         let options = &*options;
         let opened = options
             .descriptor("default")
-            .and_then(|family| options.builder(&text(name)).column_family(family).open_secondary());
+            .and_then(|family| options.builder(text(name)).column_family(family).open_secondary());
         opened_out(options, errptr, opened, &[], std::ptr::null_mut())
     })
 }
@@ -193,7 +193,7 @@ pub unsafe extern "C" fn rocksdb_open_as_secondary_column_families(
     boundary!(errptr, {
         let options = &*options;
         let opened = families_of(count, names, cf_options)
-            .and_then(|families| options.builder(&text(name)).column_families(families).open_secondary());
+            .and_then(|families| options.builder(text(name)).column_families(families).open_secondary());
         opened_out(options, errptr, opened, &names_of(count, names), handles)
     })
 }

@@ -24,11 +24,14 @@ mod cache;
 mod callbacks;
 mod checkpoint;
 mod compact_files;
+mod compaction_infos;
 mod compaction_options;
 mod db;
 mod env;
+mod event_infos;
 mod iterator;
 mod kept_texts;
+mod listener;
 mod logger;
 mod maintenance;
 mod memory;
@@ -47,10 +50,12 @@ mod sst_file_manager;
 mod sst_file_writer;
 mod statistics;
 mod table_options;
+mod table_properties;
 mod transaction;
 mod transaction_db;
 mod transaction_options;
 mod updates;
+mod wal_files;
 mod write_buffer_manager;
 mod write_options;
 mod writebatch_wi;
@@ -62,10 +67,13 @@ pub use cache::*;
 pub use callbacks::*;
 pub use checkpoint::*;
 pub use compact_files::*;
+pub use compaction_infos::*;
 pub use compaction_options::*;
 pub use db::*;
 pub use env::*;
+pub use event_infos::*;
 pub use iterator::*;
+pub use listener::*;
 pub use logger::*;
 pub use maintenance::*;
 pub use memory::*;
@@ -84,10 +92,12 @@ pub use sst_file_manager::*;
 pub use sst_file_writer::*;
 pub use statistics::*;
 pub use table_options::*;
+pub use table_properties::*;
 pub use transaction::*;
 pub use transaction_db::*;
 pub use transaction_options::*;
 pub use updates::*;
+pub use wal_files::*;
 pub use write_buffer_manager::*;
 pub use write_options::*;
 pub use writebatch_wi::*;
@@ -100,6 +110,7 @@ pub fn notes() -> impl Iterator<Item = &'static settings::Note> {
         cache::CACHE_NOTES,
         callbacks::CALLBACK_NOTES,
         compact_files::COMPACTION_OPTIONS_NOTES,
+        compaction_infos::COMPACTION_STATS_NOTES,
         env::THREAD_NOTES,
         env::POOL_NOTES,
         options_kept::OPTIONS_NOTES,
@@ -140,7 +151,6 @@ pub fn notes() -> impl Iterator<Item = &'static settings::Note> {
         refused::RESTORE_OPTIONS_OBJECT,
         refused::RESTORE_OPTIONS_NOTES,
         refused::BACKUPS_REFUSED,
-        refused::EVENTS_REFUSED,
         refused::BLOCK_CACHE_TRACE_OPTIONS_OBJECT,
         refused::BLOCK_CACHE_TRACE_OPTIONS_NOTES,
         refused::BLOCK_CACHE_TRACE_WRITER_OPTIONS_OBJECT,
@@ -156,7 +166,6 @@ pub fn notes() -> impl Iterator<Item = &'static settings::Note> {
         refused::TIMESTAMPS_REFUSED,
         updates::WAL_READOPTIONS_OBJECT,
         updates::WAL_READOPTIONS_NOTES,
-        refused::WAL_FILES_REFUSED,
         refused::CUCKOO_OPTIONS_OBJECT,
         refused::CUCKOO_OPTIONS_NOTES,
         refused::FIFO_COMPACTION_OPTIONS_NOTES,

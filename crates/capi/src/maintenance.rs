@@ -23,7 +23,11 @@ unsafe fn flush(db: &Db, options: *const rocksdb_flushoptions_t, cfs: &[ColumnFa
     // SAFETY: the caller's contract.
     unsafe {
         let options = &*options;
-        report(errptr, options.settings.check().and_then(|()| db.flush_cfs(cfs, wait(options.wait))));
+        let wait = match (options.wait, options.listener_wait) {
+            (true, true) => Wait::UntilTold,
+            (wait_done, _) => wait(wait_done),
+        };
+        report(errptr, options.settings.check().and_then(|()| db.flush_cfs(cfs, wait)));
     }
 }
 

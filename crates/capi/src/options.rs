@@ -13,9 +13,10 @@ use outcrop::options::file::LoadedOptions;
 use outcrop::options::{self, CompressionType, DataBlockIndexType, DbOptions, FilterPolicy};
 use outcrop::{
     Cache, CacheOptions, ColumnFamilyDescriptor, ColumnFamilyOptions, ColumnFamilyParts, Db, DbBuilder,
-    DbObjects, Env, RateLimiter, RateLimiterOptions, Result,
+    DbObjects, Env, EventListener, RateLimiter, RateLimiterOptions, Result,
 };
 use std::ffi::CString;
+use std::path::Path;
 use std::sync::Arc;
 
 #[derive(Clone, Default)]
@@ -27,6 +28,8 @@ pub struct rocksdb_options_t {
     /// What databases opened under these options share.
     pub(crate) objects: DbObjects,
     pub(crate) settings: Settings,
+    /// Told what happens in databases opened under these options.
+    pub(crate) listeners: Vec<Arc<dyn EventListener>>,
     /// Texts that only their getters want, by name.
     pub(crate) texts: std::collections::BTreeMap<&'static str, CString>,
     /// Given by `enable_statistics`, shared with the databases opened under these options.
@@ -39,9 +42,11 @@ impl rocksdb_options_t {
         self.env.clone().unwrap_or_else(Env::posix)
     }
 
-    /// How the database `name` is opened under these options.
-    pub(crate) fn builder(&self, name: &str) -> DbBuilder {
-        Db::builder(name).options(self.database()).env(self.env()).objects(self.objects.clone())
+    /// A database at `path` under these options, with the column families still to be named.
+    pub(crate) fn builder(&self, path: impl AsRef<Path>) -> DbBuilder {
+        let builder =
+            Db::builder(path).options(self.database()).env(self.env()).objects(self.objects.clone());
+        self.listeners.iter().fold(builder, |builder, listener| builder.listener(listener.clone()))
     }
 
     /// A column family under these options.
@@ -274,6 +279,12 @@ engine_settings! { rocksdb_options_t:
     "recycle_log_file_num" [db.recycle_log_file_num]
         set rocksdb_options_set_recycle_log_file_num(size_t)
         get rocksdb_options_get_recycle_log_file_num -> size_t;
+    "WAL_ttl_seconds" [db.wal_ttl_seconds]
+        set rocksdb_options_set_WAL_ttl_seconds(u64)
+        get rocksdb_options_get_WAL_ttl_seconds -> u64;
+    "WAL_size_limit_MB" [db.wal_size_limit_mb]
+        set rocksdb_options_set_WAL_size_limit_MB(u64)
+        get rocksdb_options_get_WAL_size_limit_MB -> u64;
     "wal_compression" [db.wal_compression]
         set rocksdb_options_set_wal_compression(c_int)
         get rocksdb_options_get_wal_compression -> c_int;

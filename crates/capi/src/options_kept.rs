@@ -208,12 +208,6 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
         "persist_user_defined_timestamps" Flag = Flag(1);
             set rocksdb_options_set_persist_user_defined_timestamps get rocksdb_options_get_persist_user_defined_timestamps -> Flag;
     }
-    Checked "old WAL files are not archived" {
-        "WAL_ttl_seconds" u64 = 0;
-            set rocksdb_options_set_WAL_ttl_seconds get rocksdb_options_get_WAL_ttl_seconds -> u64;
-        "WAL_size_limit_MB" u64 = 0;
-            set rocksdb_options_set_WAL_size_limit_MB get rocksdb_options_get_WAL_size_limit_MB -> u64;
-    }
     Checked "the promise it makes is not kept here" {
         "allow_2pc" Flag = Flag(0);
             set rocksdb_options_set_allow_2pc get rocksdb_options_get_allow_2pc -> Flag;

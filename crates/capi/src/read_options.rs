@@ -2,8 +2,9 @@
 
 use crate::memory::{give_back, hand_out, slice};
 use crate::settings::{Flag, Settings};
+use crate::table_properties::rocksdb_table_properties_t;
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
-use outcrop::{ReadOptions, Result, Snapshot};
+use outcrop::{ReadOptions, Result, Snapshot, TableFilter};
 
 #[derive(Default)]
 pub struct rocksdb_readoptions_t {
@@ -124,7 +125,8 @@ refused! { TABLE_INDEX_NOTES:
 }
 
 type Destructor = Option<unsafe extern "C-unwind" fn(*mut c_void)>;
-type TableFilter = Option<unsafe extern "C-unwind" fn(*mut c_void, *const c_void) -> c_uchar>;
+type TableFilterCallback =
+    Option<unsafe extern "C-unwind" fn(*mut c_void, *const rocksdb_table_properties_t) -> c_uchar>;
 
 /// Functions over the options with other arguments than one number.
 macro_rules! functions {
@@ -192,23 +194,50 @@ functions! {
     }
 
     rocksdb_readoptions_set_table_filter(
-        state: *mut c_void, destructor: Destructor, filter: TableFilter
+        state: *mut c_void, destructor: Destructor, filter: TableFilterCallback
     ) |o| {
-        if filter.is_some() {
-            o.settings.refuse("table_filter", "a function");
-        }
-        if let Some(destructor) = destructor {
-            destructor(state);
-        }
+        let state = FilterState { state, destructor };
+        o.options.table_filter = filter.map(|filter| {
+            TableFilter::new(move |properties| {
+                let table = rocksdb_table_properties_t::new(properties);
+                // SAFETY: the contract of the C API: the function keeps nothing of what it is given.
+                unsafe { filter(state.state(), &raw const table) != 0 }
+            })
+        });
     }
 
-    rocksdb_readoptions_clear_table_filter() |o| { o.settings.allow("table_filter") }
+    rocksdb_readoptions_clear_table_filter() |o| { o.options.table_filter = None }
 }
 
-/// A table filter makes reads fail, so that there is none to tell of.
 #[unsafe(no_mangle)]
-pub extern "C" fn rocksdb_readoptions_has_table_filter(_options: *const rocksdb_readoptions_t) -> Flag {
-    boundary!(Flag::from(false))
+pub unsafe extern "C" fn rocksdb_readoptions_has_table_filter(options: *const rocksdb_readoptions_t) -> Flag {
+    boundary!(Flag::from((*options).options.table_filter.is_some()))
+}
+
+/// What a table filter is called with; given back when the last options and iterators that have it are gone.
+struct FilterState {
+    state: *mut c_void,
+    destructor: Destructor,
+}
+
+impl FilterState {
+    fn state(&self) -> *mut c_void {
+        self.state
+    }
+}
+
+// SAFETY: RocksDB's contract: callbacks may be called from any thread, several at once.
+unsafe impl Send for FilterState {}
+// SAFETY: as above.
+unsafe impl Sync for FilterState {}
+
+impl Drop for FilterState {
+    fn drop(&mut self) {
+        if let Some(destructor) = self.destructor {
+            // SAFETY: called once, with the state it was given with.
+            unsafe { destructor(self.state) };
+        }
+    }
 }
 
 /// Null undoes it.
@@ -230,7 +259,6 @@ pub(crate) const READ_FUNCTION_NOTES: &[crate::settings::Note] = &[
     checked("rocksdb_readoptions_set_timestamp", "user-defined timestamps are not supported"),
     checked("rocksdb_readoptions_set_iter_start_ts", "user-defined timestamps are not supported"),
     checked("rocksdb_readoptions_set_merge_operand_count_threshold", "merges of any length are done"),
-    checked("rocksdb_readoptions_set_table_filter", "tables cannot be left out of a read"),
 ];
 
 const fn checked(function: &'static str, why: &'static str) -> crate::settings::Note {

@@ -75,7 +75,7 @@ unsafe fn open_pessimistic(
         let options = &*options;
         let opened = descriptors(options, count, names, cf_options).and_then(|families| {
             let transactions = (*transactions).get()?;
-            TransactionDb::open_with(options.builder(&text(name)).column_families(families), transactions)
+            TransactionDb::open_with(options.builder(text(name)).column_families(families), transactions)
         });
         let Some(db) = report(errptr, opened) else { return std::ptr::null_mut() };
         let base = base_of(options, db.db());
@@ -137,7 +137,7 @@ unsafe fn open_optimistic(
         let opened = descriptors(options, count, names, cf_options).and_then(|families| {
             let given = transactions.as_ref().map(|transactions| transactions.get()).transpose()?;
             let transactions = given.unwrap_or_else(OptimisticTransactionDbOptions::default);
-            let builder = options.builder(&text(name)).column_families(families);
+            let builder = options.builder(text(name)).column_families(families);
             OptimisticTransactionDb::open_with(builder, transactions)
         });
         let Some(db) = report(errptr, opened) else { return std::ptr::null_mut() };

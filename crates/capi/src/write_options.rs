@@ -26,6 +26,8 @@ impl rocksdb_writeoptions_t {
 
 pub struct rocksdb_flushoptions_t {
     pub(crate) wait: bool,
+    /// With `wait`: for listeners, too.
+    pub(crate) listener_wait: bool,
     pub(crate) settings: Settings,
 }
 
@@ -89,7 +91,7 @@ macro_rules! lifecycle {
 lifecycle! {
     rocksdb_writeoptions_t: rocksdb_writeoptions_create rocksdb_writeoptions_destroy Default::default();
     rocksdb_flushoptions_t: rocksdb_flushoptions_create rocksdb_flushoptions_destroy
-        rocksdb_flushoptions_t { wait: true, settings: Settings::default() };
+        rocksdb_flushoptions_t { wait: true, listener_wait: false, settings: Settings::default() };
     rocksdb_flushwaloptions_t: rocksdb_flushwaloptions_create rocksdb_flushwaloptions_destroy
         Default::default();
     rocksdb_compactoptions_t: rocksdb_compactoptions_create rocksdb_compactoptions_destroy
@@ -135,16 +137,15 @@ engine_settings! { rocksdb_flushoptions_t:
     "wait" [wait]
         set rocksdb_flushoptions_set_wait(Flag)
         get rocksdb_flushoptions_get_wait -> Flag;
+    "listener_wait" [listener_wait]
+        set rocksdb_flushoptions_set_listener_wait(Flag)
+        get rocksdb_flushoptions_get_listener_wait -> Flag;
 }
 
 kept_settings! { rocksdb_flushoptions_t, FLUSH_NOTES:
     Accepted "a flush here waits for a stall to end" {
         "allow_write_stall" Flag = Flag(0);
             set rocksdb_flushoptions_set_allow_write_stall get rocksdb_flushoptions_get_allow_write_stall -> Flag;
-    }
-    Accepted "there are no listeners to wait for" {
-        "listener_wait" Flag = Flag(0);
-            set rocksdb_flushoptions_set_listener_wait get rocksdb_flushoptions_get_listener_wait -> Flag;
     }
     Checked "column families are flushed one by one" {
         "force_atomic_flush" Flag = Flag(0);

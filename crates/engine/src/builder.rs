@@ -3,6 +3,7 @@
 use crate::column_family::{ColumnFamilyDescriptor, DEFAULT_COLUMN_FAMILY};
 use crate::db::Db;
 use crate::features::read_only;
+use crate::listener::EventListener;
 use crate::objects::DbObjects;
 use crate::open;
 use outcrop_base::{CompactionFilter, Comparator, Error, ErrorKind, MergeOperator, Result};
@@ -47,6 +48,7 @@ pub struct DbBuilder {
     block_cache: Option<Arc<Cache>>,
     error_if_wal_file_exists: bool,
     objects: DbObjects,
+    listeners: Vec<Arc<dyn EventListener>>,
 }
 
 impl Db {
@@ -72,6 +74,7 @@ impl Db {
             block_cache: None,
             error_if_wal_file_exists: false,
             objects: DbObjects::default(),
+            listeners: Vec::new(),
         }
     }
 }
@@ -170,6 +173,12 @@ impl DbBuilder {
         self
     }
 
+    /// Has `listener` told what happens in the database, after those that were given before. A database that is only read tells nothing.
+    pub fn listener(mut self, listener: Arc<dyn EventListener>) -> DbBuilder {
+        self.listeners.push(listener);
+        self
+    }
+
     /// For [`DbBuilder::open_read_only`]: fail if a WAL has data, which would have to be replayed. Default false.
     pub fn error_if_wal_file_exists(mut self, fail: bool) -> DbBuilder {
         self.error_if_wal_file_exists = fail;
@@ -243,10 +252,11 @@ impl DbBuilder {
     /// - NotSupported naming a feature: it uses one that this engine lacks.
     ///
     /// In all these cases nothing of the database was changed.
-    pub fn open(self) -> Result<Db> {
+    pub fn open(mut self) -> Result<Db> {
         let objects = self.objects.clone();
+        let listeners = std::mem::take(&mut self.listeners);
         let (path, options, env, families) = self.into_parts();
-        Ok(Db::new(open::open(&path, options, env, families, objects)?, None))
+        Ok(Db::new(open::open(&path, options, env, families, objects, listeners)?, None))
     }
 
     /// Opens the database for reading only. Takes no lock and writes nothing, so it can be beside a process that writes; what that one

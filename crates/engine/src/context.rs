@@ -3,6 +3,7 @@
 
 use crate::background::Background;
 use crate::column_family::ColumnFamily;
+use crate::events::Events;
 use crate::info_log::InfoLog;
 use crate::objects::{DbObjects, Pacing};
 use crate::table_cache::TableCache;
@@ -56,14 +57,16 @@ pub struct DbContext {
     pub background: Background,
     /// Memory of memtables. One for each opening: handles know their database by it.
     pub memtable_pool: Arc<MemTablePool>,
+    /// Told what happens, if somebody listens.
+    pub events: Events,
+    /// When the archive of WALs was looked at last, seconds since the epoch.
+    pub archive_purged: AtomicU64,
     /// The database closes: compactions end.
     pub closing: AtomicBool,
     /// Complete files that were not installed, but may be named by a MANIFEST whose tail is unknown. Removed once another is in
     /// charge.
     pub quarantined: Mutex<Vec<FileNumber>>,
     next_file: AtomicU64,
-    /// Flushes and compactions so far, which LOG numbers.
-    jobs: AtomicU64,
     /// The process that opened the database.
     process: u32,
 }
@@ -91,15 +94,16 @@ impl DbContext {
             pacing: Pacing::default(),
             background: Background::default(),
             live: ArcSwap::from_pointee(options.clone()),
+            events: Events::default(),
             options,
             db_id,
             session_id,
             info_log,
             memtable_pool,
+            archive_purged: AtomicU64::new(0),
             closing: AtomicBool::new(false),
             quarantined: Mutex::default(),
             next_file: AtomicU64::new(next_file),
-            jobs: AtomicU64::new(0),
             process: process_id(),
         }
     }
@@ -138,12 +142,6 @@ impl DbContext {
     pub fn new_file_number(&self) -> u64 {
         // Relaxed: uniqueness is all that is asked.
         self.next_file.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// The number of a flush or compaction in LOG.
-    pub fn new_job_number(&self) -> u64 {
-        // Relaxed: as above.
-        self.jobs.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// The number the next file will get: above every file in existence.

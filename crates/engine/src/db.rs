@@ -37,6 +37,8 @@ pub struct Db {
     default_cf: ColumnFamilyHandle,
     /// Given if it can follow a primary.
     secondary: Option<Secondary>,
+    /// Dropping it closes the database: false for what callbacks are given.
+    closes: bool,
 }
 
 impl Db {
@@ -46,7 +48,14 @@ impl Db {
 
     pub(crate) fn new(core: Arc<Core>, secondary: Option<Secondary>) -> Db {
         let default_cf = core.column_family(0).expect("the default column family exists");
-        Db { core, default_cf, secondary }
+        Db { core, default_cf, secondary, closes: true }
+    }
+
+    /// What a callback is given: the open database, which goes on when this is dropped.
+    pub(crate) fn borrowed(core: Arc<Core>) -> Db {
+        let mut db = Db::new(core, None);
+        db.closes = false;
+        db
     }
 
     /// Shows readers what the primary has written since this was opened or called last. Iterators and values in use
@@ -128,6 +137,9 @@ impl Db {
 
 impl Drop for Db {
     fn drop(&mut self) {
+        if !self.closes {
+            return;
+        }
         if self.core.ctx.is_forked() {
             // Nothing of it is dropped: locks may be held by threads that are not here, and files are the parent's.
             std::mem::forget(self.core.clone());

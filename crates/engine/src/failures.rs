@@ -7,9 +7,13 @@
 //! Invariant: the worst error stays until the database resumes, which lets writes go on last of all. LOG is written
 //! after the state was unlocked.
 
-use crate::background_errors::{AutoResume, CompactionPause, Reason, SPACE_POLL, Severity, severity};
+use crate::background_errors::{
+    AutoResume, COMPACTION_PAUSE, CompactionPause, Reason, SPACE_POLL, Severity, severity,
+};
 use crate::context::closing_error;
-use crate::info_log::{LogLevel, log_at};
+use crate::events::Event;
+use crate::events::reasons::BackgroundErrorReason;
+use crate::info_log::{LogLevel, log_at, log_line};
 use crate::state::DbState;
 use crate::version_set::VersionSet;
 use outcrop_base::{Error, ErrorKind};
@@ -22,6 +26,12 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 impl VersionSet {
     /// Latches `error`: writes are refused from here on until resumed.
     pub fn fail_writes(&self, error: Error) -> Error {
+        self.fail_writes_of(BackgroundErrorReason::WriteCallback, error)
+    }
+
+    /// The same where not the WAL met it. Listeners are told, and cannot take it away: the tail of the file is unknown.
+    pub fn fail_writes_of(&self, reason: BackgroundErrorReason, error: Error) -> Error {
+        self.ctx.tell(Event::BackgroundError(reason, &mut Some(error.clone())));
         let severity = severity(Reason::Write, &error, self.ctx.options.paranoid_checks);
         self.stop_writes(severity, &error);
         error
@@ -34,10 +44,30 @@ impl VersionSet {
         if matches!(error.kind(), ErrorKind::ShutdownInProgress | ErrorKind::ColumnFamilyDropped) {
             return None;
         }
+        if self.is_taken_away(reason, error) {
+            log_line!(self.ctx, "{what}: a listener took the error away");
+            return Some(Severity::Soft);
+        }
         self.state.lock().background_errors += 1;
         let severity = severity(reason, error, self.ctx.options.paranoid_checks);
         self.stop_writes(severity, error);
         Some(severity)
+    }
+
+    /// Tells listeners of `error` unless they were told when it was latched; true if one of them took it away.
+    fn is_taken_away(&self, reason: Reason, error: &Error) -> bool {
+        let told = |latched: &Error| latched.to_string() == error.to_string();
+        if !self.ctx.listens() || self.state.lock().background_error.as_ref().is_some_and(told) {
+            return false;
+        }
+        let reason = match reason {
+            Reason::Flush => BackgroundErrorReason::Flush,
+            Reason::Compaction => BackgroundErrorReason::Compaction,
+            Reason::Write => BackgroundErrorReason::MemTable,
+        };
+        let mut status = Some(error.clone());
+        self.ctx.tell(Event::BackgroundError(reason, &mut status));
+        status.is_none()
     }
 
     fn stop_writes(&self, severity: Severity, error: &Error) {
@@ -140,11 +170,19 @@ impl VersionSet {
         self.plan_retry(&mut state);
     }
 
+    /// Flushes rest for a while after one has failed with an error that a listener took away.
+    pub fn pause_flushes(&self) {
+        let mut state = self.state.lock();
+        state.flush_pause = Some(self.ctx.env.clock.monotonic_nanos() + COMPACTION_PAUSE.as_nanos() as u64);
+        self.plan_retry(&mut state);
+    }
+
     /// Has upkeep look at what failed when time has come.
     pub fn plan_retry(&self, state: &mut DbState) {
         let resume = state.auto_resume.filter(|resume| !resume.running).map(|resume| resume.due_nanos);
         let pause = state.compaction_pause.map(|pause| pause.until_nanos);
-        let next = resume.into_iter().chain(pause).min().map_or(0, |nanos| nanos.max(1));
+        let next =
+            resume.into_iter().chain(pause).chain(state.flush_pause).min().map_or(0, |nanos| nanos.max(1));
         self.ctx.background.set_retry(next);
     }
 
@@ -159,6 +197,10 @@ impl VersionSet {
                 true => None,
                 false => Some(CompactionPause { until_nanos: now + SPACE_POLL.as_nanos() as u64, ..pause }),
             };
+            self.wake(&mut state);
+        }
+        if state.flush_pause.is_some_and(|until| until <= now) {
+            state.flush_pause = None;
             self.wake(&mut state);
         }
         self.plan_retry(&mut state);

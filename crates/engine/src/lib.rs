@@ -56,6 +56,7 @@
 //! | scanning | [`Db::iter`], [`Db::range`], [`Db::prefix`], [`Iter`]; to seek: [`Db::cursor`], [`Cursor`] |
 //! | counters and lists without reading first | [`MergeOperator`] |
 //! | copies, bulk loading, replication | [`Db::create_checkpoint`], [`SstFileWriter`], [`Db::updates_since`] |
+//! | being told what happens | [`EventListener`], [`DbBuilder::listener`] |
 //! | settings | [`DbOptions`], [`ColumnFamilyOptions`], [`BlockBasedTableOptions`], [`Cache`] |
 //!
 //! Every operation has the same forms: `put(key, value)` in the default column family, `put_cf(&cf, key, value)` in another, and both with options
@@ -91,6 +92,7 @@ mod copy_file;
 mod core;
 mod db;
 mod event_log;
+mod events;
 mod failures;
 mod features;
 mod file_properties;
@@ -100,6 +102,7 @@ mod in_force;
 mod info_log;
 mod inspect;
 mod jobs;
+mod listener;
 mod manifest_file;
 mod objects;
 mod obsolete_files;
@@ -127,6 +130,7 @@ mod table_cache;
 mod testing;
 mod transactions;
 mod version_set;
+mod wal_archive;
 mod wal_tracking;
 mod write;
 mod write_buffer_manager;
@@ -142,11 +146,18 @@ pub use column_family::{
 pub use compaction::manual_request::{BottommostLevelCompaction, CompactRangeOptions};
 pub use compaction::requests::{CompactFilesOptions, RangeEnd, UserKeyRange};
 pub use db::Db;
+pub use events::info::{
+    BlobFileAdditionInfo, BlobFileGarbageInfo, CompactionFileInfo, CompactionJobInfo, CompactionJobStats,
+    ExternalFileIngestionInfo, FlushJobInfo, MemTableInfo, SubcompactionJobInfo, WriteStallInfo,
+};
+pub use events::reasons::{BackgroundErrorReason, CompactionReason, FlushReason};
 pub use features::ingest::IngestExternalFileOptions;
 pub use features::updates::UpdatesSince;
 pub use features::waiting::{Wait, WaitForCompactOptions};
+pub use features::wal_files::WalFile;
 pub use info_log::{LogLevel, Logger, log_stamp};
 pub use inspect::{CounterSource, Counters, LiveFile, SizeApproximation};
+pub use listener::EventListener;
 pub use objects::DbObjects;
 pub use outcrop_base::{
     CompactionFilter, CompactionFilterFactory, Comparator, Error, ErrorKind, FilterContext, FilterDecision,
@@ -161,9 +172,10 @@ pub use outcrop_options::{
     BlockBasedTableOptions, ColumnFamilyOptions, CompactionStyle, CompressionType, DbOptions, FilterPolicy,
     WalRecoveryMode,
 };
+pub use outcrop_table::TableProperties;
 pub use read::cursor::Cursor;
 pub use read::key_range::{KeyBounds, KeyRange};
-pub use read::options::ReadOptions;
+pub use read::options::{ReadOptions, TableFilter};
 pub use read::rows::{Iter, Row};
 pub use read::value::{PinnedValue, WideColumns};
 pub use snapshots::Snapshot;
@@ -179,6 +191,7 @@ pub use transactions::options::{
 pub use transactions::transaction::{LockMode, OperationCounts, SnapshotNotifier, Transaction, Validate};
 pub use transactions::waits::{Deadlock, DeadlockStep};
 pub use write::options::WriteOptions;
+pub use write::stall::StallCondition;
 pub use write_buffer_manager::WriteBufferManager;
 
 /// The example of README.md compiles.

@@ -10,13 +10,14 @@ use crate::info_log::{LogLevel, log_at, log_line};
 use crate::jobs::JobContext;
 use crate::state::{CfState, DbState};
 use crate::version_set::VersionSet;
+use crate::wal_archive;
 use crate::write::wal::{keeps_wal, recycled_wals};
 use outcrop_base::Result;
 use outcrop_cache::Cache;
 use outcrop_manifest::FileNumber;
 use outcrop_manifest::file_name::{self, FileKind};
 use std::collections::{BTreeSet, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -78,7 +79,12 @@ pub fn purge_obsolete_files(jobs: &JobContext) {
         .chain(blobs.iter().map(|file| &file.cache_file_id))
         .filter_map(|id| id.get().copied())
         .collect();
-    let mut dead = wals;
+    for number in wals {
+        jobs.ctx.background.drop_windows();
+        wal_archive::discard(&jobs.ctx, number);
+    }
+    wal_archive::purge(&jobs.ctx);
+    let mut dead = Vec::new();
     for file in tables {
         jobs.ctx.tables.remove(file.number);
         dead.push(file_name::table(&jobs.ctx.path, file.number));
@@ -146,7 +152,8 @@ fn remove(ctx: &DbContext, path: &Path) {
     }
 }
 
-fn dead_wals(versions: &VersionSet, state: &mut DbState, needed: u64) -> Vec<PathBuf> {
+/// Numbers of the WALs that are not needed any more, but for those that are kept to be written over.
+fn dead_wals(versions: &VersionSet, state: &mut DbState, needed: u64) -> Vec<u64> {
     let mut dead = Vec::new();
     while state.live_wals.front().is_some_and(|wal| wal.number < needed) {
         let wal = state.live_wals.pop_front().expect("front exists");
@@ -156,7 +163,7 @@ fn dead_wals(versions: &VersionSet, state: &mut DbState, needed: u64) -> Vec<Pat
             state.recyclable_wals.push(wal.number);
             continue;
         }
-        dead.push(file_name::wal(&versions.ctx.wal_dir, FileNumber(wal.number)));
+        dead.push(wal.number);
     }
     dead
 }
@@ -214,7 +221,10 @@ pub fn remove_leftovers(
         }
     }
     for name in ctx.env.fs.list(&ctx.wal_dir)? {
-        if matches!(file_name::parse(&name), Some(FileKind::Wal(number)) if number.0 < min_wal) {
+        let Some(FileKind::Wal(number)) = file_name::parse(&name) else { continue };
+        if number.0 < min_wal && wal_archive::is_on(&ctx.options) {
+            wal_archive::discard(ctx, number.0);
+        } else if number.0 < min_wal {
             ctx.env.fs.remove_file(&ctx.wal_dir.join(&name))?;
             log_line!(ctx, "removed leftover {name}");
         }

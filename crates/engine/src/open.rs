@@ -14,6 +14,7 @@ use crate::identity::{new_db_id, write_identity};
 use crate::in_force::{OptionsInForce, in_force, memtable_pool};
 use crate::info_log::{InfoLog, LogLevel, Place, log_at, log_line};
 use crate::jobs::LogObserver;
+use crate::listener::{self, EventListener};
 use crate::manifest_file::{Manifest, snapshot_edits};
 use crate::objects::DbObjects;
 use crate::obsolete_files::remove_leftovers;
@@ -22,6 +23,7 @@ use crate::recovery::{self, Recovered};
 use crate::scheduler::threads;
 use crate::sst_file_manager;
 use crate::state::LiveWal;
+use crate::wal_archive;
 use crate::write::wal::Wal;
 use outcrop_base::{Error, Result, SeqNum};
 use outcrop_env::Env;
@@ -40,9 +42,10 @@ pub fn open(
     env: Env,
     column_families: Vec<ColumnFamilyDescriptor>,
     objects: DbObjects,
+    listeners: Vec<Arc<dyn EventListener>>,
 ) -> Result<Arc<Core>> {
     objects.tell(&mut options);
-    let opened = open_with(path, options.clone(), env, column_families, objects.clone());
+    let opened = open_with(path, options.clone(), env, column_families, objects.clone(), listeners);
     if let Err(error) = &opened {
         event_log::refused(&objects, &options, error);
     }
@@ -55,6 +58,7 @@ fn open_with(
     env: Env,
     column_families: Vec<ColumnFamilyDescriptor>,
     objects: DbObjects,
+    listeners: Vec<Arc<dyn EventListener>>,
 ) -> Result<Arc<Core>> {
     let OptionsInForce { db: options, descriptors, corrections } = in_force(path, options, column_families)?;
     if options.create_if_missing {
@@ -86,6 +90,7 @@ fn open_with(
         log_line!(ctx, "{correction}");
     }
     let core = start(ctx, recovered, lock)?;
+    listener::attach(&core, listeners);
     threads::start(&core)?;
     log_at!(core.ctx, LogLevel::Header, "DB pointer {:p}", Arc::as_ptr(&core));
     Ok(core)
@@ -176,8 +181,10 @@ fn start(
             tables.chain(cf.version.blob_files.keys().copied()).collect::<Vec<_>>()
         })
         .collect();
+    wal_archive::prepare(&ctx)?;
     remove_leftovers(&ctx, &live, min_wal, manifest_number, ctx.next_file_number())?;
     ctx.track_files()?;
+    wal_archive::purge(&ctx);
     for cf in state.column_families.values_mut() {
         cf.memtable.set_born(last_seq);
         cf.refresh_debt();
@@ -200,7 +207,12 @@ pub fn destroy(path: &Path, options: &DbOptions, env: &Env) -> Result<()> {
     }
     let lock = env.fs.lock(&file_name::lock(path))?;
     let wal_dir = options.wal_dir.as_deref().unwrap_or(path);
-    for dir in [wal_dir, path] {
+    let archive = wal_archive::dir(wal_dir);
+    let has_archive = env.fs.exists(&archive)?;
+    for dir in [archive.as_path(), wal_dir, path] {
+        if dir == archive && !has_archive {
+            continue;
+        }
         for name in env.fs.list(dir)? {
             let ours = file_name::parse(&name).is_some_and(|kind| kind != FileKind::Lock)
                 || name.ends_with(sst_file_manager::TRASH);
@@ -210,6 +222,9 @@ pub fn destroy(path: &Path, options: &DbOptions, env: &Env) -> Result<()> {
         }
     }
     Place::of(path, options.kept.get("db_log_dir")).remove(&*env.fs)?;
+    if has_archive && env.fs.list(&archive)?.is_empty() {
+        env.fs.remove_dir(&archive)?;
+    }
     drop(lock);
     env.fs.remove_file(&file_name::lock(path))?;
     if env.fs.list(path)?.is_empty() {

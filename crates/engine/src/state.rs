@@ -9,8 +9,10 @@ use crate::compaction::manual_request::ManualCompaction;
 use crate::compaction::marks::{self, MarkContext, Marks};
 use crate::compaction::pick::{self, Debt, PickInput};
 use crate::context::{closing_error, foreign_error};
+use crate::events::reasons::FlushReason;
 use crate::prepared::PreparedTransactions;
 use crate::superversion::SuperVersion;
+use crate::write::stall::StallCondition;
 use outcrop_base::{Error, ErrorKind, Result, SeqNum};
 use outcrop_manifest::{BlobFile, FileNumber, TableFile, Version};
 use outcrop_memtable::{MemTable, MemTablePool};
@@ -28,6 +30,8 @@ pub struct SealedMemTable {
     pub next_wal: u64,
     /// The last sequence number that was given when it was sealed: what has it or a smaller one is in older WALs.
     pub last_seq: SeqNum,
+    /// Why it was sealed.
+    pub reason: FlushReason,
 }
 
 /// The key range a running compaction writes to a level.
@@ -67,6 +71,8 @@ pub struct CfState {
     pub next_epoch: u64,
     /// A flush job owns the front of `sealed`.
     pub flush_running: bool,
+    /// Flush jobs that have ended.
+    pub flushes_ended: u64,
     /// Flush even if fewer than `min_write_buffer_number_to_merge` memtables are sealed.
     pub flush_requested: bool,
     /// How far the tables are from the shape they should have.
@@ -83,6 +89,8 @@ pub struct CfState {
     pub running: Vec<RunningCompaction>,
     /// Ingestions under way; no compaction starts meanwhile.
     pub ingesting: usize,
+    /// How its writers were held back when listeners were last told.
+    pub stall_told: StallCondition,
     /// Views installed so far.
     pub superversion_number: u64,
     /// Views that were replaced. Dropping the last holder of a memtable unmaps it, which takes milliseconds: a
@@ -111,6 +119,7 @@ impl CfState {
             log_number,
             next_epoch,
             flush_running: false,
+            flushes_ended: 0,
             flush_requested: false,
             debt: Debt::default(),
             marks: Marks::default(),
@@ -119,6 +128,7 @@ impl CfState {
             busy: BTreeSet::new(),
             running: Vec::new(),
             ingesting: 0,
+            stall_told: StallCondition::Normal,
             superversion_number: 0,
             retired: Vec::new(),
         }
@@ -255,6 +265,8 @@ pub struct DbState {
     pub resuming: bool,
     /// Automatic compactions rest.
     pub compaction_pause: Option<CompactionPause>,
+    /// Until when flushes rest, by the monotonic clock, after one has failed with an error that a listener took away.
+    pub flush_pause: Option<u64>,
     /// Tables no current version holds; deleted when the last reader of an older version is gone.
     pub obsolete_tables: Vec<Arc<TableFile>>,
     /// Blob files no current version holds; deleted as tables are.
@@ -298,6 +310,7 @@ impl DbState {
             auto_resume: None,
             resuming: false,
             compaction_pause: None,
+            flush_pause: None,
             obsolete_tables: Vec::new(),
             obsolete_blobs: Vec::new(),
             old_versions: Vec::new(),

@@ -9,6 +9,7 @@
 
 use crate::background_errors::{AutoResume, Severity};
 use crate::core::Core;
+use crate::events::reasons::FlushReason;
 use crate::info_log::{LogLevel, log_at, log_line};
 use crate::obsolete_files::{drop_kept_wals, purge_obsolete_files, remove_quarantined};
 use crate::options_file;
@@ -57,7 +58,7 @@ fn flush_unlogged(core: &Core) -> Result<()> {
     if core.versions.state.lock().shutting_down || core.versions.state.lock().background_error.is_some() {
         return Ok(());
     }
-    core.commit.flush(&core.column_family_ids(), true)
+    core.commit.flush(&core.column_family_ids(), FlushReason::ShutDown, true)
 }
 
 /// Tries to resume, and plans the next attempt if it fails.
@@ -121,7 +122,7 @@ fn start_anew(core: &Core, writing: &mut WriteCore) -> Result<()> {
     core.commit.log_prepared_again(writing)?;
     core.commit.discard_unpublished(writing)?;
     let ids = writing.targets.ids();
-    core.commit.seal(writing, &ids)?;
+    core.commit.seal(writing, &ids, FlushReason::ErrorRecovery)?;
     {
         // In one step: were one column family flushed before the others were sealed, a batch could be in the tables of one
         // and nowhere of the other.

@@ -5,9 +5,11 @@
 //! the next change builds on this one. The state lock is taken twice for moments, never across IO.
 
 use crate::context::DbContext;
+use crate::events::info::WriteStallInfo;
+use crate::events::reasons::BackgroundErrorReason;
 use crate::manifest_file::{Manifest, snapshot_edits};
 use crate::state::{CfState, DbState};
-use crate::write::stall::WriteStall;
+use crate::write::stall::{WriteStall, condition_of};
 use outcrop_base::{Error, ErrorKind, Result, SeqNum};
 use outcrop_manifest::{FileNumber, ManifestWriter, Version, VersionBuilder, VersionEdit, file_name};
 use parking_lot::{Condvar, Mutex};
@@ -145,6 +147,16 @@ impl VersionSet {
         prepare: impl FnOnce() -> Result<(Vec<VersionEdit>, SeqNum)>,
         then: impl FnOnce(&mut DbState),
     ) -> Result<()> {
+        let changed = self.log_locked(prepare, then);
+        self.ctx.tell_stalls();
+        changed
+    }
+
+    fn log_locked(
+        &self,
+        prepare: impl FnOnce() -> Result<(Vec<VersionEdit>, SeqNum)>,
+        then: impl FnOnce(&mut DbState),
+    ) -> Result<()> {
         // HOLDS manifest across IO: see the module doc.
         let mut manifest = self.manifest.lock();
         if let Some(error) = &manifest.failed {
@@ -163,7 +175,9 @@ impl VersionSet {
             edit.next_file_number = Some(self.ctx.next_file_number());
             edit.last_sequence = Some(last_seq);
         }
-        manifest.log(&edits).map_err(|error| self.fail_writes(error))?;
+        manifest
+            .log(&edits)
+            .map_err(|error| self.fail_writes_of(BackgroundErrorReason::ManifestWrite, error))?;
         self.install(&edits, versions, then);
         Ok(())
     }
@@ -254,7 +268,7 @@ impl VersionSet {
             Err(error) => {
                 // CURRENT may name either: an edit in one would be missing from the other.
                 manifest.failed = Some(error.clone());
-                return Err(self.fail_writes(error));
+                return Err(self.fail_writes_of(BackgroundErrorReason::ManifestWrite, error));
             }
         };
         manifest.failed = None;
@@ -316,6 +330,18 @@ impl VersionSet {
         }
     }
 
+    /// Waits for the end of the flushes of `ids` that run: their tables may be installed, and listeners not told yet.
+    pub fn wait_for_told_flushes(&self, ids: &[u32]) {
+        let mut state = self.state.lock();
+        let running = |state: &DbState, id: &u32| {
+            state.column_families.get(id).filter(|cf| cf.flush_running).map(|cf| (*id, cf.flushes_ended))
+        };
+        let before: Vec<_> = ids.iter().filter_map(|id| running(&state, id)).collect();
+        while before.iter().any(|(id, ended)| running(&state, id) == Some((*id, *ended))) {
+            self.state_changed.wait(&mut state);
+        }
+    }
+
     /// A job ended: others may start, and whoever waits looks again.
     pub fn job_ended(&self, state: &mut DbState) {
         self.structure_changed(state);
@@ -323,9 +349,25 @@ impl VersionSet {
 
     /// What stalls writers, jobs and waiters look at has changed.
     pub fn structure_changed(&self, state: &mut DbState) {
-        self.stall.update(state);
+        self.update_stalls(state);
         self.wake(state);
         self.state_changed.notify_all();
+    }
+
+    /// Recomputes how writers are held back; changes are told by whoever releases the state.
+    pub fn update_stalls(&self, state: &mut DbState) {
+        self.stall.update(state);
+        if !self.ctx.listens() {
+            return;
+        }
+        for cf in state.column_families.values_mut() {
+            let current = condition_of(cf).0;
+            let previous = std::mem::replace(&mut cf.stall_told, current);
+            if current != previous {
+                let cf_name = cf.cf.name().to_string();
+                self.ctx.note_stall(WriteStallInfo { cf_name, current, previous });
+            }
+        }
     }
 
     /// Lets the background threads look for work. Takes the state to show that it is locked.

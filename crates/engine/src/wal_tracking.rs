@@ -10,6 +10,7 @@
 //! deletion has passed. Concurrency: the MANIFEST's lock orders additions and deletions.
 //! Source: RocksDB `db/db_impl/db_impl.cc`, `MarkLogsSynced` and `ApplyWALToManifest`.
 
+use crate::events::reasons::BackgroundErrorReason;
 use crate::manifest_file::Manifest;
 use crate::version_set::VersionSet;
 use outcrop_base::Result;
@@ -52,7 +53,9 @@ impl VersionSet {
     fn log_wals(&self, manifest: &mut Manifest, mut edit: VersionEdit) -> Result<()> {
         edit.next_file_number = Some(self.ctx.next_file_number());
         edit.last_sequence = Some(manifest.last_sequence);
-        manifest.log(std::slice::from_ref(&edit)).map_err(|error| self.fail_writes(error))?;
+        manifest
+            .log(std::slice::from_ref(&edit))
+            .map_err(|error| self.fail_writes_of(BackgroundErrorReason::ManifestWrite, error))?;
         manifest.wals.apply(&edit)
     }
 }

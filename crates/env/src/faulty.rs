@@ -265,6 +265,10 @@ impl FileSystem for FaultyFs {
         self.inner.file_size(path)
     }
 
+    fn modified_seconds(&self, path: &Path) -> Result<Option<u64>> {
+        self.inner.modified_seconds(path)
+    }
+
     fn list(&self, dir: &Path) -> Result<Vec<String>> {
         self.inner.list(dir)
     }

@@ -186,6 +186,12 @@ pub trait FileSystem: Send + Sync {
     /// Size of a file in bytes.
     fn file_size(&self, path: &Path) -> Result<u64>;
 
+    /// When the file was written last, seconds since the epoch; `None` if the file system does not know.
+    fn modified_seconds(&self, path: &Path) -> Result<Option<u64>> {
+        let _ = path;
+        Ok(None)
+    }
+
     /// Names of the entries of a directory, in no particular order.
     fn list(&self, dir: &Path) -> Result<Vec<String>>;
 

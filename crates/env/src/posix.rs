@@ -246,6 +246,13 @@ impl FileSystem for PosixFs {
         Ok(fs::metadata(path).map_err(|source| io_error("stat", path, source))?.len())
     }
 
+    fn modified_seconds(&self, path: &Path) -> Result<Option<u64>> {
+        let metadata = fs::metadata(path).map_err(|source| io_error("stat", path, source))?;
+        let since_epoch =
+            metadata.modified().ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+        Ok(since_epoch.map(|duration| duration.as_secs()))
+    }
+
     fn list(&self, dir: &Path) -> Result<Vec<String>> {
         let entries = fs::read_dir(dir).map_err(|source| io_error("list", dir, source))?;
         let mut names = Vec::new();

@@ -330,6 +330,14 @@ impl MemTable {
             || self.range_tombstones().iter().any(|set| set.iter().any(|f| f.newest(SeqNum::MAX) > seq))
     }
 
+    /// The smallest sequence number of an entry; `None` if there is none. Looks at all.
+    pub fn first_seq(&self) -> Option<SeqNum> {
+        let points = self.nodes().map(|node| packed_seq(node.packed())).min();
+        let sets = self.range_tombstones();
+        let ranges = sets.iter().flat_map(|set| set.tombstones().map(|tombstone| tombstone.seq)).min();
+        points.into_iter().chain(ranges).min()
+    }
+
     /// Inserts everything with sequence numbers up to `seq` into `target` as well.
     pub fn copy_up_to(&self, seq: SeqNum, target: &MemTable) {
         for node in self.nodes().filter(|node| packed_seq(node.packed()) <= seq) {

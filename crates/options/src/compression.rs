@@ -16,10 +16,11 @@ use outcrop_base::{Error, Result};
 /// };
 /// # assert_eq!(options.compression, CompressionType::Lz4);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum CompressionType {
     /// Stored as is.
+    #[default]
     None = 0,
     /// Snappy.
     Snappy = 1,

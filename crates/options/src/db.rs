@@ -93,6 +93,13 @@ pub struct DbOptions {
     /// WAL files kept to be written over by later ones, which is cheaper to sync than making new files longer. Only
     /// with a `wal_recovery_mode` that stops at or skips damage. Default 0.
     pub recycle_log_file_num: u64,
+    /// WALs that are not needed any more go into the directory `archive` below that of the WALs, and from there once they were written last
+    /// longer ago than this. Seconds; 0: not for their age. With both this and `wal_size_limit_mb` 0, the default, they are removed at
+    /// once. Source: `WAL_ttl_seconds`.
+    pub wal_ttl_seconds: u64,
+    /// The same, the oldest once as many of the largest size would be more than this. MiB; 0: not for their size. Source:
+    /// `WAL_size_limit_MB`.
+    pub wal_size_limit_mb: u64,
     /// Codec of WAL records: none or zstd. Default none.
     pub wal_compression: CompressionType,
     /// Closing does not flush data written without WAL; default false.
@@ -147,6 +154,8 @@ impl Default for DbOptions {
             delayed_write_rate: 0,
             manual_wal_flush: false,
             recycle_log_file_num: 0,
+            wal_ttl_seconds: 0,
+            wal_size_limit_mb: 0,
             wal_compression: CompressionType::None,
             avoid_flush_during_shutdown: false,
             max_manifest_file_size: 1 << 30,

@@ -368,8 +368,6 @@ pub static DB_KEPT: &[KeptRow] = kept_rows! {
     mutable newer Written "verify_manifest_content_on_close" Kind::Flag, "false";
     fixed newer Written "verify_sst_unique_id_in_manifest" Kind::Flag, "true";
     fixed old Written "wal_filter" Kind::Object, "nullptr";
-    fixed old Refused "WAL_size_limit_MB" Kind::Number64, "0";
-    fixed old Refused "WAL_ttl_seconds" Kind::Number64, "0";
     fixed newer Written "wal_write_temperature" Kind::Words(TEMPERATURES), "kUnknown";
     fixed old Written "write_thread_max_yield_usec" Kind::Number64, "100";
     fixed old Written "write_thread_slow_yield_usec" Kind::Number64, "3";

@@ -93,7 +93,7 @@ const DB_RULES: &[Rule<DbOptions, DbContext>] = rules! {
             o.wal_recovery_mode,
             WalRecoveryMode::TolerateCorruptedTailRecords | WalRecoveryMode::AbsoluteConsistency
         );
-        if strict || o.kept.get("WAL_ttl_seconds").is_some() || o.kept.get("WAL_size_limit_MB").is_some() {
+        if strict || o.wal_ttl_seconds > 0 || o.wal_size_limit_mb > 0 {
             o.recycle_log_file_num = 0;
         }
     };

@@ -10,6 +10,14 @@ use outcrop_base::{Error, Result};
 use std::collections::BTreeMap;
 
 /// What a table says of itself. Numbers that are absent are 0.
+///
+/// ```
+/// # use outcrop_table as outcrop;
+/// fn average_key(table: &outcrop::TableProperties) -> u64 {
+///     table.raw_key_size / table.num_entries.max(1)
+/// }
+/// # assert_eq!(average_key(&outcrop::TableProperties::default()), 0);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TableProperties {
     /// Entries, range tombstones included.
@@ -82,9 +90,9 @@ pub struct TableProperties {
     pub file_creation_time: u64,
     /// Offset just past the last data block.
     pub tail_start_offset: u64,
-    /// Smallest sequence number of any entry.
+    /// Smallest sequence number of any entry; `u64::MAX` in tables that do not say.
     pub smallest_seqno: u64,
-    /// Largest sequence number of any entry.
+    /// Largest sequence number of any entry; `u64::MAX` in tables that do not say.
     pub largest_seqno: u64,
     /// Identity of the database that wrote it.
     pub db_id: String,
@@ -169,6 +177,8 @@ impl TableProperties {
         let mut properties = TableProperties {
             whole_key_filtering: true,
             prefix_filtering: true,
+            smallest_seqno: u64::MAX,
+            largest_seqno: u64::MAX,
             ..TableProperties::default()
         };
         for (name, value) in decode_pairs(block)? {
@@ -211,6 +221,15 @@ impl TableProperties {
 
     /// The contents of a properties block.
     pub fn encode(&self, format_version: u32) -> Vec<u8> {
+        let mut builder = BlockBuilder::new(u32::MAX);
+        for (name, value) in self.to_pairs(format_version) {
+            builder.add(name.as_bytes(), &value);
+        }
+        builder.finish().to_vec()
+    }
+
+    /// Every property by its name, as it is stored. `format_version` is said where the table itself did not.
+    pub fn to_pairs(&self, format_version: u32) -> BTreeMap<String, Vec<u8>> {
         let varint = |number: u64| {
             let mut bytes = Vec::new();
             put_varint64(&mut bytes, number);
@@ -252,11 +271,7 @@ impl TableProperties {
         for (name, value) in &self.others {
             pairs.insert(name, value.clone());
         }
-        let mut builder = BlockBuilder::new(u32::MAX);
-        for (name, value) in pairs {
-            builder.add(name.as_bytes(), &value);
-        }
-        builder.finish().to_vec()
+        pairs.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
     }
 }
 

@@ -1,12 +1,10 @@
 //! Functions of parts of RocksDB that the engine does not have: they exist, and fail.
 
 mod backups;
-mod events;
 mod remote_compaction;
 mod styles;
 mod timestamps;
 mod traces;
-mod wal_files;
 
 pub use backups::*;
 pub(crate) use backups::{
@@ -15,8 +13,6 @@ pub(crate) use backups::{
     LIVEFILES_STORAGE_INFO_OPTIONS_NOTES, LIVEFILES_STORAGE_INFO_OPTIONS_OBJECT, RESTORE_OPTIONS_NOTES,
     RESTORE_OPTIONS_OBJECT,
 };
-pub(crate) use events::EVENTS_REFUSED;
-pub use events::*;
 pub use remote_compaction::*;
 pub(crate) use remote_compaction::{
     OPEN_AND_COMPACT_OPTIONS_NOTES, OPEN_AND_COMPACT_OPTIONS_OBJECT, REMOTE_COMPACTION_REFUSED,
@@ -34,8 +30,6 @@ pub(crate) use traces::{
     BLOCK_CACHE_TRACE_WRITER_OPTIONS_NOTES, BLOCK_CACHE_TRACE_WRITER_OPTIONS_OBJECT, REPLAY_OPTIONS_NOTES,
     REPLAY_OPTIONS_OBJECT, TRACE_OPTIONS_NOTES, TRACE_OPTIONS_OBJECT, TRACES_REFUSED,
 };
-pub(crate) use wal_files::WAL_FILES_REFUSED;
-pub use wal_files::*;
 
 use crate::options::rocksdb_options_t;
 use crate::settings::{Fate, Note};
@@ -75,6 +69,5 @@ macro_rules! refused_objects {
 }
 
 refused_objects! {
-    rocksdb_options_add_eventlistener "listeners" "listeners are not called";
     rocksdb_options_set_compaction_service "compaction_service" "compactions run in the database's process";
 }

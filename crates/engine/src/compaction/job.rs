@@ -8,7 +8,7 @@ use crate::state::{CfState, DbState, RunningCompaction};
 use crate::version_set::VersionSet;
 use outcrop_manifest::Version;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicI32};
 
 /// A compaction with what it needs to run.
 pub struct CompactionJob {
@@ -24,6 +24,8 @@ pub struct CompactionJob {
     pub running: RunningCompaction,
     /// Set by a caller who no longer wants it.
     pub canceled: Option<Arc<AtomicBool>>,
+    /// Its number, for those who are told of it; 0 before it runs.
+    pub job_id: AtomicI32,
 }
 
 impl CompactionJob {
@@ -40,6 +42,7 @@ impl CompactionJob {
             max_subcompactions,
             running,
             canceled: None,
+            job_id: AtomicI32::new(0),
         }
     }
 

@@ -14,6 +14,7 @@ use super::requests;
 use super::{Compaction, Reason};
 use crate::column_family::ColumnFamilyHandle;
 use crate::core::Core;
+use crate::events::reasons::FlushReason;
 use crate::state::{CfState, DbState};
 use crate::version_set::VersionSet;
 use outcrop_base::{Error, ErrorKind, Result};
@@ -103,7 +104,7 @@ pub fn compact_range(
 ) -> Result<()> {
     core.ctx.check_owns(cf)?;
     refuse_if_disabled(&core.versions.state.lock())?;
-    core.commit.flush(&[cf.id()], true)?;
+    core.commit.flush(&[cf.id()], FlushReason::ManualCompaction, true)?;
     match cf.options.load().compaction_style {
         CompactionStyle::Level => {
             let level = compact_levels(&core.versions, cf, begin, end, options)?;

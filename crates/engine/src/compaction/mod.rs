@@ -53,6 +53,8 @@ pub enum Reason {
     BlobGarbage,
     /// Asked for by a caller who waits.
     Manual,
+    /// Moved to another level as they are, for a caller who waits.
+    Refit,
 }
 
 /// What is done with the inputs.

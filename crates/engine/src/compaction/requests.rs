@@ -9,9 +9,10 @@ use super::pick::{self, Files, PickInput, level_files};
 use super::run;
 use super::{Compaction, LevelFiles, Reason, Work};
 use crate::column_family::ColumnFamilyHandle;
+use crate::events::compaction::told_to_caller;
+use crate::events::info::CompactionJobInfo;
 use crate::jobs::JobContext;
 use crate::obsolete_files::purge_obsolete_files;
-use crate::panic::caught;
 use crate::state::CfState;
 use outcrop_base::keys::user_key;
 use outcrop_base::{Comparator, Error, ErrorKind, Result};
@@ -160,11 +161,13 @@ pub fn compact_files(
     files: &[u64],
     output_level: usize,
     wanted: &CompactFilesOptions,
-) -> Result<Vec<FileNumber>> {
+    wants_info: bool,
+) -> Result<RanForCaller> {
     check_wanted(wanted.canceled.as_deref())?;
     let how = HowToRun {
         max_subcompactions: wanted.max_subcompactions.unwrap_or(jobs.ctx.live.load().max_subcompactions),
         canceled: wanted.canceled.clone(),
+        wants_info,
     };
     run_on_caller(jobs, cf, how, |cf_state| {
         let options = cf.options.load();
@@ -213,7 +216,7 @@ pub fn move_level(
     target: Option<usize>,
 ) -> Result<()> {
     // Nothing is written that could be split, or be no longer wanted.
-    let how = HowToRun { max_subcompactions: 1, canceled: None };
+    let how = HowToRun { max_subcompactions: 1, canceled: None, wants_info: false };
     let moved = run_on_caller(jobs, cf, how, |cf_state| {
         let options = cf.options.load();
         let version = &cf_state.version;
@@ -240,7 +243,7 @@ pub fn move_level(
         }
         Ok(Some(Compaction {
             cf_id: cf.id(),
-            reason: Reason::Manual,
+            reason: Reason::Refit,
             inputs: vec![LevelFiles { level, files }],
             output_level: target,
             grandparents: Vec::new(),
@@ -255,14 +258,14 @@ pub fn move_level(
     moved.map(drop)
 }
 
-/// Picks under the state lock and runs the result here; gives the tables it put into the output level. A failure is the
+/// Picks under the state lock and runs the result here. A failure is the
 /// caller's alone, unless it is the MANIFEST's.
 fn run_on_caller(
     jobs: &JobContext,
     cf: &ColumnFamilyHandle,
     how: HowToRun,
     pick: impl FnOnce(&CfState) -> Result<Option<Compaction>>,
-) -> Result<Vec<FileNumber>> {
+) -> Result<RanForCaller> {
     jobs.versions.refuse_if_read_only()?;
     let job = {
         let mut state = jobs.versions.state.lock();
@@ -276,7 +279,7 @@ fn run_on_caller(
         if cf_state.ingesting > 0 {
             return Err(Error::new(ErrorKind::Aborted, "files are being ingested"));
         }
-        let Some(compaction) = pick(cf_state)? else { return Ok(Vec::new()) };
+        let Some(compaction) = pick(cf_state)? else { return Ok(RanForCaller::default()) };
         let job = CompactionJob {
             canceled: how.canceled,
             ..CompactionJob::new(compaction, cf_state, how.max_subcompactions)
@@ -284,17 +287,32 @@ fn run_on_caller(
         job::start(&mut state, &job);
         job
     };
-    let result =
-        jobs.observed(&job.info(), || caught("compaction", || run::run_if_there_is_room(jobs, &job)));
+    let result = jobs.observed(&job.info(), || run::run(jobs, &job));
+    let told = result.map(|ran| RanForCaller {
+        info: how.wants_info.then(|| told_to_caller(jobs, &job, &ran)),
+        tables: ran.tables.iter().map(|file| file.number).collect(),
+    });
     job::end(&jobs.versions, &mut jobs.versions.state.lock(), &job);
+    jobs.ctx.tell_stalls();
     purge_obsolete_files(jobs);
-    result
+    told
+}
+
+/// What a caller is told of its compaction.
+#[derive(Default)]
+pub struct RanForCaller {
+    /// The tables it put into the output level.
+    pub tables: Vec<FileNumber>,
+    /// What a listener is told, if the caller asked.
+    pub info: Option<CompactionJobInfo>,
 }
 
 /// What a caller says of a job beside what it does.
 struct HowToRun {
     max_subcompactions: u32,
     canceled: Option<Arc<AtomicBool>>,
+    /// The caller wants to know more than the new tables.
+    wants_info: bool,
 }
 
 /// Whether the tables of `inputs` can be linked into `output_level` as they are, for one who asks for `codec`.

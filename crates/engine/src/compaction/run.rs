@@ -4,47 +4,90 @@
 //! one. Outputs have the smallest epoch of the inputs: they are as old as the oldest of them.
 
 use super::job::CompactionJob;
+use super::stream::StreamStats;
 use super::subcompaction::{Written, write_parts};
 use super::{Compaction, LevelFiles, Work};
 use crate::context::DbContext;
 use crate::event_log;
+use crate::events::compaction::ToldCompaction;
 use crate::info_log::log_line;
 use crate::jobs::JobContext;
+use crate::panic::caught;
 use crate::pending_outputs::PendingOutputs;
 use crate::stats::LevelStats;
 use crate::table_cache;
 use crate::version_set::VersionSet;
 use outcrop_base::{Error, ErrorKind, Result};
-use outcrop_manifest::{FileNumber, TableFile, VersionEdit};
+use outcrop_manifest::{BlobFile, FileNumber, Garbage, TableFile, VersionEdit};
 use outcrop_options::Prepopulate;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-/// As [`run`], unless an [`crate::SstFileManager`] leaves no room for what it may write.
+/// What a compaction did.
+#[derive(Default)]
+pub struct Ran {
+    /// The tables it put into the output level.
+    pub tables: Vec<Arc<TableFile>>,
+    /// New blob files.
+    pub blob_files: Vec<Arc<BlobFile>>,
+    /// What is no longer referred to in older ones.
+    pub blob_garbage: Vec<(FileNumber, Garbage)>,
+    /// Entries read and written.
+    pub records: StreamStats,
+    /// Microseconds it took.
+    pub micros: u64,
+    /// Microseconds of processor time.
+    pub cpu_micros: u64,
+}
+
+/// Runs `job` and installs its result. Inputs stay marked; the caller releases them. Listeners are told of its parts alone.
 ///
 /// # Errors
-/// CompactionTooLarge, and nothing was done; as [`run`].
-pub fn run_if_there_is_room(jobs: &JobContext, job: &CompactionJob) -> Result<Vec<FileNumber>> {
-    let Some(manager) = &jobs.ctx.objects.sst_file_manager else { return run(jobs, job) };
+/// CompactionTooLarge, and nothing was done, if an [`crate::SstFileManager`] leaves no room for what it may write; those of
+/// reading, writing and installing.
+pub fn run(jobs: &JobContext, job: &CompactionJob) -> Result<Ran> {
+    with_room(jobs, job, || run_numbered(jobs, job))
+}
+
+/// Gives `job` its number and lets `act` run it, if there is room for what it may write.
+fn with_room(jobs: &JobContext, job: &CompactionJob, act: impl FnOnce() -> Result<Ran>) -> Result<Ran> {
+    // Relaxed: read by the threads that this one starts.
+    job.job_id.store(jobs.ctx.new_job_id(), Ordering::Relaxed);
+    let Some(manager) = &jobs.ctx.objects.sst_file_manager else { return act() };
     let Some(_room) = manager.reserve(job.compaction.input_bytes()) else {
         log_line!(jobs.ctx, "[{}] Cancelled compaction because not enough room", job.cf.name());
         return Err(Error::new(ErrorKind::CompactionTooLarge, ""));
     };
-    run(jobs, job)
+    act()
 }
 
-/// Runs `job` and installs its result; gives the tables it put into the output level. Inputs stay marked; the caller
-/// releases them.
-pub fn run(jobs: &JobContext, job: &CompactionJob) -> Result<Vec<FileNumber>> {
-    match job.compaction.work {
+fn run_numbered(jobs: &JobContext, job: &CompactionJob) -> Result<Ran> {
+    caught("compaction", || match job.compaction.work {
         Work::Merge => run_merge(jobs, job),
         Work::Move => run_move(jobs, job),
-        Work::Drop => run_drop(jobs, job).map(|()| Vec::new()),
-    }
+        Work::Drop => run_drop(jobs, job).map(|()| Ran::default()),
+    })
 }
 
-fn run_merge(jobs: &JobContext, job: &CompactionJob) -> Result<Vec<FileNumber>> {
+/// [`run`], of which listeners are told the begin and the end too.
+///
+/// # Errors
+/// As there.
+pub fn run_telling(jobs: &JobContext, job: &CompactionJob) -> Result<Ran> {
+    with_room(jobs, job, || {
+        let told = ToldCompaction::begin(jobs, job);
+        let result = run_numbered(jobs, job);
+        if let Some(told) = told {
+            told.completed(jobs, job, &result);
+        }
+        result
+    })
+}
+
+fn run_merge(jobs: &JobContext, job: &CompactionJob) -> Result<Ran> {
     let start = jobs.ctx.env.clock.monotonic_nanos();
-    let number = jobs.ctx.new_job_number();
+    // Relaxed: this thread, or the one that started it, gave it.
+    let number = job.job_id.load(Ordering::Relaxed) as u64;
     event_log::compaction_started(&jobs.ctx, number, job.cf.name(), &job.compaction);
     let pending = Arc::new(PendingOutputs::new(&jobs.ctx));
     let mut written = write_parts(jobs, job, &pending)?;
@@ -74,6 +117,14 @@ fn run_merge(jobs: &JobContext, job: &CompactionJob) -> Result<Vec<FileNumber>> 
         event_log::table_created(&jobs.ctx, number, job.cf.name(), table.number.0, table.size);
     }
     let numbers: Vec<FileNumber> = outputs.iter().map(|file| file.number).collect();
+    let ran = Ran {
+        tables: outputs.clone(),
+        blob_files: written.blob_files.clone(),
+        blob_garbage: written.blob_garbage.iter().map(|(number, garbage)| (*number, *garbage)).collect(),
+        records: written.records,
+        micros: stats.micros,
+        cpu_micros: stats.cpu_micros,
+    };
     pending.install_or_remove(|| install_merge(&jobs.versions, job, outputs, written))?;
     job.cf.stats.record(compaction.output_level, &stats);
     let version = job.cf.superversion.load().version.clone();
@@ -89,7 +140,7 @@ fn run_merge(jobs: &JobContext, job: &CompactionJob) -> Result<Vec<FileNumber>> 
         stats.records_in,
         stats.micros
     );
-    Ok(numbers)
+    Ok(ran)
 }
 
 fn open_outputs(ctx: &DbContext, job: &CompactionJob, tables: Vec<TableFile>) -> Result<Vec<Arc<TableFile>>> {
@@ -128,7 +179,7 @@ fn install_merge(
 }
 
 /// Relinks the inputs into the output level: one edit, no data is read or written.
-fn run_move(jobs: &JobContext, job: &CompactionJob) -> Result<Vec<FileNumber>> {
+fn run_move(jobs: &JobContext, job: &CompactionJob) -> Result<Ran> {
     let compaction = &job.compaction;
     let mut edit = deletion_edit(compaction);
     let level = compaction.output_level as u32;
@@ -138,7 +189,7 @@ fn run_move(jobs: &JobContext, job: &CompactionJob) -> Result<Vec<FileNumber>> {
     let stats = LevelStats { bytes_moved: moved, ..LevelStats::default() };
     job.cf.stats.record(compaction.output_level, &stats);
     log_line!(jobs.ctx, "[{}] moved {compaction}: {moved} bytes", job.cf.name());
-    Ok(compaction.input_files().map(|file| file.number).collect())
+    Ok(Ran { tables: compaction.input_files().cloned().collect(), ..Ran::default() })
 }
 
 /// Deletes the inputs with the data in them.

@@ -76,6 +76,10 @@ pub struct StreamStats {
     pub records_in: u64,
     /// Entries written.
     pub records_out: u64,
+    /// Entries that newer ones of their keys hid, or range tombstones.
+    pub hidden: u64,
+    /// Deletions that had nothing left to hide.
+    pub expired_deletions: u64,
 }
 
 /// The entries to write, in internal key order.
@@ -230,6 +234,7 @@ impl CompactionStream {
         let hidden = self.hiding_stripe == Some(stripe) && value_type != ValueType::SingleDeletion;
         if hidden || self.is_covered(seq, stripe) {
             self.must_advance = true;
+            self.stats.hidden += 1;
             return Ok(Decision::Drop);
         }
         match value_type {
@@ -249,6 +254,7 @@ impl CompactionStream {
                 self.hiding_stripe = Some(stripe);
                 if self.nothing_below(seq) {
                     self.must_advance = true;
+                    self.stats.expired_deletions += 1;
                     return Ok(Decision::Drop);
                 }
                 if self.bottommost {
@@ -405,6 +411,8 @@ impl CompactionStream {
                         return Ok(());
                     }
                     // Both go. Older entries of the stripe are hidden by the value.
+                    self.stats.hidden += 1;
+                    self.stats.expired_deletions += 1;
                     self.hiding_stripe = Some(stripe);
                     self.must_advance = true;
                     return Ok(());
@@ -416,7 +424,9 @@ impl CompactionStream {
                 _ => {}
             }
         }
-        if !self.nothing_below(seq) {
+        if self.nothing_below(seq) {
+            self.stats.expired_deletions += 1;
+        } else {
             self.ready.push_back((key, Vec::new()));
         }
         Ok(())

@@ -13,6 +13,9 @@ use super::job::CompactionJob;
 use super::output::{OutputPlan, Outputs, write_tables};
 use super::stream::{CompactionStream, KeyRange, StreamStats};
 use crate::context::DbContext;
+use crate::events::Event;
+use crate::events::compaction as events;
+use crate::events::info::SubcompactionJobInfo;
 use crate::jobs::JobContext;
 use crate::panic::caught;
 use crate::pending_outputs::PendingOutputs;
@@ -47,6 +50,8 @@ pub struct Written {
 struct Part {
     stream: CompactionStream,
     plan: OutputPlan,
+    /// What is told of it, if somebody listens.
+    told: Option<SubcompactionJobInfo>,
 }
 
 /// Where the thread of a part leaves what it wrote.
@@ -66,9 +71,10 @@ pub fn write_parts(jobs: &JobContext, job: &CompactionJob, pending: &Arc<Pending
     let snapshots = jobs.snapshots.live();
     let tombstones = input_tombstones(&jobs.ctx.tables, job)?;
     let mut parts = Vec::new();
-    for range in ranges(boundaries(&jobs.ctx.tables, job)?) {
+    for (number, range) in ranges(boundaries(&jobs.ctx.tables, job)?).into_iter().enumerate() {
         let stream = compaction_stream(&jobs.ctx, job, range, &tombstones, &snapshots)?;
-        parts.push(Part { stream, plan: output_plan(&jobs.ctx, job) });
+        let told = events::subcompaction(&jobs.ctx, job, number);
+        parts.push(Part { stream, plan: output_plan(&jobs.ctx, job), told });
     }
     let mut written = Written {
         tables: Vec::new(),
@@ -88,6 +94,8 @@ pub fn write_parts(jobs: &JobContext, job: &CompactionJob, pending: &Arc<Pending
         }
         written.records.records_in += output.records.records_in;
         written.records.records_out += output.records.records_out;
+        written.records.hidden += output.records.hidden;
+        written.records.expired_deletions += output.records.expired_deletions;
         written.cpu_nanos += output.cpu_nanos;
     }
     Ok(written)
@@ -193,7 +201,26 @@ fn run_parts(
 }
 
 impl Part {
+    /// Runs it, and tells its begin and its end.
     fn run(
+        mut self,
+        ctx: &DbContext,
+        cf: &crate::column_family::ColumnFamily,
+        pending: &PendingOutputs,
+    ) -> Result<PartOutput> {
+        let told = self.told.take().map(|info| SubcompactionJobInfo { thread_id: ctx.thread_id(), ..info });
+        if let Some(info) = &told {
+            ctx.tell(Event::SubcompactionBegin(info));
+        }
+        let result = caught("subcompaction", || self.write(ctx, cf, pending));
+        if let Some(info) = told {
+            let figures = result.as_ref().ok().map(|output| (&output.records, output.cpu_nanos));
+            events::end_subcompaction(ctx, info, figures, result.as_ref().err());
+        }
+        result
+    }
+
+    fn write(
         mut self,
         ctx: &DbContext,
         cf: &crate::column_family::ColumnFamily,

@@ -5,11 +5,14 @@ use crate::column_family::ColumnFamilyHandle;
 use crate::compaction::manual;
 use crate::compaction::manual_request::CompactRangeOptions;
 use crate::compaction::requests::{self, CompactFilesOptions, RangeEnd, UserKeyRange};
+use crate::events::info::CompactionJobInfo;
+use crate::events::reasons::FlushReason;
 use crate::features::checkpoint;
 use crate::features::db_options;
 use crate::features::ingest::{self, IngestExternalFileOptions};
 use crate::features::updates::{self, UpdatesSince};
 use crate::features::waiting::{self, Wait, WaitForCompactOptions};
+use crate::features::wal_files::{self, WalFile};
 use crate::obsolete_files::purge_obsolete_files;
 use crate::options_file;
 use crate::properties;
@@ -48,7 +51,11 @@ impl Db {
         column_families.iter().try_for_each(|cf| self.core.ctx.check_owns(cf))?;
         column_families.iter().try_for_each(|cf| cf.refuse_if_dropped())?;
         let ids: Vec<u32> = column_families.iter().map(|cf| cf.id()).collect();
-        self.core.commit.flush(&ids, wait == Wait::UntilDone)
+        self.core.commit.flush(&ids, FlushReason::ManualFlush, wait != Wait::No)?;
+        if wait == Wait::UntilTold {
+            self.core.versions.wait_for_told_flushes(&ids);
+        }
+        Ok(())
     }
 
     /// Compacts the user keys from `begin` to `end` of the default column family under default options:
@@ -153,8 +160,23 @@ impl Db {
         output_level: usize,
         options: &CompactFilesOptions,
     ) -> Result<Vec<u64>> {
-        let tables = requests::compact_files(&self.core.jobs, cf, files, output_level, options)?;
-        Ok(tables.into_iter().map(|number| number.0).collect())
+        let ran = requests::compact_files(&self.core.jobs, cf, files, output_level, options, false)?;
+        Ok(ran.tables.into_iter().map(|number| number.0).collect())
+    }
+
+    /// [`Db::compact_files_cf_with`], with all that a listener is told of a compaction. Its `output_file_infos` name the new tables.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn compact_files_cf_telling(
+        &self,
+        cf: &ColumnFamilyHandle,
+        files: &[u64],
+        output_level: usize,
+        options: &CompactFilesOptions,
+    ) -> Result<CompactionJobInfo> {
+        let ran = requests::compact_files(&self.core.jobs, cf, files, output_level, options, true)?;
+        Ok(ran.info.unwrap_or_default())
     }
 
     /// Lets tables that overlap `begin` to `end`, both inclusive, be compacted in the background when nothing more
@@ -260,7 +282,7 @@ impl Db {
     /// Stops background work for good: nothing starts any more. Returns at once or when none runs.
     pub fn cancel_all_background_work(&self, wait: Wait) {
         stopping::stop_background_work(&self.core);
-        if wait == Wait::UntilDone {
+        if wait != Wait::No {
             self.core.ctx.background.leave();
         }
     }
@@ -272,6 +294,23 @@ impl Db {
     /// NotFound if `since` is beyond the last write.
     pub fn updates_since(&self, since: SeqNum) -> Result<UpdatesSince> {
         updates::updates_since(&self.core.versions, since)
+    }
+
+    /// The WAL files that have records, oldest first, those of the archive included: what [`Db::updates_since`] reads.
+    ///
+    /// # Errors
+    /// IoError, Corruption naming the file.
+    pub fn wal_files(&self) -> Result<Vec<WalFile>> {
+        wal_files::list(&self.core)
+    }
+
+    /// The WAL file that is being written. Its first sequence number is not looked for.
+    ///
+    /// # Errors
+    /// NotSupported if the database was opened to be read.
+    pub fn current_wal_file(&self) -> Result<WalFile> {
+        self.core.versions.refuse_if_read_only()?;
+        Ok(wal_files::current(&self.core))
     }
 
     /// Makes every write so far durable that is not `disable_wal`, also where a background error that has nothing to do with the
@@ -365,7 +404,9 @@ impl Db {
     /// # Errors
     /// As there.
     pub fn set_options_cf(&self, cf: &ColumnFamilyHandle, options: &[(&str, &str)]) -> Result<()> {
-        options_file::set_options(&self.core, cf, options)
+        let changed = options_file::set_options(&self.core, cf, options);
+        self.core.ctx.tell_stalls();
+        changed
     }
 
     /// Makes the directory `target` a database with the contents this one has now: [`Db::create_checkpoint_with`], memtables flushed.

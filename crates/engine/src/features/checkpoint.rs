@@ -12,6 +12,7 @@
 
 use crate::copy_file::{copy_file, link_or_copy};
 use crate::core::Core;
+use crate::events::reasons::FlushReason;
 use crate::info_log::log_line;
 use crate::jobs::JobContext;
 use crate::manifest_file::snapshot_edits;
@@ -96,7 +97,7 @@ fn freeze(core: &Core, log_size_for_flush: u64) -> Result<Contents> {
     let copy_wals = !writing.unlogged && live_bytes < log_size_for_flush;
     if !copy_wals {
         let ids = writing.targets.ids();
-        core.commit.flush_excluded(&mut writing, &ids)?;
+        core.commit.flush_excluded(&mut writing, &ids, FlushReason::GetLiveFiles)?;
     }
     // HOLDS manifest: no job may install its result between the versions and the log numbers taken here.
     let _manifest = core.versions.manifest.lock();

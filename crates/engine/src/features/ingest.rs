@@ -17,6 +17,9 @@ use crate::compaction::level_shape::LevelShape;
 use crate::context::DbContext;
 use crate::copy_file::copy_file;
 use crate::core::Core;
+use crate::events::Event;
+use crate::events::info::ExternalFileIngestionInfo;
+use crate::events::reasons::FlushReason;
 use crate::info_log::log_line;
 use crate::pending_outputs::PendingOutputs;
 use crate::state::CfState;
@@ -128,12 +131,30 @@ pub fn ingest(
         tables.push(link_or_copy_in(core, file, options, &pending)?);
     }
     core.ctx.env.fs.sync_dir(&core.ctx.path)?;
-    place_and_install(core, cf, tables, overlapping, options, pending)?;
+    let installed = place_and_install(core, cf, tables, overlapping, options, pending)?;
+    tell_ingested(core, cf, &files, &installed);
     for file in files.iter().filter(|_| options.move_files) {
         // Best effort: the file is in; its old name is only in the way.
         let _ = core.ctx.env.fs.remove_file(&file.source);
     }
     Ok(())
+}
+
+/// Tells listeners of each file that was taken in.
+fn tell_ingested(core: &Core, cf: &ColumnFamilyHandle, files: &[External], installed: &[Arc<TableFile>]) {
+    if !core.ctx.listens() {
+        return;
+    }
+    for (file, table) in files.iter().zip(installed) {
+        let opened = core.ctx.tables.open(cf, table);
+        core.ctx.tell(Event::FileIngested(&ExternalFileIngestionInfo {
+            cf_name: cf.name().to_string(),
+            external_file_path: file.source.clone(),
+            internal_file_path: file_name::table(&core.ctx.path, table.number),
+            global_seqno: table.largest_seq,
+            properties: opened.map(|table| Arc::new(table.properties().clone())).unwrap_or_default(),
+        }));
+    }
 }
 
 /// Gives the file a name in the database's directory. Its keys have sequence number 0 still.
@@ -177,7 +198,7 @@ fn place_and_install(
     overlapping: bool,
     options: &IngestExternalFileOptions,
     pending: PendingOutputs,
-) -> Result<()> {
+) -> Result<Vec<Arc<TableFile>>> {
     // HOLDS write_core: no write may come between the files' sequence number and their visibility.
     let mut writing = core.commit.exclude_writers();
     core.commit.check_no_error()?;
@@ -191,6 +212,7 @@ fn place_and_install(
     let no_compactions = NoNewCompactions::new(&core.versions, cf.id());
     let mut last_seq = writing.last_seq;
     let (mut placed, mut counted) = (Vec::new(), Ingested::default());
+    let mut taken_in = Vec::new();
     let prepare = || {
         let with_data = tables_with_data(core, cf, &tables)?;
         let placing = Placing { cf, overlapping, numbered, options, last_seq: writing.last_seq, with_data };
@@ -205,6 +227,7 @@ fn place_and_install(
             let l0_files = u64::from(*level == 0);
             counted.add(&Ingested { bytes: file.size, files: 1, l0_files, keys });
             placed.push((*level, file.number.0));
+            taken_in.push(file.clone());
         }
         last_seq = last;
         pending.disarm();
@@ -221,7 +244,7 @@ fn place_and_install(
     core.versions.publish(last_seq);
     cf.stats.ingested.lock().add(&counted);
     log_line!(core.ctx, "[{}] ingested files (level, number): {placed:?}", cf.name());
-    Ok(())
+    Ok(taken_in)
 }
 
 /// Flushes the column family if its memtables have keys of the files' ranges, or have anything and a file goes to L0:
@@ -264,7 +287,7 @@ fn flush_before(
             "External file requires flush, but allow_blocking_flush is false",
         ));
     }
-    core.commit.flush_excluded(writing, &[cf.id()])
+    core.commit.flush_excluded(writing, &[cf.id()], FlushReason::ExternalFileIngestion)
 }
 
 /// The choice of level and sequence number for each file.

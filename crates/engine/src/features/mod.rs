@@ -8,3 +8,4 @@ pub mod ingest;
 pub mod read_only;
 pub mod updates;
 pub mod waiting;
+pub mod wal_files;

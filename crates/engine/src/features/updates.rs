@@ -1,6 +1,6 @@
 //! Reading the WALs as a stream of batches: what was written since a sequence number.
 //!
-//! It reads the WAL files that are still there. A batch is what one write group was: its records have consecutive
+//! It reads the WAL files that are still there, those of the archive included. A batch is what one write group was: its records have consecutive
 //! sequence numbers. Reaching the end of what is written is not the end for ever: calling
 //! [`UpdatesSince::next_batch`] again later goes on.
 //!
@@ -13,12 +13,15 @@
 //! Source: RocksDB `db/transaction_log_impl.cc`.
 
 use crate::batch::codec::{self, HEADER_LEN, WriteBatch};
+use crate::context::DbContext;
 use crate::version_set::VersionSet;
+use crate::wal_archive;
 use outcrop_base::{Error, ErrorKind, Result, SeqNum};
 use outcrop_env::{Access, OpenRead};
 use outcrop_manifest::{FileNumber, file_name};
 use outcrop_options::WalRecoveryMode;
 use outcrop_record::{LogReader, ReadOutcome};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -203,26 +206,27 @@ impl UpdatesSince {
     }
 
     fn open(&self, wal: u64) -> Result<LogReader> {
-        let path = file_name::wal(&self.versions.ctx.wal_dir, FileNumber(wal));
-        let read = OpenRead { access: Access::Sequential, ..OpenRead::default() };
-        let file = self.versions.ctx.env.fs.open_read(&path, read)?;
-        // A record that is being written looks like one cut short: it is read the next time.
-        Ok(LogReader::new(file, wal, WalRecoveryMode::TolerateCorruptedTailRecords))
+        open_wal(&self.versions.ctx, wal)
     }
 
     /// Numbers of the WALs there are, ascending.
-    fn wals(&self) -> Vec<u64> {
-        self.versions.state.lock().live_wals.iter().map(|wal| wal.number).collect()
+    fn wals(&self) -> Result<Vec<u64>> {
+        // First those in use: one that is archived meanwhile is found in the archive.
+        let live: Vec<u64> = self.versions.state.lock().live_wals.iter().map(|wal| wal.number).collect();
+        let mut wals = wal_archive::numbers(&self.versions.ctx)?;
+        let last_archived = wals.last().copied().unwrap_or(0);
+        wals.extend(live.into_iter().filter(|wal| *wal > last_archived));
+        Ok(wals)
     }
 
     fn following(&self, wal: u64) -> Result<Option<u64>> {
-        Ok(self.wals().into_iter().find(|number| *number > wal))
+        Ok(self.wals()?.into_iter().find(|number| *number > wal))
     }
 
     /// The last WAL that begins at or before `seq`; the first one if all begin later.
     fn wal_with(&self, seq: SeqNum) -> Result<Option<u64>> {
         let mut found = None;
-        for wal in self.wals() {
+        for wal in self.wals()?.into_iter().rev() {
             let mut reader = match self.open(wal) {
                 // It was not needed any more, and nothing of it was asked for yet.
                 Err(error) if error.is_missing_file() => continue,
@@ -230,11 +234,28 @@ impl UpdatesSince {
             };
             if let ReadOutcome::Record(bytes, _) = reader.next()?
                 && bytes.len() >= HEADER_LEN
-                && (codec::sequence_of(bytes) <= seq || found.is_none())
             {
                 found = Some(wal);
+                if codec::sequence_of(bytes) <= seq {
+                    break;
+                }
             }
         }
         Ok(found)
     }
+}
+
+/// Reads WAL `number`, wherever it is.
+///
+/// # Errors
+/// IoError of a missing file if it is in neither directory.
+pub fn open_wal(ctx: &DbContext, number: u64) -> Result<LogReader> {
+    let read = OpenRead { access: Access::Sequential, ..OpenRead::default() };
+    let open = |dir: &Path| ctx.env.fs.open_read(&file_name::wal(dir, FileNumber(number)), read);
+    let file = match open(&ctx.wal_dir) {
+        Err(error) if error.is_missing_file() => open(&wal_archive::dir(&ctx.wal_dir))?,
+        opened => opened?,
+    };
+    // A record that is being written looks like one cut short: it is read the next time.
+    Ok(LogReader::new(file, number, WalRecoveryMode::TolerateCorruptedTailRecords))
 }

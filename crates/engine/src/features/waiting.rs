@@ -1,6 +1,7 @@
 //! Waiting until nothing is left to do in the background.
 
 use crate::core::Core;
+use crate::events::reasons::FlushReason;
 use outcrop_base::{Error, ErrorKind, Result};
 use std::time::Duration;
 
@@ -17,6 +18,8 @@ use std::time::Duration;
 pub enum Wait {
     /// It returns when the work is done.
     UntilDone,
+    /// It returns when the work is done and listeners have been told: not for listeners themselves.
+    UntilTold,
     /// It returns at once.
     No,
 }
@@ -52,7 +55,7 @@ pub fn wait_for_compact(core: &Core, options: &WaitForCompactOptions) -> Result<
     let deadline = options.timeout.map(after);
     if options.flush {
         let ids: Vec<u32> = core.column_family_ids();
-        core.commit.flush(&ids, false)?;
+        core.commit.flush(&ids, FlushReason::ManualFlush, false)?;
     }
     let mut state = core.versions.state.lock();
     if state.has_files_to_remove() {

@@ -13,6 +13,7 @@ use crate::compaction::output::{OutputPlan, write_tables};
 use crate::compaction::stream::{CompactionStream, DropRules};
 use crate::context::DbContext;
 use crate::event_log::{self, Event};
+use crate::events::flush::{Flushed, ToldFlush};
 use crate::info_log::{LogLevel, log_at, log_line};
 use crate::jobs::{JobContext, JobInfo, JobKind};
 use crate::pending_outputs::PendingOutputs;
@@ -27,6 +28,7 @@ use outcrop_base::{Fragments, Result};
 use outcrop_manifest::{BlobFile, FileNumber, TableFile, VersionEdit};
 use outcrop_memtable::MemTable;
 use outcrop_options::{Prepopulate, derive};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -81,34 +83,56 @@ fn take(cf: &mut CfState) -> FlushPart {
 /// Runs `job` and installs its tables.
 pub fn run(jobs: &JobContext, job: &FlushJob) -> Result<()> {
     let outputs = PendingOutputs::new(&jobs.ctx);
-    let written =
-        job.parts.iter().map(|part| write_part(jobs, part, &outputs)).collect::<Result<Vec<_>>>()?;
+    let numbers: Vec<FileNumber> = job.parts.iter().map(|_| outputs.reserve()).collect();
+    let job_id = jobs.ctx.new_job_id();
+    let told = ToldFlush::begin(jobs, job, &numbers, job_id);
+    let written = job
+        .parts
+        .iter()
+        .zip(numbers)
+        .map(|(part, number)| write_part(jobs, part, &outputs, number, job_id as u64))
+        .collect::<Result<Vec<_>>>()?;
     if jobs.versions.needs_synced_wals() {
         // A batch may span column families: what this flush makes durable must not survive a crash
         // that takes the other half, which is still in a closed WAL. So is what was prepared and not decided.
         jobs.closed_wals.sync_and_track(&jobs.versions).map_err(|error| jobs.versions.fail_writes(error))?;
     }
+    let flushed = |files: &FlushedFiles| Flushed {
+        table: files.tables.first().cloned(),
+        blob_files: files.blob_files.clone(),
+    };
+    let told = told.map(|told| (told, written.iter().map(flushed).collect()));
     outputs.install_or_remove(|| install(&jobs.versions, job, written))?;
+    if let Some((told, flushed)) = told {
+        told.completed(jobs, job, flushed);
+    }
     if let Err(error) = jobs.ctx.check_space() {
         log_at!(jobs.ctx, LogLevel::Error, "writes stop: {error}");
     }
     Ok(())
 }
 
-/// Writes the table of one column family. It is counted before it is installed: whoever waits for the flush finds it
-/// in the counters.
-fn write_part(jobs: &JobContext, part: &FlushPart, outputs: &PendingOutputs) -> Result<FlushedFiles> {
+/// Writes the table of one column family, which gets `number`. It is counted before it is installed: whoever waits for the flush
+/// finds it in the counters.
+fn write_part(
+    jobs: &JobContext,
+    part: &FlushPart,
+    outputs: &PendingOutputs,
+    number: FileNumber,
+    job_id: u64,
+) -> Result<FlushedFiles> {
     let start = jobs.ctx.env.clock.monotonic_nanos();
     let cpu_start = jobs.ctx.env.clock.thread_cpu_nanos();
-    let number = jobs.ctx.new_job_number();
     let memtables: Vec<&Arc<MemTable>> = part.memtables.iter().map(|sealed| &sealed.memtable).collect();
-    event_log::flush_started(&jobs.ctx, number, part.cf.name(), &memtables);
-    let reserve = || outputs.reserve();
+    event_log::flush_started(&jobs.ctx, job_id, part.cf.name(), &memtables);
+    // The table is the first file to be numbered.
+    let first = Cell::new(Some(number));
+    let reserve = || first.take().unwrap_or_else(|| outputs.reserve());
     let snapshots = jobs.snapshots.live();
     let written = write_l0(&jobs.ctx, &part.cf, &memtables, snapshots, part.epoch, &reserve)?;
     let bytes = written.bytes();
     for table in &written.tables {
-        event_log::table_created(&jobs.ctx, number, part.cf.name(), table.number.0, table.size);
+        event_log::table_created(&jobs.ctx, job_id, part.cf.name(), table.number.0, table.size);
     }
     let clock = &jobs.ctx.env.clock;
     let stats = LevelStats {
@@ -120,7 +144,7 @@ fn write_part(jobs: &JobContext, part: &FlushPart, outputs: &PendingOutputs) -> 
         ..LevelStats::default()
     };
     part.cf.stats.record_flush(&stats);
-    Event::new(&jobs.ctx, number, "flush_finished")
+    Event::new(&jobs.ctx, job_id, "flush_finished")
         .text("cf_name", part.cf.name())
         .number("flush_time_micros", stats.micros)
         .number("total_output_size", bytes)

@@ -11,7 +11,7 @@ use super::hiding_ranges::{HidingRanges, layers_of};
 use super::level_iter::LevelIter;
 use super::merge::{Base, MergeOperands, Merged};
 use super::merging_iter::MergingIter;
-use super::options::ReadOptions;
+use super::options::{ReadOptions, TableFilter};
 use super::source::Source;
 use super::value::{PinnedValue, WideColumns};
 use super::within::Within;
@@ -22,6 +22,7 @@ use crate::superversion::SuperVersion;
 use outcrop_base::keys::{pack, packed_seq, split};
 use outcrop_base::{Comparator, Error, PrefixExtractor, Result, SeqNum, ValueType, wide_columns};
 use outcrop_cache::Pinned;
+use outcrop_manifest::TableFile;
 use outcrop_table::{FillCache, TableIterOptions};
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -138,10 +139,15 @@ pub(super) fn merge_view(
     sources.extend(view.sealed.iter().map(|memtable| Source::Mem(memtable.iter())));
     for file in view.version.levels[0].files.iter() {
         let table = ctx.tables.open(cf, file)?;
-        sources.push(Source::Table(table.iter(table_options.clone()), file.largest_seq));
+        if options.table_filter.as_ref().is_none_or(|filter| filter.takes(table.properties())) {
+            sources.push(Source::Table(table.iter(table_options.clone()), file.largest_seq));
+        }
     }
     for level in view.version.levels[1..].iter().filter(|level| !level.files.is_empty()) {
-        let files: Arc<[_]> = level.shared_files();
+        let mut files: Arc<[_]> = level.shared_files();
+        if let Some(filter) = &options.table_filter {
+            files = filtered(ctx, cf, &files, filter)?;
+        }
         sources.push(Source::Level(LevelIter::new(
             ctx.tables.clone(),
             cf.clone(),
@@ -150,6 +156,22 @@ pub(super) fn merge_view(
         )));
     }
     Ok(MergingIter::new(cf.comparator.clone(), sources))
+}
+
+/// The tables that `filter` takes.
+fn filtered(
+    ctx: &DbContext,
+    cf: &ColumnFamily,
+    files: &[Arc<TableFile>],
+    filter: &TableFilter,
+) -> Result<Arc<[Arc<TableFile>]>> {
+    let mut taken = Vec::new();
+    for file in files {
+        if filter.takes(ctx.tables.open(cf, file)?.properties()) {
+            taken.push(file.clone());
+        }
+    }
+    Ok(taken.into())
 }
 
 impl Drop for Cursor {

@@ -2,8 +2,43 @@
 
 use crate::snapshots::{Snapshot, SnapshotList};
 use outcrop_base::{Result, SeqNum};
-use outcrop_table::FillCache;
+use outcrop_table::{FillCache, TableProperties};
+use std::fmt;
 use std::sync::Arc;
+
+/// Says of a table, by its properties, whether a scan looks into it: [`ReadOptions::table_filter`].
+///
+/// ```
+/// use outcrop::{Db, Env, ReadOptions, TableFilter};
+///
+/// let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// db.put("a", "1")?;
+/// db.flush()?;
+/// let large = TableFilter::new(|table| table.num_entries > 1000);
+/// let options = ReadOptions { table_filter: Some(large), ..ReadOptions::default() };
+/// assert_eq!(db.iter_with(&options).count(), 0);
+/// # outcrop::Result::Ok(())
+/// ```
+#[derive(Clone)]
+pub struct TableFilter(Arc<dyn Fn(&TableProperties) -> bool + Send + Sync>);
+
+impl TableFilter {
+    /// Asked on the thread that makes the iterator, once for each table.
+    pub fn new(filter: impl Fn(&TableProperties) -> bool + Send + Sync + 'static) -> TableFilter {
+        TableFilter(Arc::new(filter))
+    }
+
+    /// True if a scan looks into the table.
+    pub(crate) fn takes(&self, properties: &TableProperties) -> bool {
+        (self.0)(properties)
+    }
+}
+
+impl fmt::Debug for TableFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TableFilter")
+    }
+}
 
 /// How a read is done: the moment, the bounds of a scan, and what it leaves in the cache.
 ///
@@ -36,6 +71,9 @@ pub struct ReadOptions {
     pub total_order_seek: bool,
     /// Bytes an iterator reads ahead; 0: it grows on its own while access is sequential.
     pub readahead_size: usize,
+    /// Iterators leave out tables that it does not take; their range tombstones count, and lookups of single keys ask it
+    /// nothing. Default `None`: all are looked into.
+    pub table_filter: Option<TableFilter>,
 }
 
 impl Default for ReadOptions {
@@ -56,6 +94,7 @@ impl ReadOptions {
         prefix_same_as_start: false,
         total_order_seek: false,
         readahead_size: 0,
+        table_filter: None,
     };
 
     /// The sequence number to read at: the snapshot's, or else what `latest` says. Asked for after the views to read were taken: a

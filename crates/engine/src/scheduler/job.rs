@@ -66,23 +66,29 @@ pub fn run_flush(jobs: &JobContext, job: &FlushJob) {
     // Without the column family that was dropped under them, the others are flushed all the same.
     let again = result.as_ref().is_err_and(|error| error.kind() == ErrorKind::ColumnFamilyDropped);
     if let Err(error) = result {
-        versions.report_failure(Reason::Flush, "flush", &error);
+        // Only one that a listener took away: it is tried again, but not at once.
+        if versions.report_failure(Reason::Flush, "flush", &error) == Some(Severity::Soft) {
+            versions.pause_flushes();
+        }
     }
     let mut state = versions.state.lock();
     state.running_flushes -= 1;
     for part in &job.parts {
         if let Some(cf) = state.column_families.get_mut(&part.cf.id()) {
             cf.flush_running = false;
+            cf.flushes_ended += 1;
             cf.flush_requested |= again && !cf.sealed.is_empty();
         }
     }
     versions.job_ended(&mut state);
+    drop(state);
+    jobs.ctx.tell_stalls();
 }
 
 /// Runs a compaction and ends it in the shared state, whatever came of it.
 pub fn run_compaction(jobs: &JobContext, job: &CompactionJob, manual: Option<Arc<ManualCompaction>>) {
     let versions = &jobs.versions;
-    let run = || caught("compaction", || compaction::run_if_there_is_room(jobs, job).map(drop));
+    let run = || compaction::run_telling(jobs, job).map(drop);
     let result = jobs.observed(&job.info(), run);
     let was_canceled = |error: &&Error| manual.as_ref().is_some_and(|request| request.was_canceled(error));
     let too_large = result.as_ref().err().filter(|error| error.kind() == ErrorKind::CompactionTooLarge);
@@ -103,4 +109,6 @@ pub fn run_compaction(jobs: &JobContext, job: &CompactionJob, manual: Option<Arc
         request.finish(result);
     }
     compaction_job::end(versions, &mut state, job);
+    drop(state);
+    jobs.ctx.tell_stalls();
 }

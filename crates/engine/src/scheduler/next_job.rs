@@ -57,7 +57,7 @@ pub fn next_job(versions: &VersionSet, lane: Lane) -> Option<Job> {
         }
         Lane::Resume => versions.next_resume(&mut state).then_some(Job::Resume),
         _ if state.background_error.is_some() => None,
-        Lane::Flush if state.running_flushes >= threads.flushes => None,
+        Lane::Flush if state.running_flushes >= threads.flushes || state.flush_pause.is_some() => None,
         Lane::Flush => {
             let atomic = options.atomic_flush || state.resuming;
             flush::pick(&mut state, atomic).map(Job::Flush)

@@ -5,6 +5,7 @@ use crate::jobs::JobContext;
 use crate::obsolete_files::drop_kept_wals;
 use crate::options_file;
 use crate::properties::dump_stats_if_due;
+use crate::wal_archive;
 use outcrop_memtable::MemTable;
 use outcrop_options::offpeak;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ pub fn timed_check(core: &Core) {
     core.ctx.empty_trash();
     dump_stats_if_due(core);
     options_file::note_if_outdated(core);
+    wal_archive::purge(&core.ctx);
 }
 
 /// Gives back memory that no writer comes for, and the WAL that none writes over.

@@ -3,6 +3,7 @@
 use crate::batch::codec::WriteBatch;
 use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle, ColumnFamilyParts};
 use crate::context::DbContext;
+use crate::events::reasons::FlushReason;
 use crate::flush::job as flush;
 use crate::in_force::memtable_pool;
 use crate::info_log::InfoLog;
@@ -219,7 +220,7 @@ impl Parts {
     /// Seals the memtables of `ids`.
     pub fn seal(&self, ids: &[u32]) {
         let mut core = self.commit.exclude_writers();
-        self.commit.seal(&mut core, ids).unwrap();
+        self.commit.seal(&mut core, ids, FlushReason::ManualFlush).unwrap();
         drop(core);
         self.versions.request_flush(ids);
     }

@@ -15,7 +15,12 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// How writers are held back now.
+/// How writers are held back now. The numbers are this engine's own: RocksDB's are 2, 0 and 1.
+///
+/// ```
+/// use outcrop::StallCondition;
+/// assert!(StallCondition::Stopped > StallCondition::Delayed);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum StallCondition {
@@ -172,7 +177,7 @@ impl WriteStall {
 }
 
 /// The condition one column family asks for.
-fn condition_of(state: &CfState) -> (StallCondition, Option<StallCause>) {
+pub fn condition_of(state: &CfState) -> (StallCondition, Option<StallCause>) {
     use StallCondition::{Delayed, Normal, Stopped};
     let options = state.cf.options.load();
     let memtables = state.unflushed_memtables() as i32;
@@ -311,6 +316,7 @@ mod tests {
                         memtable,
                         next_wal: 9,
                         last_seq: outcrop_base::SeqNum(0),
+                        reason: Default::default(),
                     };
                     cf.sealed = vec![sealed; count];
                 },

@@ -7,6 +7,9 @@ use super::pipeline::{CommitPipeline, WriteCore};
 use super::targets::Target;
 use super::wal::Wal;
 use crate::column_family::new_memtable;
+use crate::events::Event;
+use crate::events::info::MemTableInfo;
+use crate::events::reasons::FlushReason;
 use crate::info_log::log_line;
 use crate::state::{CfState, DbState, LiveWal, SealedMemTable};
 use outcrop_base::Result;
@@ -16,18 +19,22 @@ use std::sync::Arc;
 impl CommitPipeline {
     /// Seals what is full, and what holds back WALs that are too large together.
     pub fn seal_full_memtables(&self, core: &mut WriteCore) -> Result<()> {
+        let mut reason = FlushReason::WriteBufferFull;
         let mut ids: Vec<u32> =
             core.targets.iter().filter(|t| t.memtable.should_seal()).map(|t| t.cf.id()).collect();
+        if ids.is_empty() {
+            reason = FlushReason::WalFull;
+        }
         ids.extend(self.holders_of_oldest_wal(core));
         ids.sort_unstable();
         ids.dedup();
         core.seal_wanted = false;
-        self.seal(core, &ids)
+        self.seal(core, &ids, reason)
     }
 
-    /// Seals the memtables of `ids` that hold anything, and starts a new WAL if the current one was used. With
+    /// Seals the memtables of `ids` that hold anything, for `reason`, and starts a new WAL if the current one was used. With
     /// `atomic_flush` all are sealed if one is: together they hold all rows up to one point of time.
-    pub fn seal(&self, core: &mut WriteCore, ids: &[u32]) -> Result<()> {
+    pub fn seal(&self, core: &mut WriteCore, ids: &[u32], reason: FlushReason) -> Result<()> {
         let all = self.ctx.options.atomic_flush && !ids.is_empty();
         let chosen = |target: &Target| all || ids.contains(&target.cf.id());
         let sealing: Vec<usize> = (0..core.targets.len())
@@ -48,21 +55,39 @@ impl CommitPipeline {
             })
             .collect();
         let last_seq = core.last_seq;
+        // Before a flush can begin.
+        sealing.iter().for_each(|index| self.tell_sealed(&core.targets[*index]));
         let mut state = self.versions.state.lock();
         for (index, fresh) in sealing.into_iter().zip(fresh) {
             let full = core.targets.replace(index, fresh.clone());
             let id = core.targets[index].cf.id();
             let Some(cf) = state.column_families.get_mut(&id) else { continue };
             cf.memtable = fresh;
-            cf.sealed.push(SealedMemTable { memtable: full, next_wal: core.wal.number(), last_seq });
+            cf.sealed.push(SealedMemTable { memtable: full, next_wal: core.wal.number(), last_seq, reason });
             cf.trim_history();
             cf.install_superversion();
         }
-        self.versions.stall.update(&state);
+        self.versions.update_stalls(&mut state);
         self.versions.wake(&mut state);
         drop(state);
         log_line!(self.ctx, "New memtable created with log file: #{}", core.wal.number());
+        self.ctx.tell_stalls();
         Ok(())
+    }
+
+    /// Tells listeners that the memtable of `target` takes no more writes: none comes, the caller excludes writers.
+    fn tell_sealed(&self, target: &Target) {
+        if !self.ctx.listens() {
+            return;
+        }
+        let memtable = &target.memtable;
+        self.ctx.tell(Event::MemTableSealed(&MemTableInfo {
+            cf_name: target.cf.name().to_string(),
+            first_seqno: memtable.first_seq().unwrap_or_default(),
+            earliest_seqno: memtable.born().unwrap_or_default(),
+            num_entries: memtable.num_entries(),
+            num_deletes: memtable.num_deletes(),
+        }));
     }
 
     /// Starts a new WAL file unless the current one is unused.
@@ -96,7 +121,7 @@ impl CommitPipeline {
     ///
     /// # Errors
     /// The background error; what writing the tables met.
-    pub fn flush(&self, ids: &[u32], wait: bool) -> Result<()> {
+    pub fn flush(&self, ids: &[u32], reason: FlushReason, wait: bool) -> Result<()> {
         let mut ids = ids.to_vec();
         {
             let mut core = self.exclude_writers();
@@ -105,15 +130,15 @@ impl CommitPipeline {
                 // Those that are named may have nothing to write, and the others have.
                 ids = core.targets.ids();
             }
-            self.seal(&mut core, &ids)?;
+            self.seal(&mut core, &ids, reason)?;
         }
         self.versions.request_flush(&ids);
         if wait { self.versions.wait_for_flush(&ids) } else { Ok(()) }
     }
 
     /// Seals the memtables of `ids` and returns when they are in tables, with writers excluded all the time.
-    pub fn flush_excluded(&self, core: &mut WriteCore, ids: &[u32]) -> Result<()> {
-        self.seal(core, ids)?;
+    pub fn flush_excluded(&self, core: &mut WriteCore, ids: &[u32], reason: FlushReason) -> Result<()> {
+        self.seal(core, ids, reason)?;
         self.versions.request_flush(ids);
         self.versions.wait_for_flush(ids)
     }
@@ -168,7 +193,7 @@ impl CommitPipeline {
             candidates.min_by_key(|target| target.memtable.born()).map(|target| target.cf.id())
         };
         let Some(id) = oldest else { return Ok(()) };
-        self.seal(core, &[id])?;
+        self.seal(core, &[id], FlushReason::WriteBufferManager)?;
         let ids = if self.ctx.options.atomic_flush { core.targets.ids() } else { vec![id] };
         self.versions.request_flush(&ids);
         Ok(())

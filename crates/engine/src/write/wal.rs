@@ -7,6 +7,7 @@
 use crate::context::DbContext;
 use crate::info_log::log_line;
 use crate::version_set::VersionSet;
+use crate::wal_archive;
 use outcrop_base::Result;
 use outcrop_env::{DirectIo, OpenWrite, RetiredWindow, WriteFile};
 use outcrop_manifest::{FileNumber, file_name};
@@ -31,6 +32,9 @@ pub fn recycled_wals(options: &DbOptions) -> u64 {
 /// Whether a WAL of `bytes` that is not needed any more is kept to be written over, with `kept` others. One is in any case, if
 /// WALs have space ahead: its blocks are there, and the writer need not make them. It goes once nobody writes.
 pub fn keeps_wal(options: &DbOptions, kept: usize, bytes: u64) -> bool {
+    if wal_archive::is_on(options) {
+        return false;
+    }
     (kept as u64) < recycled_wals(options) || (kept == 0 && bytes <= LARGEST_KEPT && has_space_ahead(options))
 }
 

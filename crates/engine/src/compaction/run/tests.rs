@@ -10,6 +10,11 @@ use outcrop_env::faulty::EIO;
 use outcrop_options::{ColumnFamilyOptions, CompressionType};
 use std::sync::atomic::AtomicBool;
 
+/// The numbers of the tables that `job` wrote.
+fn run(jobs: &JobContext, job: &CompactionJob) -> Result<Vec<FileNumber>> {
+    super::run(jobs, job).map(|ran| ran.tables.iter().map(|file| file.number).collect())
+}
+
 /// A job that merges all of L0 and L1 into L1.
 fn everything(parts: &Parts, work: Work) -> CompactionJob {
     let state = parts.versions.state.lock();

@@ -88,7 +88,7 @@ fn a_flush_waits_for_as_many_memtables_as_are_to_be_merged_unless_it_was_asked_f
     parts.put("a", "1");
     {
         let mut core = parts.commit.exclude_writers();
-        parts.commit.seal(&mut core, &[0]).unwrap();
+        parts.commit.seal(&mut core, &[0], Default::default()).unwrap();
     }
     assert!(picked(&parts, false).is_none());
     parts.versions.request_flush(&[0]);

@@ -1,0 +1,124 @@
+//! What happens in a database, for those who want to be told: flushes, compactions, ingestions, errors, stalls.
+//!
+//! ```text
+//! flush/job, compaction/run, write/switch, failures, features/ingest -> DbContext::tell -> EventSink (listener.rs) -> listeners
+//! ```
+//! What happens is told on the thread that does it, with none of the engine's locks held but the line of writers where a writer
+//! seals a memtable or meets the error. Without a sink nothing is put together: [`DbContext::listens`] is one load.
+//!
+//! Source: RocksDB `include/rocksdb/listener.h`, `db/event_helpers.cc`.
+
+pub mod compaction;
+pub mod flush;
+pub mod info;
+pub mod reasons;
+
+use crate::context::DbContext;
+use info::{
+    CompactionJobInfo, ExternalFileIngestionInfo, FlushJobInfo, MemTableInfo, SubcompactionJobInfo,
+    WriteStallInfo,
+};
+use outcrop_base::Error;
+use outcrop_env::thread_id;
+use parking_lot::Mutex;
+use reasons::BackgroundErrorReason;
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// One thing that happens.
+pub enum Event<'a> {
+    /// A flush begins to write the table of a column family.
+    FlushBegin(&'a FlushJobInfo),
+    /// That table is installed.
+    FlushCompleted(&'a FlushJobInfo),
+    /// A compaction begins.
+    CompactionBegin(&'a CompactionJobInfo),
+    /// It has ended; what it wrote is installed, or removed.
+    CompactionCompleted(&'a CompactionJobInfo),
+    /// A part of a compaction begins.
+    SubcompactionBegin(&'a SubcompactionJobInfo),
+    /// It has ended.
+    SubcompactionCompleted(&'a SubcompactionJobInfo),
+    /// A file was ingested.
+    FileIngested(&'a ExternalFileIngestionInfo),
+    /// An error that no caller can answer for; taken away, it stops nothing.
+    BackgroundError(BackgroundErrorReason, &'a mut Option<Error>),
+    /// Writers are held back otherwise than before.
+    StallChanged(&'a WriteStallInfo),
+    /// A memtable is about to take no more writes.
+    MemTableSealed(&'a MemTableInfo),
+}
+
+/// Told of everything. A panic of it is its own to catch.
+pub trait EventSink: Send + Sync {
+    /// `event` happens.
+    fn tell(&self, event: Event<'_>);
+}
+
+/// The sink of one database, and what is to be told once locks are released.
+#[derive(Default)]
+pub struct Events {
+    sink: OnceLock<Arc<dyn EventSink>>,
+    next_job: AtomicI32,
+    /// Changes of stalls, met with the state locked.
+    stalls: Mutex<Vec<WriteStallInfo>>,
+    /// How many those are: looked at without the lock.
+    waiting: AtomicUsize,
+}
+
+impl DbContext {
+    /// Has `sink` told what happens from here on. The first one stays.
+    pub fn set_event_sink(&self, sink: Arc<dyn EventSink>) {
+        let _ = self.events.sink.set(sink);
+    }
+
+    /// True if it is worth putting an event together: somebody listens, and the database does not close.
+    #[inline]
+    pub fn listens(&self) -> bool {
+        self.events.sink.get().is_some() && self.check_open().is_ok()
+    }
+
+    /// `event` happens; nobody is told once the database closes.
+    pub fn tell(&self, event: Event<'_>) {
+        if let Some(sink) = self.events.sink.get().filter(|_| self.check_open().is_ok()) {
+            sink.tell(event);
+        }
+    }
+
+    /// The number of another job, above 0.
+    pub fn new_job_id(&self) -> i32 {
+        // Relaxed: uniqueness is all that is asked.
+        self.events.next_job.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
+    }
+
+    /// Keeps a change of stalls for [`DbContext::tell_stalls`]: the state is locked.
+    pub fn note_stall(&self, info: WriteStallInfo) {
+        let mut stalls = self.events.stalls.lock();
+        stalls.push(info);
+        // Relaxed: whoever changed it looks itself after it has released the state.
+        self.events.waiting.store(stalls.len(), Ordering::Relaxed);
+    }
+
+    /// Tells what [`DbContext::note_stall`] kept. With no lock held.
+    #[inline]
+    pub fn tell_stalls(&self) {
+        if self.events.waiting.load(Ordering::Relaxed) > 0 {
+            self.tell_waiting_stalls();
+        }
+    }
+
+    #[cold]
+    fn tell_waiting_stalls(&self) {
+        let stalls = {
+            let mut stalls = self.events.stalls.lock();
+            self.events.waiting.store(0, Ordering::Relaxed);
+            std::mem::take(&mut *stalls)
+        };
+        stalls.iter().for_each(|info| self.tell(Event::StallChanged(info)));
+    }
+
+    /// The number of the calling thread, for those who are told.
+    pub fn thread_id(&self) -> u64 {
+        thread_id()
+    }
+}

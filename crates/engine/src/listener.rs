@@ -1,0 +1,149 @@
+//! Listeners: what an application implements to be told what happens in a database, and who calls them.
+//!
+//! Stands above `Db`, which the callbacks are given; the parts of the engine know `events::EventSink` alone.
+//!
+//! Source: RocksDB `include/rocksdb/listener.h`, `EventListener`.
+
+use crate::core::Core;
+use crate::db::Db;
+use crate::events::info::{
+    CompactionJobInfo, ExternalFileIngestionInfo, FlushJobInfo, MemTableInfo, SubcompactionJobInfo,
+    WriteStallInfo,
+};
+use crate::events::reasons::BackgroundErrorReason;
+use crate::events::{Event, EventSink};
+use crate::info_log::log_line;
+use crate::panic::caught;
+use outcrop_base::Error;
+use std::sync::{Arc, Weak};
+
+/// Told what happens in the databases opened with it: [`crate::DbBuilder::listener`]. Every callback does nothing by default.
+///
+/// A callback runs on the thread that does what it is told of, and delays that. Flushes, compactions and ingestions hold none of the
+/// engine's locks meanwhile: a callback may read, write and ask for background work with `db`, but must not wait for work that waits for
+/// its own thread (a flush for another flush). [`EventListener::memtable_sealed`], and
+/// [`EventListener::background_error`] where a writer met it, run while no other writer gets on: they must not write or flush.
+/// None is called while a database is opened, nor once it closes. One that panics leaves a line in LOG and harms nobody.
+///
+/// Several listeners are called in the order in which they were given.
+///
+/// ```
+/// use outcrop::{Db, Env, EventListener, FlushJobInfo};
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU64, Ordering};
+///
+/// #[derive(Default)]
+/// struct Flushed(AtomicU64);
+///
+/// impl EventListener for Flushed {
+///     fn flush_begin(&self, _db: &Arc<Db>, flush: &FlushJobInfo) {
+///         self.0.fetch_add(1, Ordering::Relaxed);
+///         assert_eq!(flush.cf_name, "default");
+///     }
+/// }
+///
+/// let flushed = Arc::new(Flushed::default());
+/// let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).listener(flushed.clone()).open()?;
+/// db.put("apple", "red")?;
+/// db.flush()?;
+/// assert_eq!(flushed.0.load(Ordering::Relaxed), 1);
+/// # outcrop::Result::Ok(())
+/// ```
+pub trait EventListener: Send + Sync {
+    /// The memtables of one column family are about to be written. With `atomic_flush` one call for each column family.
+    fn flush_begin(&self, db: &Arc<Db>, flush: &FlushJobInfo) {
+        let _ = (db, flush);
+    }
+
+    /// Its table is installed. Who waits for the flush may have gone on.
+    fn flush_completed(&self, db: &Arc<Db>, flush: &FlushJobInfo) {
+        let _ = (db, flush);
+    }
+
+    /// A compaction begins, be it that its tables are only moved or dropped. Not called for one that was canceled before, nor for
+    /// [`Db::compact_files`], which tells its caller ([`Db::compact_files_cf_telling`]) and listeners of its parts.
+    fn compaction_begin(&self, db: &Arc<Db>, compaction: &CompactionJobInfo) {
+        let _ = (db, compaction);
+    }
+
+    /// A compaction that was told to begin has ended: its outputs are installed, or `status` says why not.
+    fn compaction_completed(&self, db: &Arc<Db>, compaction: &CompactionJobInfo) {
+        let _ = (db, compaction);
+    }
+
+    /// A part of a compaction begins, on its own thread.
+    fn subcompaction_begin(&self, part: &SubcompactionJobInfo) {
+        let _ = part;
+    }
+
+    /// It has ended; nothing is installed before all parts have.
+    fn subcompaction_completed(&self, part: &SubcompactionJobInfo) {
+        let _ = part;
+    }
+
+    /// A file was ingested and is visible. On the thread that ingests.
+    fn external_file_ingested(&self, db: &Arc<Db>, file: &ExternalFileIngestionInfo) {
+        let _ = (db, file);
+    }
+
+    /// An error that no caller can answer for, before it stops anything. Set to `None` it stops nothing: a failed flush or compaction is
+    /// tried again after a second. Errors of the WAL and of the MANIFEST, whose tail is unknown then, count all the same.
+    fn background_error(&self, reason: BackgroundErrorReason, status: &mut Option<Error>) {
+        let _ = (reason, status);
+    }
+
+    /// Writers of a column family are held back otherwise than before.
+    fn stall_conditions_changed(&self, stall: &WriteStallInfo) {
+        let _ = stall;
+    }
+
+    /// A memtable is about to take no more writes. On the thread that writes, or asked for a flush.
+    fn memtable_sealed(&self, memtable: &MemTableInfo) {
+        let _ = memtable;
+    }
+}
+
+/// Calls the listeners of one database.
+struct Dispatch {
+    /// Weak: the core has this.
+    core: Weak<Core>,
+    listeners: Vec<Arc<dyn EventListener>>,
+}
+
+/// Has `listeners` told what happens in `core` from here on.
+pub fn attach(core: &Arc<Core>, listeners: Vec<Arc<dyn EventListener>>) {
+    if !listeners.is_empty() {
+        core.ctx.set_event_sink(Arc::new(Dispatch { core: Arc::downgrade(core), listeners }));
+    }
+}
+
+impl EventSink for Dispatch {
+    fn tell(&self, mut event: Event<'_>) {
+        let Some(core) = self.core.upgrade() else { return };
+        let db = Arc::new(Db::borrowed(core.clone()));
+        for listener in &self.listeners {
+            let told = caught("listener", || {
+                call(&**listener, &db, &mut event);
+                Ok(())
+            });
+            if let Err(error) = told {
+                log_line!(core.ctx, "{error}");
+            }
+        }
+    }
+}
+
+fn call(listener: &dyn EventListener, db: &Arc<Db>, event: &mut Event<'_>) {
+    match event {
+        Event::FlushBegin(info) => listener.flush_begin(db, info),
+        Event::FlushCompleted(info) => listener.flush_completed(db, info),
+        Event::CompactionBegin(info) => listener.compaction_begin(db, info),
+        Event::CompactionCompleted(info) => listener.compaction_completed(db, info),
+        Event::SubcompactionBegin(info) => listener.subcompaction_begin(info),
+        Event::SubcompactionCompleted(info) => listener.subcompaction_completed(info),
+        Event::FileIngested(info) => listener.external_file_ingested(db, info),
+        Event::BackgroundError(reason, status) => listener.background_error(*reason, status),
+        Event::StallChanged(info) => listener.stall_conditions_changed(info),
+        Event::MemTableSealed(info) => listener.memtable_sealed(info),
+    }
+}
