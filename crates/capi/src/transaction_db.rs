@@ -19,10 +19,9 @@ use crate::transaction_options::{
 use crate::write_options::{rocksdb_flushoptions_t, rocksdb_flushwaloptions_t, rocksdb_writeoptions_t};
 use libc::{c_char, c_int, c_uchar, size_t};
 use outcrop::{
-    ColumnFamilyDescriptor, Db, OptimisticTransactionDb, OptimisticTransactionDbOptions, Result,
+    ColumnFamilyDescriptor, Db, DbBuilder, OptimisticTransactionDb, OptimisticTransactionDbOptions, Result,
     TransactionDb,
 };
-use std::sync::Arc;
 
 pub struct rocksdb_transactiondb_t {
     pub(crate) db: TransactionDb,
@@ -32,14 +31,6 @@ pub struct rocksdb_transactiondb_t {
 pub struct rocksdb_optimistictransactiondb_t {
     pub(crate) db: OptimisticTransactionDb,
     pub(crate) base: rocksdb_t,
-}
-
-/// The database of `db`, with the statistics of `options`.
-fn base_of(options: &rocksdb_options_t, db: &Arc<Db>) -> rocksdb_t {
-    if let Some(statistics) = &options.statistics {
-        statistics.add(db);
-    }
-    rocksdb_t(db.clone(), options.statistics.clone())
 }
 
 /// What `names` and `cf_options` say; the default column family under `options` where there are none.
@@ -57,6 +48,17 @@ unsafe fn descriptors(
     }
 }
 
+/// How the database `name` is opened under `options`.
+unsafe fn builder(
+    options: &rocksdb_options_t,
+    name: *const c_char,
+    families: Vec<ColumnFamilyDescriptor>,
+) -> DbBuilder {
+    // SAFETY: the caller passes a name.
+    let builder = Db::builder(unsafe { text(name) }).options(options.database()).env(options.env());
+    builder.statistics(options.statistics.clone()).column_families(families)
+}
+
 unsafe fn open_pessimistic(
     options: *const rocksdb_options_t,
     transactions: *const rocksdb_transactiondb_options_t,
@@ -70,10 +72,10 @@ unsafe fn open_pessimistic(
         let options = &*options;
         let opened = descriptors(options, count, names, cf_options).and_then(|families| {
             let transactions = (*transactions).get()?;
-            TransactionDb::open(text(name), options.database(), transactions, options.env(), families)
+            TransactionDb::open_with(builder(options, name, families), transactions)
         });
         let Some(db) = report(errptr, opened) else { return std::ptr::null_mut() };
-        let base = base_of(options, db.db());
+        let base = rocksdb_t(db.db().clone());
         match report(errptr, handles_out(&base.0, &names_of(count, names), handles)) {
             Some(()) => hand_out(rocksdb_transactiondb_t { db, base }),
             None => std::ptr::null_mut(),
@@ -132,16 +134,10 @@ unsafe fn open_optimistic(
         let opened = descriptors(options, count, names, cf_options).and_then(|families| {
             let given = transactions.as_ref().map(|transactions| transactions.get()).transpose()?;
             let transactions = given.unwrap_or_else(OptimisticTransactionDbOptions::default);
-            OptimisticTransactionDb::open(
-                text(name),
-                options.database(),
-                transactions,
-                options.env(),
-                families,
-            )
+            OptimisticTransactionDb::open_with(builder(options, name, families), transactions)
         });
         let Some(db) = report(errptr, opened) else { return std::ptr::null_mut() };
-        let base = base_of(options, db.db());
+        let base = rocksdb_t(db.db().clone());
         match report(errptr, handles_out(&base.0, &names_of(count, names), handles)) {
             Some(()) => hand_out(rocksdb_optimistictransactiondb_t { db, base }),
             None => std::ptr::null_mut(),
@@ -231,7 +227,7 @@ macro_rules! of_both {
 
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $base(db: *mut $object) -> *mut rocksdb_t {
-            boundary!(hand_out(rocksdb_t((*db).base.0.clone(), (*db).base.1.clone())))
+            boundary!(hand_out(rocksdb_t((*db).base.0.clone())))
         }
 
         /// The database stays open.

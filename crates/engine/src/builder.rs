@@ -8,6 +8,7 @@ use outcrop_base::{CompactionFilter, Comparator, Error, ErrorKind, MergeOperator
 use outcrop_cache::Cache;
 use outcrop_env::Env;
 use outcrop_manifest::file_name::{self, FileKind};
+use outcrop_monitor::Statistics;
 use outcrop_options::file::LoadedOptions;
 use outcrop_options::{ColumnFamilyOptions, DbOptions};
 use std::path::{Path, PathBuf};
@@ -41,6 +42,7 @@ pub struct DbBuilder {
     families: Vec<ColumnFamilyDescriptor>,
     block_cache: Option<Arc<Cache>>,
     error_if_wal_file_exists: bool,
+    statistics: Option<Arc<Statistics>>,
 }
 
 impl Db {
@@ -63,6 +65,7 @@ impl Db {
             families: Vec::new(),
             block_cache: None,
             error_if_wal_file_exists: false,
+            statistics: None,
         }
     }
 }
@@ -143,6 +146,13 @@ impl DbBuilder {
         self
     }
 
+    /// Counts what is done to the database, also to others that are opened with the same object. Default: nothing is counted, and counting
+    /// costs nothing.
+    pub fn statistics(mut self, statistics: impl Into<Option<Arc<Statistics>>>) -> DbBuilder {
+        self.statistics = statistics.into();
+        self
+    }
+
     /// For [`DbBuilder::open_read_only`]: fail if a WAL has data, which would have to be replayed. Default false.
     pub fn error_if_wal_file_exists(mut self, fail: bool) -> DbBuilder {
         self.error_if_wal_file_exists = fail;
@@ -188,8 +198,9 @@ impl DbBuilder {
     ///
     /// In all these cases nothing of the database was changed.
     pub fn open(self) -> Result<Db> {
+        let statistics = self.statistics.clone();
         let (path, options, env, families) = self.into_parts();
-        Ok(Db::new(open::open(&path, options, env, families)?, None))
+        Ok(Db::new(open::open(&path, options, env, families, statistics)?, None))
     }
 
     /// Opens the database for reading only. Takes no lock and writes nothing, so it can be beside a process that writes; what that one
@@ -198,9 +209,9 @@ impl DbBuilder {
     /// # Errors
     /// As [`DbBuilder::open`]; Corruption if a WAL has data and `error_if_wal_file_exists` is set.
     pub fn open_read_only(self) -> Result<Db> {
-        let strict = self.error_if_wal_file_exists;
+        let (strict, statistics) = (self.error_if_wal_file_exists, self.statistics.clone());
         let (path, options, env, families) = self.into_parts();
-        let (core, _) = read_only::open(&path, options, env, families, strict)?;
+        let (core, _) = read_only::open(&path, options, env, families, (strict, statistics))?;
         Ok(Db::new(core, None))
     }
 
@@ -210,9 +221,20 @@ impl DbBuilder {
     /// # Errors
     /// As [`DbBuilder::open`].
     pub fn open_secondary(self) -> Result<Db> {
+        let statistics = self.statistics.clone();
         let (path, options, env, families) = self.into_parts();
-        let (core, secondary) = read_only::open(&path, options, env, families, false)?;
+        let (core, secondary) = read_only::open(&path, options, env, families, (false, statistics))?;
         Ok(Db::new(core, Some(secondary)))
+    }
+
+    /// Changes the settings of all column families, of which "default" is one.
+    pub(crate) fn adjusted(mut self, adjust: impl FnOnce(&mut Vec<ColumnFamilyDescriptor>)) -> DbBuilder {
+        if !self.families.iter().any(|family| family.name == DEFAULT_COLUMN_FAMILY) {
+            self.default_mut();
+        }
+        self.families.extend(self.default.take());
+        adjust(&mut self.families);
+        self
     }
 
     fn default_mut(&mut self) -> &mut ColumnFamilyDescriptor {

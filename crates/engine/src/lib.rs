@@ -100,6 +100,7 @@ mod info_log;
 mod inspect;
 mod jobs;
 mod manifest_file;
+mod metrics;
 mod obsolete_files;
 mod open;
 mod options_file;
@@ -148,6 +149,9 @@ pub use outcrop_base::{
 pub use outcrop_cache::{Cache, CacheOptions};
 pub use outcrop_env::Env;
 pub use outcrop_env::scheduler::Lane;
+pub use outcrop_monitor::{
+    HistogramData, HistogramKind, IoStats, PerfContext, PerfLevel, PerfMetric, Statistics, StatsLevel, Ticker,
+};
 pub use outcrop_options as options;
 pub use outcrop_options::{
     BlockBasedTableOptions, ColumnFamilyOptions, CompactionStyle, CompressionType, DbOptions, FilterPolicy,

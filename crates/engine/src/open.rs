@@ -24,6 +24,7 @@ use outcrop_base::{Error, Result, SeqNum};
 use outcrop_env::Env;
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_manifest::{FileNumber, ManifestWriter, VersionEdit, WalSet};
+use outcrop_monitor::Statistics;
 use outcrop_options::DbOptions;
 use outcrop_table::unique_id;
 use std::collections::BTreeSet;
@@ -36,6 +37,7 @@ pub fn open(
     options: DbOptions,
     env: Env,
     column_families: Vec<ColumnFamilyDescriptor>,
+    statistics: Option<Arc<Statistics>>,
 ) -> Result<Arc<Core>> {
     let OptionsInForce { db: options, descriptors, corrections } = in_force(path, options, column_families)?;
     if options.create_if_missing {
@@ -54,12 +56,15 @@ pub fn open(
     create_if_missing(path, &options, &env)?;
 
     let pool = memtable_pool(&descriptors);
-    let recovered = recovery::recover(path, &options, &env, &descriptors, &pool, recovery::Families::All)?;
+    let families = recovery::Families::All;
+    let recovered =
+        recovery::recover(path, &options, &env, &descriptors, &pool, (families, statistics.as_ref()))?;
     let info_log = InfoLog::create(&env, path, options.keep_log_file_num)?;
     let session_id = unique_id::session_id(env.random.next_u64(), env.random.next_u64() | 1);
     let identity = (recovered.db_id.clone(), session_id);
     let next_file = recovered.next_file_number;
-    let ctx = Arc::new(DbContext::new(env, path.to_path_buf(), options, identity, info_log, pool, next_file));
+    let ctx = DbContext::new(env, path.to_path_buf(), options, identity, info_log, pool, next_file);
+    let ctx = Arc::new(ctx.counted_by(statistics));
     // In RocksDB's form, for scripts that read it: the word after the colon is the version, the last of the next line the hash.
     log_line!(
         ctx,

@@ -153,7 +153,7 @@ impl VersionSet {
             edit.next_file_number = Some(self.ctx.next_file_number());
             edit.last_sequence = Some(last_seq);
         }
-        manifest.log(&edits).map_err(|error| self.fail_writes(error))?;
+        manifest.log(&edits, &self.ctx.monitor).map_err(|error| self.fail_writes(error))?;
         self.install(&edits, versions, then);
         Ok(())
     }

@@ -52,7 +52,9 @@ impl VersionSet {
     fn log_wals(&self, manifest: &mut Manifest, mut edit: VersionEdit) -> Result<()> {
         edit.next_file_number = Some(self.ctx.next_file_number());
         edit.last_sequence = Some(manifest.last_sequence);
-        manifest.log(std::slice::from_ref(&edit)).map_err(|error| self.fail_writes(error))?;
+        manifest
+            .log(std::slice::from_ref(&edit), &self.ctx.monitor)
+            .map_err(|error| self.fail_writes(error))?;
         manifest.wals.apply(&edit)
     }
 }

@@ -7,11 +7,13 @@
 //! is being read. What the operating system caches is read by it as far ahead as the user asked for, and copied from there in
 //! stretches that stay in the processor's caches.
 
+use crate::counts;
 use crate::format::BlockHandle;
 use crate::index::IndexView;
 use crate::source::BlockSource;
 use outcrop_base::Result;
 use outcrop_env::PendingRead;
+use outcrop_monitor::Watch;
 
 /// First size of a stretch, in bytes.
 const MIN_BYTES: usize = 16 << 10;
@@ -74,11 +76,17 @@ impl Readahead {
     }
 
     /// The stored bytes of block `number`, with its trailer.
-    pub fn stored(&mut self, source: &BlockSource, index: &IndexView<'_>, number: usize) -> Result<&[u8]> {
+    pub fn stored(
+        &mut self,
+        source: &BlockSource,
+        index: &IndexView<'_>,
+        number: usize,
+        watch: Watch<'_>,
+    ) -> Result<&[u8]> {
         let handle = index.handle(number);
         let len = source.stored_len(handle)?;
         if !self.holds(handle, len) {
-            self.advance(source, index, number)?;
+            self.advance(source, index, number, watch)?;
         }
         let at = (handle.offset - self.start) as usize;
         Ok(&self.bytes[at..at + len])
@@ -89,17 +97,28 @@ impl Readahead {
     }
 
     /// Makes the stretch that begins with block `number` the current one, and starts to read the one behind it.
-    fn advance(&mut self, source: &BlockSource, index: &IndexView<'_>, number: usize) -> Result<()> {
+    fn advance(
+        &mut self,
+        source: &BlockSource,
+        index: &IndexView<'_>,
+        number: usize,
+        watch: Watch<'_>,
+    ) -> Result<()> {
         let stretch = self.stretch(source, index, number)?;
         // Nothing is known of the buffer after an error.
         self.start = 0;
         let next = self.next.take().filter(|next| next.start == stretch.start && next.len == stretch.len);
         let read = match next {
-            Some(next) => next.read.finish(&mut self.bytes),
+            Some(next) => {
+                let timer = watch.timer();
+                let read = next.read.finish(&mut self.bytes);
+                counts::read(watch, timer, self.bytes.len());
+                read
+            }
             None => {
                 self.bytes.reserve_exact(stretch.len.saturating_sub(self.bytes.len()));
                 self.bytes.resize(stretch.len, 0);
-                source.file.read_exact_at(stretch.start, &mut self.bytes)
+                source.read_at(stretch.start, &mut self.bytes, watch)
             }
         };
         if let Err(error) = read {

@@ -14,6 +14,7 @@ mod properties;
 mod refusals;
 mod settings;
 mod snapshots;
+mod statistics;
 mod transactions;
 mod updates;
 mod writebatch_wi;

@@ -3,6 +3,7 @@
 //! A large one is cut by key range into parts that run on threads of their own (`subcompaction.rs`); the edit is still
 //! one. Outputs have the smallest epoch of the inputs: they are as old as the oldest of them.
 
+use super::counts;
 use super::job::CompactionJob;
 use super::subcompaction::{Written, write_parts};
 use super::{Compaction, LevelFiles, Work};
@@ -54,9 +55,12 @@ fn run_merge(jobs: &JobContext, job: &CompactionJob) -> Result<Vec<FileNumber>> 
         records_in,
         records_dropped: records_in.saturating_sub(records_out),
     };
+    let told =
+        counts::Told { records: written.records, parts: written.parts, bytes_read: written.bytes_read };
     let numbers = outputs.iter().map(|file| file.number).collect();
     pending.install_or_remove(|| install_merge(&jobs.versions, job, outputs, written))?;
     job.cf.stats.record(compaction.output_level, &stats);
+    counts::compacted(&jobs.ctx, job, &stats, &told);
     log_line!(
         jobs.ctx,
         "[{}] compacted {compaction}: {} -> {} bytes, {} of {} records dropped, {} us",

@@ -8,6 +8,7 @@ use super::transaction::{Manager, Transaction};
 use super::waits::Deadlock;
 use crate::batch::codec::{Op, WriteBatch, check_sizes};
 use crate::batch::indexed::{IndexedBatch, IndexedBatchOptions};
+use crate::builder::DbBuilder;
 use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle};
 use crate::db::Db;
 use crate::write::options::WriteOptions;
@@ -59,8 +60,17 @@ impl TransactionDb {
         options: DbOptions,
         transactions: TransactionDbOptions,
         env: Env,
-        mut column_families: Vec<ColumnFamilyDescriptor>,
+        column_families: Vec<ColumnFamilyDescriptor>,
     ) -> Result<TransactionDb> {
+        let builder = Db::builder(path).options(options).env(env).column_families(column_families);
+        TransactionDb::open_with(builder, transactions)
+    }
+
+    /// Opens the database of `builder`, as [`TransactionDb::open`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_with(builder: DbBuilder, transactions: TransactionDbOptions) -> Result<TransactionDb> {
         if transactions.write_policy != WritePolicy::Committed {
             let policy = match transactions.write_policy {
                 WritePolicy::Prepared => "WRITE_PREPARED",
@@ -68,13 +78,7 @@ impl TransactionDb {
             };
             return Err(Error::not_supported(format!("the write policy {policy}; there is WRITE_COMMITTED")));
         }
-        if !column_families.iter().any(|descriptor| descriptor.name == crate::DEFAULT_COLUMN_FAMILY) {
-            let default = ColumnFamilyDescriptor::default_with(Default::default(), Default::default());
-            column_families.push(default);
-        }
-        keep_history(&mut column_families);
-        let db =
-            Arc::new(Db::builder(path).options(options).env(env).column_families(column_families).open()?);
+        let db = Arc::new(builder.adjusted(|families| keep_history(families)).open()?);
         let locks = LockManager::new(
             LockOptions {
                 max_num_locks: transactions.max_num_locks,

@@ -13,6 +13,7 @@ use super::transaction::{Manager, Transaction};
 use super::validation::{Reach, check_unchanged};
 use crate::batch::codec::{Op, WriteBatch};
 use crate::batch::indexed::{IndexedBatch, IndexedBatchOptions};
+use crate::builder::DbBuilder;
 use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle};
 use crate::db::Db;
 use crate::superversion::SuperVersion;
@@ -53,15 +54,21 @@ impl OptimisticTransactionDb {
         options: DbOptions,
         transactions: OptimisticTransactionDbOptions,
         env: Env,
-        mut column_families: Vec<ColumnFamilyDescriptor>,
+        column_families: Vec<ColumnFamilyDescriptor>,
     ) -> Result<OptimisticTransactionDb> {
-        if !column_families.iter().any(|descriptor| descriptor.name == crate::DEFAULT_COLUMN_FAMILY) {
-            let default = ColumnFamilyDescriptor::default_with(Default::default(), Default::default());
-            column_families.push(default);
-        }
-        keep_history(&mut column_families);
-        let db =
-            Arc::new(Db::builder(path).options(options).env(env).column_families(column_families).open()?);
+        let builder = Db::builder(path).options(options).env(env).column_families(column_families);
+        OptimisticTransactionDb::open_with(builder, transactions)
+    }
+
+    /// Opens the database of `builder`, as [`OptimisticTransactionDb::open`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_with(
+        builder: DbBuilder,
+        transactions: OptimisticTransactionDbOptions,
+    ) -> Result<OptimisticTransactionDb> {
+        let db = Arc::new(builder.adjusted(|families| keep_history(families)).open()?);
         let own = || Arc::new(LockBuckets::new(transactions.occ_lock_buckets as usize));
         let buckets = transactions.shared_lock_buckets.unwrap_or_else(own);
         let shared = Optimistic { db, policy: transactions.validate_policy, buckets };

@@ -5,11 +5,13 @@
 //! The leader keeps its lead: other writers wait in line, or fail if they asked not to wait.
 //! Source: RocksDB `db/db_impl/db_impl_write.cc`, `DelayWrite`; `db/write_thread.cc`, `BeginWriteStall`.
 
+use super::counts;
 use super::group::WriteQueue;
 use super::options::WriteOptions;
 use super::pipeline::{CommitPipeline, WriteCore};
 use super::stall::StallCondition;
 use outcrop_base::{Error, ErrorKind, Result};
+use outcrop_monitor::Watch;
 use parking_lot::MutexGuard;
 use std::time::Duration;
 
@@ -81,6 +83,9 @@ impl CommitPipeline {
         if nanos < SHORTEST_SLEEP_NANOS {
             return Ok(());
         }
+        let watching = self.ctx.monitor.begin();
+        let watch = Watch::from(&watching);
+        let timer = watch.timer();
         let _stalled = Stalled::new(&self.queue);
         let mut left = nanos;
         while left > 0
@@ -92,6 +97,7 @@ impl CommitPipeline {
             left -= slice;
         }
         self.stats.stall_micros.add((nanos - left) / 1000);
+        counts::stalled(watch, timer, (nanos - left) / 1000);
         Ok(())
     }
 
@@ -100,6 +106,9 @@ impl CommitPipeline {
         if options.no_slowdown {
             return Err(Error::new(ErrorKind::Incomplete, "writes are stopped (no_slowdown is set)"));
         }
+        let watching = self.ctx.monitor.begin();
+        let watch = Watch::from(&watching);
+        let timer = watch.timer();
         let _stalled = Stalled::new(&self.queue);
         let start = self.ctx.env.clock.monotonic_nanos();
         let mut state = self.versions.state.lock();
@@ -107,7 +116,9 @@ impl CommitPipeline {
             state.check_working()?;
             self.versions.state_changed.wait(&mut state);
         }
-        self.stats.stall_micros.add((self.ctx.env.clock.monotonic_nanos() - start) / 1000);
+        let micros = (self.ctx.env.clock.monotonic_nanos() - start) / 1000;
+        self.stats.stall_micros.add(micros);
+        counts::stalled(watch, timer, micros);
         Ok(())
     }
 }
