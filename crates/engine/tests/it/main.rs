@@ -18,6 +18,7 @@ mod ingest;
 mod kept_wal;
 mod kill;
 mod made;
+mod metrics;
 mod model;
 mod option_extremes;
 mod panics;
