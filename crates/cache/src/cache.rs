@@ -19,8 +19,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 pub struct CacheKey {
     /// From [`Cache::new_file_id`].
     pub file: u64,
-    /// Offset in the file.
+    /// Offset in the file; the two upper bits, which no file is so long to need, say which [`Kind`] it is of.
     pub offset: u64,
+}
+
+/// What a block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Rows of a table.
+    Data,
+    /// The index of a table.
+    Index,
+    /// The filter of a table, or a part of it.
+    Filter,
+    /// A value of a blob file.
+    Blob,
+}
+
+impl Kind {
+    /// All, in the order of their numbers.
+    pub const ALL: [Kind; 4] = [Kind::Data, Kind::Index, Kind::Filter, Kind::Blob];
 }
 
 impl CacheKey {
@@ -464,6 +482,19 @@ impl Cache {
             .map(|len| len as usize)
             .sum::<usize>()
             + self.reserved()
+    }
+
+    /// Number and bytes of the blocks of each kind. Looks at every descriptor.
+    pub fn usage_by_kind(&self) -> [(u64, u64); Kind::ALL.len()] {
+        let mut usage = [(0, 0); Kind::ALL.len()];
+        for slot in (0..self.table.buckets() * WAYS).map(|index| self.table.slot_at(index)) {
+            if let Some(len) = slot.live_len() {
+                let (count, bytes) = &mut usage[(slot.offset() >> 62) as usize];
+                *count += 1;
+                *bytes += u64::from(len);
+            }
+        }
+        usage
     }
 
     /// Number of blocks.

@@ -21,7 +21,7 @@ mod slabs;
 mod sync;
 mod table;
 
-pub use cache::{Cache, CacheKey, CacheOptions, GrowthListener, Priority};
+pub use cache::{Cache, CacheKey, CacheOptions, GrowthListener, Kind, Priority};
 pub use pinned::{Pinned, standalone};
 
 #[cfg(test)]

@@ -166,7 +166,7 @@ impl Slot {
     }
 
     /// The offset part of the key; meaningful while live.
-    fn offset(&self) -> u64 {
+    pub fn offset(&self) -> u64 {
         self.offset.load(Ordering::Relaxed)
     }
 

@@ -82,6 +82,7 @@ impl UserComparator for CComparator {
     }
 
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        outcrop::PerfContext::count(outcrop::PerfMetric::UserKeyComparisonCount, 1);
         let ((a, a_len), (b, b_len)) = (bytes(a), bytes(b));
         // SAFETY: the contract of the C API: the function reads the two keys and nothing else.
         unsafe { (self.compare)(self.state.pointer, a, a_len, b, b_len) }.cmp(&0)

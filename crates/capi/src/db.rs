@@ -4,13 +4,12 @@ use crate::memory::{
     Errptr, copy_out, copy_out_text, copy_out_texts, give_back, give_back_texts, hand_out, report, text,
 };
 use crate::options::rocksdb_options_t;
-use crate::statistics::Statistics;
 use libc::{c_char, c_int, c_uchar, size_t};
 use outcrop::{ColumnFamilyDescriptor, ColumnFamilyHandle, Db, Env, Error, Result};
 use std::sync::Arc;
 
-/// A database, and the statistics that count it if it was opened with some.
-pub struct rocksdb_t(pub(crate) Arc<Db>, pub(crate) Option<Arc<Statistics>>);
+/// A database.
+pub struct rocksdb_t(pub(crate) Arc<Db>);
 pub struct rocksdb_column_family_handle_t(pub(crate) ColumnFamilyHandle);
 
 #[unsafe(no_mangle)]
@@ -24,7 +23,7 @@ pub unsafe extern "C" fn rocksdb_open(
         let opened = options
             .descriptor("default")
             .and_then(|family| options.builder(text(name)).column_family(family).open());
-        opened_out(options, errptr, opened, &[], std::ptr::null_mut())
+        opened_out(errptr, opened, &[], std::ptr::null_mut())
     })
 }
 
@@ -68,7 +67,6 @@ pub(crate) unsafe fn handles_out(
 
 /// Hands out what was opened, with a handle for each name.
 unsafe fn opened_out(
-    options: &rocksdb_options_t,
     errptr: *mut *mut c_char,
     opened: Result<Db>,
     names: &[String],
@@ -81,10 +79,7 @@ unsafe fn opened_out(
             Ok(db)
         });
         let Some(db) = report(errptr, opened) else { return std::ptr::null_mut() };
-        if let Some(statistics) = &options.statistics {
-            statistics.add(&db);
-        }
-        hand_out(rocksdb_t(Arc::new(db), options.statistics.clone()))
+        hand_out(rocksdb_t(Arc::new(db)))
     }
 }
 
@@ -111,7 +106,7 @@ pub unsafe extern "C" fn rocksdb_open_column_families(
             .and_then(|()| families_of(count, names, cf_options))
             .and_then(with_default)
             .and_then(|families| options.builder(text(name)).column_families(families).open());
-        opened_out(options, errptr, opened, &names_of(count, names), handles)
+        opened_out(errptr, opened, &names_of(count, names), handles)
     })
 }
 
@@ -132,7 +127,7 @@ pub unsafe extern "C" fn rocksdb_open_for_read_only(
                 .error_if_wal_file_exists(strict)
                 .open_read_only()
         });
-        opened_out(options, errptr, opened, &[], std::ptr::null_mut())
+        opened_out(errptr, opened, &[], std::ptr::null_mut())
     })
 }
 
@@ -157,7 +152,7 @@ pub unsafe extern "C" fn rocksdb_open_for_read_only_column_families(
                 .error_if_wal_file_exists(strict)
                 .open_read_only()
         });
-        opened_out(options, errptr, opened, &names_of(count, names), handles)
+        opened_out(errptr, opened, &names_of(count, names), handles)
     })
 }
 
@@ -174,7 +169,7 @@ pub unsafe extern "C" fn rocksdb_open_as_secondary(
         let opened = options
             .descriptor("default")
             .and_then(|family| options.builder(text(name)).column_family(family).open_secondary());
-        opened_out(options, errptr, opened, &[], std::ptr::null_mut())
+        opened_out(errptr, opened, &[], std::ptr::null_mut())
     })
 }
 
@@ -194,7 +189,7 @@ pub unsafe extern "C" fn rocksdb_open_as_secondary_column_families(
         let options = &*options;
         let opened = families_of(count, names, cf_options)
             .and_then(|families| options.builder(text(name)).column_families(families).open_secondary());
-        opened_out(options, errptr, opened, &names_of(count, names), handles)
+        opened_out(errptr, opened, &names_of(count, names), handles)
     })
 }
 

@@ -126,8 +126,6 @@ pub fn notes() -> impl Iterator<Item = &'static settings::Note> {
         slice_transform::SLICE_TRANSFORM_NOTES,
         sst_file_writer::INGEST_NOTES,
         sst_file_writer::ENV_NOTES,
-        statistics::HISTOGRAM_NOTES,
-        statistics::STATISTICS_NOTES,
         table_options::TABLE_NOTES,
         table_options::USER_DEFINED_INDEX_NOTES,
         write_options::WRITE_NOTES,

@@ -172,10 +172,7 @@ unsafe fn property(db: *mut rocksdb_t, cf: &ColumnFamilyHandle, name: *const c_c
     // SAFETY: the caller's contract.
     unsafe {
         let (db, name) = (&*db, text(name));
-        let value = match name.as_str() {
-            "rocksdb.options-statistics" => db.1.as_ref().map(|statistics| statistics.to_string()),
-            name => db.0.property_cf(cf, name),
-        };
+        let value = db.0.property_cf(cf, &name);
         value.map_or(std::ptr::null_mut(), |value| copy_out_text(&value))
     }
 }

@@ -6,14 +6,13 @@ use crate::memory::{Errptr, copy_out_text, give_back, hand_out, report, text};
 use crate::resources::rocksdb_dbpath_t;
 use crate::settings::{Field, Flag, Settings};
 use crate::slice_transform::rocksdb_slicetransform_t;
-use crate::statistics::Statistics;
 use crate::table_options::rocksdb_block_based_table_options_t;
 use libc::{c_char, c_double, c_int, c_uint, size_t};
 use outcrop::options::file::LoadedOptions;
 use outcrop::options::{self, CompressionType, DataBlockIndexType, DbOptions, FilterPolicy};
 use outcrop::{
     Cache, CacheOptions, ColumnFamilyDescriptor, ColumnFamilyOptions, ColumnFamilyParts, Db, DbBuilder,
-    DbObjects, Env, EventListener, RateLimiter, RateLimiterOptions, Result,
+    DbObjects, Env, EventListener, RateLimiter, RateLimiterOptions, Result, Statistics,
 };
 use std::ffi::CString;
 use std::path::Path;
@@ -44,8 +43,11 @@ impl rocksdb_options_t {
 
     /// A database at `path` under these options, with the column families still to be named.
     pub(crate) fn builder(&self, path: impl AsRef<Path>) -> DbBuilder {
-        let builder =
-            Db::builder(path).options(self.database()).env(self.env()).objects(self.objects.clone());
+        let builder = Db::builder(path)
+            .options(self.database())
+            .env(self.env())
+            .objects(self.objects.clone())
+            .statistics(self.statistics.clone());
         self.listeners.iter().fold(builder, |builder, listener| builder.listener(listener.clone()))
     }
 
@@ -509,33 +511,6 @@ texts! {
     "db_host_id": set rocksdb_options_set_db_host_id get rocksdb_options_get_db_host_id;
     "daily_offpeak_time_utc": set rocksdb_options_set_daily_offpeak_time_utc
         get rocksdb_options_get_daily_offpeak_time_utc;
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_options_enable_statistics(options: *mut rocksdb_options_t) {
-    boundary!({
-        (*options).statistics = Some(Arc::default());
-        (*options).settings.forget("statistics_level");
-    })
-}
-
-/// Null unless statistics are enabled.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_options_statistics_get_string(
-    options: *mut rocksdb_options_t,
-) -> *mut c_char {
-    boundary!(match &(*options).statistics {
-        Some(statistics) => copy_out_text(&statistics.to_string()),
-        None => std::ptr::null_mut(),
-    })
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_options_statistics_get_ticker_count(
-    options: *mut rocksdb_options_t,
-    ticker_type: u32,
-) -> u64 {
-    boundary!((*options).statistics.as_ref().map_or(0, |statistics| statistics.ticker(ticker_type)))
 }
 
 #[unsafe(no_mangle)]

@@ -120,7 +120,7 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
         "allow_data_in_errors" Flag = Flag(0);
             set rocksdb_options_set_allow_data_in_errors get rocksdb_options_get_allow_data_in_errors -> Flag;
     }
-    Accepted "there are no statistics of this kind" {
+    Accepted "the history of statistics is read through C++ and Java alone" {
         "stats_persist_period_sec" c_uint = 600;
             set rocksdb_options_set_stats_persist_period_sec get rocksdb_options_get_stats_persist_period_sec -> c_uint;
         "persist_stats_to_disk" Flag = Flag(0);

@@ -19,10 +19,9 @@ use crate::transaction_options::{
 use crate::write_options::{rocksdb_flushoptions_t, rocksdb_flushwaloptions_t, rocksdb_writeoptions_t};
 use libc::{c_char, c_int, c_uchar, size_t};
 use outcrop::{
-    ColumnFamilyDescriptor, Db, OptimisticTransactionDb, OptimisticTransactionDbOptions, Result,
+    ColumnFamilyDescriptor, Db, DbBuilder, OptimisticTransactionDb, OptimisticTransactionDbOptions, Result,
     TransactionDb,
 };
-use std::sync::Arc;
 
 /// Begins with the plain database, as RocksDB's object does: callers hand a pointer to it to functions of `rocksdb_t`, such as
 /// the crate `rocksdb` to `rocksdb_drop_column_family`.
@@ -37,14 +36,6 @@ pub struct rocksdb_transactiondb_t {
 pub struct rocksdb_optimistictransactiondb_t {
     pub(crate) base: rocksdb_t,
     pub(crate) db: OptimisticTransactionDb,
-}
-
-/// The database of `db`, with the statistics of `options`.
-fn base_of(options: &rocksdb_options_t, db: &Arc<Db>) -> rocksdb_t {
-    if let Some(statistics) = &options.statistics {
-        statistics.add(db);
-    }
-    rocksdb_t(db.clone(), options.statistics.clone())
 }
 
 /// What `names` and `cf_options` say; the default column family under `options` where there are none.
@@ -78,7 +69,7 @@ unsafe fn open_pessimistic(
             TransactionDb::open_with(options.builder(text(name)).column_families(families), transactions)
         });
         let Some(db) = report(errptr, opened) else { return std::ptr::null_mut() };
-        let base = base_of(options, db.db());
+        let base = rocksdb_t(db.db().clone());
         match report(errptr, handles_out(&base.0, &names_of(count, names), handles)) {
             Some(()) => hand_out(rocksdb_transactiondb_t { db, base }),
             None => std::ptr::null_mut(),
@@ -141,7 +132,7 @@ unsafe fn open_optimistic(
             OptimisticTransactionDb::open_with(builder, transactions)
         });
         let Some(db) = report(errptr, opened) else { return std::ptr::null_mut() };
-        let base = base_of(options, db.db());
+        let base = rocksdb_t(db.db().clone());
         match report(errptr, handles_out(&base.0, &names_of(count, names), handles)) {
             Some(()) => hand_out(rocksdb_optimistictransactiondb_t { db, base }),
             None => std::ptr::null_mut(),
@@ -231,7 +222,7 @@ macro_rules! of_both {
 
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $base(db: *mut $object) -> *mut rocksdb_t {
-            boundary!(hand_out(rocksdb_t((*db).base.0.clone(), (*db).base.1.clone())))
+            boundary!(hand_out(rocksdb_t((*db).base.0.clone())))
         }
 
         /// The database stays open.

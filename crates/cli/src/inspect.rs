@@ -39,6 +39,7 @@ pub fn open_table(env: &Env, path: &Path, largest_seqno: SeqNum) -> Result<Arc<T
                 expected_unique_id: None,
                 largest_seqno,
                 prefix_extractor: None,
+                monitor: outcrop_monitor::Monitor::none(),
             },
         )
     };

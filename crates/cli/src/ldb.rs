@@ -61,7 +61,7 @@ pub struct LdbArguments {
     /// checkcompat prints JSON.
     #[arg(long)]
     json: bool,
-    /// put KEY VALUE, get KEY, delete KEY, scan, dump, manifest_dump, list_column_families, checkconsistency, checkcompat --with=VERSION; words that begin with - go after --.
+    /// put KEY VALUE, get KEY, delete KEY, scan, dump, manifest_dump, list_column_families, checkconsistency, metrics (OpenMetrics text), checkcompat --with=VERSION; words that begin with - go after --.
     #[arg(required = true, num_args = 1..)]
     command: Vec<String>,
 }
@@ -81,6 +81,7 @@ pub fn run(arguments: &LdbArguments) -> Result<ExitCode, String> {
         ["manifest_dump"] => arguments.manifest_dump(),
         ["list_column_families"] => arguments.list_column_families(),
         ["checkconsistency"] => arguments.check_consistency(),
+        ["metrics"] => arguments.metrics(),
         ["checkcompat"] => return arguments.check_compatibility(),
         [verb, ..] => {
             return Err(format!(
@@ -93,6 +94,13 @@ pub fn run(arguments: &LdbArguments) -> Result<ExitCode, String> {
 }
 
 impl LdbArguments {
+    /// Prints what can be said of the database without having been there when it was used.
+    fn metrics(&self) -> Result<(), Error> {
+        let (db, _) = self.open_to_read()?;
+        print!("{}", db.metrics());
+        Ok(())
+    }
+
     fn open(&self) -> Result<(Db, ColumnFamilyHandle), Error> {
         let env = Env::posix();
         let names = match Db::list_column_families_in(&self.db, &env) {

@@ -10,6 +10,7 @@ use outcrop_base::{CompactionFilter, Comparator, Error, ErrorKind, MergeOperator
 use outcrop_cache::Cache;
 use outcrop_env::Env;
 use outcrop_manifest::file_name::{self, FileKind};
+use outcrop_monitor::Statistics;
 use outcrop_options::file::LoadedOptions;
 use outcrop_options::{ColumnFamilyOptions, DbOptions};
 use std::path::{Path, PathBuf};
@@ -49,6 +50,7 @@ pub struct DbBuilder {
     error_if_wal_file_exists: bool,
     objects: DbObjects,
     listeners: Vec<Arc<dyn EventListener>>,
+    statistics: Option<Arc<Statistics>>,
 }
 
 impl Db {
@@ -75,6 +77,7 @@ impl Db {
             error_if_wal_file_exists: false,
             objects: DbObjects::default(),
             listeners: Vec::new(),
+            statistics: None,
         }
     }
 }
@@ -179,6 +182,13 @@ impl DbBuilder {
         self
     }
 
+    /// Counts what is done to the database, also to others that are opened with the same object. Default: nothing is counted, and counting
+    /// costs nothing.
+    pub fn statistics(mut self, statistics: impl Into<Option<Arc<Statistics>>>) -> DbBuilder {
+        self.statistics = statistics.into();
+        self
+    }
+
     /// For [`DbBuilder::open_read_only`]: fail if a WAL has data, which would have to be replayed. Default false.
     pub fn error_if_wal_file_exists(mut self, fail: bool) -> DbBuilder {
         self.error_if_wal_file_exists = fail;
@@ -254,9 +264,9 @@ impl DbBuilder {
     /// In all these cases nothing of the database was changed.
     pub fn open(mut self) -> Result<Db> {
         let objects = self.objects.clone();
-        let listeners = std::mem::take(&mut self.listeners);
+        let watched = (std::mem::take(&mut self.listeners), self.statistics.clone());
         let (path, options, env, families) = self.into_parts();
-        Ok(Db::new(open::open(&path, options, env, families, objects, listeners)?, None))
+        Ok(Db::new(open::open(&path, options, env, families, objects, watched)?, None))
     }
 
     /// Opens the database for reading only. Takes no lock and writes nothing, so it can be beside a process that writes; what that one
@@ -265,9 +275,9 @@ impl DbBuilder {
     /// # Errors
     /// As [`DbBuilder::open`]; Corruption if a WAL has data and `error_if_wal_file_exists` is set.
     pub fn open_read_only(self) -> Result<Db> {
-        let strict = self.error_if_wal_file_exists;
+        let (strict, statistics) = (self.error_if_wal_file_exists, self.statistics.clone());
         let (path, options, env, families) = self.into_parts();
-        let (core, _) = read_only::open(&path, options, env, families, strict)?;
+        let (core, _) = read_only::open(&path, options, env, families, (strict, statistics))?;
         Ok(Db::new(core, None))
     }
 
@@ -277,8 +287,9 @@ impl DbBuilder {
     /// # Errors
     /// As [`DbBuilder::open`].
     pub fn open_secondary(self) -> Result<Db> {
+        let statistics = self.statistics.clone();
         let (path, options, env, families) = self.into_parts();
-        let (core, secondary) = read_only::open(&path, options, env, families, false)?;
+        let (core, secondary) = read_only::open(&path, options, env, families, (false, statistics))?;
         Ok(Db::new(core, Some(secondary)))
     }
 

@@ -12,6 +12,7 @@ use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_env::{Env, process_id};
 use outcrop_manifest::FileNumber;
 use outcrop_memtable::MemTablePool;
+use outcrop_monitor::{Monitor, Statistics, Ticker};
 use outcrop_options::DbOptions;
 use parking_lot::Mutex;
 use std::path::PathBuf;
@@ -55,6 +56,8 @@ pub struct DbContext {
     pub pacing: Pacing,
     /// Its ties to the background threads.
     pub background: Background,
+    /// Who counts what is done to it.
+    pub monitor: Monitor,
     /// Memory of memtables. One for each opening: handles know their database by it.
     pub memtable_pool: Arc<MemTablePool>,
     /// Told what happens, if somebody listens.
@@ -85,6 +88,7 @@ impl DbContext {
         let wal_dir = options.wal_dir.clone().unwrap_or_else(|| path.clone());
         let (db_id, session_id) = identity;
         let tables = TableCache::new(env.fs.clone(), &path, &options);
+        let monitor = Monitor { statistics: None, clock: env.clock.clone() };
         DbContext {
             env,
             path,
@@ -98,6 +102,7 @@ impl DbContext {
             options,
             db_id,
             session_id,
+            monitor,
             info_log,
             memtable_pool,
             archive_purged: AtomicU64::new(0),
@@ -113,6 +118,21 @@ impl DbContext {
         self.objects = objects;
         self.pacing.limiter.clone_from(&self.objects.rate_limiter);
         self
+    }
+
+    /// The same, counted by `statistics`.
+    pub fn counted_by(mut self, statistics: Option<Arc<Statistics>>) -> DbContext {
+        self.monitor.statistics = statistics;
+        let tables = TableCache::new(self.env.fs.clone(), &self.path, &self.options);
+        self.tables = Arc::new(tables.watched_by(self.monitor.clone()));
+        self
+    }
+
+    /// Counts an event, if there are statistics.
+    pub fn count(&self, ticker: Ticker, n: u64) {
+        if let Some(statistics) = &self.monitor.statistics {
+            statistics.count(ticker, n);
+        }
     }
 
     /// True in a process that was forked from the one that opened the database.

@@ -104,6 +104,7 @@ mod inspect;
 mod jobs;
 mod listener;
 mod manifest_file;
+mod metrics;
 mod objects;
 mod obsolete_files;
 mod open;
@@ -167,6 +168,9 @@ pub use outcrop_cache::{Cache, CacheOptions};
 pub use outcrop_env::Env;
 pub use outcrop_env::scheduler::Lane;
 pub use outcrop_env::{IoKind, IoPriority, RateLimiter, RateLimiterMode, RateLimiterOptions};
+pub use outcrop_monitor::{
+    HistogramData, HistogramKind, IoStats, PerfContext, PerfLevel, PerfMetric, Statistics, StatsLevel, Ticker,
+};
 pub use outcrop_options as options;
 pub use outcrop_options::{
     BlockBasedTableOptions, ColumnFamilyOptions, CompactionStyle, CompressionType, DbOptions, FilterPolicy,

@@ -4,6 +4,7 @@ use crate::context::DbContext;
 use crate::state::DbState;
 use outcrop_base::{Error, Result, SeqNum};
 use outcrop_manifest::{ManifestWriter, VersionEdit, WalSet};
+use outcrop_monitor::{HistogramKind, Monitor, Watch};
 
 /// The MANIFEST being written.
 pub struct Manifest {
@@ -27,11 +28,18 @@ impl Manifest {
     ///
     /// # Errors
     /// What the file system met, and from then on that again.
-    pub fn log(&mut self, edits: &[VersionEdit]) -> Result<()> {
+    pub fn log(&mut self, edits: &[VersionEdit], monitor: &Monitor) -> Result<()> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
-        let written = self.writer.append(edits).and_then(|()| self.writer.sync());
+        let watching = monitor.begin();
+        let sync = |writer: &mut ManifestWriter| {
+            let timer = Watch::from(&watching).timer();
+            writer.sync()?;
+            timer.micros(HistogramKind::ManifestFileSyncMicros);
+            Ok(())
+        };
+        let written = self.writer.append(edits).and_then(|()| sync(&mut self.writer));
         written.inspect_err(|error| self.failed = Some(error.clone()))
     }
 }

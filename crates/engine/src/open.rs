@@ -29,11 +29,15 @@ use outcrop_base::{Error, Result, SeqNum};
 use outcrop_env::Env;
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_manifest::{FileNumber, ManifestWriter, VersionEdit, WalSet};
+use outcrop_monitor::Statistics;
 use outcrop_options::DbOptions;
 use outcrop_table::unique_id;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
+
+/// Who is told what happens in a database, and who counts it.
+pub type Watched = (Vec<Arc<dyn EventListener>>, Option<Arc<Statistics>>);
 
 /// See [`crate::DbBuilder::open`].
 pub fn open(
@@ -42,10 +46,10 @@ pub fn open(
     env: Env,
     column_families: Vec<ColumnFamilyDescriptor>,
     objects: DbObjects,
-    listeners: Vec<Arc<dyn EventListener>>,
+    watched: Watched,
 ) -> Result<Arc<Core>> {
     objects.tell(&mut options);
-    let opened = open_with(path, options.clone(), env, column_families, objects.clone(), listeners);
+    let opened = open_with(path, options.clone(), env, column_families, objects.clone(), watched);
     if let Err(error) = &opened {
         event_log::refused(&objects, &options, error);
     }
@@ -58,7 +62,7 @@ fn open_with(
     env: Env,
     column_families: Vec<ColumnFamilyDescriptor>,
     objects: DbObjects,
-    listeners: Vec<Arc<dyn EventListener>>,
+    (listeners, statistics): Watched,
 ) -> Result<Arc<Core>> {
     let OptionsInForce { db: options, descriptors, corrections } = in_force(path, options, column_families)?;
     if options.create_if_missing {
@@ -78,13 +82,15 @@ fn open_with(
 
     let objects = objects.complete(&options);
     let pool = memtable_pool(&descriptors, objects.memory_account());
-    let recovered = recovery::recover(path, &options, &env, &descriptors, &pool, recovery::Families::All)?;
+    let families = recovery::Families::All;
+    let recovered =
+        recovery::recover(path, &options, &env, &descriptors, &pool, (families, statistics.as_ref()))?;
     let info_log = InfoLog::create(&env, path, &options, objects.logger.as_ref())?;
     let session_id = unique_id::session_id(env.random.next_u64(), env.random.next_u64() | 1);
     let identity = (recovered.db_id.clone(), session_id);
     let next_file = recovered.next_file_number;
     let ctx = DbContext::new(env, path.to_path_buf(), options, identity, info_log, pool, next_file);
-    let ctx = Arc::new(ctx.with_objects(objects));
+    let ctx = Arc::new(ctx.with_objects(objects).counted_by(statistics));
     event_log::opened(&ctx, &descriptors);
     for correction in corrections {
         log_line!(ctx, "{correction}");

@@ -20,6 +20,7 @@ use outcrop_manifest::{
     recover as recover_manifest,
 };
 use outcrop_memtable::MemTablePool;
+use outcrop_monitor::Statistics;
 use outcrop_options::{DbOptions, WalRecoveryMode};
 use outcrop_record::{LogReader, ReadOutcome};
 use std::path::Path;
@@ -62,7 +63,7 @@ pub fn recover(
     env: &Env,
     descriptors: &[ColumnFamilyDescriptor],
     pool: &Arc<MemTablePool>,
-    families: Families,
+    (families, statistics): (Families, Option<&Arc<Statistics>>),
 ) -> Result<Recovered> {
     let find = |name: &str| descriptors.iter().find(|descriptor| descriptor.name == name);
     let comparator_of = |name: &str| find(name).map(|descriptor| descriptor.parts.comparator.clone());
@@ -100,7 +101,7 @@ pub fn recover(
     };
     // Before the tables are opened, which takes longer: a writer beside writes over the WALs.
     replay_wals(path, options, env, wals, manifest.min_log_number_to_keep, &mut recovered)?;
-    open_tables(path, options, env, pool, &recovered)?;
+    open_tables(path, options, env, pool, &recovered, statistics)?;
     Ok(recovered)
 }
 
@@ -226,11 +227,13 @@ fn open_tables(
     env: &Env,
     pool: &Arc<MemTablePool>,
     recovered: &Recovered,
+    statistics: Option<&Arc<Statistics>>,
 ) -> Result<()> {
     let identity = (recovered.db_id.clone(), String::new());
     let log = InfoLog::none(env);
     let ctx =
-        DbContext::new(env.clone(), path.to_path_buf(), options.clone(), identity, log, pool.clone(), 0);
+        DbContext::new(env.clone(), path.to_path_buf(), options.clone(), identity, log, pool.clone(), 0)
+            .counted_by(statistics.cloned());
     for cf in recovered.state.column_families.values() {
         for (level, file) in cf.version.files() {
             file.runtime.from_flush.store(level == 0, Ordering::Relaxed);

@@ -9,6 +9,7 @@ use outcrop_base::{Error, ErrorKind, Fragments, Result};
 use outcrop_cache::Cache;
 use outcrop_env::{Access, DirectIo, FileSystem, OpenRead, ReadFile};
 use outcrop_manifest::{BlobFile, FileNumber, TableFile, file_name};
+use outcrop_monitor::{HistogramKind, Monitor, Ticker, Watch};
 use outcrop_options::{BlockBasedTableOptions, DbOptions};
 use outcrop_table::blob::BlobReader;
 use outcrop_table::{FillCache, TableIterOptions, TableReader, TableReaderOptions};
@@ -136,13 +137,32 @@ pub struct TableCache {
     dir: PathBuf,
     io: DirectIo,
     open: OpenTables,
+    monitor: Monitor,
 }
 
 impl TableCache {
     /// Of the files in `dir`, none of them open.
     pub fn new(fs: Arc<dyn FileSystem>, dir: &Path, options: &DbOptions) -> TableCache {
         let io = if options.use_direct_reads { DirectIo::Direct } else { DirectIo::Buffered };
-        TableCache { fs, dir: dir.to_path_buf(), io, open: OpenTables::new(options.max_open_files) }
+        TableCache {
+            fs,
+            dir: dir.to_path_buf(),
+            io,
+            open: OpenTables::new(options.max_open_files),
+            monitor: Monitor::none(),
+        }
+    }
+
+    /// The same, whose opened files are watched.
+    pub fn watched_by(mut self, monitor: Monitor) -> TableCache {
+        self.monitor = monitor;
+        self
+    }
+
+    /// Who watches what is read.
+    #[inline]
+    pub fn monitor(&self) -> &Monitor {
+        &self.monitor
     }
 
     /// Changes how many files are kept open. A database that was opened with all of them open keeps them so, as RocksDB does with those
@@ -221,10 +241,22 @@ impl TableCache {
     }
 
     fn open_file(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {
+        let watching = self.monitor.begin();
+        Watch::from(&watching).count(Ticker::NoFileOpens, 1);
         self.fs.open_read(path, OpenRead { io: self.io, access: Access::Random })
     }
 
     fn open_reader(&self, cf: &ColumnFamily, file: &TableFile) -> Result<TableReader> {
+        let watching = self.monitor.begin();
+        let watch = Watch::from(&watching);
+        let timer = watch.timer();
+        let opened = self.open_unwatched(cf, file);
+        timer.micros(HistogramKind::TableOpenIoMicros);
+        watch.count(Ticker::NoFileErrors, u64::from(opened.is_err()));
+        opened
+    }
+
+    fn open_unwatched(&self, cf: &ColumnFamily, file: &TableFile) -> Result<TableReader> {
         let path = self.path(file.number);
         let read_file = self.open_file(&path)?;
         if read_file.size() != file.size {
@@ -249,6 +281,7 @@ impl TableCache {
                 expected_unique_id: file.unique_id,
                 largest_seqno: file.largest_seq,
                 prefix_extractor: options.prefix_extractor,
+                monitor: self.monitor.clone(),
             },
         )?;
         Ok(reader)

@@ -176,7 +176,7 @@ impl VersionSet {
             edit.last_sequence = Some(last_seq);
         }
         manifest
-            .log(&edits)
+            .log(&edits, &self.ctx.monitor)
             .map_err(|error| self.fail_writes_of(BackgroundErrorReason::ManifestWrite, error))?;
         self.install(&edits, versions, then);
         Ok(())

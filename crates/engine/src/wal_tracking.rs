@@ -54,7 +54,7 @@ impl VersionSet {
         edit.next_file_number = Some(self.ctx.next_file_number());
         edit.last_sequence = Some(manifest.last_sequence);
         manifest
-            .log(std::slice::from_ref(&edit))
+            .log(std::slice::from_ref(&edit), &self.ctx.monitor)
             .map_err(|error| self.fail_writes_of(BackgroundErrorReason::ManifestWrite, error))?;
         manifest.wals.apply(&edit)
     }

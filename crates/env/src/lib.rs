@@ -26,7 +26,7 @@ pub mod threads;
 mod under_way;
 
 pub use batch::{BatchRead, batch_reads_by, read_batch};
-pub use clock::Clock;
+pub use clock::{Clock, SystemClock};
 pub use file_system::{
     Access, Descriptor, DirectIo, FileLock, FileSystem, OpenRead, OpenWrite, ReadFile, RetiredWindow,
     WriteFile,

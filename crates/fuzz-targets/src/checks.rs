@@ -54,6 +54,7 @@ fn open(bytes: &[u8], with_cache: bool) -> Result<Arc<TableReader>> {
         expected_unique_id: None,
         largest_seqno: SeqNum::MAX,
         prefix_extractor: PrefixExtractor::parse("rocksdb.FixedPrefix.3"),
+        monitor: outcrop_monitor::Monitor::none(),
     };
     TableReader::open(file(bytes), options).map(Arc::new)
 }
@@ -145,7 +146,7 @@ fn look_up(
         let mut found = None;
         let lookup = LookupKey::new(parsed.user_key);
         table.prefetch_filter(lookup.hash);
-        let _ = table.may_contain(lookup.hash);
+        let _ = table.may_contain(lookup.hash, outcrop_monitor::Watch::OFF);
         let _ = table.may_contain_prefix(&parsed.user_key[..parsed.user_key.len().min(3)]);
         let got = table.get(&lookup, parsed.seq, fill_cache, |seq, value_type, value, _| {
             found = Some((seq, value_type, value.to_vec()));

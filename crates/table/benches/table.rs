@@ -83,6 +83,7 @@ fn run(value_len: usize, count: u64) {
                 expected_unique_id: None,
                 largest_seqno: SeqNum::ZERO,
                 prefix_extractor: None,
+                monitor: outcrop_monitor::Monitor::none(),
             },
         )
         .unwrap(),
@@ -104,7 +105,7 @@ fn run(value_len: usize, count: u64) {
     for i in 0..count {
         let key = key(scramble(i, count));
         let lookup = LookupKey::new(&key);
-        if table.may_contain(lookup.hash) {
+        if table.may_contain(lookup.hash, outcrop_monitor::Watch::OFF) {
             table
                 .get(&lookup, SeqNum::MAX, FillCache::Yes, |_, _, value, _| {
                     hits += u64::from(black_box(value).len() == value_len);

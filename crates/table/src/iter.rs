@@ -13,11 +13,12 @@ use crate::block::{self, AHEAD, Cursor, write_plain_frame};
 use crate::format::BlockHandle;
 use crate::index::IndexView;
 use crate::readahead::Readahead;
-use crate::reader::{BlockPlace, FillCache, TableReader};
+use crate::reader::{BlockPlace, FillCache, Reading, TableReader};
 use outcrop_base::keys::split;
 use outcrop_base::{Comparator, Error, Result};
 use outcrop_cache::Pinned;
 use outcrop_env::{BatchRead, Pace};
+use outcrop_monitor::Watch;
 use std::cmp::Ordering;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -81,7 +82,9 @@ pub struct TableIter {
 
 impl TableIter {
     pub(crate) fn new(table: Arc<TableReader>, options: TableIterOptions) -> TableIter {
-        let index = table.pin_index();
+        let watching = table.source().monitor.begin();
+        let index = table.pin_index(Watch::from(&watching));
+        drop(watching);
         let readahead = Readahead::new(options.readahead_bytes, options.pace.clone());
         TableIter {
             table,
@@ -180,7 +183,8 @@ impl TableIter {
     #[inline]
     pub fn enter_if_cached(&mut self) -> bool {
         let Some(place) = self.ahead() else { return true };
-        let Some(found) = self.table.cached_at(place) else { return false };
+        let watching = self.table.source().monitor.begin();
+        let Some(found) = self.table.cached_at(place, Watch::from(&watching)) else { return false };
         block::prefetch_directory(&found);
         self.take(place.number, Frame::Pinned(found));
         true
@@ -194,7 +198,9 @@ impl TableIter {
 
     /// The missing block, from what was read. None after an error: the last step then reads it again and reports its own.
     pub fn loaded_block(&self, stored: &[u8]) -> Option<Pinned> {
-        self.table.loaded_at(self.ahead()?, stored, self.options.fill_cache).ok()
+        let watching = self.table.source().monitor.begin();
+        let reading = Reading { fill_cache: self.options.fill_cache, watch: Watch::from(&watching) };
+        self.table.loaded_at(self.ahead()?, stored, reading).ok()
     }
 
     /// Enters the block that was missing.
@@ -430,20 +436,22 @@ impl TableIter {
     }
 
     fn load(&mut self, number: usize, handle: BlockHandle) -> Result<Frame> {
-        if let Some(found) = self.table.cached_block(handle) {
+        let watching = self.table.source().monitor.begin();
+        let reading = Reading { fill_cache: self.options.fill_cache, watch: Watch::from(&watching) };
+        if let Some(found) = self.table.cached_block(handle, reading.watch) {
             return Ok(Frame::Pinned(found));
         }
         if !self.readahead.is_wanted(number) {
-            return Ok(Frame::Pinned(self.table.block(handle, self.options.fill_cache)?));
+            return Ok(Frame::Pinned(self.table.load_block(handle, reading)?));
         }
         let index = IndexView::new(self.index.as_ref().map_err(Error::clone)?);
-        let stored = self.readahead.stored(self.table.source(), &index, number)?;
+        let stored = self.readahead.stored(self.table.source(), &index, number, reading.watch)?;
         if self.options.fill_cache == FillCache::Yes {
-            return Ok(Frame::Pinned(self.table.frame_stored(handle, stored, FillCache::Yes)?));
+            return Ok(Frame::Pinned(self.table.frame_stored(handle, stored, reading)?));
         }
         let mut own = std::mem::take(&mut self.spare.0);
         let mut buffer = Vec::new();
-        let contents = self.table.source().unpack(handle, stored, &mut buffer)?;
+        let contents = self.table.source().unpack(handle, stored, &mut buffer, reading.watch)?;
         write_plain_frame(contents, &mut own)
             .map_err(|error| self.table.source().block_error(handle, &error))?;
         Ok(Frame::Own(own))

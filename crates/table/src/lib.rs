@@ -18,6 +18,7 @@ mod block;
 mod block_builder;
 mod block_sink;
 mod compress;
+mod counts;
 mod filter;
 mod format;
 mod hash_index;
@@ -39,7 +40,7 @@ pub use iter::{TableIter, TableIterOptions};
 pub use properties::TableProperties;
 pub use range_del::RangeTombstone;
 pub use reader::{
-    BlockPlace, FillCache, TableReader, TableReaderOptions, prefetch_directory, prefetch_entry,
+    BlockPlace, FillCache, Reading, TableReader, TableReaderOptions, prefetch_directory, prefetch_entry,
 };
 pub use writer::{TableSummary, TableWriter, TableWriterOptions, check_options};
 

@@ -12,6 +12,7 @@ use crate::unique_id::table_unique_id;
 use outcrop_base::coding::Decoder;
 use outcrop_base::{Comparator, Error, Result, SeqNum};
 use outcrop_env::ReadFile;
+use outcrop_monitor::Watch;
 
 /// What all built-in filters are called.
 const FILTER_NAME: &str = "rocksdb.BuiltinBloomFilter";
@@ -28,7 +29,8 @@ impl MetaBlocks {
     pub fn read(source: &BlockSource) -> Result<MetaBlocks> {
         let at = source.footer.metaindex;
         let broken = |error: &dyn std::fmt::Display| corruption(&*source.file, at.offset, error);
-        let metaindex = source.read_meta(at)?;
+        let watching = source.monitor.begin();
+        let metaindex = source.read_meta(at, Watch::from(&watching))?;
         let pairs = decode_pairs(&metaindex).map_err(|error| broken(&error))?;
         let handle_of = |(name, value): (Vec<u8>, &[u8])| {
             let handle = BlockHandle::decode(&mut Decoder::new(value))
@@ -50,7 +52,8 @@ pub fn read_properties(source: &BlockSource, blocks: &MetaBlocks) -> Result<Tabl
         .find("rocksdb.properties")
         .ok_or_else(|| corruption(&*source.file, source.footer.metaindex.offset, "no properties block"))?;
     let mut stored = Vec::new();
-    source.read_stored(handle, &mut stored)?;
+    let watching = source.monitor.begin();
+    source.read_stored(handle, &mut stored, Watch::from(&watching))?;
     let verified = verify_block(&*source.file, &source.footer, handle.offset, &stored);
     if let Err(error) = verified {
         verify_with_seqno_zeroed(source, handle, &stored).ok_or(error)?;
@@ -164,7 +167,8 @@ pub fn read_range_tombstones(
     comparator: &Comparator,
 ) -> Result<Vec<RangeTombstone>> {
     let Some(handle) = blocks.find("rocksdb.range_del") else { return Ok(Vec::new()) };
-    let mut tombstones = range_del::decode(&source.read_meta(handle)?, comparator)
+    let watching = source.monitor.begin();
+    let mut tombstones = range_del::decode(&source.read_meta(handle, Watch::from(&watching))?, comparator)
         .map_err(|error| source.block_error(handle, &error))?;
     if let Some(seq) = source.global_seqno {
         tombstones.iter_mut().for_each(|tombstone| tombstone.seq = seq);

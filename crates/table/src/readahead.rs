@@ -7,11 +7,13 @@
 //! is being read. What the operating system caches is read by it as far ahead as the user asked for, and copied from there in
 //! stretches that stay in the processor's caches.
 
+use crate::counts;
 use crate::format::BlockHandle;
 use crate::index::IndexView;
 use crate::source::BlockSource;
 use outcrop_base::Result;
 use outcrop_env::{IoKind, Pace, PendingRead};
+use outcrop_monitor::Watch;
 use std::sync::Arc;
 
 /// First size of a stretch, in bytes.
@@ -77,11 +79,17 @@ impl Readahead {
     }
 
     /// The stored bytes of block `number`, with its trailer.
-    pub fn stored(&mut self, source: &BlockSource, index: &IndexView<'_>, number: usize) -> Result<&[u8]> {
+    pub fn stored(
+        &mut self,
+        source: &BlockSource,
+        index: &IndexView<'_>,
+        number: usize,
+        watch: Watch<'_>,
+    ) -> Result<&[u8]> {
         let handle = index.handle(number);
         let len = source.stored_len(handle)?;
         if !self.holds(handle, len) {
-            self.advance(source, index, number)?;
+            self.advance(source, index, number, watch)?;
         }
         let at = (handle.offset - self.start) as usize;
         Ok(&self.bytes[at..at + len])
@@ -92,7 +100,13 @@ impl Readahead {
     }
 
     /// Makes the stretch that begins with block `number` the current one, and starts to read the one behind it.
-    fn advance(&mut self, source: &BlockSource, index: &IndexView<'_>, number: usize) -> Result<()> {
+    fn advance(
+        &mut self,
+        source: &BlockSource,
+        index: &IndexView<'_>,
+        number: usize,
+        watch: Watch<'_>,
+    ) -> Result<()> {
         let stretch = self.stretch(source, index, number)?;
         if let Some(pace) = &self.pace {
             pace.request(stretch.len as u64, IoKind::Read);
@@ -101,11 +115,16 @@ impl Readahead {
         self.start = 0;
         let next = self.next.take().filter(|next| next.start == stretch.start && next.len == stretch.len);
         let read = match next {
-            Some(next) => next.read.finish(&mut self.bytes),
+            Some(next) => {
+                let timer = watch.timer();
+                let read = next.read.finish(&mut self.bytes);
+                counts::read(watch, timer, self.bytes.len());
+                read
+            }
             None => {
                 self.bytes.reserve_exact(stretch.len.saturating_sub(self.bytes.len()));
                 self.bytes.resize(stretch.len, 0);
-                source.file.read_exact_at(stretch.start, &mut self.bytes)
+                source.read_at(stretch.start, &mut self.bytes, watch)
             }
         };
         if let Err(error) = read {

@@ -10,6 +10,7 @@
 
 use crate::block::{self, Directory, Searched};
 use crate::compress::Dictionary;
+use crate::counts;
 use crate::filter::TableFilter;
 use crate::format::{BlockHandle, Footer, corruption};
 use crate::index::{IndexCoding, IndexEntries, IndexView};
@@ -25,8 +26,9 @@ use outcrop_base::keys::{packed_seq, split};
 use outcrop_base::{Comparator, Error, ErrorKind, LookupKey, PrefixExtractor, Result, SeqNum, ValueType};
 use outcrop_cache::{Cache, Pinned, Priority, standalone};
 use outcrop_env::{BatchRead, ReadFile};
+use outcrop_monitor::{Monitor, Watch};
 use std::cell::RefCell;
-use std::ops::{ControlFlow, Deref};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Whether blocks a read loads are kept in the cache.
@@ -37,6 +39,21 @@ pub enum FillCache {
     Yes,
     /// They are not; blocks that are cached already are still used.
     No,
+}
+
+/// How blocks are read.
+#[derive(Clone, Copy)]
+pub struct Reading<'w> {
+    /// Whether they are kept in the cache.
+    pub fill_cache: FillCache,
+    /// Whether somebody counts.
+    pub watch: Watch<'w>,
+}
+
+impl From<FillCache> for Reading<'static> {
+    fn from(fill_cache: FillCache) -> Reading<'static> {
+        Reading { fill_cache, watch: Watch::OFF }
+    }
 }
 
 /// How a table is opened.
@@ -60,6 +77,8 @@ pub struct TableReaderOptions {
     pub largest_seqno: SeqNum,
     /// Filters of prefixes are asked if they were built with this extractor.
     pub prefix_extractor: Option<PrefixExtractor>,
+    /// Who watches reads of the table.
+    pub monitor: Monitor,
 }
 
 /// An open table.
@@ -147,6 +166,7 @@ impl TableReader {
             file_id: options.cache_file_id,
             dictionary: None,
             global_seqno: None,
+            monitor: options.monitor.clone(),
         };
         let blocks = MetaBlocks::read(&source)?;
         let properties = read_properties(&source, &blocks)?;
@@ -155,7 +175,8 @@ impl TableReader {
         check_features(file, &properties)?;
         source.global_seqno = global_seqno(file, &properties, options.largest_seqno)?;
         if let Some(handle) = blocks.find("rocksdb.compression_dict") {
-            let dictionary = Dictionary::new(source.read_meta(handle)?);
+            let watching = options.monitor.begin();
+            let dictionary = Dictionary::new(source.read_meta(handle, Watch::from(&watching))?);
             source.dictionary = Some(dictionary.map_err(|error| source.block_error(handle, &error))?);
         }
         let index_handle = footer
@@ -179,7 +200,8 @@ impl TableReader {
             filter,
             range_tombstones,
         };
-        let index = table.load_index(options.cache_index_and_filter_blocks)?;
+        let watching = options.monitor.begin();
+        let index = table.load_index(options.cache_index_and_filter_blocks, Watch::from(&watching))?;
         table.index = table.source.keep(index, options.hold_in_cache);
         Ok(table)
     }
@@ -241,20 +263,29 @@ impl TableReader {
     /// False if no key with this hash is in the table. Filters that need the key itself say true here;
     /// [`TableReader::get`] asks them.
     #[inline]
-    pub fn may_contain(&self, hash: u64) -> bool {
-        match &self.filter {
-            Some(filter) => filter.may_contain_hash(&self.source, hash),
-            None => true,
+    pub fn may_contain(&self, hash: u64, watch: Watch<'_>) -> bool {
+        let Some(filter) = &self.filter else { return true };
+        let may_contain = filter.may_contain_hash(&self.source, hash, watch);
+        if watch.is_on() && !filter.wants_key() {
+            counts::asked_filter(watch, false, may_contain);
         }
+        may_contain
+    }
+
+    /// True if a filter of whole keys says which keys are not in the table.
+    pub fn filters_keys(&self) -> bool {
+        self.filter.as_ref().is_some_and(TableFilter::has_whole_keys)
     }
 
     /// False if no key with this prefix is in the table. True if its filter does not know prefixes by the
     /// reader's own extractor.
     pub fn may_contain_prefix(&self, prefix: &[u8]) -> bool {
-        match &self.filter {
-            Some(filter) => filter.may_contain_prefix(&self.source, &self.comparator, prefix),
-            None => true,
-        }
+        let Some(filter) = &self.filter else { return true };
+        let watching = self.source.monitor.begin();
+        let watch = Watch::from(&watching);
+        let may_contain = filter.may_contain_prefix(&self.source, &self.comparator, prefix, watch);
+        counts::asked_filter(watch, true, may_contain);
+        may_contain
     }
 
     /// Passes the versions of the key at or below `snapshot` to `visit`, newest first, until it breaks. The
@@ -263,19 +294,20 @@ impl TableReader {
     /// # Errors
     /// Corruption naming file and offset, and IO errors.
     #[inline]
-    pub fn get(
+    pub fn get<'w>(
         &self,
         key: &LookupKey<'_>,
         snapshot: SeqNum,
-        fill_cache: FillCache,
+        reading: impl Into<Reading<'w>>,
         visit: impl FnMut(SeqNum, ValueType, &[u8], &Pinned) -> ControlFlow<()>,
     ) -> Result<()> {
-        match self.find(key, snapshot)? {
+        let reading = reading.into();
+        match self.find(key, snapshot, reading.watch)? {
             Some(place) => {
-                let block = self.block(place.handle, fill_cache)?;
+                let block = self.block(place.handle, reading)?;
                 // Its lines are then fetched together, not each when the one before has told of it.
                 block::prefetch_directory(&block);
-                self.get_from(place, block, key, snapshot, fill_cache, visit)
+                self.get_from(place, block, key, snapshot, reading, visit)
             }
             None => Ok(()),
         }
@@ -287,14 +319,22 @@ impl TableReader {
     /// # Errors
     /// Those of loading the index, if it is not in memory.
     #[inline]
-    pub fn find(&self, key: &LookupKey<'_>, snapshot: SeqNum) -> Result<Option<BlockPlace>> {
+    pub fn find(
+        &self,
+        key: &LookupKey<'_>,
+        snapshot: SeqNum,
+        watch: Watch<'_>,
+    ) -> Result<Option<BlockPlace>> {
         if let Some(filter) = &self.filter
             && filter.wants_key()
-            && !filter.may_contain_key(&self.source, &self.comparator, key.user_key)
         {
-            return Ok(None);
+            let may_contain = filter.may_contain_key(&self.source, &self.comparator, key.user_key, watch);
+            counts::asked_filter(watch, !filter.has_whole_keys(), may_contain);
+            if !may_contain {
+                return Ok(None);
+            }
         }
-        let index = self.index()?;
+        let index = self.index(watch)?;
         let view = IndexView::new(&index);
         let number = view.find(&self.comparator, key.user_key, (snapshot.0 << 8) | 0xFF);
         Ok((number < view.len()).then(|| BlockPlace { number, handle: view.handle(number) }))
@@ -338,8 +378,15 @@ impl TableReader {
 
     /// The block, if it is cached.
     #[inline]
-    pub fn cached_at(&self, place: BlockPlace) -> Option<Pinned> {
-        self.cached_block(place.handle)
+    pub fn cached_at(&self, place: BlockPlace, watch: Watch<'_>) -> Option<Pinned> {
+        // A miss is counted when the block is loaded.
+        let found = self.source.cached(place.handle, Form::Data, Watch::OFF);
+        if watch.is_on()
+            && let Some(found) = &found
+        {
+            counts::hit(watch, Form::Data, found.len());
+        }
+        found
     }
 
     /// What must be read to have the block.
@@ -355,8 +402,12 @@ impl TableReader {
     ///
     /// # Errors
     /// Corruption naming file and offset.
-    pub fn loaded_at(&self, place: BlockPlace, stored: &[u8], fill_cache: FillCache) -> Result<Pinned> {
-        self.frame_stored(place.handle, stored, fill_cache)
+    pub fn loaded_at(&self, place: BlockPlace, stored: &[u8], reading: Reading<'_>) -> Result<Pinned> {
+        if self.source.cache.is_some() {
+            counts::miss(reading.watch, Form::Data);
+        }
+        counts::read_in_batch(reading.watch, stored.len());
+        self.frame_stored(place.handle, stored, reading)
     }
 
     /// [`TableReader::get`] from the block that [`TableReader::find`] named.
@@ -370,7 +421,7 @@ impl TableReader {
         mut block: Pinned,
         key: &LookupKey<'_>,
         snapshot: SeqNum,
-        fill_cache: FillCache,
+        reading: Reading<'_>,
         mut visit: impl FnMut(SeqNum, ValueType, &[u8], &Pinned) -> ControlFlow<()>,
     ) -> Result<()> {
         loop {
@@ -384,7 +435,7 @@ impl TableReader {
                 return Ok(());
             }
             // Only if separators are internal keys can the next block go on with this one's last user key.
-            let index = self.index()?;
+            let index = self.index(reading.watch)?;
             let view = IndexView::new(&index);
             if view.key_is_user_key()
                 || self.comparator.compare(split(view.separator(place.number)).0, key.user_key).is_gt()
@@ -393,7 +444,7 @@ impl TableReader {
                 return Ok(());
             }
             place = BlockPlace { number: place.number + 1, handle: view.handle(place.number + 1) };
-            block = self.block(place.handle, fill_cache)?;
+            block = self.block(place.handle, reading)?;
         }
     }
 
@@ -404,7 +455,7 @@ impl TableReader {
 
     /// Where in the file, in bytes from its start, a key at or after `user_key` would be.
     pub fn approximate_offset_of(&self, user_key: &[u8]) -> Result<u64> {
-        let index = self.index()?;
+        let index = self.index(Watch::OFF)?;
         let view = IndexView::new(&index);
         let number = view.find(&self.comparator, user_key, u64::MAX);
         if number < view.len() { Ok(view.handle(number).offset) } else { Ok(self.properties.data_size) }
@@ -412,7 +463,7 @@ impl TableReader {
 
     /// At most `count` user keys, ascending, that split the table into parts of about the same size.
     pub fn anchors(&self, count: usize) -> Result<Vec<Vec<u8>>> {
-        let index = self.index()?;
+        let index = self.index(Watch::OFF)?;
         let view = IndexView::new(&index);
         let wanted = count.min(view.len());
         let key = |part: usize| {
@@ -425,43 +476,44 @@ impl TableReader {
 
     /// The index frame.
     #[inline]
-    pub(crate) fn index(&self) -> Result<impl Deref<Target = [u8]> + '_> {
+    pub(crate) fn index<'t>(&'t self, watch: Watch<'_>) -> Result<MetaRef<'t>> {
         match &self.index {
             Meta::Held(pinned, _) => Ok(MetaRef::Held(pinned)),
-            Meta::Cached => Ok(MetaRef::Taken(self.load_index(true)?)),
+            Meta::Cached => Ok(MetaRef::Taken(self.load_index(true, watch)?)),
         }
     }
 
     /// A pin on the index frame, for iterators.
-    pub(crate) fn pin_index(&self) -> Result<Pinned> {
+    pub(crate) fn pin_index(&self, watch: Watch<'_>) -> Result<Pinned> {
         match &self.index {
             Meta::Held(pinned, _) => Ok(pinned.clone()),
-            Meta::Cached => self.load_index(true),
+            Meta::Cached => self.load_index(true, watch),
         }
     }
 
     /// The frame of the data block at `handle`: from the cache, or loaded.
     #[inline]
-    pub(crate) fn block(&self, handle: BlockHandle, fill_cache: FillCache) -> Result<Pinned> {
-        if let Some(found) = self.cached_block(handle) {
+    pub(crate) fn block(&self, handle: BlockHandle, reading: Reading<'_>) -> Result<Pinned> {
+        if let Some(found) = self.cached_block(handle, reading.watch) {
             return Ok(found);
         }
-        self.load_block(handle, fill_cache)
+        self.load_block(handle, reading)
     }
 
     /// The frame of the data block at `handle`, if it is cached.
     #[inline]
-    pub(crate) fn cached_block(&self, handle: BlockHandle) -> Option<Pinned> {
-        self.source.cached(handle, Form::Data)
+    pub(crate) fn cached_block(&self, handle: BlockHandle, watch: Watch<'_>) -> Option<Pinned> {
+        self.source.cached(handle, Form::Data, watch)
     }
 
+    /// The frame of the data block at `handle`, which is not cached.
     #[cold]
-    fn load_block(&self, handle: BlockHandle, fill_cache: FillCache) -> Result<Pinned> {
+    pub(crate) fn load_block(&self, handle: BlockHandle, reading: Reading<'_>) -> Result<Pinned> {
         SCRATCH.with(|scratch| {
             let mut scratch = scratch.borrow_mut();
             let Scratch { stored, contents, directory } = &mut *scratch;
-            let read = self.source.read_stored(handle, stored);
-            let framed = read.and_then(|_| self.frame_block(handle, stored, contents, directory, fill_cache));
+            let read = self.source.read_stored(handle, stored, reading.watch);
+            let framed = read.and_then(|_| self.frame_block(handle, stored, contents, directory, reading));
             scratch.trim();
             framed
         })
@@ -472,12 +524,12 @@ impl TableReader {
         &self,
         handle: BlockHandle,
         stored: &[u8],
-        fill_cache: FillCache,
+        reading: Reading<'_>,
     ) -> Result<Pinned> {
         SCRATCH.with(|scratch| {
             let mut scratch = scratch.borrow_mut();
             let Scratch { contents, directory, .. } = &mut *scratch;
-            let framed = self.frame_block(handle, stored, contents, directory, fill_cache);
+            let framed = self.frame_block(handle, stored, contents, directory, reading);
             scratch.trim();
             framed
         })
@@ -489,18 +541,20 @@ impl TableReader {
         stored: &[u8],
         buffer: &mut Vec<u8>,
         directory: &mut Directory,
-        fill_cache: FillCache,
+        reading: Reading<'_>,
     ) -> Result<Pinned> {
-        let contents = self.source.unpack(handle, stored, buffer)?;
+        let contents = self.source.unpack(handle, stored, buffer, reading.watch)?;
+        counts::loaded_data(reading.watch, stored.len());
         directory
             .build(contents, &self.comparator)
             .map_err(|error| self.source.block_error(handle, &error))?;
         let len = directory.frame_len(contents);
         let write = |frame: &mut [u8]| directory.write_frame(contents, frame);
         match &self.source.cache {
-            Some(cache) if fill_cache == FillCache::Yes => {
-                let block =
-                    cache.insert(self.source.cache_key(handle, Form::Data), Priority::Low, len, write);
+            Some(cache) if reading.fill_cache == FillCache::Yes => {
+                let key = self.source.cache_key(handle, Form::Data);
+                let block = cache.insert(key, Priority::Low, len, write);
+                counts::inserted(reading.watch, Form::Data, &block);
                 if cache.refuses(&block) { Err(over_strict_capacity()) } else { Ok(block) }
             }
             _ => Ok(standalone(len, write)),
@@ -520,13 +574,14 @@ impl TableReader {
 
     /// The index frame, from the cache or from the file. The partitions of a two-level index become one frame:
     /// a lookup then searches once, without a second block.
-    fn load_index(&self, charged: bool) -> Result<Pinned> {
-        if let Some(found) = self.source.cached(self.index_handle, Form::Index).filter(|_| charged) {
+    fn load_index(&self, charged: bool, watch: Watch<'_>) -> Result<Pinned> {
+        if charged && let Some(found) = self.source.cached(self.index_handle, Form::Index, watch) {
             return Ok(found);
         }
         let mut entries = IndexEntries::default();
         let broken = |handle: BlockHandle| move |error: Error| self.source.block_error(handle, &error);
-        let top = self.source.read_meta(self.index_handle)?;
+        let timer = watch.timer();
+        let top = self.source.read_meta(self.index_handle, watch)?;
         if self.properties.index_type == Some(2) {
             let mut partitions = IndexEntries::default();
             partitions.add_block(&top, self.coding).map_err(broken(self.index_handle))?;
@@ -537,19 +592,20 @@ impl TableReader {
                 self.source.file.prefetch(first.offset, span);
             }
             for handle in partitions.handles() {
-                let block = self.source.read_meta(*handle)?;
+                let block = self.source.read_meta(*handle, watch)?;
                 entries.add_block(&block, self.coding).map_err(broken(*handle))?;
             }
         } else {
             entries.add_block(&top, self.coding).map_err(broken(self.index_handle))?;
         }
+        counts::read_meta(watch, timer, Form::Index);
         for handle in entries.handles() {
             self.source.stored_len(*handle)?;
         }
         let user_keys = self.coding.key_is_user_key;
         let len = entries.frame_len(user_keys);
         let write = |frame: &mut [u8]| entries.write_frame(user_keys, &self.comparator, frame);
-        Ok(self.source.place_meta((self.index_handle, Form::Index), charged, len, write))
+        Ok(self.source.place_meta((self.index_handle, Form::Index), charged, len, watch, write))
     }
 }
 

@@ -4,11 +4,13 @@
 //! Blocks about the table are frames as well: held for as long as the table is open, or taken from the cache.
 
 use crate::compress::{Dictionary, decompress};
+use crate::counts;
 use crate::format::{BlockHandle, Footer, TRAILER_LEN, corruption, verify_block};
 use crate::rewrite;
 use outcrop_base::{Error, Result, SeqNum};
-use outcrop_cache::{Cache, CacheKey, Pinned, Priority, standalone};
+use outcrop_cache::{Cache, CacheKey, Kind, Pinned, Priority, standalone};
 use outcrop_env::ReadFile;
+use outcrop_monitor::{Monitor, Watch};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -23,6 +25,8 @@ pub struct BlockSource {
     pub dictionary: Option<Dictionary>,
     /// What every key of data blocks is to carry instead of the number stored.
     pub global_seqno: Option<SeqNum>,
+    /// Who watches what is read without being told by whom.
+    pub monitor: Monitor,
 }
 
 /// A block about the table.
@@ -68,18 +72,25 @@ impl Meta {
 #[derive(Clone, Copy)]
 pub enum Form {
     /// A data block behind its directory.
-    Data = 0,
+    Data = Kind::Data as isize,
     /// A whole index.
-    Index = 1,
-    /// A block about the table as it is.
-    Plain = 2,
+    Index = Kind::Index as isize,
+    /// A filter, or a part of one, as it is.
+    Plain = Kind::Filter as isize,
 }
 
 impl BlockSource {
     /// The frame of the block at `handle`, if it is cached.
     #[inline]
-    pub fn cached(&self, handle: BlockHandle, form: Form) -> Option<Pinned> {
-        self.cache.as_ref()?.lookup(self.cache_key(handle, form))
+    pub fn cached(&self, handle: BlockHandle, form: Form, watch: Watch<'_>) -> Option<Pinned> {
+        let found = self.cache.as_ref()?.lookup(self.cache_key(handle, form));
+        if watch.is_on() {
+            match &found {
+                Some(found) => counts::hit(watch, form, found.len()),
+                None => counts::miss(watch, form),
+            }
+        }
+        found
     }
 
     #[inline]
@@ -101,13 +112,21 @@ impl BlockSource {
     }
 
     /// Reads a block with its trailer into `stored`.
-    pub fn read_stored(&self, handle: BlockHandle, stored: &mut Vec<u8>) -> Result<()> {
+    pub fn read_stored(&self, handle: BlockHandle, stored: &mut Vec<u8>, watch: Watch<'_>) -> Result<()> {
         let len = self.stored_len(handle)?;
         if stored.len() < len {
             stored.resize(len, 0);
         }
         stored.truncate(len);
-        self.file.read_exact_at(handle.offset, stored)
+        self.read_at(handle.offset, stored, watch)
+    }
+
+    /// Fills `bytes` from the file.
+    pub fn read_at(&self, offset: u64, bytes: &mut [u8], watch: Watch<'_>) -> Result<()> {
+        let timer = watch.timer();
+        let read = self.file.read_exact_at(offset, bytes);
+        counts::read(watch, timer, bytes.len());
+        read
     }
 
     /// Verifies the stored bytes of a data block and gives its contents, made in `buffer` if need be.
@@ -116,12 +135,17 @@ impl BlockSource {
         handle: BlockHandle,
         stored: &'b [u8],
         buffer: &'b mut Vec<u8>,
+        watch: Watch<'_>,
     ) -> Result<&'b [u8]> {
+        let timer = watch.timer();
         let (contents, codec) = verify_block(&*self.file, &self.footer, handle.offset, stored)?;
+        counts::verified(watch, timer);
         let in_buffer = codec != 0;
         if in_buffer {
+            let timer = watch.timer();
             decompress(codec, self.dictionary.as_ref(), contents, buffer)
                 .map_err(|error| self.block_error(handle, &error))?;
+            counts::decompressed(watch, timer, contents.len(), buffer.len());
         }
         let unpacked = if in_buffer { buffer.as_slice() } else { contents };
         if rewrite::is_needed(unpacked, self.global_seqno) {
@@ -134,9 +158,9 @@ impl BlockSource {
     }
 
     /// Reads, verifies and decompresses a block about the table.
-    pub fn read_meta(&self, handle: BlockHandle) -> Result<Vec<u8>> {
+    pub fn read_meta(&self, handle: BlockHandle, watch: Watch<'_>) -> Result<Vec<u8>> {
         let mut stored = Vec::new();
-        self.read_stored(handle, &mut stored)?;
+        self.read_stored(handle, &mut stored, watch)?;
         let (contents, codec) = verify_block(&*self.file, &self.footer, handle.offset, &stored)?;
         if codec == 0 {
             let len = contents.len();
@@ -159,22 +183,29 @@ impl BlockSource {
         (handle, form): (BlockHandle, Form),
         charged: bool,
         len: usize,
+        watch: Watch<'_>,
         write: impl FnOnce(&mut [u8]),
     ) -> Pinned {
         match &self.cache {
-            Some(cache) if charged => cache.insert(self.cache_key(handle, form), Priority::High, len, write),
+            Some(cache) if charged => {
+                let placed = cache.insert(self.cache_key(handle, form), Priority::High, len, write);
+                counts::inserted(watch, form, &placed);
+                placed
+            }
             _ => standalone(len, write),
         }
     }
 
     /// A block about the table, as it is, from the cache or loaded.
-    pub fn load_meta(&self, handle: BlockHandle, charged: bool) -> Result<Pinned> {
-        if let Some(found) = self.cached(handle, Form::Plain).filter(|_| charged) {
+    pub fn load_meta(&self, handle: BlockHandle, charged: bool, watch: Watch<'_>) -> Result<Pinned> {
+        if charged && let Some(found) = self.cached(handle, Form::Plain, watch) {
             return Ok(found);
         }
-        let block = self.read_meta(handle)?;
+        let timer = watch.timer();
+        let block = self.read_meta(handle, watch)?;
+        counts::read_meta(watch, timer, Form::Plain);
         let place = (handle, Form::Plain);
-        Ok(self.place_meta(place, charged, block.len(), |frame| frame.copy_from_slice(&block)))
+        Ok(self.place_meta(place, charged, block.len(), watch, |frame| frame.copy_from_slice(&block)))
     }
 
     /// Holds on to a block about the table, if it is the table's own or the cache allows it.

@@ -83,6 +83,7 @@ fn reader_options(
         expected_unique_id: None,
         largest_seqno: SeqNum::ZERO,
         prefix_extractor,
+        monitor: outcrop_monitor::Monitor::none(),
     }
 }
 
@@ -213,7 +214,7 @@ fn check_table(rows: &Rows, bytes: &[u8], comparator: &Comparator, cache: Option
         let snapshot = packed >> 8;
         let mut got = None;
         let lookup = LookupKey::new(&user_key);
-        if table.may_contain(lookup.hash) {
+        if table.may_contain(lookup.hash, outcrop_monitor::Watch::OFF) {
             table
                 .get(&lookup, SeqNum(snapshot), FillCache::Yes, |seq, _, value, block| {
                     assert!(seq.0 <= snapshot);

@@ -10,8 +10,9 @@
 use std::path::{Path, PathBuf};
 
 /// Engine crates, each of which may import those before it.
-const LAYERS: [&str; 10] =
-    ["base", "env", "options", "record", "memtable", "cache", "table", "manifest", "engine", "capi"];
+const LAYERS: [&str; 11] = [
+    "base", "env", "monitor", "options", "record", "memtable", "cache", "table", "manifest", "engine", "capi",
+];
 
 /// The lab's crates, likewise.
 const LAB: [&str; 4] = ["lab-stats", "lab-load", "lab-sql", "lab"];

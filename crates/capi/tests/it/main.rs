@@ -18,6 +18,7 @@ mod properties;
 mod refusals;
 mod settings;
 mod snapshots;
+mod statistics;
 mod tailing;
 mod transactions;
 mod updates;

@@ -12,9 +12,10 @@ use crate::context::DbContext;
 use crate::read::blob;
 use crate::table_cache::TableCache;
 use outcrop_base::Result;
-use outcrop_cache::{Cache, CacheKey, Priority};
+use outcrop_cache::{Cache, Priority};
 use outcrop_env::{OpenWrite, ReadFile};
 use outcrop_manifest::{BlobFile, FileNumber, Garbage, Version, file_name};
+use outcrop_monitor::{HistogramKind, Ticker, Watch};
 use outcrop_options::{ColumnFamilyOptions, CompressionOptions, CompressionType, Prepopulate};
 use outcrop_table::FillCache;
 use outcrop_table::blob::{BlobIndex, BlobReader, BlobWriter, BlobWriterOptions, record_len};
@@ -261,7 +262,7 @@ impl<'a> BlobOutput<'a> {
         if let (Some(file), Some(cache)) = (*cache_file_id, &self.cf.block_cache)
             && !value.is_empty()
         {
-            let key = CacheKey { file, offset: reference.offset };
+            let key = blob::cache_key(file, reference.offset);
             drop(cache.insert(key, Priority::Low, value.len(), |frame| frame.copy_from_slice(value)));
         }
         let full = self.plan.as_ref().is_some_and(|plan| writer.size() >= plan.file_size);
@@ -296,7 +297,11 @@ impl<'a> BlobOutput<'a> {
             return Ok(());
         };
         let summary = writer.finish()?;
+        let watching = self.ctx.monitor.begin();
+        let timer = Watch::from(&watching).timer();
         writer.sync_and_close(self.ctx.options.use_fsync)?;
+        timer.micros(HistogramKind::BlobDbBlobFileSyncMicros);
+        Watch::from(&watching).count(Ticker::BlobDbBlobFileSynced, 1);
         self.ctx.file_added(file_name::blob(&self.ctx.path, number), summary.total_bytes);
         self.done.push(Arc::new(BlobFile {
             number,

@@ -8,6 +8,7 @@
 //! (`compact_range`) and `requests.rs` (everything else).
 
 pub mod blobs;
+mod counts;
 pub mod inputs;
 pub mod job;
 pub mod level_shape;

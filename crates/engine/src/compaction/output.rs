@@ -14,6 +14,7 @@ use outcrop_base::{
 };
 use outcrop_env::{DirectIo, OpenWrite};
 use outcrop_manifest::{BlobFile, FileNumber, Garbage, TableFile, file_name};
+use outcrop_monitor::{HistogramKind, Watch};
 use outcrop_options::{BlockBasedTableOptions, CompressionOptions, CompressionType};
 use outcrop_table::{TableWriter, TableWriterOptions};
 use std::cmp::Ordering;
@@ -328,7 +329,14 @@ impl OpenTable {
 
     fn finish(mut self, ctx: &DbContext, cf: &ColumnFamily, plan: &OutputPlan) -> Result<TableFile> {
         let summary = self.writer.finish()?;
+        let watching = ctx.monitor.begin();
+        let timer = Watch::from(&watching).timer();
         self.writer.sync_and_close(ctx.options.use_fsync)?;
+        timer.micros(if plan.level < 0 {
+            HistogramKind::TableSyncMicros
+        } else {
+            HistogramKind::CompactionOutfileSyncMicros
+        });
         let mut file = TableFile::new(self.number, summary.file_size, summary.smallest, summary.largest);
         file.smallest_seq = summary.smallest_seq;
         file.largest_seq = summary.largest_seq;

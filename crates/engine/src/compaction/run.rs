@@ -3,6 +3,7 @@
 //! A large one is cut by key range into parts that run on threads of their own (`subcompaction.rs`); the edit is still
 //! one. Outputs have the smallest epoch of the inputs: they are as old as the oldest of them.
 
+use super::counts;
 use super::job::CompactionJob;
 use super::stream::StreamStats;
 use super::subcompaction::{Written, write_parts};
@@ -116,7 +117,8 @@ fn run_merge(jobs: &JobContext, job: &CompactionJob) -> Result<Ran> {
     for table in &outputs {
         event_log::table_created(&jobs.ctx, number, job.cf.name(), table.number.0, table.size);
     }
-    let numbers: Vec<FileNumber> = outputs.iter().map(|file| file.number).collect();
+    let told =
+        counts::Told { records: written.records, parts: written.parts, bytes_read: written.bytes_read };
     let ran = Ran {
         tables: outputs.clone(),
         blob_files: written.blob_files.clone(),
@@ -127,9 +129,10 @@ fn run_merge(jobs: &JobContext, job: &CompactionJob) -> Result<Ran> {
     };
     pending.install_or_remove(|| install_merge(&jobs.versions, job, outputs, written))?;
     job.cf.stats.record(compaction.output_level, &stats);
+    counts::compacted(&jobs.ctx, job, &stats, &told);
     let version = job.cf.superversion.load().version.clone();
     let written = (job.cf.name(), compaction.output_level);
-    event_log::compaction_finished(&jobs.ctx, number, written, (&stats, numbers.len()), &version);
+    event_log::compaction_finished(&jobs.ctx, number, written, (&stats, ran.tables.len()), &version);
     log_line!(
         jobs.ctx,
         "[{}] compacted {compaction}: {} -> {} bytes, {} of {} records dropped, {} us",

@@ -76,10 +76,35 @@ pub struct StreamStats {
     pub records_in: u64,
     /// Entries written.
     pub records_out: u64,
-    /// Entries that newer ones of their keys hid, or range tombstones.
-    pub hidden: u64,
-    /// Deletions that had nothing left to hide.
-    pub expired_deletions: u64,
+    /// Entries dropped because a newer entry or a range tombstone hides them.
+    pub dropped_hidden: u64,
+    /// Of those, by range tombstones.
+    pub dropped_range_del: u64,
+    /// Deletions dropped because nothing is left that they hide, and what they hid in the input.
+    pub dropped_obsolete: u64,
+    /// Of those deletions, above the bottommost level.
+    pub dropped_optimized: u64,
+    /// Values that the application's filter removed.
+    pub dropped_by_filter: u64,
+    /// Values that were moved out of their blob files.
+    pub blobs_moved: u64,
+    /// Their bytes.
+    pub blob_bytes_moved: u64,
+}
+
+impl StreamStats {
+    /// Adds those of another part of the input.
+    pub fn add(&mut self, more: &StreamStats) {
+        self.records_in += more.records_in;
+        self.records_out += more.records_out;
+        self.dropped_hidden += more.dropped_hidden;
+        self.dropped_range_del += more.dropped_range_del;
+        self.dropped_obsolete += more.dropped_obsolete;
+        self.dropped_optimized += more.dropped_optimized;
+        self.dropped_by_filter += more.dropped_by_filter;
+        self.blobs_moved += more.blobs_moved;
+        self.blob_bytes_moved += more.blob_bytes_moved;
+    }
 }
 
 /// The entries to write, in internal key order.
@@ -234,7 +259,8 @@ impl CompactionStream {
         let hidden = self.hiding_stripe == Some(stripe) && value_type != ValueType::SingleDeletion;
         if hidden || self.is_covered(seq, stripe) {
             self.must_advance = true;
-            self.stats.hidden += 1;
+            self.stats.dropped_hidden += 1;
+            self.stats.dropped_range_del += u64::from(!hidden);
             return Ok(Decision::Drop);
         }
         match value_type {
@@ -254,7 +280,8 @@ impl CompactionStream {
                 self.hiding_stripe = Some(stripe);
                 if self.nothing_below(seq) {
                     self.must_advance = true;
-                    self.stats.expired_deletions += 1;
+                    self.stats.dropped_obsolete += 1;
+                    self.stats.dropped_optimized += u64::from(!self.bottommost);
                     return Ok(Decision::Drop);
                 }
                 if self.bottommost {
@@ -327,6 +354,8 @@ impl CompactionStream {
             return Ok(self.show_value(seq, ValueType::BlobIndex));
         }
         let value = self.fetch_blob()?;
+        self.stats.blobs_moved += 1;
+        self.stats.blob_bytes_moved += value.len() as u64;
         Ok(self.show_changed(seq, ValueType::Value, value))
     }
 
@@ -363,6 +392,7 @@ impl CompactionStream {
 
     /// A value that the filter removed is a deletion from here on.
     fn show_removed(&mut self, seq: SeqNum) -> Decision {
+        self.stats.dropped_by_filter += 1;
         if self.nothing_below(seq) {
             self.must_advance = true;
             return Decision::Drop;
@@ -390,6 +420,7 @@ impl CompactionStream {
                 self.ready.push_back((key, Vec::new()));
                 return Ok(());
             }
+            self.stats.dropped_hidden += 1;
         }
     }
 
@@ -411,21 +442,23 @@ impl CompactionStream {
                         return Ok(());
                     }
                     // Both go. Older entries of the stripe are hidden by the value.
-                    self.stats.hidden += 1;
-                    self.stats.expired_deletions += 1;
                     self.hiding_stripe = Some(stripe);
                     self.must_advance = true;
+                    self.stats.dropped_hidden += 1;
+                    self.stats.dropped_obsolete += 1;
                     return Ok(());
                 }
                 Some(ValueType::SingleDeletion | ValueType::Deletion) if same_stripe => {
                     // The older deletion does what this one would: it is looked at next.
+                    self.stats.dropped_obsolete += 1;
                     return Ok(());
                 }
                 _ => {}
             }
         }
         if self.nothing_below(seq) {
-            self.stats.expired_deletions += 1;
+            self.stats.dropped_obsolete += 1;
+            self.stats.dropped_optimized += u64::from(!self.bottommost);
         } else {
             self.ready.push_back((key, Vec::new()));
         }

@@ -23,6 +23,7 @@ use crate::table_cache::TableCache;
 use outcrop_base::keys::user_key;
 use outcrop_base::{Comparator, Error, ErrorKind, Result, SeqNum};
 use outcrop_manifest::{BlobFile, FileNumber, Garbage, TableFile};
+use outcrop_monitor::IoStats;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,6 +41,10 @@ pub struct Written {
     pub blob_garbage: BTreeMap<FileNumber, Garbage>,
     /// Entries read and written.
     pub records: StreamStats,
+    /// Bytes that all threads read of tables, from files and not from the cache.
+    pub bytes_read: u64,
+    /// Parts that it was cut into.
+    pub parts: u64,
     /// CPU time of all threads, nanoseconds.
     pub cpu_nanos: u64,
     /// Every snapshot that was respected sees what is at or below this.
@@ -61,6 +66,7 @@ struct PartOutput {
     files: Outputs,
     records: StreamStats,
     cpu_nanos: u64,
+    bytes_read: u64,
 }
 
 /// Threads that one compaction is split over at most, whatever `max_subcompactions` says.
@@ -81,6 +87,8 @@ pub fn write_parts(jobs: &JobContext, job: &CompactionJob, pending: &Arc<Pending
         blob_files: Vec::new(),
         blob_garbage: BTreeMap::new(),
         records: StreamStats::default(),
+        bytes_read: 0,
+        parts: 0,
         cpu_nanos: 0,
         oldest_snapshot: snapshots.sequences.first().copied().unwrap_or(SeqNum::MAX),
     };
@@ -92,10 +100,9 @@ pub fn write_parts(jobs: &JobContext, job: &CompactionJob, pending: &Arc<Pending
             sum.count += garbage.count;
             sum.bytes += garbage.bytes;
         }
-        written.records.records_in += output.records.records_in;
-        written.records.records_out += output.records.records_out;
-        written.records.hidden += output.records.hidden;
-        written.records.expired_deletions += output.records.expired_deletions;
+        written.records.add(&output.records);
+        written.parts += 1;
+        written.bytes_read += output.bytes_read;
         written.cpu_nanos += output.cpu_nanos;
     }
     Ok(written)
@@ -226,10 +233,11 @@ impl Part {
         cf: &crate::column_family::ColumnFamily,
         pending: &PendingOutputs,
     ) -> Result<PartOutput> {
-        let start = ctx.env.clock.thread_cpu_nanos();
+        let (start, io) = (ctx.env.clock.thread_cpu_nanos(), IoStats::get());
         let files = write_tables(ctx, cf, self.plan, &mut self.stream, &|| pending.reserve())?;
         let cpu_nanos = ctx.env.clock.thread_cpu_nanos() - start;
-        Ok(PartOutput { files, records: self.stream.stats, cpu_nanos })
+        let bytes_read = IoStats::get().bytes_read.wrapping_sub(io.bytes_read);
+        Ok(PartOutput { files, records: self.stream.stats, cpu_nanos, bytes_read })
     }
 }
 

@@ -5,9 +5,10 @@ use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
 use crate::read::options::{self, ReadOptions};
 use crate::read::value::{PinnedValue, WideColumns};
 use crate::read::view::ReadView;
-use crate::read::{get, multi_get, one_moment};
+use crate::read::{counts, get, multi_get, one_moment};
 use crate::superversion::SuperVersion;
 use outcrop_base::Result;
+use outcrop_monitor::Watch;
 
 /// # Reading
 ///
@@ -26,10 +27,12 @@ impl Db {
         cf: &'v ColumnFamily,
         sources: &'v SuperVersion,
         options: &ReadOptions,
+        watch: Watch<'v>,
     ) -> Result<ReadView<'v>> {
         self.core.ctx.check_owns(cf)?;
         let seq = options.seq(&self.core.snapshots, || self.core.versions.visible_seq())?;
-        Ok(ReadView { tables: &self.core.ctx.tables, cf, sources, seq, fill_cache: options.fill_cache() })
+        let tables = &*self.core.ctx.tables;
+        Ok(ReadView { tables, cf, sources, seq, fill_cache: options.fill_cache(), watch })
     }
 
     /// The value of `key`.
@@ -79,8 +82,16 @@ impl Db {
         key: &[u8],
         options: &ReadOptions,
     ) -> Result<Option<PinnedValue>> {
+        let watching = self.core.ctx.monitor.begin();
+        let watch = Watch::from(&watching);
+        let timer = watch.timer();
         let sources = cf.superversion.load();
-        get::get(&self.view(cf, &sources, options)?, key)
+        let found = get::get(&self.view(cf, &sources, options, watch)?, key);
+        if watch.is_on() {
+            let value = found.as_ref().ok().and_then(Option::as_ref);
+            counts::key_read(watch, timer, value.map(|value| value.len()));
+        }
+        found
     }
 
     /// The value of each of `keys`, all as of one moment. Much faster than as many [`Db::get`]: the keys wait for memory and for the
@@ -123,11 +134,18 @@ impl Db {
         keys: &[&[u8]],
         options: &ReadOptions,
     ) -> Vec<Result<Option<PinnedValue>>> {
+        let watching = self.core.ctx.monitor.begin();
+        let watch = Watch::from(&watching);
+        let timer = watch.timer();
         let sources = cf.superversion.load();
-        match self.view(cf, &sources, options) {
+        let results = match self.view(cf, &sources, options, watch) {
             Ok(view) => multi_get::multi_get(&view, keys),
             Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
+        };
+        if watch.is_on() {
+            counts::keys_read(watch, timer, &results);
         }
+        results
     }
 
     /// The value of each (column family, key), all as of one moment.
@@ -197,7 +215,16 @@ impl Db {
         key: impl AsRef<[u8]>,
         options: &ReadOptions,
     ) -> Result<Option<WideColumns>> {
+        let watching = self.core.ctx.monitor.begin();
+        let watch = Watch::from(&watching);
+        let timer = watch.timer();
         let sources = cf.superversion.load();
-        get::get_entity(&self.view(cf, &sources, options)?, key.as_ref())
+        let found = get::get_entity(&self.view(cf, &sources, options, watch)?, key.as_ref());
+        if watch.is_on() {
+            let bytes =
+                |columns: &WideColumns| columns.iter().map(|(name, value)| name.len() + value.len()).sum();
+            counts::key_read(watch, timer, found.as_ref().ok().and_then(Option::as_ref).map(bytes));
+        }
+        found
     }
 }

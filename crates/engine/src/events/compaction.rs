@@ -185,8 +185,8 @@ fn merge_stats(stats: &mut CompactionJobStats, ran: &Ran) {
 
 fn add_records(stats: &mut CompactionJobStats, records: &StreamStats) {
     stats.num_input_records = records.records_in;
-    stats.num_records_replaced = records.hidden;
-    stats.num_expired_deletion_records = records.expired_deletions;
+    stats.num_records_replaced = records.dropped_hidden;
+    stats.num_expired_deletion_records = records.dropped_obsolete;
 }
 
 /// What is told of part number `part` of `job`; `None` if nobody listens.

@@ -394,6 +394,7 @@ fn validate_external(
             expected_unique_id: None,
             largest_seqno: SeqNum::ZERO,
             prefix_extractor: None,
+            monitor: outcrop_monitor::Monitor::none(),
         },
     )?);
     let refuse = |what: String| Err(Error::invalid_argument(format!("{}: {what}", path.display())));

@@ -20,6 +20,7 @@ use outcrop_env::{Env, WriteFile};
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_manifest::{FileNumber, ManifestWriter, WalSet};
 use outcrop_memtable::MemTablePool;
+use outcrop_monitor::Statistics;
 use outcrop_options::DbOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -72,7 +73,7 @@ pub fn open(
     options: DbOptions,
     env: Env,
     column_families: Vec<ColumnFamilyDescriptor>,
-    error_if_wal_file_exists: bool,
+    (error_if_wal_file_exists, statistics): (bool, Option<Arc<Statistics>>),
 ) -> Result<(Arc<Core>, Secondary)> {
     let OptionsInForce { db: options, descriptors, .. } = in_force(path, options, column_families)?;
     let current = file_name::current(path);
@@ -84,7 +85,7 @@ pub fn open(
         refuse_wals(path, &options, &env)?;
     }
     let pool = memtable_pool(&descriptors, None);
-    let recovered = recover(path, &options, &env, &descriptors, &pool)?;
+    let recovered = recover(path, &options, &env, &descriptors, &pool, statistics.as_ref())?;
     // Nothing is created here, whatever `create_missing_column_families` says.
     if let Some(missing) = recovered.to_create.first() {
         return Err(Error::invalid_argument(format!("Column family not found: {}", missing.name)));
@@ -92,7 +93,8 @@ pub fn open(
     let identity = (recovered.db_id.clone(), String::new());
     let log = InfoLog::none(&env);
     let next_file = recovered.next_file_number;
-    let ctx = Arc::new(DbContext::new(env, path.to_path_buf(), options, identity, log, pool, next_file));
+    let ctx = DbContext::new(env, path.to_path_buf(), options, identity, log, pool, next_file);
+    let ctx = Arc::new(ctx.counted_by(statistics));
     let Recovered { mut state, last_seq, .. } = recovered;
     for cf in state.column_families.values_mut() {
         cf.install_superversion();
@@ -115,11 +117,13 @@ fn recover(
     env: &Env,
     descriptors: &[ColumnFamilyDescriptor],
     pool: &Arc<MemTablePool>,
+    statistics: Option<&Arc<Statistics>>,
 ) -> Result<Recovered> {
     let mut attempt = 1;
     loop {
         let before = ManifestStamp::of(path, env)?;
-        let recovered = recovery::recover(path, options, env, descriptors, pool, recovery::Families::Some);
+        let recovered =
+            recovery::recover(path, options, env, descriptors, pool, (recovery::Families::Some, statistics));
         // A file goes only after the MANIFEST has changed.
         match recovered {
             Err(error)
@@ -150,7 +154,9 @@ fn refuse_wals(path: &Path, options: &DbOptions, env: &Env) -> Result<()> {
 /// See [`crate::Db::try_catch_up_with_primary`].
 pub fn catch_up(core: &Core, secondary: &Secondary) -> Result<()> {
     let ctx = &core.ctx;
-    let recovered = recover(&ctx.path, &ctx.options, &ctx.env, &secondary.descriptors, &ctx.memtable_pool)?;
+    let statistics = ctx.monitor.statistics.as_ref();
+    let recovered =
+        recover(&ctx.path, &ctx.options, &ctx.env, &secondary.descriptors, &ctx.memtable_pool, statistics)?;
     let mut state = core.versions.state.lock();
     // Before the views: readers load a view before the number, and a newer view may no
     // longer have what an older number saw. An older view has nothing the newer number shows besides.

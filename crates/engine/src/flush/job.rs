@@ -27,6 +27,7 @@ use crate::version_set::VersionSet;
 use outcrop_base::{Fragments, Result};
 use outcrop_manifest::{BlobFile, FileNumber, TableFile, VersionEdit};
 use outcrop_memtable::MemTable;
+use outcrop_monitor::{HistogramKind, Ticker, Watch};
 use outcrop_options::{Prepopulate, derive};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -144,6 +145,7 @@ fn write_part(
         ..LevelStats::default()
     };
     part.cf.stats.record_flush(&stats);
+    count(&jobs.ctx, &memtables, &stats);
     Event::new(&jobs.ctx, job_id, "flush_finished")
         .text("cf_name", part.cf.name())
         .number("flush_time_micros", stats.micros)
@@ -158,6 +160,16 @@ fn write_part(
         stats.micros
     );
     Ok(written)
+}
+
+fn count(ctx: &DbContext, memtables: &[&Arc<MemTable>], stats: &LevelStats) {
+    let watching = ctx.monitor.begin();
+    let Some(counted) = Watch::from(&watching).stats() else { return };
+    counted.count(Ticker::FlushWriteBytes, stats.bytes_written);
+    counted.record_time(HistogramKind::FlushTime, stats.micros);
+    let sum = |of: fn(&MemTable) -> u64| memtables.iter().map(|memtable| of(memtable)).sum();
+    counted.record(HistogramKind::FlushMemtableMemoryBytes, sum(|memtable| memtable.memory_usage() as u64));
+    counted.record(HistogramKind::FlushMemtableTotalDataSize, sum(MemTable::data_size));
 }
 
 fn install(versions: &VersionSet, job: &FlushJob, written: Vec<FlushedFiles>) -> Result<()> {

@@ -6,10 +6,16 @@ use super::value::PinnedValue;
 use crate::column_family::ColumnFamily;
 use crate::table_cache::TableCache;
 use outcrop_base::{Error, Result};
-use outcrop_cache::{Cache, CacheKey, Priority};
+use outcrop_cache::{Cache, CacheKey, Kind, Priority};
 use outcrop_manifest::{BlobFile, BlobFiles, FileNumber};
+use outcrop_monitor::{HistogramKind, PerfMetric, Ticker, Watch};
 use outcrop_table::FillCache;
 use outcrop_table::blob::BlobIndex;
+
+/// Where the value at `offset` of a blob file is in the cache.
+pub fn cache_key(file: u64, offset: u64) -> CacheKey {
+    CacheKey { file, offset: offset ^ ((Kind::Blob as u64) << 62) }
+}
 
 /// The value of `user_key` that a table refers to by `index`, in one of `files`.
 ///
@@ -25,20 +31,29 @@ pub fn fetch(
     fill_cache: FillCache,
 ) -> Result<PinnedValue> {
     let index = BlobIndex::decode(index)?;
+    let watching = tables.monitor().begin();
+    let watch = Watch::from(&watching);
     let file = find(files, FileNumber(index.file_number))?;
     let Some(cache) = &cf.block_cache else {
-        return Ok(PinnedValue::owned(read(tables, cf, file, user_key, &index)?));
+        return Ok(PinnedValue::owned(read(tables, cf, file, user_key, &index, watch)?));
     };
     let file_id = *file.cache_file_id.get_or_init(Cache::new_file_id);
-    let key = CacheKey { file: file_id, offset: index.offset };
+    let key = cache_key(file_id, index.offset);
     if let Some(found) = cache.lookup(key) {
+        watch.count(Ticker::BlobDbCacheHit, 1);
+        watch.count(Ticker::BlobDbCacheBytesRead, found.len() as u64);
+        watch.perf(PerfMetric::BlobCacheHitCount, 1);
+        watch.perf(PerfMetric::BlobCacheReadByte, found.len() as u64);
         return Ok(PinnedValue::in_block(&found, &found));
     }
-    let value = read(tables, cf, file, user_key, &index)?;
+    watch.count(Ticker::BlobDbCacheMiss, 1);
+    let value = read(tables, cf, file, user_key, &index, watch)?;
     if fill_cache == FillCache::No || value.is_empty() {
         return Ok(PinnedValue::owned(value));
     }
     let kept = cache.insert(key, Priority::Low, value.len(), |frame| frame.copy_from_slice(&value));
+    watch.count(Ticker::BlobDbCacheAdd, 1);
+    watch.count(Ticker::BlobDbCacheBytesWrite, kept.len() as u64);
     Ok(PinnedValue::in_block(&kept, &kept))
 }
 
@@ -61,8 +76,16 @@ fn read(
     file: &BlobFile,
     user_key: &[u8],
     index: &BlobIndex,
+    watch: Watch<'_>,
 ) -> Result<Vec<u8>> {
     let mut value = Vec::new();
-    tables.open_blob_file(cf, file)?.get(user_key, index, &mut value)?;
+    let reader = tables.open_blob_file(cf, file)?;
+    let timer = watch.timer();
+    reader.get(user_key, index, &mut value)?;
+    timer.micros(HistogramKind::BlobDbBlobFileReadMicros);
+    timer.perf_nanos(PerfMetric::BlobReadTime);
+    watch.count(Ticker::BlobDbBlobFileBytesRead, index.size);
+    watch.perf(PerfMetric::BlobReadCount, 1);
+    watch.perf(PerfMetric::BlobReadByte, index.size);
     Ok(value)
 }

@@ -7,6 +7,7 @@
 //! entry shown; in all other cases its value is held in `value`, and the merging iterator stands past it in the
 //! direction of travel.
 
+use super::cursor_counts::{Moved, Tally};
 use super::hiding_ranges::{HidingRanges, layers_of};
 use super::level_iter::LevelIter;
 use super::merge::{Base, MergeOperands, Merged};
@@ -117,6 +118,8 @@ pub struct Cursor {
     value: Vec<u8>,
     held: Option<Held>,
     status: Result<()>,
+    /// If somebody watches.
+    tally: Option<Box<Tally>>,
 }
 
 /// The sources of a view as one stream.
@@ -176,6 +179,9 @@ fn filtered(
 
 impl Drop for Cursor {
     fn drop(&mut self) {
+        if let Some(tally) = self.tally.take() {
+            tally.end(&self.ctx.monitor);
+        }
         // The view may be the last holder of memtables and tables that are no longer current.
         if let Some(view) = self.view.take() {
             self.ctx.background.release_view(view);
@@ -225,6 +231,7 @@ impl Cursor {
             value: Vec::new(),
             held: None,
             status: Ok(()),
+            tally: Tally::begin(&ctx.monitor),
         })
     }
 
@@ -317,6 +324,10 @@ impl Cursor {
 
     /// To the first entry within the bounds.
     pub fn seek_to_first(&mut self) {
+        self.counted_seek(false, Cursor::to_first);
+    }
+
+    fn to_first(&mut self) {
         self.status = Ok(());
         self.prefix = None;
         match self.lower.take() {
@@ -332,6 +343,10 @@ impl Cursor {
 
     /// To the last entry within the bounds.
     pub fn seek_to_last(&mut self) {
+        self.counted_seek(false, Cursor::to_last);
+    }
+
+    fn to_last(&mut self) {
         self.status = Ok(());
         self.prefix = None;
         match self.upper.take() {
@@ -348,6 +363,10 @@ impl Cursor {
 
     /// To the first entry at or after `target`.
     pub fn seek(&mut self, target: &[u8]) {
+        self.counted_seek(true, |cursor| cursor.to_at_or_after(target));
+    }
+
+    fn to_at_or_after(&mut self, target: &[u8]) {
         self.status = Ok(());
         self.stay_in_prefix(target);
         match self.lower.take() {
@@ -408,9 +427,13 @@ impl Cursor {
 
     /// To the last entry at or before `target`.
     pub fn seek_for_prev(&mut self, target: &[u8]) {
+        self.counted_seek(true, |cursor| cursor.to_at_or_before(target));
+    }
+
+    fn to_at_or_before(&mut self, target: &[u8]) {
         self.status = Ok(());
         if self.upper.as_deref().is_some_and(|upper| !self.before(target, upper)) {
-            self.seek_to_last();
+            self.to_last();
             self.stay_in_prefix(target);
             if self.valid() && self.left_prefix(self.key()) {
                 self.position = Position::Invalid;
@@ -435,6 +458,9 @@ impl Cursor {
             Position::Invalid => panic!("next() of an iterator that is not valid"),
         }
         self.find_forward(true);
+        if self.tally.is_some() {
+            self.count(Moved::Next);
+        }
     }
 
     /// To the previous entry. Panics unless valid.
@@ -455,6 +481,28 @@ impl Cursor {
             Position::Invalid => panic!("prev() of an iterator that is not valid"),
         }
         self.find_backward();
+        if self.tally.is_some() {
+            self.count(Moved::Prev);
+        }
+    }
+
+    /// Seeks, and counts it if somebody watches; with `timed` its time too.
+    #[inline]
+    fn counted_seek(&mut self, timed: bool, seek: impl FnOnce(&mut Cursor)) {
+        let began = if timed && self.tally.is_some() { Tally::clock(&self.ctx.monitor) } else { 0 };
+        seek(self);
+        if self.tally.is_some() {
+            let sources = self.merged.sources();
+            self.count(Moved::Seek { began, sources });
+        }
+    }
+
+    #[cold]
+    fn count(&mut self, how: Moved) {
+        let shown = self.valid().then(|| self.key().len() + self.value().len());
+        if let Some(tally) = &mut self.tally {
+            tally.moved(&self.ctx.monitor, how, shown);
+        }
     }
 
     /// Whether this is the key that is being resolved.
@@ -508,6 +556,11 @@ impl Cursor {
             let (user_key, packed) = split(self.merged.key());
             if packed_seq(packed) > self.snapshot || (skip_saved && self.is_key(user_key)) {
                 passed += 1;
+                if let Some(tally) = &mut self.tally {
+                    let recent = packed_seq(packed) > self.snapshot;
+                    tally.recent_skipped += u64::from(recent);
+                    tally.entries_skipped += u64::from(!recent);
+                }
                 if passed > self.max_skip {
                     passed = 0;
                     self.passed_many(skip_saved);
@@ -544,6 +597,9 @@ impl Cursor {
                     self.key.clear();
                     self.key.extend_from_slice(user_key);
                     skip_saved = true;
+                    if let Some(tally) = &mut self.tally {
+                        tally.deletes_skipped += 1;
+                    }
                     self.merged.next();
                 }
                 Some(ValueType::Merge) => return self.merge_forward(),
@@ -561,16 +617,24 @@ impl Cursor {
     fn passed_many(&mut self, skip_saved: bool) {
         let (user_key, _) = split(self.merged.key());
         if skip_saved && self.is_key(user_key) {
+            self.count_reseek();
             self.merged.seek(&self.key, pack(SeqNum::ZERO, ValueType::Deletion));
             if self.merged.valid() && self.is_key(split(self.merged.key()).0) {
                 self.merged.next();
             }
         } else if user_key == self.passed_key.as_slice() && !self.merged.has_excluded() {
+            self.count_reseek();
             self.merged.seek(&self.passed_key, pack(self.snapshot, ValueType::FOR_SEEK));
         } else {
             self.passed_key.clear();
             self.passed_key.extend_from_slice(user_key);
             self.merged.next();
+        }
+    }
+
+    fn count_reseek(&mut self) {
+        if let Some(tally) = &mut self.tally {
+            tally.reseeks += 1;
         }
     }
 
@@ -642,7 +706,12 @@ impl Cursor {
                 break;
             }
             match ValueType::from_byte(packed as u8) {
-                Some(ValueType::Merge) => operands.push_older(self.merged.value()),
+                Some(ValueType::Merge) => {
+                    operands.push_older(self.merged.value());
+                    if let Some(tally) = &mut self.tally {
+                        tally.operands += 1;
+                    }
+                }
                 Some(ValueType::Value) => base = Base::Plain(self.merged.value().to_vec().into()),
                 Some(ValueType::WideColumnEntity) => match self.with_values(user_key, self.merged.value()) {
                     Ok(entity) => base = Base::Entity(entity.into()),

@@ -3,6 +3,7 @@
 //! Invariant: sources are asked newest first, so the first entry that decides the key ends the lookup.
 //! Concurrency: no lock, and no write to memory shared between threads.
 
+use super::counts;
 use super::merge::{self, Base, MergeOperands, Merged, unsupported_type};
 use super::value::{PinnedValue, WideColumns};
 use super::view::ReadView;
@@ -14,6 +15,7 @@ use outcrop_base::{Comparator, Error, Fragments, LookupKey, Result, SeqNum, Valu
 use outcrop_cache::Pinned;
 use outcrop_manifest::{TableFile, Version};
 use outcrop_memtable::MemTable;
+use outcrop_monitor::{PerfMetric, Watch};
 use outcrop_table::FillCache;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -55,7 +57,11 @@ pub fn plain_value(view: &ReadView<'_>, key: &[u8], in_memory: bool) -> Result<O
 fn look_up(view: &ReadView<'_>, key: &[u8]) -> Result<Option<Found>> {
     let lookup_key = LookupKey::new(key);
     let mut lookup = Lookup::new(&lookup_key, view.seq);
+    let timer = view.watch.timer();
     lookup.memtables(view.sources);
+    if view.watch.is_on() {
+        counts::memtables(view.watch, timer, view.sources, &lookup, true);
+    }
     if !lookup.is_decided() {
         get_from_tables(view, &mut lookup)?;
     }
@@ -64,11 +70,18 @@ fn look_up(view: &ReadView<'_>, key: &[u8]) -> Result<Option<Found>> {
 
 fn get_from_tables(view: &ReadView<'_>, lookup: &mut Lookup<'_>) -> Result<()> {
     let mut search = Search::new(&view.sources.version, view.cf, lookup);
-    while let Some(table) = search.next_table(view.tables, view.cf, lookup)? {
-        table.get(lookup.key, lookup.snapshot, view.fill_cache, |seq, value_type, value, block| {
+    let timer = view.watch.timer();
+    while let Some(table) = search.next_table(view.tables, view.cf, lookup, view.watch)? {
+        let mut matched = false;
+        table.get(lookup.key, lookup.snapshot, view.reading(), |seq, value_type, value, block| {
+            matched = true;
             lookup.visit(seq, value_type, value, Some(block))
         })?;
+        if view.watch.is_on() {
+            counts::table(view.watch, search.level(), matched, table.filters_keys(), lookup.has_value());
+        }
     }
+    timer.perf_nanos(PerfMetric::GetFromOutputFilesTime);
     Ok(())
 }
 
@@ -82,7 +95,7 @@ pub(crate) fn newest_in_tables(
     let mut lookup = Lookup::new(key, SeqNum::MAX);
     let mut search = Search::new(version, cf, &lookup);
     let mut newest = None;
-    while let Some(table) = search.next_table(tables, cf, &mut lookup)? {
+    while let Some(table) = search.next_table(tables, cf, &mut lookup, Watch::OFF)? {
         table.get(key, SeqNum::MAX, FillCache::Yes, |seq, _, _, _| {
             newest = Some(seq);
             ControlFlow::Break(())
@@ -99,6 +112,8 @@ pub(crate) fn newest_in_tables(
 pub(crate) struct Search<'v> {
     candidates: Candidates<'v>,
     next: usize,
+    /// How many candidates are of L0, and of L0 and L1.
+    upper: [usize; 2],
 }
 
 impl<'v> Search<'v> {
@@ -106,14 +121,25 @@ impl<'v> Search<'v> {
     #[inline]
     pub(crate) fn new(version: &'v Version, cf: &ColumnFamily, lookup: &Lookup<'_>) -> Search<'v> {
         let mut search = Search::default();
-        collect_candidates(version, cf, lookup, &mut |file| {
+        let mut upper = [0; 2];
+        collect_candidates(version, cf, lookup, &mut |level, file| {
+            if level < 2 {
+                upper[1] += 1;
+                upper[0] += 1 - level;
+            }
             // The filters of all candidates are fetched before the first is tested.
             if let Some(table) = file.runtime.table.get() {
                 table.prefetch_filter(lookup.key.hash);
             }
             search.candidates.push(file);
         });
+        search.upper = upper;
         search
+    }
+
+    /// The level of the table that was named last; 2 for all below L1.
+    pub(crate) fn level(&self) -> usize {
+        self.upper.iter().filter(|end| self.next > **end).count()
     }
 
     /// The next table whose filter does not rule the key out; none if the lookup is decided.
@@ -123,6 +149,7 @@ impl<'v> Search<'v> {
         tables: &TableCache,
         cf: &ColumnFamily,
         lookup: &mut Lookup<'_>,
+        watch: Watch<'_>,
     ) -> Result<Option<TableRef<'v>>> {
         while !lookup.is_decided() {
             let Some(file) = self.candidates.get(self.next) else { return Ok(None) };
@@ -136,7 +163,7 @@ impl<'v> Search<'v> {
             if let Some(Some(tombstones)) = following.and_then(|next| next.runtime.range_tombstones.get()) {
                 lookup.cover(tombstones, &cf.comparator);
             }
-            if table.may_contain(lookup.key.hash) {
+            if table.may_contain(lookup.key.hash, watch) {
                 return Ok(Some(table));
             }
         }
@@ -177,7 +204,7 @@ fn collect_candidates<'v>(
     version: &'v Version,
     cf: &ColumnFamily,
     lookup: &Lookup<'_>,
-    found: &mut dyn FnMut(&'v TableFile),
+    found: &mut dyn FnMut(usize, &'v TableFile),
 ) {
     let comparator = &cf.comparator;
     let key = lookup.key.user_key;
@@ -187,11 +214,11 @@ fn collect_candidates<'v>(
     };
     for file in version.levels[0].files.iter() {
         if covers(file) {
-            found(file);
+            found(0, file);
         }
     }
     let packed = pack(lookup.snapshot, ValueType::FOR_SEEK);
-    for level in &version.levels[1..] {
+    for (number, level) in version.levels.iter().enumerate().skip(1) {
         if level.files.is_empty() {
             continue;
         }
@@ -200,7 +227,7 @@ fn collect_candidates<'v>(
             if !covers(file) {
                 break;
             }
-            found(file);
+            found(number, file);
             if comparator.compare(user_key(&file.largest), key) != Ordering::Equal {
                 break;
             }
@@ -219,6 +246,8 @@ pub(crate) struct Lookup<'k> {
     /// Merge operands met so far.
     operands: MergeOperands,
     outcome: Outcome,
+    /// Memtables asked.
+    pub(super) memtables_asked: u32,
 }
 
 /// What the entries seen so far say.
@@ -248,6 +277,7 @@ impl<'k> Lookup<'k> {
             ended: false,
             operands: MergeOperands::default(),
             outcome: Outcome::Open,
+            memtables_asked: 0,
         }
     }
 
@@ -255,6 +285,11 @@ impl<'k> Lookup<'k> {
     #[inline]
     pub(crate) fn is_decided(&self) -> bool {
         self.ended || !matches!(self.outcome, Outcome::Open)
+    }
+
+    /// True if a value was found, in a table or a blob file.
+    pub(crate) fn has_value(&self) -> bool {
+        matches!(self.outcome, Outcome::Value(_) | Outcome::Entity(_) | Outcome::Blob(_))
     }
 
     #[inline]
@@ -270,6 +305,7 @@ impl<'k> Lookup<'k> {
 
     #[inline]
     fn memtable(&mut self, memtable: &MemTable) {
+        self.memtables_asked += 1;
         self.cover_by(memtable.covering(self.key.user_key, self.snapshot));
         let (key, snapshot) = (self.key, self.snapshot);
         memtable.get(key, snapshot, |seq, value_type, value| self.visit(seq, value_type, value, None));

@@ -53,6 +53,12 @@ impl MergingIter {
         SPARE.try_with(|spare| std::mem::take(&mut spare.borrow_mut().0)).unwrap_or_default()
     }
 
+    /// How many sources there are, and how many of them are memtables.
+    pub fn sources(&self) -> (u64, u64) {
+        let memtables = self.sources.iter().filter(|source| matches!(source, Source::Mem(_)));
+        (self.sources.len() as u64, memtables.count() as u64)
+    }
+
     /// Merges `sources`. Not positioned.
     pub fn new(comparator: Comparator, sources: Vec<Source>) -> MergingIter {
         let mut prefixes =

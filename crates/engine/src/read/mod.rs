@@ -6,7 +6,9 @@
 //! ```
 
 pub mod blob;
+pub mod counts;
 pub mod cursor;
+mod cursor_counts;
 pub mod get;
 pub mod hiding_ranges;
 pub mod key_range;

@@ -11,6 +11,7 @@
 //! lines of all keys before the next step needs the first of them, so the misses of different keys overlap; and the
 //! blocks that must be read, of whatever level, are read together.
 
+use super::counts;
 use super::get::{Lookup, Search};
 use super::value::PinnedValue;
 use super::view::ReadView;
@@ -54,6 +55,7 @@ struct Step<'v> {
 
 impl<'a> GroupGet<'a> {
     fn get(&self, keys: &[&[u8]], results: &mut Vec<Result<Option<PinnedValue>>>) {
+        let watch = self.view.watch;
         let keys: Vec<LookupKey<'_>> = keys.iter().map(|key| LookupKey::new(key)).collect();
         for key in &keys {
             self.view.sources.memtable.prefetch(key.hash);
@@ -62,7 +64,11 @@ impl<'a> GroupGet<'a> {
             .iter()
             .map(|key| {
                 let mut lookup = Lookup::new(key, self.view.seq);
+                let timer = watch.timer();
                 lookup.memtables(self.view.sources);
+                if watch.is_on() {
+                    counts::memtables(watch, timer, self.view.sources, &lookup, std::ptr::eq(key, &keys[0]));
+                }
                 let undecided = !lookup.is_decided();
                 // Asks for the filters' lines, which the first step tests when all keys have asked.
                 let search = if undecided {
@@ -91,7 +97,7 @@ impl<'a> GroupGet<'a> {
             step.table.prefetch_slot(step.place);
         }
         for step in &mut steps {
-            step.block = step.table.cached_at(step.place);
+            step.block = step.table.cached_at(step.place, self.view.watch);
             step.block.iter().for_each(prefetch_directory);
         }
         self.read_missing(&mut steps, group);
@@ -102,17 +108,21 @@ impl<'a> GroupGet<'a> {
         }
         let any = !steps.is_empty();
         for Step { key, table, place, block } in steps {
-            let (Some(block), Ongoing { lookup, failed, .. }) = (block, &mut group[key]) else { continue };
-            let (key, fill_cache) = (lookup.key, self.view.fill_cache);
-            let done = table.get_from(
-                place,
-                block,
-                key,
-                self.view.seq,
-                fill_cache,
-                |seq, value_type, value, block| lookup.visit(seq, value_type, value, Some(block)),
-            );
+            let (Some(block), Ongoing { lookup, failed, search }) = (block, &mut group[key]) else {
+                continue;
+            };
+            let (key, reading) = (lookup.key, self.view.reading());
+            let mut matched = false;
+            let done =
+                table.get_from(place, block, key, self.view.seq, reading, |seq, value_type, value, block| {
+                    matched = true;
+                    lookup.visit(seq, value_type, value, Some(block))
+                });
             *failed = done.err();
+            if reading.watch.is_on() {
+                let (level, found) = (search.level(), lookup.has_value());
+                counts::table(reading.watch, level, matched, table.filters_keys(), found);
+            }
         }
         any
     }
@@ -123,8 +133,8 @@ impl<'a> GroupGet<'a> {
             return Ok(None);
         }
         let Ongoing { lookup, search, .. } = ongoing;
-        while let Some(table) = search.next_table(self.view.tables, self.view.cf, lookup)? {
-            if let Some(place) = table.find(lookup.key, self.view.seq)? {
+        while let Some(table) = search.next_table(self.view.tables, self.view.cf, lookup, self.view.watch)? {
+            if let Some(place) = table.find(lookup.key, self.view.seq, self.view.watch)? {
                 table.prefetch_tags(place);
                 return Ok(Some((table, place)));
             }
@@ -169,7 +179,7 @@ impl<'a> GroupGet<'a> {
         }
         read_batch(&reads, &mut |number, stored| {
             let (table, place) = of[number];
-            let block = stored.and_then(|stored| table.loaded_at(*place, stored, self.view.fill_cache));
+            let block = stored.and_then(|stored| table.loaded_at(*place, stored, self.view.reading()));
             take(of[number], block);
         });
     }

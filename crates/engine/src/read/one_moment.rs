@@ -11,6 +11,7 @@
 //! Concurrency: no lock, unless views change again and again, or the database only follows another.
 //! Source: RocksDB `DBImpl::MultiCFSnapshot`.
 
+use super::counts;
 use super::cursor::Cursor;
 use super::multi_get::multi_get;
 use super::options::ReadOptions;
@@ -22,6 +23,7 @@ use crate::superversion::SuperVersion;
 use crate::version_set::VersionSet;
 use arc_swap::Guard;
 use outcrop_base::{Result, SeqNum};
+use outcrop_monitor::Watch;
 use std::sync::Arc;
 
 /// Attempts without a lock. Source: RocksDB `DBImpl::MultiCFSnapshot`.
@@ -67,6 +69,9 @@ pub fn multi_get_pairs(
     options: &ReadOptions,
     pairs: &[(&ColumnFamilyHandle, &[u8])],
 ) -> Vec<Result<Option<PinnedValue>>> {
+    let watching = versions.ctx.monitor.begin();
+    let watch = Watch::from(&watching);
+    let timer = watch.timer();
     let mut families: Vec<&ColumnFamily> = Vec::new();
     let of: Vec<usize> = pairs.iter().map(|(cf, _)| place_of(&mut families, cf)).collect();
     let (views, seq) = match views(versions, snapshots, &families, options.snapshot.as_ref()) {
@@ -78,9 +83,12 @@ pub fn multi_get_pairs(
         let places: Vec<usize> = (0..pairs.len()).filter(|&pair| of[pair] == number).collect();
         let keys: Vec<&[u8]> = places.iter().map(|&pair| pairs[pair].1).collect();
         let tables = &versions.ctx.tables;
-        let view = ReadView { tables, cf, sources, seq, fill_cache: options.fill_cache() };
+        let view = ReadView { tables, cf, sources, seq, fill_cache: options.fill_cache(), watch };
         let found = multi_get(&view, &keys);
         places.into_iter().zip(found).for_each(|(pair, value)| results[pair] = value);
+    }
+    if watch.is_on() {
+        counts::keys_read(watch, timer, &results);
     }
     results
 }

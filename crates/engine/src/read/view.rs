@@ -6,7 +6,8 @@ use crate::column_family::ColumnFamily;
 use crate::superversion::SuperVersion;
 use crate::table_cache::TableCache;
 use outcrop_base::{Result, SeqNum};
-use outcrop_table::FillCache;
+use outcrop_monitor::Watch;
+use outcrop_table::{FillCache, Reading};
 
 /// The sources of a column family as of one sequence number, and what opens them. Reads need nothing else of a database.
 #[derive(Clone, Copy)]
@@ -21,9 +22,17 @@ pub struct ReadView<'v> {
     pub seq: SeqNum,
     /// Whether what is read stays in the block cache.
     pub fill_cache: FillCache,
+    /// Whether somebody counts the read.
+    pub watch: Watch<'v>,
 }
 
-impl ReadView<'_> {
+impl<'v> ReadView<'v> {
+    /// How blocks are read.
+    #[inline]
+    pub(super) fn reading(&self) -> Reading<'v> {
+        Reading { fill_cache: self.fill_cache, watch: self.watch }
+    }
+
     /// The value of `user_key` that `index` refers to.
     pub(super) fn fetch(&self, user_key: &[u8], index: &[u8]) -> Result<PinnedValue> {
         let files = &self.sources.version.blob_files;

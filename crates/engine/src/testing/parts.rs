@@ -190,6 +190,7 @@ impl Parts {
             sources: &sources,
             seq,
             fill_cache: FillCache::Yes,
+            watch: outcrop_monitor::Watch::OFF,
         };
         let value = get(&view, key.as_bytes()).unwrap();
         value.map(|value| String::from_utf8(value.into_vec()).unwrap())

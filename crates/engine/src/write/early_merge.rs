@@ -41,6 +41,7 @@ impl CommitPipeline {
             sources: &sources,
             seq: before,
             fill_cache: FillCache::Yes,
+            watch: outcrop_monitor::Watch::OFF,
         };
         let existing = plain_value(&view, key, in_memory).ok()??;
         operator.full_merge(key, Some(&existing), &[operand])

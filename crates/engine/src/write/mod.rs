@@ -1,6 +1,7 @@
 //! The write path: one path for put, delete, merge and batch, and one failure rule (`pipeline.rs`).
 
 pub mod contention;
+mod counts;
 mod early_merge;
 pub mod group;
 pub mod options;

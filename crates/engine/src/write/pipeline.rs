@@ -12,6 +12,7 @@
 //! group visible to readers at once.
 
 use super::contention::{self, Contended, contend};
+use super::counts;
 use super::group::{Group, Request, Turn, WriteQueue, Writer};
 use super::options::WriteOptions;
 use super::stall::StallCondition;
@@ -25,6 +26,7 @@ use crate::stats::DbStats;
 use crate::version_set::VersionSet;
 use outcrop_base::{Error, ErrorKind, Result, SeqNum};
 use outcrop_env::{IoKind, IoPriority};
+use outcrop_monitor::{HistogramKind, PerfMetric, Ticker, Watch};
 use parking_lot::{Mutex, MutexGuard};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -81,6 +83,15 @@ impl CommitPipeline {
 
     /// Commits `batch`: atomically, in the order of arrival, visible to reads when it returns.
     pub fn write(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
+        let watching = self.ctx.monitor.begin();
+        let timer = Watch::from(&watching).timer();
+        let result = self.write_untimed(options, batch);
+        timer.micros(HistogramKind::DbWrite);
+        result
+    }
+
+    #[inline]
+    fn write_untimed(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
         self.check_options(options, batch.size_bytes())?;
         if self.queue.try_lead() {
             return self.write_alone(options, batch);
@@ -121,6 +132,8 @@ impl CommitPipeline {
         batch: &mut WriteBatch,
         admit: impl FnOnce(Committing) -> Result<()>,
     ) -> Result<()> {
+        let watching = self.ctx.monitor.begin();
+        let timer = Watch::from(&watching).timer();
         self.check_options(options, batch.size_bytes())?;
         let mut own = batch.take_bytes();
         if !self.queue.try_lead() {
@@ -138,6 +151,7 @@ impl CommitPipeline {
         let result = self.lead_catching_panics(options, &mut own, &mut [], admit);
         batch.restore_bytes(own);
         self.end_lead(options, batch.size_bytes());
+        timer.micros(HistogramKind::DbWrite);
         result
     }
 
@@ -205,6 +219,9 @@ impl CommitPipeline {
         followers: &mut [(Arc<Writer>, Request)],
         admit: impl FnOnce(Committing) -> Result<()>,
     ) -> Result<()> {
+        let watching = self.ctx.monitor.begin();
+        let watch = Watch::from(&watching);
+        let timer = watch.timer();
         let group_bytes = own.len() + followers.iter().map(|(_, r)| r.bytes.len()).sum::<usize>();
         let mut core = self.core_with_room(options, group_bytes as u64)?;
 
@@ -220,10 +237,13 @@ impl CommitPipeline {
         } else {
             self.log_group(&mut core, options, own, followers, count)?;
         }
+        let applying = watch.timer();
         self.apply_group(&mut core.targets, own, followers)?;
+        applying.perf_nanos(PerfMetric::WriteMemtableTime);
         core.seal_wanted |= self.any_memtable_full(&mut core.targets);
         self.versions.publish(last);
-        self.count_group(group_bytes, count, followers.len());
+        self.count_group(group_bytes, count, followers.len(), watch);
+        timer.perf_nanos(PerfMetric::WritePreAndPostProcessTime);
         Ok(())
     }
 
@@ -266,6 +286,9 @@ impl CommitPipeline {
         followers: &[(Arc<Writer>, Request)],
         count: u64,
     ) -> Result<()> {
+        let watching = self.ctx.monitor.begin();
+        let watch = Watch::from(&watching);
+        let timer = watch.timer();
         let before = core.wal.len();
         if let (Some(priority), Some(limiter)) = (options.rate_limiter_priority, &self.ctx.pacing.limiter) {
             limiter.request(own.len() as u64, priority, IoKind::Write);
@@ -291,6 +314,11 @@ impl CommitPipeline {
                 .and_then(|()| core.wal.sync(&self.ctx))
                 .map_err(|e| self.versions.fail_writes(e))?;
             self.stats.wal_syncs.add_single_writer(1);
+        }
+        if watch.is_on() {
+            let payload = followers.iter().map(|(_, request)| request.bytes.len() - codec::HEADER_LEN);
+            let bytes = own.len() + payload.sum::<usize>();
+            counts::logged(watch, timer, 1 + followers.len() as u64, bytes as u64, options.sync);
         }
         Ok(())
     }
@@ -354,11 +382,14 @@ impl CommitPipeline {
         full
     }
 
-    pub(super) fn count_group(&self, bytes: usize, count: u64, followers: usize) {
+    pub(super) fn count_group(&self, bytes: usize, count: u64, followers: usize, watch: Watch<'_>) {
         self.stats.writes.add_single_writer(1 + followers as u64);
         self.stats.keys_written.add_single_writer(count);
         self.stats.bytes_written.add_single_writer(bytes as u64);
         self.stats.groups.add_single_writer(1);
+        // Followers' headers are not written.
+        let bytes = bytes - followers * codec::HEADER_LEN;
+        counts::group(watch, 1 + followers as u64, count, bytes as u64);
     }
 
     /// Makes what the WALs were given so far durable, where it is not yet, while the caller excludes writers.
@@ -376,7 +407,9 @@ impl CommitPipeline {
         self.closed_wals
             .sync_and_track(&self.versions)
             .and_then(|()| core.wal.sync(&self.ctx))
-            .map_err(|error| self.versions.fail_writes(error))
+            .map_err(|error| self.versions.fail_writes(error))?;
+        self.ctx.count(Ticker::WalFileSynced, 1);
+        Ok(())
     }
 
     /// Hands WAL records buffered under `manual_wal_flush` to the operating system.

@@ -5,12 +5,14 @@
 //! The leader keeps its lead: other writers wait in line, or fail if they asked not to wait.
 //! Source: RocksDB `db/db_impl/db_impl_write.cc`, `DelayWrite`; `db/write_thread.cc`, `BeginWriteStall`.
 
+use super::counts;
 use super::group::WriteQueue;
 use super::options::WriteOptions;
 use super::pipeline::{CommitPipeline, WriteCore};
 use super::stall::StallCondition;
 use crate::write_buffer_manager::WriteBufferManager;
 use outcrop_base::{Error, ErrorKind, Result};
+use outcrop_monitor::Watch;
 use parking_lot::MutexGuard;
 use std::time::Duration;
 
@@ -117,6 +119,9 @@ impl CommitPipeline {
         if nanos < SHORTEST_SLEEP_NANOS {
             return Ok(());
         }
+        let watching = self.ctx.monitor.begin();
+        let watch = Watch::from(&watching);
+        let timer = watch.timer();
         let _stalled = Stalled::new(&self.queue);
         let mut left = nanos;
         while left > 0
@@ -128,6 +133,7 @@ impl CommitPipeline {
             left -= slice;
         }
         self.stats.stall_micros.add((nanos - left) / 1000);
+        counts::stalled(watch, timer, (nanos - left) / 1000);
         Ok(())
     }
 
@@ -136,6 +142,9 @@ impl CommitPipeline {
         if options.no_slowdown {
             return Err(Error::new(ErrorKind::Incomplete, "Write stall"));
         }
+        let watching = self.ctx.monitor.begin();
+        let watch = Watch::from(&watching);
+        let timer = watch.timer();
         let _stalled = Stalled::new(&self.queue);
         let start = self.ctx.env.clock.monotonic_nanos();
         let mut state = self.versions.state.lock();
@@ -143,7 +152,9 @@ impl CommitPipeline {
             state.check_working()?;
             self.versions.state_changed.wait(&mut state);
         }
-        self.stats.stall_micros.add((self.ctx.env.clock.monotonic_nanos() - start) / 1000);
+        let micros = (self.ctx.env.clock.monotonic_nanos() - start) / 1000;
+        self.stats.stall_micros.add(micros);
+        counts::stalled(watch, timer, micros);
         Ok(())
     }
 }

@@ -15,6 +15,7 @@ use super::pipeline::{CommitPipeline, WriteCore};
 use crate::batch::codec::{self, Marker, WriteBatch};
 use crate::panic::panicked;
 use outcrop_base::{Error, Result, SeqNum};
+use outcrop_monitor::Watch;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -63,7 +64,9 @@ impl CommitPipeline {
             core.seal_wanted |= self.any_memtable_full(&mut core.targets);
             self.decide(name, wal, &writes)?;
             self.versions.publish(last);
-            self.count_group(record.len(), u64::from(first.count() + writes.count()), 0);
+            let watching = self.ctx.monitor.begin();
+            let (bytes, keys) = (record.len(), u64::from(first.count() + writes.count()));
+            self.count_group(bytes, keys, 0, Watch::from(&watching));
             Ok(())
         })
     }

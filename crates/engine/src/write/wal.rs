@@ -11,6 +11,7 @@ use crate::wal_archive;
 use outcrop_base::Result;
 use outcrop_env::{DirectIo, OpenWrite, RetiredWindow, WriteFile};
 use outcrop_manifest::{FileNumber, file_name};
+use outcrop_monitor::{HistogramKind, Watch};
 use outcrop_options::{CompressionType, DbOptions, WalRecoveryMode};
 use outcrop_record::LogWriter;
 use parking_lot::Mutex;
@@ -153,7 +154,10 @@ impl Wal {
     /// Makes everything appended durable, and the file's name with it.
     pub fn sync(&mut self, ctx: &DbContext) -> Result<()> {
         self.untouched = false;
+        let watching = ctx.monitor.begin();
+        let timer = Watch::from(&watching).timer();
         self.writer.sync()?;
+        timer.micros(HistogramKind::WalFileSyncMicros);
         if !self.dir_synced {
             ctx.env.fs.sync_dir(&ctx.wal_dir)?;
             self.dir_synced = true;

@@ -19,6 +19,7 @@ mod ingest;
 mod kept_wal;
 mod kill;
 mod made;
+mod metrics;
 mod model;
 mod opening;
 mod option_extremes;

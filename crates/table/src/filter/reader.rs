@@ -13,6 +13,7 @@ use crate::index::{IndexCoding, IndexEntries, IndexView};
 use crate::source::{BlockSource, Meta, MetaRef};
 use outcrop_base::{Comparator, PrefixExtractor, Result};
 use outcrop_cache::{Pinned, standalone};
+use outcrop_monitor::Watch;
 use std::sync::OnceLock;
 
 /// The filter of an open table.
@@ -56,7 +57,8 @@ impl TableFilter {
         contents: FilterContents,
         residence: Residence,
     ) -> Result<TableFilter> {
-        let block = source.load_meta(handle, residence.charged)?;
+        let watching = source.monitor.begin();
+        let block = source.load_meta(handle, residence.charged, Watch::from(&watching))?;
         let kind = FilterKind::of(&block);
         Ok(TableFilter {
             blocks: Blocks::Full { handle, kind, meta: source.keep(block, residence.insist) },
@@ -74,7 +76,8 @@ impl TableFilter {
         residence: Residence,
         (coding, comparator): (IndexCoding, &Comparator),
     ) -> Result<TableFilter> {
-        let top = source.read_meta(handle)?;
+        let watching = source.monitor.begin();
+        let top = source.read_meta(handle, Watch::from(&watching))?;
         let mut entries = IndexEntries::default();
         // Values are handles alone, whatever the table's own index has.
         let coding = IndexCoding { has_first_key: false, ..coding };
@@ -107,14 +110,14 @@ impl TableFilter {
 
     /// False if no key with this hash is in the table, as far as hashes tell.
     #[inline]
-    pub fn may_contain_hash(&self, source: &BlockSource, hash: u64) -> bool {
+    pub fn may_contain_hash(&self, source: &BlockSource, hash: u64, watch: Watch<'_>) -> bool {
         match &self.blocks {
             Blocks::Full { handle, kind, meta } if self.by_hash => match meta {
                 Meta::Held(block, _) => kind.may_contain(block, hash),
                 // Without the filter the lookup goes on to the data, where an error that matters shows again.
-                Meta::Cached => {
-                    source.load_meta(*handle, true).map_or(true, |block| kind.may_contain(&block, hash))
-                }
+                Meta::Cached => source
+                    .load_meta(*handle, true, watch)
+                    .map_or(true, |block| kind.may_contain(&block, hash)),
             },
             _ => true,
         }
@@ -127,30 +130,53 @@ impl TableFilter {
     }
 
     /// False if the user key is not in the table.
-    pub fn may_contain_key(&self, source: &BlockSource, comparator: &Comparator, user_key: &[u8]) -> bool {
+    pub fn may_contain_key(
+        &self,
+        source: &BlockSource,
+        comparator: &Comparator,
+        user_key: &[u8],
+        watch: Watch<'_>,
+    ) -> bool {
         if self.whole_keys {
-            return self.ask(source, comparator, user_key, user_key);
+            return self.ask(source, comparator, (user_key, user_key), watch);
         }
         match self.prefixes.and_then(|extractor| extractor.transform(user_key)) {
-            Some(prefix) => self.ask(source, comparator, user_key, prefix),
+            Some(prefix) => self.ask(source, comparator, (user_key, prefix), watch),
             None => true,
         }
     }
 
     /// False if no key with this prefix is in the table.
-    pub fn may_contain_prefix(&self, source: &BlockSource, comparator: &Comparator, prefix: &[u8]) -> bool {
+    pub fn may_contain_prefix(
+        &self,
+        source: &BlockSource,
+        comparator: &Comparator,
+        prefix: &[u8],
+        watch: Watch<'_>,
+    ) -> bool {
         // Where keys with a prefix begin, and so which partition knows it, is clear in bytewise order only.
         let findable = matches!(self.blocks, Blocks::Full { .. }) || comparator.is_bytewise();
-        self.prefixes.is_none() || !findable || self.ask(source, comparator, prefix, prefix)
+        self.prefixes.is_none() || !findable || self.ask(source, comparator, (prefix, prefix), watch)
+    }
+
+    /// True if it holds whole keys.
+    pub fn has_whole_keys(&self) -> bool {
+        self.whole_keys
     }
 
     /// Asks the block responsible for `place` about `entry`; an error while loading it excludes nothing.
-    fn ask(&self, source: &BlockSource, comparator: &Comparator, place: &[u8], entry: &[u8]) -> bool {
+    fn ask(
+        &self,
+        source: &BlockSource,
+        comparator: &Comparator,
+        (place, entry): (&[u8], &[u8]),
+        watch: Watch<'_>,
+    ) -> bool {
         match &self.blocks {
             Blocks::Full { handle, kind, meta } => {
                 let block = match meta {
                     Meta::Held(block, _) => MetaRef::Held(block),
-                    Meta::Cached => match source.load_meta(*handle, true) {
+                    Meta::Cached => match source.load_meta(*handle, true, watch) {
                         Ok(block) => MetaRef::Taken(block),
                         Err(_) => return true,
                     },
@@ -164,13 +190,13 @@ impl TableFilter {
                 let handle = view.handle(number);
                 if *charged && source.cache.is_some() {
                     return source
-                        .load_meta(handle, true)
+                        .load_meta(handle, true, watch)
                         .map_or(true, |block| FilterKind::of(&block).may_contain_key(&block, entry));
                 }
                 if let Some((kind, block)) = partitions[number].get() {
                     return kind.may_contain_key(block, entry);
                 }
-                let Ok(block) = source.load_meta(handle, false) else { return true };
+                let Ok(block) = source.load_meta(handle, false, watch) else { return true };
                 let (kind, block) = partitions[number].get_or_init(|| (FilterKind::of(&block), block));
                 kind.may_contain_key(block, entry)
             }

@@ -75,8 +75,14 @@ fn filters_of_rocksdbs_know_its_keys_and_few_others() {
         let bytes = fixture(&format!("11.8.1-{name}/000009.sst"));
         let table = open(&bytes, Comparator::Bytewise, None).unwrap();
         let filter = table.filter().expect(name);
-        let may_contain =
-            |key: String| filter.may_contain_key(table.source(), table.comparator(), key.as_bytes());
+        let may_contain = |key: String| {
+            filter.may_contain_key(
+                table.source(),
+                table.comparator(),
+                key.as_bytes(),
+                outcrop_monitor::Watch::OFF,
+            )
+        };
         assert!((0..300).all(|i| may_contain(format!("key{i:06}"))), "{name}");
         let strangers = (300..10_300).filter(|i| may_contain(format!("key{i:06}"))).count();
         assert!(strangers < 300, "{name}: {strangers} of 10000");
@@ -96,9 +102,11 @@ fn data_blocks_are_rocksdbs(name: &str, table: BlockBasedTableOptions) {
     assert_eq!((a.index_type, a.index_key_is_user_key), (b.index_type, b.index_key_is_user_key), "{name}");
     // Contents without trailers: from format_version 6 on checksums are salted.
     let blocks = |table: &TableReader| -> Vec<Vec<u8>> {
-        let index = table.index().unwrap();
+        let index = table.index(outcrop_monitor::Watch::OFF).unwrap();
         let view = IndexView::new(&index);
-        (0..view.len()).map(|number| table.source().read_meta(view.handle(number)).unwrap()).collect()
+        (0..view.len())
+            .map(|number| table.source().read_meta(view.handle(number), outcrop_monitor::Watch::OFF).unwrap())
+            .collect()
     };
     assert!(blocks(&theirs) == blocks(&ours), "{name}: data blocks differ");
 }
@@ -167,12 +175,15 @@ fn the_hash_index_of_prefixes_is_rocksdbs() {
         for name in ["rocksdb.hashindex.prefixes", "rocksdb.hashindex.metadata"] {
             let block = |table: &TableReader| {
                 let blocks = MetaBlocks::read(table.source()).unwrap();
-                table.source().read_meta(blocks.find(name).unwrap()).unwrap()
+                table.source().read_meta(blocks.find(name).unwrap(), outcrop_monitor::Watch::OFF).unwrap()
             };
             assert_eq!(block(&ours), block(&theirs), "{name}");
         }
         // The metadata counts data blocks; RocksDB takes the numbers for those of restart points.
-        let index = ours.source().read_meta(ours.source().footer.index.unwrap()).unwrap();
+        let index = ours
+            .source()
+            .read_meta(ours.source().footer.index.unwrap(), outcrop_monitor::Watch::OFF)
+            .unwrap();
         let restarts = Contents::parse(&index).unwrap().num_restarts() as u64;
         assert_eq!(restarts, ours.properties().num_data_blocks);
     }
@@ -190,7 +201,7 @@ fn basic_tables_of_three_versions_hold_the_same_rows() {
             [(b"apple", 1, 1), (b"banana", 4, 0), (b"cherry", 3, 1), (b"count", 5, 2)];
         assert_eq!(summary, expected, "{version}");
         assert_eq!(table.properties().merge_operands, 1);
-        assert!(table.may_contain(outcrop_base::xxph3::xxph3_64(b"cherry")));
+        assert!(table.may_contain(outcrop_base::xxph3::xxph3_64(b"cherry"), outcrop_monitor::Watch::OFF));
     }
 }
 
@@ -236,6 +247,7 @@ fn a_file_of_another_identity_is_refused() {
             expected_unique_id: Some(expected),
             largest_seqno: SeqNum(5),
             prefix_extractor: None,
+            monitor: outcrop_monitor::Monitor::none(),
         };
         TableReader::open(fs.open_read(&path, OpenRead::default()).unwrap(), options)
     };

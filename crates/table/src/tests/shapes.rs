@@ -105,7 +105,7 @@ fn check_prefixes(
             assert!(table.may_contain_prefix(prefix), "prefix of {user_key:?}, seed {seed}");
         }
         let lookup = LookupKey::new(user_key);
-        assert!(table.may_contain(lookup.hash), "{user_key:?}, seed {seed}");
+        assert!(table.may_contain(lookup.hash, outcrop_monitor::Watch::OFF), "{user_key:?}, seed {seed}");
         let mut got = None;
         table
             .get(&lookup, SeqNum(packed >> 8), FillCache::Yes, |_, _, found, _| {

@@ -12,7 +12,14 @@ fn viewed<T>(parts: &Parts, read: impl FnOnce(&ReadView<'_>) -> T) -> T {
     let cf = parts.cf(0);
     let sources = cf.superversion.load();
     let (tables, seq) = (&*parts.ctx.tables, parts.versions.visible_seq());
-    read(&ReadView { tables, cf: &cf, sources: &sources, seq, fill_cache: FillCache::Yes })
+    read(&ReadView {
+        tables,
+        cf: &cf,
+        sources: &sources,
+        seq,
+        fill_cache: FillCache::Yes,
+        watch: outcrop_monitor::Watch::OFF,
+    })
 }
 
 #[test]
@@ -44,6 +51,7 @@ fn a_view_taken_before_a_write_does_not_see_it() {
         sources: &sources,
         seq: before,
         fill_cache: FillCache::Yes,
+        watch: outcrop_monitor::Watch::OFF,
     };
     assert_eq!(&*get(&view, b"a").unwrap().unwrap(), b"1");
 }

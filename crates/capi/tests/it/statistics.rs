@@ -1,0 +1,536 @@
+//! Statistics and counters of the thread beside RocksDB's: one script of operations on both libraries.
+//!
+//! Exactly the same must be what the operations alone decide: keys and bytes read and written, where a get was decided, what
+//! filters said, moves of iterators, syncs. What depends on how an engine stores rows has a bound and a reason in [`NEAR`].
+
+use crate::library::{Bytes, Errptr, Object, c_functions, outcrop_library, reference_libraries};
+use libc::{c_char, c_double, c_int, c_uchar, c_void, size_t};
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString};
+use std::path::Path;
+use std::ptr::{null, null_mut};
+
+c_functions! {
+    rocksdb_options_create: fn() -> Object;
+    rocksdb_options_set_create_if_missing: fn(Object, c_uchar);
+    rocksdb_options_set_compression: fn(Object, c_int);
+    rocksdb_options_set_disable_auto_compactions: fn(Object, c_int);
+    rocksdb_options_set_block_based_table_factory: fn(Object, Object);
+    rocksdb_block_based_options_create: fn() -> Object;
+    rocksdb_block_based_options_set_filter_policy: fn(Object, Object);
+    rocksdb_block_based_options_set_block_cache: fn(Object, Object);
+    rocksdb_filterpolicy_create_bloom_full: fn(c_double) -> Object;
+    rocksdb_cache_create_lru: fn(size_t) -> Object;
+    rocksdb_options_enable_statistics: fn(Object);
+    rocksdb_options_set_statistics_level: fn(Object, c_int);
+    rocksdb_options_get_statistics_level: fn(Object) -> c_int;
+    rocksdb_options_statistics_get_string: fn(Object) -> *mut c_char;
+    rocksdb_options_statistics_get_ticker_count: fn(Object, u32) -> u64;
+    rocksdb_options_statistics_get_histogram_data: fn(Object, u32, Object);
+    rocksdb_statistics_histogram_data_create: fn() -> Object;
+    rocksdb_statistics_histogram_data_destroy: fn(Object);
+    rocksdb_statistics_histogram_data_get_median: fn(Object) -> c_double;
+    rocksdb_statistics_histogram_data_get_p95: fn(Object) -> c_double;
+    rocksdb_statistics_histogram_data_get_p99: fn(Object) -> c_double;
+    rocksdb_statistics_histogram_data_get_average: fn(Object) -> c_double;
+    rocksdb_statistics_histogram_data_get_std_dev: fn(Object) -> c_double;
+    rocksdb_statistics_histogram_data_get_max: fn(Object) -> c_double;
+    rocksdb_statistics_histogram_data_get_min: fn(Object) -> c_double;
+    rocksdb_statistics_histogram_data_get_count: fn(Object) -> u64;
+    rocksdb_statistics_histogram_data_get_sum: fn(Object) -> u64;
+    rocksdb_set_perf_level: fn(c_int);
+    rocksdb_perfcontext_create: fn() -> Object;
+    rocksdb_perfcontext_reset: fn(Object);
+    rocksdb_perfcontext_report: fn(Object, c_uchar) -> *mut c_char;
+    rocksdb_perfcontext_metric: fn(Object, c_int) -> u64;
+    rocksdb_perfcontext_destroy: fn(Object);
+    rocksdb_open: fn(Object, Bytes, Errptr) -> Object;
+    rocksdb_close: fn(Object);
+    rocksdb_writeoptions_create: fn() -> Object;
+    rocksdb_writeoptions_set_sync: fn(Object, c_uchar);
+    rocksdb_writeoptions_disable_WAL: fn(Object, c_int);
+    rocksdb_readoptions_create: fn() -> Object;
+    rocksdb_put: fn(Object, Object, Bytes, size_t, Bytes, size_t, Errptr);
+    rocksdb_delete: fn(Object, Object, Bytes, size_t, Errptr);
+    rocksdb_writebatch_create: fn() -> Object;
+    rocksdb_writebatch_put: fn(Object, Bytes, size_t, Bytes, size_t);
+    rocksdb_write: fn(Object, Object, Object, Errptr);
+    rocksdb_get: fn(Object, Object, Bytes, size_t, *mut size_t, Errptr) -> *mut c_char;
+    rocksdb_multi_get: fn(Object, Object, size_t, *const Bytes, *const size_t, *mut *mut c_char, *mut size_t, *mut *mut c_char);
+    rocksdb_create_iterator: fn(Object, Object) -> Object;
+    rocksdb_iter_seek: fn(Object, Bytes, size_t);
+    rocksdb_iter_seek_for_prev: fn(Object, Bytes, size_t);
+    rocksdb_iter_seek_to_first: fn(Object);
+    rocksdb_iter_seek_to_last: fn(Object);
+    rocksdb_iter_valid: fn(Object) -> c_uchar;
+    rocksdb_iter_next: fn(Object);
+    rocksdb_iter_prev: fn(Object);
+    rocksdb_iter_destroy: fn(Object);
+    rocksdb_flushoptions_create: fn() -> Object;
+    rocksdb_flush: fn(Object, Object, Errptr);
+    rocksdb_compact_range: fn(Object, Bytes, size_t, Bytes, size_t);
+    rocksdb_property_value: fn(Object, Bytes) -> *mut c_char;
+    rocksdb_free: fn(*mut c_void);
+}
+
+/// Tickers that are the same.
+const EQUAL: [&str; 42] = [
+    "number.keys.written",
+    "number.keys.read",
+    "number.keys.updated",
+    "bytes.written",
+    "bytes.read",
+    "memtable.hit",
+    "memtable.miss",
+    "l0.hit",
+    "l1.hit",
+    "l2andup.hit",
+    "bloom.filter.useful",
+    "bloom.filter.full.positive",
+    "bloom.filter.full.true.positive",
+    "number.db.seek",
+    "number.db.seek.found",
+    "number.db.next",
+    "number.db.next.found",
+    "number.db.prev",
+    "number.db.prev.found",
+    "db.iter.bytes.read",
+    "num.iterator.created",
+    "num.iterator.deleted",
+    "number.multiget.get",
+    "number.multiget.keys.read",
+    "number.multiget.keys.found",
+    "number.multiget.bytes.read",
+    "wal.synced",
+    "wal.bytes",
+    "write.self",
+    "write.other",
+    "write.wal",
+    "stall.micros",
+    "no.file.errors",
+    "block.cache.add.failures",
+    "block.cache.index.miss",
+    "block.cache.index.hit",
+    "block.cache.filter.miss",
+    "block.cache.filter.hit",
+    "compaction.key.drop.new",
+    "compaction.key.drop.obsolete",
+    "compaction.key.drop.range_del",
+    "compaction.key.drop.user",
+];
+
+/// Tickers that may differ by so many percent, and why.
+const NEAR: [(&str, f64, &str); 11] = [
+    (
+        "block.cache.miss",
+        50.0,
+        "blocks are cut a few rows apart, and compactions read past the cache from the third block on",
+    ),
+    ("block.cache.hit", 20.0, "the same"),
+    ("block.cache.add", 20.0, "the same"),
+    ("block.cache.data.miss", 50.0, "the same"),
+    ("block.cache.data.hit", 20.0, "the same"),
+    ("block.cache.data.add", 20.0, "the same"),
+    (
+        "block.cache.bytes.read",
+        25.0,
+        "a frame has a directory, a block of RocksDB's has its allocator's overhead",
+    ),
+    ("block.cache.bytes.write", 25.0, "the same"),
+    ("block.cache.data.bytes.insert", 25.0, "the same"),
+    ("flush.write.bytes", 15.0, "properties of tables have texts of their own"),
+    ("compact.write.bytes", 15.0, "as for flushes"),
+];
+
+/// Histograms with the same number of values.
+const COUNTED: [&str; 12] = [
+    "db.get.micros",
+    "db.write.micros",
+    "db.multiget.micros",
+    "db.seek.micros",
+    "bytes.per.read",
+    "bytes.per.write",
+    "bytes.per.multiget",
+    "numfiles.in.singlecompaction",
+    "db.flush.micros",
+    "compaction.times.micros",
+    "wal.file.sync.micros",
+    "db.write.stall",
+];
+
+/// Histograms that are the same in every figure: those of sizes, and empty ones.
+const SAME: [&str; 5] = [
+    "bytes.per.read",
+    "bytes.per.write",
+    "bytes.per.multiget",
+    "numfiles.in.singlecompaction",
+    "db.write.stall",
+];
+
+/// Counters of the thread that are the same, with their numbers in the C API.
+const THREAD: [(&str, c_int); 10] = [
+    ("get_read_bytes", 7),
+    ("multiget_read_bytes", 8),
+    ("iter_read_bytes", 9),
+    ("internal_delete_skipped_count", 11),
+    ("internal_recent_skipped_count", 12),
+    ("get_from_memtable_count", 16),
+    ("bloom_sst_hit_count", 44),
+    ("bloom_sst_miss_count", 45),
+    ("block_cache_index_hit_count", -1),
+    ("block_cache_filter_hit_count", -1),
+];
+
+struct Session {
+    api: Api,
+    options: Object,
+    db: Object,
+    write: Object,
+    read: Object,
+    _dir: tempfile::TempDir,
+}
+
+fn key(row: usize) -> String {
+    format!("key{row:06}")
+}
+
+impl Session {
+    fn open(library: &Path, level: c_int) -> Session {
+        let api = Api::load(library);
+        let dir = tempfile::tempdir().unwrap();
+        let path = CString::new(dir.path().join("db").to_str().unwrap()).unwrap();
+        let mut error = null_mut();
+        // SAFETY: live objects and a NUL-terminated path.
+        unsafe {
+            let options = (api.rocksdb_options_create)();
+            (api.rocksdb_options_set_create_if_missing)(options, 1);
+            (api.rocksdb_options_set_compression)(options, 0);
+            (api.rocksdb_options_set_disable_auto_compactions)(options, 1);
+            let table = (api.rocksdb_block_based_options_create)();
+            let filter = (api.rocksdb_filterpolicy_create_bloom_full)(10.0);
+            (api.rocksdb_block_based_options_set_filter_policy)(table, filter);
+            let cache = (api.rocksdb_cache_create_lru)(8 << 20);
+            (api.rocksdb_block_based_options_set_block_cache)(table, cache);
+            (api.rocksdb_options_set_block_based_table_factory)(options, table);
+            (api.rocksdb_options_enable_statistics)(options);
+            assert_eq!((api.rocksdb_options_get_statistics_level)(options), 3);
+            (api.rocksdb_options_set_statistics_level)(options, level);
+            assert_eq!((api.rocksdb_options_get_statistics_level)(options), level);
+            let db = (api.rocksdb_open)(options, path.as_ptr(), &raw mut error);
+            assert!(error.is_null());
+            let write = (api.rocksdb_writeoptions_create)();
+            let read = (api.rocksdb_readoptions_create)();
+            Session { api, options, db, write, read, _dir: dir }
+        }
+    }
+
+    fn call(&self, call: impl FnOnce(&Api, Errptr)) {
+        let mut error = null_mut();
+        call(&self.api, &raw mut error);
+        // SAFETY: null or a NUL-terminated message.
+        assert!(error.is_null(), "{}", unsafe { CStr::from_ptr(error) }.to_string_lossy());
+    }
+
+    fn put(&self, write: Object, row: usize, value: &[u8]) {
+        let key = key(row);
+        // SAFETY: live objects and slices.
+        self.call(|api, error| unsafe {
+            let value = (value.as_ptr().cast(), value.len());
+            (api.rocksdb_put)(self.db, write, key.as_ptr().cast(), key.len(), value.0, value.1, error);
+        });
+    }
+
+    fn get(&self, row: usize) {
+        self.get_key(&key(row));
+    }
+
+    fn get_key(&self, key: &str) {
+        let mut len = 0;
+        // SAFETY: live objects and slices; the value is malloc'ed.
+        self.call(|api, error| unsafe {
+            let value =
+                (api.rocksdb_get)(self.db, self.read, key.as_ptr().cast(), key.len(), &raw mut len, error);
+            (api.rocksdb_free)(value.cast());
+        });
+    }
+
+    fn flush(&self) {
+        // SAFETY: live objects.
+        self.call(|api, error| unsafe {
+            (api.rocksdb_flush)(self.db, (api.rocksdb_flushoptions_create)(), error);
+        });
+    }
+
+    fn multi_get(&self, rows: impl Iterator<Item = usize>) {
+        let keys: Vec<String> = rows.map(key).collect();
+        let places: Vec<Bytes> = keys.iter().map(|key| key.as_ptr().cast()).collect();
+        let lens: Vec<size_t> = keys.iter().map(String::len).collect();
+        let (mut values, mut value_lens) = (vec![null_mut(); keys.len()], vec![0; keys.len()]);
+        let mut errors = vec![null_mut(); keys.len()];
+        // SAFETY: arrays of so many; values are malloc'ed.
+        unsafe {
+            (self.api.rocksdb_multi_get)(
+                self.db,
+                self.read,
+                keys.len(),
+                places.as_ptr(),
+                lens.as_ptr(),
+                values.as_mut_ptr(),
+                value_lens.as_mut_ptr(),
+                errors.as_mut_ptr(),
+            );
+            values.into_iter().for_each(|value| (self.api.rocksdb_free)(value.cast()));
+        }
+    }
+
+    fn scan(&self) {
+        let (from, absent) = (key(200), key(1) + "5");
+        // SAFETY: live objects and slices.
+        unsafe {
+            let iter = (self.api.rocksdb_create_iterator)(self.db, self.read);
+            (self.api.rocksdb_iter_seek)(iter, from.as_ptr().cast(), from.len());
+            (0..60).for_each(|_| (self.api.rocksdb_iter_next)(iter));
+            (0..20).for_each(|_| (self.api.rocksdb_iter_prev)(iter));
+            (self.api.rocksdb_iter_seek_for_prev)(iter, absent.as_ptr().cast(), absent.len());
+            (self.api.rocksdb_iter_seek_to_first)(iter);
+            (self.api.rocksdb_iter_seek_to_last)(iter);
+            (self.api.rocksdb_iter_next)(iter);
+            assert_eq!((self.api.rocksdb_iter_valid)(iter), 0);
+            (self.api.rocksdb_iter_seek)(iter, c"zzz".as_ptr(), 3);
+            (self.api.rocksdb_iter_destroy)(iter);
+        }
+    }
+
+    /// Reads rows that are there, rows that are not, and rows that were deleted.
+    fn read_all(&self) {
+        (0..500).step_by(3).for_each(|row| self.get(row));
+        // Absent ones lie between others: RocksDB asks the filters of L0 about all keys, this engine about those in its range.
+        (0..400).step_by(2).for_each(|row| self.get_key(&(key(row) + "5")));
+        self.multi_get((0..500).step_by(25));
+        self.scan();
+    }
+
+    fn play(&self) {
+        // SAFETY: live objects and slices.
+        unsafe {
+            let unlogged = (self.api.rocksdb_writeoptions_create)();
+            (self.api.rocksdb_writeoptions_disable_WAL)(unlogged, 1);
+            let synced = (self.api.rocksdb_writeoptions_create)();
+            (self.api.rocksdb_writeoptions_set_sync)(synced, 1);
+            for row in 0..500 {
+                self.put(if row % 50 == 7 { unlogged } else { self.write }, row, &[b'v'; 120][..row % 120]);
+            }
+            self.put(synced, 500, b"synced");
+            self.read_all();
+            self.flush();
+            self.read_all();
+            let batch = (self.api.rocksdb_writebatch_create)();
+            for row in (100..110).chain([0, 500]) {
+                let key = key(row);
+                (self.api.rocksdb_writebatch_put)(batch, key.as_ptr().cast(), key.len(), c"new".as_ptr(), 3);
+            }
+            self.call(|api, error| (api.rocksdb_write)(self.db, self.write, batch, error));
+            for row in 210..216 {
+                let key = key(row);
+                self.call(|api, error| {
+                    (api.rocksdb_delete)(self.db, self.write, key.as_ptr().cast(), key.len(), error)
+                });
+            }
+            self.read_all();
+            self.flush();
+            self.read_all();
+            (self.api.rocksdb_compact_range)(self.db, null(), 0, null(), 0);
+            self.read_all();
+        }
+    }
+
+    fn text(&self, text: *mut c_char) -> String {
+        // SAFETY: a malloc'ed text.
+        unsafe {
+            let copy = CStr::from_ptr(text).to_string_lossy().into_owned();
+            (self.api.rocksdb_free)(text.cast());
+            copy
+        }
+    }
+
+    fn statistics(&self) -> String {
+        // SAFETY: live options and database.
+        let (text, property) = unsafe {
+            let text = (self.api.rocksdb_options_statistics_get_string)(self.options);
+            let name = c"rocksdb.options-statistics";
+            (text, (self.api.rocksdb_property_value)(self.db, name.as_ptr()))
+        };
+        let (text, property) = (self.text(text), self.text(property));
+        assert_eq!(text, property);
+        text
+    }
+
+    /// The nine figures of a histogram.
+    fn histogram(&self, number: u32) -> Vec<f64> {
+        let api = &self.api;
+        // SAFETY: live objects.
+        unsafe {
+            let data = (api.rocksdb_statistics_histogram_data_create)();
+            (api.rocksdb_options_statistics_get_histogram_data)(self.options, number, data);
+            let figures = vec![
+                (api.rocksdb_statistics_histogram_data_get_median)(data),
+                (api.rocksdb_statistics_histogram_data_get_p95)(data),
+                (api.rocksdb_statistics_histogram_data_get_p99)(data),
+                (api.rocksdb_statistics_histogram_data_get_average)(data),
+                (api.rocksdb_statistics_histogram_data_get_std_dev)(data),
+                (api.rocksdb_statistics_histogram_data_get_max)(data),
+                (api.rocksdb_statistics_histogram_data_get_min)(data),
+                (api.rocksdb_statistics_histogram_data_get_count)(data) as f64,
+                (api.rocksdb_statistics_histogram_data_get_sum)(data) as f64,
+            ];
+            (api.rocksdb_statistics_histogram_data_destroy)(data);
+            figures
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // SAFETY: nobody uses it any more.
+        unsafe { (self.api.rocksdb_close)(self.db) }
+    }
+}
+
+/// Each line's name, and its number after "COUNT :".
+fn counts(text: &str) -> Vec<(String, u64)> {
+    let count = |line: &str| {
+        let (name, rest) = line.split_once(' ').unwrap();
+        let count = rest.split_once("COUNT : ").unwrap().1.split(' ').next().unwrap();
+        (name.trim_start_matches("rocksdb.").to_string(), count.parse().unwrap())
+    };
+    text.lines().map(count).collect()
+}
+
+/// Both libraries: this one, and RocksDB 11.8.1 if it is there.
+fn judged() -> Option<[std::path::PathBuf; 2]> {
+    let reference = reference_libraries().into_iter().find(|(version, _)| version == "11.8.1")?;
+    Some([outcrop_library(), reference.1])
+}
+
+#[test]
+fn tickers_and_histograms_count_what_rocksdb_counts() {
+    let Some(libraries) = judged() else { return };
+    let sessions = libraries.map(|library| Session::open(&library, 3));
+    sessions.iter().for_each(Session::play);
+    let texts = sessions.each_ref().map(|session| session.statistics());
+    let shape = |text: &str| -> Vec<String> {
+        text.lines().map(|line| line.chars().filter(|c| !c.is_ascii_digit()).collect()).collect()
+    };
+    // Digits are in names too: these are compared below.
+    assert_eq!(shape(&texts[0]), shape(&texts[1]));
+    let [ours, theirs] = texts.each_ref().map(|text| counts(text));
+    let names = |counts: &[(String, u64)]| counts.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&ours), names(&theirs));
+    let numbers: BTreeMap<String, usize> = names(&ours).into_iter().zip(0..).collect();
+    let mut wrong = Vec::new();
+    for name in EQUAL.iter().chain(&COUNTED) {
+        let at = numbers[*name];
+        if ours[at].1 != theirs[at].1 {
+            wrong.push(format!("{name}: {} and not {}", ours[at].1, theirs[at].1));
+        }
+    }
+    for (name, percent, why) in NEAR {
+        let (ours, theirs) = (ours[numbers[name]].1 as f64, theirs[numbers[name]].1 as f64);
+        if (ours - theirs).abs() > theirs * percent / 100.0 || (ours == 0.0) != (theirs == 0.0) {
+            wrong.push(format!("{name}: {ours} and not {theirs}, though {percent} % may be ({why})"));
+        }
+    }
+    for name in SAME {
+        let number = (numbers[name] - 263) as u32;
+        let [ours, theirs] = sessions.each_ref().map(|session| session.histogram(number));
+        if ours != theirs {
+            wrong.push(format!("{name}: {ours:?} and not {theirs:?}"));
+        }
+    }
+    for name in EQUAL {
+        let number = numbers[name] as u32;
+        // SAFETY: live options.
+        let ticker = |session: &Session| unsafe {
+            (session.api.rocksdb_options_statistics_get_ticker_count)(session.options, number)
+        };
+        assert_eq!(ticker(&sessions[0]), ours[numbers[name]].1, "{name} by number and in the text");
+        assert_eq!(ticker(&sessions[1]), theirs[numbers[name]].1, "{name} by number and in the text");
+    }
+    assert!(wrong.is_empty(), "{}\n\n{}", wrong.join("\n"), beside(&ours, &theirs));
+}
+
+/// All that is not 0, for people.
+fn beside(ours: &[(String, u64)], theirs: &[(String, u64)]) -> String {
+    let all = ours.iter().zip(theirs).filter(|(a, b)| a.1 + b.1 > 0);
+    all.map(|((name, a), (_, b))| format!("{name:<50} {a:>10} {b:>10}\n")).collect()
+}
+
+#[test]
+fn levels_leave_out_what_they_leave_out_in_rocksdb() {
+    let Some(libraries) = judged() else { return };
+    for level in 0..=5 {
+        let [ours, theirs] = libraries.each_ref().map(|library| {
+            let session = Session::open(library, level);
+            session.play();
+            counts(&session.statistics())
+        });
+        for (ours, theirs) in ours.iter().zip(&theirs) {
+            let watched = EQUAL.contains(&ours.0.as_str()) || COUNTED.contains(&ours.0.as_str());
+            if watched {
+                assert_eq!(ours, theirs, "level {level}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_thread_counts_for_itself_what_rocksdb_counts() {
+    let Some(libraries) = judged() else { return };
+    let [ours, theirs] = libraries.map(|library| {
+        std::thread::spawn(move || {
+            let is_ours = library == outcrop_library();
+            let session = Session::open(&library, 0);
+            let api = &session.api;
+            // SAFETY: live objects.
+            unsafe {
+                (api.rocksdb_set_perf_level)(2);
+                let context = (api.rocksdb_perfcontext_create)();
+                (api.rocksdb_perfcontext_reset)(context);
+                assert_eq!(session.text((api.rocksdb_perfcontext_report)(context, 1)), "");
+                session.play();
+                let report = session.text((api.rocksdb_perfcontext_report)(context, 0));
+                let all: Vec<(String, u64)> = report
+                    .split(", ")
+                    .map(|pair| pair.split_once(" = ").unwrap())
+                    .map(|(name, value)| (name.to_string(), value.parse().unwrap()))
+                    .collect();
+                for (name, number) in THREAD.iter().filter(|(_, number)| *number >= 0) {
+                    let value = (api.rocksdb_perfcontext_metric)(context, *number);
+                    assert!(all.contains(&(name.to_string(), value)), "{name}: {value}");
+                }
+                assert_eq!((api.rocksdb_perfcontext_metric)(context, 84), 0);
+                assert_eq!((api.rocksdb_perfcontext_metric)(context, -1), 0);
+                (api.rocksdb_perfcontext_reset)(context);
+                (api.rocksdb_set_perf_level)(1);
+                session.read_all();
+                let report = session.text((api.rocksdb_perfcontext_report)(context, 1));
+                // RocksDB counts what filters say to a multi_get at any level.
+                let counted = if is_ours { "" } else { "bloom_sst_hit_count = 20" };
+                assert_eq!(report, counted, "it is off");
+                (api.rocksdb_perfcontext_destroy)(context);
+                all
+            }
+        })
+        .join()
+        .unwrap()
+    });
+    let names = |all: &[(String, u64)]| all.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&ours), names(&theirs));
+    let of = |all: &[(String, u64)], name: &str| all.iter().find(|(known, _)| known == name).unwrap().1;
+    let wrong: Vec<String> = THREAD
+        .iter()
+        .filter(|(name, _)| of(&ours, name) != of(&theirs, name))
+        .map(|(name, _)| format!("{name}: {} and not {}", of(&ours, name), of(&theirs, name)))
+        .collect();
+    assert!(wrong.is_empty(), "{}\n\n{}", wrong.join("\n"), beside(&ours, &theirs));
+}

@@ -1,0 +1,35 @@
+//! Which tickers, histograms and counters of the thread a write changes, beside the counters of `rocksdb.dbstats`.
+//!
+//! Source: RocksDB `db/db_impl/db_impl_write.cc`.
+
+use outcrop_monitor::{HistogramKind, IoStats, PerfMetric, Ticker, Timer, Watch};
+
+/// A group of `writes` with `keys` records, of `bytes` in the WAL's form, was written by the calling thread.
+#[inline]
+pub fn group(watch: Watch<'_>, writes: u64, keys: u64, bytes: u64) {
+    let Some(stats) = watch.stats() else { return };
+    stats.count(Ticker::NumberKeysWritten, keys);
+    stats.count(Ticker::BytesWritten, bytes);
+    stats.count(Ticker::WriteDoneBySelf, 1);
+    stats.count(Ticker::WriteDoneByOther, writes - 1);
+    stats.record(HistogramKind::BytesPerWrite, bytes);
+}
+
+/// A record of `bytes` with `writes` was appended to the WAL.
+#[inline]
+pub fn logged(watch: Watch<'_>, timer: Timer<'_>, writes: u64, bytes: u64, synced: bool) {
+    timer.perf_nanos(PerfMetric::WriteWalTime);
+    IoStats::add_written(bytes);
+    let Some(stats) = watch.stats() else { return };
+    stats.count(Ticker::WalFileBytes, bytes);
+    stats.count(Ticker::WriteWithWal, writes);
+    stats.count(Ticker::WalFileSynced, u64::from(synced));
+}
+
+/// A writer was held back for `micros`.
+#[cold]
+pub fn stalled(watch: Watch<'_>, timer: Timer<'_>, micros: u64) {
+    timer.perf_wait(PerfMetric::WriteDelayTime);
+    watch.count(Ticker::StallMicros, micros);
+    watch.record(HistogramKind::WriteStall, micros);
+}

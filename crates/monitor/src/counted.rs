@@ -1,0 +1,122 @@
+//! The tickers and histograms that the engine changes; all others are there under their names and stay 0.
+
+use crate::{HistogramKind, Ticker};
+
+impl Ticker {
+    /// True if the engine counts it.
+    pub fn is_counted(self) -> bool {
+        matches!(
+            self,
+            Ticker::BlockCacheMiss
+                | Ticker::BlockCacheHit
+                | Ticker::BlockCacheAdd
+                | Ticker::BlockCacheAddFailures
+                | Ticker::BlockCacheIndexMiss
+                | Ticker::BlockCacheIndexHit
+                | Ticker::BlockCacheIndexAdd
+                | Ticker::BlockCacheIndexBytesInsert
+                | Ticker::BlockCacheFilterMiss
+                | Ticker::BlockCacheFilterHit
+                | Ticker::BlockCacheFilterAdd
+                | Ticker::BlockCacheFilterBytesInsert
+                | Ticker::BlockCacheDataMiss
+                | Ticker::BlockCacheDataHit
+                | Ticker::BlockCacheDataAdd
+                | Ticker::BlockCacheDataBytesInsert
+                | Ticker::BlockCacheBytesRead
+                | Ticker::BlockCacheBytesWrite
+                | Ticker::BloomFilterUseful
+                | Ticker::BloomFilterFullPositive
+                | Ticker::BloomFilterFullTruePositive
+                | Ticker::BloomFilterPrefixChecked
+                | Ticker::BloomFilterPrefixUseful
+                | Ticker::MemtableHit
+                | Ticker::MemtableMiss
+                | Ticker::GetHitL0
+                | Ticker::GetHitL1
+                | Ticker::GetHitL2AndUp
+                | Ticker::CompactionKeyDropNewerEntry
+                | Ticker::CompactionKeyDropObsolete
+                | Ticker::CompactionKeyDropRangeDel
+                | Ticker::CompactionKeyDropUser
+                | Ticker::CompactionOptimizedDelDropObsolete
+                | Ticker::NumberKeysWritten
+                | Ticker::NumberKeysRead
+                | Ticker::BytesWritten
+                | Ticker::BytesRead
+                | Ticker::NumberDbSeek
+                | Ticker::NumberDbNext
+                | Ticker::NumberDbPrev
+                | Ticker::NumberDbSeekFound
+                | Ticker::NumberDbNextFound
+                | Ticker::NumberDbPrevFound
+                | Ticker::IterBytesRead
+                | Ticker::NumberIterSkip
+                | Ticker::NumberOfReseeksInIteration
+                | Ticker::NoIteratorCreated
+                | Ticker::NoIteratorDeleted
+                | Ticker::NoFileOpens
+                | Ticker::NoFileErrors
+                | Ticker::StallMicros
+                | Ticker::NumberMultigetCalls
+                | Ticker::NumberMultigetKeysRead
+                | Ticker::NumberMultigetBytesRead
+                | Ticker::NumberMultigetKeysFound
+                | Ticker::WalFileSynced
+                | Ticker::WalFileBytes
+                | Ticker::WriteDoneBySelf
+                | Ticker::WriteDoneByOther
+                | Ticker::WriteWithWal
+                | Ticker::CompactReadBytes
+                | Ticker::CompactWriteBytes
+                | Ticker::FlushWriteBytes
+                | Ticker::NumberBlockDecompressed
+                | Ticker::BytesDecompressedFrom
+                | Ticker::BytesDecompressedTo
+                | Ticker::CompactionCpuTotalTime
+                | Ticker::BlobDbBlobFileBytesRead
+                | Ticker::BlobDbBlobFileSynced
+                | Ticker::BlobDbGcNumKeysRelocated
+                | Ticker::BlobDbGcBytesRelocated
+                | Ticker::BlobDbCacheMiss
+                | Ticker::BlobDbCacheHit
+                | Ticker::BlobDbCacheAdd
+                | Ticker::BlobDbCacheBytesRead
+                | Ticker::BlobDbCacheBytesWrite
+                | Ticker::BlockChecksumComputeCount
+        )
+    }
+}
+
+impl HistogramKind {
+    /// True if the engine counts it.
+    pub fn is_counted(self) -> bool {
+        matches!(
+            self,
+            HistogramKind::DbGet
+                | HistogramKind::DbWrite
+                | HistogramKind::CompactionTime
+                | HistogramKind::CompactionCpuTime
+                | HistogramKind::TableSyncMicros
+                | HistogramKind::CompactionOutfileSyncMicros
+                | HistogramKind::WalFileSyncMicros
+                | HistogramKind::ManifestFileSyncMicros
+                | HistogramKind::TableOpenIoMicros
+                | HistogramKind::DbMultiget
+                | HistogramKind::NumFilesInSingleCompaction
+                | HistogramKind::DbSeek
+                | HistogramKind::WriteStall
+                | HistogramKind::SstReadMicros
+                | HistogramKind::NumSubcompactionsScheduled
+                | HistogramKind::BytesPerRead
+                | HistogramKind::BytesPerWrite
+                | HistogramKind::BytesPerMultiget
+                | HistogramKind::DecompressionTimesNanos
+                | HistogramKind::BlobDbBlobFileReadMicros
+                | HistogramKind::BlobDbBlobFileSyncMicros
+                | HistogramKind::FlushTime
+                | HistogramKind::FlushMemtableMemoryBytes
+                | HistogramKind::FlushMemtableTotalDataSize
+        )
+    }
+}
