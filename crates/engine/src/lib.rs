@@ -55,7 +55,7 @@
 //! | reading | [`Db::get`], [`Db::multi_get`], [`ReadOptions`], [`Snapshot`], [`PinnedValue`] |
 //! | scanning | [`Db::iter`], [`Db::range`], [`Db::prefix`], [`Iter`]; to seek: [`Db::cursor`], [`Cursor`] |
 //! | counters and lists without reading first | [`MergeOperator`] |
-//! | copies, bulk loading, replication | [`Db::create_checkpoint`], [`SstFileWriter`], [`Db::updates_since`] |
+//! | copies, bulk loading, replication | [`Db::create_checkpoint`], [`BackupEngine`], [`SstFileWriter`], [`Db::updates_since`] |
 //! | settings | [`DbOptions`], [`ColumnFamilyOptions`], [`BlockBasedTableOptions`], [`Cache`] |
 //!
 //! Every operation has the same forms: `put(key, value)` in the default column family, `put_cf(&cf, key, value)` in another, and both with options
@@ -82,6 +82,7 @@
 
 mod background;
 mod background_errors;
+mod backup;
 mod batch;
 mod builder;
 mod column_family;
@@ -99,6 +100,7 @@ mod in_force;
 mod info_log;
 mod inspect;
 mod jobs;
+mod live_files;
 mod manifest_file;
 mod obsolete_files;
 mod open;
@@ -126,6 +128,11 @@ mod version_set;
 mod wal_tracking;
 mod write;
 
+pub use backup::options::{ExcludeFile, Progress};
+pub use backup::{
+    BackupEngine, BackupEngineOptions, BackupFile, BackupInfo, CreateBackupOptions, RateLimit, RestoreMode,
+    RestoreOptions, SharedFileCheck, SharedFileNaming,
+};
 pub use batch::codec::{Op, Record, WriteBatch};
 pub use batch::indexed::{BatchGuard, BatchValue, Family, IndexedBatch, IndexedBatchOptions};
 pub use batch::overlay::{Bounds, FamilyParts, Overlay, RowSource};
@@ -141,6 +148,7 @@ pub use features::ingest::IngestExternalFileOptions;
 pub use features::updates::UpdatesSince;
 pub use features::waiting::{Wait, WaitForCompactOptions};
 pub use inspect::{CounterSource, Counters, LiveFile, SizeApproximation};
+pub use live_files::{LiveFileStorage, LiveFiles, LiveFilesOptions, StorageFileKind};
 pub use outcrop_base::{
     CompactionFilter, CompactionFilterFactory, Comparator, Error, ErrorKind, FilterContext, FilterDecision,
     MergeOperator, PrefixExtractor, Result, SeqNum, UserComparator,

@@ -1,6 +1,7 @@
 //! Tests of the whole engine, on file systems in memory and on disk.
 
 mod atomic_flush;
+mod backup;
 mod basic;
 mod beside;
 mod blobs;
