@@ -28,6 +28,7 @@ mod compact_files;
 mod compaction_options;
 mod db;
 mod env;
+mod export_import;
 mod iterator;
 mod kept_texts;
 mod live_files_storage;
@@ -64,6 +65,7 @@ pub use compact_files::*;
 pub use compaction_options::*;
 pub use db::*;
 pub use env::*;
+pub use export_import::*;
 pub use iterator::*;
 pub use live_files_storage::*;
 pub use maintenance::*;
@@ -131,9 +133,6 @@ pub fn notes() -> impl Iterator<Item = &'static settings::Note> {
         transaction_options::TRANSACTIONDB_OPTIONS_NOTES,
         transaction::TRANSACTION_TIMESTAMPS,
         writebatch_wi::WRITEBATCH_WI_REFUSED,
-        refused::IMPORT_COLUMN_FAMILY_OPTIONS_OBJECT,
-        refused::IMPORT_COLUMN_FAMILY_OPTIONS_NOTES,
-        refused::BACKUPS_REFUSED,
         refused::EVENTS_REFUSED,
         refused::BLOCK_CACHE_TRACE_OPTIONS_OBJECT,
         refused::BLOCK_CACHE_TRACE_OPTIONS_NOTES,

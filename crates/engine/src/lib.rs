@@ -120,6 +120,7 @@ mod stats_text;
 mod stopping;
 mod superversion;
 mod sync;
+mod table_bounds;
 mod table_cache;
 #[cfg(test)]
 mod testing;
@@ -130,8 +131,8 @@ mod write;
 
 pub use backup::options::{ExcludeFile, Progress};
 pub use backup::{
-    BackupEngine, BackupEngineOptions, BackupFile, BackupInfo, CreateBackupOptions, RateLimit, RestoreMode,
-    RestoreOptions, SharedFileCheck, SharedFileNaming,
+    BackupEngine, BackupEngineOptions, BackupFile, BackupInfo, BackupMeta, CreateBackupOptions, MetaFile,
+    RateLimit, RestoreMode, RestoreOptions, SharedFileCheck, SharedFileNaming,
 };
 pub use batch::codec::{Op, Record, WriteBatch};
 pub use batch::indexed::{BatchGuard, BatchValue, Family, IndexedBatch, IndexedBatchOptions};
@@ -144,6 +145,7 @@ pub use column_family::{
 pub use compaction::manual_request::{BottommostLevelCompaction, CompactRangeOptions};
 pub use compaction::requests::{CompactFilesOptions, RangeEnd, UserKeyRange};
 pub use db::Db;
+pub use features::export_import::{ExportedColumnFamily, ExportedFile, ImportColumnFamilyOptions};
 pub use features::ingest::IngestExternalFileOptions;
 pub use features::updates::UpdatesSince;
 pub use features::waiting::{Wait, WaitForCompactOptions};

@@ -1,6 +1,5 @@
 //! Functions of parts of RocksDB that the engine does not have: they exist, and fail.
 
-mod backups;
 mod events;
 mod remote_compaction;
 mod styles;
@@ -8,10 +7,6 @@ mod timestamps;
 mod traces;
 mod wal_files;
 
-pub use backups::*;
-pub(crate) use backups::{
-    BACKUPS_REFUSED, IMPORT_COLUMN_FAMILY_OPTIONS_NOTES, IMPORT_COLUMN_FAMILY_OPTIONS_OBJECT,
-};
 pub(crate) use events::EVENTS_REFUSED;
 pub use events::*;
 pub use remote_compaction::*;

@@ -23,7 +23,17 @@ use std::fmt::Write;
 /// Directories of files that backups share.
 pub const SHARED_DIRS: [&str; 2] = ["shared", "shared_checksum"];
 
-/// What a backup consists of.
+/// The meta file of a backup, for tools that look into one without an engine.
+///
+/// ```
+/// use outcrop::BackupMeta;
+///
+/// let text = b"1795352865\n6\n1\nprivate/2/CURRENT crc32 2659179228\n";
+/// let meta = BackupMeta::parse(text, "meta/2")?;
+/// assert_eq!((meta.sequence_number, meta.files.len()), (6, 1));
+/// assert_eq!(meta.print(1), text);
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BackupMeta {
     /// When it was made, seconds since the epoch.
@@ -38,7 +48,14 @@ pub struct BackupMeta {
     pub excluded: Vec<String>,
 }
 
-/// A file of a backup.
+/// A file that a meta file names.
+///
+/// ```
+/// use outcrop::MetaFile;
+///
+/// let file = MetaFile { name: "shared_checksum/000009_sCU1H_1285.sst".to_string(), ..MetaFile::default() };
+/// assert_eq!(file.database_name(), "000009.sst");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MetaFile {
     /// Its name below the directory of backups.

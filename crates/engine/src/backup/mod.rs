@@ -32,6 +32,7 @@ mod verify;
 
 pub use engine::BackupEngine;
 pub use info::{BackupFile, BackupInfo};
+pub use meta::{BackupMeta, MetaFile};
 pub use options::{
     BackupEngineOptions, CreateBackupOptions, RateLimit, RestoreMode, RestoreOptions, SharedFileCheck,
     SharedFileNaming,

@@ -12,6 +12,7 @@ mod crash;
 mod crash_features;
 mod damage;
 mod every_byte;
+mod export_import;
 mod foreign;
 mod full_disk;
 mod harness;
