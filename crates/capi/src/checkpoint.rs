@@ -5,7 +5,7 @@ use crate::memory::{give_back, hand_out, report, text};
 use libc::c_char;
 
 /// Refers to its database, which must outlive it.
-pub struct rocksdb_checkpoint_t(*mut rocksdb_t);
+pub struct rocksdb_checkpoint_t(pub(crate) *mut rocksdb_t);
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_checkpoint_object_create(

@@ -18,6 +18,7 @@ mod boundary;
 #[macro_use]
 pub mod settings;
 
+mod backup;
 mod batch;
 mod batch_iterate;
 mod cache;
@@ -29,9 +30,11 @@ mod compaction_options;
 mod db;
 mod env;
 mod event_infos;
+mod export_import;
 mod iterator;
 mod kept_texts;
 mod listener;
+mod live_files_storage;
 mod logger;
 mod maintenance;
 mod memory;
@@ -61,6 +64,7 @@ mod write_options;
 mod writebatch_wi;
 mod writes;
 
+pub use backup::*;
 pub use batch::*;
 pub use batch_iterate::*;
 pub use cache::*;
@@ -72,8 +76,10 @@ pub use compaction_options::*;
 pub use db::*;
 pub use env::*;
 pub use event_infos::*;
+pub use export_import::*;
 pub use iterator::*;
 pub use listener::*;
+pub use live_files_storage::*;
 pub use logger::*;
 pub use maintenance::*;
 pub use memory::*;
@@ -106,6 +112,9 @@ pub use writes::*;
 /// Every function that does less than RocksDB's, and why: `docs/capi.md` is made from it.
 pub fn notes() -> impl Iterator<Item = &'static settings::Note> {
     const LISTS: &[&[settings::Note]] = &[
+        backup::BACKUP_ENGINE_OPTIONS_NOTES,
+        backup::BACKUP_LIMITER_NOTES,
+        backup::CREATE_BACKUP_OPTIONS_NOTES,
         batch::BATCH_NOTES,
         cache::CACHE_NOTES,
         callbacks::CALLBACK_NOTES,
@@ -113,6 +122,7 @@ pub fn notes() -> impl Iterator<Item = &'static settings::Note> {
         compaction_infos::COMPACTION_STATS_NOTES,
         env::THREAD_NOTES,
         env::POOL_NOTES,
+        live_files_storage::LIVEFILES_STORAGE_INFO_OPTIONS_NOTES,
         options_kept::OPTIONS_NOTES,
         options_kept::SET_NOTES,
         read_options::READ_NOTES,
@@ -140,15 +150,6 @@ pub fn notes() -> impl Iterator<Item = &'static settings::Note> {
         transaction_options::TRANSACTIONDB_OPTIONS_NOTES,
         transaction::TRANSACTION_TIMESTAMPS,
         writebatch_wi::WRITEBATCH_WI_REFUSED,
-        refused::CREATE_BACKUP_OPTIONS_OBJECT,
-        refused::CREATE_BACKUP_OPTIONS_NOTES,
-        refused::IMPORT_COLUMN_FAMILY_OPTIONS_OBJECT,
-        refused::IMPORT_COLUMN_FAMILY_OPTIONS_NOTES,
-        refused::LIVEFILES_STORAGE_INFO_OPTIONS_OBJECT,
-        refused::LIVEFILES_STORAGE_INFO_OPTIONS_NOTES,
-        refused::RESTORE_OPTIONS_OBJECT,
-        refused::RESTORE_OPTIONS_NOTES,
-        refused::BACKUPS_REFUSED,
         refused::BLOCK_CACHE_TRACE_OPTIONS_OBJECT,
         refused::BLOCK_CACHE_TRACE_OPTIONS_NOTES,
         refused::BLOCK_CACHE_TRACE_WRITER_OPTIONS_OBJECT,

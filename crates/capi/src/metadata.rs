@@ -5,7 +5,7 @@
 use crate::db::{rocksdb_column_family_handle_t, rocksdb_t};
 use crate::memory::{copy_out, copy_out_text, give_back, hand_out, slice, text};
 use libc::{c_char, c_int, size_t};
-use outcrop::{ColumnFamilyHandle, Db, LiveFile};
+use outcrop::{ColumnFamilyHandle, Db, ExportedFile, LiveFile};
 use std::ffi::CString;
 
 /// One file: of a database, or described by the caller for an import.
@@ -40,6 +40,41 @@ impl From<LiveFile> for rocksdb_livefile_t {
             largest_seqno: file.largest_seq,
             num_entries: file.num_entries,
             num_deletions: file.num_deletions,
+        }
+    }
+}
+
+/// Without the column family's name and entries, as RocksDB gives them of an export.
+impl From<&ExportedFile> for rocksdb_livefile_t {
+    fn from(file: &ExportedFile) -> Self {
+        let c_text = |text: String| CString::new(text).unwrap_or_default();
+        rocksdb_livefile_t {
+            name: c_text(format!("/{}", file.name)),
+            directory: c_text(file.directory.display().to_string()),
+            level: file.level as c_int,
+            size: file.size as size_t,
+            smallest_key: file.smallest_key.clone(),
+            largest_key: file.largest_key.clone(),
+            smallest_seqno: file.smallest_seq,
+            largest_seqno: file.largest_seq,
+            ..rocksdb_livefile_t::default()
+        }
+    }
+}
+
+impl From<&rocksdb_livefile_t> for ExportedFile {
+    fn from(file: &rocksdb_livefile_t) -> Self {
+        ExportedFile {
+            name: file.name.to_string_lossy().into_owned(),
+            directory: file.directory.to_string_lossy().into_owned().into(),
+            // A level below 0 is none.
+            level: usize::try_from(file.level).unwrap_or(usize::MAX),
+            size: file.size as u64,
+            smallest_key: file.smallest_key.clone(),
+            largest_key: file.largest_key.clone(),
+            smallest_seq: file.smallest_seqno,
+            largest_seq: file.largest_seqno,
+            ..ExportedFile::default()
         }
     }
 }

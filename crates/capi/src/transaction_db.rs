@@ -19,8 +19,7 @@ use crate::transaction_options::{
 use crate::write_options::{rocksdb_flushoptions_t, rocksdb_flushwaloptions_t, rocksdb_writeoptions_t};
 use libc::{c_char, c_int, c_uchar, size_t};
 use outcrop::{
-    ColumnFamilyDescriptor, Db, DbBuilder, OptimisticTransactionDb, OptimisticTransactionDbOptions, Result,
-    TransactionDb,
+    ColumnFamilyDescriptor, OptimisticTransactionDb, OptimisticTransactionDbOptions, Result, TransactionDb,
 };
 
 /// Begins with the plain database, as RocksDB's object does: callers hand a pointer to it to functions of `rocksdb_t`, such as

@@ -8,6 +8,7 @@ use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
 use crate::context::DbContext;
 use crate::core::Core;
 use crate::db::Db;
+use crate::live_files::{self, LiveFiles, LiveFilesOptions};
 use crate::superversion::SuperVersion;
 use crate::table_cache::TableCache;
 use outcrop_base::keys::{pack, split, user_key};
@@ -188,6 +189,16 @@ impl Db {
         }
         let view = cf.superversion.load_full();
         view.version.files().map(|(level, file)| live_file(&self.core().ctx, cf, level, file)).collect()
+    }
+
+    /// The files that the database consists of now, so that a copy of them is a database with the same contents: at one moment over
+    /// all column families, with writers waiting until it is taken down. Between [`Db::disable_file_deletions`] and
+    /// [`Db::enable_file_deletions`] they all stay; otherwise any of them may be gone by the time it is looked at.
+    ///
+    /// # Errors
+    /// Those of a flush, and what keeps the database from being written; NotSupported for one that is only read.
+    pub fn live_files_storage_info(&self, options: &LiveFilesOptions) -> Result<LiveFiles> {
+        live_files::storage_info(self.core(), options)
     }
 
     /// How many levels the default column family has.

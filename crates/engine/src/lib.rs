@@ -55,7 +55,7 @@
 //! | reading | [`Db::get`], [`Db::multi_get`], [`ReadOptions`], [`Snapshot`], [`PinnedValue`] |
 //! | scanning | [`Db::iter`], [`Db::range`], [`Db::prefix`], [`Iter`]; to seek: [`Db::cursor`], [`Cursor`] |
 //! | counters and lists without reading first | [`MergeOperator`] |
-//! | copies, bulk loading, replication | [`Db::create_checkpoint`], [`SstFileWriter`], [`Db::updates_since`] |
+//! | copies, bulk loading, replication | [`Db::create_checkpoint`], [`BackupEngine`], [`SstFileWriter`], [`Db::updates_since`] |
 //! | being told what happens | [`EventListener`], [`DbBuilder::listener`] |
 //! | settings | [`DbOptions`], [`ColumnFamilyOptions`], [`BlockBasedTableOptions`], [`Cache`] |
 //!
@@ -83,6 +83,7 @@
 
 mod background;
 mod background_errors;
+mod backup;
 mod batch;
 mod builder;
 mod column_family;
@@ -103,6 +104,7 @@ mod info_log;
 mod inspect;
 mod jobs;
 mod listener;
+mod live_files;
 mod manifest_file;
 mod metrics;
 mod objects;
@@ -126,6 +128,7 @@ mod stats_text;
 mod stopping;
 mod superversion;
 mod sync;
+mod table_bounds;
 mod table_cache;
 #[cfg(test)]
 mod testing;
@@ -136,6 +139,11 @@ mod wal_tracking;
 mod write;
 mod write_buffer_manager;
 
+pub use backup::options::{ExcludeFile, Progress};
+pub use backup::{
+    BackupEngine, BackupEngineOptions, BackupFile, BackupInfo, BackupMeta, CreateBackupOptions, MetaFile,
+    RateLimit, RestoreMode, RestoreOptions, SharedFileCheck, SharedFileNaming,
+};
 pub use batch::codec::{Op, Record, WriteBatch};
 pub use batch::indexed::{BatchGuard, BatchValue, Family, IndexedBatch, IndexedBatchOptions};
 pub use batch::overlay::{Bounds, FamilyParts, Overlay, RowSource};
@@ -152,6 +160,7 @@ pub use events::info::{
     ExternalFileIngestionInfo, FlushJobInfo, MemTableInfo, SubcompactionJobInfo, WriteStallInfo,
 };
 pub use events::reasons::{BackgroundErrorReason, CompactionReason, FlushReason};
+pub use features::export_import::{ExportedColumnFamily, ExportedFile, ImportColumnFamilyOptions};
 pub use features::ingest::IngestExternalFileOptions;
 pub use features::updates::UpdatesSince;
 pub use features::waiting::{Wait, WaitForCompactOptions};
@@ -159,6 +168,7 @@ pub use features::wal_files::WalFile;
 pub use info_log::{LogLevel, Logger, log_stamp};
 pub use inspect::{CounterSource, Counters, LiveFile, SizeApproximation};
 pub use listener::EventListener;
+pub use live_files::{LiveFileStorage, LiveFiles, LiveFilesOptions, StorageFileKind};
 pub use objects::DbObjects;
 pub use outcrop_base::{
     CompactionFilter, CompactionFilterFactory, Comparator, Error, ErrorKind, FilterContext, FilterDecision,

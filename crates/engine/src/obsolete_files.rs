@@ -58,7 +58,7 @@ pub fn purge_obsolete_files(jobs: &JobContext) {
         state.min_wal_needed(jobs.versions.current_wal())
     };
     let untracked = jobs.versions.untrack_wals(needed);
-    let (tables, blobs, wals, caches) = {
+    let (tables, blobs, wals, caches, manifests) = {
         let mut state = jobs.versions.state.lock();
         if state.deletions_disabled > 0 {
             state.purge_wanted = true;
@@ -69,7 +69,8 @@ pub fn purge_obsolete_files(jobs: &JobContext) {
         let blobs = unreferenced(&mut state.obsolete_blobs);
         // A WAL that the MANIFEST asks for must stay.
         let wals = untracked.map_or_else(|_| Vec::new(), |()| dead_wals(&jobs.versions, &mut state, needed));
-        (tables, blobs, wals, block_caches(&state))
+        let manifests = std::mem::take(&mut state.obsolete_manifests);
+        (tables, blobs, wals, block_caches(&state), manifests)
     };
     // After the state is unlocked: one that syncs them need not be waited for.
     jobs.closed_wals.forget_before(needed);
@@ -84,7 +85,8 @@ pub fn purge_obsolete_files(jobs: &JobContext) {
         wal_archive::discard(&jobs.ctx, number);
     }
     wal_archive::purge(&jobs.ctx);
-    let mut dead = Vec::new();
+    let manifests = manifests.into_iter().map(|number| file_name::manifest(&jobs.ctx.path, number));
+    let mut dead: Vec<_> = manifests.collect();
     for file in tables {
         jobs.ctx.tables.remove(file.number);
         dead.push(file_name::table(&jobs.ctx.path, file.number));

@@ -271,6 +271,8 @@ pub struct DbState {
     pub obsolete_tables: Vec<Arc<TableFile>>,
     /// Blob files no current version holds; deleted as tables are.
     pub obsolete_blobs: Vec<Arc<BlobFile>>,
+    /// MANIFESTs that were replaced while deletions were disabled.
+    pub obsolete_manifests: Vec<FileNumber>,
     /// Superseded versions that readers may still hold, by column family, for properties.
     pub old_versions: Vec<(u32, Weak<Version>)>,
     /// Flush jobs running.
@@ -313,6 +315,7 @@ impl DbState {
             flush_pause: None,
             obsolete_tables: Vec::new(),
             obsolete_blobs: Vec::new(),
+            obsolete_manifests: Vec::new(),
             old_versions: Vec::new(),
             running_flushes: 0,
             running_compactions: 0,

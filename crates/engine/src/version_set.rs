@@ -272,6 +272,15 @@ impl VersionSet {
             }
         };
         manifest.failed = None;
+        {
+            let mut state = self.state.lock();
+            if state.deletions_disabled > 0 {
+                // Somebody may copy it.
+                state.obsolete_manifests.push(old);
+                state.purge_wanted = true;
+                return Ok(());
+            }
+        }
         // Best effort: what stays behind is found by the scan at the next open.
         let _ = self.ctx.env.fs.remove_file(&file_name::manifest(&self.ctx.path, old));
         Ok(())

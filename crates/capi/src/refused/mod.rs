@@ -1,18 +1,10 @@
 //! Functions of parts of RocksDB that the engine does not have: they exist, and fail.
 
-mod backups;
 mod remote_compaction;
 mod styles;
 mod timestamps;
 mod traces;
 
-pub use backups::*;
-pub(crate) use backups::{
-    BACKUPS_REFUSED, CREATE_BACKUP_OPTIONS_NOTES, CREATE_BACKUP_OPTIONS_OBJECT,
-    IMPORT_COLUMN_FAMILY_OPTIONS_NOTES, IMPORT_COLUMN_FAMILY_OPTIONS_OBJECT,
-    LIVEFILES_STORAGE_INFO_OPTIONS_NOTES, LIVEFILES_STORAGE_INFO_OPTIONS_OBJECT, RESTORE_OPTIONS_NOTES,
-    RESTORE_OPTIONS_OBJECT,
-};
 pub use remote_compaction::*;
 pub(crate) use remote_compaction::{
     OPEN_AND_COMPACT_OPTIONS_NOTES, OPEN_AND_COMPACT_OPTIONS_OBJECT, REMOTE_COMPACTION_REFUSED,

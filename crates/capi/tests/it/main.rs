@@ -2,6 +2,7 @@
 
 mod api_list;
 mod arguments;
+mod backups;
 mod boundary;
 mod c_program;
 mod compatibility;

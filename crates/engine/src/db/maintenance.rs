@@ -1,7 +1,7 @@
 //! Maintenance: flushes, compactions, background work, WALs, options, checkpoints, ingestion.
 
 use super::Db;
-use crate::column_family::ColumnFamilyHandle;
+use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle};
 use crate::compaction::manual;
 use crate::compaction::manual_request::CompactRangeOptions;
 use crate::compaction::requests::{self, CompactFilesOptions, RangeEnd, UserKeyRange};
@@ -9,6 +9,7 @@ use crate::events::info::CompactionJobInfo;
 use crate::events::reasons::FlushReason;
 use crate::features::checkpoint;
 use crate::features::db_options;
+use crate::features::export_import::{self, ExportedColumnFamily, ImportColumnFamilyOptions};
 use crate::features::ingest::{self, IngestExternalFileOptions};
 use crate::features::updates::{self, UpdatesSince};
 use crate::features::waiting::{self, Wait, WaitForCompactOptions};
@@ -428,6 +429,36 @@ impl Db {
     /// under its name.
     pub fn create_checkpoint_with(&self, target: impl AsRef<Path>, log_size_for_flush: u64) -> Result<()> {
         checkpoint::create(&self.core, target.as_ref(), log_size_for_flush)
+    }
+
+    /// Flushes column family `cf` and makes the directory `target` of its tables, hard-linked or, on another file system, copied. What is
+    /// returned is needed to import them: [`Db::create_column_family_with_import`].
+    ///
+    /// # Errors
+    /// InvalidArgument if `target` exists; NotSupported if values are in blob files; ColumnFamilyDropped; those of
+    /// [`Db::flush`]; IoError. Nothing is left under its name then.
+    pub fn export_column_family(
+        &self,
+        cf: &ColumnFamilyHandle,
+        target: impl AsRef<Path>,
+    ) -> Result<ExportedColumnFamily> {
+        export_import::export(&self.core, cf, target.as_ref())
+    }
+
+    /// Creates a column family of exported tables, which keep their levels and sequence numbers. Several exports become one if their
+    /// ranges do not overlap. On return it is durable.
+    ///
+    /// # Errors
+    /// InvalidArgument if there is a column family of that name, the order of keys is another, an export has no files, a file has no
+    /// entries, exports overlap or there is no such level; Corruption if tables of a level overlap or a file is damaged; IoError.
+    /// There is no such column family then.
+    pub fn create_column_family_with_import(
+        &self,
+        family: impl Into<ColumnFamilyDescriptor>,
+        options: ImportColumnFamilyOptions,
+        exports: &[&ExportedColumnFamily],
+    ) -> Result<ColumnFamilyHandle> {
+        export_import::create_with_import(&self.core, &family.into(), options, exports)
     }
 
     /// Takes finished table files, made by [`crate::SstFileWriter`], into the default column family: atomically, durable and

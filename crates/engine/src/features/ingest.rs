@@ -24,6 +24,7 @@ use crate::info_log::log_line;
 use crate::pending_outputs::PendingOutputs;
 use crate::state::CfState;
 use crate::stats::Ingested;
+use crate::table_bounds::boundaries;
 use crate::version_set::VersionSet;
 use crate::write::pipeline::WriteCore;
 use outcrop_base::keys::{append_internal_key, pack, split, user_key};
@@ -433,28 +434,6 @@ fn validate_external(
         unique_id: table.unique_id(),
         tail_size: size.saturating_sub(properties.data_size),
     })
-}
-
-/// First and last internal key, range tombstones included.
-fn boundaries(table: &Arc<TableReader>, comparator: &Comparator) -> Result<(Vec<u8>, Vec<u8>)> {
-    let mut iter = table.iter(TableIterOptions {
-        fill_cache: FillCache::No,
-        readahead_bytes: 0,
-        ..TableIterOptions::default()
-    });
-    let mut keys: Vec<Vec<u8>> = Vec::new();
-    iter.seek_to_first();
-    if iter.valid() {
-        keys.push(iter.key().to_vec());
-        iter.seek_to_last();
-        keys.push(iter.key().to_vec());
-    }
-    iter.status()?;
-    let tombstones = table.range_tombstones();
-    let order = |a: &Vec<u8>, b: &Vec<u8>| comparator.compare_internal(a, b);
-    let smallest = keys.iter().cloned().chain(tombstones.iter().map(RangeTombstone::start_key)).min_by(order);
-    let largest = keys.iter().cloned().chain(tombstones.iter().map(RangeTombstone::end_key)).max_by(order);
-    smallest.zip(largest).ok_or_else(|| Error::invalid_argument("the file has no entries"))
 }
 
 /// Sorts by first key unless files overlap, which then stay in the order they were given in: true.

@@ -1,9 +1,10 @@
 //! What a database can do besides writing, reading, flushing and compacting: each in a file of its own, made of the
-//! owners in [`crate::core::Core`]. None of them imports another.
+//! owners in [`crate::core::Core`]. Only `export_import` imports another, to create a column family.
 
 pub mod checkpoint;
 pub mod column_families;
 pub mod db_options;
+pub mod export_import;
 pub mod ingest;
 pub mod read_only;
 pub mod updates;

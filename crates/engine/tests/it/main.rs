@@ -1,6 +1,7 @@
 //! Tests of the whole engine, on file systems in memory and on disk.
 
 mod atomic_flush;
+mod backup;
 mod basic;
 mod beside;
 mod blobs;
@@ -11,6 +12,7 @@ mod crash;
 mod crash_features;
 mod damage;
 mod every_byte;
+mod export_import;
 mod foreign;
 mod full_disk;
 mod handles;

@@ -1,0 +1,275 @@
+//! Copying a file and computing its checksum on the way, at the pace that is allowed.
+
+use super::options::{Progress, RateLimit};
+use crate::panic::caught;
+use outcrop_base::checksum::crc32c_extend;
+use outcrop_base::{Error, ErrorKind, Result};
+use outcrop_env::{Access, Clock, FileSystem, OpenRead, OpenWrite};
+use parking_lot::Mutex;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Bytes copied at a time unless something else is asked for.
+const COPY_BYTES: u64 = 1 << 20;
+
+/// Parts of a second that a limit is kept within.
+const BURSTS_PER_SECOND: u64 = 10;
+
+/// What is copied.
+#[derive(Clone)]
+pub enum Source {
+    /// The first so many bytes of a file.
+    File(Arc<dyn FileSystem>, PathBuf, u64),
+    /// These bytes.
+    Bytes(Vec<u8>),
+}
+
+/// What was copied, or read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copied {
+    /// Bytes.
+    pub size: u64,
+    /// Their CRC-32C; 0 if there are none.
+    pub crc: u32,
+}
+
+/// How bytes are moved.
+#[derive(Clone)]
+pub struct Mover {
+    /// What holds them back.
+    pub limit: Option<Arc<dyn RateLimit>>,
+    /// Bytes at a time; 0: as many as suit.
+    pub buffer_bytes: usize,
+    /// Set: stop.
+    pub stop: Option<Arc<AtomicBool>>,
+    /// Who is told of progress.
+    pub told: Option<Arc<Told>>,
+    /// Make what is written durable.
+    pub sync: bool,
+}
+
+/// Who is told how copying goes on, after each so many bytes.
+pub struct Told {
+    progress: Progress,
+    interval: u64,
+    /// Bytes since the last time. Held while it is told: one call at a time.
+    bytes: Mutex<u64>,
+}
+
+impl Told {
+    /// Calls `progress` each time `interval` bytes were copied.
+    pub fn new(progress: Progress, interval: u64) -> Told {
+        Told { progress, interval, bytes: Mutex::new(0) }
+    }
+
+    fn copied(&self, bytes: u64) -> Result<()> {
+        let mut since = self.bytes.lock();
+        *since += bytes;
+        while self.interval > 0 && *since >= self.interval {
+            *since -= self.interval;
+            caught("progress callback", || {
+                (self.progress)();
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Mover {
+    /// Copies to a new file. It is complete and, if asked for, durable on return; its name is not yet.
+    pub fn copy(&self, source: &Source, fs: &dyn FileSystem, target: &Path) -> Result<Copied> {
+        let mut output = fs.create(target, OpenWrite { buffer_size: 0, ..OpenWrite::default() })?;
+        let mut write = |bytes: &[u8]| {
+            output.append(bytes)?;
+            self.told.as_ref().map_or(Ok(()), |told| told.copied(bytes.len() as u64))
+        };
+        let copied = match source {
+            Source::File(from, path, len) => self.walk(&**from, path, *len, &mut write)?,
+            Source::Bytes(bytes) => {
+                self.check_stop()?;
+                write(bytes)?;
+                Copied { size: bytes.len() as u64, crc: crc32c_extend(0, bytes) }
+            }
+        };
+        if self.sync {
+            output.sync()?;
+        }
+        output.close()?;
+        Ok(copied)
+    }
+
+    /// Reads the first `len` bytes.
+    pub fn checksum(&self, fs: &dyn FileSystem, path: &Path, len: u64) -> Result<Copied> {
+        self.walk(fs, path, len, &mut |_| Ok(()))
+    }
+
+    fn walk(
+        &self,
+        fs: &dyn FileSystem,
+        path: &Path,
+        len: u64,
+        each: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<Copied> {
+        self.check_stop()?;
+        let input = fs.open_read(path, OpenRead { access: Access::Sequential, ..OpenRead::default() })?;
+        let mut buffer = vec![0; self.step().min(len.max(1)) as usize];
+        let (mut done, mut crc) = (0, 0);
+        while done < len {
+            self.check_stop()?;
+            let part = (buffer.len() as u64).min(len - done);
+            if let Some(limit) = &self.limit {
+                limit.request(part);
+            }
+            let part = &mut buffer[..part as usize];
+            input.read_exact_at(done, part)?;
+            crc = crc32c_extend(crc, part);
+            each(part)?;
+            done += part.len() as u64;
+        }
+        Ok(Copied { size: len, crc })
+    }
+
+    /// Bytes at a time.
+    fn step(&self) -> u64 {
+        let wanted = if self.buffer_bytes == 0 { COPY_BYTES } else { self.buffer_bytes as u64 };
+        let burst = self.limit.as_ref().map_or(u64::MAX, |limit| limit.single_burst_bytes());
+        wanted.min(burst).max(1)
+    }
+
+    /// Incomplete once it is to stop.
+    pub fn check_stop(&self) -> Result<()> {
+        // Relaxed: looked at again and again, and publishes nothing.
+        match &self.stop {
+            Some(stop) if stop.load(Ordering::Relaxed) => Err(stopped()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The error of a backup that was stopped.
+pub fn stopped() -> Error {
+    Error::new(ErrorKind::Incomplete, "Backup stopped")
+}
+
+/// A limit of so many bytes per second: what is asked for gets its stretch of time, one after the other.
+pub struct Pace {
+    clock: Arc<dyn Clock>,
+    bytes_per_second: u64,
+    /// When what was asked for so far is over, by the monotonic clock.
+    busy_until: Mutex<u64>,
+}
+
+impl Pace {
+    /// `None` for 0, which is no limit.
+    pub fn new(clock: &Arc<dyn Clock>, bytes_per_second: u64) -> Option<Arc<dyn RateLimit>> {
+        (bytes_per_second > 0).then(|| {
+            let clock = clock.clone();
+            let pace: Arc<dyn RateLimit> =
+                Arc::new(Pace { clock, bytes_per_second, busy_until: Mutex::new(0) });
+            pace
+        })
+    }
+}
+
+impl RateLimit for Pace {
+    fn request(&self, bytes: u64) {
+        let now = self.clock.monotonic_nanos();
+        let takes = u128::from(bytes) * 1_000_000_000 / u128::from(self.bytes_per_second);
+        let until = {
+            let mut busy_until = self.busy_until.lock();
+            *busy_until = (*busy_until).max(now).saturating_add(u64::try_from(takes).unwrap_or(u64::MAX));
+            *busy_until
+        };
+        self.clock.sleep(Duration::from_nanos(until - now));
+    }
+
+    fn single_burst_bytes(&self) -> u64 {
+        (self.bytes_per_second / BURSTS_PER_SECOND).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outcrop_base::checksum::crc32c;
+    use outcrop_env::Env;
+    use outcrop_env::clock::ManualClock;
+    use std::sync::atomic::AtomicU64;
+
+    const BYTES: usize = 3_000_000;
+
+    fn mover() -> Mover {
+        Mover { limit: None, buffer_bytes: 0, stop: None, told: None, sync: true }
+    }
+
+    fn source(env: &Env) -> (Source, Vec<u8>) {
+        let bytes: Vec<u8> = (0..BYTES).map(|i| (i / 3) as u8).collect();
+        env.fs.create_dir_all(Path::new("/d")).unwrap();
+        let mut file = env.fs.create(Path::new("/d/a"), OpenWrite::default()).unwrap();
+        file.append(&bytes).unwrap();
+        file.close().unwrap();
+        (Source::File(env.fs.clone(), PathBuf::from("/d/a"), bytes.len() as u64), bytes)
+    }
+
+    #[test]
+    fn a_copy_is_what_was_asked_for_and_told_of() {
+        let env = Env::memory();
+        let (_, bytes) = source(&env);
+        for (len, buffer_bytes) in [(0, 0), (1, 0), (BYTES, 0), (BYTES, 4096), (1234, 100)] {
+            let source = Source::File(env.fs.clone(), PathBuf::from("/d/a"), len as u64);
+            let calls = Arc::new(AtomicU64::new(0));
+            let counted = calls.clone();
+            let progress = Arc::new(move || {
+                counted.fetch_add(1, Ordering::Relaxed);
+            });
+            let told = Some(Arc::new(Told::new(progress, 1000)));
+            let copied =
+                Mover { buffer_bytes, told, ..mover() }.copy(&source, &*env.fs, Path::new("/d/b")).unwrap();
+            assert_eq!(
+                copied,
+                Copied { size: len as u64, crc: if len == 0 { 0 } else { crc32c(&bytes[..len]) } }
+            );
+            assert_eq!(env.fs.read_all(Path::new("/d/b")).unwrap(), bytes[..len]);
+            assert_eq!(calls.load(Ordering::Relaxed), len as u64 / 1000);
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_shorter_than_it_should_be_is_damage() {
+        let env = Env::memory();
+        source(&env);
+        let longer = Source::File(env.fs.clone(), PathBuf::from("/d/a"), BYTES as u64 + 1);
+        let error = mover().copy(&longer, &*env.fs, Path::new("/d/b")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corruption);
+    }
+
+    #[test]
+    fn a_limit_takes_its_time_over_all_copies() {
+        let env = Env::memory();
+        let (source, _) = source(&env);
+        let clock = Arc::new(ManualClock::at(5_000_000));
+        let shared: Arc<dyn Clock> = clock.clone();
+        let limited = Mover { limit: Pace::new(&shared, 1_000_000), ..mover() };
+        let before = clock.monotonic_nanos();
+        for _ in 0..2 {
+            limited.copy(&source, &*env.fs, Path::new("/d/b")).unwrap();
+        }
+        assert_eq!((clock.monotonic_nanos() - before) / 1_000_000, 6000, "milliseconds");
+        assert!(Pace::new(&shared, 0).is_none());
+    }
+
+    #[test]
+    fn who_stops_it_and_who_panics_is_told() {
+        let env = Env::memory();
+        let (source, _) = source(&env);
+        let stop = Some(Arc::new(AtomicBool::new(true)));
+        let stopped = Mover { stop, ..mover() }.copy(&source, &*env.fs, Path::new("/d/b")).unwrap_err();
+        assert_eq!(stopped.to_string(), "Result incomplete: Backup stopped");
+        let told = Some(Arc::new(Told::new(Arc::new(|| panic!("no more")), 1)));
+        let error = Mover { told, ..mover() }.copy(&source, &*env.fs, Path::new("/d/b")).unwrap_err();
+        assert_eq!(error.to_string(), "Operation aborted: progress callback panicked: no more");
+    }
+}

@@ -1,0 +1,270 @@
+//! Restoring a backup.
+//!
+//! ```text
+//! look for every file of the backup -> lock the database -> remove what it was -> copy, comparing checksums
+//!   -> sync -> CURRENT gets its name
+//! ```
+//! Invariant: without CURRENT there is no database, and CURRENT comes after everything else is durable: a restore that did not end
+//! cannot be opened. Only files of a database are removed, and nothing before the backup was found whole.
+
+use super::directory::{Backup, Layout, StoredFile, remove_if_there};
+use super::engine::BackupEngine;
+use super::options::{RestoreMode, RestoreOptions};
+use super::plan::default_name;
+use super::verify::check_size;
+use super::{copy::Source, parallel};
+use outcrop_base::{Error, ErrorKind, Result};
+use outcrop_env::FileSystem;
+use outcrop_env::file_system::parent_of;
+use outcrop_manifest::file_name::{self, FileKind};
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+/// Where a database is restored to.
+#[derive(Clone, Copy)]
+pub struct Target<'a> {
+    /// Its directory.
+    pub db_dir: &'a Path,
+    /// That of its WALs.
+    pub wal_dir: &'a Path,
+}
+
+/// Another engine's files.
+pub struct Alternate {
+    layout: Layout,
+    files: HashMap<String, StoredFile>,
+}
+
+impl Alternate {
+    /// Those of `engine`.
+    pub fn of(engine: &BackupEngine) -> Alternate {
+        let files = engine.stored_files().into_iter();
+        Alternate {
+            layout: engine.layout.clone(),
+            files: files.map(|file| (file.meta.name.clone(), file)).collect(),
+        }
+    }
+}
+
+/// A file to restore.
+struct Restored {
+    layout: Layout,
+    file: StoredFile,
+    kind: FileKind,
+    /// Its name in the database.
+    name: String,
+}
+
+/// See [`BackupEngine::restore_backup_with`].
+pub fn restore(
+    engine: &BackupEngine,
+    backup: &Backup,
+    target: Target<'_>,
+    options: &RestoreOptions,
+    others: &[Alternate],
+) -> Result<()> {
+    let fs = &*engine.db_env.fs;
+    fs.create_dir_all(target.db_dir)?;
+    fs.create_dir_all(target.wal_dir)?;
+    let lock = fs.lock(&file_name::lock(target.db_dir))?;
+    let (files, mut missing) = find_files(engine, backup, options, others)?;
+    let kept = files_to_keep(engine, &files, &mut missing, target, options.mode)?;
+    if let Some(name) = missing.iter().next() {
+        return Err(not_found_anywhere(name, others.len()));
+    }
+    remove_old(fs, target, options, &kept, engine.options.sync)?;
+    let files: Vec<Restored> = files.into_iter().filter(|file| !kept.contains(&file.name)).collect();
+    copy_files(engine, files, target)?;
+    drop(lock);
+    if engine.options.sync {
+        fs.sync_dir(parent_of(target.db_dir))?;
+    }
+    Ok(())
+}
+
+fn not_found_anywhere(name: &str, others: usize) -> Error {
+    Error::invalid_argument(format!("Excluded file {name} not found in any of {others} backup directories"))
+}
+
+/// Where each file comes from, and the names of those that are nowhere.
+fn find_files(
+    engine: &BackupEngine,
+    backup: &Backup,
+    options: &RestoreOptions,
+    others: &[Alternate],
+) -> Result<(Vec<Restored>, HashSet<String>)> {
+    let mut files = Vec::new();
+    for file in &backup.files {
+        check_size(engine, file)?;
+        files.push(restored(engine.layout.clone(), file)?);
+    }
+    let mut missing = HashSet::new();
+    for name in &backup.excluded {
+        match others.iter().find_map(|other| Some((other, other.files.get(name)?))) {
+            Some((other, file)) => files.push(restored(other.layout.clone(), file)?),
+            None if options.mode == RestoreMode::KeepLatestDbSessionIdFiles => {
+                missing.insert(name.clone());
+            }
+            None => return Err(not_found_anywhere(name, others.len())),
+        }
+    }
+    Ok((files, missing))
+}
+
+fn restored(layout: Layout, file: &StoredFile) -> Result<Restored> {
+    let name = file.meta.database_name();
+    match file_name::parse(&name) {
+        Some(
+            kind @ (FileKind::Current
+            | FileKind::Manifest(_)
+            | FileKind::Options(_)
+            | FileKind::Table(_)
+            | FileKind::Blob(_)
+            | FileKind::Wal(_)),
+        ) => Ok(Restored { layout, file: file.clone(), kind, name }),
+        _ => Err(Error::corruption(format!("Backup corrupted: Fail to parse filename {name}"))),
+    }
+}
+
+/// Names of tables and blob files that are there and stay; takes those that are out of `missing`.
+fn files_to_keep(
+    engine: &BackupEngine,
+    files: &[Restored],
+    missing: &mut HashSet<String>,
+    target: Target<'_>,
+    mode: RestoreMode,
+) -> Result<HashSet<String>> {
+    let mut kept = HashSet::new();
+    if mode == RestoreMode::PurgeAllFiles {
+        return Ok(kept);
+    }
+    let fs = &*engine.db_env.fs;
+    let wanted: HashMap<&str, &Restored> = files.iter().map(|file| (file.name.as_str(), file)).collect();
+    let reader = engine.restorer();
+    for name in fs.list(target.db_dir)? {
+        let path = target.db_dir.join(&name);
+        let file = wanted.get(name.as_str());
+        let same = match (mode, file_name::parse(&name)) {
+            (RestoreMode::KeepLatestDbSessionIdFiles, Some(FileKind::Table(_))) => {
+                // A file that cannot be read is not kept.
+                let stored_as = fs.file_size(&path).and_then(|size| default_name(fs, &path, size));
+                let stored_as = stored_as.ok().flatten().unwrap_or_default();
+                missing.remove(&stored_as) || file.is_some_and(|file| file.file.meta.name == stored_as)
+            }
+            (RestoreMode::VerifyChecksum, Some(FileKind::Table(_) | FileKind::Blob(_))) => {
+                file.is_some_and(|file| {
+                    let size = file.file.size;
+                    let same_size = fs.file_size(&path).is_ok_and(|found| found == size);
+                    let crc = file.file.meta.crc;
+                    same_size
+                        && crc.is_some()
+                        && reader.checksum(fs, &path, size).is_ok_and(|found| Some(found.crc) == crc)
+                })
+            }
+            _ => false,
+        };
+        if same {
+            kept.insert(name);
+        }
+    }
+    Ok(kept)
+}
+
+/// Removes what a database was in the directories before.
+fn remove_old(
+    fs: &dyn FileSystem,
+    target: Target<'_>,
+    options: &RestoreOptions,
+    kept: &HashSet<String>,
+    sync: bool,
+) -> Result<()> {
+    // CURRENT first: what is left of the old database cannot be opened, even after a loss of power.
+    remove_if_there(fs, &file_name::current(target.db_dir))?;
+    if sync {
+        fs.sync_dir(target.db_dir)?;
+    }
+    remove_if_there(fs, &temporary_current(target.db_dir))?;
+    let archive = target.wal_dir.join("archive");
+    if options.keep_log_files {
+        remove_files(fs, target.db_dir, |name, kind| {
+            kept.contains(name) || matches!(kind, FileKind::Wal(_))
+        })?;
+        for name in list_if_there(fs, &archive)? {
+            if matches!(file_name::parse(&name), Some(FileKind::Wal(_))) {
+                fs.rename(&archive.join(&name), &target.wal_dir.join(&name))?;
+            }
+        }
+        return Ok(());
+    }
+    for dir in [target.wal_dir, &archive, target.db_dir] {
+        remove_files(fs, dir, |name, _| dir == target.db_dir && kept.contains(name))?;
+    }
+    Ok(())
+}
+
+/// Removes the files of a database in `dir`, but for its lock and those that `stays` says.
+fn remove_files(fs: &dyn FileSystem, dir: &Path, stays: impl Fn(&str, FileKind) -> bool) -> Result<()> {
+    for name in list_if_there(fs, dir)? {
+        match file_name::parse(&name) {
+            Some(kind) if kind != FileKind::Lock && !stays(&name, kind) => {
+                remove_if_there(fs, &dir.join(&name))?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn list_if_there(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<String>> {
+    match fs.list(dir) {
+        Err(error) if error.is_missing_file() => Ok(Vec::new()),
+        listed => listed,
+    }
+}
+
+/// What CURRENT is called until everything else is there.
+fn temporary_current(dir: &Path) -> PathBuf {
+    dir.join("CURRENT.tmp")
+}
+
+/// Copies the files, and gives CURRENT its name in the end.
+fn copy_files(engine: &BackupEngine, files: Vec<Restored>, target: Target<'_>) -> Result<()> {
+    let fs = engine.db_env.fs.clone();
+    let has_current = files.iter().any(|file| file.kind == FileKind::Current);
+    let mover = engine.restorer();
+    let (db_dir, wal_dir) = (target.db_dir.to_path_buf(), target.wal_dir.to_path_buf());
+    let (to, threads) = (fs.clone(), engine.options.max_background_operations);
+    let copy = move |file: Restored| {
+        let path = match file.kind {
+            FileKind::Wal(_) => wal_dir.join(&file.name),
+            FileKind::Current => temporary_current(&db_dir),
+            _ => db_dir.join(&file.name),
+        };
+        let from = file.layout.path(&file.file.meta.name);
+        let source = Source::File(file.layout.fs.clone(), from.clone(), file.file.size);
+        let copied = mover.copy(&source, &*to, &path)?;
+        match file.file.meta.crc {
+            Some(expected) if expected != copied.crc => Err(Error::new(
+                ErrorKind::Corruption,
+                format!(
+                    "While restoring {} -> {}: expected checksum is {expected:08X} while computed checksum is {:08X}",
+                    file.file.meta.name,
+                    path.display(),
+                    copied.crc
+                ),
+            )),
+            _ => Ok(()),
+        }
+    };
+    parallel::for_each(&*engine.db_env.threads, threads, files, copy)?;
+    let sync_dirs = || match engine.options.sync {
+        true => fs.sync_dir(target.db_dir).and_then(|()| fs.sync_dir(target.wal_dir)),
+        false => Ok(()),
+    };
+    sync_dirs()?;
+    if has_current {
+        fs.rename(&temporary_current(target.db_dir), &file_name::current(target.db_dir))?;
+        sync_dirs()?;
+    }
+    Ok(())
+}

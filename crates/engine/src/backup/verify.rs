@@ -1,0 +1,62 @@
+//! Looking whether a backup is whole.
+
+use super::directory::{Backups, StoredFile};
+use super::engine::BackupEngine;
+use super::parallel;
+use outcrop_base::{Error, ErrorKind, Result};
+
+/// How closely it is looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// Sizes.
+    Sizes,
+    /// Contents.
+    Checksums,
+}
+
+/// See [`BackupEngine::verify_backup`].
+pub fn verify(engine: &BackupEngine, backups: &Backups, id: u32, how: How) -> Result<()> {
+    let backup = match backups.get(id) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Err(Error::not_found("")),
+        found => found?,
+    };
+    for file in &backup.files {
+        check_size(engine, file)?;
+    }
+    if how == How::Sizes {
+        return Ok(());
+    }
+    let reader = engine.reader();
+    let layout = engine.layout.clone();
+    let check = move |file: StoredFile| {
+        let path = layout.path(&file.meta.name);
+        let found = reader.checksum(&*layout.fs, &path, file.size)?;
+        Ok(file.meta.crc.filter(|crc| *crc != found.crc).map(|expected| {
+            Error::corruption(format!(
+                "File corruption! Checksum mismatch for {}. Expected: {expected:08X}, got: {:08X}",
+                path.display(),
+                found.crc
+            ))
+        }))
+    };
+    let threads = engine.options.max_background_operations;
+    let found = parallel::for_each(&*engine.env.threads, threads, backup.files.clone(), check)?;
+    found.into_iter().flatten().next().map_or(Ok(()), Err)
+}
+
+/// That a file of a backup is there, as long as it was.
+///
+/// # Errors
+/// NotFound, Corruption.
+pub fn check_size(engine: &BackupEngine, file: &StoredFile) -> Result<()> {
+    let path = engine.layout.path(&file.meta.name);
+    match engine.layout.size(&file.meta.name)? {
+        None => Err(Error::not_found(format!("File missing: {}", path.display()))),
+        Some(found) if found != file.size => Err(Error::corruption(format!(
+            "File corrupted: File size mismatch for {}: Expected file size is {} while found file size is {found}",
+            path.display(),
+            file.size
+        ))),
+        Some(_) => Ok(()),
+    }
+}

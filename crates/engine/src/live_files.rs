@@ -1,0 +1,297 @@
+//! The files that a database consists of at one moment, for checkpoints, backups and whoever copies it by other means.
+//!
+//! ```text
+//! exclude writers -> flush, or note how far the WALs go -> take down versions and the length of the MANIFEST -> let writers on
+//! ```
+//! Invariant: what is taken down holds exactly the writes that were acknowledged when writers were excluded, over all column
+//! families alike. The files stay where they are for as long as deletions are on hold.
+//! Source: RocksDB `db/db_filesnapshot.cc`, `DBImpl::GetLiveFilesStorageInfo`.
+
+use crate::core::Core;
+use crate::jobs::JobContext;
+use crate::manifest_file::snapshot_edits;
+use crate::obsolete_files::purge_obsolete_files;
+use outcrop_base::{Result, SeqNum};
+use outcrop_manifest::file_name::{self, FileKind};
+use outcrop_manifest::{FileNumber, Version, VersionEdit};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Bytes of a blob file besides its records: header and footer.
+const BLOB_FILE_FRAME: u64 = 30 + 32;
+
+/// RocksDB's tags of a table's own fields in the MANIFEST.
+const TAG_CHECKSUM: u32 = 7;
+const TAG_CHECKSUM_NAME: u32 = 8;
+const TAG_TEMPERATURE: u32 = 9;
+
+/// What to take down.
+///
+/// ```
+/// # use outcrop::{Db, Env, LiveFilesOptions};
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// # db.put("a", "1")?;
+/// // Memtables stay where they are: their writes are in WALs, which are files too.
+/// let options = LiveFilesOptions { wal_size_for_flush: u64::MAX, ..LiveFilesOptions::default() };
+/// assert!(db.live_files_storage_info(&options)?.files.iter().any(|file| file.name.ends_with(".log")));
+/// # outcrop::Result::Ok(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LiveFilesOptions {
+    /// Memtables are flushed first, unless all live WALs together are smaller than this, in bytes: then those are files of the list.
+    /// Default 0: always flushed. `u64::MAX`: only what is in no WAL is flushed.
+    pub wal_size_for_flush: u64,
+    /// Give the checksums of whole files that the MANIFEST has; RocksDB writes them if it is told to. Default false.
+    pub include_checksum_info: bool,
+}
+
+/// The files of a database at one moment: [`crate::Db::live_files_storage_info`].
+///
+/// ```
+/// # use outcrop::{Db, Env, LiveFilesOptions};
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// db.put("a", "1")?;
+/// assert_eq!(db.live_files_storage_info(&LiveFilesOptions::default())?.sequence_number, 1);
+/// # outcrop::Result::Ok(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct LiveFiles {
+    /// Tables, blob files, MANIFEST, CURRENT, OPTIONS, WALs, in this order.
+    pub files: Vec<LiveFileStorage>,
+    /// Of the last write that they hold.
+    pub sequence_number: u64,
+}
+
+/// What a [`LiveFileStorage`] is.
+///
+/// ```
+/// # use outcrop::{Db, Env, LiveFilesOptions, StorageFileKind};
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// let live = db.live_files_storage_info(&LiveFilesOptions::default())?;
+/// assert_eq!(live.files[0].kind, StorageFileKind::Manifest);
+/// # outcrop::Result::Ok(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StorageFileKind {
+    /// A write-ahead log.
+    Wal,
+    /// A table.
+    Table,
+    /// The MANIFEST.
+    Manifest,
+    /// CURRENT, which names the MANIFEST.
+    Current,
+    /// The OPTIONS file.
+    Options,
+    /// A blob file.
+    Blob,
+}
+
+/// One file of [`LiveFiles`].
+///
+/// ```
+/// # use outcrop::{Db, Env, LiveFilesOptions, StorageFileKind};
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// let live = db.live_files_storage_info(&LiveFilesOptions::default())?;
+/// let current = live.files.iter().find(|file| file.kind == StorageFileKind::Current).expect("there is one");
+/// assert!(current.replacement_contents.starts_with(b"MANIFEST-"));
+/// # outcrop::Result::Ok(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveFileStorage {
+    /// Its name within `directory`.
+    pub name: String,
+    /// Where it is.
+    pub directory: PathBuf,
+    /// Its number; 0 for CURRENT, which has none.
+    pub number: u64,
+    /// What it is.
+    pub kind: StorageFileKind,
+    /// Bytes of it that belong to the moment.
+    pub size: u64,
+    /// It may be longer, now or later: only the first `size` bytes are to be copied, and it must not be linked.
+    pub trim_to_size: bool,
+    /// If it is not empty, what the file must hold, whatever is in it by now.
+    pub replacement_contents: Vec<u8>,
+    /// RocksDB's number for the kind of storage it is meant for; 0 unknown.
+    pub temperature: u8,
+    /// Name of the function its checksum was made by; empty unless asked for, `Unknown` if there is none.
+    pub checksum_function: String,
+    /// The checksum of the whole file; empty if there is none.
+    pub checksum: Vec<u8>,
+}
+
+impl LiveFileStorage {
+    fn new(
+        name: String,
+        directory: PathBuf,
+        number: u64,
+        kind: StorageFileKind,
+        size: u64,
+    ) -> LiveFileStorage {
+        LiveFileStorage {
+            name,
+            directory,
+            number,
+            kind,
+            size,
+            trim_to_size: false,
+            replacement_contents: Vec::new(),
+            temperature: 0,
+            checksum_function: String::new(),
+            checksum: Vec::new(),
+        }
+    }
+
+    fn with_checksum(mut self, function: &[u8], checksum: &[u8]) -> LiveFileStorage {
+        let known = !function.is_empty();
+        let name = if known { String::from_utf8_lossy(function).into_owned() } else { "Unknown".to_string() };
+        self.checksum_function = name;
+        self.checksum = if known { checksum.to_vec() } else { Vec::new() };
+        self
+    }
+}
+
+/// Holds file deletions back while it lives.
+pub struct DeletionsOnHold<'d>(&'d JobContext);
+
+impl<'d> DeletionsOnHold<'d> {
+    /// From here on.
+    pub fn new(jobs: &'d JobContext) -> DeletionsOnHold<'d> {
+        jobs.versions.state.lock().deletions_disabled += 1;
+        DeletionsOnHold(jobs)
+    }
+}
+
+impl Drop for DeletionsOnHold<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.versions.state.lock();
+        state.deletions_disabled -= 1;
+        drop(state);
+        purge_obsolete_files(self.0);
+    }
+}
+
+/// A database at one moment.
+pub struct Frozen {
+    /// The tables and blob files of each column family.
+    pub versions: Vec<Arc<Version>>,
+    /// WALs and how many of their bytes belong to it.
+    pub wals: Vec<(u64, u64)>,
+    /// Number of the MANIFEST and how many of its bytes belong to it.
+    pub manifest: (FileNumber, u64),
+    /// What a new MANIFEST would begin with.
+    pub edits: Vec<VersionEdit>,
+    /// The last write it holds.
+    pub last_seq: SeqNum,
+}
+
+/// Takes down what the database is, with writers excluded. For a caller that holds deletions back.
+///
+/// # Errors
+/// Those of a flush; what keeps the database from being written.
+pub fn freeze(core: &Core, wal_size_for_flush: u64) -> Result<Frozen> {
+    let mut writing = core.commit.exclude_writers();
+    core.commit.check_no_error()?;
+    writing.wal.flush().map_err(|error| core.versions.fail_writes(error))?;
+    let live_bytes = {
+        let state = core.versions.state.lock();
+        state.live_wals.iter().map(|wal| wal.size_bytes).sum::<u64>() + writing.wal.len()
+    };
+    // Data that is in no WAL can only be had by a flush.
+    let copy_wals = !writing.unlogged && live_bytes < wal_size_for_flush;
+    if !copy_wals {
+        let ids = writing.targets.ids();
+        core.commit.flush_excluded(&mut writing, &ids, crate::events::reasons::FlushReason::GetLiveFiles)?;
+    }
+    // HOLDS manifest: no job may install its result between the versions and the log numbers taken here.
+    let manifest = core.versions.manifest.lock();
+    if let Some(error) = &manifest.failed {
+        return Err(error.clone());
+    }
+    let state = core.versions.state.lock();
+    let last_seq = core.versions.visible_seq();
+    let min_wal = state.min_wal_needed(writing.wal.number());
+    // After a flush the WAL being written is part of it, empty: as in RocksDB's checkpoints, there is always one.
+    let current = writing.wal.number();
+    // What was prepared and not decided is in WALs alone.
+    let with_prepared = !state.prepared.is_empty();
+    let wals = state.live_wals.iter().filter(|wal| wal.number >= min_wal).filter_map(|wal| match copy_wals {
+        true if wal.number == current => Some((current, writing.wal.len())),
+        true => Some((wal.number, wal.size_bytes)),
+        false if with_prepared && wal.number == current => Some((current, writing.wal.len())),
+        false if with_prepared => Some((wal.number, wal.size_bytes)),
+        false => (wal.number == current).then_some((current, 0)),
+    });
+    Ok(Frozen {
+        wals: wals.collect(),
+        versions: state.column_families.values().map(|cf| cf.version.clone()).collect(),
+        manifest: (manifest.writer.number(), manifest.writer.size()),
+        edits: snapshot_edits(&core.ctx, &state, last_seq, min_wal),
+        last_seq,
+    })
+}
+
+/// See [`crate::Db::live_files_storage_info`].
+pub fn storage_info(core: &Core, options: &LiveFilesOptions) -> Result<LiveFiles> {
+    let frozen = freeze(core, options.wal_size_for_flush)?;
+    let mut files = Vec::new();
+    for version in &frozen.versions {
+        tables_and_blobs(core, version, &mut files);
+    }
+    let (manifest, manifest_size) = frozen.manifest;
+    let dir = || core.ctx.path.clone();
+    let manifest_name = file_name::manifest_name(manifest);
+    let kind = StorageFileKind::Manifest;
+    let mut file = LiveFileStorage::new(manifest_name.clone(), dir(), manifest.0, kind, manifest_size);
+    file.trim_to_size = true;
+    files.push(file.with_checksum(&[], &[]));
+    let contents = format!("{manifest_name}\n").into_bytes();
+    let kind = StorageFileKind::Current;
+    let mut file = LiveFileStorage::new("CURRENT".to_string(), dir(), 0, kind, contents.len() as u64);
+    file.replacement_contents = contents;
+    files.push(file.with_checksum(&[], &[]));
+    files.extend(newest_options(core)?.map(|file| file.with_checksum(&[], &[])));
+    for (number, size) in &frozen.wals {
+        let (name, dir) = (format!("{number:06}.log"), core.ctx.wal_dir.clone());
+        let mut file = LiveFileStorage::new(name, dir, *number, StorageFileKind::Wal, *size);
+        file.trim_to_size = true;
+        files.push(file.with_checksum(&[], &[]));
+    }
+    if !options.include_checksum_info {
+        files.iter_mut().for_each(|file| (file.checksum, file.checksum_function) = Default::default());
+    }
+    Ok(LiveFiles { files, sequence_number: frozen.last_seq.0 })
+}
+
+fn tables_and_blobs(core: &Core, version: &Version, files: &mut Vec<LiveFileStorage>) {
+    for (_, table) in version.files() {
+        let field = |tag| table.preserved.iter().find(|(of, _)| *of == tag).map(|(_, value)| &value[..]);
+        let name = format!("{:06}.sst", table.number.0);
+        let (dir, kind) = (core.ctx.path.clone(), StorageFileKind::Table);
+        let mut file = LiveFileStorage::new(name, dir, table.number.0, kind, table.size);
+        file.temperature = field(TAG_TEMPERATURE).and_then(|value| value.first().copied()).unwrap_or(0);
+        let checksum = field(TAG_CHECKSUM).unwrap_or_default();
+        files.push(file.with_checksum(field(TAG_CHECKSUM_NAME).unwrap_or_default(), checksum));
+    }
+    for blob in version.blob_files.values().map(|blob| &blob.file) {
+        let (name, size) = (format!("{:06}.blob", blob.number.0), blob.total_bytes + BLOB_FILE_FRAME);
+        let (dir, kind) = (core.ctx.path.clone(), StorageFileKind::Blob);
+        let file = LiveFileStorage::new(name, dir, blob.number.0, kind, size);
+        files.push(file.with_checksum(&blob.checksum.0, &blob.checksum.1));
+    }
+}
+
+/// The OPTIONS file with the highest number, if there is one.
+fn newest_options(core: &Core) -> Result<Option<LiveFileStorage>> {
+    let fs = &core.ctx.env.fs;
+    let numbers = fs.list(&core.ctx.path)?.into_iter().filter_map(|name| match file_name::parse(&name) {
+        Some(FileKind::Options(number)) => Some(number),
+        _ => None,
+    });
+    let Some(number) = numbers.max() else { return Ok(None) };
+    let path = file_name::options(&core.ctx.path, number);
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let (dir, size) = (core.ctx.path.clone(), fs.file_size(&path)?);
+    Ok(Some(LiveFileStorage::new(name, dir, number.0, StorageFileKind::Options, size)))
+}
