@@ -32,7 +32,6 @@ c_functions! {
     rocksdb_iter_get_error: fn(Object, Errptr);
     rocksdb_iter_destroy: fn(Object);
     rocksdb_create_default_env: fn() -> Object;
-    rocksdb_backup_engine_open: fn(Object, Bytes, Errptr) -> Object;
     rocksdb_backup_engine_open_opts: fn(Object, Object, Errptr) -> Object;
     rocksdb_backup_engine_close: fn(Object);
     rocksdb_backup_engine_create_new_backup_with_metadata: fn(Object, Object, Object, Bytes, size_t, *mut u32, Errptr);
