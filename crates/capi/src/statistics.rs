@@ -169,7 +169,7 @@ pub extern "C" fn rocksdb_perfcontext_report(
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_perfcontext_metric(_context: *mut rocksdb_perfcontext_t, metric: c_int) -> u64 {
     boundary!({
-        let known = usize::try_from(metric).ok().and_then(|number| PerfMetric::by_c_number(number));
+        let known = usize::try_from(metric).ok().and_then(PerfMetric::by_c_number);
         known.map_or(0, PerfContext::get)
     })
 }

@@ -10,13 +10,9 @@
 use outcrop::options::{
     BlockBasedTableOptions, ColumnFamilyOptions, CompressionType, DbOptions, FilterPolicy,
 };
-use outcrop::{
-    BottommostLevelCompaction, ColumnFamilyDescriptor, ColumnFamilyParts, Db, Env, Statistics, StatsLevel,
-    WriteOptions,
-};
+use outcrop::{BottommostLevelCompaction, ColumnFamilyDescriptor, ColumnFamilyParts, Db, Env, WriteOptions};
 use outcrop_cache::{Cache, CacheOptions};
 use std::hint::black_box;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// One operation: its name, what the database holds before, and how it is done `times` times.
@@ -39,10 +35,7 @@ enum Rows {
     Tables,
 }
 
-/// Ends the names of operations on a database with statistics at the level "except timers".
-const COUNTED: &str = "_counted";
-
-const OPERATIONS: [Operation; 17] = [
+const OPERATIONS: [Operation; 12] = [
     Operation { name: "put", rows: Rows::None, run: |db, _, times| put(db, times, false) },
     Operation { name: "put_no_wal", rows: Rows::None, run: |db, _, times| put(db, times, true) },
     Operation { name: "put_no_wal_50_cfs", rows: Rows::NoneOfMany, run: |db, _, times| put(db, times, true) },
@@ -55,11 +48,6 @@ const OPERATIONS: [Operation; 17] = [
     Operation { name: "seek_10_prev", rows: Rows::Tables, run: seek_prev },
     Operation { name: "next", rows: Rows::Tables, run: next },
     Operation { name: "prev", rows: Rows::Tables, run: prev },
-    Operation { name: "put_no_wal_counted", rows: Rows::None, run: |db, _, times| put(db, times, true) },
-    Operation { name: "get_memtable_counted", rows: Rows::MemTable, run: get },
-    Operation { name: "get_counted", rows: Rows::Tables, run: get },
-    Operation { name: "multi_get_10_counted", rows: Rows::Tables, run: multi_get },
-    Operation { name: "next_counted", rows: Rows::Tables, run: next },
 ];
 
 const VALUE: [u8; 400] = [7; 400];
@@ -80,7 +68,7 @@ struct Prepared {
     _dir: tempfile::TempDir,
 }
 
-fn open(column_families: usize, counted: bool) -> Prepared {
+fn open(column_families: usize) -> Prepared {
     let options = ColumnFamilyOptions {
         write_buffer_size: 64 << 20,
         compression: CompressionType::None,
@@ -106,27 +94,20 @@ fn open(column_families: usize, counted: bool) -> Prepared {
         avoid_flush_during_shutdown: true,
         ..DbOptions::default()
     };
-    let statistics = counted.then(|| {
-        let statistics = Statistics::new();
-        statistics.set_level(StatsLevel::ExceptTimers);
-        Arc::new(statistics)
-    });
     let dir = tempfile::tempdir().unwrap();
     Prepared {
         db: Db::builder(dir.path())
             .options(creating)
             .env(Env::posix())
             .column_families(families)
-            .statistics(statistics)
             .open()
             .unwrap(),
         _dir: dir,
     }
 }
 
-fn prepared(operation: &Operation, count: u64) -> Prepared {
-    let (rows, counted) = (operation.rows, operation.name.ends_with(COUNTED));
-    let prepared = open(if rows == Rows::NoneOfMany { 50 } else { 1 }, counted);
+fn prepared(rows: Rows, count: u64) -> Prepared {
+    let prepared = open(if rows == Rows::NoneOfMany { 50 } else { 1 });
     let db = &prepared.db;
     if matches!(rows, Rows::None | Rows::NoneOfMany) {
         return prepared;
@@ -251,7 +232,7 @@ fn main() {
             OPERATIONS.iter().find(|operation| operation.name == name).expect("a known operation");
         let times = argument("--times").and_then(|text| text.parse().ok()).expect("--times N");
         const ROWS: u64 = 5_000;
-        let prepared = prepared(operation, ROWS);
+        let prepared = prepared(operation.rows, ROWS);
         if !matches!(operation.rows, Rows::None | Rows::NoneOfMany) {
             (operation.run)(&prepared.db, ROWS, times);
         }
@@ -265,7 +246,7 @@ fn main() {
     let whole = std::env::args().any(|argument| argument == "--bench");
     let (rows, times) = if whole { (100_000, 200_000) } else { (200, 100) };
     for operation in OPERATIONS {
-        let prepared = prepared(&operation, rows);
+        let prepared = prepared(operation.rows, rows);
         (operation.run)(&prepared.db, rows, times / 10);
         let start = Instant::now();
         measured(&operation, &prepared.db, rows, times);

@@ -82,9 +82,10 @@ pub struct TableIter {
 
 impl TableIter {
     pub(crate) fn new(table: Arc<TableReader>, options: TableIterOptions) -> TableIter {
-        let watching = table.source().monitor.begin();
-        let index = table.pin_index(Watch::from(&watching));
-        drop(watching);
+        let index = {
+            let watching = table.source().monitor.begin();
+            table.pin_index(Watch::from(&watching))
+        };
         let readahead = Readahead::new(options.readahead_bytes, options.pace.clone());
         TableIter {
             table,

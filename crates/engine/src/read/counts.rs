@@ -2,29 +2,16 @@
 //!
 //! Source: RocksDB `db/db_impl/db_impl.cc`, `db/memtable.cc`, `db/version_set_sync_and_async.h`.
 
-use super::get::Lookup;
 use super::value::PinnedValue;
-use crate::superversion::SuperVersion;
 use outcrop_base::Result;
 use outcrop_monitor::{HistogramKind, PerfMetric, Ticker, Timer, Watch};
 
-/// The memtables of `sources` were asked, `asked` of them.
+/// Memtables were asked, so many of them, which decided or did not. Of keys that are read together the first counts them.
 #[cold]
-pub(super) fn memtables(
-    watch: Watch<'_>,
-    timer: Timer<'_>,
-    sources: &SuperVersion,
-    lookup: &Lookup<'_>,
-    is_first: bool,
-) {
-    let hit = if lookup.is_decided() { Ticker::MemtableHit } else { Ticker::MemtableMiss };
-    watch.count(hit, 1);
+pub(super) fn memtables(watch: Watch<'_>, timer: Timer<'_>, decided: bool, asked: u64) {
+    watch.count(if decided { Ticker::MemtableHit } else { Ticker::MemtableMiss }, 1);
     timer.perf_nanos(PerfMetric::GetFromMemtableTime);
-    // Nothing is looked for in an empty one. Keys that are read together are one.
-    let empty = u64::from(sources.memtable.is_empty());
-    if is_first {
-        watch.perf(PerfMetric::GetFromMemtableCount, u64::from(lookup.memtables_asked) - empty);
-    }
+    watch.perf(PerfMetric::GetFromMemtableCount, asked);
 }
 
 /// A table of `level` was asked, whose filter did not rule the key out.

@@ -324,10 +324,10 @@ impl Cursor {
 
     /// To the first entry within the bounds.
     pub fn seek_to_first(&mut self) {
-        self.counted_seek(false, Cursor::to_first);
+        self.counted_seek(false, Cursor::find_first);
     }
 
-    fn to_first(&mut self) {
+    fn find_first(&mut self) {
         self.status = Ok(());
         self.prefix = None;
         match self.lower.take() {
@@ -343,10 +343,10 @@ impl Cursor {
 
     /// To the last entry within the bounds.
     pub fn seek_to_last(&mut self) {
-        self.counted_seek(false, Cursor::to_last);
+        self.counted_seek(false, Cursor::find_last);
     }
 
-    fn to_last(&mut self) {
+    fn find_last(&mut self) {
         self.status = Ok(());
         self.prefix = None;
         match self.upper.take() {
@@ -363,10 +363,10 @@ impl Cursor {
 
     /// To the first entry at or after `target`.
     pub fn seek(&mut self, target: &[u8]) {
-        self.counted_seek(true, |cursor| cursor.to_at_or_after(target));
+        self.counted_seek(true, |cursor| cursor.find_at_or_after(target));
     }
 
-    fn to_at_or_after(&mut self, target: &[u8]) {
+    fn find_at_or_after(&mut self, target: &[u8]) {
         self.status = Ok(());
         self.stay_in_prefix(target);
         match self.lower.take() {
@@ -427,13 +427,13 @@ impl Cursor {
 
     /// To the last entry at or before `target`.
     pub fn seek_for_prev(&mut self, target: &[u8]) {
-        self.counted_seek(true, |cursor| cursor.to_at_or_before(target));
+        self.counted_seek(true, |cursor| cursor.find_at_or_before(target));
     }
 
-    fn to_at_or_before(&mut self, target: &[u8]) {
+    fn find_at_or_before(&mut self, target: &[u8]) {
         self.status = Ok(());
         if self.upper.as_deref().is_some_and(|upper| !self.before(target, upper)) {
-            self.to_last();
+            self.find_last();
             self.stay_in_prefix(target);
             if self.valid() && self.left_prefix(self.key()) {
                 self.position = Position::Invalid;

@@ -60,7 +60,7 @@ fn look_up(view: &ReadView<'_>, key: &[u8]) -> Result<Option<Found>> {
     let timer = view.watch.timer();
     lookup.memtables(view.sources);
     if view.watch.is_on() {
-        counts::memtables(view.watch, timer, view.sources, &lookup, true);
+        counts::memtables(view.watch, timer, lookup.is_decided(), lookup.asked(view.sources));
     }
     if !lookup.is_decided() {
         get_from_tables(view, &mut lookup)?;
@@ -246,8 +246,7 @@ pub(crate) struct Lookup<'k> {
     /// Merge operands met so far.
     operands: MergeOperands,
     outcome: Outcome,
-    /// Memtables asked.
-    pub(super) memtables_asked: u32,
+    memtables_asked: u32,
 }
 
 /// What the entries seen so far say.
@@ -285,6 +284,11 @@ impl<'k> Lookup<'k> {
     #[inline]
     pub(crate) fn is_decided(&self) -> bool {
         self.ended || !matches!(self.outcome, Outcome::Open)
+    }
+
+    /// How many memtables of `sources` were asked; nothing is looked for in an empty one.
+    pub(super) fn asked(&self, sources: &SuperVersion) -> u64 {
+        u64::from(self.memtables_asked).saturating_sub(u64::from(sources.memtable.is_empty()))
     }
 
     /// True if a value was found, in a table or a blob file.

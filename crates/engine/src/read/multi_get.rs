@@ -67,7 +67,9 @@ impl<'a> GroupGet<'a> {
                 let timer = watch.timer();
                 lookup.memtables(self.view.sources);
                 if watch.is_on() {
-                    counts::memtables(watch, timer, self.view.sources, &lookup, std::ptr::eq(key, &keys[0]));
+                    let is_first = std::ptr::eq(key, &keys[0]);
+                    let asked = if is_first { lookup.asked(self.view.sources) } else { 0 };
+                    counts::memtables(watch, timer, lookup.is_decided(), asked);
                 }
                 let undecided = !lookup.is_decided();
                 // Asks for the filters' lines, which the first step tests when all keys have asked.
