@@ -147,8 +147,14 @@ impl Suite {
         let manifest = package.join("Cargo.toml");
         let text = std::fs::read_to_string(&manifest).map_err(failed)?;
         let patch = declarations::packages().join(self.release);
+        // A dependency of its tests that the registry's manifest leaves out.
+        let shared = match self.package {
+            "kvdb-rocksdb" => "\n[dev-dependencies.kvdb-shared-tests]\nversion = \"0.11\"\n",
+            _ => "",
+        };
+        let workspace = if text.contains("\n[workspace]\n") { "" } else { "\n[workspace]\n" };
         let patched = format!(
-            "{text}\n[workspace]\n\n[patch.crates-io]\nlibrocksdb-sys = {{ path = \"{}\" }}\n",
+            "{text}{shared}{workspace}\n[patch.crates-io]\nlibrocksdb-sys = {{ path = \"{}\" }}\n",
             patch.display()
         );
         std::fs::write(&manifest, patched).map_err(failed)?;
