@@ -107,6 +107,9 @@ impl Suite {
         for program in &programs {
             outcomes.extend(suites::run(program, &package)?);
         }
+        if outcomes.is_empty() {
+            return Err(format!("{name} has no tests: {}", package.display()));
+        }
         let count =
             |wanted: fn(&Outcome) -> bool| outcomes.values().filter(|outcome| wanted(outcome)).count();
         println!(
