@@ -42,8 +42,11 @@ pub fn sources_of(name: &str, version: &str, dir: &Path) -> Result<PathBuf, Stri
         .map_err(|error| format!("cargo: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let manifests = text.split("\"manifest_path\":\"").skip(1).filter_map(|rest| rest.split('"').next());
+    let start = format!("{name}-");
+    let is_of_it = |dir: &&Path| dir.file_name().is_some_and(|own| own.to_string_lossy().starts_with(&start));
     manifests
-        .filter(|path| path.contains(&format!("/{name}-")))
-        .find_map(|path| Path::new(path).parent().map(Path::to_path_buf))
+        .filter_map(|path| Path::new(path).parent().filter(is_of_it))
+        .map(Path::to_path_buf)
+        .next()
         .ok_or_else(|| format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)))
 }

@@ -25,13 +25,13 @@ pub struct Program {
     target_dir: PathBuf,
 }
 
-/// Builds the tests of the package in `dir` into `target`.
+/// Builds the tests of the package in `dir` into `target`; which, `targets` says to cargo.
 ///
 /// # Errors
 /// What the compiler says.
-pub fn build(dir: &Path, target: &Path) -> Result<Vec<Program>, String> {
+pub fn build(dir: &Path, target: &Path, targets: &[&str]) -> Result<Vec<Program>, String> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(["test", "--no-run", "--quiet", "--lib", "--tests", "--message-format=json"]);
+    command.args(["test", "--no-run", "--quiet", "--message-format=json"]).args(targets);
     environment(&mut command, dir, target);
     let output = command.output().map_err(|error| format!("cargo: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
