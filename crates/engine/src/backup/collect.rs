@@ -4,58 +4,58 @@
 //! removed: others in the directory are somebody else's.
 
 use super::directory::{Backups, backup_id, remove_if_there, shared_dirs};
-use super::engine::BackupEngine;
 use super::meta::database_name;
+use super::store::Store;
 use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_manifest::file_name::{self, FileKind};
 use std::collections::HashSet;
 
-/// See [`BackupEngine::delete_backup`].
-pub fn delete(engine: &BackupEngine, backups: &mut Backups, id: u32) -> Result<()> {
-    forget(engine, backups, id)?;
-    collect_garbage(engine, backups)
+/// See [`crate::BackupEngine::delete_backup`].
+pub fn delete(store: &Store, backups: &mut Backups, id: u32) -> Result<()> {
+    forget(store, backups, id)?;
+    collect_garbage(store, backups)
 }
 
-/// See [`BackupEngine::purge_old_backups`].
-pub fn purge(engine: &BackupEngine, backups: &mut Backups, keep: usize) -> Result<()> {
+/// See [`crate::BackupEngine::purge_old_backups`].
+pub fn purge(store: &Store, backups: &mut Backups, keep: usize) -> Result<()> {
     let too_many = backups.valid.len().saturating_sub(keep);
     let old: Vec<u32> = backups.valid.keys().copied().take(too_many).collect();
     let mut failed = Ok(());
     for id in old {
-        failed = failed.and(forget(engine, backups, id));
+        failed = failed.and(forget(store, backups, id));
     }
-    failed.and(collect_garbage(engine, backups))
+    failed.and(collect_garbage(store, backups))
 }
 
 /// Deletes every backup, damaged ones too; ids begin at 1 again.
-pub fn destroy_all(engine: &BackupEngine, backups: &mut Backups) -> Result<()> {
-    *backups = Backups::load(&engine.layout, usize::MAX)?;
+pub fn destroy_all(store: &Store, backups: &mut Backups) -> Result<()> {
+    *backups = Backups::load(&store.layout, usize::MAX)?;
     let all: Vec<u32> = backups.valid.keys().chain(backups.corrupt.keys()).copied().collect();
     for id in all {
-        forget(engine, backups, id)?;
+        forget(store, backups, id)?;
     }
     backups.latest = 0;
-    collect_garbage(engine, backups)
+    collect_garbage(store, backups)
 }
 
 /// Removes the meta file: the backup is no more.
-fn forget(engine: &BackupEngine, backups: &mut Backups, id: u32) -> Result<()> {
+fn forget(store: &Store, backups: &mut Backups, id: u32) -> Result<()> {
     if !backups.valid.contains_key(&id) && !backups.corrupt.contains_key(&id) {
         return Err(Error::not_found("Backup not found"));
     }
-    remove_if_there(&*engine.layout.fs, &engine.layout.meta(id))?;
-    if engine.options.sync {
+    remove_if_there(&*store.layout.fs, &store.layout.meta(id))?;
+    if store.options.sync {
         // Before its files go: a loss of power must not bring it back without them.
-        engine.layout.fs.sync_dir(&engine.layout.path("meta"))?;
+        store.layout.fs.sync_dir(&store.layout.path("meta"))?;
     }
     backups.valid.remove(&id);
     backups.corrupt.remove(&id);
     Ok(())
 }
 
-/// See [`BackupEngine::garbage_collect`].
-pub fn collect_garbage(engine: &BackupEngine, backups: &Backups) -> Result<()> {
-    let layout = &engine.layout;
+/// See [`crate::BackupEngine::garbage_collect`].
+pub fn collect_garbage(store: &Store, backups: &Backups) -> Result<()> {
+    let layout = &store.layout;
     let needed = backups.referenced();
     // What a damaged meta file would name is not known: then shared files stay.
     let unknown = backups.corrupt.values().any(|backup| backup.names.is_empty());
@@ -79,15 +79,15 @@ pub fn collect_garbage(engine: &BackupEngine, backups: &Backups) -> Result<()> {
     for dir in layout.list("private")? {
         let id = dir.strip_suffix(".tmp").unwrap_or(&dir);
         if backup_id(id).is_some() && (id != dir || !exist.contains(&dir)) {
-            failed = failed.and(remove_private(engine, &format!("private/{dir}")));
+            failed = failed.and(remove_private(store, &format!("private/{dir}")));
         }
     }
     failed
 }
 
 /// Removes a directory of private files, and the files that can be of a backup.
-fn remove_private(engine: &BackupEngine, dir: &str) -> Result<()> {
-    let layout = &engine.layout;
+fn remove_private(store: &Store, dir: &str) -> Result<()> {
+    let layout = &store.layout;
     let mut left = false;
     for file in layout.list(dir)? {
         if file_name::parse(&file).is_some() || is_temporary(&file) {

@@ -10,11 +10,11 @@
 use super::collect;
 use super::copy::{Mover, Told};
 use super::directory::{Backup, Backups, Layout, StoredFile, remove_if_there};
-use super::engine::BackupEngine;
 use super::meta::{BackupMeta, MetaFile, is_shared};
 use super::options::CreateBackupOptions;
 use super::parallel;
 use super::plan::{Copying, Plan, Planner};
+use super::store::Store;
 use crate::db::Db;
 use crate::live_files::{LiveFileStorage, LiveFiles, LiveFilesOptions, StorageFileKind};
 use crate::panic::caught;
@@ -41,41 +41,36 @@ impl Drop for DeletionsHeld<'_> {
     }
 }
 
-/// See [`BackupEngine::create_backup_with`].
-pub fn create(
-    engine: &BackupEngine,
-    backups: &mut Backups,
-    db: &Db,
-    options: &CreateBackupOptions,
-) -> Result<u32> {
-    engine.mover(None).check_stop()?;
+/// See [`crate::BackupEngine::create_backup_with`].
+pub fn create(store: &Store, backups: &mut Backups, db: &Db, options: &CreateBackupOptions) -> Result<u32> {
+    store.mover(None).check_stop()?;
     if options.app_metadata.len() > MAX_APP_METADATA {
         return Err(Error::invalid_argument("App metadata too large"));
     }
-    if options.exclude_file.is_some() && engine.options.schema_version < 2 {
+    if options.exclude_file.is_some() && store.options.schema_version < 2 {
         return Err(Error::invalid_argument("exclude_files_callback requires schema_version >= 2"));
     }
     let id = backups.latest.checked_add(1).ok_or_else(|| Error::corruption("no id is left for a backup"))?;
-    let fs = &*engine.layout.fs;
-    if fs.exists(&engine.layout.private(id))? {
+    let fs = &*store.layout.fs;
+    if fs.exists(&store.layout.private(id))? {
         // Left by a backup that was not completed.
-        collect::collect_garbage(engine, backups)?;
+        collect::collect_garbage(store, backups)?;
     }
-    match write_backup(engine, backups, db, options, id) {
+    match write_backup(store, backups, db, options, id) {
         Ok((backup, mended)) => {
             backups.latest = id;
             backups.valid.insert(id, backup);
             if mended || !backups.corrupt.is_empty() {
                 // Older backups may be whole again, or have files of other sizes.
-                *backups = Backups::load(&engine.layout, usize::MAX)?;
+                *backups = Backups::load(&store.layout, usize::MAX)?;
             }
             Ok(id)
         }
         Err(error) => {
             // Best effort: what stays is garbage, or a whole backup that was not acknowledged.
-            let gone = remove_if_there(fs, &engine.layout.meta(id)).is_ok();
+            let gone = remove_if_there(fs, &store.layout.meta(id)).is_ok();
             if gone {
-                let _ = collect::collect_garbage(engine, backups);
+                let _ = collect::collect_garbage(store, backups);
             } else {
                 backups.latest = id;
             }
@@ -86,60 +81,60 @@ pub fn create(
 
 /// Writes backup `id`; true if files of older ones were mended.
 fn write_backup(
-    engine: &BackupEngine,
+    store: &Store,
     backups: &Backups,
     db: &Db,
     options: &CreateBackupOptions,
     id: u32,
 ) -> Result<(Backup, bool)> {
-    engine.layout.fs.create_dir_all(&engine.layout.private(id))?;
+    store.layout.fs.create_dir_all(&store.layout.private(id))?;
     let held = DeletionsHeld::new(db);
     let wal_size_for_flush = if options.flush_before_backup { 0 } else { u64::MAX };
     let live = LiveFilesOptions { wal_size_for_flush, include_checksum_info: true };
     let LiveFiles { mut files, sequence_number } = db.live_files_storage_info(&live)?;
-    files.retain(|file| engine.options.backup_log_files || file.kind != StorageFileKind::Wal);
-    let mut plans = plan(engine, backups, files, id)?;
+    files.retain(|file| store.options.backup_log_files || file.kind != StorageFileKind::Wal);
+    let mut plans = plan(store, backups, files, id)?;
     let excluded = exclude(&mut plans, options)?;
     let mended = plans.iter().any(|plan| matches!(plan, Plan::Copy(copying) if copying.mends));
     let told = options
         .progress
         .clone()
-        .map(|progress| Arc::new(Told::new(progress, engine.options.callback_trigger_interval_size)));
-    let (layout, mover) = (engine.layout.clone(), engine.mover(told));
+        .map(|progress| Arc::new(Told::new(progress, store.options.callback_trigger_interval_size)));
+    let (layout, mover) = (store.layout.clone(), store.mover(told));
     let work = move |plan| match plan {
         Plan::Share(file) => Ok(file),
         Plan::Copy(copying) => copy(&layout, &mover, copying),
     };
-    let threads = engine.options.max_background_operations;
-    let files = parallel::for_each(&*engine.env.threads, threads, plans, work)?;
+    let threads = store.options.max_background_operations;
+    let files = parallel::for_each(&*store.env.threads, threads, plans, work)?;
     drop(held);
     let meta = BackupMeta {
-        timestamp: (engine.env.clock.now_micros() / 1_000_000).cast_signed(),
+        timestamp: (store.env.clock.now_micros() / 1_000_000).cast_signed(),
         sequence_number,
         app_metadata: options.app_metadata.clone(),
         files: files.iter().map(|file| file.meta.clone()).collect(),
         excluded,
     };
-    store(engine, id, &meta)?;
+    complete(store, id, &meta)?;
     let BackupMeta { timestamp, app_metadata, excluded, .. } = meta;
     Ok((Backup { timestamp, sequence_number, app_metadata, files, excluded }, mended))
 }
 
 /// Decides on each file.
-fn plan(engine: &BackupEngine, backups: &Backups, files: Vec<LiveFileStorage>, id: u32) -> Result<Vec<Plan>> {
+fn plan(store: &Store, backups: &Backups, files: Vec<LiveFileStorage>, id: u32) -> Result<Vec<Plan>> {
     let stored = backups.referenced().into_iter();
     let planner = Planner {
-        layout: engine.layout.clone(),
-        db_fs: engine.db_env.fs.clone(),
+        layout: store.layout.clone(),
+        db_fs: store.db_env.fs.clone(),
         id,
-        shared_dir: engine.shared_dir(),
-        naming: engine.options.naming,
-        check: engine.options.shared_file_check,
+        shared_dir: store.shared_dir(),
+        naming: store.options.naming,
+        check: store.options.shared_file_check,
         stored: stored.filter_map(|(name, file)| Some((name.to_string(), file?.clone()))).collect(),
-        reader: engine.mover(None),
+        reader: store.mover(None),
     };
-    let threads = engine.options.max_background_operations;
-    let plans = parallel::for_each(&*engine.env.threads, threads, files, move |file| planner.plan(&file))?;
+    let threads = store.options.max_background_operations;
+    let plans = parallel::for_each(&*store.env.threads, threads, files, move |file| planner.plan(&file))?;
     let mut names: Vec<&str> = plans.iter().map(Plan::name).collect();
     names.sort_unstable();
     match names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -190,26 +185,26 @@ fn copy(layout: &Layout, mover: &Mover, copying: Copying) -> Result<StoredFile> 
 }
 
 /// Makes the files durable, then the backup exist.
-fn store(engine: &BackupEngine, id: u32, meta: &BackupMeta) -> Result<()> {
-    let (layout, fs) = (&engine.layout, &*engine.layout.fs);
-    let sync_dir = |name: &str| match engine.options.sync {
+fn complete(store: &Store, id: u32, meta: &BackupMeta) -> Result<()> {
+    let (layout, fs) = (&store.layout, &*store.layout.fs);
+    let sync_dir = |name: &str| match store.options.sync {
         true => fs.sync_dir(&layout.path(name)),
         false => Ok(()),
     };
     sync_dir(&format!("private/{id}"))?;
     sync_dir("private")?;
-    if let Some(shared) = engine.shared_dir() {
+    if let Some(shared) = store.shared_dir() {
         sync_dir(shared)?;
     }
     let temporary = layout.meta_temporary(id);
     let mut file = fs.create(&temporary, OpenWrite::default())?;
-    file.append(&meta.print(engine.options.schema_version))?;
-    if engine.options.sync {
+    file.append(&meta.print(store.options.schema_version))?;
+    if store.options.sync {
         file.sync()?;
     }
     file.close()?;
     drop(file);
-    engine.mover(None).check_stop()?;
+    store.mover(None).check_stop()?;
     sync_dir("")?;
     fs.rename(&temporary, &layout.meta(id))?;
     sync_dir("meta")

@@ -1,17 +1,17 @@
 //! [`BackupEngine`]: its methods, and what they share.
 
-use super::copy::{Mover, Pace, Told};
-use super::directory::{Backups, Layout, create_dirs};
-use super::options::{BackupEngineOptions, CreateBackupOptions, RateLimit, RestoreOptions};
-use super::{BackupInfo, collect, create, restore, verify};
+use super::directory::{Backups, create_dirs};
+use super::info::BackupInfo;
+use super::options::{BackupEngineOptions, CreateBackupOptions, RestoreOptions};
+use super::store::Store;
+use super::{collect, create, restore, verify};
 use crate::db::Db;
 use outcrop_base::{Error, Result};
 use outcrop_env::file_system::parent_of;
 use outcrop_env::{Env, FileLock};
 use parking_lot::{Mutex, MutexGuard};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Makes, lists, verifies, restores and deletes backups of databases in one directory, whose format is RocksDB's. May be used from
 /// several threads; one call runs at a time.
@@ -38,16 +38,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// # outcrop::Result::Ok(())
 /// ```
 pub struct BackupEngine {
-    pub(super) options: BackupEngineOptions,
-    pub(super) layout: Layout,
-    /// Where databases are.
-    pub(super) db_env: Env,
-    /// Where backups are.
-    pub(super) env: Env,
-    pub(super) read_only: bool,
-    backup_limit: Option<Arc<dyn RateLimit>>,
-    restore_limit: Option<Arc<dyn RateLimit>>,
-    stop: Arc<AtomicBool>,
+    store: Store,
+    read_only: bool,
     backups: Mutex<Backups>,
 }
 
@@ -60,16 +52,16 @@ impl BackupEngine {
     /// InvalidArgument for a `schema_version` of 0, NotSupported for one above 2; IoError.
     pub fn open(options: BackupEngineOptions, env: &Env) -> Result<BackupEngine> {
         let engine = BackupEngine::new(options, env, false)?;
-        let is_new = !engine.layout.fs.exists(&engine.layout.root)?;
-        create_dirs(&engine.layout, engine.shared_dir())?;
-        if is_new && engine.options.sync {
-            engine.layout.fs.sync_dir(parent_of(&engine.layout.root))?;
+        let is_new = !engine.store.layout.fs.exists(&engine.store.layout.root)?;
+        create_dirs(&engine.store.layout, engine.store.shared_dir())?;
+        if is_new && engine.store.options.sync {
+            engine.store.layout.fs.sync_dir(parent_of(&engine.store.layout.root))?;
         }
-        if engine.options.destroy_old_data {
+        if engine.store.options.destroy_old_data {
             let (mut backups, _lock) = engine.exclusive()?;
-            collect::destroy_all(&engine, &mut backups)?;
+            collect::destroy_all(&engine.store, &mut backups)?;
         } else {
-            *engine.backups.lock() = Backups::load(&engine.layout, usize::MAX)?;
+            *engine.backups.lock() = Backups::load(&engine.store.layout, usize::MAX)?;
         }
         Ok(engine)
     }
@@ -83,39 +75,17 @@ impl BackupEngine {
             return Err(Error::invalid_argument("Can't destroy old data with ReadOnly BackupEngine"));
         }
         let engine = BackupEngine::new(options, env, true)?;
-        let meta = engine.layout.path("meta");
-        if !engine.layout.fs.exists(&meta)? {
+        let meta = engine.store.layout.path("meta");
+        if !engine.store.layout.fs.exists(&meta)? {
             return Err(Error::not_found(format!("{} is missing", meta.display())));
         }
-        *engine.backups.lock() = Backups::load(&engine.layout, engine.options.max_valid_backups_to_open)?;
+        *engine.backups.lock() =
+            Backups::load(&engine.store.layout, engine.store.options.max_valid_backups_to_open)?;
         Ok(engine)
     }
 
     fn new(options: BackupEngineOptions, db_env: &Env, read_only: bool) -> Result<BackupEngine> {
-        match options.schema_version {
-            0 => return Err(Error::invalid_argument("BackupEngineOptions::schema_version must be >= 1")),
-            1 | 2 => {}
-            _ => {
-                return Err(Error::not_supported(
-                    "Only BackupEngineOptions::schema_version <= 2 is supported",
-                ));
-            }
-        }
-        let env = options.backup_env.clone().unwrap_or_else(|| db_env.clone());
-        let limit = |limiter: &Option<Arc<dyn RateLimit>>, bytes| {
-            limiter.clone().or_else(|| Pace::new(&env.clock, bytes))
-        };
-        Ok(BackupEngine {
-            backup_limit: limit(&options.backup_rate_limiter, options.backup_rate_limit),
-            restore_limit: limit(&options.restore_rate_limiter, options.restore_rate_limit),
-            layout: Layout { root: options.backup_dir.clone(), fs: env.fs.clone() },
-            options,
-            db_env: db_env.clone(),
-            env,
-            read_only,
-            stop: Arc::default(),
-            backups: Mutex::default(),
-        })
+        Ok(BackupEngine { store: Store::new(options, db_env)?, read_only, backups: Mutex::default() })
     }
 
     /// [`BackupEngine::create_backup_with`], under default options.
@@ -140,19 +110,19 @@ impl BackupEngine {
     /// is only read; IoError, also while another engine changes the directory; NoSpace. What was written is removed then.
     pub fn create_backup_with(&self, db: &Db, options: &CreateBackupOptions) -> Result<u32> {
         let (mut backups, _lock) = self.exclusive()?;
-        create::create(self, &mut backups, db, options)
+        create::create(&self.store, &mut backups, db, options)
     }
 
     /// Ends the backup that is being made, and every later one of this engine, with Incomplete. Does not wait for it.
     pub fn stop_backup(&self) {
         // Relaxed: looked at again and again, and publishes nothing.
-        self.stop.store(true, Ordering::Relaxed);
+        self.store.stop.store(true, Ordering::Relaxed);
     }
 
     /// All backups that are whole, as far as the sizes of their files tell, oldest first.
     pub fn backup_infos(&self) -> Vec<BackupInfo> {
         let backups = self.backups.lock();
-        let info = |(id, backup): (&u32, &_)| BackupInfo::of(*id, backup, self.layout.meta(*id));
+        let info = |(id, backup): (&u32, &_)| BackupInfo::of(*id, backup, self.store.layout.meta(*id));
         backups.valid.iter().map(info).collect()
     }
 
@@ -162,7 +132,7 @@ impl BackupEngine {
     /// NotFound if there is none; what is wrong with it.
     pub fn backup_info(&self, id: u32) -> Result<BackupInfo> {
         let backups = self.backups.lock();
-        Ok(BackupInfo::of(id, backups.get(id)?, self.layout.meta(id)))
+        Ok(BackupInfo::of(id, backups.get(id)?, self.store.layout.meta(id)))
     }
 
     /// The newest backup that is whole.
@@ -182,7 +152,7 @@ impl BackupEngine {
     /// Corruption or NotFound naming the first file that is damaged or missing; NotFound without a text if there is no such
     /// backup; what is wrong with one that was set aside; IoError.
     pub fn verify_backup(&self, id: u32) -> Result<()> {
-        verify::verify(self, &self.backups.lock(), id, verify::How::Checksums)
+        verify::verify(&self.store, &self.backups.lock(), id, verify::How::Checksums)
     }
 
     /// As [`BackupEngine::verify_backup`], but only that every file is there and has its size: damage within a file is not found.
@@ -190,7 +160,7 @@ impl BackupEngine {
     /// # Errors
     /// As there.
     pub fn verify_backup_sizes(&self, id: u32) -> Result<()> {
-        verify::verify(self, &self.backups.lock(), id, verify::How::Sizes)
+        verify::verify(&self.store, &self.backups.lock(), id, verify::How::Sizes)
     }
 
     /// Deletes a backup, damaged or not, and the files that no other one needs.
@@ -200,7 +170,7 @@ impl BackupEngine {
     /// [`BackupEngine::garbage_collect`].
     pub fn delete_backup(&self, id: u32) -> Result<()> {
         let (mut backups, _lock) = self.exclusive()?;
-        collect::delete(self, &mut backups, id)
+        collect::delete(&self.store, &mut backups, id)
     }
 
     /// Deletes all but the newest `keep` whole backups. Damaged ones are not counted and stay.
@@ -209,7 +179,7 @@ impl BackupEngine {
     /// As [`BackupEngine::delete_backup`]; the others are still deleted.
     pub fn purge_old_backups(&self, keep: usize) -> Result<()> {
         let (mut backups, _lock) = self.exclusive()?;
-        collect::purge(self, &mut backups, keep)
+        collect::purge(&self.store, &mut backups, keep)
     }
 
     /// Removes what no backup needs: what is left of backups that were not completed or not wholly deleted. Files that
@@ -219,7 +189,7 @@ impl BackupEngine {
     /// IoError of what could not be removed; the rest was.
     pub fn garbage_collect(&self) -> Result<()> {
         let (backups, _lock) = self.exclusive()?;
-        collect::collect_garbage(self, &backups)
+        collect::collect_garbage(&self.store, &backups)
     }
 
     /// [`BackupEngine::restore_backup_with`], under default options and without other engines.
@@ -259,45 +229,15 @@ impl BackupEngine {
     ) -> Result<()> {
         // One engine's after the other: two at once would be in each other's way.
         let engines = std::iter::once(self).chain(others.iter().copied());
-        let sources: Vec<_> = engines.map(restore::Alternate::of).collect();
+        let sources: Vec<_> = engines.map(BackupEngine::as_alternate).collect();
         let backups = self.backups.lock();
         let target = restore::Target { db_dir: db_dir.as_ref(), wal_dir: wal_dir.as_ref() };
-        restore::restore(self, backups.get(id)?, target, options, &sources)
+        restore::restore(&self.store, backups.get(id)?, target, options, &sources)
     }
 
-    /// Every file that a whole backup of this engine has.
-    pub(super) fn stored_files(&self) -> Vec<super::directory::StoredFile> {
-        self.backups.lock().referenced().into_values().flatten().cloned().collect()
-    }
-
-    /// The directory that shared files go to.
-    pub(super) fn shared_dir(&self) -> Option<&'static str> {
-        match (self.options.share_table_files, self.options.share_files_with_checksum) {
-            (false, _) => None,
-            (true, true) => Some("shared_checksum"),
-            (true, false) => Some("shared"),
-        }
-    }
-
-    /// Moves bytes for a backup.
-    pub(super) fn mover(&self, told: Option<Arc<Told>>) -> Mover {
-        Mover {
-            limit: self.backup_limit.clone(),
-            buffer_bytes: self.options.io_buffer_size,
-            stop: Some(self.stop.clone()),
-            told,
-            sync: self.options.sync,
-        }
-    }
-
-    /// Reads bytes of backups.
-    pub(super) fn reader(&self) -> Mover {
-        Mover { stop: None, ..self.mover(None) }
-    }
-
-    /// Moves bytes for a restored database.
-    pub(super) fn restorer(&self) -> Mover {
-        Mover { limit: self.restore_limit.clone(), ..self.reader() }
+    /// What another engine's restore can take from here.
+    fn as_alternate(&self) -> restore::Alternate {
+        restore::Alternate::new(self.store.layout.clone(), &self.backups.lock())
     }
 
     /// The backups as they are now, with other engines kept from changing them.
@@ -307,14 +247,14 @@ impl BackupEngine {
         }
         // HOLDS backups across IO: one call after the other is what the engine promises.
         let mut backups = self.backups.lock();
-        let lock = self.layout.fs.lock(&self.layout.path("LOCK"))?;
+        let lock = self.store.layout.fs.lock(&self.store.layout.path("LOCK"))?;
         let known = backups.valid.keys().chain(backups.corrupt.keys());
         let mut known: Vec<u32> = known.copied().collect();
         known.sort_unstable();
-        if self.layout.ids()? != known {
+        if self.store.layout.ids()? != known {
             // Another engine was here. Ids are not given twice.
             let latest = backups.latest;
-            *backups = Backups::load(&self.layout, usize::MAX)?;
+            *backups = Backups::load(&self.store.layout, usize::MAX)?;
             backups.latest = backups.latest.max(latest);
         }
         Ok((backups, lock))

@@ -28,6 +28,7 @@ pub mod options;
 mod parallel;
 mod plan;
 mod restore;
+mod store;
 mod verify;
 
 pub use engine::BackupEngine;

@@ -7,10 +7,10 @@
 //! Invariant: without CURRENT there is no database, and CURRENT comes after everything else is durable: a restore that did not end
 //! cannot be opened. Only files of a database are removed, and nothing before the backup was found whole.
 
-use super::directory::{Backup, Layout, StoredFile, remove_if_there};
-use super::engine::BackupEngine;
+use super::directory::{Backup, Backups, Layout, StoredFile, remove_if_there};
 use super::options::{RestoreMode, RestoreOptions};
 use super::plan::default_name;
+use super::store::Store;
 use super::verify::check_size;
 use super::{copy::Source, parallel};
 use outcrop_base::{Error, ErrorKind, Result};
@@ -36,13 +36,10 @@ pub struct Alternate {
 }
 
 impl Alternate {
-    /// Those of `engine`.
-    pub fn of(engine: &BackupEngine) -> Alternate {
-        let files = engine.stored_files().into_iter();
-        Alternate {
-            layout: engine.layout.clone(),
-            files: files.map(|file| (file.meta.name.clone(), file)).collect(),
-        }
+    /// The files that whole backups in `layout` have.
+    pub fn new(layout: Layout, backups: &Backups) -> Alternate {
+        let files = backups.referenced().into_values().flatten().cloned();
+        Alternate { layout, files: files.map(|file| (file.meta.name.clone(), file)).collect() }
     }
 }
 
@@ -55,28 +52,28 @@ struct Restored {
     name: String,
 }
 
-/// See [`BackupEngine::restore_backup_with`].
+/// See [`crate::BackupEngine::restore_backup_with`].
 pub fn restore(
-    engine: &BackupEngine,
+    store: &Store,
     backup: &Backup,
     target: Target<'_>,
     options: &RestoreOptions,
     others: &[Alternate],
 ) -> Result<()> {
-    let fs = &*engine.db_env.fs;
+    let fs = &*store.db_env.fs;
     fs.create_dir_all(target.db_dir)?;
     fs.create_dir_all(target.wal_dir)?;
     let lock = fs.lock(&file_name::lock(target.db_dir))?;
-    let (files, mut missing) = find_files(engine, backup, options, others)?;
-    let kept = files_to_keep(engine, &files, &mut missing, target, options.mode)?;
+    let (files, mut missing) = find_files(store, backup, options, others)?;
+    let kept = files_to_keep(store, &files, &mut missing, target, options.mode)?;
     if let Some(name) = missing.iter().next() {
         return Err(not_found_anywhere(name, others.len()));
     }
-    remove_old(fs, target, options, &kept, engine.options.sync)?;
+    remove_old(fs, target, options, &kept, store.options.sync)?;
     let files: Vec<Restored> = files.into_iter().filter(|file| !kept.contains(&file.name)).collect();
-    copy_files(engine, files, target)?;
+    copy_files(store, files, target)?;
     drop(lock);
-    if engine.options.sync {
+    if store.options.sync {
         fs.sync_dir(parent_of(target.db_dir))?;
     }
     Ok(())
@@ -88,15 +85,15 @@ fn not_found_anywhere(name: &str, others: usize) -> Error {
 
 /// Where each file comes from, and the names of those that are nowhere.
 fn find_files(
-    engine: &BackupEngine,
+    store: &Store,
     backup: &Backup,
     options: &RestoreOptions,
     others: &[Alternate],
 ) -> Result<(Vec<Restored>, HashSet<String>)> {
     let mut files = Vec::new();
     for file in &backup.files {
-        check_size(engine, file)?;
-        files.push(restored(engine.layout.clone(), file)?);
+        check_size(store, file)?;
+        files.push(restored(store.layout.clone(), file)?);
     }
     let mut missing = HashSet::new();
     for name in &backup.excluded {
@@ -128,7 +125,7 @@ fn restored(layout: Layout, file: &StoredFile) -> Result<Restored> {
 
 /// Names of tables and blob files that are there and stay; takes those that are out of `missing`.
 fn files_to_keep(
-    engine: &BackupEngine,
+    store: &Store,
     files: &[Restored],
     missing: &mut HashSet<String>,
     target: Target<'_>,
@@ -138,9 +135,9 @@ fn files_to_keep(
     if mode == RestoreMode::PurgeAllFiles {
         return Ok(kept);
     }
-    let fs = &*engine.db_env.fs;
+    let fs = &*store.db_env.fs;
     let wanted: HashMap<&str, &Restored> = files.iter().map(|file| (file.name.as_str(), file)).collect();
-    let reader = engine.restorer();
+    let reader = store.restorer();
     for name in fs.list(target.db_dir)? {
         let path = target.db_dir.join(&name);
         let file = wanted.get(name.as_str());
@@ -228,12 +225,12 @@ fn temporary_current(dir: &Path) -> PathBuf {
 }
 
 /// Copies the files, and gives CURRENT its name in the end.
-fn copy_files(engine: &BackupEngine, files: Vec<Restored>, target: Target<'_>) -> Result<()> {
-    let fs = engine.db_env.fs.clone();
+fn copy_files(store: &Store, files: Vec<Restored>, target: Target<'_>) -> Result<()> {
+    let fs = store.db_env.fs.clone();
     let has_current = files.iter().any(|file| file.kind == FileKind::Current);
-    let mover = engine.restorer();
+    let mover = store.restorer();
     let (db_dir, wal_dir) = (target.db_dir.to_path_buf(), target.wal_dir.to_path_buf());
-    let (to, threads) = (fs.clone(), engine.options.max_background_operations);
+    let (to, threads) = (fs.clone(), store.options.max_background_operations);
     let copy = move |file: Restored| {
         let path = match file.kind {
             FileKind::Wal(_) => wal_dir.join(&file.name),
@@ -256,8 +253,8 @@ fn copy_files(engine: &BackupEngine, files: Vec<Restored>, target: Target<'_>) -
             _ => Ok(()),
         }
     };
-    parallel::for_each(&*engine.db_env.threads, threads, files, copy)?;
-    let sync_dirs = || match engine.options.sync {
+    parallel::for_each(&*store.db_env.threads, threads, files, copy)?;
+    let sync_dirs = || match store.options.sync {
         true => fs.sync_dir(target.db_dir).and_then(|()| fs.sync_dir(target.wal_dir)),
         false => Ok(()),
     };

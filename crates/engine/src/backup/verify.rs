@@ -1,8 +1,8 @@
 //! Looking whether a backup is whole.
 
 use super::directory::{Backups, StoredFile};
-use super::engine::BackupEngine;
 use super::parallel;
+use super::store::Store;
 use outcrop_base::{Error, ErrorKind, Result};
 
 /// How closely it is looked at.
@@ -14,20 +14,20 @@ pub enum How {
     Checksums,
 }
 
-/// See [`BackupEngine::verify_backup`].
-pub fn verify(engine: &BackupEngine, backups: &Backups, id: u32, how: How) -> Result<()> {
+/// See [`crate::BackupEngine::verify_backup`].
+pub fn verify(store: &Store, backups: &Backups, id: u32, how: How) -> Result<()> {
     let backup = match backups.get(id) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Err(Error::not_found("")),
         found => found?,
     };
     for file in &backup.files {
-        check_size(engine, file)?;
+        check_size(store, file)?;
     }
     if how == How::Sizes {
         return Ok(());
     }
-    let reader = engine.reader();
-    let layout = engine.layout.clone();
+    let reader = store.reader();
+    let layout = store.layout.clone();
     let check = move |file: StoredFile| {
         let path = layout.path(&file.meta.name);
         let found = reader.checksum(&*layout.fs, &path, file.size)?;
@@ -39,8 +39,8 @@ pub fn verify(engine: &BackupEngine, backups: &Backups, id: u32, how: How) -> Re
             ))
         }))
     };
-    let threads = engine.options.max_background_operations;
-    let found = parallel::for_each(&*engine.env.threads, threads, backup.files.clone(), check)?;
+    let threads = store.options.max_background_operations;
+    let found = parallel::for_each(&*store.env.threads, threads, backup.files.clone(), check)?;
     found.into_iter().flatten().next().map_or(Ok(()), Err)
 }
 
@@ -48,9 +48,9 @@ pub fn verify(engine: &BackupEngine, backups: &Backups, id: u32, how: How) -> Re
 ///
 /// # Errors
 /// NotFound, Corruption.
-pub fn check_size(engine: &BackupEngine, file: &StoredFile) -> Result<()> {
-    let path = engine.layout.path(&file.meta.name);
-    match engine.layout.size(&file.meta.name)? {
+pub fn check_size(store: &Store, file: &StoredFile) -> Result<()> {
+    let path = store.layout.path(&file.meta.name);
+    match store.layout.size(&file.meta.name)? {
         None => Err(Error::not_found(format!("File missing: {}", path.display()))),
         Some(found) if found != file.size => Err(Error::corruption(format!(
             "File corrupted: File size mismatch for {}: Expected file size is {} while found file size is {found}",
