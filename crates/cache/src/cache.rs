@@ -6,7 +6,7 @@
 //! Concurrency: hits take no lock. Inserts and evictions hold `slabs`, for the copy of nothing: the caller's
 //! `fill` runs outside. Keepers are called without it.
 
-use crate::pinned::{Pinned, standalone};
+use crate::pinned::{Pinned, standalone, standalone_charged};
 use crate::slabs::{FrameId, Slabs};
 use crate::table::{FileMarks, Table, WAYS, marked};
 use outcrop_env::Mapping;
@@ -112,6 +112,8 @@ pub struct Cache {
     reserved: AtomicUsize,
     /// Readers fail whose block is not admitted.
     strict: AtomicBool,
+    /// Bytes of frames outside of slabs, if the capacity is strict.
+    alone: Arc<AtomicUsize>,
     inserts: AtomicU64,
     evictions: AtomicU64,
     standalone_inserts: AtomicU64,
@@ -143,6 +145,7 @@ impl Cache {
             held: AtomicUsize::new(0),
             reserved: AtomicUsize::new(0),
             strict: AtomicBool::new(false),
+            alone: Arc::default(),
             inserts: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
             standalone_inserts: AtomicU64::new(0),
@@ -193,12 +196,35 @@ impl Cache {
         fill: impl FnOnce(&mut [u8]),
     ) -> Pinned {
         let Some((frame, address)) = self.allocate(len) else {
-            self.standalone_inserts.fetch_add(1, Ordering::Relaxed);
-            return standalone(len, fill);
+            return self.insert_alone(len, fill);
         };
         // SAFETY: the frame holds at least `len` initialised bytes and belongs to nobody else until published.
         fill(unsafe { std::slice::from_raw_parts_mut(address, len) });
         self.publish(key, priority, len, frame, address)
+    }
+
+    /// A frame outside of slabs. With a strict capacity it takes room from the slabs.
+    #[cold]
+    fn insert_alone(&self, len: usize, fill: impl FnOnce(&mut [u8])) -> Pinned {
+        self.standalone_inserts.fetch_add(1, Ordering::Relaxed);
+        if !self.is_strict() {
+            return standalone(len, fill);
+        }
+        self.alone.fetch_add(len, Ordering::Relaxed);
+        let mut slabs = self.slabs();
+        self.fit_slabs(&mut slabs);
+        if slabs.over_capacity() {
+            self.clear_slabs(&mut slabs, usize::MAX);
+        }
+        drop(slabs);
+        standalone_charged(len, &self.alone, fill)
+    }
+
+    /// Leaves to the slabs what others do not use of the capacity.
+    fn fit_slabs(&self, slabs: &mut Slabs) {
+        // Relaxed: capacity and reservations change under the lock that the caller holds; the rest is looked at again.
+        let others = self.reserved() + self.alone.load(Ordering::Relaxed);
+        slabs.set_capacity(self.capacity().saturating_sub(others));
     }
 
     fn publish(
@@ -250,6 +276,9 @@ impl Cache {
         let mut slabs = self.slabs();
         if !slabs.serves(len) || u32::try_from(len).is_err() {
             return None;
+        }
+        if self.is_strict() {
+            self.fit_slabs(&mut slabs);
         }
         if slabs.over_capacity() {
             self.clear_slabs(&mut slabs, usize::MAX);
@@ -430,7 +459,7 @@ impl Cache {
     pub fn set_capacity(&self, capacity: usize) {
         let mut slabs = self.slabs();
         self.capacity.store(capacity, Ordering::Relaxed);
-        slabs.set_capacity(capacity.saturating_sub(self.reserved.load(Ordering::Relaxed)));
+        self.fit_slabs(&mut slabs);
     }
 
     /// Memory of others that counts as the cache's: `before` bytes of it are `now` bytes. Blocks make room for it.
@@ -439,7 +468,7 @@ impl Cache {
         // Relaxed: changed under the lock held here.
         let reserved = self.reserved.load(Ordering::Relaxed).saturating_sub(before) + now;
         self.reserved.store(reserved, Ordering::Relaxed);
-        slabs.set_capacity(self.capacity().saturating_sub(reserved));
+        self.fit_slabs(&mut slabs);
         if slabs.over_capacity() {
             self.clear_slabs(&mut slabs, usize::MAX);
         }
@@ -457,20 +486,19 @@ impl Cache {
         self.strict.store(strict, Ordering::Relaxed);
     }
 
-    /// True if a block that [`Cache::insert`] gave must not be used: it is beyond a strict capacity.
-    pub fn refuses(&self, block: &Pinned) -> bool {
+    fn is_strict(&self) -> bool {
         // Relaxed: as above.
-        block.is_standalone() && self.strict.load(Ordering::Relaxed) && !self.has_room_beside(block.len())
+        self.strict.load(Ordering::Relaxed)
     }
 
-    /// True for what is larger than slabs serve, while there is room for it.
-    fn has_room_beside(&self, len: usize) -> bool {
-        !self.slabs().serves(len) && self.usage() + len <= self.capacity()
+    /// True if a block that [`Cache::insert`] gave must not be used: with it more would be used than a strict capacity.
+    pub fn refuses(&self, block: &Pinned) -> bool {
+        block.is_standalone() && self.is_strict() && self.usage() > self.capacity()
     }
 
     /// Bytes taken by blocks, and by others.
     pub fn usage(&self) -> usize {
-        self.usage.load(Ordering::Relaxed) + self.reserved()
+        self.usage.load(Ordering::Relaxed) + self.alone.load(Ordering::Relaxed) + self.reserved()
     }
 
     /// Bytes of pinned blocks, and those that others use. Looks at every descriptor.
@@ -481,6 +509,7 @@ impl Cache {
             .filter_map(|slot| slot.live_len())
             .map(|len| len as usize)
             .sum::<usize>()
+            + self.alone.load(Ordering::Relaxed)
             + self.reserved()
     }
 

@@ -4,6 +4,7 @@ use crate::table::Slot;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::Deref;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Alignment of every frame.
@@ -22,8 +23,17 @@ pub struct Pinned {
 /// Who keeps the frame: 8 bytes.
 enum Owner {
     Slot(NonNull<Slot>),
-    Alone(NonNull<AtomicUsize>),
+    Alone(NonNull<Alone>),
 }
+
+/// What stands in the line before the bytes of a frame outside of slabs.
+struct Alone {
+    count: AtomicUsize,
+    /// Counts the bytes of such frames, as long as they live.
+    charged: Option<Arc<AtomicUsize>>,
+}
+
+const _: () = assert!(size_of::<Alone>() <= ALIGNMENT);
 
 // SAFETY: the bytes never change while pinned, and reference counts are atomic.
 unsafe impl Send for Pinned {}
@@ -50,23 +60,36 @@ impl Pinned {
 }
 
 fn standalone_layout(len: usize) -> Layout {
-    // The count sits in a line before the bytes.
+    // The owner sits in a line before the bytes.
     Layout::from_size_align(ALIGNMENT + len, ALIGNMENT).expect("frame fits in memory")
 }
 
 /// A frame of `len` bytes outside any cache, written by `fill`; freed with its last pin.
 pub fn standalone(len: usize, fill: impl FnOnce(&mut [u8])) -> Pinned {
+    alone(len, None, fill)
+}
+
+/// The same; its bytes were added to `charged`, and are taken off when it is freed.
+pub(crate) fn standalone_charged(
+    len: usize,
+    charged: &Arc<AtomicUsize>,
+    fill: impl FnOnce(&mut [u8]),
+) -> Pinned {
+    alone(len, Some(charged.clone()), fill)
+}
+
+fn alone(len: usize, charged: Option<Arc<AtomicUsize>>, fill: impl FnOnce(&mut [u8])) -> Pinned {
     let layout = standalone_layout(len);
     // SAFETY: the layout's size is at least the alignment, so not zero.
     let start = unsafe { alloc_zeroed(layout) };
     let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
-    let count = start.cast::<AtomicUsize>();
-    // SAFETY: the allocation is aligned, large enough for the count and `len` bytes behind it, and not shared.
+    let owner = start.cast::<Alone>();
+    // SAFETY: the allocation is aligned, large enough for the owner and `len` bytes behind it, and not shared.
     let bytes = unsafe {
-        count.write(AtomicUsize::new(1));
+        owner.write(Alone { count: AtomicUsize::new(1), charged });
         start.add(ALIGNMENT)
     };
-    let pinned = Pinned { bytes, len, owner: Owner::Alone(count) };
+    let pinned = Pinned { bytes, len, owner: Owner::Alone(owner) };
     // SAFETY: `len` zeroed bytes owned by `pinned`, which nobody else sees yet.
     fill(unsafe { std::slice::from_raw_parts_mut(bytes.as_ptr(), len) });
     pinned
@@ -90,10 +113,10 @@ impl Clone for Pinned {
                 unsafe { slot.as_ref() }.add_reference();
                 Owner::Slot(slot)
             }
-            Owner::Alone(count) => {
+            Owner::Alone(alone) => {
                 // SAFETY: `self` holds a count, so the allocation exists.
-                unsafe { count.as_ref() }.fetch_add(1, Ordering::Relaxed);
-                Owner::Alone(count)
+                unsafe { alone.as_ref() }.count.fetch_add(1, Ordering::Relaxed);
+                Owner::Alone(alone)
             }
         };
         Pinned { bytes: self.bytes, len: self.len, owner }
@@ -106,14 +129,20 @@ impl Drop for Pinned {
         match self.owner {
             // SAFETY: `self` holds a reference; a cache dropped meanwhile left its table in place for it.
             Owner::Slot(slot) => unsafe { slot.as_ref() }.release(),
-            Owner::Alone(count) => {
+            Owner::Alone(alone) => {
                 // SAFETY: `self` holds a count, so the allocation exists.
-                let before = unsafe { count.as_ref() }.fetch_sub(1, Ordering::Release);
+                let before = unsafe { alone.as_ref() }.count.fetch_sub(1, Ordering::Release);
                 if before == 1 {
                     // Acquire: pairs with the Release above, in whichever thread dropped before.
                     std::sync::atomic::fence(Ordering::Acquire);
-                    // SAFETY: the last count is gone; allocated with this layout by `standalone`.
-                    unsafe { dealloc(count.as_ptr().cast(), standalone_layout(self.len)) }
+                    // SAFETY: the last count is gone, so that nobody else reads the owner; allocated with this layout by `alone`.
+                    let owner = unsafe { alone.read() };
+                    // SAFETY: as above; what the owner held was moved out.
+                    unsafe { dealloc(alone.as_ptr().cast(), standalone_layout(self.len)) }
+                    if let Some(charged) = owner.charged {
+                        // Relaxed: a sum that orders nothing.
+                        charged.fetch_sub(self.len, Ordering::Relaxed);
+                    }
                 }
             }
         }

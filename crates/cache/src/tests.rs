@@ -313,3 +313,25 @@ fn descriptors_come_as_blocks_come_and_no_block_is_lost_for_it() {
     cache.clear();
     assert_eq!((cache.entry_count(), cache.usage()), (0, 0));
 }
+
+#[test]
+fn a_strict_capacity_counts_blocks_of_all_sizes_and_evicts_what_is_not_pinned() {
+    let cache = Cache::new(CacheOptions { capacity: 1 << 20, estimated_entry_charge: 0 });
+    cache.set_strict_capacity_limit(true);
+    let insert = |offset: u64, len: usize| {
+        let block = cache.insert(CacheKey { file: 1, offset }, Priority::Low, len, |bytes| bytes.fill(7));
+        (!cache.refuses(&block)).then_some(block)
+    };
+    // Unpinned: they make room.
+    (0..1000).for_each(|i| drop(insert(i, 4000).expect("nothing is pinned")));
+    let large: Vec<_> = (1000..1100).filter_map(|i| insert(i, 60_000)).collect();
+    assert!((10..=17).contains(&large.len()), "{} of 60 kB in 1 MiB", large.len());
+    assert!(cache.usage() <= cache.capacity());
+    drop(large);
+    let small: Vec<_> = (2000..3000).filter_map(|i| insert(i, 4000)).collect();
+    assert!((200..=262).contains(&small.len()), "{} of 4 kB in 1 MiB", small.len());
+    assert!(cache.usage() <= cache.capacity());
+    assert!(insert(9000, 4000).is_none());
+    drop(small);
+    assert!(insert(9000, 4000).is_some());
+}
