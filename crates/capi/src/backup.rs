@@ -5,11 +5,11 @@ use crate::env::rocksdb_env_t;
 use crate::memory::{Errptr, give_back, hand_out, report, slice, text};
 use crate::options::rocksdb_options_t;
 use crate::rate_limiter::rocksdb_ratelimiter_t;
-use crate::settings::{Fate, Flag, Note, Settings};
+use crate::settings::{Flag, Settings};
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
 use outcrop::{
-    BackupEngine, BackupEngineOptions, BackupInfo, CreateBackupOptions, Db, Env, RestoreMode, RestoreOptions,
-    Result, SharedFileNaming,
+    BackupEngine, BackupEngineOptions, BackupInfo, CreateBackupOptions, Db, Env, RateLimit, RateLimiter,
+    RestoreMode, RestoreOptions, Result, SharedFileNaming,
 };
 use std::sync::Arc;
 
@@ -33,6 +33,8 @@ pub struct rocksdb_backup_engine_options_t {
     backup_log_files: bool,
     backup_rate_limit: u64,
     restore_rate_limit: u64,
+    backup_rate_limiter: Option<Arc<RateLimiter>>,
+    restore_rate_limiter: Option<Arc<RateLimiter>>,
     max_background_operations: i32,
     callback_trigger_interval_size: u64,
     max_valid_backups_to_open: i32,
@@ -54,6 +56,8 @@ impl rocksdb_backup_engine_options_t {
             backup_log_files: true,
             backup_rate_limit: 0,
             restore_rate_limit: 0,
+            backup_rate_limiter: None,
+            restore_rate_limiter: None,
             max_background_operations: 1,
             callback_trigger_interval_size: 4 << 20,
             max_valid_backups_to_open: i32::MAX,
@@ -75,6 +79,14 @@ impl rocksdb_backup_engine_options_t {
             backup_log_files: self.backup_log_files,
             backup_rate_limit: self.backup_rate_limit,
             restore_rate_limit: self.restore_rate_limit,
+            backup_rate_limiter: self
+                .backup_rate_limiter
+                .clone()
+                .map(|limiter| limiter as Arc<dyn RateLimit>),
+            restore_rate_limiter: self
+                .restore_rate_limiter
+                .clone()
+                .map(|limiter| limiter as Arc<dyn RateLimit>),
             max_background_operations: usize::try_from(self.max_background_operations).unwrap_or(1),
             callback_trigger_interval_size: self.callback_trigger_interval_size,
             max_valid_backups_to_open: usize::try_from(self.max_valid_backups_to_open).unwrap_or(usize::MAX),
@@ -138,33 +150,22 @@ pub unsafe extern "C" fn rocksdb_backup_engine_options_set_env(
     boundary!((*options).env = env.as_ref().map(|env| env.0.clone()))
 }
 
-const LIMITERS: &str = "it limits nothing; set_backup_rate_limit and set_restore_rate_limit do";
-
-pub(crate) const BACKUP_LIMITER_NOTES: &[Note] = &[
-    Note {
-        function: "rocksdb_backup_engine_options_set_backup_rate_limiter",
-        fate: Fate::Kept,
-        why: LIMITERS,
-    },
-    Note {
-        function: "rocksdb_backup_engine_options_set_restore_rate_limiter",
-        fate: Fate::Kept,
-        why: LIMITERS,
-    },
-];
-
+/// The limiter is shared with what else it paces. Null: none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_backup_engine_options_set_backup_rate_limiter(
-    _options: *mut rocksdb_backup_engine_options_t,
-    _limiter: *mut rocksdb_ratelimiter_t,
+    options: *mut rocksdb_backup_engine_options_t,
+    limiter: *mut rocksdb_ratelimiter_t,
 ) {
+    boundary!((*options).backup_rate_limiter = limiter.as_ref().map(|limiter| limiter.0.clone()))
 }
 
+/// As for backups.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_backup_engine_options_set_restore_rate_limiter(
-    _options: *mut rocksdb_backup_engine_options_t,
-    _limiter: *mut rocksdb_ratelimiter_t,
+    options: *mut rocksdb_backup_engine_options_t,
+    limiter: *mut rocksdb_ratelimiter_t,
 ) {
+    boundary!((*options).restore_rate_limiter = limiter.as_ref().map(|limiter| limiter.0.clone()))
 }
 
 engine_settings! { rocksdb_backup_engine_options_t:

@@ -161,8 +161,7 @@ unsafe fn compact_files(
 
 /// The paths of the new tables go where the caller asked for them, if it did: nothing, and no list to destroy, after a failure.
 unsafe fn compact_and_tell(
-    db: &Db,
-    cf: &ColumnFamilyHandle,
+    (db, cf): (&Db, &ColumnFamilyHandle),
     options: *const rocksdb_compaction_options_t,
     inputs: (*const *const c_char, size_t),
     output: (c_int, c_int),
@@ -201,8 +200,7 @@ pub unsafe extern "C" fn rocksdb_compact_files(
         let (inputs, output) = ((input_file_names, num_input_file_names), (output_level, output_path_id));
         let names = (output_file_names, num_output_file_names);
         compact_and_tell(
-            db,
-            db.default_column_family(),
+            (db, db.default_column_family()),
             options,
             inputs,
             output,
@@ -230,7 +228,7 @@ pub unsafe extern "C" fn rocksdb_compact_files_cf(
     boundary!(errptr, {
         let (inputs, output) = ((input_file_names, num_input_file_names), (output_level, output_path_id));
         let names = (output_file_names, num_output_file_names);
-        compact_and_tell(&(*db).0, &(*cf).0, options, inputs, output, names, compaction_job_info, errptr);
+        compact_and_tell((&(*db).0, &(*cf).0), options, inputs, output, names, compaction_job_info, errptr);
     })
 }
 

@@ -121,5 +121,5 @@ pub unsafe extern "C" fn rocksdb_export_import_files_metadata_set_files(
     metadata: *mut rocksdb_export_import_files_metadata_t,
     files: *mut rocksdb_livefiles_t,
 ) {
-    boundary!((*metadata).0.files = (&(*files).0).iter().map(ExportedFile::from).collect())
+    boundary!((*metadata).0.files = (*files).0.iter().map(ExportedFile::from).collect())
 }

@@ -113,7 +113,6 @@ pub use writes::*;
 pub fn notes() -> impl Iterator<Item = &'static settings::Note> {
     const LISTS: &[&[settings::Note]] = &[
         backup::BACKUP_ENGINE_OPTIONS_NOTES,
-        backup::BACKUP_LIMITER_NOTES,
         backup::CREATE_BACKUP_OPTIONS_NOTES,
         batch::BATCH_NOTES,
         cache::CACHE_NOTES,

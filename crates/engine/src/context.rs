@@ -3,7 +3,7 @@
 
 use crate::background::Background;
 use crate::column_family::ColumnFamily;
-use crate::events::Events;
+use crate::events::sink::Events;
 use crate::info_log::InfoLog;
 use crate::objects::{DbObjects, Pacing};
 use crate::table_cache::TableCache;

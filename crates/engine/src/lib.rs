@@ -205,7 +205,7 @@ pub use transactions::options::{
 pub use transactions::transaction::{LockMode, OperationCounts, SnapshotNotifier, Transaction, Validate};
 pub use transactions::waits::{Deadlock, DeadlockStep};
 pub use write::options::WriteOptions;
-pub use write::stall::StallCondition;
+pub use write::stall_condition::StallCondition;
 pub use write_buffer_manager::WriteBufferManager;
 
 /// The example of README.md compiles.

@@ -10,7 +10,7 @@ use crate::file_properties::{blob_stats, file_property_int, six_digits, table_pr
 use crate::info_log::log_line;
 use crate::state::{CfState, DbState};
 use crate::stats_text::{DB_STALL_LINE, MB, cf_stats, db_stats, human_size, sstables, stall_line};
-use crate::write::stall::StallCondition;
+use crate::write::stall_condition::StallCondition;
 use outcrop_cache::Kind;
 use std::fmt::Write;
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use crate::context::{closing_error, foreign_error};
 use crate::events::reasons::FlushReason;
 use crate::prepared::PreparedTransactions;
 use crate::superversion::SuperVersion;
-use crate::write::stall::StallCondition;
+use crate::write::stall_condition::StallCondition;
 use outcrop_base::{Error, ErrorKind, Result, SeqNum};
 use outcrop_manifest::{BlobFile, FileNumber, TableFile, Version};
 use outcrop_memtable::{MemTable, MemTablePool};

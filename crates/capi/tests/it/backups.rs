@@ -302,7 +302,7 @@ fn hand_over(sides: &[Api; 2], seed: u64) {
     let mut made: BTreeMap<u32, (Rows, Vec<u8>)> = BTreeMap::new();
     let (mut next, mut made_by) = (1, [0, 0]);
     // Modes that name files by number alone cannot follow a database that was restored.
-    let by_number = seed % 5 == 0;
+    let by_number = seed.is_multiple_of(5);
     for step in 0..30 {
         let who = rng.below(2) as usize;
         let api = &sides[who];
@@ -459,8 +459,8 @@ fn answers(api: &Api) -> Vec<(&'static str, String)> {
     }
     let mut file = |what, change: &dyn Fn(&Path)| {
         let private = backups.join("private/2");
-        let name = std::fs::read_dir(&private).unwrap().flatten().map(|e| e.path());
-        let current = name.filter(|path| path.ends_with("CURRENT")).next().unwrap();
+        let mut names = std::fs::read_dir(&private).unwrap().flatten().map(|e| e.path());
+        let current = names.find(|path| path.ends_with("CURRENT")).unwrap();
         let whole = std::fs::read(&current).unwrap();
         change(&current);
         answer(what, api.verify(engine, 2));

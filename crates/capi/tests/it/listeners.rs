@@ -710,7 +710,8 @@ fn flushes_compactions_and_ingestions_asked_for() {
 #[test]
 fn compactions_by_themselves_and_moves() {
     same_on_both(|api, dir| {
-        let session = Session::open(api, dir, |options| unsafe {
+        let session = Session::open(api, dir, |options| // SAFETY: options that the session owns.
+        unsafe {
             (api.rocksdb_options_set_level0_file_num_compaction_trigger)(options, 1);
             (api.rocksdb_options_set_level_compaction_dynamic_level_bytes)(options, 0);
         });
@@ -726,7 +727,8 @@ fn compactions_by_themselves_and_moves() {
 #[test]
 fn stalls_begin_and_end() {
     same_on_both(|api, dir| {
-        let session = Session::open(api, dir, |options| unsafe {
+        let session = Session::open(api, dir, |options| // SAFETY: options that the session owns.
+        unsafe {
             (api.rocksdb_options_set_level0_file_num_compaction_trigger)(options, 2);
             (api.rocksdb_options_set_level0_slowdown_writes_trigger)(options, 2);
         });
@@ -748,7 +750,8 @@ fn stalls_begin_and_end() {
 #[test]
 fn full_memtables_and_blob_files() {
     same_on_both(|api, dir| {
-        let session = Session::open(api, dir, |options| unsafe {
+        let session = Session::open(api, dir, |options| // SAFETY: options that the session owns.
+        unsafe {
             by_hand(api, options);
             (api.rocksdb_options_set_enable_blob_files)(options, 1);
             (api.rocksdb_options_set_min_blob_size)(options, 100);

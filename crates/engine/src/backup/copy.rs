@@ -164,7 +164,7 @@ pub struct Pace {
 
 impl Pace {
     /// `None` for 0, which is no limit.
-    pub fn new(clock: &Arc<dyn Clock>, bytes_per_second: u64) -> Option<Arc<dyn RateLimit>> {
+    pub fn of(clock: &Arc<dyn Clock>, bytes_per_second: u64) -> Option<Arc<dyn RateLimit>> {
         (bytes_per_second > 0).then(|| {
             let clock = clock.clone();
             let pace: Arc<dyn RateLimit> =
@@ -252,13 +252,13 @@ mod tests {
         let (source, _) = source(&env);
         let clock = Arc::new(ManualClock::at(5_000_000));
         let shared: Arc<dyn Clock> = clock.clone();
-        let limited = Mover { limit: Pace::new(&shared, 1_000_000), ..mover() };
+        let limited = Mover { limit: Pace::of(&shared, 1_000_000), ..mover() };
         let before = clock.monotonic_nanos();
         for _ in 0..2 {
             limited.copy(&source, &*env.fs, Path::new("/d/b")).unwrap();
         }
         assert_eq!((clock.monotonic_nanos() - before) / 1_000_000, 6000, "milliseconds");
-        assert!(Pace::new(&shared, 0).is_none());
+        assert!(Pace::of(&shared, 0).is_none());
     }
 
     #[test]

@@ -176,7 +176,7 @@ impl BackupMeta {
             let fields: Vec<&str> = parts.collect();
             check_name(file).map_err(|error| error.within(name))?;
             if schema >= 2 {
-                if fields.len() % 2 != 0 {
+                if !fields.len().is_multiple_of(2) {
                     return Err(Error::corruption("Bad number of line components for file entry."));
                 }
             } else {

@@ -1,6 +1,6 @@
 //! How backups are made, kept and restored.
 
-use outcrop_env::Env;
+use outcrop_env::{Env, IoKind, IoPriority, RateLimiter};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -63,6 +63,18 @@ pub trait RateLimit: Send + Sync {
 
     /// Bytes that can be asked for at a time; at least 1.
     fn single_burst_bytes(&self) -> u64;
+}
+
+/// Paced beside what else the limiter is for, after all of it.
+impl RateLimit for RateLimiter {
+    fn request(&self, bytes: u64) {
+        let kind = if self.limits(IoKind::Write) { IoKind::Write } else { IoKind::Read };
+        RateLimiter::request(self, bytes, IoPriority::Low, kind);
+    }
+
+    fn single_burst_bytes(&self) -> u64 {
+        self.burst_bytes()
+    }
 }
 
 /// Settings of a [`crate::BackupEngine`].
@@ -143,9 +155,27 @@ impl BackupEngineOptions {
 }
 
 /// Is called while files are copied, from one thread at a time.
+///
+/// ```
+/// use outcrop::{CreateBackupOptions, Progress};
+/// use std::sync::Arc;
+///
+/// let told: Progress = Arc::new(|| eprint!("."));
+/// let options = CreateBackupOptions { progress: Some(told), ..CreateBackupOptions::default() };
+/// # (options.progress.unwrap())();
+/// ```
 pub type Progress = Arc<dyn Fn() + Send + Sync>;
 
 /// Is asked of shared files that would have to be copied, by their names below the directory of backups: true leaves one out.
+///
+/// ```
+/// use outcrop::{CreateBackupOptions, ExcludeFile};
+/// use std::sync::Arc;
+///
+/// let blobs: ExcludeFile = Arc::new(|name| name.ends_with(".blob"));
+/// let options = CreateBackupOptions { exclude_file: Some(blobs), ..CreateBackupOptions::default() };
+/// # assert!((options.exclude_file.unwrap())("shared/1.blob"));
+/// ```
 pub type ExcludeFile = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// How one backup is made.

@@ -41,7 +41,7 @@ impl Store {
         }
         let env = options.backup_env.clone().unwrap_or_else(|| db_env.clone());
         let limit = |limiter: &Option<Arc<dyn RateLimit>>, bytes| {
-            limiter.clone().or_else(|| Pace::new(&env.clock, bytes))
+            limiter.clone().or_else(|| Pace::of(&env.clock, bytes))
         };
         Ok(Store {
             backup_limit: limit(&options.backup_rate_limiter, options.backup_rate_limit),

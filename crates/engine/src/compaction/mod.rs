@@ -15,6 +15,7 @@ pub mod level_shape;
 pub mod manual;
 pub mod manual_request;
 pub mod marks;
+pub mod outcome;
 pub mod output;
 pub mod pick;
 pub mod requests;

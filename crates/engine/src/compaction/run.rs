@@ -5,7 +5,7 @@
 
 use super::counts;
 use super::job::CompactionJob;
-use super::stream::StreamStats;
+use super::outcome::Ran;
 use super::subcompaction::{Written, write_parts};
 use super::{Compaction, LevelFiles, Work};
 use crate::context::DbContext;
@@ -19,27 +19,10 @@ use crate::stats::LevelStats;
 use crate::table_cache;
 use crate::version_set::VersionSet;
 use outcrop_base::{Error, ErrorKind, Result};
-use outcrop_manifest::{BlobFile, FileNumber, Garbage, TableFile, VersionEdit};
+use outcrop_manifest::{TableFile, VersionEdit};
 use outcrop_options::Prepopulate;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// What a compaction did.
-#[derive(Default)]
-pub struct Ran {
-    /// The tables it put into the output level.
-    pub tables: Vec<Arc<TableFile>>,
-    /// New blob files.
-    pub blob_files: Vec<Arc<BlobFile>>,
-    /// What is no longer referred to in older ones.
-    pub blob_garbage: Vec<(FileNumber, Garbage)>,
-    /// Entries read and written.
-    pub records: StreamStats,
-    /// Microseconds it took.
-    pub micros: u64,
-    /// Microseconds of processor time.
-    pub cpu_micros: u64,
-}
 
 /// Runs `job` and installs its result. Inputs stay marked; the caller releases them. Listeners are told of its parts alone.
 ///

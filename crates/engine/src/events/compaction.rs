@@ -7,7 +7,7 @@ use super::info::{
 };
 use super::reasons::CompactionReason;
 use crate::compaction::job::CompactionJob;
-use crate::compaction::run::Ran;
+use crate::compaction::outcome::Ran;
 use crate::compaction::stream::StreamStats;
 use crate::compaction::{Reason, Work};
 use crate::context::DbContext;

@@ -3,7 +3,7 @@
 use super::Event;
 use super::info::{BlobFileAdditionInfo, FlushJobInfo};
 use crate::context::DbContext;
-use crate::flush::job::{FlushJob, FlushPart};
+use crate::flush::decided::{FlushJob, FlushPart};
 use crate::jobs::JobContext;
 use crate::version_set::VersionSet;
 use outcrop_base::SeqNum;

@@ -3,7 +3,7 @@
 //! Source: RocksDB `include/rocksdb/listener.h`, `include/rocksdb/compaction_job_stats.h`.
 
 use super::reasons::{CompactionReason, FlushReason};
-use crate::write::stall::StallCondition;
+use crate::write::stall_condition::StallCondition;
 use outcrop_base::{Error, SeqNum};
 use outcrop_options::CompressionType;
 use outcrop_table::TableProperties;

@@ -12,59 +12,14 @@ pub mod compaction;
 pub mod flush;
 pub mod info;
 pub mod reasons;
+pub mod sink;
 
 use crate::context::DbContext;
-use info::{
-    CompactionJobInfo, ExternalFileIngestionInfo, FlushJobInfo, MemTableInfo, SubcompactionJobInfo,
-    WriteStallInfo,
-};
-use outcrop_base::Error;
+use info::WriteStallInfo;
 use outcrop_env::thread_id;
-use parking_lot::Mutex;
-use reasons::BackgroundErrorReason;
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
-
-/// One thing that happens.
-pub enum Event<'a> {
-    /// A flush begins to write the table of a column family.
-    FlushBegin(&'a FlushJobInfo),
-    /// That table is installed.
-    FlushCompleted(&'a FlushJobInfo),
-    /// A compaction begins.
-    CompactionBegin(&'a CompactionJobInfo),
-    /// It has ended; what it wrote is installed, or removed.
-    CompactionCompleted(&'a CompactionJobInfo),
-    /// A part of a compaction begins.
-    SubcompactionBegin(&'a SubcompactionJobInfo),
-    /// It has ended.
-    SubcompactionCompleted(&'a SubcompactionJobInfo),
-    /// A file was ingested.
-    FileIngested(&'a ExternalFileIngestionInfo),
-    /// An error that no caller can answer for; taken away, it stops nothing.
-    BackgroundError(BackgroundErrorReason, &'a mut Option<Error>),
-    /// Writers are held back otherwise than before.
-    StallChanged(&'a WriteStallInfo),
-    /// A memtable is about to take no more writes.
-    MemTableSealed(&'a MemTableInfo),
-}
-
-/// Told of everything. A panic of it is its own to catch.
-pub trait EventSink: Send + Sync {
-    /// `event` happens.
-    fn tell(&self, event: Event<'_>);
-}
-
-/// The sink of one database, and what is to be told once locks are released.
-#[derive(Default)]
-pub struct Events {
-    sink: OnceLock<Arc<dyn EventSink>>,
-    next_job: AtomicI32,
-    /// Changes of stalls, met with the state locked.
-    stalls: Mutex<Vec<WriteStallInfo>>,
-    /// How many those are: looked at without the lock.
-    waiting: AtomicUsize,
-}
+pub use sink::{Event, EventSink};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 impl DbContext {
     /// Has `sink` told what happens from here on. The first one stays.

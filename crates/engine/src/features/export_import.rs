@@ -203,8 +203,8 @@ pub fn create_with_import(
     let files: Vec<Imported> = sets.into_iter().flatten().collect();
     bring_in(core, &files, options)?;
     let sources: Vec<PathBuf> = files.iter().map(|file| file.source.clone()).collect();
-    let mut edit = VersionEdit::default();
-    edit.new_files = files.into_iter().map(|file| (file.level as u32, Arc::new(file.table))).collect();
+    let new_files = files.into_iter().map(|file| (file.level as u32, Arc::new(file.table))).collect();
+    let mut edit = VersionEdit { new_files, ..VersionEdit::default() };
     // Before there is a column family: tables that do not fit together make none.
     let empty = Arc::new(Version::empty(family.options.num_levels as usize));
     let mut builder = VersionBuilder::new(&empty, comparator, empty.levels.len());

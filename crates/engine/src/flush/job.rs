@@ -7,6 +7,7 @@
 //! the MANIFEST's edits, which recovery takes whole or not at all. Memtables are then sealed together (`write/switch.rs`),
 //! so any state of the MANIFEST has the rows of all column families up to one point of time.
 
+use super::decided::{FlushJob, FlushPart};
 use crate::column_family::ColumnFamily;
 use crate::compaction::blobs::BlobPlan;
 use crate::compaction::output::{OutputPlan, write_tables};
@@ -15,12 +16,12 @@ use crate::context::DbContext;
 use crate::event_log::{self, Event};
 use crate::events::flush::{Flushed, ToldFlush};
 use crate::info_log::{LogLevel, log_at, log_line};
-use crate::jobs::{JobContext, JobInfo, JobKind};
+use crate::jobs::JobContext;
 use crate::pending_outputs::PendingOutputs;
 use crate::read::merging_iter::MergingIter;
 use crate::read::source::Source;
 use crate::snapshots::LiveSnapshots;
-use crate::state::{CfState, DbState, SealedMemTable};
+use crate::state::{CfState, DbState};
 use crate::stats::LevelStats;
 use crate::table_cache;
 use crate::version_set::VersionSet;
@@ -32,34 +33,6 @@ use outcrop_options::{Prepopulate, derive};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// A flush that was decided.
-pub struct FlushJob {
-    /// One, or with `atomic_flush` all that have something to write.
-    pub parts: Vec<FlushPart>,
-}
-
-impl FlushJob {
-    /// What an observer is told of it.
-    pub fn info(&self) -> JobInfo {
-        let of = |part: &FlushPart| format!("[{}] {} memtables", part.cf.name(), part.memtables.len());
-        JobInfo {
-            kind: JobKind::Flush,
-            column_families: self.parts.iter().map(|part| part.cf.id()).collect(),
-            what: self.parts.iter().map(of).collect::<Vec<_>>().join(", "),
-        }
-    }
-}
-
-/// What a flush does to one column family.
-pub struct FlushPart {
-    /// The column family.
-    pub cf: Arc<ColumnFamily>,
-    /// Its sealed memtables to write, oldest first.
-    pub memtables: Vec<SealedMemTable>,
-    /// Epoch of the table.
-    pub epoch: u64,
-}
 
 /// Takes the next flush to run, if any is due, and marks it as running. If it is `atomic`, nothing else is flushed meanwhile.
 pub fn pick(state: &mut DbState, atomic: bool) -> Option<FlushJob> {

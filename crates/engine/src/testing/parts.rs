@@ -237,7 +237,7 @@ impl Parts {
     }
 
     /// Undoes in the state what picking `job` did there.
-    pub fn end_flush(&self, job: &flush::FlushJob) {
+    pub fn end_flush(&self, job: &crate::flush::decided::FlushJob) {
         let mut state = self.versions.state.lock();
         state.running_flushes -= 1;
         for part in &job.parts {

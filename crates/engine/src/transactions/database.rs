@@ -81,7 +81,7 @@ impl TransactionDb {
         if builder.db_options().kept.flag("unordered_write", false) {
             return Err(Error::not_supported("WRITE_COMMITTED is incompatible with unordered_writes"));
         }
-        let db = Arc::new(builder.with_families(|families| keep_history(families)).open()?);
+        let db = Arc::new(builder.with_families(keep_history).open()?);
         let locks = LockManager::new(
             LockOptions {
                 max_num_locks: transactions.max_num_locks,

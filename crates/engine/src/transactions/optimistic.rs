@@ -68,7 +68,7 @@ impl OptimisticTransactionDb {
         builder: DbBuilder,
         transactions: OptimisticTransactionDbOptions,
     ) -> Result<OptimisticTransactionDb> {
-        let db = Arc::new(builder.with_families(|families| keep_history(families)).open()?);
+        let db = Arc::new(builder.with_families(keep_history).open()?);
         let own = || Arc::new(LockBuckets::new(transactions.occ_lock_buckets as usize));
         let buckets = transactions.shared_lock_buckets.unwrap_or_else(own);
         let shared = Optimistic { db, policy: transactions.validate_policy, buckets };

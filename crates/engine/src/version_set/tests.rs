@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing::parts::{DIR, FIRST_WAL, Parts, plain_options};
-use crate::write::stall::StallCondition;
+use crate::write::stall_condition::StallCondition;
 use outcrop_base::keys::internal_key;
 use outcrop_base::{Comparator, ValueType};
 use outcrop_env::faulty::EIO;

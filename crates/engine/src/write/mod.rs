@@ -9,6 +9,7 @@ pub mod pipeline;
 mod rollback;
 mod room;
 pub mod stall;
+pub mod stall_condition;
 mod switch;
 pub mod targets;
 pub mod two_phase;

@@ -15,7 +15,7 @@ use super::contention::{self, Contended, contend};
 use super::counts;
 use super::group::{Group, Request, Turn, WriteQueue, Writer};
 use super::options::WriteOptions;
-use super::stall::StallCondition;
+use super::stall_condition::StallCondition;
 use super::targets::Targets;
 use super::wal::{ClosedWals, Wal, recycled_wals};
 use crate::batch::apply;

@@ -9,7 +9,7 @@ use super::counts;
 use super::group::WriteQueue;
 use super::options::WriteOptions;
 use super::pipeline::{CommitPipeline, WriteCore};
-use super::stall::StallCondition;
+use super::stall_condition::StallCondition;
 use crate::write_buffer_manager::WriteBufferManager;
 use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_monitor::Watch;

@@ -7,6 +7,7 @@
 //! The condition is recomputed whenever the structure changes, and read by the write leader as one atomic.
 //! Source: RocksDB `db/column_family.cc`, `GetWriteStallConditionAndCause` and `SetupDelay`.
 
+use super::stall_condition::StallCondition;
 use crate::state::{CfState, DbState};
 use crate::stats::StallCause;
 use outcrop_env::{Clock, RateLimiter, RateLimiterOptions};
@@ -14,23 +15,6 @@ use outcrop_manifest::Level;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-
-/// How writers are held back now. The numbers are this engine's own: RocksDB's are 2, 0 and 1.
-///
-/// ```
-/// use outcrop::StallCondition;
-/// assert!(StallCondition::Stopped > StallCondition::Delayed);
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum StallCondition {
-    /// Not at all.
-    Normal = 0,
-    /// Slowed to a rate.
-    Delayed = 1,
-    /// Until a flush or compaction finishes.
-    Stopped = 2,
-}
 
 /// Rate of slowed writes when `delayed_write_rate` is 0, in bytes per second.
 const DEFAULT_DELAYED_RATE: u64 = 16 << 20;

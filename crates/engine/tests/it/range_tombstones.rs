@@ -65,16 +65,16 @@ fn the_first_iterator_after_a_change_does_not_look_at_every_range() {
     let env = Env::memory();
     let db = open(&env, &counting);
     for n in 0..RANGES {
-        db.delete_range(&key(2 * n), &key(2 * n + 1)).unwrap();
+        db.delete_range(key(2 * n), key(2 * n + 1)).unwrap();
     }
     db.put(key(2 * RANGES - 2), "hidden by nothing").unwrap();
-    db.delete_range(&key(2 * RANGES - 2), &key(2 * RANGES - 1)).unwrap();
+    db.delete_range(key(2 * RANGES - 2), key(2 * RANGES - 1)).unwrap();
     db.put(key(2 * RANGES), "v").unwrap();
     first_iterator(&db, &counting, "in the memtable");
     db.flush().unwrap();
     first_iterator(&db, &counting, "after a flush");
     db.put(key(0), "hides nothing").unwrap();
-    db.delete_range(&key(0), &key(1)).unwrap();
+    db.delete_range(key(0), key(1)).unwrap();
     db.flush().unwrap();
     first_iterator(&db, &counting, "with two tables");
     db.compact_range(None, None).unwrap();

@@ -7,6 +7,7 @@ use crate::compaction::{Compaction, Reason};
 use crate::testing::parts::{Parts, plain_options};
 use outcrop_base::ErrorKind;
 use outcrop_env::faulty::EIO;
+use outcrop_manifest::FileNumber;
 use outcrop_options::{ColumnFamilyOptions, CompressionType};
 use std::sync::atomic::AtomicBool;
 

@@ -1,0 +1,22 @@
+//! What came of a compaction.
+
+use super::stream::StreamStats;
+use outcrop_manifest::{BlobFile, FileNumber, Garbage, TableFile};
+use std::sync::Arc;
+
+/// What a compaction did.
+#[derive(Default)]
+pub struct Ran {
+    /// The tables it put into the output level.
+    pub tables: Vec<Arc<TableFile>>,
+    /// New blob files.
+    pub blob_files: Vec<Arc<BlobFile>>,
+    /// What is no longer referred to in older ones.
+    pub blob_garbage: Vec<(FileNumber, Garbage)>,
+    /// Entries read and written.
+    pub records: StreamStats,
+    /// Microseconds it took.
+    pub micros: u64,
+    /// Microseconds of processor time.
+    pub cpu_micros: u64,
+}
