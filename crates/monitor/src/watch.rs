@@ -26,10 +26,16 @@ impl Monitor {
         Monitor { statistics: None, clock: Arc::new(SystemClock::default()) }
     }
 
+    /// False if nobody can want operations counted: what nearly always is, and cheap to know.
+    #[inline]
+    pub fn is_asked(&self) -> bool {
+        self.statistics.is_some() || PerfContext::is_in_use()
+    }
+
     /// An operation begins.
     #[inline]
     pub fn begin(&self) -> Option<Watching<'_>> {
-        if self.statistics.is_none() && !PerfContext::is_in_use() {
+        if !self.is_asked() {
             return None;
         }
         Watching::begin(self.statistics.as_deref(), &*self.clock)

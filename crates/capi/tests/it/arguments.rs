@@ -445,6 +445,10 @@ const OTHERWISE: &[(&str, &str)] = &[
         "rocksdb_cancel_all_background_work argument",
         "writes are refused after it at once, in RocksDB when a memtable is full",
     ),
+    (
+        "rocksdb_flushjobinfo_table_properties argument",
+        "illegal: RocksDB adds to the address and reads nothing, and a caller that uses it ends",
+    ),
     ("rocksdb_options_set_max_bytes_for_level_multiplier argument", "refused, RocksDB divides by it"),
     ("rocksdb_options_set_plain_table_factory argument", "there are no plain tables"),
     ("rocksdb_cache_create_lru", "addresses are reserved for the whole cache, and are limited in this test"),

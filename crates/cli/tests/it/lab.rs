@@ -70,7 +70,7 @@ fn an_experiment_is_planned_run_compared_and_reported() {
     let memory = |row: &serde_json::Value, name: &str| row["metrics"][name].as_f64().unwrap();
     assert_eq!(count(&measured, |row| memory(row, "rss_max") >= memory(row, "rss")), 18);
     let log = lab.text(&["log", "1", "outcrop/b", "--block", "2"]);
-    assert!(log.contains(" opening ") && log.ends_with("closed\n"), "the engine's own log: {log}");
+    assert!(log.contains(" opening ") && log.ends_with("Shutdown complete\n"), "the engine's own log: {log}");
     let mistaken = lab.output(&["log", "1", "outcrop/b", "--block", "3"]);
     assert!(String::from_utf8(mistaken.stderr).unwrap().contains("those of blocks 1, 2"));
     let compared = lab.output(&["compare", "1", "--base", "outcrop/b", "--metric", "p99"]);

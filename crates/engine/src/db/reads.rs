@@ -82,15 +82,27 @@ impl Db {
         key: &[u8],
         options: &ReadOptions,
     ) -> Result<Option<PinnedValue>> {
+        if self.core.ctx.monitor.is_asked() {
+            return self.get_counted(cf, key, options);
+        }
+        let sources = cf.superversion.load();
+        get::get(&self.view(cf, &sources, options, Watch::OFF)?, key)
+    }
+
+    #[cold]
+    fn get_counted(
+        &self,
+        cf: &ColumnFamilyHandle,
+        key: &[u8],
+        options: &ReadOptions,
+    ) -> Result<Option<PinnedValue>> {
         let watching = self.core.ctx.monitor.begin();
         let watch = Watch::from(&watching);
         let timer = watch.timer();
         let sources = cf.superversion.load();
         let found = get::get(&self.view(cf, &sources, options, watch)?, key);
-        if watch.is_on() {
-            let value = found.as_ref().ok().and_then(Option::as_ref);
-            counts::key_read(watch, timer, value.map(|value| value.len()));
-        }
+        let value = found.as_ref().ok().and_then(Option::as_ref);
+        counts::key_read(watch, timer, value.map(|value| value.len()));
         found
     }
 

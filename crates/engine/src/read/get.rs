@@ -13,10 +13,10 @@ use crate::table_cache::{TableCache, TableRef};
 use outcrop_base::keys::{pack, user_key};
 use outcrop_base::{Comparator, Error, Fragments, LookupKey, Result, SeqNum, ValueType, wide_columns};
 use outcrop_cache::Pinned;
-use outcrop_manifest::{TableFile, Version};
+use outcrop_manifest::{Level, TableFile, Version};
 use outcrop_memtable::MemTable;
 use outcrop_monitor::{PerfMetric, Watch};
-use outcrop_table::FillCache;
+use outcrop_table::{FillCache, Reading};
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
@@ -54,31 +54,42 @@ pub fn plain_value(view: &ReadView<'_>, key: &[u8], in_memory: bool) -> Result<O
     }
 }
 
+/// Two copies: one that counts, and one in which nothing is left of it.
+#[inline]
 fn look_up(view: &ReadView<'_>, key: &[u8]) -> Result<Option<Found>> {
+    if view.watch.is_on() { look_up_watched::<true>(view, key) } else { look_up_watched::<false>(view, key) }
+}
+
+fn look_up_watched<const WATCHED: bool>(view: &ReadView<'_>, key: &[u8]) -> Result<Option<Found>> {
     let lookup_key = LookupKey::new(key);
     let mut lookup = Lookup::new(&lookup_key, view.seq);
-    let timer = view.watch.timer();
-    lookup.memtables(view.sources);
-    if view.watch.is_on() {
+    if WATCHED {
+        let timer = view.watch.timer();
+        lookup.memtables(view.sources);
         counts::memtables(view.watch, timer, lookup.is_decided(), lookup.asked(view.sources));
+    } else {
+        lookup.memtables(view.sources);
     }
     if !lookup.is_decided() {
-        get_from_tables(view, &mut lookup)?;
+        get_from_tables::<WATCHED>(view, &mut lookup)?;
     }
     lookup.finish(view.cf, |index: &[u8]| view.fetch(key, index))
 }
 
-fn get_from_tables(view: &ReadView<'_>, lookup: &mut Lookup<'_>) -> Result<()> {
+fn get_from_tables<const WATCHED: bool>(view: &ReadView<'_>, lookup: &mut Lookup<'_>) -> Result<()> {
+    let watch = if WATCHED { view.watch } else { Watch::OFF };
+    let reading = Reading { watch, ..view.reading() };
     let mut search = Search::new(&view.sources.version, view.cf, lookup);
-    let timer = view.watch.timer();
-    while let Some(table) = search.next_table(view.tables, view.cf, lookup, view.watch)? {
+    let timer = watch.timer();
+    while let Some(table) = search.next_table(view.tables, view.cf, lookup, watch)? {
         let mut matched = false;
-        table.get(lookup.key, lookup.snapshot, view.reading(), |seq, value_type, value, block| {
+        table.get(lookup.key, lookup.snapshot, reading, |seq, value_type, value, block| {
             matched = true;
             lookup.visit(seq, value_type, value, Some(block))
         })?;
-        if view.watch.is_on() {
-            counts::table(view.watch, search.level(), matched, table.filters_keys(), lookup.has_value());
+        if WATCHED {
+            let level = search.level(&view.sources.version);
+            counts::table(watch, level, matched, table.filters_keys(), lookup.has_value());
         }
     }
     timer.perf_nanos(PerfMetric::GetFromOutputFilesTime);
@@ -112,8 +123,6 @@ pub(crate) fn newest_in_tables(
 pub(crate) struct Search<'v> {
     candidates: Candidates<'v>,
     next: usize,
-    /// How many candidates are of L0, and of L0 and L1.
-    upper: [usize; 2],
 }
 
 impl<'v> Search<'v> {
@@ -121,25 +130,24 @@ impl<'v> Search<'v> {
     #[inline]
     pub(crate) fn new(version: &'v Version, cf: &ColumnFamily, lookup: &Lookup<'_>) -> Search<'v> {
         let mut search = Search::default();
-        let mut upper = [0; 2];
-        collect_candidates(version, cf, lookup, &mut |level, file| {
-            if level < 2 {
-                upper[1] += 1;
-                upper[0] += 1 - level;
-            }
+        collect_candidates(version, cf, lookup, &mut |file| {
             // The filters of all candidates are fetched before the first is tested.
             if let Some(table) = file.runtime.table.get() {
                 table.prefetch_filter(lookup.key.hash);
             }
             search.candidates.push(file);
         });
-        search.upper = upper;
         search
     }
 
-    /// The level of the table that was named last; 2 for all below L1.
-    pub(crate) fn level(&self) -> usize {
-        self.upper.iter().filter(|end| self.next > **end).count()
+    /// The level of the table that was named last, in the version that is searched.
+    #[cold]
+    pub(crate) fn level(&self, version: &Version) -> usize {
+        let Some(named) = self.next.checked_sub(1).and_then(|last| self.candidates.get(last)) else {
+            return 0;
+        };
+        let has_it = |level: &Level| level.files.iter().any(|file| std::ptr::eq(&**file, named));
+        version.levels.iter().position(has_it).unwrap_or(0)
     }
 
     /// The next table whose filter does not rule the key out; none if the lookup is decided.
@@ -204,7 +212,7 @@ fn collect_candidates<'v>(
     version: &'v Version,
     cf: &ColumnFamily,
     lookup: &Lookup<'_>,
-    found: &mut dyn FnMut(usize, &'v TableFile),
+    found: &mut dyn FnMut(&'v TableFile),
 ) {
     let comparator = &cf.comparator;
     let key = lookup.key.user_key;
@@ -214,11 +222,11 @@ fn collect_candidates<'v>(
     };
     for file in version.levels[0].files.iter() {
         if covers(file) {
-            found(0, file);
+            found(file);
         }
     }
     let packed = pack(lookup.snapshot, ValueType::FOR_SEEK);
-    for (number, level) in version.levels.iter().enumerate().skip(1) {
+    for level in version.levels.iter().skip(1) {
         if level.files.is_empty() {
             continue;
         }
@@ -227,7 +235,7 @@ fn collect_candidates<'v>(
             if !covers(file) {
                 break;
             }
-            found(number, file);
+            found(file);
             if comparator.compare(user_key(&file.largest), key) != Ordering::Equal {
                 break;
             }

@@ -122,7 +122,7 @@ impl<'a> GroupGet<'a> {
                 });
             *failed = done.err();
             if reading.watch.is_on() {
-                let (level, found) = (search.level(), lookup.has_value());
+                let (level, found) = (search.level(&self.view.sources.version), lookup.has_value());
                 counts::table(reading.watch, level, matched, table.filters_keys(), found);
             }
         }
