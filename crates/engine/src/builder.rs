@@ -182,8 +182,8 @@ impl DbBuilder {
         self
     }
 
-    /// Counts what is done to the database, also to others that are opened with the same object. Default: nothing is counted, and counting
-    /// costs nothing.
+    /// Counts what is done to the database, also to others that are opened with the same object. Default: nothing is counted, which
+    /// is asked once for each operation and tested where it would be counted.
     pub fn statistics(mut self, statistics: impl Into<Option<Arc<Statistics>>>) -> DbBuilder {
         self.statistics = statistics.into();
         self

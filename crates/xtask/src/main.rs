@@ -153,7 +153,6 @@ fn ci(offline: bool) -> Result<(), String> {
     step("compatibility", || pingpong::compatibility(true))?;
     step("tools", pingpong::tools)?;
     step("scripts", || scripts::run(install))?;
-    step("sql", || sql::run(install))?;
     step("calls", pingpong::calls_of_tree)?;
     step("options", pingpong::options_of_tree)?;
     step("pingpong", pingpong::of_tree)
