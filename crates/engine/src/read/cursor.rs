@@ -762,131 +762,10 @@ impl Cursor {
         }
     }
 
-    /// Shows the last live key at or before the merging iterator's position.
-    ///
-    /// Going backward the oldest version of a key comes first, so each key is read to its newest visible
-    /// version before it is shown.
-    fn find_backward(&mut self) {
-        self.position = Position::Invalid;
-        while self.merged.valid() {
-            let user_key = split(self.merged.key()).0;
-            if self.lower.as_deref().is_some_and(|lower| self.before(user_key, lower))
-                || self.left_prefix(user_key)
-            {
-                return;
-            }
-            self.key.clear();
-            self.key.extend_from_slice(user_key);
-            match self.resolve_backward() {
-                Ok(Resolved::Value(shape)) => {
-                    self.shape = shape;
-                    self.position = Position::SavedBackward;
-                    return;
-                }
-                Ok(Resolved::Merged(base, operands)) => {
-                    return self.show_merged(&base, &operands, Position::SavedBackward);
-                }
-                Ok(Resolved::Hidden) => {}
-                Err(error) => {
-                    self.status = Err(error);
-                    return;
-                }
-            }
-        }
-    }
-
-    /// Walks backward over all versions of `key`, leaving its newest visible value in `value`.
-    fn resolve_backward(&mut self) -> Result<Resolved> {
-        // The newest live version so far: what its bytes, in `value` or `held`, are.
-        let mut live: Option<ValueType> = None;
-        let mut held = false;
-        let mut operands = MergeOperands::default();
-        while self.merged.valid() {
-            let (user_key, packed) = split(self.merged.key());
-            if !self.is_key(user_key) {
-                break;
-            }
-            if packed_seq(packed) <= self.snapshot {
-                match ValueType::from_byte(packed as u8) {
-                    Some(_) if self.tombstones.hide(user_key, packed_seq(packed)) => {
-                        live = None;
-                        operands.clear();
-                    }
-                    Some(found @ (ValueType::Value | ValueType::WideColumnEntity | ValueType::BlobIndex)) => {
-                        held = found == ValueType::Value && self.hold();
-                        if !held {
-                            self.value.clear();
-                            self.value.extend_from_slice(self.merged.value());
-                        }
-                        live = Some(found);
-                        operands.clear();
-                    }
-                    Some(ValueType::Deletion | ValueType::SingleDeletion) => {
-                        live = None;
-                        operands.clear();
-                    }
-                    Some(ValueType::Merge) => operands.push_newer(self.merged.value()),
-                    other => return Err(type_error(other)),
-                }
-            }
-            self.merged.prev();
-        }
-        // A newer version may be what could not be read.
-        self.merged.status()?;
-        if live == Some(ValueType::BlobIndex) {
-            self.value = self.fetch(&self.key, &self.value)?;
-        }
-        if live == Some(ValueType::WideColumnEntity) {
-            if wide_columns::may_have_blobs(&self.value) {
-                self.value = self.with_values(&self.key, &self.value)?;
-            }
-            wide_columns::default_column(&self.value)?;
-        }
-        if !operands.is_empty() {
-            let base = match live {
-                None => Base::None,
-                Some(ValueType::WideColumnEntity) => Base::Entity(std::mem::take(&mut self.value).into()),
-                Some(_) if held => Base::Plain(self.held_value().to_vec().into()),
-                Some(_) => Base::Plain(std::mem::take(&mut self.value).into()),
-            };
-            return Ok(Resolved::Merged(base, operands));
-        }
-        Ok(match live {
-            None => Resolved::Hidden,
-            Some(ValueType::WideColumnEntity) => Resolved::Value(Shape::Entity),
-            Some(_) if held => Resolved::Value(Shape::Held),
-            Some(_) => Resolved::Value(Shape::Plain),
-        })
-    }
-
-    /// Keeps the block of the merging iterator's value instead of a copy of it. False if it is in none that can be kept.
-    fn hold(&mut self) -> bool {
-        let Some(block) = self.merged.pinned_block() else { return false };
-        let value = self.merged.value();
-        let start = value.as_ptr() as usize - block.as_ptr() as usize;
-        let value = start..start + value.len();
-        match &mut self.held {
-            // Most keys are in the block of the one before.
-            Some(held) if std::ptr::eq(held.block.as_ptr(), block.as_ptr()) => held.value = value,
-            held => *held = Some(Held { block: block.clone(), value }),
-        }
-        true
-    }
-
     fn fail_on_type(&mut self, value_type: Option<ValueType>) {
         self.status = Err(type_error(value_type));
         self.position = Position::Invalid;
     }
-}
-
-/// What the versions of one key came to, going backward.
-enum Resolved {
-    /// A live value of this shape, in `Cursor::value`.
-    Value(Shape),
-    /// Operands over a base.
-    Merged(Base<'static>, MergeOperands),
-    /// Deleted, or not visible.
-    Hidden,
 }
 
 /// The value of an entity's default column; empty if it has none.
@@ -902,5 +781,6 @@ fn type_error(value_type: Option<ValueType>) -> Error {
     }
 }
 
+mod backward;
 #[cfg(test)]
 mod tests;
