@@ -183,7 +183,7 @@ impl TransactionDb {
         value: &[u8],
     ) -> Result<()> {
         check_sizes(key, value)?;
-        self.write_one(options, (cf.id(), key), |batch| batch.put_id(cf.id(), key, value))
+        self.write_one(options, cf, key, |batch| batch.put_id(cf.id(), key, value))
     }
 
     /// Adds a merge operand to `key`, as a transaction of its own.
@@ -198,7 +198,7 @@ impl TransactionDb {
         operand: &[u8],
     ) -> Result<()> {
         check_sizes(key, operand)?;
-        self.write_one(options, (cf.id(), key), |batch| batch.merge_id(cf.id(), key, operand))
+        self.write_one(options, cf, key, |batch| batch.merge_id(cf.id(), key, operand))
     }
 
     /// Deletes `key`, as a transaction of its own.
@@ -207,19 +207,21 @@ impl TransactionDb {
     /// As [`TransactionDb::put`].
     pub fn delete(&self, cf: &ColumnFamilyHandle, options: &WriteOptions, key: &[u8]) -> Result<()> {
         check_sizes(key, &[])?;
-        self.write_one(options, (cf.id(), key), |batch| batch.delete_id(cf.id(), key))
+        self.write_one(options, cf, key, |batch| batch.delete_id(cf.id(), key))
     }
 
     fn write_one(
         &self,
         options: &WriteOptions,
-        (cf, key): (u32, &[u8]),
+        cf: &ColumnFamilyHandle,
+        key: &[u8],
         fill: impl FnOnce(&mut WriteBatch),
     ) -> Result<()> {
+        self.shared.db.core().ctx.check_owns(cf)?;
         let mut batch = WriteBatch::new();
         batch.reserve_marker();
         fill(&mut batch);
-        self.write_locked(options, [(cf, key.to_vec())].into(), &mut batch)
+        self.write_locked(options, [(cf.id(), key.to_vec())].into(), &mut batch)
     }
 
     /// Commits `batch`, as a transaction of its own: its keys are locked in their order.

@@ -702,6 +702,7 @@ impl Transaction {
         mode: LockMode,
         validate: Validate,
     ) -> Result<()> {
+        self.db.core().ctx.check_owns(cf)?;
         match self.manager.clone() {
             Manager::Pessimistic(_) if self.skip_concurrency_control => Ok(()),
             Manager::Pessimistic(shared) => self.lock(&shared, cf, key, access, mode, validate),

@@ -170,3 +170,34 @@ fn handles_that_a_secondary_gave_stay_its_own_after_it_caught_up() {
     assert!(secondary.get_cf(&db.column_family(USERS).unwrap(), "a").is_err());
     drop(twin);
 }
+
+#[test]
+fn transactions_refuse_the_handles_of_another_database() {
+    let env = Env::memory();
+    let open = |path: &str| {
+        TransactionDb::open(path, creating(), TransactionDbOptions::default(), env.clone(), vec![]).unwrap()
+    };
+    let (db, other) = (open("/db"), open("/other"));
+    let cf = other.db().default_column_family();
+    let (write, read) = (WriteOptions::default(), ReadOptions::default());
+    let mut txn = db.begin(&write, &TransactionOptions::default());
+    let answers = [
+        ("put", txn.put(cf, b"a", b"1")),
+        ("put_untracked", txn.put_untracked(cf, b"a", b"1")),
+        ("merge", txn.merge(cf, b"a", b"1")),
+        ("delete", txn.delete(cf, b"a")),
+        ("single_delete", txn.single_delete(cf, b"a")),
+        ("get", txn.get(cf, &read, b"a").map(drop)),
+        ("get_for_update", txn.get_for_update(cf, &read, b"a", LockMode::Exclusive).map(drop)),
+        ("put of the database", db.put(cf, &write, b"a", b"1")),
+        ("merge of the database", db.merge(cf, &write, b"a", b"1")),
+        ("delete of the database", db.delete(cf, &write, b"a")),
+    ];
+    for (what, answer) in answers {
+        let error = answer.expect_err(what);
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{what}: {error}");
+    }
+    assert!(db.locks().is_empty());
+    txn.commit().unwrap();
+    assert_eq!(db.db().latest_sequence_number(), SeqNum(0));
+}
