@@ -47,24 +47,25 @@ pub struct rocksdb_backup_engine_options_t {
 
 impl rocksdb_backup_engine_options_t {
     fn new(backup_dir: String) -> rocksdb_backup_engine_options_t {
+        let defaults = BackupEngineOptions::new(&backup_dir);
         rocksdb_backup_engine_options_t {
             backup_dir,
             env: None,
-            share_table_files: true,
-            sync: true,
-            destroy_old_data: false,
-            backup_log_files: true,
-            backup_rate_limit: 0,
-            restore_rate_limit: 0,
+            share_table_files: defaults.share_table_files,
+            sync: defaults.sync,
+            destroy_old_data: defaults.destroy_old_data,
+            backup_log_files: defaults.backup_log_files,
+            backup_rate_limit: defaults.backup_rate_limit,
+            restore_rate_limit: defaults.restore_rate_limit,
             backup_rate_limiter: None,
             restore_rate_limiter: None,
-            max_background_operations: 1,
-            callback_trigger_interval_size: 4 << 20,
+            max_background_operations: defaults.max_background_operations as i32,
+            callback_trigger_interval_size: defaults.callback_trigger_interval_size,
             max_valid_backups_to_open: i32::MAX,
-            share_files_with_checksum: true,
+            share_files_with_checksum: defaults.share_files_with_checksum,
             share_files_with_checksum_naming: (NAMED_BY_SESSION | NAMED_WITH_SIZE).cast_signed(),
-            io_buffer_size: 0,
-            schema_version: 1,
+            io_buffer_size: defaults.io_buffer_size as u64,
+            schema_version: defaults.schema_version.cast_signed(),
             settings: Settings::default(),
         }
     }

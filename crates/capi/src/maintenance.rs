@@ -235,6 +235,19 @@ pub unsafe extern "C" fn rocksdb_property_int_cf(
     boundary!(property_int(db, &(*cf).0, name, out))
 }
 
+/// Names and values of options.
+///
+/// # Safety
+/// There are `count` of each.
+unsafe fn pairs_of(
+    count: c_int,
+    names: *const *const c_char,
+    values: *const *const c_char,
+) -> Vec<(String, String)> {
+    // SAFETY: the caller's contract.
+    (0..count.max(0) as usize).map(|i| unsafe { (text(*names.add(i)), text(*values.add(i))) }).collect()
+}
+
 unsafe fn change_options(
     db: *mut rocksdb_t,
     cf: &ColumnFamilyHandle,
@@ -245,9 +258,7 @@ unsafe fn change_options(
 ) {
     // SAFETY: the caller's contract: `count` names and values.
     unsafe {
-        let count = count.max(0) as usize;
-        let pairs: Vec<(String, String)> =
-            (0..count).map(|i| (text(*names.add(i)), text(*values.add(i)))).collect();
+        let pairs = pairs_of(count, names, values);
         let pairs: Vec<(&str, &str)> = pairs.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         if pairs.is_empty() {
             return set_error(errptr, &Error::invalid_argument("empty options"));
@@ -265,9 +276,7 @@ pub unsafe extern "C" fn rocksdb_set_db_options(
     errptr: *mut *mut c_char,
 ) {
     boundary!(errptr, {
-        let count = count.max(0) as usize;
-        let pairs: Vec<(String, String)> =
-            (0..count).map(|i| (text(*names.add(i)), text(*values.add(i)))).collect();
+        let pairs = pairs_of(count, names, values);
         let pairs: Vec<(&str, &str)> = pairs.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         report(errptr, (*db).0.set_db_options(&pairs));
     })

@@ -3,7 +3,7 @@
 //!
 //! `OUTCROP_SEED=n` repeats one seed.
 
-use crate::library::{Bytes, Errptr, Object, c_functions, outcrop_library, reference_libraries};
+use crate::library::{Bytes, Errptr, Object, c_functions, error_text, outcrop_library, reference_libraries};
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
@@ -111,15 +111,8 @@ impl Api {
     fn call(&self, call: impl FnOnce(Errptr)) -> String {
         let mut error: *mut c_char = null_mut();
         call(&raw mut error);
-        if error.is_null() {
-            return String::new();
-        }
-        // SAFETY: a NUL-terminated, malloc'ed message.
-        unsafe {
-            let text = CStr::from_ptr(error).to_string_lossy().into_owned();
-            (self.rocksdb_free)(error.cast());
-            text
-        }
+        // SAFETY: null, or a message of the library.
+        unsafe { error_text(error, self.rocksdb_free) }.unwrap_or_default()
     }
 
     fn well<T>(&self, call: impl FnOnce(Errptr) -> T) -> T {

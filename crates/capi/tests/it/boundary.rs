@@ -1,10 +1,11 @@
 //! No panic crosses the boundary to C: every exported function stands in `boundary!`, and application code that panics
 //! inside of the engine comes back as an error, once for each kind of function that can meet one.
 
+use crate::library::error_text;
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
 use outcrop_capi::*;
 use std::cell::Cell;
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::path::Path;
 use std::ptr::{null, null_mut};
 
@@ -236,15 +237,8 @@ fn bytes(text: &str) -> (*const c_char, size_t) {
 
 /// The message, which is freed.
 fn text(error: *mut c_char) -> Option<String> {
-    if error.is_null() {
-        return None;
-    }
-    // SAFETY: a message of the library.
-    unsafe {
-        let text = CStr::from_ptr(error).to_string_lossy().into_owned();
-        rocksdb_free(error.cast());
-        Some(text)
-    }
+    // SAFETY: null, or a message of the library.
+    unsafe { error_text(error, rocksdb_free) }
 }
 
 fn panicking<T>(call: impl FnOnce() -> T) -> T {

@@ -1,10 +1,10 @@
 //! `rocksdb_set_db_options` beside RocksDB's: every name of its options of the database, with good and bad values; the texts of errors and what
 //! the OPTIONS file says afterwards.
 
-use crate::library::{Bytes, Errptr, Object, c_functions, outcrop_library, reference_libraries};
+use crate::library::{Bytes, Errptr, Object, c_functions, error_text, outcrop_library, reference_libraries};
 use libc::{c_char, c_int, c_uchar, c_void};
 use std::collections::BTreeMap;
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::path::Path;
 use std::ptr::{null, null_mut};
 
@@ -50,12 +50,7 @@ impl Side {
         // SAFETY: objects and texts of the library, used while they live.
         unsafe {
             (self.api.rocksdb_set_db_options)(self.db, pairs.len() as c_int, names, values, &mut error);
-            if error.is_null() {
-                return String::new();
-            }
-            let text = CStr::from_ptr(error).to_str().unwrap().to_string();
-            (self.api.rocksdb_free)(error.cast());
-            text
+            error_text(error, self.api.rocksdb_free).unwrap_or_default()
         }
     }
 

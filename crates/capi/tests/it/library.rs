@@ -2,7 +2,7 @@
 
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
 use std::collections::BTreeMap;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::ptr::null_mut;
@@ -45,6 +45,22 @@ pub fn reference_libraries() -> Vec<(String, PathBuf)> {
 pub type Object = *mut c_void;
 pub type Bytes = *const c_char;
 pub type Errptr = *mut *mut c_char;
+
+/// The message that a function left in its `errptr`, if any; it is freed.
+///
+/// # Safety
+/// `error` is null, or a message of the library whose `rocksdb_free` is `free`.
+pub unsafe fn error_text(error: *mut c_char, free: unsafe extern "C" fn(*mut c_void)) -> Option<String> {
+    if error.is_null() {
+        return None;
+    }
+    // SAFETY: a NUL-terminated message that the library allocated, as the caller says.
+    unsafe {
+        let text = CStr::from_ptr(error).to_string_lossy().into_owned();
+        free(error.cast());
+        Some(text)
+    }
+}
 
 /// Makes a type `Api` of functions of the C header, to be loaded from a library.
 macro_rules! c_functions {
@@ -409,13 +425,6 @@ impl Drop for Database<'_> {
 }
 
 fn take_error(api: &Api, error: *mut c_char) -> Result<(), String> {
-    if error.is_null() {
-        return Ok(());
-    }
-    // SAFETY: a NUL-terminated message malloc'ed by the library.
-    unsafe {
-        let text = std::ffi::CStr::from_ptr(error).to_string_lossy().into_owned();
-        (api.rocksdb_free)(error.cast());
-        Err(text)
-    }
+    // SAFETY: an error of this library.
+    unsafe { error_text(error, api.rocksdb_free) }.map_or(Ok(()), Err)
 }

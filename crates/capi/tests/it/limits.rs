@@ -1,9 +1,9 @@
 //! Limits beside RocksDB's: the same calls on both libraries, and the same that they refuse or let wait. Of time there are lower bounds
 //! alone: a busy machine takes longer.
 
-use crate::library::{Bytes, Errptr, Object, c_functions, outcrop_library, reference_libraries};
+use crate::library::{Bytes, Errptr, Object, c_functions, error_text, outcrop_library, reference_libraries};
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::path::Path;
 use std::ptr::{null, null_mut};
 use std::time::{Duration, Instant};
@@ -103,15 +103,8 @@ fn c_path(path: &Path) -> CString {
 impl Side {
     /// The text in `error`, or "".
     fn told(&self, error: *mut c_char) -> String {
-        if error.is_null() {
-            return String::new();
-        }
-        // SAFETY: a text of the library, which frees it.
-        unsafe {
-            let text = CStr::from_ptr(error).to_string_lossy().into_owned();
-            (self.api.rocksdb_free)(error.cast());
-            text
-        }
+        // SAFETY: null, or a text of the library, which frees it.
+        unsafe { error_text(error, self.api.rocksdb_free) }.unwrap_or_default()
     }
 
     /// Options of a database that compresses nothing and compacts nothing by itself.

@@ -3,10 +3,10 @@
 //! Not compared: numbers and sizes of files, times, threads and job numbers, which differ between any two runs. What must hold in each
 //! by itself is asserted where it is told.
 
-use crate::library::{Bytes, Errptr, Object, c_functions, outcrop_library, reference_libraries};
+use crate::library::{Bytes, Errptr, Object, c_functions, error_text, outcrop_library, reference_libraries};
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
 use std::collections::BTreeMap;
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::path::Path;
 use std::ptr::{null, null_mut};
 use std::sync::Mutex;
@@ -219,15 +219,9 @@ unsafe fn error_of(api: &Api, get: unsafe extern "C" fn(Object, Errptr), object:
 
 /// The class of an error, empty if there is none.
 unsafe fn class(api: &Api, error: *mut c_char) -> String {
-    if error.is_null() {
-        return String::new();
-    }
-    // SAFETY: a NUL-terminated, malloc'ed message.
-    unsafe {
-        let text = CStr::from_ptr(error).to_string_lossy().into_owned();
-        (api.rocksdb_free)(error.cast());
-        text.split(": ").next().unwrap_or_default().to_string()
-    }
+    // SAFETY: null, or a message of the library.
+    let text = unsafe { error_text(error, api.rocksdb_free) }.unwrap_or_default();
+    text.split(": ").next().unwrap_or_default().to_string()
 }
 
 unsafe fn properties(a: &Api, p: Object) -> String {

@@ -3,9 +3,9 @@
 //! first value that it takes for the name, or that none is taken. Values, and what stands in the OPTIONS file afterwards, are the
 //! subject of `cargo xtask options`; setters and getters of `settings.rs`.
 
-use crate::library::{Bytes, Errptr, Object, c_functions, outcrop_library, reference_libraries};
+use crate::library::{Bytes, Errptr, Object, c_functions, error_text, outcrop_library, reference_libraries};
 use libc::{c_char, c_int, c_uchar, c_void};
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::path::Path;
 use std::ptr::null_mut;
 
@@ -97,11 +97,7 @@ impl Engine {
                 (self.api.rocksdb_options_destroy)(base);
                 (self.api.rocksdb_options_destroy)(made);
             }
-            (!error.is_null()).then(|| {
-                let text = CStr::from_ptr(error).to_string_lossy().into_owned();
-                (self.api.rocksdb_free)(error.cast());
-                text
-            })
+            error_text(error, self.api.rocksdb_free)
         }
     }
 }

@@ -1,18 +1,14 @@
 //! What is refused is seen by its caller: as an error, or in words, never as a write that is lost or a crash.
 
+use crate::library::error_text;
 use libc::c_char;
 use outcrop_capi::*;
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::ptr::null_mut;
 
 fn text(error: *mut c_char) -> String {
-    assert!(!error.is_null(), "no error");
-    // SAFETY: a message of the library.
-    unsafe {
-        let text = CStr::from_ptr(error).to_string_lossy().into_owned();
-        rocksdb_free(error.cast());
-        text
-    }
+    // SAFETY: null, or a message of the library.
+    unsafe { error_text(error, rocksdb_free) }.expect("no error")
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Read options outlive the snapshot that was set in them: what reads by them is told, and nothing reads newer data unawares.
 
+use crate::library::error_text;
 use libc::{c_char, size_t};
 use outcrop_capi::*;
 use std::ffi::{CStr, CString};
@@ -8,13 +9,7 @@ use std::ptr::{null, null_mut};
 /// What a function said in its `errptr`.
 unsafe fn told(error: *mut c_char) -> Option<String> {
     // SAFETY: null, or a text of the library, which frees it.
-    unsafe {
-        (!error.is_null()).then(|| {
-            let text = CStr::from_ptr(error).to_str().unwrap().to_string();
-            rocksdb_free(error.cast());
-            text
-        })
-    }
+    unsafe { error_text(error, rocksdb_free) }
 }
 
 #[test]

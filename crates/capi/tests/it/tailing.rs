@@ -1,21 +1,16 @@
 //! A tailing iterator is made anew each time it is positioned: an error of that is the error of that time.
 
+use crate::library::error_text;
 use libc::c_char;
 use outcrop_capi::*;
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::path::PathBuf;
 use std::ptr::null_mut;
 
 /// What a function said in its `errptr`.
 unsafe fn told(error: *mut c_char) -> Option<String> {
     // SAFETY: null, or a text of the library, which frees it.
-    unsafe {
-        (!error.is_null()).then(|| {
-            let text = CStr::from_ptr(error).to_str().unwrap().to_string();
-            rocksdb_free(error.cast());
-            text
-        })
-    }
+    unsafe { error_text(error, rocksdb_free) }
 }
 
 #[test]

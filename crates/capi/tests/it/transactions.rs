@@ -3,7 +3,7 @@
 //!
 //! `OUTCROP_SEED=n` repeats one seed.
 
-use crate::library::{Bytes, Errptr, Object, c_functions, outcrop_library, reference_libraries};
+use crate::library::{Bytes, Errptr, Object, c_functions, error_text, outcrop_library, reference_libraries};
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString};
@@ -246,13 +246,9 @@ impl<'a> Player<'a> {
 
     unsafe fn error(&mut self, error: *mut c_char) -> bool {
         // SAFETY: null, or a message of the library.
-        unsafe {
-            if !error.is_null() {
-                self.told.push(CStr::from_ptr(error).to_string_lossy().into_owned());
-                (self.api.rocksdb_free)(error.cast());
-            }
-            !error.is_null()
-        }
+        let text = unsafe { error_text(error, self.api.rocksdb_free) };
+        self.told.extend(text.clone());
+        text.is_some()
     }
 
     unsafe fn value(&mut self, value: *mut c_char, len: size_t, error: *mut c_char) {

@@ -1,9 +1,9 @@
 //! `rocksdb_get_updates_since` beside RocksDB's: after each step of random scripts of batches, some of them past the WAL,
 //! flushes and reopenings, everything since every number, to the error that ends it.
 
-use crate::library::{Bytes, Errptr, Object, c_functions, outcrop_library, reference_libraries};
+use crate::library::{Bytes, Errptr, Object, c_functions, error_text, outcrop_library, reference_libraries};
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::path::Path;
 use std::ptr::null_mut;
 
@@ -82,15 +82,9 @@ impl<'a> Session<'a> {
 
     /// The class of an error, empty if there is none.
     fn class(&self, error: *mut c_char) -> String {
-        if error.is_null() {
-            return String::new();
-        }
-        // SAFETY: a NUL-terminated, malloc'ed message.
-        unsafe {
-            let text = CStr::from_ptr(error).to_string_lossy().into_owned();
-            (self.api.rocksdb_free)(error.cast());
-            text.split(": ").next().unwrap_or_default().to_string()
-        }
+        // SAFETY: null, or a message of the library.
+        let text = unsafe { error_text(error, self.api.rocksdb_free) }.unwrap_or_default();
+        text.split(": ").next().unwrap_or_default().to_string()
     }
 
     fn run(&mut self, step: Step) {

@@ -1,6 +1,6 @@
 //! The archive of WALs beside RocksDB's: what goes into it, what is read out of it, what leaves it, and directories handed over.
 
-use crate::library::{Bytes, Errptr, Object, c_functions, outcrop_library, reference_libraries};
+use crate::library::{Bytes, Errptr, Object, c_functions, error_text, outcrop_library, reference_libraries};
 use libc::{c_char, c_int, c_uchar, size_t};
 use std::ffi::{CStr, CString};
 use std::path::{Path, PathBuf};
@@ -76,15 +76,8 @@ impl<'a> Session<'a> {
     }
 
     fn text(&self, error: *mut c_char) -> String {
-        if error.is_null() {
-            return String::new();
-        }
-        // SAFETY: a NUL-terminated, malloc'ed message.
-        unsafe {
-            let text = CStr::from_ptr(error).to_string_lossy().into_owned();
-            (self.api.rocksdb_free)(error.cast());
-            text
-        }
+        // SAFETY: null, or a message of the library.
+        unsafe { error_text(error, self.api.rocksdb_free) }.unwrap_or_default()
     }
 
     /// Writes a value of `len` bytes and flushes, so that the WAL is not needed any more; waits until it is archived.

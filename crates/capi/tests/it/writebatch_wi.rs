@@ -3,7 +3,7 @@
 //! Two column families, the second in reverse order, both with a merge operator. An iterator lives while records are added, as
 //! a transaction's does. `OUTCROP_SEED=n` repeats one seed.
 
-use crate::library::{Bytes, Errptr, Object, c_functions, outcrop_library, reference_libraries};
+use crate::library::{Bytes, Errptr, Object, c_functions, error_text, outcrop_library, reference_libraries};
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
 use std::ffi::{CStr, CString};
 use std::path::Path;
@@ -230,13 +230,9 @@ impl<'a> Player<'a> {
 
     unsafe fn error(&mut self, error: *mut c_char) -> bool {
         // SAFETY: null, or a message of the library.
-        unsafe {
-            if !error.is_null() {
-                self.told.push(CStr::from_ptr(error).to_string_lossy().into_owned());
-                (self.api.rocksdb_free)(error.cast());
-            }
-            !error.is_null()
-        }
+        let text = unsafe { error_text(error, self.api.rocksdb_free) };
+        self.told.extend(text.clone());
+        text.is_some()
     }
 
     unsafe fn change(&mut self, kind: u8, family: Option<usize>, key: &[u8], value: &[u8]) {

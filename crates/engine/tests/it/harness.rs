@@ -5,9 +5,10 @@ use outcrop::options::{
 };
 use outcrop::{
     ColumnFamilyDescriptor, ColumnFamilyHandle, ColumnFamilyParts, Db, Env, MergeOperator, ReadOptions,
-    Result, Wait, WaitForCompactOptions,
+    Result, UserComparator, Wait, WaitForCompactOptions,
 };
 use outcrop_base::PrefixExtractor;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -245,4 +246,17 @@ pub fn contents_with(
     let rows: Rows = forward.into_iter().collect();
     assert_eq!(rows.len(), count, "no key is shown twice");
     rows
+}
+
+/// Compares ASCII letters without regard to case: different bytes are one key.
+pub struct CaseFold;
+
+impl UserComparator for CaseFold {
+    fn name(&self) -> &str {
+        "test.CaseFold"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        a.to_ascii_lowercase().cmp(&b.to_ascii_lowercase())
+    }
 }

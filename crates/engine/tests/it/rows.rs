@@ -28,19 +28,6 @@ impl UserComparator for Backwards {
     }
 }
 
-/// Compares ASCII letters without regard to case: different bytes are one key.
-struct CaseFold;
-
-impl UserComparator for CaseFold {
-    fn name(&self) -> &str {
-        "test.CaseFold"
-    }
-
-    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
-        a.to_ascii_lowercase().cmp(&b.to_ascii_lowercase())
-    }
-}
-
 type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// A database and the rows it should have, in its order.

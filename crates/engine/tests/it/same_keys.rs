@@ -1,22 +1,9 @@
 //! An order that calls different bytes the same key: the newest version is the key's, whatever its bytes.
 
+use crate::harness::CaseFold;
 use outcrop::options::{ColumnFamilyOptions, DbOptions};
 use outcrop::*;
-use std::cmp::Ordering;
 use std::sync::Arc;
-
-/// Compares ASCII letters without regard to case.
-struct CaseFold;
-
-impl UserComparator for CaseFold {
-    fn name(&self) -> &str {
-        "test.CaseFold"
-    }
-
-    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
-        a.to_ascii_lowercase().cmp(&b.to_ascii_lowercase())
-    }
-}
 
 /// Blocks of one or two entries, so that versions of a key are spread over several.
 fn open(env: &Env) -> Db {
