@@ -78,13 +78,23 @@ fn write_some(db: &Database<'_>, model: &mut Contents, rng: &mut Rng, count: usi
     }
 }
 
+/// Copies a directory as it is at one moment: begins again if an obsolete file is removed meanwhile, since jobs remove theirs
+/// after they no longer count as running.
 fn copy_dir(source: &Path, target: &Path) {
-    let _ = std::fs::remove_dir_all(target);
-    std::fs::create_dir_all(target).unwrap();
-    for entry in std::fs::read_dir(source).unwrap() {
-        let entry = entry.unwrap();
-        std::fs::copy(entry.path(), target.join(entry.file_name())).unwrap();
+    while let Err(error) = copy_files(source, target) {
+        assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{error}");
+        assert!(source.exists(), "{} is missing", source.display());
     }
+}
+
+fn copy_files(source: &Path, target: &Path) -> std::io::Result<()> {
+    let _ = std::fs::remove_dir_all(target);
+    std::fs::create_dir_all(target)?;
+    for entry in std::fs::read_dir(source)? {
+        let entry = entry?;
+        std::fs::copy(entry.path(), target.join(entry.file_name()))?;
+    }
+    Ok(())
 }
 
 fn assert_equal(found: &Contents, model: &Contents, what: &str) {
