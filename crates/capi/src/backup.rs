@@ -8,7 +8,7 @@ use crate::rate_limiter::rocksdb_ratelimiter_t;
 use crate::settings::{Flag, Settings};
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
 use outcrop::{
-    BackupEngine, BackupEngineOptions, BackupInfo, CreateBackupOptions, Db, Env, RateLimit, RateLimiter,
+    BackupEngine, BackupEngineOptions, BackupInfo, CreateBackupOptions, Db, Env, Error, RateLimiter,
     RestoreMode, RestoreOptions, Result, SharedFileNaming,
 };
 use std::sync::Arc;
@@ -80,14 +80,8 @@ impl rocksdb_backup_engine_options_t {
             backup_log_files: self.backup_log_files,
             backup_rate_limit: self.backup_rate_limit,
             restore_rate_limit: self.restore_rate_limit,
-            backup_rate_limiter: self
-                .backup_rate_limiter
-                .clone()
-                .map(|limiter| limiter as Arc<dyn RateLimit>),
-            restore_rate_limiter: self
-                .restore_rate_limiter
-                .clone()
-                .map(|limiter| limiter as Arc<dyn RateLimit>),
+            backup_rate_limiter: self.backup_rate_limiter.clone(),
+            restore_rate_limiter: self.restore_rate_limiter.clone(),
             max_background_operations: usize::try_from(self.max_background_operations).unwrap_or(1),
             callback_trigger_interval_size: self.callback_trigger_interval_size,
             max_valid_backups_to_open: usize::try_from(self.max_valid_backups_to_open).unwrap_or(usize::MAX),
@@ -329,15 +323,18 @@ pub struct rocksdb_restore_options_t {
 }
 
 impl rocksdb_restore_options_t {
-    fn get(&self) -> RestoreOptions {
-        RestoreOptions {
-            keep_log_files: self.keep_log_files,
-            mode: match self.mode {
-                1 => RestoreMode::KeepLatestDbSessionIdFiles,
-                2 => RestoreMode::VerifyChecksum,
-                _ => RestoreMode::PurgeAllFiles,
-            },
-        }
+    fn get(&self) -> Result<RestoreOptions> {
+        let mode = match self.mode {
+            1 => RestoreMode::KeepLatestDbSessionIdFiles,
+            2 => RestoreMode::VerifyChecksum,
+            PURGE_ALL => RestoreMode::PurgeAllFiles,
+            other => {
+                return Err(Error::invalid_argument(format!(
+                    "{other} is no restore mode: 1, 2 or {PURGE_ALL}"
+                )));
+            }
+        };
+        Ok(RestoreOptions { keep_log_files: self.keep_log_files, mode })
     }
 }
 
@@ -506,8 +503,11 @@ pub unsafe extern "C" fn rocksdb_backup_engine_restore_db_from_latest_backup(
     boundary!(errptr, {
         // 0, which no backup has: there is none.
         let id = (*engine).0.latest_backup().unwrap_or(0);
-        let options = (*options).get();
-        report(errptr, (*engine).0.restore_backup_with(id, text(db_dir), text(wal_dir), &options, &[]));
+        let engine = &(*engine).0;
+        let restored = (*options)
+            .get()
+            .and_then(|options| engine.restore_backup_with(id, text(db_dir), text(wal_dir), &options, &[]));
+        report(errptr, restored);
     })
 }
 
@@ -521,9 +521,11 @@ pub unsafe extern "C" fn rocksdb_backup_engine_restore_db_from_backup(
     errptr: Errptr,
 ) {
     boundary!(errptr, {
-        let options = (*options).get();
         let engine = &(*engine).0;
-        report(errptr, engine.restore_backup_with(backup_id, text(db_dir), text(wal_dir), &options, &[]));
+        let restored = (*options).get().and_then(|options| {
+            engine.restore_backup_with(backup_id, text(db_dir), text(wal_dir), &options, &[])
+        });
+        report(errptr, restored);
     })
 }
 

@@ -142,7 +142,7 @@ mod write_buffer_manager;
 pub use backup::options::{ExcludeFile, Progress};
 pub use backup::{
     BackupEngine, BackupEngineOptions, BackupFile, BackupInfo, BackupMeta, CreateBackupOptions, MetaFile,
-    RateLimit, RestoreMode, RestoreOptions, SharedFileCheck, SharedFileNaming,
+    RestoreMode, RestoreOptions, SharedFileCheck, SharedFileNaming,
 };
 pub use batch::codec::{Op, Record, WriteBatch};
 pub use batch::indexed::{BatchGuard, BatchValue, Family, IndexedBatch, IndexedBatchOptions};

@@ -395,6 +395,24 @@ fn look_from_both(
     }
 }
 
+/// RocksDB removes nothing then, and copies over what is there.
+#[test]
+fn a_restore_mode_that_is_none_is_refused() {
+    let api = Api::load(&outcrop_library());
+    let dir = tempfile::tempdir().unwrap();
+    let (db_dir, backups) = (dir.path().join("db"), dir.path().join("backups"));
+    let db = api.open_db(&db_dir);
+    api.put(db, "a", b"1");
+    let engine = api.open_engine(&backups, |_| {}).unwrap();
+    let id = api.backup(engine, db, true, b"").unwrap();
+    for mode in [0, 3, -1] {
+        let error = api.restore(engine, id, &dir.path().join("target"), mode);
+        assert!(error.starts_with(&format!("Invalid argument: {mode} is no restore mode")), "{error}");
+    }
+    api.close_engine(engine);
+    api.close_db(db);
+}
+
 /// What each library says to the same mistakes and to the same damage.
 #[test]
 fn mistakes_and_damage_are_told_in_the_same_words() {

@@ -1,21 +1,17 @@
 //! Copying a file and computing its checksum on the way, at the pace that is allowed.
 
-use super::options::{Progress, RateLimit};
+use super::options::Progress;
 use crate::panic::caught;
 use outcrop_base::checksum::crc32c_extend;
 use outcrop_base::{Error, ErrorKind, Result};
-use outcrop_env::{Access, Clock, FileSystem, OpenRead, OpenWrite};
+use outcrop_env::{Access, FileSystem, IoKind, IoPriority, OpenRead, OpenWrite, RateLimiter};
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 /// Bytes copied at a time unless something else is asked for.
 const COPY_BYTES: u64 = 1 << 20;
-
-/// Parts of a second that a limit is kept within.
-const BURSTS_PER_SECOND: u64 = 10;
 
 /// What is copied.
 #[derive(Clone)]
@@ -39,7 +35,7 @@ pub struct Copied {
 #[derive(Clone)]
 pub struct Mover {
     /// What holds them back.
-    pub limit: Option<Arc<dyn RateLimit>>,
+    pub limit: Option<Arc<RateLimiter>>,
     /// Bytes at a time; 0: as many as suit.
     pub buffer_bytes: usize,
     /// Set: stop.
@@ -121,7 +117,9 @@ impl Mover {
             self.check_stop()?;
             let part = (buffer.len() as u64).min(len - done);
             if let Some(limit) = &self.limit {
-                limit.request(part);
+                // A limiter of reads alone holds back what is read of them.
+                let kind = if limit.limits(IoKind::Write) { IoKind::Write } else { IoKind::Read };
+                limit.request(part, IoPriority::Low, kind);
             }
             let part = &mut buffer[..part as usize];
             input.read_exact_at(done, part)?;
@@ -135,7 +133,7 @@ impl Mover {
     /// Bytes at a time.
     fn step(&self) -> u64 {
         let wanted = if self.buffer_bytes == 0 { COPY_BYTES } else { self.buffer_bytes as u64 };
-        let burst = self.limit.as_ref().map_or(u64::MAX, |limit| limit.single_burst_bytes());
+        let burst = self.limit.as_ref().map_or(u64::MAX, |limit| limit.burst_bytes());
         wanted.min(burst).max(1)
     }
 
@@ -154,49 +152,12 @@ pub fn stopped() -> Error {
     Error::new(ErrorKind::Incomplete, "Backup stopped")
 }
 
-/// A limit of so many bytes per second: what is asked for gets its stretch of time, one after the other.
-pub struct Pace {
-    clock: Arc<dyn Clock>,
-    bytes_per_second: u64,
-    /// When what was asked for so far is over, by the monotonic clock.
-    busy_until: Mutex<u64>,
-}
-
-impl Pace {
-    /// `None` for 0, which is no limit.
-    pub fn of(clock: &Arc<dyn Clock>, bytes_per_second: u64) -> Option<Arc<dyn RateLimit>> {
-        (bytes_per_second > 0).then(|| {
-            let clock = clock.clone();
-            let pace: Arc<dyn RateLimit> =
-                Arc::new(Pace { clock, bytes_per_second, busy_until: Mutex::new(0) });
-            pace
-        })
-    }
-}
-
-impl RateLimit for Pace {
-    fn request(&self, bytes: u64) {
-        let now = self.clock.monotonic_nanos();
-        let takes = u128::from(bytes) * 1_000_000_000 / u128::from(self.bytes_per_second);
-        let until = {
-            let mut busy_until = self.busy_until.lock();
-            *busy_until = (*busy_until).max(now).saturating_add(u64::try_from(takes).unwrap_or(u64::MAX));
-            *busy_until
-        };
-        self.clock.sleep(Duration::from_nanos(until - now));
-    }
-
-    fn single_burst_bytes(&self) -> u64 {
-        (self.bytes_per_second / BURSTS_PER_SECOND).max(1)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use outcrop_base::checksum::crc32c;
-    use outcrop_env::Env;
     use outcrop_env::clock::ManualClock;
+    use outcrop_env::{Clock, Env, RateLimiterOptions};
     use std::sync::atomic::AtomicU64;
 
     const BYTES: usize = 3_000_000;
@@ -251,14 +212,16 @@ mod tests {
         let env = Env::memory();
         let (source, _) = source(&env);
         let clock = Arc::new(ManualClock::at(5_000_000));
-        let shared: Arc<dyn Clock> = clock.clone();
-        let limited = Mover { limit: Pace::of(&shared, 1_000_000), ..mover() };
+        let options = RateLimiterOptions { bytes_per_second: 1_000_000, ..RateLimiterOptions::default() };
+        let limit = Some(Arc::new(RateLimiter::with_clock(options, clock.clone())));
+        let limited = Mover { limit, ..mover() };
         let before = clock.monotonic_nanos();
         for _ in 0..2 {
             limited.copy(&source, &*env.fs, Path::new("/d/b")).unwrap();
         }
-        assert_eq!((clock.monotonic_nanos() - before) / 1_000_000, 6000, "milliseconds");
-        assert!(Pace::of(&shared, 0).is_none());
+        let millis = (clock.monotonic_nanos() - before) / 1_000_000;
+        // One refill, a tenth of a second's, is there at once.
+        assert!((5_900..=6_000).contains(&millis), "{millis} milliseconds for 6 MB");
     }
 
     #[test]

@@ -35,6 +35,5 @@ pub use engine::BackupEngine;
 pub use info::{BackupFile, BackupInfo};
 pub use meta::{BackupMeta, MetaFile};
 pub use options::{
-    BackupEngineOptions, CreateBackupOptions, RateLimit, RestoreMode, RestoreOptions, SharedFileCheck,
-    SharedFileNaming,
+    BackupEngineOptions, CreateBackupOptions, RestoreMode, RestoreOptions, SharedFileCheck, SharedFileNaming,
 };

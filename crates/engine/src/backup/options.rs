@@ -1,6 +1,6 @@
 //! How backups are made, kept and restored.
 
-use outcrop_env::{Env, IoKind, IoPriority, RateLimiter};
+use outcrop_env::{Env, RateLimiter};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -40,43 +40,6 @@ pub enum SharedFileCheck {
     Size,
 }
 
-/// Something that spreads bytes over time: [`BackupEngineOptions::backup_rate_limiter`].
-///
-/// ```
-/// use outcrop::RateLimit;
-///
-/// /// Lets everything pass.
-/// struct Unlimited;
-///
-/// impl RateLimit for Unlimited {
-///     fn request(&self, _bytes: u64) {}
-///
-///     fn single_burst_bytes(&self) -> u64 {
-///         1 << 20
-///     }
-/// }
-/// # Unlimited.request(1);
-/// ```
-pub trait RateLimit: Send + Sync {
-    /// Returns once `bytes`, at most [`RateLimit::single_burst_bytes`], may be written.
-    fn request(&self, bytes: u64);
-
-    /// Bytes that can be asked for at a time; at least 1.
-    fn single_burst_bytes(&self) -> u64;
-}
-
-/// Paced beside what else the limiter is for, after all of it.
-impl RateLimit for RateLimiter {
-    fn request(&self, bytes: u64) {
-        let kind = if self.limits(IoKind::Write) { IoKind::Write } else { IoKind::Read };
-        RateLimiter::request(self, bytes, IoPriority::Low, kind);
-    }
-
-    fn single_burst_bytes(&self) -> u64 {
-        self.burst_bytes()
-    }
-}
-
 /// Settings of a [`crate::BackupEngine`].
 ///
 /// ```
@@ -113,9 +76,9 @@ pub struct BackupEngineOptions {
     /// The same for restoring.
     pub restore_rate_limit: u64,
     /// In place of `backup_rate_limit`, one that others may share. Default `None`.
-    pub backup_rate_limiter: Option<Arc<dyn RateLimit>>,
+    pub backup_rate_limiter: Option<Arc<RateLimiter>>,
     /// In place of `restore_rate_limit`. Default `None`.
-    pub restore_rate_limiter: Option<Arc<dyn RateLimit>>,
+    pub restore_rate_limiter: Option<Arc<RateLimiter>>,
     /// Files copied or read at the same time, each by a thread of its own. Default 1; 0 is 1.
     pub max_background_operations: usize,
     /// The progress callback is called each time this many bytes were copied; 0: never. Default 4 MiB.

@@ -1,10 +1,10 @@
 //! What every operation on a directory of backups works with: where it is, how it is used, what moves its bytes.
 
-use super::copy::{Mover, Pace, Told};
+use super::copy::{Mover, Told};
 use super::directory::Layout;
-use super::options::{BackupEngineOptions, RateLimit};
+use super::options::BackupEngineOptions;
 use outcrop_base::{Error, Result};
-use outcrop_env::Env;
+use outcrop_env::{Env, RateLimiter, RateLimiterOptions};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -20,8 +20,8 @@ pub struct Store {
     pub env: Env,
     /// Set: backups end.
     pub stop: Arc<AtomicBool>,
-    backup_limit: Option<Arc<dyn RateLimit>>,
-    restore_limit: Option<Arc<dyn RateLimit>>,
+    backup_limit: Option<Arc<RateLimiter>>,
+    restore_limit: Option<Arc<RateLimiter>>,
 }
 
 impl Store {
@@ -40,8 +40,10 @@ impl Store {
             }
         }
         let env = options.backup_env.clone().unwrap_or_else(|| db_env.clone());
-        let limit = |limiter: &Option<Arc<dyn RateLimit>>, bytes| {
-            limiter.clone().or_else(|| Pace::of(&env.clock, bytes))
+        let limit = |limiter: &Option<Arc<RateLimiter>>, bytes_per_second: u64| {
+            let options = RateLimiterOptions { bytes_per_second, ..RateLimiterOptions::default() };
+            let own = || RateLimiter::with_clock(options, env.clock.clone());
+            limiter.clone().or_else(|| (bytes_per_second > 0).then(|| Arc::new(own())))
         };
         Ok(Store {
             backup_limit: limit(&options.backup_rate_limiter, options.backup_rate_limit),
