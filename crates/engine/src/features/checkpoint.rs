@@ -10,6 +10,7 @@
 //! Concurrency: file deletions are on hold meanwhile, so every table taken down stays there to be linked.
 //! Source: RocksDB `utilities/checkpoint/checkpoint_impl.cc`.
 
+use super::staging::Staging;
 use crate::copy_file::{copy_file, link_or_copy};
 use crate::core::Core;
 use crate::info_log::log_line;
@@ -41,14 +42,9 @@ pub fn create(core: &Core, target: &Path, log_size_for_flush: u64) -> Result<()>
     }
     let _hold = DeletionsOnHold::new(&core.jobs);
     let frozen = freeze(core, log_size_for_flush)?;
-    let building = with_suffix(target, ".tmp");
-    let built = build_checkpoint(core, &building, &frozen);
-    let placed = built.and_then(|()| fs.rename(&building, target));
-    if let Err(error) = placed {
-        remove_dir(core, &building);
-        return Err(error);
-    }
-    fs.sync_dir(parent)?;
+    let staging = Staging::new(&**fs, target)?;
+    build_checkpoint(core, staging.dir(), &frozen)?;
+    staging.install()?;
     let tables: usize = frozen.versions.iter().map(|version| version.num_files()).sum();
     log_line!(core.ctx, "checkpoint of {tables} tables at {}", target.display());
     Ok(())
@@ -56,8 +52,6 @@ pub fn create(core: &Core, target: &Path, log_size_for_flush: u64) -> Result<()>
 
 fn build_checkpoint(core: &Core, dir: &Path, frozen: &Frozen) -> Result<()> {
     let fs = &core.ctx.env.fs;
-    remove_dir(core, dir);
-    fs.create_dir_all(dir)?;
     for version in &frozen.versions {
         for (_, table) in version.files() {
             let name = |dir: &Path| file_name::table(dir, table.number);
@@ -76,20 +70,4 @@ fn build_checkpoint(core: &Core, dir: &Path, frozen: &Frozen) -> Result<()> {
     options_file::write_to(core, dir)?;
     let manifest_number = FileNumber(core.ctx.new_file_number());
     ManifestWriter::create(&**fs, dir, manifest_number, &frozen.edits).map(|_| ())
-}
-
-/// Removes a directory of ours with the files in it, as far as that goes.
-fn remove_dir(core: &Core, dir: &Path) {
-    let fs = &core.ctx.env.fs;
-    for name in fs.list(dir).unwrap_or_default() {
-        // What stays is in the way of the next attempt, which will say so.
-        let _ = fs.remove_file(&dir.join(name));
-    }
-    let _ = fs.remove_dir(dir);
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
 }

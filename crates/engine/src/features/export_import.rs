@@ -1,7 +1,7 @@
 //! Taking the tables of one column family out of a database, and making a column family of such tables in another.
 //!
 //! ```text
-//! export: flush -> deletions on hold -> link the tables into DIR.tmp -> rename
+//! export: flush -> deletions on hold -> link the tables into DIR.tmp -> rename (staging.rs)
 //! import: look at the files -> link or copy them in -> build the version -> create the column family -> one edit with all tables
 //! ```
 //! Invariant: tables keep their levels and their keys' sequence numbers; the database's last sequence number is at least as high
@@ -9,6 +9,7 @@
 //! Source: RocksDB `CheckpointImpl::ExportColumnFamily`, `db/import_column_family_job.cc`.
 
 use super::column_families;
+use super::staging::Staging;
 use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle};
 use crate::copy_file::{copy_file, link_or_copy};
 use crate::core::Core;
@@ -18,7 +19,6 @@ use crate::pending_outputs::PendingOutputs;
 use crate::table_bounds::{boundaries, point_boundaries};
 use outcrop_base::keys::{ParsedKey, user_key};
 use outcrop_base::{Comparator, Error, ErrorKind, Result, SeqNum};
-use outcrop_env::file_system::parent_of;
 use outcrop_env::{Access, OpenRead};
 use outcrop_manifest::{TableFile, Version, VersionBuilder, VersionEdit, file_name};
 use outcrop_table::{TableReader, TableReaderOptions};
@@ -114,38 +114,20 @@ pub fn export(core: &Core, cf: &ColumnFamilyHandle, target: &Path) -> Result<Exp
             "the column family has values in blob files, of which an export has none",
         ));
     }
-    let building =
-        target.with_file_name(format!("{}.tmp", target.file_name().unwrap_or_default().to_string_lossy()));
-    let placed = link_all(core, &version, &building).and_then(|()| fs.rename(&building, target));
-    if let Err(error) = placed {
-        clear(core, &building);
-        return Err(error);
-    }
-    fs.sync_dir(parent_of(target))?;
+    let staging = Staging::new(&**fs, target)?;
+    link_all(core, &version, staging.dir())?;
+    staging.install()?;
     log_line!(core.ctx, "[{}] exported {} tables to {}", cf.name(), version.num_files(), target.display());
     let files = version.files().map(|(level, table)| exported(level, table, target)).collect();
     Ok(ExportedColumnFamily { comparator: cf.comparator.name().to_string(), files })
 }
 
 fn link_all(core: &Core, version: &Version, dir: &Path) -> Result<()> {
-    let fs = &core.ctx.env.fs;
-    clear(core, dir);
-    fs.create_dir_all(dir)?;
     for (_, table) in version.files() {
         let name = |dir: &Path| file_name::table(dir, table.number);
-        link_or_copy(&**fs, &name(&core.ctx.path), &name(dir))?;
+        link_or_copy(&*core.ctx.env.fs, &name(&core.ctx.path), &name(dir))?;
     }
-    fs.sync_dir(dir)
-}
-
-/// Removes a directory of ours with the files in it, as far as that goes.
-fn clear(core: &Core, dir: &Path) {
-    let fs = &core.ctx.env.fs;
-    for name in fs.list(dir).unwrap_or_default() {
-        // What stays is in the way of the next attempt, which will say so.
-        let _ = fs.remove_file(&dir.join(name));
-    }
-    let _ = fs.remove_dir(dir);
+    Ok(())
 }
 
 fn exported(level: usize, table: &TableFile, dir: &Path) -> ExportedFile {

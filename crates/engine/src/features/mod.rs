@@ -1,5 +1,6 @@
 //! What a database can do besides writing, reading, flushing and compacting: each in a file of its own, made of the
-//! owners in [`crate::core::Core`]. Only `export_import` imports another, to create a column family.
+//! owners in [`crate::core::Core`]. Only `export_import` imports another, to create a column family;
+//! `staging` is the directory that checkpoints and exports are built in.
 
 pub mod checkpoint;
 pub mod column_families;
@@ -7,6 +8,7 @@ pub mod db_options;
 pub mod export_import;
 pub mod ingest;
 pub mod read_only;
+mod staging;
 pub mod updates;
 pub mod waiting;
 pub mod wal_files;
