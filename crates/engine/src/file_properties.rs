@@ -7,14 +7,11 @@ use crate::column_family::ColumnFamily;
 use crate::core::Core;
 use crate::state::{CfState, DbState};
 use outcrop_base::Result;
-use outcrop_manifest::{BlobFile, Version};
-use outcrop_table::TableProperties;
+use outcrop_manifest::Version;
+use outcrop_table::{TableProperties, blob};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
-
-/// Bytes of a blob file besides its records: header and footer.
-const BLOB_FILE_FRAME: u64 = 30 + 32;
 
 /// A property that tables have to be asked for; `None` if `name` (without prefix) is none, or names no level.
 pub fn table_property(core: &Core, cf: &ColumnFamily, name: &str) -> Option<String> {
@@ -164,16 +161,11 @@ impl TableSum {
     }
 }
 
-/// Bytes of a blob file. Source: RocksDB `BlobTableFile::GetBlobFileSize`.
-fn blob_file_size(file: &BlobFile) -> u64 {
-    file.total_bytes + BLOB_FILE_FRAME
-}
-
 /// Bytes of the blob files of a version, and of what in them is garbage.
 pub(crate) fn blob_bytes(version: &Version) -> (u64, u64) {
     let files = version.blob_files.values();
     files.fold((0, 0), |(size, garbage), blob| {
-        (size + blob_file_size(&blob.file), garbage + blob.garbage.bytes)
+        (size + blob::file_len(blob.file.total_bytes), garbage + blob.garbage.bytes)
     })
 }
 
@@ -211,7 +203,7 @@ pub(crate) fn file_property_int(state: &DbState, cf: &CfState, name: &str) -> Op
             let versions = old.iter().chain(std::iter::once(&cf.version));
             let files: BTreeMap<_, _> = versions
                 .flat_map(|version| version.blob_files.iter())
-                .map(|(number, blob)| (*number, blob_file_size(&blob.file)))
+                .map(|(number, blob)| (*number, blob::file_len(blob.file.total_bytes)))
                 .collect();
             files.values().sum()
         }

@@ -12,18 +12,12 @@ use crate::jobs::JobContext;
 use crate::manifest_file::snapshot_edits;
 use crate::obsolete_files::purge_obsolete_files;
 use outcrop_base::{Result, SeqNum};
+use outcrop_env::file_system::parent_of;
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_manifest::{FileNumber, Version, VersionEdit};
-use std::path::PathBuf;
+use outcrop_table::blob;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Bytes of a blob file besides its records: header and footer.
-const BLOB_FILE_FRAME: u64 = 30 + 32;
-
-/// RocksDB's tags of a table's own fields in the MANIFEST.
-const TAG_CHECKSUM: u32 = 7;
-const TAG_CHECKSUM_NAME: u32 = 8;
-const TAG_TEMPERATURE: u32 = 9;
 
 /// What to take down.
 ///
@@ -122,16 +116,10 @@ pub struct LiveFileStorage {
 }
 
 impl LiveFileStorage {
-    fn new(
-        name: String,
-        directory: PathBuf,
-        number: u64,
-        kind: StorageFileKind,
-        size: u64,
-    ) -> LiveFileStorage {
+    fn new(path: &Path, number: u64, kind: StorageFileKind, size: u64) -> LiveFileStorage {
         LiveFileStorage {
-            name,
-            directory,
+            name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            directory: parent_of(path).to_path_buf(),
             number,
             kind,
             size,
@@ -143,11 +131,18 @@ impl LiveFileStorage {
         }
     }
 
-    fn with_checksum(mut self, function: &[u8], checksum: &[u8]) -> LiveFileStorage {
-        let known = !function.is_empty();
-        let name = if known { String::from_utf8_lossy(function).into_owned() } else { "Unknown".to_string() };
-        self.checksum_function = name;
-        self.checksum = if known { checksum.to_vec() } else { Vec::new() };
+    /// With the name of a function, which may be empty, and what it made.
+    fn with_checksum(mut self, (function, checksum): (&[u8], &[u8])) -> LiveFileStorage {
+        if !function.is_empty() {
+            self.checksum_function = String::from_utf8_lossy(function).into_owned();
+            self.checksum = checksum.to_vec();
+        }
+        self
+    }
+
+    /// For a file that grows.
+    fn trimmed(mut self) -> LiveFileStorage {
+        self.trim_to_size = true;
         self
     }
 }
@@ -239,24 +234,24 @@ pub fn storage_info(core: &Core, options: &LiveFilesOptions) -> Result<LiveFiles
     for version in &frozen.versions {
         tables_and_blobs(core, version, &mut files);
     }
+    let dir = &core.ctx.path;
     let (manifest, manifest_size) = frozen.manifest;
-    let dir = || core.ctx.path.clone();
-    let manifest_name = file_name::manifest_name(manifest);
     let kind = StorageFileKind::Manifest;
-    let mut file = LiveFileStorage::new(manifest_name.clone(), dir(), manifest.0, kind, manifest_size);
-    file.trim_to_size = true;
-    files.push(file.with_checksum(&[], &[]));
-    let contents = format!("{manifest_name}\n").into_bytes();
+    let file = LiveFileStorage::new(&file_name::manifest(dir, manifest), manifest.0, kind, manifest_size);
+    files.push(file.trimmed());
+    let contents = format!("{}\n", file_name::manifest_name(manifest)).into_bytes();
     let kind = StorageFileKind::Current;
-    let mut file = LiveFileStorage::new("CURRENT".to_string(), dir(), 0, kind, contents.len() as u64);
+    let mut file = LiveFileStorage::new(&file_name::current(dir), 0, kind, contents.len() as u64);
     file.replacement_contents = contents;
-    files.push(file.with_checksum(&[], &[]));
-    files.extend(newest_options(core)?.map(|file| file.with_checksum(&[], &[])));
+    files.push(file);
+    files.extend(newest_options(core)?);
     for (number, size) in &frozen.wals {
-        let (name, dir) = (format!("{number:06}.log"), core.ctx.wal_dir.clone());
-        let mut file = LiveFileStorage::new(name, dir, *number, StorageFileKind::Wal, *size);
-        file.trim_to_size = true;
-        files.push(file.with_checksum(&[], &[]));
+        let path = file_name::wal(&core.ctx.wal_dir, FileNumber(*number));
+        files.push(LiveFileStorage::new(&path, *number, StorageFileKind::Wal, *size).trimmed());
+    }
+    let without = |file: &LiveFileStorage| file.checksum_function.is_empty();
+    for file in files.iter_mut().filter(|file| without(file)) {
+        file.checksum_function = "Unknown".to_string();
     }
     if !options.include_checksum_info {
         files.iter_mut().for_each(|file| (file.checksum, file.checksum_function) = Default::default());
@@ -265,20 +260,17 @@ pub fn storage_info(core: &Core, options: &LiveFilesOptions) -> Result<LiveFiles
 }
 
 fn tables_and_blobs(core: &Core, version: &Version, files: &mut Vec<LiveFileStorage>) {
+    let dir = &core.ctx.path;
     for (_, table) in version.files() {
-        let field = |tag| table.preserved.iter().find(|(of, _)| *of == tag).map(|(_, value)| &value[..]);
-        let name = format!("{:06}.sst", table.number.0);
-        let (dir, kind) = (core.ctx.path.clone(), StorageFileKind::Table);
-        let mut file = LiveFileStorage::new(name, dir, table.number.0, kind, table.size);
-        file.temperature = field(TAG_TEMPERATURE).and_then(|value| value.first().copied()).unwrap_or(0);
-        let checksum = field(TAG_CHECKSUM).unwrap_or_default();
-        files.push(file.with_checksum(field(TAG_CHECKSUM_NAME).unwrap_or_default(), checksum));
+        let (path, kind) = (file_name::table(dir, table.number), StorageFileKind::Table);
+        let mut file = LiveFileStorage::new(&path, table.number.0, kind, table.size);
+        file.temperature = table.temperature();
+        files.push(file.with_checksum(table.checksum()));
     }
     for blob in version.blob_files.values().map(|blob| &blob.file) {
-        let (name, size) = (format!("{:06}.blob", blob.number.0), blob.total_bytes + BLOB_FILE_FRAME);
-        let (dir, kind) = (core.ctx.path.clone(), StorageFileKind::Blob);
-        let file = LiveFileStorage::new(name, dir, blob.number.0, kind, size);
-        files.push(file.with_checksum(&blob.checksum.0, &blob.checksum.1));
+        let (path, size) = (file_name::blob(dir, blob.number), blob::file_len(blob.total_bytes));
+        let file = LiveFileStorage::new(&path, blob.number.0, StorageFileKind::Blob, size);
+        files.push(file.with_checksum((&blob.checksum.0, &blob.checksum.1)));
     }
 }
 
@@ -291,7 +283,6 @@ fn newest_options(core: &Core) -> Result<Option<LiveFileStorage>> {
     });
     let Some(number) = numbers.max() else { return Ok(None) };
     let path = file_name::options(&core.ctx.path, number);
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let (dir, size) = (core.ctx.path.clone(), fs.file_size(&path)?);
-    Ok(Some(LiveFileStorage::new(name, dir, number.0, StorageFileKind::Options, size)))
+    let size = fs.file_size(&path)?;
+    Ok(Some(LiveFileStorage::new(&path, number.0, StorageFileKind::Options, size)))
 }

@@ -48,13 +48,16 @@ mod tag {
     pub const PERSIST_TIMESTAMPS: u32 = 8201;
 }
 
-mod field {
+pub(crate) mod field {
     pub const TERMINATE: u32 = 1;
     pub const NEED_COMPACTION: u32 = 2;
     pub const MIN_LOG_NUMBER_TO_KEEP: u32 = 3;
     pub const OLDEST_BLOB_FILE: u32 = 4;
     pub const OLDEST_ANCESTOR_TIME: u32 = 5;
     pub const CREATION_TIME: u32 = 6;
+    pub const CHECKSUM: u32 = 7;
+    pub const CHECKSUM_FUNCTION: u32 = 8;
+    pub const TEMPERATURE: u32 = 9;
     pub const MIN_TIMESTAMP: u32 = 10;
     pub const MAX_TIMESTAMP: u32 = 11;
     pub const UNIQUE_ID: u32 = 12;

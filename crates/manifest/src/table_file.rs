@@ -1,5 +1,6 @@
 //! One table: what the MANIFEST says of it, and what is known of it while a database is open.
 
+use crate::edit::field;
 use outcrop_base::keys::user_key;
 use outcrop_base::range_tombstone::is_tombstone_end;
 use outcrop_base::{Comparator, Fragments, SeqNum};
@@ -98,6 +99,20 @@ impl TableFile {
 }
 
 impl TableMeta {
+    /// The kind of storage it is meant for, by RocksDB's numbers; 0 unknown.
+    pub fn temperature(&self) -> u8 {
+        self.preserved(field::TEMPERATURE).first().copied().unwrap_or(0)
+    }
+
+    /// Name of the function that a checksum of the whole file was made by, and the checksum; both empty if there is none.
+    pub fn checksum(&self) -> (&[u8], &[u8]) {
+        (self.preserved(field::CHECKSUM_FUNCTION), self.preserved(field::CHECKSUM))
+    }
+
+    fn preserved(&self, tag: u32) -> &[u8] {
+        self.preserved.iter().find(|(of, _)| *of == tag).map_or(&[], |(_, value)| value)
+    }
+
     /// Where it ends: its largest user key, and whether an entry of that key can be in it.
     pub fn end(&self) -> (&[u8], bool) {
         (user_key(&self.largest), !is_tombstone_end(&self.largest))

@@ -35,6 +35,11 @@ pub fn record_len(key_len: usize, value_len: u64) -> u64 {
     RECORD_HEADER_LEN as u64 + key_len as u64 + value_len
 }
 
+/// Bytes of a whole blob file with so many bytes of records. Source: RocksDB `BlobTableFile::GetBlobFileSize`.
+pub fn file_len(record_bytes: u64) -> u64 {
+    record_bytes + (HEADER_LEN + FOOTER_LEN) as u64
+}
+
 /// Where a value is: what a table stores in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlobIndex {
