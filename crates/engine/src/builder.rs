@@ -170,7 +170,8 @@ impl DbBuilder {
         self
     }
 
-    /// Objects that it shares with other databases: limits.
+    /// Objects that it may share with other databases: limits, and a logger. Without effect on a database that is only read: it
+    /// writes nothing that they limit, and no LOG.
     pub fn objects(mut self, objects: DbObjects) -> DbBuilder {
         self.objects = objects;
         self

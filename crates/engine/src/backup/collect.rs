@@ -3,8 +3,8 @@
 //! A backup ceases to exist with its meta file; its files go after it. Only files that can be of a backup are
 //! removed: others in the directory are somebody else's.
 
-use super::directory::{Backups, backup_id, remove_if_there, shared_dirs};
-use super::meta::database_name;
+use super::directory::{Backups, backup_id, remove_if_there};
+use super::meta::{SHARED_DIRS, database_name};
 use super::store::Store;
 use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_manifest::file_name::{self, FileKind};
@@ -43,14 +43,16 @@ fn forget(store: &Store, backups: &mut Backups, id: u32) -> Result<()> {
     if !backups.valid.contains_key(&id) && !backups.corrupt.contains_key(&id) {
         return Err(Error::not_found("Backup not found"));
     }
-    remove_if_there(&*store.layout.fs, &store.layout.meta(id))?;
-    if store.options.sync {
-        // Before its files go: a loss of power must not bring it back without them.
-        store.layout.fs.sync_dir(&store.layout.path("meta"))?;
-    }
+    remove_meta(store, id)?;
     backups.valid.remove(&id);
     backups.corrupt.remove(&id);
     Ok(())
+}
+
+/// Removes a meta file, durably before the backup's files go: a loss of power must not bring it back without them.
+pub fn remove_meta(store: &Store, id: u32) -> Result<()> {
+    remove_if_there(&*store.layout.fs, &store.layout.meta(id))?;
+    if store.options.sync { store.layout.fs.sync_dir(&store.layout.path("meta")) } else { Ok(()) }
 }
 
 /// See [`crate::BackupEngine::garbage_collect`].
@@ -60,7 +62,7 @@ pub fn collect_garbage(store: &Store, backups: &Backups) -> Result<()> {
     // What a damaged meta file would name is not known: then shared files stay.
     let unknown = backups.corrupt.values().any(|backup| backup.names.is_empty());
     let mut garbage: Vec<String> = Vec::new();
-    for dir in shared_dirs() {
+    for dir in SHARED_DIRS {
         for file in layout.list(dir)? {
             let name = format!("{dir}/{file}");
             let removable = is_temporary(&file) || (!unknown && is_shared_file(&name));

@@ -9,14 +9,14 @@
 
 use super::collect;
 use super::copy::{Mover, Told};
-use super::directory::{Backup, Backups, Layout, StoredFile, remove_if_there};
+use super::directory::{Backup, Backups, Layout, StoredFile};
 use super::meta::{BackupMeta, MetaFile, is_shared};
 use super::options::CreateBackupOptions;
 use super::parallel;
 use super::plan::{Copying, Plan, Planner};
 use super::store::Store;
 use crate::db::Db;
-use crate::live_files::{LiveFileStorage, LiveFiles, LiveFilesOptions, StorageFileKind};
+use crate::live_files::{DeletionsOnHold, LiveFileStorage, LiveFiles, LiveFilesOptions, StorageFileKind};
 use crate::panic::caught;
 use outcrop_base::{Error, Result};
 use outcrop_env::OpenWrite;
@@ -24,22 +24,6 @@ use std::sync::Arc;
 
 /// Bytes of app metadata at most.
 const MAX_APP_METADATA: usize = 1 << 20;
-
-/// Keeps the files of a database from being removed while it lives.
-struct DeletionsHeld<'d>(&'d Db);
-
-impl<'d> DeletionsHeld<'d> {
-    fn new(db: &'d Db) -> DeletionsHeld<'d> {
-        db.disable_file_deletions();
-        DeletionsHeld(db)
-    }
-}
-
-impl Drop for DeletionsHeld<'_> {
-    fn drop(&mut self) {
-        self.0.enable_file_deletions();
-    }
-}
 
 /// See [`crate::BackupEngine::create_backup_with`].
 pub fn create(store: &Store, backups: &mut Backups, db: &Db, options: &CreateBackupOptions) -> Result<u32> {
@@ -68,8 +52,7 @@ pub fn create(store: &Store, backups: &mut Backups, db: &Db, options: &CreateBac
         }
         Err(error) => {
             // Best effort: what stays is garbage, or a whole backup that was not acknowledged.
-            let gone = remove_if_there(fs, &store.layout.meta(id)).is_ok();
-            if gone {
+            if collect::remove_meta(store, id).is_ok() {
                 let _ = collect::collect_garbage(store, backups);
             } else {
                 backups.latest = id;
@@ -88,7 +71,7 @@ fn write_backup(
     id: u32,
 ) -> Result<(Backup, bool)> {
     store.layout.fs.create_dir_all(&store.layout.private(id))?;
-    let held = DeletionsHeld::new(db);
+    let held = DeletionsOnHold::new(&db.core().jobs);
     let wal_size_for_flush = if options.flush_before_backup { 0 } else { u64::MAX };
     let live = LiveFilesOptions { wal_size_for_flush, include_checksum_info: true };
     let LiveFiles { mut files, sequence_number } = db.live_files_storage_info(&live)?;
@@ -102,7 +85,13 @@ fn write_backup(
         .map(|progress| Arc::new(Told::new(progress, store.options.callback_trigger_interval_size)));
     let (layout, mover) = (store.layout.clone(), store.mover(told));
     let work = move |plan| match plan {
-        Plan::Share(file) => Ok(file),
+        Plan::Share(file) => {
+            if mover.sync {
+                // The backup that wrote it may not have been told to.
+                layout.fs.sync_file(&layout.path(&file.meta.name))?;
+            }
+            Ok(file)
+        }
         Plan::Copy(copying) => copy(&layout, &mover, copying),
     };
     let threads = store.options.max_background_operations;

@@ -1,8 +1,9 @@
 //! The directory of backups: where its files are, and what is in it.
 
-use super::meta::{BackupMeta, MetaFile, SHARED_DIRS};
+use super::meta::{BackupMeta, MetaFile};
 use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_env::FileSystem;
+use outcrop_env::file_system::parent_of;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,9 +46,23 @@ impl Layout {
 
     /// Names in a directory; none if there is none.
     pub fn list(&self, name: &str) -> Result<Vec<String>> {
-        match self.fs.list(&self.path(name)) {
-            Err(error) if error.is_missing_file() => Ok(Vec::new()),
-            listed => listed,
+        list_if_there(&*self.fs, &self.path(name))
+    }
+
+    /// That a file of a backup is there, as long as it was.
+    ///
+    /// # Errors
+    /// NotFound, Corruption.
+    pub fn check_size(&self, file: &StoredFile) -> Result<()> {
+        let path = self.path(&file.meta.name);
+        match self.size(&file.meta.name)? {
+            None => Err(Error::not_found(format!("File missing: {}", path.display()))),
+            Some(found) if found != file.size => Err(Error::corruption(format!(
+                "File corrupted: File size mismatch for {}: Expected file size is {} while found file size is {found}",
+                path.display(),
+                file.size
+            ))),
+            Some(_) => Ok(()),
         }
     }
 
@@ -222,17 +237,39 @@ fn with_sizes(layout: &Layout, meta: BackupMeta, sizes: &mut Sizes) -> Result<Ba
     })
 }
 
-/// Creates the directories that are missing.
-pub fn create_dirs(layout: &Layout, shared: Option<&str>) -> Result<()> {
+/// Creates the directories that are missing, durably if `sync` is set.
+pub fn create_dirs(layout: &Layout, shared: Option<&str>, sync: bool) -> Result<()> {
     for name in ["private", "meta"].into_iter().chain(shared) {
-        layout.fs.create_dir_all(&layout.path(name))?;
+        create_dir(&*layout.fs, &layout.path(name), sync)?;
     }
     Ok(())
 }
 
-/// The directories that shared files can be in.
-pub fn shared_dirs() -> impl Iterator<Item = &'static str> {
-    SHARED_DIRS.into_iter()
+/// Creates a directory and those above it, as far as they are missing. With `sync` their names are durable on return.
+pub fn create_dir(fs: &dyn FileSystem, dir: &Path, sync: bool) -> Result<()> {
+    let mut missing = Vec::new();
+    for dir in dir.ancestors().filter(|dir| !dir.as_os_str().is_empty()) {
+        if fs.exists(dir)? {
+            break;
+        }
+        missing.push(dir);
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    fs.create_dir_all(dir)?;
+    for dir in missing.iter().rev().filter(|_| sync) {
+        fs.sync_dir(parent_of(dir))?;
+    }
+    Ok(())
+}
+
+/// Names in a directory; none if there is none.
+pub fn list_if_there(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<String>> {
+    match fs.list(dir) {
+        Err(error) if error.is_missing_file() => Ok(Vec::new()),
+        listed => listed,
+    }
 }
 
 /// Removes a file; one that is not there is no error.

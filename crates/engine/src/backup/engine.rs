@@ -7,7 +7,6 @@ use super::store::Store;
 use super::{collect, create, restore, verify};
 use crate::db::Db;
 use outcrop_base::{Error, Result};
-use outcrop_env::file_system::parent_of;
 use outcrop_env::{Env, FileLock};
 use parking_lot::{Mutex, MutexGuard};
 use std::path::Path;
@@ -52,11 +51,7 @@ impl BackupEngine {
     /// InvalidArgument for a `schema_version` of 0, NotSupported for one above 2; IoError.
     pub fn open(options: BackupEngineOptions, env: &Env) -> Result<BackupEngine> {
         let engine = BackupEngine::new(options, env, false)?;
-        let is_new = !engine.store.layout.fs.exists(&engine.store.layout.root)?;
-        create_dirs(&engine.store.layout, engine.store.shared_dir())?;
-        if is_new && engine.store.options.sync {
-            engine.store.layout.fs.sync_dir(parent_of(&engine.store.layout.root))?;
-        }
+        create_dirs(&engine.store.layout, engine.store.shared_dir(), engine.store.options.sync)?;
         if engine.store.options.destroy_old_data {
             let (mut backups, _lock) = engine.exclusive()?;
             collect::destroy_all(&engine.store, &mut backups)?;
@@ -248,15 +243,10 @@ impl BackupEngine {
         // HOLDS backups across IO: one call after the other is what the engine promises.
         let mut backups = self.backups.lock();
         let lock = self.store.layout.fs.lock(&self.store.layout.path("LOCK"))?;
-        let known = backups.valid.keys().chain(backups.corrupt.keys());
-        let mut known: Vec<u32> = known.copied().collect();
-        known.sort_unstable();
-        if self.store.layout.ids()? != known {
-            // Another engine was here. Ids are not given twice.
-            let latest = backups.latest;
-            *backups = Backups::load(&self.store.layout, usize::MAX)?;
-            backups.latest = backups.latest.max(latest);
-        }
+        // Another engine may have been here, and ids do not tell: one that was opened after the newest backup was deleted gives its id again.
+        let latest = backups.latest;
+        *backups = Backups::load(&self.store.layout, usize::MAX)?;
+        backups.latest = backups.latest.max(latest);
         Ok((backups, lock))
     }
 }

@@ -7,15 +7,14 @@
 //! Invariant: without CURRENT there is no database, and CURRENT comes after everything else is durable: a restore that did not end
 //! cannot be opened. Only files of a database are removed, and nothing before the backup was found whole.
 
-use super::directory::{Backup, Backups, Layout, StoredFile, remove_if_there};
+use super::directory::{Backup, Backups, Layout, StoredFile, create_dir, list_if_there, remove_if_there};
 use super::options::{RestoreMode, RestoreOptions};
 use super::plan::default_name;
 use super::store::Store;
-use super::verify::check_size;
 use super::{copy::Source, parallel};
+use crate::wal_archive;
 use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_env::FileSystem;
-use outcrop_env::file_system::parent_of;
 use outcrop_manifest::file_name::{self, FileKind};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -61,8 +60,8 @@ pub fn restore(
     others: &[Alternate],
 ) -> Result<()> {
     let fs = &*store.db_env.fs;
-    fs.create_dir_all(target.db_dir)?;
-    fs.create_dir_all(target.wal_dir)?;
+    create_dir(fs, target.db_dir, store.options.sync)?;
+    create_dir(fs, target.wal_dir, store.options.sync)?;
     let lock = fs.lock(&file_name::lock(target.db_dir))?;
     let (files, mut missing) = find_files(store, backup, options, others)?;
     let kept = files_to_keep(store, &files, &mut missing, target, options.mode)?;
@@ -73,9 +72,6 @@ pub fn restore(
     let files: Vec<Restored> = files.into_iter().filter(|file| !kept.contains(&file.name)).collect();
     copy_files(store, files, target)?;
     drop(lock);
-    if store.options.sync {
-        fs.sync_dir(parent_of(target.db_dir))?;
-    }
     Ok(())
 }
 
@@ -92,23 +88,44 @@ fn find_files(
 ) -> Result<(Vec<Restored>, HashSet<String>)> {
     let mut files = Vec::new();
     for file in &backup.files {
-        check_size(store, file)?;
-        files.push(restored(store.layout.clone(), file)?);
+        files.push(restored(&store.layout, file)?);
     }
     let mut missing = HashSet::new();
     for name in &backup.excluded {
         match others.iter().find_map(|other| Some((other, other.files.get(name)?))) {
-            Some((other, file)) => files.push(restored(other.layout.clone(), file)?),
+            Some((other, file)) => files.push(restored(&other.layout, file)?),
             None if options.mode == RestoreMode::KeepLatestDbSessionIdFiles => {
                 missing.insert(name.clone());
             }
             None => return Err(not_found_anywhere(name, others.len())),
         }
     }
+    check_complete(&files)?;
     Ok((files, missing))
 }
 
-fn restored(layout: Layout, file: &StoredFile) -> Result<Restored> {
+/// That the files make a database: one CURRENT, one MANIFEST, and no two of one name.
+fn check_complete(files: &[Restored]) -> Result<()> {
+    let count = |wanted: fn(FileKind) -> bool| files.iter().filter(|file| wanted(file.kind)).count();
+    let current = count(|kind| kind == FileKind::Current);
+    let manifests = count(|kind| matches!(kind, FileKind::Manifest(_)));
+    if (current, manifests) != (1, 1) {
+        return Err(Error::corruption(format!(
+            "Backup corrupted: it has {current} CURRENT and {manifests} MANIFEST files, and a database has one of each"
+        )));
+    }
+    let mut names = HashSet::new();
+    match files.iter().find(|file| !names.insert(file.name.as_str())) {
+        Some(twice) => {
+            Err(Error::corruption(format!("Backup corrupted: two of its files would be {}", twice.name)))
+        }
+        None => Ok(()),
+    }
+}
+
+/// A file that is there, and what it will be.
+fn restored(layout: &Layout, file: &StoredFile) -> Result<Restored> {
+    layout.check_size(file)?;
     let name = file.meta.database_name();
     match file_name::parse(&name) {
         Some(
@@ -118,7 +135,7 @@ fn restored(layout: Layout, file: &StoredFile) -> Result<Restored> {
             | FileKind::Table(_)
             | FileKind::Blob(_)
             | FileKind::Wal(_)),
-        ) => Ok(Restored { layout, file: file.clone(), kind, name }),
+        ) => Ok(Restored { layout: layout.clone(), file: file.clone(), kind, name }),
         _ => Err(Error::corruption(format!("Backup corrupted: Fail to parse filename {name}"))),
     }
 }
@@ -181,42 +198,35 @@ fn remove_old(
         fs.sync_dir(target.db_dir)?;
     }
     remove_if_there(fs, &temporary_current(target.db_dir))?;
-    let archive = target.wal_dir.join("archive");
+    let archive = wal_archive::dir(target.wal_dir);
+    let is_wal = |kind| matches!(kind, FileKind::Wal(_));
+    remove_files(fs, target.db_dir, |name, kind| {
+        !kept.contains(name) && !(options.keep_log_files && is_wal(kind))
+    })?;
     if options.keep_log_files {
-        remove_files(fs, target.db_dir, |name, kind| {
-            kept.contains(name) || matches!(kind, FileKind::Wal(_))
-        })?;
         for name in list_if_there(fs, &archive)? {
-            if matches!(file_name::parse(&name), Some(FileKind::Wal(_))) {
+            if file_name::parse(&name).is_some_and(is_wal) {
                 fs.rename(&archive.join(&name), &target.wal_dir.join(&name))?;
             }
         }
         return Ok(());
     }
-    for dir in [target.wal_dir, &archive, target.db_dir] {
-        remove_files(fs, dir, |name, _| dir == target.db_dir && kept.contains(name))?;
-    }
-    Ok(())
+    // Only WALs: the directory may be another database's as well, or this one's under another name.
+    remove_files(fs, target.wal_dir, |_, kind| is_wal(kind))?;
+    remove_files(fs, &archive, |_, kind| is_wal(kind))
 }
 
-/// Removes the files of a database in `dir`, but for its lock and those that `stays` says.
-fn remove_files(fs: &dyn FileSystem, dir: &Path, stays: impl Fn(&str, FileKind) -> bool) -> Result<()> {
+/// Removes the files of a database in `dir` that `goes` says; its lock stays.
+fn remove_files(fs: &dyn FileSystem, dir: &Path, goes: impl Fn(&str, FileKind) -> bool) -> Result<()> {
     for name in list_if_there(fs, dir)? {
         match file_name::parse(&name) {
-            Some(kind) if kind != FileKind::Lock && !stays(&name, kind) => {
+            Some(kind) if kind != FileKind::Lock && goes(&name, kind) => {
                 remove_if_there(fs, &dir.join(&name))?;
             }
             _ => {}
         }
     }
     Ok(())
-}
-
-fn list_if_there(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<String>> {
-    match fs.list(dir) {
-        Err(error) if error.is_missing_file() => Ok(Vec::new()),
-        listed => listed,
-    }
 }
 
 /// What CURRENT is called until everything else is there.
@@ -227,7 +237,6 @@ fn temporary_current(dir: &Path) -> PathBuf {
 /// Copies the files, and gives CURRENT its name in the end.
 fn copy_files(store: &Store, files: Vec<Restored>, target: Target<'_>) -> Result<()> {
     let fs = store.db_env.fs.clone();
-    let has_current = files.iter().any(|file| file.kind == FileKind::Current);
     let mover = store.restorer();
     let (db_dir, wal_dir) = (target.db_dir.to_path_buf(), target.wal_dir.to_path_buf());
     let (to, threads) = (fs.clone(), store.options.max_background_operations);
@@ -259,9 +268,6 @@ fn copy_files(store: &Store, files: Vec<Restored>, target: Target<'_>) -> Result
         false => Ok(()),
     };
     sync_dirs()?;
-    if has_current {
-        fs.rename(&temporary_current(target.db_dir), &file_name::current(target.db_dir))?;
-        sync_dirs()?;
-    }
-    Ok(())
+    fs.rename(&temporary_current(target.db_dir), &file_name::current(target.db_dir))?;
+    sync_dirs()
 }

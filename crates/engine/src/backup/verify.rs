@@ -21,7 +21,7 @@ pub fn verify(store: &Store, backups: &Backups, id: u32, how: How) -> Result<()>
         found => found?,
     };
     for file in &backup.files {
-        check_size(store, file)?;
+        store.layout.check_size(file)?;
     }
     if how == How::Sizes {
         return Ok(());
@@ -42,21 +42,4 @@ pub fn verify(store: &Store, backups: &Backups, id: u32, how: How) -> Result<()>
     let threads = store.options.max_background_operations;
     let found = parallel::for_each(&*store.env.threads, threads, backup.files.clone(), check)?;
     found.into_iter().flatten().next().map_or(Ok(()), Err)
-}
-
-/// That a file of a backup is there, as long as it was.
-///
-/// # Errors
-/// NotFound, Corruption.
-pub fn check_size(store: &Store, file: &StoredFile) -> Result<()> {
-    let path = store.layout.path(&file.meta.name);
-    match store.layout.size(&file.meta.name)? {
-        None => Err(Error::not_found(format!("File missing: {}", path.display()))),
-        Some(found) if found != file.size => Err(Error::corruption(format!(
-            "File corrupted: File size mismatch for {}: Expected file size is {} while found file size is {found}",
-            path.display(),
-            file.size
-        ))),
-        Some(_) => Ok(()),
-    }
 }

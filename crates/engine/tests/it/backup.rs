@@ -582,6 +582,138 @@ fn engines_on_one_directory_do_not_undo_each_other() {
     assert_eq!(open_engine(&env).create_backup(&db).unwrap(), 1);
 }
 
+/// A third engine, opened after the newest backup was deleted, gives its id again: the ids that another engine knows are those
+/// that are there, and yet one is another backup.
+#[test]
+fn a_backup_that_took_the_place_of_another_is_noticed() {
+    for act in ["delete", "create", "purge", "collect"] {
+        let env = Env::memory();
+        let db = open_at(&env, "/db").unwrap();
+        let first = open_engine(&env);
+        for round in 0..2 {
+            write_some(&db, round);
+            first.create_backup(&db).unwrap();
+        }
+        open_engine(&env).delete_backup(2).unwrap();
+        write_some(&db, 2);
+        db.compact_range(None, None).unwrap();
+        let other = open_at(&env, "/other").unwrap();
+        write_some(&other, 3);
+        assert_eq!(open_engine(&env).create_backup(&other).unwrap(), 2);
+        match act {
+            "delete" => first.delete_backup(1).unwrap(),
+            "create" => drop(first.create_backup(&db).unwrap()),
+            "purge" => first.purge_old_backups(1).unwrap(),
+            _ => first.garbage_collect().unwrap(),
+        }
+        let fresh = open_engine(&env);
+        assert!(fresh.corrupted_backups().is_empty(), "{act}");
+        fresh.verify_backup(2).unwrap();
+        assert!(restored(&fresh, &env, 2) == rows_of(&other), "{act}");
+        first.verify_backup(2).unwrap();
+    }
+}
+
+/// A backup that is to be durable takes over tables of one that was not.
+#[test]
+fn tables_of_an_unsynced_backup_are_durable_with_the_next() {
+    let fs = FaultyFs::new(MemoryFs::new());
+    let env = Env::with_file_system(Arc::new(fs.clone()));
+    let db = open_at(&env, "/db").unwrap();
+    write_some(&db, 0);
+    let unsynced = BackupEngine::open(BackupEngineOptions { sync: false, ..options() }, &env).unwrap();
+    unsynced.create_backup(&db).unwrap();
+    let id = open_engine(&env).create_backup(&db).unwrap();
+    let rows = rows_of(&db);
+    fs.memory().crash();
+    let engine = open_engine(&env);
+    engine.verify_backup(id).unwrap();
+    assert!(restored(&engine, &env, id) == rows);
+}
+
+/// The directories that an engine or a restore creates are there after a loss of power, however deep.
+#[test]
+fn directories_that_were_created_are_durable() {
+    let fs = FaultyFs::new(MemoryFs::new());
+    let env = Env::with_file_system(Arc::new(fs.clone()));
+    let db = open_at(&env, "/db").unwrap();
+    write_some(&db, 0);
+    let deep = || BackupEngineOptions::new("/deep/er/backups");
+    let engine = BackupEngine::open(deep(), &env).unwrap();
+    engine.create_backup(&db).unwrap();
+    engine.restore_backup(1, "/far/away/db", "/far/wals/db").unwrap();
+    let rows = rows_of(&db);
+    fs.memory().crash();
+    BackupEngine::open_read_only(deep(), &env).unwrap().verify_backup(1).unwrap();
+    let options = DbOptions { wal_dir: Some("/far/wals/db".into()), ..DbOptions::default() };
+    let db = Db::builder("/far/away/db")
+        .env(env)
+        .options(options)
+        .default_column_family(family_options())
+        .column_family(ColumnFamilyDescriptor::new("side").with_options(family_options()))
+        .open()
+        .unwrap();
+    assert!(rows_of(&db) == rows);
+}
+
+/// Tables that stay, and files of another database, are not removed with the WALs.
+#[test]
+fn of_the_directory_of_wals_only_wals_go() {
+    let env = Env::memory();
+    let db = open_at(&env, "/db").unwrap();
+    write_some(&db, 0);
+    let engine = open_engine(&env);
+    engine.create_backup(&db).unwrap();
+    let rows = rows_of(&db);
+    db.close().unwrap();
+    env.fs.create_dir_all(Path::new("/wals/archive")).unwrap();
+    let (kept, gone) = (
+        ["/wals/000099.sst", "/wals/CURRENT", "/wals/archive/000099.sst"],
+        ["/wals/000098.log", "/wals/archive/000097.log"],
+    );
+    for path in kept.into_iter().chain(gone) {
+        overwrite(&env, Path::new(path), b"x");
+    }
+    let keep = RestoreOptions { mode: RestoreMode::VerifyChecksum, ..RestoreOptions::default() };
+    engine.restore_backup_with(1, "/db", "/wals", &keep, &[]).unwrap();
+    for path in kept {
+        assert!(env.fs.exists(Path::new(path)).unwrap(), "{path}");
+    }
+    for path in gone {
+        assert!(!env.fs.exists(Path::new(path)).unwrap(), "{path}");
+    }
+    // The same directory under another name.
+    engine.restore_backup_with(1, "/db", "/db/", &keep, &[]).unwrap();
+    assert!(rows_of(&open_at(&env, "/db").unwrap()) == rows);
+}
+
+/// A meta file can be whole and yet list no database.
+#[test]
+fn files_that_make_no_database_are_not_restored() {
+    let env = Env::memory();
+    let db = open_at(&env, "/db").unwrap();
+    write_some(&db, 0);
+    open_engine(&env).create_backup(&db).unwrap();
+    let path = Path::new(DIR).join("meta/1");
+    let text = String::from_utf8(env.fs.read_all(&path).unwrap()).unwrap();
+    let files = text.lines().filter(|line| line.contains(" crc32 ")).count();
+    for name in ["CURRENT", "MANIFEST"] {
+        let lines = text.lines().filter(|line| !line.starts_with("private") || !line.contains(name));
+        let lines = lines.map(|line| match line.parse::<usize>() {
+            Ok(found) if found == files => (files - 1).to_string(),
+            _ => line.to_string(),
+        });
+        let less: Vec<String> = lines.collect();
+        overwrite(&env, &path, format!("{}\n", less.join("\n")).as_bytes());
+        open_at(&env, "/kept").unwrap().put("here", "1").unwrap();
+        let engine = open_engine(&env);
+        let error = engine.restore_backup(1, "/kept", "/kept").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+        assert!(error.to_string().contains(name), "{error}");
+        assert!(open_at(&env, "/kept").unwrap().get("here").unwrap().is_some());
+    }
+}
+
 #[test]
 fn damaged_meta_files_are_set_aside() {
     let env = Env::memory();
