@@ -26,7 +26,7 @@
 //! cargo xtask attacks ...      live attempts to fool the lab's verdict; docs/lab-attacks.md; needs a quiet machine
 //! cargo xtask declarations     packages/librocksdb-sys is what our C header and those of older versions say
 //! cargo xtask dist [--test]    an installable tree, a tarball and a Debian package; with --test programs built on them
-//! cargo xtask bindings [--all | PACKAGE-VERSION]
+//! cargo xtask bindings [--all | PACKAGE-VERSION | docs]
 //!                              the crate `rocksdb` and its own tests on Outcrop, and crates that use it
 //! ```
 
@@ -96,7 +96,7 @@ fn main() -> ExitCode {
         _ => Err(format!(
             "usage: cargo xtask check | ci [--offline] | doc | examples | tidy | circles | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | \
              scripts | sql | attacks [--runs N] [--seconds S] [--keys N] [--attack N] | options [--seconds N] [--seed S] [--set NAME=VALUE] | calls [--seconds N] [--cases N] [--seed S] [--fixed N] [--trace] | \
-             bindings [--all | PACKAGE-VERSION] | declarations | dist [--test] | c-test | instructions [--bless] | {}",
+             bindings [--all | PACKAGE-VERSION | docs] | declarations | dist [--test] | c-test | instructions [--bless] | {}",
             pingpong::USAGE
         )),
     };
