@@ -27,6 +27,13 @@ pub fn unmask(masked: u32) -> u32 {
 }
 
 /// The checksum a table uses for its blocks; the discriminant is the byte in the footer.
+///
+/// ```
+/// # mod outcrop { pub mod options { pub use outcrop_base::checksum::ChecksumType; } }
+/// use outcrop::options::ChecksumType;
+///
+/// assert_eq!(ChecksumType::Xxh3 as u8, 4);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ChecksumType {

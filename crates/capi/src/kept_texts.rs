@@ -8,9 +8,9 @@
 use crate::options::rocksdb_options_t;
 use crate::settings::{KeptTexts, Settings};
 use outcrop::options::DbOptions;
-use outcrop::options::kept::{CF_KEPT, DB_KEPT, TABLE_KEPT};
-use outcrop::options::rows::{CF_ROWS, DB_ROWS, OptionValue};
 use outcrop::{BlockBasedTableOptions, ColumnFamilyOptions};
+use outcrop_options::kept::{CF_KEPT, DB_KEPT, TABLE_KEPT};
+use outcrop_options::rows::{CF_ROWS, DB_ROWS, OptionValue};
 
 /// Words whose numbers in the header are not their places.
 const TEMPERATURES: &[(&str, u64)] =
@@ -87,7 +87,7 @@ impl rocksdb_options_t {
         for (name, text) in self.kept_texts() {
             let _ = db.kept.set(DB_KEPT, name, &text);
             if FIELDS.contains(&name) {
-                let _ = outcrop::options::rows::set(DB_ROWS, &mut db, name, &text);
+                let _ = outcrop_options::rows::set(DB_ROWS, &mut db, name, &text);
             }
         }
         db
@@ -99,7 +99,7 @@ impl rocksdb_options_t {
         for (name, text) in self.kept_texts() {
             let _ = cf.kept.set(CF_KEPT, name, &text);
             if FIELDS.contains(&name) {
-                let _ = outcrop::options::rows::set(CF_ROWS, &mut cf, name, &text);
+                let _ = outcrop_options::rows::set(CF_ROWS, &mut cf, name, &text);
             }
             match name {
                 "parallel_threads" | "use_zstd_dict_trainer" => {
@@ -153,7 +153,8 @@ impl rocksdb_options_t {
 mod tests {
     use super::*;
     use outcrop::ErrorKind;
-    use outcrop::options::{CompactionStyle, validate};
+    use outcrop::options::CompactionStyle;
+    use outcrop_options::validate;
 
     fn refusal(settings: &[(&str, &str)], change: fn(&mut rocksdb_options_t)) -> Option<ErrorKind> {
         let mut options = rocksdb_options_t::default();

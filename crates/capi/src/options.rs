@@ -8,8 +8,8 @@ use crate::settings::{Field, Flag, Settings};
 use crate::slice_transform::rocksdb_slicetransform_t;
 use crate::table_options::rocksdb_block_based_table_options_t;
 use libc::{c_char, c_double, c_int, c_uint, size_t};
-use outcrop::options::file::LoadedOptions;
-use outcrop::options::{self, CompressionType, DataBlockIndexType, DbOptions, FilterPolicy};
+use outcrop::options::LoadedOptions;
+use outcrop::options::{CompressionType, DataBlockIndexType, DbOptions, FilterPolicy};
 use outcrop::{
     Cache, CacheOptions, ColumnFamilyDescriptor, ColumnFamilyOptions, ColumnFamilyParts, Db, DbBuilder,
     DbObjects, Env, EventListener, RateLimiter, RateLimiterOptions, Result, Statistics,
@@ -525,7 +525,7 @@ pub unsafe extern "C" fn rocksdb_get_options_from_string(
         // What setters kept is the engine's now, and comes back with what the string changes.
         (changed.db, changed.cf) = (changed.database(), changed.family());
         let cache = changed.cf.table.block_cache_bytes;
-        let result = options::file::set_from_string(&mut changed.db, &mut changed.cf, &text(string));
+        let result = outcrop_options::file::set_from_string(&mut changed.db, &mut changed.cf, &text(string));
         if changed.cf.table.block_cache_bytes != cache {
             changed.parts.block_cache = None;
         }

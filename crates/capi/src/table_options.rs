@@ -175,7 +175,7 @@ pub unsafe extern "C" fn rocksdb_block_based_options_set_checksum(
 ) {
     boundary!({
         let options = &mut *options;
-        match outcrop::options::checksum_from_byte(checksum as u8) {
+        match outcrop_options::checksum_from_byte(checksum as u8) {
             Ok(known) => {
                 options.options.checksum = known;
                 options.settings.allow("checksum");

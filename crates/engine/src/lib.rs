@@ -59,7 +59,7 @@
 //! | being told what happens | [`EventListener`], [`DbBuilder::listener`] |
 //! | settings | [`DbOptions`], [`ColumnFamilyOptions`], [`BlockBasedTableOptions`], [`Cache`] |
 //!
-//! Every operation has the same forms: `put(key, value)` in the default column family, `put_cf(&cf, key, value)` in another, and both with options
+//! Every read, write and scan has the same forms: `put(key, value)` in the default column family, `put_cf(&cf, key, value)` in another, and both with options
 //! last: `put_with`, `put_cf_with`. Runnable programs are in `examples/`: a counter with a merge operator, column families, a scan at a
 //! snapshot, checkpoint and restore, opening a RocksDB directory.
 //!
@@ -176,12 +176,11 @@ pub use outcrop_base::{
 };
 pub use outcrop_cache::{Cache, CacheOptions};
 pub use outcrop_env::Env;
-pub use outcrop_env::scheduler::Lane;
+pub use outcrop_env::scheduler::{Lane, Scheduler};
 pub use outcrop_env::{IoKind, IoPriority, RateLimiter, RateLimiterMode, RateLimiterOptions};
 pub use outcrop_monitor::{
     HistogramData, HistogramKind, IoStats, PerfContext, PerfLevel, PerfMetric, Statistics, StatsLevel, Ticker,
 };
-pub use outcrop_options as options;
 pub use outcrop_options::{
     BlockBasedTableOptions, ColumnFamilyOptions, CompactionStyle, CompressionType, DbOptions, FilterPolicy,
     WalRecoveryMode,
@@ -189,6 +188,7 @@ pub use outcrop_options::{
 pub use outcrop_table::TableProperties;
 pub use read::cursor::Cursor;
 pub use read::key_range::{KeyBounds, KeyRange};
+pub use read::merge::MergeOperands;
 pub use read::options::{ReadOptions, TableFilter};
 pub use read::rows::{Iter, Row};
 pub use read::value::{PinnedValue, WideColumns};
@@ -207,6 +207,17 @@ pub use transactions::waits::{Deadlock, DeadlockStep};
 pub use write::options::WriteOptions;
 pub use write::stall_condition::StallCondition;
 pub use write_buffer_manager::WriteBufferManager;
+
+/// Every settings type; those used most are at the front, too.
+pub mod options {
+    pub use outcrop_base::checksum::ChecksumType;
+    pub use outcrop_options::file::LoadedOptions;
+    pub use outcrop_options::{
+        BlockBasedTableOptions, ColumnFamilyOptions, CompactionPri, CompactionStopStyle, CompactionStyle,
+        CompressionOptions, CompressionType, DataBlockIndexType, DbOptions, FifoCompactionOptions,
+        FilterPolicy, IndexShortening, IndexType, Prepopulate, UniversalCompactionOptions, WalRecoveryMode,
+    };
+}
 
 /// The example of README.md compiles.
 #[cfg(doctest)]

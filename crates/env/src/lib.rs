@@ -43,26 +43,32 @@ pub use under_way::PendingRead;
 
 use std::sync::{Arc, OnceLock};
 
-/// The outside world as one database sees it. Cloning shares it.
+/// The outside world as one database sees it. Cloning shares it. Applications choose one of [`Env::posix`] and [`Env::memory`]; the rest is for
+/// the crates of this workspace, which bring their own files and clocks.
 ///
 /// ```
 /// # use outcrop_env as outcrop;
 /// use outcrop::Env;
-/// use std::path::Path;
+/// # use outcrop::scheduler::Lane;
 ///
 /// // A test's own: nothing reaches the disk, and it is gone with the last clone.
 /// let env = Env::memory();
-/// assert!(!env.fs.exists(Path::new("/db/CURRENT")).expect("memory does not fail"));
+/// // For all databases that are opened with it.
+/// env.scheduler.set_limit(Lane::Compaction, 4);
 /// ```
 #[derive(Clone)]
 pub struct Env {
     /// Files and directories.
+    #[doc(hidden)]
     pub fs: Arc<dyn FileSystem>,
     /// Wall and monotonic time, and sleeping.
+    #[doc(hidden)]
     pub clock: Arc<dyn Clock>,
     /// Randomness: identities, session ids.
+    #[doc(hidden)]
     pub random: Arc<dyn Random>,
     /// Thread creation.
+    #[doc(hidden)]
     pub threads: Arc<dyn Threads>,
     /// The background threads that the databases opened with it share.
     pub scheduler: Arc<Scheduler>,
@@ -92,6 +98,7 @@ impl Env {
     }
 
     /// Real time, randomness and threads over `fs`, with background threads of its own.
+    #[doc(hidden)]
     pub fn with_file_system(fs: Arc<dyn FileSystem>) -> Env {
         Env {
             fs,

@@ -86,7 +86,18 @@ pub struct WantedThreads {
     pub compactions: usize,
 }
 
-/// The threads; see the module.
+/// The background threads that the databases of an [`Env`](crate::Env) share, in lanes.
+///
+/// ```
+/// # use outcrop_env as outcrop;
+/// use outcrop::{Env, Scheduler};
+/// # use outcrop::scheduler::Lane;
+///
+/// let env = Env::memory();
+/// let threads: &Scheduler = &env.scheduler;
+/// threads.set_limit(Lane::Flush, 2);
+/// assert_eq!(threads.limit(Lane::Flush), 2);
+/// ```
 pub struct Scheduler {
     first: PerProcess,
 }
@@ -183,6 +194,7 @@ impl Scheduler {
     ///
     /// # Errors
     /// What starting the first thread of a lane met; `worker` is not taken in then.
+    #[doc(hidden)]
     pub fn join(
         &self,
         worker: Weak<dyn Worker>,

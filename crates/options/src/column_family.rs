@@ -34,6 +34,15 @@ pub enum CompactionStyle {
 pub const AGE_BY_STYLE: u64 = u64::MAX - 1;
 
 /// Which file of an oversized level is compacted first.
+///
+/// ```
+/// # mod outcrop { pub use outcrop_options as options; }
+/// use outcrop::options::{ColumnFamilyOptions, CompactionPri};
+///
+/// let oldest = CompactionPri::OldestLargestSeqFirst;
+/// let options = ColumnFamilyOptions { compaction_pri: oldest, ..ColumnFamilyOptions::default() };
+/// # assert_ne!(options, ColumnFamilyOptions::default());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum CompactionPri {
@@ -51,6 +60,15 @@ pub enum CompactionPri {
 }
 
 /// When what is written goes to the cache without having been read.
+///
+/// ```
+/// # mod outcrop { pub use outcrop_options as options; }
+/// use outcrop::options::{BlockBasedTableOptions, Prepopulate};
+///
+/// let warm = Prepopulate::FlushOnly;
+/// let table = BlockBasedTableOptions { prepopulate_block_cache: warm, ..BlockBasedTableOptions::default() };
+/// # assert_ne!(table, BlockBasedTableOptions::default());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Prepopulate {

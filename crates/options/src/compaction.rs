@@ -1,6 +1,15 @@
 //! Settings of compaction styles other than leveled.
 
 /// How universal compaction decides that a sorted run is too large to come along.
+///
+/// ```
+/// # mod outcrop { pub use outcrop_options as options; }
+/// use outcrop::options::{CompactionStopStyle, UniversalCompactionOptions};
+///
+/// let alike = CompactionStopStyle::SimilarSize;
+/// let options = UniversalCompactionOptions { stop_style: alike, ..UniversalCompactionOptions::default() };
+/// # assert_ne!(options, UniversalCompactionOptions::default());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum CompactionStopStyle {
@@ -12,6 +21,21 @@ pub enum CompactionStopStyle {
 }
 
 /// Settings of universal compaction.
+///
+/// ```
+/// # mod outcrop { pub use outcrop_options as options; }
+/// use outcrop::options::{ColumnFamilyOptions, CompactionStyle, UniversalCompactionOptions};
+///
+/// let options = ColumnFamilyOptions {
+///     compaction_style: CompactionStyle::Universal,
+///     compaction_options_universal: UniversalCompactionOptions {
+///         max_size_amplification_percent: 100,
+///         ..UniversalCompactionOptions::default()
+///     },
+///     ..ColumnFamilyOptions::default()
+/// };
+/// # assert_ne!(options, ColumnFamilyOptions::default());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UniversalCompactionOptions {
     /// How much larger the next sorted run may be than those before it and still come along. Percent; default 1.
@@ -57,6 +81,22 @@ impl Default for UniversalCompactionOptions {
 }
 
 /// Settings of FIFO compaction.
+///
+/// ```
+/// # mod outcrop { pub use outcrop_options as options; }
+/// use outcrop::options::{ColumnFamilyOptions, CompactionStyle, FifoCompactionOptions};
+///
+/// // The last 10 GiB that were written.
+/// let options = ColumnFamilyOptions {
+///     compaction_style: CompactionStyle::Fifo,
+///     compaction_options_fifo: FifoCompactionOptions {
+///         max_table_files_size: 10 << 30,
+///         ..FifoCompactionOptions::default()
+///     },
+///     ..ColumnFamilyOptions::default()
+/// };
+/// # assert_ne!(options, ColumnFamilyOptions::default());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FifoCompactionOptions {
     /// The oldest tables are deleted while all together are larger than this. Bytes; default 1 GiB.

@@ -56,6 +56,18 @@ impl CompressionType {
 }
 
 /// Settings of the codec. Source: RocksDB `compression_opts`, under these names.
+///
+/// ```
+/// # mod outcrop { pub use outcrop_options as options; }
+/// use outcrop::options::{ColumnFamilyOptions, CompressionOptions, CompressionType};
+///
+/// let options = ColumnFamilyOptions {
+///     compression: CompressionType::Zstd,
+///     compression_opts: CompressionOptions { level: 6, ..CompressionOptions::default() },
+///     ..ColumnFamilyOptions::default()
+/// };
+/// # assert_eq!(options.compression_opts.level, 6);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompressionOptions {
     /// Window of Zlib as a power of two, negative for streams without header, which is what tables hold.

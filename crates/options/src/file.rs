@@ -89,6 +89,17 @@ fn escape(value: &str) -> String {
 }
 
 /// What an OPTIONS file says.
+///
+/// ```
+/// # mod outcrop { pub mod options { pub use outcrop_options::file::LoadedOptions; } }
+/// use outcrop::options::LoadedOptions;
+///
+/// /// What a database that was opened by RocksDB has and this engine has not.
+/// fn not_in_effect(loaded: &LoadedOptions) -> Vec<&str> {
+///     loaded.ignored.iter().map(|(_section, name, _value)| name.as_str()).collect()
+/// }
+/// # assert!(not_in_effect(&LoadedOptions::default()).is_empty());
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct LoadedOptions {
     /// The RocksDB version whose option names it uses; empty if it does not say.

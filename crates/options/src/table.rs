@@ -43,6 +43,14 @@ pub enum FilterPolicy {
 }
 
 /// Layout of the index; the discriminant is the number in a table's properties.
+///
+/// ```
+/// # mod outcrop { pub use outcrop_options as options; }
+/// use outcrop::options::{BlockBasedTableOptions, IndexType};
+///
+/// let table = BlockBasedTableOptions { index_type: IndexType::TwoLevel, ..BlockBasedTableOptions::default() };
+/// # assert_ne!(table, BlockBasedTableOptions::default());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum IndexType {
@@ -59,6 +67,15 @@ pub enum IndexType {
 }
 
 /// How short the separators of an index are. Source: RocksDB `IndexShorteningMode`.
+///
+/// ```
+/// # mod outcrop { pub use outcrop_options as options; }
+/// use outcrop::options::{BlockBasedTableOptions, IndexShortening};
+///
+/// let exact = IndexShortening::None;
+/// let table = BlockBasedTableOptions { index_shortening: exact, ..BlockBasedTableOptions::default() };
+/// # assert_ne!(table, BlockBasedTableOptions::default());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IndexShortening {
     /// The last key of each block.
@@ -71,6 +88,15 @@ pub enum IndexShortening {
 }
 
 /// How data blocks are searched by RocksDB's lookups.
+///
+/// ```
+/// # mod outcrop { pub use outcrop_options as options; }
+/// use outcrop::options::{BlockBasedTableOptions, DataBlockIndexType};
+///
+/// let hashed = DataBlockIndexType::BinaryAndHash;
+/// let table = BlockBasedTableOptions { data_block_index_type: hashed, ..BlockBasedTableOptions::default() };
+/// # assert_ne!(table, BlockBasedTableOptions::default());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DataBlockIndexType {
     /// By restart points.

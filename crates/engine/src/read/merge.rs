@@ -29,6 +29,22 @@ pub enum Merged {
 }
 
 /// The operands of one key met so far.
+///
+/// ```
+/// # use outcrop::*;
+/// # use std::sync::Arc;
+/// # let builder = Db::builder("/db").env(Env::memory()).create_if_missing(true);
+/// # let options = ColumnFamilyOptions { merge_operator: Some("stringappend".into()), ..ColumnFamilyOptions::default() };
+/// # let db = builder.default_column_family(options).open()?;
+/// let family = || Family::from(&**db.default_column_family());
+/// let batch = IndexedBatch::default();
+/// batch.merge(family(), b"fruit", b"apple")?;
+/// batch.merge(family(), b"fruit", b"pear")?;
+/// let BatchValue::Merging(operands) = batch.look_up(family(), b"fruit")? else { panic!("nothing is below") };
+/// assert_eq!(operands.newest_first().collect::<Vec<_>>(), [b"pear".as_slice(), b"apple"]);
+/// assert_eq!(family().merge(b"fruit", Some(b"fig"), &operands)?, b"fig,apple,pear");
+/// # outcrop::Result::Ok(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MergeOperands {
     oldest_first: VecDeque<Vec<u8>>,
@@ -42,17 +58,17 @@ impl MergeOperands {
     }
 
     /// Adds one that was written before all others.
-    pub fn push_older(&mut self, operand: &[u8]) {
+    pub(crate) fn push_older(&mut self, operand: &[u8]) {
         self.oldest_first.push_front(operand.to_vec());
     }
 
     /// Adds one that was written after all others.
-    pub fn push_newer(&mut self, operand: &[u8]) {
+    pub(crate) fn push_newer(&mut self, operand: &[u8]) {
         self.oldest_first.push_back(operand.to_vec());
     }
 
     /// Forgets all: something newer hides them.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.oldest_first.clear();
     }
 
@@ -65,7 +81,12 @@ impl MergeOperands {
     ///
     /// # Errors
     /// InvalidArgument without an operator; Corruption if the operator refuses. The texts are RocksDB's.
-    pub fn apply(&self, operator: Option<&dyn MergeOperator>, key: &[u8], base: &Base<'_>) -> Result<Merged> {
+    pub(crate) fn apply(
+        &self,
+        operator: Option<&dyn MergeOperator>,
+        key: &[u8],
+        base: &Base<'_>,
+    ) -> Result<Merged> {
         let operator = operator.ok_or_else(missing_operator)?;
         let merge = |base: Option<&[u8]>| {
             let merged = operator.full_merge(key, base, &self.slices());
@@ -79,7 +100,7 @@ impl MergeOperands {
     }
 
     /// Puts one operand in the place of all, if there are several and the operator can do that without their base.
-    pub fn combine(&mut self, operator: &dyn MergeOperator, key: &[u8]) {
+    pub(crate) fn combine(&mut self, operator: &dyn MergeOperator, key: &[u8]) {
         if self.oldest_first.len() > 1
             && let Some(operand) = operator.partial_merge(key, &self.slices())
         {

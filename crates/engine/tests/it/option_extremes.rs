@@ -5,9 +5,9 @@
 //! writes, one flush or one compaction of 40 KiB in memory: milliseconds of processor time, ten thousand times less.
 
 use crate::harness::creating;
-use outcrop::options::rows::{CF_ROWS, DB_ROWS, TABLE_ROWS};
 use outcrop::options::{CompactionStyle, DbOptions};
 use outcrop::*;
+use outcrop_options::rows::{CF_ROWS, DB_ROWS, TABLE_ROWS};
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
