@@ -223,3 +223,8 @@ pub mod options {
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The examples of docs/transactions.md compile, and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/transactions.md")]
+struct Transactions;
