@@ -7,17 +7,24 @@ use syn::{Attribute, Item, UseTree, Visibility};
 /// The front page of the engine.
 const FRONT: &str = "crates/engine/src/lib.rs";
 
-/// Exported types without an example in their documentation.
+/// Exported types without an example in their documentation, and exports that cannot be looked at.
 pub fn violations(root: &Path) -> Result<Vec<String>, String> {
     let mut violations = Vec::new();
-    for path in exported(&parse(&root.join(FRONT))?) {
+    let exports = exported(&parse(&root.join(FRONT))?);
+    violations.extend(exports.wholes.iter().map(|path| {
+        format!("{FRONT}: {path} publishes what nobody has listed: name the types of it that are public")
+    }));
+    for path in exports.paths {
         let name = path.last().cloned().unwrap_or_default();
-        let mut found = Vec::new();
+        let (mut found, mut is_no_type) = (Vec::new(), false);
         for file in files_of(root, &path)? {
-            found.extend(documentation(&parse(&file)?, &name));
+            let file = parse(&file)?;
+            found.extend(documentation(&file, &name));
+            is_no_type |= has_value(&file, &name);
         }
-        // What is no type (a module, a constant) is not among them.
-        if !found.is_empty() && !found.iter().any(|text| text.contains("```")) {
+        if found.is_empty() && !is_no_type {
+            violations.push(format!("{FRONT}: {name} is found in no file of {}", path.join("::")));
+        } else if !found.is_empty() && !found.iter().any(|text| text.contains("```")) {
             violations.push(format!("{FRONT}: {name} is public and has no example: a ``` block in its docs"));
         }
     }
@@ -28,32 +35,48 @@ fn parse(path: &Path) -> Result<syn::File, String> {
     syn::parse_file(&tidy::read(path)?).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The paths of `pub use`.
-fn exported(front: &syn::File) -> Vec<Vec<String>> {
-    let mut paths = Vec::new();
-    for item in &front.items {
-        if let Item::Use(item) = item
-            && matches!(item.vis, Visibility::Public(_))
-        {
-            leaves(&item.tree, &mut Vec::new(), &mut paths);
-        }
-    }
-    paths
+/// What the front page exports.
+#[derive(Default)]
+struct Exports {
+    /// The paths of `pub use`, those in public modules of the page too.
+    paths: Vec<Vec<String>>,
+    /// Crates, modules and globs that are published as they are, or under another name.
+    wholes: Vec<String>,
 }
 
-fn leaves(tree: &UseTree, within: &mut Vec<String>, paths: &mut Vec<Vec<String>>) {
+fn exported(front: &syn::File) -> Exports {
+    let mut exports = Exports::default();
+    list(&front.items, &mut exports);
+    exports
+}
+
+fn list(items: &[Item], exports: &mut Exports) {
+    for item in items {
+        match item {
+            Item::Use(item) if matches!(item.vis, Visibility::Public(_)) => {
+                leaves(&item.tree, &mut Vec::new(), exports);
+            }
+            Item::Mod(item) if matches!(item.vis, Visibility::Public(_)) => match &item.content {
+                Some((_, items)) => list(items, exports),
+                None => exports.wholes.push(item.ident.to_string()),
+            },
+            _ => {}
+        }
+    }
+}
+
+fn leaves(tree: &UseTree, within: &mut Vec<String>, exports: &mut Exports) {
+    let path = |leaf: String| within.iter().cloned().chain([leaf]).collect::<Vec<String>>();
     match tree {
         UseTree::Path(path) => {
             within.push(path.ident.to_string());
-            leaves(&path.tree, within, paths);
+            leaves(&path.tree, within, exports);
             within.pop();
         }
-        UseTree::Name(name) => {
-            let leaf = name.ident.to_string();
-            paths.push(within.iter().cloned().chain([leaf]).collect());
-        }
-        UseTree::Group(group) => group.items.iter().for_each(|tree| leaves(tree, within, paths)),
-        UseTree::Rename(_) | UseTree::Glob(_) => {}
+        UseTree::Name(name) => exports.paths.push(path(name.ident.to_string())),
+        UseTree::Group(group) => group.items.iter().for_each(|tree| leaves(tree, within, exports)),
+        UseTree::Rename(name) => exports.wholes.push(path(name.ident.to_string()).join("::")),
+        UseTree::Glob(_) => exports.wholes.push(path("*".to_string()).join("::")),
     }
 }
 
@@ -87,6 +110,15 @@ fn documentation(file: &syn::File, name: &str) -> Vec<String> {
     types.collect()
 }
 
+/// True if the file declares a public constant or function called `name`: no type, and in need of no example.
+fn has_value(file: &syn::File, name: &str) -> bool {
+    file.items.iter().any(|item| match item {
+        Item::Const(item) => item.ident == name && matches!(item.vis, Visibility::Public(_)),
+        Item::Fn(item) => item.sig.ident == name && matches!(item.vis, Visibility::Public(_)),
+        _ => false,
+    })
+}
+
 fn text_of(attributes: &[Attribute]) -> String {
     let lines = attributes.iter().filter_map(|attribute| match &attribute.meta {
         syn::Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
@@ -105,8 +137,28 @@ mod tests {
     #[test]
     fn exports_are_found_with_their_modules() {
         let front = syn::parse_file("pub use a::b::{C, d::E}; use f::G; pub use outcrop_base::H;").unwrap();
-        let paths: Vec<String> = exported(&front).iter().map(|path| path.join("::")).collect();
+        let paths: Vec<String> = exported(&front).paths.iter().map(|path| path.join("::")).collect();
         assert_eq!(paths, ["a::b::C", "a::b::d::E", "outcrop_base::H"]);
+    }
+
+    #[test]
+    fn modules_of_the_page_are_followed_and_whole_crates_are_told() {
+        let front =
+            "pub mod m { pub use a::B; } mod n { pub use a::C; } pub use d as e; pub use f::*; pub mod g;";
+        let exports = exported(&syn::parse_file(front).unwrap());
+        assert_eq!(exports.paths, [["a", "B"]]);
+        assert_eq!(exports.wholes, ["d", "f::*", "g"]);
+    }
+
+    #[test]
+    fn what_is_no_type_is_a_constant_or_a_function_that_is_there() {
+        let file = syn::parse_file("pub const A: u8 = 0; pub fn b() {} const C: u8 = 0;").unwrap();
+        assert!(
+            has_value(&file, "A")
+                && has_value(&file, "b")
+                && !has_value(&file, "C")
+                && !has_value(&file, "D")
+        );
     }
 
     #[test]
