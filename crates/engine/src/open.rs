@@ -66,9 +66,9 @@ fn open_with(
 ) -> Result<Arc<Core>> {
     let OptionsInForce { db: options, descriptors, corrections } = in_force(path, options, column_families)?;
     if options.create_if_missing {
-        env.fs.create_dir_all(path)?;
+        env.fs.create_dir_all_durably(path)?;
         if let Some(wal_dir) = &options.wal_dir {
-            env.fs.create_dir_all(wal_dir)?;
+            env.fs.create_dir_all_durably(wal_dir)?;
         }
     }
     if !env.fs.exists(path)? {

@@ -33,7 +33,7 @@ pub fn dir(wal_dir: &Path) -> PathBuf {
 
 /// Makes the directory, if WALs are to be archived.
 pub fn prepare(ctx: &DbContext) -> Result<()> {
-    if is_on(&ctx.options) { ctx.env.fs.create_dir_all(&dir(&ctx.wal_dir)) } else { Ok(()) }
+    if is_on(&ctx.options) { ctx.env.fs.create_dir_all_durably(&dir(&ctx.wal_dir)) } else { Ok(()) }
 }
 
 /// WAL `number` is not needed any more: it is archived or removed. Best effort: what stays behind is found at the next open.

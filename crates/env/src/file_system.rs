@@ -225,6 +225,19 @@ pub trait FileSystem: Send + Sync {
     /// Bytes an unprivileged process can still write under `dir`, where known.
     fn free_space(&self, dir: &Path) -> Result<Option<u64>>;
 
+    /// As [`FileSystem::create_dir_all`]; the names of directories that it creates are durable on return.
+    fn create_dir_all_durably(&self, dir: &Path) -> Result<()> {
+        let mut missing = Vec::new();
+        for dir in dir.ancestors().filter(|dir| *dir != Path::new("")) {
+            if self.exists(dir)? {
+                break;
+            }
+            missing.push(dir);
+        }
+        self.create_dir_all(dir)?;
+        missing.iter().rev().try_for_each(|dir| self.sync_dir(parent_of(dir)))
+    }
+
     /// The whole contents of a file.
     fn read_all(&self, path: &Path) -> Result<Vec<u8>> {
         let file = self.open_read(path, OpenRead { access: Access::Sequential, ..OpenRead::default() })?;

@@ -34,6 +34,8 @@ struct Tree {
     /// Files created so far.
     created: u64,
     dirs: BTreeSet<PathBuf>,
+    /// Those of which no directory above them was synced since: a crash takes them away, with what is in them.
+    unsynced_dirs: BTreeSet<PathBuf>,
     locked: BTreeSet<PathBuf>,
 }
 
@@ -74,6 +76,20 @@ impl Tree {
             }
         }
         self.dirs.insert(target.to_path_buf());
+        if self.unsynced_dirs.remove(source) {
+            self.unsynced_dirs.insert(target.to_path_buf());
+        }
+    }
+
+    /// A crash: directories without a durable name are gone, but for those that `stays` says.
+    fn lose_dirs(&mut self, mut stays: impl FnMut() -> bool) {
+        for lost in std::mem::take(&mut self.unsynced_dirs) {
+            if !stays() {
+                self.dirs.retain(|dir| !dir.starts_with(&lost));
+                self.files.retain(|path, _| !path.starts_with(&lost));
+                self.durable.retain(|path, _| !path.starts_with(&lost));
+            }
+        }
     }
 }
 
@@ -97,7 +113,7 @@ impl MemoryFs {
         MemoryFs::default()
     }
 
-    /// The machine loses power: unsynced bytes and unsynced names are gone, locks are free.
+    /// The machine loses power: unsynced bytes and unsynced names, of directories too, are gone, locks are free.
     pub fn crash(&self) {
         self.crash_with(&mut Loss::everything(), 0);
     }
@@ -143,6 +159,7 @@ impl MemoryFs {
         }
         tree.files = durable.clone();
         tree.durable = durable;
+        tree.lose_dirs(|| names > 0 && loss.draw(1) == 0);
     }
 
     /// All files and their sizes, for tests.
@@ -319,7 +336,11 @@ impl FileSystem for MemoryFs {
 
     fn create_dir_all(&self, dir: &Path) -> Result<()> {
         let mut tree = lock(&self.tree);
-        tree.dirs.extend(dir.ancestors().filter(|path| *path != Path::new("")).map(Path::to_path_buf));
+        for dir in dir.ancestors().filter(|path| *path != Path::new("")) {
+            if tree.dirs.insert(dir.to_path_buf()) && dir.parent().is_some() {
+                tree.unsynced_dirs.insert(dir.to_path_buf());
+            }
+        }
         Ok(())
     }
 
@@ -338,6 +359,7 @@ impl FileSystem for MemoryFs {
             let source = io::Error::from(io::ErrorKind::DirectoryNotEmpty);
             return Err(Error::io(dir.display().to_string(), source));
         }
+        tree.unsynced_dirs.remove(dir);
         if tree.dirs.remove(dir) { Ok(()) } else { Err(missing(dir)) }
     }
 
@@ -377,6 +399,7 @@ impl FileSystem for MemoryFs {
             .map(|(path, file)| (path.clone(), file.clone()))
             .collect();
         tree.durable.extend(inside);
+        tree.unsynced_dirs.retain(|path| parent_of(path) != dir);
         Ok(())
     }
 
@@ -415,7 +438,7 @@ mod tests {
     #[test]
     fn a_crash_keeps_only_synced_bytes_under_synced_names() {
         let fs = MemoryFs::new();
-        fs.create_dir_all(Path::new("/db")).unwrap();
+        fs.create_dir_all_durably(Path::new("/db")).unwrap();
         write(&fs, "/db/synced", b"abc", true);
         write(&fs, "/db/unsynced", b"abc", false);
         fs.sync_dir(Path::new("/db")).unwrap();
@@ -425,9 +448,24 @@ mod tests {
     }
 
     #[test]
+    fn a_crash_takes_a_directory_whose_name_was_not_synced() {
+        let fs = MemoryFs::new();
+        fs.create_dir_all_durably(Path::new("/far/away")).unwrap();
+        fs.create_dir_all(Path::new("/far/off/db")).unwrap();
+        for dir in ["/far/away", "/far/off/db"] {
+            write(&fs, &format!("{dir}/file"), b"abc", true);
+            fs.sync_dir(Path::new(dir)).unwrap();
+        }
+        fs.sync_dir(Path::new("/far/off")).unwrap();
+        fs.crash();
+        assert_eq!(fs.files(), [(PathBuf::from("/far/away/file"), 3)]);
+        assert!(!fs.exists(Path::new("/far/off")).unwrap());
+    }
+
+    #[test]
     fn an_unsynced_rename_is_undone_by_a_crash() {
         let fs = MemoryFs::new();
-        fs.create_dir_all(Path::new("/db")).unwrap();
+        fs.create_dir_all_durably(Path::new("/db")).unwrap();
         write(&fs, "/db/old", b"abc", true);
         fs.sync_dir(Path::new("/db")).unwrap();
         fs.rename(Path::new("/db/old"), Path::new("/db/new")).unwrap();

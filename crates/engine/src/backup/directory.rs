@@ -237,31 +237,22 @@ fn with_sizes(layout: &Layout, meta: BackupMeta, sizes: &mut Sizes) -> Result<Ba
     })
 }
 
-/// Creates the directories that are missing, durably if `sync` is set.
+/// Creates the directories that are missing. With `sync` they are durable on return, also if an engine without it created them.
 pub fn create_dirs(layout: &Layout, shared: Option<&str>, sync: bool) -> Result<()> {
+    create_dir(&*layout.fs, &layout.root, sync)?;
     for name in ["private", "meta"].into_iter().chain(shared) {
-        create_dir(&*layout.fs, &layout.path(name), sync)?;
+        layout.fs.create_dir_all(&layout.path(name))?;
+    }
+    if sync {
+        layout.fs.sync_dir(&layout.root)?;
+        layout.fs.sync_dir(parent_of(&layout.root))?;
     }
     Ok(())
 }
 
 /// Creates a directory and those above it, as far as they are missing. With `sync` their names are durable on return.
 pub fn create_dir(fs: &dyn FileSystem, dir: &Path, sync: bool) -> Result<()> {
-    let mut missing = Vec::new();
-    for dir in dir.ancestors().filter(|dir| !dir.as_os_str().is_empty()) {
-        if fs.exists(dir)? {
-            break;
-        }
-        missing.push(dir);
-    }
-    if missing.is_empty() {
-        return Ok(());
-    }
-    fs.create_dir_all(dir)?;
-    for dir in missing.iter().rev().filter(|_| sync) {
-        fs.sync_dir(parent_of(dir))?;
-    }
-    Ok(())
+    if sync { fs.create_dir_all_durably(dir) } else { fs.create_dir_all(dir) }
 }
 
 /// Names in a directory; none if there is none.
