@@ -346,7 +346,7 @@ functions! {
         let levels = if count == 0 { &[] } else { std::slice::from_raw_parts(levels, count) };
         let text = levels.iter().map(ToString::to_string).collect::<Vec<_>>().join(":");
         let name = "max_bytes_for_level_multiplier_additional";
-        match o.cf.kept.set(options::kept::CF_KEPT, name, &text) {
+        match o.cf.kept.set(outcrop_options::kept::CF_KEPT, name, &text) {
             Ok(_) => o.settings.allow(name),
             Err(_) => o.settings.refuse(name, text),
         }
