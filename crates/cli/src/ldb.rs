@@ -1,7 +1,9 @@
 //! `outcrop ldb`: RocksDB's verbs and flags for looking into a database.
 //!
 //! Verbs that only read open the database read-only: nothing is written and no lock is taken, so they work beside a
-//! process that has it open, and on what is left of a damaged one. `put` and `delete` open it as any program does.
+//! process that has it open, and on what is left of a damaged one. `put`, `delete`, `backup` and `checkpoint` open it as any program does.
+
+mod copies;
 
 use crate::checkcompat::{self, Version};
 use outcrop::{
@@ -61,7 +63,9 @@ pub struct LdbArguments {
     /// checkcompat prints JSON.
     #[arg(long)]
     json: bool,
-    /// put KEY VALUE, get KEY, delete KEY, scan, dump, manifest_dump, list_column_families, checkconsistency, metrics (OpenMetrics text), checkcompat --with=VERSION; words that begin with - go after --.
+    #[command(flatten)]
+    copies: copies::CopyArguments,
+    /// put KEY VALUE, get KEY, delete KEY, scan, dump, get_property NAME, manifest_dump, list_column_families, checkconsistency, metrics (OpenMetrics text), checkcompat --with=VERSION, backup, restore, list_backups, verify_backup, purge_backups NUMBER, checkpoint; words that begin with - go after --.
     #[arg(required = true, num_args = 1..)]
     command: Vec<String>,
 }
@@ -83,6 +87,16 @@ pub fn run(arguments: &LdbArguments) -> Result<ExitCode, String> {
         ["checkconsistency"] => arguments.check_consistency(),
         ["metrics"] => arguments.metrics(),
         ["checkcompat"] => return arguments.check_compatibility(),
+        ["get_property", name] => arguments.get_property(name),
+        ["backup"] => arguments.backup(),
+        ["restore"] => arguments.restore(),
+        ["list_backups"] => arguments.list_backups(),
+        ["verify_backup"] => arguments.verify_backup(),
+        ["purge_backups", keep] => arguments.purge_backups(keep),
+        ["checkpoint"] => arguments.checkpoint(),
+        ["reduce_levels", ..] => {
+            return Err("ldb: reduce_levels is not supported: open the database with fewer num_levels after a compact_range into them".to_string());
+        }
         [verb, ..] => {
             return Err(format!(
                 "ldb: {verb} is no verb, or its arguments are wrong; --help lists the verbs"
@@ -171,6 +185,15 @@ impl LdbArguments {
             Some(value) => println!("{}", self.show(&value, self.value_hex)),
             None => return Err(Error::new(ErrorKind::NotFound, key)),
         }
+        db.close()
+    }
+
+    /// A property, with its name before it.
+    fn get_property(&self, name: &str) -> Result<(), Error> {
+        let (db, cf) = self.open_to_read()?;
+        let missing = || Error::new(ErrorKind::NotFound, format!("failed to get property: {name}"));
+        let value = db.property_cf(&cf, name).ok_or_else(missing)?;
+        println!("{name}: {value}");
         db.close()
     }
 

@@ -230,6 +230,39 @@ fn two_tables(dir: &Path) -> outcrop::Db {
 }
 
 #[test]
+fn ldb_makes_backups_and_checkpoints_and_restores_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, other) = (dir.path().join("db"), dir.path().join("other"));
+    let backups = format!("--backup_dir={}", dir.path().join("backups").display());
+    assert!(!ldb(&db, &["backup"]).status.success(), "there is no database, and no directory is named");
+    assert_eq!(text(&ldb(&db, &["--create_if_missing", "put", "a", "1"])), "OK\n");
+    let made = text(&ldb(&db, &[&backups, "backup"]));
+    assert_eq!(made, "open db OK\nopen backup engine OK\ncreate new backup OK\n");
+    assert_eq!(text(&ldb(&db, &["put", "a", "2"])), "OK\n");
+    ldb(&db, &[&backups, "--num_threads=3", "backup"]);
+    assert_eq!(text(&ldb(&db, &[&backups, "list_backups"])).lines().count(), 2);
+    assert_eq!(text(&ldb(&db, &[&backups, "verify_backup"])), "OK\n");
+    let restored = text(&ldb(&other, &[&backups, "restore"]));
+    assert_eq!(restored, "open restore engine OK\nrestore from backup OK\n");
+    assert_eq!(text(&ldb(&other, &["get", "a"])), "2\n");
+    ldb(&db, &[&backups, "--backup_id=1", "restore"]);
+    assert_eq!(text(&ldb(&db, &["get", "a"])), "1\n");
+    assert!(!ldb(&db, &[&backups, "--backup_id=7", "restore"]).status.success());
+    assert_eq!(text(&ldb(&db, &[&backups, "purge_backups", "1"])), "OK\n");
+    assert_eq!(text(&ldb(&db, &[&backups, "list_backups"])).lines().count(), 1);
+    let checkpoint = dir.path().join("checkpoint");
+    let flag = format!("--checkpoint_dir={}", checkpoint.display());
+    assert_eq!(text(&ldb(&db, &[&flag, "checkpoint"])), "OK\n");
+    assert_eq!(text(&ldb(&checkpoint, &["get", "a"])), "1\n");
+    assert_eq!(
+        text(&ldb(&checkpoint, &["get_property", "rocksdb.num-snapshots"])),
+        "rocksdb.num-snapshots: 0\n"
+    );
+    let refused = ldb(&db, &["reduce_levels"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("not supported"));
+}
+
+#[test]
 fn ldb_reads_beside_a_process_that_writes_and_changes_nothing() {
     let temp = tempfile::tempdir().unwrap();
     let dir = temp.path().join("db");

@@ -1,0 +1,105 @@
+//! `outcrop ldb` verbs that copy a database: backups and checkpoints.
+
+use super::LdbArguments;
+use outcrop::{BackupEngine, BackupEngineOptions, Env, Error};
+use std::path::PathBuf;
+
+/// Flags of these verbs.
+#[derive(clap::Args)]
+#[command(rename_all = "snake_case")]
+pub struct CopyArguments {
+    /// Directory of backups, for backup, restore, list_backups, verify_backup and purge_backups.
+    #[arg(long)]
+    backup_dir: Option<PathBuf>,
+    /// Files that backup, restore and verify_backup copy or read at the same time.
+    #[arg(long, default_value_t = 1)]
+    num_threads: usize,
+    /// The backup for restore and verify_backup; the newest one that is whole if not given.
+    #[arg(long)]
+    backup_id: Option<u32>,
+    /// Directory that checkpoint makes.
+    #[arg(long)]
+    checkpoint_dir: Option<PathBuf>,
+}
+
+impl CopyArguments {
+    fn backups(&self) -> Result<BackupEngineOptions, Error> {
+        let missing = || Error::invalid_argument("--backup_dir: missing directory of backups");
+        let dir = self.backup_dir.clone().ok_or_else(missing)?;
+        let max_background_operations = self.num_threads.max(1);
+        Ok(BackupEngineOptions { max_background_operations, ..BackupEngineOptions::new(dir) })
+    }
+
+    /// To look and to restore: nothing in the directory of backups is changed.
+    fn open_to_read(&self) -> Result<BackupEngine, Error> {
+        BackupEngine::open_read_only(self.backups()?, &Env::posix())
+    }
+
+    fn chosen(&self, engine: &BackupEngine) -> Result<u32, Error> {
+        let newest = self.backup_id.or_else(|| engine.latest_backup());
+        newest.ok_or_else(|| Error::not_found("Backup not found"))
+    }
+}
+
+impl LdbArguments {
+    pub(super) fn backup(&self) -> Result<(), Error> {
+        let options = self.copies.backups()?;
+        let (db, _) = self.open()?;
+        println!("open db OK");
+        let engine = BackupEngine::open(options, &Env::posix())?;
+        println!("open backup engine OK");
+        engine.create_backup(&db)?;
+        println!("create new backup OK");
+        db.close()
+    }
+
+    pub(super) fn restore(&self) -> Result<(), Error> {
+        let engine = self.copies.open_to_read()?;
+        println!("open restore engine OK");
+        engine.restore_backup(self.copies.chosen(&engine)?, &self.db, &self.db)?;
+        println!("restore from backup OK");
+        Ok(())
+    }
+
+    /// One line for each backup, and for each that is damaged why.
+    pub(super) fn list_backups(&self) -> Result<(), Error> {
+        let engine = self.copies.open_to_read()?;
+        for backup in engine.backup_infos() {
+            println!(
+                "{} time {} sequence {} bytes {} files {}",
+                backup.id, backup.timestamp, backup.sequence_number, backup.size, backup.number_files
+            );
+        }
+        for (id, error) in engine.corrupted_backups() {
+            println!("{id} damaged: {error}");
+        }
+        Ok(())
+    }
+
+    /// Reads every byte of a backup.
+    pub(super) fn verify_backup(&self) -> Result<(), Error> {
+        let engine = self.copies.open_to_read()?;
+        engine.verify_backup(self.copies.chosen(&engine)?)?;
+        println!("OK");
+        Ok(())
+    }
+
+    /// Deletes all but the newest `keep` backups.
+    pub(super) fn purge_backups(&self, keep: &str) -> Result<(), Error> {
+        let keep = keep
+            .parse()
+            .map_err(|_| Error::invalid_argument(format!("{keep} is no number of backups to keep")))?;
+        BackupEngine::open(self.copies.backups()?, &Env::posix())?.purge_old_backups(keep)?;
+        println!("OK");
+        Ok(())
+    }
+
+    pub(super) fn checkpoint(&self) -> Result<(), Error> {
+        let missing = || Error::invalid_argument("--checkpoint_dir: missing directory to make");
+        let target = self.copies.checkpoint_dir.as_ref().ok_or_else(missing)?;
+        let (db, _) = self.open()?;
+        db.create_checkpoint(target)?;
+        println!("OK");
+        db.close()
+    }
+}
