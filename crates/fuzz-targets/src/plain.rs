@@ -1,7 +1,7 @@
 //! Targets that need nothing but the bytes.
 
 use crate::bytes_file::{PATH, file};
-use outcrop::WriteBatch;
+use outcrop::{BackupMeta, WriteBatch};
 use outcrop_base::coding::{Decoder, fixed64_at, put_varint32, put_varint64, put_zigzag64, varint_len};
 use outcrop_base::keys::{ParsedKey, internal_key};
 use outcrop_base::wide_columns;
@@ -47,6 +47,20 @@ pub fn coding(input: &[u8]) {
             None => return,
         }
     }
+}
+
+/// The meta file of a backup: what is read and written again is the same, and no name leads out of the directory of backups.
+pub fn backup_meta(input: &[u8]) {
+    let Ok(meta) = BackupMeta::parse(input, "meta/1") else { return };
+    for file in &meta.files {
+        let parts: Vec<&str> = file.name.split('/').collect();
+        assert!((2..=3).contains(&parts.len()) && !parts.contains(&"..") && !parts.contains(&""));
+        assert!(!file.database_name().contains('/'));
+    }
+    // Sizes are read and not written.
+    let mut expected = meta.clone();
+    expected.files.iter_mut().for_each(|file| file.size = None);
+    assert_eq!(BackupMeta::parse(&meta.print(2), "meta/1").expect("it was printed"), expected);
 }
 
 /// An internal key is its parts.

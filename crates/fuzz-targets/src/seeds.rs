@@ -117,6 +117,13 @@ fn by_hand() -> Seeds {
           compression_per_level=kNoCompression:kZSTD;compression_opts={level=5;window_bits=-14;}"
             .to_vec(),
     );
+    let first =
+        b"1795352865\n6\nmetadata 68656C6C6F0A\n2\nshared_checksum/000009_sCU1H_1285.sst crc32 2274351274\n\
+                  private/2/CURRENT crc32 2659179228\n";
+    add("backup_meta", "schema-1", first.to_vec());
+    let second = b"schema_version 2.1\n1795352865\n6\n1\nprivate/2/CURRENT crc32 7 temp kWarm size 5\n\
+                   shared_checksum/000010_s1_5.sst ni::excluded true\n// FOOTER\nsum 1\n";
+    add("backup_meta", "schema-2", second.to_vec());
     for name in ["CURRENT", "LOCK", "MANIFEST-000005", "000004.log", "000009.sst", "OPTIONS-000007.dbtmp"] {
         add("file_name", name, name.as_bytes().to_vec());
     }
