@@ -139,10 +139,12 @@ mod wal_tracking;
 mod write;
 mod write_buffer_manager;
 
-pub use backup::options::{ExcludeFile, Progress};
-pub use backup::{
-    BackupEngine, BackupEngineOptions, BackupFile, BackupInfo, BackupMeta, CreateBackupOptions, MetaFile,
-    RestoreMode, RestoreOptions, SharedFileCheck, SharedFileNaming,
+pub use backup::engine::BackupEngine;
+pub use backup::info::{BackupFile, BackupInfo};
+pub use backup::meta::{BackupMeta, MetaFile};
+pub use backup::options::{
+    BackupEngineOptions, CreateBackupOptions, ExcludeFile, Progress, RestoreMode, RestoreOptions,
+    SharedFileCheck, SharedFileNaming,
 };
 pub use batch::codec::{Op, Record, WriteBatch};
 pub use batch::indexed::{BatchGuard, BatchValue, Family, IndexedBatch, IndexedBatchOptions};

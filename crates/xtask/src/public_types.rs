@@ -17,10 +17,11 @@ pub fn violations(root: &Path) -> Result<Vec<String>, String> {
     for path in exports.paths {
         let name = path.last().cloned().unwrap_or_default();
         let (mut found, mut is_no_type) = (Vec::new(), false);
-        for file in files_of(root, &path)? {
-            let file = parse(&file)?;
-            found.extend(documentation(&file, &name));
-            is_no_type |= has_value(&file, &name);
+        let files = files_of(root, &path)?.iter().map(|file| parse(file)).collect::<Result<Vec<_>, _>>()?;
+        for file in &files {
+            found.extend(documentation(file, &name));
+            found.extend(declaring_macro(file, &name).map(|used| text_of_macro(&files, &used)));
+            is_no_type |= has_value(file, &name);
         }
         if found.is_empty() && !is_no_type {
             violations.push(format!("{FRONT}: {name} is found in no file of {}", path.join("::")));
@@ -110,6 +111,31 @@ fn documentation(file: &syn::File, name: &str) -> Vec<String> {
     types.collect()
 }
 
+/// The macro that declares the type `name`, where its use begins with documentation and that name.
+fn declaring_macro(file: &syn::File, name: &str) -> Option<String> {
+    file.items.iter().find_map(|item| {
+        let Item::Macro(item) = item else { return None };
+        let mut tokens = item.mac.tokens.clone().into_iter();
+        let first = tokens.find_map(|token| match token {
+            proc_macro2::TokenTree::Ident(ident) => Some(ident),
+            _ => None,
+        });
+        let used = item.mac.path.segments.last()?.ident.to_string();
+        (item.ident.is_none() && first.is_some_and(|first| first == name)).then_some(used)
+    })
+}
+
+/// What a macro that one of the files declares is made of, its documentation too.
+fn text_of_macro(files: &[syn::File], name: &str) -> String {
+    let declared = files.iter().flat_map(|file| &file.items).filter_map(|item| match item {
+        Item::Macro(item) => {
+            item.ident.as_ref().filter(|ident| *ident == name).map(|_| item.mac.tokens.to_string())
+        }
+        _ => None,
+    });
+    declared.collect()
+}
+
 /// True if the file declares a public constant or function called `name`: no type, and in need of no example.
 fn has_value(file: &syn::File, name: &str) -> bool {
     file.items.iter().any(|item| match item {
@@ -159,6 +185,18 @@ mod tests {
                 && !has_value(&file, "C")
                 && !has_value(&file, "D")
         );
+    }
+
+    #[test]
+    fn types_that_a_macro_declares_have_its_example() {
+        let file = "macro_rules! names { ($name:ident) => { /// ```\n/// ```\npub enum $name {} } }
+            names! { /// Fruit.\n#[derive(Debug)] Fruit { Apple } } other! { Vegetable { Leek } }";
+        let files = [syn::parse_file(file).unwrap()];
+        let used = declaring_macro(&files[0], "Fruit").unwrap();
+        assert!(text_of_macro(&files, &used).contains("```"));
+        let other = declaring_macro(&files[0], "Vegetable").unwrap();
+        assert_eq!(text_of_macro(&files, &other), "");
+        assert_eq!(declaring_macro(&files[0], "Apple"), None);
     }
 
     #[test]

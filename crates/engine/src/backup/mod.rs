@@ -12,7 +12,7 @@
 //! The directory is RocksDB's, so that either engine goes on with the other's backups. Invariant: a backup exists once its meta
 //! file has its name; everything it lists is durable by then, and is removed only after it.
 //!
-//! Concurrency: an engine does one thing at a time; [`BackupEngine::stop_backup`] alone does not wait. What writes takes the
+//! Concurrency: an engine does one thing at a time; [`engine::BackupEngine::stop_backup`] alone does not wait. What writes takes the
 //! directory's lock besides and looks again which backups there are, so that several engines may be open.
 //! Built on the public methods of [`crate::Db`].
 //! Source: RocksDB `utilities/backup/backup_engine.cc`; differences in `docs/backups.md`.
@@ -22,7 +22,7 @@ mod copy;
 mod create;
 mod directory;
 pub mod engine;
-mod info;
+pub mod info;
 pub mod meta;
 pub mod options;
 mod parallel;
@@ -30,10 +30,3 @@ mod plan;
 mod restore;
 mod store;
 mod verify;
-
-pub use engine::BackupEngine;
-pub use info::{BackupFile, BackupInfo};
-pub use meta::{BackupMeta, MetaFile};
-pub use options::{
-    BackupEngineOptions, CreateBackupOptions, RestoreMode, RestoreOptions, SharedFileCheck, SharedFileNaming,
-};
