@@ -431,9 +431,8 @@ impl Replay {
         let count = prepared.replay(record, first, wal, memtable_of)?;
         let next = first.plus(count);
         self.next_seq = Some(next);
-        if count > 0 {
-            recovered.last_seq = recovered.last_seq.max(SeqNum(next.0 - 1));
-        }
+        // A record of nothing has the number of the next one: those before it that are not here were in no WAL.
+        recovered.last_seq = recovered.last_seq.max(SeqNum(next.0.saturating_sub(1)));
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 //! ```text
 //! recover mode=kPointInTimeRecovery      [tables=7: the MANIFEST's last sequence number]
 //! 3 recyclable: a@1 b@2 !c@3 ~d@4        records of one put with its number; ! has a wrong byte, ~ is cut in its middle
+//! 4: @6                                  a batch of nothing
 //! 5: e@4 zeros                           zeros after the last record, as a file has that was made longer in advance
 //! ```
 
@@ -16,10 +17,13 @@ use outcrop_record::LogWriter;
 /// Bytes of zeros after a log.
 const ZEROS: usize = 1000;
 
-/// A batch with one put, as it is in a WAL.
+/// A batch with one put, or none of an empty key, as it is in a WAL.
 fn batch(key: &str, seq: u64) -> Vec<u8> {
     let mut record = seq.to_le_bytes().to_vec();
-    record.extend(1u32.to_le_bytes());
+    record.extend(u32::from(!key.is_empty()).to_le_bytes());
+    if key.is_empty() {
+        return record;
+    }
     record.extend([1, key.len() as u8]);
     record.extend(key.as_bytes());
     record.extend([5]);
