@@ -3,7 +3,7 @@
 //! The statistics text has RocksDB's shape, so that tools that parse it by its header words work unchanged.
 //! Source: RocksDB `include/rocksdb/db.h` (`struct Properties`), `db/internal_stats.cc`.
 
-use crate::column_family::ColumnFamily;
+use crate::column_family::{ColumnFamily, DEFAULT_COLUMN_FAMILY};
 use crate::compaction::level_shape::LevelShape;
 use crate::core::Core;
 use crate::file_properties::{blob_stats, file_property_int, six_digits, table_property};
@@ -58,6 +58,10 @@ pub fn property_int(core: &Core, cf: &ColumnFamily, name: &str) -> Option<u64> {
         return Some(number);
     }
     let state = core.versions.state.lock();
+    if name == "background-errors" && cf.name() != DEFAULT_COLUMN_FAMILY {
+        // Counted with the default column family, as in RocksDB: a sum over all of them counts each error once.
+        return Some(0);
+    }
     if let Some(number) = db_property_int(core, &state, name) {
         return Some(number);
     }

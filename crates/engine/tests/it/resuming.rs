@@ -97,6 +97,8 @@ fn a_failed_compaction_stops_no_writes_and_is_tried_again() {
         at.db.set_options_cf(&cf, &[("disable_auto_compactions", "false")]).unwrap();
         at.wait_until(|at| at.background_errors() >= 3);
         assert!(at.db.background_error().is_none());
+        let other = at.db.create_column_family("other").unwrap();
+        assert_eq!(at.db.property_int_cf(&other, "rocksdb.background-errors"), Some(0), "counted once");
         at.put("d").unwrap();
         at.fs.faults().heal();
         let on_level_0 = "rocksdb.num-files-at-level0";
