@@ -262,13 +262,16 @@ fn flush_before(
     options: &IngestExternalFileOptions,
 ) -> Result<()> {
     let with_data = tables_with_data(core, cf, tables)?;
-    let (touched, beside) = {
+    let (touched, beside, refused) = {
         let state = core.versions.state.lock();
         let Some(cf_state) = state.column_families.get(&cf.id()) else { return Ok(()) };
-        let goes_to_l0 =
-            |(table, with_data)| place(cf_state, &cf.comparator, table, with_data, options).level == 0;
+        let places = tables.iter().zip(&with_data);
+        let places: Vec<Place> = places
+            .map(|(table, with_data)| place(cf_state, &cf.comparator, table, with_data, options))
+            .collect();
         let unflushed = !cf_state.memtable.is_empty() || !cf_state.sealed.is_empty();
-        let beside = unflushed && (overlapping || tables.iter().zip(&with_data).any(goes_to_l0));
+        let beside = unflushed && (overlapping || places.iter().any(|place| place.level == 0));
+        let refused = needs_number(options, overlapping || places.iter().any(|place| place.over_data));
         let active = std::iter::once(&cf_state.memtable);
         let memtables: Vec<_> = active.chain(cf_state.sealed.iter().map(|s| &s.memtable)).cloned().collect();
         drop(state);
@@ -278,10 +281,14 @@ fn flush_before(
                 memtable.overlaps(user_key(&table.smallest), end, included)
             })
         });
-        (touched, beside)
+        (touched, beside, refused)
     };
     if !touched && !beside {
         return Ok(());
+    }
+    if !touched {
+        // The flush would be for nothing.
+        refused?;
     }
     if !options.allow_blocking_flush {
         return Err(Error::invalid_argument(
@@ -289,6 +296,14 @@ fn flush_before(
         ));
     }
     core.commit.flush_excluded(writing, &[cf.id()], FlushReason::ExternalFileIngestion)
+}
+
+/// That files may be given sequence numbers, if they come over others' keys.
+fn needs_number(options: &IngestExternalFileOptions, over_data: bool) -> Result<()> {
+    if over_data && !options.ingest_behind && !options.allow_global_seqno {
+        return Err(Error::invalid_argument("Global seqno is required, but disabled"));
+    }
+    Ok(())
 }
 
 /// The choice of level and sequence number for each file.
@@ -316,10 +331,9 @@ impl Placing<'_> {
             }
             self.check(cf, &place)?;
             let mut seq = SeqNum::ZERO;
-            if (place.over_data || self.numbered) && !self.options.ingest_behind {
-                if !self.options.allow_global_seqno {
-                    return Err(Error::invalid_argument("Global seqno is required, but disabled"));
-                }
+            let needed = place.over_data || self.numbered;
+            needs_number(self.options, needed)?;
+            if needed && !self.options.ingest_behind {
                 last_seq = last_seq.plus(1);
                 seq = last_seq;
             }
