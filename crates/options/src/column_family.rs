@@ -116,7 +116,7 @@ pub struct ColumnFamilyOptions {
     pub blob_compression_opts: CompressionOptions,
     /// Levels; default 7.
     pub num_levels: i32,
-    /// L0 files that start a compaction; default 4.
+    /// L0 files that start a compaction; below 0 their number starts none. Default 4.
     pub level0_file_num_compaction_trigger: i32,
     /// L0 files at which writes are slowed; default 20.
     pub level0_slowdown_writes_trigger: i32,

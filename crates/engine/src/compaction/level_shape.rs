@@ -119,7 +119,11 @@ impl LevelShape {
     fn l0_score(&self, version: &Version, options: &ColumnFamilyOptions, busy: &BTreeSet<FileNumber>) -> f64 {
         let idle = version.levels[0].files.iter().filter(|f| !busy.contains(&f.number));
         let (count, bytes) = idle.fold((0u64, 0u64), |(n, b), file| (n + 1, b + file.size));
-        let trigger = options.level0_file_num_compaction_trigger.max(1);
+        // Below 0: their number starts none.
+        let trigger = match options.level0_file_num_compaction_trigger {
+            0 => 1,
+            trigger => trigger,
+        };
         let mut score = count as f64 / f64::from(trigger);
         if version.levels.len() > 1 {
             if options.level_compaction_dynamic_level_bytes {

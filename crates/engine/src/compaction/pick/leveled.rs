@@ -150,8 +150,8 @@ fn deepen(input: &PickInput<'_>, shape: &LevelShape, compaction: Compaction) -> 
 fn pick_intra_l0(input: &PickInput<'_>) -> Option<Compaction> {
     const MIN_FILES: usize = 4;
     let files = &input.version.levels[0].files;
-    let trigger = input.options.level0_file_num_compaction_trigger.max(1) as usize;
-    if files.len() < trigger + 2 {
+    let trigger = usize::try_from(input.options.level0_file_num_compaction_trigger).ok()?;
+    if files.len() < trigger.max(1) + 2 {
         return None;
     }
     // Newest first; a run that starts anywhere but at the newest idle table would jump over newer data.

@@ -48,9 +48,11 @@ pub fn sorted_runs(input: &PickInput<'_>) -> Vec<SortedRun> {
 /// The most urgent merge that can run beside those already running.
 pub fn pick(input: &PickInput<'_>) -> Option<Compaction> {
     let runs = sorted_runs(input);
-    let trigger = input.options.level0_file_num_compaction_trigger.max(1) as usize;
+    // Below 0: their number starts none.
+    let trigger = usize::try_from(input.options.level0_file_num_compaction_trigger);
+    let trigger = trigger.ok().map(|trigger| trigger.max(1)).filter(|trigger| runs.len() >= *trigger);
     pick_periodic(input, &runs)
-        .or_else(|| if runs.len() >= trigger { pick_by_size(input, &runs, trigger) } else { None })
+        .or_else(|| trigger.and_then(|trigger| pick_by_size(input, &runs, trigger)))
         .or_else(|| pick_marked(input, &runs))
 }
 
