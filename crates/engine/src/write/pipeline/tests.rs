@@ -498,3 +498,30 @@ fn the_record_of_a_group_asks_the_limiter_once_for_the_bytes_of_all() {
     parts.put("plain", "4");
     assert_eq!(limiter.requests(IoPriority::User), 1, "it did not ask");
 }
+
+#[test]
+fn what_is_prepared_waits_as_writes_of_low_priority_do_and_what_is_decided_does_not() {
+    let options = ColumnFamilyOptions { level0_file_num_compaction_trigger: 2, ..plain_options() };
+    let parts = Parts::of(options);
+    let low = WriteOptions { low_pri: true, no_slowdown: true, ..PLAIN };
+    let writes = Arc::new(batch(&[("a", "1")]));
+    for name in [b"one", b"two"] {
+        parts.commit.prepare(&low, name, &writes).unwrap();
+    }
+    let mut files = 0;
+    while !parts.versions.stall.falls_behind() {
+        parts.put("b", "2");
+        parts.seal(&[0]);
+        parts.flush();
+        files += 1;
+        assert!(files < 20, "compactions never fall behind");
+    }
+    let refused = parts.commit.prepare(&low, b"three", &writes).unwrap_err();
+    assert_eq!(refused.to_string(), "Result incomplete: Low priority write stall");
+    parts.commit.commit_prepared(&low, b"one", &WriteBatch::new()).unwrap();
+    parts.commit.rollback_prepared(&low, b"two").unwrap();
+    let size = codec::prepared_record(&writes, b"three").len() as u64;
+    parts.commit.prepare(&WriteOptions { no_slowdown: false, ..low }, b"three", &writes).unwrap();
+    let paced = parts.versions.stall.low_priority(&parts.ctx.env.clock);
+    assert_eq!(paced.bytes_through(IoPriority::High), size);
+}
