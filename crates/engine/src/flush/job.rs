@@ -25,7 +25,7 @@ use crate::state::{CfState, DbState};
 use crate::stats::LevelStats;
 use crate::table_cache;
 use crate::version_set::VersionSet;
-use outcrop_base::{Fragments, Result};
+use outcrop_base::{Error, Fragments, Result};
 use outcrop_manifest::{BlobFile, FileNumber, TableFile, VersionEdit};
 use outcrop_memtable::MemTable;
 use outcrop_monitor::{HistogramKind, Ticker, Watch};
@@ -76,11 +76,13 @@ pub fn run(jobs: &JobContext, job: &FlushJob) -> Result<()> {
         blob_files: files.blob_files.clone(),
     };
     let told = told.map(|told| (told, written.iter().map(flushed).collect()));
-    outputs.install_or_remove(|| install(&jobs.versions, job, written))?;
+    // Before it is installed: whoever waits for the flush finds writes stopped.
+    let no_space = jobs.versions.space_error();
+    outputs.install_or_remove(|| install(&jobs.versions, job, written, no_space.as_ref()))?;
     if let Some((told, flushed)) = told {
         told.completed(jobs, job, flushed);
     }
-    if let Err(error) = jobs.ctx.check_space() {
+    if let Some(error) = no_space {
         log_at!(jobs.ctx, LogLevel::Error, "writes stop: {error}");
     }
     Ok(())
@@ -145,7 +147,12 @@ fn count(ctx: &DbContext, memtables: &[&Arc<MemTable>], stats: &LevelStats) {
     counted.record(HistogramKind::FlushMemtableTotalDataSize, sum(MemTable::data_size));
 }
 
-fn install(versions: &VersionSet, job: &FlushJob, written: Vec<FlushedFiles>) -> Result<()> {
+fn install(
+    versions: &VersionSet,
+    job: &FlushJob,
+    written: Vec<FlushedFiles>,
+    no_space: Option<&Error>,
+) -> Result<()> {
     let min_wal = min_wal_after_flush(versions, job);
     let last_seq = job.parts.iter().filter_map(|part| Some(part.memtables.last()?.last_seq)).max();
     let edits = job.parts.iter().zip(written).map(|(part, written)| {
@@ -167,8 +174,9 @@ fn install(versions: &VersionSet, job: &FlushJob, written: Vec<FlushedFiles>) ->
             }
             // Also without a table: the WAL of a memtable whose records took each other away is not needed any more.
             state.purge_wanted = true;
-            // In this step: who waits for the flush finds writes stopped.
-            versions.stop_writes_without_space(state);
+            if let Some(error) = no_space {
+                versions.stop_writes_without_space(state, error);
+            }
         },
     )
 }
