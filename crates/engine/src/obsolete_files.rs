@@ -5,7 +5,7 @@
 //! MANIFEST says so. Files of other names are never touched.
 
 use crate::context::DbContext;
-use crate::event_log::Event;
+use crate::event_log::LogEvent;
 use crate::info_log::{LogLevel, log_at, log_line};
 use crate::jobs::JobContext;
 use crate::state::{CfState, DbState};
@@ -90,7 +90,9 @@ pub fn purge_obsolete_files(jobs: &JobContext) {
     for file in tables {
         jobs.ctx.tables.remove(file.number);
         dead.push(file_name::table(&jobs.ctx.path, file.number));
-        Event::new(&jobs.ctx, 0, "table_file_deletion").number("file_number", file.number.0).write(&jobs.ctx);
+        LogEvent::new(&jobs.ctx, 0, "table_file_deletion")
+            .number("file_number", file.number.0)
+            .write(&jobs.ctx);
     }
     dead.extend(blobs.iter().map(|file| file_name::blob(&jobs.ctx.path, file.number)));
     drop(blobs);

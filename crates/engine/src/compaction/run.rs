@@ -72,7 +72,7 @@ fn run_merge(jobs: &JobContext, job: &CompactionJob) -> Result<Ran> {
     let start = jobs.ctx.env.clock.monotonic_nanos();
     // Relaxed: this thread, or the one that started it, gave it.
     let number = job.job_id.load(Ordering::Relaxed) as u64;
-    event_log::compaction_started(&jobs.ctx, number, job.cf.name(), &job.compaction);
+    event_log::compaction_started(&jobs.ctx, number, job);
     let pending = Arc::new(PendingOutputs::new(&jobs.ctx));
     let mut written = write_parts(jobs, job, &pending)?;
     let outputs = open_outputs(&jobs.ctx, job, std::mem::take(&mut written.tables))?;

@@ -13,7 +13,7 @@ use crate::compaction::blobs::BlobPlan;
 use crate::compaction::output::{OutputPlan, write_tables};
 use crate::compaction::stream::{CompactionStream, DropRules};
 use crate::context::DbContext;
-use crate::event_log::{self, Event};
+use crate::event_log;
 use crate::events::flush::{Flushed, ToldFlush};
 use crate::info_log::{LogLevel, log_at, log_line};
 use crate::jobs::JobContext;
@@ -66,6 +66,7 @@ pub fn run(jobs: &JobContext, job: &FlushJob) -> Result<()> {
         .zip(numbers)
         .map(|(part, number)| write_part(jobs, part, &outputs, number, job_id as u64))
         .collect::<Result<Vec<_>>>()?;
+    let (written, stats): (Vec<FlushedFiles>, Vec<LevelStats>) = written.into_iter().unzip();
     if jobs.versions.needs_synced_wals() {
         // A batch may span column families: what this flush makes durable must not survive a crash
         // that takes the other half, which is still in a closed WAL. So is what was prepared and not decided.
@@ -79,6 +80,9 @@ pub fn run(jobs: &JobContext, job: &FlushJob) -> Result<()> {
     // Before it is installed: whoever waits for the flush finds writes stopped.
     let no_space = jobs.versions.space_error();
     outputs.install_or_remove(|| install(&jobs.versions, job, written, no_space.as_ref()))?;
+    for (part, stats) in job.parts.iter().zip(&stats) {
+        log_finished(&jobs.ctx, part, stats, job_id as u64);
+    }
     if let Some((told, flushed)) = told {
         told.completed(jobs, job, flushed);
     }
@@ -96,7 +100,7 @@ fn write_part(
     outputs: &PendingOutputs,
     number: FileNumber,
     job_id: u64,
-) -> Result<FlushedFiles> {
+) -> Result<(FlushedFiles, LevelStats)> {
     let start = jobs.ctx.env.clock.monotonic_nanos();
     let cpu_start = jobs.ctx.env.clock.thread_cpu_nanos();
     let memtables: Vec<&Arc<MemTable>> = part.memtables.iter().map(|sealed| &sealed.memtable).collect();
@@ -121,20 +125,20 @@ fn write_part(
     };
     part.cf.stats.record_flush(&stats);
     count(&jobs.ctx, &memtables, &stats);
-    Event::new(&jobs.ctx, job_id, "flush_finished")
-        .text("cf_name", part.cf.name())
-        .number("flush_time_micros", stats.micros)
-        .number("total_output_size", bytes)
-        .list("lsm_state", event_log::lsm_state(&part.cf.superversion.load().version).into_iter())
-        .write(&jobs.ctx);
+    Ok((written, stats))
+}
+
+/// The table of `part` is installed.
+fn log_finished(ctx: &DbContext, part: &FlushPart, stats: &LevelStats, job_id: u64) {
+    event_log::flush_finished(ctx, job_id, part.cf.name(), stats, &part.cf.superversion.load().version);
     log_line!(
-        jobs.ctx,
-        "[{}] wrote {} memtables to L0, {bytes} bytes, {} us",
+        ctx,
+        "[{}] wrote {} memtables to L0, {} bytes, {} us",
         part.cf.name(),
-        memtables.len(),
+        part.memtables.len(),
+        stats.bytes_written,
         stats.micros
     );
-    Ok(written)
 }
 
 fn count(ctx: &DbContext, memtables: &[&Arc<MemTable>], stats: &LevelStats) {

@@ -308,3 +308,22 @@ fn a_listener_that_takes_the_limit_on_space_away_lets_writes_go_on() {
     parts.put("b", "2");
     assert!(parts.versions.state.lock().background_error.is_none());
 }
+
+#[test]
+fn log_says_that_a_flush_has_finished_once_its_table_is_there() {
+    let lines = Arc::new(Lines::default());
+    let objects = DbObjects { logger: Some(lines.clone()), ..DbObjects::default() };
+    let families = vec![(plain_options(), Default::default())];
+    let parts = Parts::with_objects(DbOptions::default(), families, objects);
+    parts.put("a", "1");
+    parts.flush();
+    let finished = lines.with("flush_finished");
+    assert!(finished.len() == 1 && finished[0].contains("\"lsm_state\": [1, 0"), "{finished:?}");
+    parts.put("b", "2");
+    parts.seal(&[0]);
+    parts.faults().only(Some("MANIFEST"));
+    parts.faults().fail_at(parts.faults().changes(), EIO, true);
+    let job = picked(&parts, false).unwrap();
+    run(&parts.jobs, &job).unwrap_err();
+    assert_eq!(lines.with("flush_finished").len(), 1, "it was not installed");
+}
