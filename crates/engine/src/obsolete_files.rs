@@ -8,6 +8,7 @@ use crate::context::DbContext;
 use crate::event_log::LogEvent;
 use crate::info_log::{LogLevel, log_at, log_line};
 use crate::jobs::JobContext;
+use crate::space::Removal;
 use crate::state::{CfState, DbState};
 use crate::version_set::VersionSet;
 use crate::wal_archive;
@@ -149,9 +150,13 @@ pub fn remove_quarantined(versions: &VersionSet) {
 
 fn remove(ctx: &DbContext, path: &Path) {
     let is_data = path.extension().is_some_and(|end| end == "sst" || end == "blob");
-    let removed = if is_data { ctx.remove_dead_file(path) } else { ctx.env.fs.remove_file(path) };
+    let removed = match is_data {
+        true => ctx.remove_dead_file(path),
+        false => ctx.env.fs.remove_file(path).map(|()| Removal::Done),
+    };
     match removed {
-        Ok(()) => log_line!(ctx, "removed {}", path.display()),
+        Ok(Removal::Done) => log_line!(ctx, "removed {}", path.display()),
+        Ok(Removal::Later(trash)) => log_line!(ctx, "to be removed: {}", trash.display()),
         Err(error) => log_at!(ctx, LogLevel::Error, "could not remove {}: {error}", path.display()),
     }
 }

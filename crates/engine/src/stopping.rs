@@ -43,7 +43,7 @@ pub fn close(core: &Core) -> Result<()> {
     purge_obsolete_files(&core.jobs);
     drop_kept_wals(&core.jobs);
     if let Some(manager) = &core.ctx.objects.sst_file_manager {
-        manager.forget_all(&core.ctx.path);
+        manager.forget_all(&core.ctx.env.fs, &core.ctx.path);
     }
     log_line!(core.ctx, "Shutdown complete");
     *core.lock.lock() = None;
