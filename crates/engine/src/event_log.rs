@@ -7,7 +7,7 @@ use crate::column_family::ColumnFamilyDescriptor;
 use crate::compaction::job::CompactionJob;
 use crate::context::DbContext;
 use crate::events::reasons::CompactionReason;
-use crate::info_log::{LogLevel, log_line};
+use crate::info_log::{LogLevel, hand_over, log_line};
 use crate::stats::LevelStats;
 use outcrop_manifest::Version;
 use outcrop_manifest::file_name::{self, FileKind};
@@ -207,10 +207,8 @@ fn summary(ctx: &DbContext, lines: &mut Vec<String>) {
 pub fn refused(objects: &crate::objects::DbObjects, options: &DbOptions, error: &outcrop_base::Error) {
     if let Some(logger) = objects.logger.as_ref().filter(|logger| logger.level() <= LogLevel::Error) {
         let created = options.create_if_missing;
-        logger.log(
-            LogLevel::Error,
-            &format!("the database was not opened (create_if_missing: {created}): {error}"),
-        );
+        let text = format!("the database was not opened (create_if_missing: {created}): {error}");
+        hand_over(&**logger, LogLevel::Error, &text);
     }
 }
 
