@@ -151,7 +151,7 @@ impl Parts {
                 ColumnFamilyDescriptor { name, options, parts }
             })
             .collect();
-        let objects = objects.complete(&options);
+        let objects = objects.complete(&options, &env.clock);
         let pool = memtable_pool(&descriptors, objects.memory_account());
         let log = match &objects.logger {
             None => InfoLog::none(&env),
