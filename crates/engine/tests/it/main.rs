@@ -20,6 +20,7 @@ mod harness;
 mod ingest;
 mod kept_wal;
 mod kill;
+mod limits;
 mod made;
 mod metrics;
 mod model;
