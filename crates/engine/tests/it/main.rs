@@ -21,6 +21,7 @@ mod ingest;
 mod kept_wal;
 mod kill;
 mod limits;
+mod listeners;
 mod made;
 mod metrics;
 mod model;
