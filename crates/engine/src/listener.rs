@@ -26,7 +26,7 @@ use std::sync::{Arc, Weak};
 /// |---|---|
 /// | flushes, compactions and their parts, ingested files | free |
 /// | [`EventListener::memtable_sealed`] | held |
-/// | [`EventListener::stall_conditions_changed`], [`EventListener::background_error`] | free where a flush or a compaction ends, held where a write, an ingestion or an attempt to resume meets it |
+/// | [`EventListener::stall_conditions_changed`], [`EventListener::background_error`] | free where a flush or a compaction ends, mostly held elsewhere: in writes, syncs, ingestions, attempts to resume |
 ///
 /// While it is held, nobody writes: a callback that writes, flushes and waits, ingests, resumes or changes column families waits for
 /// itself for ever. While it is free, a callback may do all of that with `db`, but must not wait for work that waits for its own thread
