@@ -147,13 +147,17 @@ impl CommitPipeline {
         let _stalled = Stalled::new(&self.queue);
         let start = self.ctx.env.clock.monotonic_nanos();
         let mut state = self.versions.state.lock();
-        while self.versions.stall.condition() == StallCondition::Stopped {
-            state.check_working()?;
-            self.versions.state_changed.wait(&mut state);
+        let mut working = Ok(());
+        while working.is_ok() && self.versions.stall.condition() == StallCondition::Stopped {
+            working = state.check_working();
+            if working.is_ok() {
+                self.versions.state_changed.wait(&mut state);
+            }
         }
+        drop(state);
         held.micros += (self.ctx.env.clock.monotonic_nanos() - start) / 1000;
         timer.perf_wait(PerfMetric::WriteDelayTime);
-        Ok(())
+        working
     }
 }
 
