@@ -168,6 +168,11 @@ impl Error {
         self.io_source().is_some_and(|e| e.kind() == std::io::ErrorKind::NotFound)
     }
 
+    /// True if both are one error, handed on. Two failures of the same kind and text are two errors.
+    pub fn is_same(&self, other: &Error) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// The same error with `outer` written before its context.
     pub fn within(&self, outer: impl fmt::Display) -> Error {
         let source = self.0.source.as_ref().map(copy_io_error);

@@ -102,7 +102,8 @@ impl EventListener for CListener {
 
     fn background_error(&self, reason: BackgroundErrorReason, status: &mut Option<Error>) {
         if let Some(callback) = self.background_error {
-            let mut told = rocksdb_status_ptr_t(status.take());
+            // A copy: if the callback unwinds, the error is as it was.
+            let mut told = rocksdb_status_ptr_t(status.clone());
             // SAFETY: as above.
             unsafe { callback(self.state, reason as u32, &raw mut told) };
             *status = told.0;
@@ -169,4 +170,59 @@ pub unsafe extern "C" fn rocksdb_options_add_eventlistener(
             give_back(listener);
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event_infos::rocksdb_reset_status;
+    use outcrop::ErrorKind;
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+    use std::ptr::null_mut;
+
+    type BackgroundError = unsafe extern "C-unwind" fn(*mut c_void, u32, *mut rocksdb_status_ptr_t);
+
+    unsafe extern "C-unwind" fn looks(_: *mut c_void, _: u32, _: *mut rocksdb_status_ptr_t) {}
+
+    unsafe extern "C-unwind" fn takes_away(_: *mut c_void, _: u32, status: *mut rocksdb_status_ptr_t) {
+        // SAFETY: it lives as long as the call.
+        unsafe { rocksdb_reset_status(status) };
+    }
+
+    unsafe extern "C-unwind" fn unwinds(_: *mut c_void, _: u32, status: *mut rocksdb_status_ptr_t) {
+        // SAFETY: as above.
+        unsafe { rocksdb_reset_status(status) };
+        resume_unwind(Box::new("sprung"));
+    }
+
+    /// What is left of an error that a listener with that callback was told.
+    fn left(callback: BackgroundError) -> Option<ErrorKind> {
+        let listener = CListener {
+            state: null_mut(),
+            destructor: None,
+            flush_begin: None,
+            flush_completed: None,
+            compaction_begin: None,
+            compaction_completed: None,
+            subcompaction_begin: None,
+            subcompaction_completed: None,
+            external_file_ingested: None,
+            background_error: Some(callback),
+            stall_conditions_changed: None,
+            memtable_sealed: None,
+        };
+        let mut status = Some(Error::corruption("000012.sst"));
+        // The engine catches it, too.
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            listener.background_error(BackgroundErrorReason::Flush, &mut status);
+        }));
+        status.map(|error| error.kind())
+    }
+
+    #[test]
+    fn only_a_callback_that_resets_the_status_and_returns_takes_an_error_away() {
+        assert_eq!(left(looks), Some(ErrorKind::Corruption));
+        assert_eq!(left(unwinds), Some(ErrorKind::Corruption));
+        assert_eq!(left(takes_away), None);
+    }
 }

@@ -4,6 +4,7 @@ use crate::memory::{give_back, hand_out, text};
 use crate::options::rocksdb_options_t;
 use libc::{c_char, c_int, c_uint, c_void, size_t};
 use outcrop::{LogLevel, Logger};
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -59,7 +60,9 @@ impl Logger for StandardErrorLogger {
         if level == LogLevel::Header && self.level > LogLevel::Info {
             return;
         }
-        eprintln!("{} {}{text}", outcrop::log_stamp(), self.prefix);
+        let line = format!("{} {}{text}\n", outcrop::log_stamp(), self.prefix);
+        // In one call, so that lines do not interleave. A closed standard error loses the line, and nothing else.
+        let _ = std::io::stderr().write_all(line.as_bytes());
     }
 }
 
@@ -113,4 +116,27 @@ pub unsafe extern "C" fn rocksdb_options_get_info_log(
     options: *mut rocksdb_options_t,
 ) -> *mut rocksdb_logger_t {
     boundary!(hand_out(rocksdb_logger_t((*options).objects.logger.clone())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// Set for the process whose standard error takes nothing.
+    const FULL: &str = "OUTCROP_STANDARD_ERROR_IS_FULL";
+
+    #[test]
+    fn a_standard_error_that_takes_nothing_loses_the_line() {
+        if std::env::var_os(FULL).is_some() {
+            StandardErrorLogger { level: LogLevel::Info, prefix: String::new() }.log(LogLevel::Info, "lost");
+            return;
+        }
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let name = "a_standard_error_that_takes_nothing_loses_the_line";
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        let ended = child.args([name, "--nocapture"]).env(FULL, "1").stderr(full).output().unwrap();
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stdout));
+        assert!(String::from_utf8_lossy(&ended.stdout).contains("1 passed"), "the child has run it");
+    }
 }

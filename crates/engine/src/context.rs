@@ -123,7 +123,7 @@ impl DbContext {
     /// The same, counted by `statistics`.
     pub fn counted_by(mut self, statistics: Option<Arc<Statistics>>) -> DbContext {
         self.monitor.statistics = statistics;
-        let tables = TableCache::new(self.env.fs.clone(), &self.path, &self.options);
+        let tables = Arc::into_inner(self.tables).expect("nobody has opened a table yet");
         self.tables = Arc::new(tables.watched_by(self.monitor.clone()));
         self
     }

@@ -4,9 +4,10 @@
 //! Source: RocksDB `logging/event_logger.h`, `db/flush_job.cc`, `db/compaction/compaction_job.cc`, `db/db_info_dumper.cc`.
 
 use crate::column_family::ColumnFamilyDescriptor;
-use crate::compaction::Compaction;
+use crate::compaction::job::CompactionJob;
 use crate::context::DbContext;
-use crate::info_log::{LogLevel, log_line};
+use crate::events::reasons::CompactionReason;
+use crate::info_log::{LogLevel, hand_over, log_line};
 use crate::stats::LevelStats;
 use outcrop_manifest::Version;
 use outcrop_manifest::file_name::{self, FileKind};
@@ -16,30 +17,29 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 /// A line under construction: the time, the job and the event are in it.
-pub struct Event(String);
+pub struct LogEvent(String);
 
-impl Event {
+impl LogEvent {
     /// An event of a job; 0: of none.
-    pub fn new(ctx: &DbContext, job: u64, event: &str) -> Event {
+    pub fn new(ctx: &DbContext, job: u64, event: &str) -> LogEvent {
         let time = ctx.env.clock.now_micros();
-        Event(format!("EVENT_LOG_v1 {{\"time_micros\": {time}, \"job\": {job}, \"event\": \"{event}\""))
+        LogEvent(format!("EVENT_LOG_v1 {{\"time_micros\": {time}, \"job\": {job}, \"event\": \"{event}\""))
     }
 
     /// With a number.
-    pub fn number(mut self, name: &str, value: u64) -> Event {
+    pub fn number(mut self, name: &str, value: u64) -> LogEvent {
         let _ = write!(self.0, ", \"{name}\": {value}");
         self
     }
 
     /// With a text.
-    pub fn text(mut self, name: &str, value: &str) -> Event {
-        let escaped = value.escape_default();
-        let _ = write!(self.0, ", \"{name}\": \"{escaped}\"");
+    pub fn text(mut self, name: &str, value: &str) -> LogEvent {
+        let _ = write!(self.0, ", \"{name}\": \"{}\"", json_escaped(value));
         self
     }
 
     /// With a list of numbers.
-    pub fn list(mut self, name: &str, values: impl Iterator<Item = u64>) -> Event {
+    pub fn list(mut self, name: &str, values: impl Iterator<Item = u64>) -> LogEvent {
         let values: Vec<String> = values.map(|value| value.to_string()).collect();
         let _ = write!(self.0, ", \"{name}\": [{}]", values.join(", "));
         self
@@ -51,6 +51,21 @@ impl Event {
     }
 }
 
+/// `text` as it stands between the quotes of a string in JSON.
+fn json_escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => escaped.extend(['\\', c]),
+            c if c < ' ' => {
+                let _ = write!(escaped, "\\u{:04x}", u32::from(c));
+            }
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
 /// How many tables each level has.
 pub fn lsm_state(version: &Version) -> Vec<u64> {
     version.levels.iter().map(|level| level.files.len() as u64).collect()
@@ -60,7 +75,7 @@ pub fn lsm_state(version: &Version) -> Vec<u64> {
 pub fn flush_started(ctx: &DbContext, job: u64, family: &str, memtables: &[&Arc<MemTable>]) {
     let entries: u64 = memtables.iter().map(|memtable| memtable.num_entries()).sum();
     let bytes: u64 = memtables.iter().map(|memtable| memtable.memory_usage() as u64).sum();
-    Event::new(ctx, job, "flush_started")
+    LogEvent::new(ctx, job, "flush_started")
         .number("num_memtables", memtables.len() as u64)
         .number("total_num_input_entries", entries)
         .number("memory_usage", bytes)
@@ -68,9 +83,19 @@ pub fn flush_started(ctx: &DbContext, job: u64, family: &str, memtables: &[&Arc<
         .write(ctx);
 }
 
+/// The tables of a flush are installed, and `version` has them.
+pub fn flush_finished(ctx: &DbContext, job: u64, family: &str, stats: &LevelStats, version: &Version) {
+    LogEvent::new(ctx, job, "flush_finished")
+        .text("cf_name", family)
+        .number("flush_time_micros", stats.micros)
+        .number("total_output_size", stats.bytes_written)
+        .list("lsm_state", lsm_state(version).into_iter())
+        .write(ctx);
+}
+
 /// A table was written.
 pub fn table_created(ctx: &DbContext, job: u64, family: &str, number: u64, size: u64) {
-    Event::new(ctx, job, "table_file_creation")
+    LogEvent::new(ctx, job, "table_file_creation")
         .text("cf_name", family)
         .number("file_number", number)
         .number("file_size", size)
@@ -78,10 +103,12 @@ pub fn table_created(ctx: &DbContext, job: u64, family: &str, number: u64, size:
 }
 
 /// A compaction begins.
-pub fn compaction_started(ctx: &DbContext, job: u64, family: &str, compaction: &Compaction) {
-    let mut event = Event::new(ctx, job, "compaction_started")
+pub fn compaction_started(ctx: &DbContext, number: u64, job: &CompactionJob) {
+    let (family, compaction) = (job.cf.name(), &job.compaction);
+    let reason = CompactionReason::of(compaction.reason, job.cf.options.load().compaction_style);
+    let mut event = LogEvent::new(ctx, number, "compaction_started")
         .text("cf_name", family)
-        .text("compaction_reason", &format!("{:?}", compaction.reason));
+        .text("compaction_reason", reason.name());
     for inputs in &compaction.inputs {
         let files = inputs.files.iter().map(|file| file.number.0);
         event = event.list(&format!("files_L{}", inputs.level), files);
@@ -97,7 +124,7 @@ pub fn compaction_finished(
     (stats, outputs): (&LevelStats, usize),
     version: &Version,
 ) {
-    Event::new(ctx, job, "compaction_finished")
+    LogEvent::new(ctx, job, "compaction_finished")
         .text("cf_name", family)
         .number("compaction_time_micros", stats.micros)
         .number("compaction_time_cpu_micros", stats.cpu_micros)
@@ -180,9 +207,18 @@ fn summary(ctx: &DbContext, lines: &mut Vec<String>) {
 pub fn refused(objects: &crate::objects::DbObjects, options: &DbOptions, error: &outcrop_base::Error) {
     if let Some(logger) = objects.logger.as_ref().filter(|logger| logger.level() <= LogLevel::Error) {
         let created = options.create_if_missing;
-        logger.log(
-            LogLevel::Error,
-            &format!("the database was not opened (create_if_missing: {created}): {error}"),
-        );
+        let text = format!("the database was not opened (create_if_missing: {created}): {error}");
+        hand_over(&**logger, LogLevel::Error, &text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_escaped_as_json_has_it() {
+        assert_eq!(json_escaped("default"), "default");
+        assert_eq!(json_escaped("a\"b\\c\n'd'\u{7f}\u{e9}"), "a\\\"b\\\\c\\u000a'd'\u{7f}\u{e9}");
     }
 }

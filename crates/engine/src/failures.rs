@@ -31,7 +31,10 @@ impl VersionSet {
 
     /// The same where not the WAL met it. Listeners are told, and cannot take it away: the tail of the file is unknown.
     pub fn fail_writes_of(&self, reason: BackgroundErrorReason, error: Error) -> Error {
-        self.ctx.tell(Event::BackgroundError(reason, &mut Some(error.clone())));
+        if self.ctx.listens() {
+            self.state.lock().told_errors.push(error.clone());
+            self.ctx.tell(Event::BackgroundError(reason, &mut Some(error.clone())));
+        }
         let severity = severity(Reason::Write, &error, self.ctx.options.paranoid_checks);
         self.stop_writes(severity, &error);
         error
@@ -54,10 +57,10 @@ impl VersionSet {
         Some(severity)
     }
 
-    /// Tells listeners of `error` unless they were told when it was latched; true if one of them took it away.
+    /// Tells listeners of `error` unless they were told where it was met; true if one of them took it away.
     fn is_taken_away(&self, reason: Reason, error: &Error) -> bool {
-        let told = |latched: &Error| latched.to_string() == error.to_string();
-        if !self.ctx.listens() || self.state.lock().background_error.as_ref().is_some_and(told) {
+        let told = |told: &Error| told.is_same(error);
+        if !self.ctx.listens() || self.state.lock().told_errors.iter().any(told) {
             return false;
         }
         let reason = match reason {
@@ -77,12 +80,21 @@ impl VersionSet {
         }
     }
 
-    /// Stops writes once tables take all the space that they may.
-    pub fn stop_writes_without_space(&self, state: &mut DbState) {
-        if let Err(error) = self.ctx.check_space() {
-            state.background_errors += 1;
-            self.latch(state, Severity::Hard, &error);
+    /// The error that writes stop with, if tables take all the space that they may and no listener takes the error away. For a flush
+    /// that has written its tables: listeners are told while nothing is locked, and before anything stops.
+    pub fn space_error(&self) -> Option<Error> {
+        let error = self.ctx.check_space().err()?;
+        if self.is_taken_away(Reason::Flush, &error) {
+            log_line!(self.ctx, "flush: a listener took the error away: {error}");
+            return None;
         }
+        Some(error)
+    }
+
+    /// Stops writes with what [`VersionSet::space_error`] gave.
+    pub fn stop_writes_without_space(&self, state: &mut DbState, error: &Error) {
+        state.background_errors += 1;
+        self.latch(state, Severity::Hard, error);
     }
 
     /// Makes `error` the background error, if there is none as bad. Writers waiting for room are let go.

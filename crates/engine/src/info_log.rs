@@ -5,6 +5,7 @@
 //! Writing to it never fails an operation: a line that cannot be written is dropped.
 //! Source: RocksDB `logging/auto_roll_logger.cc`, `file/filename.cc` (`InfoLogFileName`).
 
+use crate::panic::caught;
 use outcrop_base::Result;
 use outcrop_env::{Clock, Env, FileSystem, OpenWrite, WriteFile, absolute};
 use outcrop_options::DbOptions;
@@ -59,7 +60,7 @@ impl LogLevel {
 }
 
 /// Takes what would be written to LOG. Called by writers and jobs, with locks held: it must not call the database, and what it does delays
-/// who calls.
+/// who calls. A panic of it loses the line.
 ///
 /// ```
 /// use outcrop::{Db, DbObjects, Env, LogLevel, Logger};
@@ -179,13 +180,14 @@ impl Place {
         }
     }
 
-    /// Removes the oldest files, so that `keep` are left with the current one.
+    /// Removes the oldest files, so that `keep` are left with the current one. Fails with what the first met that cannot be removed,
+    /// after the others are.
     fn trim(&self, fs: &dyn FileSystem, keep: usize) -> Result<()> {
         let old = self.old(fs)?;
-        for name in &old[..(old.len() + 1).saturating_sub(keep.max(1)).min(old.len())] {
-            fs.remove_file(&self.dir.join(name))?;
-        }
-        Ok(())
+        let surplus = (old.len() + 1).saturating_sub(keep.max(1)).min(old.len());
+        let removed: Vec<Result<()>> =
+            old[..surplus].iter().map(|name| fs.remove_file(&self.dir.join(name))).collect();
+        removed.into_iter().collect()
     }
 
     /// Removes all files of it.
@@ -248,7 +250,9 @@ impl InfoLog {
     pub fn headers(&self, lines: &[String]) {
         match &self.sink {
             Sink::None => {}
-            Sink::Object(logger) => lines.iter().for_each(|line| logger.log(LogLevel::Header, line)),
+            Sink::Object(logger) => {
+                lines.iter().for_each(|line| hand_over(&**logger, LogLevel::Header, line))
+            }
             // HOLDS LogFile::file across the write: as in `line_at`.
             Sink::File(log) => {
                 let mut file = log.file.lock();
@@ -266,7 +270,7 @@ impl InfoLog {
         }
         match &self.sink {
             Sink::None => {}
-            Sink::Object(logger) => logger.log(level, &text.to_string()),
+            Sink::Object(logger) => hand_over(&**logger, level, &text.to_string()),
             // HOLDS LogFile::file across the write: lines must not interleave; nobody waits on a hot path.
             Sink::File(log) => {
                 let mut file = log.file.lock();
@@ -277,6 +281,14 @@ impl InfoLog {
             }
         }
     }
+}
+
+/// Gives a line to the application's logger. One that panics loses the line, and fails no operation.
+pub fn hand_over(logger: &dyn Logger, level: LogLevel, text: &str) {
+    let _ = caught("logger", || {
+        logger.log(level, text);
+        Ok(())
+    });
 }
 
 /// The level of that name in an OPTIONS file.
@@ -296,17 +308,19 @@ impl Rolling {
         self.max_bytes > 0 || self.max_seconds > 0
     }
 
-    /// Begins a file.
+    /// Begins a file. The one before is written on if there is no other; old ones that cannot be removed stay.
     fn begin(&mut self, now_micros: u64) -> Result<()> {
-        self.file = None;
+        self.created_micros = now_micros;
         self.place.retire(&*self.fs, now_micros)?;
-        self.place.trim(&*self.fs, self.keep)?;
         let options = OpenWrite { buffer_size: 4096, ..OpenWrite::default() };
         self.file = Some(self.fs.create(&self.place.current(), options)?);
-        self.created_micros = now_micros;
         let headers = std::mem::take(&mut self.headers);
         self.write(&headers, now_micros);
         self.headers = headers;
+        if let Err(error) = self.place.trim(&*self.fs, self.keep) {
+            let text = format!("could not remove an old file of LOG: {error}");
+            self.append(&line_of(LogLevel::Warn, &text, now_micros));
+        }
         Ok(())
     }
 
@@ -329,7 +343,7 @@ impl Rolling {
         let age = now_micros.saturating_sub(self.created_micros) / 1_000_000;
         let old = self.max_seconds > 0 && age >= self.max_seconds;
         if self.file.as_deref().is_some_and(|file| full(file) || old) {
-            // Without another file there is none: nothing depends on it.
+            // Tried again with the next line, or when this file is too old once more.
             let _ = self.begin(now_micros);
         }
         if level == LogLevel::Header {
@@ -393,13 +407,4 @@ pub fn log_stamp() -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn timestamps_are_calendar_dates() {
-        assert_eq!(timestamp(0), "1970/01/01-00:00:00.000000");
-        assert_eq!(timestamp(951_782_400_000_001), "2000/02/29-00:00:00.000001");
-        assert_eq!(timestamp(1_795_235_645_123_456), "2026/11/21-04:34:05.123456");
-    }
-}
+mod tests;

@@ -19,10 +19,18 @@ use std::sync::{Arc, Weak};
 
 /// Told what happens in the databases opened with it: [`crate::DbBuilder::listener`]. Every callback does nothing by default.
 ///
-/// A callback runs on the thread that does what it is told of, and delays that. Flushes, compactions and ingestions hold none of the
-/// engine's locks meanwhile: a callback may read, write and ask for background work with `db`, but must not wait for work that waits for
-/// its own thread (a flush for another flush). [`EventListener::memtable_sealed`], and
-/// [`EventListener::background_error`] where a writer met it, run while no other writer gets on: they must not write or flush.
+/// A callback runs on the thread that does what it is told of, and delays that. Every callback may read, and use snapshots and iterators.
+/// What else it may do depends on whether the line of writers is held meanwhile:
+///
+/// | callback | the line of writers |
+/// |---|---|
+/// | flushes, compactions and their parts, ingested files | free |
+/// | [`EventListener::memtable_sealed`] | held |
+/// | [`EventListener::stall_conditions_changed`], [`EventListener::background_error`] | free where a flush or a compaction ends, mostly held elsewhere: in writes, syncs, ingestions, attempts to resume |
+///
+/// While it is held, nobody writes: a callback that writes, flushes and waits, ingests, resumes or changes column families waits for
+/// itself for ever. While it is free, a callback may do all of that with `db`, but must not wait for work that waits for its own thread
+/// (a flush for another flush).
 /// None is called while a database is opened, nor once it closes. One that panics leaves a line in LOG and harms nobody.
 ///
 /// Several listeners are called in the order in which they were given.
@@ -92,7 +100,7 @@ pub trait EventListener: Send + Sync {
         let _ = (reason, status);
     }
 
-    /// Writers of a column family are held back otherwise than before.
+    /// Writers of a column family are held back otherwise than before. Often with the line of writers held: see above.
     fn stall_conditions_changed(&self, stall: &WriteStallInfo) {
         let _ = stall;
     }

@@ -3,7 +3,7 @@
 use crate::info_log::Logger;
 use crate::sst_file_manager::SstFileManager;
 use crate::write_buffer_manager::WriteBufferManager;
-use outcrop_env::{IoKind, IoPriority, Pace, PacedFile, RateLimiter, RateLimiterOptions, WriteFile};
+use outcrop_env::{Clock, IoKind, IoPriority, Pace, PacedFile, RateLimiter, RateLimiterOptions, WriteFile};
 use outcrop_memtable::MemoryAccount;
 use outcrop_options::DbOptions;
 use std::sync::Arc;
@@ -45,12 +45,12 @@ impl DbObjects {
         }
     }
 
-    /// Makes what options in the form of text ask for.
-    pub(crate) fn complete(mut self, options: &DbOptions) -> DbObjects {
+    /// Makes what options in the form of text ask for; what it paces goes by `clock`.
+    pub(crate) fn complete(mut self, options: &DbOptions, clock: &Arc<dyn Clock>) -> DbObjects {
         let asked = options.kept.number("rate_limiter_bytes_per_sec").filter(|rate| *rate > 0);
         if let (None, Some(bytes_per_second)) = (&self.rate_limiter, asked) {
             let options = RateLimiterOptions { bytes_per_second, ..RateLimiterOptions::default() };
-            self.rate_limiter = Some(Arc::new(RateLimiter::new(options)));
+            self.rate_limiter = Some(Arc::new(RateLimiter::with_clock(options, clock.clone())));
         }
         if self.write_buffer_manager.is_none() && options.db_write_buffer_size > 0 {
             self.write_buffer_manager = Some(Arc::new(WriteBufferManager::new(options.db_write_buffer_size)));
@@ -90,5 +90,25 @@ impl Pacing {
     /// Source: RocksDB `FlushJob::GetRateLimiterPriority`, `CompactionJob::GetRateLimiterPriority`.
     pub fn file(&self, file: Box<dyn WriteFile>, level: i32) -> Box<dyn WriteFile> {
         PacedFile::of(file, self.of(if level < 0 { IoPriority::High } else { IoPriority::Low }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outcrop_env::clock::ManualClock;
+
+    #[test]
+    fn a_limiter_that_options_ask_for_goes_by_the_clock_of_the_database() {
+        let mut options = DbOptions::default();
+        let rows = outcrop_options::kept::DB_KEPT;
+        assert!(options.kept.set(rows, "rate_limiter_bytes_per_sec", "1000000").unwrap());
+        let manual = Arc::new(ManualClock::at(1_000_000));
+        let clock: Arc<dyn Clock> = manual.clone();
+        let limiter = DbObjects::default().complete(&options, &clock).rate_limiter.expect("one is asked for");
+        let before = manual.monotonic_nanos();
+        limiter.request(300_000, IoPriority::High, IoKind::Write);
+        // Three refills of 100 ms, the first of which is there at once.
+        assert_eq!(manual.monotonic_nanos() - before, 200_000_000);
     }
 }

@@ -5,9 +5,10 @@
 //! MANIFEST says so. Files of other names are never touched.
 
 use crate::context::DbContext;
-use crate::event_log::Event;
+use crate::event_log::LogEvent;
 use crate::info_log::{LogLevel, log_at, log_line};
 use crate::jobs::JobContext;
+use crate::space::Removal;
 use crate::state::{CfState, DbState};
 use crate::version_set::VersionSet;
 use crate::wal_archive;
@@ -90,7 +91,9 @@ pub fn purge_obsolete_files(jobs: &JobContext) {
     for file in tables {
         jobs.ctx.tables.remove(file.number);
         dead.push(file_name::table(&jobs.ctx.path, file.number));
-        Event::new(&jobs.ctx, 0, "table_file_deletion").number("file_number", file.number.0).write(&jobs.ctx);
+        LogEvent::new(&jobs.ctx, 0, "table_file_deletion")
+            .number("file_number", file.number.0)
+            .write(&jobs.ctx);
     }
     dead.extend(blobs.iter().map(|file| file_name::blob(&jobs.ctx.path, file.number)));
     drop(blobs);
@@ -147,9 +150,13 @@ pub fn remove_quarantined(versions: &VersionSet) {
 
 fn remove(ctx: &DbContext, path: &Path) {
     let is_data = path.extension().is_some_and(|end| end == "sst" || end == "blob");
-    let removed = if is_data { ctx.remove_dead_file(path) } else { ctx.env.fs.remove_file(path) };
+    let removed = match is_data {
+        true => ctx.remove_dead_file(path),
+        false => ctx.env.fs.remove_file(path).map(|()| Removal::Done),
+    };
     match removed {
-        Ok(()) => log_line!(ctx, "removed {}", path.display()),
+        Ok(Removal::Done) => log_line!(ctx, "removed {}", path.display()),
+        Ok(Removal::Later(trash)) => log_line!(ctx, "to be removed: {}", trash.display()),
         Err(error) => log_at!(ctx, LogLevel::Error, "could not remove {}: {error}", path.display()),
     }
 }

@@ -80,7 +80,7 @@ fn open_with(
     let lock = env.fs.lock(&file_name::lock(path))?;
     create_if_missing(path, &options, &env)?;
 
-    let objects = objects.complete(&options);
+    let objects = objects.complete(&options, &env.clock);
     let pool = memtable_pool(&descriptors, objects.memory_account());
     let families = recovery::Families::All;
     let recovered =

@@ -4,6 +4,7 @@ use crate::context::DbContext;
 use crate::info_log::{LogLevel, log_at, log_line};
 use crate::sst_file_manager::{TRASH, limit_reached};
 use outcrop_base::Result;
+use outcrop_env::FileSystem;
 use outcrop_manifest::file_name::{FileKind, parse};
 use std::path::{Path, PathBuf};
 
@@ -11,14 +12,14 @@ impl DbContext {
     /// A table or blob file of so many bytes is complete.
     pub fn file_added(&self, path: PathBuf, bytes: u64) {
         if let Some(manager) = &self.objects.sst_file_manager {
-            manager.added(path, bytes);
+            manager.added(&self.env.fs, path, bytes);
         }
     }
 
-    /// A table or blob file was removed by its own job.
+    /// A table or blob file was removed.
     pub fn file_removed(&self, path: &Path) {
         if let Some(manager) = &self.objects.sst_file_manager {
-            manager.forget(path);
+            manager.forget(&self.env.fs, path);
         }
     }
 
@@ -31,52 +32,65 @@ impl DbContext {
     }
 
     /// Removes a dead table or blob file, or renames it to be removed later.
-    pub fn remove_dead_file(&self, path: &Path) -> Result<()> {
-        let Some(manager) = &self.objects.sst_file_manager else { return self.env.fs.remove_file(path) };
-        if manager.delays_removal() {
-            let bytes = self.env.fs.file_size(path)?;
-            let trash = PathBuf::from(format!("{}{TRASH}", path.display()));
-            self.env.fs.rename(path, &trash)?;
-            manager.forget(path);
-            manager.add_trash(trash, bytes);
-            return Ok(());
-        }
-        let removed = self.env.fs.remove_file(path);
-        if removed.is_ok() {
-            manager.forget(path);
-        }
-        removed
+    pub fn remove_dead_file(&self, path: &Path) -> Result<Removal> {
+        let fs = &self.env.fs;
+        let manager = self.objects.sst_file_manager.as_ref();
+        let Some(manager) = manager.filter(|manager| manager.delays_removal()) else {
+            fs.remove_file(path)?;
+            self.file_removed(path);
+            return Ok(Removal::Done);
+        };
+        let bytes = fs.file_size(path)?;
+        let trash = PathBuf::from(format!("{}{TRASH}", path.display()));
+        fs.rename(path, &trash)?;
+        manager.forget(fs, path);
+        manager.add_trash(fs, trash.clone(), bytes);
+        Ok(Removal::Later(trash))
     }
 
-    /// Has the manager know of the files that there are, and takes up removals that an earlier opening left.
+    /// Has the manager know of the files that there are, and takes up removals that an earlier opening left. What cannot be removed or
+    /// asked stays, with a line in LOG: it harms nobody.
     pub fn track_files(&self) -> Result<()> {
-        let names = self.env.fs.list(&self.path)?;
-        let manager = self.objects.sst_file_manager.as_ref();
-        for name in names {
-            let path = self.path.join(&name);
-            let is_trash = name.ends_with(TRASH);
-            match manager {
-                None if is_trash => self.env.fs.remove_file(&path)?,
-                None => {}
-                Some(manager) if is_trash => manager.add_trash(path.clone(), self.env.fs.file_size(&path)?),
-                Some(manager) if is_data(&name) => {
-                    manager.added(path.clone(), self.env.fs.file_size(&path)?);
-                }
-                Some(_) => {}
+        for name in self.env.fs.list(&self.path)? {
+            if let Err(error) = self.track_file(&name) {
+                log_at!(self, LogLevel::Warn, "could not take care of {name}: {error}");
             }
         }
         Ok(())
     }
 
-    /// Removes what waits for it, as far as the rate allows.
+    fn track_file(&self, name: &str) -> Result<()> {
+        let (fs, path) = (&self.env.fs, self.path.join(name));
+        let is_trash = name.ends_with(TRASH);
+        match &self.objects.sst_file_manager {
+            None if is_trash => fs.remove_file(&path)?,
+            Some(manager) if is_trash => manager.add_trash(fs, path.clone(), fs.file_size(&path)?),
+            Some(manager) if is_data(name) => manager.added(fs, path.clone(), fs.file_size(&path)?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Removes what waits for it, as far as the rate allows: also files of other databases that share the manager.
     pub fn empty_trash(&self) {
         let Some(manager) = &self.objects.sst_file_manager else { return };
-        let remove = |path: &Path| match self.env.fs.remove_file(path) {
+        let remove = |fs: &dyn FileSystem, path: &Path| match fs.remove_file(path) {
             Ok(()) => log_line!(self, "removed {}", path.display()),
+            // By whoever opened its database without the manager, or destroyed it.
+            Err(error) if error.is_missing_file() => {}
             Err(error) => log_at!(self, LogLevel::Error, "could not remove {}: {error}", path.display()),
         };
         manager.empty_trash(self.env.clock.monotonic_nanos(), remove);
     }
+}
+
+/// What became of a dead file.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Removal {
+    /// It is gone.
+    Done,
+    /// It has this name, and waits.
+    Later(PathBuf),
 }
 
 fn is_data(name: &str) -> bool {

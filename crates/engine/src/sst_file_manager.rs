@@ -7,9 +7,11 @@
 //! Source: RocksDB `file/sst_file_manager_impl.cc`, `file/delete_scheduler.cc`.
 
 use outcrop_base::{Error, ErrorKind};
+use outcrop_env::FileSystem;
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// The end of names of files that wait for their removal.
@@ -35,7 +37,8 @@ pub const TRASH: &str = ".trash";
 /// # outcrop::Result::Ok(())
 /// ```
 pub struct SstFileManager {
-    files: Mutex<HashMap<PathBuf, u64>>,
+    /// Sizes, by file system and path.
+    files: Mutex<HashMap<(FsId, PathBuf), u64>>,
     total: AtomicU64,
     max_allowed_space: AtomicU64,
     compaction_buffer: AtomicU64,
@@ -47,10 +50,25 @@ pub struct SstFileManager {
     trash: Mutex<Trash>,
 }
 
+/// Databases of several file systems may share a manager, and have files of the same path: which one it is. An address, right as long
+/// as a database holds the file system.
+type FsId = usize;
+
+fn id_of(fs: &Arc<dyn FileSystem>) -> FsId {
+    Arc::as_ptr(fs).cast::<()>() as usize
+}
+
+/// A file that waits for its removal, from the file system that it is on: whichever database's upkeep comes to it.
+struct TrashFile {
+    fs: Arc<dyn FileSystem>,
+    path: PathBuf,
+    bytes: u64,
+}
+
 /// Files that wait for their removal.
 #[derive(Default)]
 struct Trash {
-    files: VecDeque<(PathBuf, u64)>,
+    files: VecDeque<TrashFile>,
     /// Until when the rate is used up, by the monotonic clock; 0: nothing was removed yet.
     free_nanos: u64,
 }
@@ -131,22 +149,25 @@ impl SstFileManager {
     }
 
     /// A file is there.
-    pub(crate) fn added(&self, path: PathBuf, bytes: u64) {
-        let replaced = self.files.lock().insert(path, bytes).unwrap_or(0);
+    pub(crate) fn added(&self, fs: &Arc<dyn FileSystem>, path: PathBuf, bytes: u64) {
+        let replaced = self.files.lock().insert((id_of(fs), path), bytes).unwrap_or(0);
         self.total.fetch_add(bytes.wrapping_sub(replaced), RELAXED);
     }
 
     /// A file is not there, or is no longer looked after.
-    pub(crate) fn forget(&self, path: &Path) {
-        let bytes = self.files.lock().remove(path).unwrap_or(0);
+    pub(crate) fn forget(&self, fs: &Arc<dyn FileSystem>, path: &Path) {
+        let bytes = self.files.lock().remove(&(id_of(fs), path.to_path_buf())).unwrap_or(0);
         self.total.fetch_sub(bytes, RELAXED);
     }
 
     /// The files below `dir` are no longer looked after: their database closes.
-    pub(crate) fn forget_all(&self, dir: &Path) {
-        let mut files = self.files.lock();
-        let gone: Vec<PathBuf> = files.keys().filter(|path| path.parent() == Some(dir)).cloned().collect();
-        let bytes: u64 = gone.iter().filter_map(|path| files.remove(path)).sum();
+    pub(crate) fn forget_all(&self, fs: &Arc<dyn FileSystem>, dir: &Path) {
+        let mut bytes = 0;
+        self.files.lock().retain(|(of, path), size| {
+            let gone = *of == id_of(fs) && path.parent() == Some(dir);
+            bytes += if gone { *size } else { 0 };
+            !gone
+        });
         self.total.fetch_sub(bytes, RELAXED);
     }
 
@@ -167,35 +188,35 @@ impl SstFileManager {
     }
 
     /// Has `remove` remove what the rate allows by `now`, a time of the monotonic clock.
-    pub(crate) fn empty_trash(&self, now: u64, remove: impl Fn(&Path)) {
-        while let Some((path, bytes)) = self.next_trash(now) {
-            remove(&path);
-            self.forget(&path);
-            self.trash_total.fetch_sub(bytes, RELAXED);
+    pub(crate) fn empty_trash(&self, now: u64, remove: impl Fn(&dyn FileSystem, &Path)) {
+        while let Some(file) = self.next_trash(now) {
+            remove(&*file.fs, &file.path);
+            self.forget(&file.fs, &file.path);
+            self.trash_total.fetch_sub(file.bytes, RELAXED);
         }
     }
 
-    /// The file of so many bytes is at `trash` now, to be removed later. Of an earlier opening's it may be known.
-    pub(crate) fn add_trash(&self, trash: PathBuf, bytes: u64) {
-        self.added(trash.clone(), bytes);
+    /// The file of so many bytes is at `path` now, to be removed later. Of an earlier opening's it may be known.
+    pub(crate) fn add_trash(&self, fs: &Arc<dyn FileSystem>, path: PathBuf, bytes: u64) {
+        self.added(fs, path.clone(), bytes);
         let mut waiting = self.trash.lock();
-        if !waiting.files.iter().any(|(known, _)| *known == trash) {
+        if !waiting.files.iter().any(|known| Arc::ptr_eq(&known.fs, fs) && known.path == path) {
             self.trash_total.fetch_add(bytes, RELAXED);
-            waiting.files.push_back((trash, bytes));
+            waiting.files.push_back(TrashFile { fs: fs.clone(), path, bytes });
         }
     }
 
-    fn next_trash(&self, now: u64) -> Option<(PathBuf, u64)> {
+    fn next_trash(&self, now: u64) -> Option<TrashFile> {
         let mut trash = self.trash.lock();
         let rate = u64::try_from(self.delete_rate()).unwrap_or(0);
         if rate > 0 && trash.free_nanos > now {
             return None;
         }
-        let (path, bytes) = trash.files.pop_front()?;
-        let cost = u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1));
+        let file = trash.files.pop_front()?;
+        let cost = u128::from(file.bytes) * 1_000_000_000 / u128::from(rate.max(1));
         let cost = if rate == 0 { 0 } else { u64::try_from(cost).unwrap_or(u64::MAX) };
         trash.free_nanos = now.saturating_add(cost);
-        Some((path, bytes))
+        Some(file)
     }
 }
 
@@ -219,23 +240,46 @@ pub fn limit_reached() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outcrop_env::memory::MemoryFs;
+
+    fn fs() -> Arc<dyn FileSystem> {
+        Arc::new(MemoryFs::new())
+    }
 
     #[test]
     fn files_count_once_and_until_they_are_gone() {
-        let manager = SstFileManager::default();
-        manager.added("/a/1.sst".into(), 10);
-        manager.added("/a/1.sst".into(), 30);
-        manager.added("/b/1.sst".into(), 5);
-        assert_eq!(manager.total_size(), 35);
-        manager.forget_all(Path::new("/a"));
-        manager.forget(Path::new("/c/9.sst"));
-        assert_eq!(manager.total_size(), 5);
+        let (manager, fs, other) = (SstFileManager::default(), fs(), fs());
+        manager.added(&fs, "/a/1.sst".into(), 10);
+        manager.added(&fs, "/a/1.sst".into(), 30);
+        manager.added(&fs, "/b/1.sst".into(), 5);
+        manager.added(&other, "/a/1.sst".into(), 7);
+        assert_eq!(manager.total_size(), 42);
+        manager.forget_all(&fs, Path::new("/a"));
+        manager.forget(&fs, Path::new("/c/9.sst"));
+        manager.forget(&other, Path::new("/b/1.sst"));
+        assert_eq!(manager.total_size(), 12);
+    }
+
+    #[test]
+    fn each_file_is_removed_from_its_own_file_system() {
+        let (manager, one, two) = (SstFileManager::default(), fs(), fs());
+        let path = Path::new("/a/1.sst.trash");
+        for fs in [&one, &two] {
+            fs.create_dir_all(Path::new("/a")).unwrap();
+            fs.create(path, Default::default()).unwrap();
+            manager.add_trash(fs, path.to_path_buf(), 10);
+            manager.add_trash(fs, path.to_path_buf(), 10);
+        }
+        assert_eq!((manager.total_size(), manager.trash_size()), (20, 20));
+        manager.empty_trash(0, |fs, path| fs.remove_file(path).unwrap());
+        assert!(!one.exists(path).unwrap() && !two.exists(path).unwrap());
+        assert_eq!((manager.total_size(), manager.trash_size()), (0, 0));
     }
 
     #[test]
     fn a_compaction_needs_its_inputs_and_the_buffer_beside_what_is_there() {
-        let manager = SstFileManager::default();
-        manager.added("/a/1.sst".into(), 50);
+        let (manager, fs) = (SstFileManager::default(), fs());
+        manager.added(&fs, "/a/1.sst".into(), 50);
         let unlimited = manager.reserve(1 << 40);
         assert!(unlimited.is_some());
         drop(unlimited);
@@ -246,7 +290,7 @@ mod tests {
         manager.set_compaction_buffer(21);
         assert!(manager.reserve(0).is_none());
         assert!(!manager.is_max_allowed_space_reached_including_compactions());
-        manager.added("/a/2.sst".into(), 20);
+        manager.added(&fs, "/a/2.sst".into(), 20);
         assert!(manager.is_max_allowed_space_reached_including_compactions());
         drop(room);
         assert!(!manager.is_max_allowed_space_reached_including_compactions());
@@ -254,10 +298,10 @@ mod tests {
 
     #[test]
     fn trash_goes_at_its_rate() {
-        let manager = SstFileManager::default();
+        let (manager, fs) = (SstFileManager::default(), fs());
         manager.set_delete_rate(100);
         for i in 0..3 {
-            manager.trash.lock().files.push_back((format!("/a/{i}.sst.trash").into(), 100));
+            manager.add_trash(&fs, format!("/a/{i}.sst.trash").into(), 100);
         }
         let second = 1_000_000_000;
         assert!(manager.next_trash(second).is_some());

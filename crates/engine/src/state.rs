@@ -259,6 +259,8 @@ pub struct DbState {
     pub severity: Option<Severity>,
     /// Errors that jobs have met.
     pub background_errors: u64,
+    /// Errors that listeners were told where they were met: not again when the job ends with one. Since the last attempt to resume.
+    pub told_errors: Vec<Error>,
     /// The database will clear the background error by itself.
     pub auto_resume: Option<AutoResume>,
     /// The background error is being cleared: what is in memory is flushed at once, or not at all.
@@ -309,6 +311,7 @@ impl DbState {
             background_error: None,
             severity: None,
             background_errors: 0,
+            told_errors: Vec::new(),
             auto_resume: None,
             resuming: false,
             compaction_pause: None,

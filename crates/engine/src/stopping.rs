@@ -43,7 +43,7 @@ pub fn close(core: &Core) -> Result<()> {
     purge_obsolete_files(&core.jobs);
     drop_kept_wals(&core.jobs);
     if let Some(manager) = &core.ctx.objects.sst_file_manager {
-        manager.forget_all(&core.ctx.path);
+        manager.forget_all(&core.ctx.env.fs, &core.ctx.path);
     }
     log_line!(core.ctx, "Shutdown complete");
     *core.lock.lock() = None;
@@ -96,7 +96,9 @@ pub fn resume(core: &Core) -> Result<()> {
     core.versions.wait_for_failed_jobs();
     let mut writing = core.commit.exclude_writers();
     {
-        let state = core.versions.state.lock();
+        let mut state = core.versions.state.lock();
+        // The jobs that met them have ended.
+        state.told_errors.clear();
         match &state.background_error {
             None => return Ok(()),
             Some(error) if state.severity == Some(Severity::Unrecoverable) => return Err(error.clone()),

@@ -37,6 +37,20 @@ pub struct VersionSet {
     pub state_changed: Condvar,
 }
 
+/// Why the structure is as it was.
+pub enum Unchanged {
+    /// Nothing was written.
+    Refused(Error),
+    /// The MANIFEST's tail is unknown now, or which MANIFEST is in charge. For [`VersionSet::report_unchanged`].
+    ManifestFailed(Error),
+}
+
+impl From<Error> for Unchanged {
+    fn from(error: Error) -> Unchanged {
+        Unchanged::Refused(error)
+    }
+}
+
 /// A value with a cache line to itself.
 #[repr(align(64))]
 struct CacheLine<T>(T);
@@ -147,20 +161,30 @@ impl VersionSet {
         prepare: impl FnOnce() -> Result<(Vec<VersionEdit>, SeqNum)>,
         then: impl FnOnce(&mut DbState),
     ) -> Result<()> {
-        let changed = self.log_locked(prepare, then);
+        let changed = self.log_locked(prepare, then).map_err(|failure| self.report_unchanged(failure));
         self.ctx.tell_stalls();
         changed
+    }
+
+    /// Stops writes if the MANIFEST failed, and tells listeners: the caller has unlocked it, as they may call the database.
+    pub fn report_unchanged(&self, failure: Unchanged) -> Error {
+        match failure {
+            Unchanged::Refused(error) => error,
+            Unchanged::ManifestFailed(error) => {
+                self.fail_writes_of(BackgroundErrorReason::ManifestWrite, error)
+            }
+        }
     }
 
     fn log_locked(
         &self,
         prepare: impl FnOnce() -> Result<(Vec<VersionEdit>, SeqNum)>,
         then: impl FnOnce(&mut DbState),
-    ) -> Result<()> {
+    ) -> std::result::Result<(), Unchanged> {
         // HOLDS manifest across IO: see the module doc.
         let mut manifest = self.manifest.lock();
         if let Some(error) = &manifest.failed {
-            return Err(error.clone());
+            return Err(Unchanged::Refused(error.clone()));
         }
         if manifest.writer.size() > self.ctx.live.load().max_manifest_file_size {
             self.replace_manifest(&mut manifest)?;
@@ -175,9 +199,7 @@ impl VersionSet {
             edit.next_file_number = Some(self.ctx.next_file_number());
             edit.last_sequence = Some(last_seq);
         }
-        manifest
-            .log(&edits, &self.ctx.monitor)
-            .map_err(|error| self.fail_writes_of(BackgroundErrorReason::ManifestWrite, error))?;
+        manifest.log(&edits, &self.ctx.monitor).map_err(Unchanged::ManifestFailed)?;
         self.install(&edits, versions, then);
         Ok(())
     }
@@ -247,12 +269,15 @@ impl VersionSet {
     /// unknown.
     pub fn restart_manifest(&self) -> Result<()> {
         // HOLDS manifest across IO: as in `log_and_apply`.
-        let mut manifest = self.manifest.lock();
-        self.replace_manifest(&mut manifest)
+        let replaced = {
+            let mut manifest = self.manifest.lock();
+            self.replace_manifest(&mut manifest)
+        };
+        replaced.map_err(|failure| self.report_unchanged(failure))
     }
 
     /// Writes the present state as a new MANIFEST and goes on with that one.
-    pub fn replace_manifest(&self, manifest: &mut Manifest) -> Result<()> {
+    fn replace_manifest(&self, manifest: &mut Manifest) -> std::result::Result<(), Unchanged> {
         let number = FileNumber(self.ctx.new_file_number());
         let mut snapshot = {
             let state = self.state.lock();
@@ -268,7 +293,7 @@ impl VersionSet {
             Err(error) => {
                 // CURRENT may name either: an edit in one would be missing from the other.
                 manifest.failed = Some(error.clone());
-                return Err(self.fail_writes_of(BackgroundErrorReason::ManifestWrite, error));
+                return Err(Unchanged::ManifestFailed(error));
             }
         };
         manifest.failed = None;

@@ -10,9 +10,8 @@
 //! deletion has passed. Concurrency: the MANIFEST's lock orders additions and deletions.
 //! Source: RocksDB `db/db_impl/db_impl.cc`, `MarkLogsSynced` and `ApplyWALToManifest`.
 
-use crate::events::reasons::BackgroundErrorReason;
 use crate::manifest_file::Manifest;
-use crate::version_set::VersionSet;
+use crate::version_set::{Unchanged, VersionSet};
 use outcrop_base::Result;
 use outcrop_manifest::{VersionEdit, WalAddition};
 
@@ -22,6 +21,10 @@ impl VersionSet {
         if synced.is_empty() || !self.ctx.options.track_and_verify_wals_in_manifest {
             return Ok(());
         }
+        self.log_additions(synced).map_err(|failure| self.report_unchanged(failure))
+    }
+
+    fn log_additions(&self, synced: &[(u64, u64)]) -> std::result::Result<(), Unchanged> {
         // HOLDS manifest across IO: as in `log_and_apply`.
         let mut manifest = self.manifest.lock();
         let needed = {
@@ -42,6 +45,10 @@ impl VersionSet {
         if !self.ctx.options.track_and_verify_wals_in_manifest {
             return Ok(());
         }
+        self.log_deletion(needed).map_err(|failure| self.report_unchanged(failure))
+    }
+
+    fn log_deletion(&self, needed: u64) -> std::result::Result<(), Unchanged> {
         // HOLDS manifest across IO: as in `log_and_apply`.
         let mut manifest = self.manifest.lock();
         if !manifest.wals.tracks_before(needed) {
@@ -50,12 +57,10 @@ impl VersionSet {
         self.log_wals(&mut manifest, VersionEdit { wal_deletion: Some(needed), ..VersionEdit::default() })
     }
 
-    fn log_wals(&self, manifest: &mut Manifest, mut edit: VersionEdit) -> Result<()> {
+    fn log_wals(&self, manifest: &mut Manifest, mut edit: VersionEdit) -> std::result::Result<(), Unchanged> {
         edit.next_file_number = Some(self.ctx.next_file_number());
         edit.last_sequence = Some(manifest.last_sequence);
-        manifest
-            .log(std::slice::from_ref(&edit), &self.ctx.monitor)
-            .map_err(|error| self.fail_writes_of(BackgroundErrorReason::ManifestWrite, error))?;
-        manifest.wals.apply(&edit)
+        manifest.log(std::slice::from_ref(&edit), &self.ctx.monitor).map_err(Unchanged::ManifestFailed)?;
+        Ok(manifest.wals.apply(&edit)?)
     }
 }

@@ -48,8 +48,23 @@ pub struct WriteBufferManager {
 /// Memory of memtables that counts as memory of a cache.
 struct Charge {
     cache: Arc<Cache>,
+    /// Bytes charged. Changed by the holder of `changing`.
+    charged: AtomicU64,
+    changing: Mutex<()>,
+}
+
+impl Charge {
     /// Bytes charged.
-    charged: Mutex<u64>,
+    fn charged(&self) -> u64 {
+        self.charged.load(Ordering::Relaxed)
+    }
+
+    /// What is to be charged for `used` bytes. Less than now only once a quarter of that is unused, as use goes up and down.
+    fn wanted(&self, used: u64) -> u64 {
+        let charged = self.charged();
+        let fits = used <= charged && used >= charged / 4 * 3;
+        if fits { charged } else { used.div_ceil(CHARGED_PART) * CHARGED_PART }
+    }
 }
 
 impl WriteBufferManager {
@@ -68,7 +83,7 @@ impl WriteBufferManager {
 
     /// The same; what memtables use is taken from the capacity of `cache`, in parts of 256 KiB.
     pub fn with_cache(size: u64, cache: Arc<Cache>) -> WriteBufferManager {
-        let charge = Charge { cache, charged: Mutex::new(0) };
+        let charge = Charge { cache, charged: AtomicU64::new(0), changing: Mutex::new(()) };
         WriteBufferManager { charge: Some(charge), ..WriteBufferManager::new(size) }
     }
 
@@ -113,7 +128,7 @@ impl WriteBufferManager {
 
     /// Bytes charged to the cache.
     pub fn charged_to_cache(&self) -> u64 {
-        self.charge.as_ref().map_or(0, |charge| *charge.charged.lock())
+        self.charge.as_ref().map_or(0, Charge::charged)
     }
 
     /// True if the database that is written to should flush something.
@@ -121,7 +136,8 @@ impl WriteBufferManager {
     pub(crate) fn should_flush(&self) -> bool {
         let (size, active) = (self.buffer_size(), self.mutable_memtable_memory_usage());
         let full = || self.memory_usage() >= size && active >= size / 2;
-        size > 0 && (active > size / 8 * 7 || full())
+        // Seven eighths, rounded down.
+        size > 0 && (active > size - size.div_ceil(8) || full())
     }
 
     /// True if writers wait.
@@ -148,15 +164,17 @@ impl WriteBufferManager {
         }
     }
 
-    /// Has the cache know how much is used. Less is charged only once a quarter of it is unused, as use goes up and down.
+    /// Has the cache know how much is used. Mostly that fits what is charged, and nothing is locked.
     fn charge(&self) {
         let Some(charge) = &self.charge else { return };
-        let mut charged = charge.charged.lock();
-        let used = self.memory_usage();
-        let wanted = used.div_ceil(CHARGED_PART) * CHARGED_PART;
-        if wanted > *charged || used < *charged / 4 * 3 {
-            charge.cache.change_reserved(*charged as usize, wanted as usize);
-            *charged = wanted;
+        if charge.wanted(self.memory_usage()) == charge.charged() {
+            return;
+        }
+        let _changing = charge.changing.lock();
+        let (charged, wanted) = (charge.charged(), charge.wanted(self.memory_usage()));
+        if wanted != charged {
+            charge.cache.change_reserved(charged as usize, wanted as usize);
+            charge.charged.store(wanted, Ordering::Relaxed);
         }
     }
 }
@@ -190,7 +208,7 @@ impl MemoryAccount for WriteBufferManager {
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        self.cache.change_reserved(*self.charged.lock() as usize, 0);
+        self.cache.change_reserved(self.charged() as usize, 0);
     }
 }
 
@@ -201,6 +219,11 @@ mod tests {
 
     #[test]
     fn flushes_come_at_seven_eighths_or_at_half_while_all_is_used() {
+        let odd = WriteBufferManager::new(807);
+        odd.grew(706);
+        assert!(!odd.should_flush(), "of 807: 706 and a bit");
+        odd.grew(1);
+        assert!(odd.should_flush());
         let manager = WriteBufferManager::new(800);
         manager.grew(700);
         assert!(!manager.should_flush());

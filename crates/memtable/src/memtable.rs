@@ -21,6 +21,8 @@ pub struct MemTable {
     write_buffer_size: usize,
     entries: AtomicU64,
     deletes: AtomicU64,
+    /// The sequence number that was inserted first; `u64::MAX` while it is empty.
+    first_seq: AtomicU64,
     range_tombstones: RangeTombstones,
     prefixes: Option<PrefixBloom>,
     /// The last sequence number given before it took writes; `u64::MAX` while nobody said so.
@@ -67,6 +69,7 @@ impl MemTable {
             write_buffer_size: size,
             entries: AtomicU64::new(0),
             deletes: AtomicU64::new(0),
+            first_seq: AtomicU64::new(u64::MAX),
             range_tombstones: RangeTombstones::default(),
             prefixes: None,
             born: AtomicU64::new(u64::MAX),
@@ -136,10 +139,17 @@ impl MemTable {
                 }
             });
         }
-        // Relaxed: counts order nothing.
-        self.entries.fetch_add(1, Ordering::Relaxed);
+        self.count_entry(seq);
         if matches!(value_type, ValueType::Deletion | ValueType::SingleDeletion) {
             self.deletes.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    fn count_entry(&self, seq: SeqNum) {
+        // Relaxed: counts order nothing.
+        if self.entries.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.first_seq.store(seq.0, Ordering::Relaxed);
         }
     }
 
@@ -147,7 +157,7 @@ impl MemTable {
     pub fn insert_range_tombstone(&self, seq: SeqNum, begin: &[u8], end: &[u8]) {
         let tombstone = RangeTombstone { begin: begin.to_vec(), end: end.to_vec(), seq };
         self.range_tombstones.insert(&tombstone, self.list.comparator());
-        self.entries.fetch_add(1, Ordering::Relaxed);
+        self.count_entry(seq);
         self.deletes.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -330,12 +340,11 @@ impl MemTable {
             || self.range_tombstones().iter().any(|set| set.iter().any(|f| f.newest(SeqNum::MAX) > seq))
     }
 
-    /// The smallest sequence number of an entry; `None` if there is none. Looks at all.
+    /// The sequence number that was inserted first, which is the smallest, as they are given in order; `None` if it is empty.
+    /// Source: RocksDB `MemTable::GetFirstSequenceNumber`.
     pub fn first_seq(&self) -> Option<SeqNum> {
-        let points = self.nodes().map(|node| packed_seq(node.packed())).min();
-        let sets = self.range_tombstones();
-        let ranges = sets.iter().flat_map(|set| set.tombstones().map(|tombstone| tombstone.seq)).min();
-        points.into_iter().chain(ranges).min()
+        let first = self.first_seq.load(Ordering::Relaxed);
+        (first != u64::MAX).then_some(SeqNum(first))
     }
 
     /// Inserts everything with sequence numbers up to `seq` into `target` as well.
@@ -348,6 +357,11 @@ impl MemTable {
             for tombstone in set.tombstones().filter(|tombstone| tombstone.seq <= seq) {
                 target.insert_range_tombstone(tombstone.seq, &tombstone.begin, &tombstone.end);
             }
+        }
+        if !target.is_empty() {
+            // Copied in the order of keys.
+            let first = self.first_seq.load(Ordering::Relaxed).min(target.first_seq.load(Ordering::Relaxed));
+            target.first_seq.store(first, Ordering::Relaxed);
         }
     }
 

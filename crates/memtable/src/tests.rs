@@ -341,3 +341,21 @@ fn memory_that_is_not_used_can_be_given_back() {
     assert!(MemTable::new(Comparator::Bytewise, 8 << 20, &fresh).prefault_range().is_some());
     assert!(MemTable::new(Comparator::Bytewise, 64 << 10, &fresh).prefault_range().is_none(), "too small");
 }
+
+#[test]
+fn the_first_sequence_number_is_known_without_looking_at_the_entries() {
+    let memtable = || MemTable::new(Comparator::Bytewise, 1 << 20, &pool());
+    let source = memtable();
+    assert_eq!(source.first_seq(), None);
+    source.insert_range_tombstone(SeqNum(5), b"m", b"n");
+    source.insert(SeqNum(6), ValueType::Value, b"z", b"1");
+    source.insert(SeqNum(7), ValueType::Value, b"a", b"2");
+    assert_eq!(source.first_seq(), Some(SeqNum(5)));
+    // A copy is made in another order than that of the numbers.
+    let copy = memtable();
+    source.copy_up_to(SeqNum(7), &copy);
+    assert_eq!(copy.first_seq(), Some(SeqNum(5)));
+    let nothing = memtable();
+    source.copy_up_to(SeqNum(4), &nothing);
+    assert_eq!(nothing.first_seq(), None);
+}

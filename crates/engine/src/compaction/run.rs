@@ -20,6 +20,7 @@ use crate::table_cache;
 use crate::version_set::VersionSet;
 use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_manifest::{TableFile, VersionEdit};
+use outcrop_monitor::Ticker;
 use outcrop_options::Prepopulate;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -40,6 +41,7 @@ fn with_room(jobs: &JobContext, job: &CompactionJob, act: impl FnOnce() -> Resul
     let Some(manager) = &jobs.ctx.objects.sst_file_manager else { return act() };
     let Some(_room) = manager.reserve(job.compaction.input_bytes()) else {
         log_line!(jobs.ctx, "[{}] Cancelled compaction because not enough room", job.cf.name());
+        jobs.ctx.count(Ticker::CompactionCancelled, 1);
         return Err(Error::new(ErrorKind::CompactionTooLarge, ""));
     };
     act()
@@ -72,7 +74,7 @@ fn run_merge(jobs: &JobContext, job: &CompactionJob) -> Result<Ran> {
     let start = jobs.ctx.env.clock.monotonic_nanos();
     // Relaxed: this thread, or the one that started it, gave it.
     let number = job.job_id.load(Ordering::Relaxed) as u64;
-    event_log::compaction_started(&jobs.ctx, number, job.cf.name(), &job.compaction);
+    event_log::compaction_started(&jobs.ctx, number, job);
     let pending = Arc::new(PendingOutputs::new(&jobs.ctx));
     let mut written = write_parts(jobs, job, &pending)?;
     let outputs = open_outputs(&jobs.ctx, job, std::mem::take(&mut written.tables))?;

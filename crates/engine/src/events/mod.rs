@@ -4,7 +4,7 @@
 //! flush/job, compaction/run, write/switch, failures, features/ingest -> DbContext::tell -> EventSink (listener.rs) -> listeners
 //! ```
 //! What happens is told on the thread that does it, with none of the engine's locks held but the line of writers where a writer
-//! seals a memtable or meets the error. Without a sink nothing is put together: [`DbContext::listens`] is one load.
+//! seals a memtable, changes a stall or meets the error. Without a sink nothing is put together: [`DbContext::listens`] is one load.
 //!
 //! Source: RocksDB `include/rocksdb/listener.h`, `db/event_helpers.cc`.
 
@@ -54,7 +54,7 @@ impl DbContext {
         self.events.waiting.store(stalls.len(), Ordering::Relaxed);
     }
 
-    /// Tells what [`DbContext::note_stall`] kept. With no lock held.
+    /// Tells what [`DbContext::note_stall`] kept. With no lock held but, where a writer or an ingestion calls it, the line of writers.
     #[inline]
     pub fn tell_stalls(&self) {
         if self.events.waiting.load(Ordering::Relaxed) > 0 {

@@ -78,6 +78,28 @@ pub enum CompactionReason {
 }
 
 impl CompactionReason {
+    /// The name that LOG has it under. Source: RocksDB `GetCompactionReasonString`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            CompactionReason::Unknown => "Unknown",
+            CompactionReason::LevelL0FilesNum => "LevelL0FilesNum",
+            CompactionReason::LevelMaxLevelSize => "LevelMaxLevelSize",
+            CompactionReason::UniversalSizeAmplification => "UniversalSizeAmplification",
+            CompactionReason::UniversalSizeRatio => "UniversalSizeRatio",
+            CompactionReason::UniversalSortedRunNum => "UniversalSortedRunNum",
+            CompactionReason::FifoMaxSize => "FIFOMaxSize",
+            CompactionReason::FifoReduceNumFiles => "FIFOReduceNumFiles",
+            CompactionReason::FifoTtl => "FIFOTtl",
+            CompactionReason::ManualCompaction => "ManualCompaction",
+            CompactionReason::FilesMarkedForCompaction => "FilesMarkedForCompaction",
+            CompactionReason::BottommostFiles => "BottommostFiles",
+            CompactionReason::Ttl => "Ttl",
+            CompactionReason::PeriodicCompaction => "PeriodicCompaction",
+            CompactionReason::ForcedBlobGc => "ForcedBlobGC",
+            CompactionReason::RefitLevel => "RefitLevel",
+        }
+    }
+
     pub(crate) fn of(reason: Reason, style: CompactionStyle) -> CompactionReason {
         let is_fifo = style == CompactionStyle::Fifo;
         match reason {

@@ -103,3 +103,20 @@ fn whoever_resumes_waits_for_the_jobs_that_failed() {
         waiting.join().unwrap();
     });
 }
+
+#[test]
+fn an_error_is_told_once_and_another_of_the_same_text_as_well() {
+    let parts = Parts::new();
+    let told = parts.listen_for_errors(false);
+    let error = parts.versions.fail_writes(io(EIO));
+    assert_eq!(told.take(), [format!("WriteCallback {error}")]);
+    parts.versions.report_failure(Reason::Flush, "flush", &error);
+    assert_eq!(told.take(), [""; 0], "the job ends with what was told where it was met");
+    parts.versions.report_failure(Reason::Compaction, "compaction", &io(EIO));
+    assert_eq!(told.take(), [format!("Compaction {error}")], "another failure");
+    // The worse one is latched, and the first job ends only now.
+    parts.versions.fail_writes(Error::corruption("worse"));
+    told.take();
+    parts.versions.report_failure(Reason::Flush, "flush", &error);
+    assert_eq!(told.take(), [""; 0]);
+}

@@ -13,7 +13,7 @@ use crate::compaction::blobs::BlobPlan;
 use crate::compaction::output::{OutputPlan, write_tables};
 use crate::compaction::stream::{CompactionStream, DropRules};
 use crate::context::DbContext;
-use crate::event_log::{self, Event};
+use crate::event_log;
 use crate::events::flush::{Flushed, ToldFlush};
 use crate::info_log::{LogLevel, log_at, log_line};
 use crate::jobs::JobContext;
@@ -25,7 +25,7 @@ use crate::state::{CfState, DbState};
 use crate::stats::LevelStats;
 use crate::table_cache;
 use crate::version_set::VersionSet;
-use outcrop_base::{Fragments, Result};
+use outcrop_base::{Error, Fragments, Result};
 use outcrop_manifest::{BlobFile, FileNumber, TableFile, VersionEdit};
 use outcrop_memtable::MemTable;
 use outcrop_monitor::{HistogramKind, Ticker, Watch};
@@ -66,6 +66,7 @@ pub fn run(jobs: &JobContext, job: &FlushJob) -> Result<()> {
         .zip(numbers)
         .map(|(part, number)| write_part(jobs, part, &outputs, number, job_id as u64))
         .collect::<Result<Vec<_>>>()?;
+    let (written, stats): (Vec<FlushedFiles>, Vec<LevelStats>) = written.into_iter().unzip();
     if jobs.versions.needs_synced_wals() {
         // A batch may span column families: what this flush makes durable must not survive a crash
         // that takes the other half, which is still in a closed WAL. So is what was prepared and not decided.
@@ -76,11 +77,16 @@ pub fn run(jobs: &JobContext, job: &FlushJob) -> Result<()> {
         blob_files: files.blob_files.clone(),
     };
     let told = told.map(|told| (told, written.iter().map(flushed).collect()));
-    outputs.install_or_remove(|| install(&jobs.versions, job, written))?;
+    // Before it is installed: whoever waits for the flush finds writes stopped.
+    let no_space = jobs.versions.space_error();
+    outputs.install_or_remove(|| install(&jobs.versions, job, written, no_space.as_ref()))?;
+    for (part, stats) in job.parts.iter().zip(&stats) {
+        log_finished(&jobs.ctx, part, stats, job_id as u64);
+    }
     if let Some((told, flushed)) = told {
         told.completed(jobs, job, flushed);
     }
-    if let Err(error) = jobs.ctx.check_space() {
+    if let Some(error) = no_space {
         log_at!(jobs.ctx, LogLevel::Error, "writes stop: {error}");
     }
     Ok(())
@@ -94,7 +100,7 @@ fn write_part(
     outputs: &PendingOutputs,
     number: FileNumber,
     job_id: u64,
-) -> Result<FlushedFiles> {
+) -> Result<(FlushedFiles, LevelStats)> {
     let start = jobs.ctx.env.clock.monotonic_nanos();
     let cpu_start = jobs.ctx.env.clock.thread_cpu_nanos();
     let memtables: Vec<&Arc<MemTable>> = part.memtables.iter().map(|sealed| &sealed.memtable).collect();
@@ -119,20 +125,20 @@ fn write_part(
     };
     part.cf.stats.record_flush(&stats);
     count(&jobs.ctx, &memtables, &stats);
-    Event::new(&jobs.ctx, job_id, "flush_finished")
-        .text("cf_name", part.cf.name())
-        .number("flush_time_micros", stats.micros)
-        .number("total_output_size", bytes)
-        .list("lsm_state", event_log::lsm_state(&part.cf.superversion.load().version).into_iter())
-        .write(&jobs.ctx);
+    Ok((written, stats))
+}
+
+/// The table of `part` is installed.
+fn log_finished(ctx: &DbContext, part: &FlushPart, stats: &LevelStats, job_id: u64) {
+    event_log::flush_finished(ctx, job_id, part.cf.name(), stats, &part.cf.superversion.load().version);
     log_line!(
-        jobs.ctx,
-        "[{}] wrote {} memtables to L0, {bytes} bytes, {} us",
+        ctx,
+        "[{}] wrote {} memtables to L0, {} bytes, {} us",
         part.cf.name(),
-        memtables.len(),
+        part.memtables.len(),
+        stats.bytes_written,
         stats.micros
     );
-    Ok(written)
 }
 
 fn count(ctx: &DbContext, memtables: &[&Arc<MemTable>], stats: &LevelStats) {
@@ -145,7 +151,12 @@ fn count(ctx: &DbContext, memtables: &[&Arc<MemTable>], stats: &LevelStats) {
     counted.record(HistogramKind::FlushMemtableTotalDataSize, sum(MemTable::data_size));
 }
 
-fn install(versions: &VersionSet, job: &FlushJob, written: Vec<FlushedFiles>) -> Result<()> {
+fn install(
+    versions: &VersionSet,
+    job: &FlushJob,
+    written: Vec<FlushedFiles>,
+    no_space: Option<&Error>,
+) -> Result<()> {
     let min_wal = min_wal_after_flush(versions, job);
     let last_seq = job.parts.iter().filter_map(|part| Some(part.memtables.last()?.last_seq)).max();
     let edits = job.parts.iter().zip(written).map(|(part, written)| {
@@ -167,8 +178,9 @@ fn install(versions: &VersionSet, job: &FlushJob, written: Vec<FlushedFiles>) ->
             }
             // Also without a table: the WAL of a memtable whose records took each other away is not needed any more.
             state.purge_wanted = true;
-            // In this step: who waits for the flush finds writes stopped.
-            versions.stop_writes_without_space(state);
+            if let Some(error) = no_space {
+                versions.stop_writes_without_space(state, error);
+            }
         },
     )
 }

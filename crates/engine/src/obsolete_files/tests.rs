@@ -1,8 +1,11 @@
 //! Which files go when, without a database.
 
 use super::*;
-use crate::testing::parts::{FIRST_WAL, Parts};
+use crate::objects::DbObjects;
+use crate::sst_file_manager::SstFileManager;
+use crate::testing::parts::{DIR, FIRST_WAL, Lines, Parts, plain_options};
 use outcrop_env::OpenWrite;
+use outcrop_env::faulty::EIO;
 use outcrop_options::DbOptions;
 
 fn no_recycling() -> Parts {
@@ -143,4 +146,54 @@ fn leftovers_of_earlier_openings_go_and_files_of_other_names_stay() {
         "notes.txt",
     ];
     assert_eq!(names, expected);
+}
+
+/// A database whose dead tables wait for their removal, and its LOG.
+fn with_trash(manager: &Arc<SstFileManager>) -> (Parts, Arc<Lines>) {
+    let lines = Arc::new(Lines::default());
+    let objects = DbObjects {
+        sst_file_manager: Some(manager.clone()),
+        logger: Some(lines.clone()),
+        ..DbObjects::default()
+    };
+    let families = vec![(plain_options(), Default::default())];
+    (Parts::with_objects(DbOptions::default(), families, objects), lines)
+}
+
+#[test]
+fn a_table_that_waits_for_its_removal_is_removed_where_it_is_by_whoever_comes_to_it() {
+    let manager = Arc::new(SstFileManager::default());
+    manager.set_delete_rate(1 << 40);
+    manager.set_max_trash_ratio(1000.0);
+    let (parts, lines) = with_trash(&manager);
+    let (other, _) = with_trash(&manager);
+    for parts in [&parts, &other] {
+        parts.put("a", "1");
+        parts.flush();
+    }
+    let table = parts.files(".sst")[0].clone();
+    drop_tables(&parts);
+    purge_obsolete_files(&parts.jobs);
+    assert_eq!(parts.files(".trash"), [format!("{table}.trash")]);
+    assert_eq!(lines.with(&format!("removed {DIR}/{table}")), [""; 0], "it is there still");
+    assert_eq!(lines.with(&format!("to be removed: {DIR}/{table}.trash")).len(), 1);
+    other.ctx.empty_trash();
+    assert_eq!(parts.files(".trash"), [""; 0]);
+    assert_eq!((manager.trash_size(), other.files(".sst").len()), (0, 1));
+}
+
+#[test]
+fn a_leftover_that_cannot_be_removed_is_no_reason_not_to_open() {
+    let lines = Arc::new(Lines::default());
+    let objects = DbObjects { logger: Some(lines.clone()), ..DbObjects::default() };
+    let parts =
+        Parts::with_objects(DbOptions::default(), vec![(plain_options(), Default::default())], objects);
+    for name in ["1.sst.trash", "2.sst.trash"] {
+        parts.ctx.env.fs.create(&Path::new(DIR).join(name), OpenWrite::default()).unwrap();
+    }
+    parts.faults().only(Some("1.sst.trash"));
+    parts.faults().fail_at(parts.faults().changes(), EIO, true);
+    parts.ctx.track_files().unwrap();
+    assert_eq!(parts.files(".trash"), ["1.sst.trash"]);
+    assert_eq!(lines.with("could not take care of 1.sst.trash").len(), 1);
 }

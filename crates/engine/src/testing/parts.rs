@@ -4,9 +4,10 @@ use crate::batch::codec::WriteBatch;
 use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle, ColumnFamilyParts};
 use crate::context::DbContext;
 use crate::events::reasons::FlushReason;
+use crate::events::{Event, EventSink};
 use crate::flush::job as flush;
 use crate::in_force::memtable_pool;
-use crate::info_log::InfoLog;
+use crate::info_log::{InfoLog, LogLevel, Logger};
 use crate::jobs::{JobContext, JobInfo, JobObserver};
 use crate::manifest_file::{Manifest, snapshot_edits};
 use crate::objects::DbObjects;
@@ -30,7 +31,7 @@ use outcrop_options::{ColumnFamilyOptions, CompressionType, DbOptions};
 use outcrop_table::FillCache;
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Where the files are.
 pub const DIR: &str = "/db";
@@ -62,6 +63,50 @@ impl JobObserver for Seen {
     }
 }
 
+/// Background errors as listeners are told them. What a listener may do it can do: nothing is locked that it would need.
+pub struct ToldErrors {
+    versions: Weak<VersionSet>,
+    take_away: bool,
+    told: Mutex<Vec<String>>,
+}
+
+impl ToldErrors {
+    /// Reasons and texts, in order, since it was asked last.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.told.lock())
+    }
+}
+
+impl EventSink for ToldErrors {
+    fn tell(&self, event: Event<'_>) {
+        let Event::BackgroundError(reason, status) = event else { return };
+        let versions = self.versions.upgrade().expect("it tells");
+        assert!(versions.manifest.try_lock().is_some(), "the MANIFEST is locked");
+        assert!(versions.state.try_lock().is_some(), "the state is locked");
+        self.told.lock().push(format!("{reason:?} {}", status.as_ref().expect("an error")));
+        if self.take_away {
+            *status = None;
+        }
+    }
+}
+
+/// A logger that takes down its lines.
+#[derive(Default)]
+pub struct Lines(pub Mutex<Vec<String>>);
+
+impl Lines {
+    /// Those that have `text` in them.
+    pub fn with(&self, text: &str) -> Vec<String> {
+        self.0.lock().iter().filter(|line| line.contains(text)).cloned().collect()
+    }
+}
+
+impl Logger for Lines {
+    fn log(&self, _: LogLevel, text: &str) {
+        self.0.lock().push(text.to_string());
+    }
+}
+
 /// Options under which tests know what to expect: tables without compression, no block cache of their own.
 pub fn plain_options() -> ColumnFamilyOptions {
     ColumnFamilyOptions { compression: CompressionType::None, ..ColumnFamilyOptions::default() }
@@ -85,6 +130,15 @@ impl Parts {
 
     /// These column families.
     pub fn with(options: DbOptions, families: Vec<(ColumnFamilyOptions, ColumnFamilyParts)>) -> Parts {
+        Parts::with_objects(options, families, DbObjects::default())
+    }
+
+    /// The same, with `objects`. Without a logger there is no LOG.
+    pub fn with_objects(
+        options: DbOptions,
+        families: Vec<(ColumnFamilyOptions, ColumnFamilyParts)>,
+        objects: DbObjects,
+    ) -> Parts {
         let fs = Arc::new(FaultyFs::new(MemoryFs::new()));
         let env = Env::with_file_system(fs.clone());
         let dir = Path::new(DIR);
@@ -97,9 +151,12 @@ impl Parts {
                 ColumnFamilyDescriptor { name, options, parts }
             })
             .collect();
-        let objects = DbObjects::default().complete(&options);
+        let objects = objects.complete(&options, &env.clock);
         let pool = memtable_pool(&descriptors, objects.memory_account());
-        let log = InfoLog::none(&env);
+        let log = match &objects.logger {
+            None => InfoLog::none(&env),
+            logger => InfoLog::create(&env, dir, &options, logger.as_ref()).unwrap(),
+        };
         let identity = ("id".to_string(), "session".to_string());
         let ctx = DbContext::new(env, PathBuf::from(DIR), options, identity, log, pool.clone(), 100);
         let ctx = Arc::new(ctx.with_objects(objects));
@@ -141,6 +198,14 @@ impl Parts {
             ctx,
             seen,
         }
+    }
+
+    /// Takes down the background errors that listeners are told from here on, and takes them away if that is asked for.
+    pub fn listen_for_errors(&self, take_away: bool) -> Arc<ToldErrors> {
+        let versions = Arc::downgrade(&self.versions);
+        let told = Arc::new(ToldErrors { versions, take_away, told: Mutex::default() });
+        self.ctx.set_event_sink(told.clone());
+        told
     }
 
     /// What can fail.

@@ -297,3 +297,28 @@ fn wals_are_not_tracked_unless_asked_for_nor_when_they_are_not_needed() {
     parts.versions.track_synced_wals(&[]).unwrap();
     assert_eq!(manifest_size(&parts), size);
 }
+
+#[test]
+fn listeners_are_told_of_a_failed_manifest_once_it_is_unlocked() {
+    let options = DbOptions { track_and_verify_wals_in_manifest: true, ..DbOptions::default() };
+    let failing = || {
+        let parts = Parts::of_db(options.clone());
+        let told = parts.listen_for_errors(false);
+        parts.faults().only(Some("MANIFEST"));
+        parts.faults().fail_at(parts.faults().changes(), EIO, true);
+        (parts, told)
+    };
+    let changes: [fn(&VersionSet) -> Result<()>; 3] = [
+        |versions| versions.log_and_apply(vec![adding(1, &[table(20, "a", "c")])], |_| {}),
+        |versions| versions.restart_manifest(),
+        |versions| versions.track_synced_wals(&[(FIRST_WAL, 10)]),
+    ];
+    for change in changes {
+        let (parts, told) = failing();
+        let error = change(&parts.versions).unwrap_err();
+        assert_eq!(told.take(), [format!("ManifestWrite {error}")]);
+        assert!(parts.versions.refuses_writes());
+        // Met again: it is the same error.
+        assert!(change(&parts.versions).is_err());
+    }
+}

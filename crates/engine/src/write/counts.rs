@@ -26,10 +26,9 @@ pub fn logged(watch: Watch<'_>, timer: Timer<'_>, writes: u64, bytes: u64, synce
     stats.count(Ticker::WalFileSynced, u64::from(synced));
 }
 
-/// A writer was held back for `micros`.
+/// A writer was held back for `micros`, slowed and stopped together.
 #[cold]
-pub fn stalled(watch: Watch<'_>, timer: Timer<'_>, micros: u64) {
-    timer.perf_wait(PerfMetric::WriteDelayTime);
+pub fn stalled(watch: Watch<'_>, micros: u64) {
     watch.count(Ticker::StallMicros, micros);
     watch.record(HistogramKind::WriteStall, micros);
 }

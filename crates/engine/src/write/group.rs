@@ -159,6 +159,7 @@ impl Writer {
                     && options.disable_wal == leader.disable_wal
                     && (leader.sync || !options.sync)
                     && options.no_slowdown == leader.no_slowdown
+                    && options.rate_limiter_priority == leader.rate_limiter_priority
                     && group_bytes + request.bytes.len() <= MAX_GROUP_BYTES
             }
             _ => false,

@@ -276,6 +276,15 @@ impl CommitPipeline {
         Ok(())
     }
 
+    /// Waits for tokens for a WAL record of `bytes`: once for the whole group, whose members all asked for that `priority`.
+    /// Source: RocksDB `WriteGroupToWAL`, which writes the record at the leader's priority.
+    #[cold]
+    fn pace_record(&self, priority: IoPriority, bytes: u64) {
+        if let Some(limiter) = &self.ctx.pacing.limiter {
+            limiter.request(bytes, priority, IoKind::Write);
+        }
+    }
+
     /// Appends the group as one WAL record, and syncs if asked.
     #[inline]
     pub(super) fn log_group(
@@ -290,8 +299,8 @@ impl CommitPipeline {
         let watch = Watch::from(&watching);
         let timer = watch.timer();
         let before = core.wal.len();
-        if let (Some(priority), Some(limiter)) = (options.rate_limiter_priority, &self.ctx.pacing.limiter) {
-            limiter.request(own.len() as u64, priority, IoKind::Write);
+        if let Some(priority) = options.rate_limiter_priority {
+            self.pace_record(priority, record_bytes(own, followers));
         }
         let appended = if followers.is_empty() {
             core.wal.append(&[own])
@@ -316,9 +325,8 @@ impl CommitPipeline {
             self.stats.wal_syncs.add_single_writer(1);
         }
         if watch.is_on() {
-            let payload = followers.iter().map(|(_, request)| request.bytes.len() - codec::HEADER_LEN);
-            let bytes = own.len() + payload.sum::<usize>();
-            counts::logged(watch, timer, 1 + followers.len() as u64, bytes as u64, options.sync);
+            let bytes = record_bytes(own, followers);
+            counts::logged(watch, timer, 1 + followers.len() as u64, bytes, options.sync);
         }
         Ok(())
     }
@@ -424,6 +432,12 @@ impl CommitPipeline {
 #[inline]
 fn anything(_: Committing) -> Result<()> {
     Ok(())
+}
+
+/// Bytes of the group's record: followers' headers are not written.
+fn record_bytes(own: &[u8], followers: &[(Arc<Writer>, Request)]) -> u64 {
+    let payload = followers.iter().map(|(_, request)| request.bytes.len() - codec::HEADER_LEN);
+    (own.len() + payload.sum::<usize>()) as u64
 }
 
 /// Writes consecutive sequence numbers into the headers of the group's batches; returns the record count.

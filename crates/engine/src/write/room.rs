@@ -12,7 +12,7 @@ use super::pipeline::{CommitPipeline, WriteCore};
 use super::stall_condition::StallCondition;
 use crate::write_buffer_manager::WriteBufferManager;
 use outcrop_base::{Error, ErrorKind, Result};
-use outcrop_monitor::Watch;
+use outcrop_monitor::{PerfMetric, Watch};
 use parking_lot::MutexGuard;
 use std::time::Duration;
 
@@ -54,6 +54,7 @@ impl CommitPipeline {
         bytes: u64,
     ) -> Result<MutexGuard<'d, WriteCore>> {
         let (mut slowed, mut flushed) = (false, false);
+        let mut held = HeldBack { commit: self, micros: 0 };
         loop {
             if self.versions.refuses_writes() {
                 drop(core);
@@ -62,7 +63,7 @@ impl CommitPipeline {
             match self.versions.stall.condition() {
                 StallCondition::Stopped => {
                     drop(core);
-                    self.wait_until_not_stopped(options)?;
+                    self.wait_until_not_stopped(options, &mut held)?;
                     core = self.exclude_writers();
                 }
                 StallCondition::Delayed if !slowed => {
@@ -70,7 +71,7 @@ impl CommitPipeline {
                     let nanos = self.versions.stall.delay_nanos(bytes, self.ctx.env.clock.monotonic_nanos());
                     if nanos > 0 {
                         drop(core);
-                        self.sleep_slowed(options, nanos)?;
+                        self.sleep_slowed(options, nanos, &mut held)?;
                         core = self.exclude_writers();
                     }
                 }
@@ -78,8 +79,8 @@ impl CommitPipeline {
                 _ => match &self.ctx.objects.write_buffer_manager {
                     Some(manager) if !flushed && manager.should_flush() => {
                         flushed = true;
-                        let all_is_used = manager.mutable_memtable_memory_usage() > manager.buffer_size();
-                        self.flush_oldest_memtable(&mut core, all_is_used)?;
+                        let over_limit = manager.mutable_memtable_memory_usage() > manager.buffer_size();
+                        self.flush_oldest_memtable(&mut core, over_limit)?;
                     }
                     Some(manager) if manager.should_stall() => {
                         drop(core);
@@ -112,7 +113,7 @@ impl CommitPipeline {
     }
 
     /// Waits `nanos`, or until writes are not slowed any more.
-    fn sleep_slowed(&self, options: &WriteOptions, nanos: u64) -> Result<()> {
+    fn sleep_slowed(&self, options: &WriteOptions, nanos: u64, held: &mut HeldBack<'_>) -> Result<()> {
         if options.no_slowdown {
             return Err(Error::new(ErrorKind::Incomplete, "Write stall"));
         }
@@ -120,8 +121,7 @@ impl CommitPipeline {
             return Ok(());
         }
         let watching = self.ctx.monitor.begin();
-        let watch = Watch::from(&watching);
-        let timer = watch.timer();
+        let timer = Watch::from(&watching).timer();
         let _stalled = Stalled::new(&self.queue);
         let mut left = nanos;
         while left > 0
@@ -132,30 +132,48 @@ impl CommitPipeline {
             self.ctx.env.clock.sleep(Duration::from_nanos(slice));
             left -= slice;
         }
-        self.stats.stall_micros.add((nanos - left) / 1000);
-        counts::stalled(watch, timer, (nanos - left) / 1000);
+        held.micros += (nanos - left) / 1000;
+        timer.perf_wait(PerfMetric::WriteDelayTime);
         Ok(())
     }
 
     #[cold]
-    fn wait_until_not_stopped(&self, options: &WriteOptions) -> Result<()> {
+    fn wait_until_not_stopped(&self, options: &WriteOptions, held: &mut HeldBack<'_>) -> Result<()> {
         if options.no_slowdown {
             return Err(Error::new(ErrorKind::Incomplete, "Write stall"));
         }
         let watching = self.ctx.monitor.begin();
-        let watch = Watch::from(&watching);
-        let timer = watch.timer();
+        let timer = Watch::from(&watching).timer();
         let _stalled = Stalled::new(&self.queue);
         let start = self.ctx.env.clock.monotonic_nanos();
         let mut state = self.versions.state.lock();
-        while self.versions.stall.condition() == StallCondition::Stopped {
-            state.check_working()?;
-            self.versions.state_changed.wait(&mut state);
+        let mut working = Ok(());
+        while working.is_ok() && self.versions.stall.condition() == StallCondition::Stopped {
+            working = state.check_working();
+            if working.is_ok() {
+                self.versions.state_changed.wait(&mut state);
+            }
         }
-        let micros = (self.ctx.env.clock.monotonic_nanos() - start) / 1000;
-        self.stats.stall_micros.add(micros);
-        counts::stalled(watch, timer, micros);
-        Ok(())
+        drop(state);
+        held.micros += (self.ctx.env.clock.monotonic_nanos() - start) / 1000;
+        timer.perf_wait(PerfMetric::WriteDelayTime);
+        working
+    }
+}
+
+/// For how long one write was slowed and stopped: counted once, when it goes on or fails.
+struct HeldBack<'d> {
+    commit: &'d CommitPipeline,
+    micros: u64,
+}
+
+impl Drop for HeldBack<'_> {
+    fn drop(&mut self) {
+        if self.micros > 0 {
+            self.commit.stats.stall_micros.add(self.micros);
+            let watching = self.commit.ctx.monitor.begin();
+            counts::stalled(Watch::from(&watching), self.micros);
+        }
     }
 }
 

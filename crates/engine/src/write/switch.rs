@@ -181,12 +181,12 @@ impl CommitPipeline {
     /// Flushes the memtable that has taken writes for longest, of a column family that is not being flushed: all memtables that a
     /// [`crate::WriteBufferManager`] knows of take too much.
     ///
-    /// If `all_is_used`, one that is being flushed is sealed as well: writers then wait for that flush rather than go on beyond the limit.
-    pub fn flush_oldest_memtable(&self, core: &mut WriteCore, all_is_used: bool) -> Result<()> {
+    /// With `even_if_flushing` also of one that is: writers then wait for that flush rather than go on beyond the limit.
+    pub fn flush_oldest_memtable(&self, core: &mut WriteCore, even_if_flushing: bool) -> Result<()> {
         let oldest = {
             let state = self.versions.state.lock();
             let idle = |id: u32| {
-                all_is_used || state.column_families.get(&id).is_some_and(|cf| cf.sealed.is_empty())
+                even_if_flushing || state.column_families.get(&id).is_some_and(|cf| cf.sealed.is_empty())
             };
             let targets = core.targets.iter();
             let candidates = targets.filter(|target| !target.memtable.is_empty() && idle(target.cf.id()));

@@ -25,7 +25,8 @@ impl CommitPipeline {
     /// process; with `options.sync` one of the machine.
     ///
     /// # Errors
-    /// As [`CommitPipeline::write`]; InvalidArgument if something of that name is prepared and not decided.
+    /// As [`CommitPipeline::write`], of which `low_pri` is one reason; InvalidArgument if something of that name is prepared and
+    /// not decided.
     pub fn prepare(&self, options: &WriteOptions, name: &[u8], writes: &Arc<WriteBatch>) -> Result<()> {
         // What is in no WAL is not prepared.
         let options = WriteOptions { disable_wal: false, ..*options };
@@ -47,7 +48,7 @@ impl CommitPipeline {
     /// # Errors
     /// As [`CommitPipeline::write`]: it is prepared as before. NotFound if nothing of that name is.
     pub fn commit_prepared(&self, options: &WriteOptions, name: &[u8], first: &WriteBatch) -> Result<()> {
-        let options = WriteOptions { disable_wal: false, ..*options };
+        let options = deciding(options);
         let mut record = codec::marker_record(first, Marker::Commit(name));
         self.lead_alone(&options, record.len(), |core| {
             let (wal, writes) = self.versions.state.lock().prepared.get(name).ok_or_else(not_prepared)?;
@@ -76,7 +77,7 @@ impl CommitPipeline {
     /// # Errors
     /// As [`CommitPipeline::commit_prepared`].
     pub fn rollback_prepared(&self, options: &WriteOptions, name: &[u8]) -> Result<()> {
-        let options = WriteOptions { disable_wal: false, ..*options };
+        let options = deciding(options);
         let mut record = codec::marker_record(&WriteBatch::new(), Marker::Rollback(name));
         self.lead_alone(&options, record.len(), |core| {
             let mut known = self.versions.state.lock().prepared.get(name).is_some();
@@ -130,7 +131,7 @@ impl CommitPipeline {
         bytes: usize,
         act: impl FnOnce(&mut WriteCore) -> Result<T>,
     ) -> Result<T> {
-        self.check_options(options, 0)?;
+        self.check_options(options, bytes)?;
         if !self.queue.try_lead() {
             let request = Request { bytes: Vec::new(), options: *options, alone: true };
             if let Turn::Done(result, _) = self.queue.wait_in_line(request, None) {
@@ -146,6 +147,12 @@ impl CommitPipeline {
         self.end_lead(options, bytes);
         result
     }
+}
+
+/// How a decision is written: into the WAL, and whatever its priority at once, as it ends what holds locks and WALs back.
+/// Source: RocksDB `DBImpl::ThrottleLowPriWritesIfNeeded`.
+fn deciding(options: &WriteOptions) -> WriteOptions {
+    WriteOptions { disable_wal: false, low_pri: false, ..*options }
 }
 
 fn not_prepared() -> Error {

@@ -20,6 +20,8 @@ mod harness;
 mod ingest;
 mod kept_wal;
 mod kill;
+mod limits;
+mod listeners;
 mod made;
 mod metrics;
 mod model;

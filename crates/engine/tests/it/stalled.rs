@@ -254,3 +254,35 @@ fn a_slowed_writer_sleeps_and_nobody_with_it() {
         assert_eq!(writer.join().unwrap().unwrap_err().kind(), ErrorKind::ShutdownInProgress)
     });
 }
+
+#[test]
+fn a_write_that_is_slowed_and_then_stopped_is_counted_once() {
+    let (env, watch) = watched();
+    let statistics = Arc::new(Statistics::new());
+    let family = ColumnFamilyDescriptor {
+        name: "default".into(),
+        options: options(false),
+        ..ColumnFamilyDescriptor::default()
+    };
+    let db = Db::builder("/db").options(creating()).env(env).statistics(statistics.clone());
+    let db = Arc::new(db.column_families(vec![family]).open().unwrap());
+    stall(&db);
+    let (of_writer, large) = (db.clone(), vec![7; 1 << 20]);
+    let writer = thread(WRITER, move || {
+        let first = of_writer.put(b"3", &large);
+        first.and_then(|()| put(&of_writer, b"4"))
+    });
+    watch.sleeps.recv().unwrap();
+    let set = |name, value| db.set_options_cf(db.default_column_family(), &[(name, value)]).unwrap();
+    set("level0_stop_writes_trigger", "2");
+    while watch.looked.try_recv().is_ok() {}
+    // The sleep ends, and finds writes stopped: the clock is read before it waits for that.
+    drop(watch.wake);
+    watch.looked.recv().unwrap();
+    set("disable_auto_compactions", "true");
+    ends("the writer", move || writer.join().unwrap().unwrap());
+    assert_eq!(statistics.histogram(HistogramKind::WriteStall).count(), 1);
+    let micros = statistics.ticker(Ticker::StallMicros);
+    assert_eq!(statistics.histogram(HistogramKind::WriteStall).sum(), micros);
+    assert!(micros > 0);
+}

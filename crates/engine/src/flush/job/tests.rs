@@ -1,7 +1,9 @@
 //! Flush jobs, without a database.
 
 use super::*;
-use crate::testing::parts::{FIRST_WAL, Parts, plain_options};
+use crate::objects::DbObjects;
+use crate::sst_file_manager::SstFileManager;
+use crate::testing::parts::{FIRST_WAL, Lines, Parts, plain_options};
 use outcrop_base::ErrorKind;
 use outcrop_env::faulty::{EIO, ENOSPC};
 use outcrop_options::{ColumnFamilyOptions, DbOptions};
@@ -269,4 +271,59 @@ fn a_flush_that_fails_stops_writes_and_may_be_tried_again() {
     assert!(state.auto_resume.is_some_and(|plan| plan.attempts > 0));
     assert_eq!(state.background_errors, 1);
     assert_eq!(state.column_families[&0].sealed.len(), 1);
+}
+
+/// A database whose next flush reaches the limit on space, and its LOG.
+fn with_little_space() -> (Parts, Arc<Lines>) {
+    let manager = Arc::new(SstFileManager::default());
+    manager.set_max_allowed_space(1);
+    let lines = Arc::new(Lines::default());
+    let objects =
+        DbObjects { sst_file_manager: Some(manager), logger: Some(lines.clone()), ..DbObjects::default() };
+    let families = vec![(plain_options(), Default::default())];
+    (Parts::with_objects(DbOptions::default(), families, objects), lines)
+}
+
+#[test]
+fn listeners_are_told_that_space_is_used_up_before_writes_stop() {
+    let (parts, lines) = with_little_space();
+    let told = parts.listen_for_errors(false);
+    parts.put("a", "1");
+    parts.flush();
+    let text = "IO error: Space limit reached: Max allowed space was reached";
+    assert_eq!(told.take(), [format!("Flush {text}")]);
+    assert_eq!(lines.with("writes stop").len(), 1);
+    let error = parts.write(|batch| batch.put_id(0, b"b", b"2")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::SpaceLimit);
+}
+
+#[test]
+fn a_listener_that_takes_the_limit_on_space_away_lets_writes_go_on() {
+    let (parts, lines) = with_little_space();
+    let told = parts.listen_for_errors(true);
+    parts.put("a", "1");
+    parts.flush();
+    assert_eq!(told.take().len(), 1);
+    assert_eq!(lines.with("writes stop"), [""; 0]);
+    parts.put("b", "2");
+    assert!(parts.versions.state.lock().background_error.is_none());
+}
+
+#[test]
+fn log_says_that_a_flush_has_finished_once_its_table_is_there() {
+    let lines = Arc::new(Lines::default());
+    let objects = DbObjects { logger: Some(lines.clone()), ..DbObjects::default() };
+    let families = vec![(plain_options(), Default::default())];
+    let parts = Parts::with_objects(DbOptions::default(), families, objects);
+    parts.put("a", "1");
+    parts.flush();
+    let finished = lines.with("flush_finished");
+    assert!(finished.len() == 1 && finished[0].contains("\"lsm_state\": [1, 0"), "{finished:?}");
+    parts.put("b", "2");
+    parts.seal(&[0]);
+    parts.faults().only(Some("MANIFEST"));
+    parts.faults().fail_at(parts.faults().changes(), EIO, true);
+    let job = picked(&parts, false).unwrap();
+    run(&parts.jobs, &job).unwrap_err();
+    assert_eq!(lines.with("flush_finished").len(), 1, "it was not installed");
 }

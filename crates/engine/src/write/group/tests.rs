@@ -253,6 +253,7 @@ fn groups_are_gathered_as_drawn() {
             sync: has("sync"),
             disable_wal: has("unlogged"),
             no_slowdown: has("no_slowdown"),
+            rate_limiter_priority: has("paced").then_some(outcrop_env::IoPriority::User),
             ..WriteOptions::default()
         }
     }

@@ -452,3 +452,76 @@ fn a_merge_that_is_written_again_and_again_becomes_a_value() {
     let values = kinds.iter().filter(|(kind, _)| *kind == outcrop_base::ValueType::Value).count();
     assert_eq!(values, 2, "the put, and the merge that met two operands: {kinds:?}");
 }
+
+/// Options of a database with a rate limiter that lets everything pass at once.
+fn limited() -> DbOptions {
+    let mut options = DbOptions::default();
+    let rows = outcrop_options::kept::DB_KEPT;
+    assert!(options.kept.set(rows, "rate_limiter_bytes_per_sec", &(1u64 << 40).to_string()).unwrap());
+    options
+}
+
+#[test]
+fn the_record_of_a_group_asks_the_limiter_once_for_the_bytes_of_all() {
+    let parts = Parts::of_db(limited());
+    let limiter = parts.ctx.pacing.limiter.clone().expect("the options ask for one");
+    let paced = WriteOptions { rate_limiter_priority: Some(IoPriority::User), ..PLAIN };
+    let asked = |key: &str, value: &str| {
+        let bytes = batch(&[(key, value)]).take_bytes();
+        Request { bytes, options: paced, alone: false }
+    };
+    assert!(parts.commit.queue.try_lead());
+    let mut own = asked("own", "1");
+    let others = [asked("follower", "22"), asked("another", "333")];
+    let bytes = own.bytes.len() + others.iter().map(|r| r.bytes.len() - codec::HEADER_LEN).sum::<usize>();
+    std::thread::scope(|scope| {
+        for request in others {
+            scope.spawn(|| {
+                assert!(matches!(parts.commit.queue.wait_in_line(request, None), Turn::Done(Ok(()), _)))
+            });
+        }
+        let mut followers = Vec::new();
+        while followers.len() < 2 {
+            followers.extend(parts.commit.queue.gather(&own));
+            std::thread::yield_now();
+        }
+        parts.commit.lead_catching_panics(&paced, &mut own.bytes, &mut followers, anything).unwrap();
+        for (writer, request) in followers {
+            writer.finish(Ok(()), request.bytes);
+        }
+        parts.commit.end_lead(&paced, own.bytes.len());
+    });
+    assert_eq!(
+        (limiter.requests(IoPriority::User), limiter.bytes_through(IoPriority::User)),
+        (1, bytes as u64)
+    );
+    parts.put("plain", "4");
+    assert_eq!(limiter.requests(IoPriority::User), 1, "it did not ask");
+}
+
+#[test]
+fn what_is_prepared_waits_as_writes_of_low_priority_do_and_what_is_decided_does_not() {
+    let options = ColumnFamilyOptions { level0_file_num_compaction_trigger: 2, ..plain_options() };
+    let parts = Parts::of(options);
+    let low = WriteOptions { low_pri: true, no_slowdown: true, ..PLAIN };
+    let writes = Arc::new(batch(&[("a", "1")]));
+    for name in [b"one", b"two"] {
+        parts.commit.prepare(&low, name, &writes).unwrap();
+    }
+    let mut files = 0;
+    while !parts.versions.stall.falls_behind() {
+        parts.put("b", "2");
+        parts.seal(&[0]);
+        parts.flush();
+        files += 1;
+        assert!(files < 20, "compactions never fall behind");
+    }
+    let refused = parts.commit.prepare(&low, b"three", &writes).unwrap_err();
+    assert_eq!(refused.to_string(), "Result incomplete: Low priority write stall");
+    parts.commit.commit_prepared(&low, b"one", &WriteBatch::new()).unwrap();
+    parts.commit.rollback_prepared(&low, b"two").unwrap();
+    let size = codec::prepared_record(&writes, b"three").len() as u64;
+    parts.commit.prepare(&WriteOptions { no_slowdown: false, ..low }, b"three", &writes).unwrap();
+    let paced = parts.versions.stall.low_priority(&parts.ctx.env.clock);
+    assert_eq!(paced.bytes_through(IoPriority::High), size);
+}
