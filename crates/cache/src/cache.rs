@@ -8,6 +8,7 @@
 
 use crate::pinned::{Pinned, standalone, standalone_charged};
 use crate::slabs::{FrameId, Slabs};
+use crate::survey::Survey;
 use crate::table::{FileMarks, Table, WAYS, marked};
 use outcrop_env::Mapping;
 use std::collections::HashSet;
@@ -117,6 +118,8 @@ pub struct Cache {
     inserts: AtomicU64,
     evictions: AtomicU64,
     standalone_inserts: AtomicU64,
+    /// What it held when somebody looked last.
+    pub(crate) surveyed: Mutex<Survey>,
 }
 
 /// Buckets whose blocks of dead files are erased under one lock.
@@ -149,6 +152,7 @@ impl Cache {
             inserts: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
             standalone_inserts: AtomicU64::new(0),
+            surveyed: Mutex::default(),
         })
     }
 
@@ -513,8 +517,8 @@ impl Cache {
             + self.reserved()
     }
 
-    /// Number and bytes of the blocks of each kind. Looks at every descriptor.
-    pub fn usage_by_kind(&self) -> [(u64, u64); Kind::ALL.len()] {
+    /// Number and bytes of the blocks of each kind. Looks at every descriptor: see [`Cache::survey`].
+    pub(crate) fn usage_by_kind(&self) -> [(u64, u64); Kind::ALL.len()] {
         let mut usage = [(0, 0); Kind::ALL.len()];
         for slot in (0..self.table.buckets() * WAYS).map(|index| self.table.slot_at(index)) {
             if let Some(len) = slot.live_len() {

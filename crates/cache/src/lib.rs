@@ -18,11 +18,13 @@
 mod cache;
 mod pinned;
 mod slabs;
+mod survey;
 mod sync;
 mod table;
 
 pub use cache::{Cache, CacheKey, CacheOptions, GrowthListener, Kind, Priority};
 pub use pinned::{Pinned, standalone};
+pub use survey::{Freshness, Survey};
 
 #[cfg(test)]
 mod tests;

@@ -4,15 +4,21 @@
 //! ```text
 //! cargo bench -p outcrop                                  nanoseconds of each operation
 //! operations --only NAME --times N                        runs it N times, reads twice that; prints nothing
+//!     --statistics LEVEL                                  with statistics at a level of RocksDB's, 0 to 5
+//!     --perf LEVEL                                        with a perf context of the thread at one, 1 to 6
 //! ```
 //! `cargo test` runs everything on a few rows, to see that it works.
 
 use outcrop::options::{
     BlockBasedTableOptions, ColumnFamilyOptions, CompressionType, DbOptions, FilterPolicy,
 };
-use outcrop::{BottommostLevelCompaction, ColumnFamilyDescriptor, ColumnFamilyParts, Db, Env, WriteOptions};
+use outcrop::{
+    BottommostLevelCompaction, ColumnFamilyDescriptor, ColumnFamilyParts, Db, Env, PerfContext, PerfLevel,
+    Statistics, StatsLevel, WriteOptions,
+};
 use outcrop_cache::{Cache, CacheOptions};
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// One operation: its name, what the database holds before, and how it is done `times` times.
@@ -95,15 +101,22 @@ fn open(column_families: usize) -> Prepared {
         ..DbOptions::default()
     };
     let dir = tempfile::tempdir().unwrap();
-    Prepared {
-        db: Db::builder(dir.path())
-            .options(creating)
-            .env(Env::posix())
-            .column_families(families)
-            .open()
-            .unwrap(),
-        _dir: dir,
+    let mut builder = Db::builder(dir.path()).options(creating).env(Env::posix()).column_families(families);
+    if let Some(statistics) = statistics() {
+        builder = builder.statistics(statistics);
     }
+    Prepared { db: builder.open().unwrap(), _dir: dir }
+}
+
+/// Whether operations are counted: as the command line says.
+fn statistics() -> Option<Arc<Statistics>> {
+    if let Some(level) = argument("--perf") {
+        PerfContext::set_level(PerfLevel(level.parse().expect("--perf LEVEL")));
+    }
+    let level = argument("--statistics")?.parse().expect("--statistics LEVEL");
+    let statistics = Statistics::new();
+    statistics.set_level(StatsLevel::from_number(level));
+    Some(Arc::new(statistics))
 }
 
 fn prepared(rows: Rows, count: u64) -> Prepared {

@@ -34,7 +34,7 @@ impl Manifest {
         }
         let watching = monitor.begin();
         let sync = |writer: &mut ManifestWriter| {
-            let timer = Watch::from(&watching).timer();
+            let timer = Watch::from(&watching).stats_timer();
             writer.sync()?;
             timer.micros(HistogramKind::ManifestFileSyncMicros);
             Ok(())

@@ -9,16 +9,19 @@
 //! Names of statistics are RocksDB's, with the unit moved to the end: microseconds and nanoseconds become seconds. Tickers and
 //! histograms that this engine never changes are left out.
 
+use crate::column_family::ColumnFamily;
 use crate::core::Core;
 use crate::properties::property_int;
 use crate::state::CfState;
+use outcrop_cache::Cache;
 use outcrop_monitor::{HistogramKind, Statistics, Ticker};
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// A property of a column family: its RocksDB name, the metric's name, its unit, and what it says.
 type Gauge = (&'static str, &'static str, &'static str, &'static str);
 
-const BY_FAMILY: [Gauge; 17] = [
+const BY_FAMILY: [Gauge; 16] = [
     ("num-immutable-mem-table", "sealed_memtables", "", "Memtables that wait for flush"),
     ("cur-size-active-mem-table", "active_memtable_bytes", "bytes", "Memory of the memtable being written"),
     ("cur-size-all-mem-tables", "memtables_bytes", "bytes", "Memory of memtables that are not flushed"),
@@ -60,7 +63,6 @@ const BY_FAMILY: [Gauge; 17] = [
         "bytes",
         "Bytes of blocks in the column family's block cache",
     ),
-    ("block-cache-pinned-usage", "block_cache_pinned_bytes", "bytes", "Bytes of blocks in use in that cache"),
 ];
 
 const OF_DATABASE: [Gauge; 8] = [
@@ -92,11 +94,11 @@ pub fn metrics(core: &Core) -> String {
         text.head("gauge", &format!("outcrop_{name}"), unit, help);
         for cf in families.values() {
             if let Some(value) = property_int(core, cf, &format!("rocksdb.{property}")) {
-                let label = format!("column_family=\"{}\"", escaped(cf.name()));
-                text.sample(&format!("outcrop_{name}"), &label, value as f64);
+                text.of_family(name, cf, value);
             }
         }
     }
+    of_pinned_blocks(&mut text, families.values().map(|cf| &**cf));
     let levels: Vec<(String, usize, u64)> = {
         let state = core.versions.state.lock();
         let of = |cf: &CfState| {
@@ -140,6 +142,24 @@ pub fn metrics(core: &Core) -> String {
     }
     text.0 += "# EOF\n";
     text.0
+}
+
+/// What is in use of each column family's cache. To know it all descriptors of a cache are looked at: once, however many share it.
+fn of_pinned_blocks<'f>(text: &mut Text, families: impl Iterator<Item = &'f ColumnFamily>) {
+    let name = "block_cache_pinned_bytes";
+    text.head("gauge", &format!("outcrop_{name}"), "bytes", "Bytes of blocks in use in that cache");
+    let mut known: Vec<(*const Cache, usize)> = Vec::new();
+    for cf in families {
+        let cache = cf.block_cache.as_ref();
+        let place = cache.map_or(std::ptr::null(), Arc::as_ptr);
+        let pinned = known.iter().find(|(cache, _)| *cache == place).map(|(_, pinned)| *pinned);
+        let pinned = pinned.unwrap_or_else(|| {
+            let pinned = cache.map_or(0, |cache| cache.pinned_usage());
+            known.push((place, pinned));
+            pinned
+        });
+        text.of_family(name, cf, pinned as u64);
+    }
 }
 
 fn of_statistics(text: &mut Text, statistics: &Statistics) {
@@ -199,6 +219,12 @@ impl Text {
             let _ = writeln!(self.0, "# UNIT {name} {unit}");
         }
         let _ = writeln!(self.0, "# HELP {name} {help}.");
+    }
+
+    /// What `metric` is for a column family.
+    fn of_family(&mut self, metric: &str, cf: &ColumnFamily, value: u64) {
+        let label = format!("column_family=\"{}\"", escaped(cf.name()));
+        self.sample(&format!("outcrop_{metric}"), &label, value as f64);
     }
 
     fn sample(&mut self, name: &str, labels: &str, value: f64) {

@@ -11,7 +11,8 @@ use crate::info_log::log_line;
 use crate::state::{CfState, DbState};
 use crate::stats_text::{DB_STALL_LINE, MB, cf_stats, db_stats, human_size, sstables, stall_line};
 use crate::write::stall_condition::StallCondition;
-use outcrop_cache::Kind;
+use outcrop_cache::{Freshness, Kind};
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -27,9 +28,18 @@ pub fn property(core: &Core, cf: &ColumnFamily, name: &str) -> Option<String> {
     if name == "options-statistics" {
         return core.ctx.monitor.statistics.as_ref().map(|statistics| statistics.text());
     }
-    if let Some(text) = table_property(core, cf, name).or_else(|| cache_entry_stats(cf, name)) {
+    if let Some(text) = table_property(core, cf, name) {
         return Some(text);
     }
+    // Before the state is locked: it may look at all descriptors of the cache.
+    let cache = match name {
+        "block-cache-entry-stats" => return cache_entry_stats(core, cf, Freshness::Asked),
+        "fast-block-cache-entry-stats" => return cache_entry_stats(core, cf, Freshness::Alongside),
+        "cfstats" | "cfstats-no-file-histogram" | "stats" => {
+            cache_entry_stats(core, cf, Freshness::Alongside)
+        }
+        _ => None,
+    };
     let state = core.versions.state.lock();
     let cf_state = state.column_families.get(&cf.id())?;
     if let Some(level) = name.strip_prefix("num-files-at-level") {
@@ -39,14 +49,14 @@ pub fn property(core: &Core, cf: &ColumnFamily, name: &str) -> Option<String> {
     match name {
         "levelstats" => Some(level_table(cf_state)),
         "sstables" => Some(sstables(cf_state)),
-        "cfstats" => Some(with_cache(core, cf_state, true) + &file_histogram(cf)),
-        "cfstats-no-file-histogram" => Some(with_cache(core, cf_state, false)),
+        "cfstats" => Some(with_cache(core, cf_state, true, cache) + &file_histogram(cf)),
+        "cfstats-no-file-histogram" => Some(with_cache(core, cf_state, false, cache)),
         "cf-write-stall-stats" | "cfwritestallstats" => Some(stall_line(cf_state)),
         "cf-file-histogram" => Some(file_histogram(cf)),
         "blob-stats" => Some(blob_stats(&cf_state.version)),
         "db-write-stall-stats" => Some(DB_STALL_LINE.to_string()),
         "dbstats" => Some(db_stats(core)),
-        "stats" => Some(with_cache(core, cf_state, true) + &file_histogram(cf) + &db_stats(core)),
+        "stats" => Some(with_cache(core, cf_state, true, cache) + &file_histogram(cf) + &db_stats(core)),
         _ => None,
     }
 }
@@ -70,30 +80,30 @@ pub fn property_int(core: &Core, cf: &ColumnFamily, name: &str) -> Option<u64> {
 }
 
 /// The text of `rocksdb.cfstats-no-file-histogram`.
-fn with_cache(core: &Core, state: &CfState, starts_interval: bool) -> String {
-    let cache = cache_entry_stats(&state.cf, "block-cache-entry-stats");
+fn with_cache(core: &Core, state: &CfState, starts_interval: bool, cache: Option<String>) -> String {
     cf_stats(core, state, starts_interval) + &cache.unwrap_or_default()
 }
 
-/// The text of `rocksdb.block-cache-entry-stats`; the fast one is the same, as looking at all descriptors takes a millisecond for
-/// each gigabyte of them.
-fn cache_entry_stats(cf: &ColumnFamily, name: &str) -> Option<String> {
-    if !matches!(name, "block-cache-entry-stats" | "fast-block-cache-entry-stats") {
-        return None;
-    }
+/// The text of `rocksdb.block-cache-entry-stats`; that of the fast one may be older.
+fn cache_entry_stats(core: &Core, cf: &ColumnFamily, freshness: Freshness) -> Option<String> {
     let cache = cf.block_cache.as_ref()?;
-    let (capacity, usage, entries) = (cache.capacity() as u64, cache.usage() as u64, cache.entry_count());
+    let clock = &*core.ctx.env.clock;
+    let survey = cache.survey(clock, freshness);
     let mut text = format!(
-        "Block cache Outcrop@{:p}#{} capacity: {} seed: 0 usage: {} table_size: {} occupancy: {entries} \
-         collections: 1 last_copies: 0 last_secs: 0 secs_since: 0\n\
+        "Block cache Outcrop@{:p}#{} capacity: {} seed: 0 usage: {} table_size: {} occupancy: {} \
+         collections: {} last_copies: {} last_secs: {} secs_since: {}\n\
          Block cache entry stats(count,size,portion):",
         Arc::as_ptr(cache),
         std::process::id(),
-        human_size(capacity),
-        human_size(usage),
+        human_size(survey.capacity),
+        human_size(survey.usage),
         cache.table_size(),
+        survey.entries,
+        survey.number,
+        survey.copies,
+        six_digits(survey.ended_micros.saturating_sub(survey.began_micros) as f64 / 1e6),
+        clock.now_micros().saturating_sub(survey.ended_micros) / 1_000_000,
     );
-    let by_kind = cache.usage_by_kind();
     // Roles in RocksDB's order.
     for (role, kind) in [
         ("DataBlock", Kind::Data),
@@ -101,9 +111,9 @@ fn cache_entry_stats(cf: &ColumnFamily, name: &str) -> Option<String> {
         ("IndexBlock", Kind::Index),
         ("BlobValue", Kind::Blob),
     ] {
-        let (count, bytes) = by_kind[kind as usize];
+        let (count, bytes) = survey.by_kind[kind as usize];
         if count > 0 {
-            let share = six_digits(100.0 * bytes as f64 / capacity as f64);
+            let share = six_digits(100.0 * bytes as f64 / survey.capacity as f64);
             let _ = write!(text, " {role}({count},{},{share}%)", human_size(bytes));
         }
     }
@@ -142,9 +152,14 @@ pub fn dump_stats_if_due(core: &Core) {
         .compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed)
         .is_ok();
     if claimed {
+        // Before the state is locked, as in `property`.
+        let of_cache = |cf: &Arc<ColumnFamily>| cache_entry_stats(core, cf, Freshness::Alongside);
+        let mut caches: HashMap<u32, _> =
+            core.registry.load().iter().map(|(id, cf)| (*id, of_cache(cf))).collect();
         let text = {
             let state = core.versions.state.lock();
-            state.column_families.values().map(|cf| with_cache(core, cf, true)).collect::<String>()
+            let of_family = |(id, cf)| with_cache(core, cf, true, caches.remove(id).flatten());
+            state.column_families.iter().map(of_family).collect::<String>()
         };
         log_line!(core.ctx, "------- DUMPING STATS -------{text}{}", db_stats(core));
         if let Some(statistics) = &core.ctx.monitor.statistics {

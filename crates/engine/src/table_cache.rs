@@ -249,7 +249,7 @@ impl TableCache {
     fn open_reader(&self, cf: &ColumnFamily, file: &TableFile) -> Result<TableReader> {
         let watching = self.monitor.begin();
         let watch = Watch::from(&watching);
-        let timer = watch.timer();
+        let timer = watch.stats_timer();
         let opened = self.open_unwatched(cf, file);
         timer.micros(HistogramKind::TableOpenIoMicros);
         watch.count(Ticker::NoFileErrors, u64::from(opened.is_err()));

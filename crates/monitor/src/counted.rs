@@ -30,6 +30,7 @@ impl Ticker {
                 | Ticker::BloomFilterFullTruePositive
                 | Ticker::BloomFilterPrefixChecked
                 | Ticker::BloomFilterPrefixUseful
+                | Ticker::BloomFilterPrefixTruePositive
                 | Ticker::MemtableHit
                 | Ticker::MemtableMiss
                 | Ticker::GetHitL0
@@ -84,6 +85,7 @@ impl Ticker {
                 | Ticker::BlobDbCacheBytesRead
                 | Ticker::BlobDbCacheBytesWrite
                 | Ticker::BlockChecksumComputeCount
+                | Ticker::BlockChecksumMismatchCount
         )
     }
 }

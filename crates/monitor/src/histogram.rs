@@ -57,7 +57,8 @@ fn bucket_of(value: u64) -> usize {
     bucket
 }
 
-/// The counts of one histogram in one shard.
+/// The counts of one histogram in one shard; aligned as that.
+#[repr(align(64))]
 pub struct Cells {
     buckets: [AtomicU64; BUCKETS],
     min: AtomicU64,

@@ -8,8 +8,12 @@ use std::cell::Cell;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Some thread of the process counts.
-static IN_USE: AtomicBool = AtomicBool::new(false);
+/// Some thread of the process counts. Every operation reads it: nothing that is written often may be in its line.
+static IN_USE: Apart<AtomicBool> = Apart(AtomicBool::new(false));
+
+/// Alone in a line of the processor's cache.
+#[repr(align(64))]
+struct Apart<T>(T);
 
 thread_local! {
     static LEVEL: Cell<u8> = const { Cell::new(PerfLevel::COUNTS.0) };
@@ -57,13 +61,13 @@ impl PerfContext {
     /// Has every thread of the process count from now on.
     pub fn enable() {
         // Relaxed: an operation under way may not be counted.
-        IN_USE.store(true, Ordering::Relaxed);
+        IN_USE.0.store(true, Ordering::Relaxed);
     }
 
     /// True if threads count.
     #[inline]
     pub fn is_in_use() -> bool {
-        IN_USE.load(Ordering::Relaxed)
+        IN_USE.0.load(Ordering::Relaxed)
     }
 
     /// How much the calling thread counts.
@@ -84,10 +88,16 @@ impl PerfContext {
         METRICS.with(|metrics| metrics[metric as usize].get())
     }
 
-    /// Adds to one, if threads count and this one counts at least counts.
+    /// True if the calling thread counts for itself.
+    #[inline]
+    pub fn counts() -> bool {
+        PerfContext::is_in_use() && PerfContext::level() >= PerfLevel::COUNTS
+    }
+
+    /// Adds to one, if the calling thread counts for itself.
     #[inline]
     pub fn count(metric: PerfMetric, n: u64) {
-        if PerfContext::is_in_use() && PerfContext::level() >= PerfLevel::COUNTS {
+        if PerfContext::counts() {
             PerfContext::add(metric, n);
         }
     }

@@ -89,6 +89,8 @@ impl StatsLevel {
     }
 }
 
+/// Of one thread. Shards share no line of a processor's cache: what one thread counts would slow down another.
+#[repr(align(64))]
 struct Shard {
     generation: AtomicU64,
     tickers: [AtomicU64; Ticker::COUNT],
@@ -240,6 +242,12 @@ impl Statistics {
         data
     }
 
+    /// True if a thread without a shard of its own has counted.
+    #[cfg(test)]
+    pub(crate) fn shared_shard_is_used(&self) -> bool {
+        self.shards[SHARED].get().is_some()
+    }
+
     /// Sets all counters to 0. What operations count that are under way may be lost or not.
     pub fn reset(&self) {
         // Relaxed: as in `local`.
@@ -320,5 +328,25 @@ impl Local<'_> {
     #[inline]
     pub fn has_detailed_timers(self) -> bool {
         self.level > StatsLevel::ExceptDetailedTimers as u8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_share_no_line_of_a_cache() {
+        const LINE: usize = 64;
+        let statistics = Statistics::new();
+        let place = |_| {
+            std::thread::scope(|scope| {
+                let at =
+                    scope.spawn(|| statistics.local().map(|local| std::ptr::from_ref(local.shard).addr()));
+                at.join().unwrap().unwrap()
+            })
+        };
+        assert!((0..4).map(place).all(|at| at % LINE == 0));
+        assert_eq!((size_of::<Shard>() % LINE, size_of::<Cells>() % LINE, align_of::<Cells>()), (0, 0, LINE));
     }
 }

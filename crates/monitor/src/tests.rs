@@ -1,32 +1,36 @@
 //! Statistics of several threads, levels and resets.
 
 use crate::{HistogramKind, PerfContext, PerfLevel, PerfMetric, Statistics, StatsLevel, Ticker};
-use std::sync::Arc;
+use std::sync::Barrier;
 
-/// Runs `work` on `threads` threads at once, more than have shards of their own.
-fn on_threads(threads: usize, work: impl Fn() + Send + Sync + 'static) {
-    let (work, barrier) = (Arc::new(work), Arc::new(std::sync::Barrier::new(threads)));
+/// Runs `work` on `threads` threads at once, more than have shards of their own: each holds its place from before the first of them
+/// works until the last has.
+fn on_threads(threads: usize, statistics: &Statistics, work: impl Fn() + Sync) {
+    let barrier = Barrier::new(threads);
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            let (work, barrier) = (work.clone(), barrier.clone());
-            scope.spawn(move || {
+            scope.spawn(|| {
+                // Takes the place.
+                statistics.count(Ticker::NoFileOpens, 1);
                 barrier.wait();
                 work();
+                barrier.wait();
             });
         }
     });
+    assert!(statistics.shared_shard_is_used(), "{threads} threads are more than have places");
 }
 
 #[test]
 fn nothing_is_lost_with_more_threads_than_shards() {
-    let statistics = Arc::new(Statistics::new());
-    let counting = statistics.clone();
-    on_threads(80, move || {
+    let statistics = Statistics::new();
+    on_threads(80, &statistics, || {
         for value in 0..1000 {
-            counting.count(Ticker::BytesRead, 3);
-            counting.record(HistogramKind::BytesPerRead, value);
+            statistics.count(Ticker::BytesRead, 3);
+            statistics.record(HistogramKind::BytesPerRead, value);
         }
     });
+    assert_eq!(statistics.ticker(Ticker::NoFileOpens), 80);
     assert_eq!(statistics.ticker(Ticker::BytesRead), 240_000);
     let data = statistics.histogram(HistogramKind::BytesPerRead);
     assert_eq!((data.count(), data.min(), data.max(), data.sum()), (80_000, 0, 999, 80 * 499_500));
@@ -52,12 +56,11 @@ fn levels_leave_out_histograms_and_times() {
 
 #[test]
 fn a_reset_forgets_what_every_thread_counted() {
-    let statistics = Arc::new(Statistics::new());
+    let statistics = Statistics::new();
     let count = |n| {
-        let counting = statistics.clone();
-        on_threads(70, move || {
-            counting.count(Ticker::BytesRead, n);
-            counting.record(HistogramKind::BytesPerRead, n);
+        on_threads(70, &statistics, || {
+            statistics.count(Ticker::BytesRead, n);
+            statistics.record(HistogramKind::BytesPerRead, n);
         });
     };
     count(5);

@@ -109,69 +109,201 @@ impl<'w> Watch<'w> {
         }
     }
 
-    /// Begins to measure; see [`Timer::micros`], [`Timer::perf_nanos`].
+    /// Begins to measure for a histogram and for a counter of the thread: [`Timer::micros`], [`Timer::perf_nanos`]. Where only one of them
+    /// is told, [`Watch::stats_timer`] and [`Watch::perf_timer`] spare the clock those who want the other.
     #[inline]
     pub fn timer(self) -> Timer<'w> {
-        let timed = |watching: &&Watching<'_>| {
+        Timer(Begun::if_wanted(self, |watching| {
             watching.perf >= PerfLevel::WAITS || watching.stats.is_some_and(Local::has_timers)
-        };
-        let watching = self.0.filter(timed);
-        Timer { watching, began: watching.map_or(0, |watching| watching.clock.monotonic_nanos()) }
+        }))
+    }
+
+    /// Begins to measure for a histogram.
+    #[inline]
+    pub fn stats_timer(self) -> StatsTimer<'w> {
+        StatsTimer(Begun::if_wanted(self, |watching| watching.stats.is_some_and(Local::has_timers)))
+    }
+
+    /// Begins to measure for a counter of the thread.
+    #[inline]
+    pub fn perf_timer(self) -> PerfTimer<'w> {
+        PerfTimer(Begun::if_wanted(self, |watching| watching.perf >= PerfLevel::TIMES_EXCEPT_MUTEX))
+    }
+
+    /// Begins to measure for a histogram of detailed times, and for a counter of the thread.
+    #[inline]
+    pub fn detailed_timer(self) -> DetailedTimer<'w> {
+        DetailedTimer(Begun::if_wanted(self, |watching| {
+            watching.perf >= PerfLevel::TIMES_EXCEPT_MUTEX
+                || watching.stats.is_some_and(Local::has_detailed_timers)
+        }))
+    }
+}
+
+/// What the clock said, if anybody wants to know how long it takes from there.
+#[derive(Clone, Copy)]
+struct Begun<'w> {
+    watching: Option<&'w Watching<'w>>,
+    began: u64,
+}
+
+impl<'w> Begun<'w> {
+    #[inline]
+    fn if_wanted(watch: Watch<'w>, wanted: impl FnOnce(&Watching<'_>) -> bool) -> Begun<'w> {
+        let watching = watch.0.filter(|watching| wanted(watching));
+        Begun { watching, began: watching.map_or(0, |watching| watching.clock.monotonic_nanos()) }
+    }
+
+    /// Tells nanoseconds so far to the statistics, if they are wanted `there`.
+    #[inline]
+    fn stats(self, there: impl FnOnce(Local<'_>) -> bool, tell: impl FnOnce(Local<'_>, u64)) {
+        if let Some(watching) = self.watching
+            && let Some(stats) = watching.stats
+            && there(stats)
+        {
+            tell(stats, watching.clock.monotonic_nanos().saturating_sub(self.began));
+        }
+    }
+
+    #[inline]
+    fn perf(self, metric: PerfMetric, level: PerfLevel) {
+        if let Some(watching) = self.watching
+            && watching.perf >= level
+        {
+            PerfContext::add(metric, watching.clock.monotonic_nanos().saturating_sub(self.began));
+        }
     }
 }
 
 /// Time since [`Watch::timer`], if anybody wants it.
 #[derive(Clone, Copy)]
-pub struct Timer<'w> {
-    watching: Option<&'w Watching<'w>>,
-    began: u64,
-}
+pub struct Timer<'w>(Begun<'w>);
 
 impl Timer<'_> {
-    fn nanos(self, watching: &Watching<'_>) -> u64 {
-        watching.clock.monotonic_nanos().saturating_sub(self.began)
-    }
-
     /// Adds the microseconds so far to a histogram.
     #[inline]
     pub fn micros(self, kind: HistogramKind) {
-        if let Some(watching) = self.watching
-            && let Some(stats) = watching.stats
-            && stats.has_timers()
-        {
-            stats.record_time(kind, self.nanos(watching) / 1000);
-        }
-    }
-
-    /// Adds the nanoseconds so far to a histogram of detailed times.
-    #[inline]
-    pub fn detailed_nanos(self, kind: HistogramKind) {
-        if let Some(watching) = self.watching
-            && let Some(stats) = watching.stats
-            && stats.has_detailed_timers()
-        {
-            stats.record_time(kind, self.nanos(watching));
-        }
+        StatsTimer(self.0).micros(kind);
     }
 
     /// Adds the nanoseconds so far to a counter of the thread.
     #[inline]
     pub fn perf_nanos(self, metric: PerfMetric) {
-        self.perf_from(metric, PerfLevel::TIMES_EXCEPT_MUTEX);
+        PerfTimer(self.0).nanos(metric);
     }
 
     /// As [`Timer::perf_nanos`], of a wait.
     #[inline]
     pub fn perf_wait(self, metric: PerfMetric) {
-        self.perf_from(metric, PerfLevel::WAITS);
+        self.0.perf(metric, PerfLevel::WAITS);
+    }
+}
+
+/// Time since [`Watch::stats_timer`].
+#[derive(Clone, Copy)]
+pub struct StatsTimer<'w>(Begun<'w>);
+
+impl StatsTimer<'_> {
+    /// Adds the microseconds so far to a histogram.
+    #[inline]
+    pub fn micros(self, kind: HistogramKind) {
+        self.0.stats(|stats| stats.has_timers(), |stats, nanos| stats.record_time(kind, nanos / 1000));
+    }
+}
+
+/// Time since [`Watch::perf_timer`].
+#[derive(Clone, Copy)]
+pub struct PerfTimer<'w>(Begun<'w>);
+
+impl PerfTimer<'_> {
+    /// Adds the nanoseconds so far to a counter of the thread.
+    #[inline]
+    pub fn nanos(self, metric: PerfMetric) {
+        self.0.perf(metric, PerfLevel::TIMES_EXCEPT_MUTEX);
+    }
+}
+
+/// Time since [`Watch::detailed_timer`].
+#[derive(Clone, Copy)]
+pub struct DetailedTimer<'w>(Begun<'w>);
+
+impl DetailedTimer<'_> {
+    /// Adds the nanoseconds so far to a histogram of detailed times.
+    #[inline]
+    pub fn stats_nanos(self, kind: HistogramKind) {
+        self.0.stats(|stats| stats.has_detailed_timers(), |stats, nanos| stats.record_time(kind, nanos));
     }
 
+    /// As [`PerfTimer::nanos`].
     #[inline]
-    fn perf_from(self, metric: PerfMetric, level: PerfLevel) {
-        if let Some(watching) = self.watching
-            && watching.perf >= level
-        {
-            PerfContext::add(metric, self.nanos(watching));
+    pub fn perf_nanos(self, metric: PerfMetric) {
+        PerfTimer(self.0).nanos(metric);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::StatsLevel;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
+
+    /// A clock that counts how often it is asked.
+    #[derive(Default)]
+    struct Asked(AtomicU64);
+
+    impl Clock for Asked {
+        fn now_micros(&self) -> u64 {
+            0
         }
+        fn monotonic_nanos(&self) -> u64 {
+            5000 * self.0.fetch_add(1, Ordering::Relaxed)
+        }
+        fn thread_cpu_nanos(&self) -> u64 {
+            0
+        }
+        fn sleep(&self, _: Duration) {}
+    }
+
+    /// How often each of the four timers asks the clock, from begin to end.
+    fn asked(stats: Option<StatsLevel>, perf: PerfLevel) -> [u64; 4] {
+        let statistics = stats.map(|level| {
+            let statistics = Statistics::new();
+            statistics.set_level(level);
+            statistics
+        });
+        let clock = Asked::default();
+        let times = |work: &dyn Fn(Watch<'_>)| {
+            let stats = statistics.as_ref().and_then(Statistics::local);
+            let watching = Some(Watching { stats, perf, clock: &clock });
+            let before = clock.0.load(Ordering::Relaxed);
+            work(Watch::from(&watching));
+            clock.0.load(Ordering::Relaxed) - before
+        };
+        [
+            times(&|watch| watch.stats_timer().micros(HistogramKind::DbGet)),
+            times(&|watch| watch.perf_timer().nanos(PerfMetric::GetFromMemtableTime)),
+            times(&|watch| {
+                let timer = watch.timer();
+                timer.micros(HistogramKind::SstReadMicros);
+                timer.perf_nanos(PerfMetric::BlockReadTime);
+            }),
+            times(&|watch| {
+                let timer = watch.detailed_timer();
+                timer.stats_nanos(HistogramKind::DecompressionTimesNanos);
+                timer.perf_nanos(PerfMetric::BlockDecompressTime);
+            }),
+        ]
+    }
+
+    #[test]
+    fn the_clock_is_asked_only_for_those_who_want_the_time() {
+        use StatsLevel::*;
+        assert_eq!(asked(None, PerfLevel::COUNTS), [0; 4]);
+        assert_eq!(asked(Some(ExceptTimers), PerfLevel::COUNTS), [0; 4]);
+        assert_eq!(asked(Some(ExceptDetailedTimers), PerfLevel::COUNTS), [2, 0, 2, 0]);
+        assert_eq!(asked(Some(All), PerfLevel::OFF), [2, 0, 2, 2]);
+        assert_eq!(asked(None, PerfLevel::TIMES_EXCEPT_MUTEX), [0, 2, 2, 2]);
+        assert_eq!(asked(Some(All), PerfLevel::ALL), [2, 2, 3, 3]);
     }
 }

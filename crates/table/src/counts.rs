@@ -4,7 +4,7 @@
 
 use crate::source::Form;
 use outcrop_cache::Pinned;
-use outcrop_monitor::{HistogramKind, IoStats, PerfMetric, Ticker, Timer, Watch};
+use outcrop_monitor::{DetailedTimer, HistogramKind, IoStats, PerfMetric, PerfTimer, Ticker, Timer, Watch};
 
 /// A block was in the cache.
 pub fn hit(watch: Watch<'_>, form: Form, bytes: usize) {
@@ -89,48 +89,70 @@ pub fn loaded_data(watch: Watch<'_>, bytes: usize) {
 }
 
 /// A block about the table was read.
-pub fn read_meta(watch: Watch<'_>, timer: Timer<'_>, form: Form) {
+pub fn read_meta(watch: Watch<'_>, timer: PerfTimer<'_>, form: Form) {
     match form {
         Form::Data => {}
         Form::Index => {
             watch.perf(PerfMetric::IndexBlockReadCount, 1);
-            timer.perf_nanos(PerfMetric::ReadIndexBlockNanos);
+            timer.nanos(PerfMetric::ReadIndexBlockNanos);
         }
         Form::Plain => {
             watch.perf(PerfMetric::FilterBlockReadCount, 1);
-            timer.perf_nanos(PerfMetric::ReadFilterBlockNanos);
+            timer.nanos(PerfMetric::ReadFilterBlockNanos);
         }
     }
 }
 
-/// The checksum of a block was compared.
-pub fn verified(watch: Watch<'_>, timer: Timer<'_>) {
+/// The checksum of a block was compared, and is that of its bytes or not.
+pub fn verified(watch: Watch<'_>, timer: PerfTimer<'_>, matches: bool) {
     watch.count(Ticker::BlockChecksumComputeCount, 1);
-    timer.perf_nanos(PerfMetric::BlockChecksumTime);
+    watch.count(Ticker::BlockChecksumMismatchCount, u64::from(!matches));
+    timer.nanos(PerfMetric::BlockChecksumTime);
 }
 
 /// A block was decompressed.
-pub fn decompressed(watch: Watch<'_>, timer: Timer<'_>, from: usize, to: usize) {
+pub fn decompressed(watch: Watch<'_>, timer: DetailedTimer<'_>, from: usize, to: usize) {
     timer.perf_nanos(PerfMetric::BlockDecompressTime);
-    timer.detailed_nanos(HistogramKind::DecompressionTimesNanos);
+    timer.stats_nanos(HistogramKind::DecompressionTimesNanos);
     watch.perf(PerfMetric::BlockDecompressCount, 1);
     watch.count(Ticker::NumberBlockDecompressed, 1);
     watch.count(Ticker::BytesDecompressedFrom, from as u64);
     watch.count(Ticker::BytesDecompressedTo, to as u64);
 }
 
-/// A filter was asked about a key, or with `of_prefix` about the prefix of one, and did not rule it out, or did.
-pub fn asked_filter(watch: Watch<'_>, of_prefix: bool, may_contain: bool) {
+/// What a filter was asked about.
+#[derive(Clone, Copy)]
+pub enum Asked {
+    /// A key that a lookup looks for.
+    Key,
+    /// Its prefix, for whole keys are not in the filter.
+    PrefixOfKey,
+    /// The prefix that a seek stays within.
+    PrefixOfSeek,
+}
+
+/// A filter was asked, and did not rule the table out, or did.
+pub fn asked_filter(watch: Watch<'_>, about: Asked, may_contain: bool) {
     if let Some(stats) = watch.stats() {
-        match (of_prefix, may_contain) {
-            (false, true) => stats.count(Ticker::BloomFilterFullPositive, 1),
-            (false, false) => stats.count(Ticker::BloomFilterUseful, 1),
-            (true, _) => {
+        match (about, may_contain) {
+            (Asked::Key, true) => stats.count(Ticker::BloomFilterFullPositive, 1),
+            (Asked::Key, false) => stats.count(Ticker::BloomFilterUseful, 1),
+            (Asked::PrefixOfKey, _) => {
                 stats.count(Ticker::BloomFilterPrefixChecked, 1);
                 stats.count(Ticker::BloomFilterPrefixUseful, u64::from(!may_contain));
             }
+            // RocksDB counts these by level, which a table does not know.
+            (Asked::PrefixOfSeek, _) => {}
         }
     }
     let metric = if may_contain { PerfMetric::BloomSstHitCount } else { PerfMetric::BloomSstMissCount };
     watch.perf(metric, 1);
+}
+
+/// A filter, of whole keys or of prefixes, let a lookup through that found its key.
+pub fn was_right(watch: Watch<'_>, of_keys: bool) {
+    watch.count(
+        if of_keys { Ticker::BloomFilterFullTruePositive } else { Ticker::BloomFilterPrefixTruePositive },
+        1,
+    );
 }

@@ -10,7 +10,7 @@
 
 use crate::block::{self, Directory, Searched};
 use crate::compress::Dictionary;
-use crate::counts;
+use crate::counts::{self, Asked};
 use crate::filter::TableFilter;
 use crate::format::{BlockHandle, Footer, corruption};
 use crate::index::{IndexCoding, IndexEntries, IndexView};
@@ -262,19 +262,22 @@ impl TableReader {
 
     /// False if no key with this hash is in the table. Filters that need the key itself say true here;
     /// [`TableReader::get`] asks them.
-    #[inline]
+    #[inline(always)]
     pub fn may_contain(&self, hash: u64, watch: Watch<'_>) -> bool {
         let Some(filter) = &self.filter else { return true };
         let may_contain = filter.may_contain_hash(&self.source, hash, watch);
         if watch.is_on() && !filter.wants_key() {
-            counts::asked_filter(watch, false, may_contain);
+            counts::asked_filter(watch, Asked::Key, may_contain);
         }
         may_contain
     }
 
-    /// True if a filter of whole keys says which keys are not in the table.
-    pub fn filters_keys(&self) -> bool {
-        self.filter.as_ref().is_some_and(TableFilter::has_whole_keys)
+    /// A lookup found versions of its key here: counts that the filter, if there is one, was right not to rule the table out.
+    #[cold]
+    pub fn count_true_positive(&self, watch: Watch<'_>) {
+        if let Some(filter) = &self.filter {
+            counts::was_right(watch, filter.has_whole_keys());
+        }
     }
 
     /// False if no key with this prefix is in the table. True if its filter does not know prefixes by the
@@ -283,9 +286,11 @@ impl TableReader {
         let Some(filter) = &self.filter else { return true };
         let watching = self.source.monitor.begin();
         let watch = Watch::from(&watching);
-        let may_contain = filter.may_contain_prefix(&self.source, &self.comparator, prefix, watch);
-        counts::asked_filter(watch, true, may_contain);
-        may_contain
+        let answer = filter.may_contain_prefix(&self.source, &self.comparator, prefix, watch);
+        if let Some(may_contain) = answer {
+            counts::asked_filter(watch, Asked::PrefixOfSeek, may_contain);
+        }
+        answer.unwrap_or(true)
     }
 
     /// Passes the versions of the key at or below `snapshot` to `visit`, newest first, until it breaks. The
@@ -318,7 +323,7 @@ impl TableReader {
     ///
     /// # Errors
     /// Those of loading the index, if it is not in memory.
-    #[inline]
+    #[inline(always)]
     pub fn find(
         &self,
         key: &LookupKey<'_>,
@@ -328,9 +333,12 @@ impl TableReader {
         if let Some(filter) = &self.filter
             && filter.wants_key()
         {
-            let may_contain = filter.may_contain_key(&self.source, &self.comparator, key.user_key, watch);
-            counts::asked_filter(watch, !filter.has_whole_keys(), may_contain);
-            if !may_contain {
+            let answer = filter.may_contain_key(&self.source, &self.comparator, key.user_key, watch);
+            if let Some(may_contain) = answer {
+                let about = if filter.has_whole_keys() { Asked::Key } else { Asked::PrefixOfKey };
+                counts::asked_filter(watch, about, may_contain);
+            }
+            if answer == Some(false) {
                 return Ok(None);
             }
         }
@@ -580,7 +588,7 @@ impl TableReader {
         }
         let mut entries = IndexEntries::default();
         let broken = |handle: BlockHandle| move |error: Error| self.source.block_error(handle, &error);
-        let timer = watch.timer();
+        let timer = watch.perf_timer();
         let top = self.source.read_meta(self.index_handle, watch)?;
         if self.properties.index_type == Some(2) {
             let mut partitions = IndexEntries::default();

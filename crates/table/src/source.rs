@@ -129,6 +129,14 @@ impl BlockSource {
         read
     }
 
+    /// The contents of a block with its trailer, once its checksum was compared, and how they are compressed.
+    fn verify<'b>(&self, handle: BlockHandle, stored: &'b [u8], watch: Watch<'_>) -> Result<(&'b [u8], u8)> {
+        let timer = watch.perf_timer();
+        let verified = verify_block(&*self.file, &self.footer, handle.offset, stored);
+        counts::verified(watch, timer, verified.is_ok());
+        verified
+    }
+
     /// Verifies the stored bytes of a data block and gives its contents, made in `buffer` if need be.
     pub fn unpack<'b>(
         &self,
@@ -137,12 +145,10 @@ impl BlockSource {
         buffer: &'b mut Vec<u8>,
         watch: Watch<'_>,
     ) -> Result<&'b [u8]> {
-        let timer = watch.timer();
-        let (contents, codec) = verify_block(&*self.file, &self.footer, handle.offset, stored)?;
-        counts::verified(watch, timer);
+        let (contents, codec) = self.verify(handle, stored, watch)?;
         let in_buffer = codec != 0;
         if in_buffer {
-            let timer = watch.timer();
+            let timer = watch.detailed_timer();
             decompress(codec, self.dictionary.as_ref(), contents, buffer)
                 .map_err(|error| self.block_error(handle, &error))?;
             counts::decompressed(watch, timer, contents.len(), buffer.len());
@@ -161,7 +167,7 @@ impl BlockSource {
     pub fn read_meta(&self, handle: BlockHandle, watch: Watch<'_>) -> Result<Vec<u8>> {
         let mut stored = Vec::new();
         self.read_stored(handle, &mut stored, watch)?;
-        let (contents, codec) = verify_block(&*self.file, &self.footer, handle.offset, &stored)?;
+        let (contents, codec) = self.verify(handle, &stored, watch)?;
         if codec == 0 {
             let len = contents.len();
             stored.truncate(len);
@@ -201,7 +207,7 @@ impl BlockSource {
         if charged && let Some(found) = self.cached(handle, Form::Plain, watch) {
             return Ok(found);
         }
-        let timer = watch.timer();
+        let timer = watch.perf_timer();
         let block = self.read_meta(handle, watch)?;
         counts::read_meta(watch, timer, Form::Plain);
         let place = (handle, Form::Plain);

@@ -19,6 +19,9 @@ c_functions! {
     rocksdb_block_based_options_create: fn() -> Object;
     rocksdb_block_based_options_set_filter_policy: fn(Object, Object);
     rocksdb_block_based_options_set_block_cache: fn(Object, Object);
+    rocksdb_block_based_options_set_whole_key_filtering: fn(Object, c_uchar);
+    rocksdb_slicetransform_create_fixed_prefix: fn(size_t) -> Object;
+    rocksdb_options_set_prefix_extractor: fn(Object, Object);
     rocksdb_filterpolicy_create_bloom_full: fn(c_double) -> Object;
     rocksdb_cache_create_lru: fn(size_t) -> Object;
     rocksdb_options_enable_statistics: fn(Object);
@@ -196,6 +199,11 @@ fn key(row: usize) -> String {
 
 impl Session {
     fn open(library: &Path, level: c_int) -> Session {
+        Session::open_with(library, level, |_, _, _| {})
+    }
+
+    /// With what `change` does to the options and those of tables.
+    fn open_with(library: &Path, level: c_int, change: impl FnOnce(&Api, Object, Object)) -> Session {
         let api = Api::load(library);
         let dir = tempfile::tempdir().unwrap();
         let path = CString::new(dir.path().join("db").to_str().unwrap()).unwrap();
@@ -211,6 +219,7 @@ impl Session {
             (api.rocksdb_block_based_options_set_filter_policy)(table, filter);
             let cache = (api.rocksdb_cache_create_lru)(8 << 20);
             (api.rocksdb_block_based_options_set_block_cache)(table, cache);
+            change(&api, options, table);
             (api.rocksdb_options_set_block_based_table_factory)(options, table);
             (api.rocksdb_options_enable_statistics)(options);
             assert_eq!((api.rocksdb_options_get_statistics_level)(options), 3);
@@ -533,4 +542,61 @@ fn a_thread_counts_for_itself_what_rocksdb_counts() {
         .map(|(name, _)| format!("{name}: {} and not {}", of(&ours, name), of(&theirs, name)))
         .collect();
     assert!(wrong.is_empty(), "{}\n\n{}", wrong.join("\n"), beside(&ours, &theirs));
+}
+
+/// Tickers of filters of prefixes.
+const OF_PREFIXES: [&str; 7] = [
+    "bloom.filter.prefix.checked",
+    "bloom.filter.prefix.useful",
+    "bloom.filter.prefix.true.positive",
+    "bloom.filter.useful",
+    "bloom.filter.full.positive",
+    "bloom.filter.full.true.positive",
+    "number.keys.read",
+];
+
+#[test]
+fn filters_of_prefixes_count_what_they_do_in_rocksdb() {
+    let Some(libraries) = judged() else { return };
+    let [ours, theirs] = libraries.map(|library| {
+        std::thread::spawn(move || {
+            // SAFETY: live objects; the prefix extractor goes with the options.
+            let session = Session::open_with(&library, 3, |api, options, table| unsafe {
+                (api.rocksdb_block_based_options_set_whole_key_filtering)(table, 0);
+                let eight = (api.rocksdb_slicetransform_create_fixed_prefix)(8);
+                (api.rocksdb_options_set_prefix_extractor)(options, eight);
+            });
+            for row in (0..1000).filter(|row| row / 10 % 2 == 0).step_by(2) {
+                session.put(session.write, row, b"value");
+            }
+            session.flush();
+            let api = &session.api;
+            // SAFETY: live objects.
+            unsafe {
+                (api.rocksdb_set_perf_level)(2);
+                let context = (api.rocksdb_perfcontext_create)();
+                (api.rocksdb_perfcontext_reset)(context);
+                // There; with a prefix that is there; with one that is not; without a prefix.
+                (0..900).step_by(3).for_each(|row| session.get(row));
+                session.get_key("key0");
+                session.multi_get((0..900).step_by(7));
+                let iter = (api.rocksdb_create_iterator)(session.db, session.read);
+                for row in (0..900).step_by(11) {
+                    let key = key(row);
+                    (api.rocksdb_iter_seek)(iter, key.as_ptr().cast(), key.len());
+                }
+                (api.rocksdb_iter_destroy)(iter);
+                let asked = [44, 45].map(|number| (api.rocksdb_perfcontext_metric)(context, number));
+                (api.rocksdb_perfcontext_destroy)(context);
+                (api.rocksdb_set_perf_level)(1);
+                let all = counts(&session.statistics());
+                let of = |name: &&str| all.iter().find(|(known, _)| known == *name).unwrap().1;
+                (OF_PREFIXES.iter().map(of).collect::<Vec<u64>>(), asked)
+            }
+        })
+        .join()
+        .unwrap()
+    });
+    assert!(theirs.0[..3].iter().all(|count| *count > 0), "{theirs:?}");
+    assert_eq!(ours, theirs, "{OF_PREFIXES:?} and what a thread asked, with success and without");
 }

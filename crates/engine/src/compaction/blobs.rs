@@ -298,7 +298,7 @@ impl<'a> BlobOutput<'a> {
         };
         let summary = writer.finish()?;
         let watching = self.ctx.monitor.begin();
-        let timer = Watch::from(&watching).timer();
+        let timer = Watch::from(&watching).stats_timer();
         writer.sync_and_close(self.ctx.options.use_fsync)?;
         timer.micros(HistogramKind::BlobDbBlobFileSyncMicros);
         Watch::from(&watching).count(Ticker::BlobDbBlobFileSynced, 1);

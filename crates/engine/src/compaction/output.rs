@@ -330,7 +330,7 @@ impl OpenTable {
     fn finish(mut self, ctx: &DbContext, cf: &ColumnFamily, plan: &OutputPlan) -> Result<TableFile> {
         let summary = self.writer.finish()?;
         let watching = ctx.monitor.begin();
-        let timer = Watch::from(&watching).timer();
+        let timer = Watch::from(&watching).stats_timer();
         self.writer.sync_and_close(ctx.options.use_fsync)?;
         timer.micros(if plan.level < 0 {
             HistogramKind::TableSyncMicros

@@ -74,6 +74,8 @@ const MOST_PARTS: u32 = 64;
 
 /// Merges the inputs of `job` into tables, in as many parts as options and size allow.
 pub fn write_parts(jobs: &JobContext, job: &CompactionJob, pending: &Arc<PendingOutputs>) -> Result<Written> {
+    // Opening tables and the first blocks of each part are read here.
+    let io = IoStats::get();
     let snapshots = jobs.snapshots.live();
     let tombstones = input_tombstones(&jobs.ctx.tables, job)?;
     let mut parts = Vec::new();
@@ -87,7 +89,7 @@ pub fn write_parts(jobs: &JobContext, job: &CompactionJob, pending: &Arc<Pending
         blob_files: Vec::new(),
         blob_garbage: BTreeMap::new(),
         records: StreamStats::default(),
-        bytes_read: 0,
+        bytes_read: IoStats::get().bytes_read.wrapping_sub(io.bytes_read),
         parts: 0,
         cpu_nanos: 0,
         oldest_snapshot: snapshots.sequences.first().copied().unwrap_or(SeqNum::MAX),

@@ -98,7 +98,7 @@ impl Db {
     ) -> Result<Option<PinnedValue>> {
         let watching = self.core.ctx.monitor.begin();
         let watch = Watch::from(&watching);
-        let timer = watch.timer();
+        let timer = watch.stats_timer();
         let sources = cf.superversion.load();
         let found = get::get(&self.view(cf, &sources, options, watch)?, key);
         let value = found.as_ref().ok().and_then(Option::as_ref);
@@ -148,7 +148,7 @@ impl Db {
     ) -> Vec<Result<Option<PinnedValue>>> {
         let watching = self.core.ctx.monitor.begin();
         let watch = Watch::from(&watching);
-        let timer = watch.timer();
+        let timer = watch.stats_timer();
         let sources = cf.superversion.load();
         let results = match self.view(cf, &sources, options, watch) {
             Ok(view) => multi_get::multi_get(&view, keys),
@@ -229,7 +229,7 @@ impl Db {
     ) -> Result<Option<WideColumns>> {
         let watching = self.core.ctx.monitor.begin();
         let watch = Watch::from(&watching);
-        let timer = watch.timer();
+        let timer = watch.stats_timer();
         let sources = cf.superversion.load();
         let found = get::get_entity(&self.view(cf, &sources, options, watch)?, key.as_ref());
         if watch.is_on() {

@@ -10,7 +10,7 @@ use outcrop_cache::{Cache, CacheKey, Kind, Priority};
 use outcrop_manifest::{BlobFile, BlobFiles, FileNumber};
 use outcrop_monitor::{HistogramKind, PerfMetric, Ticker, Watch};
 use outcrop_table::FillCache;
-use outcrop_table::blob::BlobIndex;
+use outcrop_table::blob::{BlobIndex, record_len};
 
 /// Where the value at `offset` of a blob file is in the cache.
 pub fn cache_key(file: u64, offset: u64) -> CacheKey {
@@ -84,8 +84,10 @@ fn read(
     reader.get(user_key, index, &mut value)?;
     timer.micros(HistogramKind::BlobDbBlobFileReadMicros);
     timer.perf_nanos(PerfMetric::BlobReadTime);
-    watch.count(Ticker::BlobDbBlobFileBytesRead, index.size);
+    // The whole record is read, for the checksums are of it.
+    let bytes = record_len(user_key.len(), index.size);
+    watch.count(Ticker::BlobDbBlobFileBytesRead, bytes);
     watch.perf(PerfMetric::BlobReadCount, 1);
-    watch.perf(PerfMetric::BlobReadByte, index.size);
+    watch.perf(PerfMetric::BlobReadByte, bytes);
     Ok(value)
 }

@@ -4,34 +4,31 @@
 
 use super::value::PinnedValue;
 use outcrop_base::Result;
-use outcrop_monitor::{HistogramKind, PerfMetric, Ticker, Timer, Watch};
+use outcrop_monitor::{HistogramKind, PerfMetric, PerfTimer, StatsTimer, Ticker, Watch};
 
 /// Memtables were asked, so many of them, which decided or did not. Of keys that are read together the first counts them.
 #[cold]
-pub(super) fn memtables(watch: Watch<'_>, timer: Timer<'_>, decided: bool, asked: u64) {
+pub(super) fn memtables(watch: Watch<'_>, timer: PerfTimer<'_>, decided: bool, asked: u64) {
     watch.count(if decided { Ticker::MemtableHit } else { Ticker::MemtableMiss }, 1);
-    timer.perf_nanos(PerfMetric::GetFromMemtableTime);
+    timer.nanos(PerfMetric::GetFromMemtableTime);
     watch.perf(PerfMetric::GetFromMemtableCount, asked);
 }
 
-/// A table of `level` was asked, whose filter did not rule the key out.
+/// A value was found in a table of the level that `level` says, which is not asked if nobody wants to know.
 #[cold]
-pub(super) fn table(watch: Watch<'_>, level: usize, matched: bool, filters_keys: bool, found: bool) {
+pub(super) fn found_in_table(watch: Watch<'_>, level: impl FnOnce() -> usize) {
     let Some(stats) = watch.stats() else { return };
-    stats.count(Ticker::BloomFilterFullTruePositive, u64::from(matched && filters_keys));
-    if found {
-        let hit = match level {
-            0 => Ticker::GetHitL0,
-            1 => Ticker::GetHitL1,
-            _ => Ticker::GetHitL2AndUp,
-        };
-        stats.count(hit, 1);
-    }
+    let hit = match level() {
+        0 => Ticker::GetHitL0,
+        1 => Ticker::GetHitL1,
+        _ => Ticker::GetHitL2AndUp,
+    };
+    stats.count(hit, 1);
 }
 
 /// A key was read that has a value of so many bytes, or none.
 #[cold]
-pub fn key_read(watch: Watch<'_>, timer: Timer<'_>, found: Option<usize>) {
+pub fn key_read(watch: Watch<'_>, timer: StatsTimer<'_>, found: Option<usize>) {
     let bytes = found.unwrap_or(0) as u64;
     watch.perf(PerfMetric::GetReadBytes, bytes);
     timer.micros(HistogramKind::DbGet);
@@ -43,7 +40,7 @@ pub fn key_read(watch: Watch<'_>, timer: Timer<'_>, found: Option<usize>) {
 
 /// Keys were read together.
 #[cold]
-pub fn keys_read(watch: Watch<'_>, timer: Timer<'_>, results: &[Result<Option<PinnedValue>>]) {
+pub fn keys_read(watch: Watch<'_>, timer: StatsTimer<'_>, results: &[Result<Option<PinnedValue>>]) {
     let values = || results.iter().filter_map(|result| result.as_ref().ok()?.as_ref());
     let bytes = values().map(|value| value.len() as u64).sum();
     watch.perf(PerfMetric::MultigetReadBytes, bytes);

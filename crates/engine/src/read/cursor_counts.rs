@@ -1,9 +1,10 @@
 //! What a cursor counts, if somebody watches when it is made or when it seeks.
 //!
-//! Moves are added to the tickers when the cursor is dropped, so that each costs an addition to memory that is its own.
+//! Moves are added to the tickers when the cursor is dropped, so that each costs an addition to memory that is its own; a step asks
+//! its thread for nothing but the perf level.
 //! Source: RocksDB `db/db_iter.cc`.
 
-use outcrop_monitor::{HistogramKind, Monitor, PerfMetric, Ticker, Watch};
+use outcrop_monitor::{HistogramKind, Monitor, PerfContext, PerfMetric, Ticker, Watch};
 
 /// Counts of one cursor.
 #[derive(Default)]
@@ -39,6 +40,26 @@ pub(super) enum Moved {
     },
 }
 
+/// A seek has ended, which began at `began`, went to so many sources and memtables, and shows an entry of so many bytes, if any.
+fn seek_ended(monitor: &Monitor, began: u64, sources: (u64, u64), shown: Option<usize>) {
+    let bytes = shown.unwrap_or(0) as u64;
+    let watching = monitor.begin();
+    let watch = Watch::from(&watching);
+    watch.count(Ticker::NumberDbSeek, 1);
+    watch.count(Ticker::NumberDbSeekFound, u64::from(shown.is_some()));
+    watch.count(Ticker::IterBytesRead, bytes);
+    watch.perf(PerfMetric::IterSeekCount, 1);
+    watch.perf(PerfMetric::SeekChildSeekCount, sources.0);
+    watch.perf(PerfMetric::SeekOnMemtableCount, sources.1);
+    watch.perf(PerfMetric::IterReadBytes, bytes);
+    if began > 0
+        && let Some(stats) = watch.stats()
+    {
+        let nanos = monitor.clock.monotonic_nanos().saturating_sub(began);
+        stats.record_time(HistogramKind::DbSeek, nanos / 1000);
+    }
+}
+
 impl Tally {
     /// The tally of a cursor that is being made; `None` if nobody watches.
     pub(super) fn begin(monitor: &Monitor) -> Option<Box<Tally>> {
@@ -57,8 +78,6 @@ impl Tally {
     #[cold]
     pub(super) fn moved(&mut self, monitor: &Monitor, how: Moved, shown: Option<usize>) {
         let (found, bytes) = (u64::from(shown.is_some()), shown.unwrap_or(0) as u64);
-        let watching = monitor.begin();
-        let watch = Watch::from(&watching);
         match how {
             Moved::Next => {
                 (self.nexts, self.nexts_found, self.bytes) =
@@ -66,40 +85,40 @@ impl Tally {
                 self.entries_skipped += 1;
                 // The entry that was shown is passed, and not skipped.
                 self.skipped = self.skipped.wrapping_sub(1);
-                watch.perf(PerfMetric::IterNextCount, 1);
             }
             Moved::Prev => {
                 (self.prevs, self.prevs_found, self.bytes) =
                     (self.prevs + 1, self.prevs_found + found, self.bytes + bytes);
-                watch.perf(PerfMetric::IterPrevCount, 1);
             }
-            Moved::Seek { began, sources } => {
-                watch.count(Ticker::NumberDbSeek, 1);
-                watch.count(Ticker::NumberDbSeekFound, found);
-                watch.count(Ticker::IterBytesRead, bytes);
-                watch.perf(PerfMetric::IterSeekCount, 1);
-                watch.perf(PerfMetric::SeekChildSeekCount, sources.0);
-                watch.perf(PerfMetric::SeekOnMemtableCount, sources.1);
-                watch.perf(PerfMetric::IterReadBytes, bytes);
-                if began > 0
-                    && let Some(stats) = watch.stats()
-                {
-                    stats.record_time(
-                        HistogramKind::DbSeek,
-                        monitor.clock.monotonic_nanos().saturating_sub(began) / 1000,
-                    );
-                }
-            }
+            Moved::Seek { began, sources } => seek_ended(monitor, began, sources, shown),
         }
         let entries = std::mem::take(&mut self.entries_skipped);
         let recent = std::mem::take(&mut self.recent_skipped);
         let deletes = std::mem::take(&mut self.deletes_skipped);
+        let operands = std::mem::take(&mut self.operands);
+        let reseeks = std::mem::take(&mut self.reseeks);
         self.skipped = self.skipped.wrapping_add(entries + recent + deletes);
-        watch.perf(PerfMetric::InternalKeySkippedCount, entries);
-        watch.perf(PerfMetric::InternalRecentSkippedCount, recent);
-        watch.perf(PerfMetric::InternalDeleteSkippedCount, deletes);
-        watch.perf(PerfMetric::InternalMergeCount, std::mem::take(&mut self.operands));
-        watch.count(Ticker::NumberOfReseeksInIteration, std::mem::take(&mut self.reseeks));
+        if PerfContext::counts() {
+            match how {
+                Moved::Next => PerfContext::add(PerfMetric::IterNextCount, 1),
+                Moved::Prev => PerfContext::add(PerfMetric::IterPrevCount, 1),
+                Moved::Seek { .. } => {}
+            }
+            for (metric, n) in [
+                (PerfMetric::InternalKeySkippedCount, entries),
+                (PerfMetric::InternalRecentSkippedCount, recent),
+                (PerfMetric::InternalDeleteSkippedCount, deletes),
+                (PerfMetric::InternalMergeCount, operands),
+            ] {
+                PerfContext::add(metric, n);
+            }
+        }
+        // Rare enough to be told at once, as RocksDB does.
+        if reseeks > 0
+            && let Some(statistics) = &monitor.statistics
+        {
+            statistics.count(Ticker::NumberOfReseeksInIteration, reseeks);
+        }
     }
 
     /// The cursor goes.

@@ -16,9 +16,10 @@ use outcrop_cache::Pinned;
 use outcrop_manifest::{Level, TableFile, Version};
 use outcrop_memtable::MemTable;
 use outcrop_monitor::{PerfMetric, Watch};
-use outcrop_table::{FillCache, Reading};
+use outcrop_table::{FillCache, Reading, TableReader};
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// The value of `key`, or `None`.
 pub fn get(view: &ReadView<'_>, key: &[u8]) -> Result<Option<PinnedValue>> {
@@ -57,14 +58,21 @@ pub fn plain_value(view: &ReadView<'_>, key: &[u8], in_memory: bool) -> Result<O
 /// Two copies: one that counts, and one in which nothing is left of it.
 #[inline]
 fn look_up(view: &ReadView<'_>, key: &[u8]) -> Result<Option<Found>> {
-    if view.watch.is_on() { look_up_watched::<true>(view, key) } else { look_up_watched::<false>(view, key) }
+    if view.watch.is_on() { look_up_counted(view, key) } else { look_up_watched::<false>(view, key) }
 }
 
+#[cold]
+#[inline(never)]
+fn look_up_counted(view: &ReadView<'_>, key: &[u8]) -> Result<Option<Found>> {
+    look_up_watched::<true>(view, key)
+}
+
+#[inline]
 fn look_up_watched<const WATCHED: bool>(view: &ReadView<'_>, key: &[u8]) -> Result<Option<Found>> {
     let lookup_key = LookupKey::new(key);
     let mut lookup = Lookup::new(&lookup_key, view.seq);
     if WATCHED {
-        let timer = view.watch.timer();
+        let timer = view.watch.perf_timer();
         lookup.memtables(view.sources);
         counts::memtables(view.watch, timer, lookup.is_decided(), lookup.asked(view.sources));
     } else {
@@ -79,20 +87,20 @@ fn look_up_watched<const WATCHED: bool>(view: &ReadView<'_>, key: &[u8]) -> Resu
 fn get_from_tables<const WATCHED: bool>(view: &ReadView<'_>, lookup: &mut Lookup<'_>) -> Result<()> {
     let watch = if WATCHED { view.watch } else { Watch::OFF };
     let reading = Reading { watch, ..view.reading() };
-    let mut search = Search::new(&view.sources.version, view.cf, lookup);
-    let timer = watch.timer();
+    let mut search = Search::default();
+    search.begin(&view.sources.version, view.cf, lookup);
+    let timer = watch.perf_timer();
     while let Some(table) = search.next_table(view.tables, view.cf, lookup, watch)? {
         let mut matched = false;
         table.get(lookup.key, lookup.snapshot, reading, |seq, value_type, value, block| {
             matched = true;
             lookup.visit(seq, value_type, value, Some(block))
         })?;
-        if WATCHED {
-            let level = search.level(&view.sources.version);
-            counts::table(watch, level, matched, table.filters_keys(), lookup.has_value());
+        if WATCHED && matched {
+            search.count_found(&table, lookup, view, watch);
         }
     }
-    timer.perf_nanos(PerfMetric::GetFromOutputFilesTime);
+    timer.nanos(PerfMetric::GetFromOutputFilesTime);
     Ok(())
 }
 
@@ -104,7 +112,8 @@ pub(crate) fn newest_in_tables(
     key: &LookupKey<'_>,
 ) -> Result<Option<SeqNum>> {
     let mut lookup = Lookup::new(key, SeqNum::MAX);
-    let mut search = Search::new(version, cf, &lookup);
+    let mut search = Search::default();
+    search.begin(version, cf, &lookup);
     let mut newest = None;
     while let Some(table) = search.next_table(tables, cf, &mut lookup, Watch::OFF)? {
         table.get(key, SeqNum::MAX, FillCache::Yes, |seq, _, _, _| {
@@ -123,35 +132,88 @@ pub(crate) fn newest_in_tables(
 pub(crate) struct Search<'v> {
     candidates: Candidates<'v>,
     next: usize,
+    /// How many of the candidates are in L0; they are the first.
+    in_l0: usize,
 }
 
 impl<'v> Search<'v> {
     /// Finds the tables whose key range holds the key, and asks for their filters' lines.
     #[inline]
-    pub(crate) fn new(version: &'v Version, cf: &ColumnFamily, lookup: &Lookup<'_>) -> Search<'v> {
-        let mut search = Search::default();
-        collect_candidates(version, cf, lookup, &mut |file| {
-            // The filters of all candidates are fetched before the first is tested.
-            if let Some(table) = file.runtime.table.get() {
-                table.prefetch_filter(lookup.key.hash);
+    pub(crate) fn begin(&mut self, version: &'v Version, cf: &ColumnFamily, lookup: &Lookup<'_>) {
+        let comparator = &cf.comparator;
+        let key = lookup.key.user_key;
+        let covers = |file: &TableFile| {
+            comparator.compare(user_key(&file.smallest), key) != Ordering::Greater
+                && comparator.compare(user_key(&file.largest), key) != Ordering::Less
+        };
+        for file in version.levels[0].files.iter() {
+            if covers(file) {
+                self.add(file, lookup.key.hash);
             }
-            search.candidates.push(file);
-        });
-        search
+        }
+        self.in_l0 = self.candidates.len;
+        let packed = pack(lookup.snapshot, ValueType::FOR_SEEK);
+        for level in version.levels.iter().skip(1) {
+            if level.files.is_empty() {
+                continue;
+            }
+            // Versions of one key may continue in the next file: then it starts with the key this one ends with.
+            for file in &level.files[level.find(comparator, key, packed)..] {
+                if !covers(file) {
+                    break;
+                }
+                self.add(file, lookup.key.hash);
+                if comparator.compare(user_key(&file.largest), key) != Ordering::Equal {
+                    break;
+                }
+            }
+        }
     }
 
-    /// The level of the table that was named last, in the version that is searched.
+    #[inline]
+    fn add(&mut self, file: &'v TableFile, hash: u64) {
+        // The filters of all candidates are fetched before the first is tested.
+        if let Some(table) = file.runtime.table.get() {
+            table.prefetch_filter(hash);
+        }
+        self.candidates.push(file);
+    }
+
+    /// Versions of the key were found in the table that was named last.
     #[cold]
-    pub(crate) fn level(&self, version: &Version) -> usize {
-        let Some(named) = self.next.checked_sub(1).and_then(|last| self.candidates.get(last)) else {
+    pub(super) fn count_found(
+        &self,
+        table: &TableReader,
+        lookup: &Lookup<'_>,
+        view: &ReadView<'_>,
+        watch: Watch<'_>,
+    ) {
+        table.count_true_positive(watch);
+        if lookup.has_value() {
+            counts::found_in_table(watch, || self.level(&view.sources.version, &view.cf.comparator));
+        }
+    }
+
+    /// The level of the table that was named last, in the version that is searched: 2 for all from L2 on.
+    fn level(&self, version: &Version, comparator: &Comparator) -> usize {
+        let last = self.next.saturating_sub(1);
+        if last < self.in_l0 {
             return 0;
+        }
+        let is_in = |level: &Level, named: &TableFile| {
+            let before =
+                |file: &Arc<TableFile>| comparator.compare_internal(&file.largest, &named.largest).is_lt();
+            let there = level.files.get(level.files.partition_point(before));
+            there.is_some_and(|there| std::ptr::eq(&**there, named))
         };
-        let has_it = |level: &Level| level.files.iter().any(|file| std::ptr::eq(&**file, named));
-        version.levels.iter().position(has_it).unwrap_or(0)
+        let named = version.levels.get(1).zip(self.candidates.get(last));
+        if named.is_some_and(|(l1, named)| is_in(l1, named)) { 1 } else { 2 }
     }
 
     /// The next table whose filter does not rule the key out; none if the lookup is decided.
-    #[inline]
+    ///
+    /// Inlined always, so that nothing is left of what counts where nobody watches.
+    #[inline(always)]
     pub(crate) fn next_table(
         &mut self,
         tables: &TableCache,
@@ -206,43 +268,6 @@ impl<'v> Candidates<'v> {
     }
 }
 
-/// Calls `found` for each table whose key range holds the key, newest first.
-#[inline]
-fn collect_candidates<'v>(
-    version: &'v Version,
-    cf: &ColumnFamily,
-    lookup: &Lookup<'_>,
-    found: &mut dyn FnMut(&'v TableFile),
-) {
-    let comparator = &cf.comparator;
-    let key = lookup.key.user_key;
-    let covers = |file: &TableFile| {
-        comparator.compare(user_key(&file.smallest), key) != Ordering::Greater
-            && comparator.compare(user_key(&file.largest), key) != Ordering::Less
-    };
-    for file in version.levels[0].files.iter() {
-        if covers(file) {
-            found(file);
-        }
-    }
-    let packed = pack(lookup.snapshot, ValueType::FOR_SEEK);
-    for level in version.levels.iter().skip(1) {
-        if level.files.is_empty() {
-            continue;
-        }
-        // Versions of one key may continue in the next file: then it starts with the key this one ends with.
-        for file in &level.files[level.find(comparator, key, packed)..] {
-            if !covers(file) {
-                break;
-            }
-            found(file);
-            if comparator.compare(user_key(&file.largest), key) != Ordering::Equal {
-                break;
-            }
-        }
-    }
-}
-
 /// One point lookup under way.
 pub(crate) struct Lookup<'k> {
     pub(crate) key: &'k LookupKey<'k>,
@@ -251,8 +276,8 @@ pub(crate) struct Lookup<'k> {
     covered: SeqNum,
     /// A source that was asked has one: whatever older sources hold is hidden.
     ended: bool,
-    /// Merge operands met so far.
-    operands: MergeOperands,
+    /// Merge operands met so far, if any: apart, as few lookups have some.
+    operands: Option<Box<MergeOperands>>,
     outcome: Outcome,
     memtables_asked: u32,
 }
@@ -282,7 +307,7 @@ impl<'k> Lookup<'k> {
             snapshot,
             covered: SeqNum::ZERO,
             ended: false,
-            operands: MergeOperands::default(),
+            operands: None,
             outcome: Outcome::Open,
             memtables_asked: 0,
         }
@@ -364,7 +389,7 @@ impl<'k> Lookup<'k> {
             ValueType::BlobIndex => Outcome::Blob(pinned()),
             ValueType::Deletion | ValueType::SingleDeletion => Outcome::Deleted,
             ValueType::Merge => {
-                self.operands.push_older(value);
+                self.operands.get_or_insert_default().push_older(value);
                 return ControlFlow::Continue(());
             }
             other => Outcome::Failed(unsupported_type(other)),
@@ -385,15 +410,13 @@ impl<'k> Lookup<'k> {
             Outcome::Entity(entity) => Some(Found::Entity(entity)),
             Outcome::Open | Outcome::Deleted => None,
         };
-        if self.operands.is_empty() {
-            return Ok(base);
-        }
+        let Some(operands) = self.operands else { return Ok(base) };
         let base = match &base {
             Some(Found::Entity(entity)) => Base::Entity(wide_columns::with_values(entity, fetch)?),
             Some(Found::Plain(value)) => Base::Plain(value[..].into()),
             None => Base::None,
         };
-        Ok(Some(match self.operands.apply(merge::operator_of(cf), self.key.user_key, &base)? {
+        Ok(Some(match operands.apply(merge::operator_of(cf), self.key.user_key, &base)? {
             Merged::Entity(entity) => Found::Entity(PinnedValue::owned(entity)),
             Merged::Plain(value) => Found::Plain(PinnedValue::owned(value)),
         }))

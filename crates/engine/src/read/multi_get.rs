@@ -64,20 +64,18 @@ impl<'a> GroupGet<'a> {
             .iter()
             .map(|key| {
                 let mut lookup = Lookup::new(key, self.view.seq);
-                let timer = watch.timer();
+                let timer = watch.perf_timer();
                 lookup.memtables(self.view.sources);
                 if watch.is_on() {
                     let is_first = std::ptr::eq(key, &keys[0]);
                     let asked = if is_first { lookup.asked(self.view.sources) } else { 0 };
                     counts::memtables(watch, timer, lookup.is_decided(), asked);
                 }
-                let undecided = !lookup.is_decided();
+                let mut search = Search::default();
                 // Asks for the filters' lines, which the first step tests when all keys have asked.
-                let search = if undecided {
-                    Search::new(&self.view.sources.version, self.view.cf, &lookup)
-                } else {
-                    Search::default()
-                };
+                if !lookup.is_decided() {
+                    search.begin(&self.view.sources.version, self.view.cf, &lookup);
+                }
                 Ongoing { lookup, search, failed: None }
             })
             .collect();
@@ -121,9 +119,8 @@ impl<'a> GroupGet<'a> {
                     lookup.visit(seq, value_type, value, Some(block))
                 });
             *failed = done.err();
-            if reading.watch.is_on() {
-                let (level, found) = (search.level(&self.view.sources.version), lookup.has_value());
-                counts::table(reading.watch, level, matched, table.filters_keys(), found);
+            if matched && reading.watch.is_on() {
+                search.count_found(&table, lookup, self.view, reading.watch);
             }
         }
         any

@@ -71,7 +71,7 @@ pub fn multi_get_pairs(
 ) -> Vec<Result<Option<PinnedValue>>> {
     let watching = versions.ctx.monitor.begin();
     let watch = Watch::from(&watching);
-    let timer = watch.timer();
+    let timer = watch.stats_timer();
     let mut families: Vec<&ColumnFamily> = Vec::new();
     let of: Vec<usize> = pairs.iter().map(|(cf, _)| place_of(&mut families, cf)).collect();
     let (views, seq) = match views(versions, snapshots, &families, options.snapshot.as_ref()) {

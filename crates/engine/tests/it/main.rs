@@ -8,6 +8,8 @@ mod blobs;
 mod column_family_faults;
 mod column_options;
 mod compaction_styles;
+mod counted;
+mod counting;
 mod crash;
 mod crash_features;
 mod damage;

@@ -1,8 +1,13 @@
 //! The OpenMetrics text, read by a small parser of the form's rules, and what it says after a few operations.
 
-use outcrop::{Db, Env, Statistics, StatsLevel};
+use outcrop::{
+    Cache, CacheOptions, ColumnFamilyDescriptor, ColumnFamilyParts, Db, Env, Statistics, StatsLevel,
+};
+use outcrop_env::Clock;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// Samples by name with labels, after all of the form was checked.
 fn parse(text: &str) -> BTreeMap<String, f64> {
@@ -88,4 +93,88 @@ fn without_statistics_sizes_and_writes_are_there() {
     let samples = parse(&db.metrics());
     assert_eq!(samples["outcrop_writes_total"], 1.0);
     assert!(samples.keys().all(|name| name.starts_with("outcrop_")));
+}
+
+/// A clock that is moved by hand, and calls somebody when it is asked next.
+#[derive(Default)]
+struct ByHand {
+    seconds: AtomicU64,
+    call: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Clock for ByHand {
+    fn now_micros(&self) -> u64 {
+        let call = self.call.lock().unwrap().take();
+        call.into_iter().for_each(|call| call());
+        self.seconds.load(Ordering::Relaxed) * 1_000_000
+    }
+    fn monotonic_nanos(&self) -> u64 {
+        self.seconds.load(Ordering::Relaxed) * 1_000_000_000
+    }
+    fn thread_cpu_nanos(&self) -> u64 {
+        0
+    }
+    fn sleep(&self, _: Duration) {}
+}
+
+/// Two column families that share a cache, and their clock.
+fn sharing_a_cache() -> (Arc<Db>, Arc<ByHand>) {
+    let clock = Arc::new(ByHand::default());
+    clock.seconds.store(1_000_000, Ordering::Relaxed);
+    let cache = Cache::new(CacheOptions { capacity: 1 << 20, estimated_entry_charge: 0 });
+    let families = ["default", "other"].map(|name| ColumnFamilyDescriptor {
+        name: name.to_string(),
+        parts: ColumnFamilyParts { block_cache: Some(cache.clone()), ..ColumnFamilyParts::default() },
+        ..ColumnFamilyDescriptor::default()
+    });
+    let db = Db::builder("/db")
+        .env(Env { clock: clock.clone(), ..Env::memory() })
+        .create_if_missing(true)
+        .create_missing_column_families(true)
+        .column_families(families)
+        .open()
+        .unwrap();
+    (Arc::new(db), clock)
+}
+
+#[test]
+fn column_families_that_share_a_cache_look_at_its_blocks_once() {
+    let (db, clock) = sharing_a_cache();
+    let other = db.column_family("other").unwrap();
+    let of_cache = |name: &str| {
+        [db.default_column_family(), &other].map(|cf| {
+            let text = db.property_cf(cf, name).unwrap();
+            let at = text.find("collections: ").unwrap();
+            text[at..].lines().next().unwrap().to_string()
+        })
+    };
+    let line = |looks: u64, copies: u64, since: u64| {
+        format!("collections: {looks} last_copies: {copies} last_secs: 0 secs_since: {since}")
+    };
+    assert_eq!(of_cache("rocksdb.stats"), [line(1, 0, 0), line(1, 1, 0)]);
+    clock.seconds.fetch_add(100, Ordering::Relaxed);
+    assert_eq!(of_cache("rocksdb.cfstats"), [line(1, 2, 100), line(1, 3, 100)]);
+    assert_eq!(of_cache("rocksdb.fast-block-cache-entry-stats"), [line(1, 4, 100), line(1, 5, 100)]);
+    assert_eq!(of_cache("rocksdb.block-cache-entry-stats"), [line(2, 0, 0), line(2, 1, 0)]);
+    let samples = parse(&db.metrics());
+    let pinned = |cf: &str| samples[&format!("outcrop_block_cache_pinned_bytes{{column_family=\"{cf}\"}}")];
+    assert_eq!(pinned("default"), pinned("other"));
+}
+
+#[test]
+fn nothing_waits_for_the_look_at_all_blocks() {
+    let (db, clock) = sharing_a_cache();
+    let (done, seen) = std::sync::mpsc::channel();
+    let beside = db.clone();
+    // The look begins with a question for the time. Meanwhile another thread asks for what the locked state knows.
+    *clock.call.lock().unwrap() = Some(Box::new(move || {
+        let other = std::thread::spawn(move || {
+            done.send(beside.property_int("rocksdb.num-running-flushes")).unwrap();
+        });
+        drop(other);
+        let answer = seen.recv_timeout(Duration::from_secs(60)).expect("the state is locked meanwhile");
+        assert_eq!(answer, Some(0));
+    }));
+    db.property("rocksdb.cfstats").unwrap();
+    assert!(clock.call.lock().unwrap().is_none(), "it was asked");
 }

@@ -9,6 +9,7 @@ use outcrop_base::checksum::{crc32c, mask};
 use outcrop_base::coding::{fixed32_at, fixed64_at};
 use outcrop_base::{Comparator, Error, ErrorKind, Result};
 use outcrop_env::ReadFile;
+use outcrop_monitor::IoStats;
 use outcrop_options::CompressionType;
 use std::sync::Arc;
 
@@ -95,6 +96,7 @@ impl BlobReader {
         let mut record = std::mem::take(value);
         record.resize((end - start) as usize, 0);
         self.file.read_exact_at(start, &mut record)?;
+        IoStats::add_read(end - start);
         let (header, blob) = record.split_at(RECORD_HEADER_LEN);
         if fixed32_at(header, 24) != mask(crc32c(&header[..24])) {
             return Err(broken("the checksum of a blob record's header does not match"));

@@ -49,6 +49,19 @@ pub struct Residence {
     pub insist: bool,
 }
 
+/// Asks a filter that is in the cache or must be loaded. Without it the lookup goes on to the data, where an error that matters shows
+/// again.
+#[inline(never)]
+fn loaded_may_contain(
+    source: &BlockSource,
+    handle: BlockHandle,
+    kind: FilterKind,
+    hash: u64,
+    watch: Watch<'_>,
+) -> bool {
+    source.load_meta(handle, true, watch).map_or(true, |block| kind.may_contain(&block, hash))
+}
+
 impl TableFilter {
     /// Opens the filter that is the block at `handle`.
     pub fn full(
@@ -109,16 +122,15 @@ impl TableFilter {
     }
 
     /// False if no key with this hash is in the table, as far as hashes tell.
-    #[inline]
+    #[inline(always)]
     pub fn may_contain_hash(&self, source: &BlockSource, hash: u64, watch: Watch<'_>) -> bool {
         match &self.blocks {
-            Blocks::Full { handle, kind, meta } if self.by_hash => match meta {
-                Meta::Held(block, _) => kind.may_contain(block, hash),
-                // Without the filter the lookup goes on to the data, where an error that matters shows again.
-                Meta::Cached => source
-                    .load_meta(*handle, true, watch)
-                    .map_or(true, |block| kind.may_contain(&block, hash)),
-            },
+            Blocks::Full { kind, meta: Meta::Held(block, _), .. } if self.by_hash => {
+                kind.may_contain(block, hash)
+            }
+            Blocks::Full { handle, kind, meta: Meta::Cached } if self.by_hash => {
+                loaded_may_contain(source, *handle, *kind, hash, watch)
+            }
             _ => true,
         }
     }
@@ -129,34 +141,33 @@ impl TableFilter {
         !self.by_hash
     }
 
-    /// False if the user key is not in the table.
+    /// False if the user key is not in the table; `None` if the filter cannot be asked about it.
     pub fn may_contain_key(
         &self,
         source: &BlockSource,
         comparator: &Comparator,
         user_key: &[u8],
         watch: Watch<'_>,
-    ) -> bool {
-        if self.whole_keys {
-            return self.ask(source, comparator, (user_key, user_key), watch);
-        }
-        match self.prefixes.and_then(|extractor| extractor.transform(user_key)) {
-            Some(prefix) => self.ask(source, comparator, (user_key, prefix), watch),
-            None => true,
-        }
+    ) -> Option<bool> {
+        let entry = match self.whole_keys {
+            true => user_key,
+            false => self.prefixes?.transform(user_key)?,
+        };
+        Some(self.ask(source, comparator, (user_key, entry), watch))
     }
 
-    /// False if no key with this prefix is in the table.
+    /// False if no key with this prefix is in the table; `None` if the filter cannot be asked about it.
     pub fn may_contain_prefix(
         &self,
         source: &BlockSource,
         comparator: &Comparator,
         prefix: &[u8],
         watch: Watch<'_>,
-    ) -> bool {
+    ) -> Option<bool> {
         // Where keys with a prefix begin, and so which partition knows it, is clear in bytewise order only.
         let findable = matches!(self.blocks, Blocks::Full { .. }) || comparator.is_bytewise();
-        self.prefixes.is_none() || !findable || self.ask(source, comparator, (prefix, prefix), watch)
+        let can_be_asked = self.prefixes.is_some() && findable;
+        can_be_asked.then(|| self.ask(source, comparator, (prefix, prefix), watch))
     }
 
     /// True if it holds whole keys.

@@ -1,0 +1,134 @@
+//! What is counted where it is easily counted wrongly: levels of hits, bytes of compactions, filters of prefixes, steps of cursors.
+
+use crate::harness::{creating, descriptor};
+use outcrop::options::{BlockBasedTableOptions, ColumnFamilyOptions, CompressionType, FilterPolicy};
+use outcrop::{Db, Env, ReadOptions, Statistics, Ticker};
+use outcrop_base::PrefixExtractor;
+use std::sync::Arc;
+
+/// Tables are compacted when a test says so; there is no cache.
+fn plain() -> ColumnFamilyOptions {
+    ColumnFamilyOptions {
+        compression: CompressionType::None,
+        disable_auto_compactions: true,
+        table: BlockBasedTableOptions {
+            no_block_cache: true,
+            filter_policy: FilterPolicy::Bloom { bits_per_key: 20.0 },
+            ..BlockBasedTableOptions::default()
+        },
+        ..ColumnFamilyOptions::default()
+    }
+}
+
+fn open(options: &ColumnFamilyOptions) -> (Db, Arc<Statistics>) {
+    let statistics = Arc::new(Statistics::new());
+    let db = Db::builder("/db")
+        .options(creating())
+        .env(Env::memory())
+        .column_family(descriptor("default", options))
+        .statistics(statistics.clone())
+        .open()
+        .unwrap();
+    (db, statistics)
+}
+
+fn key(row: usize) -> String {
+    format!("{row:06}")
+}
+
+/// Writes `rows` to a table, or several, and has them compacted to `level`.
+fn place(db: &Db, rows: impl Iterator<Item = usize>, level: usize) {
+    let known = db.live_files();
+    rows.for_each(|row| db.put(key(row), [7; 100]).unwrap());
+    db.flush().unwrap();
+    let all = db.live_files();
+    let new: Vec<u64> = all
+        .iter()
+        .map(|file| file.number)
+        .filter(|new| known.iter().all(|file| file.number != *new))
+        .collect();
+    if level > 0 {
+        db.compact_files(&new, level).unwrap();
+    }
+}
+
+/// Counts of `tickers` that `work` makes.
+fn counted<const N: usize>(statistics: &Statistics, tickers: [Ticker; N], work: impl FnOnce()) -> [u64; N] {
+    let before = tickers.map(|ticker| statistics.ticker(ticker));
+    work();
+    std::array::from_fn(|at| statistics.ticker(tickers[at]) - before[at])
+}
+
+#[test]
+fn hits_are_counted_at_the_level_that_has_the_value() {
+    // Several tables for each level below L0, and ranges that lie over each other.
+    let options = ColumnFamilyOptions { target_file_size_base: 2000, ..plain() };
+    let (db, statistics) = open(&options);
+    place(&db, (0..300).filter(|row| row % 5 == 0), 3);
+    place(&db, (0..300).filter(|row| row % 5 == 1), 2);
+    place(&db, (0..300).filter(|row| row % 5 == 2), 1);
+    place(&db, (0..300).filter(|row| row % 5 == 3), 0);
+    place(&db, (0..300).filter(|row| row % 5 == 4), 0);
+    for level in 1..4 {
+        let files = db.property(&format!("rocksdb.num-files-at-level{level}")).unwrap();
+        assert!(files.parse::<u32>().unwrap() > 2, "{files} tables at level {level}");
+    }
+    let hits = [Ticker::GetHitL0, Ticker::GetHitL1, Ticker::GetHitL2AndUp];
+    for (class, expected) in
+        [(0, [0, 0, 60]), (1, [0, 0, 60]), (2, [0, 60, 0]), (3, [60, 0, 0]), (4, [60, 0, 0])]
+    {
+        let keys: Vec<String> = (0..300).filter(|row| row % 5 == class).map(key).collect();
+        let one_by_one = counted(&statistics, hits, || {
+            keys.iter().for_each(|key| assert!(db.get(key).unwrap().is_some()));
+        });
+        assert_eq!(one_by_one, expected, "gets of class {class}");
+        let together = counted(&statistics, hits, || {
+            db.multi_get(&keys).into_iter().for_each(|found| assert!(found.unwrap().is_some()));
+        });
+        assert_eq!(together, expected, "many gets of class {class}");
+    }
+    assert_eq!(counted(&statistics, hits, || assert!(db.get("none").unwrap().is_none())), [0; 3]);
+}
+
+#[test]
+fn a_compaction_counts_all_it_reads() {
+    // Each table is one block: what an input reads first is all it reads.
+    let (db, statistics) = open(&plain());
+    for table in 0..4 {
+        place(&db, (0..20).map(|row| row * 4 + table), 0);
+    }
+    let bytes: u64 = db.live_files().iter().map(|file| file.size).sum();
+    let [read] = counted(&statistics, [Ticker::CompactReadBytes], || db.compact_range(None, None).unwrap());
+    assert!(read >= 4 * 20 * 100, "the rows alone are more than {read}");
+    assert!(read <= bytes, "{read} of {bytes}");
+}
+
+#[test]
+fn filters_of_prefixes_count_lookups_and_not_seeks() {
+    let table = BlockBasedTableOptions { whole_key_filtering: false, ..plain().table };
+    let options = ColumnFamilyOptions { prefix_extractor: Some(PrefixExtractor::Fixed(4)), table, ..plain() };
+    let (db, statistics) = open(&options);
+    // Prefixes 0000, 0002 and so on to 0018.
+    place(&db, (0..2000).filter(|row| row / 100 % 2 == 0).step_by(10), 0);
+    let tickers = [
+        Ticker::BloomFilterPrefixChecked,
+        Ticker::BloomFilterPrefixUseful,
+        Ticker::BloomFilterPrefixTruePositive,
+        Ticker::BloomFilterFullPositive,
+        Ticker::BloomFilterUseful,
+    ];
+    let get = |key: &str| counted(&statistics, tickers, || drop(db.get(key).unwrap()));
+    assert_eq!(get("000210"), [1, 0, 1, 0, 0], "there");
+    assert_eq!(get("000211"), [1, 0, 0, 0, 0], "its prefix is there");
+    assert_eq!(get("000310"), [1, 1, 0, 0, 0], "its prefix is not");
+    assert_eq!(get("001"), [0; 5], "it has no prefix: no filter is asked");
+    let together = counted(&statistics, tickers, || drop(db.multi_get(&["000210", "000211", "000310"])));
+    assert_eq!(together, [3, 1, 1, 0, 0]);
+    let seeks = counted(&statistics, tickers, || {
+        let mut cursor = db.cursor_with(&ReadOptions::default()).unwrap();
+        for target in ["000210", "000310"] {
+            cursor.seek(target.as_bytes());
+        }
+    });
+    assert_eq!(seeks, [0; 5], "RocksDB counts those by level");
+}
