@@ -36,6 +36,7 @@ impl Ticker {
                 | Ticker::GetHitL0
                 | Ticker::GetHitL1
                 | Ticker::GetHitL2AndUp
+                | Ticker::CompactionCancelled
                 | Ticker::CompactionKeyDropNewerEntry
                 | Ticker::CompactionKeyDropObsolete
                 | Ticker::CompactionKeyDropRangeDel

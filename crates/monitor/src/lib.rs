@@ -30,7 +30,7 @@ pub use perf::{PerfContext, PerfLevel};
 pub use perf_metrics::PerfMetric;
 pub use statistics::{Local, Statistics, StatsLevel};
 pub use tickers::Ticker;
-pub use watch::{DetailedTimer, Monitor, PerfTimer, StatsTimer, Timer, Watch, Watching};
+pub use watch::{DetailedTimer, Monitor, PerfTimer, RestTimer, StatsTimer, Timer, Watch, Watching};
 
 /// An enumeration whose values have names, numbered from 0.
 macro_rules! names {

@@ -111,6 +111,13 @@ impl PerfContext {
         });
     }
 
+    /// Of the calling thread's counters `metrics`, the sum.
+    pub(crate) fn sum(metrics: &[PerfMetric]) -> u64 {
+        METRICS.with(|cells| {
+            metrics.iter().map(|metric| cells[*metric as usize].get()).fold(0, u64::wrapping_add)
+        })
+    }
+
     /// Sets all to 0.
     pub fn reset() {
         PerfContext::enable();

@@ -130,6 +130,14 @@ impl<'w> Watch<'w> {
         PerfTimer(Begun::if_wanted(self, |watching| watching.perf >= PerfLevel::TIMES_EXCEPT_MUTEX))
     }
 
+    /// As [`Watch::perf_timer`], of what is left without `parts`, which have counters of their own.
+    #[inline]
+    pub fn perf_timer_without(self, parts: &'static [PerfMetric]) -> RestTimer<'w> {
+        let timer = self.perf_timer();
+        let before = if timer.0.watching.is_some() { PerfContext::sum(parts) } else { 0 };
+        RestTimer { timer, parts, before }
+    }
+
     /// Begins to measure for a histogram of detailed times, and for a counter of the thread.
     #[inline]
     pub fn detailed_timer(self) -> DetailedTimer<'w> {
@@ -220,6 +228,27 @@ impl PerfTimer<'_> {
     #[inline]
     pub fn nanos(self, metric: PerfMetric) {
         self.0.perf(metric, PerfLevel::TIMES_EXCEPT_MUTEX);
+    }
+}
+
+/// Time since [`Watch::perf_timer_without`].
+#[derive(Clone, Copy)]
+pub struct RestTimer<'w> {
+    timer: PerfTimer<'w>,
+    parts: &'static [PerfMetric],
+    before: u64,
+}
+
+impl RestTimer<'_> {
+    /// Adds the nanoseconds so far, without those of the parts, to a counter of the thread.
+    #[inline]
+    pub fn nanos(self, metric: PerfMetric) {
+        let Begun { watching, began } = self.timer.0;
+        if let Some(watching) = watching {
+            let whole = watching.clock.monotonic_nanos().saturating_sub(began);
+            let parts = PerfContext::sum(self.parts).wrapping_sub(self.before);
+            PerfContext::add(metric, whole.saturating_sub(parts));
+        }
     }
 }
 

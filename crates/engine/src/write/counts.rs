@@ -2,7 +2,11 @@
 //!
 //! Source: RocksDB `db/db_impl/db_impl_write.cc`.
 
-use outcrop_monitor::{HistogramKind, IoStats, PerfMetric, Ticker, Timer, Watch};
+use outcrop_monitor::{HistogramKind, IoStats, PerfMetric, PerfTimer, Ticker, Watch};
+
+/// What is left when these are taken from the time of a write is that of what comes before and after.
+pub const PARTS_OF_A_WRITE: &[PerfMetric] =
+    &[PerfMetric::WriteWalTime, PerfMetric::WriteMemtableTime, PerfMetric::WriteDelayTime];
 
 /// A group of `writes` with `keys` records, of `bytes` in the WAL's form, was written by the calling thread.
 #[inline]
@@ -17,8 +21,8 @@ pub fn group(watch: Watch<'_>, writes: u64, keys: u64, bytes: u64) {
 
 /// A record of `bytes` with `writes` was appended to the WAL.
 #[inline]
-pub fn logged(watch: Watch<'_>, timer: Timer<'_>, writes: u64, bytes: u64, synced: bool) {
-    timer.perf_nanos(PerfMetric::WriteWalTime);
+pub fn logged(watch: Watch<'_>, timer: PerfTimer<'_>, writes: u64, bytes: u64, synced: bool) {
+    timer.nanos(PerfMetric::WriteWalTime);
     IoStats::add_written(bytes);
     let Some(stats) = watch.stats() else { return };
     stats.count(Ticker::WalFileBytes, bytes);

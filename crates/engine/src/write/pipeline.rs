@@ -84,7 +84,7 @@ impl CommitPipeline {
     /// Commits `batch`: atomically, in the order of arrival, visible to reads when it returns.
     pub fn write(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
         let watching = self.ctx.monitor.begin();
-        let timer = Watch::from(&watching).timer();
+        let timer = Watch::from(&watching).stats_timer();
         let result = self.write_untimed(options, batch);
         timer.micros(HistogramKind::DbWrite);
         result
@@ -133,7 +133,7 @@ impl CommitPipeline {
         admit: impl FnOnce(Committing) -> Result<()>,
     ) -> Result<()> {
         let watching = self.ctx.monitor.begin();
-        let timer = Watch::from(&watching).timer();
+        let timer = Watch::from(&watching).stats_timer();
         self.check_options(options, batch.size_bytes())?;
         let mut own = batch.take_bytes();
         if !self.queue.try_lead() {
@@ -221,7 +221,7 @@ impl CommitPipeline {
     ) -> Result<()> {
         let watching = self.ctx.monitor.begin();
         let watch = Watch::from(&watching);
-        let timer = watch.timer();
+        let timer = watch.perf_timer_without(counts::PARTS_OF_A_WRITE);
         let group_bytes = own.len() + followers.iter().map(|(_, r)| r.bytes.len()).sum::<usize>();
         let mut core = self.core_with_room(options, group_bytes as u64)?;
 
@@ -235,15 +235,15 @@ impl CommitPipeline {
         if options.disable_wal {
             core.unlogged = true;
         } else {
-            self.log_group(&mut core, options, own, followers, count)?;
+            self.log_group(&mut core, options, own, followers, count, watch)?;
         }
-        let applying = watch.timer();
+        let applying = watch.perf_timer();
         self.apply_group(&mut core.targets, own, followers)?;
-        applying.perf_nanos(PerfMetric::WriteMemtableTime);
+        applying.nanos(PerfMetric::WriteMemtableTime);
         core.seal_wanted |= self.any_memtable_full(&mut core.targets);
         self.versions.publish(last);
         self.count_group(group_bytes, count, followers.len(), watch);
-        timer.perf_nanos(PerfMetric::WritePreAndPostProcessTime);
+        timer.nanos(PerfMetric::WritePreAndPostProcessTime);
         Ok(())
     }
 
@@ -294,10 +294,9 @@ impl CommitPipeline {
         own: &[u8],
         followers: &[(Arc<Writer>, Request)],
         count: u64,
+        watch: Watch<'_>,
     ) -> Result<()> {
-        let watching = self.ctx.monitor.begin();
-        let watch = Watch::from(&watching);
-        let timer = watch.timer();
+        let timer = watch.perf_timer();
         let before = core.wal.len();
         if let Some(priority) = options.rate_limiter_priority {
             self.pace_record(priority, record_bytes(own, followers));
@@ -320,7 +319,7 @@ impl CommitPipeline {
         if options.sync {
             self.closed_wals
                 .sync_and_track(&self.versions)
-                .and_then(|()| core.wal.sync(&self.ctx))
+                .and_then(|()| core.wal.sync_watched(&self.ctx, watch))
                 .map_err(|e| self.versions.fail_writes(e))?;
             self.stats.wal_syncs.add_single_writer(1);
         }

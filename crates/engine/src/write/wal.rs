@@ -153,9 +153,13 @@ impl Wal {
 
     /// Makes everything appended durable, and the file's name with it.
     pub fn sync(&mut self, ctx: &DbContext) -> Result<()> {
+        self.sync_watched(ctx, Watch::from(&ctx.monitor.begin()))
+    }
+
+    /// As [`WalWriter::sync`], for an operation that is watched already.
+    pub fn sync_watched(&mut self, ctx: &DbContext, watch: Watch<'_>) -> Result<()> {
         self.untouched = false;
-        let watching = ctx.monitor.begin();
-        let timer = Watch::from(&watching).timer();
+        let timer = watch.stats_timer();
         self.writer.sync()?;
         timer.micros(HistogramKind::WalFileSyncMicros);
         if !self.dir_synced {

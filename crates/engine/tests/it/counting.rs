@@ -2,7 +2,7 @@
 
 use crate::harness::{creating, descriptor};
 use outcrop::options::{BlockBasedTableOptions, ColumnFamilyOptions, CompressionType, FilterPolicy};
-use outcrop::{Db, Env, ReadOptions, Statistics, Ticker};
+use outcrop::{Db, Env, PerfContext, PerfLevel, PerfMetric, ReadOptions, Statistics, Ticker};
 use outcrop_base::PrefixExtractor;
 use std::sync::Arc;
 
@@ -131,4 +131,29 @@ fn filters_of_prefixes_count_lookups_and_not_seeks() {
         }
     });
     assert_eq!(seeks, [0; 5], "RocksDB counts those by level");
+}
+
+/// The times of a write's parts and the time of the rest are no more than the write took: none has another's in it.
+#[test]
+fn times_of_a_write_are_counted_once() {
+    let (db, _) = open(&plain());
+    PerfContext::set_level(PerfLevel::TIMES_EXCEPT_MUTEX);
+    PerfContext::reset();
+    let clock = Env::posix().clock;
+    let began = clock.monotonic_nanos();
+    let value = vec![7; 1 << 20];
+    for row in 0..20 {
+        db.put(key(row), &value).unwrap();
+    }
+    let took = clock.monotonic_nanos() - began;
+    PerfContext::set_level(PerfLevel::OFF);
+    let times = [
+        PerfMetric::WriteWalTime,
+        PerfMetric::WriteMemtableTime,
+        PerfMetric::WriteDelayTime,
+        PerfMetric::WritePreAndPostProcessTime,
+    ];
+    let times = times.map(PerfContext::get);
+    assert!(times[0] > 0 && times[1] > 0 && times[3] > 0, "{times:?}");
+    assert!(times.iter().sum::<u64>() <= took, "{times:?} of {took}");
 }
