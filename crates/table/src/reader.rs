@@ -39,6 +39,8 @@ pub enum FillCache {
     Yes,
     /// They are not; blocks that are cached already are still used.
     No,
+    /// Nothing is loaded: a block that is not cached ends the read with Incomplete.
+    OnlyCached,
 }
 
 /// How blocks are read.
@@ -48,6 +50,30 @@ pub struct Reading<'w> {
     pub fill_cache: FillCache,
     /// Whether somebody counts.
     pub watch: Watch<'w>,
+}
+
+impl Reading<'_> {
+    /// Asked before anything is read from a file.
+    ///
+    /// # Errors
+    /// Incomplete if nothing may be.
+    #[inline]
+    pub fn check_load(&self) -> Result<()> {
+        if self.fill_cache == FillCache::OnlyCached { Err(not_cached()) } else { Ok(()) }
+    }
+}
+
+/// In RocksDB's words.
+#[cold]
+fn not_cached() -> Error {
+    Error::new(ErrorKind::Incomplete, "no blocking io")
+}
+
+impl<'w> From<Watch<'w>> for Reading<'w> {
+    #[inline]
+    fn from(watch: Watch<'w>) -> Reading<'w> {
+        Reading { fill_cache: FillCache::Yes, watch }
+    }
 }
 
 impl From<FillCache> for Reading<'static> {
@@ -201,7 +227,7 @@ impl TableReader {
             range_tombstones,
         };
         let watching = options.monitor.begin();
-        let index = table.load_index(options.cache_index_and_filter_blocks, Watch::from(&watching))?;
+        let index = table.load_index(options.cache_index_and_filter_blocks, Watch::from(&watching).into())?;
         table.index = table.source.keep(index, options.hold_in_cache);
         Ok(table)
     }
@@ -263,11 +289,12 @@ impl TableReader {
     /// False if no key with this hash is in the table. Filters that need the key itself say true here;
     /// [`TableReader::get`] asks them.
     #[inline]
-    pub fn may_contain(&self, hash: u64, watch: Watch<'_>) -> bool {
+    pub fn may_contain<'w>(&self, hash: u64, reading: impl Into<Reading<'w>>) -> bool {
         let Some(filter) = &self.filter else { return true };
-        let may_contain = filter.may_contain_hash(&self.source, hash, watch);
-        if watch.is_on() && !filter.wants_key() {
-            counts::asked_filter(watch, false, may_contain);
+        let reading = reading.into();
+        let may_contain = filter.may_contain_hash(&self.source, hash, reading);
+        if reading.watch.is_on() && !filter.wants_key() {
+            counts::asked_filter(reading.watch, false, may_contain);
         }
         may_contain
     }
@@ -279,11 +306,12 @@ impl TableReader {
 
     /// False if no key with this prefix is in the table. True if its filter does not know prefixes by the
     /// reader's own extractor.
-    pub fn may_contain_prefix(&self, prefix: &[u8]) -> bool {
+    pub fn may_contain_prefix(&self, prefix: &[u8], fill_cache: FillCache) -> bool {
         let Some(filter) = &self.filter else { return true };
         let watching = self.source.monitor.begin();
         let watch = Watch::from(&watching);
-        let may_contain = filter.may_contain_prefix(&self.source, &self.comparator, prefix, watch);
+        let reading = Reading { fill_cache, watch };
+        let may_contain = filter.may_contain_prefix(&self.source, &self.comparator, prefix, reading);
         counts::asked_filter(watch, true, may_contain);
         may_contain
     }
@@ -302,7 +330,7 @@ impl TableReader {
         visit: impl FnMut(SeqNum, ValueType, &[u8], &Pinned) -> ControlFlow<()>,
     ) -> Result<()> {
         let reading = reading.into();
-        match self.find(key, snapshot, reading.watch)? {
+        match self.find(key, snapshot, reading)? {
             Some(place) => {
                 let block = self.block(place.handle, reading)?;
                 // Its lines are then fetched together, not each when the one before has told of it.
@@ -323,18 +351,18 @@ impl TableReader {
         &self,
         key: &LookupKey<'_>,
         snapshot: SeqNum,
-        watch: Watch<'_>,
+        reading: Reading<'_>,
     ) -> Result<Option<BlockPlace>> {
         if let Some(filter) = &self.filter
             && filter.wants_key()
         {
-            let may_contain = filter.may_contain_key(&self.source, &self.comparator, key.user_key, watch);
-            counts::asked_filter(watch, !filter.has_whole_keys(), may_contain);
+            let may_contain = filter.may_contain_key(&self.source, &self.comparator, key.user_key, reading);
+            counts::asked_filter(reading.watch, !filter.has_whole_keys(), may_contain);
             if !may_contain {
                 return Ok(None);
             }
         }
-        let index = self.index(watch)?;
+        let index = self.index(reading)?;
         let view = IndexView::new(&index);
         let number = view.find(&self.comparator, key.user_key, (snapshot.0 << 8) | 0xFF);
         Ok((number < view.len()).then(|| BlockPlace { number, handle: view.handle(number) }))
@@ -392,8 +420,9 @@ impl TableReader {
     /// What must be read to have the block.
     ///
     /// # Errors
-    /// Corruption if it does not lie within the file.
-    pub fn read_at(&self, place: BlockPlace) -> Result<BatchRead<'_>> {
+    /// Corruption if it does not lie within the file; those of [`Reading::check_load`].
+    pub fn read_at(&self, place: BlockPlace, reading: Reading<'_>) -> Result<BatchRead<'_>> {
+        reading.check_load()?;
         let len = self.source.stored_len(place.handle)?;
         Ok(BatchRead { file: &self.source.file, offset: place.handle.offset, len })
     }
@@ -435,7 +464,7 @@ impl TableReader {
                 return Ok(());
             }
             // Only if separators are internal keys can the next block go on with this one's last user key.
-            let index = self.index(reading.watch)?;
+            let index = self.index(reading)?;
             let view = IndexView::new(&index);
             if view.key_is_user_key()
                 || self.comparator.compare(split(view.separator(place.number)).0, key.user_key).is_gt()
@@ -455,7 +484,7 @@ impl TableReader {
 
     /// Where in the file, in bytes from its start, a key at or after `user_key` would be.
     pub fn approximate_offset_of(&self, user_key: &[u8]) -> Result<u64> {
-        let index = self.index(Watch::OFF)?;
+        let index = self.index(Watch::OFF.into())?;
         let view = IndexView::new(&index);
         let number = view.find(&self.comparator, user_key, u64::MAX);
         if number < view.len() { Ok(view.handle(number).offset) } else { Ok(self.properties.data_size) }
@@ -463,7 +492,7 @@ impl TableReader {
 
     /// At most `count` user keys, ascending, that split the table into parts of about the same size.
     pub fn anchors(&self, count: usize) -> Result<Vec<Vec<u8>>> {
-        let index = self.index(Watch::OFF)?;
+        let index = self.index(Watch::OFF.into())?;
         let view = IndexView::new(&index);
         let wanted = count.min(view.len());
         let key = |part: usize| {
@@ -476,18 +505,18 @@ impl TableReader {
 
     /// The index frame.
     #[inline]
-    pub(crate) fn index<'t>(&'t self, watch: Watch<'_>) -> Result<MetaRef<'t>> {
+    pub(crate) fn index<'t>(&'t self, reading: Reading<'_>) -> Result<MetaRef<'t>> {
         match &self.index {
             Meta::Held(pinned, _) => Ok(MetaRef::Held(pinned)),
-            Meta::Cached => Ok(MetaRef::Taken(self.load_index(true, watch)?)),
+            Meta::Cached => Ok(MetaRef::Taken(self.load_index(true, reading)?)),
         }
     }
 
     /// A pin on the index frame, for iterators.
-    pub(crate) fn pin_index(&self, watch: Watch<'_>) -> Result<Pinned> {
+    pub(crate) fn pin_index(&self, reading: Reading<'_>) -> Result<Pinned> {
         match &self.index {
             Meta::Held(pinned, _) => Ok(pinned.clone()),
-            Meta::Cached => self.load_index(true, watch),
+            Meta::Cached => self.load_index(true, reading),
         }
     }
 
@@ -509,6 +538,7 @@ impl TableReader {
     /// The frame of the data block at `handle`, which is not cached.
     #[cold]
     pub(crate) fn load_block(&self, handle: BlockHandle, reading: Reading<'_>) -> Result<Pinned> {
+        reading.check_load()?;
         SCRATCH.with(|scratch| {
             let mut scratch = scratch.borrow_mut();
             let Scratch { stored, contents, directory } = &mut *scratch;
@@ -574,10 +604,12 @@ impl TableReader {
 
     /// The index frame, from the cache or from the file. The partitions of a two-level index become one frame:
     /// a lookup then searches once, without a second block.
-    fn load_index(&self, charged: bool, watch: Watch<'_>) -> Result<Pinned> {
+    fn load_index(&self, charged: bool, reading: Reading<'_>) -> Result<Pinned> {
+        let watch = reading.watch;
         if charged && let Some(found) = self.source.cached(self.index_handle, Form::Index, watch) {
             return Ok(found);
         }
+        reading.check_load()?;
         let mut entries = IndexEntries::default();
         let broken = |handle: BlockHandle| move |error: Error| self.source.block_error(handle, &error);
         let timer = watch.timer();

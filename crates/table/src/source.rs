@@ -6,6 +6,7 @@
 use crate::compress::{Dictionary, decompress};
 use crate::counts;
 use crate::format::{BlockHandle, Footer, TRAILER_LEN, corruption, verify_block};
+use crate::reader::Reading;
 use crate::rewrite;
 use outcrop_base::{Error, Result, SeqNum};
 use outcrop_cache::{Cache, CacheKey, Kind, Pinned, Priority, standalone};
@@ -197,10 +198,12 @@ impl BlockSource {
     }
 
     /// A block about the table, as it is, from the cache or loaded.
-    pub fn load_meta(&self, handle: BlockHandle, charged: bool, watch: Watch<'_>) -> Result<Pinned> {
+    pub fn load_meta(&self, handle: BlockHandle, charged: bool, reading: Reading<'_>) -> Result<Pinned> {
+        let watch = reading.watch;
         if charged && let Some(found) = self.cached(handle, Form::Plain, watch) {
             return Ok(found);
         }
+        reading.check_load()?;
         let timer = watch.timer();
         let block = self.read_meta(handle, watch)?;
         counts::read_meta(watch, timer, Form::Plain);

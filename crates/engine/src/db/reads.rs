@@ -31,8 +31,15 @@ impl Db {
     ) -> Result<ReadView<'v>> {
         self.core.ctx.check_owns(cf)?;
         let seq = options.seq(&self.core.snapshots, || self.core.versions.visible_seq())?;
-        let tables = &*self.core.ctx.tables;
-        Ok(ReadView { tables, cf, sources, seq, fill_cache: options.fill_cache(), watch })
+        Ok(ReadView {
+            tables: &self.core.ctx.tables,
+            cf,
+            sources,
+            seq,
+            fill_cache: options.fill_cache(),
+            ignores_ranges: options.ignore_range_deletions,
+            watch,
+        })
     }
 
     /// The value of `key`.

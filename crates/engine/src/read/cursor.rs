@@ -204,8 +204,11 @@ impl Cursor {
         // Under another order keys with a prefix may lie apart.
         let filters = !options.total_order_seek && !matches!(cf.comparator, Comparator::User(_));
         let merged = merge_view(ctx, &view, cf, options)?;
-        let tombstones =
-            HidingRanges::new(layers_of(&view, &ctx.tables, cf)?, cf.comparator.clone(), snapshot);
+        let layers = match options.ignore_range_deletions {
+            true => Vec::new(),
+            false => layers_of(&view, &ctx.tables, cf)?,
+        };
+        let tombstones = HidingRanges::new(layers, cf.comparator.clone(), snapshot);
         Ok(Cursor {
             ctx: ctx.clone(),
             cf: cf.clone(),

@@ -42,7 +42,7 @@ pub fn get_entity(view: &ReadView<'_>, key: &[u8]) -> Result<Option<WideColumns>
 pub fn plain_value(view: &ReadView<'_>, key: &[u8], in_memory: bool) -> Result<Option<PinnedValue>> {
     if in_memory {
         let lookup_key = LookupKey::new(key);
-        let mut lookup = Lookup::new(&lookup_key, view.seq);
+        let mut lookup = Lookup::of(view, &lookup_key);
         lookup.memtables(view.sources);
         if !lookup.is_decided() || matches!(lookup.outcome, Outcome::Blob(_)) {
             return Ok(None);
@@ -62,7 +62,7 @@ fn look_up(view: &ReadView<'_>, key: &[u8]) -> Result<Option<Found>> {
 
 fn look_up_watched<const WATCHED: bool>(view: &ReadView<'_>, key: &[u8]) -> Result<Option<Found>> {
     let lookup_key = LookupKey::new(key);
-    let mut lookup = Lookup::new(&lookup_key, view.seq);
+    let mut lookup = Lookup::of(view, &lookup_key);
     if WATCHED {
         let timer = view.watch.timer();
         lookup.memtables(view.sources);
@@ -81,7 +81,7 @@ fn get_from_tables<const WATCHED: bool>(view: &ReadView<'_>, lookup: &mut Lookup
     let reading = Reading { watch, ..view.reading() };
     let mut search = Search::new(&view.sources.version, view.cf, lookup);
     let timer = watch.timer();
-    while let Some(table) = search.next_table(view.tables, view.cf, lookup, watch)? {
+    while let Some(table) = search.next_table(view.tables, view.cf, lookup, reading)? {
         let mut matched = false;
         table.get(lookup.key, lookup.snapshot, reading, |seq, value_type, value, block| {
             matched = true;
@@ -106,7 +106,7 @@ pub(crate) fn newest_in_tables(
     let mut lookup = Lookup::new(key, SeqNum::MAX);
     let mut search = Search::new(version, cf, &lookup);
     let mut newest = None;
-    while let Some(table) = search.next_table(tables, cf, &mut lookup, Watch::OFF)? {
+    while let Some(table) = search.next_table(tables, cf, &mut lookup, FillCache::Yes.into())? {
         table.get(key, SeqNum::MAX, FillCache::Yes, |seq, _, _, _| {
             newest = Some(seq);
             ControlFlow::Break(())
@@ -157,7 +157,7 @@ impl<'v> Search<'v> {
         tables: &TableCache,
         cf: &ColumnFamily,
         lookup: &mut Lookup<'_>,
-        watch: Watch<'_>,
+        reading: Reading<'_>,
     ) -> Result<Option<TableRef<'v>>> {
         while !lookup.is_decided() {
             let Some(file) = self.candidates.get(self.next) else { return Ok(None) };
@@ -171,7 +171,7 @@ impl<'v> Search<'v> {
             if let Some(Some(tombstones)) = following.and_then(|next| next.runtime.range_tombstones.get()) {
                 lookup.cover(tombstones, &cf.comparator);
             }
-            if table.may_contain(lookup.key.hash, watch) {
+            if table.may_contain(lookup.key.hash, reading) {
                 return Ok(Some(table));
             }
         }
@@ -251,6 +251,8 @@ pub(crate) struct Lookup<'k> {
     covered: SeqNum,
     /// A source that was asked has one: whatever older sources hold is hidden.
     ended: bool,
+    /// Range tombstones count for nothing.
+    ignores_ranges: bool,
     /// Merge operands met so far.
     operands: MergeOperands,
     outcome: Outcome,
@@ -282,10 +284,17 @@ impl<'k> Lookup<'k> {
             snapshot,
             covered: SeqNum::ZERO,
             ended: false,
+            ignores_ranges: false,
             operands: MergeOperands::default(),
             outcome: Outcome::Open,
             memtables_asked: 0,
         }
+    }
+
+    /// One in `view`, that has not begun.
+    #[inline]
+    pub(crate) fn of(view: &ReadView<'_>, key: &'k LookupKey<'k>) -> Lookup<'k> {
+        Lookup { ignores_ranges: view.ignores_ranges, ..Lookup::new(key, view.seq) }
     }
 
     /// True if older sources do not matter: an entry decided, or a range tombstone hides whatever they have.
@@ -326,6 +335,9 @@ impl<'k> Lookup<'k> {
     /// Takes range tombstones into account, before the entries of their source; true if one is over the key.
     #[cold]
     fn cover(&mut self, tombstones: &Fragments, comparator: &Comparator) -> bool {
+        if self.ignores_ranges {
+            return false;
+        }
         let seq = tombstones.covering(comparator, self.key.user_key, self.snapshot);
         self.covered = self.covered.max(seq);
         seq != SeqNum::ZERO
@@ -334,7 +346,7 @@ impl<'k> Lookup<'k> {
     /// As [`Lookup::cover`], by the newest tombstone over the key in a source that is asked now; zero if it has none.
     #[inline]
     fn cover_by(&mut self, seq: SeqNum) {
-        if seq != SeqNum::ZERO {
+        if seq != SeqNum::ZERO && !self.ignores_ranges {
             self.covered = self.covered.max(seq);
             self.ended = true;
         }

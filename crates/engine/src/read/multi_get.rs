@@ -63,7 +63,7 @@ impl<'a> GroupGet<'a> {
         let mut group: Vec<Ongoing<'_, '_>> = keys
             .iter()
             .map(|key| {
-                let mut lookup = Lookup::new(key, self.view.seq);
+                let mut lookup = Lookup::of(self.view, key);
                 let timer = watch.timer();
                 lookup.memtables(self.view.sources);
                 if watch.is_on() {
@@ -135,8 +135,9 @@ impl<'a> GroupGet<'a> {
             return Ok(None);
         }
         let Ongoing { lookup, search, .. } = ongoing;
-        while let Some(table) = search.next_table(self.view.tables, self.view.cf, lookup, self.view.watch)? {
-            if let Some(place) = table.find(lookup.key, self.view.seq, self.view.watch)? {
+        let reading = self.view.reading();
+        while let Some(table) = search.next_table(self.view.tables, self.view.cf, lookup, reading)? {
+            if let Some(place) = table.find(lookup.key, self.view.seq, reading)? {
                 table.prefetch_tags(place);
                 return Ok(Some((table, place)));
             }
@@ -171,7 +172,7 @@ impl<'a> GroupGet<'a> {
         };
         let (mut reads, mut of) = (Vec::with_capacity(wanted.len()), Vec::with_capacity(wanted.len()));
         for known in &wanted {
-            match known.0.read_at(known.1) {
+            match known.0.read_at(known.1, self.view.reading()) {
                 Ok(read) => {
                     reads.push(read);
                     of.push(known);

@@ -40,6 +40,30 @@ impl fmt::Debug for TableFilter {
     }
 }
 
+/// What a read may do to find its answer.
+///
+/// ```
+/// use outcrop::{Db, Env, ErrorKind, ReadOptions, ReadTier};
+///
+/// let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// db.put("a", "1")?;
+/// db.flush()?;
+/// let cached = ReadOptions { tier: ReadTier::Cached, ..ReadOptions::default() };
+/// assert_eq!(db.get_with("a", &cached).unwrap_err().kind(), ErrorKind::Incomplete);
+/// db.get("a")?; // Loads the block.
+/// assert!(db.get_with("a", &cached)?.is_some());
+/// # outcrop::Result::Ok(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadTier {
+    /// Anything.
+    #[default]
+    All,
+    /// Look into memory alone: a block that is neither in a memtable nor in the cache ends the read, or the scan, with Incomplete. Tables
+    /// are opened if they are not.
+    Cached,
+}
+
 /// How a read is done: the moment, the bounds of a scan, and what it leaves in the cache.
 ///
 /// ```
@@ -71,6 +95,10 @@ pub struct ReadOptions {
     pub total_order_seek: bool,
     /// Bytes an iterator reads ahead; 0: it grows on its own while access is sequential.
     pub readahead_size: usize,
+    /// What the read may do. Default [`ReadTier::All`].
+    pub tier: ReadTier,
+    /// Range tombstones count for nothing: keys that they delete may be found. Default false.
+    pub ignore_range_deletions: bool,
     /// Iterators leave out tables that it does not take; their range tombstones count, and lookups of single keys ask it
     /// nothing. Default `None`: all are looked into.
     pub table_filter: Option<TableFilter>,
@@ -94,6 +122,8 @@ impl ReadOptions {
         prefix_same_as_start: false,
         total_order_seek: false,
         readahead_size: 0,
+        tier: ReadTier::All,
+        ignore_range_deletions: false,
         table_filter: None,
     };
 
@@ -116,7 +146,11 @@ impl ReadOptions {
 
     /// `fill_cache`, as tables take it.
     pub(crate) fn fill_cache(&self) -> FillCache {
-        if self.fill_cache { FillCache::Yes } else { FillCache::No }
+        match (self.tier, self.fill_cache) {
+            (ReadTier::Cached, _) => FillCache::OnlyCached,
+            (ReadTier::All, true) => FillCache::Yes,
+            (ReadTier::All, false) => FillCache::No,
+        }
     }
 
     /// Default options reading as of `snapshot`, of which they keep a clone.

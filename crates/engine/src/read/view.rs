@@ -24,6 +24,8 @@ pub struct ReadView<'v> {
     pub fill_cache: FillCache,
     /// Whether somebody counts the read.
     pub watch: Watch<'v>,
+    /// Range tombstones count for nothing.
+    pub ignores_ranges: bool,
 }
 
 impl<'v> ReadView<'v> {

@@ -191,6 +191,7 @@ impl Parts {
             seq,
             fill_cache: FillCache::Yes,
             watch: outcrop_monitor::Watch::OFF,
+            ignores_ranges: false,
         };
         let value = get(&view, key.as_bytes()).unwrap();
         value.map(|value| String::from_utf8(value.into_vec()).unwrap())

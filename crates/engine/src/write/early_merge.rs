@@ -42,6 +42,7 @@ impl CommitPipeline {
             seq: before,
             fill_cache: FillCache::Yes,
             watch: outcrop_monitor::Watch::OFF,
+            ignores_ranges: false,
         };
         let existing = plain_value(&view, key, in_memory).ok()??;
         operator.full_merge(key, Some(&existing), &[operand])

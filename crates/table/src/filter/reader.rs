@@ -10,6 +10,7 @@
 use super::FilterKind;
 use crate::format::BlockHandle;
 use crate::index::{IndexCoding, IndexEntries, IndexView};
+use crate::reader::Reading;
 use crate::source::{BlockSource, Meta, MetaRef};
 use outcrop_base::{Comparator, PrefixExtractor, Result};
 use outcrop_cache::{Pinned, standalone};
@@ -58,7 +59,7 @@ impl TableFilter {
         residence: Residence,
     ) -> Result<TableFilter> {
         let watching = source.monitor.begin();
-        let block = source.load_meta(handle, residence.charged, Watch::from(&watching))?;
+        let block = source.load_meta(handle, residence.charged, Watch::from(&watching).into())?;
         let kind = FilterKind::of(&block);
         Ok(TableFilter {
             blocks: Blocks::Full { handle, kind, meta: source.keep(block, residence.insist) },
@@ -110,13 +111,13 @@ impl TableFilter {
 
     /// False if no key with this hash is in the table, as far as hashes tell.
     #[inline]
-    pub fn may_contain_hash(&self, source: &BlockSource, hash: u64, watch: Watch<'_>) -> bool {
+    pub fn may_contain_hash(&self, source: &BlockSource, hash: u64, reading: Reading<'_>) -> bool {
         match &self.blocks {
             Blocks::Full { handle, kind, meta } if self.by_hash => match meta {
                 Meta::Held(block, _) => kind.may_contain(block, hash),
                 // Without the filter the lookup goes on to the data, where an error that matters shows again.
                 Meta::Cached => source
-                    .load_meta(*handle, true, watch)
+                    .load_meta(*handle, true, reading)
                     .map_or(true, |block| kind.may_contain(&block, hash)),
             },
             _ => true,
@@ -135,13 +136,13 @@ impl TableFilter {
         source: &BlockSource,
         comparator: &Comparator,
         user_key: &[u8],
-        watch: Watch<'_>,
+        reading: Reading<'_>,
     ) -> bool {
         if self.whole_keys {
-            return self.ask(source, comparator, (user_key, user_key), watch);
+            return self.ask(source, comparator, (user_key, user_key), reading);
         }
         match self.prefixes.and_then(|extractor| extractor.transform(user_key)) {
-            Some(prefix) => self.ask(source, comparator, (user_key, prefix), watch),
+            Some(prefix) => self.ask(source, comparator, (user_key, prefix), reading),
             None => true,
         }
     }
@@ -152,11 +153,11 @@ impl TableFilter {
         source: &BlockSource,
         comparator: &Comparator,
         prefix: &[u8],
-        watch: Watch<'_>,
+        reading: Reading<'_>,
     ) -> bool {
         // Where keys with a prefix begin, and so which partition knows it, is clear in bytewise order only.
         let findable = matches!(self.blocks, Blocks::Full { .. }) || comparator.is_bytewise();
-        self.prefixes.is_none() || !findable || self.ask(source, comparator, (prefix, prefix), watch)
+        self.prefixes.is_none() || !findable || self.ask(source, comparator, (prefix, prefix), reading)
     }
 
     /// True if it holds whole keys.
@@ -164,19 +165,19 @@ impl TableFilter {
         self.whole_keys
     }
 
-    /// Asks the block responsible for `place` about `entry`; an error while loading it excludes nothing.
+    /// Asks the block responsible for `place` about `entry`; a block that cannot be had excludes nothing.
     fn ask(
         &self,
         source: &BlockSource,
         comparator: &Comparator,
         (place, entry): (&[u8], &[u8]),
-        watch: Watch<'_>,
+        reading: Reading<'_>,
     ) -> bool {
         match &self.blocks {
             Blocks::Full { handle, kind, meta } => {
                 let block = match meta {
                     Meta::Held(block, _) => MetaRef::Held(block),
-                    Meta::Cached => match source.load_meta(*handle, true, watch) {
+                    Meta::Cached => match source.load_meta(*handle, true, reading) {
                         Ok(block) => MetaRef::Taken(block),
                         Err(_) => return true,
                     },
@@ -190,13 +191,13 @@ impl TableFilter {
                 let handle = view.handle(number);
                 if *charged && source.cache.is_some() {
                     return source
-                        .load_meta(handle, true, watch)
+                        .load_meta(handle, true, reading)
                         .map_or(true, |block| FilterKind::of(&block).may_contain_key(&block, entry));
                 }
                 if let Some((kind, block)) = partitions[number].get() {
                     return kind.may_contain_key(block, entry);
                 }
-                let Ok(block) = source.load_meta(handle, false, watch) else { return true };
+                let Ok(block) = source.load_meta(handle, false, reading) else { return true };
                 let (kind, block) = partitions[number].get_or_init(|| (FilterKind::of(&block), block));
                 kind.may_contain_key(block, entry)
             }

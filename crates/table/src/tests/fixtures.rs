@@ -80,7 +80,7 @@ fn filters_of_rocksdbs_know_its_keys_and_few_others() {
                 table.source(),
                 table.comparator(),
                 key.as_bytes(),
-                outcrop_monitor::Watch::OFF,
+                outcrop_monitor::Watch::OFF.into(),
             )
         };
         assert!((0..300).all(|i| may_contain(format!("key{i:06}"))), "{name}");
@@ -102,7 +102,7 @@ fn data_blocks_are_rocksdbs(name: &str, table: BlockBasedTableOptions) {
     assert_eq!((a.index_type, a.index_key_is_user_key), (b.index_type, b.index_key_is_user_key), "{name}");
     // Contents without trailers: from format_version 6 on checksums are salted.
     let blocks = |table: &TableReader| -> Vec<Vec<u8>> {
-        let index = table.index(outcrop_monitor::Watch::OFF).unwrap();
+        let index = table.index(outcrop_monitor::Watch::OFF.into()).unwrap();
         let view = IndexView::new(&index);
         (0..view.len())
             .map(|number| table.source().read_meta(view.handle(number), outcrop_monitor::Watch::OFF).unwrap())

@@ -19,6 +19,7 @@ fn viewed<T>(parts: &Parts, read: impl FnOnce(&ReadView<'_>) -> T) -> T {
         seq,
         fill_cache: FillCache::Yes,
         watch: outcrop_monitor::Watch::OFF,
+        ignores_ranges: false,
     })
 }
 
@@ -52,6 +53,7 @@ fn a_view_taken_before_a_write_does_not_see_it() {
         seq: before,
         fill_cache: FillCache::Yes,
         watch: outcrop_monitor::Watch::OFF,
+        ignores_ranges: false,
     };
     assert_eq!(&*get(&view, b"a").unwrap().unwrap(), b"1");
 }
