@@ -62,6 +62,9 @@ engine_settings! { rocksdb_readoptions_t:
     "ignore_range_deletions" [options.ignore_range_deletions]
         set rocksdb_readoptions_set_ignore_range_deletions(Flag)
         get rocksdb_readoptions_get_ignore_range_deletions -> Flag;
+    "max_skippable_internal_keys" [options.max_skippable_internal_keys]
+        set rocksdb_readoptions_set_max_skippable_internal_keys(u64)
+        get rocksdb_readoptions_get_max_skippable_internal_keys -> u64;
     "tailing" [tailing]
         set rocksdb_readoptions_set_tailing(Flag)
         get rocksdb_readoptions_get_tailing -> Flag;
@@ -111,8 +114,6 @@ kept_settings! { rocksdb_readoptions_t, READ_NOTES:
     Checked "reads are not limited in this way" {
         "value_size_soft_limit" u64 = u64::MAX;
             set rocksdb_readoptions_set_value_size_soft_limit get rocksdb_readoptions_get_value_size_soft_limit -> u64;
-        "max_skippable_internal_keys" u64 = 0;
-            set rocksdb_readoptions_set_max_skippable_internal_keys get rocksdb_readoptions_get_max_skippable_internal_keys -> u64;
     }
 }
 

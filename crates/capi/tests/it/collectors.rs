@@ -169,7 +169,7 @@ fn after_deletions(deletions: usize, configure: fn(&Api, Object)) -> Vec<String>
 
 #[test]
 fn deletions_that_stand_together_are_compacted() {
-    // SAFETY: live options: so for all of these.
+    // SAFETY: live options.
     let window: fn(&Api, Object) = |api, options| unsafe {
         (api.rocksdb_options_add_compact_on_deletion_collector_factory)(options, 128, 50)
     };
@@ -179,6 +179,7 @@ fn deletions_that_stand_together_are_compacted() {
 
 #[test]
 fn a_share_of_deletions_is_compacted() {
+    // SAFETY: live options.
     let ratio: fn(&Api, Object) = |api, options| unsafe {
         (api.rocksdb_options_add_compact_on_deletion_collector_factory_del_ratio)(options, 0, 0, 0.5);
     };
@@ -188,6 +189,7 @@ fn a_share_of_deletions_is_compacted() {
 
 #[test]
 fn small_tables_are_left_alone() {
+    // SAFETY: live options.
     let large: fn(&Api, Object) = |api, options| unsafe {
         (api.rocksdb_options_add_compact_on_deletion_collector_factory_min_file_size)(
             options,

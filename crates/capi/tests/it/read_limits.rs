@@ -20,13 +20,22 @@ c_functions! {
     rocksdb_readoptions_create: fn() -> Object;
     rocksdb_readoptions_set_read_tier: fn(Object, c_int);
     rocksdb_readoptions_set_ignore_range_deletions: fn(Object, c_uchar);
+    rocksdb_readoptions_set_max_skippable_internal_keys: fn(Object, u64);
+    rocksdb_readoptions_set_iterate_upper_bound: fn(Object, Bytes, size_t);
+    rocksdb_readoptions_set_snapshot: fn(Object, Object);
+    rocksdb_create_snapshot: fn(Object) -> Object;
+    rocksdb_release_snapshot: fn(Object, Object);
+    rocksdb_delete: fn(Object, Object, Bytes, size_t, Errptr);
     rocksdb_put: fn(Object, Object, Bytes, size_t, Bytes, size_t, Errptr);
     rocksdb_delete_range_cf: fn(Object, Object, Object, Bytes, size_t, Bytes, size_t, Errptr);
     rocksdb_get: fn(Object, Object, Bytes, size_t, *mut size_t, Errptr) -> *mut c_char;
     rocksdb_multi_get: fn(Object, Object, size_t, *const Bytes, *const size_t, *mut *mut c_char, *mut size_t, *mut *mut c_char);
     rocksdb_create_iterator: fn(Object, Object) -> Object;
     rocksdb_iter_seek_to_first: fn(Object);
+    rocksdb_iter_seek_to_last: fn(Object);
     rocksdb_iter_seek: fn(Object, Bytes, size_t);
+    rocksdb_iter_seek_for_prev: fn(Object, Bytes, size_t);
+    rocksdb_iter_prev: fn(Object);
     rocksdb_iter_valid: fn(Object) -> c_uchar;
     rocksdb_iter_next: fn(Object);
     rocksdb_iter_key: fn(Object, *mut size_t) -> Bytes;
@@ -96,6 +105,52 @@ impl<'a> Session<'a> {
             (self.api.rocksdb_put)(self.db, (self.api.rocksdb_writeoptions_create)(), key, len, key, len, e);
         });
         assert_eq!(error, "");
+    }
+
+    fn delete(&self, key: &str) {
+        // SAFETY: live objects.
+        let error = self.error(|e| unsafe {
+            let write = (self.api.rocksdb_writeoptions_create)();
+            (self.api.rocksdb_delete)(self.db, write, key.as_ptr().cast(), key.len(), e);
+        });
+        assert_eq!(error, "");
+    }
+
+    /// The keys that `steps` come to: `<` and `>` the ends, `n` and `p` a step, anything else a seek to that key or, in capitals, to or before
+    /// it.
+    fn walk(&self, read: Object, steps: &str) -> String {
+        // SAFETY: live objects.
+        unsafe {
+            let a = self.api;
+            let iter = (a.rocksdb_create_iterator)(self.db, read);
+            let mut shown = String::new();
+            for step in steps.split(' ') {
+                // From nowhere no step is made.
+                if matches!(step, "n" | "p") && (a.rocksdb_iter_valid)(iter) == 0 {
+                    continue;
+                }
+                let lower = step.to_lowercase();
+                let (key, len) = (lower.as_ptr().cast(), lower.len());
+                match step {
+                    "<" => (a.rocksdb_iter_seek_to_first)(iter),
+                    ">" => (a.rocksdb_iter_seek_to_last)(iter),
+                    "n" => (a.rocksdb_iter_next)(iter),
+                    "p" => (a.rocksdb_iter_prev)(iter),
+                    _ if step == lower => (a.rocksdb_iter_seek)(iter, key, len),
+                    _ => (a.rocksdb_iter_seek_for_prev)(iter, key, len),
+                }
+                if (a.rocksdb_iter_valid)(iter) == 0 {
+                    shown += &format!("{step}:{} ", self.error(|e| (a.rocksdb_iter_get_error)(iter, e)));
+                    continue;
+                }
+                let mut len = 0;
+                let key = (a.rocksdb_iter_key)(iter, &raw mut len);
+                let key = std::slice::from_raw_parts(key.cast::<u8>(), len);
+                shown += &format!("{step}:{} ", String::from_utf8_lossy(key));
+            }
+            (a.rocksdb_iter_destroy)(iter);
+            shown
+        }
     }
 
     fn flush(&self) {
@@ -346,4 +401,70 @@ fn waiting_that_closes_the_database() {
         }
     });
     assert_eq!((set, error.as_str()), (1, ""));
+}
+
+/// Seeks and steps that there and back pass over deleted, overwritten and newer entries.
+const WALKS: [&str; 8] = [
+    "< n n n n n n",
+    "> p p p p p p",
+    "a n p n p n p",
+    "b n n",
+    "n00 n n",
+    "D D p p n",
+    "m k z < >",
+    "Z p p p n n",
+];
+
+#[test]
+fn iterators_that_pass_over_too_much() {
+    let told = same_on_both(|api, dir| {
+        let session = Session::open(api, dir);
+        session.put("a");
+        (0..4).for_each(|n| session.put(&format!("c{n}")));
+        session.put("d");
+        session.flush();
+        (0..4).for_each(|n| session.delete(&format!("c{n}")));
+        // Overwritten twice.
+        session.put("d");
+        session.put("m");
+        session.flush();
+        session.put("d");
+        // SAFETY: a live database.
+        let snapshot = unsafe { (api.rocksdb_create_snapshot)(session.db) };
+        // Newer than the snapshot.
+        (0..3).for_each(|n| session.put(&format!("e{n}")));
+        session.put("m");
+        (0..3).for_each(|n| session.delete(&format!("x{n}")));
+        let mut told = Vec::new();
+        for most in 0..9 {
+            for (with_snapshot, bound) in [(false, ""), (true, ""), (false, "d"), (true, "f")] {
+                // SAFETY: live objects.
+                let read = unsafe {
+                    let read = (api.rocksdb_readoptions_create)();
+                    (api.rocksdb_readoptions_set_max_skippable_internal_keys)(read, most);
+                    if with_snapshot {
+                        (api.rocksdb_readoptions_set_snapshot)(read, snapshot);
+                    }
+                    if !bound.is_empty() {
+                        (api.rocksdb_readoptions_set_iterate_upper_bound)(
+                            read,
+                            bound.as_ptr().cast(),
+                            bound.len(),
+                        );
+                    }
+                    read
+                };
+                for walk in WALKS {
+                    let what = format!("{most} {with_snapshot} {bound:?}: ");
+                    told.push(what + &session.walk(read, walk));
+                }
+            }
+        }
+        // SAFETY: a live snapshot.
+        unsafe { (api.rocksdb_release_snapshot)(session.db, snapshot) };
+        session.close();
+        told
+    });
+    assert_eq!(told[0], "0 false \"\": <:a n:d n:e0 n:e1 n:e2 n:m n: ");
+    assert_eq!(told[4 * 8], "1 false \"\": <:a n:Result incomplete: Too many internal keys skipped. ");
 }

@@ -99,6 +99,9 @@ pub struct ReadOptions {
     pub tier: ReadTier,
     /// Range tombstones count for nothing: keys that they delete may be found. Default false.
     pub ignore_range_deletions: bool,
+    /// A positioning call of an iterator that passes over more entries than this, deleted or hidden ones, ends with Incomplete; the iterator can
+    /// be positioned again. What range tombstones hide is not counted. Default 0: no limit.
+    pub max_skippable_internal_keys: u64,
     /// Iterators leave out tables that it does not take; their range tombstones count, and lookups of single keys ask it
     /// nothing. Default `None`: all are looked into.
     pub table_filter: Option<TableFilter>,
@@ -124,6 +127,7 @@ impl ReadOptions {
         readahead_size: 0,
         tier: ReadTier::All,
         ignore_range_deletions: false,
+        max_skippable_internal_keys: 0,
         table_filter: None,
     };
 
@@ -141,6 +145,14 @@ impl ReadOptions {
         match &self.snapshot {
             None => Ok(latest()),
             Some(snapshot) => snapshot.readable(snapshots),
+        }
+    }
+
+    /// `max_skippable_internal_keys`, as a number that is never reached where there is no limit.
+    pub(crate) fn most_skipped(&self) -> u64 {
+        match self.max_skippable_internal_keys {
+            0 => u64::MAX,
+            most => most,
         }
     }
 

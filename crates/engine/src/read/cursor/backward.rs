@@ -1,5 +1,6 @@
 //! Going backward: the oldest version of a key comes first, so each key is read to its newest visible version before it is shown.
 
+use super::skips::too_many_skipped;
 use super::{Cursor, Held, Position, Shape, type_error};
 use crate::read::merge::{Base, MergeOperands};
 use outcrop_base::keys::{packed_seq, split};
@@ -16,8 +17,17 @@ enum Resolved {
 }
 
 impl Cursor {
-    /// Shows the last live key at or before the merging iterator's position.
-    pub(super) fn find_backward(&mut self) {
+    /// Moves the merging iterator backward until it is before every version of `key`.
+    pub(super) fn step_before_saved_key(&mut self, skipped: &mut u64) -> Result<()> {
+        while self.merged.valid() && !self.before(split(self.merged.key()).0, &self.key) {
+            self.count_skipped(skipped)?;
+            self.merged.prev();
+        }
+        Ok(())
+    }
+
+    /// Shows the last live key at or before the merging iterator's position, after `skipped` entries were passed over.
+    pub(super) fn find_backward(&mut self, mut skipped: u64) {
         self.position = Position::Invalid;
         while self.merged.valid() {
             let user_key = split(self.merged.key()).0;
@@ -28,7 +38,7 @@ impl Cursor {
             }
             self.key.clear();
             self.key.extend_from_slice(user_key);
-            match self.resolve_backward() {
+            match self.resolve_backward(&mut skipped) {
                 Ok(Resolved::Value(shape)) => {
                     self.shape = shape;
                     self.position = Position::SavedBackward;
@@ -36,6 +46,10 @@ impl Cursor {
                 }
                 Ok(Resolved::Merged(base, operands)) => {
                     return self.show_merged(&base, &operands, Position::SavedBackward);
+                }
+                Ok(Resolved::Hidden) if skipped > self.max_skipped => {
+                    self.status = Err(too_many_skipped());
+                    return;
                 }
                 Ok(Resolved::Hidden) => {}
                 Err(error) => {
@@ -47,7 +61,7 @@ impl Cursor {
     }
 
     /// Walks backward over all versions of `key`, leaving its newest visible value in `value`.
-    fn resolve_backward(&mut self) -> Result<Resolved> {
+    fn resolve_backward(&mut self, skipped: &mut u64) -> Result<Resolved> {
         // The newest live version so far: what its bytes, in `value` or `held`, are.
         let mut live: Option<ValueType> = None;
         let mut held = false;
@@ -57,9 +71,14 @@ impl Cursor {
             if !self.is_key(user_key) {
                 break;
             }
-            if packed_seq(packed) <= self.snapshot {
+            let is_visible = packed_seq(packed) <= self.snapshot;
+            let is_hidden = is_visible && self.tombstones.hide(user_key, packed_seq(packed));
+            if !is_hidden {
+                self.count_skipped(skipped)?;
+            }
+            if is_visible {
                 match ValueType::from_byte(packed as u8) {
-                    Some(_) if self.tombstones.hide(user_key, packed_seq(packed)) => {
+                    Some(_) if is_hidden => {
                         live = None;
                         operands.clear();
                     }
