@@ -65,6 +65,9 @@ engine_settings! { rocksdb_readoptions_t:
     "max_skippable_internal_keys" [options.max_skippable_internal_keys]
         set rocksdb_readoptions_set_max_skippable_internal_keys(u64)
         get rocksdb_readoptions_get_max_skippable_internal_keys -> u64;
+    "deadline" [options.deadline]
+        set rocksdb_readoptions_set_deadline(u64)
+        get rocksdb_readoptions_get_deadline -> u64;
     "tailing" [tailing]
         set rocksdb_readoptions_set_tailing(Flag)
         get rocksdb_readoptions_get_tailing -> Flag;
@@ -102,10 +105,6 @@ kept_settings! { rocksdb_readoptions_t, READ_NOTES:
     Accepted "keys and values stay valid until the iterator moves; is-key-pinned says so" {
         "pin_data" Flag = Flag(0);
             set rocksdb_readoptions_set_pin_data get rocksdb_readoptions_get_pin_data -> Flag;
-    }
-    Checked "reads have no time limit" {
-        "deadline" u64 = 0;
-            set rocksdb_readoptions_set_deadline get rocksdb_readoptions_get_deadline -> u64;
     }
     Accepted "a hint to the file system: POSIX has no way to give up a read, and RocksDB's does not try" {
         "io_timeout" u64 = 0;

@@ -445,10 +445,10 @@ impl TableIter {
         if !self.readahead.is_wanted(number) {
             return Ok(Frame::Pinned(self.table.load_block(handle, reading)?));
         }
-        reading.check_load()?;
+        self.table.source().check_load(reading)?;
         let index = IndexView::new(self.index.as_ref().map_err(Error::clone)?);
         let stored = self.readahead.stored(self.table.source(), &index, number, reading.watch)?;
-        if self.options.fill_cache == FillCache::Yes {
+        if self.options.fill_cache.keeps() {
             return Ok(Frame::Pinned(self.table.frame_stored(handle, stored, reading)?));
         }
         let mut own = std::mem::take(&mut self.spare.0);

@@ -25,7 +25,7 @@ use crate::source::{BlockSource, Form, Meta, MetaRef};
 use outcrop_base::keys::{packed_seq, split};
 use outcrop_base::{Comparator, Error, ErrorKind, LookupKey, PrefixExtractor, Result, SeqNum, ValueType};
 use outcrop_cache::{Cache, Pinned, Priority, standalone};
-use outcrop_env::{BatchRead, ReadFile};
+use outcrop_env::{BatchRead, Clock, ReadFile};
 use outcrop_monitor::{Monitor, Watch};
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -41,6 +41,48 @@ pub enum FillCache {
     No,
     /// Nothing is loaded: a block that is not cached ends the read with Incomplete.
     OnlyCached,
+    /// Until a moment, after which nothing is loaded: a block that is not cached ends the read with TimedOut.
+    Until {
+        /// Microseconds since the Unix epoch.
+        deadline: u64,
+        /// Loaded blocks are kept.
+        keep: bool,
+    },
+}
+
+impl FillCache {
+    /// True if loaded blocks are kept.
+    #[inline]
+    pub fn keeps(self) -> bool {
+        matches!(self, FillCache::Yes | FillCache::Until { keep: true, .. })
+    }
+
+    /// True if there is a deadline, and it has passed.
+    #[inline]
+    pub fn is_late(self, clock: &dyn Clock) -> bool {
+        match self {
+            FillCache::Until { deadline, .. } => clock.now_micros() >= deadline,
+            _ => false,
+        }
+    }
+
+    /// Asked before anything is read from a file.
+    ///
+    /// # Errors
+    /// Incomplete if nothing may be; TimedOut after the deadline.
+    ///
+    /// Source: RocksDB `file/file_util.h`, `PrepareIOFromReadOptions`.
+    #[inline]
+    pub fn check_load(self, clock: &dyn Clock) -> Result<()> {
+        match self {
+            FillCache::Yes | FillCache::No => Ok(()),
+            FillCache::OnlyCached => Err(Error::new(ErrorKind::Incomplete, "no blocking io")),
+            FillCache::Until { .. } if self.is_late(clock) => {
+                Err(Error::new(ErrorKind::TimedOut, "Deadline exceeded"))
+            }
+            FillCache::Until { .. } => Ok(()),
+        }
+    }
 }
 
 /// How blocks are read.
@@ -50,23 +92,6 @@ pub struct Reading<'w> {
     pub fill_cache: FillCache,
     /// Whether somebody counts.
     pub watch: Watch<'w>,
-}
-
-impl Reading<'_> {
-    /// Asked before anything is read from a file.
-    ///
-    /// # Errors
-    /// Incomplete if nothing may be.
-    #[inline]
-    pub fn check_load(&self) -> Result<()> {
-        if self.fill_cache == FillCache::OnlyCached { Err(not_cached()) } else { Ok(()) }
-    }
-}
-
-/// In RocksDB's words.
-#[cold]
-fn not_cached() -> Error {
-    Error::new(ErrorKind::Incomplete, "no blocking io")
 }
 
 impl<'w> From<Watch<'w>> for Reading<'w> {
@@ -420,9 +445,9 @@ impl TableReader {
     /// What must be read to have the block.
     ///
     /// # Errors
-    /// Corruption if it does not lie within the file; those of [`Reading::check_load`].
+    /// Corruption if it does not lie within the file; those of [`FillCache::check_load`].
     pub fn read_at(&self, place: BlockPlace, reading: Reading<'_>) -> Result<BatchRead<'_>> {
-        reading.check_load()?;
+        self.source.check_load(reading)?;
         let len = self.source.stored_len(place.handle)?;
         Ok(BatchRead { file: &self.source.file, offset: place.handle.offset, len })
     }
@@ -538,7 +563,7 @@ impl TableReader {
     /// The frame of the data block at `handle`, which is not cached.
     #[cold]
     pub(crate) fn load_block(&self, handle: BlockHandle, reading: Reading<'_>) -> Result<Pinned> {
-        reading.check_load()?;
+        self.source.check_load(reading)?;
         SCRATCH.with(|scratch| {
             let mut scratch = scratch.borrow_mut();
             let Scratch { stored, contents, directory } = &mut *scratch;
@@ -581,7 +606,7 @@ impl TableReader {
         let len = directory.frame_len(contents);
         let write = |frame: &mut [u8]| directory.write_frame(contents, frame);
         match &self.source.cache {
-            Some(cache) if reading.fill_cache == FillCache::Yes => {
+            Some(cache) if reading.fill_cache.keeps() => {
                 let key = self.source.cache_key(handle, Form::Data);
                 let block = cache.insert(key, Priority::Low, len, write);
                 counts::inserted(reading.watch, Form::Data, &block);
@@ -609,7 +634,7 @@ impl TableReader {
         if charged && let Some(found) = self.source.cached(self.index_handle, Form::Index, watch) {
             return Ok(found);
         }
-        reading.check_load()?;
+        self.source.check_load(reading)?;
         let mut entries = IndexEntries::default();
         let broken = |handle: BlockHandle| move |error: Error| self.source.block_error(handle, &error);
         let timer = watch.timer();

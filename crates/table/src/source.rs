@@ -112,6 +112,15 @@ impl BlockSource {
         }
     }
 
+    /// Asked before a block is loaded.
+    ///
+    /// # Errors
+    /// Those of [`crate::FillCache::check_load`].
+    #[inline]
+    pub fn check_load(&self, reading: Reading<'_>) -> Result<()> {
+        reading.fill_cache.check_load(&*self.monitor.clock)
+    }
+
     /// Reads a block with its trailer into `stored`.
     pub fn read_stored(&self, handle: BlockHandle, stored: &mut Vec<u8>, watch: Watch<'_>) -> Result<()> {
         let len = self.stored_len(handle)?;
@@ -203,7 +212,7 @@ impl BlockSource {
         if charged && let Some(found) = self.cached(handle, Form::Plain, watch) {
             return Ok(found);
         }
-        reading.check_load()?;
+        self.check_load(reading)?;
         let timer = watch.timer();
         let block = self.read_meta(handle, watch)?;
         counts::read_meta(watch, timer, Form::Plain);

@@ -26,6 +26,8 @@ c_functions! {
     rocksdb_create_snapshot: fn(Object) -> Object;
     rocksdb_release_snapshot: fn(Object, Object);
     rocksdb_delete: fn(Object, Object, Bytes, size_t, Errptr);
+    rocksdb_readoptions_set_deadline: fn(Object, u64);
+    rocksdb_readoptions_set_io_timeout: fn(Object, u64);
     rocksdb_put: fn(Object, Object, Bytes, size_t, Bytes, size_t, Errptr);
     rocksdb_delete_range_cf: fn(Object, Object, Object, Bytes, size_t, Bytes, size_t, Errptr);
     rocksdb_get: fn(Object, Object, Bytes, size_t, *mut size_t, Errptr) -> *mut c_char;
@@ -467,4 +469,47 @@ fn iterators_that_pass_over_too_much() {
     });
     assert_eq!(told[0], "0 false \"\": <:a n:d n:e0 n:e1 n:e2 n:m n: ");
     assert_eq!(told[4 * 8], "1 false \"\": <:a n:Result incomplete: Too many internal keys skipped. ");
+}
+
+#[test]
+fn reads_that_are_late() {
+    let told = same_on_both(|api, dir| {
+        let session = Session::open(api, dir);
+        session.put("a");
+        session.flush();
+        session.close();
+        let session = Session::open(api, dir);
+        session.put("m");
+        // SAFETY: live options. Both moments are far from now.
+        let (late, early) = unsafe {
+            let (late, early) = ((api.rocksdb_readoptions_create)(), (api.rocksdb_readoptions_create)());
+            (api.rocksdb_readoptions_set_deadline)(late, 1);
+            (api.rocksdb_readoptions_set_deadline)(early, 1 << 62);
+            (api.rocksdb_readoptions_set_io_timeout)(early, 1);
+            (late, early)
+        };
+        let look = |read| {
+            [
+                session.get(read, "m"),
+                session.get(read, "z"),
+                session.get(read, "a"),
+                session.multi_get(read, "m"),
+                session.multi_get(read, "a"),
+                session.scan(read, None),
+                session.scan(read, Some("a")),
+                session.walk(read, "> p p"),
+            ]
+        };
+        let told = [look(late), look(early), look(late)].concat();
+        session.close();
+        told
+    });
+    assert_eq!(told[2], "Operation timed out: Deadline exceeded");
+    assert_eq!(told[3], "Operation timed out: ");
+    assert_eq!(told[8..14], ["m", "-", "a", "1 bytes", "1 bytes", "a m "]);
+    assert_eq!(
+        (&told[18][..], &told[20][..]),
+        ("a", "Operation timed out: "),
+        "what is cached is found late, too"
+    );
 }

@@ -16,7 +16,7 @@ use super::get::{Lookup, Search};
 use super::value::PinnedValue;
 use super::view::ReadView;
 use crate::table_cache::TableRef;
-use outcrop_base::{Error, LookupKey, Result};
+use outcrop_base::{Error, ErrorKind, LookupKey, Result};
 use outcrop_cache::Pinned;
 use outcrop_env::read_batch;
 use outcrop_table::{BlockPlace, TableReader, prefetch_directory, prefetch_entry};
@@ -28,7 +28,15 @@ const GROUP: usize = 32;
 /// The value of each key.
 pub fn multi_get(view: &ReadView<'_>, keys: &[&[u8]]) -> Vec<Result<Option<PinnedValue>>> {
     let mut results = Vec::with_capacity(keys.len());
-    keys.chunks(GROUP).for_each(|keys| GroupGet { view }.get(keys, &mut results));
+    for keys in keys.chunks(GROUP) {
+        if view.fill_cache.is_late(&*view.tables.monitor().clock) {
+            // As in RocksDB: also what is in memory.
+            let late = || Err(Error::new(ErrorKind::TimedOut, ""));
+            results.extend(keys.iter().map(|_| late()));
+        } else {
+            GroupGet { view }.get(keys, &mut results);
+        }
+    }
     results
 }
 

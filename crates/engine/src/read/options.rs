@@ -97,6 +97,10 @@ pub struct ReadOptions {
     pub readahead_size: usize,
     /// What the read may do. Default [`ReadTier::All`].
     pub tier: ReadTier,
+    /// When the read must be over: microseconds since the Unix epoch, by the clock of the environment. After that nothing is read from a file: what
+    /// is not in memory is TimedOut, and so are all keys of a `multi_get` that begins later. A read of a file that is under way is
+    /// not given up. Default 0: never.
+    pub deadline: u64,
     /// Range tombstones count for nothing: keys that they delete may be found. Default false.
     pub ignore_range_deletions: bool,
     /// A positioning call of an iterator that passes over more entries than this, deleted or hidden ones, ends with Incomplete; the iterator can
@@ -126,6 +130,7 @@ impl ReadOptions {
         total_order_seek: false,
         readahead_size: 0,
         tier: ReadTier::All,
+        deadline: 0,
         ignore_range_deletions: false,
         max_skippable_internal_keys: 0,
         table_filter: None,
@@ -156,12 +161,14 @@ impl ReadOptions {
         }
     }
 
-    /// `fill_cache`, as tables take it.
+    /// `fill_cache`, `tier` and `deadline`, as tables take them.
+    #[inline]
     pub(crate) fn fill_cache(&self) -> FillCache {
-        match (self.tier, self.fill_cache) {
-            (ReadTier::Cached, _) => FillCache::OnlyCached,
-            (ReadTier::All, true) => FillCache::Yes,
-            (ReadTier::All, false) => FillCache::No,
+        match (self.tier, self.deadline, self.fill_cache) {
+            (ReadTier::All, 0, true) => FillCache::Yes,
+            (ReadTier::All, 0, false) => FillCache::No,
+            (ReadTier::All, deadline, keep) => FillCache::Until { deadline, keep },
+            (ReadTier::Cached, ..) => FillCache::OnlyCached,
         }
     }
 
