@@ -31,39 +31,38 @@ use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Whether blocks a read loads are kept in the cache.
+/// Whether blocks a read loads are kept in the cache, and whether it may load any. One word, as it goes down with every read:
+/// from the lowest bit, whether blocks are not kept, whether none are loaded, and until when they are, in microseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FillCache {
-    /// They are.
-    #[default]
-    Yes,
+pub struct FillCache(u64);
+
+#[allow(non_upper_case_globals, reason = "they are what variants would be, but for the deadline")]
+impl FillCache {
+    /// They are kept.
+    pub const Yes: FillCache = FillCache(0);
     /// They are not; blocks that are cached already are still used.
-    No,
+    pub const No: FillCache = FillCache(1);
     /// Nothing is loaded: a block that is not cached ends the read with Incomplete.
-    OnlyCached,
-    /// Until a moment, after which nothing is loaded: a block that is not cached ends the read with TimedOut.
-    Until {
-        /// Microseconds since the Unix epoch.
-        deadline: u64,
-        /// Loaded blocks are kept.
-        keep: bool,
-    },
+    pub const OnlyCached: FillCache = FillCache(2);
 }
 
 impl FillCache {
+    /// From `deadline` on, in microseconds since the Unix epoch, nothing is loaded: a block that is not cached ends the read with TimedOut.
+    pub fn until(deadline: u64, keep: bool) -> FillCache {
+        FillCache((deadline.min(u64::MAX >> 2) << 2) | u64::from(!keep))
+    }
+
     /// True if loaded blocks are kept.
     #[inline]
     pub fn keeps(self) -> bool {
-        matches!(self, FillCache::Yes | FillCache::Until { keep: true, .. })
+        self.0 & 3 == 0
     }
 
     /// True if there is a deadline, and it has passed.
     #[inline]
     pub fn is_late(self, clock: &dyn Clock) -> bool {
-        match self {
-            FillCache::Until { deadline, .. } => clock.now_micros() >= deadline,
-            _ => false,
-        }
+        let deadline = self.0 >> 2;
+        deadline != 0 && clock.now_micros() >= deadline
     }
 
     /// Asked before anything is read from a file.
@@ -74,14 +73,10 @@ impl FillCache {
     /// Source: RocksDB `file/file_util.h`, `PrepareIOFromReadOptions`.
     #[inline]
     pub fn check_load(self, clock: &dyn Clock) -> Result<()> {
-        match self {
-            FillCache::Yes | FillCache::No => Ok(()),
-            FillCache::OnlyCached => Err(Error::new(ErrorKind::Incomplete, "no blocking io")),
-            FillCache::Until { .. } if self.is_late(clock) => {
-                Err(Error::new(ErrorKind::TimedOut, "Deadline exceeded"))
-            }
-            FillCache::Until { .. } => Ok(()),
+        if self == FillCache::OnlyCached {
+            return Err(Error::new(ErrorKind::Incomplete, "no blocking io"));
         }
+        if self.is_late(clock) { Err(Error::new(ErrorKind::TimedOut, "Deadline exceeded")) } else { Ok(()) }
     }
 }
 

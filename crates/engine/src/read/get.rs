@@ -294,7 +294,9 @@ impl<'k> Lookup<'k> {
     /// One in `view`, that has not begun.
     #[inline]
     pub(crate) fn of(view: &ReadView<'_>, key: &'k LookupKey<'k>) -> Lookup<'k> {
-        Lookup { ignores_ranges: view.ignores_ranges, ..Lookup::new(key, view.seq) }
+        let mut lookup = Lookup::new(key, view.seq);
+        lookup.ignores_ranges = view.options.ignore_range_deletions;
+        lookup
     }
 
     /// True if older sources do not matter: an entry decided, or a range tombstone hides whatever they have.

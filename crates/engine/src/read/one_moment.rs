@@ -83,8 +83,7 @@ pub fn multi_get_pairs(
         let places: Vec<usize> = (0..pairs.len()).filter(|&pair| of[pair] == number).collect();
         let keys: Vec<&[u8]> = places.iter().map(|&pair| pairs[pair].1).collect();
         let tables = &versions.ctx.tables;
-        let (fill_cache, ignores_ranges) = (options.fill_cache(), options.ignore_range_deletions);
-        let view = ReadView { tables, cf, sources, seq, fill_cache, ignores_ranges, watch };
+        let view = ReadView { tables, cf, sources, seq, options, watch };
         let found = multi_get(&view, &keys);
         places.into_iter().zip(found).for_each(|(pair, value)| results[pair] = value);
     }

@@ -164,11 +164,9 @@ impl ReadOptions {
     /// `fill_cache`, `tier` and `deadline`, as tables take them.
     #[inline]
     pub(crate) fn fill_cache(&self) -> FillCache {
-        match (self.tier, self.deadline, self.fill_cache) {
-            (ReadTier::All, 0, true) => FillCache::Yes,
-            (ReadTier::All, 0, false) => FillCache::No,
-            (ReadTier::All, deadline, keep) => FillCache::Until { deadline, keep },
-            (ReadTier::Cached, ..) => FillCache::OnlyCached,
+        match self.tier {
+            ReadTier::All => FillCache::until(self.deadline, self.fill_cache),
+            ReadTier::Cached => FillCache::OnlyCached,
         }
     }
 

@@ -27,7 +27,6 @@ use outcrop_env::faulty::{Faults, FaultyFs};
 use outcrop_env::memory::MemoryFs;
 use outcrop_manifest::{FileNumber, ManifestWriter, Version, WalSet};
 use outcrop_options::{ColumnFamilyOptions, CompressionType, DbOptions};
-use outcrop_table::FillCache;
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -189,9 +188,8 @@ impl Parts {
             cf: &cf,
             sources: &sources,
             seq,
-            fill_cache: FillCache::Yes,
+            options: &crate::read::options::DEFAULT,
             watch: outcrop_monitor::Watch::OFF,
-            ignores_ranges: false,
         };
         let value = get(&view, key.as_bytes()).unwrap();
         value.map(|value| String::from_utf8(value.into_vec()).unwrap())

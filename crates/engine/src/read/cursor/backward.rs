@@ -27,7 +27,16 @@ impl Cursor {
     }
 
     /// Shows the last live key at or before the merging iterator's position, after `skipped` entries were passed over.
-    pub(super) fn find_backward(&mut self, mut skipped: u64) {
+    #[inline]
+    pub(super) fn find_backward(&mut self, skipped: u64) {
+        // Two copies: one that counts, and one in which nothing is left of it.
+        match self.max_skipped {
+            u64::MAX => self.find_backward_within::<false>(0),
+            _ => self.find_backward_within::<true>(skipped),
+        }
+    }
+
+    fn find_backward_within<const LIMITED: bool>(&mut self, mut skipped: u64) {
         self.position = Position::Invalid;
         while self.merged.valid() {
             let user_key = split(self.merged.key()).0;
@@ -38,7 +47,7 @@ impl Cursor {
             }
             self.key.clear();
             self.key.extend_from_slice(user_key);
-            match self.resolve_backward(&mut skipped) {
+            match self.resolve_backward::<LIMITED>(&mut skipped) {
                 Ok(Resolved::Value(shape)) => {
                     self.shape = shape;
                     self.position = Position::SavedBackward;
@@ -47,7 +56,7 @@ impl Cursor {
                 Ok(Resolved::Merged(base, operands)) => {
                     return self.show_merged(&base, &operands, Position::SavedBackward);
                 }
-                Ok(Resolved::Hidden) if skipped > self.max_skipped => {
+                Ok(Resolved::Hidden) if LIMITED && skipped > self.max_skipped => {
                     self.status = Err(too_many_skipped());
                     return;
                 }
@@ -61,7 +70,7 @@ impl Cursor {
     }
 
     /// Walks backward over all versions of `key`, leaving its newest visible value in `value`.
-    fn resolve_backward(&mut self, skipped: &mut u64) -> Result<Resolved> {
+    fn resolve_backward<const LIMITED: bool>(&mut self, skipped: &mut u64) -> Result<Resolved> {
         // The newest live version so far: what its bytes, in `value` or `held`, are.
         let mut live: Option<ValueType> = None;
         let mut held = false;
@@ -73,7 +82,7 @@ impl Cursor {
             }
             let is_visible = packed_seq(packed) <= self.snapshot;
             let is_hidden = is_visible && self.tombstones.hide(user_key, packed_seq(packed));
-            if !is_hidden {
+            if LIMITED && !is_hidden {
                 self.count_skipped(skipped)?;
             }
             if is_visible {
