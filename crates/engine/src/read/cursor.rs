@@ -475,22 +475,18 @@ impl Cursor {
             // Turning around takes all sources in.
             self.prefix = None;
         }
-        let mut skipped = 0;
-        let stepped = match self.position {
-            Position::AtEntry => self.step_before_saved_key(&mut skipped),
+        let skipped = match self.position {
+            Position::AtEntry => self.step_before_saved_key(),
             Position::SavedForward => {
                 if !self.merged.valid() {
                     self.merged.seek_to_last();
                 }
-                self.step_before_saved_key(&mut skipped)
+                self.step_before_saved_key()
             }
-            Position::SavedBackward => Ok(()),
+            Position::SavedBackward => 0,
             Position::Invalid => panic!("prev() of an iterator that is not valid"),
         };
-        match stepped {
-            Ok(()) => self.find_backward(skipped),
-            Err(error) => (self.position, self.status) = (Position::Invalid, Err(error)),
-        }
+        self.find_backward(skipped);
         if self.tally.is_some() {
             self.count(Moved::Prev);
         }

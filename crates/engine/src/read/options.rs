@@ -164,6 +164,14 @@ impl ReadOptions {
     /// `fill_cache`, `tier` and `deadline`, as tables take them.
     #[inline]
     pub(crate) fn fill_cache(&self) -> FillCache {
+        if self.tier != ReadTier::All || self.deadline != 0 {
+            return self.limited();
+        }
+        if self.fill_cache { FillCache::Yes } else { FillCache::No }
+    }
+
+    #[cold]
+    fn limited(&self) -> FillCache {
         match self.tier {
             ReadTier::All => FillCache::until(self.deadline, self.fill_cache),
             ReadTier::Cached => FillCache::OnlyCached,

@@ -17,13 +17,14 @@ enum Resolved {
 }
 
 impl Cursor {
-    /// Moves the merging iterator backward until it is before every version of `key`.
-    pub(super) fn step_before_saved_key(&mut self, skipped: &mut u64) -> Result<()> {
+    /// Moves the merging iterator backward until it is before every version of `key`; gives the steps.
+    pub(super) fn step_before_saved_key(&mut self) -> u64 {
+        let mut stepped = 0;
         while self.merged.valid() && !self.before(split(self.merged.key()).0, &self.key) {
-            self.count_skipped(skipped)?;
             self.merged.prev();
+            stepped += 1;
         }
-        Ok(())
+        stepped
     }
 
     /// Shows the last live key at or before the merging iterator's position, after `skipped` entries were passed over.
@@ -38,6 +39,11 @@ impl Cursor {
 
     fn find_backward_within<const LIMITED: bool>(&mut self, mut skipped: u64) {
         self.position = Position::Invalid;
+        // The last of them was one too many, if all before it were enough.
+        if LIMITED && skipped > self.max_skipped.saturating_add(1) {
+            self.status = Err(too_many_skipped());
+            return;
+        }
         while self.merged.valid() {
             let user_key = split(self.merged.key()).0;
             if self.lower.as_deref().is_some_and(|lower| self.before(user_key, lower))
@@ -80,14 +86,15 @@ impl Cursor {
             if !self.is_key(user_key) {
                 break;
             }
-            let is_visible = packed_seq(packed) <= self.snapshot;
-            let is_hidden = is_visible && self.tombstones.hide(user_key, packed_seq(packed));
-            if LIMITED && !is_hidden {
-                self.count_skipped(skipped)?;
+            if LIMITED {
+                let is_visible = packed_seq(packed) <= self.snapshot;
+                if !is_visible || !self.tombstones.hide(user_key, packed_seq(packed)) {
+                    self.count_skipped(skipped)?;
+                }
             }
-            if is_visible {
+            if packed_seq(packed) <= self.snapshot {
                 match ValueType::from_byte(packed as u8) {
-                    Some(_) if is_hidden => {
+                    Some(_) if self.tombstones.hide(user_key, packed_seq(packed)) => {
                         live = None;
                         operands.clear();
                     }
