@@ -475,7 +475,7 @@ impl Cursor {
             // Turning around takes all sources in.
             self.prefix = None;
         }
-        let skipped = match self.position {
+        let stepped = match self.position {
             Position::AtEntry => self.step_before_saved_key(),
             Position::SavedForward => {
                 if !self.merged.valid() {
@@ -483,10 +483,13 @@ impl Cursor {
                 }
                 self.step_before_saved_key()
             }
-            Position::SavedBackward => 0,
+            Position::SavedBackward => Ok(0),
             Position::Invalid => panic!("prev() of an iterator that is not valid"),
         };
-        self.find_backward(skipped);
+        match stepped {
+            Ok(skipped) => self.find_backward(skipped),
+            Err(error) => (self.position, self.status) = (Position::Invalid, Err(error)),
+        }
         if self.tally.is_some() {
             self.count(Moved::Prev);
         }

@@ -18,32 +18,21 @@ enum Resolved {
 
 impl Cursor {
     /// Moves the merging iterator backward until it is before every version of `key`; gives the steps.
-    pub(super) fn step_before_saved_key(&mut self) -> u64 {
+    ///
+    /// # Errors
+    /// Incomplete if they are more than may be passed over.
+    pub(super) fn step_before_saved_key(&mut self) -> Result<u64> {
         let mut stepped = 0;
         while self.merged.valid() && !self.before(split(self.merged.key()).0, &self.key) {
+            self.count_skipped(true, &mut stepped)?;
             self.merged.prev();
-            stepped += 1;
         }
-        stepped
+        Ok(stepped)
     }
 
     /// Shows the last live key at or before the merging iterator's position, after `skipped` entries were passed over.
-    #[inline]
-    pub(super) fn find_backward(&mut self, skipped: u64) {
-        // Two copies: one that counts, and one in which nothing is left of it.
-        match self.max_skipped {
-            u64::MAX => self.find_backward_within::<false>(0),
-            _ => self.find_backward_within::<true>(skipped),
-        }
-    }
-
-    fn find_backward_within<const LIMITED: bool>(&mut self, mut skipped: u64) {
+    pub(super) fn find_backward(&mut self, mut skipped: u64) {
         self.position = Position::Invalid;
-        // The last of them was one too many, if all before it were enough.
-        if LIMITED && skipped > self.max_skipped.saturating_add(1) {
-            self.status = Err(too_many_skipped());
-            return;
-        }
         while self.merged.valid() {
             let user_key = split(self.merged.key()).0;
             if self.lower.as_deref().is_some_and(|lower| self.before(user_key, lower))
@@ -53,7 +42,7 @@ impl Cursor {
             }
             self.key.clear();
             self.key.extend_from_slice(user_key);
-            match self.resolve_backward::<LIMITED>(&mut skipped) {
+            match self.resolve_backward(&mut skipped) {
                 Ok(Resolved::Value(shape)) => {
                     self.shape = shape;
                     self.position = Position::SavedBackward;
@@ -62,7 +51,7 @@ impl Cursor {
                 Ok(Resolved::Merged(base, operands)) => {
                     return self.show_merged(&base, &operands, Position::SavedBackward);
                 }
-                Ok(Resolved::Hidden) if LIMITED && skipped > self.max_skipped => {
+                Ok(Resolved::Hidden) if skipped > self.max_skipped => {
                     self.status = Err(too_many_skipped());
                     return;
                 }
@@ -76,7 +65,7 @@ impl Cursor {
     }
 
     /// Walks backward over all versions of `key`, leaving its newest visible value in `value`.
-    fn resolve_backward<const LIMITED: bool>(&mut self, skipped: &mut u64) -> Result<Resolved> {
+    fn resolve_backward(&mut self, skipped: &mut u64) -> Result<Resolved> {
         // The newest live version so far: what its bytes, in `value` or `held`, are.
         let mut live: Option<ValueType> = None;
         let mut held = false;
@@ -86,11 +75,10 @@ impl Cursor {
             if !self.is_key(user_key) {
                 break;
             }
-            if LIMITED {
-                let is_visible = packed_seq(packed) <= self.snapshot;
-                if !is_visible || !self.tombstones.hide(user_key, packed_seq(packed)) {
-                    self.count_skipped(skipped)?;
-                }
+            if self.max_skipped != u64::MAX {
+                let seq = packed_seq(packed);
+                let is_hidden = seq <= self.snapshot && self.tombstones.hide(user_key, seq);
+                self.count_skipped(!is_hidden, skipped)?;
             }
             if packed_seq(packed) <= self.snapshot {
                 match ValueType::from_byte(packed as u8) {

@@ -24,16 +24,16 @@ impl Cursor {
         !is_end
     }
 
-    /// Counts an entry that going backward passes over, or shows.
+    /// Counts an entry that going backward passes over, or shows, if it is `counted`.
     ///
     /// # Errors
     /// Incomplete if there were too many before it.
-    #[inline]
-    pub(super) fn count_skipped(&self, skipped: &mut u64) -> Result<()> {
-        if *skipped > self.max_skipped {
+    #[cold]
+    pub(super) fn count_skipped(&self, counted: bool, skipped: &mut u64) -> Result<()> {
+        if counted && *skipped > self.max_skipped {
             return Err(too_many_skipped());
         }
-        *skipped += 1;
+        *skipped += u64::from(counted);
         Ok(())
     }
 }
