@@ -11,6 +11,8 @@ use outcrop::{Error, ErrorKind, Result, SavePoint, WriteBatch};
 pub struct rocksdb_writebatch_t {
     pub(crate) batch: WriteBatch,
     pub(crate) save_points: Vec<SavePoint>,
+    /// What would make it longer is not added. Bytes; 0: no limit.
+    pub(crate) max_bytes: usize,
     /// Why it cannot be written.
     pub(crate) failed: Option<Error>,
 }
@@ -20,6 +22,20 @@ impl rocksdb_writebatch_t {
     /// Corruption if it was made from bytes that are no batch; NotSupported if it was given timestamps.
     pub(crate) fn check(&self) -> Result<()> {
         self.failed.clone().map_or(Ok(()), Err)
+    }
+
+    /// Adds to the batch, unless it gets too long by it. As in RocksDB's C functions nobody is told: they have no place for an error.
+    #[inline]
+    fn add<T>(&mut self, add: impl FnOnce(&mut WriteBatch) -> T) -> T {
+        if self.max_bytes == 0 {
+            return add(&mut self.batch);
+        }
+        let before = self.batch.save_point();
+        let added = add(&mut self.batch);
+        if self.batch.size_bytes() > self.max_bytes {
+            self.batch.rollback_to(before);
+        }
+        added
     }
 
     fn clear(&mut self) {
@@ -81,7 +97,7 @@ macro_rules! key_value {
             value: *const c_char,
             value_len: size_t,
         ) {
-            boundary!(batch, (*batch).batch.$method(slice(key, key_len), slice(value, value_len)))
+            boundary!(batch, (*batch).add(|batch| batch.$method(slice(key, key_len), slice(value, value_len))))
         }
 
         #[unsafe(no_mangle)]
@@ -93,7 +109,7 @@ macro_rules! key_value {
             value: *const c_char,
             value_len: size_t,
         ) {
-            boundary!(batch, (*batch).batch.$method_cf(&(*cf).0, slice(key, key_len), slice(value, value_len)))
+            boundary!(batch, (*batch).add(|batch| batch.$method_cf(&(*cf).0, slice(key, key_len), slice(value, value_len))))
         }
     )*};
 }
@@ -109,7 +125,7 @@ macro_rules! key_only {
     ($($method:ident $method_cf:ident: $name:ident $name_cf:ident;)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(batch: *mut rocksdb_writebatch_t, key: *const c_char, key_len: size_t) {
-            boundary!(batch, (*batch).batch.$method(slice(key, key_len)))
+            boundary!(batch, (*batch).add(|batch| batch.$method(slice(key, key_len))))
         }
 
         #[unsafe(no_mangle)]
@@ -119,7 +135,7 @@ macro_rules! key_only {
             key: *const c_char,
             key_len: size_t,
         ) {
-            boundary!(batch, (*batch).batch.$method_cf(&(*cf).0, slice(key, key_len)))
+            boundary!(batch, (*batch).add(|batch| batch.$method_cf(&(*cf).0, slice(key, key_len))))
         }
     )*};
 }
@@ -144,7 +160,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_create_from(
     })
 }
 
-/// `max_bytes` and protection are not honoured: a batch is as large as memory allows, and checked by the WAL.
+/// Protection is not honoured: a batch is checked by the WAL.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_writebatch_create_with_params(
     _reserved_bytes: size_t,
@@ -153,13 +169,9 @@ pub extern "C" fn rocksdb_writebatch_create_with_params(
     default_cf_ts_sz: size_t,
 ) -> *mut rocksdb_writebatch_t {
     boundary!({
-        let refused = match (max_bytes, default_cf_ts_sz) {
-            (0, 0) => None,
-            (0, _) => Some("a write batch with user-defined timestamps"),
-            _ => Some("a write batch with max_bytes"),
-        };
-        let failed = refused.map(Error::not_supported);
-        hand_out(rocksdb_writebatch_t { failed, ..Default::default() })
+        let timestamps = || Error::not_supported("a write batch with user-defined timestamps");
+        let failed = (default_cf_ts_sz > 0).then(timestamps);
+        hand_out(rocksdb_writebatch_t { max_bytes, failed, ..Default::default() })
     })
 }
 
@@ -169,7 +181,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_put_log_data(
     blob: *const c_char,
     len: size_t,
 ) {
-    boundary!(batch, (*batch).batch.put_log_data(slice(blob, len)))
+    boundary!(batch, (*batch).add(|batch| batch.put_log_data(slice(blob, len))))
 }
 
 #[unsafe(no_mangle)]
@@ -234,7 +246,7 @@ macro_rules! key_value_parts {
             boundary!(batch, {
                 let (key, value) =
                     (joined(num_keys, keys, key_lens), joined(num_values, values, value_lens));
-                (*batch).batch.$method(key, value);
+                (*batch).add(|batch| batch.$method(key, value));
             })
         }
 
@@ -252,7 +264,7 @@ macro_rules! key_value_parts {
             boundary!(batch, {
                 let (key, value) =
                     (joined(num_keys, keys, key_lens), joined(num_values, values, value_lens));
-                (*batch).batch.$method_cf(&(*cf).0, key, value);
+                (*batch).add(|batch| batch.$method_cf(&(*cf).0, key, value));
             })
         }
     )*};
@@ -270,7 +282,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_deletev(
     keys: *const *const c_char,
     key_lens: *const size_t,
 ) {
-    boundary!(batch, (*batch).batch.delete(joined(num_keys, keys, key_lens)))
+    boundary!(batch, (*batch).add(|batch| batch.delete(joined(num_keys, keys, key_lens))))
 }
 
 #[unsafe(no_mangle)]
@@ -281,7 +293,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_deletev_cf(
     keys: *const *const c_char,
     key_lens: *const size_t,
 ) {
-    boundary!(batch, (*batch).batch.delete_cf(&(*cf).0, joined(num_keys, keys, key_lens)))
+    boundary!(batch, (*batch).add(|batch| batch.delete_cf(&(*cf).0, joined(num_keys, keys, key_lens))))
 }
 
 #[unsafe(no_mangle)]
@@ -295,7 +307,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_delete_rangev(
 ) {
     boundary!(batch, {
         let (start, end) = (joined(num_keys, starts, start_lens), joined(num_keys, ends, end_lens));
-        (*batch).batch.delete_range(start, end);
+        (*batch).add(|batch| batch.delete_range(start, end));
     })
 }
 
@@ -311,7 +323,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_delete_rangev_cf(
 ) {
     boundary!(batch, {
         let (start, end) = (joined(num_keys, starts, start_lens), joined(num_keys, ends, end_lens));
-        (*batch).batch.delete_range_cf(&(*cf).0, start, end);
+        (*batch).add(|batch| batch.delete_range_cf(&(*cf).0, start, end));
     })
 }
 
@@ -327,7 +339,7 @@ macro_rules! with_timestamp {
             Note {
                 function: "rocksdb_writebatch_create_with_params",
                 fate: Fate::Checked,
-                why: "with max_bytes or timestamps the write of the batch fails; the rest only tunes",
+                why: "with timestamps the write of the batch fails; bytes to reserve and protection only tune",
             },
             Note {
                 function: "rocksdb_writebatch_verify_checksum",

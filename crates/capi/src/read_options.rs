@@ -56,6 +56,18 @@ engine_settings! { rocksdb_readoptions_t:
     "total_order_seek" [options.total_order_seek]
         set rocksdb_readoptions_set_total_order_seek(Flag)
         get rocksdb_readoptions_get_total_order_seek -> Flag;
+    "read_tier" [options.tier]
+        set rocksdb_readoptions_set_read_tier(c_int)
+        get rocksdb_readoptions_get_read_tier -> c_int;
+    "ignore_range_deletions" [options.ignore_range_deletions]
+        set rocksdb_readoptions_set_ignore_range_deletions(Flag)
+        get rocksdb_readoptions_get_ignore_range_deletions -> Flag;
+    "max_skippable_internal_keys" [options.max_skippable_internal_keys]
+        set rocksdb_readoptions_set_max_skippable_internal_keys(u64)
+        get rocksdb_readoptions_get_max_skippable_internal_keys -> u64;
+    "deadline" [options.deadline]
+        set rocksdb_readoptions_set_deadline(u64)
+        get rocksdb_readoptions_get_deadline -> u64;
     "tailing" [tailing]
         set rocksdb_readoptions_set_tailing(Flag)
         get rocksdb_readoptions_get_tailing -> Flag;
@@ -94,23 +106,13 @@ kept_settings! { rocksdb_readoptions_t, READ_NOTES:
         "pin_data" Flag = Flag(0);
             set rocksdb_readoptions_set_pin_data get rocksdb_readoptions_get_pin_data -> Flag;
     }
-    Checked "reads have no time limit" {
-        "deadline" u64 = 0;
-            set rocksdb_readoptions_set_deadline get rocksdb_readoptions_get_deadline -> u64;
+    Accepted "a hint to the file system: POSIX has no way to give up a read, and RocksDB's does not try" {
         "io_timeout" u64 = 0;
             set rocksdb_readoptions_set_io_timeout get rocksdb_readoptions_get_io_timeout -> u64;
     }
     Checked "reads are not limited in this way" {
-        "read_tier" c_int = 0;
-            set rocksdb_readoptions_set_read_tier get rocksdb_readoptions_get_read_tier -> c_int;
         "value_size_soft_limit" u64 = u64::MAX;
             set rocksdb_readoptions_set_value_size_soft_limit get rocksdb_readoptions_get_value_size_soft_limit -> u64;
-        "max_skippable_internal_keys" u64 = 0;
-            set rocksdb_readoptions_set_max_skippable_internal_keys get rocksdb_readoptions_get_max_skippable_internal_keys -> u64;
-    }
-    Checked "deleted ranges are always honoured" {
-        "ignore_range_deletions" Flag = Flag(0);
-            set rocksdb_readoptions_set_ignore_range_deletions get rocksdb_readoptions_get_ignore_range_deletions -> Flag;
     }
 }
 

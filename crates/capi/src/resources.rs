@@ -37,9 +37,6 @@ type Callback = Option<unsafe extern "C-unwind" fn()>;
 inert! {
     rocksdb_file_checksum_gen_factory_t, destroy rocksdb_file_checksum_gen_factory_destroy,
         create rocksdb_file_checksum_gen_crc32c_factory_create();
-    rocksdb_sst_partitioner_factory_t, destroy rocksdb_sst_partitioner_factory_destroy,
-        create rocksdb_sst_partitioner_fixed_prefix_factory_create(size_t);
-    rocksdb_table_properties_collector_factory_t, destroy rocksdb_table_properties_collector_factory_destroy;
     rocksdb_memory_allocator_t, destroy rocksdb_memory_allocator_destroy;
 }
 
@@ -85,14 +82,6 @@ objects! {
     Accepted Accepted "it only limits or tunes; what is read and kept is the same" {
         rocksdb_options_set_row_cache(*mut rocksdb_cache_t) "row_cache";
         rocksdb_options_set_blob_cache(*mut rocksdb_cache_t) "blob_cache";
-        rocksdb_options_set_sst_partitioner_factory(*mut rocksdb_sst_partitioner_factory_t)
-            "sst_partitioner_factory";
-        rocksdb_options_add_compact_on_deletion_collector_factory(size_t, size_t) "collector";
-        rocksdb_options_add_compact_on_deletion_collector_factory_del_ratio(size_t, size_t, f64) "collector";
-        rocksdb_options_add_compact_on_deletion_collector_factory_min_file_size(size_t, size_t, f64, u64)
-            "collector";
-        rocksdb_options_add_table_properties_collector_factory(
-            *mut rocksdb_table_properties_collector_factory_t) "collector";
     }
     Accepted Accepted "there is one memtable, in total order, and it appends ascending keys without a search" {
         rocksdb_options_set_memtable_vector_rep() "memtable_factory";
@@ -190,9 +179,6 @@ pub(crate) const KEPT_NOTES: &[Note] = &[
     kept("rocksdb_dbpath_destroy", "one path alone is supported, and its target size limits nothing"),
     kept("rocksdb_file_checksum_gen_crc32c_factory_create", "options that it is given to do not open"),
     kept("rocksdb_file_checksum_gen_factory_destroy", "options that it is given to do not open"),
-    kept("rocksdb_sst_partitioner_fixed_prefix_factory_create", "tables are cut by size alone"),
-    kept("rocksdb_sst_partitioner_factory_destroy", "tables are cut by size alone"),
-    kept("rocksdb_table_properties_collector_factory_destroy", "there are no collectors"),
     kept("rocksdb_memory_allocator_destroy", "the engine's memory comes from mappings of its own"),
     kept("rocksdb_walfilter_create", "options that it is given to do not open"),
     kept("rocksdb_walfilter_destroy", "options that it is given to do not open"),

@@ -12,7 +12,7 @@
 use libc::{c_int, c_uchar};
 use outcrop::options::{CompactionPri, CompressionType, Prepopulate, WalRecoveryMode};
 use outcrop::options::{DataBlockIndexType, IndexShortening, IndexType};
-use outcrop::{Error, IoPriority, Result};
+use outcrop::{Error, IoPriority, ReadTier, Result};
 use std::collections::BTreeMap;
 
 /// A function that does less than RocksDB's.
@@ -340,6 +340,7 @@ enum_fields! {
         0 => TolerateCorruptedTailRecords, 1 => AbsoluteConsistency, 2 => PointInTimeRecovery,
         3 => SkipAnyCorruptedRecords
     }
+    c_int => ReadTier { 0 => All, 1 => Cached }
     c_int => Prepopulate { 0 => Disable, 1 => FlushOnly, 2 => FlushAndCompaction }
     c_int => IndexType { 0 => BinarySearch, 1 => HashSearch, 2 => TwoLevel, 3 => BinarySearchWithFirstKey }
     c_int => IndexShortening { 0 => None, 1 => Separators, 2 => SeparatorsAndSuccessor }

@@ -107,6 +107,9 @@ engine_settings! { rocksdb_writeoptions_t:
     "no_slowdown" [options.no_slowdown]
         set rocksdb_writeoptions_set_no_slowdown(Flag)
         get rocksdb_writeoptions_get_no_slowdown -> Flag;
+    "ignore_missing_column_families" [options.ignore_missing_column_families]
+        set rocksdb_writeoptions_set_ignore_missing_column_families(Flag)
+        get rocksdb_writeoptions_get_ignore_missing_column_families -> Flag;
     "disable_WAL" [options.disable_wal]
         set rocksdb_writeoptions_disable_WAL(c_int)
         get rocksdb_writeoptions_get_disable_WAL -> Flag;
@@ -126,10 +129,6 @@ kept_settings! { rocksdb_writeoptions_t, WRITE_NOTES:
             set rocksdb_writeoptions_set_io_activity get rocksdb_writeoptions_get_io_activity -> c_int;
         "protection_bytes_per_key" size_t = 0;
             set rocksdb_writeoptions_set_protection_bytes_per_key get rocksdb_writeoptions_get_protection_bytes_per_key -> size_t;
-    }
-    Checked "a batch that names a dropped column family fails as a whole" {
-        "ignore_missing_column_families" Flag = Flag(0);
-            set rocksdb_writeoptions_set_ignore_missing_column_families get rocksdb_writeoptions_get_ignore_missing_column_families -> Flag;
     }
 }
 
@@ -185,6 +184,9 @@ engine_settings! { rocksdb_wait_for_compact_options_t:
     "abort_on_pause" [options.abort_on_pause]
         set rocksdb_wait_for_compact_options_set_abort_on_pause(Flag)
         get rocksdb_wait_for_compact_options_get_abort_on_pause -> Flag;
+    "close_db" [options.close_db]
+        set rocksdb_wait_for_compact_options_set_close_db(Flag)
+        get rocksdb_wait_for_compact_options_get_close_db -> Flag;
     "flush" [options.flush]
         set rocksdb_wait_for_compact_options_set_flush(Flag)
         get rocksdb_wait_for_compact_options_get_flush -> Flag;
@@ -194,10 +196,6 @@ kept_settings! { rocksdb_wait_for_compact_options_t, WAIT_NOTES:
     Accepted "waiting ends after obsolete files were removed in any case" {
         "wait_for_purge" Flag = Flag(0);
             set rocksdb_wait_for_compact_options_set_wait_for_purge get rocksdb_wait_for_compact_options_get_wait_for_purge -> Flag;
-    }
-    Checked "call rocksdb_close instead" {
-        "close_db" Flag = Flag(0);
-            set rocksdb_wait_for_compact_options_set_close_db get rocksdb_wait_for_compact_options_get_close_db -> Flag;
     }
 }
 

@@ -1,5 +1,7 @@
 //! A column family: an independent key space with its own options, sharing the WAL with the others.
 
+use crate::collectors::TablePropertiesCollectorFactory;
+use crate::partitioner::SstPartitionerFactory;
 use crate::stats::ColumnFamilyStats;
 use crate::superversion::{SuperVersion, SuperVersionCell};
 use arc_swap::ArcSwap;
@@ -35,6 +37,10 @@ pub struct ColumnFamilyParts {
     pub compaction_filter: Option<Arc<dyn CompactionFilter>>,
     /// Makes a filter for each compaction; used if `compaction_filter` is not set.
     pub compaction_filter_factory: Option<Arc<dyn CompactionFilterFactory>>,
+    /// Told of each entry of each table that is written.
+    pub collectors: Vec<Arc<dyn TablePropertiesCollectorFactory>>,
+    /// Where compactions end tables besides.
+    pub sst_partitioner: Option<Arc<dyn SstPartitionerFactory>>,
     /// Block cache; `None`: a private one of 32 MiB, unless `no_block_cache` is set.
     pub block_cache: Option<Arc<Cache>>,
 }
@@ -86,6 +92,8 @@ impl ColumnFamilyDescriptor {
             merge_operator: new.merge_operator.or(old.merge_operator),
             compaction_filter: new.compaction_filter.or(old.compaction_filter),
             compaction_filter_factory: new.compaction_filter_factory.or(old.compaction_filter_factory),
+            collectors: if new.collectors.is_empty() { old.collectors } else { new.collectors },
+            sst_partitioner: new.sst_partitioner.or(old.sst_partitioner),
             block_cache: new.block_cache.or(old.block_cache),
         };
         ColumnFamilyDescriptor { name: self.name, options, parts }
@@ -163,6 +171,10 @@ pub struct ColumnFamily {
     pub compaction_filter: Option<Arc<dyn CompactionFilter>>,
     /// Makes a filter for each compaction.
     pub compaction_filter_factory: Option<Arc<dyn CompactionFilterFactory>>,
+    /// Told of each entry of each table that is written.
+    pub collectors: Vec<Arc<dyn TablePropertiesCollectorFactory>>,
+    /// Where compactions end tables besides.
+    pub sst_partitioner: Option<Arc<dyn SstPartitionerFactory>>,
     /// Cache of its tables' blocks.
     pub block_cache: Option<Arc<Cache>>,
     /// Current settings; replaced as a whole by `set_options`, one call after the other.
@@ -217,6 +229,8 @@ impl ColumnFamily {
             merge_operator: parts.merge_operator.clone(),
             compaction_filter: parts.compaction_filter.clone(),
             compaction_filter_factory: parts.compaction_filter_factory.clone(),
+            collectors: parts.collectors.clone(),
+            sst_partitioner: parts.sst_partitioner.clone(),
             block_cache: parts.block_cache.clone(),
             stats: ColumnFamilyStats::new(descriptor.options.num_levels as usize),
             options: ArcSwap::from_pointee(descriptor.options.clone()),

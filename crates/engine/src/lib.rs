@@ -86,6 +86,7 @@ mod background_errors;
 mod backup;
 mod batch;
 mod builder;
+mod collectors;
 mod column_family;
 mod compaction;
 mod context;
@@ -112,6 +113,7 @@ mod obsolete_files;
 mod open;
 mod options_file;
 mod panic;
+mod partitioner;
 mod pending_outputs;
 mod prepared;
 mod properties;
@@ -151,6 +153,9 @@ pub use batch::indexed::{BatchGuard, BatchValue, Family, IndexedBatch, IndexedBa
 pub use batch::overlay::{Bounds, FamilyParts, Overlay, RowSource};
 pub use batch::save_point::SavePoint;
 pub use builder::DbBuilder;
+pub use collectors::{
+    CompactOnDeletion, EntryKind, TablePropertiesCollector, TablePropertiesCollectorFactory,
+};
 pub use column_family::{
     ColumnFamily, ColumnFamilyDescriptor, ColumnFamilyHandle, ColumnFamilyParts, DEFAULT_COLUMN_FAMILY,
 };
@@ -188,10 +193,11 @@ pub use outcrop_options::{
     WalRecoveryMode,
 };
 pub use outcrop_table::TableProperties;
+pub use partitioner::{FixedPrefixPartitioner, PartitionerContext, SstPartitioner, SstPartitionerFactory};
 pub use read::cursor::Cursor;
 pub use read::key_range::{KeyBounds, KeyRange};
 pub use read::merge::MergeOperands;
-pub use read::options::{ReadOptions, TableFilter};
+pub use read::options::{ReadOptions, ReadTier, TableFilter};
 pub use read::rows::{Iter, Row};
 pub use read::value::{PinnedValue, WideColumns};
 pub use snapshots::Snapshot;

@@ -3,6 +3,7 @@
 //! Keys come in ascending order and carry no sequence number; the ingesting database gives the whole file one.
 //! Source: RocksDB `table/sst_file_writer.cc`, `include/rocksdb/sst_file_writer.h`.
 
+use crate::collectors::Collectors;
 use crate::column_family::ColumnFamilyDescriptor;
 use crate::in_force::{resolve_objects, sanitize_column_family};
 use outcrop_base::keys::internal_key;
@@ -67,6 +68,7 @@ pub struct SstFileWriter {
     comparator: Comparator,
     writer: TableWriter,
     last_key: Option<Vec<u8>>,
+    collectors: Option<Collectors>,
 }
 
 impl SstFileWriter {
@@ -108,7 +110,9 @@ impl SstFileWriter {
             },
         );
         let comparator = parts.comparator.clone();
-        Ok(SstFileWriter { path: path.as_ref().to_path_buf(), comparator, writer, last_key: None })
+        let collectors = Collectors::new(&parts.collectors, UNKNOWN_COLUMN_FAMILY, None);
+        let path = path.as_ref().to_path_buf();
+        Ok(SstFileWriter { path, comparator, writer, last_key: None, collectors })
     }
 
     /// Sets `key` to `value`.
@@ -139,6 +143,9 @@ impl SstFileWriter {
             std::cmp::Ordering::Greater => Err(Error::invalid_argument("end key comes before start key")),
             std::cmp::Ordering::Equal => Ok(()),
             std::cmp::Ordering::Less => {
+                if let Some(collectors) = &mut self.collectors {
+                    collectors.add_range_tombstone(begin, SeqNum::ZERO, end, &self.writer);
+                }
                 self.writer.add_range_tombstone(begin, SeqNum::ZERO, end);
                 Ok(())
             }
@@ -149,7 +156,11 @@ impl SstFileWriter {
         if self.last_key.as_ref().is_some_and(|last| self.comparator.compare(last, key).is_ge()) {
             return Err(Error::invalid_argument("Keys must be added in strict ascending order."));
         }
-        self.writer.add(&internal_key(key, SeqNum::ZERO, value_type), value)?;
+        let internal = internal_key(key, SeqNum::ZERO, value_type);
+        if let Some(collectors) = &mut self.collectors {
+            collectors.add(&internal, value, &self.writer);
+        }
+        self.writer.add(&internal, value)?;
         let last = self.last_key.get_or_insert_with(Vec::new);
         last.clear();
         last.extend_from_slice(key);
@@ -170,6 +181,10 @@ impl SstFileWriter {
             return Err(Error::invalid_argument("Cannot create sst file with no entries"));
         }
         let num_entries = self.writer.num_entries();
+        if let Some(collectors) = self.collectors.take() {
+            // A file that is ingested is not marked: its properties alone go with it.
+            let _ = collectors.finish(&mut self.writer);
+        }
         let summary = self.writer.finish()?;
         self.writer.sync_and_close(true)?;
         let user_key = |key: &[u8]| outcrop_base::keys::user_key(key).to_vec();

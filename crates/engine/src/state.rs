@@ -202,6 +202,14 @@ impl CfState {
         self.debt.needs_compaction &= !options.disable_auto_compactions;
     }
 
+    /// Marks those of `files`, which are new, that asked to be compacted.
+    pub fn mark_new(&mut self, files: &[(u32, Arc<TableFile>)]) {
+        let deepest = self.version.levels.iter().rposition(|level| !level.files.is_empty()).unwrap_or(0);
+        let wanted =
+            files.iter().filter(|(level, file)| marks::wants_compaction(file, *level as usize, deepest));
+        self.marks.requested.extend(wanted.map(|(_, file)| file.number));
+    }
+
     /// Recomputes which tables want to be compacted for other reasons than size.
     pub fn refresh_marks(&mut self, now_seconds: u64, offpeak_seconds: u64, oldest_snapshot: SeqNum) {
         let options = self.cf.options.load();

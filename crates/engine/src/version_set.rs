@@ -238,6 +238,13 @@ impl VersionSet {
             }
         }
         then(&mut state);
+        for edit in
+            edits.iter().filter(|edit| edit.new_files.iter().any(|(_, file)| file.marked_for_compaction))
+        {
+            if let Some(cf) = state.column_families.get_mut(&edit.column_family) {
+                cf.mark_new(&edit.new_files);
+            }
+        }
         for cf in state.column_families.values_mut() {
             cf.refresh_debt();
         }

@@ -84,7 +84,7 @@ impl TableIter {
     pub(crate) fn new(table: Arc<TableReader>, options: TableIterOptions) -> TableIter {
         let index = {
             let watching = table.source().monitor.begin();
-            table.pin_index(Watch::from(&watching))
+            table.pin_index(Reading { fill_cache: options.fill_cache, watch: Watch::from(&watching) })
         };
         let readahead = Readahead::new(options.readahead_bytes, options.pace.clone());
         TableIter {
@@ -194,7 +194,7 @@ impl TableIter {
     /// What must be read to have the block, if [`TableIter::enter_if_cached`] said so. None if it is to be read in another way.
     pub fn missing_block(&self) -> Option<BatchRead<'_>> {
         let place = self.ahead().filter(|_| self.options.readahead_bytes == 0)?;
-        self.table.read_at(place).ok()
+        self.table.read_at(place, self.options.fill_cache.into()).ok()
     }
 
     /// The missing block, from what was read. None after an error: the last step then reads it again and reports its own.
@@ -256,7 +256,7 @@ impl TableIter {
     /// As [`TableIter::seek`]; false if the table's filter knows that no key has `prefix`, which `user_key` has: the
     /// iterator is then not positioned.
     pub fn seek_within(&mut self, user_key: &[u8], packed: u64, prefix: &[u8]) -> bool {
-        if self.table.may_contain_prefix(prefix) {
+        if self.table.may_contain_prefix(prefix, self.options.fill_cache) {
             self.seek(user_key, packed);
             return true;
         }
@@ -445,9 +445,10 @@ impl TableIter {
         if !self.readahead.is_wanted(number) {
             return Ok(Frame::Pinned(self.table.load_block(handle, reading)?));
         }
+        self.table.source().check_load(reading)?;
         let index = IndexView::new(self.index.as_ref().map_err(Error::clone)?);
         let stored = self.readahead.stored(self.table.source(), &index, number, reading.watch)?;
-        if self.options.fill_cache == FillCache::Yes {
+        if self.options.fill_cache.keeps() {
             return Ok(Frame::Pinned(self.table.frame_stored(handle, stored, reading)?));
         }
         let mut own = std::mem::take(&mut self.spare.0);

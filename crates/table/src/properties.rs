@@ -165,6 +165,8 @@ const INDEX_PARTITIONS: &str = "rocksdb.index.partitions";
 const TOP_LEVEL_INDEX_SIZE: &str = "rocksdb.top-level.index.size";
 const SEPARATED: &str = "rocksdb.separate.key.value.in.data.block";
 const EXTERNAL_VERSION: &str = "rocksdb.external_sst_file.version";
+/// Names of the collectors of the table, as `[name,name]`.
+pub const COLLECTORS: &str = "rocksdb.property.collectors";
 /// Eight bytes, so that ingestion can write the number into a finished file.
 pub const GLOBAL_SEQNO: &str = "rocksdb.external_sst_file.global_seqno";
 
@@ -267,7 +269,7 @@ impl TableProperties {
         pairs.insert(VALUE_IS_DELTA, varint(u64::from(self.index_value_is_delta_encoded)));
         pairs.insert("rocksdb.format.version", varint(u64::from(format_version)));
         pairs.insert("rocksdb.fixed.key.length", varint(0));
-        pairs.insert("rocksdb.property.collectors", b"[]".to_vec());
+        pairs.insert(COLLECTORS, b"[]".to_vec());
         for (name, value) in &self.others {
             pairs.insert(name, value.clone());
         }

@@ -25,20 +25,59 @@ use crate::source::{BlockSource, Form, Meta, MetaRef};
 use outcrop_base::keys::{packed_seq, split};
 use outcrop_base::{Comparator, Error, ErrorKind, LookupKey, PrefixExtractor, Result, SeqNum, ValueType};
 use outcrop_cache::{Cache, Pinned, Priority, standalone};
-use outcrop_env::{BatchRead, ReadFile};
+use outcrop_env::{BatchRead, Clock, ReadFile};
 use outcrop_monitor::{Monitor, Watch};
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Whether blocks a read loads are kept in the cache.
+/// Whether blocks a read loads are kept in the cache, and whether it may load any. One word, as it goes down with every read:
+/// from the lowest bit, whether blocks are not kept, whether none are loaded, and until when they are, in microseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FillCache {
-    /// They are.
-    #[default]
-    Yes,
+pub struct FillCache(u64);
+
+#[allow(non_upper_case_globals, reason = "they are what variants would be, but for the deadline")]
+impl FillCache {
+    /// They are kept.
+    pub const Yes: FillCache = FillCache(0);
     /// They are not; blocks that are cached already are still used.
-    No,
+    pub const No: FillCache = FillCache(1);
+    /// Nothing is loaded: a block that is not cached ends the read with Incomplete.
+    pub const OnlyCached: FillCache = FillCache(2);
+}
+
+impl FillCache {
+    /// From `deadline` on, in microseconds since the Unix epoch, nothing is loaded: a block that is not cached ends the read with TimedOut.
+    pub fn until(deadline: u64, keep: bool) -> FillCache {
+        FillCache((deadline.min(u64::MAX >> 2) << 2) | u64::from(!keep))
+    }
+
+    /// True if loaded blocks are kept.
+    #[inline]
+    pub fn keeps(self) -> bool {
+        self.0 & 3 == 0
+    }
+
+    /// True if there is a deadline, and it has passed.
+    #[inline]
+    pub fn is_late(self, clock: &dyn Clock) -> bool {
+        let deadline = self.0 >> 2;
+        deadline != 0 && clock.now_micros() >= deadline
+    }
+
+    /// Asked before anything is read from a file.
+    ///
+    /// # Errors
+    /// Incomplete if nothing may be; TimedOut after the deadline.
+    ///
+    /// Source: RocksDB `file/file_util.h`, `PrepareIOFromReadOptions`.
+    #[inline]
+    pub fn check_load(self, clock: &dyn Clock) -> Result<()> {
+        if self == FillCache::OnlyCached {
+            return Err(Error::new(ErrorKind::Incomplete, "no blocking io"));
+        }
+        if self.is_late(clock) { Err(Error::new(ErrorKind::TimedOut, "Deadline exceeded")) } else { Ok(()) }
+    }
 }
 
 /// How blocks are read.
@@ -48,6 +87,13 @@ pub struct Reading<'w> {
     pub fill_cache: FillCache,
     /// Whether somebody counts.
     pub watch: Watch<'w>,
+}
+
+impl<'w> From<Watch<'w>> for Reading<'w> {
+    #[inline]
+    fn from(watch: Watch<'w>) -> Reading<'w> {
+        Reading { fill_cache: FillCache::Yes, watch }
+    }
 }
 
 impl From<FillCache> for Reading<'static> {
@@ -201,7 +247,7 @@ impl TableReader {
             range_tombstones,
         };
         let watching = options.monitor.begin();
-        let index = table.load_index(options.cache_index_and_filter_blocks, Watch::from(&watching))?;
+        let index = table.load_index(options.cache_index_and_filter_blocks, Watch::from(&watching).into())?;
         table.index = table.source.keep(index, options.hold_in_cache);
         Ok(table)
     }
@@ -263,11 +309,12 @@ impl TableReader {
     /// False if no key with this hash is in the table. Filters that need the key itself say true here;
     /// [`TableReader::get`] asks them.
     #[inline(always)]
-    pub fn may_contain(&self, hash: u64, watch: Watch<'_>) -> bool {
+    pub fn may_contain<'w>(&self, hash: u64, reading: impl Into<Reading<'w>>) -> bool {
         let Some(filter) = &self.filter else { return true };
-        let may_contain = filter.may_contain_hash(&self.source, hash, watch);
-        if watch.is_on() && !filter.wants_key() {
-            counts::asked_filter(watch, Asked::Key, may_contain);
+        let reading = reading.into();
+        let may_contain = filter.may_contain_hash(&self.source, hash, reading);
+        if reading.watch.is_on() && !filter.wants_key() {
+            counts::asked_filter(reading.watch, Asked::Key, may_contain);
         }
         may_contain
     }
@@ -282,11 +329,12 @@ impl TableReader {
 
     /// False if no key with this prefix is in the table. True if its filter does not know prefixes by the
     /// reader's own extractor.
-    pub fn may_contain_prefix(&self, prefix: &[u8]) -> bool {
+    pub fn may_contain_prefix(&self, prefix: &[u8], fill_cache: FillCache) -> bool {
         let Some(filter) = &self.filter else { return true };
         let watching = self.source.monitor.begin();
         let watch = Watch::from(&watching);
-        let answer = filter.may_contain_prefix(&self.source, &self.comparator, prefix, watch);
+        let reading = Reading { fill_cache, watch };
+        let answer = filter.may_contain_prefix(&self.source, &self.comparator, prefix, reading);
         if let Some(may_contain) = answer {
             counts::asked_filter(watch, Asked::PrefixOfSeek, may_contain);
         }
@@ -307,7 +355,7 @@ impl TableReader {
         visit: impl FnMut(SeqNum, ValueType, &[u8], &Pinned) -> ControlFlow<()>,
     ) -> Result<()> {
         let reading = reading.into();
-        match self.find(key, snapshot, reading.watch)? {
+        match self.find(key, snapshot, reading)? {
             Some(place) => {
                 let block = self.block(place.handle, reading)?;
                 // Its lines are then fetched together, not each when the one before has told of it.
@@ -328,21 +376,21 @@ impl TableReader {
         &self,
         key: &LookupKey<'_>,
         snapshot: SeqNum,
-        watch: Watch<'_>,
+        reading: Reading<'_>,
     ) -> Result<Option<BlockPlace>> {
         if let Some(filter) = &self.filter
             && filter.wants_key()
         {
-            let answer = filter.may_contain_key(&self.source, &self.comparator, key.user_key, watch);
+            let answer = filter.may_contain_key(&self.source, &self.comparator, key.user_key, reading);
             if let Some(may_contain) = answer {
                 let about = if filter.has_whole_keys() { Asked::Key } else { Asked::PrefixOfKey };
-                counts::asked_filter(watch, about, may_contain);
+                counts::asked_filter(reading.watch, about, may_contain);
             }
             if answer == Some(false) {
                 return Ok(None);
             }
         }
-        let index = self.index(watch)?;
+        let index = self.index(reading)?;
         let view = IndexView::new(&index);
         let number = view.find(&self.comparator, key.user_key, (snapshot.0 << 8) | 0xFF);
         Ok((number < view.len()).then(|| BlockPlace { number, handle: view.handle(number) }))
@@ -400,8 +448,9 @@ impl TableReader {
     /// What must be read to have the block.
     ///
     /// # Errors
-    /// Corruption if it does not lie within the file.
-    pub fn read_at(&self, place: BlockPlace) -> Result<BatchRead<'_>> {
+    /// Corruption if it does not lie within the file; those of [`FillCache::check_load`].
+    pub fn read_at(&self, place: BlockPlace, reading: Reading<'_>) -> Result<BatchRead<'_>> {
+        self.source.check_load(reading)?;
         let len = self.source.stored_len(place.handle)?;
         Ok(BatchRead { file: &self.source.file, offset: place.handle.offset, len })
     }
@@ -443,7 +492,7 @@ impl TableReader {
                 return Ok(());
             }
             // Only if separators are internal keys can the next block go on with this one's last user key.
-            let index = self.index(reading.watch)?;
+            let index = self.index(reading)?;
             let view = IndexView::new(&index);
             if view.key_is_user_key()
                 || self.comparator.compare(split(view.separator(place.number)).0, key.user_key).is_gt()
@@ -463,7 +512,7 @@ impl TableReader {
 
     /// Where in the file, in bytes from its start, a key at or after `user_key` would be.
     pub fn approximate_offset_of(&self, user_key: &[u8]) -> Result<u64> {
-        let index = self.index(Watch::OFF)?;
+        let index = self.index(Watch::OFF.into())?;
         let view = IndexView::new(&index);
         let number = view.find(&self.comparator, user_key, u64::MAX);
         if number < view.len() { Ok(view.handle(number).offset) } else { Ok(self.properties.data_size) }
@@ -471,7 +520,7 @@ impl TableReader {
 
     /// At most `count` user keys, ascending, that split the table into parts of about the same size.
     pub fn anchors(&self, count: usize) -> Result<Vec<Vec<u8>>> {
-        let index = self.index(Watch::OFF)?;
+        let index = self.index(Watch::OFF.into())?;
         let view = IndexView::new(&index);
         let wanted = count.min(view.len());
         let key = |part: usize| {
@@ -484,18 +533,18 @@ impl TableReader {
 
     /// The index frame.
     #[inline]
-    pub(crate) fn index<'t>(&'t self, watch: Watch<'_>) -> Result<MetaRef<'t>> {
+    pub(crate) fn index<'t>(&'t self, reading: Reading<'_>) -> Result<MetaRef<'t>> {
         match &self.index {
             Meta::Held(pinned, _) => Ok(MetaRef::Held(pinned)),
-            Meta::Cached => Ok(MetaRef::Taken(self.load_index(true, watch)?)),
+            Meta::Cached => Ok(MetaRef::Taken(self.load_index(true, reading)?)),
         }
     }
 
     /// A pin on the index frame, for iterators.
-    pub(crate) fn pin_index(&self, watch: Watch<'_>) -> Result<Pinned> {
+    pub(crate) fn pin_index(&self, reading: Reading<'_>) -> Result<Pinned> {
         match &self.index {
             Meta::Held(pinned, _) => Ok(pinned.clone()),
-            Meta::Cached => self.load_index(true, watch),
+            Meta::Cached => self.load_index(true, reading),
         }
     }
 
@@ -517,6 +566,7 @@ impl TableReader {
     /// The frame of the data block at `handle`, which is not cached.
     #[cold]
     pub(crate) fn load_block(&self, handle: BlockHandle, reading: Reading<'_>) -> Result<Pinned> {
+        self.source.check_load(reading)?;
         SCRATCH.with(|scratch| {
             let mut scratch = scratch.borrow_mut();
             let Scratch { stored, contents, directory } = &mut *scratch;
@@ -559,7 +609,7 @@ impl TableReader {
         let len = directory.frame_len(contents);
         let write = |frame: &mut [u8]| directory.write_frame(contents, frame);
         match &self.source.cache {
-            Some(cache) if reading.fill_cache == FillCache::Yes => {
+            Some(cache) if reading.fill_cache.keeps() => {
                 let key = self.source.cache_key(handle, Form::Data);
                 let block = cache.insert(key, Priority::Low, len, write);
                 counts::inserted(reading.watch, Form::Data, &block);
@@ -582,10 +632,12 @@ impl TableReader {
 
     /// The index frame, from the cache or from the file. The partitions of a two-level index become one frame:
     /// a lookup then searches once, without a second block.
-    fn load_index(&self, charged: bool, watch: Watch<'_>) -> Result<Pinned> {
+    fn load_index(&self, charged: bool, reading: Reading<'_>) -> Result<Pinned> {
+        let watch = reading.watch;
         if charged && let Some(found) = self.source.cached(self.index_handle, Form::Index, watch) {
             return Ok(found);
         }
+        self.source.check_load(reading)?;
         let mut entries = IndexEntries::default();
         let broken = |handle: BlockHandle| move |error: Error| self.source.block_error(handle, &error);
         let timer = watch.perf_timer();

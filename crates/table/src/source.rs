@@ -6,6 +6,7 @@
 use crate::compress::{Dictionary, decompress};
 use crate::counts;
 use crate::format::{BlockHandle, Footer, TRAILER_LEN, corruption, verify_block};
+use crate::reader::Reading;
 use crate::rewrite;
 use outcrop_base::{Error, Result, SeqNum};
 use outcrop_cache::{Cache, CacheKey, Kind, Pinned, Priority, standalone};
@@ -111,6 +112,15 @@ impl BlockSource {
         }
     }
 
+    /// Asked before a block is loaded.
+    ///
+    /// # Errors
+    /// Those of [`crate::FillCache::check_load`].
+    #[inline]
+    pub fn check_load(&self, reading: Reading<'_>) -> Result<()> {
+        reading.fill_cache.check_load(&*self.monitor.clock)
+    }
+
     /// Reads a block with its trailer into `stored`.
     pub fn read_stored(&self, handle: BlockHandle, stored: &mut Vec<u8>, watch: Watch<'_>) -> Result<()> {
         let len = self.stored_len(handle)?;
@@ -203,10 +213,12 @@ impl BlockSource {
     }
 
     /// A block about the table, as it is, from the cache or loaded.
-    pub fn load_meta(&self, handle: BlockHandle, charged: bool, watch: Watch<'_>) -> Result<Pinned> {
+    pub fn load_meta(&self, handle: BlockHandle, charged: bool, reading: Reading<'_>) -> Result<Pinned> {
+        let watch = reading.watch;
         if charged && let Some(found) = self.cached(handle, Form::Plain, watch) {
             return Ok(found);
         }
+        self.check_load(reading)?;
         let timer = watch.perf_timer();
         let block = self.read_meta(handle, watch)?;
         counts::read_meta(watch, timer, Form::Plain);

@@ -103,6 +103,7 @@ pub fn output_plan(ctx: &DbContext, job: &CompactionJob) -> OutputPlan {
         grandparents: (!compaction.grandparents.is_empty()).then(|| {
             GrandparentCuts::new(compaction.grandparents.clone(), compaction.max_grandparent_overlap)
         }),
+        partitioner: job.partitioner(),
         canceled: job.canceled.clone(),
     }
 }

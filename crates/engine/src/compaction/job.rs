@@ -1,11 +1,13 @@
 //! A compaction that was decided, with what it needs to run, and its begin and end in the shared state.
 
-use super::Compaction;
 use super::pick;
+use super::{Compaction, Reason, Work};
 use crate::column_family::ColumnFamily;
 use crate::jobs::{JobInfo, JobKind};
+use crate::partitioner::{PartitionerContext, SstPartitioner};
 use crate::state::{CfState, DbState, RunningCompaction};
 use crate::version_set::VersionSet;
+use outcrop_base::keys::user_key;
 use outcrop_manifest::Version;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32};
@@ -31,7 +33,10 @@ pub struct CompactionJob {
 impl CompactionJob {
     /// A job for `compaction`, which was picked from the present version of `cf`. Compares keys; starting and ending the
     /// job does not, so that a comparator that panics leaves nothing half started.
-    pub fn new(compaction: Compaction, cf: &CfState, max_subcompactions: u32) -> CompactionJob {
+    pub fn new(mut compaction: Compaction, cf: &CfState, max_subcompactions: u32) -> CompactionJob {
+        if compaction.work == Work::Move && compaction.reason != Reason::Refit && !may_move(&compaction, cf) {
+            compaction.work = Work::Merge;
+        }
         let inputs: Vec<_> = compaction.input_files().cloned().collect();
         let (begin, end) = pick::key_range(&cf.cf.comparator, &inputs).unwrap_or_default();
         let running = RunningCompaction { output_level: compaction.output_level, begin, end };
@@ -46,6 +51,12 @@ impl CompactionJob {
         }
     }
 
+    /// Where the application has its tables end; nowhere in L0, where each is a sorted run.
+    pub fn partitioner(&self) -> Option<Box<dyn SstPartitioner>> {
+        let factory = self.cf.sst_partitioner.as_ref().filter(|_| self.compaction.output_level > 0)?;
+        factory.create(&partitioner_context(&self.compaction, self.version.num_files()))
+    }
+
     /// What an observer is told of it.
     pub fn info(&self) -> JobInfo {
         JobInfo {
@@ -54,6 +65,26 @@ impl CompactionJob {
             what: format!("[{}] {}", self.cf.name(), self.compaction),
         }
     }
+}
+
+fn partitioner_context(compaction: &Compaction, files: usize) -> PartitionerContext {
+    PartitionerContext {
+        is_full_compaction: compaction.input_files().count() == files,
+        is_manual_compaction: compaction.reason == Reason::Manual,
+        output_level: compaction.output_level,
+    }
+}
+
+/// True if the application has none of the tables of `compaction` end before its last key.
+fn may_move(compaction: &Compaction, cf: &CfState) -> bool {
+    let context = partitioner_context(compaction, cf.version.num_files());
+    let Some(mut partitioner) = cf.cf.sst_partitioner.as_ref().and_then(|factory| factory.create(&context))
+    else {
+        return true;
+    };
+    compaction
+        .input_files()
+        .all(|file| partitioner.may_move(user_key(&file.smallest), user_key(&file.largest)))
 }
 
 /// Takes the inputs of `job`, which the caller runs and hands to [`end`].

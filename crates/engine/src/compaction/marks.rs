@@ -65,7 +65,7 @@ impl Marks {
             {
                 marks.periodic.insert(file.number);
             }
-            if file.marked_for_compaction || context.suggested.contains(&file.number) {
+            if wants_compaction(file, level, deepest) || context.suggested.contains(&file.number) {
                 marks.requested.insert(file.number);
             }
             let rested = u64::from(options.bottommost_file_compaction_delay);
@@ -83,6 +83,14 @@ impl Marks {
         }
         marks
     }
+}
+
+/// True if the table on `level` asked to be compacted, and has somewhere to go: what is on the `deepest` level that has tables would only
+/// be written again, and ask again.
+///
+/// Source: RocksDB `VersionStorageInfo::ComputeFilesMarkedForCompaction`.
+pub fn wants_compaction(file: &TableFile, level: usize, deepest: usize) -> bool {
+    file.marked_for_compaction && (level == 0 || level < deepest)
 }
 
 /// The tables that refer to the oldest blob files, if these hold so much garbage that it is worth moving the rest out.

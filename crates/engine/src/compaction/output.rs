@@ -4,13 +4,15 @@
 
 use super::blobs::{BlobOutput, BlobPlan};
 use super::stream::CompactionStream;
+use crate::collectors::Collectors;
 use crate::column_family::ColumnFamily;
 use crate::context::DbContext;
+use crate::partitioner::SstPartitioner;
 use crate::table_cache;
 use outcrop_base::hash::xxh3_64;
 use outcrop_base::keys::{FOOTER_LEN, append_internal_key, pack, packed_seq, split, user_key};
 use outcrop_base::{
-    Comparator, Error, ErrorKind, Fragment, PrefixExtractor, Result, ValueType, wide_columns,
+    Comparator, Error, ErrorKind, Fragment, PrefixExtractor, Result, SeqNum, ValueType, wide_columns,
 };
 use outcrop_env::{DirectIo, OpenWrite};
 use outcrop_manifest::{BlobFile, FileNumber, Garbage, TableFile, file_name};
@@ -48,6 +50,8 @@ pub struct OutputPlan {
     pub target_file_size: u64,
     /// Where tables are cut besides.
     pub grandparents: Option<GrandparentCuts>,
+    /// Where the application has them cut.
+    pub partitioner: Option<Box<dyn SstPartitioner>>,
     /// Set by a caller who no longer wants them.
     pub canceled: Option<Arc<AtomicBool>>,
 }
@@ -126,9 +130,9 @@ fn write_entries(
         let key = stream.key();
         if let Some(table) = &open {
             let new_key = !cf.comparator.same(user_key(key), &last_user_key);
-            if new_key && should_cut(&mut plan, &cf.comparator, table, key) {
+            if new_key && should_cut(&mut plan, &cf.comparator, table, &last_user_key, key) {
                 let mut table = open.take().expect("checked above");
-                ranges.write_until(&cf.comparator, &mut table.writer, Some(user_key(key)));
+                ranges.write_until(&cf.comparator, &mut table, Some(user_key(key)));
                 done.push(table.finish(ctx, cf, &plan)?);
             }
         }
@@ -149,14 +153,25 @@ fn write_entries(
         open = Some(OpenTable::create(ctx, cf, &plan, reserve())?);
     }
     if let Some(mut table) = open {
-        ranges.write_until(&cf.comparator, &mut table.writer, None);
+        ranges.write_until(&cf.comparator, &mut table, None);
         done.push(table.finish(ctx, cf, &plan)?);
     }
     Ok(done)
 }
 
-fn should_cut(plan: &mut OutputPlan, comparator: &Comparator, table: &OpenTable, next_key: &[u8]) -> bool {
+fn should_cut(
+    plan: &mut OutputPlan,
+    comparator: &Comparator,
+    table: &OpenTable,
+    last_user_key: &[u8],
+    next_key: &[u8],
+) -> bool {
     let size = table.writer.estimated_size();
+    if let Some(partitioner) = &mut plan.partitioner
+        && partitioner.must_end(last_user_key, user_key(next_key), size)
+    {
+        return true;
+    }
     if size >= plan.target_file_size {
         return true;
     }
@@ -180,14 +195,14 @@ impl RangeOutput {
     }
 
     /// Writes what lies before `end` (`None`: everything left) to the table that ends there.
-    fn write_until(&mut self, comparator: &Comparator, writer: &mut TableWriter, end: Option<&[u8]>) {
+    fn write_until(&mut self, comparator: &Comparator, table: &mut OpenTable, end: Option<&[u8]>) {
         while let Some(first) = self.fragments.front_mut() {
             if end.is_some_and(|end| comparator.compare(&first.begin, end).is_ge()) {
                 return;
             }
             match end.filter(|end| comparator.compare(&first.end, end).is_gt()) {
                 Some(end) => {
-                    first.seqs.iter().for_each(|seq| writer.add_range_tombstone(&first.begin, *seq, end));
+                    first.seqs.iter().for_each(|seq| table.add_range_tombstone(&first.begin, *seq, end));
                     first.begin = end.into();
                     return;
                 }
@@ -195,7 +210,7 @@ impl RangeOutput {
                     first
                         .seqs
                         .iter()
-                        .for_each(|seq| writer.add_range_tombstone(&first.begin, *seq, &first.end));
+                        .for_each(|seq| table.add_range_tombstone(&first.begin, *seq, &first.end));
                     self.fragments.pop_front();
                 }
             }
@@ -213,6 +228,8 @@ struct OpenTable {
     reference: (Vec<u8>, Vec<u8>),
     /// What the table holds, if it will be compared.
     written: Option<Contents>,
+    /// Told of its entries, if the application has any.
+    collectors: Option<Collectors>,
 }
 
 /// A summary of entries and their order.
@@ -273,7 +290,16 @@ impl OpenTable {
         );
         let reference = (Vec::new(), Vec::new());
         let written = plan.paranoid_checks.then(Contents::default);
-        Ok(OpenTable { number, writer, creation_time, oldest_blob_file: None, reference, written })
+        let collectors = Collectors::new(&cf.collectors, cf.id(), Some(plan.level.max(0) as usize));
+        Ok(OpenTable {
+            number,
+            writer,
+            creation_time,
+            oldest_blob_file: None,
+            reference,
+            written,
+            collectors,
+        })
     }
 
     /// Adds an entry, its value to a blob file if it is large.
@@ -300,7 +326,17 @@ impl OpenTable {
         if let Some(written) = &mut self.written {
             written.add(key, value);
         }
+        if let Some(collectors) = &mut self.collectors {
+            collectors.add(key, value, &self.writer);
+        }
         self.writer.add(key, value)
+    }
+
+    fn add_range_tombstone(&mut self, begin: &[u8], seq: SeqNum, end: &[u8]) {
+        if let Some(collectors) = &mut self.collectors {
+            collectors.add_range_tombstone(begin, seq, end, &self.writer);
+        }
+        self.writer.add_range_tombstone(begin, seq, end);
     }
 
     fn add_to_blob_file(
@@ -318,6 +354,9 @@ impl OpenTable {
         if let Some(written) = &mut self.written {
             written.add(reference_key, index);
         }
+        if let Some(collectors) = &mut self.collectors {
+            collectors.add(reference_key, index, &self.writer);
+        }
         self.writer.add(reference_key, index)?;
         self.refer_to(number);
         Ok(())
@@ -328,6 +367,8 @@ impl OpenTable {
     }
 
     fn finish(mut self, ctx: &DbContext, cf: &ColumnFamily, plan: &OutputPlan) -> Result<TableFile> {
+        let collectors = self.collectors.take();
+        let marked = collectors.is_some_and(|collectors| collectors.finish(&mut self.writer));
         let summary = self.writer.finish()?;
         let watching = ctx.monitor.begin();
         let timer = Watch::from(&watching).stats_timer();
@@ -346,6 +387,7 @@ impl OpenTable {
         file.tail_size = summary.tail_size;
         file.unique_id = Some(summary.unique_id);
         file.oldest_blob_file = self.oldest_blob_file;
+        file.marked_for_compaction = marked;
         ctx.file_added(file_name::table(&ctx.path, file.number), file.size);
         if plan.level >= 0 {
             // A flush is installed before writes stop.

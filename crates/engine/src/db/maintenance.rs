@@ -248,7 +248,8 @@ impl Db {
     /// # Errors
     /// The error that stopped background work; Aborted, TimedOut as `options` say; ShutdownInProgress.
     pub fn wait_for_compact(&self, options: &WaitForCompactOptions) -> Result<()> {
-        waiting::wait_for_compact(&self.core, options)
+        waiting::wait_for_compact(&self.core, options)?;
+        if options.close_db { stopping::close(&self.core) } else { Ok(()) }
     }
 
     /// Keeps compactions from starting until [`Db::continue_background_work`], and waits for running ones.

@@ -26,13 +26,12 @@ impl Db {
         &'v self,
         cf: &'v ColumnFamily,
         sources: &'v SuperVersion,
-        options: &ReadOptions,
+        options: &'v ReadOptions,
         watch: Watch<'v>,
     ) -> Result<ReadView<'v>> {
         self.core.ctx.check_owns(cf)?;
         let seq = options.seq(&self.core.snapshots, || self.core.versions.visible_seq())?;
-        let tables = &*self.core.ctx.tables;
-        Ok(ReadView { tables, cf, sources, seq, fill_cache: options.fill_cache(), watch })
+        Ok(ReadView { tables: &self.core.ctx.tables, cf, sources, seq, options, watch })
     }
 
     /// The value of `key`.

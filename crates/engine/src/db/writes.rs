@@ -376,7 +376,7 @@ impl Db {
     /// # Errors
     /// As there.
     pub fn write_with(&self, batch: &mut WriteBatch, options: &WriteOptions) -> Result<()> {
-        check_batch(&self.core, batch)?;
+        check_batch(&self.core, batch, options)?;
         self.core.commit.write(options, batch)
     }
 
@@ -394,7 +394,7 @@ impl Db {
         options: &WriteOptions,
         admit: impl FnOnce(SeqNum) -> Result<()>,
     ) -> Result<()> {
-        check_batch(&self.core, batch)?;
+        check_batch(&self.core, batch, options)?;
         self.core.commit.write_if(options, batch, |group| admit(group.last_seq))
     }
 }
@@ -418,11 +418,14 @@ fn check_merge(cf: &ColumnFamilyHandle) -> Result<()> {
 }
 
 /// Checks that every column family a batch names exists and can take its records.
-pub(crate) fn check_batch(core: &Core, batch: &WriteBatch) -> Result<()> {
+pub(crate) fn check_batch(core: &Core, batch: &WriteBatch, options: &WriteOptions) -> Result<()> {
     let registry = core.registry.load();
     for record in batch.iter() {
         let record = record?;
         let Some(cf) = registry.get(&record.cf).filter(|cf| !cf.is_dropped()) else {
+            if options.ignore_missing_column_families {
+                continue;
+            }
             return Err(Error::invalid_argument(format!(
                 "the write batch names column family {}, which does not exist",
                 record.cf

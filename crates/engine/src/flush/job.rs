@@ -251,6 +251,7 @@ pub fn write_l0(
         oldest_ancestor_time: ctx.env.clock.now_micros() / 1_000_000,
         target_file_size: u64::MAX,
         grandparents: None,
+        partitioner: None,
         canceled: None,
     };
     let outputs = write_tables(ctx, cf, plan, &mut stream, reserve)?;

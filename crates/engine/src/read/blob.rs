@@ -34,7 +34,9 @@ pub fn fetch(
     let watching = tables.monitor().begin();
     let watch = Watch::from(&watching);
     let file = find(files, FileNumber(index.file_number))?;
+    let clock = &*tables.monitor().clock;
     let Some(cache) = &cf.block_cache else {
+        fill_cache.check_load(clock)?;
         return Ok(PinnedValue::owned(read(tables, cf, file, user_key, &index, watch)?));
     };
     let file_id = *file.cache_file_id.get_or_init(Cache::new_file_id);
@@ -47,8 +49,9 @@ pub fn fetch(
         return Ok(PinnedValue::in_block(&found, &found));
     }
     watch.count(Ticker::BlobDbCacheMiss, 1);
+    fill_cache.check_load(clock)?;
     let value = read(tables, cf, file, user_key, &index, watch)?;
-    if fill_cache == FillCache::No || value.is_empty() {
+    if !fill_cache.keeps() || value.is_empty() {
         return Ok(PinnedValue::owned(value));
     }
     let kept = cache.insert(key, Priority::Low, value.len(), |frame| frame.copy_from_slice(&value));

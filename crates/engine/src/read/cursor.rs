@@ -109,6 +109,8 @@ pub struct Cursor {
     bounded: bool,
     /// Versions passed one by one before a seek behind the key.
     max_skip: u64,
+    /// Entries a positioning call may pass over.
+    max_skipped: u64,
     /// The key at which so many were passed last.
     passed_key: Vec<u8>,
     position: Position,
@@ -204,8 +206,11 @@ impl Cursor {
         // Under another order keys with a prefix may lie apart.
         let filters = !options.total_order_seek && !matches!(cf.comparator, Comparator::User(_));
         let merged = merge_view(ctx, &view, cf, options)?;
-        let tombstones =
-            HidingRanges::new(layers_of(&view, &ctx.tables, cf)?, cf.comparator.clone(), snapshot);
+        let layers = match options.ignore_range_deletions {
+            true => Vec::new(),
+            false => layers_of(&view, &ctx.tables, cf)?,
+        };
+        let tombstones = HidingRanges::new(layers, cf.comparator.clone(), snapshot);
         Ok(Cursor {
             ctx: ctx.clone(),
             cf: cf.clone(),
@@ -222,6 +227,7 @@ impl Cursor {
             bounded: false,
             prefix: None,
             max_skip: column_options.max_sequential_skip_in_iterations,
+            max_skipped: options.most_skipped(),
             passed_key: Vec::new(),
             position: Position::Invalid,
             shape: Shape::Plain,
@@ -357,7 +363,7 @@ impl Cursor {
             }
             None => self.merged.seek_to_last(),
         }
-        self.find_backward();
+        self.find_backward(0);
         self.stay_in_prefix_shown();
     }
 
@@ -442,7 +448,7 @@ impl Cursor {
         }
         self.stay_in_prefix(target);
         self.merged.seek_for_prev(target, pack(SeqNum::ZERO, ValueType::FOR_SEEK_BACKWARD));
-        self.find_backward();
+        self.find_backward(0);
     }
 
     /// To the next entry. Panics unless valid.
@@ -469,18 +475,21 @@ impl Cursor {
             // Turning around takes all sources in.
             self.prefix = None;
         }
-        match self.position {
+        let stepped = match self.position {
             Position::AtEntry => self.step_before_saved_key(),
             Position::SavedForward => {
                 if !self.merged.valid() {
                     self.merged.seek_to_last();
                 }
-                self.step_before_saved_key();
+                self.step_before_saved_key()
             }
-            Position::SavedBackward => {}
+            Position::SavedBackward => Ok(0),
             Position::Invalid => panic!("prev() of an iterator that is not valid"),
+        };
+        match stepped {
+            Ok(skipped) => self.find_backward(skipped),
+            Err(error) => (self.position, self.status) = (Position::Invalid, Err(error)),
         }
-        self.find_backward();
         if self.tally.is_some() {
             self.count(Moved::Prev);
         }
@@ -539,19 +548,12 @@ impl Cursor {
         }
     }
 
-    /// Moves the merging iterator backward until it is before every version of `key`.
-    fn step_before_saved_key(&mut self) {
-        while self.merged.valid() && !self.before(split(self.merged.key()).0, &self.key) {
-            self.merged.prev();
-        }
-    }
-
     /// Shows the first live key at or after the merging iterator's position; with `skip_saved`, versions of
     /// `key` are passed over.
     #[inline]
     fn find_forward(&mut self, mut skip_saved: bool) {
         self.position = Position::Invalid;
-        let mut passed = 0;
+        let (mut passed, mut skipped) = (0, 0);
         while self.merged.valid() {
             let (user_key, packed) = split(self.merged.key());
             if packed_seq(packed) > self.snapshot || (skip_saved && self.is_key(user_key)) {
@@ -566,6 +568,10 @@ impl Cursor {
                     self.passed_many(skip_saved);
                 } else {
                     self.merged.next();
+                }
+                skipped += 1;
+                if skipped > self.max_skipped && self.fail_on_skips() {
+                    return;
                 }
                 continue;
             }
@@ -601,6 +607,10 @@ impl Cursor {
                         tally.deletes_skipped += 1;
                     }
                     self.merged.next();
+                    skipped += 1;
+                    if skipped > self.max_skipped && self.fail_on_skips() {
+                        return;
+                    }
                 }
                 Some(ValueType::Merge) => return self.merge_forward(),
                 other => return self.fail_on_type(other),
@@ -782,5 +792,6 @@ fn type_error(value_type: Option<ValueType>) -> Error {
 }
 
 mod backward;
+mod skips;
 #[cfg(test)]
 mod tests;

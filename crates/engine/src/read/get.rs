@@ -43,7 +43,7 @@ pub fn get_entity(view: &ReadView<'_>, key: &[u8]) -> Result<Option<WideColumns>
 pub fn plain_value(view: &ReadView<'_>, key: &[u8], in_memory: bool) -> Result<Option<PinnedValue>> {
     if in_memory {
         let lookup_key = LookupKey::new(key);
-        let mut lookup = Lookup::new(&lookup_key, view.seq);
+        let mut lookup = Lookup::of(view, &lookup_key);
         lookup.memtables(view.sources);
         if !lookup.is_decided() || matches!(lookup.outcome, Outcome::Blob(_)) {
             return Ok(None);
@@ -70,7 +70,7 @@ fn look_up_counted(view: &ReadView<'_>, key: &[u8]) -> Result<Option<Found>> {
 #[inline]
 fn look_up_watched<const WATCHED: bool>(view: &ReadView<'_>, key: &[u8]) -> Result<Option<Found>> {
     let lookup_key = LookupKey::new(key);
-    let mut lookup = Lookup::new(&lookup_key, view.seq);
+    let mut lookup = Lookup::of(view, &lookup_key);
     if WATCHED {
         let timer = view.watch.perf_timer();
         lookup.memtables(view.sources);
@@ -90,7 +90,7 @@ fn get_from_tables<const WATCHED: bool>(view: &ReadView<'_>, lookup: &mut Lookup
     let mut search = Search::default();
     search.begin(&view.sources.version, view.cf, lookup);
     let timer = watch.perf_timer();
-    while let Some(table) = search.next_table(view.tables, view.cf, lookup, watch)? {
+    while let Some(table) = search.next_table(view.tables, view.cf, lookup, reading)? {
         let mut matched = false;
         table.get(lookup.key, lookup.snapshot, reading, |seq, value_type, value, block| {
             matched = true;
@@ -115,7 +115,7 @@ pub(crate) fn newest_in_tables(
     let mut search = Search::default();
     search.begin(version, cf, &lookup);
     let mut newest = None;
-    while let Some(table) = search.next_table(tables, cf, &mut lookup, Watch::OFF)? {
+    while let Some(table) = search.next_table(tables, cf, &mut lookup, FillCache::Yes.into())? {
         table.get(key, SeqNum::MAX, FillCache::Yes, |seq, _, _, _| {
             newest = Some(seq);
             ControlFlow::Break(())
@@ -219,7 +219,7 @@ impl<'v> Search<'v> {
         tables: &TableCache,
         cf: &ColumnFamily,
         lookup: &mut Lookup<'_>,
-        watch: Watch<'_>,
+        reading: Reading<'_>,
     ) -> Result<Option<TableRef<'v>>> {
         while !lookup.is_decided() {
             let Some(file) = self.candidates.get(self.next) else { return Ok(None) };
@@ -233,7 +233,7 @@ impl<'v> Search<'v> {
             if let Some(Some(tombstones)) = following.and_then(|next| next.runtime.range_tombstones.get()) {
                 lookup.cover(tombstones, &cf.comparator);
             }
-            if table.may_contain(lookup.key.hash, watch) {
+            if table.may_contain(lookup.key.hash, reading) {
                 return Ok(Some(table));
             }
         }
@@ -276,6 +276,8 @@ pub(crate) struct Lookup<'k> {
     covered: SeqNum,
     /// A source that was asked has one: whatever older sources hold is hidden.
     ended: bool,
+    /// Range tombstones count for nothing.
+    ignores_ranges: bool,
     /// Merge operands met so far, if any: apart, as few lookups have some.
     operands: Option<Box<MergeOperands>>,
     outcome: Outcome,
@@ -307,10 +309,19 @@ impl<'k> Lookup<'k> {
             snapshot,
             covered: SeqNum::ZERO,
             ended: false,
+            ignores_ranges: false,
             operands: None,
             outcome: Outcome::Open,
             memtables_asked: 0,
         }
+    }
+
+    /// One in `view`, that has not begun.
+    #[inline]
+    pub(crate) fn of(view: &ReadView<'_>, key: &'k LookupKey<'k>) -> Lookup<'k> {
+        let mut lookup = Lookup::new(key, view.seq);
+        lookup.ignores_ranges = view.options.ignore_range_deletions;
+        lookup
     }
 
     /// True if older sources do not matter: an entry decided, or a range tombstone hides whatever they have.
@@ -351,6 +362,9 @@ impl<'k> Lookup<'k> {
     /// Takes range tombstones into account, before the entries of their source; true if one is over the key.
     #[cold]
     fn cover(&mut self, tombstones: &Fragments, comparator: &Comparator) -> bool {
+        if self.ignores_ranges {
+            return false;
+        }
         let seq = tombstones.covering(comparator, self.key.user_key, self.snapshot);
         self.covered = self.covered.max(seq);
         seq != SeqNum::ZERO
@@ -359,7 +373,7 @@ impl<'k> Lookup<'k> {
     /// As [`Lookup::cover`], by the newest tombstone over the key in a source that is asked now; zero if it has none.
     #[inline]
     fn cover_by(&mut self, seq: SeqNum) {
-        if seq != SeqNum::ZERO {
+        if seq != SeqNum::ZERO && !self.ignores_ranges {
             self.covered = self.covered.max(seq);
             self.ended = true;
         }

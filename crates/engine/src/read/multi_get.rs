@@ -16,10 +16,10 @@ use super::get::{Lookup, Search};
 use super::value::PinnedValue;
 use super::view::ReadView;
 use crate::table_cache::TableRef;
-use outcrop_base::{Error, LookupKey, Result};
+use outcrop_base::{Error, ErrorKind, LookupKey, Result};
 use outcrop_cache::Pinned;
 use outcrop_env::read_batch;
-use outcrop_table::{BlockPlace, TableReader, prefetch_directory, prefetch_entry};
+use outcrop_table::{BlockPlace, Reading, TableReader, prefetch_directory, prefetch_entry};
 use std::sync::Arc;
 
 /// Keys that go together: more would push each other's lines out of the nearest cache.
@@ -28,13 +28,23 @@ const GROUP: usize = 32;
 /// The value of each key.
 pub fn multi_get(view: &ReadView<'_>, keys: &[&[u8]]) -> Vec<Result<Option<PinnedValue>>> {
     let mut results = Vec::with_capacity(keys.len());
-    keys.chunks(GROUP).for_each(|keys| GroupGet { view }.get(keys, &mut results));
+    let reading = view.reading();
+    for keys in keys.chunks(GROUP) {
+        if reading.fill_cache.is_late(&*view.tables.monitor().clock) {
+            // As in RocksDB: also what is in memory.
+            let late = || Err(Error::new(ErrorKind::TimedOut, ""));
+            results.extend(keys.iter().map(|_| late()));
+        } else {
+            GroupGet { view, reading }.get(keys, &mut results);
+        }
+    }
     results
 }
 
 /// A group of keys that go together.
 struct GroupGet<'a> {
     view: &'a ReadView<'a>,
+    reading: Reading<'a>,
 }
 
 /// One key's lookup.
@@ -63,7 +73,7 @@ impl<'a> GroupGet<'a> {
         let mut group: Vec<Ongoing<'_, '_>> = keys
             .iter()
             .map(|key| {
-                let mut lookup = Lookup::new(key, self.view.seq);
+                let mut lookup = Lookup::of(self.view, key);
                 let timer = watch.perf_timer();
                 lookup.memtables(self.view.sources);
                 if watch.is_on() {
@@ -111,7 +121,7 @@ impl<'a> GroupGet<'a> {
             let (Some(block), Ongoing { lookup, failed, search }) = (block, &mut group[key]) else {
                 continue;
             };
-            let (key, reading) = (lookup.key, self.view.reading());
+            let (key, reading) = (lookup.key, self.reading);
             let mut matched = false;
             let done =
                 table.get_from(place, block, key, self.view.seq, reading, |seq, value_type, value, block| {
@@ -132,8 +142,8 @@ impl<'a> GroupGet<'a> {
             return Ok(None);
         }
         let Ongoing { lookup, search, .. } = ongoing;
-        while let Some(table) = search.next_table(self.view.tables, self.view.cf, lookup, self.view.watch)? {
-            if let Some(place) = table.find(lookup.key, self.view.seq, self.view.watch)? {
+        while let Some(table) = search.next_table(self.view.tables, self.view.cf, lookup, self.reading)? {
+            if let Some(place) = table.find(lookup.key, self.view.seq, self.reading)? {
                 table.prefetch_tags(place);
                 return Ok(Some((table, place)));
             }
@@ -168,7 +178,7 @@ impl<'a> GroupGet<'a> {
         };
         let (mut reads, mut of) = (Vec::with_capacity(wanted.len()), Vec::with_capacity(wanted.len()));
         for known in &wanted {
-            match known.0.read_at(known.1) {
+            match known.0.read_at(known.1, self.reading) {
                 Ok(read) => {
                     reads.push(read);
                     of.push(known);
@@ -178,7 +188,7 @@ impl<'a> GroupGet<'a> {
         }
         read_batch(&reads, &mut |number, stored| {
             let (table, place) = of[number];
-            let block = stored.and_then(|stored| table.loaded_at(*place, stored, self.view.reading()));
+            let block = stored.and_then(|stored| table.loaded_at(*place, stored, self.reading));
             take(of[number], block);
         });
     }

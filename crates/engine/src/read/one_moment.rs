@@ -83,7 +83,7 @@ pub fn multi_get_pairs(
         let places: Vec<usize> = (0..pairs.len()).filter(|&pair| of[pair] == number).collect();
         let keys: Vec<&[u8]> = places.iter().map(|&pair| pairs[pair].1).collect();
         let tables = &versions.ctx.tables;
-        let view = ReadView { tables, cf, sources, seq, fill_cache: options.fill_cache(), watch };
+        let view = ReadView { tables, cf, sources, seq, options, watch };
         let found = multi_get(&view, &keys);
         places.into_iter().zip(found).for_each(|(pair, value)| results[pair] = value);
     }

@@ -40,6 +40,30 @@ impl fmt::Debug for TableFilter {
     }
 }
 
+/// What a read may do to find its answer.
+///
+/// ```
+/// use outcrop::{Db, Env, ErrorKind, ReadOptions, ReadTier};
+///
+/// let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// db.put("a", "1")?;
+/// db.flush()?;
+/// let cached = ReadOptions { tier: ReadTier::Cached, ..ReadOptions::default() };
+/// assert_eq!(db.get_with("a", &cached).unwrap_err().kind(), ErrorKind::Incomplete);
+/// db.get("a")?; // Loads the block.
+/// assert!(db.get_with("a", &cached)?.is_some());
+/// # outcrop::Result::Ok(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadTier {
+    /// Anything.
+    #[default]
+    All,
+    /// Look into memory alone: a block that is neither in a memtable nor in the cache ends the read, or the scan, with Incomplete. Tables
+    /// are opened if they are not.
+    Cached,
+}
+
 /// How a read is done: the moment, the bounds of a scan, and what it leaves in the cache.
 ///
 /// ```
@@ -71,6 +95,17 @@ pub struct ReadOptions {
     pub total_order_seek: bool,
     /// Bytes an iterator reads ahead; 0: it grows on its own while access is sequential.
     pub readahead_size: usize,
+    /// What the read may do. Default [`ReadTier::All`].
+    pub tier: ReadTier,
+    /// When the read must be over: microseconds since the Unix epoch, by the clock of the environment. After that nothing is read from a file: what
+    /// is not in memory is TimedOut, and so are all keys of a `multi_get` that begins later. A read of a file that is under way is
+    /// not given up. Default 0: never.
+    pub deadline: u64,
+    /// Range tombstones count for nothing: keys that they delete may be found. Default false.
+    pub ignore_range_deletions: bool,
+    /// A positioning call of an iterator that passes over more entries than this, deleted or hidden ones, ends with Incomplete; the iterator can
+    /// be positioned again. What range tombstones hide is not counted. Default 0: no limit.
+    pub max_skippable_internal_keys: u64,
     /// Iterators leave out tables that it does not take; their range tombstones count, and lookups of single keys ask it
     /// nothing. Default `None`: all are looked into.
     pub table_filter: Option<TableFilter>,
@@ -94,6 +129,10 @@ impl ReadOptions {
         prefix_same_as_start: false,
         total_order_seek: false,
         readahead_size: 0,
+        tier: ReadTier::All,
+        deadline: 0,
+        ignore_range_deletions: false,
+        max_skippable_internal_keys: 0,
         table_filter: None,
     };
 
@@ -114,9 +153,29 @@ impl ReadOptions {
         }
     }
 
-    /// `fill_cache`, as tables take it.
+    /// `max_skippable_internal_keys`, as a number that is never reached where there is no limit.
+    pub(crate) fn most_skipped(&self) -> u64 {
+        match self.max_skippable_internal_keys {
+            0 => u64::MAX,
+            most => most,
+        }
+    }
+
+    /// `fill_cache`, `tier` and `deadline`, as tables take them.
+    #[inline]
     pub(crate) fn fill_cache(&self) -> FillCache {
+        if self.tier != ReadTier::All || self.deadline != 0 {
+            return self.limited();
+        }
         if self.fill_cache { FillCache::Yes } else { FillCache::No }
+    }
+
+    #[cold]
+    fn limited(&self) -> FillCache {
+        match self.tier {
+            ReadTier::All => FillCache::until(self.deadline, self.fill_cache),
+            ReadTier::Cached => FillCache::OnlyCached,
+        }
     }
 
     /// Default options reading as of `snapshot`, of which they keep a clone.

@@ -1,13 +1,14 @@
 //! What one read looks at.
 
 use super::blob;
+use super::options::ReadOptions;
 use super::value::PinnedValue;
 use crate::column_family::ColumnFamily;
 use crate::superversion::SuperVersion;
 use crate::table_cache::TableCache;
 use outcrop_base::{Result, SeqNum};
 use outcrop_monitor::Watch;
-use outcrop_table::{FillCache, Reading};
+use outcrop_table::Reading;
 
 /// The sources of a column family as of one sequence number, and what opens them. Reads need nothing else of a database.
 #[derive(Clone, Copy)]
@@ -20,8 +21,8 @@ pub struct ReadView<'v> {
     pub sources: &'v SuperVersion,
     /// What is newer is not seen.
     pub seq: SeqNum,
-    /// Whether what is read stays in the block cache.
-    pub fill_cache: FillCache,
+    /// How it is read; the moment is `seq`.
+    pub options: &'v ReadOptions,
     /// Whether somebody counts the read.
     pub watch: Watch<'v>,
 }
@@ -30,12 +31,12 @@ impl<'v> ReadView<'v> {
     /// How blocks are read.
     #[inline]
     pub(super) fn reading(&self) -> Reading<'v> {
-        Reading { fill_cache: self.fill_cache, watch: self.watch }
+        Reading { fill_cache: self.options.fill_cache(), watch: self.watch }
     }
 
     /// The value of `user_key` that `index` refers to.
     pub(super) fn fetch(&self, user_key: &[u8], index: &[u8]) -> Result<PinnedValue> {
         let files = &self.sources.version.blob_files;
-        blob::fetch(self.tables, self.cf, files, user_key, index, self.fill_cache)
+        blob::fetch(self.tables, self.cf, files, user_key, index, self.options.fill_cache())
     }
 }

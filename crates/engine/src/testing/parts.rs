@@ -28,7 +28,6 @@ use outcrop_env::faulty::{Faults, FaultyFs};
 use outcrop_env::memory::MemoryFs;
 use outcrop_manifest::{FileNumber, ManifestWriter, Version, WalSet};
 use outcrop_options::{ColumnFamilyOptions, CompressionType, DbOptions};
-use outcrop_table::FillCache;
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -254,7 +253,7 @@ impl Parts {
             cf: &cf,
             sources: &sources,
             seq,
-            fill_cache: FillCache::Yes,
+            options: &crate::read::options::DEFAULT,
             watch: outcrop_monitor::Watch::OFF,
         };
         let value = get(&view, key.as_bytes()).unwrap();

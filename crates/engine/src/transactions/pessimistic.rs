@@ -182,7 +182,7 @@ impl Transaction {
         self.owner.never_expires();
         let core = self.db.core();
         let writes = Arc::new(self.batch.batch().clone());
-        check_batch(core, &writes)?;
+        check_batch(core, &writes, &self.write_options)?;
         core.commit.prepare(&self.write_options, &self.name, &writes)?;
         self.owner.set_state(State::Prepared);
         Ok(())
@@ -231,7 +231,7 @@ impl Transaction {
     fn commit_prepared(&mut self, shared: &Pessimistic) -> Result<()> {
         self.owner.set_state(TransactionState::AwaitingCommit);
         let core = self.db.core();
-        let committed = check_batch(core, &self.commit_time)
+        let committed = check_batch(core, &self.commit_time, &self.write_options)
             .and_then(|()| core.commit.commit_prepared(&self.write_options, &self.name, &self.commit_time));
         if let Err(error) = committed {
             self.owner.set_state(TransactionState::Prepared);

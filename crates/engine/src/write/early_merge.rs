@@ -11,7 +11,6 @@ use crate::read::merge;
 use crate::read::view::ReadView;
 use outcrop_base::{LookupKey, SeqNum, ValueType};
 use outcrop_memtable::MemTable;
-use outcrop_table::FillCache;
 use std::ops::ControlFlow;
 
 impl CommitPipeline {
@@ -40,7 +39,7 @@ impl CommitPipeline {
             cf: &target.cf,
             sources: &sources,
             seq: before,
-            fill_cache: FillCache::Yes,
+            options: &crate::read::options::DEFAULT,
             watch: outcrop_monitor::Watch::OFF,
         };
         let existing = plain_value(&view, key, in_memory).ok()??;

@@ -27,4 +27,7 @@ pub struct WriteOptions {
     /// The WAL record waits for tokens of the database's [`crate::RateLimiter`], in the line of [`crate::IoPriority::User`]: no other
     /// priority is allowed, nor writes without WAL or with `manual_wal_flush`. Default `None`: the WAL is not limited.
     pub rate_limiter_priority: Option<IoPriority>,
+    /// Records of a batch that name a column family which does not exist are passed over, rather than fail the whole batch; their sequence
+    /// numbers are used. Default false.
+    pub ignore_missing_column_families: bool,
 }

@@ -1,4 +1,4 @@
-//! The application's comparator, merge operator or compaction filter panics: in the midst of a write group, of a flush, of a
+//! The application's comparator, merge operator, compaction filter, collector or partitioner panics: in the midst of a write group, of a flush, of a
 //! compaction, or while a thread chooses what to do next. Nobody hangs, the error is told, and after `resume` there is
 //! what was acknowledged and nothing of what was refused.
 
@@ -88,12 +88,59 @@ impl CompactionFilter for Trap {
     }
 }
 
+impl TablePropertiesCollectorFactory for Trap {
+    fn name(&self) -> &str {
+        "test.Trap"
+    }
+
+    fn create(
+        &self,
+        _column_family: u32,
+        _level: Option<usize>,
+    ) -> Option<Box<dyn TablePropertiesCollector>> {
+        self.step();
+        Some(Box::new(self.clone()))
+    }
+}
+
+impl TablePropertiesCollector for Trap {
+    fn add(&mut self, _: &[u8], _: &[u8], _: EntryKind, _: SeqNum, _: u64) -> Result<()> {
+        self.step();
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<Vec<(String, Vec<u8>)>> {
+        self.step();
+        Ok(Vec::new())
+    }
+}
+
+impl SstPartitionerFactory for Trap {
+    fn name(&self) -> &str {
+        "test.Trap"
+    }
+
+    fn create(&self, _: &PartitionerContext) -> Option<Box<dyn SstPartitioner>> {
+        self.step();
+        Some(Box::new(self.clone()))
+    }
+}
+
+impl SstPartitioner for Trap {
+    fn must_end(&mut self, last: &[u8], next: &[u8], _file_size: u64) -> bool {
+        self.step();
+        last.get(..4) != next.get(..4)
+    }
+}
+
 /// What of the application's code has the trap.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Comparator,
     MergeOperator,
     Filter,
+    Collector,
+    Partitioner,
 }
 
 fn open(env: &Env, trap: &Trap, place: Place, compaction_style: CompactionStyle) -> Db {
@@ -103,6 +150,8 @@ fn open(env: &Env, trap: &Trap, place: Place, compaction_style: CompactionStyle)
         Place::Comparator => parts.comparator = Comparator::User(Arc::new(trap.clone())),
         Place::MergeOperator => parts.merge_operator = Some(Arc::new(trap.clone())),
         Place::Filter => parts.compaction_filter = Some(Arc::new(trap.clone())),
+        Place::Collector => parts.collectors = vec![Arc::new(trap.clone())],
+        Place::Partitioner => parts.sst_partitioner = Some(Arc::new(trap.clone())),
     }
     let mut options = ColumnFamilyOptions {
         write_buffer_size: 64 << 10,
@@ -341,5 +390,22 @@ fn a_comparator_that_panics_leaves_no_change_of_the_tables_half_made() {
 fn a_compaction_filter_that_panics_stops_no_compaction_thread() {
     within_a_minute(|| {
         a_panic_stops_writes_and_no_thread(Place::Filter, CompactionStyle::Level, Threads::Compaction)
+    });
+}
+
+#[test]
+fn a_collector_that_panics_stops_no_thread() {
+    within_a_minute(|| {
+        a_panic_stops_writes_and_no_thread(Place::Collector, CompactionStyle::Level, Threads::Flush);
+        a_panic_stops_writes_and_no_thread(Place::Collector, CompactionStyle::Level, Threads::Compaction);
+    });
+}
+
+#[test]
+fn a_partitioner_that_panics_stops_no_thread() {
+    within_a_minute(|| {
+        for style in [CompactionStyle::Level, CompactionStyle::Universal] {
+            a_panic_stops_writes_and_no_thread(Place::Partitioner, style, Threads::Compaction);
+        }
     });
 }

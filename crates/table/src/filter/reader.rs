@@ -10,6 +10,7 @@
 use super::FilterKind;
 use crate::format::BlockHandle;
 use crate::index::{IndexCoding, IndexEntries, IndexView};
+use crate::reader::Reading;
 use crate::source::{BlockSource, Meta, MetaRef};
 use outcrop_base::{Comparator, PrefixExtractor, Result};
 use outcrop_cache::{Pinned, standalone};
@@ -57,9 +58,9 @@ fn loaded_may_contain(
     handle: BlockHandle,
     kind: FilterKind,
     hash: u64,
-    watch: Watch<'_>,
+    reading: Reading<'_>,
 ) -> bool {
-    source.load_meta(handle, true, watch).map_or(true, |block| kind.may_contain(&block, hash))
+    source.load_meta(handle, true, reading).map_or(true, |block| kind.may_contain(&block, hash))
 }
 
 impl TableFilter {
@@ -71,7 +72,7 @@ impl TableFilter {
         residence: Residence,
     ) -> Result<TableFilter> {
         let watching = source.monitor.begin();
-        let block = source.load_meta(handle, residence.charged, Watch::from(&watching))?;
+        let block = source.load_meta(handle, residence.charged, Watch::from(&watching).into())?;
         let kind = FilterKind::of(&block);
         Ok(TableFilter {
             blocks: Blocks::Full { handle, kind, meta: source.keep(block, residence.insist) },
@@ -123,13 +124,13 @@ impl TableFilter {
 
     /// False if no key with this hash is in the table, as far as hashes tell.
     #[inline(always)]
-    pub fn may_contain_hash(&self, source: &BlockSource, hash: u64, watch: Watch<'_>) -> bool {
+    pub fn may_contain_hash(&self, source: &BlockSource, hash: u64, reading: Reading<'_>) -> bool {
         match &self.blocks {
             Blocks::Full { kind, meta: Meta::Held(block, _), .. } if self.by_hash => {
                 kind.may_contain(block, hash)
             }
             Blocks::Full { handle, kind, meta: Meta::Cached } if self.by_hash => {
-                loaded_may_contain(source, *handle, *kind, hash, watch)
+                loaded_may_contain(source, *handle, *kind, hash, reading)
             }
             _ => true,
         }
@@ -147,13 +148,13 @@ impl TableFilter {
         source: &BlockSource,
         comparator: &Comparator,
         user_key: &[u8],
-        watch: Watch<'_>,
+        reading: Reading<'_>,
     ) -> Option<bool> {
         let entry = match self.whole_keys {
             true => user_key,
             false => self.prefixes?.transform(user_key)?,
         };
-        Some(self.ask(source, comparator, (user_key, entry), watch))
+        Some(self.ask(source, comparator, (user_key, entry), reading))
     }
 
     /// False if no key with this prefix is in the table; `None` if the filter cannot be asked about it.
@@ -162,12 +163,12 @@ impl TableFilter {
         source: &BlockSource,
         comparator: &Comparator,
         prefix: &[u8],
-        watch: Watch<'_>,
+        reading: Reading<'_>,
     ) -> Option<bool> {
         // Where keys with a prefix begin, and so which partition knows it, is clear in bytewise order only.
         let findable = matches!(self.blocks, Blocks::Full { .. }) || comparator.is_bytewise();
         let can_be_asked = self.prefixes.is_some() && findable;
-        can_be_asked.then(|| self.ask(source, comparator, (prefix, prefix), watch))
+        can_be_asked.then(|| self.ask(source, comparator, (prefix, prefix), reading))
     }
 
     /// True if it holds whole keys.
@@ -175,19 +176,19 @@ impl TableFilter {
         self.whole_keys
     }
 
-    /// Asks the block responsible for `place` about `entry`; an error while loading it excludes nothing.
+    /// Asks the block responsible for `place` about `entry`; a block that cannot be had excludes nothing.
     fn ask(
         &self,
         source: &BlockSource,
         comparator: &Comparator,
         (place, entry): (&[u8], &[u8]),
-        watch: Watch<'_>,
+        reading: Reading<'_>,
     ) -> bool {
         match &self.blocks {
             Blocks::Full { handle, kind, meta } => {
                 let block = match meta {
                     Meta::Held(block, _) => MetaRef::Held(block),
-                    Meta::Cached => match source.load_meta(*handle, true, watch) {
+                    Meta::Cached => match source.load_meta(*handle, true, reading) {
                         Ok(block) => MetaRef::Taken(block),
                         Err(_) => return true,
                     },
@@ -201,13 +202,13 @@ impl TableFilter {
                 let handle = view.handle(number);
                 if *charged && source.cache.is_some() {
                     return source
-                        .load_meta(handle, true, watch)
+                        .load_meta(handle, true, reading)
                         .map_or(true, |block| FilterKind::of(&block).may_contain_key(&block, entry));
                 }
                 if let Some((kind, block)) = partitions[number].get() {
                     return kind.may_contain_key(block, entry);
                 }
-                let Ok(block) = source.load_meta(handle, false, watch) else { return true };
+                let Ok(block) = source.load_meta(handle, false, reading) else { return true };
                 let (kind, block) = partitions[number].get_or_init(|| (FilterKind::of(&block), block));
                 kind.may_contain_key(block, entry)
             }

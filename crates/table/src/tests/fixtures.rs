@@ -77,9 +77,8 @@ fn filters_of_rocksdbs_know_its_keys_and_few_others() {
         let filter = table.filter().expect(name);
         let may_contain = |key: String| {
             let (source, comparator) = (table.source(), table.comparator());
-            let answer =
-                filter.may_contain_key(source, comparator, key.as_bytes(), outcrop_monitor::Watch::OFF);
-            answer.expect("it is asked")
+            let reading = outcrop_monitor::Watch::OFF.into();
+            filter.may_contain_key(source, comparator, key.as_bytes(), reading).expect("it is asked")
         };
         assert!((0..300).all(|i| may_contain(format!("key{i:06}"))), "{name}");
         let strangers = (300..10_300).filter(|i| may_contain(format!("key{i:06}"))).count();
@@ -100,7 +99,7 @@ fn data_blocks_are_rocksdbs(name: &str, table: BlockBasedTableOptions) {
     assert_eq!((a.index_type, a.index_key_is_user_key), (b.index_type, b.index_key_is_user_key), "{name}");
     // Contents without trailers: from format_version 6 on checksums are salted.
     let blocks = |table: &TableReader| -> Vec<Vec<u8>> {
-        let index = table.index(outcrop_monitor::Watch::OFF).unwrap();
+        let index = table.index(outcrop_monitor::Watch::OFF.into()).unwrap();
         let view = IndexView::new(&index);
         (0..view.len())
             .map(|number| table.source().read_meta(view.handle(number), outcrop_monitor::Watch::OFF).unwrap())

@@ -102,7 +102,7 @@ fn check_prefixes(
     for (key, value) in rows {
         let (user_key, packed) = split(key);
         if let Some(prefix) = extractor.transform(user_key) {
-            assert!(table.may_contain_prefix(prefix), "prefix of {user_key:?}, seed {seed}");
+            assert!(table.may_contain_prefix(prefix, FillCache::Yes), "prefix of {user_key:?}, seed {seed}");
         }
         let lookup = LookupKey::new(user_key);
         assert!(table.may_contain(lookup.hash, outcrop_monitor::Watch::OFF), "{user_key:?}, seed {seed}");
@@ -142,7 +142,8 @@ fn filters_of_every_kind_exclude_most_strangers() {
                     options.prefix_extractor = extractor;
                     let bytes = write_table(&rows, options);
                     let table = open_with(&bytes, Comparator::Bytewise, None, extractor).unwrap();
-                    let found = |i: u64| table.may_contain_prefix(format!("{i:05}-").as_bytes());
+                    let found =
+                        |i: u64| table.may_contain_prefix(format!("{i:05}-").as_bytes(), FillCache::Yes);
                     assert!((0..4000).all(found));
                     let strangers = (10_000..14_000).filter(|i| found(*i)).count();
                     assert!(
@@ -153,7 +154,7 @@ fn filters_of_every_kind_exclude_most_strangers() {
                     // A reader with another extractor asks nothing of prefixes.
                     let other = Some(PrefixExtractor::Fixed(4));
                     let table = open_with(&bytes, Comparator::Bytewise, None, other).unwrap();
-                    assert!(table.may_contain_prefix(b"none"));
+                    assert!(table.may_contain_prefix(b"none", FillCache::Yes));
                 }
             }
         }
@@ -305,7 +306,7 @@ fn tables_of_tombstones_alone_come_in_every_shape() {
         let table = open_with(&bytes, comparator, None, options.prefix_extractor).unwrap();
         assert_eq!(table.range_tombstones().len(), 1, "seed {seed}");
         assert_eq!(scan(&table, TableIterOptions::default()).unwrap(), Rows::new(), "seed {seed}");
-        let _ = table.may_contain_prefix(b"abcde");
+        let _ = table.may_contain_prefix(b"abcde", FillCache::Yes);
         let lookup = LookupKey::new(b"key");
         table.get(&lookup, SeqNum::MAX, FillCache::Yes, |_, _, _, _| panic!("no rows")).unwrap();
     }

@@ -23,7 +23,7 @@ use crate::compress::{Compressor, Sampler, build_dictionary};
 use crate::filter::FilterWriter;
 use crate::hash_index::HashIndexBuilder;
 use crate::index_writer::IndexWriter;
-use crate::properties::TableProperties;
+use crate::properties::{COLLECTORS, TableProperties};
 use crate::range_del::RangeTombstone;
 use outcrop_base::hash::xxh3_64;
 use outcrop_base::keys::{FOOTER_LEN, packed_seq, split, user_key};
@@ -240,6 +240,18 @@ impl TableWriter {
     pub fn estimated_size(&self) -> u64 {
         let waiting = self.sampler.as_ref().map_or(0, Sampler::bytes);
         self.sink.offset + waiting + self.data.size() as u64
+    }
+
+    /// Adds a property of the application's. Names that begin with `rocksdb.` are the table's own: they are left out.
+    pub fn add_property(&mut self, name: String, value: Vec<u8>) {
+        if !name.starts_with("rocksdb.") {
+            self.properties.others.insert(name, value);
+        }
+    }
+
+    /// Names what told the table of properties, as `[name,name]`.
+    pub fn set_collectors(&mut self, names: String) {
+        self.properties.others.insert(COLLECTORS.to_string(), names.into_bytes());
     }
 
     /// Entries added, range tombstones included.

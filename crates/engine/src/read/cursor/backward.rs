@@ -1,5 +1,6 @@
 //! Going backward: the oldest version of a key comes first, so each key is read to its newest visible version before it is shown.
 
+use super::skips::too_many_skipped;
 use super::{Cursor, Held, Position, Shape, type_error};
 use crate::read::merge::{Base, MergeOperands};
 use outcrop_base::keys::{packed_seq, split};
@@ -16,8 +17,21 @@ enum Resolved {
 }
 
 impl Cursor {
-    /// Shows the last live key at or before the merging iterator's position.
-    pub(super) fn find_backward(&mut self) {
+    /// Moves the merging iterator backward until it is before every version of `key`; gives the steps.
+    ///
+    /// # Errors
+    /// Incomplete if they are more than may be passed over.
+    pub(super) fn step_before_saved_key(&mut self) -> Result<u64> {
+        let mut stepped = 0;
+        while self.merged.valid() && !self.before(split(self.merged.key()).0, &self.key) {
+            self.count_skipped(true, &mut stepped)?;
+            self.merged.prev();
+        }
+        Ok(stepped)
+    }
+
+    /// Shows the last live key at or before the merging iterator's position, after `skipped` entries were passed over.
+    pub(super) fn find_backward(&mut self, mut skipped: u64) {
         self.position = Position::Invalid;
         while self.merged.valid() {
             let user_key = split(self.merged.key()).0;
@@ -28,7 +42,7 @@ impl Cursor {
             }
             self.key.clear();
             self.key.extend_from_slice(user_key);
-            match self.resolve_backward() {
+            match self.resolve_backward(&mut skipped) {
                 Ok(Resolved::Value(shape)) => {
                     self.shape = shape;
                     self.position = Position::SavedBackward;
@@ -36,6 +50,10 @@ impl Cursor {
                 }
                 Ok(Resolved::Merged(base, operands)) => {
                     return self.show_merged(&base, &operands, Position::SavedBackward);
+                }
+                Ok(Resolved::Hidden) if skipped > self.max_skipped => {
+                    self.status = Err(too_many_skipped());
+                    return;
                 }
                 Ok(Resolved::Hidden) => {}
                 Err(error) => {
@@ -47,7 +65,7 @@ impl Cursor {
     }
 
     /// Walks backward over all versions of `key`, leaving its newest visible value in `value`.
-    fn resolve_backward(&mut self) -> Result<Resolved> {
+    fn resolve_backward(&mut self, skipped: &mut u64) -> Result<Resolved> {
         // The newest live version so far: what its bytes, in `value` or `held`, are.
         let mut live: Option<ValueType> = None;
         let mut held = false;
@@ -56,6 +74,11 @@ impl Cursor {
             let (user_key, packed) = split(self.merged.key());
             if !self.is_key(user_key) {
                 break;
+            }
+            if self.max_skipped != u64::MAX {
+                let seq = packed_seq(packed);
+                let is_hidden = seq <= self.snapshot && self.tombstones.hide(user_key, seq);
+                self.count_skipped(!is_hidden, skipped)?;
             }
             if packed_seq(packed) <= self.snapshot {
                 match ValueType::from_byte(packed as u8) {

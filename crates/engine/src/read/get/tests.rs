@@ -5,7 +5,6 @@ use crate::read::multi_get::multi_get;
 use crate::testing::parts::{Parts, plain_options};
 use outcrop_base::ErrorKind;
 use outcrop_options::ColumnFamilyOptions;
-use outcrop_table::FillCache;
 
 /// Runs `read` on a view of all there is.
 fn viewed<T>(parts: &Parts, read: impl FnOnce(&ReadView<'_>) -> T) -> T {
@@ -17,7 +16,7 @@ fn viewed<T>(parts: &Parts, read: impl FnOnce(&ReadView<'_>) -> T) -> T {
         cf: &cf,
         sources: &sources,
         seq,
-        fill_cache: FillCache::Yes,
+        options: &crate::read::options::DEFAULT,
         watch: outcrop_monitor::Watch::OFF,
     })
 }
@@ -50,7 +49,7 @@ fn a_view_taken_before_a_write_does_not_see_it() {
         cf: &cf,
         sources: &sources,
         seq: before,
-        fill_cache: FillCache::Yes,
+        options: &crate::read::options::DEFAULT,
         watch: outcrop_monitor::Watch::OFF,
     };
     assert_eq!(&*get(&view, b"a").unwrap().unwrap(), b"1");

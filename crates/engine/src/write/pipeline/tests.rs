@@ -14,6 +14,7 @@ const PLAIN: WriteOptions = WriteOptions {
     no_slowdown: false,
     low_pri: false,
     rate_limiter_priority: None,
+    ignore_missing_column_families: false,
 };
 const SYNC: WriteOptions = WriteOptions { sync: true, ..PLAIN };
 const UNLOGGED: WriteOptions = WriteOptions { disable_wal: true, ..PLAIN };
