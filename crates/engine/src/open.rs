@@ -66,9 +66,11 @@ fn open_with(
 ) -> Result<Arc<Core>> {
     let OptionsInForce { db: options, descriptors, corrections } = in_force(path, options, column_families)?;
     if options.create_if_missing {
-        env.fs.create_dir_all_durably(path)?;
-        if let Some(wal_dir) = &options.wal_dir {
-            env.fs.create_dir_all_durably(wal_dir)?;
+        let is_new = !env.fs.exists(&file_name::current(path))?;
+        for dir in std::iter::once(path).chain(options.wal_dir.as_deref()) {
+            if is_new || !env.fs.exists(dir)? {
+                env.fs.create_dir_all_durably(dir)?;
+            }
         }
     }
     if !env.fs.exists(path)? {

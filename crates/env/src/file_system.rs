@@ -225,17 +225,29 @@ pub trait FileSystem: Send + Sync {
     /// Bytes an unprivileged process can still write under `dir`, where known.
     fn free_space(&self, dir: &Path) -> Result<Option<u64>>;
 
-    /// As [`FileSystem::create_dir_all`]; the names of directories that it creates are durable on return.
+    /// As [`FileSystem::create_dir_all`]; the names of directories that it creates are durable on return, and of those that an earlier
+    /// call created and failed to make durable.
     fn create_dir_all_durably(&self, dir: &Path) -> Result<()> {
         let mut missing = Vec::new();
+        let mut first_there = None;
         for dir in dir.ancestors().filter(|dir| *dir != Path::new("")) {
             if self.exists(dir)? {
+                first_there = Some(dir);
                 break;
             }
             missing.push(dir);
         }
-        self.create_dir_all(dir)?;
-        missing.iter().rev().try_for_each(|dir| self.sync_dir(parent_of(dir)))
+        match first_there.map(|dir| self.sync_dir(parent_of(dir))) {
+            // It is in a directory that this process cannot have created it in.
+            Some(Err(error)) if error.is_permission_denied() => {}
+            Some(synced) => synced?,
+            None => {}
+        }
+        for dir in missing.into_iter().rev() {
+            self.create_dir_all(dir)?;
+            self.sync_dir(parent_of(dir))?;
+        }
+        Ok(())
     }
 
     /// The whole contents of a file.

@@ -3,7 +3,6 @@
 use super::meta::{BackupMeta, MetaFile};
 use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_env::FileSystem;
-use outcrop_env::file_system::parent_of;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -243,11 +242,7 @@ pub fn create_dirs(layout: &Layout, shared: Option<&str>, sync: bool) -> Result<
     for name in ["private", "meta"].into_iter().chain(shared) {
         layout.fs.create_dir_all(&layout.path(name))?;
     }
-    if sync {
-        layout.fs.sync_dir(&layout.root)?;
-        layout.fs.sync_dir(parent_of(&layout.root))?;
-    }
-    Ok(())
+    if sync { layout.fs.sync_dir(&layout.root) } else { Ok(()) }
 }
 
 /// Creates a directory and those above it, as far as they are missing. With `sync` their names are durable on return.
