@@ -126,8 +126,8 @@ impl UpdatesSince {
                 continue;
             };
             let read = match self.read(wal, passed) {
-                // It was not needed any more, and nothing was given yet.
-                Err(error) if error.is_missing_file() && !self.started => None,
+                // It was not needed any more. What of it was not given is missing before the next, which is found there.
+                Err(error) if error.is_missing_file() => None,
                 read => read?,
             };
             if let Some(batch) = read {

@@ -419,6 +419,27 @@ fn updates_are_read_from_the_wals_as_they_are_written() {
     assert_eq!(db.updates_since(last.plus(1)).unwrap().next_batch().unwrap().unwrap().0, last.plus(2));
 }
 
+/// A WAL that was read to its end and is removed before the next look is passed over.
+#[test]
+fn updates_go_on_after_a_wal_that_is_gone() {
+    let env = Env::memory();
+    let db = Db::builder("/db").env(env).create_if_missing(true).open().unwrap();
+    put(&db, 0, 10);
+    let mut updates = db.updates_since(SeqNum(1)).unwrap();
+    for expected in 1..=10 {
+        assert_eq!(updates.next_batch().unwrap().unwrap().0, SeqNum(expected));
+    }
+    let first = db.wal_files().unwrap()[0].number;
+    db.flush().unwrap();
+    put(&db, 10, 12);
+    let is_there = |number| db.wal_files().unwrap().iter().any(|wal| wal.number == number);
+    crate::harness::until("the WAL is removed", || !is_there(first));
+    for expected in 11..=12 {
+        assert_eq!(updates.next_batch().unwrap().unwrap().0, SeqNum(expected));
+    }
+    assert!(updates.next_batch().unwrap().is_none());
+}
+
 #[test]
 fn the_newest_options_file_is_loaded() {
     let env = Env::memory();
