@@ -170,7 +170,9 @@ pub fn condition_of(state: &CfState) -> (StallCondition, Option<StallCause>) {
     }
     let automatic = !options.disable_auto_compactions;
     let l0_files = state.debt.stall_runs as i32;
-    if automatic && l0_files >= options.level0_stop_writes_trigger {
+    // If their number starts no compaction, nobody waits for one. RocksDB does, for ever.
+    let counts_files = automatic && options.level0_file_num_compaction_trigger >= 0;
+    if counts_files && l0_files >= options.level0_stop_writes_trigger {
         return (Stopped, Some(StallCause::L0Files));
     }
     let (soft, hard) =
@@ -181,7 +183,7 @@ pub fn condition_of(state: &CfState) -> (StallCondition, Option<StallCause>) {
     if options.max_write_buffer_number > 3 && memtables > options.max_write_buffer_number - 1 {
         return (Delayed, Some(StallCause::Memtables));
     }
-    if automatic
+    if counts_files
         && options.level0_slowdown_writes_trigger >= 0
         && l0_files >= options.level0_slowdown_writes_trigger
     {
