@@ -201,7 +201,7 @@ fn remove_old(
     let archive = wal_archive::dir(target.wal_dir);
     let is_wal = |kind| matches!(kind, FileKind::Wal(_));
     remove_files(fs, target.db_dir, |name, kind| {
-        !kept.contains(name) && !(options.keep_log_files && is_wal(kind))
+        !(kept.contains(name) || options.keep_log_files && is_wal(kind))
     })?;
     if options.keep_log_files {
         for name in list_if_there(fs, &archive)? {
