@@ -73,6 +73,7 @@ test = false
 
 [dependencies]
 outcrop = { path = \"../../../crates/engine\" }
+outcrop-options = { path = \"../../../crates/options\" }
 libc = \"0.2\"
 
 [workspace]
