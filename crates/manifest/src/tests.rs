@@ -15,7 +15,7 @@ use std::sync::Arc;
 fn load_fixture(name: &str) -> MemoryFs {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name);
     let fs = MemoryFs::new();
-    fs.create_dir_all(Path::new("/db")).unwrap();
+    fs.create_dir_all_durably(Path::new("/db")).unwrap();
     for entry in std::fs::read_dir(&dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display())) {
         let entry = entry.unwrap();
         put(&fs, entry.file_name().to_str().unwrap(), &std::fs::read(entry.path()).unwrap());
@@ -128,7 +128,7 @@ fn edits_of_rocksdb_keep_their_meaning_when_written_again() {
 fn a_manifest_round_trips_through_snapshot_edits_and_groups() {
     let fs = MemoryFs::new();
     let dir = Path::new("/db");
-    fs.create_dir_all(dir).unwrap();
+    fs.create_dir_all_durably(dir).unwrap();
     let mut snapshot = VersionEdit { db_id: Some("id".into()), ..VersionEdit::default() };
     (snapshot.log_number, snapshot.next_file_number) = (Some(3), Some(10));
     snapshot.last_sequence = Some(SeqNum(0));
@@ -264,7 +264,7 @@ fn find_gives_the_first_table_that_ends_at_or_after_a_key() {
 fn a_group_that_counts_past_its_type_is_corruption() {
     let fs = MemoryFs::new();
     let dir = Path::new("/db");
-    fs.create_dir_all(dir).unwrap();
+    fs.create_dir_all_durably(dir).unwrap();
     let edit = |remaining| VersionEdit { remaining_in_group: Some(remaining), ..VersionEdit::default() };
     ManifestWriter::create(&fs, dir, FileNumber(5), &[edit(7), edit(u32::MAX)]).unwrap();
     let error = list_column_families(&fs, dir).unwrap_err();
@@ -310,7 +310,7 @@ fn tracked_wals_are_added_extended_and_deleted() {
     assert!(!wals.tracks_before(7), "what comes late for a deleted WAL is passed over");
 
     let fs = MemoryFs::new();
-    fs.create_dir_all(Path::new("/db")).unwrap();
+    fs.create_dir_all_durably(Path::new("/db")).unwrap();
     let missing = wals.verify(&fs, Path::new("/db")).unwrap_err();
     assert!(
         missing.kind() == ErrorKind::Corruption && missing.to_string().contains("000007.log"),
