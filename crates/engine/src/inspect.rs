@@ -265,13 +265,13 @@ fn counters(core: &Core) -> Counters {
         ..Counters::default()
     };
     for cf in core.registry.load().values() {
-        let flushed = cf.stats.flush_bytes.get();
-        let levels = cf.stats.levels.lock();
-        let written: u64 = levels.iter().map(|level| level.bytes_written).sum();
+        let work = cf.stats.work.lock();
+        let flushed = work.flushes.bytes_written;
+        let written: u64 = work.levels.iter().map(|level| level.bytes_written).sum();
         counters.flush_bytes += flushed;
-        counters.compaction_bytes_written += written.saturating_sub(flushed);
+        counters.compaction_bytes_written += written - flushed;
         counters.compaction_bytes_read +=
-            levels.iter().map(|level| level.bytes_read + level.bytes_read_output_level).sum::<u64>();
+            work.levels.iter().map(|level| level.bytes_read + level.bytes_read_output_level).sum::<u64>();
     }
     counters
 }

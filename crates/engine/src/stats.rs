@@ -98,8 +98,8 @@ pub struct WorkTold {
     pub uptime: f64,
     /// All levels.
     pub levels: LevelStats,
-    /// As [`ColumnFamilyStats::flush_bytes`].
-    pub flush_bytes: u64,
+    /// Of `levels`, by flushes.
+    pub flushes: LevelStats,
     /// As [`ColumnFamilyStats::ingested`].
     pub ingested: Ingested,
     /// Stalls of all causes.
@@ -209,17 +209,22 @@ impl StallCounters {
     }
 }
 
+/// What flushes and compactions of one column family have done, at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Work {
+    /// By level written to; flushes count in level 0.
+    pub levels: Vec<LevelStats>,
+    /// Of `levels`, by flushes.
+    pub flushes: LevelStats,
+}
+
 /// Counters of one column family.
 #[derive(Debug)]
 pub struct ColumnFamilyStats {
-    /// By level written to; flushes count in level 0.
-    pub levels: Mutex<Vec<LevelStats>>,
-    /// Bytes written by flushes alone.
-    pub flush_bytes: Counter,
+    /// Of flushes and compactions.
+    pub work: Mutex<Work>,
     /// Stalls.
     pub stalls: StallCounters,
-    /// Work of flushes alone.
-    pub flushes: Mutex<LevelStats>,
     /// Files that were ingested.
     pub ingested: Mutex<Ingested>,
     /// What `rocksdb.cfstats` said last: intervals are counted from there.
@@ -229,10 +234,11 @@ pub struct ColumnFamilyStats {
 impl ColumnFamilyStats {
     pub(crate) fn new(num_levels: usize) -> ColumnFamilyStats {
         ColumnFamilyStats {
-            levels: Mutex::new(vec![LevelStats::default(); num_levels.max(1)]),
-            flush_bytes: Counter::default(),
+            work: Mutex::new(Work {
+                levels: vec![LevelStats::default(); num_levels.max(1)],
+                flushes: LevelStats::default(),
+            }),
             stalls: StallCounters::default(),
-            flushes: Mutex::default(),
             ingested: Mutex::default(),
             told: Mutex::default(),
         }
@@ -240,16 +246,16 @@ impl ColumnFamilyStats {
 
     /// Adds one flush.
     pub fn record_flush(&self, job: &LevelStats) {
-        self.record(0, job);
-        self.flushes.lock().add(job);
-        self.flush_bytes.add(job.bytes_written);
+        let mut work = self.work.lock();
+        work.levels[0].add(job);
+        work.flushes.add(job);
     }
 
     /// Adds one job's work to `level`.
     pub fn record(&self, level: usize, job: &LevelStats) {
-        let mut levels = self.levels.lock();
-        if level < levels.len() {
-            levels[level].add(job);
+        let mut work = self.work.lock();
+        if let Some(level) = work.levels.get_mut(level) {
+            level.add(job);
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::compaction::level_shape::LevelShape;
 use crate::core::Core;
 use crate::file_properties::blob_bytes;
 use crate::state::CfState;
-use crate::stats::{LevelStats, StallCause, WorkTold, WritesTold};
+use crate::stats::{LevelStats, StallCause, Work, WorkTold, WritesTold};
 use outcrop_base::keys::{split, user_key};
 use std::fmt::Write;
 
@@ -23,20 +23,20 @@ pub fn cf_stats(core: &Core, state: &CfState, starts_interval: bool) -> String {
     let uptime = uptime_seconds(core);
     let stats = &state.cf.stats;
     let mut text = String::new();
-    let levels = stats.levels.lock().clone();
+    let Work { levels, flushes } = stats.work.lock().clone();
     let mut sum = LevelStats::default();
     levels.iter().for_each(|level| sum.add(level));
     let now = WorkTold {
         uptime,
         levels: sum,
-        flush_bytes: stats.flush_bytes.get(),
+        flushes,
         ingested: *stats.ingested.lock(),
         stalls: stall_counts(state).iter().rev().take(2).map(|(_, total)| total).sum(),
     };
     let last =
         if starts_interval { std::mem::replace(&mut *stats.told.lock(), now) } else { *stats.told.lock() };
     write_levels(&mut text, state, &levels, &now, &last);
-    write_priorities(&mut text, state, &now.levels);
+    write_priorities(&mut text, state, &now);
     let (blobs, garbage) = blob_bytes(&state.version);
     let _ = writeln!(
         text,
@@ -48,7 +48,8 @@ pub fn cf_stats(core: &Core, state: &CfState, starts_interval: bool) -> String {
     );
     let _ = writeln!(text, "Uptime(secs): {uptime:.1} total, {:.1} interval", uptime - last.uptime);
     let gb = |bytes: u64| bytes as f64 / GB;
-    let (flushed, since) = (now.flush_bytes, now.flush_bytes - last.flush_bytes);
+    let (flushed, told) = (now.flushes.bytes_written, last.flushes.bytes_written);
+    let since = flushed - told;
     let _ = writeln!(text, "Flush(GB): cumulative {:.3}, interval {:.3}", gb(flushed), gb(since));
     let (all, told) = (now.ingested, last.ingested);
     let since = gb(all.bytes - told.bytes);
@@ -227,16 +228,16 @@ fn write_levels(text: &mut String, state: &CfState, levels: &[LevelStats], now: 
     }
     let total =
         StatsRow { files: (state.version.num_files(), 0), bytes: state.version.total_bytes(), score: 0.0 };
-    total.write(text, "Sum", &now.levels, now.flush_bytes + now.ingested.bytes);
-    let ingested = now.flush_bytes - last.flush_bytes + now.ingested.bytes - last.ingested.bytes;
+    total.write(text, "Sum", &now.levels, now.flushes.bytes_written + now.ingested.bytes);
+    let flushed = now.flushes.bytes_written - last.flushes.bytes_written;
+    let ingested = flushed + now.ingested.bytes - last.ingested.bytes;
     StatsRow::NOTHING.write(text, "Int", &now.levels.since(&last.levels), ingested);
 }
 
 /// The table of kinds of threads: compactions, then flushes.
-fn write_priorities(text: &mut String, state: &CfState, all: &LevelStats) {
+fn write_priorities(text: &mut String, state: &CfState, now: &WorkTold) {
     write_head(text, state, "Priority");
-    let flushes = *state.cf.stats.flushes.lock();
-    for (name, stats) in [("Low", all.since(&flushes)), ("High", flushes)] {
+    for (name, stats) in [("Low", now.levels.since(&now.flushes)), ("High", now.flushes)] {
         if stats.count > 0 {
             StatsRow::NOTHING.write(text, name, &stats, 0);
         }

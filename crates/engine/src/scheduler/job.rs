@@ -42,6 +42,18 @@ pub enum Job {
 }
 
 impl Job {
+    /// True for what only keeps the house in order, and changes no data.
+    pub fn is_upkeep(&self) -> bool {
+        match self {
+            Job::DropWindows
+            | Job::PrepareSlabs(_)
+            | Job::Prefault(..)
+            | Job::PrepareMemtable(_)
+            | Job::TimedCheck => true,
+            Job::Flush(_) | Job::Compaction(..) | Job::Purge | Job::LookForRetry | Job::Resume => false,
+        }
+    }
+
     /// Runs it. Only what brings the whole database on needs more than the [`JobContext`].
     pub fn run(self, core: &Core) {
         let jobs = &core.jobs;

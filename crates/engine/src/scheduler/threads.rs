@@ -3,6 +3,7 @@
 use super::next_job::{next_job, wanted_threads};
 use crate::background_errors::Reason;
 use crate::core::Core;
+use crate::info_log::{LogLevel, log_at};
 use crate::obsolete_files::block_caches;
 use crate::panic::caught;
 use outcrop_base::{Error, Result};
@@ -32,20 +33,27 @@ pub fn options_changed(core: &Core) {
 }
 
 impl Worker for Core {
-    /// A panic outside of a job, as of a comparator that is asked what to compact, stops writes as a failed job does.
+    /// A panic outside of a job, as of a comparator that is asked what to compact, stops writes as a failed job does. One of upkeep
+    /// leaves no data behind that could be wrong: LOG says so, and writes go on.
     fn next_job(self: Arc<Self>, lane: Lane) -> Option<Job> {
         let picked = caught("background work", || Ok(next_job(&self.versions, lane)));
         let job = picked.unwrap_or_else(|error| {
             work_failed(&self, &error);
             None
         })?;
+        let is_upkeep = job.is_upkeep();
         Some(Box::new(move || {
             let done = caught("background work", || {
                 job.run(&self);
                 Ok(())
             });
-            if let Err(error) = done {
-                work_failed(&self, &error);
+            match done {
+                Err(error) if is_upkeep => {
+                    log_at!(self.ctx, LogLevel::Error, "upkeep failed: {error}");
+                    self.versions.job_ended(&mut self.versions.state.lock());
+                }
+                Err(error) => work_failed(&self, &error),
+                Ok(()) => {}
             }
         }))
     }

@@ -684,7 +684,8 @@ fn ticking<R>(db: &Db, clock: &ManualClock, act: impl FnOnce() -> R) -> R {
 
 /// Waits until the database has resumed by itself.
 fn wait_until_resumed(db: &Db, clock: &ManualClock) {
-    while db.background_error().is_some() {
+    while let Some(error) = db.background_error() {
+        assert_ne!(error.kind(), ErrorKind::Aborted, "nothing resumes from a panic: {error}");
         tick(db, clock);
     }
 }

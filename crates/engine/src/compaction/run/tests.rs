@@ -106,7 +106,7 @@ fn a_move_keeps_the_files_and_writes_only_the_manifest() {
     assert_eq!(parts.tables(), format!("L1: {number}"));
     assert_eq!((parts.files(".sst"), parts.faults().changes()), (files, changes));
     assert_eq!(
-        parts.cf(0).stats.levels.lock()[1].bytes_moved,
+        parts.cf(0).stats.work.lock().levels[1].bytes_moved,
         parts.cf(0).superversion.load().version.total_bytes()
     );
 }

@@ -248,9 +248,9 @@ fn counters_and_the_observer_know_of_it() {
     crate::scheduler::job::run_flush(&parts.jobs, &job);
     assert_eq!(*parts.seen.0.lock(), ["began Flush [default] 1 memtables", "ended Flush well"]);
     let cf = parts.cf(0);
-    assert_eq!(cf.stats.levels.lock()[0].records_in, 1);
+    assert_eq!(cf.stats.work.lock().levels[0].records_in, 1);
     let size = cf.superversion.load().version.total_bytes();
-    assert_eq!(cf.stats.flush_bytes.get(), size);
+    assert_eq!(cf.stats.work.lock().flushes.bytes_written, size);
     let state = parts.versions.state.lock();
     assert_eq!((state.running_flushes, state.column_families[&0].flush_running), (0, false));
 }
