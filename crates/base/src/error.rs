@@ -168,11 +168,6 @@ impl Error {
         self.io_source().is_some_and(|e| e.kind() == std::io::ErrorKind::NotFound)
     }
 
-    /// True if the operating system did not permit it.
-    pub fn is_permission_denied(&self) -> bool {
-        self.io_source().is_some_and(|e| e.kind() == std::io::ErrorKind::PermissionDenied)
-    }
-
     /// True if both are one error, handed on. Two failures of the same kind and text are two errors.
     pub fn is_same(&self, other: &Error) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

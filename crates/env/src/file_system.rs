@@ -238,8 +238,8 @@ pub trait FileSystem: Send + Sync {
             missing.push(dir);
         }
         match first_there.map(|dir| self.sync_dir(parent_of(dir))) {
-            // It is in a directory that this process cannot have created it in.
-            Some(Err(error)) if error.is_permission_denied() => {}
+            // It is in a directory that this process cannot have created it in, or that cannot be synced.
+            Some(Err(error)) if cannot_be_synced(&error) => {}
             Some(synced) => synced?,
             None => {}
         }
@@ -270,6 +270,13 @@ pub trait FileSystem: Send + Sync {
         self.rename(temporary, path)?;
         self.sync_dir(parent_of(path))
     }
+}
+
+/// True if a directory is not this process's to sync: it must not be read, or its file system knows no such thing.
+fn cannot_be_synced(error: &Error) -> bool {
+    use std::io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};
+    let kinds = [InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported];
+    error.io_source().is_some_and(|error| kinds.contains(&error.kind()))
 }
 
 /// The directory of `path`; the current directory for a bare name.

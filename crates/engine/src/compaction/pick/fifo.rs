@@ -83,7 +83,8 @@ fn pick_small(input: &PickInput<'_>) -> Option<Compaction> {
         per_table_saved = saved;
         count += 1;
     }
-    let enough = count >= options.level0_file_num_compaction_trigger.max(2) as usize;
+    let trigger = usize::try_from(options.level0_file_num_compaction_trigger).ok()?;
+    let enough = count >= trigger.max(2);
     let small = per_table_saved < options.write_buffer_size / 10 * 11;
     let files = l0[..count].to_vec();
     (enough && small).then(|| l0_to_l0(input, LevelFiles { level: 0, files }, Reason::L0Files))
