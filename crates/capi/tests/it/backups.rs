@@ -3,7 +3,7 @@
 //!
 //! `OUTCROP_SEED=n` repeats one seed.
 
-use crate::library::{Bytes, Errptr, Object, c_functions, error_text, outcrop_library, reference_libraries};
+use crate::library::{Bytes, Errptr, Object, c_functions, error_text, outcrop_library, reference};
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
@@ -304,8 +304,7 @@ impl Api {
 
 /// This library and RocksDB 11.8.1; none without the reference.
 fn both() -> Option<[Api; 2]> {
-    let reference = reference_libraries().into_iter().find(|(version, _)| version == "11.8.1")?;
-    Some([Api::load(&outcrop_library()), Api::load(&reference.1)])
+    Some([Api::load(&outcrop_library()), Api::load(&reference()?)])
 }
 
 /// Backups in one directory, of a database that changes hands: made by either, read, restored, purged and continued by either.

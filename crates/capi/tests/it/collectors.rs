@@ -1,6 +1,6 @@
 //! Compaction on deletion and partitioned tables beside RocksDB's: the same rows, and the same tables afterwards.
 
-use crate::library::{Bytes, Errptr, Object, c_functions, outcrop_library, reference_libraries};
+use crate::library::{Bytes, Errptr, Object, c_functions};
 use libc::{c_char, c_int, c_uchar, size_t};
 use std::ffi::{CStr, CString};
 use std::path::Path;
@@ -132,24 +132,9 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Runs `script` on both libraries; gives what it gives, which must be the same.
-fn same_on_both<T: PartialEq + std::fmt::Debug>(script: impl Fn(&Api, &Path) -> T) -> T {
-    let theirs = reference_libraries().into_iter().filter(|(version, _)| version == "11.8.1");
-    let mut given = std::iter::once(outcrop_library()).chain(theirs.map(|(_, path)| path)).map(|library| {
-        let dir = tempfile::tempdir().unwrap();
-        let api = Api::load(&library);
-        let given = script(&api, &dir.path().join("db"));
-        std::mem::forget(api);
-        given
-    });
-    let ours = given.next().unwrap();
-    given.for_each(|theirs| assert_eq!(ours, theirs, "left: ours, right: RocksDB"));
-    ours
-}
-
 /// What becomes of a table with `deletions` deletions between values, under collectors that `configure` adds.
 fn after_deletions(deletions: usize, configure: fn(&Api, Object)) -> Vec<String> {
-    same_on_both(|api, dir| {
+    Api::same_on_both(|api, dir| {
         let session = Session::open(api, dir, configure);
         for key in ["a", "z"] {
             session.put(key);
@@ -204,7 +189,7 @@ fn small_tables_are_left_alone() {
 
 #[test]
 fn tables_end_where_the_prefix_does() {
-    let tables = same_on_both(|api, dir| {
+    let tables = Api::same_on_both(|api, dir| {
         // SAFETY: live objects.
         let session = Session::open(api, dir, |api, options| unsafe {
             let factory = (api.rocksdb_sst_partitioner_fixed_prefix_factory_create)(2);

@@ -1,7 +1,7 @@
 //! `rocksdb_set_db_options` beside RocksDB's: every name of its options of the database, with good and bad values; the texts of errors and what
 //! the OPTIONS file says afterwards.
 
-use crate::library::{Bytes, Errptr, Object, c_functions, error_text, outcrop_library, reference_libraries};
+use crate::library::{Bytes, Errptr, Object, c_functions, error_text, outcrop_library, reference};
 use libc::{c_char, c_int, c_uchar, c_void};
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -75,8 +75,7 @@ impl Drop for Side {
 }
 
 fn sides() -> Option<(Side, Side)> {
-    let reference = reference_libraries().into_iter().find(|(version, _)| version == "11.8.1");
-    Some((Side::open("outcrop", &outcrop_library()), Side::open("11.8.1", &reference?.1)))
+    Some((Side::open("outcrop", &outcrop_library()), Side::open("11.8.1", &reference()?)))
 }
 
 /// What can change: a value that is not the default, and how OPTIONS has it.

@@ -42,6 +42,36 @@ pub fn reference_libraries() -> Vec<(String, PathBuf)> {
     found
 }
 
+/// The RocksDB whose C API ours is; `None`, with a message, without OUTCROP_REFERENCE_DIR.
+pub fn reference() -> Option<PathBuf> {
+    let libraries = reference_libraries();
+    let found = libraries.iter().find(|(version, _)| version == REFERENCE);
+    assert!(
+        found.is_some() || libraries.is_empty(),
+        "OUTCROP_REFERENCE_DIR holds no librocksdb-{REFERENCE}.so"
+    );
+    found.map(|(_, path)| path.clone())
+}
+
+const REFERENCE: &str = "11.8.1";
+
+/// Ours, and the reference if it is there, with their names.
+pub fn libraries() -> Vec<(&'static str, PathBuf)> {
+    let theirs = reference().map(|path| (REFERENCE, path));
+    std::iter::once(("outcrop", outcrop_library())).chain(theirs).collect()
+}
+
+/// Runs `script` with each of [`libraries`] and a directory of its own for a database; gives what it gives, which must be the same.
+pub fn same_on_both<T: PartialEq + std::fmt::Debug>(script: impl Fn(&Path, &Path) -> T) -> T {
+    let mut given = libraries().into_iter().map(|(_, library)| {
+        let dir = tempfile::tempdir().unwrap();
+        script(&library, &dir.path().join("db"))
+    });
+    let ours = given.next().unwrap();
+    given.for_each(|theirs| assert_eq!(ours, theirs, "left: ours, right: RocksDB"));
+    ours
+}
+
 pub type Object = *mut c_void;
 pub type Bytes = *const c_char;
 pub type Errptr = *mut *mut c_char;
@@ -84,6 +114,17 @@ macro_rules! c_functions {
                         _library: library,
                     }
                 }
+            }
+
+            /// Runs `script` with both libraries, which stay loaded; gives what it gives, which must be the same.
+            #[allow(dead_code, reason = "not every file compares")]
+            pub fn same_on_both<T: PartialEq + std::fmt::Debug>(
+                script: impl Fn(&Api, &std::path::Path) -> T,
+            ) -> T {
+                $crate::library::same_on_both(|library, dir| {
+                    let api = std::mem::ManuallyDrop::new(Api::load(library));
+                    script(&api, dir)
+                })
             }
         }
     };

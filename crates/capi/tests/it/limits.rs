@@ -1,7 +1,7 @@
 //! Limits beside RocksDB's: the same calls on both libraries, and the same that they refuse or let wait. Of time there are lower bounds
 //! alone: a busy machine takes longer.
 
-use crate::library::{Bytes, Errptr, Object, c_functions, error_text, outcrop_library, reference_libraries};
+use crate::library::{Bytes, Errptr, Object, c_functions, error_text, libraries};
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
 use std::ffi::CString;
 use std::path::Path;
@@ -93,21 +93,19 @@ c_functions! {
 
 /// A library, and where its databases are.
 struct Side {
-    name: String,
+    name: &'static str,
     api: Api,
     dir: tempfile::TempDir,
 }
 
 /// Ours, and RocksDB 11.8.1 if it is there.
 fn sides() -> Vec<Side> {
-    let ours = ("outcrop".to_string(), outcrop_library());
-    let reference = reference_libraries().into_iter().filter(|(version, _)| version == "11.8.1");
-    let side = |(name, path): (String, std::path::PathBuf)| Side {
+    let side = |(name, path): (_, std::path::PathBuf)| Side {
         name,
         api: Api::load(&path),
         dir: tempfile::tempdir().unwrap(),
     };
-    std::iter::once(ours).chain(reference).map(side).collect()
+    libraries().into_iter().map(side).collect()
 }
 
 fn c_path(path: &Path) -> CString {

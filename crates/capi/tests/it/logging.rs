@@ -1,6 +1,6 @@
 //! LOG beside RocksDB's: what a logger of the application's is told at which level, and what files there are.
 
-use crate::library::{Bytes, Errptr, Object, c_functions, outcrop_library, reference_libraries};
+use crate::library::{Bytes, Errptr, Object, c_functions, libraries};
 use libc::{c_char, c_int, c_uchar, c_uint, c_void, size_t};
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
@@ -29,12 +29,8 @@ c_functions! {
     rocksdb_compact_range: fn(Object, Bytes, size_t, Bytes, size_t);
 }
 
-fn libraries() -> Vec<(String, Api)> {
-    let reference = reference_libraries().into_iter().filter(|(version, _)| version == "11.8.1");
-    std::iter::once(("outcrop".to_string(), outcrop_library()))
-        .chain(reference)
-        .map(|(name, path)| (name, Api::load(&path)))
-        .collect()
+fn loaded() -> impl Iterator<Item = (&'static str, Api)> {
+    libraries().into_iter().map(|(name, path)| (name, Api::load(&path)))
 }
 
 /// Opens, flushes so many times, compacts and closes.
@@ -90,7 +86,7 @@ fn told(api: &Api, level: c_int) -> Vec<(u32, String)> {
 
 #[test]
 fn a_logger_is_told_what_the_database_does() {
-    for (name, api) in libraries() {
+    for (name, api) in loaded() {
         let lines = told(&api, 1);
         for kind in [
             "RocksDB version: ",
@@ -132,7 +128,7 @@ fn a_logger_is_told_what_the_database_does() {
 
 #[test]
 fn a_logger_gets_no_lines_below_its_level() {
-    for (name, api) in libraries() {
+    for (name, api) in loaded() {
         for level in [2, 3, 4] {
             let lines = told(&api, level);
             // What LOG begins with comes at any level.
@@ -157,7 +153,7 @@ fn log_files(dir: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn lines_below_the_level_are_not_in_the_file() {
-    for (name, api) in libraries() {
+    for (name, api) in loaded() {
         let dir = tempfile::tempdir().unwrap();
         // SAFETY: objects of the library.
         let text = unsafe {
@@ -174,7 +170,7 @@ fn lines_below_the_level_are_not_in_the_file() {
 
 #[test]
 fn the_file_rolls_by_size_and_old_ones_go() {
-    for (name, api) in libraries() {
+    for (name, api) in loaded() {
         let dir = tempfile::tempdir().unwrap();
         let db = dir.path().join("db");
         // SAFETY: objects of the library.
@@ -200,7 +196,7 @@ fn the_file_rolls_by_size_and_old_ones_go() {
 
 #[test]
 fn a_directory_of_its_own_names_the_database_in_the_file() {
-    for (name, api) in libraries() {
+    for (name, api) in loaded() {
         let dir = tempfile::tempdir().unwrap();
         let (db, logs) = (dir.path().join("db"), dir.path().join("logs"));
         // SAFETY: objects of the library.

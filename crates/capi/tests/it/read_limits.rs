@@ -1,6 +1,6 @@
 //! Options that limit a read, a batch or a write, beside RocksDB's: the same calls, the same answers and texts.
 
-use crate::library::{Bytes, Errptr, Object, c_functions, outcrop_library, reference_libraries};
+use crate::library::{Bytes, Errptr, Object, c_functions};
 use libc::{c_char, c_int, c_uchar, size_t};
 use std::ffi::{CStr, CString};
 use std::path::Path;
@@ -243,24 +243,9 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Runs `script` on both libraries; gives what it gives, which must be the same.
-fn same_on_both<T: PartialEq + std::fmt::Debug>(script: impl Fn(&Api, &Path) -> T) -> T {
-    let theirs = reference_libraries().into_iter().filter(|(version, _)| version == "11.8.1");
-    let mut given = std::iter::once(outcrop_library()).chain(theirs.map(|(_, path)| path)).map(|library| {
-        let dir = tempfile::tempdir().unwrap();
-        let api = Api::load(&library);
-        let given = script(&api, &dir.path().join("db"));
-        std::mem::forget(api);
-        given
-    });
-    let ours = given.next().unwrap();
-    given.for_each(|theirs| assert_eq!(ours, theirs, "left: ours, right: RocksDB"));
-    ours
-}
-
 #[test]
 fn reads_of_the_cache_alone() {
-    let told = same_on_both(|api, dir| {
+    let told = Api::same_on_both(|api, dir| {
         let session = Session::open(api, dir);
         session.put("a");
         session.flush();
@@ -293,7 +278,7 @@ fn reads_of_the_cache_alone() {
 
 #[test]
 fn deleted_ranges_that_count_for_nothing() {
-    let told = same_on_both(|api, dir| {
+    let told = Api::same_on_both(|api, dir| {
         let session = Session::open(api, dir);
         for key in ["a", "b", "c"] {
             session.put(key);
@@ -331,7 +316,7 @@ fn deleted_ranges_that_count_for_nothing() {
 
 #[test]
 fn batches_grow_to_their_limit() {
-    same_on_both(|api, _| {
+    Api::same_on_both(|api, _| {
         // SAFETY: live objects.
         unsafe {
             let batch = (api.rocksdb_writebatch_create_with_params)(0, 40, 0, 0);
@@ -352,7 +337,7 @@ fn batches_grow_to_their_limit() {
 
 #[test]
 fn records_of_column_families_that_are_gone() {
-    let told = same_on_both(|api, dir| {
+    let told = Api::same_on_both(|api, dir| {
         let session = Session::open(api, dir);
         // SAFETY: live objects.
         unsafe {
@@ -385,7 +370,7 @@ fn records_of_column_families_that_are_gone() {
 
 #[test]
 fn waiting_that_closes_the_database() {
-    let (set, error) = same_on_both(|api, dir| {
+    let (set, error) = Api::same_on_both(|api, dir| {
         let session = Session::open(api, dir);
         session.put("a");
         // SAFETY: live objects.
@@ -419,7 +404,7 @@ const WALKS: [&str; 8] = [
 
 #[test]
 fn iterators_that_pass_over_too_much() {
-    let told = same_on_both(|api, dir| {
+    let told = Api::same_on_both(|api, dir| {
         let session = Session::open(api, dir);
         session.put("a");
         (0..4).for_each(|n| session.put(&format!("c{n}")));
@@ -473,7 +458,7 @@ fn iterators_that_pass_over_too_much() {
 
 #[test]
 fn reads_that_are_late() {
-    let told = same_on_both(|api, dir| {
+    let told = Api::same_on_both(|api, dir| {
         let session = Session::open(api, dir);
         session.put("a");
         session.flush();

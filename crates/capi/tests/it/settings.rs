@@ -2,7 +2,7 @@
 //! cannot do is refused at open.
 
 use crate::api_list::{Api, Function, read_list};
-use crate::library::{outcrop_library, reference_libraries};
+use crate::library::{outcrop_library, reference};
 use libloading::Library;
 use outcrop_capi::settings::Fate;
 use std::collections::HashMap;
@@ -123,9 +123,8 @@ fn every_number_is_kept_and_defaults_are_those_of_rocksdb() {
     assert!(settings.len() > 300, "only {} settings", settings.len());
     // SAFETY: the libraries run no code of note when loaded.
     let ours = unsafe { Library::new(outcrop_library()).unwrap() };
-    let reference = reference_libraries().into_iter().find(|(version, _)| version == "11.8.1");
     // SAFETY: as above.
-    let theirs = reference.map(|(_, path)| unsafe { Library::new(path).unwrap() });
+    let theirs = reference().map(|path| unsafe { Library::new(path).unwrap() });
     let mut wrong = Vec::new();
     for setting in &settings {
         let libraries = std::iter::once(&ours).chain(&theirs);

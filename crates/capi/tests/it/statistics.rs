@@ -3,7 +3,7 @@
 //! Exactly the same must be what the operations alone decide: keys and bytes read and written, where a get was decided, what
 //! filters said, moves of iterators, syncs. What depends on how an engine stores rows has a bound and a reason in [`NEAR`].
 
-use crate::library::{Bytes, Errptr, Object, c_functions, outcrop_library, reference_libraries};
+use crate::library::{Bytes, Errptr, Object, c_functions, outcrop_library, reference};
 use libc::{c_char, c_double, c_int, c_uchar, c_void, size_t};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
@@ -417,8 +417,7 @@ fn counts(text: &str) -> Vec<(String, u64)> {
 
 /// Both libraries: this one, and RocksDB 11.8.1 if it is there.
 fn judged() -> Option<[std::path::PathBuf; 2]> {
-    let reference = reference_libraries().into_iter().find(|(version, _)| version == "11.8.1")?;
-    Some([outcrop_library(), reference.1])
+    Some([outcrop_library(), reference()?])
 }
 
 #[test]

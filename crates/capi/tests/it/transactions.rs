@@ -3,11 +3,11 @@
 //!
 //! `OUTCROP_SEED=n` repeats one seed.
 
-use crate::library::{Bytes, Errptr, Object, c_functions, error_text, outcrop_library, reference_libraries};
+use crate::library::{Bytes, Errptr, Object, c_functions, error_text, outcrop_library, reference};
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::ptr::null_mut;
 
@@ -556,10 +556,6 @@ impl Drawn {
             _ => true,
         }
     }
-}
-
-fn reference() -> Option<PathBuf> {
-    reference_libraries().into_iter().find(|(version, _)| version == "11.8.1").map(|(_, path)| path)
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The archive of WALs beside RocksDB's: what goes into it, what is read out of it, what leaves it, and directories handed over.
 
-use crate::library::{Bytes, Errptr, Object, c_functions, error_text, outcrop_library, reference_libraries};
+use crate::library::{Bytes, Errptr, Object, c_functions, error_text, libraries};
 use libc::{c_char, c_int, c_uchar, size_t};
 use std::ffi::{CStr, CString};
 use std::path::{Path, PathBuf};
@@ -167,30 +167,9 @@ fn archived(dir: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Both libraries, if there is a reference.
-fn libraries() -> Vec<PathBuf> {
-    let theirs = reference_libraries().into_iter().filter(|(version, _)| version == "11.8.1");
-    std::iter::once(outcrop_library()).chain(theirs.map(|(_, path)| path)).collect()
-}
-
-/// Runs `script` on each library, and compares what it gives.
-fn same_on_both<T: PartialEq + std::fmt::Debug>(script: impl Fn(&Api, &Path) -> T) {
-    let given: Vec<T> = libraries()
-        .iter()
-        .map(|library| {
-            let dir = tempfile::tempdir().unwrap();
-            let api = Api::load(library);
-            let given = script(&api, &dir.path().join("db"));
-            std::mem::forget(api);
-            given
-        })
-        .collect();
-    given.iter().for_each(|other| assert_eq!(*other, given[0]));
-}
-
 #[test]
 fn obsolete_wals_are_archived_listed_and_read() {
-    same_on_both(|api, dir| {
+    Api::same_on_both(|api, dir| {
         let session = Session::open(api, dir, 10_000, 0);
         for key in ["a", "b", "c"] {
             session.fill_one(key, 10);
@@ -221,7 +200,7 @@ fn obsolete_wals_are_archived_listed_and_read() {
 
 #[test]
 fn what_is_too_old_or_too_much_goes() {
-    same_on_both(|api, dir| {
+    Api::same_on_both(|api, dir| {
         let session = Session::open(api, dir, 10_000, 0);
         for key in ["a", "b", "c"] {
             session.fill_one(key, 600 << 10);
@@ -257,7 +236,7 @@ fn archives_are_handed_over() {
     for (first, second) in [(ours, theirs), (theirs, ours)] {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path().join("db");
-        let (writer, reader) = (Api::load(first), Api::load(second));
+        let (writer, reader) = (Api::load(&first.1), Api::load(&second.1));
         let session = Session::open(&writer, &dir, 10_000, 0);
         for key in ["a", "b", "c"] {
             session.fill_one(key, 10);
