@@ -155,16 +155,20 @@ fn pick_periodic(input: &PickInput<'_>, runs: &[SortedRun]) -> Option<Compaction
     merge(input, runs, first..runs.len(), Reason::Periodic)
 }
 
-/// A run with a table that asked for it, with the next older run.
+/// The newest idle run with a table that asked for it: with the next older run, or on a single level with all idle older runs.
+/// Never the oldest run: rewritten alone it would come out as it was, and ask again.
 fn pick_marked(input: &PickInput<'_>, runs: &[SortedRun]) -> Option<Compaction> {
     if input.marks.requested.is_empty() {
         return None;
     }
+    let (_, newer) = runs.split_last()?;
     let asked = |run: &SortedRun| run.files.iter().any(|file| input.marks.requested.contains(&file.number));
-    runs.iter()
-        .enumerate()
-        .filter(|(_, run)| asked(run))
-        .find_map(|(first, _)| merge(input, runs, first..(first + 2).min(runs.len()), Reason::Marked))
+    let single_level = usable_levels(input.version, input.options) == 1;
+    newer.iter().enumerate().filter(|(_, run)| !run.busy && asked(run)).find_map(|(first, _)| {
+        let idle = runs[first..].iter().take_while(|run| !run.busy).count();
+        let count = if single_level { idle } else { idle.min(2) };
+        (count >= 2).then(|| merge(input, runs, first..first + count, Reason::Marked)).flatten()
+    })
 }
 
 /// Merges the runs of `range`. `None` if one of them is busy.
