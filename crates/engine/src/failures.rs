@@ -31,13 +31,22 @@ impl VersionSet {
 
     /// The same where not the WAL met it. Listeners are told, and cannot take it away: the tail of the file is unknown.
     pub fn fail_writes_of(&self, reason: BackgroundErrorReason, error: Error) -> Error {
-        if self.ctx.listens() {
-            self.state.lock().told_errors.push(error.clone());
+        if self.ctx.listens() && self.note_told(&error) {
             self.ctx.tell(Event::BackgroundError(reason, &mut Some(error.clone())));
         }
         let severity = severity(Reason::Write, &error, self.ctx.options.paranoid_checks);
         self.stop_writes(severity, &error);
         error
+    }
+
+    /// Notes that listeners are told of `error`; false if they were already.
+    fn note_told(&self, error: &Error) -> bool {
+        let mut state = self.state.lock();
+        let is_new = !state.told_errors.iter().any(|told| told.is_same(error));
+        if is_new {
+            state.told_errors.push(error.clone());
+        }
+        is_new
     }
 
     /// Notes in LOG that `what` failed, and stops what has to stop. `None` if the database closes or the column family was
@@ -106,14 +115,16 @@ impl VersionSet {
         }
         state.background_error = Some(error.clone());
         state.severity = Some(severity);
-        // One that is being tried is looked at when it ends.
-        if !state.auto_resume.is_some_and(|resume| resume.running) {
+        if severity > Severity::Hard {
+            // Only the application can resume, even if the attempt that is running ended without saying so: by a panic.
+            state.auto_resume = None;
+        } else if !state.auto_resume.is_some_and(|resume| resume.running) {
+            // An attempt that is running plans the next one when it ends.
             let now = self.ctx.env.clock.monotonic_nanos();
             let attempts = self.ctx.options.max_bgerror_resume_count;
-            let planned = || state.auto_resume.or_else(|| AutoResume::first(error, now, attempts));
-            state.auto_resume = if severity == Severity::Hard { planned() } else { None };
-            self.plan_retry(state);
+            state.auto_resume = state.auto_resume.or_else(|| AutoResume::first(error, now, attempts));
         }
+        self.plan_retry(state);
         true
     }
 

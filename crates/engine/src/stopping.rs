@@ -109,9 +109,19 @@ pub fn resume(core: &Core) -> Result<()> {
         }
     }
     let resumed = start_anew(core, &mut writing);
-    core.versions.state.lock().resuming = false;
-    resumed?;
-    core.versions.refuse_writes(false);
+    {
+        let mut state = core.versions.state.lock();
+        state.resuming = false;
+        resumed?;
+        // Something may have failed since the error was cleared, or the database closes: writes stay refused.
+        if let Some(error) = &state.background_error {
+            return Err(error.clone());
+        }
+        if state.shutting_down {
+            return Err(Error::new(ErrorKind::ShutdownInProgress, "resume"));
+        }
+        core.versions.refuse_writes(false);
+    }
     log_line!(core.ctx, "resumed");
     Ok(())
 }

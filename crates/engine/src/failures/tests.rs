@@ -32,6 +32,22 @@ fn the_worst_error_stays() {
 }
 
 #[test]
+fn an_attempt_that_ended_by_a_panic_stands_in_no_ones_way() {
+    let parts = Parts::new();
+    parts.versions.fail_writes(io(EIO));
+    assert!(parts.versions.next_resume(&mut parts.versions.state.lock()), "it is being tried");
+    // It never says that it ended: the panic is all that is heard of it.
+    parts.versions.fail_writes(Error::new(ErrorKind::Aborted, "a panic"));
+    let mut state = parts.versions.state.lock();
+    assert!(state.auto_resume.is_none());
+    // The application resumes; the next error that may pass is tried again.
+    (state.background_error, state.severity) = (None, None);
+    drop(state);
+    parts.versions.fail_writes(io(EIO));
+    assert!(parts.versions.next_resume(&mut parts.versions.state.lock()));
+}
+
+#[test]
 fn nobody_did_wrong_if_the_database_closes_or_the_column_family_is_gone() {
     let parts = Parts::new();
     for kind in [ErrorKind::ShutdownInProgress, ErrorKind::ColumnFamilyDropped] {

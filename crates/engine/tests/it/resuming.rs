@@ -107,6 +107,57 @@ fn a_failed_compaction_stops_no_writes_and_is_tried_again() {
     }
 }
 
+/// A filter that panics once two level 0 tables are there to be merged.
+struct Panicking;
+
+impl CompactionFilter for Panicking {
+    fn name(&self) -> &str {
+        "test.Panicking"
+    }
+
+    fn filter(&self, _level: usize, _key: &[u8], _value: &[u8]) -> FilterDecision {
+        panic!("a filter that panics")
+    }
+}
+
+#[test]
+fn an_error_that_comes_while_a_database_resumes_is_not_lost() {
+    let options =
+        ColumnFamilyOptions { level0_file_num_compaction_trigger: 2, ..ColumnFamilyOptions::default() };
+    // The compaction that the flush of the resuming makes due may end before the resuming does, or after.
+    for _ in 0..20 {
+        let fs = FaultyFs::new(MemoryFs::new());
+        let db_options = DbOptions { max_bgerror_resume_count: 0, ..creating() };
+        let parts = ColumnFamilyParts {
+            compaction_filter: Some(Arc::new(Panicking)),
+            ..ColumnFamilyParts::default()
+        };
+        let db = Db::builder("/db")
+            .options(db_options)
+            .env(Env::with_file_system(Arc::new(fs.clone())))
+            .column_family(ColumnFamilyDescriptor::default_with(options.clone(), parts))
+            .open()
+            .unwrap();
+        db.put("a", "1").unwrap();
+        db.flush().unwrap();
+        // Over the table before: what lies apart is moved, without the filter.
+        db.put("a", "2").unwrap();
+        fs.faults().only(Some(".log"));
+        fs.faults().fail_at(fs.faults().changes(), EIO, true);
+        db.put("c", "1").unwrap_err();
+        fs.faults().heal();
+        let resumed = db.resume();
+        while db.background_error().is_none() {
+            std::thread::yield_now();
+        }
+        let refused = db.put("d", "1").unwrap_err();
+        assert!(refused.to_string().contains("panics"), "{refused}");
+        if let Err(error) = resumed {
+            assert!(error.is_same(&refused), "{error}");
+        }
+    }
+}
+
 #[test]
 fn attempts_are_limited_and_none_are_made_if_none_are_wanted() {
     let failing = |most: i32| {
