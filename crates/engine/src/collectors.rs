@@ -4,7 +4,7 @@
 //! Source: RocksDB `include/rocksdb/table_properties.h`, `utilities/table_properties_collectors/compact_on_deletion_collector.cc`.
 
 use outcrop_base::keys::{packed_seq, split};
-use outcrop_base::{Result, SeqNum, ValueType};
+use outcrop_base::{Error, Result, SeqNum, ValueType};
 use outcrop_table::TableWriter;
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ pub trait TablePropertiesCollectorFactory: Send + Sync {
     fn create(&self, column_family: u32, level: Option<usize>) -> Option<Box<dyn TablePropertiesCollector>>;
 }
 
-/// Told of the entries of one table, in the order of the keys. One that fails is left out: the table is written without it.
+/// Told of the entries of one table, in the order of the keys. One that fails is left out: the table is written without it, and LOG says so.
 ///
 /// ```
 /// use outcrop::{EntryKind, Result, SeqNum, TablePropertiesCollector};
@@ -80,7 +80,8 @@ pub trait TablePropertiesCollectorFactory: Send + Sync {
 /// # assert!(Restless.needs_compaction());
 /// ```
 pub trait TablePropertiesCollector: Send {
-    /// An entry. A range tombstone comes with its first key and its end. `file_size` is about what was written before it, in bytes.
+    /// An entry that the table took. A range tombstone comes with its first key and its end. `file_size` is what was written so far, in
+    /// bytes: the blocks that are complete.
     ///
     /// # Errors
     /// Whatever the collector cannot go on after.
@@ -122,7 +123,7 @@ pub enum EntryKind {
     /// A wide-column entity.
     WideColumnEntity = 7,
     /// Anything else.
-    Other = 8,
+    Other = 9,
 }
 
 impl EntryKind {
@@ -141,8 +142,20 @@ impl EntryKind {
 
 /// The collectors of one table.
 pub struct Collectors {
-    list: Vec<Box<dyn TablePropertiesCollector>>,
+    /// Those that did not fail, with the names of their factories.
+    list: Vec<(String, Box<dyn TablePropertiesCollector>)>,
     names: String,
+    /// How others failed.
+    failures: Vec<String>,
+}
+
+/// What collectors have to say of a finished table.
+#[derive(Default)]
+pub struct Collected {
+    /// It should be compacted soon.
+    pub needs_compaction: bool,
+    /// A line for LOG for each collector that failed.
+    pub failures: Vec<String>,
 }
 
 impl Collectors {
@@ -156,39 +169,55 @@ impl Collectors {
             return None;
         }
         let names: Vec<&str> = factories.iter().map(|factory| factory.name()).collect();
-        let list = factories.iter().filter_map(|factory| factory.create(column_family, level)).collect();
-        Some(Collectors { list, names: format!("[{}]", names.join(",")) })
+        let create = |factory: &Arc<dyn TablePropertiesCollectorFactory>| {
+            Some((factory.name().to_string(), factory.create(column_family, level)?))
+        };
+        let list = factories.iter().filter_map(create).collect();
+        Some(Collectors { list, names: format!("[{}]", names.join(",")), failures: Vec::new() })
     }
 
-    /// Tells of an entry with an internal key, which `writer` gets next.
+    /// Tells of an entry with an internal key, which `writer` took.
     pub fn add(&mut self, key: &[u8], value: &[u8], writer: &TableWriter) {
         let (user_key, packed) = split(key);
         self.tell(user_key, value, EntryKind::of(packed as u8), packed_seq(packed), writer);
     }
 
-    /// Tells of a range tombstone.
+    /// Tells of a range tombstone that `writer` took.
     pub fn add_range_tombstone(&mut self, begin: &[u8], seq: SeqNum, end: &[u8], writer: &TableWriter) {
         self.tell(begin, end, EntryKind::RangeDeletion, seq, writer);
     }
 
     fn tell(&mut self, key: &[u8], value: &[u8], kind: EntryKind, seq: SeqNum, writer: &TableWriter) {
-        let size = writer.estimated_size();
-        // One that fails is left out.
-        self.list.retain_mut(|collector| collector.add(key, value, kind, seq, size).is_ok());
+        let size = writer.size_of_blocks();
+        let failures = &mut self.failures;
+        self.list.retain_mut(|(name, collector)| match collector.add(key, value, kind, seq, size) {
+            Ok(()) => true,
+            Err(error) => {
+                failures.push(failure("add", name, &error));
+                false
+            }
+        });
     }
 
-    /// Puts the properties into `writer`, which is about to be finished; true if the table should be compacted soon.
-    pub fn finish(mut self, writer: &mut TableWriter) -> bool {
+    /// Puts the properties into `writer`, which is about to be finished.
+    pub fn finish(mut self, writer: &mut TableWriter) -> Collected {
         writer.set_collectors(self.names);
         let mut needs_compaction = false;
-        for collector in &mut self.list {
-            if let Ok(properties) = collector.finish() {
-                properties.into_iter().for_each(|(name, value)| writer.add_property(name, value));
-                needs_compaction |= collector.needs_compaction();
+        for (name, collector) in &mut self.list {
+            match collector.finish() {
+                Ok(properties) => {
+                    properties.into_iter().for_each(|(name, value)| writer.add_property(name, value));
+                    needs_compaction |= collector.needs_compaction();
+                }
+                Err(error) => self.failures.push(failure("finish", name, &error)),
             }
         }
-        needs_compaction
+        Collected { needs_compaction, failures: self.failures }
     }
+}
+
+fn failure(method: &str, collector: &str, error: &Error) -> String {
+    format!("the table is written without collector {collector}: {method} failed: {error}")
 }
 
 /// Has tables compacted soon in which deletions stand close together, or are many: what is deleted there is passed over by each scan.

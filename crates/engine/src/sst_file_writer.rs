@@ -143,10 +143,10 @@ impl SstFileWriter {
             std::cmp::Ordering::Greater => Err(Error::invalid_argument("end key comes before start key")),
             std::cmp::Ordering::Equal => Ok(()),
             std::cmp::Ordering::Less => {
+                self.writer.add_range_tombstone(begin, SeqNum::ZERO, end);
                 if let Some(collectors) = &mut self.collectors {
                     collectors.add_range_tombstone(begin, SeqNum::ZERO, end, &self.writer);
                 }
-                self.writer.add_range_tombstone(begin, SeqNum::ZERO, end);
                 Ok(())
             }
         }
@@ -157,10 +157,10 @@ impl SstFileWriter {
             return Err(Error::invalid_argument("Keys must be added in strict ascending order."));
         }
         let internal = internal_key(key, SeqNum::ZERO, value_type);
+        self.writer.add(&internal, value)?;
         if let Some(collectors) = &mut self.collectors {
             collectors.add(&internal, value, &self.writer);
         }
-        self.writer.add(&internal, value)?;
         let last = self.last_key.get_or_insert_with(Vec::new);
         last.clear();
         last.extend_from_slice(key);
@@ -182,7 +182,7 @@ impl SstFileWriter {
         }
         let num_entries = self.writer.num_entries();
         if let Some(collectors) = self.collectors.take() {
-            // A file that is ingested is not marked: its properties alone go with it.
+            // A file that is ingested is not marked: its properties alone go with it. There is no LOG to tell of collectors that failed.
             let _ = collectors.finish(&mut self.writer);
         }
         let summary = self.writer.finish()?;

@@ -7,6 +7,7 @@ use super::stream::CompactionStream;
 use crate::collectors::Collectors;
 use crate::column_family::ColumnFamily;
 use crate::context::DbContext;
+use crate::info_log::{LogLevel, log_at};
 use crate::partitioner::SstPartitioner;
 use crate::table_cache;
 use outcrop_base::hash::xxh3_64;
@@ -326,17 +327,18 @@ impl OpenTable {
         if let Some(written) = &mut self.written {
             written.add(key, value);
         }
+        self.writer.add(key, value)?;
         if let Some(collectors) = &mut self.collectors {
             collectors.add(key, value, &self.writer);
         }
-        self.writer.add(key, value)
+        Ok(())
     }
 
     fn add_range_tombstone(&mut self, begin: &[u8], seq: SeqNum, end: &[u8]) {
+        self.writer.add_range_tombstone(begin, seq, end);
         if let Some(collectors) = &mut self.collectors {
             collectors.add_range_tombstone(begin, seq, end, &self.writer);
         }
-        self.writer.add_range_tombstone(begin, seq, end);
     }
 
     fn add_to_blob_file(
@@ -354,10 +356,10 @@ impl OpenTable {
         if let Some(written) = &mut self.written {
             written.add(reference_key, index);
         }
+        self.writer.add(reference_key, index)?;
         if let Some(collectors) = &mut self.collectors {
             collectors.add(reference_key, index, &self.writer);
         }
-        self.writer.add(reference_key, index)?;
         self.refer_to(number);
         Ok(())
     }
@@ -368,7 +370,10 @@ impl OpenTable {
 
     fn finish(mut self, ctx: &DbContext, cf: &ColumnFamily, plan: &OutputPlan) -> Result<TableFile> {
         let collectors = self.collectors.take();
-        let marked = collectors.is_some_and(|collectors| collectors.finish(&mut self.writer));
+        let collected = collectors.map(|collectors| collectors.finish(&mut self.writer)).unwrap_or_default();
+        for failure in &collected.failures {
+            log_at!(ctx, LogLevel::Warn, "[{}] table {}: {failure}", cf.name(), self.number.0);
+        }
         let summary = self.writer.finish()?;
         let watching = ctx.monitor.begin();
         let timer = Watch::from(&watching).stats_timer();
@@ -387,7 +392,7 @@ impl OpenTable {
         file.tail_size = summary.tail_size;
         file.unique_id = Some(summary.unique_id);
         file.oldest_blob_file = self.oldest_blob_file;
-        file.marked_for_compaction = marked;
+        file.marked_for_compaction = collected.needs_compaction;
         ctx.file_added(file_name::table(&ctx.path, file.number), file.size);
         if plan.level >= 0 {
             // A flush is installed before writes stop.

@@ -77,8 +77,13 @@ impl TablePropertiesCollector for Telling {
 }
 
 fn open(env: &Env, style: CompactionStyle, parts: ColumnFamilyParts) -> Db {
+    open_with_levels(env, style, 7, parts)
+}
+
+fn open_with_levels(env: &Env, style: CompactionStyle, num_levels: i32, parts: ColumnFamilyParts) -> Db {
     let options = ColumnFamilyOptions {
         compaction_style: style,
+        num_levels,
         level_compaction_dynamic_level_bytes: false,
         ..ColumnFamilyOptions::default()
     };
@@ -190,8 +195,14 @@ fn a_collector_that_fails_is_left_out() {
 fn tables_that_ask_for_it_are_compacted_once() {
     let (env, restless) = (Env::memory(), Telling::new(Manner::Restless));
     let wait = WaitForCompactOptions::default();
-    for style in [CompactionStyle::Level, CompactionStyle::Universal, CompactionStyle::Fifo] {
-        let db = open(&env, style, collecting(&[&restless]));
+    let styles = [
+        (CompactionStyle::Level, 7),
+        (CompactionStyle::Universal, 7),
+        (CompactionStyle::Universal, 1),
+        (CompactionStyle::Fifo, 7),
+    ];
+    for (style, levels) in styles {
+        let db = open_with_levels(&env, style, levels, collecting(&[&restless]));
         db.put("a", "1").unwrap();
         db.put("z", "1").unwrap();
         db.flush().unwrap();
@@ -201,11 +212,12 @@ fn tables_that_ask_for_it_are_compacted_once() {
         let expected: &[&str] = match style {
             // Not again where there is nothing below.
             CompactionStyle::Level => &["L1 a..z"],
+            CompactionStyle::Universal if levels == 1 => &["L0 a..z"],
             CompactionStyle::Universal => &["L6 a..z"],
             // Moves nothing.
             _ => &["L0 a..z", "L0 b..b"],
         };
-        assert_eq!(tables(&db), expected, "{style:?}");
+        assert_eq!(tables(&db), expected, "{style:?} of {levels} levels");
         drop(db);
         Db::destroy_in("/db", &creating(), &env).unwrap();
     }

@@ -242,6 +242,11 @@ impl TableWriter {
         self.sink.offset + waiting + self.data.size() as u64
     }
 
+    /// Bytes of the blocks that are complete and written, with their trailers.
+    pub fn size_of_blocks(&self) -> u64 {
+        self.sink.offset
+    }
+
     /// Adds a property of the application's. Names that begin with `rocksdb.` are the table's own: they are left out.
     pub fn add_property(&mut self, name: String, value: Vec<u8>) {
         if !name.starts_with("rocksdb.") {
