@@ -47,9 +47,10 @@ impl FillCache {
 }
 
 impl FillCache {
-    /// From `deadline` on, in microseconds since the Unix epoch, nothing is loaded: a block that is not cached ends the read with TimedOut.
-    pub fn until(deadline: u64, keep: bool) -> FillCache {
-        FillCache((deadline.min(u64::MAX >> 2) << 2) | u64::from(!keep))
+    /// The same, but from `deadline` on, in microseconds since the Unix epoch, nothing is loaded: a block that is not cached ends the
+    /// read with TimedOut. 0: there is none.
+    pub fn until(self, deadline: u64) -> FillCache {
+        FillCache((deadline.min(u64::MAX >> 2) << 2) | (self.0 & 3))
     }
 
     /// True if loaded blocks are kept.
@@ -73,7 +74,7 @@ impl FillCache {
     /// Source: RocksDB `file/file_util.h`, `PrepareIOFromReadOptions`.
     #[inline]
     pub fn check_load(self, clock: &dyn Clock) -> Result<()> {
-        if self == FillCache::OnlyCached {
+        if self.0 & FillCache::OnlyCached.0 != 0 {
             return Err(Error::new(ErrorKind::Incomplete, "no blocking io"));
         }
         if self.is_late(clock) { Err(Error::new(ErrorKind::TimedOut, "Deadline exceeded")) } else { Ok(()) }

@@ -554,7 +554,13 @@ impl Cursor {
     fn find_forward(&mut self, mut skip_saved: bool) {
         self.position = Position::Invalid;
         let (mut passed, mut skipped) = (0, 0);
-        while self.merged.valid() {
+        loop {
+            if !self.merged.valid() {
+                if self.merged.has_excluded() && self.merged.status().is_ok() && self.leave_prefix() {
+                    continue;
+                }
+                return;
+            }
             let (user_key, packed) = split(self.merged.key());
             if packed_seq(packed) > self.snapshot || (skip_saved && self.is_key(user_key)) {
                 passed += 1;
@@ -615,9 +621,6 @@ impl Cursor {
                 Some(ValueType::Merge) => return self.merge_forward(),
                 other => return self.fail_on_type(other),
             }
-        }
-        if self.merged.has_excluded() && self.merged.status().is_ok() && self.leave_prefix() {
-            self.find_forward(skip_saved);
         }
     }
 

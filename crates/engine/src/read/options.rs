@@ -59,8 +59,8 @@ pub enum ReadTier {
     /// Anything.
     #[default]
     All,
-    /// Look into memory alone: a block that is neither in a memtable nor in the cache ends the read, or the scan, with Incomplete. Tables
-    /// are opened if they are not.
+    /// Look into memory alone: a block that is neither in a memtable nor in the cache ends the read, or the scan, with Incomplete. With
+    /// `max_open_files` of 0 or more a table that is not open is opened, which reads its file.
     Cached,
 }
 
@@ -99,7 +99,7 @@ pub struct ReadOptions {
     pub tier: ReadTier,
     /// When the read must be over: microseconds since the Unix epoch, by the clock of the environment. After that nothing is read from a file: what
     /// is not in memory is TimedOut, and so are all keys of a `multi_get` that begins later. A read of a file that is under way is
-    /// not given up. Default 0: never.
+    /// not given up, nor is opening a table (`max_open_files` of 0 or more). Default 0: never.
     pub deadline: u64,
     /// Range tombstones count for nothing: keys that they delete may be found. Default false.
     pub ignore_range_deletions: bool,
@@ -167,15 +167,21 @@ impl ReadOptions {
         if self.tier != ReadTier::All || self.deadline != 0 {
             return self.limited();
         }
+        self.unlimited()
+    }
+
+    #[inline]
+    fn unlimited(&self) -> FillCache {
         if self.fill_cache { FillCache::Yes } else { FillCache::No }
     }
 
     #[cold]
     fn limited(&self) -> FillCache {
-        match self.tier {
-            ReadTier::All => FillCache::until(self.deadline, self.fill_cache),
+        let loading = match self.tier {
+            ReadTier::All => self.unlimited(),
             ReadTier::Cached => FillCache::OnlyCached,
-        }
+        };
+        loading.until(self.deadline)
     }
 
     /// Default options reading as of `snapshot`, of which they keep a clone.
