@@ -9,7 +9,7 @@ use crate::core::Core;
 use crate::file_properties::{blob_stats, file_property_int, six_digits, table_property};
 use crate::info_log::log_line;
 use crate::state::{CfState, DbState};
-use crate::stats_text::{DB_STALL_LINE, MB, cf_stats, db_stats, human_size, sstables, stall_line};
+use crate::stats_text::{MB, cf_stats, db_stall_line, db_stats, human_size, sstables, stall_line};
 use crate::write::stall_condition::StallCondition;
 use outcrop_cache::{Freshness, Kind};
 use std::collections::HashMap;
@@ -54,7 +54,7 @@ pub fn property(core: &Core, cf: &ColumnFamily, name: &str) -> Option<String> {
         "cf-write-stall-stats" | "cfwritestallstats" => Some(stall_line(cf_state)),
         "cf-file-histogram" => Some(file_histogram(cf)),
         "blob-stats" => Some(blob_stats(&cf_state.version)),
-        "db-write-stall-stats" => Some(DB_STALL_LINE.to_string()),
+        "db-write-stall-stats" => Some(db_stall_line(core)),
         "dbstats" => Some(db_stats(core)),
         "stats" => Some(with_cache(core, cf_state, true, cache) + &file_histogram(cf) + &db_stats(core)),
         _ => None,

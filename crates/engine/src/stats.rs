@@ -47,6 +47,8 @@ pub struct DbStats {
     pub wal_syncs: Counter,
     /// Microseconds that writers were held back.
     pub stall_micros: Counter,
+    /// Write groups that a shared write buffer manager had no memory for, whether they waited or were refused.
+    pub memory_stops: Counter,
     /// When statistics were last written to LOG, microseconds since the epoch.
     pub dumped_micros: AtomicU64,
     /// What `rocksdb.dbstats` said last: intervals are counted from there.

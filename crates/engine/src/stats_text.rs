@@ -15,8 +15,11 @@ use std::fmt::Write;
 pub const MB: f64 = (1 << 20) as f64;
 const GB: f64 = (1 << 30) as f64;
 
-/// The text of `rocksdb.db-write-stall-stats`: nothing stops writers of all column families for memory's sake.
-pub const DB_STALL_LINE: &str = "Write Stall (count): write-buffer-manager-limit-stops: 0\n";
+/// The text of `rocksdb.db-write-stall-stats`.
+pub fn db_stall_line(core: &Core) -> String {
+    let stops = core.commit.stats.memory_stops.get();
+    format!("Write Stall (count): write-buffer-manager-limit-stops: {stops}\n")
+}
 
 /// The text of `rocksdb.cfstats` without the histogram of file reads. With `starts_interval`, the next interval begins here.
 pub fn cf_stats(core: &Core, state: &CfState, starts_interval: bool) -> String {
@@ -101,7 +104,7 @@ pub fn db_stats(core: &Core) -> String {
     let _ = writeln!(text, "Uptime(secs): {uptime:.1} total, {:.1} interval", since.uptime);
     write_writes(&mut text, "Cumulative", &now, (GB, "GB"));
     write_writes(&mut text, "Interval", &since, (MB, "MB"));
-    text + DB_STALL_LINE
+    text + &db_stall_line(core)
 }
 
 fn uptime_seconds(core: &Core) -> f64 {

@@ -102,6 +102,7 @@ impl CommitPipeline {
 
     /// Waits until memtables were dropped, this database's or others'.
     fn wait_for_memory(&self, options: &WriteOptions, manager: &WriteBufferManager) -> Result<()> {
+        self.stats.memory_stops.add(1);
         if options.no_slowdown {
             return Err(Error::new(ErrorKind::Incomplete, "Write stall"));
         }
