@@ -75,9 +75,17 @@ impl Tree {
                 *path = target.join(rest);
             }
         }
-        self.dirs.insert(target.to_path_buf());
-        if self.unsynced_dirs.remove(source) {
-            self.unsynced_dirs.insert(target.to_path_buf());
+        for dirs in [&mut self.dirs, &mut self.unsynced_dirs] {
+            let inside: Vec<PathBuf> = dirs.iter().filter(|dir| dir.starts_with(source)).cloned().collect();
+            for dir in inside {
+                dirs.remove(&dir);
+                let rest = dir.strip_prefix(source).expect("just compared");
+                dirs.insert(if rest.as_os_str().is_empty() {
+                    target.to_path_buf()
+                } else {
+                    target.join(rest)
+                });
+            }
         }
     }
 
@@ -365,7 +373,7 @@ impl FileSystem for MemoryFs {
 
     fn rename(&self, source: &Path, target: &Path) -> Result<()> {
         let mut tree = lock(&self.tree);
-        if tree.dirs.remove(source) {
+        if tree.dirs.contains(source) {
             tree.rename_dir(source, target);
             return Ok(());
         }
