@@ -4,7 +4,7 @@ use crate::cache::rocksdb_cache_t;
 use crate::env::rocksdb_env_t;
 use crate::memory::{Errptr, copy_out_text, give_back, hand_out, report, text};
 use crate::resources::rocksdb_dbpath_t;
-use crate::settings::{Field, Flag, Settings};
+use crate::settings::{Fate, Field, Flag, Note, Settings};
 use crate::slice_transform::rocksdb_slicetransform_t;
 use crate::table_options::rocksdb_block_based_table_options_t;
 use libc::{c_char, c_double, c_int, c_uint, size_t};
@@ -458,6 +458,14 @@ functions! {
         refuse_paths(o, "cf_paths", paths, count);
     }
 }
+
+pub(crate) const PATH_NOTES: &[Note] = {
+    const WHY: &str = "tables lie in the directory of their database alone";
+    &[
+        Note { function: "rocksdb_options_set_db_paths", fate: Fate::Checked, why: WHY },
+        Note { function: "rocksdb_options_set_cf_paths", fate: Fate::Checked, why: WHY },
+    ]
+};
 
 /// Tables live in the database's directory; other places for them are refused.
 unsafe fn refuse_paths(

@@ -299,6 +299,11 @@ impl DbBuilder {
         &self.options
     }
 
+    /// The same, to be changed.
+    pub(crate) fn db_options_mut(&mut self) -> &mut DbOptions {
+        &mut self.options
+    }
+
     /// Changes each column family that is known, "default" among them.
     pub(crate) fn with_families(mut self, change: impl Fn(&mut [ColumnFamilyDescriptor])) -> DbBuilder {
         change(std::slice::from_mut(self.default_mut()));

@@ -304,7 +304,7 @@ macro_rules! kept_rows {
 /// Of the database.
 pub static DB_KEPT: &[KeptRow] = kept_rows! {
     fixed old Written "advise_random_on_open" Kind::Flag, "true";
-    fixed old Refused "allow_2pc" Kind::Flag, "false";
+    fixed old Written "allow_2pc" Kind::Flag, "false";
     fixed old Written "allow_concurrent_memtable_write" Kind::Flag, "true";
     fixed old Written "allow_data_in_errors" Kind::Flag, "false";
     fixed old Written "allow_mmap_reads" Kind::Flag, "false";

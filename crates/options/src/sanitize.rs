@@ -103,10 +103,19 @@ const DB_RULES: &[Rule<DbOptions, DbContext>] = rules! {
             let _ = o.kept.set(crate::kept::DB_KEPT, "async_wal_precreate", "false");
         }
     };
+    "avoid_flush_during_recovery" => |o, _| {
+        if o.kept.flag("allow_2pc", false) {
+            let _ = o.kept.set(crate::kept::DB_KEPT, "avoid_flush_during_recovery", "false");
+        }
+    };
     "wal_dir" => |o, context| {
         let same = |dir: &PathBuf| normalized(dir) == normalized(&context.path);
         if o.wal_dir.as_ref().is_some_and(same) {
             o.wal_dir = None;
+        }
+        let Some(dir) = o.wal_dir.as_ref().and_then(|dir| dir.to_str()) else { return };
+        if let Some(dir) = dir.strip_suffix('/').filter(|dir| !dir.is_empty()) {
+            o.wal_dir = Some(dir.into());
         }
     };
     "wal_compression" => |o, _| {
@@ -426,6 +435,9 @@ mod tests {
         assert_eq!(in_force(&format!("{modes}kAbsoluteConsistency")).recycle_log_file_num, 0);
         assert_eq!(in_force(&format!("{modes}kPointInTimeRecovery")).recycle_log_file_num, 3);
         assert_eq!(in_force("wal_dir=/db/./").wal_dir, None);
+        assert_eq!(in_force("wal_dir=/other/").wal_dir.unwrap().as_os_str(), "/other");
+        let flushes = in_force("avoid_flush_during_recovery=true;allow_2pc=true");
+        assert!(!flushes.kept.flag("avoid_flush_during_recovery", false));
         assert_eq!(in_force("wal_compression=kLZ4Compression").wal_compression, CompressionType::None);
     }
 }

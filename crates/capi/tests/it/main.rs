@@ -22,6 +22,7 @@ mod refusals;
 mod settings;
 mod snapshots;
 mod statistics;
+mod stored_options;
 mod tailing;
 mod transactions;
 mod updates;

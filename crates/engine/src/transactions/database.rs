@@ -14,7 +14,7 @@ use crate::db::Db;
 use crate::write::options::WriteOptions;
 use outcrop_base::{Error, Result};
 use outcrop_env::Env;
-use outcrop_options::DbOptions;
+use outcrop_options::{DbOptions, kept};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ impl TransactionDb {
     ///
     /// # Errors
     /// As there.
-    pub fn open_with(builder: DbBuilder, transactions: TransactionDbOptions) -> Result<TransactionDb> {
+    pub fn open_with(mut builder: DbBuilder, transactions: TransactionDbOptions) -> Result<TransactionDb> {
         if transactions.write_policy != WritePolicy::Committed {
             let policy = match transactions.write_policy {
                 WritePolicy::Prepared => "WRITE_PREPARED",
@@ -81,6 +81,8 @@ impl TransactionDb {
         if builder.db_options().kept.flag("unordered_write", false) {
             return Err(Error::not_supported("WRITE_COMMITTED is incompatible with unordered_writes"));
         }
+        // Nothing of Outcrop's asks for it: RocksDB does, when it opens the database as one without transactions.
+        builder.db_options_mut().kept.set(kept::DB_KEPT, "allow_2pc", "true")?;
         let db = Arc::new(builder.with_families(keep_history).open()?);
         let locks = LockManager::new(
             LockOptions {
