@@ -2,7 +2,8 @@
  *   fork    a child that was forked closes the database; the parent goes on
  *   opens   and opens one of its own (RocksDB's threads are not there then: its flush never ends)
  *   full    DIR is a small file system: filled, emptied, and writes go on without opening the database again
- *   threads many databases share the threads of the process */
+ *   threads many databases share the threads of the process
+ *   missing a manual compaction meets a table that is not there: where tables are kept open nothing notices, else writes are refused */
 #define _DEFAULT_SOURCE
 #include "rocksdb/c.h"
 #include <dirent.h>
@@ -17,17 +18,20 @@ static void die(const char *what, const char *error) {
   exit(1);
 }
 
-static rocksdb_t *open_at(const char *dir, const char *name) {
+static rocksdb_t *open_with(const char *dir, const char *name, int max_open_files) {
   char path[600], *error = NULL;
   snprintf(path, sizeof path, "%s/%s", dir, name);
   rocksdb_options_t *options = rocksdb_options_create();
   rocksdb_options_set_create_if_missing(options, 1);
   rocksdb_options_set_write_buffer_size(options, 1 << 20);
+  rocksdb_options_set_max_open_files(options, max_open_files);
   rocksdb_t *db = rocksdb_open(options, path, &error);
   if (error) die("open", error);
   rocksdb_options_destroy(options);
   return db;
 }
+
+static rocksdb_t *open_at(const char *dir, const char *name) { return open_with(dir, name, -1); }
 
 static int put(rocksdb_t *db, unsigned number, size_t length) {
   char key[20], *value = malloc(length), *error = NULL;
@@ -140,12 +144,54 @@ static void threads(const char *dir) {
   for (int i = 0; i < 100; i++) rocksdb_close(dbs[i]);
 }
 
+static void flush(rocksdb_t *db) {
+  char *error = NULL;
+  rocksdb_flushoptions_t *options = rocksdb_flushoptions_create();
+  rocksdb_flush(db, options, &error);
+  rocksdb_flushoptions_destroy(options);
+  if (error) die("flush", error);
+}
+
+/* Removes the first table in DIR/NAME. */
+static void remove_table(const char *dir, const char *name) {
+  char path[600], first[300] = "~";
+  snprintf(path, sizeof path, "%s/%s", dir, name);
+  DIR *entries = opendir(path);
+  for (struct dirent *entry; (entry = readdir(entries));)
+    if (strstr(entry->d_name, ".sst") && strcmp(entry->d_name, first) < 0)
+      snprintf(first, sizeof first, "%s", entry->d_name);
+  closedir(entries);
+  snprintf(path, sizeof path, "%s/%s/%s", dir, name, first);
+  if (unlink(path)) die("unlink", path);
+}
+
+static void missing(const char *dir, int max_open_files) {
+  char name[30];
+  snprintf(name, sizeof name, "open %d", max_open_files);
+  rocksdb_t *db = open_with(dir, name, max_open_files);
+  for (unsigned table = 0; table < 3; table++) {
+    for (unsigned i = 0; i < 100; i++) put(db, i, 10);
+    flush(db);
+  }
+  rocksdb_close(db);
+  db = open_with(dir, name, max_open_files);
+  remove_table(dir, name);
+  rocksdb_compact_range(db, NULL, 0, NULL, 0);
+  int noticed = max_open_files >= 0;
+  char *errors = rocksdb_property_value(db, "rocksdb.background-errors");
+  if (strcmp(errors, noticed ? "1" : "0")) die("background errors", errors);
+  rocksdb_free(errors);
+  if (put(db, 1000, 10) == noticed) die("put", noticed ? "was taken" : "was refused");
+  rocksdb_close(db);
+}
+
 int main(int argc, char **argv) {
   if (argc != 3) return 2;
   if (!strcmp(argv[1], "fork")) forked(argv[2], 0);
   if (!strcmp(argv[1], "opens")) forked(argv[2], 1);
   if (!strcmp(argv[1], "full")) full(argv[2]);
   if (!strcmp(argv[1], "threads")) threads(argv[2]);
+  if (!strcmp(argv[1], "missing")) missing(argv[2], -1), missing(argv[2], 20);
   puts("all good");
   return 0;
 }

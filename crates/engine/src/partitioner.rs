@@ -33,7 +33,8 @@ pub trait SstPartitionerFactory: Send + Sync {
     /// Its name.
     fn name(&self) -> &str;
 
-    /// The partitioner of one compaction, or of one part of it; `None`: tables end by their size alone.
+    /// The partitioner of one compaction, or of one part of it; `None`: tables end by their size alone. Called also while a compaction
+    /// is picked, with the state of the database locked: it must not wait, nor call the database.
     fn create(&self, context: &PartitionerContext) -> Option<Box<dyn SstPartitioner>>;
 }
 
@@ -56,7 +57,8 @@ pub trait SstPartitioner: Send {
     /// True if a table of about `file_size` bytes whose last user key is `last` must end before `next`.
     fn must_end(&mut self, last: &[u8], next: &[u8], file_size: u64) -> bool;
 
-    /// True if a table with these first and last user keys may be moved as it is. Default: if it need not end between them.
+    /// True if a table with these first and last user keys may be moved to its next level as it is, the last one as well. Default: if it
+    /// need not end between them. Called with the state of the database locked: it must not wait, nor call the database.
     fn may_move(&mut self, smallest: &[u8], largest: &[u8]) -> bool {
         !self.must_end(smallest, largest, 0)
     }

@@ -48,6 +48,11 @@ fn many_databases_share_the_threads_of_a_process() {
 }
 
 #[test]
+fn a_manual_compaction_that_misses_a_table_does_what_rocksdbs_does() {
+    libraries().iter().for_each(|(_, library)| Program::compile(library).run("missing"));
+}
+
+#[test]
 fn a_disk_that_was_full_takes_writes_again_without_opening() {
     // Ours alone: RocksDB 11.8.1 may hang here, its recovery after a write that waits for that recovery.
     let program = Program::compile(&outcrop_library());

@@ -236,7 +236,8 @@ fn with_sizes(layout: &Layout, meta: BackupMeta, sizes: &mut Sizes) -> Result<Ba
     })
 }
 
-/// Creates the directories that are missing. With `sync` they are durable on return, also if an engine without it created them.
+/// Creates the directories that are missing. With `sync` those of backups are durable on return, also if an engine without it created
+/// them; the directories above the root only if this call created them.
 pub fn create_dirs(layout: &Layout, shared: Option<&str>, sync: bool) -> Result<()> {
     create_dir(&*layout.fs, &layout.root, sync)?;
     for name in ["private", "meta"].into_iter().chain(shared) {

@@ -271,7 +271,8 @@ fn flush_before(
             .collect();
         let unflushed = !cf_state.memtable.is_empty() || !cf_state.sealed.is_empty();
         let beside = unflushed && (overlapping || places.iter().any(|place| place.level == 0));
-        let refused = needs_number(options, overlapping || places.iter().any(|place| place.over_data));
+        let refused =
+            check_numbers_allowed(options, overlapping || places.iter().any(|place| place.over_data));
         let active = std::iter::once(&cf_state.memtable);
         let memtables: Vec<_> = active.chain(cf_state.sealed.iter().map(|s| &s.memtable)).cloned().collect();
         drop(state);
@@ -298,9 +299,9 @@ fn flush_before(
     core.commit.flush_excluded(writing, &[cf.id()], FlushReason::ExternalFileIngestion)
 }
 
-/// That files may be given sequence numbers, if they come over others' keys.
-fn needs_number(options: &IngestExternalFileOptions, over_data: bool) -> Result<()> {
-    if over_data && !options.ingest_behind && !options.allow_global_seqno {
+/// Refuses files that need sequence numbers of their own, as they come over others' keys, where none may be given.
+fn check_numbers_allowed(options: &IngestExternalFileOptions, needed: bool) -> Result<()> {
+    if needed && !options.ingest_behind && !options.allow_global_seqno {
         return Err(Error::invalid_argument("Global seqno is required, but disabled"));
     }
     Ok(())
@@ -332,7 +333,7 @@ impl Placing<'_> {
             self.check(cf, &place)?;
             let mut seq = SeqNum::ZERO;
             let needed = place.over_data || self.numbered;
-            needs_number(self.options, needed)?;
+            check_numbers_allowed(self.options, needed)?;
             if needed && !self.options.ingest_behind {
                 last_seq = last_seq.plus(1);
                 seq = last_seq;

@@ -40,7 +40,7 @@ pub struct WaitForCompactOptions {
     pub abort_on_pause: bool,
     /// Flush all column families first. Default false.
     pub flush: bool,
-    /// Close the database afterwards: what is asked of it then fails. Default false.
+    /// Close the database afterwards: writes and what starts background work then fail; reads go on until the handle is dropped. Default false.
     pub close_db: bool,
     /// Give up with TimedOut after this long; `None`: never.
     pub timeout: Option<Duration>,
