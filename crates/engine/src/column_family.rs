@@ -261,7 +261,7 @@ impl ColumnFamily {
         self.dropped.load(Ordering::Acquire)
     }
 
-    /// What is asked of a column family itself, not of its rows, fails in a class of its own.
+    /// Requests to a column family itself, not to its rows, fail in a class of their own.
     pub(crate) fn refuse_if_dropped(&self) -> Result<()> {
         match self.is_dropped() {
             true => Err(Error::new(ErrorKind::ColumnFamilyDropped, self.name().to_string())),

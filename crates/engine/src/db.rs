@@ -51,7 +51,7 @@ impl Db {
         Db { core, default_cf, secondary, closes: true }
     }
 
-    /// What a callback is given: the open database, which goes on when this is dropped.
+    /// A handle for a callback: dropping it does not close the database.
     pub(crate) fn borrowed(core: Arc<Core>) -> Db {
         let mut db = Db::new(core, None);
         db.closes = false;
@@ -129,7 +129,8 @@ impl Db {
     /// the parent's.
     ///
     /// # Errors
-    /// What could not be flushed or written is then lost if it is in no WAL. The database is closed anyway.
+    /// Data that could not be flushed or written is then lost if it is in no WAL. The database is closed
+    /// anyway.
     pub fn close(self) -> Result<()> {
         stopping::close(&self.core)
     }

@@ -46,7 +46,7 @@ fn level_of(text: &str) -> Option<usize> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// What several tables say of themselves together.
+/// The properties of several tables, added up.
 #[derive(Default)]
 struct TableSum {
     total: TableProperties,

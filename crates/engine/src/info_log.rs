@@ -27,16 +27,16 @@ use std::sync::Arc;
 pub enum LogLevel {
     /// For those who look for an error in the database.
     Debug = 0,
-    /// What it does.
+    /// Events of normal operation.
     #[default]
     Info = 1,
-    /// What it could not do, and does without.
+    /// Something could not be done, and the database works without it.
     Warn = 2,
-    /// What stops writes or a job.
+    /// An error that stops writes or a job.
     Error = 3,
-    /// What ends the process.
+    /// An error that ends the process.
     Fatal = 4,
-    /// What each file of LOG begins with.
+    /// A line that every file of LOG begins with.
     Header = 5,
 }
 
@@ -47,7 +47,7 @@ impl LogLevel {
         [Debug, Info, Warn, Error, Fatal, Header].into_iter().find(|level| *level as i64 == number)
     }
 
-    /// What stands before a line of that level in the file.
+    /// The mark before a line of that level in the file.
     fn mark(self) -> &'static str {
         match self {
             LogLevel::Debug => "[DEBUG] ",
@@ -87,7 +87,7 @@ pub trait Logger: Send + Sync {
         LogLevel::Info
     }
 
-    /// Takes a line, without time and without an end. What LOG begins with comes as [`LogLevel::Header`], whatever
+    /// Takes a line, without time and without an end. The header of LOG comes as [`LogLevel::Header`], whatever
     /// [`Logger::level`] says.
     fn log(&self, level: LogLevel, text: &str);
 }
@@ -123,7 +123,7 @@ struct Rolling {
     /// Files kept, this one included.
     keep: usize,
     created_micros: u64,
-    /// What each file begins with.
+    /// The lines that each file begins with.
     headers: Vec<String>,
 }
 

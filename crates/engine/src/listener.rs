@@ -20,7 +20,7 @@ use std::sync::{Arc, Weak};
 /// Told what happens in the databases opened with it: [`crate::DbBuilder::listener`]. Every callback does nothing by default.
 ///
 /// A callback runs on the thread that does what it is told of, and delays that. Every callback may read, and use snapshots and iterators.
-/// What else it may do depends on whether the line of writers is held meanwhile:
+/// Its other rights depend on whether the line of writers is held meanwhile:
 ///
 /// | callback | the line of writers |
 /// |---|---|
@@ -63,7 +63,7 @@ pub trait EventListener: Send + Sync {
         let _ = (db, flush);
     }
 
-    /// Its table is installed. Who waits for the flush may have gone on.
+    /// Its table is installed. A caller that waits for the flush may have gone on.
     fn flush_completed(&self, db: &Arc<Db>, flush: &FlushJobInfo) {
         let _ = (db, flush);
     }

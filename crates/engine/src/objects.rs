@@ -64,7 +64,7 @@ impl DbObjects {
     }
 }
 
-/// What paces the IO of one database.
+/// Paces the IO of one database.
 #[derive(Clone, Default)]
 pub struct Pacing {
     /// The limiter, if there is one.

@@ -65,7 +65,7 @@ pub fn purge_obsolete_files(jobs: &JobContext) {
             state.purge_wanted = true;
             return;
         }
-        // What readers still hold is looked at again by the timed check.
+        // The timed check tries again those that readers still hold.
         let tables = unreferenced(&mut state.obsolete_tables);
         let blobs = unreferenced(&mut state.obsolete_blobs);
         // A WAL that the MANIFEST asks for must stay.

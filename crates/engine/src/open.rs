@@ -36,7 +36,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Who is told what happens in a database, and who counts it.
+/// The listeners of a database, and its counters.
 pub type Watched = (Vec<Arc<dyn EventListener>>, Option<Arc<Statistics>>);
 
 /// See [`crate::DbBuilder::open`].

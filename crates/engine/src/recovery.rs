@@ -109,7 +109,7 @@ pub fn recover(
 /// millisecond.
 const MANIFEST_READS: usize = 100;
 
-/// What the MANIFEST says, and the WALs there were when it said so: those it needs are among them.
+/// The contents of the MANIFEST, and the WALs there were when it was read: those it needs are among them.
 ///
 /// A writer beside may remove a WAL once the MANIFEST no longer needs it. Listed before the MANIFEST is read, WALs that were
 /// started in between would be missing, listed after it those that were removed: so it must be as it was once they are listed.
@@ -134,7 +134,7 @@ fn read_manifest(
 /// Tells whether the structure of a database that another writes has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManifestStamp {
-    /// What CURRENT says.
+    /// The contents of CURRENT.
     current: Vec<u8>,
     /// Length of the MANIFEST, in bytes.
     len: u64,
@@ -380,7 +380,7 @@ impl Replay {
         }
     }
 
-    /// What damage means: true if this WAL is over.
+    /// The verdict on damage: true if this WAL is over.
     fn report(&mut self, wal: u64, error: Error) -> Result<bool> {
         match self.mode {
             WalRecoveryMode::TolerateCorruptedTailRecords | WalRecoveryMode::AbsoluteConsistency => {

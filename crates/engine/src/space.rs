@@ -1,4 +1,4 @@
-//! What a database tells its [`crate::SstFileManager`], if it has one, of its tables and blob files.
+//! Reports the tables and blob files of a database to its [`crate::SstFileManager`], if it has one.
 
 use crate::context::DbContext;
 use crate::info_log::{LogLevel, log_at, log_line};
@@ -48,8 +48,8 @@ impl DbContext {
         Ok(Removal::Later(trash))
     }
 
-    /// Has the manager know of the files that there are, and takes up removals that an earlier opening left. What cannot be removed or
-    /// asked stays, with a line in LOG: it harms nobody.
+    /// Has the manager know of the files that there are, and takes up removals that an earlier opening left. A file
+    /// that cannot be removed or asked about stays, with a line in LOG: it harms nobody.
     pub fn track_files(&self) -> Result<()> {
         for name in self.env.fs.list(&self.path)? {
             if let Err(error) = self.track_file(&name) {
@@ -84,7 +84,7 @@ impl DbContext {
     }
 }
 
-/// What became of a dead file.
+/// The outcome of removing a dead file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Removal {
     /// It is gone.

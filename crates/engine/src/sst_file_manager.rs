@@ -1,4 +1,5 @@
-//! What the tables and blob files of databases take on disk together: counted, limited, and removed slowly where that is asked for.
+//! The space that the tables and blob files of databases take on disk together: counted, limited, and freed slowly
+//! where that is asked for.
 //!
 //! ```text
 //! written, ingested, found at opening -> counted -> over the limit: writes stop with "Space limit reached" until there is room

@@ -179,7 +179,7 @@ impl CfState {
         memtables.map(|memtable| memtable.oldest_prepared_wal()).min().unwrap_or(u64::MAX)
     }
 
-    /// What a picker looks at, under `options`.
+    /// The input of a picker, under `options`.
     pub fn pick_input<'a>(&'a self, options: &'a ColumnFamilyOptions) -> PickInput<'a> {
         PickInput {
             cf_id: self.cf.id(),

@@ -49,7 +49,7 @@ pub struct DbStats {
     pub stall_micros: Counter,
     /// When statistics were last written to LOG, microseconds since the epoch.
     pub dumped_micros: AtomicU64,
-    /// What `rocksdb.dbstats` said last: intervals are counted from there.
+    /// The figures that `rocksdb.dbstats` reported last: intervals are counted from there.
     pub told: Mutex<WritesTold>,
 }
 
@@ -91,7 +91,7 @@ impl Ingested {
     }
 }
 
-/// What a column family had done when `rocksdb.cfstats` was last asked for.
+/// The work that a column family had done when `rocksdb.cfstats` was last asked for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WorkTold {
     /// Seconds since the database was opened.
@@ -130,7 +130,7 @@ pub struct LevelStats {
 }
 
 impl LevelStats {
-    /// What came since `earlier`.
+    /// The work since `earlier`.
     pub fn since(&self, earlier: &LevelStats) -> LevelStats {
         LevelStats {
             count: self.count - earlier.count,
@@ -209,7 +209,7 @@ impl StallCounters {
     }
 }
 
-/// What flushes and compactions of one column family have done, at one moment.
+/// The work that flushes and compactions of one column family have done, at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Work {
     /// By level written to; flushes count in level 0.
@@ -227,7 +227,7 @@ pub struct ColumnFamilyStats {
     pub stalls: StallCounters,
     /// Files that were ingested.
     pub ingested: Mutex<Ingested>,
-    /// What `rocksdb.cfstats` said last: intervals are counted from there.
+    /// The figures that `rocksdb.cfstats` reported last: intervals are counted from there.
     pub told: Mutex<WorkTold>,
 }
 

@@ -159,7 +159,7 @@ impl TableCache {
         self
     }
 
-    /// Who watches what is read.
+    /// Counts the reads.
     #[inline]
     pub fn monitor(&self) -> &Monitor {
         &self.monitor

@@ -154,8 +154,9 @@ impl VersionSet {
     }
 
     /// As [`VersionSet::log_and_apply`], with edits that are made once no other change can come between, and the last
-    /// sequence number in the tables they bring. What was written since stays out of the MANIFEST: recovery takes its last
-    /// number for one that is durable with all before it, and goes on after it with a WAL that may follow a lost one.
+    /// sequence number in the tables they bring. Entries that were written since stay out of the MANIFEST: recovery
+    /// takes its last number for one that is durable with all before it, and goes on after it with a WAL that may
+    /// follow a lost one.
     pub fn log_prepared(
         &self,
         prepare: impl FnOnce() -> Result<(Vec<VersionEdit>, SeqNum)>,
@@ -388,7 +389,7 @@ impl VersionSet {
         self.structure_changed(state);
     }
 
-    /// What stalls writers, jobs and waiters look at has changed.
+    /// The state that stalls writers, or that jobs and waiters look at, has changed.
     pub fn structure_changed(&self, state: &mut DbState) {
         self.update_stalls(state);
         self.wake(state);

@@ -59,7 +59,8 @@ impl Charge {
         self.charged.load(Ordering::Relaxed)
     }
 
-    /// What is to be charged for `used` bytes. Less than now only once a quarter of that is unused, as use goes up and down.
+    /// The bytes to charge for `used` bytes. Less than now only once a quarter of that is unused, as use goes up and
+    /// down.
     fn wanted(&self, used: u64) -> u64 {
         let charged = self.charged();
         let fits = used <= charged && used >= charged / 4 * 3;

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Bytes copied at a time unless something else is asked for.
 const COPY_BYTES: u64 = 1 << 20;
 
-/// What is copied.
+/// The origin of the bytes.
 #[derive(Clone)]
 pub enum Source {
     /// The first so many bytes of a file.
@@ -22,7 +22,7 @@ pub enum Source {
     Bytes(Vec<u8>),
 }
 
-/// What was copied, or read.
+/// The result of one copy, or of reading a file whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copied {
     /// Bytes.
@@ -34,19 +34,19 @@ pub struct Copied {
 /// How bytes are moved.
 #[derive(Clone)]
 pub struct Mover {
-    /// What holds them back.
+    /// Paces the copying.
     pub limit: Option<Arc<RateLimiter>>,
     /// Bytes at a time; 0: as many as suit.
     pub buffer_bytes: usize,
     /// Set: stop.
     pub stop: Option<Arc<AtomicBool>>,
-    /// Who is told of progress.
+    /// Receives the progress.
     pub told: Option<Arc<Told>>,
     /// Make what is written durable.
     pub sync: bool,
 }
 
-/// Who is told how copying goes on, after each so many bytes.
+/// A callback for the progress of copying, called after each so many bytes.
 pub struct Told {
     progress: Progress,
     interval: u64,

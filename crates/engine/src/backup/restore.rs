@@ -229,7 +229,7 @@ fn remove_files(fs: &dyn FileSystem, dir: &Path, goes: impl Fn(&str, FileKind) -
     Ok(())
 }
 
-/// What CURRENT is called until everything else is there.
+/// The name of CURRENT until everything else is there.
 fn temporary_current(dir: &Path) -> PathBuf {
     dir.join("CURRENT.tmp")
 }

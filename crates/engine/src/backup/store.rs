@@ -1,4 +1,5 @@
-//! What every operation on a directory of backups works with: where it is, how it is used, what moves its bytes.
+//! The parts that every operation on a directory of backups works with: where it is, how it is used, and how
+//! bytes are moved.
 
 use super::copy::{Mover, Told};
 use super::directory::Layout;

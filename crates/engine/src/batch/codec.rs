@@ -315,11 +315,11 @@ mod tag {
 pub struct Record<'a> {
     /// Column family id.
     pub cf: u32,
-    /// What to do.
+    /// The operation.
     pub op: Op<'a>,
 }
 
-/// What one write does.
+/// The effect of one write.
 ///
 /// ```
 /// # use outcrop::{Op, WriteBatch};
@@ -462,7 +462,7 @@ impl<'a> Records<'a> {
     }
 }
 
-/// What a batch in a WAL can hold.
+/// An entry of a batch in a WAL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item<'a> {
     /// A counted write.
@@ -478,9 +478,9 @@ pub enum Marker<'a> {
     BeginPrepare,
     /// Ends what was prepared.
     EndPrepare(&'a [u8]),
-    /// What was prepared under the name happens here.
+    /// The batch that was prepared under the name is committed here.
     Commit(&'a [u8]),
-    /// What was prepared under the name never happens.
+    /// The batch that was prepared under the name is rolled back.
     Rollback(&'a [u8]),
 }
 

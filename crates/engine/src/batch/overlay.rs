@@ -19,7 +19,7 @@ use parking_lot::RwLock;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// What a batch is laid over.
+/// The data below a batch that is read through.
 ///
 /// ```
 /// # use outcrop::*;

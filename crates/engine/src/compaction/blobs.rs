@@ -43,7 +43,7 @@ impl BlobMeter {
         Ok(number)
     }
 
-    /// What `self` has and `kept` has not, by file.
+    /// The garbage that `self` counts and `kept` does not, by file.
     pub fn without(&self, kept: &BlobMeter) -> Vec<(FileNumber, Garbage)> {
         let left = |(number, seen): (&FileNumber, &Garbage)| {
             let kept = kept.files.get(number).copied().unwrap_or_default();
@@ -184,7 +184,7 @@ impl ReadFile for ReadAhead {
     }
 }
 
-/// What new blob files are to be like.
+/// How new blob files are to be written.
 #[derive(Clone, Debug)]
 pub struct BlobPlan {
     min_size: usize,

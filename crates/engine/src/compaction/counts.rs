@@ -9,7 +9,7 @@ use crate::context::DbContext;
 use crate::stats::LevelStats;
 use outcrop_monitor::{HistogramKind, Ticker, Watch};
 
-/// What the parts of a compaction counted.
+/// The counts that the parts of a compaction reported.
 pub struct Told {
     /// Entries.
     pub records: StreamStats,

@@ -59,7 +59,7 @@ pub enum Reason {
     Refit,
 }
 
-/// What is done with the inputs.
+/// How the inputs are processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// They are merged into new tables.
@@ -93,7 +93,7 @@ pub struct Compaction {
     pub grandparents: Vec<Arc<TableFile>>,
     /// No older data for the key range exists outside the inputs.
     pub bottommost: bool,
-    /// What is done.
+    /// How the inputs are processed.
     pub work: Work,
     /// Codec of the outputs.
     pub compression: CompressionType,

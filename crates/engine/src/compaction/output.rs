@@ -24,7 +24,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{self, AtomicBool};
 
-/// What all tables of one job have in common.
+/// Settings that all tables of one job share.
 pub struct OutputPlan {
     /// Epoch of the new tables.
     pub epoch: u64,
@@ -56,7 +56,7 @@ pub struct OutputPlan {
     pub canceled: Option<Arc<AtomicBool>>,
 }
 
-/// What a caller is told whose compaction was canceled or may not begin, in RocksDB's words
+/// The error for a caller whose compaction was canceled or may not begin, in RocksDB's words
 /// (`Status::SubCode::kManualCompactionPaused`).
 pub fn canceled_error() -> Error {
     Error::new(ErrorKind::Incomplete, "Manual compaction paused")
@@ -74,14 +74,14 @@ pub fn check_wanted(canceled: Option<&AtomicBool>) -> Result<()> {
 /// Reserves a file number that the scan for obsolete files must leave alone.
 pub type ReserveFile<'a> = &'a dyn Fn() -> FileNumber;
 
-/// What a job wrote.
+/// The files that a job wrote.
 #[derive(Default)]
 pub struct Outputs {
     /// Tables, in key order.
     pub tables: Vec<TableFile>,
     /// Blob files.
     pub blob_files: Vec<Arc<BlobFile>>,
-    /// What the job left unreferenced in older blob files.
+    /// Values that the job left unreferenced in older blob files.
     pub blob_garbage: Vec<(FileNumber, Garbage)>,
 }
 
@@ -226,7 +226,7 @@ struct OpenTable {
     oldest_blob_file: Option<FileNumber>,
     /// A key and a value that stand for a value in a blob file; reused.
     reference: (Vec<u8>, Vec<u8>),
-    /// What the table holds, if it will be compared.
+    /// The contents of the table, if they will be compared.
     written: Option<Contents>,
     /// Told of its entries, if the application has any.
     collectors: Option<Collectors>,

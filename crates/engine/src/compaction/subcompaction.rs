@@ -31,13 +31,13 @@ use std::sync::Arc;
 /// Keys looked at in each input table to find where to cut. Source: RocksDB `ApproximateKeyAnchors`.
 const ANCHORS_PER_TABLE: usize = 128;
 
-/// What all parts of a compaction wrote.
+/// The result of all parts of a compaction.
 pub struct Written {
     /// The tables, in key order.
     pub tables: Vec<TableFile>,
     /// New blob files.
     pub blob_files: Vec<Arc<BlobFile>>,
-    /// What is no longer referred to in older blob files.
+    /// Garbage in older blob files.
     pub blob_garbage: BTreeMap<FileNumber, Garbage>,
     /// Entries read and written.
     pub records: StreamStats,
@@ -55,7 +55,7 @@ pub struct Written {
 struct Part {
     stream: CompactionStream,
     plan: OutputPlan,
-    /// What is told of it, if somebody listens.
+    /// The report about it, if somebody listens.
     told: Option<SubcompactionJobInfo>,
 }
 

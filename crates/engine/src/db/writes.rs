@@ -77,7 +77,7 @@ impl Db {
         self.put_slices(cf, key.as_ref(), value.as_ref(), options)
     }
 
-    /// What every write to `cf` needs.
+    /// The condition of every write to `cf`.
     #[inline]
     fn check_alive(&self, cf: &ColumnFamilyHandle) -> Result<()> {
         self.core.ctx.check_owns(cf)?;

@@ -10,7 +10,7 @@ use outcrop_base::SeqNum;
 use outcrop_manifest::{BlobFile, FileNumber, TableFile, file_name};
 use std::sync::Arc;
 
-/// What a flush wrote for one column family, as far as it is told.
+/// The result of a flush for one column family, as far as listeners see it.
 pub struct Flushed {
     /// The table, if there was anything to write.
     pub table: Option<Arc<TableFile>>,

@@ -122,7 +122,7 @@ impl CompactionReason {
     }
 }
 
-/// What met an error that no caller can answer for. The numbers are RocksDB's.
+/// The operation that met an error that no caller can answer for. The numbers are RocksDB's.
 ///
 /// ```
 /// assert_eq!(outcrop::BackgroundErrorReason::ManifestWrite as u32, 4);

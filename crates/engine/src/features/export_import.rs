@@ -25,7 +25,7 @@ use outcrop_table::{TableReader, TableReaderOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What an export consists of: [`crate::Db::export_column_family`]. It is nowhere but here: keep it for the import.
+/// The files of an export: [`crate::Db::export_column_family`]. It is nowhere but here: keep it for the import.
 ///
 /// ```
 /// # use outcrop::{Db, Env, ImportColumnFamilyOptions};
@@ -150,7 +150,7 @@ fn exported(level: usize, table: &TableFile, dir: &Path) -> ExportedFile {
 struct Imported {
     source: PathBuf,
     level: usize,
-    /// What orders it among those of level 0.
+    /// The sequence numbers that order it among the tables of level 0.
     age: (u64, u64),
     table: TableFile,
 }

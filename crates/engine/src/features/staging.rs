@@ -63,7 +63,7 @@ impl Drop for Staging<'_> {
             return;
         }
         for name in self.fs.list(&self.dir).unwrap_or_default() {
-            // What stays is removed by the next attempt, or is in its way and named.
+            // The next attempt removes a file that stays, or fails with its name.
             let _ = self.fs.remove_file(&self.dir.join(name));
         }
         let _ = self.fs.remove_dir(&self.dir);

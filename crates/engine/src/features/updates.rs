@@ -76,7 +76,7 @@ pub fn updates_since(versions: &Arc<VersionSet>, since: SeqNum) -> Result<Update
     Ok(updates)
 }
 
-/// What becomes of a record.
+/// The result of looking at one record.
 enum Taken {
     Given(SeqNum, WriteBatch),
     /// It was not asked for.
@@ -126,7 +126,8 @@ impl UpdatesSince {
                 continue;
             };
             let read = match self.read(wal, passed) {
-                // It was not needed any more. What of it was not given is missing before the next, which is found there.
+                // It was not needed any more. Batches of it that were not given make a gap before the next batch,
+                // which the check there finds.
                 Err(error) if error.is_missing_file() => None,
                 read => read?,
             };
@@ -166,7 +167,7 @@ impl UpdatesSince {
             self.last = last;
             return Ok(Taken::Passed);
         }
-        // What is not acknowledged yet may still fail.
+        // A batch that is not acknowledged yet may still fail.
         if last > self.versions.visible_seq() {
             self.place = self.place.map(|(wal, passed)| (wal, passed - 1));
             self.reader = None;

@@ -204,7 +204,7 @@ fn min_wal_after_flush(versions: &VersionSet, job: &FlushJob) -> u64 {
     needed.min(prepared.unwrap_or(u64::MAX))
 }
 
-/// What a flush wrote.
+/// The files that a flush wrote.
 pub struct FlushedFiles {
     /// At most one table.
     pub tables: Vec<Arc<TableFile>>,

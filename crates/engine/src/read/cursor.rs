@@ -43,7 +43,7 @@ enum Position {
     SavedBackward,
 }
 
-/// What the stored bytes of the entry shown are.
+/// How the stored bytes of the entry shown are to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
     /// The value.
@@ -292,7 +292,7 @@ impl Cursor {
         }
     }
 
-    /// What was kept or fetched for an earlier row may be there still.
+    /// A value that was kept or fetched for an earlier row may be there still.
     fn assert_valid(&self) {
         assert!(self.valid(), "value() of an iterator that is not valid");
     }
@@ -312,7 +312,7 @@ impl Cursor {
         }
     }
 
-    /// What was fetched from blob files for the entry shown. Panics unless valid.
+    /// The value that was fetched from blob files for the entry shown. Panics unless valid.
     fn fetched(&self) -> &[u8] {
         self.assert_valid();
         &self.value

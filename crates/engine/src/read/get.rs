@@ -284,7 +284,7 @@ pub(crate) struct Lookup<'k> {
     memtables_asked: u32,
 }
 
-/// What the entries seen so far say.
+/// The result of the entries seen so far.
 enum Outcome {
     /// Older sources must be asked.
     Open,
@@ -411,7 +411,7 @@ impl<'k> Lookup<'k> {
         ControlFlow::Break(())
     }
 
-    /// What was found, once all sources that matter were asked.
+    /// The result, once all sources that matter were asked.
     pub(crate) fn finish(
         self,
         cf: &ColumnFamily,
@@ -437,7 +437,7 @@ impl<'k> Lookup<'k> {
     }
 }
 
-/// What a lookup found.
+/// The result of a lookup.
 pub(crate) enum Found {
     /// A value.
     Plain(PinnedValue),

@@ -144,7 +144,8 @@ impl MergingIter {
         self.sources.iter_mut().filter_map(Source::table)
     }
 
-    /// Reads the blocks that were not cached, all in one batch. What fails is read again by its table, which reports it.
+    /// Reads the blocks that were not cached, all in one batch. The table of a read that fails reads the block again,
+    /// and reports the error.
     #[cold]
     fn read_missing(&mut self) {
         let mut tables: Vec<&mut TableIter> = self.tables().collect();
@@ -456,7 +457,8 @@ mod tests {
                         at = here.checked_sub(1);
                     }
                     (5, Some(here)) => {
-                        // What is left out depends on how rows lie in tables: all of it is before `end` and older.
+                        // The rows that are left out depend on how rows lie in tables: all of them are before
+                        // `end` and older.
                         let end = split(&rows[random.next_u64() as usize % rows.len()]).0.to_vec();
                         let seq = SeqNum(random.next_u64() % 210);
                         if merged.direction == Direction::Forward && split(&rows[here]).0 < end.as_slice() {

@@ -17,7 +17,7 @@ use outcrop_cache::Cache;
 use outcrop_memtable::{MemTable, PrefaultRange};
 use std::sync::Arc;
 
-/// Work for one thread. What it takes from the shared state was taken when it was picked.
+/// Work for one thread. Everything that it takes from the shared state was taken when it was picked.
 pub enum Job {
     /// Memtables to tables.
     Flush(FlushJob),
@@ -33,7 +33,7 @@ pub enum Job {
     Prefault(Arc<MemTable>, PrefaultRange),
     /// Memory for a memtable of this write buffer size.
     PrepareMemtable(u64),
-    /// What time alone makes due.
+    /// The checks that only time makes due.
     TimedCheck,
     /// Whether what failed can be tried again.
     LookForRetry,

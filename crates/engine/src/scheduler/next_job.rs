@@ -68,7 +68,7 @@ pub fn next_job(versions: &VersionSet, lane: Lane) -> Option<Job> {
     }
 }
 
-/// What time has made due.
+/// The next check that time has made due.
 fn next_timed(ctx: &DbContext, _state: &mut DbState) -> Option<Job> {
     let now = ctx.env.clock.monotonic_nanos();
     if ctx.background.take_retry(now) {

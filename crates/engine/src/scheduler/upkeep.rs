@@ -1,4 +1,4 @@
-//! What time alone makes due.
+//! The checks that only time makes due.
 
 use crate::core::Core;
 use crate::jobs::JobContext;

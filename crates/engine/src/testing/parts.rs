@@ -62,7 +62,8 @@ impl JobObserver for Seen {
     }
 }
 
-/// Background errors as listeners are told them. What a listener may do it can do: nothing is locked that it would need.
+/// Background errors as listeners are told them. A listener may do here all that it may do in a database: no lock
+/// that it would need is held.
 pub struct ToldErrors {
     versions: Weak<VersionSet>,
     take_away: bool,
@@ -207,7 +208,7 @@ impl Parts {
         told
     }
 
-    /// What can fail.
+    /// The faults that can be injected.
     pub fn faults(&self) -> &Faults {
         self.fs.faults()
     }
@@ -239,12 +240,12 @@ impl Parts {
         self.commit.write(options, &mut batch)
     }
 
-    /// What `key` of the default column family is now.
+    /// The value of `key` in the default column family now.
     pub fn get(&self, key: &str) -> Option<String> {
         self.get_at(key, self.versions.visible_seq())
     }
 
-    /// What it is at `seq`.
+    /// Its value at `seq`.
     pub fn get_at(&self, key: &str, seq: SeqNum) -> Option<String> {
         let cf = self.cf(0);
         let sources = cf.superversion.load();

@@ -1,4 +1,5 @@
-//! What a writer does that finds the lead taken: spin, wait in line until it is served, or sleep for a while.
+//! The steps of a writer that finds the lead taken: spin, wait in line until it is served, or sleep for a
+//! while.
 //!
 //! A put takes a microsecond, waking a sleeper 5 to 30: where threads put one after the other without a pause, each being
 //! woken for each put is a convoy. There it is best that one of them writes while the others sleep, and that they take

@@ -1,4 +1,5 @@
-//! Who writes: one leader at a time, which commits its own batch and those of others that wait for it.
+//! The line of writers: one leader at a time, which commits its own batch and those of others that wait for
+//! it.
 //!
 //! ```text
 //! in turns    A  leads, leads, .. its turn is over: commits [B] too, leads until B is awake, waits in line ...........
@@ -24,11 +25,10 @@
 //! those who were told of the group before come back in the time a leader takes to wake up, and a sync is shared by all.
 //!
 //! Invariants: there is at most one leader; only it touches the WAL, assigns sequence numbers and inserts. The line is in
-//! order of arrival; those who called, and the patient ones, are each served in that order. Whoever called is served before
-//! the lead is free again. The first in line knows that it is the first.
-//! Concurrency: a lone writer changes one word twice and moves nothing. A waiting writer's batch is moved into its
-//! [`Writer`] so that the leader can read it without sharing the caller's memory. `models/` runs this file in every order
-//! of steps.
+//! order of arrival; those who called, and the patient ones, are each served in that order. Every writer that called
+//! is served before the lead is free again. The first in line knows that it is the first. Concurrency: a lone writer
+//! changes one word twice and moves nothing. A waiting writer's batch is moved into its [`Writer`] so that the leader
+//! can read it without sharing the caller's memory. `models/` runs this file in every order of steps.
 
 use super::options::WriteOptions;
 use crate::sync::{AtomicU32, Condvar, Mutex, Ordering, SPINS, TURN, spin_loop};
@@ -43,7 +43,7 @@ const MAX_GROUP_BYTES: usize = 1 << 20;
 /// Groups of others that a leader commits before it goes back to its caller.
 const MAX_ROUNDS: u32 = 2;
 
-/// What one caller asks for.
+/// The write of one caller.
 pub struct Request {
     /// The batch in wire form.
     pub bytes: Vec<u8>,
@@ -215,7 +215,7 @@ const CALLED: u32 = 4;
 /// Nobody leads, and the writer whose turn began is not awake yet: patient writers do not pass it.
 const KEPT: u32 = 8;
 
-/// What a leader whose turn is over may write while the next wakes up.
+/// The cost of the writes that a leader whose turn is over may add while the next wakes up.
 const GRACE: u32 = TURN / 2;
 
 /// The line of writers.
@@ -223,7 +223,7 @@ const GRACE: u32 = TURN / 2;
 pub struct WriteQueue {
     /// The marks above. [`TURNS`] and [`CALLED`] are set and cleared with the line locked.
     lead: AtomicU32,
-    /// What leaders have written while patient writers were in line, as [`cost`] counts it. Theirs alone to change.
+    /// The cost, by [`cost`], of the writes of leaders while patient writers were in line. Theirs alone to change.
     written: AtomicU32,
     /// The same when the turn began.
     turn_began: AtomicU32,
@@ -232,7 +232,7 @@ pub struct WriteQueue {
     line: Mutex<Line>,
 }
 
-/// What a write of so many bytes counts for in a turn of [`TURN`].
+/// The cost of a write of so many bytes in a turn of [`TURN`].
 fn cost(bytes: usize) -> u32 {
     1 + (bytes / 512) as u32
 }
@@ -306,7 +306,7 @@ impl Line {
     }
 }
 
-/// What a writer that asked not to wait is told when it would wait after one that does.
+/// The error of a writer that asked not to wait and would wait after one that does.
 fn stalled() -> Error {
     Error::new(ErrorKind::Incomplete, "Write stall")
 }

@@ -217,7 +217,7 @@ impl ClosedWals {
     /// Makes those that are closed now durable, and gives their numbers and lengths.
     ///
     /// # Errors
-    /// What the first met that cannot be synced; all stay.
+    /// The error of the first that cannot be synced; all stay.
     pub fn sync(&self, ctx: &DbContext) -> Result<Vec<(u64, u64)>> {
         // HOLDS syncing across the sync: whoever else has to sync them needs that to be over.
         let _turn = self.syncing.lock();

@@ -6,7 +6,7 @@ use crate::read::merge::{Base, MergeOperands};
 use outcrop_base::keys::{packed_seq, split};
 use outcrop_base::{Result, ValueType, wide_columns};
 
-/// What the versions of one key came to, going backward.
+/// The outcome of the versions of one key, going backward.
 enum Resolved {
     /// A live value of this shape, in `Cursor::value`.
     Value(Shape),
