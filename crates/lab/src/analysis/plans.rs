@@ -53,7 +53,7 @@ fn changed_within(results: &Results, step: &str, target: usize) -> Option<(i64, 
     })
 }
 
-/// Whose words a target's server speaks: plans of different products are different texts in any case.
+/// The product of a target's server: plans of different products are different texts in any case.
 fn product(results: &Results, target: usize) -> Option<Product> {
     match &results.experiment.plan.targets[target].source {
         Source::Server(spec) => Some(spec.product),

@@ -2,7 +2,7 @@
 
 use crate::targets::servers::catalogue;
 
-/// What to do with servers.
+/// Commands for servers.
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum Servers {
     /// Lists the servers that can be fetched, and where those are that were.

@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// What it is called in reports.
+    /// The title in reports.
     pub title: String,
     /// The question it answers, in a sentence or two.
     #[serde(default)]
@@ -47,7 +47,7 @@ pub struct Experiment {
     /// How often and in what order.
     #[serde(default)]
     pub design: Design,
-    /// What is compared.
+    /// The targets to compare.
     pub target: Vec<TargetSet>,
     /// Named sets of options, chosen by targets.
     #[serde(default)]
@@ -72,7 +72,7 @@ pub struct Workload {
     /// Bytes of a key.
     #[serde(default = "default_key_size")]
     pub key_size: usize,
-    /// Whose keys they are; RocksDB's by default.
+    /// The generator of the keys; RocksDB's by default.
     pub generator: Option<Generator>,
     /// Bytes of the prefix that keys of a group share.
     pub prefix_size: Option<usize>,
@@ -144,7 +144,7 @@ impl Workload {
         KeyLayout { generator: self.generator.unwrap_or_default(), prefix: self.prefix_size.map(prefix) }
     }
 
-    /// What compression can make of values.
+    /// How far values can be compressed.
     pub fn redundancy(&self) -> Redundancy {
         let usual = Redundancy::default();
         Redundancy {
@@ -311,7 +311,7 @@ impl Default for Design {
 #[serde(rename_all = "lowercase")]
 pub enum Order {
     /// A target does all its steps before the next one begins.
-    // What records say that know of no other.
+    // The order of records that name none.
     #[default]
     Sessions,
     /// All targets do a step, one after the other, before any does the next; who is not at work is stopped.
@@ -349,7 +349,7 @@ pub struct TargetSet {
     pub versions: Vec<String>,
     /// A shared library with RocksDB's C API, instead of versions; with `build` one version may say which it is.
     pub library: Option<std::path::PathBuf>,
-    /// What to call that library's build, or the group of targets in charts over versions.
+    /// The name of that library's build, or of the group of targets in charts over versions.
     pub build: Option<String>,
     /// Names of builds: of `[build.NAME]`, made when the experiment is planned, or of `lab engines build`.
     #[serde(default)]
@@ -362,7 +362,7 @@ pub struct TargetSet {
     pub configs: Vec<String>,
 }
 
-/// A named set of options. What is absent is the workload's.
+/// A named set of options. An absent setting is the workload's.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -396,7 +396,7 @@ pub struct Config {
     pub background_jobs: Option<i32>,
 }
 
-/// Changes to one step. What is absent is the workload's.
+/// Changes to one step. An absent setting is the workload's.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StepChange {

@@ -18,7 +18,7 @@ use super::model::{Row, Target, Text};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What the numbers are and how they are coloured.
+/// The kind of numbers and their colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum View {
     /// Ratios to the base; red up to 0.95, green from 1.05, grey between.
@@ -105,7 +105,7 @@ pub(super) struct Pivot {
     pub targets: Vec<Arc<Target>>,
     pub steps: Vec<Text>,
     pub values: HashMap<(Text, Text), f64>,
-    /// What the numbers are ratios to; `None` for absolute numbers.
+    /// The target that the numbers are ratios to; `None` for absolute numbers.
     pub relative_to: Option<Text>,
 }
 
@@ -176,7 +176,7 @@ impl Table {
     }
 }
 
-/// Colours of a line. What is better when low is coloured the other way round.
+/// Colours of a line. Metrics that are better when low are coloured the other way round.
 fn colours(
     rows: &[Row],
     pivot: &Pivot,

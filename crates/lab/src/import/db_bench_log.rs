@@ -16,7 +16,7 @@ use super::target::rocksdb;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What every result line contains.
+/// The text that every result line contains.
 pub(super) const RESULT_MARK: &str = " micros/op ";
 /// Header of a throughput file.
 pub(super) const RATES_HEADER: &str = "secs_elapsed,interval_qps";
@@ -98,7 +98,7 @@ fn result(text: &str) -> Option<(&str, Values)> {
     (complete && !name.trim().is_empty()).then(|| (name.trim(), values))
 }
 
-/// What the log says about one step so far: metric to unit, value and line.
+/// The numbers of one step in the log so far: metric to unit, value and line.
 struct Step {
     place: Place,
     values: BTreeMap<&'static str, (&'static str, f64, u32)>,

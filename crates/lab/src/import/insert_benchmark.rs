@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub(super) const METRICS_START: &str = "ips\tqps\t";
 /// How the header of client output starts.
 pub(super) const INTERVALS_START: &str = "i_sec\tt_sec\t";
-/// What the first line of a result file contains.
+/// The text that the first line of a result file contains.
 pub(super) const RESULT_MARK: &str = " rows-per-second-per-user";
 
 /// Steps of a whole run, by their number, in order. `o.sum.t` names none.

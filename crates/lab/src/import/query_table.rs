@@ -17,7 +17,7 @@ use super::source::Source;
 use super::target::dbms;
 use std::sync::Arc;
 
-/// What a test's name contains in these tables.
+/// The text that a test's name contains in these tables.
 pub(super) const TEST_MARK: &str = "_range=";
 
 /// Targets by column, and the base of relative tables.

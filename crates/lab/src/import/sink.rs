@@ -17,7 +17,7 @@ pub(super) struct Sink {
     pub rejects: Vec<Reject>,
 }
 
-/// What the cells of one line have in common.
+/// The fields that the cells of one line share.
 #[derive(Clone)]
 pub(super) struct Place {
     /// The target.

@@ -43,7 +43,7 @@ pub struct Plan {
     pub sizes: Sizes,
     /// Steps of each session.
     pub steps: Vec<PlannedStep>,
-    /// What is compared.
+    /// The targets to compare.
     pub targets: Vec<PlannedTarget>,
     /// Targets of the file that cannot be had here, and why.
     pub left_out: Vec<(String, String)>,
@@ -137,7 +137,7 @@ pub struct Slot {
     pub target: usize,
 }
 
-/// What a plan costs.
+/// The cost of a plan.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Estimate {
     /// Sessions, without optional blocks.
@@ -340,7 +340,7 @@ struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// What the build is called, if it is called anything.
+    /// The name of the build, if it has one.
     fn build_name(&self) -> Option<&str> {
         match self.build {
             Build::Given => self.set.build.as_deref(),
@@ -466,7 +466,7 @@ impl<'a> Resolving<'a> {
         }
     }
 
-    /// What a configuration makes of a target.
+    /// The target with the settings of a configuration.
     fn configured(&self, name: &str) -> PlannedTarget {
         let defaults = Config::default();
         let config = self.experiment.config.get(name).unwrap_or(&defaults);
@@ -562,7 +562,7 @@ impl Plan {
         measured.iter().filter(|step| step.report).map(|step| step.step.name.clone()).collect()
     }
 
-    /// What the plan itself makes weaker than it looks, in sentences.
+    /// The weaknesses that come from the plan itself, in sentences.
     pub fn cautions(&self) -> Vec<String> {
         let mut cautions: Vec<String> = self.scaled.iter().map(Scaled::sentence).collect();
         cautions.extend(self.order_reason.as_ref().map(|_| self.order_sentence()));

@@ -311,7 +311,7 @@ fn resolve(experiment: &SqlExperiment, file: &Path, machine: Machine) -> Result<
     }
 }
 
-/// What a set of targets is, before its settings.
+/// A set of targets before its settings.
 struct Found {
     name: String,
     version: Option<String>,

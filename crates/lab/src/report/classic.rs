@@ -1,8 +1,8 @@
 //! An experiment in the form of the posts: one ratio by test and target, coloured by a fixed band. It is the ratio of all
 //! other pages; rates are medians.
 //!
-//! Their readers find their tables here. What the lab itself says of the same numbers, with intervals and verdicts, is
-//! in `show/` and `site/`.
+//! Their readers find their tables here. The lab's own view of the same numbers, with intervals and verdicts, is in
+//! `show/` and `site/`.
 
 use crate::analysis::results::Results;
 use crate::import::{Classic, Output, Row, Target, Text, Value, View, classic_with};

@@ -7,9 +7,9 @@
 //!     children end -> outcomes, all at once
 //! ```
 //! Before it, if something ran, the plan's rest.
-//! Invariants: at most one child of a run is not stopped. What a turn wrote is on the device before the next begins.
-//! A child that fails ends its own session; outcomes of those that reach the end are recorded together, so that a run
-//! that is killed does a block's sessions anew side by side.
+//! Invariants: at most one child of a run is not stopped. Data that a turn wrote is on the device before the next
+//! begins. A child that fails ends its own session; outcomes of those that reach the end are recorded together, so
+//! that a run that is killed does a block's sessions anew side by side.
 //! Next: `session.rs`.
 
 use super::engine_files::engine_facts;
@@ -222,7 +222,7 @@ impl<'a> Run<'a> {
             let session = Session::start(self.setting, slot, steps, &place.dir)?;
             if pauses {
                 session.pause()?;
-                // What was copied.
+                // The copied files.
                 data_dir::write_out(&place.dir).map_err(Ended::Failed)?;
             }
             Ok(session)

@@ -48,7 +48,7 @@ pub enum Source {
     Server(Box<ServerSpec>),
 }
 
-/// What a child is to do.
+/// The work of a child.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Assignment {
     /// The engine.
@@ -96,7 +96,7 @@ impl Slice {
     }
 }
 
-/// What a child says, one JSON object a line.
+/// A message of a child, one JSON object a line.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Message {
     /// A server is waited for, and gets on.
@@ -131,7 +131,7 @@ pub enum Message {
     Done {
         /// Number of the step.
         step: usize,
-        /// What it gave.
+        /// Its result.
         result: Box<StepResult>,
         /// Latencies: nanoseconds and how often.
         histogram: Vec<(u64, u64)>,
@@ -142,7 +142,7 @@ pub enum Message {
     NotOffered {
         /// Number of the step.
         step: usize,
-        /// What it lacks.
+        /// The reason: the feature that it lacks.
         why: String,
     },
     /// The session failed, for this reason.
@@ -296,7 +296,7 @@ pub(super) fn order(line: &str) -> Option<(usize, Slice)> {
     }
 }
 
-/// What steps have in common: the engine, and the database as it is open.
+/// The parts that steps share: the engine, and the database as it is open.
 struct Worker<'a> {
     assignment: &'a Assignment,
     api: RocksApi,
@@ -351,7 +351,8 @@ impl<'a> Worker<'a> {
         say(&Message::Started { step: number, waited: before.elapsed().as_secs_f64() })?;
         let result = run_slice(db, &step, so_far, &mut threads, &mut observer(number))?;
         self.threads = threads;
-        // What the device is counted for must have reached it, for an engine that syncs little as for one that does.
+        // Writes that the device is charged for must have reached it, for an engine that syncs little as for one
+        // that does.
         if planned.writes() || planned.step.while_writing {
             data_dir::write_out(&self.assignment.dir)?;
         }

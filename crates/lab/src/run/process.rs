@@ -26,7 +26,7 @@ pub(super) struct Process {
     messages: Receiver<Message>,
 }
 
-/// What came of waiting for a message.
+/// The result of waiting for a message.
 pub(super) enum Heard {
     Message(Message),
     /// The process closed its output.
@@ -72,7 +72,7 @@ impl Process {
     /// Waits until it is ready for a step; one that dies meanwhile is noticed when it is told to do one.
     ///
     /// # Errors
-    /// What it says against it.
+    /// The reason that the process gives for not starting.
     pub fn wait_until_ready(&self) -> Result<(), String> {
         loop {
             match self.hear(PATIENCE) {
@@ -134,7 +134,7 @@ impl Process {
     /// Says that there is no further step, and waits for the end.
     ///
     /// # Errors
-    /// What the process says against it, or a sentence if there is no end.
+    /// The reason that the process gives, or a sentence if there is no end.
     pub fn end(&mut self) -> Result<ExitStatus, String> {
         drop(self.orders.take());
         let mut deadline = Instant::now() + PATIENCE;

@@ -53,7 +53,7 @@ const FREQUENCY: u32 = 499;
 /// How long perf may take to begin or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What processors count, by perf's names, and how many events there are to a sample of it.
+/// The events that processors count, by perf's names, and how many events there are to a sample of each.
 const EVENTS: [(&str, u64); 3] =
     [("instructions", 10_000_000), ("cycles", 10_000_000), ("cache-misses", 10_000)];
 
@@ -199,7 +199,7 @@ fn monotonic() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// What this machine's processors count.
+/// The events that this machine's processors count.
 ///
 /// # Errors
 /// If perf is not here.

@@ -1,4 +1,4 @@
-//! What a run says while it works: one line on standard error, overwritten where that is possible.
+//! The messages of a run while it works: one line on standard error, overwritten where that is possible.
 
 use crate::report::status_line::StatusLine;
 use crate::report::text::{WIDTH, cut, duration, thousands};
@@ -9,7 +9,7 @@ pub(super) struct Progress {
     total: usize,
     /// Sessions of the plan that need not be run any more.
     pub done: usize,
-    /// What is done of the sessions that run, in sessions.
+    /// The work done in the sessions that run, in sessions.
     pub part: f64,
     start: Instant,
     /// Sessions that were done when this run began counting time.

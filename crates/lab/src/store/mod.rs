@@ -315,7 +315,7 @@ impl Store {
         Ok(())
     }
 
-    /// What happened, in order.
+    /// Events in order.
     pub fn events(&self, experiment: i64) -> Result<Vec<(String, String)>> {
         let mut statement =
             self.db.prepare("SELECT date, text FROM event WHERE experiment = ?1 ORDER BY id")?;

@@ -1,5 +1,5 @@
-//! What a library says of how it was built: compilers, the libraries it needs, its size. Read from its ELF sections; nothing
-//! of it runs.
+//! The facts that a library states about its build: compilers, the libraries it needs, its size. Read from its ELF
+//! sections; nothing of it runs.
 
 use crate::targets::build::Recipe;
 use object::elf::{DT_NEEDED, FileHeader64};
@@ -13,11 +13,12 @@ use std::path::Path;
 pub struct Built {
     /// Bytes of the file.
     pub bytes: u64,
-    /// What compilers and linkers left, each once, such as `GCC: (GNU) 12.2.0`. Linked parts may have others than the rest.
+    /// The marks that compilers and linkers left, each once, such as `GCC: (GNU) 12.2.0`. Linked parts may have
+    /// others than the rest.
     pub compilers: Vec<String>,
     /// Libraries that are loaded with it: what is not here is linked in.
     pub libraries: Vec<String>,
-    /// What it was made of, if the lab made it.
+    /// Its ingredients, if the lab made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipe: Option<Recipe>,
 }

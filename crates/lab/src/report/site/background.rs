@@ -128,7 +128,7 @@ pub(super) fn host(results: &Results) -> Markup {
     }
 }
 
-/// What earlier experiments on this machine say of its noise.
+/// The noise of this machine in earlier experiments.
 fn noise(results: &Results) -> Markup {
     let plan = &results.experiment.plan;
     let sights = results.noise.sights(plan, results.blocks());

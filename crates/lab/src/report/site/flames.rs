@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// Shares of the width below which a function is not drawn, in per cent.
 const LEAST: f64 = 0.1;
 
-/// What makes a graph readable on dark paper: frames keep their colours, and so dark letters.
+/// The style that makes a graph readable on dark paper: frames keep their colours, and so dark letters.
 const DARK: &str = "@media (prefers-color-scheme: dark) {\n\
     svg > rect:first-of-type { fill: #1d1f21; }\n\
     svg > text { fill: #e6e6e6; }\n\
@@ -28,7 +28,7 @@ pub(super) struct Graphs<'a> {
     own: Vec<&'a Profile>,
 }
 
-/// What was sampled of a step; `None` if nothing was.
+/// The graphs of a step's samples; `None` without any.
 pub(super) fn of<'a>(results: &'a Results, step: &str) -> Option<Graphs<'a>> {
     let sampled = |profile: &&Profile| profile.step == step && profile.samples.count() > 0;
     let own: Vec<&Profile> = results.profiles.iter().filter(sampled).collect();

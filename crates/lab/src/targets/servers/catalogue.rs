@@ -20,7 +20,7 @@ pub struct LockedServer {
     /// Its artefact, and the archive in it.
     #[serde(flatten)]
     pub archive: LockedEngine,
-    /// Whose words it speaks.
+    /// The product whose protocol and settings it uses.
     pub product: Product,
 }
 

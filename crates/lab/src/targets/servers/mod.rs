@@ -32,7 +32,7 @@ use std::path::{Path, PathBuf};
 pub struct ServerSpec {
     /// `postgres`, `mysql` or `mariadb`.
     pub name: String,
-    /// Whose words it speaks.
+    /// The product whose protocol and settings it uses.
     pub product: Product,
     /// Version, if the experiment says one.
     pub version: Option<String>,

@@ -5,8 +5,8 @@
 //! session-N/server.log    what it prints; the last lines are shown if it does not come up
 //! session-N/password      of one that listens on a port
 //! ```
-//! Invariants: a data directory is initialised once, and taken as it is if it is there (a copy of a loaded one). Who drops a
-//! [`Server`] closes the guard's pipe: nothing of the server is left.
+//! Invariants: a data directory is initialised once, and taken as it is if it is there (a copy of a loaded one).
+//! Dropping a [`Server`] closes the guard's pipe: nothing of the server is left.
 
 use super::catalogue::closed_to_others;
 use super::guard::{Guarded, NOBODY};
@@ -106,12 +106,12 @@ impl Server {
         self.guarded.as_ref().map(|guarded| guarded.guard.id())
     }
 
-    /// What all its processes have used, where they are the lab's.
+    /// The usage of all its processes, where they are the lab's.
     pub fn usage(&self) -> Option<ProcessUsage> {
         self.guarded.as_ref().map(|guarded| tree::usage(guarded.guard.id()))
     }
 
-    /// What it says it is, and all its settings as `name=value` lines.
+    /// The version text of the server, and all its settings as `name=value` lines.
     ///
     /// # Errors
     /// The server's words.
@@ -186,7 +186,7 @@ fn version_of(connection: &mut Connection) -> Result<String, String> {
 }
 
 impl GuardedProcess {
-    /// What the guard says next. An error once its directory has no space left: some servers wait for it without end.
+    /// The guard's next line. An error once its directory has no space left: some servers wait for it without end.
     fn wait_for_line(&self, alive: Alive<'_>) -> Result<String, String> {
         let mut patience = self.patience();
         loop {
@@ -274,7 +274,8 @@ fn start_own(
             closed.display()
         ));
     }
-    // Whoever has the port may accept connections and never answer: asked before anybody waits for that.
+    // Another owner of the port may accept connections and never answer: the port is tested before anybody
+    // waits for that.
     if let Some(port) = port
         && let Err(error) = TcpListener::bind(("127.0.0.1", port))
     {
