@@ -1,5 +1,6 @@
-//! What one operation of a whole database costs, with everything it reads cached: nanoseconds, or one operation at a time
-//! for `cargo xtask instructions`, which runs it under callgrind. Files are real: a WAL's cost depends on how it is written.
+//! The cost of one operation of a whole database, with everything it reads cached: nanoseconds, or one operation at a
+//! time for `cargo xtask instructions`, which runs it under callgrind. Files are real: a WAL's cost depends on how it
+//! is written.
 //!
 //! ```text
 //! cargo bench -p outcrop                                  nanoseconds of each operation
@@ -228,7 +229,7 @@ fn prev(db: &Db, _: u64, times: u64) {
     }
 }
 
-/// What callgrind counts.
+/// The part that callgrind counts.
 #[inline(never)]
 fn measured(operation: &Operation, db: &Db, rows: u64, times: u64) {
     (operation.run)(db, rows, times);

@@ -125,7 +125,7 @@ fn a_batch_over_column_families_is_atomic_and_survives() {
     db.drop_column_family(&two).unwrap();
     assert_eq!(db.put_cf(&two, b"a", b"3").unwrap_err().kind(), ErrorKind::InvalidArgument);
     assert_eq!(db.drop_column_family(&two).unwrap_err().kind(), ErrorKind::InvalidArgument);
-    // What is asked of the column family itself has a class of its own, as in RocksDB.
+    // Requests to the column family itself have a class of their own, as in RocksDB.
     let two = std::slice::from_ref(&two);
     assert_eq!(db.flush_cfs(two, Wait::UntilDone).unwrap_err().kind(), ErrorKind::ColumnFamilyDropped);
     let change = [("write_buffer_size", "100000")];

@@ -1,4 +1,5 @@
-//! What is counted where it is easily counted wrongly: levels of hits, bytes of compactions, filters of prefixes, steps of cursors.
+//! Figures that are easily counted wrongly: levels of hits, bytes of compactions, filters of prefixes, steps of
+//! cursors.
 
 use crate::harness::{creating, descriptor};
 use outcrop::options::{BlockBasedTableOptions, ColumnFamilyOptions, CompressionType, FilterPolicy};

@@ -1,4 +1,4 @@
-//! What `crash.rs` does for writes, for everything else a database does: power is lost, or one operation fails, at every
+//! As `crash.rs` for writes, for everything else a database does: power is lost, or one operation fails, at every
 //! point of a script per feature.
 //!
 //! ```text
@@ -29,7 +29,7 @@ type State = BTreeMap<Place, Value>;
 type Place = (String, Vec<u8>);
 /// A value, of which several states have a share.
 type Value = Arc<[u8]>;
-/// What a step changes.
+/// The changes that a step makes.
 type Changes = Vec<(Place, Option<Value>)>;
 
 const MAIN: &str = "default";
@@ -254,7 +254,7 @@ struct Run<'s> {
     number: u64,
     files: u64,
     has_side: bool,
-    /// What each step changed, those that failed included.
+    /// The changes of each step, those that failed included.
     steps: Vec<Changes>,
     /// Of them, by number, those that were refused.
     failed: BTreeSet<usize>,
@@ -405,7 +405,7 @@ impl<'s> Run<'s> {
                 let dropped = self.attempt(changes, true, |run| run.db().drop_column_family(&cf));
                 self.has_side = self.db().column_family(SIDE).is_some();
                 if !self.has_side {
-                    // What may have failed is the OPTIONS file that is written after it.
+                    // The failure may be that of the OPTIONS file, which is written after it.
                     self.failed.remove(&(self.steps.len() - 1));
                 }
                 dropped
@@ -526,7 +526,7 @@ fn open(env: &Env, path: &str, script: &Script) -> Result<Db> {
     Db::builder(path).options(script.db.clone()).env(env.clone()).column_families(families).open()
 }
 
-/// What a value begins with: its number.
+/// The start of a value: its number.
 fn number_of(value: &[u8]) -> String {
     String::from_utf8_lossy(&value[..value.len().min(5)]).into_owned()
 }
@@ -643,7 +643,7 @@ fn one_failure_at_any_point_of_any_feature_is_an_error_and_loses_nothing_durable
                 run.db().resume().unwrap_or_else(|error| panic!("{what}: resume: {error}"));
                 true
             });
-            // What failed is not there, and all else is.
+            // Failed changes are not there, and all others are.
             assert_eq!(state_of(run.db()), run.state(run.steps.len(), false), "{what}: before the crash");
             drop(run.db.take());
             fs.faults().heal();
@@ -716,7 +716,7 @@ fn errors_that_pass_are_over_without_a_word_and_nothing_acknowledged_is_lost() {
                 });
                 let db = run.db();
                 wait_until_resumed(db, &clock);
-                // What is left of the errors meets compactions.
+                // Errors that were planned and not yet met fail compactions.
                 let settled = ticking(db, &clock, || {
                     loop {
                         match db.wait_for_compact(&WaitForCompactOptions::default()) {

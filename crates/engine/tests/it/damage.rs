@@ -262,7 +262,7 @@ fn build_with(options: DbOptions) -> Case {
     case
 }
 
-/// What may come of a damage besides an error that names the file and the undamaged rows.
+/// The results of a damage that are legal besides an error that names the file and the undamaged rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Legal {
     /// Nothing.
@@ -295,7 +295,8 @@ fn manifest_of(files: &Files) -> &str {
 
 fn legal(files: &Files, name: &str, damage: Damage, mode: WalRecoveryMode) -> Legal {
     if name.starts_with("MANIFEST") {
-        // What a crash leaves is no damage: the record the file ends in, and all before it if it is cut off.
+        // An end that a crash can leave is no damage: the record the file ends in, and all before it if it
+        // is cut off.
         let last = *records(&files[name]).last().expect("it has edits");
         return match damage {
             Damage::Flip(at, _) | Damage::Zero(at) if at < last => Legal::Nothing,

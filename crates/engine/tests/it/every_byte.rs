@@ -35,7 +35,7 @@ struct Small {
     cache: Arc<Cache>,
 }
 
-/// What reading a damaged database gave.
+/// The result of reading a damaged database.
 enum Outcome {
     Refused(Error),
     Read(Rows),

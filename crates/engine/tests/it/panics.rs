@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// Whose call it is that panics.
+/// The threads whose call panics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum Threads {
@@ -133,7 +133,7 @@ impl SstPartitioner for Trap {
     }
 }
 
-/// What of the application's code has the trap.
+/// The part of the application's code that has the trap.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Comparator,

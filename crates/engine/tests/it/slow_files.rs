@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// What waits.
+/// The call that waits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Call {
     Sync,
@@ -175,7 +175,7 @@ fn a_slow_sync_of_a_closed_wal_holds_up_nobody_who_does_not_sync() {
         held.disable_file_deletions();
         assert!(held.get_cf_with(&main_then, b"b", &all).unwrap().is_some());
     });
-    // What looks for dead WALs goes on, too.
+    // The search for dead WALs goes on, too.
     let held = db.clone();
     must_end("a purge", move || held.enable_file_deletions());
     fs.gate.open();

@@ -1,7 +1,8 @@
 //! Logs and the files that lead to them: WALs of each kind under each recovery mode, MANIFEST, CURRENT, notes.
 //!
-//! What a damaged WAL gives is exact: in the modes that stop, the writes before the damaged record; cut off, the writes
-//! whose records are whole. A MANIFEST that is cut off describes the database as it was; any changed byte is refused.
+//! The result of a damaged WAL is exact: in the modes that stop, the writes before the damaged record; cut off, the
+//! writes whose records are whole. A MANIFEST that is cut off describes the database as it was; any changed byte is
+//! refused.
 
 use super::{Damage, FAMILY, Outcome, Small, all_or_error};
 use crate::damage::Rows;
