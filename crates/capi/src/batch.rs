@@ -11,7 +11,7 @@ use outcrop::{Error, ErrorKind, Result, SavePoint, WriteBatch};
 pub struct rocksdb_writebatch_t {
     pub(crate) batch: WriteBatch,
     pub(crate) save_points: Vec<SavePoint>,
-    /// What would make it longer is not added. Bytes; 0: no limit.
+    /// A record that would make it longer is not added. Bytes; 0: no limit.
     pub(crate) max_bytes: usize,
     /// Why it cannot be written.
     pub(crate) failed: Option<Error>,

@@ -15,7 +15,7 @@ type PutCf = unsafe extern "C-unwind" fn(*mut c_void, u32, Bytes, size_t, Bytes,
 type DeletedCf = unsafe extern "C-unwind" fn(*mut c_void, u32, Bytes, size_t);
 type LogData = unsafe extern "C-unwind" fn(*mut c_void, Bytes, size_t);
 
-/// What is in a batch, log data included.
+/// An entry of a batch, log data included.
 enum Entry<'a> {
     Write(Record<'a>),
     LogData(&'a [u8]),

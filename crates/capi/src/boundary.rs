@@ -37,7 +37,7 @@ macro_rules! boundary {
     };
 }
 
-/// What is told about a panic.
+/// The receiver of a panic's error.
 pub(crate) trait Told: Copy {
     /// Takes note of `error`.
     ///
@@ -72,7 +72,7 @@ impl Told for Errptr {
 /// Gives what `call` gives; null or 0 if it panics, which `told` is told.
 #[inline(always)]
 pub(crate) fn caught<T: Nothing, F: FnOnce() -> T>(told: impl Told, call: F) -> T {
-    // What a panic leaves half done in the engine is the engine's to put in order: it catches what it must itself.
+    // The engine itself puts in order the work that a panic left half done: it catches what it must.
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(given) => given,
         Err(panic) => {

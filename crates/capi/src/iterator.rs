@@ -16,7 +16,7 @@ pub struct rocksdb_iterator_t {
     failed: Option<Error>,
     /// It could not be made anew when it was positioned last: it is tried again when it is positioned next.
     unfollowed: bool,
-    /// What it was made from, to make it anew. The database outlives its iterators.
+    /// The database it was made from, to make it anew. The database outlives its iterators.
     db: *const rocksdb_t,
     cf: Option<ColumnFamilyHandle>,
     options: ReadOptions,
@@ -140,7 +140,7 @@ impl rocksdb_iterator_t {
     }
 }
 
-/// What a batch is laid over: any iterator, one with a batch laid over it too.
+/// The iterator below a batch: any iterator, one with a batch over it too.
 impl RowSource for rocksdb_iterator_t {
     fn valid(&self) -> bool {
         rocksdb_iterator_t::valid(self)

@@ -195,7 +195,7 @@ mod tests {
         resume_unwind(Box::new("sprung"));
     }
 
-    /// What is left of an error that a listener with that callback was told.
+    /// The error that remains after a listener with that callback was told of one.
     fn left(callback: BackgroundError) -> Option<ErrorKind> {
         let listener = CListener {
             state: null_mut(),

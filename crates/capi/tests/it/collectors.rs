@@ -132,7 +132,8 @@ impl<'a> Session<'a> {
     }
 }
 
-/// What becomes of a table with `deletions` deletions between values, under collectors that `configure` adds.
+/// The compactions of a table with `deletions` deletions between values, under collectors that `configure`
+/// adds.
 fn after_deletions(deletions: usize, configure: fn(&Api, Object)) -> Vec<String> {
     Api::same_on_both(|api, dir| {
         let session = Session::open(api, dir, configure);

@@ -112,7 +112,7 @@ fn c_path(path: &Path) -> CString {
     CString::new(path.to_str().unwrap()).unwrap()
 }
 
-/// What the calls of each side came to, one after the other, for both to be compared.
+/// The results of each side's calls, one after the other, for both to be compared.
 impl Side {
     /// The text in `error`, or "".
     fn told(&self, error: *mut c_char) -> String {
@@ -189,7 +189,7 @@ impl Side {
 
 /// Eight mebibytes per second, in refills of 10 ms.
 const RATE: i64 = 8 << 20;
-/// What a mebibyte takes at least at that rate: the first refill is there at once.
+/// The least time that a mebibyte takes at that rate: the first refill is there at once.
 const LEAST: Duration = Duration::from_millis(110);
 
 fn timed(work: impl FnOnce()) -> Duration {

@@ -1,7 +1,7 @@
 //! Listeners beside RocksDB's: the same calls on both, what is told compared by kind, in order, with the main fields.
 //!
-//! Not compared: numbers and sizes of files, times, threads and job numbers, which differ between any two runs. What must hold in each
-//! by itself is asserted where it is told.
+//! Not compared: numbers and sizes of files, times, threads and job numbers, which differ between any two runs. Facts
+//! that must hold in each by itself are asserted where they are told.
 
 use crate::library::{Bytes, Errptr, Object, c_functions, error_text, outcrop_library, reference};
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
@@ -149,7 +149,7 @@ c_functions! {
     rocksdb_status_ptr_get_error: fn(Object, Errptr);
 }
 
-/// What was told, by kind.
+/// The reports, by kind.
 #[derive(Default)]
 struct Told {
     by_kind: BTreeMap<&'static str, Vec<String>>,
@@ -162,7 +162,7 @@ struct Told {
     destroyed: usize,
 }
 
-/// What the callbacks are called with.
+/// The state that the callbacks get.
 struct State<'a> {
     api: &'a Api,
     told: Mutex<Told>,
@@ -827,7 +827,7 @@ fn compact_files_tells_its_caller() {
                 );
             });
             assert_eq!(count, 1);
-            // What RocksDB says of L0 here is not set by anybody.
+            // RocksDB's figures of L0 here are never set.
             let told = compaction(&session.state, info, true);
             let (before, after) = told.split_once(" l0 ").unwrap();
             session.state.note("caller", format!("{before} {}", after.split_once(' ').unwrap().1));

@@ -26,7 +26,7 @@ c_functions! {
 /// Names the library to the child.
 const LIBRARY: &str = "OUTCROP_MEMORY_LIBRARY";
 const VALUE: usize = 100 << 20;
-/// What a database takes beside the values, generously; less than one of them.
+/// Memory of a database beside the values, generously; less than one of them.
 const BESIDE: usize = 80 << 20;
 
 /// Resident bytes of this process, without pages of files.
@@ -36,7 +36,7 @@ fn resident() -> usize {
     line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() << 10
 }
 
-/// What is resident once threads in the background have dropped what they had: when it is little, or after `patience`.
+/// Resident memory once threads in the background have dropped what they had: when it is little, or after `patience`.
 fn settled(before: usize, patience: Duration) -> usize {
     let begun = Instant::now();
     while resident() > before + BESIDE && begun.elapsed() < patience {
@@ -99,7 +99,7 @@ fn child() {
     }
 }
 
-/// What the child says of `library`.
+/// The figures that the child reports of `library`.
 fn measured(library: &Path) -> [usize; 3] {
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "memory::child", "--nocapture"])

@@ -1,8 +1,8 @@
 //! Reads of several parts show one moment.
 //!
 //! Writers put one number under all keys of all column families, in one batch; memtables are small, so they are sealed,
-//! flushed and compacted meanwhile. Whatever one call reads must be one number. Readers make a fixed number of calls of
-//! each kind and at least see so many numbers; the writer goes on until all have.
+//! flushed and compacted meanwhile. All values that one call reads must be one number. Readers make a fixed number of
+//! calls of each kind and at least see so many numbers; the writer goes on until all have.
 
 use crate::library::{Bytes, Errptr, Object, c_functions, outcrop_library, reference_libraries};
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
@@ -157,7 +157,7 @@ impl<'a> Database<'a> {
         check("write", error);
     }
 
-    /// What a multi-get of all keys of `families` finds.
+    /// The numbers that a multi-get of all keys of `families` finds.
     fn multi_get(&self, families: &[usize]) -> Vec<u64> {
         let keys: Vec<[u8; 4]> = (0..KEYS).map(key).collect();
         let pairs: Vec<(usize, usize)> =
@@ -288,7 +288,7 @@ impl<'a> Database<'a> {
         found
     }
 
-    /// What a checkpoint holds.
+    /// The numbers that a checkpoint holds.
     fn checkpoint(&self, target: &Path) -> Vec<u64> {
         let _ = std::fs::remove_dir_all(target);
         let path = CString::new(target.to_str().unwrap()).unwrap();
