@@ -17,7 +17,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What is wanted.
+/// The cases to run.
 #[derive(Clone, Debug)]
 pub struct Campaign {
     /// This crate's binary.
@@ -67,7 +67,7 @@ struct Found {
 const CASES_FOR_A_FAULT: u64 = 50;
 
 impl Found {
-    /// What is missing of what was wanted, if no case failed.
+    /// The part of the wanted cases that is missing, if no case failed.
     fn shortfall(&self, campaign: &Campaign) -> Option<String> {
         let seconds = campaign.time.as_secs();
         let faults = self.not_ours.len() as u64;

@@ -58,7 +58,7 @@ impl Child {
         let (sender, answers) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                // What is no answer was printed by the engine; half a line is what SIGKILL leaves.
+                // A line that is no answer was printed by the engine; half a line is what SIGKILL leaves.
                 if let Ok(answer) = serde_json::from_str(&line)
                     && sender.send(answer).is_err()
                 {
@@ -132,7 +132,7 @@ impl Child {
     }
 }
 
-/// What a person needs of a process's last words: where it panicked and why, or the end.
+/// The part of a process's last words that a person needs: where it panicked and why, or the end.
 fn excerpt(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let panics = lines.iter().enumerate().filter(|(_, line)| line.contains("panicked at"));

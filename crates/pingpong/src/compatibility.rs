@@ -19,7 +19,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the trials need.
+/// The programs and directories of the trials.
 pub struct Trying {
     /// This crate's binary.
     pub program: PathBuf,
@@ -40,14 +40,14 @@ enum Cell {
     NotWritten(String),
 }
 
-/// What checkcompat says of a database: for each version whether it is refused, and the sentences.
+/// The verdicts of checkcompat on a database: for each version whether it is refused, and the sentences.
 type Foretold = BTreeMap<String, (bool, String)>;
 
-/// What was found out.
+/// The results of the trials.
 pub struct Compatibility {
     /// The document.
     pub text: String,
-    /// What contradicts the expectation: a failure that is no refusal, a wrong foretelling.
+    /// Results that contradict the expectation: a failure that is no refusal, a wrong foretelling.
     pub findings: Vec<String>,
 }
 
@@ -212,7 +212,7 @@ impl Judge<'_> {
     }
 }
 
-/// What is wrong about an outcome, given what checkcompat foretold.
+/// The contradiction between an outcome and what checkcompat foretold, if there is one.
 fn contradiction(outcome: &Result<(), Failure>, refused: bool, phases: &[Phase]) -> Option<String> {
     match outcome {
         Ok(()) if refused => Some("checkcompat says that it does not read it, but it does".to_string()),

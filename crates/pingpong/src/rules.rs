@@ -90,7 +90,7 @@ fn ascending(model: &Model, family: usize, records: &[Record]) -> bool {
 /// Whether each record may be written after those before it.
 fn admits_records(model: &Model, records: &[Record]) -> bool {
     let existing: BTreeSet<usize> = model.existing().into_iter().collect();
-    // What a batch does to single-delete keys shows in the state only when it is applied; one such key must
+    // A batch's changes to single-delete keys show in the state only when it is applied; one such key must
     // therefore not be touched twice by a batch.
     let mut touched = BTreeSet::new();
     let mut covered: Vec<(usize, &Key, &Key)> = Vec::new();

@@ -8,7 +8,7 @@ use crate::mistake::Opening;
 pub struct Difference {
     /// In words.
     pub told: String,
-    /// What follows differs, too.
+    /// Later answers differ, too.
     pub lasting: bool,
 }
 

@@ -11,7 +11,7 @@ use crate::worker::{Answer, Open, OpenRequest, Request, expand, handle};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What an engine says of a call.
+/// The answer of an engine to a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Told {
     /// Of each part of the call.

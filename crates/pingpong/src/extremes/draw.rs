@@ -1,5 +1,5 @@
-//! What is tried: the names of RocksDB's own OPTIONS file, and for each the values at the ends of its type and where
-//! RocksDB's rules begin to apply.
+//! The options that are tried: the names of RocksDB's own OPTIONS file, and for each the values at the ends of its
+//! type and where RocksDB's rules begin to apply.
 
 use super::Case;
 use crate::random::Random;
@@ -14,7 +14,7 @@ pub struct Known {
     pub defaults: BTreeMap<Place, String>,
 }
 
-/// What values an option has.
+/// The kind of values of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Flag,
@@ -448,7 +448,7 @@ impl Known {
                 shape[random.index(shape.len())]
             };
             let all = values(kind(&place.1, default));
-            // What does not parse is for single options: one refusal hides all the others.
+            // Values that do not parse are for single options: one refusal hides all the others.
             let legal: Vec<&str> = all
                 .iter()
                 .copied()
@@ -483,7 +483,7 @@ fn change(place: &Place, value: &str) -> Option<(String, String)> {
     }
 }
 
-/// What once went wrong.
+/// Cases that once failed.
 pub fn once_failed() -> Vec<Case> {
     let lists: &[&[&str]] = &[
         // Writers stopped before a compaction was due.
