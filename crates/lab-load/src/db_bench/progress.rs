@@ -1,4 +1,4 @@
-//! What the tool says while a step runs, on standard error.
+//! The messages of the tool while a step runs, on standard error.
 //!
 //! ```text
 //! --stats_interval_seconds=N   every N seconds a line for each thread, as RocksDB's tool prints it, and the engine's

@@ -61,7 +61,7 @@ struct Board {
     stop: AtomicBool,
     error: Mutex<Option<String>>,
     start: Instant,
-    /// What was done of the step before a pause.
+    /// The part of the step that was done before a pause.
     before: Before,
 }
 
