@@ -120,7 +120,7 @@ pub fn decompressed(watch: Watch<'_>, timer: DetailedTimer<'_>, from: usize, to:
     watch.count(Ticker::BytesDecompressedTo, to as u64);
 }
 
-/// What a filter was asked about.
+/// The subject of a question to a filter.
 #[derive(Clone, Copy)]
 pub enum Asked {
     /// A key that a lookup looks for.

@@ -1,11 +1,11 @@
-//! What an iterator reads of its table before it gets there.
+//! The blocks that an iterator reads of its table before it gets there.
 //!
 //! ```text
 //! | stretch in memory: the current block is in it | next stretch: under way |
 //! ```
 //! Stretches end where blocks end, and grow while access stays sequential. While the blocks of one are worked on, the next
-//! is being read. What the operating system caches is read by it as far ahead as the user asked for, and copied from there in
-//! stretches that stay in the processor's caches.
+//! is being read. A file that the operating system caches is read by it as far ahead as the user asked for, and
+//! copied from there in stretches that stay in the processor's caches.
 
 use crate::counts;
 use crate::format::BlockHandle;
@@ -42,7 +42,7 @@ pub struct Readahead {
     /// Block that follows the last one entered, and how many were loaded in a row.
     expected: usize,
     in_a_row: u32,
-    /// What is read waits for its tokens.
+    /// Reads ahead wait for its tokens.
     pace: Option<Arc<Pace>>,
 }
 
@@ -171,7 +171,7 @@ impl Readahead {
         let mut stretch = Stretch { start: first.offset, len: source.stored_len(first)?, end: number + 1 };
         while stretch.end < index.len() {
             let handle = index.handle(stretch.end);
-            // What is wrong with a block is told when it is entered.
+            // Damage of a block is reported when the block is entered.
             let Ok(len) = source.stored_len(handle) else { break };
             if handle.offset != stretch.start + stretch.len as u64 || stretch.len + len > wanted {
                 break;

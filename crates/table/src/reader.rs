@@ -123,7 +123,7 @@ pub struct TableReaderOptions {
     pub largest_seqno: SeqNum,
     /// Filters of prefixes are asked if they were built with this extractor.
     pub prefix_extractor: Option<PrefixExtractor>,
-    /// Who watches reads of the table.
+    /// Counts reads of the table.
     pub monitor: Monitor,
 }
 
@@ -252,7 +252,7 @@ impl TableReader {
         Ok(table)
     }
 
-    /// What the table says of itself.
+    /// The properties of the table.
     pub fn properties(&self) -> &TableProperties {
         &self.properties
     }
@@ -445,7 +445,7 @@ impl TableReader {
         found
     }
 
-    /// What must be read to have the block.
+    /// The read that fetches the block.
     ///
     /// # Errors
     /// Corruption if it does not lie within the file; those of [`FillCache::check_load`].

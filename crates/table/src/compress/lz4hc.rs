@@ -132,7 +132,7 @@ fn put_sequence(out: &mut Vec<u8>, literals: &[u8], found: Option<Match>) {
     }
 }
 
-/// What of a length does not fit into its half of the token.
+/// Writes the part of a length that does not fit into its half of the token.
 fn put_rest(out: &mut Vec<u8>, len: usize) {
     let Some(mut rest) = len.checked_sub(15) else { return };
     while rest >= 255 {

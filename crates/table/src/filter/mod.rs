@@ -53,7 +53,7 @@ pub enum FilterKind {
 }
 
 impl FilterKind {
-    /// What the filter block `bytes` is.
+    /// The kind of the filter block `bytes`.
     pub fn of(bytes: &[u8]) -> FilterKind {
         let Some(len) = bytes.len().checked_sub(METADATA_LEN).filter(|len| *len > 0) else {
             return FilterKind::Empty;

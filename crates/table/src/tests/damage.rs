@@ -85,7 +85,7 @@ fn kinds() -> Vec<(&'static str, TableWriterOptions)> {
     kinds
 }
 
-/// What a table holds: rows, range tombstones.
+/// The contents of a table: rows, range tombstones.
 type Contents = (Rows, Vec<RangeTombstone>);
 
 /// Everything that can be read of a table: rows forwards and backwards, tombstones, rows by lookup.
