@@ -2,8 +2,8 @@
 //!
 //! Durability rule, the same on every implementation: what was appended survives a crash of the machine
 //! only after [`WriteFile::sync`] returned; a created, renamed or linked name survives only after
-//! [`FileSystem::sync_dir`] of its directory returned. What was handed to the operating system
-//! ([`WriteFile::flush`]) survives a crash of the process.
+//! [`FileSystem::sync_dir`] of its directory returned. Bytes handed to the operating system
+//! ([`WriteFile::flush`]) survive a crash of the process.
 
 use outcrop_base::{Error, Result};
 use std::os::fd::RawFd;

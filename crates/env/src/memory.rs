@@ -27,7 +27,7 @@ type NameChange = (PathBuf, Option<Shared>);
 #[derive(Debug, Default)]
 struct Tree {
     files: BTreeMap<PathBuf, Shared>,
-    /// What names would exist after a crash, and the files they name.
+    /// Names that would exist after a crash, and the files they name.
     durable: BTreeMap<PathBuf, Shared>,
     /// Changes of names since, in their order; each is made as a whole.
     pending: Vec<Vec<NameChange>>,

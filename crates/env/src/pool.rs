@@ -89,7 +89,7 @@ impl Pool {
             };
             drop(jobs);
             let result = file.read_exact_at(offset, &mut buf);
-            // Who does not wait any more does not want it.
+            // A caller that does not wait any more does not want it.
             let _ = done.send((buf, result));
         }
     }

@@ -6,8 +6,8 @@
 //!                     -> a file that is not the operating system's: nothing yet
 //! PendingRead::finish -> waits; what was not read, or not whole, is read now
 //! ```
-//! A ring is used by whoever holds it, and only for one read at a time: an iterator may move between threads. What it reads
-//! goes to memory the ring owns; a ring whose read did not end is leaked, not freed.
+//! A ring is used by whoever holds it, and only for one read at a time: an iterator may move between threads. The
+//! read goes to memory the ring owns; a ring whose read did not end is leaked, not freed.
 
 use crate::direct::aligned_span;
 use crate::file_system::{Descriptor, ReadFile};

@@ -14,7 +14,7 @@ use std::ops::Range;
 /// The contents of one file, shared by its names and open handles.
 #[derive(Debug, Default)]
 pub struct Contents {
-    /// What reads see.
+    /// The bytes that reads see.
     pub bytes: Vec<u8>,
     /// So many of `bytes` are durable, unless the file is written over.
     synced: usize,
@@ -33,7 +33,7 @@ pub struct Contents {
 struct Over {
     /// Bytes appended, with what was to follow them.
     written: usize,
-    /// What is on the disk for certain.
+    /// The bytes that are on the disk for certain.
     durable: Vec<u8>,
     /// Fills the space ahead, if there is some.
     filler: Option<u8>,
@@ -117,7 +117,7 @@ impl Contents {
         self.synced = self.synced.min(len);
     }
 
-    /// What a loss of power leaves: a file of its own.
+    /// The file as a loss of power leaves it: a file of its own.
     pub fn survivor(&self, loss: &mut Loss) -> Contents {
         let durable: &[u8] = match &self.over {
             Some(over) => &over.durable,
@@ -177,7 +177,7 @@ enum Page {
     Between,
 }
 
-/// What one loss of power does to what was not synced, drawn from a seed.
+/// The damage that one loss of power does to bytes that were not synced, drawn from a seed.
 ///
 /// Files reach their sizes in the order in which they were created, as in one journal; their pages in any order.
 #[derive(Debug)]
@@ -187,7 +187,7 @@ pub struct Loss {
     how: How,
     /// Files created before this one have their whole size, later ones that of the last sync.
     newest: u64,
-    /// What this file still has to lose: pages from here on are not written.
+    /// The point from which this file loses its pages: they are not written.
     pages_left: usize,
 }
 
