@@ -217,7 +217,7 @@ pub struct ColumnFamilyOptions {
     pub max_write_buffer_size_to_maintain: i64,
     /// Table settings.
     pub table: BlockBasedTableOptions,
-    /// What nothing here acts on.
+    /// Settings that nothing here acts on.
     pub kept: Kept,
 }
 

@@ -181,7 +181,7 @@ pub struct BlockBasedTableOptions {
     /// Size of a block cache of its own, where the application gives none. Bytes; `None`: 32 MiB. Written to no OPTIONS
     /// file. Source: `block_cache`.
     pub block_cache_bytes: Option<u64>,
-    /// What nothing here acts on.
+    /// Settings that nothing here acts on.
     pub kept: Kept,
 }
 

@@ -151,7 +151,7 @@ fn compression(options: &ColumnFamilyOptions) -> Result<()> {
     Ok(())
 }
 
-/// What is about database and column family together.
+/// The rules about database and column family together.
 fn with_database(options: &ColumnFamilyOptions, db: &DbOptions) -> Result<()> {
     let concurrent = db.kept.flag("allow_concurrent_memtable_write", true);
     let unordered = db.kept.flag("unordered_write", false);
