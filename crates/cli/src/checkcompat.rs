@@ -48,7 +48,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// What was found.
+/// The findings.
 #[derive(Serialize)]
 pub struct Report {
     /// The directory.
@@ -65,7 +65,7 @@ struct Found {
     places: Vec<String>,
 }
 
-/// What one version would do.
+/// The verdict for one version.
 #[derive(Serialize)]
 struct Verdict {
     version: String,

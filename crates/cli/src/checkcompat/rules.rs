@@ -1,4 +1,5 @@
-//! Who reads what: for each feature, the first version of RocksDB that is known to read it and what older ones do.
+//! The versions that read each feature: the first version of RocksDB that is known to read it and what older ones
+//! do.
 //!
 //! Invariant: a rule says what `cargo xtask compatibility` sees the real libraries do. Where no release note tells
 //! the version, it is the first of those tested that reads the feature.
@@ -45,11 +46,11 @@ pub enum Feature {
     MergeOperator(String),
     /// An OPTIONS file of a newer version.
     NewerOptions((u32, u32)),
-    /// What Outcrop itself does not read, and why.
+    /// A feature that Outcrop itself does not read, and why.
     Unreadable(String),
 }
 
-/// What an older version does.
+/// The behaviour of an older version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
@@ -81,7 +82,7 @@ pub struct Rule {
     pub name: String,
     /// The first version without a finding; none: every version has one.
     since: Option<(u32, u32)>,
-    /// What the others do.
+    /// The behaviour of the others.
     pub effect: Effect,
     /// The same as a sentence.
     pub text: String,

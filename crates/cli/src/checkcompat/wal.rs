@@ -1,4 +1,4 @@
-//! What is in WALs: the physical records that logs hold beside writes, and the kinds of writes.
+//! The records in WALs: the physical records that logs hold beside writes, and the kinds of writes.
 
 use super::rules::Feature;
 use outcrop::{Error, Op, WriteBatch};

@@ -17,7 +17,7 @@ pub const PASSWORD: &str = "a-very-secret-word";
 pub struct Foreign {
     child: Child,
     pub address: Address,
-    /// What it prints.
+    /// Its output.
     pub log: PathBuf,
     _dir: tempfile::TempDir,
 }
