@@ -156,7 +156,7 @@ const FLUSHING: [(&str, &str); 3] = [
     ("innodb_idle_flush_pct", "100"),
 ];
 
-/// What those of [`FLUSHING`] are that the server has.
+/// The values of those of [`FLUSHING`] that the server has.
 fn dirty_page_settings(connection: &mut Connection) -> Result<Vec<(String, String)>, String> {
     let mut were = Vec::new();
     for (name, _) in FLUSHING {

@@ -11,7 +11,7 @@ use crate::text::{Random, Zipf};
 use outcrop_lab_load::steps::{Done, Operate};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the threads of a test share.
+/// The state that the threads of a test share.
 pub struct Common<'a> {
     /// The server.
     pub pool: &'a Pool,
@@ -111,7 +111,7 @@ impl Worker<'_> {
     }
 }
 
-/// What `each` makes of every statement of `test`, with parameters that are always the same.
+/// The results of `each` for every statement of `test`, with parameters that are always the same.
 pub(crate) fn examples<T>(test: &Test, rows: u64, mut each: impl FnMut(&str, &[Value<'_>]) -> T) -> Vec<T> {
     let mut draws = Draws::new(rows, 1);
     let lines = script(test, 1).into_iter();
