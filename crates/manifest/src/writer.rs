@@ -19,7 +19,8 @@ impl ManifestWriter {
     /// A crash on the way leaves the old CURRENT and MANIFEST in charge.
     ///
     /// # Errors
-    /// What the file system met. The file is removed, unless CURRENT names it: whether that is durable is not known then.
+    /// The error of the file system. The file is removed, unless CURRENT names it: whether that is durable is not
+    /// known then.
     pub fn create(
         fs: &dyn FileSystem,
         dir: &Path,
