@@ -91,7 +91,7 @@ impl Arena {
         expected_bytes.saturating_add(expected_bytes / 16 + (64 << 10)).min(MAX_CHUNK)
     }
 
-    /// Allocates `len` bytes, 8-byte aligned, at most a chunk. What is in them means nothing.
+    /// Allocates `len` bytes, 8-byte aligned, at most a chunk. Their contents mean nothing.
     #[inline]
     pub fn allocate(&self, len: usize) -> Ref {
         let units = len.div_ceil(UNIT);
@@ -130,7 +130,8 @@ impl Arena {
         self.cursor.swap((next as u64) << 32, Ordering::Release);
     }
 
-    /// What should be made resident now, before it is allocated; each part is named once. Mostly nothing.
+    /// The range that should be made resident now, before it is allocated; each part is named once. Mostly
+    /// nothing.
     #[inline]
     pub fn ahead(&self) -> Option<PrefaultRange> {
         let chunk_bytes = self.chunk_units * UNIT;

@@ -30,7 +30,7 @@ pub struct HashIndex {
     overflow: AtomicBool,
 }
 
-/// What a lookup found.
+/// The result of a lookup.
 pub enum Found {
     /// The newest node of the key.
     Node(Ref),

@@ -15,7 +15,7 @@ use crate::sync::{AtomicUsize, Mutex, Ordering, Published};
 use outcrop_base::{Comparator, Fragments, RangeTombstone, SeqNum};
 use std::sync::Arc;
 
-/// What each tombstone takes besides its keys, about, in bytes.
+/// Bytes that each tombstone takes besides its keys, about.
 const OVERHEAD: usize = 128;
 
 /// See the module documentation.

@@ -45,7 +45,7 @@ const NEAR_LEVELS: usize = 4;
 /// before use.
 pub type Path = [Ref; MAX_HEIGHT];
 
-/// What a search looks for.
+/// The key that a search looks for.
 #[derive(Clone, Copy)]
 pub struct Target<'k> {
     /// [`Comparator::prefix`] of the user key.
