@@ -144,7 +144,7 @@ pub struct ParsedKey<'a> {
     pub user_key: &'a [u8],
     /// When it was written.
     pub seq: SeqNum,
-    /// What was written.
+    /// The type of the entry.
     pub value_type: ValueType,
 }
 
