@@ -24,7 +24,7 @@ pub struct CacheKey {
     pub offset: u64,
 }
 
-/// What a block is.
+/// The type of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Rows of a table.
@@ -118,7 +118,7 @@ pub struct Cache {
     inserts: AtomicU64,
     evictions: AtomicU64,
     standalone_inserts: AtomicU64,
-    /// What it held when somebody looked last.
+    /// Its contents when somebody looked last.
     pub(crate) surveyed: Mutex<Survey>,
 }
 
@@ -417,14 +417,14 @@ impl Cache {
         self.held.fetch_sub(len, Ordering::Relaxed);
     }
 
-    /// Evicts the unpinned blocks of files that are gone, so that their memory serves others at once. What is
-    /// pinned goes when it is unpinned and cold. Looks at every descriptor in use: 0.4 ms per gigabyte of
-    /// blocks of 8 KiB. Nobody may be reading the files any more.
+    /// Evicts the unpinned blocks of files that are gone, so that their memory serves others at once. Pinned
+    /// blocks are removed when they are unpinned and cold. Looks at every descriptor in use: 0.4 ms per
+    /// gigabyte of blocks of 8 KiB. Nobody may be reading the files any more.
     pub fn erase_files(&self, files: &HashSet<u64>) {
         let marks = FileMarks::of(files);
         let mut found = Vec::new();
         let mut next = 0;
-        // What moves meanwhile moves towards the end.
+        // Entries that move meanwhile move towards the end.
         while next < self.table.buckets() {
             let first = next;
             next += ERASE_STEP;

@@ -20,13 +20,13 @@ pub struct Pinned {
     owner: Owner,
 }
 
-/// Who keeps the frame: 8 bytes.
+/// The owner of the frame: 8 bytes.
 enum Owner {
     Slot(NonNull<Slot>),
     Alone(NonNull<Alone>),
 }
 
-/// What stands in the line before the bytes of a frame outside of slabs.
+/// The header in the line before the bytes of a frame outside of slabs.
 struct Alone {
     count: AtomicUsize,
     /// Counts the bytes of such frames, as long as they live.

@@ -12,8 +12,8 @@
 //! `models/` runs the protocol of one slot in every order of steps.
 //!
 //! Buckets come into use as entries come, one at a time (linear hashing): a cache that is not full has few descriptors in
-//! memory. Half of a bucket's entries then move to the new one. Who looks for one of them meanwhile may miss it, and
-//! reads a block again in vain; an entry that somebody holds stays where nobody finds it until it is evicted.
+//! memory. Half of a bucket's entries then move to the new one. A lookup of one of them meanwhile may miss it, and
+//! reads a block again in vain; an entry that somebody holds stays where no lookup finds it until it is evicted.
 //! ```text
 //! in use = 2^k + s:   buckets 0..s and 2^k..2^k+s by k + 1 bits of the hash, buckets s..2^k by k bits
 //! ```
@@ -373,7 +373,7 @@ fn tag_of(hash: u64) -> u32 {
     (hash >> 32) as u32 | 1
 }
 
-/// How many of a file's bits are in the tags of its blocks. What is left of the hash tells the keys of a bucket apart.
+/// How many of a file's bits are in the tags of its blocks. The rest of the hash tells the keys of a bucket apart.
 const MARK_BITS: u32 = 12;
 const MARK_MASK: u64 = (1 << MARK_BITS) - 1;
 /// Where they are in a hash: in the tag, above the bit that every tag has.
