@@ -166,7 +166,7 @@ impl Statistics {
         StatsLevel::from_number(i64::from(self.level.load(Ordering::Relaxed)))
     }
 
-    /// Changes how much is counted from the next operations on. What was counted stays.
+    /// Changes how much is counted from the next operations on. Earlier counts stay.
     pub fn set_level(&self, level: StatsLevel) {
         self.level.store(level as u8, Ordering::Relaxed);
     }
@@ -248,7 +248,7 @@ impl Statistics {
         self.shards[SHARED].get().is_some()
     }
 
-    /// Sets all counters to 0. What operations count that are under way may be lost or not.
+    /// Sets all counters to 0. Counts of operations that are under way may be lost or not.
     pub fn reset(&self) {
         // Relaxed: as in `local`.
         self.generation.fetch_add(1, Ordering::Relaxed);

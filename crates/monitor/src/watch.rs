@@ -4,7 +4,7 @@ use crate::{HistogramKind, Local, PerfContext, PerfLevel, PerfMetric, Statistics
 use outcrop_env::{Clock, SystemClock};
 use std::sync::Arc;
 
-/// Who watches the operations of a database, and the clock that measures them.
+/// The counters that watch the operations of a database, and the clock that measures them.
 ///
 /// ```
 /// use outcrop_monitor::{Monitor, Watch};
@@ -148,7 +148,7 @@ impl<'w> Watch<'w> {
     }
 }
 
-/// What the clock said, if anybody wants to know how long it takes from there.
+/// The time by the clock, if anybody wants to know how long it takes from there.
 #[derive(Clone, Copy)]
 struct Begun<'w> {
     watching: Option<&'w Watching<'w>>,
