@@ -158,7 +158,7 @@ impl TransactionDatabase {
             if done.is_err() {
                 let mut error = null_mut();
                 (self.functions.rollback)(transaction, &raw mut error);
-                // Whatever the error says, the transaction is gone.
+                // The transaction is gone, whatever the error says.
                 let _ = take_error(&self.api, error);
             }
             (self.functions.destroy)(transaction);

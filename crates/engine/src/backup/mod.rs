@@ -14,8 +14,9 @@
 //!
 //! Concurrency: an engine does one thing at a time; [`engine::BackupEngine::stop_backup`] alone does not wait.
 //! Operations that write also take the directory's lock and list the backups again, so that several engines may be
-//! open. Built on the public methods of [`crate::Db`]. Source: RocksDB `utilities/backup/backup_engine.cc`;
-//! differences in `docs/backups.md`.
+//! open.
+//! Built on the public methods of [`crate::Db`].
+//! Source: RocksDB `utilities/backup/backup_engine.cc`; differences in `docs/backups.md`.
 
 mod collect;
 mod copy;
