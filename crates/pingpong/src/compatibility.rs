@@ -239,7 +239,7 @@ closes; the other opens, compares every row with a model, compacts and compares 
 other once more. Databases that the six versions wrote in the past are in `fixtures/made`.
 
 A cell is *their files are read by Outcrop / Outcrop's files are read by them*; `–` means that the side does not write it.
-What is not read has a note. `outcrop ldb checkcompat --with=VERSION` says the same of a database at hand, and the trials
+A file that is not read has a note. `outcrop ldb checkcompat --with=VERSION` says the same of a database at hand, and the trials
 check that it is right. Options that leave no trace of their own on disk are not listed.
 
 Two things depend on how the reader opens. 6.29.5 and 7.10.2 never finish opening under

@@ -304,7 +304,7 @@ mod tag {
 /// # use outcrop::{Op, WriteBatch};
 /// # let mut batch = WriteBatch::new();
 /// # batch.put("a", "1");
-/// // What a batch writes, as one that replicates it would see.
+/// // The records of a batch, as a program that replicates it sees them.
 /// for record in batch.iter() {
 ///     let record = record?;
 ///     assert_eq!((record.cf, record.op), (0, Op::Put { key: b"a", value: b"1" }));

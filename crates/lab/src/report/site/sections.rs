@@ -213,7 +213,7 @@ pub(super) fn explanations(results: &Results, base: usize, table: &Table) -> Mar
     }
     html! {
         @if !found.is_empty() {
-            h2 { "What moved with it" }
+            h2 { "Counters that moved with it" }
             p.small { "Costs per operation that changed together with the throughput. That is a hint, not a proof." }
             div.scroll { table.wrap {
                 thead { tr { th { "step" } th { "target" } th { "finding" } } }
