@@ -89,10 +89,10 @@ impl ValueType {
     }
 }
 
-/// Length of the packed sequence number and type behind each user key, in bytes.
+/// Length of the packed sequence number and type after each user key, in bytes.
 pub const FOOTER_LEN: usize = 8;
 
-/// Packs sequence number and type as they are stored behind the user key.
+/// Packs sequence number and type as they are stored after the user key.
 #[inline]
 pub fn pack(seq: SeqNum, value_type: ValueType) -> u64 {
     debug_assert!(seq <= SeqNum::MAX);

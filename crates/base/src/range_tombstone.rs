@@ -24,7 +24,7 @@ use std::sync::Arc;
 pub struct RangeTombstone {
     /// First user key.
     pub begin: Vec<u8>,
-    /// The user key behind the last.
+    /// The user key after the last.
     pub end: Vec<u8>,
     /// When it was written.
     pub seq: SeqNum,
@@ -92,7 +92,7 @@ pub type Bound = Arc<[u8]>;
 pub struct Fragment {
     /// First user key.
     pub begin: Bound,
-    /// The user key behind the last.
+    /// The user key after the last.
     pub end: Bound,
     /// Sequence numbers, descending, at least one.
     pub seqs: Arc<[SeqNum]>,
@@ -118,7 +118,7 @@ pub struct Fragments {
 pub struct Span<'f> {
     /// The first of them; `None`: there is no fragment before.
     pub begin: Option<&'f Bound>,
-    /// The one behind the last; `None`: there is no fragment after.
+    /// The one after the last; `None`: there is no fragment after.
     pub end: Option<&'f Bound>,
     /// The fragment that covers them.
     pub fragment: Option<&'f Fragment>,
@@ -262,7 +262,7 @@ impl Fragments {
         self.fragments.first().map(|first| &first.begin)
     }
 
-    /// The user key behind the last of all.
+    /// The user key after the last of all.
     pub fn end(&self) -> Option<&Bound> {
         self.fragments.last().map(|last| &last.end)
     }

@@ -84,7 +84,7 @@ fn alone(len: usize, charged: Option<Arc<AtomicUsize>>, fill: impl FnOnce(&mut [
     let start = unsafe { alloc_zeroed(layout) };
     let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
     let owner = start.cast::<Alone>();
-    // SAFETY: the allocation is aligned, large enough for the owner and `len` bytes behind it, and not shared.
+    // SAFETY: the allocation is aligned, large enough for the owner and `len` bytes after it, and not shared.
     let bytes = unsafe {
         owner.write(Alone { count: AtomicUsize::new(1), charged });
         start.add(ALIGNMENT)

@@ -226,7 +226,7 @@ impl Table {
         }
     }
 
-    /// Number of buckets in use: none behind them has entries.
+    /// Number of buckets in use: none after them has entries.
     #[inline]
     pub fn buckets(&self) -> usize {
         // Relaxed: who sees an older number may miss an entry, see the module's documentation.

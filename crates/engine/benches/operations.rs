@@ -235,7 +235,7 @@ fn measured(operation: &Operation, db: &Db, rows: u64, times: u64) {
     (operation.run)(db, rows, times);
 }
 
-/// The value behind `flag` on the command line.
+/// The value after `flag` on the command line.
 fn argument(flag: &str) -> Option<String> {
     std::env::args().skip_while(|argument| argument != flag).nth(1)
 }

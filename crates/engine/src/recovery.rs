@@ -289,7 +289,7 @@ fn replay_wals(
         last_in_tables: recovered.last_seq,
     };
     // All their writes are in tables. They are there for what was prepared in them, and were durable before those tables:
-    // damage behind that says nothing about later WALs.
+    // damage after that says nothing about later WALs.
     let mut early = replay(recovered);
     let kept = min_log_number_to_keep.max(1);
     for wal in wals.iter().filter(|wal| (kept..min_wal).contains(wal) && min_log_number_to_keep > 0) {

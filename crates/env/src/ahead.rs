@@ -180,7 +180,7 @@ impl WriteFile for PreallocatedFile {
     fn close(&mut self) -> Result<()> {
         self.output.check()?;
         self.passed.extend(self.window.take());
-        // It would be mapped again, and what is stored behind the end be lost.
+        // It would be mapped again, and what is stored after the end be lost.
         self.plain = true;
         if self.filled > self.len {
             self.output.set_len(self.len)?;

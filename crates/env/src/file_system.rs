@@ -118,8 +118,8 @@ pub trait WriteFile: Send {
     /// Appends `bytes`.
     fn append(&mut self, bytes: &[u8]) -> Result<()>;
 
-    /// Appends `bytes`. In a file with space [ahead](OpenWrite::ahead) `end` is put behind them, where it is no part of
-    /// the file's length and the next append overwrites it: it keeps readers from what lies behind. A crash of the
+    /// Appends `bytes`. In a file with space [ahead](OpenWrite::ahead) `end` is put after them, where it is no part of
+    /// the file's length and the next append overwrites it: it keeps readers from the bytes after it. A crash of the
     /// process then leaves either the `end` before or the whole of both. In other files `end` is left out.
     fn append_marked(&mut self, bytes: &[u8], end: &[u8]) -> Result<()> {
         let _ = end;

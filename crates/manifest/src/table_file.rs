@@ -35,7 +35,7 @@ pub struct TableMeta {
     pub oldest_ancestor_time: u64,
     /// When it was written, seconds since the epoch; 0 unknown.
     pub creation_time: u64,
-    /// Bytes behind its last data block; 0 unknown.
+    /// Bytes after its last data block; 0 unknown.
     pub tail_size: u64,
     /// Its identity, checked when it is opened.
     pub unique_id: Option<[u64; 2]>,

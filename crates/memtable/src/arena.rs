@@ -163,13 +163,13 @@ impl Arena {
         let chunk = self.cursor.load(Ordering::Relaxed) >> 32;
         // As if the chunk were full: who allocates now comes to wait for the lock in `add_chunk`. It then starts a chunk
         // though there is room again, which is rare and does no harm.
-        // Acquire: what was allocated before is not touched here, what is behind was not written to.
+        // Acquire: what was allocated before is not touched here, the memory after it was not written to.
         let cursor = self.cursor.swap(chunk << 32 | self.chunk_units as u64, Ordering::AcqRel);
         let used = cursor as u32 as usize;
         if used < self.chunk_units
             && let Some(mapping) = owned.mappings.last()
         {
-            // SAFETY: `allocate` gave out nothing behind the cursor, and gives out nothing until it is set back below.
+            // SAFETY: `allocate` gave out nothing after the cursor, and gives out nothing until it is set back below.
             unsafe { mapping.give_back_from(used * UNIT) };
             self.resident.store(used * UNIT, Ordering::Relaxed);
         }

@@ -197,7 +197,7 @@ pub struct ColumnFamilyOptions {
     /// Size of a bloom filter over the prefixes in a memtable, by which seeks within a prefix leave memtables out, as a
     /// share of `write_buffer_size`; needs a prefix extractor. 0 to 0.25, default 0: none.
     pub memtable_prefix_bloom_size_ratio: f64,
-    /// Versions of one key that an iterator passes one by one before it seeks behind them. Default 8.
+    /// Versions of one key that an iterator passes one by one before it seeks past them. Default 8.
     pub max_sequential_skip_in_iterations: u64,
     /// Operands of one key in the memtable from which on a further one is merged when it is written, into a value.
     /// 0: never. Default 0.

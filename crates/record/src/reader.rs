@@ -2,7 +2,7 @@
 //!
 //! [`LogReader::next`] gives each logical record. Damage comes back as [`ReadOutcome::Damaged`] if the
 //! recovery mode reports it; what a mode tolerates ends or continues the log silently. After damage the next
-//! call goes on behind it, which is what skipping corrupt records means.
+//! call goes on after it, which is what skipping corrupt records means.
 //!
 //! Invariant: a record is returned only if the checksums of all its fragments match.
 //! Source: RocksDB `db/log_reader.cc`; the table of outcomes is in `docs/format/log.md`.

@@ -5,7 +5,7 @@ use outcrop_base::coding::{Decoder, fixed32_at, fixed64_at, put_varint64};
 use outcrop_base::{Error, Result};
 use outcrop_env::ReadFile;
 
-/// Bytes behind every block: compression type and checksum.
+/// Bytes after every block: compression type and checksum.
 pub const TRAILER_LEN: usize = 5;
 /// Bytes of the footer.
 pub const FOOTER_LEN: usize = 53;

@@ -238,7 +238,7 @@ impl TableIter {
         (elsewhere && number < view.len()).then(|| BlockPlace { number, handle: view.handle(number) })
     }
 
-    /// To the first entry at or after (`user_key`, `packed`), which is in `block` or behind it.
+    /// To the first entry at or after (`user_key`, `packed`), which is in `block` or after it.
     #[inline]
     fn seek_from(&mut self, block: usize, comparator: &Comparator, user_key: &[u8], packed: u64) {
         if self.enter(block) {

@@ -56,7 +56,7 @@ struct Next {
 struct Stretch {
     start: u64,
     len: usize,
-    /// Number of the block behind it.
+    /// Number of the block after it.
     end: usize,
 }
 
@@ -99,7 +99,7 @@ impl Readahead {
         handle.offset >= self.start && handle.offset + len as u64 <= self.start + self.bytes.len() as u64
     }
 
-    /// Makes the stretch that begins with block `number` the current one, and starts to read the one behind it.
+    /// Makes the stretch that begins with block `number` the current one, and starts to read the one after it.
     fn advance(
         &mut self,
         source: &BlockSource,
@@ -142,7 +142,7 @@ impl Readahead {
         Ok(())
     }
 
-    /// Has at least as many bytes behind `end` read as the user asked for, twice as many at a time.
+    /// Has at least as many bytes after `end` read as the user asked for, twice as many at a time.
     fn hint(&mut self, source: &BlockSource, end: u64) {
         let asked = self.asked as u64;
         if self.hinted < end.saturating_add(asked) {

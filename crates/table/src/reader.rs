@@ -646,7 +646,7 @@ impl TableReader {
             let mut partitions = IndexEntries::default();
             partitions.add_block(&top, self.coding).map_err(broken(self.index_handle))?;
             if let [first, .., last] = partitions.handles() {
-                // Partitions stand one behind the other: one readahead instead of a read for each.
+                // Partitions stand one after the other: one readahead instead of a read for each.
                 let span =
                     last.offset.saturating_sub(first.offset) as usize + self.source.stored_len(*last)?;
                 self.source.file.prefetch(first.offset, span);

@@ -81,7 +81,7 @@ fn each_separated(block: &[u8], add: &mut impl FnMut(&[u8], &[u8]) -> Result<()>
     let ordinary = [&block[..at], &word.to_le_bytes()].concat();
     let contents = Contents::parse(&ordinary)?;
     let (keys, mut values) =
-        contents.entries.split_at_checked(values_at).ok_or_else(|| broken("values start behind the end"))?;
+        contents.entries.split_at_checked(values_at).ok_or_else(|| broken("values start after the end"))?;
     let all_values = values;
     let mut decoder = Decoder::new(keys);
     let mut key: Vec<u8> = Vec::new();

@@ -72,7 +72,7 @@ impl Meta {
 /// another form.
 #[derive(Clone, Copy)]
 pub enum Form {
-    /// A data block behind its directory.
+    /// A data block after its directory.
     Data = Kind::Data as isize,
     /// A whole index.
     Index = Kind::Index as isize,

@@ -32,7 +32,7 @@ pub enum Feature {
     PredecessorInfo,
     /// WALs that say how long timestamps are.
     TimestampSizes,
-    /// WALs behind whose end the file goes on: with an earlier log, or with space ahead. To a version that opens it.
+    /// WALs after whose end the file goes on: with an earlier log, or with space ahead. To a version that opens it.
     WalGoesOn,
     /// The same to a version's secondary instances.
     WalGoesOnForSecondary,
@@ -171,16 +171,16 @@ impl Rule {
                 Effect::Misreads,
                 "by default it takes such a record for damage, leaves out what follows and says nothing; flush first",
             ),
-            // In this mode the reader of older versions goes on behind the end of the file for ever.
+            // In this mode the reader of older versions goes on after the end of the file for ever.
             Feature::WalGoesOn => rule(
-                "WALs that go on behind their end (recycled, or with space ahead)",
+                "WALs that go on after their end (recycled, or with space ahead)",
                 (8, 11),
                 Effect::Note,
                 "it never finishes opening with wal_recovery_mode=kSkipAnyCorruptedRecords; take another mode, or open \
                  and close the database with Outcrop first",
             ),
             Feature::WalGoesOnForSecondary => Rule {
-                name: "WALs that go on behind their end, for secondary instances".to_string(),
+                name: "WALs that go on after their end, for secondary instances".to_string(),
                 since: None,
                 effect: Effect::Note,
                 text: "a secondary instance of it never finishes opening while such a WAL is there, with \

@@ -357,7 +357,7 @@ pub enum Op<'a> {
     DeleteRange {
         /// First user key.
         begin: &'a [u8],
-        /// The user key behind the last.
+        /// The user key after the last.
         end: &'a [u8],
     },
     /// Set the key to a set of named columns.

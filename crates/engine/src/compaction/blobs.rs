@@ -138,7 +138,7 @@ fn cutoff(version: &Version, options: &ColumnFamilyOptions) -> FileNumber {
     version.blob_files.keys().nth(index).copied().unwrap_or(FileNumber(u64::MAX))
 }
 
-/// A file with a buffer that holds what comes behind the last read.
+/// A file with a buffer that holds what comes after the last read.
 struct ReadAhead {
     file: Arc<dyn ReadFile>,
     bytes: usize,

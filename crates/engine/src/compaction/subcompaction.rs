@@ -140,7 +140,7 @@ fn cut_evenly(mut anchors: Vec<(Vec<u8>, u64)>, parts: usize, comparator: &Compa
     let total: u64 = anchors.iter().map(|(_, weight)| weight).sum();
     let mut cuts: Vec<Vec<u8>> = Vec::new();
     let mut passed = 0;
-    // Nothing lies behind the last anchor: it would only cut off an empty part.
+    // Nothing lies after the last anchor: it would only cut off an empty part.
     let last = anchors.last().map(|(key, _)| key.clone()).unwrap_or_default();
     for (key, weight) in anchors {
         passed += weight;

@@ -107,7 +107,7 @@ pub struct Cursor {
     seek_target: Vec<u8>,
     /// While sources are missing: nothing beyond the prefix is before the upper bound.
     bounded: bool,
-    /// Versions passed one by one before a seek behind the key.
+    /// Versions passed one by one before a seek past the key.
     max_skip: u64,
     /// Entries a positioning call may pass over.
     max_skipped: u64,
@@ -621,7 +621,7 @@ impl Cursor {
         }
     }
 
-    /// Leaves a version that is not for this reader, after many of them: by a seek if they were of one key, behind all
+    /// Leaves a version that is not for this reader, after many of them: by a seek if they were of one key, past all
     /// versions of `key` or to the first of another key that the snapshot has.
     #[cold]
     fn passed_many(&mut self, skip_saved: bool) {

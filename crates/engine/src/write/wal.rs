@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 /// Largest WAL that is kept to be written over though nobody asked for it, in bytes.
 const LARGEST_KEPT: u64 = 128 << 20;
 
-/// How many WAL files wait to be written over, if their number was asked for. None where recovery takes what lies behind the
+/// How many WAL files wait to be written over, if their number was asked for. None where recovery takes what lies after the
 /// end of a WAL, or after a loss of power in its middle, for damage of its own.
 pub fn recycled_wals(options: &DbOptions) -> u64 {
     match options.wal_recovery_mode {
@@ -56,7 +56,7 @@ pub struct Wal {
     dir_synced: bool,
     /// Everything appended so far is durable.
     synced: bool,
-    /// Other things may lie behind its end until it is cut.
+    /// Other things may lie after its end until it is cut.
     cut_at_end: bool,
     /// Nothing was asked of the file yet but to be there: nothing of it can have failed.
     untouched: bool,
@@ -170,7 +170,7 @@ impl Wal {
         Ok(())
     }
 
-    /// Ends the file: everything is handed to the operating system, and what lies behind is cut off. It can still be
+    /// Ends the file: everything is handed to the operating system, and the bytes after the end are cut off. It can still be
     /// synced, and if it was cut must be before a later WAL is durable.
     pub fn end(&mut self) -> Result<()> {
         self.untouched = false;

@@ -273,7 +273,7 @@ enum Legal {
     Subset,
 }
 
-/// Where the records of a log start; it has one block and whole records only, and perhaps a mark behind them.
+/// Where the records of a log start; it has one block and whole records only, and perhaps a mark after them.
 pub fn records(log: &[u8]) -> Vec<usize> {
     let mut starts = Vec::new();
     let mut at = 0;

@@ -44,7 +44,7 @@ pub enum StepKind {
     Merge,
     /// Adds an operand to a random key, or looks one up.
     ReadOrMerge,
-    /// Looks up a random key and writes its value with another one behind it.
+    /// Looks up a random key and writes its value with another one after it.
     Append,
     /// Deletes a random key.
     Delete,

@@ -124,7 +124,7 @@ impl<'a> Worker<'a> {
         Ok(Done { ops: 1, found: 0, bytes })
     }
 
-    /// Looks up a random key; writes it with another value behind what it had, a comma between, which is what the
+    /// Looks up a random key; writes it with another value after what it had, a comma between, which is what the
     /// operator stringappend does of itself.
     fn append(&mut self) -> Result<Done, String> {
         self.draw();

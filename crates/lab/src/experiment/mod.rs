@@ -267,7 +267,7 @@ pub struct Design {
     /// Seconds in which blocks must end: one that would take longer is not begun, the first excepted.
     pub budget_seconds: Option<u64>,
     /// Seconds in which nothing runs before each session but the first, or by steps before each block: what a device does
-    /// behind what was written.
+    /// after what was written.
     pub rest_seconds: f64,
     /// In what order the targets of a block work; by default by steps where all of them fit into memory at once.
     pub order: Option<Order>,

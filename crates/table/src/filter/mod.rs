@@ -22,7 +22,7 @@ pub use writer::{FilterOutput, FilterWriter};
 use outcrop_base::coding::fixed32_at;
 use outcrop_base::xxph3::xxph3_64;
 
-/// Bytes behind the filter bits.
+/// Bytes after the filter bits.
 const METADATA_LEN: usize = 5;
 
 /// How a filter block is to be asked.

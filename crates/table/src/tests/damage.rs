@@ -238,7 +238,7 @@ fn forged_blocks_with_valid_checksums_never_panic() {
                 let _ = table.get(&lookup, SeqNum::MAX, FillCache::Yes, |_, _, _, _| ControlFlow::Break(()));
             }
         }
-        assert!(opened > 100, "the decoders behind the opening are reached");
+        assert!(opened > 100, "the decoders after the opening are reached");
     }
 }
 

@@ -66,7 +66,7 @@ pub struct TableSummary {
     pub smallest_seq: SeqNum,
     /// Largest sequence number.
     pub largest_seq: SeqNum,
-    /// Bytes behind the last data block.
+    /// Bytes after the last data block.
     pub tail_size: u64,
     /// The contents of the properties block.
     pub properties: TableProperties,

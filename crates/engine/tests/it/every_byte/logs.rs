@@ -99,7 +99,7 @@ fn wal(what: &str, options: DbOptions, lens: &[usize], modes: &'static [WalRecov
     Wal { small, name, contents, starts, states, modes }
 }
 
-/// Where the records of `writes` start, behind those about the log, and where the last one ends.
+/// Where the records of `writes` start, after those about the log, and where the last one ends.
 fn starts(log: &[u8], header: usize, writes: usize) -> Vec<usize> {
     let number = |at: usize| &log[at + 7..at + header];
     let (mut starts, mut at) = (Vec::new(), 0);
@@ -152,7 +152,7 @@ impl Wal {
         let boundary = behind || self.starts.contains(&at) || at == 0;
         let refused = match mode {
             AbsoluteConsistency => flipped || !boundary,
-            // A length that reaches behind the end is what a torn record has.
+            // A length that reaches past the end is what a torn record has.
             TolerateCorruptedTailRecords if self.is_length(at) => {
                 flipped && !matches!(outcome, Outcome::Read(_))
             }
@@ -186,7 +186,7 @@ fn wals() -> Vec<Wal> {
     const ALL: &[WalRecoveryMode] =
         &[AbsoluteConsistency, TolerateCorruptedTailRecords, PointInTimeRecovery, SkipAnyCorruptedRecords];
     let short = [0, 40, 300, 1, 90];
-    // Written only for the modes that forgive what stands behind the end.
+    // Written only for the modes that forgive what stands after the end.
     const FORGIVING: &[WalRecoveryMode] = &[PointInTimeRecovery, SkipAnyCorruptedRecords];
     let plain = || DbOptions { allow_fallocate: false, ..creating() };
     let recycling = |options| DbOptions { recycle_log_file_num: 2, ..options };
