@@ -69,7 +69,7 @@ fn scramble(i: u64, n: u64) -> u64 {
     (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 17) % n
 }
 
-/// A database in a directory that goes with it.
+/// A database in a directory that is removed with it.
 struct Prepared {
     db: Db,
     _dir: tempfile::TempDir,

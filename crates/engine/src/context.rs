@@ -60,7 +60,7 @@ pub struct DbContext {
     pub monitor: Monitor,
     /// Memory of memtables. One for each opening: handles know their database by it.
     pub memtable_pool: Arc<MemTablePool>,
-    /// Told what happens, if somebody listens.
+    /// The sink of events, if somebody listens.
     pub events: Events,
     /// When the archive of WALs was looked at last, seconds since the epoch.
     pub archive_purged: AtomicU64,

@@ -115,7 +115,7 @@ struct Rolling {
     fs: Arc<dyn FileSystem>,
     /// `None` once it could not be written.
     file: Option<Box<dyn WriteFile>>,
-    place: Place,
+    place: LogLocation,
     /// Size from which on the next line begins another file, in bytes; 0: none.
     max_bytes: u64,
     /// Age of that, in seconds; 0: none.
@@ -128,22 +128,22 @@ struct Rolling {
 }
 
 /// Where LOG is: `LOG` in the database's directory, or a name made of the database's path in `db_log_dir`.
-pub struct Place {
+pub struct LogLocation {
     dir: PathBuf,
     name: String,
 }
 
-impl Place {
+impl LogLocation {
     /// Of the database at `path`.
-    pub fn of(path: &Path, log_dir: Option<&str>) -> Place {
+    pub fn of(path: &Path, log_dir: Option<&str>) -> LogLocation {
         match log_dir.filter(|dir| !dir.is_empty() && Path::new(dir) != path) {
-            None => Place { dir: path.to_path_buf(), name: "LOG".to_string() },
+            None => LogLocation { dir: path.to_path_buf(), name: "LOG".to_string() },
             Some(dir) => {
                 let path = absolute(path).display().to_string();
                 let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
                 let path = path.trim_start_matches('/');
                 let prefix: String = path.chars().map(|c| if plain(c) { c } else { '_' }).collect();
-                Place { dir: PathBuf::from(dir), name: format!("{prefix}_LOG") }
+                LogLocation { dir: PathBuf::from(dir), name: format!("{prefix}_LOG") }
             }
         }
     }
@@ -215,7 +215,7 @@ impl InfoLog {
             let (sink, level) = (Sink::Object(logger.clone()), logger.level());
             return Ok(InfoLog { sink, level, clock: env.clock.clone() });
         }
-        let place = Place::of(path, options.kept.get("db_log_dir"));
+        let place = LogLocation::of(path, options.kept.get("db_log_dir"));
         env.fs.create_dir_all(&place.dir)?;
         let mut rolling = Rolling {
             fs: env.fs.clone(),

@@ -20,7 +20,7 @@ pub struct JobContext {
     pub closed_wals: Arc<ClosedWals>,
     /// The snapshots that must stay readable.
     pub snapshots: Arc<SnapshotList>,
-    /// Told when a job begins and ends.
+    /// The observer of the begin and end of jobs.
     pub observer: Arc<dyn JobObserver>,
 }
 
@@ -44,7 +44,7 @@ pub struct JobInfo {
     pub what: String,
 }
 
-/// Told of flushes and compactions, on the thread that runs them, with no lock held. Time spent in the observer
+/// Observes flushes and compactions, on the thread that runs them, with no lock held. Time spent in the observer
 /// delays the job.
 pub trait JobObserver: Send + Sync {
     /// The job begins.

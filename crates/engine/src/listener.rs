@@ -17,7 +17,7 @@ use crate::panic::caught;
 use outcrop_base::Error;
 use std::sync::{Arc, Weak};
 
-/// Told what happens in the databases opened with it: [`crate::DbBuilder::listener`]. Every callback does nothing by default.
+/// Receives the events of the databases opened with it: [`crate::DbBuilder::listener`]. Every callback does nothing by default.
 ///
 /// A callback runs on the thread that does what it is told of, and delays that. Every callback may read, and use snapshots and iterators.
 /// Its other rights depend on whether the line of writers is held meanwhile:
@@ -68,7 +68,7 @@ pub trait EventListener: Send + Sync {
         let _ = (db, flush);
     }
 
-    /// A compaction begins, be it that its tables are only moved or dropped. Not called for one that was canceled before, nor for
+    /// A compaction begins, also one whose tables are only moved or dropped. Not called for one that was canceled before, nor for
     /// [`Db::compact_files`], which tells its caller ([`Db::compact_files_cf_telling`]) and listeners of its parts.
     fn compaction_begin(&self, db: &Arc<Db>, compaction: &CompactionJobInfo) {
         let _ = (db, compaction);

@@ -300,7 +300,7 @@ fn replay_wals(
         replay.wal(env, wal_dir, *wal, recovered)?;
     }
     for wal in wals {
-        // One that a writer beside has removed meanwhile is none of this database's.
+        // One that a writer beside has removed meanwhile is not this database's.
         let size = env.fs.file_size(&file_name::wal(wal_dir, FileNumber(wal))).unwrap_or(0);
         recovered.wal_files.push((wal, size));
     }

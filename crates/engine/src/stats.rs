@@ -50,12 +50,12 @@ pub struct DbStats {
     /// When statistics were last written to LOG, microseconds since the epoch.
     pub dumped_micros: AtomicU64,
     /// The figures that `rocksdb.dbstats` reported last: intervals are counted from there.
-    pub told: Mutex<WritesTold>,
+    pub reported: Mutex<ReportedWrites>,
 }
 
 /// Counters of writes at one moment.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct WritesTold {
+pub struct ReportedWrites {
     /// Seconds since the database was opened.
     pub uptime: f64,
     /// As the counters of [`DbStats`] with these names.
@@ -93,7 +93,7 @@ impl Ingested {
 
 /// The work that a column family had done when `rocksdb.cfstats` was last asked for.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct WorkTold {
+pub struct ReportedWork {
     /// Seconds since the database was opened.
     pub uptime: f64,
     /// All levels.
@@ -228,7 +228,7 @@ pub struct ColumnFamilyStats {
     /// Files that were ingested.
     pub ingested: Mutex<Ingested>,
     /// The figures that `rocksdb.cfstats` reported last: intervals are counted from there.
-    pub told: Mutex<WorkTold>,
+    pub reported: Mutex<ReportedWork>,
 }
 
 impl ColumnFamilyStats {
@@ -240,7 +240,7 @@ impl ColumnFamilyStats {
             }),
             stalls: StallCounters::default(),
             ingested: Mutex::default(),
-            told: Mutex::default(),
+            reported: Mutex::default(),
         }
     }
 

@@ -41,23 +41,23 @@ pub struct Mover {
     /// Set: stop.
     pub stop: Option<Arc<AtomicBool>>,
     /// Receives the progress.
-    pub told: Option<Arc<Told>>,
+    pub meter: Option<Arc<ProgressMeter>>,
     /// Make what is written durable.
     pub sync: bool,
 }
 
-/// A callback for the progress of copying, called after each so many bytes.
-pub struct Told {
+/// Calls the application's callback each time so many bytes were copied.
+pub struct ProgressMeter {
     progress: Progress,
     interval: u64,
-    /// Bytes since the last time. Held while it is told: one call at a time.
+    /// Bytes since the last call. Held during the call: one at a time.
     bytes: Mutex<u64>,
 }
 
-impl Told {
+impl ProgressMeter {
     /// Calls `progress` each time `interval` bytes were copied.
-    pub fn new(progress: Progress, interval: u64) -> Told {
-        Told { progress, interval, bytes: Mutex::new(0) }
+    pub fn new(progress: Progress, interval: u64) -> ProgressMeter {
+        ProgressMeter { progress, interval, bytes: Mutex::new(0) }
     }
 
     fn copied(&self, bytes: u64) -> Result<()> {
@@ -80,7 +80,7 @@ impl Mover {
         let mut output = fs.create(target, OpenWrite { buffer_size: 0, ..OpenWrite::default() })?;
         let mut write = |bytes: &[u8]| {
             output.append(bytes)?;
-            self.told.as_ref().map_or(Ok(()), |told| told.copied(bytes.len() as u64))
+            self.meter.as_ref().map_or(Ok(()), |meter| meter.copied(bytes.len() as u64))
         };
         let copied = match source {
             Source::File(from, path, len) => self.walk(&**from, path, *len, &mut write)?,
@@ -163,7 +163,7 @@ mod tests {
     const BYTES: usize = 3_000_000;
 
     fn mover() -> Mover {
-        Mover { limit: None, buffer_bytes: 0, stop: None, told: None, sync: true }
+        Mover { limit: None, buffer_bytes: 0, stop: None, meter: None, sync: true }
     }
 
     fn source(env: &Env) -> (Source, Vec<u8>) {
@@ -186,9 +186,9 @@ mod tests {
             let progress = Arc::new(move || {
                 counted.fetch_add(1, Ordering::Relaxed);
             });
-            let told = Some(Arc::new(Told::new(progress, 1000)));
+            let meter = Some(Arc::new(ProgressMeter::new(progress, 1000)));
             let copied =
-                Mover { buffer_bytes, told, ..mover() }.copy(&source, &*env.fs, Path::new("/d/b")).unwrap();
+                Mover { buffer_bytes, meter, ..mover() }.copy(&source, &*env.fs, Path::new("/d/b")).unwrap();
             assert_eq!(
                 copied,
                 Copied { size: len as u64, crc: if len == 0 { 0 } else { crc32c(&bytes[..len]) } }
@@ -231,8 +231,8 @@ mod tests {
         let stop = Some(Arc::new(AtomicBool::new(true)));
         let stopped = Mover { stop, ..mover() }.copy(&source, &*env.fs, Path::new("/d/b")).unwrap_err();
         assert_eq!(stopped.to_string(), "Result incomplete: Backup stopped");
-        let told = Some(Arc::new(Told::new(Arc::new(|| panic!("no more")), 1)));
-        let error = Mover { told, ..mover() }.copy(&source, &*env.fs, Path::new("/d/b")).unwrap_err();
+        let meter = Some(Arc::new(ProgressMeter::new(Arc::new(|| panic!("no more")), 1)));
+        let error = Mover { meter, ..mover() }.copy(&source, &*env.fs, Path::new("/d/b")).unwrap_err();
         assert_eq!(error.to_string(), "Operation aborted: progress callback panicked: no more");
     }
 }

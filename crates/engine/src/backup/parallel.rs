@@ -8,7 +8,7 @@ use outcrop_env::Threads;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// Items to do, and what came of those that were done.
+/// Items to do, and the results of those that were done.
 struct List<I, O> {
     /// Items still to be done, last first, each with its place in the list.
     todo: Mutex<Vec<(usize, I)>>,

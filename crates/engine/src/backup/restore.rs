@@ -234,7 +234,7 @@ fn temporary_current(dir: &Path) -> PathBuf {
     dir.join("CURRENT.tmp")
 }
 
-/// Copies the files, and gives CURRENT its name in the end.
+/// Copies the files, and gives CURRENT its name last.
 fn copy_files(store: &Store, files: Vec<Restored>, target: Target<'_>) -> Result<()> {
     let fs = store.db_env.fs.clone();
     let mover = store.restorer();

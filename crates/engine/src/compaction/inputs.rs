@@ -17,7 +17,7 @@ use outcrop_options::derive;
 use outcrop_table::{FillCache, TableIterOptions};
 use std::sync::Arc;
 
-/// The part of the inputs in `range`, without what `snapshots` let go.
+/// The part of the inputs in `range`, without the entries that no reader at `snapshots` can see.
 pub fn compaction_stream(
     ctx: &Arc<DbContext>,
     job: &CompactionJob,

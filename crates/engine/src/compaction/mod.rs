@@ -53,7 +53,7 @@ pub enum Reason {
     Marked,
     /// The table keeps blob files of which too much is garbage.
     BlobGarbage,
-    /// Asked for by a caller who waits.
+    /// A caller asked for it, and waits.
     Manual,
     /// Moved to another level as they are, for a caller who waits.
     Refit,

@@ -227,19 +227,19 @@ struct OpenTable {
     /// A key and a value that stand for a value in a blob file; reused.
     reference: (Vec<u8>, Vec<u8>),
     /// The contents of the table, if they will be compared.
-    written: Option<Contents>,
-    /// Told of its entries, if the application has any.
+    written: Option<EntryDigest>,
+    /// The application's collectors, which see its entries.
     collectors: Option<Collectors>,
 }
 
 /// A summary of entries and their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Contents {
+struct EntryDigest {
     entries: u64,
     hash: u64,
 }
 
-impl Contents {
+impl EntryDigest {
     fn add(&mut self, key: &[u8], value: &[u8]) {
         self.entries += 1;
         for part in [key, value] {
@@ -289,7 +289,7 @@ impl OpenTable {
             },
         );
         let reference = (Vec::new(), Vec::new());
-        let written = plan.paranoid_checks.then(Contents::default);
+        let written = plan.paranoid_checks.then(EntryDigest::default);
         let collectors = Collectors::new(&cf.collectors, cf.id(), Some(plan.level.max(0) as usize));
         Ok(OpenTable {
             number,
@@ -401,9 +401,9 @@ impl OpenTable {
 }
 
 /// Reads the finished table and compares it with what was written.
-fn compare(ctx: &DbContext, cf: &ColumnFamily, file: &TableFile, written: Contents) -> Result<()> {
+fn compare(ctx: &DbContext, cf: &ColumnFamily, file: &TableFile, written: EntryDigest) -> Result<()> {
     let table = ctx.tables.open(cf, file)?;
-    let mut found = Contents::default();
+    let mut found = EntryDigest::default();
     table_cache::read_back(&table, |key, value| found.add(key, value))?;
     if found == written {
         return Ok(());

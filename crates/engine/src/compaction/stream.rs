@@ -45,7 +45,7 @@ pub struct DropRules {
     pub below: Vec<Arc<[Arc<TableFile>]>>,
     /// Range tombstones of the inputs.
     pub tombstones: Fragments,
-    /// Asked about the newest version of each key, and the level it is told.
+    /// The filter, which decides about the newest version of each key, and the level that it is given.
     pub filter: Option<(Arc<dyn CompactionFilter>, usize)>,
     /// Where values that are not in tables come from.
     pub blobs: Option<BlobInput>,

@@ -25,11 +25,11 @@ use std::sync::atomic::Ordering;
 const PREFIX_LEN: usize = 8;
 
 /// A compaction that was told to begin.
-pub struct ToldCompaction(CompactionJobInfo);
+pub struct ReportedCompaction(CompactionJobInfo);
 
-impl ToldCompaction {
+impl ReportedCompaction {
     /// Tells that `job` begins. `None` if nobody listens, if it was canceled before it began, and if tables are only shifted for a caller.
-    pub fn begin(jobs: &JobContext, job: &CompactionJob) -> Option<ToldCompaction> {
+    pub fn begin(jobs: &JobContext, job: &CompactionJob) -> Option<ReportedCompaction> {
         // Relaxed: it is looked at again and again.
         let canceled = job.canceled.as_ref().is_some_and(|canceled| canceled.load(Ordering::Relaxed));
         if !jobs.ctx.listens() || canceled || job.compaction.reason == Reason::Refit {
@@ -38,7 +38,7 @@ impl ToldCompaction {
         let info =
             CompactionJobInfo { num_l0_files: job.version.levels[0].files.len(), ..info_of(&jobs.ctx, job) };
         jobs.ctx.tell(Event::CompactionBegin(&info));
-        Some(ToldCompaction(info))
+        Some(ReportedCompaction(info))
     }
 
     /// Tells how it ended.

@@ -28,7 +28,7 @@ pub enum FlushReason {
     WriteBufferFull = 6,
     /// Somebody asked for it.
     ManualFlush = 10,
-    /// The database comes back after an error.
+    /// The database resumes after an error.
     ErrorRecovery = 11,
     /// The WALs are larger than allowed.
     WalFull = 13,

@@ -34,7 +34,7 @@ pub enum Event<'a> {
     MemTableSealed(&'a MemTableInfo),
 }
 
-/// Told of everything. A panic of it is its own to catch.
+/// Receives every event. It catches its own panics.
 pub trait EventSink: Send + Sync {
     /// `event` happens.
     fn tell(&self, event: Event<'_>);

@@ -14,7 +14,7 @@ use crate::compaction::output::{OutputPlan, write_tables};
 use crate::compaction::stream::{CompactionStream, DropRules};
 use crate::context::DbContext;
 use crate::event_log;
-use crate::events::flush::{Flushed, ToldFlush};
+use crate::events::flush::{Flushed, ReportedFlush};
 use crate::info_log::{LogLevel, log_at, log_line};
 use crate::jobs::JobContext;
 use crate::pending_outputs::PendingOutputs;
@@ -59,7 +59,7 @@ pub fn run(jobs: &JobContext, job: &FlushJob) -> Result<()> {
     let outputs = PendingOutputs::new(&jobs.ctx);
     let numbers: Vec<FileNumber> = job.parts.iter().map(|_| outputs.reserve()).collect();
     let job_id = jobs.ctx.new_job_id();
-    let told = ToldFlush::begin(jobs, job, &numbers, job_id);
+    let told = ReportedFlush::begin(jobs, job, &numbers, job_id);
     let written = job
         .parts
         .iter()

@@ -72,7 +72,7 @@ impl Job {
     }
 }
 
-/// Runs a flush and ends it in the shared state, whatever came of it.
+/// Runs a flush and ends it in the shared state, whether it failed or not.
 pub fn run_flush(jobs: &JobContext, job: &FlushJob) {
     let versions = &jobs.versions;
     let result = jobs.observed(&job.info(), || caught("flush", || flush::run(jobs, job)));
@@ -98,7 +98,7 @@ pub fn run_flush(jobs: &JobContext, job: &FlushJob) {
     jobs.ctx.tell_stalls();
 }
 
-/// Runs a compaction and ends it in the shared state, whatever came of it.
+/// Runs a compaction and ends it in the shared state, whether it failed or not.
 pub fn run_compaction(jobs: &JobContext, job: &CompactionJob, manual: Option<Arc<ManualCompaction>>) {
     let versions = &jobs.versions;
     let run = || compaction::run_telling(jobs, job).map(drop);

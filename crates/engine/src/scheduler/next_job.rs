@@ -3,8 +3,8 @@
 //! Order for compaction threads: manual requests, then what the compaction style of any column family wants most.
 //! Upkeep drops replaced views and dead files, then makes memory ready: for the caches that grow, which readers wait
 //! for, ahead of writers in memtables whose memory is not there, and for the memtables to come.
-//! Once a second it looks for what time alone makes due: statistics, tables that have come of age or
-//! that released snapshots let go, dead files that a reader has let go, and memory that no memtable came for or uses.
+//! Once a second it looks for what time alone makes due: statistics, tables that reached their age limit or
+//! that no snapshot needs any more, dead files that a reader has released, and memory that no memtable took or uses.
 //! After a background error nothing starts until it is cleared (`stopping.rs`).
 //!
 //! Concurrency: with the state locked; whatever is picked is marked as taken before the lock is released.

@@ -22,7 +22,7 @@
 //!   and calls or leads if not. So one patient writer is awake and one other looks after it, however long the line is.
 //!
 //! A leader that syncs hands its lead to the first in line, which gathers a group when it starts, not when it is appointed:
-//! those who were told of the group before come back in the time a leader takes to wake up, and a sync is shared by all.
+//! the writers of the group before call again in the time a leader takes to wake up, and a sync is shared by all.
 //!
 //! Invariants: there is at most one leader; only it touches the WAL, assigns sequence numbers and inserts. The line is in
 //! order of arrival; those who called, and the patient ones, are each served in that order. Every writer that called
@@ -73,9 +73,9 @@ enum WriterState {
     },
     /// The leader works on the request.
     Taken,
-    /// This writer must lead: its request comes back.
+    /// This writer must lead: its request is returned.
     Lead(Request),
-    /// Committed or failed; the batch comes back.
+    /// Committed or failed; the batch is returned.
     Done(Result<()>, Vec<u8>),
 }
 
@@ -240,13 +240,13 @@ fn cost(bytes: usize) -> u32 {
 #[derive(Default)]
 struct Line {
     /// In order of arrival.
-    waiting: VecDeque<Place>,
+    waiting: VecDeque<QueuedWriter>,
     /// The leader waits for room, which may take for ever.
     stalled: bool,
 }
 
 /// A place in line.
-struct Place {
+struct QueuedWriter {
     writer: Arc<Writer>,
     /// It is to be served before the lead is free again.
     called: bool,
@@ -358,7 +358,7 @@ impl WriteQueue {
                 return Turn::Done(Err(stalled()), request.bytes);
             }
             let writer = Writer::new(request);
-            line.waiting.push_back(Place { writer: writer.clone(), called: patience.is_none() });
+            line.waiting.push_back(QueuedWriter { writer: writer.clone(), called: patience.is_none() });
             line.appoint_first();
             writer
         };

@@ -197,7 +197,7 @@ impl CommitPipeline {
         }
     }
 
-    /// Commits one group, and comes back whatever happens: the caller owes its followers an answer, and the line a leader.
+    /// Commits one group, and returns whatever happens: the caller owes its followers an answer, and the line a leader.
     #[inline]
     fn lead_catching_panics(
         &self,

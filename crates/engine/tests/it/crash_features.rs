@@ -24,13 +24,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// (column family, key) to value.
-type State = BTreeMap<Place, Value>;
+type State = BTreeMap<RowKey, Value>;
 /// A column family and a key in it.
-type Place = (String, Vec<u8>);
+type RowKey = (String, Vec<u8>);
 /// A value, of which several states have a share.
 type Value = Arc<[u8]>;
 /// The changes that a step makes.
-type Changes = Vec<(Place, Option<Value>)>;
+type Changes = Vec<(RowKey, Option<Value>)>;
 
 const MAIN: &str = "default";
 const SIDE: &str = "side";
@@ -492,7 +492,7 @@ impl<'s> Run<'s> {
 
     /// Each key has its last durable value, or one of a later step.
     fn check_each_key(&self, state: &State, what: &str) {
-        let mut legal: BTreeMap<Place, Vec<Option<Value>>> = BTreeMap::new();
+        let mut legal: BTreeMap<RowKey, Vec<Option<Value>>> = BTreeMap::new();
         for (number, changes) in self.steps.iter().enumerate() {
             for (place, value) in changes {
                 let values = legal.entry(place.clone()).or_insert_with(|| vec![None]);

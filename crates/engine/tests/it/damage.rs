@@ -319,7 +319,7 @@ fn legal(files: &Files, name: &str, damage: Damage, mode: WalRecoveryMode) -> Le
     }
 }
 
-/// Opens the damaged database and judges what comes of it: true if it was an error.
+/// Opens the damaged database and judges the result: true if it was an error.
 fn check(case: &Case, name: &str, damage: Damage, mode: WalRecoveryMode) -> bool {
     let mut files = case.files.clone();
     match damage.apply(&case.files[name]) {

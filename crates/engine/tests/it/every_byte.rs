@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 const FAMILY: &str = "default";
 
-/// A database at rest.
+/// A database that nobody has open.
 struct Small {
     what: String,
     fs: MemoryFs,

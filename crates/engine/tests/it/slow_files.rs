@@ -24,7 +24,7 @@ enum Call {
 struct Gate {
     closed: Mutex<Option<(Call, &'static str)>>,
     changed: Condvar,
-    /// Told of each call that waits.
+    /// Receives a message for each call that waits.
     waiting: Mutex<Option<Sender<()>>>,
 }
 

@@ -269,7 +269,7 @@ fn groups_are_gathered_as_drawn() {
             let bytes = vec![0; bytes.parse().expect("bytes")];
             let alone = words.contains("alone");
             let writer = Writer::new(Request { bytes, options: options(words), alone });
-            queue.line.lock().waiting.push_back(Place { writer, called: words.contains("called") });
+            queue.line.lock().waiting.push_back(QueuedWriter { writer, called: words.contains("called") });
         }
         let bytes = vec![0; case.argument("bytes", 10) as usize];
         let group = queue.gather(&Request { bytes, options: options(case.arguments), alone: false });
