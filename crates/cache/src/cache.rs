@@ -82,8 +82,8 @@ pub struct CacheOptions {
     pub estimated_entry_charge: usize,
 }
 
-/// Told that a cache grows: has somebody call [`Cache::prepare_slab`] until that gives false. Called by readers, between two
-/// blocks: it should only pass the word on.
+/// A listener to the growth of a cache: it has another thread call [`Cache::prepare_slab`] until that gives false. Readers
+/// call it between two blocks, so it should only wake that thread.
 pub type GrowthListener = dyn Fn() + Send + Sync;
 
 /// A block cache. Shared as `Arc<Cache>`, by any number of databases.
@@ -428,7 +428,7 @@ impl Cache {
         while next < self.table.buckets() {
             let first = next;
             next += ERASE_STEP;
-            // Without the lock: the last insert of a block happened before its file was let go.
+            // Without the lock: the last insert of a block happened before its last reader released the file.
             for bucket in first..(first + ERASE_STEP).min(self.table.buckets()) {
                 found.extend(self.table.slots_marked(bucket, &marks));
             }

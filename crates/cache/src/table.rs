@@ -13,7 +13,7 @@
 //!
 //! Buckets come into use as entries come, one at a time (linear hashing): a cache that is not full has few descriptors in
 //! memory. Half of a bucket's entries then move to the new one. A lookup of one of them meanwhile may miss it, and
-//! reads a block again in vain; an entry that somebody holds stays where no lookup finds it until it is evicted.
+//! reads a block again that was cached; an entry that somebody holds stays where no lookup finds it until it is evicted.
 //! ```text
 //! in use = 2^k + s:   buckets 0..s and 2^k..2^k+s by k + 1 bits of the hash, buckets s..2^k by k bits
 //! ```
@@ -333,7 +333,7 @@ impl Table {
     }
 
     /// Asks for what is at `offsets` of the frame that may be the key's, once what [`Table::prefetch_slot`] asked for is
-    /// there. Nothing is pinned: if the frame is another's or shorter, a line was fetched in vain.
+    /// there. Nothing is pinned: if the frame is another's or shorter, a line was prefetched for nothing.
     #[inline]
     pub fn prefetch_frame(&self, hash: u64, offsets: &[usize]) {
         let bucket = self.bucket_of(hash);

@@ -148,8 +148,8 @@ pub trait WriteFile: Send {
     /// The path it was created under, for error messages.
     fn path(&self) -> &Path;
 
-    /// Memory that this file no longer uses and that takes long to let go of, for another thread to drop. Looked at after an
-    /// append, and after [`WriteFile::close`]; it goes with the file otherwise.
+    /// Memory that this file no longer uses and that takes long to unmap, for another thread to drop. Asked for after an
+    /// append, and after [`WriteFile::close`]; otherwise it is dropped with the file.
     fn retired_window(&mut self) -> Option<RetiredWindow> {
         None
     }

@@ -12,14 +12,14 @@ mod contents;
 
 use crate::file_system::{FileLock, FileSystem, OpenRead, OpenWrite, ReadFile, WriteFile, parent_of};
 use crate::posix::several_names;
-use contents::{Contents, Loss};
+use contents::{FileBytes, Loss};
 use outcrop_base::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-type Shared = Arc<Mutex<Contents>>;
+type Shared = Arc<Mutex<FileBytes>>;
 
 /// A name, and the file it is given or `None`.
 type NameChange = (PathBuf, Option<Shared>);
@@ -297,7 +297,7 @@ impl FileSystem for MemoryFs {
             return Err(missing(path));
         }
         let order = tree.next_order();
-        let contents = Arc::new(Mutex::new(Contents::new(order, options.ahead)));
+        let contents = Arc::new(Mutex::new(FileBytes::new(order, options.ahead)));
         tree.change(vec![(path.to_path_buf(), Some(contents.clone()))]);
         Ok(Box::new(MemoryWriteFile::new(path, contents, &options)))
     }
@@ -411,7 +411,7 @@ impl FileSystem for MemoryFs {
         }
         if !tree.files.contains_key(path) {
             let order = tree.next_order();
-            let file = Arc::new(Mutex::new(Contents::new(order, None)));
+            let file = Arc::new(Mutex::new(FileBytes::new(order, None)));
             tree.change(vec![(path.to_path_buf(), Some(file))]);
         }
         Ok(Box::new(MemoryLock { path: path.to_path_buf(), tree: self.tree.clone() }))

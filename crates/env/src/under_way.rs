@@ -105,7 +105,7 @@ mod ring {
         ring: ManuallyDrop<Ring>,
         /// Bytes before the first one wanted.
         skip: usize,
-        /// The kernel has let go of the memory.
+        /// The kernel no longer writes to the memory.
         ended: bool,
     }
 

@@ -1,7 +1,7 @@
 //! [`MemTable`]: skiplist and hash index together, and the iterator over it.
 
 use crate::arena::{Arena, NULL, PrefaultRange, Ref};
-use crate::hash_index::{Found, HashIndex, Relation};
+use crate::hash_index::{HashIndex, IndexLookup, Relation};
 use crate::pool::{MemTablePool, MemoryAccount};
 use crate::prefix_bloom::PrefixBloom;
 use crate::range_tombstones::RangeTombstones;
@@ -206,9 +206,9 @@ impl MemTable {
     fn find(&self, key: &LookupKey<'_>, snapshot: SeqNum) -> Ref {
         let Some(index) = &self.index else { return self.search(key, snapshot) };
         match index.find(key.hash, |node| self.is_of_key(self.list.node(node), key.user_key)) {
-            Found::Node(node) => node,
-            Found::Absent => NULL,
-            Found::Unknown => self.search(key, snapshot),
+            IndexLookup::Node(node) => node,
+            IndexLookup::Absent => NULL,
+            IndexLookup::Unknown => self.search(key, snapshot),
         }
     }
 

@@ -147,7 +147,7 @@ impl BlockSource {
         verified
     }
 
-    /// Verifies the stored bytes of a data block and gives its contents, made in `buffer` if need be.
+    /// Verifies the stored bytes of a data block and gives its contents, made in `buffer` if needed.
     pub fn unpack<'b>(
         &self,
         handle: BlockHandle,

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// The contents of one file, shared by its names and open handles.
 #[derive(Debug, Default)]
-pub struct Contents {
+pub struct FileBytes {
     /// The bytes that reads see.
     pub bytes: Vec<u8>,
     /// So many of `bytes` are durable, unless the file is written over.
@@ -42,16 +42,16 @@ struct Over {
 /// Bytes of space made at a time: small, so that short tests meet its edges.
 const CHUNK: usize = 4096;
 
-impl Contents {
+impl FileBytes {
     /// An empty file, the `order`th that was created; with `ahead` it has space ahead, filled with that byte.
-    pub fn new(order: u64, ahead: Option<u8>) -> Contents {
+    pub fn new(order: u64, ahead: Option<u8>) -> FileBytes {
         let over = ahead.map(|filler| Over { written: 0, durable: Vec::new(), filler: Some(filler) });
-        Contents { over, order, ..Contents::default() }
+        FileBytes { over, order, ..FileBytes::default() }
     }
 
     /// A file all of which is durable.
-    fn durable(bytes: Vec<u8>, order: u64) -> Contents {
-        Contents { synced: bytes.len(), bytes, order, ..Contents::default() }
+    fn durable(bytes: Vec<u8>, order: u64) -> FileBytes {
+        FileBytes { synced: bytes.len(), bytes, order, ..FileBytes::default() }
     }
 
     /// Goes on from the start of the file, over what it holds.
@@ -118,13 +118,13 @@ impl Contents {
     }
 
     /// The file as a loss of power leaves it: a file of its own.
-    pub fn survivor(&self, loss: &mut Loss) -> Contents {
+    pub fn survivor(&self, loss: &mut Loss) -> FileBytes {
         let durable: &[u8] = match &self.over {
             Some(over) => &over.durable,
             None => &self.bytes[..self.synced],
         };
         let Some(len) = loss.len(self.order, durable.len(), self.bytes.len(), self.longest) else {
-            return Contents::durable(durable.to_vec(), self.order);
+            return FileBytes::durable(durable.to_vec(), self.order);
         };
         let filler = self.over.as_ref().and_then(|over| over.filler);
         let mut left = vec![0; len];
@@ -143,7 +143,7 @@ impl Contents {
                 }
             }
         }
-        Contents::durable(left, self.order)
+        FileBytes::durable(left, self.order)
     }
 
     /// Copies what the range holds.

@@ -86,10 +86,10 @@ fn kinds() -> Vec<(&'static str, TableWriterOptions)> {
 }
 
 /// The contents of a table: rows, range tombstones.
-type Contents = (Rows, Vec<RangeTombstone>);
+type TableRows = (Rows, Vec<RangeTombstone>);
 
 /// Everything that can be read of a table: rows forwards and backwards, tombstones, rows by lookup.
-fn read_all(bytes: &[u8], expected: &Contents) -> Result<Contents> {
+fn read_all(bytes: &[u8], expected: &TableRows) -> Result<TableRows> {
     let table = open_sample(bytes)?;
     let forwards = scan(&table, TableIterOptions::default())?;
     assert_eq!(scan_backward(&table)?, forwards);
@@ -134,7 +134,7 @@ fn open_sample(bytes: &[u8]) -> Result<Arc<TableReader>> {
 }
 
 /// A table of these options, and what reading it must give.
-fn sample(options: TableWriterOptions, seed: u64, count: usize) -> (Vec<u8>, Contents) {
+fn sample(options: TableWriterOptions, seed: u64, count: usize) -> (Vec<u8>, TableRows) {
     let tombstones = |seqs: [u64; 2]| {
         [("a", "c", seqs[0]), ("x", "y", seqs[1])]
             .map(|(begin, end, seq)| tombstone(begin, end, seq))
