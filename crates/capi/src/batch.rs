@@ -1,6 +1,6 @@
 //! `rocksdb_writebatch_*`.
 
-use crate::boundary::Told;
+use crate::boundary::ErrorSink;
 use crate::db::rocksdb_column_family_handle_t;
 use crate::memory::{Errptr, give_back, hand_out, report, slice};
 use crate::settings::{Fate, Note};
@@ -45,7 +45,7 @@ impl rocksdb_writebatch_t {
     }
 }
 
-impl Told for *mut rocksdb_writebatch_t {
+impl ErrorSink for *mut rocksdb_writebatch_t {
     /// A batch that may hold less than it was given is not written.
     unsafe fn tell(self, error: &Error) {
         // SAFETY: the caller's contract.

@@ -1,6 +1,6 @@
 //! `rocksdb_iter_*`.
 
-use crate::boundary::{Told, as_result};
+use crate::boundary::{ErrorSink, as_result};
 use crate::db::rocksdb_t;
 use crate::memory::{Errptr, give_back, report, slice};
 use crate::read_options::rocksdb_readoptions_t;
@@ -197,7 +197,7 @@ impl RowSource for rocksdb_iterator_t {
     }
 }
 
-impl Told for *mut rocksdb_iterator_t {
+impl ErrorSink for *mut rocksdb_iterator_t {
     /// The iterator is where the panic left it, so it is given up.
     unsafe fn tell(self, error: &Error) {
         // SAFETY: the caller's contract.

@@ -18,9 +18,9 @@ use outcrop::{
 };
 use std::sync::Arc;
 
-/// Told of the database as well.
+/// A callback that also gets the database.
 type OfDb<T> = Option<unsafe extern "C-unwind" fn(*mut c_void, *mut rocksdb_t, *const T)>;
-/// Told of what happens alone.
+/// A callback that gets the event alone.
 type Of<T> = Option<unsafe extern "C-unwind" fn(*mut c_void, *const T)>;
 
 /// The functions of a listener, and what they are called with.

@@ -27,7 +27,7 @@ pub struct rocksdb_options_t {
     /// Objects that databases opened under these options share.
     pub(crate) objects: DbObjects,
     pub(crate) settings: Settings,
-    /// Told what happens in databases opened under these options.
+    /// Listeners to the events of databases opened under these options.
     pub(crate) listeners: Vec<Arc<dyn EventListener>>,
     /// Texts that only their getters want, by name.
     pub(crate) texts: std::collections::BTreeMap<&'static str, CString>,

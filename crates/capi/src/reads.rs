@@ -1,6 +1,6 @@
 //! `rocksdb_get*`, `rocksdb_multi_get*`, and the creation of iterators and snapshots.
 
-use crate::boundary::{Told, as_result};
+use crate::boundary::{ErrorSink, as_result};
 use crate::db::{rocksdb_column_family_handle_t, rocksdb_t};
 use crate::iterator::rocksdb_iterator_t;
 use crate::memory::{Errptr, copy_out, copy_out_text, give_back, hand_out, report, slice};
@@ -169,7 +169,7 @@ impl<T> Clone for EachKey<T> {
 
 impl<T> Copy for EachKey<T> {}
 
-impl<T> Told for EachKey<T> {
+impl<T> ErrorSink for EachKey<T> {
     unsafe fn tell(self, error: &Error) {
         for i in 0..self.count {
             // SAFETY: the caller's contract: the arrays have one place per key.

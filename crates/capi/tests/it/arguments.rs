@@ -242,7 +242,7 @@ impl World<'_> {
         }
     }
 
-    /// Uses what the call was about; what came of it.
+    /// Uses the object that the call was about, and describes the result.
     unsafe fn use_objects(&mut self) -> String {
         let mut found = String::new();
         // SAFETY: as for `call`.

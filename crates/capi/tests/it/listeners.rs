@@ -151,7 +151,7 @@ c_functions! {
 
 /// The reports, by kind.
 #[derive(Default)]
-struct Told {
+struct Reports {
     by_kind: BTreeMap<&'static str, Vec<String>>,
     /// Kinds in order.
     order: Vec<&'static str>,
@@ -165,7 +165,7 @@ struct Told {
 /// The state that the callbacks get.
 struct State<'a> {
     api: &'a Api,
-    told: Mutex<Told>,
+    told: Mutex<Reports>,
     expects_parts_alone: bool,
 }
 
@@ -596,7 +596,7 @@ impl<'a> Session<'a> {
         unsafe { (self.api.rocksdb_compact_range)(self.db, null(), 0, null(), 0) };
     }
 
-    fn settle(&self) {
+    fn wait_until_idle(&self) {
         // SAFETY: live objects.
         self.call(|e| unsafe {
             (self.api.rocksdb_wait_for_compact)(
@@ -627,7 +627,7 @@ impl<'a> Session<'a> {
     }
 
     /// Closes it, and gives what was told.
-    fn close(self) -> Told {
+    fn close(self) -> Reports {
         // SAFETY: live objects.
         unsafe {
             (self.api.rocksdb_close)(self.db);
@@ -641,7 +641,7 @@ impl<'a> Session<'a> {
 }
 
 /// Runs `script` on both libraries, and compares what was told.
-fn same_on_both(script: impl Fn(&Api, &Path) -> Told) {
+fn same_on_both(script: impl Fn(&Api, &Path) -> Reports) {
     let run = |library: &Path| {
         let dir = tempfile::tempdir().unwrap();
         let api = Api::load(library);
@@ -709,7 +709,7 @@ fn compactions_by_themselves_and_moves() {
         for (key, value) in [("a", "1"), ("a", "2"), ("b", "3"), ("a", "4")] {
             session.put(key, value);
             session.flush();
-            session.settle();
+            session.wait_until_idle();
         }
         session.close()
     });
@@ -727,7 +727,7 @@ fn stalls_begin_and_end() {
             session.put("a", value);
             session.flush();
         }
-        session.settle();
+        session.wait_until_idle();
         session.state.wait_for("stall", 2);
         let mut told = session.close();
         // How many tables there are when the flush ends depends on the compaction that it starts.
