@@ -1,4 +1,4 @@
-//! The parent's end of a worker: requests go out, answers come back in order, death is noticed.
+//! The parent's end of a worker: requests go out, answers arrive in order, death is noticed.
 //!
 //! Invariant: a child never outlives its `Child`; only processes started here are ever killed, by their handle.
 //!
@@ -110,7 +110,7 @@ impl Child {
         self.answer()
     }
 
-    /// SIGKILL. Gives the answers that had come back and were not asked for.
+    /// SIGKILL. Gives the answers that had arrived and were not asked for.
     pub fn kill(&mut self) -> Vec<Answer> {
         self.input = None;
         let _ = self.process.kill();

@@ -2,7 +2,7 @@
 
 use super::Case;
 use super::child::End;
-use super::draw::{Known, Place, lines};
+use super::draw::{Known, OptionKey, lines};
 use std::collections::BTreeMap;
 
 /// The text before the first `": "` of an error.
@@ -88,9 +88,9 @@ fn different_lines(case: &Case, theirs: &str, ours: &str, known: &Known) -> Vec<
 /// Lines that say something else on purpose.
 fn differs_on_purpose(
     case: &Case,
-    place: &Place,
+    place: &OptionKey,
     our: Option<&String>,
-    _theirs: &BTreeMap<Place, String>,
+    _theirs: &BTreeMap<OptionKey, String>,
 ) -> bool {
     let given = |name: &str| case.options.iter().any(|option| option.contains(name));
     match place.1.as_str() {
