@@ -54,13 +54,13 @@ pub struct Report {
     /// The directory.
     db: String,
     /// Every feature of the files that some version does not read, or needs to be given something for.
-    found: Vec<Found>,
+    found: Vec<FoundFeature>,
     versions: Vec<Verdict>,
 }
 
 /// A feature and where it is.
 #[derive(Serialize)]
-struct Found {
+struct FoundFeature {
     feature: String,
     places: Vec<String>,
 }
@@ -134,7 +134,7 @@ pub fn check(db: &Path, versions: &[Version]) -> Result<Report, Error> {
     let found = facts
         .features
         .iter()
-        .map(|(feature, places)| Found { feature: Rule::of(feature).name, places: places.clone() });
+        .map(|(feature, places)| FoundFeature { feature: Rule::of(feature).name, places: places.clone() });
     Ok(Report { db: db.display().to_string(), found: found.collect(), versions: verdicts })
 }
 

@@ -211,7 +211,7 @@ pub fn explain(observed: &Observed<'_>, settings: &Settings) -> Result<Explanati
         }
     }
     correct(&mut found, 1.0 - settings.level)?;
-    for Found { change: counter, certain_ns } in &mut found {
+    for CounterFinding { change: counter, certain_ns } in &mut found {
         counter.share = (changed && difference_ns != 0.0 && counter.price_ns.is_some())
             .then(|| counter.cost_ns / difference_ns);
         let moved = matches!(counter.movement, Movement::Up | Movement::Down);
@@ -221,7 +221,7 @@ pub fn explain(observed: &Observed<'_>, settings: &Settings) -> Result<Explanati
     }
     // Names break ties, so that a report is the same each time it is made.
     found.sort_by(|a, b| {
-        let key = |found: &Found| (found.change.explains, found.change.cost_ns.abs());
+        let key = |found: &CounterFinding| (found.change.explains, found.change.cost_ns.abs());
         let ((a_explains, a_cost), (b_explains, b_cost)) = (key(a), key(b));
         b_explains
             .cmp(&a_explains)
@@ -237,7 +237,7 @@ pub fn explain(observed: &Observed<'_>, settings: &Settings) -> Result<Explanati
 }
 
 /// A counter's change, and what is certain of its cost.
-struct Found {
+struct CounterFinding {
     change: CounterChange,
     certain_ns: f64,
 }
@@ -247,10 +247,10 @@ fn known(name: &str) -> Option<&'static Price> {
 }
 
 /// Adjusts the p-values and takes back what does not stand among so many counters.
-fn correct(found: &mut [Found], alpha: f64) -> Result<()> {
+fn correct(found: &mut [CounterFinding], alpha: f64) -> Result<()> {
     let p_values: Vec<f64> = found.iter().filter_map(|found| found.change.q_value).collect();
     let mut adjusted = benjamini_hochberg(&p_values)?.into_iter();
-    for Found { change, .. } in found {
+    for CounterFinding { change, .. } in found {
         change.q_value = change.q_value.and_then(|_| adjusted.next());
         let moved = matches!(change.movement, Movement::Up | Movement::Down);
         if moved && change.q_value.is_none_or(|q_value| q_value > alpha) {
@@ -267,7 +267,7 @@ fn compare(
     base: &[f64],
     target: &[f64],
     settings: &Settings,
-) -> Result<Found> {
+) -> Result<CounterFinding> {
     let named = |error: Error| Error { context: format!("{name}: {}", error.context), ..error };
     check_pair("base and target", base, target).map_err(named)?;
     check_not_negative("base", base, 1).map_err(named)?;
@@ -307,7 +307,7 @@ fn compare(
         explains: false,
         cause,
     };
-    Ok(Found { change, certain_ns: certain * per_unit })
+    Ok(CounterFinding { change, certain_ns: certain * per_unit })
 }
 
 /// How a counter moved, its p-value, and what is certain of the change.

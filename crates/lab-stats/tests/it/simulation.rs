@@ -312,7 +312,7 @@ fn counters_that_only_scatter_explain_nothing() {
         explain(&observed, &Settings::default()).unwrap().cause.is_some()
     };
     let wrong = (0..REPORTS).filter(named).count();
-    println!("{wrong} of {REPORTS} slowdowns were put down to one of 8 counters that only scatter");
+    println!("{wrong} of {REPORTS} slowdowns were attributed to one of 8 counters that only scatter");
     // At most 5 % name any counter, and three standard deviations of a binomial.
     assert!(wrong <= 26, "{wrong}");
 }

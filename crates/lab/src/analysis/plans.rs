@@ -107,7 +107,7 @@ pub fn sentences(results: &Results, base: usize) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::store::Store;
-    use crate::targets::servers::{Place, ServerSpec};
+    use crate::targets::servers::{ServerLocation, ServerSpec};
     use crate::testing::fake_record;
 
     fn plan(text: &str) -> StatementPlan {
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(sentences(&found, 0).len(), 1);
         let products = [Product::Postgres, Product::MySql, Product::Postgres];
         for (target, product) in found.experiment.plan.targets.iter_mut().zip(products) {
-            let place = Place::Own { basedir: "/".into(), config: String::new(), port: None };
+            let place = ServerLocation::Own { basedir: "/".into(), config: String::new(), port: None };
             let spec = ServerSpec { name: "server".to_string(), product, version: None, place };
             target.source = Source::Server(Box::new(spec));
         }

@@ -20,7 +20,7 @@ use std::fmt::Write;
 const MEASURES: [(&str, &str, f64); 3] =
     [("longest_gap", "ms", 100.0), ("slow_seconds", "s", 1.0), ("stalled_seconds", "s", 1.0)];
 
-/// Probability below which a difference is not put down to chance.
+/// Probability below which a difference is not attributed to chance.
 const ALPHA: f64 = 0.05;
 
 /// One measure of one step, for every target.

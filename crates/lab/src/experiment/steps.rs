@@ -100,7 +100,7 @@ fn all_of_them() -> f64 {
 }
 
 impl PlannedStep {
-    /// Whether the step only makes sense on a database at rest.
+    /// Whether the step only makes sense on a database without background work.
     pub fn wants_rest(&self) -> bool {
         self.only_reads() && self.step.kind != StepKind::ReadSeq
     }

@@ -137,7 +137,7 @@ impl Group {
 
 impl ArchiveTarget {
     /// The part of the name that stays the same along a line of versions. The series that a file was of (`6x` in
-    /// `iobuf.6x`) says the version once more, and is none of the configuration.
+    /// `iobuf.6x`) says the version once more, and is no part of the configuration.
     pub fn line(&self) -> String {
         let words = self
             .configuration

@@ -56,7 +56,7 @@ pub struct Classic {
 }
 
 /// Steps that only settle the database; tables leave them out.
-fn settles(step: &str) -> bool {
+fn only_prepares(step: &str) -> bool {
     step.starts_with("revrange.") || step.starts_with("overwritesome")
 }
 
@@ -112,7 +112,7 @@ pub(super) struct Pivot {
 impl Pivot {
     /// Absolute rows if there are any, or else ratios.
     pub fn of(rows: &[Row], metric: &str) -> Pivot {
-        let of_metric = || rows.iter().filter(|row| &*row.metric == metric && !settles(&row.step));
+        let of_metric = || rows.iter().filter(|row| &*row.metric == metric && !only_prepares(&row.step));
         let absolute = of_metric().any(|row| row.relative_to.is_none());
         let mut pivot =
             Pivot { targets: Vec::new(), steps: Vec::new(), values: HashMap::new(), relative_to: None };

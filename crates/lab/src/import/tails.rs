@@ -32,7 +32,7 @@ const LEAST_FACTOR: f64 = 2.0;
 const LEAST_MS: f64 = 100.0;
 /// Share of histories without a change in which one is found.
 const FALSE_RATE: f64 = 0.05;
-/// Probability below which a difference is not put down to chance.
+/// Probability below which a difference is not attributed to chance.
 const ALPHA: f64 = 0.05;
 
 /// A place in the order of versions where the longest operations of a step change.

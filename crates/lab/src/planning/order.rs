@@ -173,15 +173,15 @@ pub(crate) fn fit_keys(plan: &mut Plan, experiment: &Experiment, machine: Machin
 ///
 /// # Errors
 /// A sentence if the experiment asks for steps and they cannot be had.
-pub(crate) fn settle(plan: &mut Plan, experiment: &Experiment) -> Result<(), String> {
-    settle_as_asked(plan, experiment.design.order)
+pub(crate) fn decide_order(plan: &mut Plan, experiment: &Experiment) -> Result<(), String> {
+    decide_order_as_asked(plan, experiment.design.order)
 }
 
-/// As [`settle`], for an experiment that asks for this order, if for any.
+/// As [`decide_order`], for an experiment that asks for this order, if for any.
 ///
 /// # Errors
-/// As [`settle`].
-pub(crate) fn settle_as_asked(plan: &mut Plan, asked: Option<Order>) -> Result<(), String> {
+/// As [`decide_order`].
+pub(crate) fn decide_order_as_asked(plan: &mut Plan, asked: Option<Order>) -> Result<(), String> {
     if plan.order == Order::Sessions {
         return Ok(());
     }

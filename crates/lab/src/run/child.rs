@@ -99,7 +99,7 @@ impl Slice {
 /// A message of a child, one JSON object a line.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Message {
-    /// A server is waited for, and gets on.
+    /// A server is waited for, and makes progress.
     Alive,
     /// The library is loaded and the child is tied to its parent's life: it waits for a step's number.
     Ready,

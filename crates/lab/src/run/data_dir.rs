@@ -28,7 +28,7 @@ pub struct DataDir {
 }
 
 impl DataDir {
-    /// Takes `root`, creating it if need be, and removes sessions that a killed run left in it.
+    /// Takes `root`, creating it if needed, and removes sessions that a killed run left in it.
     ///
     /// # Errors
     /// A sentence if it is no directory, holds anything and lacks the lab's mark, is used by another run, or

@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// How long a process may say nothing while it starts, stops or ends: one that waits for a server says now and then that the
-/// server gets on.
+/// server makes progress.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A child, killed when it is dropped.

@@ -248,7 +248,7 @@ fn unavailable(what: impl fmt::Display) -> ReferenceError {
     ReferenceError::Unavailable(what.to_string())
 }
 
-/// Where libraries are kept, created if need be.
+/// Where libraries are kept, created if needed.
 pub fn cache_dir() -> Result<PathBuf, ReferenceError> {
     let from = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let dir = from("OUTCROP_CACHE")

@@ -65,7 +65,7 @@ pub fn versions() -> Vec<String> {
     data().sources.into_iter().map(|row| row.rocksdb).collect()
 }
 
-/// Sources of RocksDB in `version`, fetched if need be.
+/// Sources of RocksDB in `version`, fetched if needed.
 ///
 /// # Errors
 /// A sentence with the versions there are, or what Cargo said.

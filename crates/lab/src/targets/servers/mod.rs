@@ -37,12 +37,12 @@ pub struct ServerSpec {
     /// Version, if the experiment says one.
     pub version: Option<String>,
     /// Where it is.
-    pub place: Place,
+    pub place: ServerLocation,
 }
 
 /// Where a server is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Place {
+pub enum ServerLocation {
     /// Started by the lab from these files.
     Own {
         /// Directory with `bin`.

@@ -1,4 +1,4 @@
-//! How long the lab waits for a server: as long as it gets on, whatever the clock says.
+//! How long the lab waits for a server: as long as it makes progress, whatever the clock says.
 //!
 //! ```text
 //! look, look, look ...   each compares processor time, log and data with the last look

@@ -12,7 +12,7 @@ use super::catalogue::closed_to_others;
 use super::guard::{Guarded, NOBODY};
 use super::patience::Patience;
 use super::secret::Secret;
-use super::{PASSWORD, Place, ServerSpec, mysql, postgres, tree};
+use super::{PASSWORD, ServerLocation, ServerSpec, mysql, postgres, tree};
 use crate::run::data_dir;
 use outcrop_lab_load::process::ProcessUsage;
 use outcrop_lab_sql::{Address, Connection, Product, upkeep};
@@ -24,7 +24,7 @@ use std::process::{Child, ChildStdin};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
 use std::time::Duration;
 
-/// Told now and then that a server gets on, while somebody waits for it.
+/// Called now and then while a server that somebody waits for makes progress.
 ///
 /// # Errors
 /// A sentence if nobody waits any more.
@@ -59,17 +59,17 @@ struct GuardedProcess {
 
 impl Server {
     /// Starts the server of `spec` in `dir`, which is the session's own, or finds one that runs; the lab's database is there
-    /// afterwards. However long it takes: `alive` is called about once a second while the server gets on.
+    /// afterwards. However long it takes: `alive` is called about once a second while the server makes progress.
     ///
     /// # Errors
     /// A sentence; with the last lines of the server's log if it did not come up.
     pub fn start(spec: &ServerSpec, dir: &Path, alive: Alive<'_>) -> Result<Server, String> {
         let (guarded, admin) = match &spec.place {
-            Place::Remote(address) => {
+            ServerLocation::Remote(address) => {
                 let password = std::env::var(PASSWORD).ok();
                 (None, Address { password, ..address.clone() })
             }
-            Place::Own { basedir, config, port } => {
+            ServerLocation::Own { basedir, config, port } => {
                 let (process, address) = start_own(spec, dir, basedir, config, *port, alive)?;
                 (Some(process), address)
             }
@@ -142,7 +142,7 @@ impl Server {
     }
 
     /// Stops it in its own orderly way, so that its files can be copied. However long it takes: `alive` is called about once a
-    /// second while the server gets on.
+    /// second while the server makes progress.
     ///
     /// # Errors
     /// A sentence if it does not stop; it is killed then.
