@@ -1,6 +1,6 @@
 //! Reads a log file front to back, telling its kinds of damage apart.
 //!
-//! [`LogReader::next`] gives each logical record. Damage comes back as [`ReadOutcome::Damaged`] if the
+//! [`LogReader::next`] gives each logical record. Damage is returned as [`ReadOutcome::Damaged`] if the
 //! recovery mode reports it; what a mode tolerates ends or continues the log silently. After damage the next
 //! call goes on after it, which is what skipping corrupt records means.
 //!
