@@ -122,7 +122,7 @@ pub struct Cache {
     pub(crate) surveyed: Mutex<Survey>,
 }
 
-/// Buckets whose blocks of dead files are erased under one lock.
+/// Buckets whose blocks of obsolete files are erased under one lock.
 const ERASE_STEP: usize = 64;
 
 /// Numbers of files given out so far.

@@ -31,7 +31,7 @@ impl DbContext {
         }
     }
 
-    /// Removes a dead table or blob file, or renames it to be removed later.
+    /// Removes an obsolete table or blob file, or renames it to be removed later.
     pub fn remove_dead_file(&self, path: &Path) -> Result<Removal> {
         let fs = &self.env.fs;
         let manager = self.objects.sst_file_manager.as_ref();
@@ -84,7 +84,7 @@ impl DbContext {
     }
 }
 
-/// The outcome of removing a dead file.
+/// The outcome of removing an obsolete file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Removal {
     /// It is gone.

@@ -259,7 +259,7 @@ pub struct DbState {
     pub live_wals: VecDeque<LiveWal>,
     /// Transactions found prepared and not decided.
     pub prepared: PreparedTransactions,
-    /// WALs that nobody needs, whose files later ones are written over.
+    /// Obsolete WALs, whose files later ones recycle.
     pub recyclable_wals: Vec<u64>,
     /// Once set, writes are refused and background work rests, until resumed.
     pub background_error: Option<Error>,

@@ -25,7 +25,7 @@ pub struct VersionSet {
     /// Writes fail: there is a background error, or the database closes.
     write_refused: AtomicBool,
     current_wal: AtomicU64,
-    /// Readers of WAL files: while there are any, no WAL is written over.
+    /// Readers of WAL files: while there are any, no WAL is recycled.
     pub wal_readers: AtomicUsize,
     /// How writers are held back.
     pub stall: WriteStall,

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// How often everything is read again if a writer changed the structure meanwhile: beside one that flushes every few
-/// milliseconds about every third attempt finds a file gone, or a WAL written over.
+/// milliseconds about every third attempt finds a file gone, or a WAL recycled.
 const ATTEMPTS: usize = 100;
 
 /// The state with which a secondary reads its primary's files again.

@@ -1,10 +1,10 @@
 //! The only place that decides what runs next in the background.
 //!
 //! Order for compaction threads: manual requests, then what the compaction style of any column family wants most.
-//! Upkeep drops replaced views and dead files, then makes memory ready: for the caches that grow, which readers wait
+//! Upkeep drops replaced views and obsolete files, then makes memory ready: for the caches that grow, which readers wait
 //! for, ahead of writers in memtables whose memory is not there, and for the memtables to come.
 //! Once a second it looks for what time alone makes due: statistics, tables that reached their age limit or
-//! that no snapshot needs any more, dead files that a reader has released, and memory that no memtable took or uses.
+//! that no snapshot needs any more, obsolete files that a reader has released, and memory that no memtable took or uses.
 //! After a background error nothing starts until it is cleared (`stopping.rs`).
 //!
 //! Concurrency: with the state locked; whatever is picked is marked as taken before the lock is released.

@@ -33,7 +33,7 @@ fn trim_memory(jobs: &JobContext) {
 }
 
 /// Looks which tables reached their age limit, or hold garbage that no snapshot keeps any more, and whether readers have
-/// released dead files.
+/// released obsolete files.
 fn check_marks(jobs: &JobContext) {
     let mut state = jobs.versions.state.lock();
     state.purge_wanted |= !state.obsolete_tables.is_empty() || !state.obsolete_blobs.is_empty();

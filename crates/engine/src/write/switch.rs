@@ -172,7 +172,7 @@ impl CommitPipeline {
         Ok(())
     }
 
-    /// A dead WAL to write over. None while files are to stay: somebody may be copying them.
+    /// An obsolete WAL to recycle. None while files are to stay: somebody may be copying them.
     fn recyclable_wal(&self) -> Option<u64> {
         let mut state = self.versions.state.lock();
         if state.deletions_disabled > 0 { None } else { state.recyclable_wals.pop() }

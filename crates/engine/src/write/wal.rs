@@ -16,10 +16,10 @@ use outcrop_options::{CompressionType, DbOptions, WalRecoveryMode};
 use outcrop_record::LogWriter;
 use parking_lot::Mutex;
 
-/// Largest WAL that is kept to be written over though nobody asked for it, in bytes.
+/// Largest WAL that is kept to be recycled though nobody asked for it, in bytes.
 const LARGEST_KEPT: u64 = 128 << 20;
 
-/// How many WAL files wait to be written over, if their number was asked for. None where recovery takes what lies after the
+/// How many WAL files wait to be recycled, if their number was asked for. None where recovery takes what lies after the
 /// end of a WAL, or after a loss of power in its middle, for damage of its own.
 pub fn recycled_wals(options: &DbOptions) -> u64 {
     match options.wal_recovery_mode {
@@ -30,7 +30,7 @@ pub fn recycled_wals(options: &DbOptions) -> u64 {
     }
 }
 
-/// Whether a WAL of `bytes` that is not needed any more is kept to be written over, with `kept` others. One is in any case, if
+/// Whether a WAL of `bytes` that is not needed any more is kept to be recycled, with `kept` others. One is in any case, if
 /// WALs have space ahead: its blocks are there, and the writer need not make them. It goes once nobody writes.
 pub fn keeps_wal(options: &DbOptions, kept: usize, bytes: u64) -> bool {
     if wal_archive::is_on(options) {
@@ -63,7 +63,7 @@ pub struct Wal {
 }
 
 impl Wal {
-    /// Creates the WAL file `number`, over the file of WAL `recycled` if there is one that can be written over.
+    /// Creates the WAL file `number`, over the file of WAL `recycled` if there is one that can be recycled.
     pub fn create(ctx: &DbContext, number: u64, recycled: Option<u64>) -> Result<Wal> {
         let ahead = has_space_ahead(&ctx.options);
         let options = OpenWrite {
@@ -195,9 +195,9 @@ impl ClosedWals {
 
     /// Lets go of those below `needed`, but for those that are being synced.
     pub fn forget_before(&self, needed: u64) {
-        let dead: Vec<Wal> = self.waiting.lock().extract_if(.., |wal| wal.number() < needed).collect();
+        let obsolete: Vec<Wal> = self.waiting.lock().extract_if(.., |wal| wal.number() < needed).collect();
         // After the lock: a file is closed.
-        drop(dead);
+        drop(obsolete);
     }
 
     /// Lets go of all.

@@ -363,7 +363,7 @@ fn obsolete_files_go_when_the_last_iterator_does() {
     iter.seek_to_first();
     assert_eq!(iter.value(), b"2");
     drop(iter);
-    // Background threads may still be removing what they found dead.
+    // Background threads may still be removing what they found obsolete.
     until("removing all but one table and one WAL", || (count("sst"), count("log")) == (1, 1));
 }
 
@@ -382,7 +382,7 @@ fn the_blocks_of_dead_tables_leave_the_cache() {
         assert_eq!(contents(&db, &cf, &ReadOptions::default()).len(), 500);
         least = least.min(usage());
         assert!(least >= 500 << 10, "{least} bytes for 500 KiB of blocks read");
-        until("forgetting the blocks of dead tables", || usage() <= least * 3 / 2);
+        until("forgetting the blocks of obsolete tables", || usage() <= least * 3 / 2);
     }
 }
 

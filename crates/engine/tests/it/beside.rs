@@ -242,7 +242,7 @@ fn a_secondary_follows_its_primary() {
 const RING: u64 = 500;
 
 /// Writes one batch after the other, batch `i` giving key `i % RING` the value `i` in both column families, with memtables so
-/// small that flushes, new WALs and dead files never end.
+/// small that flushes, new WALs and obsolete files never end.
 struct Overwriting {
     path: String,
     env: Env,

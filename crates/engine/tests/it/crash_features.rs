@@ -772,11 +772,11 @@ fn count_only(script: &Script, only: Option<&str>) -> u64 {
 }
 
 impl Run<'_> {
-    /// Every table that there is belongs to the database: as only writes of the MANIFEST failed, each dead one was removed.
+    /// Every table that there is belongs to the database: as only writes of the MANIFEST failed, each obsolete one was removed.
     fn check_tables(&self, live: &BTreeSet<u64>, what: &str) {
         let names = self.env.fs.list(Path::new("/db")).unwrap();
         let tables = names.iter().filter_map(|name| name.strip_suffix(".sst")?.parse::<u64>().ok());
-        let dead: Vec<u64> = tables.filter(|number| !live.contains(number)).collect();
-        assert!(dead.is_empty(), "{what}: tables left behind: {dead:?}");
+        let obsolete: Vec<u64> = tables.filter(|number| !live.contains(number)).collect();
+        assert!(obsolete.is_empty(), "{what}: tables left behind: {obsolete:?}");
     }
 }

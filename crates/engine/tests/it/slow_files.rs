@@ -175,7 +175,7 @@ fn a_slow_sync_of_a_closed_wal_holds_up_nobody_who_does_not_sync() {
         held.disable_file_deletions();
         assert!(held.get_cf_with(&main_then, b"b", &all).unwrap().is_some());
     });
-    // The search for dead WALs goes on, too.
+    // The search for obsolete WALs goes on, too.
     let held = db.clone();
     must_end("a purge", move || held.enable_file_deletions());
     fs.gate.open();

@@ -55,7 +55,7 @@ pub struct Group {
     pub title: String,
     /// Targets, in the order of the files.
     pub targets: Vec<ArchiveTarget>,
-    /// Steps, in the order of the files; those that only settle the database are left out.
+    /// Steps, in the order of the files; those that only prepare the database are left out.
     pub steps: Vec<String>,
     /// Target that ratios are to; the first unless another was asked for.
     pub base: usize,

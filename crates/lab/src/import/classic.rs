@@ -55,7 +55,7 @@ pub struct Classic {
     pub colours: bool,
 }
 
-/// Steps that only settle the database; tables leave them out.
+/// Steps that only prepare the database; tables leave them out.
 fn only_prepares(step: &str) -> bool {
     step.starts_with("revrange.") || step.starts_with("overwritesome")
 }

@@ -37,7 +37,7 @@ fn small(what: &str, live: &MemoryFs, rows: Rows) -> Small {
     fs.create_dir_all(Path::new("/db")).unwrap();
     for (path, _) in live.files() {
         let name = path.file_name().unwrap().to_str().unwrap().to_string();
-        // A dead file may go while the others are copied.
+        // An obsolete file may go while the others are copied.
         let Ok(bytes) = live.read_all(&path) else { continue };
         if name != "LOCK" && !name.starts_with("LOG") {
             let mut file = fs.create(&path, OpenWrite::default()).unwrap();
