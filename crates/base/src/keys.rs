@@ -176,7 +176,7 @@ impl<'a> ParsedKey<'a> {
 pub struct LookupKey<'a> {
     /// The key as the user gave it.
     pub user_key: &'a [u8],
-    /// [`xxph3_64`] of the user key: what filters store and the memtable's hash index uses.
+    /// [`xxph3_64`] of the user key: the number that filters store and the memtable's hash index uses.
     pub hash: u64,
 }
 

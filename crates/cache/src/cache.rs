@@ -565,7 +565,7 @@ impl Drop for Cache {
     fn drop(&mut self) {
         let slots = self.table.buckets() * WAYS;
         if (0..slots).any(|index| self.table.slot_at(index).is_referenced()) {
-            // Pins outlive the cache: what they point to must stay. See `Pinned`.
+            // Pins outlive the cache: the frames they point to must stay. See `Pinned`.
             let placeholder = Table::new(1);
             std::mem::forget(std::mem::replace(&mut self.table, placeholder));
             let empty = Slabs::new(0);

@@ -137,7 +137,7 @@ impl Drop for Pinned {
                     std::sync::atomic::fence(Ordering::Acquire);
                     // SAFETY: the last count is gone, so that nobody else reads the owner; allocated with this layout by `alone`.
                     let owner = unsafe { alone.read() };
-                    // SAFETY: as above; what the owner held was moved out.
+                    // SAFETY: as above; the owner's value was moved out.
                     unsafe { dealloc(alone.as_ptr().cast(), standalone_layout(self.len)) }
                     if let Some(charged) = owner.charged {
                         // Relaxed: a sum that orders nothing.

@@ -1,4 +1,4 @@
-//! [`Survey`]: what a cache holds, by kind of block.
+//! [`Survey`]: the contents of a cache by kind of block.
 //!
 //! To know it all descriptors are looked at, a millisecond for each gigabyte of blocks. The cache therefore keeps the last survey, and all
 //! column families and databases that share it are given that one until it is old. Source: RocksDB `cache/cache_entry_stats.h`.

@@ -229,7 +229,7 @@ impl Table {
     /// Number of buckets in use: none after them has entries.
     #[inline]
     pub fn buckets(&self) -> usize {
-        // Relaxed: who sees an older number may miss an entry, see the module's documentation.
+        // Relaxed: a thread that sees an older number may miss an entry, see the module's documentation.
         self.in_use.load(Ordering::Relaxed)
     }
 
@@ -379,7 +379,7 @@ const MARK_MASK: u64 = (1 << MARK_BITS) - 1;
 /// Where they are in a hash: in the tag, above the bit that every tag has.
 const MARK_SHIFT: u32 = 33;
 
-/// `hash` of a key of `file`, with some of the file's bits in its tag: who looks for the blocks of a file need not read
+/// `hash` of a key of `file`, with some of the file's bits in its tag: a search for the blocks of a file need not read
 /// every slot.
 #[inline]
 pub fn marked(hash: u64, file: u64) -> u64 {

@@ -77,7 +77,7 @@ pub(crate) fn caught<T: Nothing, F: FnOnce() -> T>(told: impl ErrorSink, call: F
         Ok(given) => given,
         Err(panic) => {
             let error = panicked(std::any::type_name::<F>(), panic);
-            // Objects that are dropped on the way can panic as the call did; what they panic with is of no use then.
+            // Objects that are dropped on the way can panic as the call did; their panics are of no use then.
             std::mem::forget(catch_unwind(AssertUnwindSafe(|| {
                 // SAFETY: `told` is an argument of the call, valid as its contract says.
                 unsafe { told.tell(&error) };

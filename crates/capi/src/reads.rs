@@ -316,7 +316,7 @@ pub unsafe extern "C" fn rocksdb_create_snapshot(db: *mut rocksdb_t) -> *const r
 pub unsafe extern "C" fn rocksdb_release_snapshot(_db: *mut rocksdb_t, snapshot: *const rocksdb_snapshot_t) {
     boundary!({
         if !snapshot.is_null() {
-            // Read options may still have a clone: what reads by them from now on fails.
+            // Read options may still have a clone: a read by them fails from now on.
             (*snapshot).0.clone().release();
         }
         give_back(snapshot.cast_mut());

@@ -114,7 +114,7 @@ impl Settings {
     }
 }
 
-/// C's `unsigned char` as a truth value: whatever is not 0 is 1.
+/// C's `unsigned char` as a truth value: every number but 0 is 1.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct Flag(pub c_uchar);

@@ -1,4 +1,4 @@
-//! `rocksdb_table_properties_*`: what a table says of itself, as listeners and table filters are given it.
+//! `rocksdb_table_properties_*`: the properties of a table, as listeners and table filters get them.
 //!
 //! Every property is looked up by its name in the table. Properties that have no name of RocksDB's were put there
 //! by collectors.

@@ -1,4 +1,4 @@
-//! `outcrop ldb checkcompat --with=VERSION`: what a version of RocksDB would refuse or misread in a database.
+//! `outcrop ldb checkcompat --with=VERSION`: the parts of a database that a version of RocksDB would refuse or misread.
 //!
 //! ```text
 //! facts (what the files hold) x rules (who reads it since when) -> findings per version

@@ -184,7 +184,7 @@ impl Background {
 
     /// When upkeep has to look next, by the monotonic clock.
     pub fn next_look_nanos(&self) -> u64 {
-        // Relaxed: whoever changes them wakes upkeep.
+        // Relaxed: a thread that changes them wakes upkeep.
         let check = self.next_check_nanos.load(Ordering::Relaxed);
         match self.next_retry_nanos.load(Ordering::Relaxed) {
             0 => check,

@@ -1,7 +1,7 @@
 //! The database: public methods, each a few lines that hand over to a walk.
 //!
-//! Here: what it owns, its column families, its end. Opening: `builder.rs`. The rest by subject: `db/writes.rs`, `db/reads.rs`,
-//! `db/scans.rs`, `db/maintenance.rs`; what it tells of its files: `inspect.rs`.
+//! Here: its parts, its column families, its end. Opening: `builder.rs`. The rest by subject: `db/writes.rs`, `db/reads.rs`,
+//! `db/scans.rs`, `db/maintenance.rs`; facts about its files: `inspect.rs`.
 
 mod maintenance;
 mod reads;
@@ -123,7 +123,7 @@ impl Db {
 
     /// Closes the database: flushes what is in no WAL (unless `avoid_flush_during_shutdown`), ends
     /// background work, hands the WAL to the operating system and releases the lock. Compactions that run are given up
-    /// soon; what they wrote is removed and nothing is lost.
+    /// soon; their files are removed and nothing is lost.
     ///
     /// In a process that was forked from the one that opened the database nothing is done but that: files, lock and threads are
     /// the parent's.

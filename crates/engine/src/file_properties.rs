@@ -59,7 +59,7 @@ struct TableSum {
     others: BTreeMap<&'static str, u64>,
 }
 
-/// Summed as well: what is printed, and the name in a table.
+/// Summed as well: the printed name, and the name in a table.
 const OTHERS: [(&str, &str); 6] = [
     ("# data blocks compression rejected", "rocksdb.num.data.blocks.compression.rejected"),
     ("# data blocks compression bypassed", "rocksdb.num.data.blocks.compression.bypassed"),

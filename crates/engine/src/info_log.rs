@@ -1,4 +1,4 @@
-//! The LOG file, or an object of the application's in its place: what the database did, for people, and for scripts that read
+//! The LOG file, or an object of the application's in its place: the events of the database, for people, and for scripts that read
 //! RocksDB's. Each line of the file is a time, the number of the thread and a text; `RocksDB version: V` and `Git sha H` are among the
 //! first (`tools/benchmark.sh`).
 //!

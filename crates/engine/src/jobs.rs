@@ -50,7 +50,7 @@ pub trait JobObserver: Send + Sync {
     /// The job begins.
     fn began(&self, job: &JobInfo);
 
-    /// The job has ended; what it wrote is installed, or removed.
+    /// The job has ended; its outputs are installed, or removed.
     fn ended(&self, job: &JobInfo, result: &Result<()>);
 }
 

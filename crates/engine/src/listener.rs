@@ -1,4 +1,4 @@
-//! Listeners: what an application implements to be told what happens in a database, and who calls them.
+//! Listeners: the trait by which an application learns of events in a database, and the thread that calls it.
 //!
 //! Stands above `Db`, which the callbacks are given; the parts of the engine know `events::EventSink` alone.
 //!

@@ -3,7 +3,7 @@
 //! ```text
 //! exclude writers -> flush, or note how far the WALs go -> take down versions and the length of the MANIFEST -> let writers on
 //! ```
-//! Invariant: what is taken down holds exactly the writes that were acknowledged when writers were excluded, over all column
+//! Invariant: the list holds exactly the writes that were acknowledged when writers were excluded, over all column
 //! families alike. The files stay where they are for as long as deletions are on hold.
 //! Source: RocksDB `db/db_filesnapshot.cc`, `DBImpl::GetLiveFilesStorageInfo`.
 
@@ -184,7 +184,7 @@ pub struct Frozen {
 /// Takes down what the database is, with writers excluded. For a caller that holds deletions back.
 ///
 /// # Errors
-/// Those of a flush; what keeps the database from being written.
+/// Those of a flush; the error that keeps the database from being written.
 pub fn freeze(core: &Core, wal_size_for_flush: u64) -> Result<Frozen> {
     let mut writing = core.commit.exclude_writers();
     core.commit.check_no_error()?;

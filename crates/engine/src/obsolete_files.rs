@@ -22,7 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A removal of files that runs: who waits for the end of background work waits for it.
+/// A removal of files that runs: a caller that waits for the end of background work waits for it.
 struct Purging<'d>(&'d VersionSet);
 
 impl<'d> Purging<'d> {
@@ -98,11 +98,11 @@ pub fn purge_obsolete_files(jobs: &JobContext) {
     obsolete.extend(blobs.iter().map(|file| file_name::blob(&jobs.ctx.path, file.number)));
     drop(blobs);
     if !cached.is_empty() {
-        // After the tables are closed: what they pinned goes too.
+        // After the tables are closed: the blocks they pinned are removed too.
         caches.iter().for_each(|cache| cache.erase_files(&cached));
     }
     for path in obsolete {
-        // Each file takes milliseconds: what is short does not wait for all of them.
+        // Each file takes milliseconds: short work does not wait for all of them.
         jobs.ctx.background.drop_windows();
         remove(&jobs.ctx, &path);
     }
@@ -166,7 +166,7 @@ fn dead_wals(versions: &VersionSet, state: &mut DbState, needed: u64) -> Vec<u64
     let mut obsolete = Vec::new();
     while state.live_wals.front().is_some_and(|wal| wal.number < needed) {
         let wal = state.live_wals.pop_front().expect("front exists");
-        // Relaxed: who reads WALs says so before the state is locked to look which there are.
+        // Relaxed: a reader of WALs says so before the state is locked to look which there are.
         let is_read = versions.wal_readers.load(Ordering::Relaxed) > 0;
         if !is_read && keeps_wal(&versions.ctx.options, state.recyclable_wals.len(), wal.size_bytes) {
             state.recyclable_wals.push(wal.number);

@@ -1,7 +1,7 @@
 //! From what is on disk to a state in memory: CURRENT, MANIFEST, WALs. Nothing is written here, so that a
 //! database can still be refused; [`flush_recovered`] is the first step that writes.
 //!
-//! Invariant: what is replayed is a prefix of what was written, within what the recovery mode allows: WALs are
+//! Invariant: the replayed batches are a prefix of those written, within what the recovery mode allows: WALs are
 //! replayed in order, and after damage only if the sequence numbers show that nothing is missing.
 //! Source: RocksDB `db/db_impl/db_impl_open.cc`.
 
@@ -50,7 +50,7 @@ pub struct Recovered {
 /// Which column families of the database must be named.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Families {
-    /// All: whoever writes must know all.
+    /// All: a writer must know all.
     All,
     /// Any: the others are not looked at.
     Some,
@@ -464,7 +464,7 @@ fn first_header(file: &dyn ReadFile) -> Result<Option<FirstHeader>> {
 struct FirstHeader([u8; outcrop_record::RECYCLABLE_HEADER_LEN]);
 
 impl FirstHeader {
-    /// False if the WAL `number` has no record yet: what is there belongs to another log, and is about to be written over.
+    /// False if the WAL `number` has no record yet: its bytes belong to another log, and are about to be written over.
     fn is_of(&self, number: u64) -> bool {
         let [.., a, b, c, d] = self.0;
         !outcrop_record::is_recyclable(self.0[outcrop_record::HEADER_LEN - 1])

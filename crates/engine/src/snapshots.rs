@@ -24,7 +24,7 @@ struct Live {
 pub struct LiveSnapshots {
     /// The sequence numbers held, ascending, without repeats.
     pub sequences: Vec<SeqNum>,
-    /// The oldest that somebody compares the newest version of a key with: what was written after it leaves a trace.
+    /// The oldest that somebody compares the newest version of a key with: writes after it leave a trace.
     pub conflict_boundary: Option<SeqNum>,
 }
 

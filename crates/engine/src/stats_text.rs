@@ -267,7 +267,7 @@ fn write_compaction(text: &mut String, what: &str, stats: &LevelStats, seconds: 
     );
 }
 
-/// Three lines about writes; what was written is said in `unit`.
+/// Three lines about writes; sizes are in `unit`.
 fn write_writes(text: &mut String, what: &str, stats: &ReportedWrites, unit: (f64, &str)) {
     let per_second = |bytes: u64| bytes as f64 / MB / stats.uptime.max(0.001);
     let _ = writeln!(
@@ -313,7 +313,7 @@ impl StatsRow {
     /// Of what has no files.
     const NOTHING: StatsRow = StatsRow { files: (0, 0), bytes: 0, score: 0.0 };
 
-    /// Writes the row; what was written is divided by `divisor` bytes.
+    /// Writes the row; sizes are divided by `divisor` bytes.
     fn write(&self, text: &mut String, name: &str, stats: &LevelStats, divisor: u64) {
         let read = stats.bytes_read + stats.bytes_read_output_level;
         let seconds = stats.micros as f64 / 1e6;

@@ -82,7 +82,7 @@ impl VersionSet {
     /// The last sequence number readers see.
     #[inline]
     pub fn visible_seq(&self) -> SeqNum {
-        // Acquire: pairs with the Release in publish(); what it publishes is in the memtables.
+        // Acquire: pairs with the Release in publish(); the published entries are in the memtables.
         SeqNum(self.visible_seq.0.load(Ordering::Acquire))
     }
 
@@ -314,7 +314,7 @@ impl VersionSet {
                 return Ok(());
             }
         }
-        // Best effort: what stays behind is found by the scan at the next open.
+        // Best effort: the scan at the next open finds a file that stays.
         let _ = self.ctx.env.fs.remove_file(&file_name::manifest(&self.ctx.path, old));
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The file system as the engine uses it.
 //!
-//! Durability rule, the same on every implementation: what was appended survives a crash of the machine
+//! Durability rule, the same on every implementation: appended bytes survive a crash of the machine
 //! only after [`WriteFile::sync`] returned; a created, renamed or linked name survives only after
 //! [`FileSystem::sync_dir`] of its directory returned. Bytes handed to the operating system
 //! ([`WriteFile::flush`]) survive a crash of the process.
@@ -177,7 +177,7 @@ pub trait FileSystem: Send + Sync {
     /// and cheaper to sync.
     ///
     /// # Errors
-    /// InvalidArgument, and nothing is changed, if the file has another name as well: what that names would change with it.
+    /// InvalidArgument, and nothing is changed, if the file has another name as well: the file under that name would change with it.
     fn reuse(&self, old: &Path, path: &Path, options: OpenWrite) -> Result<Box<dyn WriteFile>>;
 
     /// True if `path` exists. An error other than "not found" is an error, not `false`.

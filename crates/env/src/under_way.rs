@@ -4,7 +4,7 @@
 //! PendingRead::start -> a direct file: a ring of its own from the shelf, else a thread of the pool
 //!                     -> a buffered one: a readahead hint
 //!                     -> a file that is not the operating system's: nothing yet
-//! PendingRead::finish -> waits; what was not read, or not whole, is read now
+//! PendingRead::finish -> waits; bytes that were not read are read now
 //! ```
 //! A ring is used by whoever holds it, and only for one read at a time: an iterator may move between threads. The
 //! read goes to memory the ring owns; a ring whose read did not end is leaked, not freed.

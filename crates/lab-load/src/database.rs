@@ -65,7 +65,7 @@ impl Database {
         if name.is_empty() {
             return Err(why);
         }
-        // Some libraries take any operator's name and refuse it here: what does not merge must work all the same.
+        // Some libraries take any operator's name and refuse it here: operations that do not merge must work all the same.
         let without = OpenOptions { merge_operator: String::new(), ..settings.clone() };
         let mut db = Database::open_once(api, path, &without, text).map_err(|_| why.clone())?;
         db.merges = Err(format!("no merge operator {name}: {why}"));

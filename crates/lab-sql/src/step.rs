@@ -1,4 +1,4 @@
-//! A step on a server: what a session asks for, done by threads of `outcrop-lab-load`.
+//! A step on a server, done by threads of `outcrop-lab-load`.
 
 use crate::insert_benchmark::Phase;
 use crate::insert_benchmark::run::{self, InsertStep};

@@ -37,7 +37,7 @@ pub fn own_database(admin: &Address) -> Result<Address, String> {
     if is_marked(&mut inside)? {
         return Ok(own);
     }
-    // Between making it and marking it a run may have been killed: what is empty is nobody's.
+    // Between making it and marking it a run may have been killed: an empty database is nobody's.
     if found && !is_empty(&mut inside)? {
         return Err(format!(
             "the database {DATABASE} of {admin} is not the lab's own: it has no table {MARK}; rename it, or name another \

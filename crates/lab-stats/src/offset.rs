@@ -75,7 +75,7 @@ pub fn remove_session_offset(log_ratios: &[Vec<Option<f64>>], settings: &Setting
 /// # Errors
 /// No cells, rows of different lengths, a row or column without a value, or a value that is not finite.
 pub fn median_polish(table: &[Vec<Option<f64>>]) -> Result<MedianPolish> {
-    /// Sweeps; what is left after so many is below the noise of a median.
+    /// Sweeps; the error after so many is below the noise of a median.
     const SWEEPS: usize = 100;
     check_table(table)?;
     let columns = table[0].len();

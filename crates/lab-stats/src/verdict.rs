@@ -8,7 +8,7 @@
 //!      |--:----|  |       :            unknown      more pairs are needed, or the estimators disagree
 //! ```
 //! "Same" is a claim that needs data like the other two; the absence of a difference is "unknown". Where equals stray by
-//! more than the delta, a call must exceed that; what lies between the two is unknown, never the same.
+//! more than the delta, a call must exceed that; a difference between the two is unknown, never the same.
 //!
 //! Next: `table.rs` applies this to a report and corrects for the number of cells.
 

@@ -1,4 +1,4 @@
-//! One table: what the MANIFEST says of it, and what is known of it while a database is open.
+//! One table: the MANIFEST's facts about it, and its state while a database is open.
 
 use crate::edit::field;
 use outcrop_base::keys::user_key;

@@ -161,9 +161,9 @@ impl Arena {
         let owned = self.owned.lock();
         // Only who holds the lock changes the chunk's number.
         let chunk = self.cursor.load(Ordering::Relaxed) >> 32;
-        // As if the chunk were full: who allocates now comes to wait for the lock in `add_chunk`. It then starts a chunk
+        // As if the chunk were full: a thread that allocates now waits for the lock in `add_chunk`. It then starts a chunk
         // though there is room again, which is rare and does no harm.
-        // Acquire: what was allocated before is not touched here, the memory after it was not written to.
+        // Acquire: memory allocated before is not touched here, the memory after it was not written to.
         let cursor = self.cursor.swap(chunk << 32 | self.chunk_units as u64, Ordering::AcqRel);
         let used = cursor as u32 as usize;
         if used < self.chunk_units
@@ -195,7 +195,7 @@ impl Arena {
     #[inline]
     pub fn pointer(&self, reference: Ref) -> *mut u8 {
         let (chunk, offset) = (reference >> OFFSET_BITS, reference & ((1 << OFFSET_BITS) - 1));
-        // Relaxed: who has a reference has it from `allocate`, or through a Release of somebody who has.
+        // Relaxed: a thread has its reference from `allocate`, or through a Release of a thread that has.
         let base = self.chunks[chunk as usize].load(Ordering::Relaxed);
         base.wrapping_add(offset as usize * UNIT)
     }

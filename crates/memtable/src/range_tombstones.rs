@@ -49,7 +49,7 @@ impl RangeTombstones {
         runs.push(new);
         self.runs.publish(runs);
         drop(turn);
-        // Release: pairs with the Acquire in `is_empty`: who sees the bytes finds the runs.
+        // Release: pairs with the Acquire in `is_empty`: a reader that sees the bytes finds the runs.
         self.bytes.fetch_add(bytes, Ordering::Release);
     }
 

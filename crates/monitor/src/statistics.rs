@@ -29,7 +29,7 @@ struct Slot(usize);
 impl Slot {
     fn take() -> Slot {
         let free = |taken: u64| (taken != u64::MAX).then(|| taken | (taken + 1));
-        // Acquire: pairs with the Release in drop; what the last owner counted is seen before this one adds to it.
+        // Acquire: pairs with the Release in drop; the last owner's counts are seen before this one adds to them.
         let before = TAKEN.fetch_update(Ordering::Acquire, Ordering::Relaxed, free);
         Slot(before.map_or(SHARED, |taken| (!taken).trailing_zeros() as usize))
     }
@@ -89,7 +89,7 @@ impl StatsLevel {
     }
 }
 
-/// Of one thread. Shards share no line of a processor's cache: what one thread counts would slow down another.
+/// Of one thread. Shards share no line of a processor's cache: counting in one thread would slow down another.
 #[repr(align(64))]
 struct Shard {
     generation: AtomicU64,
@@ -181,7 +181,7 @@ impl Statistics {
         }
         // A thread that ends has given its slot back.
         let slot = SLOT.try_with(|slot| slot.0).unwrap_or(SHARED).min(SHARED);
-        // Relaxed: what is counted while somebody resets may be lost.
+        // Relaxed: counts made during a reset may be lost.
         let generation = self.generation.load(Ordering::Relaxed);
         let shard = self.shards[slot].get_or_init(|| Shard::new(generation));
         let alone = slot != SHARED;

@@ -26,7 +26,7 @@ impl Monitor {
         Monitor { statistics: None, clock: Arc::new(SystemClock::default()) }
     }
 
-    /// False if nobody can want operations counted: what nearly always is, and cheap to know.
+    /// False if nobody can want operations counted: nearly always the case, and cheap to know.
     #[inline]
     pub fn is_asked(&self) -> bool {
         self.statistics.is_some() || PerfContext::is_in_use()

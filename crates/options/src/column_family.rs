@@ -30,7 +30,7 @@ pub enum CompactionStyle {
     None = 3,
 }
 
-/// As `ttl` or `periodic_compaction_seconds`: what suits the compaction style. Source: RocksDB's special value.
+/// As `ttl` or `periodic_compaction_seconds`: the value that suits the compaction style. Source: RocksDB's special value.
 pub const AGE_BY_STYLE: u64 = u64::MAX - 1;
 
 /// Which file of an oversized level is compacted first.

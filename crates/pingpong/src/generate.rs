@@ -1,4 +1,4 @@
-//! A case from a seed: who takes turns, with which options, and what they do.
+//! A case from a seed: the engines that take turns, their options and operations.
 //!
 //! Everything is drawn from one stream, so a seed and the engines' abilities repeat a case. The rules of
 //! well-formed use are asked while generating, on a model that assumes that nothing is lost.

@@ -159,7 +159,7 @@ pub enum Opening {
     ListMissing,
     /// Not at all: the options of a database that is not there are loaded.
     LoadMissing,
-    /// A new one; what fails is done to it.
+    /// A new one; the failing operation is done to it.
     New(Stopping),
 }
 

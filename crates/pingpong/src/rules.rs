@@ -2,7 +2,7 @@
 //!
 //! RocksDB leaves the outcome of some calls open (a single delete of a key that was put twice), and others need
 //! something that must exist first. The rules are asked again whenever a case runs, so shrinking may drop any
-//! operation without care: what became senseless is skipped.
+//! operation without care: operations that lost their sense are skipped.
 //!
 //! Keys are divided by their first byte, so that the rules need no history:
 //!
@@ -47,7 +47,7 @@ pub fn admits(model: &Model, operation: &Operation) -> bool {
         | Operation::CompactRange { family, .. }
         | Operation::SetOptions { family, .. } => exists(family),
         Operation::Ingest { family, records, .. } => {
-            // A table is durable at once; what was written before it must not be less so.
+            // A table is durable at once; earlier writes must not be less so.
             exists(family)
                 && !model.has_buffered()
                 && !model.is_flushed_together()

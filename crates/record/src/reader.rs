@@ -1,7 +1,7 @@
 //! Reads a log file front to back, telling its kinds of damage apart.
 //!
 //! [`LogReader::next`] gives each logical record. Damage is returned as [`ReadOutcome::Damaged`] if the
-//! recovery mode reports it; what a mode tolerates ends or continues the log silently. After damage the next
+//! recovery mode reports it; damage that a mode tolerates ends or continues the log silently. After damage the next
 //! call goes on after it, which is what skipping corrupt records means.
 //!
 //! Invariant: a record is returned only if the checksums of all its fragments match.
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// The kind of damage of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DamageKind {
-    /// The file ends inside a record: what a crash leaves behind.
+    /// The file ends inside a record, as a crash leaves it.
     TornTail,
     /// A checksum does not match.
     Checksum,

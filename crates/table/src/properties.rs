@@ -1,4 +1,4 @@
-//! The properties block: what a table says of itself.
+//! The properties block: facts about a table, written with it.
 //!
 //! Source: RocksDB `table/meta_blocks.cc`, `include/rocksdb/table_properties.h`; names in
 //! `docs/format/table.md`.

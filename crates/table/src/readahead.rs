@@ -22,7 +22,7 @@ const MIN_BYTES: usize = 16 << 10;
 const MOST_DIRECT: usize = 64 << 20;
 /// Largest size it grows to on its own, and largest of a buffered file, in bytes.
 const MAX_BYTES: usize = 256 << 10;
-/// From this size on the next stretch is read before it is wanted: whoever came so far goes on.
+/// From this size on the next stretch is read before it is wanted: an iterator that came so far goes on.
 const AHEAD_FROM: usize = 64 << 10;
 /// Sequential loads before reading ahead starts.
 const LOADS_BEFORE: u32 = 2;

@@ -7,7 +7,7 @@
 //!   ```
 //! - Blocks of a file that was ingested store sequence number 0; the file's own number stands in for it.
 //!
-//! Done once, when a block is loaded: what is cached and searched has the usual form, so that lookups and
+//! Done once, when a block is loaded: the cached block has the usual form, so that lookups and
 //! iterators pay nothing for it.
 //! Source: RocksDB `table/block_based/block_builder.cc`, `block.h` (global sequence numbers).
 

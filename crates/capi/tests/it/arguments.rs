@@ -1,4 +1,4 @@
-//! Every function with NULL for each pointer and with extreme numbers: what RocksDB's library takes, this one takes.
+//! Every function with NULL for each pointer and with extreme numbers: this library accepts every argument that RocksDB's does.
 //!
 //! Cases are made from the committed list of functions: one argument of a call is NULL or extreme, the others are what a
 //! program passes. After the call the objects of it are used: a database is opened under the options, written, read and
@@ -321,12 +321,12 @@ impl World<'_> {
     }
 }
 
-/// A directory in memory, where there is one: what is synced is not of interest.
+/// A directory in memory, where there is one: syncs are not of interest.
 fn scratch() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-/// Runs each case in a process of its own; what each found, or how it ended.
+/// Runs each case in a process of its own, and returns its findings, or how it ended.
 fn run_all(library: &Library, cases: &[Case], makers: &HashMap<String, String>) -> Vec<String> {
     cases
         .iter()

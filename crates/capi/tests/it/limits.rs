@@ -260,7 +260,7 @@ fn a_limiter_of_an_option_string_acts() {
             let db = side.open(options, "string");
             side.fill(db, 64);
             let took = timed(|| assert_eq!(side.flush(db), ""));
-            // Refills of 100 ms: what the first one does not have waits for the second.
+            // Refills of 100 ms: bytes beyond the first one wait for the second.
             assert!(took >= Duration::from_millis(90), "{}: {took:?}", side.name);
             (api.rocksdb_close)(db);
             (api.rocksdb_options_destroy)(options);

@@ -176,7 +176,7 @@ impl State<'_> {
         told.order.push(kind);
     }
 
-    /// A callback must not panic: what is wrong is told, and fails the test at its end.
+    /// A callback must not panic: it notes a mistake, which fails the test at its end.
     fn check(&self, holds: bool, what: &str) {
         if !holds {
             self.note("violation", what.to_string());

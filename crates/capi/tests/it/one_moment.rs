@@ -65,7 +65,7 @@ struct Database<'a> {
     read: Object,
 }
 
-// SAFETY: objects of the C API are used by several threads at once; what is not, such as iterators, stays on one.
+// SAFETY: objects of the C API are used by several threads at once; others, such as iterators, stay on one.
 unsafe impl Sync for Database<'_> {}
 
 fn check(what: &str, error: *mut c_char) {
@@ -337,7 +337,7 @@ fn torn(calls: usize, numbers: usize, mut read: impl FnMut() -> Vec<u64>) -> (us
     torn
 }
 
-/// One kind of read: what it is called, how many calls, and of them at least so many of different moments.
+/// One kind of read: its name, how many calls, and of them at least so many of different moments.
 type Kind<'a> = (&'static str, usize, usize, Box<dyn FnMut() -> Vec<u64> + Send + 'a>);
 
 /// Kinds of reads that showed two moments; those of a secondary if one is to `follow`.

@@ -1,4 +1,4 @@
-//! Read options outlive the snapshot that was set in them: what reads by them is told, and nothing reads newer data unawares.
+//! Read options outlive the snapshot that was set in them: a read by them fails with an error, and none returns newer data.
 
 use crate::library::error_text;
 use libc::{c_char, size_t};

@@ -51,7 +51,7 @@ pub fn create(store: &Store, backups: &mut Backups, db: &Db, options: &CreateBac
             Ok(id)
         }
         Err(error) => {
-            // Best effort: what stays is garbage, or a whole backup that was not acknowledged.
+            // Best effort: a file that stays is garbage, or part of a whole backup that was not acknowledged.
             if collect::remove_meta(store, id).is_ok() {
                 let _ = collect::collect_garbage(store, backups);
             } else {

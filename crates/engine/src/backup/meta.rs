@@ -1,4 +1,4 @@
-//! The meta file of a backup: what it consists of, as text.
+//! The meta file of a backup: its list of files, as text.
 //!
 //! ```text
 //! schema_version 2.1                    only with schema 2
@@ -69,7 +69,7 @@ pub struct MetaFile {
 }
 
 impl MetaFile {
-    /// Its name in a database: what backups put between number and extension is left out.
+    /// Its name in a database, without the part that backups put between number and extension.
     pub fn database_name(&self) -> String {
         database_name(&self.name)
     }

@@ -192,7 +192,7 @@ fn remove_old(
     kept: &HashSet<String>,
     sync: bool,
 ) -> Result<()> {
-    // CURRENT first: what is left of the old database cannot be opened, even after a loss of power.
+    // CURRENT first: the rest of the old database cannot be opened, even after a loss of power.
     remove_if_there(fs, &file_name::current(target.db_dir))?;
     if sync {
         fs.sync_dir(target.db_dir)?;

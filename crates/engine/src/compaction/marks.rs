@@ -85,7 +85,7 @@ impl Marks {
     }
 }
 
-/// True if the table on `level` asked to be compacted, and has somewhere to go: what is on the `deepest` level that has tables would only
+/// True if the table on `level` asked to be compacted, and has somewhere to go: tables on the `deepest` level that has tables would only
 /// be written again, and ask again.
 ///
 /// Source: RocksDB `VersionStorageInfo::ComputeFilesMarkedForCompaction`.

@@ -118,7 +118,7 @@ fn write_entries(
     let mut open: Option<OpenTable> = None;
     let mut last_user_key: Vec<u8> = Vec::new();
     let mut ranges = RangeOutput::new(stream.kept_tombstones());
-    // A flush is not given up: what it has to write may be in no WAL.
+    // A flush is not given up: its entries may be in no WAL.
     let may_end = plan.level >= 0;
     let mut rows = 0u32;
     while stream.advance()? {

@@ -226,7 +226,7 @@ impl Db {
     /// Each range is (begin, end), `None` unbounded.
     ///
     /// # Errors
-    /// NotSupported if the database was opened to be read; ColumnFamilyDropped; what writing the MANIFEST met.
+    /// NotSupported if the database was opened to be read; ColumnFamilyDropped; the error of writing the MANIFEST.
     pub fn delete_files_in_ranges(&self, ranges: &[UserKeyRange<'_>], range_end: RangeEnd) -> Result<()> {
         self.delete_files_in_ranges_cf(&self.default_cf, ranges, range_end)
     }
@@ -299,7 +299,7 @@ impl Db {
         updates::updates_since(&self.core.versions, since)
     }
 
-    /// The WAL files that have records, oldest first, those of the archive included: what [`Db::updates_since`] reads.
+    /// The WAL files that have records, oldest first, those of the archive included: [`Db::updates_since`] reads these.
     ///
     /// # Errors
     /// IoError, Corruption naming the file.

@@ -385,7 +385,7 @@ impl Db {
     /// it.
     ///
     /// # Errors
-    /// As [`Db::write`]; what `admit` says. Nothing is then written, and the batch holds what it held.
+    /// As [`Db::write`]; the error of `admit`. Nothing is then written, and the batch holds what it held.
     ///
     /// Source: RocksDB `DB::WriteWithCallback`.
     pub fn write_if(

@@ -51,7 +51,7 @@ impl DbContext {
     pub fn note_stall(&self, info: WriteStallInfo) {
         let mut stalls = self.events.stalls.lock();
         stalls.push(info);
-        // Relaxed: whoever changed it looks itself after it has released the state.
+        // Relaxed: the thread that changed it looks itself after it has released the state.
         self.events.waiting.store(stalls.len(), Ordering::Relaxed);
     }
 

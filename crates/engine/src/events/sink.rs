@@ -18,7 +18,7 @@ pub enum Event<'a> {
     FlushCompleted(&'a FlushJobInfo),
     /// A compaction begins.
     CompactionBegin(&'a CompactionJobInfo),
-    /// It has ended; what it wrote is installed, or removed.
+    /// It has ended; its outputs are installed, or removed.
     CompactionCompleted(&'a CompactionJobInfo),
     /// A part of a compaction begins.
     SubcompactionBegin(&'a SubcompactionJobInfo),

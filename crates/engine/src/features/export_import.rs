@@ -196,7 +196,7 @@ pub fn create_with_import(
     let cf = column_families::create(core, family)?;
     edit.column_family = cf.id();
     if let Err(error) = install(core, &cf, edit, next_epoch, pending) {
-        // The error is that of the import; what is left of the column family is empty.
+        // The error is that of the import; a column family that stays is empty.
         let _ = column_families::drop_family(core, &cf);
         return Err(error);
     }

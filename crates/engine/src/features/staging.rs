@@ -1,6 +1,6 @@
 //! A directory that is built under another name, `NAME.tmp`, and gets its own once it is whole.
 //!
-//! Invariant: nothing is under the target's name before everything in it is durable; what was not completed is removed, by the
+//! Invariant: nothing is under the target's name before everything in it is durable; an incomplete directory is removed, by the
 //! attempt itself or by the next one.
 
 use outcrop_base::{Error, Result};

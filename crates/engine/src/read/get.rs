@@ -274,7 +274,7 @@ pub(crate) struct Lookup<'k> {
     pub(crate) snapshot: SeqNum,
     /// The newest range tombstone known to be over the key; zero if there is none.
     covered: SeqNum,
-    /// A source that was asked has one: whatever older sources hold is hidden.
+    /// A source that was asked has one: all entries of older sources are hidden.
     ended: bool,
     /// Range tombstones count for nothing.
     ignores_ranges: bool,

@@ -123,7 +123,7 @@ impl MergingIter {
     /// To the first entry at or after (`user_key`, `packed`). In steps, each for all tables before the next: see
     /// [`TableIter`].
     pub fn seek(&mut self, user_key: &[u8], packed: u64) {
-        // Tables first: what they ask for arrives while memtables are searched.
+        // Tables first: their blocks arrive while memtables are searched.
         self.sources.iter_mut().rev().for_each(|source| source.begin_seek(user_key, packed));
         self.tables().for_each(|table| table.prefetch_slot());
         let missing = self.tables().map(|table| !table.enter_if_cached()).filter(|missing| *missing).count();

@@ -7,7 +7,7 @@
 //! that no snapshot needs any more, obsolete files that a reader has released, and memory that no memtable took or uses.
 //! After a background error nothing starts until it is cleared (`stopping.rs`).
 //!
-//! Concurrency: with the state locked; whatever is picked is marked as taken before the lock is released.
+//! Concurrency: with the state locked; the memtables or tables of a picked job are marked before the lock is released.
 
 use super::job::Job;
 use crate::compaction::job::{self as compaction_job, CompactionJob};

@@ -6,7 +6,7 @@
 //! turns. So a thread that keeps meeting another is patient: [`super::group`] wakes it when its turn comes. A thread that
 //! meets another now and then spins, which is over before a sleep begins.
 //!
-//! Concurrency: what a thread remembers is its own, for all databases together; it decides how to wait and nothing else.
+//! Concurrency: a thread's memory of waits is its own, for all databases together; it decides how to wait and nothing else.
 
 use super::group::WriteQueue;
 use super::options::WriteOptions;

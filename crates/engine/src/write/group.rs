@@ -184,7 +184,7 @@ impl Writer {
 
     fn end(&self, how: WriterState) {
         *self.state.lock() = how;
-        // Relaxed: whoever sees it locks the state.
+        // Relaxed: a thread that sees it locks the state.
         self.ended.store(1, Ordering::Relaxed);
         self.changed.notify_one();
     }
@@ -399,7 +399,7 @@ impl WriteQueue {
             if lead & KEPT != 0 && marks & CALLED == 0 {
                 return false;
             }
-            // Relaxed: what the leader has to see is in the line, which is locked.
+            // Relaxed: everything that the leader has to see is in the line, which is locked.
             if lead & LED != 0
                 && self
                     .lead

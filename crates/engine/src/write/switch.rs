@@ -120,7 +120,7 @@ impl CommitPipeline {
     /// Seals the memtables of column families `ids`; with `wait`, returns when they are in tables.
     ///
     /// # Errors
-    /// The background error; what writing the tables met.
+    /// The background error; the error of writing the tables.
     pub fn flush(&self, ids: &[u32], reason: FlushReason, wait: bool) -> Result<()> {
         let mut ids = ids.to_vec();
         {

@@ -1,4 +1,4 @@
-//! Two-phase commit: what is prepared is in the WAL and nowhere else, until it is decided.
+//! Two-phase commit: a prepared batch is in the WAL and nowhere else, until it is decided.
 //!
 //! ```text
 //! prepare    WAL: seq S, count n: Begin ops.. End(name)      no number is used, the memtables get nothing

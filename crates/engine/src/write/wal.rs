@@ -79,7 +79,7 @@ impl Wal {
             let reused = ctx.env.fs.reuse(&path(old), &path(number), options);
             if let Err(error) = &reused {
                 log_line!(ctx, "WAL {old:06} is not used again: {error}");
-                // Best effort: what stays behind is found by the scan at the next open.
+                // Best effort: the scan at the next open finds a file that stays.
                 let _ = ctx.env.fs.remove_file(&path(old));
             }
             reused.ok()
@@ -219,7 +219,7 @@ impl ClosedWals {
     /// # Errors
     /// The error of the first that cannot be synced; all stay.
     pub fn sync(&self, ctx: &DbContext) -> Result<Vec<(u64, u64)>> {
-        // HOLDS syncing across the sync: whoever else has to sync them needs that to be over.
+        // HOLDS syncing across the sync: another thread that has to sync them needs that to be over.
         let _turn = self.syncing.lock();
         let mut closed = std::mem::take(&mut *self.waiting.lock());
         let mut unsynced = closed.iter_mut().filter(|wal| !wal.is_synced());

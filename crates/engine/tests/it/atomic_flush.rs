@@ -83,7 +83,7 @@ fn lose_power(point: u64, atomic_flush: bool) -> std::result::Result<usize, Stri
     fs.memory().crash();
     fs.faults().heal();
     let db = match open(&env, atomic_flush) {
-        // It was created and dropped in between: what is left of it is for whoever names it.
+        // It was created and dropped in between: a request that names it deals with the rest.
         Err(error) if error.to_string().contains("dropped") => return Ok(flushed),
         other => other.map_err(|error| format!("point {point}: {error}"))?,
     };

@@ -426,7 +426,7 @@ impl<'s> Run<'s> {
         Ok(())
     }
 
-    /// Writes a file, and takes it in: what was written before, synced or not, is durable with it.
+    /// Writes a file, and takes it in: earlier writes, synced or not, are durable with it.
     fn ingest(&mut self, moved: bool) -> Result<()> {
         self.files += 1;
         let path = PathBuf::from(format!("/out/{}.sst", self.files));
@@ -599,7 +599,7 @@ fn power_lost_at_any_point_of_any_feature_leaves_what_was_durable() {
     }
 }
 
-/// Before power is lost: what a reader beside the failed writer finds is what was acknowledged.
+/// Before power is lost: a reader beside the failed writer finds the acknowledged rows.
 fn check_secondary(run: &Run<'_>, fs: &FaultyFs, what: &str) {
     fs.faults().heal();
     let Ok(names) = Db::list_column_families_in("/db", &run.env) else { return };
@@ -639,7 +639,7 @@ fn one_failure_at_any_point_of_any_feature_is_an_error_and_loses_nothing_durable
                 run.open().unwrap_or_else(|error| panic!("{what}: opened again: {error}"));
             }
             run.run(|run| {
-                // One failure, which is over: what it refused may be tried again.
+                // One failure, which is over: the refused operation may be tried again.
                 run.db().resume().unwrap_or_else(|error| panic!("{what}: resume: {error}"));
                 true
             });

@@ -1,9 +1,9 @@
-//! Whole databases with one file damaged: what is read is an error that names the file, or what was written.
+//! Whole databases with one file damaged: a read gives an error that names the file, or the rows that were written.
 //!
 //! ```text
 //! files of a database -> one damage -> open, get, scan both ways -> error | all rows | (WAL) a legal part
 //! ```
-//! A WAL may lose its end, as after a crash; what may be missing then depends on the recovery mode. A MANIFEST
+//! A WAL may lose its end, as after a crash; the recovery mode decides which rows may be missing. A MANIFEST
 //! may too: a record that the file ends in is what a crash leaves, so a state the database once had is legal.
 //!
 //! By default a sample of all bytes is damaged; `OUTCROP_DAMAGE=all` takes every byte.
@@ -131,7 +131,7 @@ fn open(files: &Files, families: &[String], mode: WalRecoveryMode) -> Result<Db>
     Db::builder("/db").options(options).env(env).column_families(descriptors(families)).open()
 }
 
-/// Asked about every row that is shown, also before an error ends a scan: what is shown must be true.
+/// Asked about every row that is shown, also before an error ends a scan: each must be true.
 pub type Allowed<'a> = &'a dyn Fn(&str, &[u8], &[u8]) -> bool;
 
 /// Every row, by forward scan, by backward scan and by get, which must agree.

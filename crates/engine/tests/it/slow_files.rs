@@ -1,4 +1,4 @@
-//! A file system on which chosen calls wait until a test lets them go: what waits for a slow device, and what must not.
+//! A file system on which chosen calls wait until a test releases them: the operations that wait for a slow device, and those that must not.
 
 use crate::harness::{creating, descriptor};
 use crate::wrapped_files::passed_on;

@@ -422,7 +422,7 @@ fn optimistic_transactions_find_conflicts_in_memory_or_say_that_they_cannot() {
 
 // ---- serialisability
 
-/// A transaction that was committed: what it read of each key, and the keys it put its number after.
+/// A transaction that was committed: the values it read of each key, and the keys it put its number after.
 struct Committed {
     id: u64,
     reads: Vec<(u64, Vec<u64>)>,

@@ -1,4 +1,4 @@
-//! The contents of one file in memory: what reads see, what is durable, and what a loss of power may leave of the rest.
+//! The contents of one file in memory: the bytes that reads see, those that are durable, and the effect of a loss of power on the rest.
 //!
 //! ```text
 //! durable  |AAAAAAAA|                 after the last sync

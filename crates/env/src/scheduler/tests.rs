@@ -1,4 +1,4 @@
-//! The scheduler without any database: what runs, on which lane, and when its threads end.
+//! The scheduler without any database: which jobs run, on which lane, and when its threads end.
 
 use super::*;
 use crate::threads::SystemThreads;

@@ -74,7 +74,7 @@ impl Reporter {
         };
     }
 
-    /// After the step: what was overwritten is removed.
+    /// After the step: removes the line that was overwritten.
     pub fn end(&self) {
         if self.form == Form::Line && self.last_seconds > 0.0 {
             eprint!("\r\x1b[K");

@@ -120,7 +120,7 @@ fn wait_until(due: Instant) {
     }
 }
 
-/// Holds a closed loop to a rate: what RocksDB's tool does for mixgraph, once for every hundred operations.
+/// Holds a closed loop to a rate, as RocksDB's tool does for mixgraph, once for every hundred operations.
 pub(super) struct Throttle {
     start: Instant,
     /// Operations that may have started at `since`.

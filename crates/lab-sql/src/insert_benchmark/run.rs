@@ -5,7 +5,7 @@
 //! l.i1   inserter* | deleter, in step    qr100  querier* | inserter and deleter, both held to a rate
 //! ```
 //! The counted role (*) gives the step's operations, times and histogram; the others are counted by the second.
-//! A rate is kept second by second: what a second did not have room for is not made up for.
+//! A rate is kept second by second: rows that did not fit into a second are not made up for.
 
 use super::lockstep::{Lockstep, Side, Turn};
 use super::roles::{Deleter, Inserter, Querier};

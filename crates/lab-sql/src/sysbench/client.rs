@@ -35,7 +35,7 @@ pub struct Worker<'a> {
 }
 
 impl<'a> Worker<'a> {
-    /// A connection with everything prepared; what is against that is said at the first event.
+    /// A connection with everything prepared; a failure of that is reported at the first event.
     pub fn new(common: &'a Common<'a>, seed: u64) -> Worker<'a> {
         let scripts: Vec<Vec<Line>> = (1..=common.tables).map(|table| script(common.test, table)).collect();
         let statements = || scripts.iter().flatten().map(|line| line.sql.clone()).collect();

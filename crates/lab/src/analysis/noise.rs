@@ -102,7 +102,7 @@ impl NoiseModel {
         if all.len() < LEAST_PAIRS {
             return None;
         }
-        // Around 0, which is where equals are: what a whole experiment strays by is noise as well.
+        // Around 0, which is where equals are: the stray of a whole experiment is noise as well.
         let log_sd = (all.iter().map(|log| log * log).sum::<f64>() / all.len() as f64).sqrt();
         let whole = experiments.iter().filter(|logs| logs.len() >= MIN_PAIRS);
         let strays: Vec<f64> = whole.map(|logs| logs.iter().sum::<f64>() / logs.len() as f64).collect();

@@ -9,7 +9,7 @@ use outcrop_lab_stats::paired::Settings;
 use outcrop_lab_stats::position::{PositionEffect, position_effect};
 use serde::Serialize;
 
-/// Rate of false findings over all steps and targets of a report: what is said of a host should not be said by chance.
+/// Rate of false findings over all steps and targets of a report: a remark on a host should not be due to chance.
 const ALPHA: f64 = 0.01;
 
 /// The effect of place on one step, between a target and the base.

@@ -276,7 +276,7 @@ impl Tool<'_> {
             command
         };
         std::fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
-        // Everything fits the cache: what is compared is the tools.
+        // Everything fits the cache: only the tools are compared.
         let cache = arguments.keys * 420 * 3 / 2 + (256 << 20);
         command.args(BOTH).args([
             format!("--benchmarks={step}"),

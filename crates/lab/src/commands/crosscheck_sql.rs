@@ -60,7 +60,7 @@ struct Compared {
 /// If the server or a client fails, or the two differ.
 pub fn run(arguments: &CrosscheckArguments, name: &str) -> Result<(), String> {
     let root = std::path::absolute(&arguments.data).map_err(|error| error.to_string())?;
-    // Refused if it holds anything that is not the lab's; what the lab makes in it is removed.
+    // Refused if it holds anything that is not the lab's; files that the lab makes in it are removed.
     let data = DataDir::take(&root)?;
     let compared = on_server(arguments, name, &data.session(0)?)?;
     drop(data);

@@ -1,4 +1,4 @@
-//! `outcrop lab fio`: what the device gives to a program that does nothing but read, and how close engines come.
+//! `outcrop lab fio`: the rate that the device gives to a program that does nothing but read, and how close engines come.
 //!
 //! ```text
 //! fio: random reads with O_DIRECT, one at a time per job  ->  reads/s, latency, processor time per read

@@ -1,4 +1,4 @@
-//! `outcrop lab servers`: what can be fetched, and what is here.
+//! `outcrop lab servers`: the servers that can be fetched, and those that are here.
 
 use crate::targets::servers::catalogue;
 

@@ -276,7 +276,7 @@ pub struct Design {
     pub slice_seconds: Option<f64>,
     /// Seed of orders and keys; by default the time, and recorded.
     pub seed: Option<u64>,
-    /// Enter the base twice under two names: what differs between the two is noise.
+    /// Enter the base twice under two names: any difference between the two is noise.
     pub aa: bool,
     /// Run one session that is thrown away first.
     pub warmup: bool,
@@ -314,7 +314,7 @@ pub enum Order {
     // The order of records that name none.
     #[default]
     Sessions,
-    /// All targets do a step, one after the other, before any does the next; who is not at work is stopped.
+    /// All targets do a step, one after the other, before any does the next; a target that is not at work is stopped.
     Steps,
 }
 
@@ -432,7 +432,7 @@ pub struct StepChange {
     pub options: Option<String>,
     /// Name of a set of parameters of mixgraph.
     pub mix_preset: Option<String>,
-    /// Parameters of mixgraph, under db_bench's names; what is absent is db_bench's default.
+    /// Parameters of mixgraph, under db_bench's names; an absent one has db_bench's default.
     pub mix: Option<MixParameters>,
     /// Of a hundred operations of readrandommergerandom, those that merge.
     pub merge_percent: Option<u32>,

@@ -1,4 +1,4 @@
-//! Machines by name: what a server of a size gives the engine, so that results of two such servers can be compared.
+//! Machines by name: the resources that a server of a size gives the engine, so that results of two such servers can be compared.
 //!
 //! ```text
 //! c8r32        8 cores, 32 GB: 4 background threads, 20 GB of block cache

@@ -1,4 +1,4 @@
-//! The machine an experiment runs on: what it is, and whether it is fit to measure on.
+//! The machine an experiment runs on: its facts, and whether it is fit to measure on.
 //!
 //! ```text
 //! facts.rs: reads /proc and /sys    checks.rs: what each value should be    canary.rs: how fast it is right now

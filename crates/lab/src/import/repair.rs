@@ -65,7 +65,7 @@ impl Repair {
         named.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default().to_string()
     }
 
-    /// One sentence: what is wrong, and what was done.
+    /// One sentence: the defect, and its repair.
     pub fn sentence(self) -> &'static str {
         match self {
             Repair::MeasuredOnce => {

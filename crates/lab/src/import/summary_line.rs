@@ -4,7 +4,7 @@
 //! bm.lc.nt1.d0/6.29.gcc/report.tsv      inputs, one a line, in the order of the rows of each block
 //! ops_sec  mb_sec  ...  test  date  version  job_id  githash      one block: header, rows, blank line
 //! ```
-//! Cells are found by the header's names. Invariant: what a repair takes away has no row.
+//! Cells are found by the header's names. Invariant: a number that a repair takes away has no row.
 //! Next: `repair.rs` for the defects, `version_table.rs` for the tables made from these files.
 
 use super::model::{Target, Text, gigabytes, number};

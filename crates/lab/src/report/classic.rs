@@ -97,7 +97,7 @@ pub fn absolute(results: &Results, name: &str, output: Output) -> String {
     text
 }
 
-/// Whole numbers for rates, as the posts print them; what is small keeps its digits.
+/// Whole numbers for rates, as the posts print them; small ones keep their digits.
 fn printed(value: f64) -> String {
     if value >= 100.0 { format!("{value:.0}") } else { crate::report::text::amount(value) }
 }

@@ -234,7 +234,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Every turn of the plan; who fails leaves `members`.
+    /// Every turn of the plan; a session that fails leaves `members`.
     fn take_turns(
         &mut self,
         store: &mut Store,

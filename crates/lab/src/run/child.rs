@@ -117,7 +117,7 @@ pub enum Message {
         /// How far it is.
         progress: Progress,
     },
-    /// The operations of a slice on a server are done; what follows is asked for the record, and written to devices.
+    /// The operations of a slice on a server are done; questions for the record and writes to devices follow.
     Worked {
         /// Number of the step.
         step: usize,
@@ -229,7 +229,7 @@ fn check_preloaded(library: &Path) -> Result<(), String> {
 /// Does the assignment given as JSON.
 ///
 /// # Errors
-/// Only if it does not parse or the parent is gone; what the engine says is a message to the parent.
+/// Only if it does not parse or the parent is gone; an error of the engine is a message to the parent.
 pub fn run(json: &str, in_process: RocksApi) -> Result<(), String> {
     let assignment: Assignment =
         serde_json::from_str(json).map_err(|error| format!("lab-session: {error}"))?;
@@ -312,7 +312,7 @@ struct Worker<'a> {
 impl<'a> Worker<'a> {
     /// Half way to the seed of the next step.
     const RUN_IN_SEED: u64 = 500;
-    /// Seconds of a run-in between two slices of a step: who has waited is favoured by the scheduler for a moment.
+    /// Seconds of a run-in between two slices of a step: the scheduler favours a process that has waited for a moment.
     const RUN_IN_AGAIN: f64 = 0.02;
 
     fn step(&mut self, number: usize, planned: &'a PlannedStep, slice: Slice) -> Result<(), String> {

@@ -164,7 +164,7 @@ pub fn write_out(dir: &Path) -> Result<(), String> {
 
 impl Drop for DataDir {
     fn drop(&mut self) {
-        // Nobody is left to tell; what stays is removed by the next run.
+        // Nobody is left to tell; the next run removes a file that stays.
         if self.remove_sessions().is_ok() {
             let _ = std::fs::remove_file(self.root.join(MARKER));
             if self.created {

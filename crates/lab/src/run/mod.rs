@@ -44,7 +44,7 @@ pub struct RunArguments {
     /// Go on with the latest unfinished run of this file.
     #[arg(long)]
     pub resume: bool,
-    /// Directory for databases; what the run put there is removed afterwards.
+    /// Directory for databases; the run removes its files there afterwards.
     #[arg(long, default_value = "outcrop-lab-data")]
     pub data: PathBuf,
     /// Another size than the file says.

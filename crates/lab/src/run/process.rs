@@ -84,7 +84,7 @@ impl Process {
         }
     }
 
-    /// Tells it to do a slice of a step. To a process that died this says nothing: what it leaves is heard next.
+    /// Tells it to do a slice of a step. To a process that died this says nothing: its last messages are read next.
     pub fn tell(&mut self, step: usize, slice: Slice) {
         if let Some(orders) = &mut self.orders {
             let _ = writeln!(orders, "{step} {} {}", slice.number, slice.of).and_then(|()| orders.flush());

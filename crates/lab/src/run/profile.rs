@@ -42,7 +42,7 @@ pub struct ProfileArguments {
     /// Seconds of each timed step, at most those of the experiment.
     #[arg(long, default_value_t = 10.0)]
     pub seconds: f64,
-    /// Directory for databases; what the run put there is removed afterwards.
+    /// Directory for databases; the run removes its files there afterwards.
     #[arg(long, default_value = "outcrop-lab-data")]
     pub data: PathBuf,
 }
@@ -60,7 +60,7 @@ const EVENTS: [(&str, u64); 3] =
 /// Samples the steps of an experiment, keeps what was found, and prints it.
 ///
 /// # Errors
-/// One sentence; what was sampled until then is recorded.
+/// One sentence; samples until then are recorded.
 pub fn run(store: &Path, arguments: &ProfileArguments) -> Result<(), String> {
     let store = Store::open_existing(store)?;
     let results = Results::load(&store, arguments.id)?;

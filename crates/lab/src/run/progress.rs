@@ -4,7 +4,7 @@ use crate::report::status_line::StatusLine;
 use crate::report::text::{WIDTH, cut, duration, thousands};
 use std::time::Instant;
 
-/// A line on standard error: what runs, how fast, how long still.
+/// A line on standard error: the running step, how fast, how long still.
 pub(super) struct Progress {
     total: usize,
     /// Sessions of the plan that need not be run any more.

@@ -120,7 +120,7 @@ impl<'a> Session<'a> {
             let part = if number == last { slice } else { Slice::WHOLE };
             self.process.tell(number - self.steps.start, part);
             let said = self.listen(number, &sampler, progress)?;
-            // Before anything else: what its background threads do from here on is nobody's.
+            // Before anything else: the work of its background threads from here on counts for no step.
             if pauses && number == last {
                 self.process.pause().map_err(Ended::Failed)?;
             }

@@ -16,7 +16,7 @@ pub struct Built {
     /// The marks that compilers and linkers left, each once, such as `GCC: (GNU) 12.2.0`. Linked parts may have
     /// others than the rest.
     pub compilers: Vec<String>,
-    /// Libraries that are loaded with it: what is not here is linked in.
+    /// Libraries that are loaded with it: others are linked in.
     pub libraries: Vec<String>,
     /// Its ingredients, if the lab made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -24,7 +24,7 @@ pub struct Built {
 }
 
 impl Built {
-    /// Reads the file at `path`; what it does not say is empty.
+    /// Reads the file at `path`; a fact that it does not state is empty.
     pub fn read(path: &Path) -> Built {
         let bytes = std::fs::read(path).unwrap_or_default();
         Built {

@@ -53,7 +53,7 @@ pub struct Case {
 }
 
 impl Call {
-    /// True if RocksDB writes no more after it; what it has logged then is not worth to be read.
+    /// True if RocksDB writes no more after it; its log is then not worth reading.
     pub fn stops_writes(&self) -> bool {
         matches!(
             self,

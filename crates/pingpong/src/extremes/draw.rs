@@ -325,7 +325,7 @@ fn setting((section, name): &OptionKey, value: &str) -> String {
     }
 }
 
-/// The lines of an OPTIONS file by place; what stands in braces by its own names.
+/// The lines of an OPTIONS file by place; settings in braces by their own names.
 pub fn lines(text: &str) -> BTreeMap<OptionKey, String> {
     let mut section = String::new();
     let mut places = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Codecs: what stands between a block's contents and its stored bytes.
+//! Codecs: the conversion between a block's contents and its stored bytes.
 //!
 //! ```text
 //! Snappy: its own stream | all others: v32 uncompressed size | stream

@@ -32,7 +32,7 @@ fn key(number: usize) -> Vec<u8> {
 }
 
 fn small(what: &str, live: &MemoryFs, rows: Rows) -> Small {
-    // As a killed process leaves them: what the log of the next writer would cut off is still there.
+    // As a killed process leaves them: the bytes that the next writer's log would cut off are still there.
     let fs = MemoryFs::new();
     fs.create_dir_all(Path::new("/db")).unwrap();
     for (path, _) in live.files() {

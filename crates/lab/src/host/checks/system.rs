@@ -1,4 +1,4 @@
-//! The rest of the system: who else uses the machine, what may be looked at, what is broken.
+//! The rest of the system: other users of the machine, rights of profilers, and faults.
 
 use super::{Check, Status, checked, chosen, expect, recorded};
 use crate::host::facts::Root;

@@ -125,7 +125,7 @@ pub(super) struct Pasted {
     pub text: String,
 }
 
-/// Ratios and rates as text; what has no numbers is left out.
+/// Ratios and rates as text; rows without numbers are left out.
 pub(super) fn texts(results: &Results, base: usize) -> Vec<Pasted> {
     let ratios = |output| relative_text(results, base, "ops_sec", output, false);
     let rates = |output| Ok(absolute(results, "ops_sec", output));

@@ -1,4 +1,4 @@
-//! Flame graphs: what was sampled of a step of a target, and how it differs from the base's.
+//! Flame graphs: the samples of a step of a target, and how they differ from the base's.
 //!
 //! The first row above the root are the groups of `cpu-groups.toml`: they make up the whole, and are what two engines have in
 //! common, whose functions have different names.

@@ -109,7 +109,7 @@ pub(super) fn ratio(cell: Option<&Cell>, is_base: bool) -> Markup {
     }
 }
 
-/// An interval as text; what is far out is only said to be.
+/// An interval as text; a limit that is far out is only said to be.
 fn interval(low: f64, high: f64) -> String {
     let end = |value: f64| match value {
         v if v < 0.005 => "<0.01".to_string(),

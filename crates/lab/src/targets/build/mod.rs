@@ -76,7 +76,7 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    /// Its checksum: what a build is cached by.
+    /// Its checksum: the key that a build is cached by.
     pub fn key(&self) -> String {
         let text = serde_json::to_string(self).expect("plain data serialises");
         hexadecimal(&Sha256::digest(text))

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 pub(super) const USER: &str = "outcrop";
 /// A part of the socket's name.
 const PORT: u16 = 5432;
-/// Ends transactions and stops: what users do who want their server down.
+/// Ends transactions and stops, as users do who want their server down.
 pub(super) const STOP: Signal = Signal::INT;
 
 /// The commands that make a cluster in `data`, whose user has `secret`, if there is one.

@@ -154,7 +154,7 @@ impl Server {
             Product::MySql => mysql::STOP,
         };
         if let Some(pid) = rustix::process::Pid::from_raw(guarded.server as i32) {
-            // It may have ended by itself: what it left says how.
+            // It may have ended by itself: its last messages say how.
             let _ = rustix::process::kill_process(pid, signal);
         }
         match guarded.wait_for_line(alive) {
