@@ -1,4 +1,4 @@
-//! The application's say in what compaction keeps.
+//! Compaction filters: the application decides about each key that a compaction writes.
 //!
 //! A filter is asked about the newest version of each key that a compaction reads, whether or not a snapshot sees it.
 //! Source: RocksDB `include/rocksdb/compaction_filter.h`.

@@ -1,4 +1,4 @@
-//! Internal keys: what a user key becomes when it is stored.
+//! Internal keys: the form in which user keys are stored.
 //!
 //! ```text
 //! | user key bytes | u64 little-endian: sequence number << 8 | value type |

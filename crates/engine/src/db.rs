@@ -1,4 +1,4 @@
-//! The database: public methods, each a few lines that hand over to a walk.
+//! The database: public methods, each a few lines that call the owner of its work.
 //!
 //! Here: its parts, its column families, its end. Opening: `builder.rs`. The rest by subject: `db/writes.rs`, `db/reads.rs`,
 //! `db/scans.rs`, `db/maintenance.rs`; facts about its files: `inspect.rs`.

@@ -1,4 +1,4 @@
-//! The files that a database consists of at one moment, for checkpoints, backups and whoever copies it by other means.
+//! The files that a database consists of at one moment, for checkpoints, backups and programs that copy it by other means.
 //!
 //! ```text
 //! exclude writers -> flush, or note how far the WALs go -> take down versions and the length of the MANIFEST -> let writers on

@@ -1,4 +1,4 @@
-//! Panics of the application's comparators, merge operators and filters: they become errors of what met them.
+//! Panics of the application's comparators, merge operators and filters: they become errors of the operation that met them.
 
 use outcrop_base::{Error, ErrorKind, Result};
 use std::any::Any;

@@ -1,4 +1,4 @@
-//! A file system in memory that knows what a crash of the machine would leave behind.
+//! A file system in memory that can lose bytes and names as a crash of the machine would.
 //!
 //! ```text
 //! name -> file        bytes, what is durable of them, and what may be found of the rest: `contents.rs`

@@ -1,4 +1,4 @@
-//! A read that goes on while its owner works on what it read before.
+//! A read in the background, while its owner works on the bytes it read before.
 //!
 //! ```text
 //! PendingRead::start -> a direct file: a ring of its own from the shelf, else a thread of the pool

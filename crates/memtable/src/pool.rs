@@ -1,4 +1,4 @@
-//! The memory of memtables that are gone, for those to come.
+//! Recycles the memory of dropped memtables for new ones.
 //!
 //! A fresh mapping costs a page fault at each first touch, on the writer's thread: 5 to 30 ms for a memtable of
 //! 16 MiB where the host is slow to give memory, more than filling it takes. So mappings go around: when a

@@ -1,4 +1,4 @@
-//! Combinations of values that nothing is opened with.
+//! Rejects combinations of options with which no database is opened.
 //!
 //! They are looked at as given, before `sanitize` corrects what can be corrected.
 //! Source: RocksDB `db/db_impl/db_impl_open.cc` and `db/column_family.cc`, `ValidateOptions`;

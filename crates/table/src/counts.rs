@@ -1,4 +1,4 @@
-//! Which tickers and counters of the thread a block's coming and going changes.
+//! Which tickers and counters of the thread change when a block is looked up, read, cached or decompressed.
 //!
 //! Source: RocksDB `table/block_based/block_based_table_reader.cc`, `table/block_fetcher.cc`.
 

@@ -1,4 +1,4 @@
-//! Blob files in flush and compaction: values move into new files, out of old ones, and what is left behind is counted.
+//! Blob files in flush and compaction: values move into new files, out of old ones, and the garbage in these is counted.
 //!
 //! ```text
 //! input entry --(reference to an old file)--> fetched, so that it moves out     BlobInput

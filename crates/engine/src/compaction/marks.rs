@@ -1,4 +1,4 @@
-//! Tables that want to be compacted although every level and run has its size.
+//! Marks tables that should be compacted although no level or run is too large.
 //!
 //! Computed from time to time by an idle thread (`background.rs`), because age and released snapshots announce
 //! themselves to nobody. A mark may be out of date: pickers look the table up in the version they pick from.

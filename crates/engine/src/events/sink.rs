@@ -1,4 +1,4 @@
-//! Where events go, and what waits to be told.
+//! The receiver of events, and the events that wait until locks are released.
 
 use super::info::{
     CompactionJobInfo, ExternalFileIngestionInfo, FlushJobInfo, MemTableInfo, SubcompactionJobInfo,

@@ -1,4 +1,4 @@
-//! Taking the tables of one column family out of a database, and making a column family of such tables in another.
+//! Exports the tables of one column family, and imports them as a column family of another database.
 //!
 //! ```text
 //! export: flush -> deletions on hold -> link the tables into DIR.tmp -> rename (staging.rs)

@@ -1,4 +1,4 @@
-//! Opening a database only to read it, beside whoever writes it.
+//! Opens a database only to read it, while another process may write it.
 //!
 //! Nothing is written and no lock is taken. Entries in WALs are replayed into memtables and stay there. A secondary
 //! can follow the primary: it reads MANIFEST and WALs again and shows readers the newer state.

@@ -1,4 +1,4 @@
-//! Runs the drawings of `testdata/options`: options as given, what is corrected, what is refused.
+//! Runs the drawings of `testdata/options`: options as given, the corrections, the refusals.
 //!
 //! ```text
 //! open name=value;name=value     of the database and of its one column family

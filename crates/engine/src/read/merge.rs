@@ -1,4 +1,4 @@
-//! The operands of one key that a read or a compaction meets, and what a merge operator makes of them.
+//! The operands of one key that a read or a compaction meets, and their merge.
 //!
 //! ```text
 //! newest first (get, forward, compaction): push_older        oldest first (backward): push_newer

@@ -1,4 +1,4 @@
-//! The values that reads return: they keep their memory, and columns of entities.
+//! The values that reads return, which pin their memory, and the columns of entities.
 
 use outcrop_base::{Result, wide_columns};
 use outcrop_cache::Pinned;

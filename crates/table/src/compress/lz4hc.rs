@@ -1,4 +1,4 @@
-//! LZ4 blocks made with patience: for each place the longest of many earlier matches, not the first at hand.
+//! LZ4 blocks with high compression: for each position the longest of many earlier matches, not the first one found.
 //!
 //! ```text
 //! sequence = token: 4 bits literals, 4 bits match - 4 | more literals: u8 ... | literals
