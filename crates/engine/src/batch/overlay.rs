@@ -19,7 +19,7 @@ use parking_lot::RwLock;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// The data below a batch that is read through.
+/// A cursor over the rows below an indexed batch, with which the batch is merged.
 ///
 /// ```
 /// # use outcrop::*;

@@ -23,7 +23,7 @@ use outcrop_options::CompactionStyle;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The next step of a waiting request.
+/// The result of looking for a manual request to run.
 pub enum ManualPick {
     /// Run this.
     Run(Arc<ManualCompaction>, CompactionJob),
