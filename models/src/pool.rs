@@ -1,4 +1,4 @@
-//! What the memtable's files call `crate::pool`: memory for one memtable of a model.
+//! The part of the memtable's `crate::pool` that models need: memory for one memtable of a model.
 
 use crate::sync::AtomicU64;
 use outcrop_env::Mapping;

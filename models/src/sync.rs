@@ -1,4 +1,4 @@
-//! What product files call `crate::sync`, made of loom's parts.
+//! The product files' `crate::sync`, made of loom's parts.
 
 pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::ops::{Deref, DerefMut};
@@ -36,7 +36,7 @@ impl<T> Mutex<T> {
         MutexGuard { mutex: self, held: Some(self.0.lock().expect("no thread of a model panics")) }
     }
 
-    /// What is behind the lock, which nobody else can hold.
+    /// The value inside the lock, which nobody else can hold.
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut().expect("no thread of a model panics")
     }

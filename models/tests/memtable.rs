@@ -19,7 +19,7 @@ fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// What makes [`SkipList::insert`] choose a height of 1 or 2.
+/// The number that makes [`SkipList::insert`] choose a height of 1 or 2.
 const HEIGHTS: [u64; 3] = [0, 0b01, 0b100];
 
 /// All keys of the list with their values, as a reader without a lock sees them.
@@ -130,7 +130,7 @@ fn a_range_tombstone_is_found_once_its_number_is_published() {
         });
         let snapshot = published.load(loom::sync::atomic::Ordering::Acquire);
         assert_eq!(memtable.covering(b"a", SeqNum(snapshot)), SeqNum(snapshot));
-        // What comes after the snapshot is not seen, whether it is there yet or not.
+        // Tombstones after the snapshot are not seen, whether they are there yet or not.
         assert_eq!(memtable.covering(b"b", SeqNum(snapshot)), SeqNum(snapshot.min(2)));
         writer.join().unwrap();
         assert_eq!(memtable.covering(b"a", SeqNum(9)), SeqNum(3));

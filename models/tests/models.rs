@@ -16,7 +16,8 @@ fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// What the leader alone may touch: loom fails if two threads do at a time, or one without seeing what the last did.
+/// The part that the leader alone may touch: loom fails if two threads do at a time, or one without seeing what the
+/// last did.
 struct Log(UnsafeCell<Vec<u8>>);
 
 // SAFETY: that accesses exclude each other is what the model proves; loom checks each.

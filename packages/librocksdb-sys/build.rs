@@ -17,7 +17,7 @@ fn main() {
         println!("cargo:rustc-link-search=native={dir}");
         println!("cargo:rustc-link-lib={kind}=rocksdb");
     }
-    // What packages that depend on this one may ask for.
+    // The directories that packages that depend on this one may ask for.
     println!("cargo:cargo_manifest_dir={}", var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     println!("cargo:out_dir={}", var("OUT_DIR").expect("cargo sets it"));
 }

@@ -102,8 +102,8 @@ impl ChecksumType {
     }
 }
 
-/// What format_version 6 and later add to a block's checksum, so that a block moved to another file or
-/// offset does not verify. `base` is the footer's `base_context_checksum`; 0 means none.
+/// The number that format_version 6 and later add to a block's checksum, so that a block moved to another
+/// file or offset does not verify. `base` is the footer's `base_context_checksum`; 0 means none.
 #[inline]
 pub fn context_modifier(base: u32, offset: u64) -> u32 {
     if base == 0 { 0 } else { base ^ (offset as u32).wrapping_add((offset >> 32) as u32) }

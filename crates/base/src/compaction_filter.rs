@@ -1,11 +1,11 @@
-//! The application's say in what compaction keeps.
+//! Compaction filters: the application decides about each key that a compaction writes.
 //!
 //! A filter is asked about the newest version of each key that a compaction reads, whether or not a snapshot sees it.
 //! Source: RocksDB `include/rocksdb/compaction_filter.h`.
 
 use std::sync::Arc;
 
-/// What becomes of a value.
+/// The fate of a value.
 ///
 /// ```
 /// # use outcrop_base as outcrop;
@@ -53,7 +53,7 @@ pub trait CompactionFilter: Send + Sync {
     /// Its name.
     fn name(&self) -> &str;
 
-    /// What becomes of `value` of `key`, which the compaction writes to `level`.
+    /// Decides about `value` of `key`, which the compaction writes to `level`.
     fn filter(&self, level: usize, key: &[u8], value: &[u8]) -> FilterDecision;
 
     /// True if the merge operand `operand` of `key` goes.
@@ -63,7 +63,7 @@ pub trait CompactionFilter: Send + Sync {
     }
 }
 
-/// What a factory is told of a compaction.
+/// The facts that a factory learns about a compaction.
 ///
 /// ```
 /// # use outcrop_base as outcrop;

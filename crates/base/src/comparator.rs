@@ -159,7 +159,7 @@ impl Comparator {
         start.to_vec()
     }
 
-    /// A short internal key at or after `key`: its user key cut behind the first byte that can be raised, with
+    /// A short internal key at or after `key`: its user key cut after the first byte that can be raised, with
     /// the largest footer. `key` itself where there is no shorter one.
     ///
     /// Source: RocksDB `util/comparator.cc`, `FindShortSuccessor`.

@@ -20,8 +20,8 @@ use std::sync::Arc;
 /// ```
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What the caller can do about an [`Error`]; the set of RocksDB's `Status::Code`, plus
-/// [`ErrorKind::NoSpace`], which RocksDB keeps as a sub-code of its IO error.
+/// The class of an [`Error`], by which a caller decides how to react; the set of RocksDB's `Status::Code`,
+/// plus [`ErrorKind::NoSpace`], which RocksDB keeps as a sub-code of its IO error.
 ///
 /// ```
 /// # use outcrop_base as outcrop;
@@ -153,7 +153,7 @@ impl Error {
         Error(Arc::new(Inner { kind, context: context.into(), source: Some(source) }))
     }
 
-    /// What the caller can do about it.
+    /// The class of the error, by which a caller decides how to react.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }

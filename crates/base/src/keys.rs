@@ -1,4 +1,4 @@
-//! Internal keys: what a user key becomes when it is stored.
+//! Internal keys: the form in which user keys are stored.
 //!
 //! ```text
 //! | user key bytes | u64 little-endian: sequence number << 8 | value type |
@@ -89,10 +89,10 @@ impl ValueType {
     }
 }
 
-/// Length of the packed sequence number and type behind each user key, in bytes.
+/// Length of the packed sequence number and type after each user key, in bytes.
 pub const FOOTER_LEN: usize = 8;
 
-/// Packs sequence number and type as they are stored behind the user key.
+/// Packs sequence number and type as they are stored after the user key.
 #[inline]
 pub fn pack(seq: SeqNum, value_type: ValueType) -> u64 {
     debug_assert!(seq <= SeqNum::MAX);
@@ -144,7 +144,7 @@ pub struct ParsedKey<'a> {
     pub user_key: &'a [u8],
     /// When it was written.
     pub seq: SeqNum,
-    /// What was written.
+    /// The type of the entry.
     pub value_type: ValueType,
 }
 
@@ -176,7 +176,7 @@ impl<'a> ParsedKey<'a> {
 pub struct LookupKey<'a> {
     /// The key as the user gave it.
     pub user_key: &'a [u8],
-    /// [`xxph3_64`] of the user key: what filters store and the memtable's hash index uses.
+    /// [`xxph3_64`] of the user key: the number that filters store and the memtable's hash index uses.
     pub hash: u64,
 }
 

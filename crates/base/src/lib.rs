@@ -1,4 +1,4 @@
-//! The vocabulary every other engine crate speaks: errors, keys, coding, hashes and checksums.
+//! Types and functions that every other engine crate uses: errors, keys, coding, hashes and checksums.
 //!
 //! Invariant: this crate is pure. It opens no file, reads no clock, spawns no thread and holds no lock.
 //! Next: [`keys`] for what a stored key looks like, [`coding`] for how numbers are laid out.

@@ -1,4 +1,4 @@
-//! Prefix extractors: which part of a user key prefix filters and hash indexes know.
+//! Prefix extractors: the part of a user key that prefix filters and hash indexes hold.
 //!
 //! A table names the extractor it was built with; a filter of prefixes is asked only by a reader with the same.
 //! Source: RocksDB `util/slice.cc`.

@@ -24,7 +24,7 @@ use std::sync::Arc;
 pub struct RangeTombstone {
     /// First user key.
     pub begin: Vec<u8>,
-    /// The user key behind the last.
+    /// The user key after the last.
     pub end: Vec<u8>,
     /// When it was written.
     pub seq: SeqNum,
@@ -47,7 +47,7 @@ impl RangeTombstone {
         comparator.compare_parts((&self.begin, packed(self)), (&other.begin, packed(other)))
     }
 
-    /// What of it acts in a table with these boundaries (internal keys); `None` if nothing does.
+    /// The part of it that acts in a table with these boundaries (internal keys); `None` if no part does.
     ///
     /// The largest user key is left out even where it belongs to a real entry: then the next table begins with the
     /// same user key and brings the tombstone for it.
@@ -92,7 +92,7 @@ pub type Bound = Arc<[u8]>;
 pub struct Fragment {
     /// First user key.
     pub begin: Bound,
-    /// The user key behind the last.
+    /// The user key after the last.
     pub end: Bound,
     /// Sequence numbers, descending, at least one.
     pub seqs: Arc<[SeqNum]>,
@@ -118,9 +118,9 @@ pub struct Fragments {
 pub struct Span<'f> {
     /// The first of them; `None`: there is no fragment before.
     pub begin: Option<&'f Bound>,
-    /// The one behind the last; `None`: there is no fragment after.
+    /// The one after the last; `None`: there is no fragment after.
     pub end: Option<&'f Bound>,
-    /// What lies over them.
+    /// The fragment that covers them.
     pub fragment: Option<&'f Fragment>,
 }
 
@@ -134,7 +134,8 @@ impl Fragments {
         Fragments::of(parts.collect(), comparator)
     }
 
-    /// What of `tombstones` acts in a table with these boundaries (internal keys), cut at each other's ends.
+    /// The parts of `tombstones` that act in a table with these boundaries (internal keys), cut at each
+    /// other's ends.
     pub fn clipped(
         tombstones: &[RangeTombstone],
         comparator: &Comparator,
@@ -261,7 +262,7 @@ impl Fragments {
         self.fragments.first().map(|first| &first.begin)
     }
 
-    /// The user key behind the last of all.
+    /// The user key after the last of all.
     pub fn end(&self) -> Option<&Bound> {
         self.fragments.last().map(|last| &last.end)
     }
@@ -284,7 +285,7 @@ impl Fragments {
     }
 }
 
-/// What is left of a set while it is merged.
+/// The rest of a set while it is merged.
 struct Rest<'f> {
     fragments: &'f [Fragment],
     /// The first of them, if a part of it was taken.
@@ -466,7 +467,7 @@ mod tests {
         Fragments::union(&runs, order)
     }
 
-    /// What is said of the keys around `key` is true of `key`, and of all keys of that span.
+    /// The span that is found around `key` is true of `key`, and of all keys in it.
     fn check_span(fragments: &Fragments, order: &Comparator, key: &[u8]) {
         let span = fragments.span(order, key);
         assert_eq!(span.fragment, fragments.find(order, key));

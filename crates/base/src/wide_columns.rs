@@ -208,7 +208,7 @@ fn visit_v2<'a>(
 }
 
 fn end(values: Decoder<'_>) -> Result<()> {
-    if values.is_empty() { Ok(()) } else { Err(broken("bytes behind the last value")) }
+    if values.is_empty() { Ok(()) } else { Err(broken("bytes after the last value")) }
 }
 
 #[cfg(test)]

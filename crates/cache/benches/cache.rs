@@ -46,24 +46,24 @@ fn main() {
         drop(cache.insert(CacheKey { file: 2, offset }, Priority::Low, 8600, |bytes| bytes.fill(1)));
     }
     println!("insert and evict         {:>8.1} ns/op", start.elapsed().as_nanos() as f64 / inserts as f64);
-    let dead: HashSet<u64> = (3..11).collect();
+    let obsolete: HashSet<u64> = (3..11).collect();
     let mut sweeps: Vec<u64> = (0..21)
         .map(|_| {
             for offset in 0..if tiny { 1 } else { 20 } {
                 let insert = |file| {
                     cache.insert(CacheKey { file, offset }, Priority::Low, 8600, |bytes| bytes.fill(1))
                 };
-                dead.iter().for_each(|file| drop(insert(*file)));
+                obsolete.iter().for_each(|file| drop(insert(*file)));
             }
             let start = Instant::now();
-            cache.erase_files(&dead);
+            cache.erase_files(&obsolete);
             start.elapsed().as_micros() as u64
         })
         .collect();
     sweeps.sort_unstable();
-    println!("blocks of dead files go  {:>8} us per call, at most {}", sweeps[10], sweeps[20]);
+    println!("blocks of obsolete files go  {:>8} us per call, at most {}", sweeps[10], sweeps[20]);
     assert!(
-        dead.iter().all(|file| cache.lookup(CacheKey { file: *file, offset: 0 }).is_none()),
+        obsolete.iter().all(|file| cache.lookup(CacheKey { file: *file, offset: 0 }).is_none()),
         "they are gone"
     );
     assert!(cache.mapped_bytes() <= capacity + capacity / 10, "memory stays within the capacity");

@@ -24,7 +24,7 @@ pub struct CacheKey {
     pub offset: u64,
 }
 
-/// What a block is.
+/// The type of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Rows of a table.
@@ -82,8 +82,8 @@ pub struct CacheOptions {
     pub estimated_entry_charge: usize,
 }
 
-/// Told that a cache grows: has somebody call [`Cache::prepare_slab`] until that gives false. Called by readers, between two
-/// blocks: it should only pass the word on.
+/// A listener to the growth of a cache: it has another thread call [`Cache::prepare_slab`] until that gives false. Readers
+/// call it between two blocks, so it should only wake that thread.
 pub type GrowthListener = dyn Fn() + Send + Sync;
 
 /// A block cache. Shared as `Arc<Cache>`, by any number of databases.
@@ -118,11 +118,11 @@ pub struct Cache {
     inserts: AtomicU64,
     evictions: AtomicU64,
     standalone_inserts: AtomicU64,
-    /// What it held when somebody looked last.
+    /// Its contents when somebody looked last.
     pub(crate) surveyed: Mutex<Survey>,
 }
 
-/// Buckets whose blocks of dead files are erased under one lock.
+/// Buckets whose blocks of obsolete files are erased under one lock.
 const ERASE_STEP: usize = 64;
 
 /// Numbers of files given out so far.
@@ -417,18 +417,18 @@ impl Cache {
         self.held.fetch_sub(len, Ordering::Relaxed);
     }
 
-    /// Evicts the unpinned blocks of files that are gone, so that their memory serves others at once. What is
-    /// pinned goes when it is unpinned and cold. Looks at every descriptor in use: 0.4 ms per gigabyte of
-    /// blocks of 8 KiB. Nobody may be reading the files any more.
+    /// Evicts the unpinned blocks of files that are gone, so that their memory serves others at once. Pinned
+    /// blocks are removed when they are unpinned and cold. Looks at every descriptor in use: 0.4 ms per
+    /// gigabyte of blocks of 8 KiB. Nobody may be reading the files any more.
     pub fn erase_files(&self, files: &HashSet<u64>) {
         let marks = FileMarks::of(files);
         let mut found = Vec::new();
         let mut next = 0;
-        // What moves meanwhile moves towards the end.
+        // Entries that move meanwhile move towards the end.
         while next < self.table.buckets() {
             let first = next;
             next += ERASE_STEP;
-            // Without the lock: the last insert of a block happened before its file was let go.
+            // Without the lock: the last insert of a block happened before its last reader released the file.
             for bucket in first..(first + ERASE_STEP).min(self.table.buckets()) {
                 found.extend(self.table.slots_marked(bucket, &marks));
             }
@@ -565,7 +565,7 @@ impl Drop for Cache {
     fn drop(&mut self) {
         let slots = self.table.buckets() * WAYS;
         if (0..slots).any(|index| self.table.slot_at(index).is_referenced()) {
-            // Pins outlive the cache: what they point to must stay. See `Pinned`.
+            // Pins outlive the cache: the frames they point to must stay. See `Pinned`.
             let placeholder = Table::new(1);
             std::mem::forget(std::mem::replace(&mut self.table, placeholder));
             let empty = Slabs::new(0);

@@ -20,13 +20,13 @@ pub struct Pinned {
     owner: Owner,
 }
 
-/// Who keeps the frame: 8 bytes.
+/// The owner of the frame: 8 bytes.
 enum Owner {
     Slot(NonNull<Slot>),
     Alone(NonNull<Alone>),
 }
 
-/// What stands in the line before the bytes of a frame outside of slabs.
+/// The header in the line before the bytes of a frame outside of slabs.
 struct Alone {
     count: AtomicUsize,
     /// Counts the bytes of such frames, as long as they live.
@@ -84,7 +84,7 @@ fn alone(len: usize, charged: Option<Arc<AtomicUsize>>, fill: impl FnOnce(&mut [
     let start = unsafe { alloc_zeroed(layout) };
     let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
     let owner = start.cast::<Alone>();
-    // SAFETY: the allocation is aligned, large enough for the owner and `len` bytes behind it, and not shared.
+    // SAFETY: the allocation is aligned, large enough for the owner and `len` bytes after it, and not shared.
     let bytes = unsafe {
         owner.write(Alone { count: AtomicUsize::new(1), charged });
         start.add(ALIGNMENT)
@@ -137,7 +137,7 @@ impl Drop for Pinned {
                     std::sync::atomic::fence(Ordering::Acquire);
                     // SAFETY: the last count is gone, so that nobody else reads the owner; allocated with this layout by `alone`.
                     let owner = unsafe { alone.read() };
-                    // SAFETY: as above; what the owner held was moved out.
+                    // SAFETY: as above; the owner's value was moved out.
                     unsafe { dealloc(alone.as_ptr().cast(), standalone_layout(self.len)) }
                     if let Some(charged) = owner.charged {
                         // Relaxed: a sum that orders nothing.

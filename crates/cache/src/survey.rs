@@ -1,4 +1,4 @@
-//! [`Survey`]: what a cache holds, by kind of block.
+//! [`Survey`]: the contents of a cache by kind of block.
 //!
 //! To know it all descriptors are looked at, a millisecond for each gigabyte of blocks. The cache therefore keeps the last survey, and all
 //! column families and databases that share it are given that one until it is old. Source: RocksDB `cache/cache_entry_stats.h`.
@@ -9,7 +9,7 @@ use crate::{Cache, Kind};
 use outcrop_env::Clock;
 use std::sync::PoisonError;
 
-/// What a cache held when all its descriptors were looked at last.
+/// The contents of a cache when all its descriptors were looked at last.
 ///
 /// ```
 /// # use outcrop_cache as outcrop;
@@ -60,7 +60,7 @@ impl Freshness {
 }
 
 impl Cache {
-    /// What it holds, or held a while ago, by the system time of `clock`.
+    /// Its contents, now or a while ago, by the system time of `clock`.
     pub fn survey(&self, clock: &dyn Clock, freshness: Freshness) -> Survey {
         let mut last = self.surveyed.lock().unwrap_or_else(PoisonError::into_inner);
         let now = clock.now_micros();

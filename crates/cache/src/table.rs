@@ -12,8 +12,8 @@
 //! `models/` runs the protocol of one slot in every order of steps.
 //!
 //! Buckets come into use as entries come, one at a time (linear hashing): a cache that is not full has few descriptors in
-//! memory. Half of a bucket's entries then move to the new one. Who looks for one of them meanwhile may miss it, and
-//! reads a block again in vain; an entry that somebody holds stays where nobody finds it until it is evicted.
+//! memory. Half of a bucket's entries then move to the new one. A lookup of one of them meanwhile may miss it, and
+//! reads a block again that was cached; an entry that somebody holds stays where no lookup finds it until it is evicted.
 //! ```text
 //! in use = 2^k + s:   buckets 0..s and 2^k..2^k+s by k + 1 bits of the hash, buckets s..2^k by k bits
 //! ```
@@ -226,10 +226,10 @@ impl Table {
         }
     }
 
-    /// Number of buckets in use: none behind them has entries.
+    /// Number of buckets in use: none after them has entries.
     #[inline]
     pub fn buckets(&self) -> usize {
-        // Relaxed: who sees an older number may miss an entry, see the module's documentation.
+        // Relaxed: a thread that sees an older number may miss an entry, see the module's documentation.
         self.in_use.load(Ordering::Relaxed)
     }
 
@@ -333,7 +333,7 @@ impl Table {
     }
 
     /// Asks for what is at `offsets` of the frame that may be the key's, once what [`Table::prefetch_slot`] asked for is
-    /// there. Nothing is pinned: if the frame is another's or shorter, a line was fetched in vain.
+    /// there. Nothing is pinned: if the frame is another's or shorter, a line was prefetched for nothing.
     #[inline]
     pub fn prefetch_frame(&self, hash: u64, offsets: &[usize]) {
         let bucket = self.bucket_of(hash);
@@ -373,13 +373,13 @@ fn tag_of(hash: u64) -> u32 {
     (hash >> 32) as u32 | 1
 }
 
-/// How many of a file's bits are in the tags of its blocks. What is left of the hash tells the keys of a bucket apart.
+/// How many of a file's bits are in the tags of its blocks. The rest of the hash tells the keys of a bucket apart.
 const MARK_BITS: u32 = 12;
 const MARK_MASK: u64 = (1 << MARK_BITS) - 1;
 /// Where they are in a hash: in the tag, above the bit that every tag has.
 const MARK_SHIFT: u32 = 33;
 
-/// `hash` of a key of `file`, with some of the file's bits in its tag: who looks for the blocks of a file need not read
+/// `hash` of a key of `file`, with some of the file's bits in its tag: a search for the blocks of a file need not read
 /// every slot.
 #[inline]
 pub fn marked(hash: u64, file: u64) -> u64 {

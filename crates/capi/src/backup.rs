@@ -23,7 +23,7 @@ const NAMED_BY_CHECKSUM: u32 = 1;
 const NAMED_BY_SESSION: u32 = 2;
 const NAMED_WITH_SIZE: u32 = 1 << 31;
 
-/// As C sees them: what they come to is made when an engine is opened.
+/// As C sees them: the engine's own options are made of them when it is opened.
 pub struct rocksdb_backup_engine_options_t {
     backup_dir: String,
     env: Option<Env>,

@@ -1,6 +1,6 @@
 //! `rocksdb_writebatch_*`.
 
-use crate::boundary::Told;
+use crate::boundary::ErrorSink;
 use crate::db::rocksdb_column_family_handle_t;
 use crate::memory::{Errptr, give_back, hand_out, report, slice};
 use crate::settings::{Fate, Note};
@@ -11,7 +11,7 @@ use outcrop::{Error, ErrorKind, Result, SavePoint, WriteBatch};
 pub struct rocksdb_writebatch_t {
     pub(crate) batch: WriteBatch,
     pub(crate) save_points: Vec<SavePoint>,
-    /// What would make it longer is not added. Bytes; 0: no limit.
+    /// A record that would make it longer is not added. Bytes; 0: no limit.
     pub(crate) max_bytes: usize,
     /// Why it cannot be written.
     pub(crate) failed: Option<Error>,
@@ -45,7 +45,7 @@ impl rocksdb_writebatch_t {
     }
 }
 
-impl Told for *mut rocksdb_writebatch_t {
+impl ErrorSink for *mut rocksdb_writebatch_t {
     /// A batch that may hold less than it was given is not written.
     unsafe fn tell(self, error: &Error) {
         // SAFETY: the caller's contract.

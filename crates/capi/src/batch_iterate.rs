@@ -15,7 +15,7 @@ type PutCf = unsafe extern "C-unwind" fn(*mut c_void, u32, Bytes, size_t, Bytes,
 type DeletedCf = unsafe extern "C-unwind" fn(*mut c_void, u32, Bytes, size_t);
 type LogData = unsafe extern "C-unwind" fn(*mut c_void, Bytes, size_t);
 
-/// What is in a batch, log data included.
+/// An entry of a batch, log data included.
 enum Entry<'a> {
     Write(Record<'a>),
     LogData(&'a [u8]),
@@ -65,7 +65,7 @@ fn log_data(bytes: &[u8], at: &mut usize, visit: &mut dyn FnMut(Entry<'_>) -> bo
     }
 }
 
-/// The bytes behind the varint length at `at`, and where they end.
+/// The bytes after the varint length at `at`, and where they end.
 fn length_prefixed(bytes: &[u8], mut at: usize) -> Option<(&[u8], usize)> {
     let mut len = 0usize;
     for shift in [0, 7, 14, 21, 28] {

@@ -9,7 +9,7 @@
 //!                           each key of several gets it: `multi_get`
 //! boundary!(body)           nothing can take the error: one line on standard error
 //! ```
-//! Callbacks are declared `C-unwind`: one that unwinds, be it Rust's panic in a binding's closure, comes back as an error too.
+//! Callbacks are declared `C-unwind`: one that unwinds, such as a Rust panic in a binding's closure, becomes an error too.
 
 use crate::memory::{Errptr, set_error};
 use crate::settings::Nothing;
@@ -37,8 +37,8 @@ macro_rules! boundary {
     };
 }
 
-/// What is told about a panic.
-pub(crate) trait Told: Copy {
+/// The receiver of a panic's error.
+pub(crate) trait ErrorSink: Copy {
     /// Takes note of `error`.
     ///
     /// # Safety
@@ -46,11 +46,11 @@ pub(crate) trait Told: Copy {
     unsafe fn tell(self, error: &Error);
 }
 
-/// Told where a function has no place for an error.
+/// Receives the error of a function that has no place for one.
 #[derive(Clone, Copy)]
 pub(crate) struct StandardError;
 
-impl Told for StandardError {
+impl ErrorSink for StandardError {
     unsafe fn tell(self, error: &Error) {
         warn(error);
     }
@@ -62,7 +62,7 @@ pub(crate) fn warn(what: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "outcrop: {what}");
 }
 
-impl Told for Errptr {
+impl ErrorSink for Errptr {
     unsafe fn tell(self, error: &Error) {
         // SAFETY: the caller's contract.
         unsafe { set_error(self, error) };
@@ -71,13 +71,13 @@ impl Told for Errptr {
 
 /// Gives what `call` gives; null or 0 if it panics, which `told` is told.
 #[inline(always)]
-pub(crate) fn caught<T: Nothing, F: FnOnce() -> T>(told: impl Told, call: F) -> T {
-    // What a panic leaves half done in the engine is the engine's to put in order: it catches what it must itself.
+pub(crate) fn caught<T: Nothing, F: FnOnce() -> T>(told: impl ErrorSink, call: F) -> T {
+    // The engine itself puts in order the work that a panic left half done: it catches what it must.
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(given) => given,
         Err(panic) => {
             let error = panicked(std::any::type_name::<F>(), panic);
-            // Objects that are dropped on the way can panic as the call did; what they panic with is of no use then.
+            // Objects that are dropped on the way can panic as the call did; their panics are of no use then.
             std::mem::forget(catch_unwind(AssertUnwindSafe(|| {
                 // SAFETY: `told` is an argument of the call, valid as its contract says.
                 unsafe { told.tell(&error) };

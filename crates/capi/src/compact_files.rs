@@ -1,6 +1,6 @@
 //! `rocksdb_compact_files*` and `rocksdb_compaction_options_*`: compactions of tables that the caller names.
 //!
-//! What the compaction did is told in `compaction_job_info`, if the caller gives one.
+//! The results of the compaction are stored in `compaction_job_info`, if the caller gives one.
 
 use crate::compaction_infos::rocksdb_compactionjobinfo_t;
 use crate::db::{rocksdb_column_family_handle_t, rocksdb_t};

@@ -1,5 +1,6 @@
-//! What C listeners and callers of `rocksdb_compact_files` are told of compactions: `rocksdb_compactionjobinfo_*`,
-//! `rocksdb_subcompactionjobinfo_*`, `rocksdb_compaction_job_stats_*`, `rocksdb_compaction_file_info_*`.
+//! The reports on compactions for C listeners and callers of `rocksdb_compact_files`:
+//! `rocksdb_compactionjobinfo_*`, `rocksdb_subcompactionjobinfo_*`, `rocksdb_compaction_job_stats_*`,
+//! `rocksdb_compaction_file_info_*`.
 
 use crate::event_infos::{getters, path_bytes, rocksdb_blob_file_addition_info_t};
 use crate::memory::{Errptr, give_back, hand_out, set_error, slice};
@@ -56,7 +57,7 @@ getters! { rocksdb_compaction_job_stats_t:
     rocksdb_compaction_job_stats_num_single_del_mismatch -> u64 |_o| 0;
 }
 
-/// What is always 0 though a reader may expect a figure.
+/// Figures that are always 0 though a reader may expect a value.
 pub(crate) const COMPACTION_STATS_NOTES: &[Note] = &[
     unmeasured("rocksdb_compaction_job_stats_num_blobs_read"),
     unmeasured("rocksdb_compaction_job_stats_total_blob_bytes_read"),
@@ -88,7 +89,7 @@ getters! { rocksdb_compaction_file_info_t:
     rocksdb_compaction_file_info_oldest_blob_file_number -> u64 |o| o.0.oldest_blob_file_number;
 }
 
-/// What a compaction left unreferenced in a blob file.
+/// Values that a compaction left unreferenced in a blob file.
 pub struct rocksdb_blob_file_garbage_info_t(BlobFileGarbageInfo);
 
 getters! { rocksdb_blob_file_garbage_info_t:

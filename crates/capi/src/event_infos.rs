@@ -1,5 +1,6 @@
-//! What C listeners are told of flushes, memtables, stalls, ingested files and errors: `rocksdb_flushjobinfo_*`,
-//! `rocksdb_memtableinfo_*`, `rocksdb_writestallinfo_*`, `rocksdb_externalfileingestioninfo_*`, `rocksdb_status_ptr_*`.
+//! The reports for C listeners on flushes, memtables, stalls, ingested files and errors: `rocksdb_flushjobinfo_*`,
+//! `rocksdb_memtableinfo_*`, `rocksdb_writestallinfo_*`, `rocksdb_externalfileingestioninfo_*`,
+//! `rocksdb_status_ptr_*`.
 //!
 //! An object lives as long as the callback that it is given to; so do the texts in it.
 

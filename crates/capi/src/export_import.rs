@@ -104,7 +104,8 @@ pub unsafe extern "C" fn rocksdb_export_import_files_metadata_set_db_comparator_
     boundary!((*metadata).0.comparator = text(name))
 }
 
-/// A copy, owned by the caller. What is more than a C program can set of a file is not in it: ranges are read from the files then.
+/// A copy, owned by the caller. It lacks the facts that a C program cannot set, such as ranges: these are then read
+/// from the files.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_export_import_files_metadata_get_files(
     metadata: *mut rocksdb_export_import_files_metadata_t,

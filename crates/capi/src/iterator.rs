@@ -1,6 +1,6 @@
 //! `rocksdb_iter_*`.
 
-use crate::boundary::{Told, as_result};
+use crate::boundary::{ErrorSink, as_result};
 use crate::db::rocksdb_t;
 use crate::memory::{Errptr, give_back, report, slice};
 use crate::read_options::rocksdb_readoptions_t;
@@ -16,7 +16,7 @@ pub struct rocksdb_iterator_t {
     failed: Option<Error>,
     /// It could not be made anew when it was positioned last: it is tried again when it is positioned next.
     unfollowed: bool,
-    /// What it was made from, to make it anew. The database outlives its iterators.
+    /// The database it was made from, to make it anew. The database outlives its iterators.
     db: *const rocksdb_t,
     cf: Option<ColumnFamilyHandle>,
     options: ReadOptions,
@@ -140,7 +140,7 @@ impl rocksdb_iterator_t {
     }
 }
 
-/// What a batch is laid over: any iterator, one with a batch laid over it too.
+/// The iterator below a batch: any iterator, one with a batch over it too.
 impl RowSource for rocksdb_iterator_t {
     fn valid(&self) -> bool {
         rocksdb_iterator_t::valid(self)
@@ -197,7 +197,7 @@ impl RowSource for rocksdb_iterator_t {
     }
 }
 
-impl Told for *mut rocksdb_iterator_t {
+impl ErrorSink for *mut rocksdb_iterator_t {
     /// The iterator is where the panic left it, so it is given up.
     unsafe fn tell(self, error: &Error) {
         // SAFETY: the caller's contract.

@@ -140,7 +140,7 @@ impl rocksdb_options_t {
             let text = number.map_or(text.clone(), |(_, number)| number.to_string());
             if self.keep_text(name, &text) == Some(false) {
                 let flag = u8::from(text == "true").to_string();
-                // Flags are numbers in some functions of the header; what fits into none stays with the engine.
+                // Flags are numbers in some functions of the header; a text that fits into none stays with the engine.
                 if !matches!(text.as_str(), "true" | "false") || self.keep_text(name, &flag) == Some(false) {
                     self.settings.forget(name);
                 }

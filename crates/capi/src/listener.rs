@@ -18,9 +18,9 @@ use outcrop::{
 };
 use std::sync::Arc;
 
-/// Told of the database as well.
+/// A callback that also gets the database.
 type OfDb<T> = Option<unsafe extern "C-unwind" fn(*mut c_void, *mut rocksdb_t, *const T)>;
-/// Told of what happens alone.
+/// A callback that gets the event alone.
 type Of<T> = Option<unsafe extern "C-unwind" fn(*mut c_void, *const T)>;
 
 /// The functions of a listener, and what they are called with.
@@ -195,7 +195,7 @@ mod tests {
         resume_unwind(Box::new("sprung"));
     }
 
-    /// What is left of an error that a listener with that callback was told.
+    /// The error that remains after a listener with that callback was told of one.
     fn left(callback: BackgroundError) -> Option<ErrorKind> {
         let listener = CListener {
             state: null_mut(),

@@ -1,4 +1,4 @@
-//! What is done with an open database beside reading and writing: flushes, compactions, properties, options.
+//! Operations on an open database besides reading and writing: flushes, compactions, properties, options.
 
 use crate::boundary::{as_result, warn};
 use crate::db::{rocksdb_column_family_handle_t, rocksdb_t};

@@ -56,7 +56,7 @@ pub(crate) unsafe fn set_error(errptr: *mut *mut c_char, error: &Error) {
     if errptr.is_null() {
         return crate::boundary::warn(error);
     }
-    // SAFETY: the caller passes a valid `errptr`; what it points to is null or was malloc'ed by this library.
+    // SAFETY: the caller passes a valid `errptr`; it points to null or to memory that this library malloc'ed.
     unsafe {
         if !(*errptr).is_null() {
             libc::free((*errptr).cast());

@@ -18,7 +18,7 @@ use crate::table_options::rocksdb_block_based_table_options_t;
 use libc::{c_char, c_int, c_uchar, size_t};
 use outcrop::Error;
 
-/// Numbers that RocksDB itself dropped, or gave no effect in the end: kept for their getters.
+/// Numbers that RocksDB itself dropped, or that had no effect any more: kept for their getters.
 macro_rules! dropped {
     ($($name:literal $set:ident($type:ty) $(get $get:ident)? = $default:literal;)*) => {$(
         #[unsafe(no_mangle)]

@@ -24,10 +24,10 @@ pub struct rocksdb_options_t {
     pub(crate) cf: ColumnFamilyOptions,
     pub(crate) parts: ColumnFamilyParts,
     pub(crate) env: Option<Env>,
-    /// What databases opened under these options share.
+    /// Objects that databases opened under these options share.
     pub(crate) objects: DbObjects,
     pub(crate) settings: Settings,
-    /// Told what happens in databases opened under these options.
+    /// Listeners to the events of databases opened under these options.
     pub(crate) listeners: Vec<Arc<dyn EventListener>>,
     /// Texts that only their getters want, by name.
     pub(crate) texts: std::collections::BTreeMap<&'static str, CString>,
@@ -530,7 +530,8 @@ pub unsafe extern "C" fn rocksdb_get_options_from_string(
 ) {
     boundary!(errptr, {
         let mut changed = (*base).clone();
-        // What setters kept is the engine's now, and comes back with what the string changes.
+        // Texts that setters kept become the engine's options, and are returned with the changes that the
+        // string makes.
         (changed.db, changed.cf) = (changed.database(), changed.family());
         let cache = changed.cf.table.block_cache_bytes;
         let result = outcrop_options::file::set_from_string(&mut changed.db, &mut changed.cf, &text(string));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 pub struct rocksdb_ratelimiter_t(pub(crate) Arc<RateLimiter>);
 
-/// A limiter; what is not above 0 is 1, as RocksDB's answer to it is undefined.
+/// A limiter; a rate that is not above 0 becomes 1, as RocksDB's answer to it is undefined.
 fn create(
     rate: i64,
     period: i64,

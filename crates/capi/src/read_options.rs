@@ -216,7 +216,7 @@ pub unsafe extern "C" fn rocksdb_readoptions_has_table_filter(options: *const ro
     boundary!(Flag::from((*options).options.table_filter.is_some()))
 }
 
-/// What a table filter is called with; given back when the last options and iterators that have it are gone.
+/// The argument of a table filter; given back when the last options and iterators that have it are gone.
 struct FilterState {
     state: *mut c_void,
     destructor: Destructor,
@@ -256,7 +256,7 @@ fn refuse_timestamp(
     }
 }
 
-/// What is not a number among the functions above.
+/// Notes on the functions above that set no number.
 pub(crate) const READ_FUNCTION_NOTES: &[crate::settings::Note] = &[
     checked("rocksdb_readoptions_set_timestamp", "user-defined timestamps are not supported"),
     checked("rocksdb_readoptions_set_iter_start_ts", "user-defined timestamps are not supported"),

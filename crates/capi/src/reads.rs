@@ -1,6 +1,6 @@
 //! `rocksdb_get*`, `rocksdb_multi_get*`, and the creation of iterators and snapshots.
 
-use crate::boundary::{Told, as_result};
+use crate::boundary::{ErrorSink, as_result};
 use crate::db::{rocksdb_column_family_handle_t, rocksdb_t};
 use crate::iterator::rocksdb_iterator_t;
 use crate::memory::{Errptr, copy_out, copy_out_text, give_back, hand_out, report, slice};
@@ -169,7 +169,7 @@ impl<T> Clone for EachKey<T> {
 
 impl<T> Copy for EachKey<T> {}
 
-impl<T> Told for EachKey<T> {
+impl<T> ErrorSink for EachKey<T> {
     unsafe fn tell(self, error: &Error) {
         for i in 0..self.count {
             // SAFETY: the caller's contract: the arrays have one place per key.
@@ -316,7 +316,7 @@ pub unsafe extern "C" fn rocksdb_create_snapshot(db: *mut rocksdb_t) -> *const r
 pub unsafe extern "C" fn rocksdb_release_snapshot(_db: *mut rocksdb_t, snapshot: *const rocksdb_snapshot_t) {
     boundary!({
         if !snapshot.is_null() {
-            // Read options may still have a clone: what reads by them from now on fails.
+            // Read options may still have a clone: a read by them fails from now on.
             (*snapshot).0.clone().release();
         }
         give_back(snapshot.cast_mut());

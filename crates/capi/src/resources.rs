@@ -167,7 +167,7 @@ pub unsafe extern "C" fn rocksdb_dbpath_destroy(path: *mut rocksdb_dbpath_t) {
     boundary!(give_back(path))
 }
 
-/// What is only kept among the functions above, and those of other files that are like them.
+/// The settings that are only kept among the functions above, and those of other files that are like them.
 pub(crate) const KEPT_NOTES: &[Note] = &[
     accepted(
         "rocksdb_envoptions_set_rate_limiter",
@@ -201,5 +201,5 @@ const fn accepted(function: &'static str, why: &'static str) -> Note {
     Note { function, fate: Fate::Accepted, why }
 }
 
-/// What is accepted among the functions above.
+/// The accepted settings among the functions above.
 pub(crate) const LIMIT_NOTES: &[Note] = &[];

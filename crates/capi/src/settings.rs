@@ -20,13 +20,13 @@ use std::collections::BTreeMap;
 pub struct Note {
     /// Its name.
     pub function: &'static str,
-    /// What becomes of a call.
+    /// The fate of a call.
     pub fate: Fate,
     /// Why, and why that is harmless where it is accepted.
     pub why: &'static str,
 }
 
-/// What becomes of a call that the engine has no counterpart for.
+/// The fate of a call that the engine has no counterpart for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It changes nothing that a caller could rely on.
@@ -35,7 +35,8 @@ pub enum Fate {
     Checked,
     /// It always fails, or is about an object that can only come from a function that fails.
     Refused,
-    /// What it is given is kept and given back, or made and destroyed, and has no effect. A caller could take it for one.
+    /// The argument is kept and given back, or the object made and destroyed, without effect. A caller could take it
+    /// for one.
     Kept,
     /// The engine acts on it, and finds it among the kept texts. It is no difference to RocksDB.
     Acts,
@@ -113,7 +114,7 @@ impl Settings {
     }
 }
 
-/// C's `unsigned char` as a truth value: whatever is not 0 is 1.
+/// C's `unsigned char` as a truth value: every number but 0 is 1.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct Flag(pub c_uchar);
@@ -516,7 +517,7 @@ pub(crate) fn tell_refusal(told: &std::sync::Once, function: &str, why: &str) {
     }
 }
 
-/// What a function gives that has nothing to give.
+/// The result of a function that has none to give.
 pub(crate) trait Nothing {
     /// Null or 0.
     const NOTHING: Self;

@@ -188,7 +188,7 @@ pub unsafe extern "C" fn rocksdb_approximate_sizes_cf_with_options(
 
 // ---- memory
 
-/// What to count: databases, which must outlive this, and caches.
+/// The objects to count: databases, which must outlive this, and caches.
 #[derive(Default)]
 pub struct rocksdb_memory_consumers_t {
     databases: Vec<*mut rocksdb_t>,

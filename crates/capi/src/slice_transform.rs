@@ -27,7 +27,7 @@ pub(crate) const SLICE_TRANSFORM_NOTES: &[Note] = &[Note {
     why: "prefix extractors made of callbacks are refused at open; RocksDB's own are supported",
 }];
 
-/// See the module: what is made here is refused at open.
+/// See the module: a transform that is made here is refused at open.
 ///
 /// Headers up to RocksDB 10 had an argument `in_range` in place of `name`, and `name` after it. Bindings pass null for `in_range`,
 /// which no caller passes for a name: `older_name` is looked at only then, and no caller of today passes it.

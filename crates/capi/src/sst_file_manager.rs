@@ -1,4 +1,4 @@
-//! `rocksdb_sst_file_manager_*`: what tables and blob files of databases take on disk together.
+//! `rocksdb_sst_file_manager_*`: the space that tables and blob files of databases take on disk together.
 
 use crate::env::rocksdb_env_t;
 use crate::memory::{give_back, hand_out};

@@ -294,7 +294,7 @@ kept_settings! { rocksdb_envoptions_t, ENV_NOTES:
     }
 }
 
-/// What an SstFileWriter writes has no priority, so that RocksDB does not limit it either.
+/// Writes of an SstFileWriter have no priority, so that RocksDB does not limit them either.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_envoptions_set_rate_limiter(
     _options: *mut rocksdb_envoptions_t,

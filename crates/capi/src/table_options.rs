@@ -153,7 +153,7 @@ refused! { USER_DEFINED_INDEX_NOTES:
     }
 }
 
-/// As given: what is below 1 is corrected when a database is opened.
+/// As given: a number below 1 is corrected when a database is opened.
 macro_rules! restart_intervals {
     ($($name:ident $field:ident;)*) => {$(
         #[unsafe(no_mangle)]

@@ -1,6 +1,7 @@
-//! `rocksdb_table_properties_*`: what a table says of itself, as listeners and table filters are given it.
+//! `rocksdb_table_properties_*`: the properties of a table, as listeners and table filters get them.
 //!
-//! Every property is looked up by its name in the table. What no name of RocksDB's is, collectors have put there.
+//! Every property is looked up by its name in the table. Properties that have no name of RocksDB's were put there
+//! by collectors.
 
 use crate::settings::Flag;
 use libc::{c_char, size_t};

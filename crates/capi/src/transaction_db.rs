@@ -37,7 +37,8 @@ pub struct rocksdb_optimistictransactiondb_t {
     pub(crate) db: OptimisticTransactionDb,
 }
 
-/// What `names` and `cf_options` say; the default column family under `options` where there are none.
+/// The column families of `names` and `cf_options`; the default column family under `options` where there
+/// are none.
 unsafe fn descriptors(
     options: &rocksdb_options_t,
     count: c_int,

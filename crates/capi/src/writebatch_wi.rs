@@ -79,7 +79,7 @@ macro_rules! changes {
         pub unsafe extern "C" fn $name(batch: *mut rocksdb_writebatch_wi_t $(, $arg: $type)*) {
             boundary!({
                 let $batch = (*batch).get();
-                // What is refused leaves the batch as it was, and nobody is told: as in RocksDB.
+                // A refused operation leaves the batch as it was, and nobody is told: as in RocksDB.
                 let _ = $body;
             })
         }

@@ -71,7 +71,7 @@ static void show_all(rocksdb_t* db, rocksdb_readoptions_t* read) {
   rocksdb_iter_destroy(iter);
 }
 
-/* What every stop of the tour needs. */
+/* The parts that every stop of the tour needs. */
 typedef struct {
   const char* dir;
   rocksdb_options_t* options;

@@ -1,4 +1,4 @@
-/* What a program meets with either library: faults.c MODE DIR
+/* Situations of a program, with either library: faults.c MODE DIR
  *   fork    a child that was forked closes the database; the parent goes on
  *   opens   and opens one of its own (RocksDB's threads are not there then: its flush never ends)
  *   full    DIR is a small file system: filled, emptied, and writes go on without opening the database again

@@ -1,4 +1,4 @@
-//! `outcrop ldb checkcompat --with=VERSION`: what a version of RocksDB would refuse or misread in a database.
+//! `outcrop ldb checkcompat --with=VERSION`: the parts of a database that a version of RocksDB would refuse or misread.
 //!
 //! ```text
 //! facts (what the files hold) x rules (who reads it since when) -> findings per version
@@ -48,24 +48,24 @@ impl fmt::Display for Version {
     }
 }
 
-/// What was found.
+/// The findings.
 #[derive(Serialize)]
 pub struct Report {
     /// The directory.
     db: String,
     /// Every feature of the files that some version does not read, or needs to be given something for.
-    found: Vec<Found>,
+    found: Vec<FoundFeature>,
     versions: Vec<Verdict>,
 }
 
 /// A feature and where it is.
 #[derive(Serialize)]
-struct Found {
+struct FoundFeature {
     feature: String,
     places: Vec<String>,
 }
 
-/// What one version would do.
+/// The verdict for one version.
 #[derive(Serialize)]
 struct Verdict {
     version: String,
@@ -134,7 +134,7 @@ pub fn check(db: &Path, versions: &[Version]) -> Result<Report, Error> {
     let found = facts
         .features
         .iter()
-        .map(|(feature, places)| Found { feature: Rule::of(feature).name, places: places.clone() });
+        .map(|(feature, places)| FoundFeature { feature: Rule::of(feature).name, places: places.clone() });
     Ok(Report { db: db.display().to_string(), found: found.collect(), versions: verdicts })
 }
 

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The order of an application that is not here: whatever comes next is in order. For walking forward only.
+/// The order of an application that is not here: every next key counts as in order. For walking forward only.
 struct OrderOfTheFile(String);
 
 impl UserComparator for OrderOfTheFile {

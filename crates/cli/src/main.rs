@@ -39,13 +39,13 @@ enum Verb {
     /// One session of an experiment, started by the lab.
     #[command(hide = true)]
     LabSession {
-        /// What to do, as JSON.
+        /// The assignment, as JSON.
         assignment: String,
     },
     /// A server of a session, guarded: started by the session.
     #[command(hide = true)]
     LabServer {
-        /// What to start, as JSON.
+        /// The command to start, as JSON.
         guarded: String,
     },
 }

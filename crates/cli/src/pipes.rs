@@ -1,4 +1,4 @@
-//! What happens when nobody reads what is printed any more, as in `outcrop ldb scan | head`.
+//! Ends the process when nobody reads its output any more, as in `outcrop ldb scan | head`.
 
 /// From now on that ends this process without a word, as it does other programs, and not with a panic. For verbs that only
 /// look at things.

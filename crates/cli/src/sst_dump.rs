@@ -15,7 +15,7 @@ pub struct SstDumpArguments {
     /// A table, or a directory of tables.
     #[arg(long)]
     file: PathBuf,
-    /// What to do.
+    /// The command.
     #[arg(long, value_enum, default_value = "scan")]
     command: Command,
     /// Print the properties of each table.

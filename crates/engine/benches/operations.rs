@@ -1,5 +1,6 @@
-//! What one operation of a whole database costs, with everything it reads cached: nanoseconds, or one operation at a time
-//! for `cargo xtask instructions`, which runs it under callgrind. Files are real: a WAL's cost depends on how it is written.
+//! The cost of one operation of a whole database, with everything it reads cached: nanoseconds, or one operation at a
+//! time for `cargo xtask instructions`, which runs it under callgrind. Files are real: a WAL's cost depends on how it
+//! is written.
 //!
 //! ```text
 //! cargo bench -p outcrop                                  nanoseconds of each operation
@@ -68,7 +69,7 @@ fn scramble(i: u64, n: u64) -> u64 {
     (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 17) % n
 }
 
-/// A database in a directory that goes with it.
+/// A database in a directory that is removed with it.
 struct Prepared {
     db: Db,
     _dir: tempfile::TempDir,
@@ -228,13 +229,13 @@ fn prev(db: &Db, _: u64, times: u64) {
     }
 }
 
-/// What callgrind counts.
+/// The part that callgrind counts.
 #[inline(never)]
 fn measured(operation: &Operation, db: &Db, rows: u64, times: u64) {
     (operation.run)(db, rows, times);
 }
 
-/// The value behind `flag` on the command line.
+/// The value after `flag` on the command line.
 fn argument(flag: &str) -> Option<String> {
     std::env::args().skip_while(|argument| argument != flag).nth(1)
 }

@@ -1,4 +1,5 @@
-//! What ties one open database to the threads of its environment: waking them, and what upkeep is asked to do.
+//! Ties one open database to the threads of its environment: wakes them, and collects the requests made of
+//! upkeep.
 //!
 //! ```text
 //! readers, writers, caches -> lists here -> upkeep (scheduler/upkeep.rs): drops memory and views, makes memory ready
@@ -15,12 +16,12 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// What one database has to do with the background threads.
+/// The part of one database that deals with the background threads.
 #[derive(Default)]
 pub struct Background {
     membership: Arc<OnceLock<Membership>>,
     requests: Arc<Requests>,
-    /// What tells of the growth of each cache in use.
+    /// Watch the growth of each cache in use.
     listeners: Mutex<Vec<(Weak<Cache>, Arc<GrowthListener>)>>,
     /// When the next timed check is due, by the monotonic clock. Set under the state lock.
     next_check_nanos: AtomicU64,
@@ -28,18 +29,18 @@ pub struct Background {
     next_retry_nanos: AtomicU64,
 }
 
-/// What readers and writers ask of upkeep, without the state lock.
+/// Requests of readers and writers to upkeep, kept without the state lock.
 #[derive(Default)]
 struct Requests {
     /// Caches that want memory to grow by.
     caches: Mutex<Vec<Arc<Cache>>>,
-    /// What only waits to be dropped.
+    /// Objects that only wait to be dropped.
     dropped: Mutex<Dropped>,
     /// Memory that writers will need.
     memory: Mutex<WantedMemory>,
 }
 
-/// What is dropped by upkeep, since unmapping and unlinking take milliseconds.
+/// Objects that upkeep drops, since unmapping and unlinking take milliseconds.
 #[derive(Default)]
 struct Dropped {
     windows: Vec<RetiredWindow>,
@@ -50,7 +51,7 @@ struct Dropped {
 struct WantedMemory {
     /// Write buffer sizes of memtables that will be needed soon.
     memtables: Vec<u64>,
-    /// What the writers of these memtables will soon come to, if they are still there.
+    /// Memory that the writers of these memtables will soon reach, if the memtables are still there.
     ahead: Vec<(Weak<MemTable>, PrefaultRange)>,
 }
 
@@ -183,7 +184,7 @@ impl Background {
 
     /// When upkeep has to look next, by the monotonic clock.
     pub fn next_look_nanos(&self) -> u64 {
-        // Relaxed: whoever changes them wakes upkeep.
+        // Relaxed: a thread that changes them wakes upkeep.
         let check = self.next_check_nanos.load(Ordering::Relaxed);
         match self.next_retry_nanos.load(Ordering::Relaxed) {
             0 => check,

@@ -1,4 +1,5 @@
-//! What an error that no caller can answer for does to the database: how bad it is, and how it comes back. Pure.
+//! The effect on the database of an error that no caller can answer for: how severe it is, and how the database
+//! recovers from it. Pure.
 //!
 //! | error | in a compaction | elsewhere (flush, WAL, MANIFEST, memtable) |
 //! |---|---|---|
@@ -28,7 +29,7 @@ pub enum Reason {
     Write,
 }
 
-/// What an error stops.
+/// How much an error stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Compactions, for a while.

@@ -158,7 +158,7 @@ impl DbBuilder {
         self
     }
 
-    /// What is asked about each key that a compaction of the default column family writes.
+    /// The filter that is asked about each key that a compaction of the default column family writes.
     pub fn compaction_filter(mut self, filter: Arc<dyn CompactionFilter>) -> DbBuilder {
         self.default_mut().parts.compaction_filter = Some(filter);
         self
@@ -197,8 +197,9 @@ impl DbBuilder {
     }
 
     /// Takes settings and column families from the newest OPTIONS file of the database, with built-in comparators and merge operators:
-    /// what is needed to open a database, RocksDB's or this engine's own, that others configured. What was set so far is replaced, but
-    /// for `create_if_missing`, `error_if_exists` and `create_missing_column_families`; what is set afterwards counts.
+    /// what is needed to open a database, RocksDB's or this engine's own, that others configured. This replaces all
+    /// earlier settings, but for `create_if_missing`, `error_if_exists` and `create_missing_column_families`; later
+    /// settings count.
     ///
     /// A comparator or merge operator that is not built in is named in the file only. Bring it by naming its column family again,
     /// without settings: those stay as they are stored.
@@ -317,7 +318,7 @@ impl DbBuilder {
         self.default.get_or_insert_with(|| ColumnFamilyDescriptor::new(DEFAULT_COLUMN_FAMILY))
     }
 
-    /// What `open` takes. "default" is in the list if anything was said of it.
+    /// The arguments of `open`. "default" is in the list if anything was said of it.
     fn into_parts(self) -> (PathBuf, DbOptions, Env, Vec<ColumnFamilyDescriptor>) {
         let mut families: Vec<_> = self.default.into_iter().chain(self.stored).chain(self.families).collect();
         if let Some(cache) = &self.block_cache {
@@ -332,7 +333,7 @@ impl DbBuilder {
     }
 }
 
-/// What can be asked and done without opening.
+/// Questions and operations that need no open database.
 impl Db {
     /// The names of the column families of the database at `path`, without opening it.
     ///
@@ -350,7 +351,7 @@ impl Db {
         outcrop_manifest::list_column_families(&*env.fs, path.as_ref())
     }
 
-    /// What the newest OPTIONS file of the database at `path` says.
+    /// The options in the newest OPTIONS file of the database at `path`.
     ///
     /// # Errors
     /// NotFound if there is none; InvalidArgument naming the line that does not parse.

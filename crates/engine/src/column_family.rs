@@ -33,11 +33,11 @@ pub struct ColumnFamilyParts {
     pub comparator: Comparator,
     /// Rule for merge operands; needed if the data holds any.
     pub merge_operator: Option<Arc<dyn MergeOperator>>,
-    /// Asked about each key a compaction writes.
+    /// The filter that decides about each key a compaction writes.
     pub compaction_filter: Option<Arc<dyn CompactionFilter>>,
     /// Makes a filter for each compaction; used if `compaction_filter` is not set.
     pub compaction_filter_factory: Option<Arc<dyn CompactionFilterFactory>>,
-    /// Told of each entry of each table that is written.
+    /// Collectors, which see each entry of each table that is written.
     pub collectors: Vec<Arc<dyn TablePropertiesCollectorFactory>>,
     /// Where compactions end tables besides.
     pub sst_partitioner: Option<Arc<dyn SstPartitionerFactory>>,
@@ -167,11 +167,11 @@ pub struct ColumnFamily {
     pub comparator: Comparator,
     /// Rule for merge operands.
     pub merge_operator: Option<Arc<dyn MergeOperator>>,
-    /// Asked about each key a compaction writes.
+    /// The filter that decides about each key a compaction writes.
     pub compaction_filter: Option<Arc<dyn CompactionFilter>>,
     /// Makes a filter for each compaction.
     pub compaction_filter_factory: Option<Arc<dyn CompactionFilterFactory>>,
-    /// Told of each entry of each table that is written.
+    /// Collectors, which see each entry of each table that is written.
     pub collectors: Vec<Arc<dyn TablePropertiesCollectorFactory>>,
     /// Where compactions end tables besides.
     pub sst_partitioner: Option<Arc<dyn SstPartitionerFactory>>,
@@ -261,7 +261,7 @@ impl ColumnFamily {
         self.dropped.load(Ordering::Acquire)
     }
 
-    /// What is asked of a column family itself, not of its rows, fails in a class of its own.
+    /// Requests to a column family itself, not to its rows, fail in a class of their own.
     pub(crate) fn refuse_if_dropped(&self) -> Result<()> {
         match self.is_dropped() {
             true => Err(Error::new(ErrorKind::ColumnFamilyDropped, self.name().to_string())),

@@ -1,5 +1,5 @@
-//! What every job of one open database needs to know and never changes: where it is, its identity, its
-//! environment and options, and the counter that numbers files.
+//! The constants that every job of one open database needs: where it is, its identity, its environment and
+//! options, and the counter that numbers files.
 
 use crate::background::Background;
 use crate::column_family::ColumnFamily;
@@ -56,11 +56,11 @@ pub struct DbContext {
     pub pacing: Pacing,
     /// Its ties to the background threads.
     pub background: Background,
-    /// Who counts what is done to it.
+    /// Counts the operations on it.
     pub monitor: Monitor,
     /// Memory of memtables. One for each opening: handles know their database by it.
     pub memtable_pool: Arc<MemTablePool>,
-    /// Told what happens, if somebody listens.
+    /// The sink of events, if somebody listens.
     pub events: Events,
     /// When the archive of WALs was looked at last, seconds since the epoch.
     pub archive_purged: AtomicU64,

@@ -1,4 +1,4 @@
-//! Another name, or a copy, of a file that is whole.
+//! Links or copies a file that is whole.
 
 use outcrop_base::{ErrorKind, Result};
 use outcrop_env::{Access, FileSystem, OpenRead, OpenWrite};

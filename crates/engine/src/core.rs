@@ -30,13 +30,13 @@ pub type Registry = BTreeMap<u32, ColumnFamilyHandle>;
 
 /// The owners of one open database. Locks and their order are listed in ARCHITECTURE.md.
 pub struct Core {
-    /// What never changes.
+    /// The parts that never change.
     pub ctx: Arc<DbContext>,
     /// The structure.
     pub versions: Arc<VersionSet>,
     /// The way in.
     pub commit: CommitPipeline,
-    /// What jobs work with.
+    /// The parts that jobs work with.
     pub jobs: JobContext,
     /// Live snapshots.
     pub snapshots: Arc<SnapshotList>,

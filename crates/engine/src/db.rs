@@ -1,7 +1,7 @@
-//! The database: public methods, each a few lines that hand over to a walk.
+//! The database: public methods, each a few lines that call the owner of its work.
 //!
-//! Here: what it owns, its column families, its end. Opening: `builder.rs`. The rest by subject: `db/writes.rs`, `db/reads.rs`,
-//! `db/scans.rs`, `db/maintenance.rs`; what it tells of its files: `inspect.rs`.
+//! Here: its parts, its column families, its end. Opening: `builder.rs`. The rest by subject: `db/writes.rs`, `db/reads.rs`,
+//! `db/scans.rs`, `db/maintenance.rs`; facts about its files: `inspect.rs`.
 
 mod maintenance;
 mod reads;
@@ -51,7 +51,7 @@ impl Db {
         Db { core, default_cf, secondary, closes: true }
     }
 
-    /// What a callback is given: the open database, which goes on when this is dropped.
+    /// A handle for a callback: dropping it does not close the database.
     pub(crate) fn borrowed(core: Arc<Core>) -> Db {
         let mut db = Db::new(core, None);
         db.closes = false;
@@ -123,13 +123,14 @@ impl Db {
 
     /// Closes the database: flushes what is in no WAL (unless `avoid_flush_during_shutdown`), ends
     /// background work, hands the WAL to the operating system and releases the lock. Compactions that run are given up
-    /// soon; what they wrote is removed and nothing is lost.
+    /// soon; their files are removed and nothing is lost.
     ///
     /// In a process that was forked from the one that opened the database nothing is done but that: files, lock and threads are
     /// the parent's.
     ///
     /// # Errors
-    /// What could not be flushed or written is then lost if it is in no WAL. The database is closed anyway.
+    /// Data that could not be flushed or written is then lost if it is in no WAL. The database is closed
+    /// anyway.
     pub fn close(self) -> Result<()> {
         stopping::close(&self.core)
     }

@@ -137,7 +137,7 @@ pub fn compaction_finished(
         .write(ctx);
 }
 
-/// What LOG begins with: version, session, files, and every option.
+/// The header of LOG: version, session, files, and every option.
 pub fn opened(ctx: &DbContext, families: &[ColumnFamilyDescriptor]) {
     // In RocksDB's form, for scripts that read it: the word after the colon is the version, the last of the next line the hash.
     let mut lines = vec![

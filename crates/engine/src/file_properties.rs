@@ -46,7 +46,7 @@ fn level_of(text: &str) -> Option<usize> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// What several tables say of themselves together.
+/// The properties of several tables, added up.
 #[derive(Default)]
 struct TableSum {
     total: TableProperties,
@@ -59,7 +59,7 @@ struct TableSum {
     others: BTreeMap<&'static str, u64>,
 }
 
-/// Summed as well: what is printed, and the name in a table.
+/// Summed as well: the printed name, and the name in a table.
 const OTHERS: [(&str, &str); 6] = [
     ("# data blocks compression rejected", "rocksdb.num.data.blocks.compression.rejected"),
     ("# data blocks compression bypassed", "rocksdb.num.data.blocks.compression.bypassed"),

@@ -1,4 +1,4 @@
-//! What a database is opened with: options as given, checked, corrected and made whole.
+//! The options that a database is opened with: checked, corrected and completed.
 
 use crate::column_family::{ColumnFamilyDescriptor, DEFAULT_COLUMN_FAMILY};
 use outcrop_base::{Comparator, Error, Result, builtin_merge};
@@ -12,13 +12,13 @@ use std::sync::Arc;
 /// Capacity of a block cache that nobody asked for, in bytes. Source: RocksDB's default.
 const DEFAULT_CACHE_BYTES: usize = 32 << 20;
 
-/// What a database is opened with.
+/// The options that a database is opened with.
 pub struct OptionsInForce {
     /// Its own options.
     pub db: DbOptions,
     /// The column families to open, "default" first, each with a block cache.
     pub descriptors: Vec<ColumnFamilyDescriptor>,
-    /// What is not as it was given, in words.
+    /// The options that differ from those given, in words.
     pub corrections: Vec<String>,
 }
 

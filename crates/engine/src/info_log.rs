@@ -1,4 +1,4 @@
-//! The LOG file, or an object of the application's in its place: what the database did, for people, and for scripts that read
+//! The LOG file, or an object of the application's in its place: the events of the database, for people, and for scripts that read
 //! RocksDB's. Each line of the file is a time, the number of the thread and a text; `RocksDB version: V` and `Git sha H` are among the
 //! first (`tools/benchmark.sh`).
 //!
@@ -27,16 +27,16 @@ use std::sync::Arc;
 pub enum LogLevel {
     /// For those who look for an error in the database.
     Debug = 0,
-    /// What it does.
+    /// Events of normal operation.
     #[default]
     Info = 1,
-    /// What it could not do, and does without.
+    /// Something could not be done, and the database works without it.
     Warn = 2,
-    /// What stops writes or a job.
+    /// An error that stops writes or a job.
     Error = 3,
-    /// What ends the process.
+    /// An error that ends the process.
     Fatal = 4,
-    /// What each file of LOG begins with.
+    /// A line that every file of LOG begins with.
     Header = 5,
 }
 
@@ -47,7 +47,7 @@ impl LogLevel {
         [Debug, Info, Warn, Error, Fatal, Header].into_iter().find(|level| *level as i64 == number)
     }
 
-    /// What stands before a line of that level in the file.
+    /// The mark before a line of that level in the file.
     fn mark(self) -> &'static str {
         match self {
             LogLevel::Debug => "[DEBUG] ",
@@ -87,7 +87,7 @@ pub trait Logger: Send + Sync {
         LogLevel::Info
     }
 
-    /// Takes a line, without time and without an end. What LOG begins with comes as [`LogLevel::Header`], whatever
+    /// Takes a line, without time and without an end. The header of LOG comes as [`LogLevel::Header`], whatever
     /// [`Logger::level`] says.
     fn log(&self, level: LogLevel, text: &str);
 }
@@ -115,7 +115,7 @@ struct Rolling {
     fs: Arc<dyn FileSystem>,
     /// `None` once it could not be written.
     file: Option<Box<dyn WriteFile>>,
-    place: Place,
+    place: LogLocation,
     /// Size from which on the next line begins another file, in bytes; 0: none.
     max_bytes: u64,
     /// Age of that, in seconds; 0: none.
@@ -123,27 +123,27 @@ struct Rolling {
     /// Files kept, this one included.
     keep: usize,
     created_micros: u64,
-    /// What each file begins with.
+    /// The lines that each file begins with.
     headers: Vec<String>,
 }
 
 /// Where LOG is: `LOG` in the database's directory, or a name made of the database's path in `db_log_dir`.
-pub struct Place {
+pub struct LogLocation {
     dir: PathBuf,
     name: String,
 }
 
-impl Place {
+impl LogLocation {
     /// Of the database at `path`.
-    pub fn of(path: &Path, log_dir: Option<&str>) -> Place {
+    pub fn of(path: &Path, log_dir: Option<&str>) -> LogLocation {
         match log_dir.filter(|dir| !dir.is_empty() && Path::new(dir) != path) {
-            None => Place { dir: path.to_path_buf(), name: "LOG".to_string() },
+            None => LogLocation { dir: path.to_path_buf(), name: "LOG".to_string() },
             Some(dir) => {
                 let path = absolute(path).display().to_string();
                 let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
                 let path = path.trim_start_matches('/');
                 let prefix: String = path.chars().map(|c| if plain(c) { c } else { '_' }).collect();
-                Place { dir: PathBuf::from(dir), name: format!("{prefix}_LOG") }
+                LogLocation { dir: PathBuf::from(dir), name: format!("{prefix}_LOG") }
             }
         }
     }
@@ -215,7 +215,7 @@ impl InfoLog {
             let (sink, level) = (Sink::Object(logger.clone()), logger.level());
             return Ok(InfoLog { sink, level, clock: env.clock.clone() });
         }
-        let place = Place::of(path, options.kept.get("db_log_dir"));
+        let place = LogLocation::of(path, options.kept.get("db_log_dir"));
         env.fs.create_dir_all(&place.dir)?;
         let mut rolling = Rolling {
             fs: env.fs.clone(),

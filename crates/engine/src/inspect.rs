@@ -1,5 +1,5 @@
-//! What a database tells about itself beyond properties: its files, their sizes for key ranges, its counters; and
-//! reading all of it to see that it is whole.
+//! Facts about a database beyond properties: its files, their sizes for key ranges, its counters; and reading all
+//! of it to see that it is whole.
 //!
 //! Concurrency: every function works on one view of the structure and takes no lock across IO.
 //! Source: RocksDB `include/rocksdb/metadata.h`, `DB::GetApproximateSizes`, `DB::VerifyChecksum`.
@@ -59,7 +59,7 @@ pub struct LiveFile {
     pub num_deletions: u64,
 }
 
-/// What counts for [`Db::approximate_sizes_cf_with`].
+/// The parts that [`Db::approximate_sizes_cf_with`] counts.
 ///
 /// ```
 /// # use outcrop::SizeApproximation;
@@ -155,9 +155,10 @@ impl Db {
         &self.core().ctx.db_id
     }
 
-    /// What it says of itself, as [OpenMetrics](https://openmetrics.io) text: sizes and states by column family, what was written, and
-    /// the tickers and histograms of [`DbBuilder::statistics`](crate::DbBuilder::statistics), if there are any. `docs/monitoring.md` says
-    /// which of them answers which question. Looks at every descriptor of the block caches: about a millisecond for each gigabyte.
+    /// The state of the database as [OpenMetrics](https://openmetrics.io) text: sizes and states by column family,
+    /// bytes written, and the tickers and histograms of [`DbBuilder::statistics`](crate::DbBuilder::statistics), if
+    /// there are any. `docs/monitoring.md` says which of them answers which question. Looks at every descriptor of
+    /// the block caches: about a millisecond for each gigabyte.
     ///
     /// ```
     /// # use outcrop::{Db, Env};

@@ -1,4 +1,5 @@
-//! What flushes, compactions and the removal of files work with, and who is told when they begin and end.
+//! The parts that flushes, compactions and the removal of files work with, and the observer that sees them
+//! begin and end.
 
 use crate::context::DbContext;
 use crate::info_log::log_line;
@@ -17,13 +18,13 @@ pub struct JobContext {
     pub versions: Arc<VersionSet>,
     /// WALs to sync before what a flush makes durable may outlive them.
     pub closed_wals: Arc<ClosedWals>,
-    /// What must stay readable.
+    /// The snapshots that must stay readable.
     pub snapshots: Arc<SnapshotList>,
-    /// Told when a job begins and ends.
+    /// The observer of the begin and end of jobs.
     pub observer: Arc<dyn JobObserver>,
 }
 
-/// What kind of work a job is.
+/// The kind of work that a job does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobKind {
     /// Memtables become tables.
@@ -35,20 +36,21 @@ pub enum JobKind {
 /// A job that begins or has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobInfo {
-    /// What it is.
+    /// The kind of the job.
     pub kind: JobKind,
     /// Ids of the column families it is for.
     pub column_families: Vec<u32>,
-    /// What it does, for people.
+    /// A description of the job, for people.
     pub what: String,
 }
 
-/// Told of flushes and compactions, on the thread that runs them, with no lock held. What it does delays the job.
+/// Observes flushes and compactions, on the thread that runs them, with no lock held. Time spent in the observer
+/// delays the job.
 pub trait JobObserver: Send + Sync {
     /// The job begins.
     fn began(&self, job: &JobInfo);
 
-    /// The job has ended; what it wrote is installed, or removed.
+    /// The job has ended; its outputs are installed, or removed.
     fn ended(&self, job: &JobInfo, result: &Result<()>);
 }
 

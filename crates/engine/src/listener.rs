@@ -1,4 +1,4 @@
-//! Listeners: what an application implements to be told what happens in a database, and who calls them.
+//! Listeners: the trait by which an application learns of events in a database, and the thread that calls it.
 //!
 //! Stands above `Db`, which the callbacks are given; the parts of the engine know `events::EventSink` alone.
 //!
@@ -17,10 +17,10 @@ use crate::panic::caught;
 use outcrop_base::Error;
 use std::sync::{Arc, Weak};
 
-/// Told what happens in the databases opened with it: [`crate::DbBuilder::listener`]. Every callback does nothing by default.
+/// Receives the events of the databases opened with it: [`crate::DbBuilder::listener`]. Every callback does nothing by default.
 ///
 /// A callback runs on the thread that does what it is told of, and delays that. Every callback may read, and use snapshots and iterators.
-/// What else it may do depends on whether the line of writers is held meanwhile:
+/// Its other rights depend on whether the line of writers is held meanwhile:
 ///
 /// | callback | the line of writers |
 /// |---|---|
@@ -63,12 +63,12 @@ pub trait EventListener: Send + Sync {
         let _ = (db, flush);
     }
 
-    /// Its table is installed. Who waits for the flush may have gone on.
+    /// Its table is installed. A caller that waits for the flush may have gone on.
     fn flush_completed(&self, db: &Arc<Db>, flush: &FlushJobInfo) {
         let _ = (db, flush);
     }
 
-    /// A compaction begins, be it that its tables are only moved or dropped. Not called for one that was canceled before, nor for
+    /// A compaction begins, also one whose tables are only moved or dropped. Not called for one that was canceled before, nor for
     /// [`Db::compact_files`], which tells its caller ([`Db::compact_files_cf_telling`]) and listeners of its parts.
     fn compaction_begin(&self, db: &Arc<Db>, compaction: &CompactionJobInfo) {
         let _ = (db, compaction);

@@ -1,9 +1,9 @@
-//! The files that a database consists of at one moment, for checkpoints, backups and whoever copies it by other means.
+//! The files that a database consists of at one moment, for checkpoints, backups and programs that copy it by other means.
 //!
 //! ```text
 //! exclude writers -> flush, or note how far the WALs go -> take down versions and the length of the MANIFEST -> let writers on
 //! ```
-//! Invariant: what is taken down holds exactly the writes that were acknowledged when writers were excluded, over all column
+//! Invariant: the list holds exactly the writes that were acknowledged when writers were excluded, over all column
 //! families alike. The files stay where they are for as long as deletions are on hold.
 //! Source: RocksDB `db/db_filesnapshot.cc`, `DBImpl::GetLiveFilesStorageInfo`.
 
@@ -19,7 +19,7 @@ use outcrop_table::blob;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What to take down.
+/// The files to list.
 ///
 /// ```
 /// # use outcrop::{Db, Env, LiveFilesOptions};
@@ -56,7 +56,7 @@ pub struct LiveFiles {
     pub sequence_number: u64,
 }
 
-/// What a [`LiveFileStorage`] is.
+/// The kind of a [`LiveFileStorage`].
 ///
 /// ```
 /// # use outcrop::{Db, Env, LiveFilesOptions, StorageFileKind};
@@ -99,7 +99,7 @@ pub struct LiveFileStorage {
     pub directory: PathBuf,
     /// Its number; 0 for CURRENT, which has none.
     pub number: u64,
-    /// What it is.
+    /// The kind of the file.
     pub kind: StorageFileKind,
     /// Bytes of it that belong to the moment.
     pub size: u64,
@@ -175,7 +175,7 @@ pub struct Frozen {
     pub wals: Vec<(u64, u64)>,
     /// Number of the MANIFEST and how many of its bytes belong to it.
     pub manifest: (FileNumber, u64),
-    /// What a new MANIFEST would begin with.
+    /// The edits that a new MANIFEST would begin with.
     pub edits: Vec<VersionEdit>,
     /// The last write it holds.
     pub last_seq: SeqNum,
@@ -184,7 +184,7 @@ pub struct Frozen {
 /// Takes down what the database is, with writers excluded. For a caller that holds deletions back.
 ///
 /// # Errors
-/// Those of a flush; what keeps the database from being written.
+/// Those of a flush; the error that keeps the database from being written.
 pub fn freeze(core: &Core, wal_size_for_flush: u64) -> Result<Frozen> {
     let mut writing = core.commit.exclude_writers();
     core.commit.check_no_error()?;
@@ -209,7 +209,7 @@ pub fn freeze(core: &Core, wal_size_for_flush: u64) -> Result<Frozen> {
     let min_wal = state.min_wal_needed(writing.wal.number());
     // After a flush the WAL being written is part of it, empty: as in RocksDB's checkpoints, there is always one.
     let current = writing.wal.number();
-    // What was prepared and not decided is in WALs alone.
+    // Batches that were prepared and not decided are in WALs alone.
     let with_prepared = !state.prepared.is_empty();
     let wals = state.live_wals.iter().filter(|wal| wal.number >= min_wal).filter_map(|wal| match copy_wals {
         true if wal.number == current => Some((current, writing.wal.len())),

@@ -27,7 +27,7 @@ impl Manifest {
     /// Appends `edits` as one change, durable on return.
     ///
     /// # Errors
-    /// What the file system met, and from then on that again.
+    /// The error that the file system gave; every later call fails with it again.
     pub fn log(&mut self, edits: &[VersionEdit], monitor: &Monitor) -> Result<()> {
         if let Some(error) = &self.failed {
             return Err(error.clone());

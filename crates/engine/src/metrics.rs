@@ -1,4 +1,4 @@
-//! What the database says of itself, as OpenMetrics text: for Prometheus and what reads its form.
+//! The metrics of a database as OpenMetrics text: for Prometheus and other readers of that form.
 //!
 //! ```text
 //! properties, by column family   gauges      outcrop_sst_files_bytes{column_family="default"} 4096
@@ -144,7 +144,8 @@ pub fn metrics(core: &Core) -> String {
     text.0
 }
 
-/// What is in use of each column family's cache. To know it all descriptors of a cache are looked at: once, however many share it.
+/// The bytes in use of each column family's cache. To know it all descriptors of a cache are looked at: once, however
+/// many share it.
 fn of_pinned_blocks<'f>(text: &mut Text, families: impl Iterator<Item = &'f ColumnFamily>) {
     let name = "block_cache_pinned_bytes";
     text.head("gauge", &format!("outcrop_{name}"), "bytes", "Bytes of blocks in use in that cache");
@@ -221,7 +222,7 @@ impl Text {
         let _ = writeln!(self.0, "# HELP {name} {help}.");
     }
 
-    /// What `metric` is for a column family.
+    /// The value of `metric` for a column family.
     fn of_family(&mut self, metric: &str, cf: &ColumnFamily, value: u64) {
         let label = format!("column_family=\"{}\"", escaped(cf.name()));
         self.sample(&format!("outcrop_{metric}"), &label, value as f64);

@@ -45,7 +45,7 @@ impl DbObjects {
         }
     }
 
-    /// Makes what options in the form of text ask for; what it paces goes by `clock`.
+    /// Makes the objects that options in the form of text ask for; they pace IO by `clock`.
     pub(crate) fn complete(mut self, options: &DbOptions, clock: &Arc<dyn Clock>) -> DbObjects {
         let asked = options.kept.number("rate_limiter_bytes_per_sec").filter(|rate| *rate > 0);
         if let (None, Some(bytes_per_second)) = (&self.rate_limiter, asked) {
@@ -64,12 +64,12 @@ impl DbObjects {
     }
 }
 
-/// What paces the IO of one database.
+/// Paces the IO of one database.
 #[derive(Clone, Default)]
 pub struct Pacing {
     /// The limiter, if there is one.
     pub limiter: Option<Arc<RateLimiter>>,
-    /// Writers are held back: what flushes and compactions do is urgent. Set by `WriteStall`.
+    /// Writers are held back: the IO of flushes and compactions is urgent. Set by `WriteStall`.
     pub urgent: Arc<AtomicBool>,
 }
 

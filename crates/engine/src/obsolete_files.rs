@@ -1,7 +1,7 @@
-//! Removing files that are provably ours and dead.
+//! Removes files that are provably ours and obsolete.
 //!
-//! A table is dead when no live version refers to it: the list of obsolete tables then holds the last
-//! reference to its metadata. A WAL is dead when every column family's data in it is in tables and the
+//! A table is obsolete when no live version refers to it: the list of obsolete tables then holds the last
+//! reference to its metadata. A WAL is obsolete when every column family's data in it is in tables and the
 //! MANIFEST says so. Files of other names are never touched.
 
 use crate::context::DbContext;
@@ -22,7 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A removal of files that runs: who waits for the end of background work waits for it.
+/// A removal of files that runs: a caller that waits for the end of background work waits for it.
 struct Purging<'d>(&'d VersionSet);
 
 impl<'d> Purging<'d> {
@@ -65,7 +65,7 @@ pub fn purge_obsolete_files(jobs: &JobContext) {
             state.purge_wanted = true;
             return;
         }
-        // What readers still hold is looked at again by the timed check.
+        // The timed check tries again those that readers still hold.
         let tables = unreferenced(&mut state.obsolete_tables);
         let blobs = unreferenced(&mut state.obsolete_blobs);
         // A WAL that the MANIFEST asks for must stay.
@@ -87,28 +87,28 @@ pub fn purge_obsolete_files(jobs: &JobContext) {
     }
     wal_archive::purge(&jobs.ctx);
     let manifests = manifests.into_iter().map(|number| file_name::manifest(&jobs.ctx.path, number));
-    let mut dead: Vec<_> = manifests.collect();
+    let mut obsolete: Vec<_> = manifests.collect();
     for file in tables {
         jobs.ctx.tables.remove(file.number);
-        dead.push(file_name::table(&jobs.ctx.path, file.number));
+        obsolete.push(file_name::table(&jobs.ctx.path, file.number));
         LogEvent::new(&jobs.ctx, 0, "table_file_deletion")
             .number("file_number", file.number.0)
             .write(&jobs.ctx);
     }
-    dead.extend(blobs.iter().map(|file| file_name::blob(&jobs.ctx.path, file.number)));
+    obsolete.extend(blobs.iter().map(|file| file_name::blob(&jobs.ctx.path, file.number)));
     drop(blobs);
     if !cached.is_empty() {
-        // After the tables are closed: what they pinned goes too.
+        // After the tables are closed: the blocks they pinned are removed too.
         caches.iter().for_each(|cache| cache.erase_files(&cached));
     }
-    for path in dead {
-        // Each file takes milliseconds: what is short does not wait for all of them.
+    for path in obsolete {
+        // Each file takes milliseconds: short work does not wait for all of them.
         jobs.ctx.background.drop_windows();
         remove(&jobs.ctx, &path);
     }
 }
 
-/// Removes the WAL that is kept to be written over though nobody asked for it.
+/// Removes the WAL that is kept to be recycled though nobody asked for it.
 pub fn drop_kept_wals(jobs: &JobContext) {
     let asked = recycled_wals(&jobs.ctx.options) as usize;
     let kept = {
@@ -161,20 +161,20 @@ fn remove(ctx: &DbContext, path: &Path) {
     }
 }
 
-/// Numbers of the WALs that are not needed any more, but for those that are kept to be written over.
+/// Numbers of the WALs that are not needed any more, but for those that are kept to be recycled.
 fn dead_wals(versions: &VersionSet, state: &mut DbState, needed: u64) -> Vec<u64> {
-    let mut dead = Vec::new();
+    let mut obsolete = Vec::new();
     while state.live_wals.front().is_some_and(|wal| wal.number < needed) {
         let wal = state.live_wals.pop_front().expect("front exists");
-        // Relaxed: who reads WALs says so before the state is locked to look which there are.
+        // Relaxed: a reader of WALs says so before the state is locked to look which there are.
         let is_read = versions.wal_readers.load(Ordering::Relaxed) > 0;
         if !is_read && keeps_wal(&versions.ctx.options, state.recyclable_wals.len(), wal.size_bytes) {
             state.recyclable_wals.push(wal.number);
             continue;
         }
-        dead.push(wal.number);
+        obsolete.push(wal.number);
     }
-    dead
+    obsolete
 }
 
 /// Takes out the files to which nothing else refers.
@@ -215,7 +215,7 @@ pub fn remove_leftovers(
     options.sort_unstable();
     let oldest_options = options.len().checked_sub(2).map(|index| options[index]);
     for name in names {
-        let dead = match file_name::parse(&name) {
+        let obsolete = match file_name::parse(&name) {
             Some(FileKind::Table(number) | FileKind::Blob(number)) => {
                 number.0 < limit && !live.contains(&number)
             }
@@ -224,7 +224,7 @@ pub fn remove_leftovers(
             Some(FileKind::Temp(_)) => true,
             _ => false,
         };
-        if dead {
+        if obsolete {
             ctx.env.fs.remove_file(&ctx.path.join(&name))?;
             log_line!(ctx, "removed leftover {name}");
         }

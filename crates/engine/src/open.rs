@@ -12,7 +12,7 @@ use crate::event_log;
 use crate::features::column_families;
 use crate::identity::{new_db_id, write_identity};
 use crate::in_force::{OptionsInForce, in_force, memtable_pool};
-use crate::info_log::{InfoLog, LogLevel, Place, log_at, log_line};
+use crate::info_log::{InfoLog, LogLevel, LogLocation, log_at, log_line};
 use crate::jobs::LogObserver;
 use crate::listener::{self, EventListener};
 use crate::manifest_file::{Manifest, snapshot_edits};
@@ -36,7 +36,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Who is told what happens in a database, and who counts it.
+/// The listeners of a database, and its counters.
 pub type Watched = (Vec<Arc<dyn EventListener>>, Option<Arc<Statistics>>);
 
 /// See [`crate::DbBuilder::open`].
@@ -229,7 +229,7 @@ pub fn destroy(path: &Path, options: &DbOptions, env: &Env) -> Result<()> {
             }
         }
     }
-    Place::of(path, options.kept.get("db_log_dir")).remove(&*env.fs)?;
+    LogLocation::of(path, options.kept.get("db_log_dir")).remove(&*env.fs)?;
     if has_archive && env.fs.list(&archive)?.is_empty() {
         env.fs.remove_dir(&archive)?;
     }

@@ -1,4 +1,4 @@
-//! Panics of the application's comparators, merge operators and filters: they become errors of what met them.
+//! Panics of the application's comparators, merge operators and filters: they become errors of the operation that met them.
 
 use outcrop_base::{Error, ErrorKind, Result};
 use std::any::Any;
@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs a job; a panic in it becomes its error, so that nobody waits for ever for its end.
 pub fn caught<T>(what: &str, job: impl FnOnce() -> Result<T>) -> Result<T> {
-    // What the job shares is in locks that do not poison, and is left consistent between their holds.
+    // The job's shared data is in locks that do not poison, and is left consistent between their holds.
     catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|panic| Err(panicked(what, &*panic)))
 }
 

@@ -59,7 +59,7 @@ impl Drop for PendingOutputs {
     fn drop(&mut self) {
         self.ctx.quarantined.lock().append(&mut self.kept.lock());
         for number in self.numbers.lock().drain(..) {
-            // Best effort: what stays behind is found by the scan at the next open.
+            // Best effort: the scan at the next open finds a file that stays.
             for path in [file_name::table(&self.ctx.path, number), file_name::blob(&self.ctx.path, number)] {
                 let _ = self.ctx.env.fs.remove_file(&path);
                 self.ctx.file_removed(&path);

@@ -1,4 +1,4 @@
-//! Properties: what the database says of itself, under RocksDB's names.
+//! Properties: facts about the database, under RocksDB's names.
 //!
 //! The statistics text has RocksDB's shape, so that tools that parse it by its header words work unchanged.
 //! Source: RocksDB `include/rocksdb/db.h` (`struct Properties`), `db/internal_stats.cc`.
@@ -144,7 +144,7 @@ pub fn dump_stats_if_due(core: &Core) {
     if period == 0 || now < last.max(core.opened_micros).saturating_add(period) {
         return;
     }
-    // Relaxed: whoever changes it writes the text, nobody else does.
+    // Relaxed: the thread that changes it writes the text, no other does.
     let claimed = core
         .commit
         .stats

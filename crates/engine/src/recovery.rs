@@ -1,7 +1,7 @@
 //! From what is on disk to a state in memory: CURRENT, MANIFEST, WALs. Nothing is written here, so that a
 //! database can still be refused; [`flush_recovered`] is the first step that writes.
 //!
-//! Invariant: what is replayed is a prefix of what was written, within what the recovery mode allows: WALs are
+//! Invariant: the replayed batches are a prefix of those written, within what the recovery mode allows: WALs are
 //! replayed in order, and after damage only if the sequence numbers show that nothing is missing.
 //! Source: RocksDB `db/db_impl/db_impl_open.cc`.
 
@@ -50,7 +50,7 @@ pub struct Recovered {
 /// Which column families of the database must be named.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Families {
-    /// All: whoever writes must know all.
+    /// All: a writer must know all.
     All,
     /// Any: the others are not looked at.
     Some,
@@ -109,7 +109,7 @@ pub fn recover(
 /// millisecond.
 const MANIFEST_READS: usize = 100;
 
-/// What the MANIFEST says, and the WALs there were when it said so: those it needs are among them.
+/// The contents of the MANIFEST, and the WALs there were when it was read: those it needs are among them.
 ///
 /// A writer beside may remove a WAL once the MANIFEST no longer needs it. Listed before the MANIFEST is read, WALs that were
 /// started in between would be missing, listed after it those that were removed: so it must be as it was once they are listed.
@@ -134,7 +134,7 @@ fn read_manifest(
 /// Tells whether the structure of a database that another writes has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManifestStamp {
-    /// What CURRENT says.
+    /// The contents of CURRENT.
     current: Vec<u8>,
     /// Length of the MANIFEST, in bytes.
     len: u64,
@@ -289,7 +289,7 @@ fn replay_wals(
         last_in_tables: recovered.last_seq,
     };
     // All their writes are in tables. They are there for what was prepared in them, and were durable before those tables:
-    // damage behind that says nothing about later WALs.
+    // damage after that says nothing about later WALs.
     let mut early = replay(recovered);
     let kept = min_log_number_to_keep.max(1);
     for wal in wals.iter().filter(|wal| (kept..min_wal).contains(wal) && min_log_number_to_keep > 0) {
@@ -300,7 +300,7 @@ fn replay_wals(
         replay.wal(env, wal_dir, *wal, recovered)?;
     }
     for wal in wals {
-        // One that a writer beside has removed meanwhile is none of this database's.
+        // One that a writer beside has removed meanwhile is not this database's.
         let size = env.fs.file_size(&file_name::wal(wal_dir, FileNumber(wal))).unwrap_or(0);
         recovered.wal_files.push((wal, size));
     }
@@ -380,7 +380,7 @@ impl Replay {
         }
     }
 
-    /// What damage means: true if this WAL is over.
+    /// The verdict on damage: true if this WAL is over.
     fn report(&mut self, wal: u64, error: Error) -> Result<bool> {
         match self.mode {
             WalRecoveryMode::TolerateCorruptedTailRecords | WalRecoveryMode::AbsoluteConsistency => {
@@ -464,7 +464,7 @@ fn first_header(file: &dyn ReadFile) -> Result<Option<FirstHeader>> {
 struct FirstHeader([u8; outcrop_record::RECYCLABLE_HEADER_LEN]);
 
 impl FirstHeader {
-    /// False if the WAL `number` has no record yet: what is there belongs to another log, and is about to be written over.
+    /// False if the WAL `number` has no record yet: its bytes belong to another log, and are about to be written over.
     fn is_of(&self, number: u64) -> bool {
         let [.., a, b, c, d] = self.0;
         !outcrop_record::is_recyclable(self.0[outcrop_record::HEADER_LEN - 1])

@@ -19,12 +19,12 @@ struct Live {
     boundaries: BTreeMap<SeqNum, usize>,
 }
 
-/// What flushes and compactions have to keep.
+/// The snapshots that flushes and compactions have to keep.
 #[derive(Clone, Debug, Default)]
 pub struct LiveSnapshots {
     /// The sequence numbers held, ascending, without repeats.
     pub sequences: Vec<SeqNum>,
-    /// The oldest that somebody compares the newest version of a key with: what was written after it leaves a trace.
+    /// The oldest that somebody compares the newest version of a key with: writes after it leave a trace.
     pub conflict_boundary: Option<SeqNum>,
 }
 
@@ -68,7 +68,7 @@ impl Snapshot {
     /// Ends the snapshot for all its clones: for callers that cannot know where these are, such as the C API. Iterators that read at
     /// it go on. Rust code drops it instead.
     ///
-    /// What begins to read at one of the clones afterwards fails with InvalidArgument.
+    /// A read at one of the clones that begins afterwards fails with InvalidArgument.
     pub fn release(self) {
         self.held.release();
     }
@@ -161,7 +161,7 @@ impl SnapshotList {
         self.live().sequences
     }
 
-    /// What flushes and compactions that start now have to keep.
+    /// The snapshots that flushes and compactions that start now have to keep.
     pub fn live(&self) -> LiveSnapshots {
         let live = self.live.lock();
         LiveSnapshots {

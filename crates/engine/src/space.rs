@@ -1,4 +1,4 @@
-//! What a database tells its [`crate::SstFileManager`], if it has one, of its tables and blob files.
+//! Reports the tables and blob files of a database to its [`crate::SstFileManager`], if it has one.
 
 use crate::context::DbContext;
 use crate::info_log::{LogLevel, log_at, log_line};
@@ -31,7 +31,7 @@ impl DbContext {
         }
     }
 
-    /// Removes a dead table or blob file, or renames it to be removed later.
+    /// Removes an obsolete table or blob file, or renames it to be removed later.
     pub fn remove_dead_file(&self, path: &Path) -> Result<Removal> {
         let fs = &self.env.fs;
         let manager = self.objects.sst_file_manager.as_ref();
@@ -48,8 +48,8 @@ impl DbContext {
         Ok(Removal::Later(trash))
     }
 
-    /// Has the manager know of the files that there are, and takes up removals that an earlier opening left. What cannot be removed or
-    /// asked stays, with a line in LOG: it harms nobody.
+    /// Has the manager know of the files that there are, and takes up removals that an earlier opening left. A file
+    /// that cannot be removed or asked about stays, with a line in LOG: it harms nobody.
     pub fn track_files(&self) -> Result<()> {
         for name in self.env.fs.list(&self.path)? {
             if let Err(error) = self.track_file(&name) {
@@ -84,7 +84,7 @@ impl DbContext {
     }
 }
 
-/// What became of a dead file.
+/// The outcome of removing an obsolete file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Removal {
     /// It is gone.

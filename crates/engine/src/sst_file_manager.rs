@@ -1,8 +1,9 @@
-//! What the tables and blob files of databases take on disk together: counted, limited, and removed slowly where that is asked for.
+//! The space that the tables and blob files of databases take on disk together: counted, limited, and freed slowly
+//! where that is asked for.
 //!
 //! ```text
 //! written, ingested, found at opening -> counted -> over the limit: writes stop with "Space limit reached" until there is room
-//! dead -> removed at once, or with a deletion rate: renamed to NAME.trash, and removed as the rate allows (upkeep)
+//! obsolete -> removed at once, or with a deletion rate: renamed to NAME.trash, and removed as the rate allows (upkeep)
 //! ```
 //! Source: RocksDB `file/sst_file_manager_impl.cc`, `file/delete_scheduler.cc`.
 
@@ -123,7 +124,7 @@ impl SstFileManager {
         limit > 0 && self.total_size().saturating_add(beside) >= limit
     }
 
-    /// Bytes per second that dead files are removed at; 0 or less: at once, the default.
+    /// Bytes per second that obsolete files are removed at; 0 or less: at once, the default.
     pub fn delete_rate(&self) -> i64 {
         self.delete_rate.load(RELAXED)
     }
@@ -181,7 +182,7 @@ impl SstFileManager {
         (limit == 0 || needed <= limit).then_some(room)
     }
 
-    /// True if dead files wait for their removal now.
+    /// True if obsolete files wait for their removal now.
     pub(crate) fn delays_removal(&self) -> bool {
         let most = self.total_size() as f64 * self.max_trash_ratio();
         self.delete_rate() > 0 && self.trash_size() as f64 <= most

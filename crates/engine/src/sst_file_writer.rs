@@ -20,7 +20,7 @@ const UNKNOWN_COLUMN_FAMILY: u32 = 0x7FFF_FFFF;
 /// Bytes gathered before they are written.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// What a finished file is.
+/// The facts about a finished file.
 ///
 /// ```
 /// # use outcrop::{ColumnFamilyDescriptor, Env, SstFileWriter};

@@ -28,7 +28,7 @@ pub struct SealedMemTable {
     pub memtable: Arc<MemTable>,
     /// The first WAL that holds none of its data: once it is flushed, older WALs are not needed for it.
     pub next_wal: u64,
-    /// The last sequence number that was given when it was sealed: what has it or a smaller one is in older WALs.
+    /// The last sequence number that was given when it was sealed: entries with it or a smaller one are in older WALs.
     pub last_seq: SeqNum,
     /// Why it was sealed.
     pub reason: FlushReason,
@@ -179,7 +179,7 @@ impl CfState {
         memtables.map(|memtable| memtable.oldest_prepared_wal()).min().unwrap_or(u64::MAX)
     }
 
-    /// What a picker looks at, under `options`.
+    /// The input of a picker, under `options`.
     pub fn pick_input<'a>(&'a self, options: &'a ColumnFamilyOptions) -> PickInput<'a> {
         PickInput {
             cf_id: self.cf.id(),
@@ -259,7 +259,7 @@ pub struct DbState {
     pub live_wals: VecDeque<LiveWal>,
     /// Transactions found prepared and not decided.
     pub prepared: PreparedTransactions,
-    /// WALs that nobody needs, whose files later ones are written over.
+    /// Obsolete WALs, whose files later ones recycle.
     pub recyclable_wals: Vec<u64>,
     /// Once set, writes are refused and background work rests, until resumed.
     pub background_error: Option<Error>,
@@ -271,7 +271,7 @@ pub struct DbState {
     pub told_errors: Vec<Error>,
     /// The database will clear the background error by itself.
     pub auto_resume: Option<AutoResume>,
-    /// The background error is being cleared: what is in memory is flushed at once, or not at all.
+    /// The background error is being cleared: all memtables are flushed at once, or none.
     pub resuming: bool,
     /// Automatic compactions rest.
     pub compaction_pause: Option<CompactionPause>,

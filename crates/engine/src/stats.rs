@@ -51,13 +51,13 @@ pub struct DbStats {
     pub memory_stops: Counter,
     /// When statistics were last written to LOG, microseconds since the epoch.
     pub dumped_micros: AtomicU64,
-    /// What `rocksdb.dbstats` said last: intervals are counted from there.
-    pub told: Mutex<WritesTold>,
+    /// The figures that `rocksdb.dbstats` reported last: intervals are counted from there.
+    pub reported: Mutex<ReportedWrites>,
 }
 
 /// Counters of writes at one moment.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct WritesTold {
+pub struct ReportedWrites {
     /// Seconds since the database was opened.
     pub uptime: f64,
     /// As the counters of [`DbStats`] with these names.
@@ -93,9 +93,9 @@ impl Ingested {
     }
 }
 
-/// What a column family had done when `rocksdb.cfstats` was last asked for.
+/// The work that a column family had done when `rocksdb.cfstats` was last asked for.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct WorkTold {
+pub struct ReportedWork {
     /// Seconds since the database was opened.
     pub uptime: f64,
     /// All levels.
@@ -132,7 +132,7 @@ pub struct LevelStats {
 }
 
 impl LevelStats {
-    /// What came since `earlier`.
+    /// The work since `earlier`.
     pub fn since(&self, earlier: &LevelStats) -> LevelStats {
         LevelStats {
             count: self.count - earlier.count,
@@ -211,7 +211,7 @@ impl StallCounters {
     }
 }
 
-/// What flushes and compactions of one column family have done, at one moment.
+/// The work that flushes and compactions of one column family have done, at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Work {
     /// By level written to; flushes count in level 0.
@@ -229,8 +229,8 @@ pub struct ColumnFamilyStats {
     pub stalls: StallCounters,
     /// Files that were ingested.
     pub ingested: Mutex<Ingested>,
-    /// What `rocksdb.cfstats` said last: intervals are counted from there.
-    pub told: Mutex<WorkTold>,
+    /// The figures that `rocksdb.cfstats` reported last: intervals are counted from there.
+    pub reported: Mutex<ReportedWork>,
 }
 
 impl ColumnFamilyStats {
@@ -242,7 +242,7 @@ impl ColumnFamilyStats {
             }),
             stalls: StallCounters::default(),
             ingested: Mutex::default(),
-            told: Mutex::default(),
+            reported: Mutex::default(),
         }
     }
 

@@ -8,7 +8,7 @@ use crate::compaction::level_shape::LevelShape;
 use crate::core::Core;
 use crate::file_properties::blob_bytes;
 use crate::state::CfState;
-use crate::stats::{LevelStats, StallCause, Work, WorkTold, WritesTold};
+use crate::stats::{LevelStats, ReportedWork, ReportedWrites, StallCause, Work};
 use outcrop_base::keys::{split, user_key};
 use std::fmt::Write;
 
@@ -29,15 +29,18 @@ pub fn cf_stats(core: &Core, state: &CfState, starts_interval: bool) -> String {
     let Work { levels, flushes } = stats.work.lock().clone();
     let mut sum = LevelStats::default();
     levels.iter().for_each(|level| sum.add(level));
-    let now = WorkTold {
+    let now = ReportedWork {
         uptime,
         levels: sum,
         flushes,
         ingested: *stats.ingested.lock(),
         stalls: stall_counts(state).iter().rev().take(2).map(|(_, total)| total).sum(),
     };
-    let last =
-        if starts_interval { std::mem::replace(&mut *stats.told.lock(), now) } else { *stats.told.lock() };
+    let last = if starts_interval {
+        std::mem::replace(&mut *stats.reported.lock(), now)
+    } else {
+        *stats.reported.lock()
+    };
     write_levels(&mut text, state, &levels, &now, &last);
     write_priorities(&mut text, state, &now);
     let (blobs, garbage) = blob_bytes(&state.version);
@@ -77,7 +80,7 @@ pub fn cf_stats(core: &Core, state: &CfState, starts_interval: bool) -> String {
 /// The text of `rocksdb.dbstats`. The next interval begins here.
 pub fn db_stats(core: &Core) -> String {
     let (stats, uptime) = (&core.commit.stats, uptime_seconds(core));
-    let now = WritesTold {
+    let now = ReportedWrites {
         uptime,
         writes: stats.writes.get(),
         keys_written: stats.keys_written.get(),
@@ -87,10 +90,10 @@ pub fn db_stats(core: &Core) -> String {
         wal_syncs: stats.wal_syncs.get(),
         stall_micros: stats.stall_micros.get(),
     };
-    let last = std::mem::replace(&mut *stats.told.lock(), now);
+    let last = std::mem::replace(&mut *stats.reported.lock(), now);
     // One that counted later may have told before.
     let less = u64::saturating_sub;
-    let since = WritesTold {
+    let since = ReportedWrites {
         uptime: uptime - last.uptime,
         writes: less(now.writes, last.writes),
         keys_written: less(now.keys_written, last.keys_written),
@@ -213,7 +216,13 @@ fn write_head(text: &mut String, state: &CfState, first: &str) {
 }
 
 /// The table of levels, with their sum and what came since the last time.
-fn write_levels(text: &mut String, state: &CfState, levels: &[LevelStats], now: &WorkTold, last: &WorkTold) {
+fn write_levels(
+    text: &mut String,
+    state: &CfState,
+    levels: &[LevelStats],
+    now: &ReportedWork,
+    last: &ReportedWork,
+) {
     write_head(text, state, "Level");
     let options = state.cf.options.load();
     let scores = LevelShape::of(&state.version, &options).scores(&state.version, &options, &state.busy);
@@ -238,7 +247,7 @@ fn write_levels(text: &mut String, state: &CfState, levels: &[LevelStats], now: 
 }
 
 /// The table of kinds of threads: compactions, then flushes.
-fn write_priorities(text: &mut String, state: &CfState, now: &WorkTold) {
+fn write_priorities(text: &mut String, state: &CfState, now: &ReportedWork) {
     write_head(text, state, "Priority");
     for (name, stats) in [("Low", now.levels.since(&now.flushes)), ("High", now.flushes)] {
         if stats.count > 0 {
@@ -261,8 +270,8 @@ fn write_compaction(text: &mut String, what: &str, stats: &LevelStats, seconds: 
     );
 }
 
-/// Three lines about writes; what was written is said in `unit`.
-fn write_writes(text: &mut String, what: &str, stats: &WritesTold, unit: (f64, &str)) {
+/// Three lines about writes; sizes are in `unit`.
+fn write_writes(text: &mut String, what: &str, stats: &ReportedWrites, unit: (f64, &str)) {
     let per_second = |bytes: u64| bytes as f64 / MB / stats.uptime.max(0.001);
     let _ = writeln!(
         text,
@@ -307,7 +316,7 @@ impl StatsRow {
     /// Of what has no files.
     const NOTHING: StatsRow = StatsRow { files: (0, 0), bytes: 0, score: 0.0 };
 
-    /// Writes the row; what was written is divided by `divisor` bytes.
+    /// Writes the row; sizes are divided by `divisor` bytes.
     fn write(&self, text: &mut String, name: &str, stats: &LevelStats, divisor: u64) {
         let read = stats.bytes_read + stats.bytes_read_output_level;
         let seconds = stats.micros as f64 / 1e6;

@@ -1,4 +1,4 @@
-//! What one read sees: the active memtable, the sealed ones, and the tables.
+//! The sources of one read: the active memtable, the sealed ones, and the tables.
 //!
 //! Concurrency: a `SuperVersion` is immutable. Readers borrow the current one through [`ArcSwap`], which
 //! marks the borrow in a slot owned by the reading thread: no counter shared between threads is written
@@ -73,7 +73,7 @@ mod tests {
         Arc::new(SuperVersion::new(memtable, Vec::new(), Arc::new(Version::empty(1))))
     }
 
-    /// What the view holds, which must be whole while the view is held.
+    /// The number that the view holds, which must be whole while the view is held.
     fn number_of(view: &SuperVersion) -> u64 {
         let mut found = 0;
         view.memtable.get(&LookupKey::new(b"k"), SeqNum(u64::MAX >> 8), |seq, _, value| {
@@ -98,7 +98,7 @@ mod tests {
                         let number = number_of(&borrowed);
                         assert!(number >= newest, "views go back");
                         newest = number;
-                        // What an iterator does: it keeps its view while others come and go.
+                        // As an iterator does: it keeps its view while others come and go.
                         if number.is_multiple_of(3) {
                             kept = Some(cell.load_full());
                         }

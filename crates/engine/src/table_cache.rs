@@ -159,7 +159,7 @@ impl TableCache {
         self
     }
 
-    /// Who watches what is read.
+    /// Counts the reads.
     #[inline]
     pub fn monitor(&self) -> &Monitor {
         &self.monitor
@@ -288,7 +288,7 @@ impl TableCache {
     }
 }
 
-/// Whether index and filter of a table stay pinned in the cache: what `metadata_cache_options` says of them, or where it says nothing
+/// Whether index and filter of a table stay pinned in the cache: as `metadata_cache_options` says, or where it says nothing
 /// `pin_l0_filter_and_index_blocks_in_cache`. They are one block each here, and pinned if either kind is.
 /// Source: RocksDB `table/block_based/block_based_table_reader.cc`, `PrefetchIndexAndFilterBlocks`.
 fn holds_blocks(options: &BlockBasedTableOptions, from_flush: bool) -> bool {

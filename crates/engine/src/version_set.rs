@@ -25,7 +25,7 @@ pub struct VersionSet {
     /// Writes fail: there is a background error, or the database closes.
     write_refused: AtomicBool,
     current_wal: AtomicU64,
-    /// Readers of WAL files: while there are any, no WAL is written over.
+    /// Readers of WAL files: while there are any, no WAL is recycled.
     pub wal_readers: AtomicUsize,
     /// How writers are held back.
     pub stall: WriteStall,
@@ -82,7 +82,7 @@ impl VersionSet {
     /// The last sequence number readers see.
     #[inline]
     pub fn visible_seq(&self) -> SeqNum {
-        // Acquire: pairs with the Release in publish(); what it publishes is in the memtables.
+        // Acquire: pairs with the Release in publish(); the published entries are in the memtables.
         SeqNum(self.visible_seq.0.load(Ordering::Acquire))
     }
 
@@ -154,8 +154,9 @@ impl VersionSet {
     }
 
     /// As [`VersionSet::log_and_apply`], with edits that are made once no other change can come between, and the last
-    /// sequence number in the tables they bring. What was written since stays out of the MANIFEST: recovery takes its last
-    /// number for one that is durable with all before it, and goes on after it with a WAL that may follow a lost one.
+    /// sequence number in the tables they bring. Entries that were written since stay out of the MANIFEST: recovery
+    /// takes its last number for one that is durable with all before it, and goes on after it with a WAL that may
+    /// follow a lost one.
     pub fn log_prepared(
         &self,
         prepare: impl FnOnce() -> Result<(Vec<VersionEdit>, SeqNum)>,
@@ -313,7 +314,7 @@ impl VersionSet {
                 return Ok(());
             }
         }
-        // Best effort: what stays behind is found by the scan at the next open.
+        // Best effort: the scan at the next open finds a file that stays.
         let _ = self.ctx.env.fs.remove_file(&file_name::manifest(&self.ctx.path, old));
         Ok(())
     }
@@ -388,7 +389,7 @@ impl VersionSet {
         self.structure_changed(state);
     }
 
-    /// What stalls writers, jobs and waiters look at has changed.
+    /// The state that stalls writers, or that jobs and waiters look at, has changed.
     pub fn structure_changed(&self, state: &mut DbState) {
         self.update_stalls(state);
         self.wake(state);

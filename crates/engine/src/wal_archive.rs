@@ -2,7 +2,7 @@
 //! than removed, so that [`crate::Db::updates_since`] can go on reading it.
 //!
 //! ```text
-//! obsolete_files, open -> discard -> archive/NNNNNN.log -> purge: what is too old, then the oldest while there is too much
+//! obsolete_files, open -> discard -> archive/NNNNNN.log -> purge: files that are too old, then the oldest while there is too much
 //! ```
 //! It is never replayed. Invariant: a WAL is in one of the two directories at any time, so that who looks into the WAL directory first,
 //! and into the archive then, finds it.
@@ -36,7 +36,7 @@ pub fn prepare(ctx: &DbContext) -> Result<()> {
     if is_on(&ctx.options) { ctx.env.fs.create_dir_all_durably(&dir(&ctx.wal_dir)) } else { Ok(()) }
 }
 
-/// WAL `number` is not needed any more: it is archived or removed. Best effort: what stays behind is found at the next open.
+/// WAL `number` is not needed any more: it is archived or removed. Best effort: the next open finds a file that stays.
 pub fn discard(ctx: &DbContext, number: u64) {
     let path = file_name::wal(&ctx.wal_dir, FileNumber(number));
     if !is_on(&ctx.options) {

@@ -59,7 +59,8 @@ impl Charge {
         self.charged.load(Ordering::Relaxed)
     }
 
-    /// What is to be charged for `used` bytes. Less than now only once a quarter of that is unused, as use goes up and down.
+    /// The bytes to charge for `used` bytes. Less than now only once a quarter of that is unused, as use goes up and
+    /// down.
     fn wanted(&self, used: u64) -> u64 {
         let charged = self.charged();
         let fits = used <= charged && used >= charged / 4 * 3;
@@ -81,7 +82,7 @@ impl WriteBufferManager {
         }
     }
 
-    /// The same; what memtables use is taken from the capacity of `cache`, in parts of 256 KiB.
+    /// The same; the memory of memtables is taken from the capacity of `cache`, in parts of 256 KiB.
     pub fn with_cache(size: u64, cache: Arc<Cache>) -> WriteBufferManager {
         let charge = Charge { cache, charged: AtomicU64::new(0), changing: Mutex::new(()) };
         WriteBufferManager { charge: Some(charge), ..WriteBufferManager::new(size) }
@@ -158,7 +159,7 @@ impl WriteBufferManager {
 
     fn wake(&self) {
         if !self.should_stall() {
-            // With the lock: who is about to wait has not looked yet, or waits.
+            // With the lock: a writer that is about to wait has not looked yet, or waits.
             drop(self.waiting.lock());
             self.freed.notify_all();
         }

@@ -9,7 +9,7 @@
 //! process alike. Space is made by writing the filler, not by making the file longer: a page that a loss of power keeps
 //! from the disk then never reads as zeros, and syncs that follow find their blocks allocated.
 //!
-//! Invariants: what is mapped lies below `filled`, so a store meets no end of file; the first bytes of an append are
+//! Invariants: the mapped bytes lie below `filled`, so a store meets no end of file; the first bytes of an append are
 //! stored last, so that a process killed in the middle of one leaves the end mark before it in place. After a sync the
 //! kernel has write-protected the pages: the next append is a `write`, which costs less than the fault.
 //! Unmapping takes 30 us for each MiB that was used: windows that were passed wait for another thread to drop them, see
@@ -180,7 +180,7 @@ impl WriteFile for PreallocatedFile {
     fn close(&mut self) -> Result<()> {
         self.output.check()?;
         self.passed.extend(self.window.take());
-        // It would be mapped again, and what is stored behind the end be lost.
+        // It would be mapped again, and what is stored after the end be lost.
         self.plain = true;
         if self.filled > self.len {
             self.output.set_len(self.len)?;

@@ -51,7 +51,7 @@ impl BatchRead<'_> {
     }
 }
 
-/// What is asked of the operating system for one read.
+/// The system call for one read.
 struct Span {
     offset: u64,
     len: usize,

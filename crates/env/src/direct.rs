@@ -2,7 +2,7 @@
 //!
 //! A write file holds its last partial block in memory. `sync` writes that block padded with zeros, so that
 //! everything appended is durable, and later appends overwrite the padding; `close` cuts the file to its
-//! length. A crash before `close` can leave up to one block of zeros behind the data.
+//! length. A crash before `close` can leave up to one block of zeros after the data.
 
 use crate::file_system::{Descriptor, ReadFile, WriteFile};
 use crate::output::Output;

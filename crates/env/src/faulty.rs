@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What kind of change an operation is.
+/// The kind of change that an operation makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Bytes appended to a file.
@@ -159,7 +159,7 @@ impl FaultyFs {
         FaultyFs { inner, faults: Arc::default() }
     }
 
-    /// What fails.
+    /// The faults that are planned.
     pub fn faults(&self) -> &Faults {
         &self.faults
     }
@@ -205,7 +205,7 @@ impl WriteFile for FaultyWriteFile {
 
     fn sync(&mut self) -> Result<()> {
         self.attempt(Change::Sync, 0).inspect_err(|_| {
-            // What a sync that fails has reached by then is unknown: its data may be on the way to the disk.
+            // How far a sync that fails has come by then is unknown: its data may be on the way to the disk.
             let _ = self.inner.flush();
         })?;
         self.inner.sync()

@@ -1,9 +1,9 @@
 //! The file system as the engine uses it.
 //!
-//! Durability rule, the same on every implementation: what was appended survives a crash of the machine
+//! Durability rule, the same on every implementation: appended bytes survive a crash of the machine
 //! only after [`WriteFile::sync`] returned; a created, renamed or linked name survives only after
-//! [`FileSystem::sync_dir`] of its directory returned. What was handed to the operating system
-//! ([`WriteFile::flush`]) survives a crash of the process.
+//! [`FileSystem::sync_dir`] of its directory returned. Bytes handed to the operating system
+//! ([`WriteFile::flush`]) survive a crash of the process.
 
 use outcrop_base::{Error, Result};
 use std::os::fd::RawFd;
@@ -118,8 +118,8 @@ pub trait WriteFile: Send {
     /// Appends `bytes`.
     fn append(&mut self, bytes: &[u8]) -> Result<()>;
 
-    /// Appends `bytes`. In a file with space [ahead](OpenWrite::ahead) `end` is put behind them, where it is no part of
-    /// the file's length and the next append overwrites it: it keeps readers from what lies behind. A crash of the
+    /// Appends `bytes`. In a file with space [ahead](OpenWrite::ahead) `end` is put after them, where it is no part of
+    /// the file's length and the next append overwrites it: it keeps readers from the bytes after it. A crash of the
     /// process then leaves either the `end` before or the whole of both. In other files `end` is left out.
     fn append_marked(&mut self, bytes: &[u8], end: &[u8]) -> Result<()> {
         let _ = end;
@@ -148,8 +148,8 @@ pub trait WriteFile: Send {
     /// The path it was created under, for error messages.
     fn path(&self) -> &Path;
 
-    /// Memory that this file no longer uses and that takes long to let go of, for another thread to drop. Looked at after an
-    /// append, and after [`WriteFile::close`]; it goes with the file otherwise.
+    /// Memory that this file no longer uses and that takes long to unmap, for another thread to drop. Asked for after an
+    /// append, and after [`WriteFile::close`]; otherwise it is dropped with the file.
     fn retired_window(&mut self) -> Option<RetiredWindow> {
         None
     }
@@ -177,7 +177,7 @@ pub trait FileSystem: Send + Sync {
     /// and cheaper to sync.
     ///
     /// # Errors
-    /// InvalidArgument, and nothing is changed, if the file has another name as well: what that names would change with it.
+    /// InvalidArgument, and nothing is changed, if the file has another name as well: the file under that name would change with it.
     fn reuse(&self, old: &Path, path: &Path, options: OpenWrite) -> Result<Box<dyn WriteFile>>;
 
     /// True if `path` exists. An error other than "not found" is an error, not `false`.

@@ -43,8 +43,9 @@ pub use under_way::PendingRead;
 
 use std::sync::{Arc, OnceLock};
 
-/// The outside world as one database sees it. Cloning shares it. Applications choose one of [`Env::posix`] and [`Env::memory`]; the rest is for
-/// the crates of this workspace, which bring their own files and clocks.
+/// Files, clock, threads and random numbers as one database sees them. Cloning shares it. Applications choose one of
+/// [`Env::posix`] and [`Env::memory`]; the rest is for the crates of this workspace, which bring their own files and
+/// clocks.
 ///
 /// ```
 /// # use outcrop_env as outcrop;
@@ -85,7 +86,7 @@ pub fn process_id() -> u32 {
 }
 
 impl Env {
-    /// The real world. All databases opened with it share background threads, whoever asked for it.
+    /// The operating system. All databases opened with it share background threads, whoever asked for it.
     pub fn posix() -> Env {
         static SCHEDULER: OnceLock<Arc<Scheduler>> = OnceLock::new();
         let scheduler = SCHEDULER.get_or_init(Arc::default).clone();

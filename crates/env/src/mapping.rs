@@ -82,7 +82,7 @@ pub fn populate(address: *mut u8, len: usize) {
         let from = address.addr() + start;
         let page = from & !(PAGE - 1);
         let bytes = (len - start).min(HUGE_PAGE) + (from - page);
-        // In pieces: whoever maps or unmaps meanwhile waits for one of them only.
+        // In pieces: a thread that maps or unmaps meanwhile waits for one of them only.
         // SAFETY: the kernel writes nothing to memory that is there, and refuses addresses that are not mapped.
         unsafe { libc::madvise(page as *mut libc::c_void, bytes, libc::MADV_POPULATE_WRITE) };
     }
@@ -109,7 +109,7 @@ impl Mapping {
         Mapping::map(Mapping::rounded(len), if len < HUGE_PAGE { 0 } else { HUGE_PAGE })
     }
 
-    /// Maps `len` bytes at an address divisible by `alignment` (0: whatever comes).
+    /// Maps `len` bytes at an address divisible by `alignment` (0: any address).
     fn map(len: usize, alignment: usize) -> Mapping {
         let reserved = len + alignment;
         // SAFETY: an anonymous mapping at an address of the kernel's choice touches no existing memory.

@@ -1,4 +1,4 @@
-//! A file system in memory that knows what a crash of the machine would leave behind.
+//! A file system in memory that can lose bytes and names as a crash of the machine would.
 //!
 //! ```text
 //! name -> file        bytes, what is durable of them, and what may be found of the rest: `contents.rs`
@@ -12,14 +12,14 @@ mod contents;
 
 use crate::file_system::{FileLock, FileSystem, OpenRead, OpenWrite, ReadFile, WriteFile, parent_of};
 use crate::posix::several_names;
-use contents::{Contents, Loss};
+use contents::{FileBytes, Loss};
 use outcrop_base::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-type Shared = Arc<Mutex<Contents>>;
+type Shared = Arc<Mutex<FileBytes>>;
 
 /// A name, and the file it is given or `None`.
 type NameChange = (PathBuf, Option<Shared>);
@@ -27,7 +27,7 @@ type NameChange = (PathBuf, Option<Shared>);
 #[derive(Debug, Default)]
 struct Tree {
     files: BTreeMap<PathBuf, Shared>,
-    /// What names would exist after a crash, and the files they name.
+    /// Names that would exist after a crash, and the files they name.
     durable: BTreeMap<PathBuf, Shared>,
     /// Changes of names since, in their order; each is made as a whole.
     pending: Vec<Vec<NameChange>>,
@@ -305,7 +305,7 @@ impl FileSystem for MemoryFs {
             return Err(missing(path));
         }
         let order = tree.next_order();
-        let contents = Arc::new(Mutex::new(Contents::new(order, options.ahead)));
+        let contents = Arc::new(Mutex::new(FileBytes::new(order, options.ahead)));
         tree.change(vec![(path.to_path_buf(), Some(contents.clone()))]);
         Ok(Box::new(MemoryWriteFile::new(path, contents, &options)))
     }
@@ -419,7 +419,7 @@ impl FileSystem for MemoryFs {
         }
         if !tree.files.contains_key(path) {
             let order = tree.next_order();
-            let file = Arc::new(Mutex::new(Contents::new(order, None)));
+            let file = Arc::new(Mutex::new(FileBytes::new(order, None)));
             tree.change(vec![(path.to_path_buf(), Some(file))]);
         }
         Ok(Box::new(MemoryLock { path: path.to_path_buf(), tree: self.tree.clone() }))

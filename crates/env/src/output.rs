@@ -1,6 +1,6 @@
-//! What every file that is written has in common: its name for errors, the failure rule, and writeback.
+//! The parts that every file that is written shares: its name for errors, the failure rule, and writeback.
 //!
-//! After a failed write or sync a file refuses everything with the same error: what reached the disk is unknown, and a later
+//! After a failed write or sync a file refuses everything with the same error: the state of the disk is unknown, and a later
 //! fsync that succeeds would not say anything about the earlier failure.
 
 use crate::posix::io_error;

@@ -1,4 +1,4 @@
-//! Threads that read, where io_uring is refused: what was asked for comes back through a channel.
+//! Threads that read, where io_uring is refused: results are sent through a channel.
 //!
 //! A process that was forked has none of these threads: it starts its own, and leaves alone what the parent had asked for.
 
@@ -89,7 +89,7 @@ impl Pool {
             };
             drop(jobs);
             let result = file.read_exact_at(offset, &mut buf);
-            // Who does not wait any more does not want it.
+            // A caller that does not wait any more does not want it.
             let _ = done.send((buf, result));
         }
     }

@@ -162,7 +162,7 @@ impl WriteFile for PosixWriteFile {
 }
 
 /// Lock files this process holds, by name and by identity: a record lock of a process does not stop the process itself, and
-/// goes with the first descriptor of the file that the process closes. Locked while a lock is taken and until it is released.
+/// is released with the first descriptor of the file that the process closes. Locked while a lock is taken and until it is released.
 static HELD: Mutex<BTreeMap<PathBuf, FileId>> = Mutex::new(BTreeMap::new());
 
 /// Device and inode.
@@ -189,7 +189,7 @@ impl Drop for PosixLock {
         if let Some(file) = self.file.take()
             && self.process == std::process::id()
         {
-            // A child that was forked meanwhile may live on. If this fails the lock goes with the last of them.
+            // A child that was forked meanwhile may live on. If this fails the lock is released with the last of them.
             let _ = sys::unlock_whole_file(&file);
         }
         held.remove(&self.path);

@@ -36,11 +36,11 @@ pub enum IoPriority {
     Mid = 1,
     /// Flushes.
     High = 2,
-    /// What a user waits for; also flushes and compactions while writers are held back.
+    /// Requests that a user waits for; also flushes and compactions while writers are held back.
     User = 3,
 }
 
-/// What a [`RateLimiter`] limits.
+/// The operations that a [`RateLimiter`] limits.
 ///
 /// ```
 /// # use outcrop_env as outcrop;
@@ -94,7 +94,7 @@ pub struct RateLimiterOptions {
     pub refill_period_micros: u64,
     /// A line of lower priority is served before a higher one once in so many refills, so that it never starves; 1 to 100. Default 10.
     pub fairness: u32,
-    /// What is limited. Default writes.
+    /// The operations that are limited. Default writes.
     pub mode: RateLimiterMode,
     /// Adjusts the rate to demand, between a twentieth of `bytes_per_second` and all of it. Default false.
     pub auto_tuned: bool,

@@ -6,12 +6,12 @@ use std::io;
 /// Set to `0` or `off`, it keeps the engine from using io_uring.
 const SWITCH: &str = "OUTCROP_IO_URING";
 
-/// Who submits to a ring and waits for it.
+/// The threads that submit to a ring and wait for it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Users {
     /// Always the thread that opened it: completions are then worked off by that thread when it waits.
     OneThread,
-    /// Whoever owns it at the time.
+    /// Any thread that owns it at the time.
     Any,
 }
 

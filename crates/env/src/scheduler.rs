@@ -68,7 +68,7 @@ impl Lane {
 /// A job that a worker has taken and a thread is to run.
 pub type Job = Box<dyn FnOnce() + Send>;
 
-/// What has work for the threads: a database.
+/// A source of work for the threads: a database.
 pub trait Worker: Send + Sync {
     /// Takes the next job of `lane`; `None` if there is none, or as many run as may.
     fn next_job(self: Arc<Self>, lane: Lane) -> Option<Job>;
@@ -102,7 +102,7 @@ pub struct Scheduler {
     first: PerProcess,
 }
 
-/// What one process has.
+/// The pools of threads of one process.
 struct PerProcess {
     process: u32,
     pools: Arc<Pools>,
@@ -193,7 +193,7 @@ impl Scheduler {
     /// `wanted` from now on.
     ///
     /// # Errors
-    /// What starting the first thread of a lane met; `worker` is not taken in then.
+    /// The error of starting the first thread of a lane; `worker` is not taken in then.
     #[doc(hidden)]
     pub fn join(
         &self,
@@ -252,7 +252,7 @@ impl Scheduler {
 }
 
 impl Membership {
-    /// Has a thread of `lane` ask for the next job. What the caller did before is seen by then.
+    /// Has a thread of `lane` ask for the next job. The thread sees everything that the caller did before.
     #[inline]
     pub fn wake(&self, lane: Lane) {
         // AcqRel: see the field.
@@ -401,7 +401,8 @@ fn put_due_in_queue(inner: &mut Inner) -> Option<Duration> {
         let wait = worker.next_check();
         if wait.is_zero() {
             if member.queued[Lane::Upkeep as usize].swap(true, Ordering::AcqRel) {
-                // Whoever set it puts it there and tells, once he gets the lock; or a thread is about to ask it.
+                // The thread that set it puts it there and tells, once it gets the lock; or a thread is about to
+                // ask it.
                 continue;
             }
             inner.lanes[Lane::Upkeep as usize].queue.push_back(member.clone());

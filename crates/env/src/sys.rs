@@ -156,7 +156,8 @@ pub fn free_space(dir: &Path) -> io::Result<u64> {
     Ok(stat.f_bavail * stat.f_frsize)
 }
 
-/// What offset and length of a direct read of `file` must be multiples of; `None` if the kernel does not say, as before 6.1.
+/// The number that offset and length of a direct read of `file` must be multiples of; `None` if the kernel does not
+/// say, as before 6.1.
 #[cfg(all(target_os = "linux", not(miri)))]
 pub fn direct_read_alignment(file: &File) -> Option<usize> {
     // SAFETY: all-zero bytes are a valid `statx`.

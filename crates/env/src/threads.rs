@@ -2,7 +2,7 @@
 
 use outcrop_base::{Error, ErrorKind, Result};
 
-/// What a spawned thread runs.
+/// The function that a spawned thread runs.
 pub type Task = Box<dyn FnOnce() + Send + 'static>;
 
 /// A running thread.

@@ -1,13 +1,13 @@
-//! A read that goes on while its owner works on what it read before.
+//! A read in the background, while its owner works on the bytes it read before.
 //!
 //! ```text
 //! PendingRead::start -> a direct file: a ring of its own from the shelf, else a thread of the pool
 //!                     -> a buffered one: a readahead hint
 //!                     -> a file that is not the operating system's: nothing yet
-//! PendingRead::finish -> waits; what was not read, or not whole, is read now
+//! PendingRead::finish -> waits; bytes that were not read are read now
 //! ```
-//! A ring is used by whoever holds it, and only for one read at a time: an iterator may move between threads. What it reads
-//! goes to memory the ring owns; a ring whose read did not end is leaked, not freed.
+//! A ring is used by whoever holds it, and only for one read at a time: an iterator may move between threads. The
+//! read goes to memory the ring owns; a ring whose read did not end is leaked, not freed.
 
 use crate::direct::aligned_span;
 use crate::file_system::{Descriptor, ReadFile};
@@ -105,7 +105,7 @@ mod ring {
         ring: ManuallyDrop<Ring>,
         /// Bytes before the first one wanted.
         skip: usize,
-        /// The kernel has let go of the memory.
+        /// The kernel no longer writes to the memory.
         ended: bool,
     }
 

@@ -5,7 +5,7 @@ use outcrop_env::ReadFile;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What every error about the file must name.
+/// The path that every error about the file must name.
 pub const PATH: &str = "/fuzzed/file";
 
 struct BytesFile(Vec<u8>);

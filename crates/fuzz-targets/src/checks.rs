@@ -8,7 +8,7 @@ use outcrop_table::{FillCache, TableIter, TableIterOptions, TableReader, TableRe
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// What may be expected of a table that opens.
+/// The demands on a table that opens.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Strictness {
     /// It has one data block, a valid index and no filter: if its keys ascend, each must be found.

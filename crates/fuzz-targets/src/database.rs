@@ -4,8 +4,8 @@
 //! input = (length of name: u8, name, length: u32, contents) ...      the files of /db, in memory
 //! ```
 //! Contents that carry checksums which match may say anything: about each other, about what is in a table. Wrong rows
-//! cannot be told from right ones then. What is checked: nothing panics, in background jobs either; nothing hangs or takes
-//! memory without bound; what two scans in a row show is the same.
+//! cannot be told from right ones then. The checks: nothing panics, in background jobs either; nothing hangs or takes
+//! memory without bound; two scans in a row show the same.
 
 use crate::repair;
 use outcrop::{
@@ -70,7 +70,7 @@ pub fn database(input: &[u8]) {
     let fs = MemoryFs::new();
     fs.create_dir_all(Path::new("/db")).expect("in memory");
     for (name, range) in files(input) {
-        // What would be a path is no name in the directory.
+        // A name that would be a path is not put into the directory.
         if !name.is_empty() && !name.contains(['/', '\0']) && name != ".." && name != "." {
             let mut file = fs.create(&Path::new("/db").join(name), OpenWrite::default()).expect("in memory");
             file.append(&input[range]).expect("in memory");
@@ -118,7 +118,7 @@ fn open(env: &Env) -> Result<Db> {
 fn live(env: &Env, write: bool) -> Result<()> {
     let db = open(env)?;
     for cf in db.column_families() {
-        // What cannot be read may still be compacted, and the other way round.
+        // A column family that cannot be read may still be compacted, and the other way round.
         let read = look(&db, &cf);
         let written = if write { change(&db, &cf) } else { Ok(()) };
         for error in [read.err(), written.err(), db.background_error()].into_iter().flatten() {

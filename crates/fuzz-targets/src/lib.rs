@@ -55,7 +55,7 @@ impl Target {
     }
 }
 
-/// What a run may hold: far above what small inputs need, far below what a forged length can ask for.
+/// The limits of one run: far above what small inputs need, far below what a forged length can ask for.
 const MEMORY: usize = 64 << 20;
 /// A compressed block may hold a gibibyte in a few bytes, and is refused only beyond that.
 const DECOMPRESSED: usize = MEMORY + (1 << 30);

@@ -1,4 +1,4 @@
-//! What one run may take: an allocator that counts, and a watch on the time.
+//! The limits of one run: an allocator that counts, and a watch on the time.
 //!
 //! Concurrency: one thread runs targets; the watching thread only reads which run it is.
 

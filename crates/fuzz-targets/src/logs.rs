@@ -26,7 +26,8 @@ struct Read {
     intact: usize,
 }
 
-/// A log under every recovery mode. What the strictest mode reads before the first damage, all others read too.
+/// A log under every recovery mode. Records that the strictest mode reads before the first damage, all other
+/// modes read too.
 pub fn wal(input: &[u8]) {
     for number in LOG_NUMBERS {
         let strict = read(input, number, MODES[0]);
@@ -96,7 +97,8 @@ pub fn manifest(input: &[u8]) {
     for check in [true, false] {
         match recover(&*fs, dir, &|_| Some(Comparator::Bytewise), &|_| 7, check) {
             Err(error) => {
-                // What was given does not fit (another order, too few levels): no fault of the file, which is not named.
+                // The given settings do not fit (another order, too few levels): no fault of the file, which is not
+                // named.
                 let names_the_file = error.to_string().contains("MANIFEST-000005");
                 assert!(names_the_file || error.kind() == ErrorKind::InvalidArgument || !check, "{error}");
             }

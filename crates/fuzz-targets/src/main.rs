@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 #[global_allocator]
 static ALLOCATOR: limits::Counting = limits::Counting;
 
-/// What the command line asks for.
+/// The options of the command line.
 struct Arguments {
     /// The workspace.
     root: PathBuf,

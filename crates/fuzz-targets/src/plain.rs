@@ -12,7 +12,7 @@ use outcrop_options::{ColumnFamilyOptions, CompressionType, DbOptions};
 use outcrop_table::blob::{BlobIndex, BlobReader};
 use std::path::Path;
 
-/// Numbers and slices, each kind in turn; what decodes must encode to something that decodes alike.
+/// Numbers and slices, each kind in turn; a decoded value must encode to bytes that decode alike.
 pub fn coding(input: &[u8]) {
     let mut decoder = Decoder::new(input);
     for kind in (0..8).cycle() {
@@ -49,7 +49,7 @@ pub fn coding(input: &[u8]) {
     }
 }
 
-/// The meta file of a backup: what is read and written again is the same, and no name leads out of the directory of backups.
+/// The meta file of a backup: written again after it was read it is the same, and no name leads out of the directory of backups.
 pub fn backup_meta(input: &[u8]) {
     let Ok(meta) = BackupMeta::parse(input, "meta/1") else { return };
     for file in &meta.files {

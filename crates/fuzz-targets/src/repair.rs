@@ -1,6 +1,6 @@
 //! Makes the checksums of a mutated file match what they cover, so that the code behind them is reached.
 //!
-//! Whatever cannot be followed is left as it is: no repair reads outside the bytes or fails.
+//! Structures that cannot be followed are left as they are: no repair reads outside the bytes or fails.
 
 use crate::assemble::MAGIC;
 use outcrop_base::checksum::{ChecksumType, context_modifier, crc32c, mask};
@@ -46,7 +46,7 @@ pub fn blob(bytes: &mut [u8]) {
     }
 }
 
-/// What block trailers depend on.
+/// The inputs of block trailers.
 #[derive(Clone, Copy)]
 struct Salt {
     checksum: ChecksumType,

@@ -281,7 +281,7 @@ fn add_records(seeds: &mut Seeds, target: &'static str, database: &str, records:
 /// their kinds of files are among the others.
 ///
 /// # Errors
-/// What cannot be read.
+/// The error of reading a file.
 pub fn made_seeds(made: &Path) -> std::io::Result<Seeds> {
     let mut files = fixtures(made)?;
     files.retain(|(database, name, _)| {
@@ -296,7 +296,7 @@ pub fn made_seeds(made: &Path) -> std::io::Result<Seeds> {
 /// Reads all files of the databases in `dir`.
 ///
 /// # Errors
-/// What cannot be read.
+/// The error of reading a file.
 pub fn fixtures(dir: &Path) -> std::io::Result<Vec<Fixture>> {
     let mut files = Vec::new();
     for database in std::fs::read_dir(dir)? {

@@ -42,7 +42,7 @@ pub fn metaindex(input: &[u8]) {
     check_table(&Assembly::new(&small_block(), 0).finish_with_metaindex(input), Strictness::Any);
 }
 
-/// First byte: codec. Then a dictionary behind its length, empty for none; then the stored data block.
+/// First byte: codec. Then a dictionary after its length, empty for none; then the stored data block.
 pub fn compressed(input: &[u8]) {
     let Some((first, rest)) = input.split_first() else { return };
     let (dictionary, stored) = split_part(rest);

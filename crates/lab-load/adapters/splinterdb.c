@@ -5,7 +5,7 @@
  * It is compiled against the headers of the library it is used with, because their structures change between
  * versions (`outcrop lab engines adapt splinterdb --headers DIR --library FILE`).
  *
- * What cannot be equal: SplinterDB syncs nothing, has a log only for the whole database (use_log), one file of a size
+ * Differences that remain: SplinterDB syncs nothing, has a log only for the whole database (use_log), one file of a size
  * that is fixed when it is made (disk_size), no compression, no compaction settings, no block size and no bloom bits
  * to choose, and does not say whether background work is due. Builds without splinterdb_iterator_prev cannot go
  * backwards: range queries in reverse fail by name.
@@ -58,7 +58,7 @@ typedef struct {
   const char *failure;
 } iterator_t;
 
-/* What a thread keeps: which database it is registered with, and a place for what it looks up. */
+/* The state of a thread: the database it is registered with, and the result of its last lookup. */
 typedef struct {
   db_t *db;
   uint64_t generation;
@@ -244,7 +244,7 @@ EXPORTED void rocksdb_options_set_block_based_table_factory(void *options, void 
 
 /* Databases */
 
-/* What was opened, and with what, where the lab looks for it. */
+/* Writes the version and the options of an opened database where the lab looks for them. */
 static void describe(const char *dir, const options_t *options) {
   char path[4096];
   snprintf(path, sizeof path, "%s/LOG", dir);

@@ -1,4 +1,5 @@
-//! What an engine says of its own work, read from its statistics text by the names in it, never by position.
+//! The engine's counters of its own work, read from its statistics text by the names in it, never by
+//! position.
 
 use crate::Database;
 use serde::{Deserialize, Serialize};
@@ -53,7 +54,7 @@ impl Counters {
         counters
     }
 
-    /// What happened since `before`. Sizes and percentages are those of now.
+    /// The counts since `before`. Sizes and percentages are those of now.
     pub fn since(&self, before: &Counters) -> Counters {
         Counters {
             compaction_write_gb: self.compaction_write_gb - before.compaction_write_gb,
@@ -70,7 +71,8 @@ impl Counters {
         }
     }
 
-    /// What happened in this time and in `later`, which went on where it ended. Sizes and percentages are those of the later.
+    /// The counts of this time and of `later`, which went on where it ended. Sizes and percentages are those of the
+    /// later.
     pub fn followed_by(&self, later: &Counters) -> Counters {
         Counters {
             compaction_write_gb: self.compaction_write_gb + later.compaction_write_gb,

@@ -65,7 +65,7 @@ impl Database {
         if name.is_empty() {
             return Err(why);
         }
-        // Some libraries take any operator's name and refuse it here: what does not merge must work all the same.
+        // Some libraries take any operator's name and refuse it here: operations that do not merge must work all the same.
         let without = OpenOptions { merge_operator: String::new(), ..settings.clone() };
         let mut db = Database::open_once(api, path, &without, text).map_err(|_| why.clone())?;
         db.merges = Err(format!("no merge operator {name}: {why}"));
@@ -83,7 +83,7 @@ impl Database {
             let merges = opening.merges.clone();
             let (options, cache) = opening.keep();
             let write = |no_wal: i32, sync: u8| Shared(write_options(&api, no_wal, sync));
-            // Whoever takes the handle must be able to give it back.
+            // A caller that takes the handle must be able to give it back.
             let default_cf = api
                 .rocksdb_get_default_column_family_handle
                 .filter(|_| api.rocksdb_column_family_handle_destroy.is_some())
@@ -122,7 +122,7 @@ impl Database {
     /// Whether [`Database::merge`] works.
     ///
     /// # Errors
-    /// What the engine lacks.
+    /// The missing function, if there is one.
     pub fn can_merge(&self) -> Result<(), String> {
         self.merges.clone()
     }
@@ -384,7 +384,7 @@ impl Drop for Batch<'_> {
     }
 }
 
-/// What options as text say of `name`, if they do; the last word counts.
+/// The value that options as text give `name`, if any; the last word counts.
 fn asked<T: std::str::FromStr>(text: &str, name: &str) -> Option<T> {
     let value = |option: &str| {
         let (key, value) = option.split_once('=')?;
@@ -435,7 +435,7 @@ impl Rows<'_> {
     /// Moves past a row; gives the bytes of its key and value, or `None` at the end.
     ///
     /// # Errors
-    /// What ended the scan early.
+    /// The error that ended the scan early.
     #[inline]
     pub fn next_row(&mut self) -> Result<Option<u64>, String> {
         let (api, mut len, mut error) = (&self.db.api, 0, null_mut());

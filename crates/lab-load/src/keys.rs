@@ -10,7 +10,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Whose keys they are.
+/// The tool whose keys are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Generator {
     /// RocksDB's db_bench: big-endian binary.
@@ -32,7 +32,7 @@ impl Generator {
     }
 }
 
-/// What keys of a group share.
+/// The prefix that keys of a group share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyPrefix {
     /// Its bytes.
@@ -45,9 +45,9 @@ pub struct KeyPrefix {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KeyLayout {
-    /// Whose keys they are.
+    /// The tool whose keys are made.
     pub generator: Generator,
-    /// What keys of a group share; `None`: nothing.
+    /// The prefix that keys of a group share; `None`: none.
     pub prefix: Option<KeyPrefix>,
 }
 
@@ -55,7 +55,7 @@ pub struct KeyLayout {
 const DIGITS: usize = 16;
 
 impl KeyLayout {
-    /// What is wrong with it for keys of `key_size` bytes, if anything is.
+    /// The mistake in it for keys of `key_size` bytes, if there is one.
     ///
     /// # Errors
     /// A clause.
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(key(prefixed(4, 100), 517, 16), b"\0\0\0\x11\0\0\0\0\0\0\x02\x050000");
         assert_eq!(key(prefixed(10, 100), 517, 20), b"\0\0\0\0\0\0\0\x1100\0\0\0\0\0\0\x02\x0500");
         assert_eq!(key(prefixed(4, 100), 517, 16)[..4], key(prefixed(4, 100), 617, 16)[..4]);
-        // What is left after the prefix keeps the low bytes.
+        // The bytes left after the prefix keep the low bytes.
         assert_eq!(key(prefixed(6, 100), 0x0001_0203, 8), b"\0\0\0\0\0\x33\x02\x03");
     }
 

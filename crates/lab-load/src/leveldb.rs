@@ -5,8 +5,8 @@
 //! other shape          rocksdb_get_pinned -> leveldb_get                 a function here
 //! no such thing        rocksdb_options_set_num_levels -> ignored         LevelDB has one setting, its own
 //! ```
-//! What cannot be equal: LevelDB writes its log always, compresses with Snappy or not at all, copies each value it
-//! returns, and does not say whether compaction is due.
+//! Differences that remain: LevelDB writes its log always, compresses with Snappy or not at all, copies each value
+//! it returns, and does not say whether compaction is due.
 //! Concurrency: one library for each process, set once; the functions may be called from any thread, as LevelDB's.
 
 use crate::ffi::{Bytes, Errptr, Object};
@@ -204,7 +204,7 @@ unsafe extern "C" fn set_compression(options: Object, codec: c_int) {
     unsafe { (level().set_compression)(options, codec.min(1)) }
 }
 
-/// What RocksDB keeps in table options and LevelDB in its options.
+/// Settings that RocksDB keeps in table options and LevelDB in its options.
 struct Table {
     block_size: size_t,
     cache: Object,

@@ -29,7 +29,7 @@ pub mod transactions;
 pub mod tree;
 pub mod values;
 
-/// What the load generator says of itself where RocksDB's tool says its version.
+/// The load generator's name where RocksDB's tool prints its version.
 pub const VERSION: &str = concat!("outcrop-", env!("CARGO_PKG_VERSION"));
 
 pub use database::Database;

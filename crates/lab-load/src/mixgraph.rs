@@ -153,7 +153,7 @@ impl MixParameters {
     }
 }
 
-/// What a query does.
+/// The kind of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Looks the key up.
@@ -309,7 +309,7 @@ mod tests {
             for (key, action) in queries {
                 assert!(key < 10_000, "{preset}: {key}");
                 match action {
-                    // What is above 1024 is reduced modulo it, so may end below 10.
+                    // A size above 1024 is reduced modulo 1024, so may end below 10.
                     Action::Put(bytes) => assert!(bytes <= 1024),
                     Action::Seek(rows) => assert!(rows < 10_000),
                     Action::Get => {}

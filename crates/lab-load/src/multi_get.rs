@@ -37,7 +37,7 @@ impl Way {
         }
     }
 
-    /// What a reader must know, if it is not the way that was asked for.
+    /// A note for the reader, if it is not the way that was asked for.
     pub fn note(self, batched: bool) -> Option<String> {
         match self {
             Way::Batched => None,

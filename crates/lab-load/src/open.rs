@@ -1,9 +1,9 @@
-//! What a database is opened with: settings as plain data, and the engine's options object made of them.
+//! The settings that a database is opened with: plain data, and the engine's options object made of them.
 //!
 //! ```text
 //! OpenOptions -> setters of the C API -> `wanted`, each if the library knows it -> merge operator -> the target's text
 //! ```
-//! What comes later wins. Settings that have a setter in every version go by setters; the rest goes as text.
+//! Later settings win. Settings that have a setter in every version go by setters; the rest goes as text.
 //! Next: `database.rs`.
 
 use crate::database::take_error;

@@ -1,4 +1,4 @@
-//! What the operating system says of this process.
+//! The figures of the operating system about this process.
 
 use crate::processor::{self, ProcessorCounts};
 use nix::sys::resource::{Usage, UsageWho, getrusage};
@@ -24,7 +24,7 @@ pub struct ProcessUsage {
     /// Times a thread was made to give it up.
     #[serde(default)]
     pub involuntary_switches: u64,
-    /// What the processor counted, where it does.
+    /// The processor's counts, where it counts.
     #[serde(default)]
     pub processor: ProcessorCounts,
 }
@@ -50,7 +50,7 @@ impl ProcessUsage {
         }
     }
 
-    /// What was used since `before`; memory is that of now.
+    /// The usage since `before`; memory is that of now.
     pub fn since(&self, before: &ProcessUsage) -> ProcessUsage {
         ProcessUsage {
             user_seconds: self.user_seconds - before.user_seconds,
@@ -62,7 +62,7 @@ impl ProcessUsage {
         }
     }
 
-    /// What was used in this time and in `later`; memory is that of the later.
+    /// The usage in this time and in `later`; memory is that of the later.
     pub fn followed_by(&self, later: &ProcessUsage) -> ProcessUsage {
         ProcessUsage {
             user_seconds: self.user_seconds + later.user_seconds,
@@ -79,7 +79,7 @@ impl ProcessUsage {
 /// linker would take for several are left out.
 ///
 /// A library that is loaded later finds its thread-local variables by a longer way than one that the program is linked to:
-/// writes of RocksDB are 3 to 5 % slower. What is measured is to be what users have.
+/// writes of RocksDB are 3 to 5 % slower. The measurement is to be of the library that users have.
 pub fn preloaded<'p>(libraries: impl IntoIterator<Item = &'p Path>) -> OsString {
     let bytes = |path: &'p Path| path.as_os_str().as_encoded_bytes();
     let whole = |path: &&'p Path| !bytes(path).iter().any(|byte| matches!(byte, b':' | b' '));

@@ -1,4 +1,4 @@
-//! What the processor counts of this process: instructions, cycles, cache and TLB misses, where the machine lets it.
+//! The processor's counts for this process: instructions, cycles, cache and TLB misses, where the machine lets it.
 //!
 //! Virtual machines and containers often have no such counters; each is there or not by itself, with the kernel's reason.
 //! They are opened once, before the engine starts its threads, and every thread after that inherits them. Only user mode is
@@ -38,12 +38,12 @@ impl ProcessorCounts {
         }
     }
 
-    /// What was counted since `before`.
+    /// The counts since `before`.
     pub fn since(self, before: ProcessorCounts) -> ProcessorCounts {
         self.each(before, u64::saturating_sub)
     }
 
-    /// What was counted in this time and in `later`.
+    /// The counts in this time and in `later`.
     pub fn followed_by(self, later: ProcessorCounts) -> ProcessorCounts {
         self.each(later, u64::saturating_add)
     }
@@ -72,7 +72,7 @@ pub fn missing() -> Vec<(&'static str, String)> {
     EVENTS.iter().filter_map(|(name, kind, config)| Some((*name, open(*kind, *config).err()?))).collect()
 }
 
-/// What is counted so far; nothing before [`start`].
+/// The counts so far; nothing before [`start`].
 pub fn read() -> ProcessorCounts {
     let Some(counters) = COUNTERS.get() else { return ProcessorCounts::default() };
     let [instructions, cycles, cache_misses, tlb_misses] =

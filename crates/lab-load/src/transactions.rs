@@ -71,7 +71,7 @@ pub struct TransactionDatabase {
     _opening: SharedOpening,
 }
 
-/// What the database was opened with; touched only when it is dropped.
+/// The opening of the database; touched only when it is dropped.
 struct SharedOpening(#[allow(dead_code, reason = "kept for its destructor")] Opening);
 
 #[allow(unsafe_code, reason = "options and caches may be used from any thread, by RocksDB's contract")]
@@ -158,7 +158,7 @@ impl TransactionDatabase {
             if done.is_err() {
                 let mut error = null_mut();
                 (self.functions.rollback)(transaction, &raw mut error);
-                // Whatever it says, the transaction is gone.
+                // The transaction is gone, whatever the error says.
                 let _ = take_error(&self.api, error);
             }
             (self.functions.destroy)(transaction);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 const FRAGMENT: usize = 100;
 /// db_bench's seed for value bytes.
 const SEED: u32 = 301;
-/// What tells the seed of sizes from that of keys: with sizes drawn or not, a thread meets the same keys.
+/// Tells the seed of sizes from that of keys: with sizes drawn or not, a thread meets the same keys.
 const SIZES: u64 = 0x7369_7a65;
 
 /// How sizes of values scatter between `min` and `max`, both included.
@@ -48,7 +48,7 @@ impl ValueSizes {
         }
     }
 
-    /// What is wrong with it, if anything is.
+    /// The mistake in it, if there is one.
     ///
     /// # Errors
     /// A clause.
@@ -74,7 +74,7 @@ impl ValueSizes {
     }
 }
 
-/// What compression can make of values.
+/// How far values can be compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Redundancy {
@@ -91,7 +91,7 @@ impl Default for Redundancy {
 }
 
 impl Redundancy {
-    /// What is wrong with it, if anything is.
+    /// The mistake in it, if there is one.
     ///
     /// # Errors
     /// A clause.

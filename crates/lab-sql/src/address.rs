@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
 
-/// Whose words a server speaks.
+/// The products whose protocols the lab speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Product {
@@ -17,7 +17,7 @@ pub enum Product {
 /// How a server is reached.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Address {
-    /// Whose words it speaks.
+    /// The product whose protocol the server speaks.
     pub product: Product,
     /// Directory of the socket (PostgreSQL), or the socket (MySQL); without one `host` and `port` are used.
     pub socket: Option<PathBuf>,

@@ -14,7 +14,7 @@ pub enum Value<'a> {
     Text(&'a str),
 }
 
-/// What a statement gave.
+/// The size of a statement's result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     /// Rows it returned, or changed if it returns none.
@@ -66,7 +66,7 @@ impl Connection {
         Ok(Connection { client, conflict: false })
     }
 
-    /// Whose words the server speaks.
+    /// The product whose protocol the server speaks.
     pub fn product(&self) -> Product {
         match self.client {
             Client::Postgres(_) => Product::Postgres,

@@ -1,4 +1,4 @@
-//! What a server says of itself beside the load: how far its redo log is, and how it would execute the load's statements.
+//! The server's own reports beside the load: how far its redo log is, and how it would execute the load's statements.
 //!
 //! ```text
 //! Inside: a connection of its own      redo_bytes: position of the WAL, or bytes of the redo log
@@ -56,7 +56,8 @@ impl Inside {
         Ok(text.and_then(|text| text.split('.').next()?.parse().ok()))
     }
 
-    /// What each of the load's connections that is at work does at this moment: `running`, or the name of what it waits for.
+    /// The current state of each of the load's connections that is at work: `running`, or the name of what it waits
+    /// for.
     ///
     /// # Errors
     /// The server's words.

@@ -13,7 +13,7 @@ pub(crate) struct Client(Conn);
 
 pub(crate) enum Prepared {
     Statement(Statement),
-    /// What the server runs as text only.
+    /// A statement that the server runs as text only.
     Text(String),
 }
 

@@ -13,7 +13,7 @@ pub struct Client {
     pub number: usize,
     /// The connection.
     pub connection: Connection,
-    /// What the statements are for, and the statements in the order they were prepared.
+    /// The purpose of the statements, and the statements in the order they were prepared.
     prepared: (String, Vec<Prepared>),
 }
 

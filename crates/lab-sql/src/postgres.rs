@@ -79,7 +79,7 @@ fn refused(error: postgres::Error) -> Refused {
     Refused { text: words(&error), conflict }
 }
 
-/// What the server said, or the chain of causes: the crate's own text only names the kind of error.
+/// The server's words, or the chain of causes: the crate's own text only names the kind of error.
 fn words(error: &postgres::Error) -> String {
     if let Some(said) = error.as_db_error() {
         return said.to_string();

@@ -1,4 +1,4 @@
-//! A step on a server: what a session asks for, done by threads of `outcrop-lab-load`.
+//! A step on a server, done by threads of `outcrop-lab-load`.
 
 use crate::insert_benchmark::Phase;
 use crate::insert_benchmark::run::{self, InsertStep};
@@ -10,7 +10,7 @@ use outcrop_lab_load::{Progress, Step, StepResult};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// What a step does.
+/// The load of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Load {
     /// Makes sysbench's tables and fills them.
@@ -26,7 +26,7 @@ pub enum Load {
 /// A step beside what every step has.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SqlStep {
-    /// What it does.
+    /// The load.
     pub load: Load,
     /// Tables.
     pub tables: u32,

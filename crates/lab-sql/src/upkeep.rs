@@ -37,7 +37,7 @@ pub fn own_database(admin: &Address) -> Result<Address, String> {
     if is_marked(&mut inside)? {
         return Ok(own);
     }
-    // Between making it and marking it a run may have been killed: what is empty is nobody's.
+    // Between making it and marking it a run may have been killed: an empty database is nobody's.
     if found && !is_empty(&mut inside)? {
         return Err(format!(
             "the database {DATABASE} of {admin} is not the lab's own: it has no table {MARK}; rename it, or name another \
@@ -156,7 +156,7 @@ const FLUSHING: [(&str, &str); 3] = [
     ("innodb_idle_flush_pct", "100"),
 ];
 
-/// What those of [`FLUSHING`] are that the server has.
+/// The values of those of [`FLUSHING`] that the server has.
 fn dirty_page_settings(connection: &mut Connection) -> Result<Vec<(String, String)>, String> {
     let mut were = Vec::new();
     for (name, _) in FLUSHING {

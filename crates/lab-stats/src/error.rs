@@ -1,4 +1,4 @@
-//! What a statistic may refuse, and the checks every public function starts with.
+//! The errors of statistics, and the checks every public function starts with.
 //!
 //! Nothing here is repaired silently: a NaN that slipped into a report would come out as "same".
 
@@ -23,7 +23,7 @@ pub enum ErrorKind {
 /// A refused input, with what was refused in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// What the caller can do about it.
+    /// The class of the error, by which a caller decides how to react.
     pub kind: ErrorKind,
     /// Which input, which index, which value.
     pub context: String,

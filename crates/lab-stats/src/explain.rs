@@ -1,4 +1,4 @@
-//! What a difference is made of: counters of the process, ranked by what their change costs.
+//! The parts of a difference: counters of the process, ranked by what their change costs.
 //!
 //! ```text
 //! time of an operation     base 1000 ns, target 1300 ns          to be explained: 300 ns
@@ -37,7 +37,7 @@ const LEAST_CHANGE: f64 = 0.01;
 /// Counters a sentence mentions.
 const MENTIONED: usize = 3;
 
-/// What a counter stands for.
+/// The cause that a counter stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
@@ -90,9 +90,9 @@ pub struct CounterChange {
     pub q_value: Option<f64>,
     /// How it moved.
     pub movement: Movement,
-    /// What a unit of it costs, in nanoseconds; `None` if that is not known.
+    /// The price of a unit of it, in nanoseconds; `None` if that is not known.
     pub price_ns: Option<f64>,
-    /// What its change costs an operation, in nanoseconds; below 0 where it saves. 0 without a price.
+    /// The cost of its change for an operation, in nanoseconds; below 0 where it saves. 0 without a price.
     pub cost_ns: f64,
     /// Cost over the difference to be explained: 1 if it is all of it.
     pub share: Option<f64>,
@@ -100,11 +100,11 @@ pub struct CounterChange {
     pub restates_speed: bool,
     /// It is a reason for the difference, as far as was counted.
     pub explains: bool,
-    /// What it stands for.
+    /// The cause that it stands for.
     pub cause: Cause,
 }
 
-/// What a difference is made of.
+/// The parts of a difference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Explanation {
     /// Nanoseconds that an operation of the target takes more than one of the base.
@@ -113,13 +113,14 @@ pub struct Explanation {
     pub counters: Vec<CounterChange>,
     /// Counters only one side has.
     pub not_compared: Vec<String>,
-    /// What the first counter stands for; `None` if none explains the difference or the metric did not change.
+    /// The cause that the first counter stands for; `None` if none explains the difference or the metric did
+    /// not change.
     pub cause: Option<Cause>,
     /// The finding in one sentence.
     pub sentence: String,
 }
 
-/// What is to be explained, and what was counted.
+/// The difference to explain, and the counters.
 #[derive(Clone, Copy, Debug)]
 pub struct Observed<'a> {
     /// Name of the metric.
@@ -138,18 +139,18 @@ pub struct Observed<'a> {
     pub prices: &'a BTreeMap<String, f64>,
 }
 
-/// What is known of a counter by its name.
+/// The facts known of a counter by its name.
 #[derive(Clone, Copy, Debug)]
 pub struct Price {
     /// Its name.
     pub name: &'static str,
-    /// What it stands for.
+    /// The cause that it stands for.
     pub cause: Cause,
     /// Nanoseconds a unit; `None` where it must be measured.
     pub ns: Option<f64>,
     /// An operation that has it waits for it. Others may go on in the background, at a rate of their own.
     pub is_own: bool,
-    /// What it is, in words that fit "more" and "less".
+    /// Its name, in words that fit "more" and "less".
     pub words: &'static str,
 }
 
@@ -210,7 +211,7 @@ pub fn explain(observed: &Observed<'_>, settings: &Settings) -> Result<Explanati
         }
     }
     correct(&mut found, 1.0 - settings.level)?;
-    for Found { change: counter, certain_ns } in &mut found {
+    for CounterFinding { change: counter, certain_ns } in &mut found {
         counter.share = (changed && difference_ns != 0.0 && counter.price_ns.is_some())
             .then(|| counter.cost_ns / difference_ns);
         let moved = matches!(counter.movement, Movement::Up | Movement::Down);
@@ -220,7 +221,7 @@ pub fn explain(observed: &Observed<'_>, settings: &Settings) -> Result<Explanati
     }
     // Names break ties, so that a report is the same each time it is made.
     found.sort_by(|a, b| {
-        let key = |found: &Found| (found.change.explains, found.change.cost_ns.abs());
+        let key = |found: &CounterFinding| (found.change.explains, found.change.cost_ns.abs());
         let ((a_explains, a_cost), (b_explains, b_cost)) = (key(a), key(b));
         b_explains
             .cmp(&a_explains)
@@ -236,7 +237,7 @@ pub fn explain(observed: &Observed<'_>, settings: &Settings) -> Result<Explanati
 }
 
 /// A counter's change, and what is certain of its cost.
-struct Found {
+struct CounterFinding {
     change: CounterChange,
     certain_ns: f64,
 }
@@ -246,10 +247,10 @@ fn known(name: &str) -> Option<&'static Price> {
 }
 
 /// Adjusts the p-values and takes back what does not stand among so many counters.
-fn correct(found: &mut [Found], alpha: f64) -> Result<()> {
+fn correct(found: &mut [CounterFinding], alpha: f64) -> Result<()> {
     let p_values: Vec<f64> = found.iter().filter_map(|found| found.change.q_value).collect();
     let mut adjusted = benjamini_hochberg(&p_values)?.into_iter();
-    for Found { change, .. } in found {
+    for CounterFinding { change, .. } in found {
         change.q_value = change.q_value.and_then(|_| adjusted.next());
         let moved = matches!(change.movement, Movement::Up | Movement::Down);
         if moved && change.q_value.is_none_or(|q_value| q_value > alpha) {
@@ -266,7 +267,7 @@ fn compare(
     base: &[f64],
     target: &[f64],
     settings: &Settings,
-) -> Result<Found> {
+) -> Result<CounterFinding> {
     let named = |error: Error| Error { context: format!("{name}: {}", error.context), ..error };
     check_pair("base and target", base, target).map_err(named)?;
     check_not_negative("base", base, 1).map_err(named)?;
@@ -306,7 +307,7 @@ fn compare(
         explains: false,
         cause,
     };
-    Ok(Found { change, certain_ns: certain * per_unit })
+    Ok(CounterFinding { change, certain_ns: certain * per_unit })
 }
 
 /// How a counter moved, its p-value, and what is certain of the change.

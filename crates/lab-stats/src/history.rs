@@ -198,7 +198,7 @@ fn absorb_outliers(
         let weight = |segment: &Segment| weights[segment.start..segment.end].iter().sum::<f64>();
         let precision = 1.0 / weight(&before) + 1.0 / weight(&after);
         let jump = (before.mean - after.mean).powi(2);
-        // What the penalty asks of a change, asked of the two sides without the version between them.
+        // The penalty's demand on a change, made of the two sides without the version between them.
         let one_level = jump <= cut.penalty * cut.sd * cut.sd * precision || jump.sqrt() < least_change;
         // Three versions alone are three levels: which of them is odd cannot be told.
         if alone.count() == 1 && one_level && before.count() + after.count() > 2 {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// Share of the time of a read above which what the model leaves over is flagged.
 pub const UNEXPLAINED_SHARE: f64 = 0.05;
 
-/// What one read costs in a load of reads.
+/// The cost of one read in a load of reads.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReadCost {
     /// Device reads per second.

@@ -11,8 +11,8 @@
 //! beside the device    io_efficiency                                        reads reached, time unexplained
 //! ```
 //! Invariants: no IO, no clock; randomness only from a seed handed in, so equal inputs give equal bytes in a report.
-//! The session is the unit: nothing here takes samples within a run for independent. What is not finite is refused
-//! with an error that names it. All results are plain data that go into reports.
+//! The session is the unit: nothing here takes samples within a run for independent. Numbers that are not finite are
+//! refused with an error that names them. All results are plain data that go into reports.
 //! Concurrency: plain functions of their arguments.
 //!
 //! Every routine is held to SciPy and statsmodels by `golden/golden.json` (`golden/make.py` writes it); coverage, false

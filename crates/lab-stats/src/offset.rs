@@ -1,4 +1,5 @@
-//! What a session shares: one offset for all tests of a block, estimated and taken out before cells are judged.
+//! The offset that a session shares: one for all tests of a block, estimated and taken out before cells are
+//! judged.
 //!
 //! ```text
 //!            block 1  block 2  block 3                   log ratio = overall + test + block + rest
@@ -23,13 +24,13 @@ pub const MIN_TESTS: usize = 5;
 /// An additive decomposition of a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MedianPolish {
-    /// What all cells share.
+    /// The level that all cells share.
     pub overall: f64,
-    /// What each row adds.
+    /// The addition of each row.
     pub rows: Vec<f64>,
-    /// What each column adds.
+    /// The addition of each column.
     pub columns: Vec<f64>,
-    /// What remains, row by row; `None` where nothing was measured.
+    /// The residuals, row by row; `None` where nothing was measured.
     pub residuals: Vec<Vec<Option<f64>>>,
 }
 
@@ -74,7 +75,7 @@ pub fn remove_session_offset(log_ratios: &[Vec<Option<f64>>], settings: &Setting
 /// # Errors
 /// No cells, rows of different lengths, a row or column without a value, or a value that is not finite.
 pub fn median_polish(table: &[Vec<Option<f64>>]) -> Result<MedianPolish> {
-    /// Sweeps; what is left after so many is below the noise of a median.
+    /// Sweeps; the error after so many is below the noise of a median.
     const SWEEPS: usize = 100;
     check_table(table)?;
     let columns = table[0].len();

@@ -1,4 +1,4 @@
-//! Paired ratios: what a target does relative to the base of the same block.
+//! Paired ratios: the rate of a target relative to the base of the same block.
 //!
 //! ```text
 //! block 1:  base 100   target  97   ln(97/100)   \

@@ -14,7 +14,7 @@ use crate::paired::Settings;
 use crate::summary::{mean, variance};
 use serde::{Deserialize, Serialize};
 
-/// What it is worth to work before the other of a pair.
+/// The gain of working before the other of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PositionEffect {
     /// Rate of who is earlier over the rate the same would have later: below 1 if it is better to be later.

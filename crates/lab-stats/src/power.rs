@@ -1,4 +1,5 @@
-//! What an experiment can see: how often the verdict's own rule calls a change of a given size.
+//! The differences that an experiment can see: how often the verdict's own rule calls a change of a given
+//! size.
 //!
 //! ```text
 //! world: log ratios of the cell = change + sd * normal      p-values of the other cells: of equals
@@ -22,14 +23,14 @@ use crate::verdict::{Better, Margin, Verdict, judge};
 /// Worlds simulated: a probability of 0.8 is known within 0.025 (two standard deviations of a binomial).
 const WORLDS: usize = 1_000;
 
-/// What is asked of a report whose cells have equal numbers of pairs.
+/// The shape of a report whose cells have equal numbers of pairs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Design {
     /// Pairs of each cell.
     pub pairs: usize,
     /// Cells that are corrected together; one of them has changed.
     pub cells: usize,
-    /// What is small and what is large.
+    /// The limits of small and large.
     pub margin: Margin,
     /// How the report is judged.
     pub policy: Policy,

@@ -1,4 +1,4 @@
-//! Stalls: what averages and most percentiles do not show.
+//! Stalls, which averages and most percentiles do not show.
 //!
 //! In a closed loop a stall of 60 seconds is one latency sample per thread; versions with stalls of four minutes and
 //! versions without differ by 3 % in mean throughput. Stalls are therefore measured from the rate per second.

@@ -5,7 +5,7 @@
 use crate::error::{Result, check, check_probability};
 use serde::{Deserialize, Serialize};
 
-/// What describes one sample.
+/// The description of one sample.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Number of values.

@@ -65,7 +65,7 @@ pub struct JudgedCell {
     pub estimate: Option<PairedRatio>,
     /// Adjusted p-value; `None` if the cell could not be called.
     pub q_value: Option<f64>,
-    /// What it would be as the only cell.
+    /// The verdict if it were the only cell.
     pub alone: Verdict,
     /// The verdict.
     pub judgement: Judgement,

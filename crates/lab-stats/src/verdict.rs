@@ -8,7 +8,7 @@
 //!      |--:----|  |       :            unknown      more pairs are needed, or the estimators disagree
 //! ```
 //! "Same" is a claim that needs data like the other two; the absence of a difference is "unknown". Where equals stray by
-//! more than the delta, a call must exceed that; what lies between the two is unknown, never the same.
+//! more than the delta, a call must exceed that; a difference between the two is unknown, never the same.
 //!
 //! Next: `table.rs` applies this to a report and corrects for the number of cells.
 
@@ -22,7 +22,7 @@ pub const MIN_PAIRS: usize = 5;
 /// Smallest relative change that matters, where the history of a test does not ask for more.
 pub const DEFAULT_MARGIN: f64 = 0.02;
 
-/// What is known of a target relative to the base.
+/// The verdict on a target relative to the base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -108,12 +108,12 @@ impl Judgement {
     }
 }
 
-/// What is small and what is large for a cell, as shares.
+/// The limits of small and large for a cell, as shares.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Margin {
     /// The difference that was asked for: "same" is shown within it, and only there.
     pub asked: f64,
-    /// What a difference must exceed to be called; at least [`Margin::asked`].
+    /// The limit that a difference must exceed to be called; at least [`Margin::asked`].
     pub call: f64,
 }
 

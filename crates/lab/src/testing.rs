@@ -75,7 +75,7 @@ pub struct Fake<'a> {
     pub step: &'a str,
     /// From 0 at the first session to 1 at the last.
     pub progress: f64,
-    /// What the whole session gains or loses.
+    /// The gain or loss of the whole session.
     pub offset: f64,
 }
 

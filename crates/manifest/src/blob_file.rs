@@ -1,4 +1,4 @@
-//! What the MANIFEST knows of blob files, and which of them a version still needs.
+//! The MANIFEST's facts about blob files, and which of them a version still needs.
 //!
 //! Each table names the oldest blob file it refers to; compactions report how much of a file they left unreferenced
 //! (its garbage). A file is needed while it is not all garbage and no older than the oldest that any table names.
@@ -48,7 +48,7 @@ pub struct Garbage {
 pub struct BlobFileState {
     /// The file.
     pub file: Arc<BlobFile>,
-    /// What of it is garbage.
+    /// The part of it that is garbage.
     pub garbage: Garbage,
 }
 

@@ -3,8 +3,8 @@
 //! ```text
 //! edit = (v32 tag | payload) ...
 //! ```
-//! Every tag of RocksDB up to 11.9 is known. What this engine does not use but may ignore is kept in
-//! `preserved` and written again; what must not be ignored is refused by name.
+//! Every tag of RocksDB up to 11.9 is known. A field that this engine does not use but may ignore is kept
+//! in `preserved` and written again; a field that must not be ignored is refused by name.
 //! Source: RocksDB `db/version_edit.cc`; tags in `docs/format/manifest.md`.
 
 use crate::blob_file::{BlobFile, Garbage};

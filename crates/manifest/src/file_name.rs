@@ -6,7 +6,7 @@
 use crate::FileNumber;
 use std::path::{Path, PathBuf};
 
-/// What a file in the directory is.
+/// The kind of a file in the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// Names the current MANIFEST.
@@ -36,7 +36,7 @@ pub enum FileKind {
 /// The highest number a file can have: above it counters could run over, and no database gets there.
 pub const MAX_FILE_NUMBER: u64 = 1 << 62;
 
-/// What the file called `name` is; `None` for a name that is not ours.
+/// The kind of the file called `name`; `None` for a name that is not ours.
 pub fn parse(name: &str) -> Option<FileKind> {
     match name {
         "CURRENT" => return Some(FileKind::Current),

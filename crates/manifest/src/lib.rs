@@ -1,4 +1,4 @@
-//! What exists and where: the names of files, the edits that change the set of tables, and its versions.
+//! The names of files, the edits that change the set of tables, and its versions.
 //!
 //! ```text
 //! CURRENT -> MANIFEST = VersionEdit, VersionEdit, ...      (a log, see outcrop-record)

@@ -1,7 +1,8 @@
 //! Reading a MANIFEST: CURRENT names it, its edits give the versions.
 //!
-//! What a crash leaves is ignored: a record cut short at the end, an incomplete atomic group there, and a last write with a
-//! sector that reads as zeros, which was never acknowledged. Any other damage is Corruption naming file and offset.
+//! Damage that a crash leaves is ignored: a record cut short at the end, an incomplete atomic group there, and a last
+//! write with a sector that reads as zeros, which was never acknowledged. Any other damage is Corruption naming file
+//! and offset.
 //! Source: RocksDB `db/version_edit_handler.cc`.
 
 use crate::file_name::{self, FileKind, MAX_FILE_NUMBER};
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What the MANIFEST says of one column family.
+/// The MANIFEST's facts about one column family.
 pub struct RecoveredColumnFamily {
     /// Its id.
     pub id: u32,
@@ -27,7 +28,7 @@ pub struct RecoveredColumnFamily {
     pub version: Version,
 }
 
-/// What the MANIFEST says.
+/// The contents of the MANIFEST.
 pub struct RecoveredManifest {
     /// The MANIFEST's number.
     pub manifest_number: FileNumber,
@@ -105,7 +106,7 @@ pub fn recover(
             }
         }
     }
-    // What was given does not fit: that is no fault of the file.
+    // The caller's arguments do not fit: that is no fault of the file.
     let of_file = |error: Error| match error.kind() {
         ErrorKind::InvalidArgument => error,
         _ => error.within(path.display()),
@@ -227,7 +228,7 @@ impl<'a> State<'a> {
         Ok(())
     }
 
-    /// What an edit says of the whole database, whichever column family it is about.
+    /// Takes over the fields that are about the whole database, whichever column family the edit is about.
     fn take_global(&mut self, edit: &VersionEdit) {
         self.db_id = edit.db_id.clone().or(self.db_id.take());
         self.next_file_number = edit.next_file_number.or(self.next_file_number);

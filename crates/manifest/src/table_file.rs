@@ -1,4 +1,4 @@
-//! One table: what the MANIFEST says of it, and what is known of it while a database is open.
+//! One table: the MANIFEST's facts about it, and its state while a database is open.
 
 use crate::edit::field;
 use outcrop_base::keys::user_key;
@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileNumber(pub u64);
 
-/// What the MANIFEST says of one table.
+/// The MANIFEST's facts about one table.
 #[derive(Clone, Default)]
 pub struct TableMeta {
     /// Its number.
@@ -35,7 +35,7 @@ pub struct TableMeta {
     pub oldest_ancestor_time: u64,
     /// When it was written, seconds since the epoch; 0 unknown.
     pub creation_time: u64,
-    /// Bytes behind its last data block; 0 unknown.
+    /// Bytes after its last data block; 0 unknown.
     pub tail_size: u64,
     /// Its identity, checked when it is opened.
     pub unique_id: Option<[u64; 2]>,
@@ -47,7 +47,7 @@ pub struct TableMeta {
     pub preserved: Vec<(u32, Vec<u8>)>,
 }
 
-/// What an open database knows of a table besides: nothing of it is written down.
+/// An open database's own facts about a table: nothing of it is written down.
 #[derive(Default)]
 pub struct TableRuntime {
     /// The open table, if open tables are not limited in number.
@@ -60,12 +60,12 @@ pub struct TableRuntime {
     pub from_flush: AtomicBool,
 }
 
-/// One table, shared by all versions that hold it. What the MANIFEST says of it reads as its own fields.
+/// One table, shared by all versions that hold it. The fields of its `meta` read as its own.
 #[derive(Default)]
 pub struct TableFile {
-    /// What is written down. Changed only before the table is shared.
+    /// The persisted part. Changed only before the table is shared.
     pub meta: TableMeta,
-    /// What is not.
+    /// The part that is not persisted.
     pub runtime: TableRuntime,
 }
 

@@ -84,7 +84,7 @@ fn blob_files_of_rocksdb_are_known() {
     let (_, table) = version.files().next().unwrap();
     let (number, blob) = version.blob_files.first_key_value().unwrap();
     assert_eq!(table.oldest_blob_file, Some(*number));
-    // Five values of 100 to 104 bytes under keys of 2, each behind a header of 32.
+    // Five values of 100 to 104 bytes under keys of 2, each after a header of 32.
     assert_eq!((blob.file.total_count, blob.file.total_bytes), (5, 5 * 34 + 510));
     assert_eq!(blob.garbage, crate::Garbage::default());
 }

@@ -1,7 +1,7 @@
 //! The WALs a MANIFEST keeps track of (`track_and_verify_wals_in_manifest`).
 //!
 //! Invariant: a WAL that is tracked with a synced size is there, and at least that long, until the MANIFEST says that it
-//! is not needed: whoever removes a WAL file writes that down first.
+//! is not needed: a thread that removes a WAL file writes that down first.
 //! Source: RocksDB `db/wal_edit.cc`.
 
 use crate::edit::WalAddition;

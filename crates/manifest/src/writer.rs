@@ -19,7 +19,8 @@ impl ManifestWriter {
     /// A crash on the way leaves the old CURRENT and MANIFEST in charge.
     ///
     /// # Errors
-    /// What the file system met. The file is removed, unless CURRENT names it: whether that is durable is not known then.
+    /// The error of the file system. The file is removed, unless CURRENT names it: whether that is durable is not
+    /// known then.
     pub fn create(
         fs: &dyn FileSystem,
         dir: &Path,
@@ -32,7 +33,7 @@ impl ManifestWriter {
             let current = fs.read_all(&file_name::current(dir));
             let missing = current.as_ref().is_err_and(Error::is_missing_file);
             if missing || current.is_ok_and(|current| current != ours) {
-                // Best effort: what stays behind is found by the scan at the next open.
+                // Best effort: the scan at the next open finds a file that stays.
                 let _ = fs.remove_file(&file_name::manifest(dir, number));
                 let _ = fs.remove_file(&file_name::temp(dir, number));
             }

@@ -91,7 +91,7 @@ impl Arena {
         expected_bytes.saturating_add(expected_bytes / 16 + (64 << 10)).min(MAX_CHUNK)
     }
 
-    /// Allocates `len` bytes, 8-byte aligned, at most a chunk. What is in them means nothing.
+    /// Allocates `len` bytes, 8-byte aligned, at most a chunk. Their contents mean nothing.
     #[inline]
     pub fn allocate(&self, len: usize) -> Ref {
         let units = len.div_ceil(UNIT);
@@ -130,7 +130,8 @@ impl Arena {
         self.cursor.swap((next as u64) << 32, Ordering::Release);
     }
 
-    /// What should be made resident now, before it is allocated; each part is named once. Mostly nothing.
+    /// The range that should be made resident now, before it is allocated; each part is named once. Mostly
+    /// nothing.
     #[inline]
     pub fn ahead(&self) -> Option<PrefaultRange> {
         let chunk_bytes = self.chunk_units * UNIT;
@@ -160,15 +161,15 @@ impl Arena {
         let owned = self.owned.lock();
         // Only who holds the lock changes the chunk's number.
         let chunk = self.cursor.load(Ordering::Relaxed) >> 32;
-        // As if the chunk were full: who allocates now comes to wait for the lock in `add_chunk`. It then starts a chunk
+        // As if the chunk were full: a thread that allocates now waits for the lock in `add_chunk`. It then starts a chunk
         // though there is room again, which is rare and does no harm.
-        // Acquire: what was allocated before is not touched here, what is behind was not written to.
+        // Acquire: memory allocated before is not touched here, the memory after it was not written to.
         let cursor = self.cursor.swap(chunk << 32 | self.chunk_units as u64, Ordering::AcqRel);
         let used = cursor as u32 as usize;
         if used < self.chunk_units
             && let Some(mapping) = owned.mappings.last()
         {
-            // SAFETY: `allocate` gave out nothing behind the cursor, and gives out nothing until it is set back below.
+            // SAFETY: `allocate` gave out nothing after the cursor, and gives out nothing until it is set back below.
             unsafe { mapping.give_back_from(used * UNIT) };
             self.resident.store(used * UNIT, Ordering::Relaxed);
         }
@@ -194,7 +195,7 @@ impl Arena {
     #[inline]
     pub fn pointer(&self, reference: Ref) -> *mut u8 {
         let (chunk, offset) = (reference >> OFFSET_BITS, reference & ((1 << OFFSET_BITS) - 1));
-        // Relaxed: who has a reference has it from `allocate`, or through a Release of somebody who has.
+        // Relaxed: a thread has its reference from `allocate`, or through a Release of a thread that has.
         let base = self.chunks[chunk as usize].load(Ordering::Relaxed);
         base.wrapping_add(offset as usize * UNIT)
     }

@@ -30,8 +30,8 @@ pub struct HashIndex {
     overflow: AtomicBool,
 }
 
-/// What a lookup found.
-pub enum Found {
+/// The result of a lookup.
+pub enum IndexLookup {
     /// The newest node of the key.
     Node(Ref),
     /// The key is not in the memtable.
@@ -77,7 +77,7 @@ impl HashIndex {
 
     /// Finds the node of a key; `is_key` tells whether a node is of the key.
     #[inline]
-    pub fn find(&self, hash: u64, mut is_key: impl FnMut(Ref) -> bool) -> Found {
+    pub fn find(&self, hash: u64, mut is_key: impl FnMut(Ref) -> bool) -> IndexLookup {
         for probe in 0..MAX_PROBES {
             // Acquire: pairs with the Release in `publish`; publishes the node.
             let slot = self.slot(hash as usize + probe).load(Ordering::Acquire);
@@ -85,11 +85,11 @@ impl HashIndex {
                 break;
             }
             if tag_of(slot) == tag_of(hash) && is_key(slot as Ref) {
-                return Found::Node(slot as Ref);
+                return IndexLookup::Node(slot as Ref);
             }
         }
         // Acquire: pairs with the Release in `publish`.
-        if self.overflow.load(Ordering::Acquire) { Found::Unknown } else { Found::Absent }
+        if self.overflow.load(Ordering::Acquire) { IndexLookup::Unknown } else { IndexLookup::Absent }
     }
 
     /// Makes `node` the one found for its key, unless a newer one is. `compare` says how a node relates to

@@ -1,7 +1,7 @@
 //! [`MemTable`]: skiplist and hash index together, and the iterator over it.
 
 use crate::arena::{Arena, NULL, PrefaultRange, Ref};
-use crate::hash_index::{Found, HashIndex, Relation};
+use crate::hash_index::{HashIndex, IndexLookup, Relation};
 use crate::pool::{MemTablePool, MemoryAccount};
 use crate::prefix_bloom::PrefixBloom;
 use crate::range_tombstones::RangeTombstones;
@@ -32,7 +32,7 @@ pub struct MemTable {
     accounted: Option<Accounted>,
 }
 
-/// What an account was told of a memtable.
+/// The bytes of a memtable that its account was told of.
 struct Accounted {
     account: Arc<dyn MemoryAccount>,
     bytes: AtomicU64,
@@ -88,7 +88,7 @@ impl MemTable {
         self.born.store(seq.0, Ordering::Relaxed);
     }
 
-    /// What [`MemTable::set_born`] was told.
+    /// The number given to [`MemTable::set_born`].
     pub fn born(&self) -> Option<SeqNum> {
         let born = self.born.load(Ordering::Relaxed);
         (born != u64::MAX).then_some(SeqNum(born))
@@ -206,9 +206,9 @@ impl MemTable {
     fn find(&self, key: &LookupKey<'_>, snapshot: SeqNum) -> Ref {
         let Some(index) = &self.index else { return self.search(key, snapshot) };
         match index.find(key.hash, |node| self.is_of_key(self.list.node(node), key.user_key)) {
-            Found::Node(node) => node,
-            Found::Absent => NULL,
-            Found::Unknown => self.search(key, snapshot),
+            IndexLookup::Node(node) => node,
+            IndexLookup::Absent => NULL,
+            IndexLookup::Unknown => self.search(key, snapshot),
         }
     }
 
@@ -255,7 +255,7 @@ impl MemTable {
             .any(|set| set.iter().any(|f| comparator.compare(&f.end, begin).is_gt() && inside(&f.begin)))
     }
 
-    /// Bytes the memtable takes: entries, index and filter. What counts against memory budgets.
+    /// Bytes the memtable takes: entries, index and filter. This number counts against memory budgets.
     pub fn memory_usage(&self) -> usize {
         self.data_size() as usize
             + self.index.as_ref().map_or(0, HashIndex::size_bytes)

@@ -1,12 +1,12 @@
-//! The memory of memtables that are gone, for those to come.
+//! Recycles the memory of dropped memtables for new ones.
 //!
 //! A fresh mapping costs a page fault at each first touch, on the writer's thread: 5 to 30 ms for a memtable of
 //! 16 MiB where the host is slow to give memory, more than filling it takes. So mappings go around: when a
 //! memtable dies its memory comes here as it is, and a background thread makes the next set ready when the current one
 //! is nearly full ([`MemTablePool::prepare`]): resident, and zeroed where that is needed. By then the memtable before has
-//! mostly been flushed, so that two sets go around where a third would be resident in between. What nobody came for in a
-//! while goes back to the operating system, and once nobody writes any more, also what is ready and what the memtables in
-//! use have not used. Writers then fault memory in.
+//! mostly been flushed, so that two sets go around where a third would be resident in between. A set that nobody took
+//! for a while goes back to the operating system, and once nobody writes any more, also the sets that are ready and
+//! the unused parts of the memtables in use. Writers then fault memory in.
 //!
 //! Concurrency: the lock is never held while memory is zeroed, mapped or unmapped.
 
@@ -15,7 +15,7 @@ use outcrop_env::{Mapping, populate};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Who keeps an account of the memory of memtables, over all databases that share it.
+/// Keeps an account of the memory of memtables, over all databases that share it.
 pub trait MemoryAccount: Send + Sync {
     /// Bytes that a memtable should not grow beyond, whatever its write buffer size is.
     fn budget(&self) -> u64;
@@ -38,7 +38,7 @@ pub struct MemTablePool {
     rests: AtomicU32,
     /// The same, since somebody wrote.
     quiet: AtomicU32,
-    /// What the last call of [`MemTablePool::trim_idle`] was told.
+    /// The argument of the last call of [`MemTablePool::trim_idle`].
     last_write: AtomicU64,
     account: Option<Arc<dyn MemoryAccount>>,
 }
@@ -89,7 +89,7 @@ impl MemTablePool {
     }
 
     /// A mapping of `len` bytes, rounded up as [`Mapping::new`] does, and how many of them, from the start, are resident.
-    /// What is in it means nothing.
+    /// Its contents mean nothing.
     pub(crate) fn take(&self, len: usize) -> (Mapping, usize) {
         match self.find(len) {
             Some(Idle { mapping, ready: true, .. }) => {

@@ -4,7 +4,7 @@
 //! lines of 512 bits; a hash chooses the line and PROBES bits in it
 //! ```
 //! Invariant: a prefix's bits are set before the first key with it is in the list. Concurrency: bits are only ever set,
-//! by any number of threads; whoever may see a key sees its bits, because both were published with its sequence number.
+//! by any number of threads; a reader that may see a key sees its bits, because both were published with its sequence number.
 //! Source: RocksDB `memory/`, `util/dynamic_bloom.h`.
 
 use crate::sync::{AtomicU64, Ordering};

@@ -15,7 +15,7 @@ use crate::sync::{AtomicUsize, Mutex, Ordering, Published};
 use outcrop_base::{Comparator, Fragments, RangeTombstone, SeqNum};
 use std::sync::Arc;
 
-/// What each tombstone takes besides its keys, about, in bytes.
+/// Bytes that each tombstone takes besides its keys, about.
 const OVERHEAD: usize = 128;
 
 /// See the module documentation.
@@ -49,7 +49,7 @@ impl RangeTombstones {
         runs.push(new);
         self.runs.publish(runs);
         drop(turn);
-        // Release: pairs with the Acquire in `is_empty`: who sees the bytes finds the runs.
+        // Release: pairs with the Acquire in `is_empty`: a reader that sees the bytes finds the runs.
         self.bytes.fetch_add(bytes, Ordering::Release);
     }
 

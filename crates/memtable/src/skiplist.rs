@@ -21,7 +21,7 @@ use std::cmp::Ordering as Order;
 /// Levels of the list.
 pub const MAX_HEIGHT: usize = 12;
 
-/// Offset of `next[0]` in a node: right behind the header, but for loom, whose atomics are larger.
+/// Offset of `next[0]` in a node: right after the header, but for loom, whose atomics are larger.
 const NEXT_OFFSET: usize = size_of::<Header>().next_multiple_of(align_of::<AtomicU32>());
 /// Bytes of a `next` reference.
 const SLOT: usize = size_of::<AtomicU32>();
@@ -45,7 +45,7 @@ const NEAR_LEVELS: usize = 4;
 /// before use.
 pub type Path = [Ref; MAX_HEIGHT];
 
-/// What a search looks for.
+/// The key that a search looks for.
 #[derive(Clone, Copy)]
 pub struct Target<'k> {
     /// [`Comparator::prefix`] of the user key.
@@ -138,7 +138,7 @@ impl<'a> Node<'a> {
     #[inline]
     pub fn value(&self) -> &'a [u8] {
         let header = self.published_header();
-        // SAFETY: the value was written right behind the internal key before the node was published.
+        // SAFETY: the value was written right after the internal key before the node was published.
         unsafe {
             let start = self.key_start().add(header.key_len as usize + FOOTER_LEN);
             std::slice::from_raw_parts(start, header.value_len as usize)
@@ -257,7 +257,7 @@ impl SkipList {
         reference
     }
 
-    /// If the entry goes right behind the last inserted nodes on all its levels: finds its place without a
+    /// If the entry goes right after the last inserted nodes on all its levels: finds its place without a
     /// search.
     #[inline]
     fn ascending_place(&self, target: &Target<'_>, height: usize, before: &mut Path) -> bool {
@@ -272,7 +272,7 @@ impl SkipList {
         true
     }
 
-    /// True if `target` belongs right behind `before` on `level`.
+    /// True if `target` belongs right after `before` on `level`.
     #[inline]
     fn is_place(&self, before: Ref, target: &Target<'_>, level: usize) -> bool {
         if before != self.head && self.compare(self.node(before), target) != Order::Less {
@@ -338,7 +338,7 @@ impl SkipList {
         }
     }
 
-    /// Links `node` on `level` behind `place`, which moves on if others insert there meanwhile.
+    /// Links `node` on `level` after `place`, which moves on if others insert there meanwhile.
     #[inline]
     fn link(&self, node: Node<'_>, reference: Ref, target: &Target<'_>, level: usize, place: &mut Ref) {
         loop {

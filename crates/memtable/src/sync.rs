@@ -6,7 +6,7 @@ pub use std::sync::MutexGuard;
 pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
 
-/// A lock that stays usable after a panic under it: what is behind it here is consistent at each step.
+/// A lock that stays usable after a panic under it: the data inside is consistent at each step.
 #[derive(Default)]
 pub struct Mutex<T>(std::sync::Mutex<T>);
 
@@ -16,7 +16,7 @@ impl<T> Mutex<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is behind the lock, which nobody else can hold.
+    /// The value inside the lock, which nobody else can hold.
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! What the calling thread read and wrote of tables and logs.
+//! Counts the bytes that the calling thread read and wrote of tables and logs.
 
 use std::cell::Cell;
 

@@ -1,4 +1,5 @@
-//! What the engine counts: tickers and histograms of a database, and what one thread did, under RocksDB's names.
+//! The engine's counters: tickers and histograms of a database, and the counts of one thread, under RocksDB's
+//! names.
 //!
 //! ```text
 //! operation --Watch--> Local (the thread's shard of Statistics) -- add: a plain store, no line shared with other threads

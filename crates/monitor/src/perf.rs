@@ -1,4 +1,4 @@
-//! The perf context: what the calling thread did, counted for itself alone.
+//! The perf context: the operations of the calling thread, counted for itself alone.
 //!
 //! Nothing is counted before some thread of the process has asked for its context or set its level: then every thread counts, at
 //! [`PerfLevel::COUNTS`] unless it set another. Source: RocksDB `monitoring/perf_context.cc`, `include/rocksdb/perf_level.h`.

@@ -29,7 +29,7 @@ struct Slot(usize);
 impl Slot {
     fn take() -> Slot {
         let free = |taken: u64| (taken != u64::MAX).then(|| taken | (taken + 1));
-        // Acquire: pairs with the Release in drop; what the last owner counted is seen before this one adds to it.
+        // Acquire: pairs with the Release in drop; the last owner's counts are seen before this one adds to them.
         let before = TAKEN.fetch_update(Ordering::Acquire, Ordering::Relaxed, free);
         Slot(before.map_or(SHARED, |taken| (!taken).trailing_zeros() as usize))
     }
@@ -89,7 +89,7 @@ impl StatsLevel {
     }
 }
 
-/// Of one thread. Shards share no line of a processor's cache: what one thread counts would slow down another.
+/// Of one thread. Shards share no line of a processor's cache: counting in one thread would slow down another.
 #[repr(align(64))]
 struct Shard {
     generation: AtomicU64,
@@ -166,7 +166,7 @@ impl Statistics {
         StatsLevel::from_number(i64::from(self.level.load(Ordering::Relaxed)))
     }
 
-    /// Changes how much is counted from the next operations on. What was counted stays.
+    /// Changes how much is counted from the next operations on. Earlier counts stay.
     pub fn set_level(&self, level: StatsLevel) {
         self.level.store(level as u8, Ordering::Relaxed);
     }
@@ -181,7 +181,7 @@ impl Statistics {
         }
         // A thread that ends has given its slot back.
         let slot = SLOT.try_with(|slot| slot.0).unwrap_or(SHARED).min(SHARED);
-        // Relaxed: what is counted while somebody resets may be lost.
+        // Relaxed: counts made during a reset may be lost.
         let generation = self.generation.load(Ordering::Relaxed);
         let shard = self.shards[slot].get_or_init(|| Shard::new(generation));
         let alone = slot != SHARED;
@@ -248,7 +248,7 @@ impl Statistics {
         self.shards[SHARED].get().is_some()
     }
 
-    /// Sets all counters to 0. What operations count that are under way may be lost or not.
+    /// Sets all counters to 0. Counts of operations that are under way may be lost or not.
     pub fn reset(&self) {
         // Relaxed: as in `local`.
         self.generation.fetch_add(1, Ordering::Relaxed);

@@ -4,7 +4,7 @@ use crate::{HistogramKind, Local, PerfContext, PerfLevel, PerfMetric, Statistics
 use outcrop_env::{Clock, SystemClock};
 use std::sync::Arc;
 
-/// Who watches the operations of a database, and the clock that measures them.
+/// The counters that watch the operations of a database, and the clock that measures them.
 ///
 /// ```
 /// use outcrop_monitor::{Monitor, Watch};
@@ -26,7 +26,7 @@ impl Monitor {
         Monitor { statistics: None, clock: Arc::new(SystemClock::default()) }
     }
 
-    /// False if nobody can want operations counted: what nearly always is, and cheap to know.
+    /// False if nobody can want operations counted: nearly always the case, and cheap to know.
     #[inline]
     pub fn is_asked(&self) -> bool {
         self.statistics.is_some() || PerfContext::is_in_use()
@@ -148,7 +148,7 @@ impl<'w> Watch<'w> {
     }
 }
 
-/// What the clock said, if anybody wants to know how long it takes from there.
+/// The time by the clock, if anybody wants to know how long it takes from there.
 #[derive(Clone, Copy)]
 struct Begun<'w> {
     watching: Option<&'w Watching<'w>>,

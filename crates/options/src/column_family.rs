@@ -30,7 +30,7 @@ pub enum CompactionStyle {
     None = 3,
 }
 
-/// As `ttl` or `periodic_compaction_seconds`: what suits the compaction style. Source: RocksDB's special value.
+/// As `ttl` or `periodic_compaction_seconds`: the value that suits the compaction style. Source: RocksDB's special value.
 pub const AGE_BY_STYLE: u64 = u64::MAX - 1;
 
 /// Which file of an oversized level is compacted first.
@@ -197,7 +197,7 @@ pub struct ColumnFamilyOptions {
     /// Size of a bloom filter over the prefixes in a memtable, by which seeks within a prefix leave memtables out, as a
     /// share of `write_buffer_size`; needs a prefix extractor. 0 to 0.25, default 0: none.
     pub memtable_prefix_bloom_size_ratio: f64,
-    /// Versions of one key that an iterator passes one by one before it seeks behind them. Default 8.
+    /// Versions of one key that an iterator passes one by one before it seeks past them. Default 8.
     pub max_sequential_skip_in_iterations: u64,
     /// Operands of one key in the memtable from which on a further one is merged when it is written, into a value.
     /// 0: never. Default 0.
@@ -217,7 +217,7 @@ pub struct ColumnFamilyOptions {
     pub max_write_buffer_size_to_maintain: i64,
     /// Table settings.
     pub table: BlockBasedTableOptions,
-    /// What nothing here acts on.
+    /// Settings that nothing here acts on.
     pub kept: Kept,
 }
 

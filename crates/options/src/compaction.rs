@@ -52,7 +52,7 @@ pub struct UniversalCompactionOptions {
     /// Sorted runs allowed before runs are merged whatever their sizes: -1: as many as
     /// `level0_file_num_compaction_trigger`; 0: as many as size ratios make of the data. Default -1.
     pub max_read_amp: i32,
-    /// What a run is compared with.
+    /// The size that a run is compared with.
     pub stop_style: CompactionStopStyle,
     /// Inputs that do not overlap are relinked instead of rewritten; default false.
     pub allow_trivial_move: bool,

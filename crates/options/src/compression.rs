@@ -2,7 +2,7 @@
 
 use outcrop_base::{Error, Result};
 
-/// The codec of a block; the discriminant is the byte stored behind it.
+/// The codec of a block; the discriminant is the byte stored after it.
 ///
 /// ```
 /// # use outcrop_options as outcrop;
@@ -37,7 +37,7 @@ pub enum CompressionType {
 }
 
 impl CompressionType {
-    /// Decodes the byte behind a block.
+    /// Decodes the byte after a block.
     ///
     /// # Errors
     /// NotSupported for codecs that exist elsewhere (XPRESS, custom managers).

@@ -4,7 +4,7 @@ use crate::CompressionType;
 use crate::kept::Kept;
 use std::path::PathBuf;
 
-/// What recovery does with a damaged WAL.
+/// How recovery treats a damaged WAL.
 ///
 /// ```
 /// # use outcrop_options as outcrop;
@@ -69,7 +69,7 @@ pub struct DbOptions {
     /// The MANIFEST says how much of each closed WAL is durable; a WAL that is missing or shorter fails the open.
     /// Default false.
     pub track_and_verify_wals_in_manifest: bool,
-    /// What recovery does with a damaged WAL.
+    /// How recovery treats a damaged WAL.
     pub wal_recovery_mode: WalRecoveryMode,
     /// Table files are pushed to the device each time this many bytes were written; 0: at the end. Bytes.
     pub bytes_per_sync: u64,
@@ -125,7 +125,7 @@ pub struct DbOptions {
     pub write_dbid_to_manifest: bool,
     /// The file IDENTITY holds the database's identity. One of the two must. Default true.
     pub write_identity_file: bool,
-    /// What has no field here.
+    /// Settings that have no field here.
     pub kept: Kept,
 }
 

@@ -1,4 +1,4 @@
-//! What follows from options for one level: pure functions, used by pickers and jobs.
+//! Values derived from options for one level: pure functions, used by pickers and jobs.
 
 use crate::column_family::AGE_BY_STYLE;
 use crate::{ColumnFamilyOptions, CompactionStyle, CompressionOptions, CompressionType};

@@ -53,7 +53,7 @@ fn line(name: &str, value: &str) -> String {
     format!("{:>48}: {value}", format!("Options.{name}"))
 }
 
-/// What RocksDB prints as a number, in the order of its numbers.
+/// The values that RocksDB prints as a number, in the order of its numbers.
 const NUMBERED: &[(&str, &[&str])] = &[
     (
         "wal_recovery_mode",

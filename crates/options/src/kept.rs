@@ -14,7 +14,7 @@ use crate::rows::{OptionValue, bad_value};
 use outcrop_base::{PrefixExtractor, Result};
 use std::collections::BTreeMap;
 
-/// What becomes of a value that is not the default.
+/// The fate of a value that is not the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Kept and written to the OPTIONS file.
@@ -25,7 +25,7 @@ pub enum Fate {
     Refused,
 }
 
-/// What values an option has.
+/// The kind of values of an option.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// `true` or `false`.
@@ -72,7 +72,7 @@ pub struct KeptRow {
     pub mutable: bool,
     /// RocksDB 6.29 does not know it.
     pub newer: bool,
-    /// What becomes of it.
+    /// The fate of such a value.
     pub fate: Fate,
 }
 
@@ -280,7 +280,7 @@ fn memtable(text: &str) -> Option<String> {
 
 /// Words for where bytes are kept.
 const TEMPERATURES: &[&str] = &["kUnknown", "kHot", "kWarm", "kCool", "kCold", "kIce"];
-/// What of tables can be pinned, and how.
+/// The parts of tables that can be pinned.
 const PINNED: &[&str] = &["unpartitioned_pinning", "partition_pinning", "top_level_index_pinning"];
 const TIERS: &[&str] = &["kFallback", "kNone", "kFlushedAndSimilar", "kAll"];
 

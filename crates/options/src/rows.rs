@@ -264,7 +264,8 @@ impl OptionValue for FilterPolicy {
             _ => 100.0,
         };
         match name {
-            // What may follow asked for filters of single blocks, which RocksDB itself gave up in version 7.
+            // A third part, if any, asked for filters of single blocks, which RocksDB itself gave up in
+            // version 7.
             "bloomfilter" | "rocksdb.BloomFilter" => Some(FilterPolicy::Bloom { bits_per_key }),
             "rocksdb.internal.LegacyBloomFilter" => Some(FilterPolicy::LegacyBloom { bits_per_key }),
             "ribbonfilter" | "rocksdb.RibbonFilter" => {

@@ -5,7 +5,7 @@
 //! ```
 //! The rows are applied when a database is opened, when a column family is created, and by `set_options`, where RocksDB
 //! leaves a value that it would correct at the next opening. Getters of an options object show what was given.
-//! What a rule changes is told to the caller, who logs it.
+//! The caller is told of each change that a rule makes, and logs it.
 //!
 //! Invariant: sanitizing what was sanitized changes nothing.
 
@@ -36,7 +36,7 @@ impl std::fmt::Display for Correction {
     }
 }
 
-/// What rules for a database look at besides its options.
+/// The facts besides the options that rules for a database look at.
 #[derive(Clone, Debug)]
 pub struct DbContext {
     /// Its directory.
@@ -45,7 +45,7 @@ pub struct DbContext {
     pub file_limit: Option<u64>,
 }
 
-/// What rules for a column family look at besides its options.
+/// The facts besides the options that rules for a column family look at.
 #[derive(Clone, Copy, Debug)]
 pub struct CfContext {
     /// `atomic_flush` of its database.
@@ -321,7 +321,7 @@ mod tests {
         let again = cf.clone();
         assert_eq!(column_family(&mut cf, &context), [], "{text}: sanitizing twice");
         assert_eq!(cf, again);
-        // What every default becomes.
+        // The corrections that every default gets.
         let usual = ["arena_block_size", "max_compaction_bytes", "ttl", "periodic_compaction_seconds"];
         let names = corrections.into_iter().map(|correction| correction.option);
         (cf, names.filter(|name| !usual.contains(name)).collect())

@@ -83,7 +83,7 @@ pub enum IndexShortening {
     /// The shortest key between two blocks; the last key of the last one.
     #[default]
     Separators,
-    /// The shortest key behind the last block, too.
+    /// The shortest key after the last block, too.
     SeparatorsAndSuccessor,
 }
 
@@ -102,7 +102,7 @@ pub enum DataBlockIndexType {
     /// By restart points.
     #[default]
     BinarySearch,
-    /// A hash table of user keys stands behind the restart points. This engine's own lookups have a better
+    /// A hash table of user keys stands after the restart points. This engine's own lookups have a better
     /// directory in memory and do not need it.
     BinaryAndHash,
 }
@@ -181,7 +181,7 @@ pub struct BlockBasedTableOptions {
     /// Size of a block cache of its own, where the application gives none. Bytes; `None`: 32 MiB. Written to no OPTIONS
     /// file. Source: `block_cache`.
     pub block_cache_bytes: Option<u64>,
-    /// What nothing here acts on.
+    /// Settings that nothing here acts on.
     pub kept: Kept,
 }
 

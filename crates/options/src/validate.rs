@@ -1,4 +1,4 @@
-//! Combinations of values that nothing is opened with.
+//! Rejects combinations of options with which no database is opened.
 //!
 //! They are looked at as given, before `sanitize` corrects what can be corrected.
 //! Source: RocksDB `db/db_impl/db_impl_open.cc` and `db/column_family.cc`, `ValidateOptions`;
@@ -151,7 +151,7 @@ fn compression(options: &ColumnFamilyOptions) -> Result<()> {
     Ok(())
 }
 
-/// What is about database and column family together.
+/// The rules about database and column family together.
 fn with_database(options: &ColumnFamilyOptions, db: &DbOptions) -> Result<()> {
     let concurrent = db.kept.flag("allow_concurrent_memtable_write", true);
     let unordered = db.kept.flag("unordered_write", false);

@@ -17,7 +17,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What is wanted.
+/// The cases to run.
 #[derive(Clone, Debug)]
 pub struct Campaign {
     /// This crate's binary.
@@ -49,11 +49,11 @@ pub struct Campaign {
 struct Progress {
     next: AtomicU64,
     deadline: Instant,
-    found: Mutex<Found>,
+    found: Mutex<CampaignCounts>,
 }
 
 #[derive(Default)]
-struct Found {
+struct CampaignCounts {
     tally: Tally,
     cases: u64,
     failures: usize,
@@ -66,8 +66,8 @@ struct Found {
 /// One case in so many may be RocksDB's own fault; more of them are looked into.
 const CASES_FOR_A_FAULT: u64 = 50;
 
-impl Found {
-    /// What is missing of what was wanted, if no case failed.
+impl CampaignCounts {
+    /// The part of the wanted cases that is missing, if no case failed.
     fn shortfall(&self, campaign: &Campaign) -> Option<String> {
         let seconds = campaign.time.as_secs();
         let faults = self.not_ours.len() as u64;
@@ -108,7 +108,7 @@ pub fn run(campaign: &Campaign) -> Result<bool, String> {
     let progress = Progress {
         next: AtomicU64::new(0),
         deadline: start + campaign.time,
-        found: Mutex::new(Found { failures: trials.findings.len(), ..Found::default() }),
+        found: Mutex::new(CampaignCounts { failures: trials.findings.len(), ..CampaignCounts::default() }),
     };
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..campaign.jobs)
@@ -277,7 +277,7 @@ fn describe(trials: &trials::Trials, took: Duration) -> String {
     text
 }
 
-fn summary(found: &Found, took: Duration) -> String {
+fn summary(found: &CampaignCounts, took: Duration) -> String {
     let tally = &found.tally;
     let mut text = format!(
         "pingpong: {} failures; {} cases, {} swaps, {} operations, {} SIGKILLs in {:.0} s",
@@ -331,12 +331,16 @@ mod tests {
             failures: 1,
             shrinking: Duration::ZERO,
         };
-        let found =
-            |cases, swaps| Found { cases, tally: Tally { swaps, ..Tally::default() }, ..Found::default() };
+        let found = |cases, swaps| CampaignCounts {
+            cases,
+            tally: Tally { swaps, ..Tally::default() },
+            ..CampaignCounts::default()
+        };
         assert_eq!(found(9, 200).shortfall(&campaign).unwrap(), "7 s were over after 9 of 10 cases");
         assert_eq!(found(10, 99).shortfall(&campaign).unwrap(), "99 swaps, 100 wanted");
         assert_eq!(found(10, 100).shortfall(&campaign), None);
-        let faulty = |faults: usize| Found { not_ours: vec![String::new(); faults], ..found(100, 1000) };
+        let faulty =
+            |faults: usize| CampaignCounts { not_ours: vec![String::new(); faults], ..found(100, 1000) };
         assert_eq!(faulty(3).shortfall(&campaign), None);
         assert_eq!(faulty(4).shortfall(&campaign).unwrap(), "4 of 100 cases ended by faults of RocksDB");
         assert_eq!(found(9, 99).shortfall(&Campaign { cases: None, swaps: 0, ..campaign }), None);

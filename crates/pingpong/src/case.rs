@@ -21,7 +21,7 @@ pub enum Merge {
     Append,
 }
 
-/// What a column family is, whichever engine opens it.
+/// A column family, whichever engine opens it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Family {
     /// Its name.
@@ -81,7 +81,7 @@ pub struct Phase {
     /// Nothing that is written goes to the WAL. With `atomic_flush`, SIGKILL then takes all column families back to one point.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unlogged: bool,
-    /// What it does; printed on lines of their own.
+    /// Its operations, printed on lines of their own.
     #[serde(skip)]
     pub operations: Vec<Operation>,
 }
@@ -109,7 +109,7 @@ impl Phase {
 /// The life of one database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Case {
-    /// What it was generated from.
+    /// The seed that it was generated from.
     pub seed: u64,
     /// Column families that may exist; `default` is the first.
     pub families: Vec<Family>,

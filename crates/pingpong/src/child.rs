@@ -1,4 +1,4 @@
-//! The parent's end of a worker: requests go out, answers come back in order, death is noticed.
+//! The parent's end of a worker: requests go out, answers arrive in order, death is noticed.
 //!
 //! Invariant: a child never outlives its `Child`; only processes started here are ever killed, by their handle.
 //!
@@ -58,7 +58,7 @@ impl Child {
         let (sender, answers) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                // What is no answer was printed by the engine; half a line is what SIGKILL leaves.
+                // A line that is no answer was printed by the engine; half a line is what SIGKILL leaves.
                 if let Ok(answer) = serde_json::from_str(&line)
                     && sender.send(answer).is_err()
                 {
@@ -110,7 +110,7 @@ impl Child {
         self.answer()
     }
 
-    /// SIGKILL. Gives the answers that had come back and were not asked for.
+    /// SIGKILL. Gives the answers that had arrived and were not asked for.
     pub fn kill(&mut self) -> Vec<Answer> {
         self.input = None;
         let _ = self.process.kill();
@@ -132,7 +132,7 @@ impl Child {
     }
 }
 
-/// What a person needs of a process's last words: where it panicked and why, or the end.
+/// The part of a process's last words that a person needs: where it panicked and why, or the end.
 fn excerpt(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let panics = lines.iter().enumerate().filter(|(_, line)| line.contains("panicked at"));

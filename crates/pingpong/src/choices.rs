@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-/// Whose option it is.
+/// The owner of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Of the database, for one phase.
@@ -22,7 +22,7 @@ pub enum Scope {
 /// A question.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice {
-    /// Whose.
+    /// Its owner.
     pub scope: Scope,
     /// It changes bytes on disk, so every engine of the case must read them.
     pub format: bool,

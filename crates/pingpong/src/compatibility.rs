@@ -19,7 +19,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the trials need.
+/// The programs and directories of the trials.
 pub struct Trying {
     /// This crate's binary.
     pub program: PathBuf,
@@ -40,14 +40,14 @@ enum Cell {
     NotWritten(String),
 }
 
-/// What checkcompat says of a database: for each version whether it is refused, and the sentences.
+/// The verdicts of checkcompat on a database: for each version whether it is refused, and the sentences.
 type Foretold = BTreeMap<String, (bool, String)>;
 
-/// What was found out.
+/// The results of the trials.
 pub struct Compatibility {
     /// The document.
     pub text: String,
-    /// What contradicts the expectation: a failure that is no refusal, a wrong foretelling.
+    /// Results that contradict the expectation: a failure that is no refusal, a wrong foretelling.
     pub findings: Vec<String>,
 }
 
@@ -212,7 +212,7 @@ impl Judge<'_> {
     }
 }
 
-/// What is wrong about an outcome, given what checkcompat foretold.
+/// The contradiction between an outcome and what checkcompat foretold, if there is one.
 fn contradiction(outcome: &Result<(), Failure>, refused: bool, phases: &[Phase]) -> Option<String> {
     match outcome {
         Ok(()) if refused => Some("checkcompat says that it does not read it, but it does".to_string()),
@@ -239,7 +239,7 @@ closes; the other opens, compares every row with a model, compacts and compares 
 other once more. Databases that the six versions wrote in the past are in `fixtures/made`.
 
 A cell is *their files are read by Outcrop / Outcrop's files are read by them*; `–` means that the side does not write it.
-What is not read has a note. `outcrop ldb checkcompat --with=VERSION` says the same of a database at hand, and the trials
+A file that is not read has a note. `outcrop ldb checkcompat --with=VERSION` says the same of a database at hand, and the trials
 check that it is right. Options that leave no trace of their own on disk are not listed.
 
 Two things depend on how the reader opens. 6.29.5 and 7.10.2 never finish opening under

@@ -39,7 +39,7 @@ pub struct Handle(pub(crate) Object);
 #[derive(Clone, Copy)]
 pub struct SnapshotHandle(Object);
 
-/// What a read looks at.
+/// The state that a read looks at.
 #[derive(Default)]
 pub struct ReadView<'v> {
     /// The past, or now.

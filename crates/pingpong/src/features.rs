@@ -1,4 +1,5 @@
-//! What engines can do: features by name, who writes them and who reads what was written.
+//! The abilities of engines: features by name, the engines that write them and those that read what was
+//! written.
 
 use crate::choices::{CHOICES, title};
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,7 +61,7 @@ pub fn all() -> Vec<String> {
     operations.chain(CHOICES.iter().flat_map(|choice| choice.answers).map(|answer| title(answer))).collect()
 }
 
-/// What one engine can do.
+/// The abilities of one engine.
 #[derive(Clone, Debug, Default)]
 pub struct Abilities {
     /// Features it can use.

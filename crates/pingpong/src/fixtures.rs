@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// What one database shows.
+/// The shape of one database.
 struct Recipe {
     name: &'static str,
     /// Made with every version; otherwise with the oldest and the newest.
@@ -117,7 +117,7 @@ fn write(records: Vec<Record>) -> Operation {
     Operation::Write { records, durability: Durability::Logged, direct: false }
 }
 
-/// What every database holds: keys that overlap between rounds, a long value, a deletion.
+/// The data that every database holds: keys that overlap between rounds, a long value, a deletion.
 fn base(round: u64) -> Operation {
     let fill = Record::Fill {
         family: 0,
@@ -134,7 +134,7 @@ fn base(round: u64) -> Operation {
     ])
 }
 
-/// What the recipe adds in a round.
+/// The operations that the recipe adds in a round.
 fn extra(name: &str, round: u64) -> Vec<Operation> {
     let round_key = key(format!("k{round}"));
     let put =

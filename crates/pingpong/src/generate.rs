@@ -1,4 +1,4 @@
-//! A case from a seed: who takes turns, with which options, and what they do.
+//! A case from a seed: the engines that take turns, their options and operations.
 //!
 //! Everything is drawn from one stream, so a seed and the engines' abilities repeat a case. The rules of
 //! well-formed use are asked while generating, on a model that assumes that nothing is lost.
@@ -87,7 +87,7 @@ impl Generator<'_> {
     fn draw_limits(&mut self) {
         self.strict = self.random.one_in(3);
         if self.strict {
-            // Old contents behind a recycled WAL's end and half a buffer are damage to strict recovery.
+            // Old contents after a recycled WAL's end and half a buffer are damage to strict recovery.
             self.unfit.extend(["recycle_log_file_num", "manual_wal_flush"]);
         } else {
             self.unfit.push("wal_recovery_mode=kAbsoluteConsistency");

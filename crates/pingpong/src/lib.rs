@@ -6,7 +6,7 @@
 //!                             +--> worker (child process, one per engine) --dlopen--> the engine's library
 //! ```
 //! Both sides of the ball are RocksDB's C API: an engine is a shared library, loaded by a child process, and this
-//! crate links none. What an engine can do is tried out first; a feature is exercised only where every engine
+//! crate links none. Each engine's abilities are tried out first; a feature is exercised only where every engine
 //! of a case can read it. A failing case is shrunk and written to a file that replays it.
 //!
 //! Read in this order: `case.rs`, `operation.rs` (the language), `run.rs` (the game), `model.rs` and `rules.rs`

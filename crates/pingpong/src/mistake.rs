@@ -4,8 +4,8 @@
 //! errors apart by. The table of classes is what RocksDB says, tried on each version; Outcrop has to say what the newest
 //! does. Where an older one takes a call without a word, the call is not made there.
 //!
-//! Invariant: a mistake leaves everything as it was. The stream goes on after it, and rows are compared as always. What RocksDB
-//! takes as a reason to refuse all writes from then on is done to a database that is thrown away; Outcrop goes on there.
+//! Invariant: a mistake leaves everything as it was. The stream goes on after it, and rows are compared as always.
+//! Mistakes after which RocksDB refuses all writes are made in a database that is thrown away; Outcrop goes on there.
 //!
 //! | | when | by |
 //! |---|---|---|
@@ -66,7 +66,7 @@ pub enum Mistake {
     Destroy,
 }
 
-/// What is asked of a dropped column family.
+/// A request to a dropped column family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the names are RocksDB's")]
@@ -159,7 +159,7 @@ pub enum Opening {
     ListMissing,
     /// Not at all: the options of a database that is not there are loaded.
     LoadMissing,
-    /// A new one; what fails is done to it.
+    /// A new one; the failing operation is done to it.
     New(Stopping),
 }
 
@@ -256,7 +256,7 @@ const REFUSED_OPTIONS: &[(&[&str], u32, &str)] = &[
     (&["table.checksum=kNope"], 6, INVALID),
 ];
 
-/// What `set_options` refuses, in every version.
+/// The changes that `set_options` refuses, in every version.
 pub const REFUSED_CHANGES: &[(&str, &str)] = &[
     ("no_such_option", "1"),
     ("write_buffer_size", "abc"),

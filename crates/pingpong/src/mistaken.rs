@@ -13,7 +13,7 @@ use crate::options::Options;
 use crate::options_file;
 use crate::worker::{Answer, Open, OpenRequest};
 
-/// What is answered: the error that was wanted, that there was none, or that the mistake could not be made.
+/// The answer: the error that was wanted, that there was none, or that the mistake could not be made.
 pub fn refused(made: Outcome<()>) -> Outcome<Answer> {
     match made {
         Ok(()) => Ok(Answer::Done),

@@ -1,4 +1,4 @@
-//! What must be there: every column family as a map from key to its versions.
+//! The rows that must be there: every column family as a map from key to its versions.
 //!
 //! A version is the row after one write, so a merge is computed when it is written and a range deletion is a
 //! deletion of each key. A sequence number counts writes (a batch is one), and what any snapshot, iterator or
@@ -72,7 +72,7 @@ impl Model {
         self.rows.keys().copied().collect()
     }
 
-    /// What a column family is.
+    /// The description of a column family.
     pub fn family(&self, family: usize) -> &Family {
         &self.families[family]
     }
@@ -325,7 +325,7 @@ impl Model {
         view.snapshot.map_or(u64::MAX, |slot| self.snapshots[&slot])
     }
 
-    /// What a lookup must find.
+    /// The values that a lookup must find.
     pub fn values(&self, view: &View, keys: &[Key]) -> Vec<Option<String>> {
         let sequence = self.sequence_of(view);
         keys.iter().map(|key| self.get_at(view.family, key, sequence).map(|value| shown(value))).collect()

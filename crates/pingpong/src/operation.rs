@@ -1,4 +1,4 @@
-//! What an engine is told to do, as data: generated, written to replay files, sent to workers, shrunk.
+//! The commands to an engine as data: generated, written to replay files, sent to workers, shrunk.
 //!
 //! Everything prints as one line of JSON that a person can read: keys are text with `\xNN` escapes, long values
 //! are described instead of spelled out.
@@ -192,7 +192,7 @@ pub enum Move {
     SeekForPrev(Key),
 }
 
-/// What an iterator or a lookup looks at.
+/// The state that an iterator or a lookup looks at.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct View {
     /// Column family.

@@ -2,7 +2,7 @@
 //!
 //! RocksDB leaves the outcome of some calls open (a single delete of a key that was put twice), and others need
 //! something that must exist first. The rules are asked again whenever a case runs, so shrinking may drop any
-//! operation without care: what became senseless is skipped.
+//! operation without care: operations that lost their sense are skipped.
 //!
 //! Keys are divided by their first byte, so that the rules need no history:
 //!
@@ -47,7 +47,7 @@ pub fn admits(model: &Model, operation: &Operation) -> bool {
         | Operation::CompactRange { family, .. }
         | Operation::SetOptions { family, .. } => exists(family),
         Operation::Ingest { family, records, .. } => {
-            // A table is durable at once; what was written before it must not be less so.
+            // A table is durable at once; earlier writes must not be less so.
             exists(family)
                 && !model.has_buffered()
                 && !model.is_flushed_together()
@@ -90,7 +90,7 @@ fn ascending(model: &Model, family: usize, records: &[Record]) -> bool {
 /// Whether each record may be written after those before it.
 fn admits_records(model: &Model, records: &[Record]) -> bool {
     let existing: BTreeSet<usize> = model.existing().into_iter().collect();
-    // What a batch does to single-delete keys shows in the state only when it is applied; one such key must
+    // A batch's changes to single-delete keys show in the state only when it is applied; one such key must
     // therefore not be touched twice by a batch.
     let mut touched = BTreeSet::new();
     let mut covered: Vec<(usize, &Key, &Key)> = Vec::new();

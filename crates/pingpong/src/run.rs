@@ -25,7 +25,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What kind of failure: a shrunk case must still fail in the same way.
+/// The kind of a failure: a shrunk case must still fail in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Rows or answers are not what the model says.
@@ -41,21 +41,21 @@ pub enum Kind {
 /// Where and how a case failed.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// What kind.
+    /// The kind.
     pub kind: Kind,
     /// Which phase.
     pub phase: usize,
     /// Which operation of the phase; none: opening or closing.
     pub operation: Option<usize>,
-    /// Who failed.
+    /// The engine that failed.
     pub engine: String,
-    /// What happened.
+    /// The error in words.
     pub message: String,
 }
 
 impl Failure {
-    /// What a smaller case must have in common with this failure: the kind, of an error its words up to the first
-    /// number, of a panic its place.
+    /// The signature that a smaller case must share with this failure: the kind, of an error its words up to the
+    /// first number, of a panic its place.
     pub fn signature(&self) -> (Kind, String) {
         let words = match self.kind {
             Kind::Error => {
@@ -84,7 +84,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What was exercised.
+/// The counts of what was exercised.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Times a directory changed hands (an opening of what another phase left).
@@ -185,7 +185,8 @@ struct Game<'g> {
     after_kill: bool,
 }
 
-/// Plays `case` in `dir`, a directory that is empty or can be made. Whatever happens, no worker has a database open afterwards.
+/// Plays `case` in `dir`, a directory that is empty or can be made. In any case no worker has a database open
+/// afterwards.
 ///
 /// # Errors
 /// The first failure. `dir/before` then holds the database as it was before the phase that failed.
@@ -196,7 +197,7 @@ pub fn play(case: &Case, pool: &mut Pool, dir: &Path) -> Result<Tally, Failure> 
     for (index, phase) in case.phases.iter().enumerate() {
         let mut at = None;
         game.phase(index, phase, &mut at).map_err(|Problem(kind, message)| {
-            // Whatever the workers have open is of no use any more.
+            // Databases that the workers have open are of no use any more.
             for engine in case.phases.iter().map(|phase| &phase.engine) {
                 game.pool.kill(engine);
             }
@@ -264,7 +265,7 @@ impl Game<'_> {
         }
         *at = None;
         match &phase.end {
-            // What is in no WAL must survive, so such a phase ends in order.
+            // Data that is in no WAL must survive, so such a phase ends in order.
             _ if self.model.has_unlogged() => self.close(engine, phase),
             End::Close => self.close(engine, phase),
             End::Kill => {
@@ -594,7 +595,7 @@ fn explain(expected: &Answer, found: &Answer) -> String {
     }
 }
 
-/// What an operation is called in the tally; a write counts its kinds of records.
+/// The names of an operation in the tally; a write counts its kinds of records.
 fn names(operation: &Operation) -> Vec<&'static str> {
     match operation {
         Operation::Write { records, .. } => {

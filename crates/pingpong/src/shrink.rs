@@ -68,7 +68,7 @@ impl Shrinker<'_> {
         failure.filter(|failure| failure.signature() == self.signature)
     }
 
-    /// Takes `smaller` if it fails too. What comes after the failure is cut off.
+    /// Takes `smaller` if it fails too. Everything after the failure is cut off.
     fn take(&mut self, mut smaller: Case, best: &mut (Case, Failure)) -> bool {
         if self.late() || smaller.phases.is_empty() {
             return false;

@@ -19,7 +19,7 @@ use std::process::Command;
 const OPERATIONS: [&str; 6] =
     ["single delete", "delete range", "log data", "unlogged", "ingest", "ingest deletes"];
 
-/// What the check needs.
+/// The programs and files of the check.
 pub struct Looking {
     /// This crate's binary.
     pub program: PathBuf,
@@ -112,7 +112,7 @@ fn tables_in(db: &Path) -> Result<usize, String> {
     Ok(entries.flatten().filter(|entry| entry.path().extension().is_some_and(|e| e == "sst")).count())
 }
 
-/// What a tool says, if it is content.
+/// The output of a tool that finds nothing wrong.
 fn said(tool: &str, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new(tool).args(arguments).output().map_err(|error| format!("{tool}: {error}"))?;
     let text =

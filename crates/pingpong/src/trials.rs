@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// The feature of using nothing but one's own defaults.
 pub const DEFAULTS: &str = "the writer's defaults";
 
-/// What the trials gave.
+/// The results of the trials.
 pub struct Trials {
     /// Abilities of every engine.
     pub engines: Engines,
@@ -51,7 +51,7 @@ fn write(records: Vec<Record>) -> Operation {
     Operation::Write { records, durability: Durability::Logged, direct: false }
 }
 
-/// What every trial writes.
+/// The data that every trial writes.
 fn base(round: u64) -> Operation {
     let fill = |prefix: &str, len| Record::Fill {
         family: 0,
@@ -197,7 +197,7 @@ fn kept(chosen: Option<(&Choice, &[&str])>) -> bool {
 /// Tries every feature on every engine; engines are tried at the same time.
 pub fn run(program: &Path, libraries: &BTreeMap<String, PathBuf>, dir: &Path) -> Result<Trials, String> {
     let mut trials = Trials { engines: Engines::new(), findings: Vec::new(), lacking: Vec::new() };
-    // Who can use what.
+    // Which engine can use which feature.
     let written = try_all(libraries, dir, |engine, at| writes(program, libraries, engine, at))?;
     for (engine, (abilities, findings, lacking)) in written {
         trials.engines.insert(engine.clone(), abilities);
@@ -206,7 +206,7 @@ pub fn run(program: &Path, libraries: &BTreeMap<String, PathBuf>, dir: &Path) ->
             trials.lacking.extend(lacking.into_iter().map(|(feature, why)| (feature, format!("use: {why}"))));
         }
     }
-    // Who can read what the newest engine that uses it writes.
+    // Which engine can read what the newest engine that uses it writes.
     let engines = trials.engines.clone();
     let read = try_all(libraries, dir, |engine, at| reads(program, libraries, &engines, engine, at))?;
     for (engine, (abilities, findings, lacking)) in read {
@@ -221,7 +221,7 @@ pub fn run(program: &Path, libraries: &BTreeMap<String, PathBuf>, dir: &Path) ->
     Ok(trials)
 }
 
-/// What every engine can use, and why Outcrop cannot use the rest.
+/// The features that every engine can use, and why Outcrop cannot use the rest.
 ///
 /// # Errors
 /// A library is missing.

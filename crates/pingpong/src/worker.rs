@@ -27,7 +27,7 @@ use std::io::{BufRead, Write};
 use std::path::Path;
 use std::time::Duration;
 
-/// What a worker is asked.
+/// A request to a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
@@ -96,7 +96,7 @@ pub enum Request {
     OpenWrongly {
         /// How it would not fail.
         request: OpenRequest,
-        /// What is different.
+        /// The difference.
         opening: Opening,
         /// An empty directory.
         empty: String,
@@ -118,7 +118,7 @@ pub struct OpenRequest {
     pub existing: Vec<usize>,
 }
 
-/// What a worker answers.
+/// The answer of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {

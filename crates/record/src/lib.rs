@@ -22,7 +22,8 @@ pub const HEADER_LEN: usize = 7;
 /// Header of a fragment in a recycled file, in bytes.
 pub const RECYCLABLE_HEADER_LEN: usize = 11;
 
-/// What the space ahead of a log is filled with: wherever a reader looks, it finds the header of another log's record.
+/// The byte that fills the space ahead of a log: wherever a reader looks, it finds the header of another log's
+/// record.
 pub const FILLER: u8 = kind::FULL + kind::RECYCLABLE;
 
 /// True if a record of type `kind` carries the number of its log after its header's first [`HEADER_LEN`] bytes.

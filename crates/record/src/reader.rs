@@ -1,8 +1,8 @@
 //! Reads a log file front to back, telling its kinds of damage apart.
 //!
-//! [`LogReader::next`] gives each logical record. Damage comes back as [`ReadOutcome::Damaged`] if the
-//! recovery mode reports it; what a mode tolerates ends or continues the log silently. After damage the next
-//! call goes on behind it, which is what skipping corrupt records means.
+//! [`LogReader::next`] gives each logical record. Damage is returned as [`ReadOutcome::Damaged`] if the
+//! recovery mode reports it; damage that a mode tolerates ends or continues the log silently. After damage the next
+//! call goes on after it, which is what skipping corrupt records means.
 //!
 //! Invariant: a record is returned only if the checksums of all its fragments match.
 //! Source: RocksDB `db/log_reader.cc`; the table of outcomes is in `docs/format/log.md`.
@@ -16,10 +16,10 @@ use outcrop_options::WalRecoveryMode;
 use std::io::Read;
 use std::sync::Arc;
 
-/// What is wrong with a log.
+/// The kind of damage of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DamageKind {
-    /// The file ends inside a record: what a crash leaves behind.
+    /// The file ends inside a record, as a crash leaves it.
     TornTail,
     /// A checksum does not match.
     Checksum,
@@ -31,15 +31,15 @@ pub enum DamageKind {
     UnknownType,
     /// A record about the log itself does not decode.
     Undecodable,
-    /// Of a MANIFEST: a sector of it reads as zeros, as if its last write had not reached the disk as a whole. What is intact
-    /// of the rest follows, record by record.
+    /// Of a MANIFEST: a sector of it reads as zeros, as if its last write had not reached the disk as a whole. The
+    /// intact records of the rest follow, one by one.
     TornWrite,
 }
 
 /// One piece of damage.
 #[derive(Clone, Debug)]
 pub struct Damage {
-    /// What it is.
+    /// The kind of damage.
     pub kind: DamageKind,
     /// Where it is, in bytes from the start of the file.
     pub offset: u64,
@@ -47,7 +47,7 @@ pub struct Damage {
     pub error: Error,
 }
 
-/// What came next in a log.
+/// The next thing in a log.
 #[derive(Debug)]
 pub enum ReadOutcome<'a> {
     /// A logical record, and the offset it starts at.
@@ -257,8 +257,9 @@ impl LogReader {
         matches!(self.mode, WalRecoveryMode::AbsoluteConsistency | WalRecoveryMode::PointInTimeRecovery)
     }
 
-    /// What damage of the record at `offset` is. In a MANIFEST, of which each write is synced before the next, a sector of zeros
-    /// may be what a loss of power left of the last write; what follows shows whether it was the last.
+    /// The kind of damage of the record at `offset`. In a MANIFEST, of which each write is synced before the next, a
+    /// sector of zeros may be what a loss of power left of the last write; what follows shows whether it was the
+    /// last.
     fn or_torn_write(&mut self, kind: DamageKind, offset: u64) -> Result<DamageKind> {
         if !self.gapless || !self.a_sector_is_lost(offset)? {
             return Ok(kind);
@@ -435,7 +436,7 @@ impl LogReader {
         Physical::OldLog
     }
 
-    /// What an intact physical record is for.
+    /// The purpose of an intact physical record.
     fn classify(&mut self, kind: u8, range: std::ops::Range<usize>) -> Physical {
         let payload = &self.block[range.clone()];
         match kind {

@@ -33,7 +33,7 @@ fn write_log_of(number: u64, records: &[Vec<u8>], recyclable: bool) -> Vec<u8> {
     fs.read_all(&path).unwrap()
 }
 
-/// What reading a log gave: its records, and the damage reported in between.
+/// The result of reading a log: its records, and the damage reported in between.
 fn read_log(bytes: &[u8], mode: WalRecoveryMode) -> (Vec<Vec<u8>>, Vec<DamageKind>) {
     let (fs, path) = fs_with(bytes);
     let file = fs.open_read(&path, OpenRead::default()).unwrap();
@@ -243,7 +243,7 @@ fn a_broken_length_does_not_hide_the_rest_of_a_manifest() {
     assert!(matches!(reader.next().unwrap(), ReadOutcome::End));
 }
 
-/// What reading a MANIFEST gave: its records, and the first damage.
+/// The result of reading a MANIFEST: its records, and the first damage.
 fn read_manifest(bytes: &[u8]) -> (usize, Option<DamageKind>, usize) {
     let (fs, path) = fs_with(bytes);
     let mut reader = LogReader::of_manifest(fs.open_read(&path, OpenRead::default()).unwrap());

@@ -40,7 +40,7 @@ struct Compression {
 
 impl LogWriter {
     /// Writes the log `log_number` to the start of `file`. With `recyclable` each fragment carries the log
-    /// number, and a mark follows the last: the file may hold other things behind it, such as an earlier log.
+    /// number, and a mark follows the last: the file may hold other things after it, such as an earlier log.
     pub fn new(file: Box<dyn WriteFile>, log_number: u64, recyclable: bool) -> LogWriter {
         LogWriter {
             file,
@@ -109,7 +109,7 @@ impl LogWriter {
         self.block_offset += HEADER_LEN + payload.len();
     }
 
-    /// Frames the concatenation of `parts` behind what `frame` holds, and appends it.
+    /// Frames the concatenation of `parts` after what `frame` holds, and appends it.
     fn append_record(&mut self, parts: &[&[u8]]) -> Result<LogOffset> {
         let header_len = if self.recyclable.is_some() { RECYCLABLE_HEADER_LEN } else { HEADER_LEN };
         let mut left: usize = parts.iter().map(|part| part.len()).sum();
@@ -202,7 +202,7 @@ impl LogWriter {
     }
 }
 
-/// The mark behind the last record of log `number`. The next record is written over all of it but its first bytes before
+/// The mark after the last record of log `number`. The next record is written over all of it but its first bytes before
 /// those: what it then looks like belongs to another log as well.
 fn end_mark(number: u32) -> [u8; RECYCLABLE_HEADER_LEN] {
     let mut mark = [0; RECYCLABLE_HEADER_LEN];

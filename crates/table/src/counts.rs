@@ -1,4 +1,4 @@
-//! Which tickers and counters of the thread a block's coming and going changes.
+//! Which tickers and counters of the thread change when a block is looked up, read, cached or decompressed.
 //!
 //! Source: RocksDB `table/block_based/block_based_table_reader.cc`, `table/block_fetcher.cc`.
 
@@ -120,7 +120,7 @@ pub fn decompressed(watch: Watch<'_>, timer: DetailedTimer<'_>, from: usize, to:
     watch.count(Ticker::BytesDecompressedTo, to as u64);
 }
 
-/// What a filter was asked about.
+/// The subject of a question to a filter.
 #[derive(Clone, Copy)]
 pub enum Asked {
     /// A key that a lookup looks for.

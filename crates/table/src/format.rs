@@ -5,11 +5,11 @@ use outcrop_base::coding::{Decoder, fixed32_at, fixed64_at, put_varint64};
 use outcrop_base::{Error, Result};
 use outcrop_env::ReadFile;
 
-/// Bytes behind every block: compression type and checksum.
+/// Bytes after every block: compression type and checksum.
 pub const TRAILER_LEN: usize = 5;
 /// Bytes of the footer.
 pub const FOOTER_LEN: usize = 53;
-/// What an extended footer has where older ones have the metaindex handle.
+/// The bytes that an extended footer has where older ones have the metaindex handle.
 const EXTENDED_MARKER: [u8; 4] = [0x3E, 0x00, 0x7A, 0x00];
 /// The last 8 bytes of a block-based table.
 const MAGIC: u64 = 0x88E2_41B7_85F4_CFF7;
@@ -44,7 +44,7 @@ impl BlockHandle {
     }
 }
 
-/// What the end of the file says.
+/// The contents of the end of the file.
 #[derive(Clone, Copy, Debug)]
 pub struct Footer {
     /// How blocks are checksummed.

@@ -1,4 +1,4 @@
-//! The hash table of user keys behind a data block's restart points.
+//! The hash table of user keys after a data block's restart points.
 //!
 //! ```text
 //! bucket: u8 ... | number of buckets: u16      bucket = restart point's number, 255 empty, 254 several

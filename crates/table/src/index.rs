@@ -211,7 +211,7 @@ impl<'a> IndexView<'a> {
         }
     }
 
-    /// The separator behind block `index`.
+    /// The separator after block `index`.
     pub fn separator(&self, index: usize) -> &'a [u8] {
         let layout = Layout::new(self.count);
         let end = |index: usize| fixed32_at(self.frame, layout.ends + index * 4) as usize;

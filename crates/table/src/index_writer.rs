@@ -27,7 +27,7 @@ pub struct IndexFormat {
     pub restart_interval: u32,
 }
 
-/// What was written.
+/// The facts about a written index.
 #[derive(Default)]
 pub struct WrittenIndex {
     /// The block that the footer or the metaindex names.

@@ -30,7 +30,7 @@ pub struct TableIterOptions {
     pub fill_cache: FillCache,
     /// Bytes read at once from the start; 0: grows with sequential access.
     pub readahead_bytes: usize,
-    /// What is read ahead waits for its tokens.
+    /// Reads ahead wait for their tokens.
     pub pace: Option<Arc<Pace>>,
 }
 
@@ -191,7 +191,8 @@ impl TableIter {
         true
     }
 
-    /// What must be read to have the block, if [`TableIter::enter_if_cached`] said so. None if it is to be read in another way.
+    /// The read that fetches the block, if [`TableIter::enter_if_cached`] said that it is missing. None if it is to
+    /// be read in another way.
     pub fn missing_block(&self) -> Option<BatchRead<'_>> {
         let place = self.ahead().filter(|_| self.options.readahead_bytes == 0)?;
         self.table.read_at(place, self.options.fill_cache.into()).ok()
@@ -237,7 +238,7 @@ impl TableIter {
         (elsewhere && number < view.len()).then(|| BlockPlace { number, handle: view.handle(number) })
     }
 
-    /// To the first entry at or after (`user_key`, `packed`), which is in `block` or behind it.
+    /// To the first entry at or after (`user_key`, `packed`), which is in `block` or after it.
     #[inline]
     fn seek_from(&mut self, block: usize, comparator: &Comparator, user_key: &[u8], packed: u64) {
         if self.enter(block) {
@@ -245,7 +246,7 @@ impl TableIter {
         }
         if !self.valid() {
             self.skip_forward();
-            // Whoever seeks in order to get on must not be taken back, or it never ends.
+            // A seek whose caller wants to get on must not be taken back, or the caller never ends.
             let target = (user_key, packed);
             if self.valid() && comparator.compare_parts(split(self.key()), target).is_lt() {
                 self.fail_on_order();

@@ -7,7 +7,7 @@
 //! Format versions 2 to 7 are written and read, with every codec, checksum, index and filter RocksDB has for
 //! them. Bytes: `docs/format/table.md`. Values too large for tables go to [`blob`] files.
 //!
-//! A block in memory is a *frame*: its contents behind a small directory that lets a lookup find its entry
+//! A block in memory is a *frame*: its contents after a small directory that lets a lookup find its entry
 //! without walking (`block.rs`). The index of an open table is a frame too (`index.rs`). Rarer forms of blocks
 //! are rewritten into the usual one when they are loaded (`rewrite.rs`): the paths of get and next know one form.
 //! Next: `reader.rs` for lookups, `writer.rs` for the other direction.

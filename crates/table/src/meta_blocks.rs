@@ -1,5 +1,5 @@
-//! What is read and checked once, when a table is opened: metaindex, properties, features, sequence numbers,
-//! range tombstones, filter.
+//! The blocks that are read and checked once, when a table is opened: metaindex, properties, features,
+//! sequence numbers, range tombstones, filter.
 
 use crate::filter::{FilterContents, Residence, TableFilter};
 use crate::format::{BlockHandle, TRAILER_LEN, corruption, not_supported, verify_block};
@@ -14,7 +14,7 @@ use outcrop_base::{Comparator, Error, Result, SeqNum};
 use outcrop_env::ReadFile;
 use outcrop_monitor::Watch;
 
-/// What all built-in filters are called.
+/// The name that all built-in filters share.
 const FILTER_NAME: &str = "rocksdb.BuiltinBloomFilter";
 /// Names in the properties of tables whose codecs mean what they mean here.
 const COMPRESSION_MANAGERS: [&str; 2] = ["", "BuiltinV2"];
@@ -156,7 +156,7 @@ pub fn global_seqno(
             ));
         }
     };
-    // What stands in the keys is 0 already.
+    // The number in the keys is 0 already.
     Ok(Some(SeqNum(seqno)).filter(|seqno| *seqno != SeqNum::ZERO))
 }
 

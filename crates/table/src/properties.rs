@@ -1,4 +1,4 @@
-//! The properties block: what a table says of itself.
+//! The properties block: facts about a table, written with it.
 //!
 //! Source: RocksDB `table/meta_blocks.cc`, `include/rocksdb/table_properties.h`; names in
 //! `docs/format/table.md`.
@@ -9,7 +9,7 @@ use outcrop_base::coding::{get_varint64, put_varint64};
 use outcrop_base::{Error, Result};
 use std::collections::BTreeMap;
 
-/// What a table says of itself. Numbers that are absent are 0.
+/// The properties of a table. Numbers that are absent are 0.
 ///
 /// ```
 /// # use outcrop_table as outcrop;

@@ -1,11 +1,11 @@
-//! What an iterator reads of its table before it gets there.
+//! The blocks that an iterator reads of its table before it gets there.
 //!
 //! ```text
 //! | stretch in memory: the current block is in it | next stretch: under way |
 //! ```
 //! Stretches end where blocks end, and grow while access stays sequential. While the blocks of one are worked on, the next
-//! is being read. What the operating system caches is read by it as far ahead as the user asked for, and copied from there in
-//! stretches that stay in the processor's caches.
+//! is being read. A file that the operating system caches is read by it as far ahead as the user asked for, and
+//! copied from there in stretches that stay in the processor's caches.
 
 use crate::counts;
 use crate::format::BlockHandle;
@@ -22,7 +22,7 @@ const MIN_BYTES: usize = 16 << 10;
 const MOST_DIRECT: usize = 64 << 20;
 /// Largest size it grows to on its own, and largest of a buffered file, in bytes.
 const MAX_BYTES: usize = 256 << 10;
-/// From this size on the next stretch is read before it is wanted: whoever came so far goes on.
+/// From this size on the next stretch is read before it is wanted: an iterator that came so far goes on.
 const AHEAD_FROM: usize = 64 << 10;
 /// Sequential loads before reading ahead starts.
 const LOADS_BEFORE: u32 = 2;
@@ -42,7 +42,7 @@ pub struct Readahead {
     /// Block that follows the last one entered, and how many were loaded in a row.
     expected: usize,
     in_a_row: u32,
-    /// What is read waits for its tokens.
+    /// Reads ahead wait for its tokens.
     pace: Option<Arc<Pace>>,
 }
 
@@ -56,7 +56,7 @@ struct Next {
 struct Stretch {
     start: u64,
     len: usize,
-    /// Number of the block behind it.
+    /// Number of the block after it.
     end: usize,
 }
 
@@ -99,7 +99,7 @@ impl Readahead {
         handle.offset >= self.start && handle.offset + len as u64 <= self.start + self.bytes.len() as u64
     }
 
-    /// Makes the stretch that begins with block `number` the current one, and starts to read the one behind it.
+    /// Makes the stretch that begins with block `number` the current one, and starts to read the one after it.
     fn advance(
         &mut self,
         source: &BlockSource,
@@ -142,7 +142,7 @@ impl Readahead {
         Ok(())
     }
 
-    /// Has at least as many bytes behind `end` read as the user asked for, twice as many at a time.
+    /// Has at least as many bytes after `end` read as the user asked for, twice as many at a time.
     fn hint(&mut self, source: &BlockSource, end: u64) {
         let asked = self.asked as u64;
         if self.hinted < end.saturating_add(asked) {
@@ -171,7 +171,7 @@ impl Readahead {
         let mut stretch = Stretch { start: first.offset, len: source.stored_len(first)?, end: number + 1 };
         while stretch.end < index.len() {
             let handle = index.handle(stretch.end);
-            // What is wrong with a block is told when it is entered.
+            // Damage of a block is reported when the block is entered.
             let Ok(len) = source.stored_len(handle) else { break };
             if handle.offset != stretch.start + stretch.len as u64 || stretch.len + len > wanted {
                 break;

@@ -124,7 +124,7 @@ pub struct TableReaderOptions {
     pub largest_seqno: SeqNum,
     /// Filters of prefixes are asked if they were built with this extractor.
     pub prefix_extractor: Option<PrefixExtractor>,
-    /// Who watches reads of the table.
+    /// Counts reads of the table.
     pub monitor: Monitor,
 }
 
@@ -253,7 +253,7 @@ impl TableReader {
         Ok(table)
     }
 
-    /// What the table says of itself.
+    /// The properties of the table.
     pub fn properties(&self) -> &TableProperties {
         &self.properties
     }
@@ -446,7 +446,7 @@ impl TableReader {
         found
     }
 
-    /// What must be read to have the block.
+    /// The read that fetches the block.
     ///
     /// # Errors
     /// Corruption if it does not lie within the file; those of [`FillCache::check_load`].
@@ -647,7 +647,7 @@ impl TableReader {
             let mut partitions = IndexEntries::default();
             partitions.add_block(&top, self.coding).map_err(broken(self.index_handle))?;
             if let [first, .., last] = partitions.handles() {
-                // Partitions stand one behind the other: one readahead instead of a read for each.
+                // Partitions stand one after the other: one readahead instead of a read for each.
                 let span =
                     last.offset.saturating_sub(first.offset) as usize + self.source.stored_len(*last)?;
                 self.source.file.prefetch(first.offset, span);

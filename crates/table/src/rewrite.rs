@@ -7,7 +7,7 @@
 //!   ```
 //! - Blocks of a file that was ingested store sequence number 0; the file's own number stands in for it.
 //!
-//! Done once, when a block is loaded: what is cached and searched has the usual form, so that lookups and
+//! Done once, when a block is loaded: the cached block has the usual form, so that lookups and
 //! iterators pay nothing for it.
 //! Source: RocksDB `table/block_based/block_builder.cc`, `block.h` (global sequence numbers).
 
@@ -81,7 +81,7 @@ fn each_separated(block: &[u8], add: &mut impl FnMut(&[u8], &[u8]) -> Result<()>
     let ordinary = [&block[..at], &word.to_le_bytes()].concat();
     let contents = Contents::parse(&ordinary)?;
     let (keys, mut values) =
-        contents.entries.split_at_checked(values_at).ok_or_else(|| broken("values start behind the end"))?;
+        contents.entries.split_at_checked(values_at).ok_or_else(|| broken("values start after the end"))?;
     let all_values = values;
     let mut decoder = Decoder::new(keys);
     let mut key: Vec<u8> = Vec::new();

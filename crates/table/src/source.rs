@@ -24,9 +24,9 @@ pub struct BlockSource {
     pub file_id: u64,
     /// Of data blocks.
     pub dictionary: Option<Dictionary>,
-    /// What every key of data blocks is to carry instead of the number stored.
+    /// The number that every key of data blocks is to carry instead of the one stored.
     pub global_seqno: Option<SeqNum>,
-    /// Who watches what is read without being told by whom.
+    /// Counts the reads that are made without a watcher of their own.
     pub monitor: Monitor,
 }
 
@@ -68,11 +68,11 @@ impl Meta {
     }
 }
 
-/// What a frame in the cache holds. Part of its key: a forged handle may name a block that is cached in another
-/// form.
+/// The form of a block in the cache. Part of its key: a forged handle may name a block that is cached in
+/// another form.
 #[derive(Clone, Copy)]
 pub enum Form {
-    /// A data block behind its directory.
+    /// A data block after its directory.
     Data = Kind::Data as isize,
     /// A whole index.
     Index = Kind::Index as isize,
@@ -147,7 +147,7 @@ impl BlockSource {
         verified
     }
 
-    /// Verifies the stored bytes of a data block and gives its contents, made in `buffer` if need be.
+    /// Verifies the stored bytes of a data block and gives its contents, made in `buffer` if needed.
     pub fn unpack<'b>(
         &self,
         handle: BlockHandle,

@@ -161,7 +161,7 @@ fn seek_in_steps(iter: &mut TableIter, user_key: &[u8], packed: u64) {
     iter.finish_seek(user_key, packed);
 }
 
-/// What a lookup of `user_key` at `snapshot` must visit first.
+/// The row that a lookup of `user_key` at `snapshot` must visit first.
 fn expected_get<'r>(rows: &'r Rows, user_key: &[u8], snapshot: u64) -> Option<&'r [u8]> {
     rows.iter()
         .find(|(key, _)| split(key).0 == user_key && split(key).1 >> 8 <= snapshot)

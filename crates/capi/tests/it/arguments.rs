@@ -1,4 +1,4 @@
-//! Every function with NULL for each pointer and with extreme numbers: what RocksDB's library takes, this one takes.
+//! Every function with NULL for each pointer and with extreme numbers: this library accepts every argument that RocksDB's does.
 //!
 //! Cases are made from the committed list of functions: one argument of a call is NULL or extreme, the others are what a
 //! program passes. After the call the objects of it are used: a database is opened under the options, written, read and
@@ -18,7 +18,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Any function: integers and pointers are passed in order, and so are floating-point numbers, in registers of their own.
-/// What a function does not take is not looked at.
+/// A function does not look at registers beyond its arguments.
 #[rustfmt::skip]
 type Any = unsafe extern "C" fn(
     u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, f64, f64, f64, f64,
@@ -84,7 +84,7 @@ extern "C" fn answer() -> *const c_char {
     c"answer".as_ptr()
 }
 
-/// What one argument of a call is replaced by.
+/// The replacement for one argument of a call.
 struct Case {
     function: String,
     kinds: Vec<Kind>,
@@ -140,7 +140,7 @@ struct World<'a> {
     library: &'a Library,
     makers: &'a HashMap<String, String>,
     dir: &'a Path,
-    /// What was made so far, by type.
+    /// The objects made so far, by type.
     made: BTreeMap<String, u64>,
 }
 
@@ -242,7 +242,7 @@ impl World<'_> {
         }
     }
 
-    /// Uses what the call was about; what came of it.
+    /// Uses the object that the call was about, and describes the result.
     unsafe fn use_objects(&mut self) -> String {
         let mut found = String::new();
         // SAFETY: as for `call`.
@@ -277,7 +277,7 @@ impl World<'_> {
             self.call("rocksdb_flush", &[db, flush, error], &[]);
             found += &format!(", flush {}", Self::class(error));
             for of in ["rocksdb_iterator_t", "rocksdb_column_family_handle_t", "rocksdb_snapshot_t"] {
-                // What refers to the database goes first.
+                // Objects that refer to the database are destroyed first.
                 if let Some(&object) = self.made.get(of) {
                     match of {
                         "rocksdb_iterator_t" => self.call("rocksdb_iter_destroy", &[object], &[]),
@@ -321,12 +321,12 @@ impl World<'_> {
     }
 }
 
-/// A directory in memory, where there is one: what is synced is not of interest.
+/// A directory in memory, where there is one: syncs are not of interest.
 fn scratch() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-/// Runs each case in a process of its own; what each found, or how it ended.
+/// Runs each case in a process of its own, and returns its findings, or how it ended.
 fn run_all(library: &Library, cases: &[Case], makers: &HashMap<String, String>) -> Vec<String> {
     cases
         .iter()
@@ -372,7 +372,7 @@ fn child() {
     let library = unsafe { Library::new(library).unwrap() };
     let found = run_all(&library, &cases(&functions), &makers);
     std::fs::write(std::env::var_os("OUTCROP_ARGUMENTS_ANSWER").unwrap(), found.join("\n")).unwrap();
-    // What the library leaves behind is not of interest.
+    // The library's leftovers are not of interest.
     std::process::exit(0);
 }
 
@@ -390,7 +390,7 @@ fn functions() -> (Vec<Function>, HashMap<String, String>) {
     (functions.collect(), makers)
 }
 
-/// What `library` made of each case.
+/// The result of each case with `library`.
 fn found_with(library: &Path) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
     let answer = dir.path().join("answers");
@@ -419,7 +419,7 @@ fn what_rocksdb_takes_is_taken() {
     eprintln!("{} cases, of which RocksDB takes {taken}", cases.len());
     assert!(taken > cases.len() / 4, "RocksDB takes only {taken} of {} cases", cases.len());
     let differs = |(case, (ours, theirs)): (&Case, (&String, &String))| {
-        // What RocksDB refuses may be taken here, and what is documented as refused is.
+        // An argument that RocksDB refuses may be accepted here, and one that is documented as refused is.
         let refused = ours.contains("Not implemented") && (case.bits != 0 || !case.name.contains("_set_"));
         let stricter = theirs != GOOD && legal(ours);
         let known = OTHERWISE.iter().any(|(name, _)| case.name.starts_with(name));
@@ -430,7 +430,7 @@ fn what_rocksdb_takes_is_taken() {
     assert!(wrong.is_empty(), "{} of {}: {wrong:#?}", wrong.len(), cases.len());
 }
 
-/// What comes of a case without an error.
+/// The result of a case without an error.
 const GOOD: &str = "open , put , get true of 3 , flush , closed";
 
 /// Where a call ends otherwise on purpose, or RocksDB takes an illegal one by accident, and why.

@@ -447,7 +447,7 @@ fn a_restore_mode_that_is_none_is_refused() {
     api.close_db(db);
 }
 
-/// What each library says to the same mistakes and to the same damage.
+/// The errors of both libraries for the same mistakes and the same damage.
 #[test]
 fn mistakes_and_damage_are_told_in_the_same_words() {
     let Some(sides) = both() else { return };
@@ -656,7 +656,7 @@ fn live_files(api: &Api) -> Vec<String> {
     told
 }
 
-/// What an export says of its files, in the form that a C program can carry to another database.
+/// The facts of an export about its files, in the form that a C program can carry to another database.
 #[derive(Clone, Debug, PartialEq)]
 struct Carried {
     name: CString,

@@ -1,5 +1,5 @@
 //! No panic crosses the boundary to C: every exported function stands in `boundary!`, and application code that panics
-//! inside of the engine comes back as an error, once for each kind of function that can meet one.
+//! inside of the engine becomes an error, once for each kind of function that can meet one.
 
 use crate::library::error_text;
 use libc::{c_char, c_int, c_uchar, c_void, size_t};

@@ -5,7 +5,7 @@ use crate::library::{compile, outcrop_library, reference};
 use std::path::Path;
 use std::process::Command;
 
-/// What the program prints when it is linked with `library`.
+/// The output of the program when it is linked with `library`.
 fn run_with(library: &Path) -> String {
     let dir = tempfile::tempdir().unwrap();
     let program = dir.path().join("example");

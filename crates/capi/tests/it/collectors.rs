@@ -93,7 +93,7 @@ impl<'a> Session<'a> {
         unsafe { (self.api.rocksdb_compact_range)(self.db, null(), 0, null(), 0) };
     }
 
-    fn settle(&self) {
+    fn wait_until_idle(&self) {
         // SAFETY: live objects.
         self.call(|e| unsafe {
             let options = (self.api.rocksdb_wait_for_compact_options_create)();
@@ -132,7 +132,8 @@ impl<'a> Session<'a> {
     }
 }
 
-/// What becomes of a table with `deletions` deletions between values, under collectors that `configure` adds.
+/// The compactions of a table with `deletions` deletions between values, under collectors that `configure`
+/// adds.
 fn after_deletions(deletions: usize, configure: fn(&Api, Object)) -> Vec<String> {
     Api::same_on_both(|api, dir| {
         let session = Session::open(api, dir, configure);
@@ -145,7 +146,7 @@ fn after_deletions(deletions: usize, configure: fn(&Api, Object)) -> Vec<String>
         (0..deletions).for_each(|number| session.delete(&format!("c{number:04}")));
         session.put("y");
         session.flush();
-        session.settle();
+        session.wait_until_idle();
         let tables = session.tables();
         session.close();
         tables

@@ -4,7 +4,7 @@
 //! A reference RocksDB opens a *copy* first: current versions open a tree they find illegal as empty and
 //! delete its files without an error, so success alone says nothing and the original must survive.
 
-use crate::library::{Api, Contents, Database, Setup, outcrop_library, reference_libraries};
+use crate::library::{Api, Database, FamilyRows, Setup, outcrop_library, reference_libraries};
 use outcrop_env::{Env, OpenRead};
 use outcrop_manifest::VersionEdit;
 use outcrop_options::WalRecoveryMode;
@@ -39,7 +39,7 @@ impl Rng {
 }
 
 /// Writes `count` random operations to the database and the model.
-fn write_some(db: &Database<'_>, model: &mut Contents, rng: &mut Rng, count: usize) {
+fn write_some(db: &Database<'_>, model: &mut FamilyRows, rng: &mut Rng, count: usize) {
     for _ in 0..count {
         let family = rng.below(2) as usize;
         match rng.below(100) {
@@ -97,7 +97,7 @@ fn copy_files(source: &Path, target: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-fn assert_equal(found: &Contents, model: &Contents, what: &str) {
+fn assert_equal(found: &FamilyRows, model: &FamilyRows, what: &str) {
     for family in 0..2 {
         assert_eq!(found[family].len(), model[family].len(), "{what}: rows in column family {family}");
         assert!(found[family] == model[family], "{what}: contents of column family {family} differ");
@@ -105,7 +105,7 @@ fn assert_equal(found: &Contents, model: &Contents, what: &str) {
 }
 
 /// Opens a copy of `dir`, compares all rows, compacts everything and compares again.
-fn check_on_copy(api: &Api, dir: &Path, setup: &Setup, model: &Contents, what: &str) {
+fn check_on_copy(api: &Api, dir: &Path, setup: &Setup, model: &FamilyRows, what: &str) {
     let copy = dir.with_extension("copy");
     copy_dir(dir, &copy);
     let db = Database::open(api, &copy, setup).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -156,7 +156,7 @@ fn take_turns(outcrop: &Api, reference: &Api, version: &str, setup: &Setup, seed
     let temp = tempfile::tempdir().unwrap();
     let dir: PathBuf = temp.path().join("db");
     let mut rng = Rng(seed);
-    let mut model = Contents::default();
+    let mut model = FamilyRows::default();
     let mut cursors = [0, 0];
     for turn in 0..turns {
         let ours = turn % 2 == 0;
@@ -167,7 +167,7 @@ fn take_turns(outcrop: &Api, reference: &Api, version: &str, setup: &Setup, seed
         let db = Database::open(writer, &dir, setup).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert_equal(&db.contents(), &model, &what);
         write_some(&db, &mut model, &mut rng, 400);
-        db.settle();
+        db.wait_until_idle();
         // As a killed process would leave it: the files as they are while the database is open.
         let crashed = dir.with_extension("crashed");
         copy_dir(&dir, &crashed);

@@ -78,7 +78,7 @@ fn sides() -> Option<(Side, Side)> {
     Some((Side::open("outcrop", &outcrop_library()), Side::open("11.8.1", &reference()?)))
 }
 
-/// What can change: a value that is not the default, and how OPTIONS has it.
+/// The options that can change: a value that is not the default, and how OPTIONS has it.
 const MUTABLE: [(&str, &str); 25] = [
     ("avoid_flush_during_shutdown", "true"),
     ("bytes_per_sync", "2097152"),

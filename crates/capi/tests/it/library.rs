@@ -224,7 +224,7 @@ pub struct Setup {
 pub const FAMILIES: [&str; 2] = ["default", "second"];
 
 /// All rows of all column families.
-pub type Contents = [BTreeMap<Vec<u8>, Vec<u8>>; 2];
+pub type FamilyRows = [BTreeMap<Vec<u8>, Vec<u8>>; 2];
 
 /// An open database of either engine.
 pub struct Database<'a> {
@@ -402,7 +402,7 @@ impl<'a> Database<'a> {
     }
 
     /// Waits until nothing runs in the background and nothing is due: the files then stay as they are.
-    pub fn settle(&self) {
+    pub fn wait_until_idle(&self) {
         let names = [
             c"rocksdb.num-running-compactions",
             c"rocksdb.num-running-flushes",
@@ -425,7 +425,7 @@ impl<'a> Database<'a> {
     }
 
     /// Every row of every column family, by scan; each is looked up as well.
-    pub fn contents(&self) -> Contents {
+    pub fn contents(&self) -> FamilyRows {
         [0, 1].map(|family| {
             let mut rows = BTreeMap::new();
             // SAFETY: live objects; keys and values are valid until the iterator moves.

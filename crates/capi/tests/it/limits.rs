@@ -112,7 +112,7 @@ fn c_path(path: &Path) -> CString {
     CString::new(path.to_str().unwrap()).unwrap()
 }
 
-/// What the calls of each side came to, one after the other, for both to be compared.
+/// The results of each side's calls, one after the other, for both to be compared.
 impl Side {
     /// The text in `error`, or "".
     fn told(&self, error: *mut c_char) -> String {
@@ -189,7 +189,7 @@ impl Side {
 
 /// Eight mebibytes per second, in refills of 10 ms.
 const RATE: i64 = 8 << 20;
-/// What a mebibyte takes at least at that rate: the first refill is there at once.
+/// The least time that a mebibyte takes at that rate: the first refill is there at once.
 const LEAST: Duration = Duration::from_millis(110);
 
 fn timed(work: impl FnOnce()) -> Duration {
@@ -260,7 +260,7 @@ fn a_limiter_of_an_option_string_acts() {
             let db = side.open(options, "string");
             side.fill(db, 64);
             let took = timed(|| assert_eq!(side.flush(db), ""));
-            // Refills of 100 ms: what the first one does not have waits for the second.
+            // Refills of 100 ms: bytes beyond the first one wait for the second.
             assert!(took >= Duration::from_millis(90), "{}: {took:?}", side.name);
             (api.rocksdb_close)(db);
             (api.rocksdb_options_destroy)(options);

@@ -1,7 +1,7 @@
 //! Listeners beside RocksDB's: the same calls on both, what is told compared by kind, in order, with the main fields.
 //!
-//! Not compared: numbers and sizes of files, times, threads and job numbers, which differ between any two runs. What must hold in each
-//! by itself is asserted where it is told.
+//! Not compared: numbers and sizes of files, times, threads and job numbers, which differ between any two runs. Facts
+//! that must hold in each by itself are asserted where they are told.
 
 use crate::library::{Bytes, Errptr, Object, c_functions, error_text, outcrop_library, reference};
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
@@ -149,9 +149,9 @@ c_functions! {
     rocksdb_status_ptr_get_error: fn(Object, Errptr);
 }
 
-/// What was told, by kind.
+/// The reports, by kind.
 #[derive(Default)]
-struct Told {
+struct Reports {
     by_kind: BTreeMap<&'static str, Vec<String>>,
     /// Kinds in order.
     order: Vec<&'static str>,
@@ -162,10 +162,10 @@ struct Told {
     destroyed: usize,
 }
 
-/// What the callbacks are called with.
+/// The state that the callbacks get.
 struct State<'a> {
     api: &'a Api,
-    told: Mutex<Told>,
+    told: Mutex<Reports>,
     expects_parts_alone: bool,
 }
 
@@ -176,7 +176,7 @@ impl State<'_> {
         told.order.push(kind);
     }
 
-    /// A callback must not panic: what is wrong is told, and fails the test at its end.
+    /// A callback must not panic: it notes a mistake, which fails the test at its end.
     fn check(&self, holds: bool, what: &str) {
         if !holds {
             self.note("violation", what.to_string());
@@ -596,7 +596,7 @@ impl<'a> Session<'a> {
         unsafe { (self.api.rocksdb_compact_range)(self.db, null(), 0, null(), 0) };
     }
 
-    fn settle(&self) {
+    fn wait_until_idle(&self) {
         // SAFETY: live objects.
         self.call(|e| unsafe {
             (self.api.rocksdb_wait_for_compact)(
@@ -627,7 +627,7 @@ impl<'a> Session<'a> {
     }
 
     /// Closes it, and gives what was told.
-    fn close(self) -> Told {
+    fn close(self) -> Reports {
         // SAFETY: live objects.
         unsafe {
             (self.api.rocksdb_close)(self.db);
@@ -641,7 +641,7 @@ impl<'a> Session<'a> {
 }
 
 /// Runs `script` on both libraries, and compares what was told.
-fn same_on_both(script: impl Fn(&Api, &Path) -> Told) {
+fn same_on_both(script: impl Fn(&Api, &Path) -> Reports) {
     let run = |library: &Path| {
         let dir = tempfile::tempdir().unwrap();
         let api = Api::load(library);
@@ -709,7 +709,7 @@ fn compactions_by_themselves_and_moves() {
         for (key, value) in [("a", "1"), ("a", "2"), ("b", "3"), ("a", "4")] {
             session.put(key, value);
             session.flush();
-            session.settle();
+            session.wait_until_idle();
         }
         session.close()
     });
@@ -727,7 +727,7 @@ fn stalls_begin_and_end() {
             session.put("a", value);
             session.flush();
         }
-        session.settle();
+        session.wait_until_idle();
         session.state.wait_for("stall", 2);
         let mut told = session.close();
         // How many tables there are when the flush ends depends on the compaction that it starts.
@@ -827,7 +827,7 @@ fn compact_files_tells_its_caller() {
                 );
             });
             assert_eq!(count, 1);
-            // What RocksDB says of L0 here is not set by anybody.
+            // RocksDB's figures of L0 here are never set.
             let told = compaction(&session.state, info, true);
             let (before, after) = told.split_once(" l0 ").unwrap();
             session.state.note("caller", format!("{before} {}", after.split_once(' ').unwrap().1));

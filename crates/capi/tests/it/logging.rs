@@ -131,7 +131,7 @@ fn a_logger_gets_no_lines_below_its_level() {
     for (name, api) in loaded() {
         for level in [2, 3, 4] {
             let lines = told(&api, level);
-            // What LOG begins with comes at any level.
+            // The header of LOG is written at any level.
             let begins = lines.iter().position(|(_, text)| text.contains("DB pointer ")).expect("a header");
             let lines = &lines[begins + 1..];
             assert!(lines.iter().all(|(of, _)| *of >= level as u32), "{name}: {level}\n{lines:#?}");

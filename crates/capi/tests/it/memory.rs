@@ -26,7 +26,7 @@ c_functions! {
 /// Names the library to the child.
 const LIBRARY: &str = "OUTCROP_MEMORY_LIBRARY";
 const VALUE: usize = 100 << 20;
-/// What a database takes beside the values, generously; less than one of them.
+/// Memory of a database beside the values, generously; less than one of them.
 const BESIDE: usize = 80 << 20;
 
 /// Resident bytes of this process, without pages of files.
@@ -36,8 +36,8 @@ fn resident() -> usize {
     line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() << 10
 }
 
-/// What is resident once threads in the background have dropped what they had: when it is little, or after `patience`.
-fn settled(before: usize, patience: Duration) -> usize {
+/// Resident memory once threads in the background have dropped what they had: when it is little, or after `patience`.
+fn resident_when_idle(before: usize, patience: Duration) -> usize {
     let begun = Instant::now();
     while resident() > before + BESIDE && begun.elapsed() < patience {
         std::thread::sleep(Duration::from_millis(5));
@@ -74,7 +74,7 @@ fn steps(library: &Path, patience: Duration) -> [usize; 3] {
         let put = resident();
         (api.rocksdb_flush)(db, (api.rocksdb_flushoptions_create)(), &raw mut error);
         check(error);
-        let flushed = settled(before, patience);
+        let flushed = resident_when_idle(before, patience);
         for key in keys {
             let mut len = 0;
             let found = (api.rocksdb_get)(db, read, key, 5, &raw mut len, &raw mut error);
@@ -82,7 +82,7 @@ fn steps(library: &Path, patience: Duration) -> [usize; 3] {
             assert_eq!(len, VALUE);
             (api.rocksdb_free)(found.cast());
         }
-        let got = settled(before, patience);
+        let got = resident_when_idle(before, patience);
         (api.rocksdb_close)(db);
         [put, flushed, got].map(|now| now.saturating_sub(before))
     }
@@ -99,7 +99,7 @@ fn child() {
     }
 }
 
-/// What the child says of `library`.
+/// The figures that the child reports of `library`.
 fn measured(library: &Path) -> [usize; 3] {
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "memory::child", "--nocapture"])

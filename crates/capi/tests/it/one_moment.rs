@@ -1,8 +1,8 @@
 //! Reads of several parts show one moment.
 //!
 //! Writers put one number under all keys of all column families, in one batch; memtables are small, so they are sealed,
-//! flushed and compacted meanwhile. Whatever one call reads must be one number. Readers make a fixed number of calls of
-//! each kind and at least see so many numbers; the writer goes on until all have.
+//! flushed and compacted meanwhile. All values that one call reads must be one number. Readers make a fixed number of
+//! calls of each kind and at least see so many numbers; the writer goes on until all have.
 
 use crate::library::{Bytes, Errptr, Object, c_functions, outcrop_library, reference_libraries};
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
@@ -65,7 +65,7 @@ struct Database<'a> {
     read: Object,
 }
 
-// SAFETY: objects of the C API are used by several threads at once; what is not, such as iterators, stays on one.
+// SAFETY: objects of the C API are used by several threads at once; others, such as iterators, stay on one.
 unsafe impl Sync for Database<'_> {}
 
 fn check(what: &str, error: *mut c_char) {
@@ -157,7 +157,7 @@ impl<'a> Database<'a> {
         check("write", error);
     }
 
-    /// What a multi-get of all keys of `families` finds.
+    /// The numbers that a multi-get of all keys of `families` finds.
     fn multi_get(&self, families: &[usize]) -> Vec<u64> {
         let keys: Vec<[u8; 4]> = (0..KEYS).map(key).collect();
         let pairs: Vec<(usize, usize)> =
@@ -288,7 +288,7 @@ impl<'a> Database<'a> {
         found
     }
 
-    /// What a checkpoint holds.
+    /// The numbers that a checkpoint holds.
     fn checkpoint(&self, target: &Path) -> Vec<u64> {
         let _ = std::fs::remove_dir_all(target);
         let path = CString::new(target.to_str().unwrap()).unwrap();
@@ -337,7 +337,7 @@ fn torn(calls: usize, numbers: usize, mut read: impl FnMut() -> Vec<u64>) -> (us
     torn
 }
 
-/// One kind of read: what it is called, how many calls, and of them at least so many of different moments.
+/// One kind of read: its name, how many calls, and of them at least so many of different moments.
 type Kind<'a> = (&'static str, usize, usize, Box<dyn FnMut() -> Vec<u64> + Send + 'a>);
 
 /// Kinds of reads that showed two moments; those of a secondary if one is to `follow`.

@@ -23,7 +23,7 @@ c_functions! {
 /// Tried in this order: the first that RocksDB takes is compared.
 const VALUES: [&str; 6] = ["nullptr", "true", "1", "kNoCompression", "{}", ""];
 
-/// What RocksDB takes and this engine refuses, and why.
+/// Options that RocksDB accepts and this engine refuses, and why.
 const REFUSED: &[(&str, &str)] = &[
     ("block_based_table_factory=nullptr", "a table format there must be"),
     ("table_factory=nullptr", "a table format there must be"),
@@ -39,7 +39,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("table_properties_collectors=nullptr", "objects of the program come through functions"),
 ];
 
-/// What RocksDB does not survive.
+/// Settings that crash RocksDB.
 const FATAL: &[&str] = &["env=nullptr", "set table_factory=true", "set table_factory=1"];
 
 /// Those of an open database that it may not survive: objects are taken away from it.

@@ -1,4 +1,4 @@
-//! What is refused is seen by its caller: as an error, or in words, never as a write that is lost or a crash.
+//! The caller sees each refusal: as an error, or in words, never as a write that is lost or a crash.
 
 use crate::library::error_text;
 use libc::c_char;

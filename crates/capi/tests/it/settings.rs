@@ -108,8 +108,8 @@ unsafe fn set(library: &Library, object: Object, (setter, kind): &(String, Strin
 /// Where our default is another on purpose.
 const OTHER_DEFAULTS: [&str; 1] = ["rocksdb_block_based_options_get_format_version"];
 
-/// What is not the same after it was set: a threshold that is refused stays at its default, an interval of 0
-/// counts as 1 at once, and the level of statistics is kept where RocksDB drops it without statistics.
+/// Settings that read back otherwise than set: a threshold that is refused stays at its default, an interval
+/// of 0 counts as 1 at once, and the level of statistics is kept where RocksDB drops it without statistics.
 const OTHERWISE_WHEN_SET: [&str; 4] = [
     "rocksdb_readoptions_get_merge_operand_count_threshold",
     "rocksdb_block_based_options_get_block_restart_interval",

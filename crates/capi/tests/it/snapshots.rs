@@ -1,4 +1,4 @@
-//! Read options outlive the snapshot that was set in them: what reads by them is told, and nothing reads newer data unawares.
+//! Read options outlive the snapshot that was set in them: a read by them fails with an error, and none returns newer data.
 
 use crate::library::error_text;
 use libc::{c_char, size_t};
@@ -6,7 +6,7 @@ use outcrop_capi::*;
 use std::ffi::{CStr, CString};
 use std::ptr::{null, null_mut};
 
-/// What a function said in its `errptr`.
+/// The text that a function left in its `errptr`.
 unsafe fn told(error: *mut c_char) -> Option<String> {
     // SAFETY: null, or a text of the library, which frees it.
     unsafe { error_text(error, rocksdb_free) }

@@ -1,7 +1,8 @@
 //! Statistics and counters of the thread beside RocksDB's: one script of operations on both libraries.
 //!
 //! Exactly the same must be what the operations alone decide: keys and bytes read and written, where a get was decided, what
-//! filters said, moves of iterators, syncs. What depends on how an engine stores rows has a bound and a reason in [`NEAR`].
+//! filters said, moves of iterators, syncs. Counters that depend on how an engine stores rows have a bound and a
+//! reason in [`NEAR`].
 
 use crate::library::{Bytes, Errptr, Object, c_functions, outcrop_library, reference};
 use libc::{c_char, c_double, c_int, c_uchar, c_void, size_t};

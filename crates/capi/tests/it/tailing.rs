@@ -7,7 +7,7 @@ use std::ffi::CString;
 use std::path::PathBuf;
 use std::ptr::null_mut;
 
-/// What a function said in its `errptr`.
+/// The text that a function left in its `errptr`.
 unsafe fn told(error: *mut c_char) -> Option<String> {
     // SAFETY: null, or a text of the library, which frees it.
     unsafe { error_text(error, rocksdb_free) }

@@ -156,7 +156,7 @@ impl Drop for Session<'_> {
     }
 }
 
-/// What is told after each step.
+/// The report after each step.
 fn played(api: &Api, script: &[Step]) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
     let mut session = Session::open(api, &dir.path().join("db"));

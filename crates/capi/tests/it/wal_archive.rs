@@ -183,7 +183,7 @@ fn obsolete_wals_are_archived_listed_and_read() {
         assert_eq!(told[1], " 1+1 2+1 3+1 4+1 ");
         let files = session.files();
         session.close();
-        // What was in the WAL in use is recovered, and the WAL archived: nothing is lost to readers.
+        // Entries of the WAL in use are recovered, and the WAL archived: nothing is lost to readers.
         let session = Session::open(api, dir, 10_000, 0);
         while archived(dir).len() < 4 {
             std::thread::yield_now();

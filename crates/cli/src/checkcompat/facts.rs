@@ -1,6 +1,7 @@
-//! What the files of a database hold: MANIFEST, tables entry by entry, WALs that would be replayed, OPTIONS.
+//! The features in the files of a database: MANIFEST, tables entry by entry, WALs that would be replayed,
+//! OPTIONS.
 //!
-//! Invariant: what cannot be read is a fact too, and never hides the others.
+//! Invariant: a file that cannot be read is a fact too, and never hides the others.
 
 use super::rules::Feature;
 use super::wal;
@@ -20,7 +21,7 @@ const BUILTIN_COMPARATORS: [&str; 2] = ["leveldb.BytewiseComparator", "rocksdb.R
 /// The version byte of entities with columns in blob files.
 const ENTITY_WITH_BLOBS: u8 = 2;
 
-/// What is there, and in which files or column families.
+/// The features that are there, and in which files or column families.
 #[derive(Default)]
 pub struct Facts {
     pub features: BTreeMap<Feature, Vec<String>>,

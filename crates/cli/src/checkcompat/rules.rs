@@ -1,4 +1,5 @@
-//! Who reads what: for each feature, the first version of RocksDB that is known to read it and what older ones do.
+//! The versions that read each feature: the first version of RocksDB that is known to read it and what older ones
+//! do.
 //!
 //! Invariant: a rule says what `cargo xtask compatibility` sees the real libraries do. Where no release note tells
 //! the version, it is the first of those tested that reads the feature.
@@ -31,7 +32,7 @@ pub enum Feature {
     PredecessorInfo,
     /// WALs that say how long timestamps are.
     TimestampSizes,
-    /// WALs behind whose end the file goes on: with an earlier log, or with space ahead. To a version that opens it.
+    /// WALs after whose end the file goes on: with an earlier log, or with space ahead. To a version that opens it.
     WalGoesOn,
     /// The same to a version's secondary instances.
     WalGoesOnForSecondary,
@@ -45,11 +46,11 @@ pub enum Feature {
     MergeOperator(String),
     /// An OPTIONS file of a newer version.
     NewerOptions((u32, u32)),
-    /// What Outcrop itself does not read, and why.
+    /// A feature that Outcrop itself does not read, and why.
     Unreadable(String),
 }
 
-/// What an older version does.
+/// The behaviour of an older version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
@@ -81,7 +82,7 @@ pub struct Rule {
     pub name: String,
     /// The first version without a finding; none: every version has one.
     since: Option<(u32, u32)>,
-    /// What the others do.
+    /// The behaviour of the others.
     pub effect: Effect,
     /// The same as a sentence.
     pub text: String,
@@ -170,16 +171,16 @@ impl Rule {
                 Effect::Misreads,
                 "by default it takes such a record for damage, leaves out what follows and says nothing; flush first",
             ),
-            // In this mode the reader of older versions goes on behind the end of the file for ever.
+            // In this mode the reader of older versions goes on after the end of the file for ever.
             Feature::WalGoesOn => rule(
-                "WALs that go on behind their end (recycled, or with space ahead)",
+                "WALs that go on after their end (recycled, or with space ahead)",
                 (8, 11),
                 Effect::Note,
                 "it never finishes opening with wal_recovery_mode=kSkipAnyCorruptedRecords; take another mode, or open \
                  and close the database with Outcrop first",
             ),
             Feature::WalGoesOnForSecondary => Rule {
-                name: "WALs that go on behind their end, for secondary instances".to_string(),
+                name: "WALs that go on after their end, for secondary instances".to_string(),
                 since: None,
                 effect: Effect::Note,
                 text: "a secondary instance of it never finishes opening while such a WAL is there, with \

@@ -1,4 +1,4 @@
-//! What is in WALs: the physical records that logs hold beside writes, and the kinds of writes.
+//! The records in WALs: the physical records that logs hold beside writes, and the kinds of writes.
 
 use super::rules::Feature;
 use outcrop::{Error, Op, WriteBatch};
@@ -17,7 +17,7 @@ const RECYCLABLE_HEADER: usize = 11;
 /// The features of one log.
 ///
 /// # Errors
-/// The file cannot be read. Damage is no error: what is behind it is not looked at.
+/// The file cannot be read. Damage is no error: the bytes after it are not read.
 pub fn features(env: &Env, path: &Path, number: u64) -> Result<BTreeSet<Feature>, Error> {
     let mut found = BTreeSet::new();
     let (types, goes_on) = physical_types(&env.fs.read_all(path)?, number as u32);

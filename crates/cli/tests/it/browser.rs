@@ -28,7 +28,7 @@ pub struct Browser {
     _profile: tempfile::TempDir,
 }
 
-/// What a page looks like to its reader.
+/// The look of a page to its reader.
 #[derive(Clone, Copy, Debug)]
 pub struct View {
     /// CSS pixels.
@@ -185,7 +185,7 @@ impl Browser {
     }
 }
 
-/// What opening a page brought.
+/// The result of opening a page.
 #[derive(Debug, Default)]
 pub struct Opened {
     /// Errors of the page, its scripts and its resources.

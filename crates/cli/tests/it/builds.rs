@@ -188,7 +188,7 @@ fn options_that_no_engine_understands_are_said_before_anything_runs() {
         let output = lab.output(&["run", "tiny.toml"]);
         assert!(!output.status.success() && !lab.dir.path().join("outcrop-lab.sqlite").exists());
     }
-    // What is right is right.
+    // A correct experiment is accepted.
     let right =
         "[config.a]\noptions = 'write_buffer_size=1048576;block_based_table_factory={block_size=8192}'";
     Lab::new(&TINY.replace("[config.a]", right)).text(&["plan", "tiny.toml"]);

@@ -1,4 +1,5 @@
-//! What a reader would stumble over on a page, looked for in a browser: wide and narrow, light and dark, with scripts and without.
+//! Faults that a reader would stumble over on a page, looked for in a browser: wide and narrow, light and dark, with
+//! scripts and without.
 
 use crate::browser::{Browser, View};
 use std::collections::BTreeSet;

@@ -43,7 +43,7 @@ fn who_reads_only_the_beginning_gets_it_and_no_panic() {
         .unwrap();
     let mut first = [0; 20];
     child.stdout.take().unwrap().read_exact(&mut first).unwrap();
-    assert_eq!(&first[16..], b" ==>", "behind a key of 16 bytes");
+    assert_eq!(&first[16..], b" ==>", "after a key of 16 bytes");
     let ended = child.wait_with_output().unwrap();
     assert!(!ended.status.success(), "800 kB do not fit into a pipe");
     assert_eq!(text(&ended), "");

@@ -30,7 +30,8 @@ fn on_this_machine(text: &str) -> String {
             replaced.push(target);
             continue;
         }
-        // What is made of sources here is compiled for too long: each build is that of the reference, under its name.
+        // Targets that are made of sources here are compiled for too long: each build is that of the reference, under
+        // its name.
         let builds = table.get("builds").and_then(|builds| builds.as_array()).cloned().unwrap_or_default();
         let builds: Vec<String> = builds.iter().map(|name| format!("-{}", name.as_str().unwrap())).collect();
         let builds = if builds.is_empty() { vec![String::new()] } else { builds };
@@ -62,7 +63,7 @@ fn run(name: &str, keys: &str) -> [serde_json::Value; 4] {
     let lab = Lab::new(&on_this_machine(&shipped(name)));
     let sizes = ["--keys", keys, "--seconds", "0.1", "--rounds", "1"];
     let plan = lab.text(&[&["plan", "tiny.toml"], &sizes[..]].concat());
-    // What is not here is named with a path, which may be long.
+    // A file that is not here is named with its path, which may be long.
     assert!(plan.contains("scaled: ") && plan.contains("rounds"), "{plan}");
     lab.text(&[&["run", "tiny.toml"], &sizes[..]].concat());
     let recorded = lab.recorded();

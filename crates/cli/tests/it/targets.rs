@@ -1,4 +1,4 @@
-//! Engines from elsewhere: libraries by path, adapters, allocators; what cannot be loaded is said before anything runs.
+//! Engines from elsewhere: libraries by path, adapters, allocators; the plan names those that cannot be loaded, before anything runs.
 
 use crate::lab::{Lab, TINY, count};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What the lab prints, at 80 columns, and as JSON.
+//! The output of the lab, at 80 columns, and as JSON.
 
 use crate::lab::{Lab, TINY};
 

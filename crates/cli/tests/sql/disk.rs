@@ -20,7 +20,7 @@ $OUTCROP lab run t.toml --data small/d --resume || exit 5
 #[test]
 fn a_disk_that_fills_up_stops_the_run_and_it_resumes() {
     for server in one_of_each() {
-        // Two rounds of steps that write: what a full disk refuses is seen at once.
+        // Two rounds of steps that write: a refusal of the full disk is seen at once.
         let text = experiment(
             std::slice::from_ref(&server),
             "sysbench",

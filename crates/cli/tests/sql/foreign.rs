@@ -17,7 +17,7 @@ pub const PASSWORD: &str = "a-very-secret-word";
 pub struct Foreign {
     child: Child,
     pub address: Address,
-    /// What it prints.
+    /// Its output.
     pub log: PathBuf,
     _dir: tempfile::TempDir,
 }
@@ -28,7 +28,8 @@ impl Foreign {
         let dir = tempfile::tempdir().unwrap();
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         std::fs::create_dir(dir.path().join("data")).unwrap();
-        let place = Place { basedir: basedir(server), dir: dir.path().to_path_buf(), port: free_port() };
+        let place =
+            ServerFiles { basedir: basedir(server), dir: dir.path().to_path_buf(), port: free_port() };
         let postgres = server.starts_with("postgres");
         let (mut command, address) = if postgres { place.postgres() } else { place.mysql() };
         let log = dir.path().join("log");
@@ -64,13 +65,13 @@ fn basedir(server: &str) -> PathBuf {
     plan["targets"][0]["source"]["Server"]["place"]["Own"]["basedir"].as_str().unwrap().into()
 }
 
-struct Place {
+struct ServerFiles {
     basedir: PathBuf,
     dir: PathBuf,
     port: u16,
 }
 
-impl Place {
+impl ServerFiles {
     fn data(&self) -> PathBuf {
         self.dir.join("data")
     }

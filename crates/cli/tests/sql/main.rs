@@ -70,7 +70,7 @@ impl Lab {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// What a command that must fail says.
+    /// The error of a command that must fail.
     fn refusal(&self, arguments: &[&str]) -> String {
         let output = self.output(arguments);
         assert!(!output.status.success(), "{arguments:?}: {}", both(&output));

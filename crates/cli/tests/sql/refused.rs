@@ -1,4 +1,4 @@
-//! What is refused, and in which words.
+//! The requests that are refused, and in which words.
 
 use super::foreign::{Foreign, PASSWORD, free_port};
 use super::{Lab, experiment, server, servers};

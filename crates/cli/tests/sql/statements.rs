@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 /// Statements by their first words.
 type Counts = BTreeMap<String, u64>;
 
-/// What an event of the test runs, as the published description says. Written down here a second time, not taken from the tests' table.
+/// The statements of an event of the test, by the published description. Written down here a second time, not taken
+/// from the tests' table.
 fn published(test: &str) -> Counts {
     let name = test.split("_range").next().unwrap().trim_end_matches(".pre");
     let name = name.trim_end_matches(".warmpre").trim_end_matches(".warm");
@@ -42,8 +43,8 @@ fn published(test: &str) -> Counts {
 
 const WORDS: [&str; 6] = ["begin", "commit", "select", "update", "insert", "delete"];
 
-/// What the server has counted until now: PostgreSQL has each execution in its log (its module for statistics counts a prepared
-/// BEGIN once, from version 14 on), MySQL has counters.
+/// The server's counts until now: PostgreSQL has each execution in its log (its module for statistics counts a
+/// prepared BEGIN once, from version 14 on), MySQL has counters.
 fn counted(server: &Foreign, observer: &mut Connection) -> Counts {
     let mut counts: Counts = WORDS.into_iter().map(|word| (word.to_string(), 0)).collect();
     match observer.product() {

@@ -59,7 +59,7 @@ pub fn remove_meta(store: &Store, id: u32) -> Result<()> {
 pub fn collect_garbage(store: &Store, backups: &Backups) -> Result<()> {
     let layout = &store.layout;
     let needed = backups.referenced();
-    // What a damaged meta file would name is not known: then shared files stay.
+    // The names in a damaged meta file are not known: then shared files stay.
     let unknown = backups.corrupt.values().any(|backup| backup.names.is_empty());
     let mut garbage: Vec<String> = Vec::new();
     for dir in SHARED_DIRS {

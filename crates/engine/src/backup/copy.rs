@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Bytes copied at a time unless something else is asked for.
 const COPY_BYTES: u64 = 1 << 20;
 
-/// What is copied.
+/// The origin of the bytes.
 #[derive(Clone)]
 pub enum Source {
     /// The first so many bytes of a file.
@@ -22,7 +22,7 @@ pub enum Source {
     Bytes(Vec<u8>),
 }
 
-/// What was copied, or read.
+/// The result of one copy, or of reading a file whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copied {
     /// Bytes.
@@ -34,30 +34,30 @@ pub struct Copied {
 /// How bytes are moved.
 #[derive(Clone)]
 pub struct Mover {
-    /// What holds them back.
+    /// Paces the copying.
     pub limit: Option<Arc<RateLimiter>>,
     /// Bytes at a time; 0: as many as suit.
     pub buffer_bytes: usize,
     /// Set: stop.
     pub stop: Option<Arc<AtomicBool>>,
-    /// Who is told of progress.
-    pub told: Option<Arc<Told>>,
+    /// Receives the progress.
+    pub meter: Option<Arc<ProgressMeter>>,
     /// Make what is written durable.
     pub sync: bool,
 }
 
-/// Who is told how copying goes on, after each so many bytes.
-pub struct Told {
+/// Calls the application's callback each time so many bytes were copied.
+pub struct ProgressMeter {
     progress: Progress,
     interval: u64,
-    /// Bytes since the last time. Held while it is told: one call at a time.
+    /// Bytes since the last call. Held during the call: one at a time.
     bytes: Mutex<u64>,
 }
 
-impl Told {
+impl ProgressMeter {
     /// Calls `progress` each time `interval` bytes were copied.
-    pub fn new(progress: Progress, interval: u64) -> Told {
-        Told { progress, interval, bytes: Mutex::new(0) }
+    pub fn new(progress: Progress, interval: u64) -> ProgressMeter {
+        ProgressMeter { progress, interval, bytes: Mutex::new(0) }
     }
 
     fn copied(&self, bytes: u64) -> Result<()> {
@@ -80,7 +80,7 @@ impl Mover {
         let mut output = fs.create(target, OpenWrite { buffer_size: 0, ..OpenWrite::default() })?;
         let mut write = |bytes: &[u8]| {
             output.append(bytes)?;
-            self.told.as_ref().map_or(Ok(()), |told| told.copied(bytes.len() as u64))
+            self.meter.as_ref().map_or(Ok(()), |meter| meter.copied(bytes.len() as u64))
         };
         let copied = match source {
             Source::File(from, path, len) => self.walk(&**from, path, *len, &mut write)?,
@@ -163,7 +163,7 @@ mod tests {
     const BYTES: usize = 3_000_000;
 
     fn mover() -> Mover {
-        Mover { limit: None, buffer_bytes: 0, stop: None, told: None, sync: true }
+        Mover { limit: None, buffer_bytes: 0, stop: None, meter: None, sync: true }
     }
 
     fn source(env: &Env) -> (Source, Vec<u8>) {
@@ -186,9 +186,9 @@ mod tests {
             let progress = Arc::new(move || {
                 counted.fetch_add(1, Ordering::Relaxed);
             });
-            let told = Some(Arc::new(Told::new(progress, 1000)));
+            let meter = Some(Arc::new(ProgressMeter::new(progress, 1000)));
             let copied =
-                Mover { buffer_bytes, told, ..mover() }.copy(&source, &*env.fs, Path::new("/d/b")).unwrap();
+                Mover { buffer_bytes, meter, ..mover() }.copy(&source, &*env.fs, Path::new("/d/b")).unwrap();
             assert_eq!(
                 copied,
                 Copied { size: len as u64, crc: if len == 0 { 0 } else { crc32c(&bytes[..len]) } }
@@ -231,8 +231,8 @@ mod tests {
         let stop = Some(Arc::new(AtomicBool::new(true)));
         let stopped = Mover { stop, ..mover() }.copy(&source, &*env.fs, Path::new("/d/b")).unwrap_err();
         assert_eq!(stopped.to_string(), "Result incomplete: Backup stopped");
-        let told = Some(Arc::new(Told::new(Arc::new(|| panic!("no more")), 1)));
-        let error = Mover { told, ..mover() }.copy(&source, &*env.fs, Path::new("/d/b")).unwrap_err();
+        let meter = Some(Arc::new(ProgressMeter::new(Arc::new(|| panic!("no more")), 1)));
+        let error = Mover { meter, ..mover() }.copy(&source, &*env.fs, Path::new("/d/b")).unwrap_err();
         assert_eq!(error.to_string(), "Operation aborted: progress callback panicked: no more");
     }
 }

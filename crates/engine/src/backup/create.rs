@@ -8,7 +8,7 @@
 //! copied under a temporary name, so that a name in a shared directory is a whole file.
 
 use super::collect;
-use super::copy::{Mover, Told};
+use super::copy::{Mover, ProgressMeter};
 use super::directory::{Backup, Backups, Layout, StoredFile};
 use super::meta::{BackupMeta, MetaFile, is_shared};
 use super::options::CreateBackupOptions;
@@ -51,7 +51,7 @@ pub fn create(store: &Store, backups: &mut Backups, db: &Db, options: &CreateBac
             Ok(id)
         }
         Err(error) => {
-            // Best effort: what stays is garbage, or a whole backup that was not acknowledged.
+            // Best effort: a file that stays is garbage, or part of a whole backup that was not acknowledged.
             if collect::remove_meta(store, id).is_ok() {
                 let _ = collect::collect_garbage(store, backups);
             } else {
@@ -79,11 +79,11 @@ fn write_backup(
     let mut plans = plan(store, backups, files, id)?;
     let excluded = exclude(&mut plans, options)?;
     let mended = plans.iter().any(|plan| matches!(plan, Plan::Copy(copying) if copying.mends));
-    let told = options
+    let meter = options
         .progress
         .clone()
-        .map(|progress| Arc::new(Told::new(progress, store.options.callback_trigger_interval_size)));
-    let (layout, mover) = (store.layout.clone(), store.mover(told));
+        .map(|progress| Arc::new(ProgressMeter::new(progress, store.options.callback_trigger_interval_size)));
+    let (layout, mover) = (store.layout.clone(), store.mover(meter));
     let work = move |plan| match plan {
         Plan::Share(file) => {
             if mover.sync {

@@ -102,7 +102,8 @@ impl BackupEngine {
     /// # Errors
     /// Incomplete after [`BackupEngine::stop_backup`]; InvalidArgument for app metadata above 1 MiB, or an exclusion with schema 1;
     /// Corruption for a damaged file of the database; Aborted for a callback that panics; NotSupported for an engine or a database that
-    /// is only read; IoError, also while another engine changes the directory; NoSpace. What was written is removed then.
+    /// is only read; IoError, also while another engine changes the directory; NoSpace. Files written so far are
+    /// removed then.
     pub fn create_backup_with(&self, db: &Db, options: &CreateBackupOptions) -> Result<u32> {
         let (mut backups, _lock) = self.exclusive()?;
         create::create(&self.store, &mut backups, db, options)
@@ -230,7 +231,7 @@ impl BackupEngine {
         restore::restore(&self.store, backups.get(id)?, target, options, &sources)
     }
 
-    /// What another engine's restore can take from here.
+    /// The files of this engine that another engine's restore can take.
     fn as_alternate(&self) -> restore::Alternate {
         restore::Alternate::new(self.store.layout.clone(), &self.backups.lock())
     }

@@ -1,4 +1,4 @@
-//! What an engine tells of a backup.
+//! A backup as an engine describes it.
 
 use super::directory::Backup;
 use std::path::PathBuf;
@@ -51,7 +51,7 @@ pub struct BackupInfo {
     pub size: u64,
     /// How many files it has, shared ones included.
     pub number_files: u32,
-    /// What the application gave with it.
+    /// Metadata that the application gave with it.
     pub app_metadata: Vec<u8>,
     /// Sequence number of the last write in it.
     pub sequence_number: u64,

@@ -1,4 +1,4 @@
-//! The meta file of a backup: what it consists of, as text.
+//! The meta file of a backup: its list of files, as text.
 //!
 //! ```text
 //! schema_version 2.1                    only with schema 2
@@ -40,7 +40,7 @@ pub struct BackupMeta {
     pub timestamp: i64,
     /// Sequence number of the last write in it.
     pub sequence_number: u64,
-    /// What the application gave with it.
+    /// Metadata that the application gave with it.
     pub app_metadata: Vec<u8>,
     /// Its files.
     pub files: Vec<MetaFile>,
@@ -69,7 +69,7 @@ pub struct MetaFile {
 }
 
 impl MetaFile {
-    /// Its name in a database: what backups put between number and extension is left out.
+    /// Its name in a database, without the part that backups put between number and extension.
     pub fn database_name(&self) -> String {
         database_name(&self.name)
     }
@@ -105,7 +105,7 @@ impl BackupMeta {
     pub fn parse(text: &[u8], name: &str) -> Result<BackupMeta> {
         let text =
             std::str::from_utf8(text).map_err(|_| Error::corruption(format!("{name}: it is no text")))?;
-        // What has no end was not written to the end.
+        // A file without its end was not written completely.
         let mut lines =
             Lines { lines: text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')).collect() };
         lines.lines.reverse();
@@ -277,7 +277,7 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
     pairs.remainder().is_empty().then(|| pairs.map(|pair| pair[0] << 4 | pair[1]).collect())
 }
 
-/// What must not be ignored says so.
+/// A field that must not be ignored says so.
 fn refuse_unknown(what: &str, field: &str) -> Result<()> {
     if field.starts_with("ni::") {
         return Err(Error::not_supported(format!(

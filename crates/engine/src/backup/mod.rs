@@ -12,8 +12,9 @@
 //! The directory is RocksDB's, so that either engine goes on with the other's backups. Invariant: a backup exists once its meta
 //! file has its name; everything it lists is durable by then, and is removed only after it.
 //!
-//! Concurrency: an engine does one thing at a time; [`engine::BackupEngine::stop_backup`] alone does not wait. What writes takes the
-//! directory's lock besides and looks again which backups there are, so that several engines may be open.
+//! Concurrency: an engine does one thing at a time; [`engine::BackupEngine::stop_backup`] alone does not wait.
+//! Operations that write also take the directory's lock and list the backups again, so that several engines may be
+//! open.
 //! Built on the public methods of [`crate::Db`].
 //! Source: RocksDB `utilities/backup/backup_engine.cc`; differences in `docs/backups.md`.
 

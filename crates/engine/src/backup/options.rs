@@ -160,7 +160,8 @@ pub type ExcludeFile = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 /// ```
 #[derive(Clone, Default)]
 pub struct CreateBackupOptions {
-    /// Flush memtables first rather than copy the WALs. Default false. What is in no WAL is flushed in any case.
+    /// Flush memtables first rather than copy the WALs. Default false. Data that is in no WAL is flushed in any
+    /// case.
     pub flush_before_backup: bool,
     /// Kept with the backup; 1 MiB at most. Default empty.
     pub app_metadata: Vec<u8>,
@@ -171,7 +172,7 @@ pub struct CreateBackupOptions {
     pub exclude_file: Option<ExcludeFile>,
 }
 
-/// What becomes of the tables that are where a backup is restored to.
+/// How a restore treats the tables that are already in its target directory.
 ///
 /// ```
 /// use outcrop::{RestoreMode, RestoreOptions};

@@ -8,9 +8,9 @@ use outcrop_env::Threads;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// Items to do, and what came of those that were done.
+/// Items to do, and the results of those that were done.
 struct List<I, O> {
-    /// What is to be done, last first, by its place in the list.
+    /// Items still to be done, last first, each with its place in the list.
     todo: Mutex<Vec<(usize, I)>>,
     done: Mutex<Vec<Option<Result<O>>>>,
 }
@@ -57,7 +57,7 @@ where
     }
     let mut done = list.done.lock();
     let mut results = Vec::with_capacity(done.len());
-    // What was not begun comes after the error that stopped it.
+    // Items that were not begun come after the error that stopped the work.
     for result in done.iter_mut().filter_map(Option::take) {
         results.push(result?);
     }

@@ -20,7 +20,7 @@ const CRC32C_FUNCTION: &str = "FileChecksumCrc32c";
 /// Names of kinds of storage, by RocksDB's numbers. Source: RocksDB `temperature_to_string`.
 const TEMPERATURES: &[(u8, &str)] = &[(4, "kHot"), (8, "kWarm"), (10, "kCool"), (12, "kCold"), (16, "kIce")];
 
-/// What becomes of one file.
+/// How a backup obtains one file.
 pub enum Plan {
     /// It is copied.
     Copy(Copying),
@@ -32,7 +32,7 @@ pub enum Plan {
 pub struct Copying {
     /// Where it comes from.
     pub source: Source,
-    /// What it will be called.
+    /// Its name in the backup.
     pub name: String,
     /// Its checksum, if something says what it must be.
     pub expected: Option<Expected>,
@@ -42,7 +42,7 @@ pub struct Copying {
     pub mends: bool,
 }
 
-/// What a checksum must be, and what says so.
+/// The checksum that is expected, and where it comes from.
 pub struct Expected {
     /// The checksum.
     pub crc: u32,
@@ -71,7 +71,7 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// What becomes of `file`.
+    /// Decides how the backup obtains `file`.
     ///
     /// # Errors
     /// Corruption if it, and not only its copy in the backups, is damaged; IoError.
@@ -130,7 +130,7 @@ impl Planner {
         Copying { source, name, expected, temperature, mends: false }
     }
 
-    /// What the file is called among shared ones, and its checksum where that had to be known.
+    /// The name of the file among the shared ones, and its checksum where that had to be known.
     fn shared_name(&self, file: &LiveFileStorage, path: &Path, dir: &str) -> Result<(String, Option<u32>)> {
         if dir == "shared" {
             return Ok((format!("{dir}/{}", file.name), None));

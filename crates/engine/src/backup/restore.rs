@@ -192,7 +192,7 @@ fn remove_old(
     kept: &HashSet<String>,
     sync: bool,
 ) -> Result<()> {
-    // CURRENT first: what is left of the old database cannot be opened, even after a loss of power.
+    // CURRENT first: the rest of the old database cannot be opened, even after a loss of power.
     remove_if_there(fs, &file_name::current(target.db_dir))?;
     if sync {
         fs.sync_dir(target.db_dir)?;
@@ -229,12 +229,12 @@ fn remove_files(fs: &dyn FileSystem, dir: &Path, goes: impl Fn(&str, FileKind) -
     Ok(())
 }
 
-/// What CURRENT is called until everything else is there.
+/// The name of CURRENT until everything else is there.
 fn temporary_current(dir: &Path) -> PathBuf {
     dir.join("CURRENT.tmp")
 }
 
-/// Copies the files, and gives CURRENT its name in the end.
+/// Copies the files, and gives CURRENT its name last.
 fn copy_files(store: &Store, files: Vec<Restored>, target: Target<'_>) -> Result<()> {
     let fs = store.db_env.fs.clone();
     let mover = store.restorer();

@@ -1,6 +1,7 @@
-//! What every operation on a directory of backups works with: where it is, how it is used, what moves its bytes.
+//! The parts that every operation on a directory of backups works with: where it is, how it is used, and how
+//! bytes are moved.
 
-use super::copy::{Mover, Told};
+use super::copy::{Mover, ProgressMeter};
 use super::directory::Layout;
 use super::options::BackupEngineOptions;
 use outcrop_base::{Error, Result};
@@ -66,12 +67,12 @@ impl Store {
     }
 
     /// Moves bytes for a backup.
-    pub fn mover(&self, told: Option<Arc<Told>>) -> Mover {
+    pub fn mover(&self, meter: Option<Arc<ProgressMeter>>) -> Mover {
         Mover {
             limit: self.backup_limit.clone(),
             buffer_bytes: self.options.io_buffer_size,
             stop: Some(self.stop.clone()),
-            told,
+            meter,
             sync: self.options.sync,
         }
     }

@@ -304,7 +304,7 @@ mod tag {
 /// # use outcrop::{Op, WriteBatch};
 /// # let mut batch = WriteBatch::new();
 /// # batch.put("a", "1");
-/// // What a batch writes, as one that replicates it would see.
+/// // The records of a batch, as a program that replicates it sees them.
 /// for record in batch.iter() {
 ///     let record = record?;
 ///     assert_eq!((record.cf, record.op), (0, Op::Put { key: b"a", value: b"1" }));
@@ -315,11 +315,11 @@ mod tag {
 pub struct Record<'a> {
     /// Column family id.
     pub cf: u32,
-    /// What to do.
+    /// The operation.
     pub op: Op<'a>,
 }
 
-/// What one write does.
+/// The effect of one write.
 ///
 /// ```
 /// # use outcrop::{Op, WriteBatch};
@@ -357,7 +357,7 @@ pub enum Op<'a> {
     DeleteRange {
         /// First user key.
         begin: &'a [u8],
-        /// The user key behind the last.
+        /// The user key after the last.
         end: &'a [u8],
     },
     /// Set the key to a set of named columns.
@@ -462,7 +462,7 @@ impl<'a> Records<'a> {
     }
 }
 
-/// What a batch in a WAL can hold.
+/// An entry of a batch in a WAL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item<'a> {
     /// A counted write.
@@ -478,9 +478,9 @@ pub enum Marker<'a> {
     BeginPrepare,
     /// Ends what was prepared.
     EndPrepare(&'a [u8]),
-    /// What was prepared under the name happens here.
+    /// The batch that was prepared under the name is committed here.
     Commit(&'a [u8]),
-    /// What was prepared under the name never happens.
+    /// The batch that was prepared under the name is rolled back.
     Rollback(&'a [u8]),
 }
 

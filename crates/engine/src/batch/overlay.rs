@@ -19,7 +19,7 @@ use parking_lot::RwLock;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// What a batch is laid over.
+/// A cursor over the rows below an indexed batch, with which the batch is merged.
 ///
 /// ```
 /// # use outcrop::*;
@@ -176,7 +176,7 @@ impl IndexedBatch {
 impl<C: RowSource> Overlay<C> {
     fn after_seek(&mut self, direction: Direction) {
         self.direction = direction;
-        self.settle();
+        self.select_shown();
     }
 
     /// Turns to `direction`: the side that is not shown has to stand beyond the key shown.
@@ -228,11 +228,11 @@ impl<C: RowSource> Overlay<C> {
         if self.equal || self.shown == Side::Delta {
             self.step_delta();
         }
-        self.settle();
+        self.select_shown();
     }
 
-    /// Shows the entry that comes first, passing by what the delta deletes.
-    fn settle(&mut self) {
+    /// Selects the side whose entry comes first, and skips entries that the delta deletes.
+    fn select_shown(&mut self) {
         self.failed = None;
         loop {
             self.equal = false;

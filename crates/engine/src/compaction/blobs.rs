@@ -1,4 +1,4 @@
-//! Blob files in flush and compaction: values move into new files, out of old ones, and what is left behind is counted.
+//! Blob files in flush and compaction: values move into new files, out of old ones, and the garbage in these is counted.
 //!
 //! ```text
 //! input entry --(reference to an old file)--> fetched, so that it moves out     BlobInput
@@ -43,7 +43,7 @@ impl BlobMeter {
         Ok(number)
     }
 
-    /// What `self` has and `kept` has not, by file.
+    /// The garbage that `self` counts and `kept` does not, by file.
     pub fn without(&self, kept: &BlobMeter) -> Vec<(FileNumber, Garbage)> {
         let left = |(number, seen): (&FileNumber, &Garbage)| {
             let kept = kept.files.get(number).copied().unwrap_or_default();
@@ -138,7 +138,7 @@ fn cutoff(version: &Version, options: &ColumnFamilyOptions) -> FileNumber {
     version.blob_files.keys().nth(index).copied().unwrap_or(FileNumber(u64::MAX))
 }
 
-/// A file with a buffer that holds what comes behind the last read.
+/// A file with a buffer that holds what comes after the last read.
 struct ReadAhead {
     file: Arc<dyn ReadFile>,
     bytes: usize,
@@ -184,7 +184,7 @@ impl ReadFile for ReadAhead {
     }
 }
 
-/// What new blob files are to be like.
+/// How new blob files are to be written.
 #[derive(Clone, Debug)]
 pub struct BlobPlan {
     min_size: usize,

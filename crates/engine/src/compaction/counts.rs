@@ -9,8 +9,8 @@ use crate::context::DbContext;
 use crate::stats::LevelStats;
 use outcrop_monitor::{HistogramKind, Ticker, Watch};
 
-/// What the parts of a compaction counted.
-pub struct Told {
+/// The counts that the parts of a compaction reported.
+pub struct CompactionCounts {
     /// Entries.
     pub records: StreamStats,
     /// How many there were.
@@ -20,8 +20,8 @@ pub struct Told {
 }
 
 /// A compaction has ended.
-pub fn compacted(ctx: &DbContext, job: &CompactionJob, stats: &LevelStats, told: &Told) {
-    let Told { records, parts, bytes_read } = told;
+pub fn compacted(ctx: &DbContext, job: &CompactionJob, stats: &LevelStats, counts: &CompactionCounts) {
+    let CompactionCounts { records, parts, bytes_read } = counts;
     let watching = ctx.monitor.begin();
     let Some(counted) = Watch::from(&watching).stats() else { return };
     for (ticker, n) in [

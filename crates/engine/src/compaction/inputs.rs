@@ -1,4 +1,4 @@
-//! What a compaction reads, and how what it writes is written: the stream of its inputs and the plan of its outputs.
+//! The inputs of a compaction and how its outputs are written: the stream that it reads and the plan of its tables.
 
 use super::blobs::{BlobInput, BlobPlan};
 use super::job::CompactionJob;
@@ -17,7 +17,7 @@ use outcrop_options::derive;
 use outcrop_table::{FillCache, TableIterOptions};
 use std::sync::Arc;
 
-/// The part of the inputs in `range`, without what `snapshots` let go.
+/// The part of the inputs in `range`, without the entries that no reader at `snapshots` can see.
 pub fn compaction_stream(
     ctx: &Arc<DbContext>,
     job: &CompactionJob,
@@ -43,7 +43,7 @@ pub fn compaction_stream(
             sources.push(Source::Level(LevelIter::new(tables, cf, files.clone().into(), options.clone())));
         }
     }
-    // What is ingested behind later must stay hidden by what is here now.
+    // Files that are ingested behind later must stay hidden by the entries here.
     let behind = job.cf.options.load().allow_ingest_behind;
     let rules = DropRules {
         snapshots: snapshots.clone(),
@@ -108,9 +108,10 @@ pub fn output_plan(ctx: &DbContext, job: &CompactionJob) -> OutputPlan {
     }
 }
 
-/// What lies below the outputs, as sorted runs: for outputs to L0 the older tables there too.
+/// The data below the outputs, as sorted runs: for outputs to L0 the older tables there too.
 ///
-/// Taken from the version the job was picked from. What other jobs move meanwhile stays within the key ranges of that.
+/// Taken from the version the job was picked from. Tables that other jobs move meanwhile stay within the key ranges
+/// of that version.
 fn below_output(job: &CompactionJob) -> Vec<Arc<[Arc<TableFile>]>> {
     let levels = &job.version.levels;
     let output_level = job.compaction.output_level;

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32};
 
 /// A compaction with what it needs to run.
 pub struct CompactionJob {
-    /// What to do.
+    /// The compaction that was picked.
     pub compaction: Compaction,
     /// The column family.
     pub cf: Arc<ColumnFamily>,
@@ -22,7 +22,7 @@ pub struct CompactionJob {
     pub version: Arc<Version>,
     /// Threads it may be split over.
     pub max_subcompactions: u32,
-    /// What it may write.
+    /// The outputs that it may write.
     pub running: RunningCompaction,
     /// Set by a caller who no longer wants it.
     pub canceled: Option<Arc<AtomicBool>>,
@@ -57,7 +57,7 @@ impl CompactionJob {
         factory.create(&partitioner_context(&self.compaction, self.version.num_files()))
     }
 
-    /// What an observer is told of it.
+    /// The description of this job for an observer.
     pub fn info(&self) -> JobInfo {
         JobInfo {
             kind: JobKind::Compaction,

@@ -1,4 +1,4 @@
-//! What shape the levels should have, how far they are from it, and what that will cost.
+//! The shape that the levels should have, how far they are from it, and the bytes it takes to get there.
 //!
 //! Pure: computed from a `Version` and the options, by the picker, the stall rules and the properties.
 //! Source: RocksDB `db/version_set.cc`, `CalculateBaseBytes`, `ComputeCompactionScore`,
@@ -22,8 +22,8 @@ pub fn usable_levels(version: &Version, options: &ColumnFamilyOptions) -> usize 
     (version.levels.len() - usize::from(options.allow_ingest_behind)).max(1)
 }
 
-/// What the level after `level` is larger by besides the multiplier, where levels have fixed sizes; what is not above 0 makes it 0, as
-/// in RocksDB. Source: `max_bytes_for_level_multiplier_additional`.
+/// The factor besides the multiplier by which the level after `level` is larger, where levels have fixed sizes; a
+/// value that is not above 0 makes it 0, as in RocksDB. Source: `max_bytes_for_level_multiplier_additional`.
 fn additional_multiplier(options: &ColumnFamilyOptions, level: usize) -> f64 {
     let numbers = options.kept.get("max_bytes_for_level_multiplier_additional").unwrap_or_default();
     let number = numbers.split(':').nth(level).and_then(|number| number.parse::<i32>().ok());
@@ -104,7 +104,8 @@ impl LevelShape {
             let score = if resting < target || !options.level_compaction_dynamic_level_bytes {
                 resting as f64 / target as f64
             } else {
-                // What moves down into the level will have to move on: levels that feed others go first.
+                // Bytes that move down into the level will have to move on: levels that feed others go
+                // first.
                 resting as f64 / (target as f64 + moving_down as f64) * SCORE_SCALE
             };
             if resting > target {

@@ -23,7 +23,7 @@ use outcrop_options::CompactionStyle;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What a waiting request can do now.
+/// The result of looking for a manual request to run.
 pub enum ManualPick {
     /// Run this.
     Run(Arc<ManualCompaction>, CompactionJob),
@@ -192,7 +192,7 @@ fn run_manual(
         versions.state_changed.wait(&mut state);
     };
     state.manual.retain(|other| !Arc::ptr_eq(other, &request));
-    // What it held back may start, and the caller of `disable` waits for the last.
+    // Jobs that the request held back may start, and the caller of `disable` waits for the last request.
     versions.wake(&mut state);
     versions.state_changed.notify_all();
     result

@@ -1,4 +1,4 @@
-//! What a caller of `compact_range` asks for: options, and the steps that wait to be run.
+//! A request of a caller of `compact_range`: its options, and the steps that wait to be run.
 
 use outcrop_base::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
@@ -37,7 +37,7 @@ pub enum BottommostLevelCompaction {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompactRangeOptions {
-    /// What happens to the last level with data of the range. Default `Skip`.
+    /// Whether the last level with data of the range is compacted. Default `Skip`.
     pub bottommost_level_compaction: BottommostLevelCompaction,
     /// Afterwards move all tables of the level the range ended in to `target_level`, without rewriting them. Leveled
     /// only. Default false.

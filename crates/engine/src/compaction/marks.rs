@@ -1,4 +1,4 @@
-//! Tables that want to be compacted although every level and run has its size.
+//! Marks tables that should be compacted although no level or run is too large.
 //!
 //! Computed from time to time by an idle thread (`background.rs`), because age and released snapshots announce
 //! themselves to nobody. A mark may be out of date: pickers look the table up in the version they pick from.
@@ -27,7 +27,7 @@ pub struct Marks {
     pub blob_garbage: BTreeSet<FileNumber>,
 }
 
-/// What the marks follow from besides the tables and the options.
+/// The facts besides the tables and the options that decide the marks.
 pub struct MarkContext<'a> {
     /// Key order.
     pub comparator: &'a Comparator,
@@ -55,8 +55,8 @@ impl Marks {
         let deepest = version.levels.iter().rposition(|level| !level.files.is_empty()).unwrap_or(0);
         let reached = |time: u64, age: u64| age > 0 && time > 0 && time.saturating_add(age) <= context.now;
         for (level, file) in version.files() {
-            // What is on the last level has nowhere to go on to. FIFO deletes what was written long ago: of data that
-            // was merged, only the table's own time is sure not to be older than the newest of it.
+            // Tables on the last level have no level to move on to. FIFO deletes what was written long ago: of data
+            // that was merged, only the table's own time is sure not to be older than the newest of it.
             let since = if leveled { file.oldest_ancestor_time } else { file.creation_time };
             if reached(since, ttl) && (!leveled || level < deepest.max(1)) {
                 marks.expired.insert(file.number);
@@ -85,7 +85,7 @@ impl Marks {
     }
 }
 
-/// True if the table on `level` asked to be compacted, and has somewhere to go: what is on the `deepest` level that has tables would only
+/// True if the table on `level` asked to be compacted, and has somewhere to go: tables on the `deepest` level that has tables would only
 /// be written again, and ask again.
 ///
 /// Source: RocksDB `VersionStorageInfo::ComputeFilesMarkedForCompaction`.

@@ -53,13 +53,13 @@ pub enum Reason {
     Marked,
     /// The table keeps blob files of which too much is garbage.
     BlobGarbage,
-    /// Asked for by a caller who waits.
+    /// A caller asked for it, and waits.
     Manual,
     /// Moved to another level as they are, for a caller who waits.
     Refit,
 }
 
-/// What is done with the inputs.
+/// How the inputs are processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// They are merged into new tables.
@@ -93,7 +93,7 @@ pub struct Compaction {
     pub grandparents: Vec<Arc<TableFile>>,
     /// No older data for the key range exists outside the inputs.
     pub bottommost: bool,
-    /// What is done.
+    /// How the inputs are processed.
     pub work: Work,
     /// Codec of the outputs.
     pub compression: CompressionType,

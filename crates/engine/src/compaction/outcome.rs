@@ -1,17 +1,17 @@
-//! What came of a compaction.
+//! The result of a compaction.
 
 use super::stream::StreamStats;
 use outcrop_manifest::{BlobFile, FileNumber, Garbage, TableFile};
 use std::sync::Arc;
 
-/// What a compaction did.
+/// The files and counts of a finished compaction.
 #[derive(Default)]
 pub struct Ran {
     /// The tables it put into the output level.
     pub tables: Vec<Arc<TableFile>>,
     /// New blob files.
     pub blob_files: Vec<Arc<BlobFile>>,
-    /// What is no longer referred to in older ones.
+    /// Garbage that it left in older ones.
     pub blob_garbage: Vec<(FileNumber, Garbage)>,
     /// Entries read and written.
     pub records: StreamStats,

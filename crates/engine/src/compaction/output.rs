@@ -25,7 +25,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{self, AtomicBool};
 
-/// What all tables of one job have in common.
+/// Settings that all tables of one job share.
 pub struct OutputPlan {
     /// Epoch of the new tables.
     pub epoch: u64,
@@ -57,7 +57,7 @@ pub struct OutputPlan {
     pub canceled: Option<Arc<AtomicBool>>,
 }
 
-/// What a caller is told whose compaction was canceled or may not begin, in RocksDB's words
+/// The error for a caller whose compaction was canceled or may not begin, in RocksDB's words
 /// (`Status::SubCode::kManualCompactionPaused`).
 pub fn canceled_error() -> Error {
     Error::new(ErrorKind::Incomplete, "Manual compaction paused")
@@ -75,14 +75,14 @@ pub fn check_wanted(canceled: Option<&AtomicBool>) -> Result<()> {
 /// Reserves a file number that the scan for obsolete files must leave alone.
 pub type ReserveFile<'a> = &'a dyn Fn() -> FileNumber;
 
-/// What a job wrote.
+/// The files that a job wrote.
 #[derive(Default)]
 pub struct Outputs {
     /// Tables, in key order.
     pub tables: Vec<TableFile>,
     /// Blob files.
     pub blob_files: Vec<Arc<BlobFile>>,
-    /// What the job left unreferenced in older blob files.
+    /// Values that the job left unreferenced in older blob files.
     pub blob_garbage: Vec<(FileNumber, Garbage)>,
 }
 
@@ -119,7 +119,7 @@ fn write_entries(
     let mut open: Option<OpenTable> = None;
     let mut last_user_key: Vec<u8> = Vec::new();
     let mut ranges = RangeOutput::new(stream.kept_tombstones());
-    // A flush is not given up: what it has to write may be in no WAL.
+    // A flush is not given up: its entries may be in no WAL.
     let may_end = plan.level >= 0;
     let mut rows = 0u32;
     while stream.advance()? {
@@ -227,20 +227,20 @@ struct OpenTable {
     oldest_blob_file: Option<FileNumber>,
     /// A key and a value that stand for a value in a blob file; reused.
     reference: (Vec<u8>, Vec<u8>),
-    /// What the table holds, if it will be compared.
-    written: Option<Contents>,
-    /// Told of its entries, if the application has any.
+    /// The contents of the table, if they will be compared.
+    written: Option<EntryDigest>,
+    /// The application's collectors, which see its entries.
     collectors: Option<Collectors>,
 }
 
 /// A summary of entries and their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Contents {
+struct EntryDigest {
     entries: u64,
     hash: u64,
 }
 
-impl Contents {
+impl EntryDigest {
     fn add(&mut self, key: &[u8], value: &[u8]) {
         self.entries += 1;
         for part in [key, value] {
@@ -290,7 +290,7 @@ impl OpenTable {
             },
         );
         let reference = (Vec::new(), Vec::new());
-        let written = plan.paranoid_checks.then(Contents::default);
+        let written = plan.paranoid_checks.then(EntryDigest::default);
         let collectors = Collectors::new(&cf.collectors, cf.id(), Some(plan.level.max(0) as usize));
         Ok(OpenTable {
             number,
@@ -406,9 +406,9 @@ impl OpenTable {
 }
 
 /// Reads the finished table and compares it with what was written.
-fn compare(ctx: &DbContext, cf: &ColumnFamily, file: &TableFile, written: Contents) -> Result<()> {
+fn compare(ctx: &DbContext, cf: &ColumnFamily, file: &TableFile, written: EntryDigest) -> Result<()> {
     let table = ctx.tables.open(cf, file)?;
-    let mut found = Contents::default();
+    let mut found = EntryDigest::default();
     table_cache::read_back(&table, |key, value| found.add(key, value))?;
     if found == written {
         return Ok(());

@@ -298,16 +298,16 @@ fn run_on_caller(
     told
 }
 
-/// What a caller is told of its compaction.
+/// The report to the caller of a compaction.
 #[derive(Default)]
 pub struct RanForCaller {
     /// The tables it put into the output level.
     pub tables: Vec<FileNumber>,
-    /// What a listener is told, if the caller asked.
+    /// The report that a listener would get, if the caller asked for it.
     pub info: Option<CompactionJobInfo>,
 }
 
-/// What a caller says of a job beside what it does.
+/// How the caller wants a job to be run.
 struct HowToRun {
     max_subcompactions: u32,
     canceled: Option<Arc<AtomicBool>>,

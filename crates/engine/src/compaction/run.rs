@@ -10,7 +10,7 @@ use super::subcompaction::{Written, write_parts};
 use super::{Compaction, LevelFiles, Work};
 use crate::context::DbContext;
 use crate::event_log;
-use crate::events::compaction::ToldCompaction;
+use crate::events::compaction::ReportedCompaction;
 use crate::info_log::log_line;
 use crate::jobs::JobContext;
 use crate::panic::caught;
@@ -61,7 +61,7 @@ fn run_numbered(jobs: &JobContext, job: &CompactionJob) -> Result<Ran> {
 /// As there.
 pub fn run_telling(jobs: &JobContext, job: &CompactionJob) -> Result<Ran> {
     with_room(jobs, job, || {
-        let told = ToldCompaction::begin(jobs, job);
+        let told = ReportedCompaction::begin(jobs, job);
         let result = run_numbered(jobs, job);
         if let Some(told) = told {
             told.completed(jobs, job, &result);
@@ -102,8 +102,11 @@ fn run_merge(jobs: &JobContext, job: &CompactionJob) -> Result<Ran> {
     for table in &outputs {
         event_log::table_created(&jobs.ctx, number, job.cf.name(), table.number.0, table.size);
     }
-    let told =
-        counts::Told { records: written.records, parts: written.parts, bytes_read: written.bytes_read };
+    let counts = counts::CompactionCounts {
+        records: written.records,
+        parts: written.parts,
+        bytes_read: written.bytes_read,
+    };
     let ran = Ran {
         tables: outputs.clone(),
         blob_files: written.blob_files.clone(),
@@ -114,7 +117,7 @@ fn run_merge(jobs: &JobContext, job: &CompactionJob) -> Result<Ran> {
     };
     pending.install_or_remove(|| install_merge(&jobs.versions, job, outputs, written))?;
     job.cf.stats.record(compaction.output_level, &stats);
-    counts::compacted(&jobs.ctx, job, &stats, &told);
+    counts::compacted(&jobs.ctx, job, &stats, &counts);
     let version = job.cf.superversion.load().version.clone();
     let written = (job.cf.name(), compaction.output_level);
     event_log::compaction_finished(&jobs.ctx, number, written, (&stats, ran.tables.len()), &version);

@@ -1,4 +1,4 @@
-//! What flush and compaction write: the merged input without the entries no reader can see.
+//! The output of flush and compaction: the merged input without the entries no reader can see.
 //!
 //! A *stripe* is the set of sequence numbers between two snapshots; entries of one key in one stripe look
 //! alike to every reader, so only the newest of them can matter. The rules, by the letters of
@@ -33,7 +33,7 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What may be dropped, given where the output goes.
+/// The entries that may be dropped, given where the output goes.
 pub struct DropRules {
     /// Live snapshots.
     pub snapshots: LiveSnapshots,
@@ -45,7 +45,7 @@ pub struct DropRules {
     pub below: Vec<Arc<[Arc<TableFile>]>>,
     /// Range tombstones of the inputs.
     pub tombstones: Fragments,
-    /// Asked about the newest version of each key, and the level it is told.
+    /// The filter, which decides about the newest version of each key, and the level that it is given.
     pub filter: Option<(Arc<dyn CompactionFilter>, usize)>,
     /// Where values that are not in tables come from.
     pub blobs: Option<BlobInput>,
@@ -148,7 +148,7 @@ enum Shown {
     Own,
 }
 
-/// What to do with an entry.
+/// How to treat an entry.
 enum Decision {
     Drop,
     Show,
@@ -318,7 +318,7 @@ impl CompactionStream {
         Decision::Show
     }
 
-    /// What the filter says of the input's value.
+    /// The filter's decision on the input's value.
     #[inline]
     fn filter_value(&self, value_type: ValueType) -> Result<FilterDecision> {
         let Some((filter, level)) = self.filter.as_ref().filter(|_| self.is_newest) else {

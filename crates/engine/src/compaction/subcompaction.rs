@@ -31,13 +31,13 @@ use std::sync::Arc;
 /// Keys looked at in each input table to find where to cut. Source: RocksDB `ApproximateKeyAnchors`.
 const ANCHORS_PER_TABLE: usize = 128;
 
-/// What all parts of a compaction wrote.
+/// The result of all parts of a compaction.
 pub struct Written {
     /// The tables, in key order.
     pub tables: Vec<TableFile>,
     /// New blob files.
     pub blob_files: Vec<Arc<BlobFile>>,
-    /// What is no longer referred to in older blob files.
+    /// Garbage in older blob files.
     pub blob_garbage: BTreeMap<FileNumber, Garbage>,
     /// Entries read and written.
     pub records: StreamStats,
@@ -55,7 +55,7 @@ pub struct Written {
 struct Part {
     stream: CompactionStream,
     plan: OutputPlan,
-    /// What is told of it, if somebody listens.
+    /// The report about it, if somebody listens.
     told: Option<SubcompactionJobInfo>,
 }
 
@@ -140,7 +140,7 @@ fn cut_evenly(mut anchors: Vec<(Vec<u8>, u64)>, parts: usize, comparator: &Compa
     let total: u64 = anchors.iter().map(|(_, weight)| weight).sum();
     let mut cuts: Vec<Vec<u8>> = Vec::new();
     let mut passed = 0;
-    // Nothing lies behind the last anchor: it would only cut off an empty part.
+    // Nothing lies after the last anchor: it would only cut off an empty part.
     let last = anchors.last().map(|(key, _)| key.clone()).unwrap_or_default();
     for (key, weight) in anchors {
         passed += weight;

@@ -31,7 +31,8 @@ impl Db {
     /// Writes what is in memory of the default column family to a table, and returns when it is there: those writes no longer need the WAL.
     ///
     /// # Errors
-    /// What writing the table met, or an earlier failure that stopped writes: see [`Db::resume`]. ShutdownInProgress.
+    /// The error that writing the table met, or an earlier failure that stopped writes: see [`Db::resume`].
+    /// ShutdownInProgress.
     pub fn flush(&self) -> Result<()> {
         self.flush_cf(&self.default_cf)
     }
@@ -101,8 +102,8 @@ impl Db {
     /// request: only memtables are flushed.
     ///
     /// # Errors
-    /// What the compaction met; Incomplete if manual compactions are disabled; NotSupported or Aborted if it went well but
-    /// `change_level` cannot be done.
+    /// The error that the compaction met; Incomplete if manual compactions are disabled; NotSupported or Aborted if
+    /// it went well but `change_level` cannot be done.
     pub fn compact_range_cf_with(
         &self,
         cf: &ColumnFamilyHandle,
@@ -219,13 +220,13 @@ impl Db {
     }
 
     /// Deletes the tables below L0 that lie within one of `ranges` as a whole: a fast way to free space, not a way to
-    /// delete keys. What is in memtables, in L0, in tables that are being compacted or that reach out of the range
-    /// stays, older versions that a deleted table hid may show again, and snapshots are not respected.
+    /// delete keys. Entries in memtables, in L0, in tables that are being compacted or that reach out of the range
+    /// stay, older versions that a deleted table hid may show again, and snapshots are not respected.
     ///
     /// Each range is (begin, end), `None` unbounded.
     ///
     /// # Errors
-    /// NotSupported if the database was opened to be read; ColumnFamilyDropped; what writing the MANIFEST met.
+    /// NotSupported if the database was opened to be read; ColumnFamilyDropped; the error of writing the MANIFEST.
     pub fn delete_files_in_ranges(&self, ranges: &[UserKeyRange<'_>], range_end: RangeEnd) -> Result<()> {
         self.delete_files_in_ranges_cf(&self.default_cf, ranges, range_end)
     }
@@ -269,7 +270,7 @@ impl Db {
     }
 
     /// Lets no [`Db::compact_range_with`] start until [`Db::enable_manual_compaction`]; those that wait or run end with
-    /// Incomplete, and this returns when they have. What their jobs installed stays. Calls are counted.
+    /// Incomplete, and this returns when they have. Outputs that their jobs installed stay. Calls are counted.
     ///
     /// Source: RocksDB `DB::DisableManualCompaction`.
     pub fn disable_manual_compaction(&self) {
@@ -298,7 +299,7 @@ impl Db {
         updates::updates_since(&self.core.versions, since)
     }
 
-    /// The WAL files that have records, oldest first, those of the archive included: what [`Db::updates_since`] reads.
+    /// The WAL files that have records, oldest first, those of the archive included: [`Db::updates_since`] reads these.
     ///
     /// # Errors
     /// IoError, Corruption naming the file.
@@ -319,7 +320,8 @@ impl Db {
     /// WAL, such as one of a compaction, refuses further writes.
     ///
     /// # Errors
-    /// What writing or syncing the WAL met: writes are then refused until [`Db::resume`]. NotSupported if the database is read only.
+    /// The error that writing or syncing the WAL met: writes are then refused until [`Db::resume`]. NotSupported if
+    /// the database is read only.
     pub fn sync_wal(&self) -> Result<()> {
         self.core.commit.sync_wal()
     }
@@ -432,8 +434,8 @@ impl Db {
         checkpoint::create(&self.core, target.as_ref(), log_size_for_flush)
     }
 
-    /// Flushes column family `cf` and makes the directory `target` of its tables, hard-linked or, on another file system, copied. What is
-    /// returned is needed to import them: [`Db::create_column_family_with_import`].
+    /// Flushes column family `cf` and makes the directory `target` of its tables, hard-linked or, on another file
+    /// system, copied. The returned metadata is needed to import them: [`Db::create_column_family_with_import`].
     ///
     /// # Errors
     /// InvalidArgument if `target` exists; NotSupported if values are in blob files; ColumnFamilyDropped; those of

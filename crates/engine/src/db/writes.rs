@@ -77,7 +77,7 @@ impl Db {
         self.put_slices(cf, key.as_ref(), value.as_ref(), options)
     }
 
-    /// What every write to `cf` needs.
+    /// The condition of every write to `cf`.
     #[inline]
     fn check_alive(&self, cf: &ColumnFamilyHandle) -> Result<()> {
         self.core.ctx.check_owns(cf)?;
@@ -385,7 +385,7 @@ impl Db {
     /// it.
     ///
     /// # Errors
-    /// As [`Db::write`]; what `admit` says. Nothing is then written, and the batch holds what it held.
+    /// As [`Db::write`]; the error of `admit`. Nothing is then written, and the batch holds what it held.
     ///
     /// Source: RocksDB `DB::WriteWithCallback`.
     pub fn write_if(

@@ -25,11 +25,11 @@ use std::sync::atomic::Ordering;
 const PREFIX_LEN: usize = 8;
 
 /// A compaction that was told to begin.
-pub struct ToldCompaction(CompactionJobInfo);
+pub struct ReportedCompaction(CompactionJobInfo);
 
-impl ToldCompaction {
+impl ReportedCompaction {
     /// Tells that `job` begins. `None` if nobody listens, if it was canceled before it began, and if tables are only shifted for a caller.
-    pub fn begin(jobs: &JobContext, job: &CompactionJob) -> Option<ToldCompaction> {
+    pub fn begin(jobs: &JobContext, job: &CompactionJob) -> Option<ReportedCompaction> {
         // Relaxed: it is looked at again and again.
         let canceled = job.canceled.as_ref().is_some_and(|canceled| canceled.load(Ordering::Relaxed));
         if !jobs.ctx.listens() || canceled || job.compaction.reason == Reason::Refit {
@@ -38,7 +38,7 @@ impl ToldCompaction {
         let info =
             CompactionJobInfo { num_l0_files: job.version.levels[0].files.len(), ..info_of(&jobs.ctx, job) };
         jobs.ctx.tell(Event::CompactionBegin(&info));
-        Some(ToldCompaction(info))
+        Some(ReportedCompaction(info))
     }
 
     /// Tells how it ended.
@@ -49,7 +49,7 @@ impl ToldCompaction {
     }
 }
 
-/// What a caller of `compact_files` is told of `job`, which has `ran`.
+/// The report to a caller of `compact_files` about `job`, whose result is `ran`.
 pub fn told_to_caller(jobs: &JobContext, job: &CompactionJob, ran: &Ran) -> CompactionJobInfo {
     let mut info = info_of(&jobs.ctx, job);
     ended(&jobs.ctx, job, &mut info, Ok(ran));
@@ -61,7 +61,7 @@ fn l0_files(jobs: &JobContext, job: &CompactionJob) -> usize {
     state.column_families.get(&job.cf.id()).map_or(0, |cf| cf.version.levels[0].files.len())
 }
 
-/// What is known of `job` before it runs.
+/// The facts about `job` that are known before it runs.
 fn info_of(ctx: &DbContext, job: &CompactionJob) -> CompactionJobInfo {
     let compaction = &job.compaction;
     let options = job.cf.options.load();
@@ -189,7 +189,7 @@ fn add_records(stats: &mut CompactionJobStats, records: &StreamStats) {
     stats.num_expired_deletion_records = records.dropped_obsolete;
 }
 
-/// What is told of part number `part` of `job`; `None` if nobody listens.
+/// The report about part number `part` of `job`; `None` if nobody listens.
 pub fn subcompaction(ctx: &DbContext, job: &CompactionJob, part: usize) -> Option<SubcompactionJobInfo> {
     if !ctx.listens() || job.compaction.reason == Reason::Refit {
         return None;

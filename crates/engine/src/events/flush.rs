@@ -10,7 +10,7 @@ use outcrop_base::SeqNum;
 use outcrop_manifest::{BlobFile, FileNumber, TableFile, file_name};
 use std::sync::Arc;
 
-/// What a flush wrote for one column family, as far as it is told.
+/// The result of a flush for one column family, as far as listeners see it.
 pub struct Flushed {
     /// The table, if there was anything to write.
     pub table: Option<Arc<TableFile>>,
@@ -19,16 +19,16 @@ pub struct Flushed {
 }
 
 /// The parts of a flush that were told to begin.
-pub struct ToldFlush(Vec<FlushJobInfo>);
+pub struct ReportedFlush(Vec<FlushJobInfo>);
 
-impl ToldFlush {
+impl ReportedFlush {
     /// Tells that `job` begins as number `job_id`, whose tables will have `numbers`; `None` if nobody listens.
     pub fn begin(
         jobs: &JobContext,
         job: &FlushJob,
         numbers: &[FileNumber],
         job_id: i32,
-    ) -> Option<ToldFlush> {
+    ) -> Option<ReportedFlush> {
         if !jobs.ctx.listens() {
             return None;
         }
@@ -39,7 +39,7 @@ impl ToldFlush {
             .map(|(part, number)| begun(&jobs.ctx, &jobs.versions, part, *number, job_id))
             .collect();
         infos.iter().for_each(|info| jobs.ctx.tell(Event::FlushBegin(info)));
-        Some(ToldFlush(infos))
+        Some(ReportedFlush(infos))
     }
 
     /// Tells that it is installed, with what it `wrote`.

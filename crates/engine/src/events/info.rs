@@ -1,4 +1,4 @@
-//! What listeners are told of each thing that happens.
+//! The events as listeners receive them.
 //!
 //! Source: RocksDB `include/rocksdb/listener.h`, `include/rocksdb/compaction_job_stats.h`.
 
@@ -44,7 +44,7 @@ pub struct FlushJobInfo {
     pub smallest_seqno: SeqNum,
     /// Largest sequence number in the table; 0 at the begin.
     pub largest_seqno: SeqNum,
-    /// What the table says of itself; nothing at the begin.
+    /// The table's properties; empty when its writing begins.
     pub properties: Arc<TableProperties>,
     /// Why.
     pub reason: FlushReason,
@@ -73,7 +73,7 @@ pub struct BlobFileAdditionInfo {
     pub total_blob_bytes: u64,
 }
 
-/// What a compaction left unreferenced in an older blob file.
+/// Values that a compaction left unreferenced in an older blob file.
 ///
 /// ```
 /// fn garbage(of: &[outcrop::BlobFileGarbageInfo]) -> u64 {
@@ -124,7 +124,7 @@ pub struct CompactionJobInfo {
     pub cf_id: u32,
     /// Its name.
     pub cf_name: String,
-    /// What it met, if it failed.
+    /// The error, if it failed.
     pub status: Option<Error>,
     /// The thread that runs it.
     pub thread_id: u64,
@@ -144,7 +144,7 @@ pub struct CompactionJobInfo {
     pub output_files: Vec<PathBuf>,
     /// The same, in the same order.
     pub output_file_infos: Vec<CompactionFileInfo>,
-    /// What all these tables say of themselves, by their paths.
+    /// The properties of all these tables, by their paths.
     pub table_properties: BTreeMap<PathBuf, Arc<TableProperties>>,
     /// Why.
     pub reason: CompactionReason,
@@ -156,7 +156,7 @@ pub struct CompactionJobInfo {
     pub blob_compression: CompressionType,
     /// New blob files.
     pub blob_files: Vec<BlobFileAdditionInfo>,
-    /// What is no longer referred to in older ones.
+    /// Values that are no longer referred to in older ones.
     pub blob_garbage: Vec<BlobFileGarbageInfo>,
     /// It was given up as all compactions were.
     pub aborted: bool,
@@ -175,7 +175,7 @@ pub struct SubcompactionJobInfo {
     pub cf_id: u32,
     /// Its name.
     pub cf_name: String,
-    /// What it met, if it failed.
+    /// The error, if it failed.
     pub status: Option<Error>,
     /// The thread that runs it.
     pub thread_id: u64,
@@ -197,7 +197,7 @@ pub struct SubcompactionJobInfo {
     pub blob_compression: CompressionType,
 }
 
-/// Figures of a compaction. What RocksDB measures besides (times of its file calls, blobs that were read) is not measured.
+/// Figures of a compaction. RocksDB's other figures (times of its file calls, blobs that were read) are not measured.
 ///
 /// ```
 /// let stats = outcrop::CompactionJobStats { num_input_records: 10, num_output_records: 7, ..Default::default() };
@@ -287,7 +287,7 @@ pub struct ExternalFileIngestionInfo {
     pub internal_file_path: PathBuf,
     /// The sequence number of all its keys; 0 if they need none.
     pub global_seqno: SeqNum,
-    /// What it says of itself.
+    /// Its properties.
     pub properties: Arc<TableProperties>,
 }
 

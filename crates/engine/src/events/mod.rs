@@ -1,10 +1,11 @@
-//! What happens in a database, for those who want to be told: flushes, compactions, ingestions, errors, stalls.
+//! Reports the events of a database to listeners: flushes, compactions, ingestions, errors, stalls.
 //!
 //! ```text
 //! flush/job, compaction/run, write/switch, failures, features/ingest -> DbContext::tell -> EventSink (listener.rs) -> listeners
 //! ```
-//! What happens is told on the thread that does it, with none of the engine's locks held but the line of writers where a writer
-//! seals a memtable, changes a stall or meets the error. Without a sink nothing is put together: [`DbContext::listens`] is one load.
+//! An event is reported on the thread that causes it, with none of the engine's locks held but the line of writers
+//! where a writer seals a memtable, changes a stall or meets the error. Without a sink nothing is put together:
+//! [`DbContext::listens`] is one load.
 //!
 //! Source: RocksDB `include/rocksdb/listener.h`, `db/event_helpers.cc`.
 
@@ -50,7 +51,7 @@ impl DbContext {
     pub fn note_stall(&self, info: WriteStallInfo) {
         let mut stalls = self.events.stalls.lock();
         stalls.push(info);
-        // Relaxed: whoever changed it looks itself after it has released the state.
+        // Relaxed: the thread that changed it looks itself after it has released the state.
         self.events.waiting.store(stalls.len(), Ordering::Relaxed);
     }
 

@@ -28,7 +28,7 @@ pub enum FlushReason {
     WriteBufferFull = 6,
     /// Somebody asked for it.
     ManualFlush = 10,
-    /// The database comes back after an error.
+    /// The database resumes after an error.
     ErrorRecovery = 11,
     /// The WALs are larger than allowed.
     WalFull = 13,
@@ -122,7 +122,7 @@ impl CompactionReason {
     }
 }
 
-/// What met an error that no caller can answer for. The numbers are RocksDB's.
+/// The operation that met an error that no caller can answer for. The numbers are RocksDB's.
 ///
 /// ```
 /// assert_eq!(outcrop::BackgroundErrorReason::ManifestWrite as u32, 4);

@@ -1,4 +1,4 @@
-//! Where events go, and what waits to be told.
+//! The receiver of events, and the events that wait until locks are released.
 
 use super::info::{
     CompactionJobInfo, ExternalFileIngestionInfo, FlushJobInfo, MemTableInfo, SubcompactionJobInfo,
@@ -18,7 +18,7 @@ pub enum Event<'a> {
     FlushCompleted(&'a FlushJobInfo),
     /// A compaction begins.
     CompactionBegin(&'a CompactionJobInfo),
-    /// It has ended; what it wrote is installed, or removed.
+    /// It has ended; its outputs are installed, or removed.
     CompactionCompleted(&'a CompactionJobInfo),
     /// A part of a compaction begins.
     SubcompactionBegin(&'a SubcompactionJobInfo),
@@ -34,7 +34,7 @@ pub enum Event<'a> {
     MemTableSealed(&'a MemTableInfo),
 }
 
-/// Told of everything. A panic of it is its own to catch.
+/// Receives every event. It catches its own panics.
 pub trait EventSink: Send + Sync {
     /// `event` happens.
     fn tell(&self, event: Event<'_>);

@@ -1,4 +1,4 @@
-//! What an error does to the shared state, without a database.
+//! The effect of an error on the shared state, without a database.
 
 use super::*;
 use crate::testing::parts::Parts;

@@ -1,4 +1,4 @@
-//! Taking the tables of one column family out of a database, and making a column family of such tables in another.
+//! Exports the tables of one column family, and imports them as a column family of another database.
 //!
 //! ```text
 //! export: flush -> deletions on hold -> link the tables into DIR.tmp -> rename (staging.rs)
@@ -25,7 +25,7 @@ use outcrop_table::{TableReader, TableReaderOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What an export consists of: [`crate::Db::export_column_family`]. It is nowhere but here: keep it for the import.
+/// The files of an export: [`crate::Db::export_column_family`]. It is nowhere but here: keep it for the import.
 ///
 /// ```
 /// # use outcrop::{Db, Env, ImportColumnFamilyOptions};
@@ -146,11 +146,11 @@ fn exported(level: usize, table: &TableFile, dir: &Path) -> ExportedFile {
     }
 }
 
-/// A table that was looked at.
+/// A table that was validated.
 struct Imported {
     source: PathBuf,
     level: usize,
-    /// What orders it among those of level 0.
+    /// The sequence numbers that order it among the tables of level 0.
     age: (u64, u64),
     table: TableFile,
 }
@@ -176,14 +176,15 @@ pub fn create_with_import(
             return Err(Error::invalid_argument("The list of files is empty"));
         }
         let levels = family.options.num_levels as usize;
-        let files = export.files.iter().map(|file| look_at(core, comparator, file, levels, &pending));
+        let files =
+            export.files.iter().map(|file| validate_external(core, comparator, file, levels, &pending));
         sets.push(files.collect::<Result<Vec<_>>>()?);
     }
     check_ranges(comparator, &sets)?;
     let first_epoch = 1 + u64::from(family.options.allow_ingest_behind);
     let next_epoch = give_epochs(&mut sets, first_epoch);
     let files: Vec<Imported> = sets.into_iter().flatten().collect();
-    bring_in(core, &files, options)?;
+    link_or_copy_files(core, &files, options)?;
     let sources: Vec<PathBuf> = files.iter().map(|file| file.source.clone()).collect();
     let new_files = files.into_iter().map(|file| (file.level as u32, Arc::new(file.table))).collect();
     let mut edit = VersionEdit { new_files, ..VersionEdit::default() };
@@ -195,7 +196,7 @@ pub fn create_with_import(
     let cf = column_families::create(core, family)?;
     edit.column_family = cf.id();
     if let Err(error) = install(core, &cf, edit, next_epoch, pending) {
-        // The error is that of the import; what is left of the column family is empty.
+        // The error is that of the import; a column family that stays is empty.
         let _ = column_families::drop_family(core, &cf);
         return Err(error);
     }
@@ -207,8 +208,8 @@ pub fn create_with_import(
     Ok(cf)
 }
 
-/// Opens a file where it is, and puts down what the MANIFEST will say of it.
-fn look_at(
+/// Opens and checks a file in its directory, and fills in the facts that the MANIFEST will have of it.
+fn validate_external(
     core: &Core,
     comparator: &Comparator,
     file: &ExportedFile,
@@ -319,8 +320,8 @@ fn give_epochs(sets: &mut [Vec<Imported>], mut next: u64) -> u64 {
     next
 }
 
-/// Gives the files names in the database's directory.
-fn bring_in(core: &Core, files: &[Imported], options: ImportColumnFamilyOptions) -> Result<()> {
+/// Links or copies the files into the database's directory.
+fn link_or_copy_files(core: &Core, files: &[Imported], options: ImportColumnFamilyOptions) -> Result<()> {
     let fs = &core.ctx.env.fs;
     for file in files {
         let target = file_name::table(&core.ctx.path, file.table.number);

@@ -1,6 +1,6 @@
-//! Opening a database only to read it, beside whoever writes it.
+//! Opens a database only to read it, while another process may write it.
 //!
-//! Nothing is written and no lock is taken. What is in WALs is replayed into memtables and stays there. A secondary
+//! Nothing is written and no lock is taken. Entries in WALs are replayed into memtables and stay there. A secondary
 //! can follow the primary: it reads MANIFEST and WALs again and shows readers the newer state.
 //!
 //! Invariant: every write is refused by the background error set here, before it touches WAL or MANIFEST.
@@ -26,10 +26,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// How often everything is read again if a writer changed the structure meanwhile: beside one that flushes every few
-/// milliseconds about every third attempt finds a file gone, or a WAL written over.
+/// milliseconds about every third attempt finds a file gone, or a WAL recycled.
 const ATTEMPTS: usize = 100;
 
-/// What a secondary needs to read its primary's files again.
+/// The state with which a secondary reads its primary's files again.
 pub struct Secondary {
     descriptors: Vec<ColumnFamilyDescriptor>,
 }

@@ -1,6 +1,6 @@
 //! A directory that is built under another name, `NAME.tmp`, and gets its own once it is whole.
 //!
-//! Invariant: nothing is under the target's name before everything in it is durable; what was not completed is removed, by the
+//! Invariant: nothing is under the target's name before everything in it is durable; an incomplete directory is removed, by the
 //! attempt itself or by the next one.
 
 use outcrop_base::{Error, Result};
@@ -63,7 +63,7 @@ impl Drop for Staging<'_> {
             return;
         }
         for name in self.fs.list(&self.dir).unwrap_or_default() {
-            // What stays is removed by the next attempt, or is in its way and named.
+            // The next attempt removes a file that stays, or fails with its name.
             let _ = self.fs.remove_file(&self.dir.join(name));
         }
         let _ = self.fs.remove_dir(&self.dir);

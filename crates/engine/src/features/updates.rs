@@ -1,11 +1,11 @@
-//! Reading the WALs as a stream of batches: what was written since a sequence number.
+//! Reads the WALs as a stream of batches: the writes since a sequence number.
 //!
 //! It reads the WAL files that are still there, those of the archive included. A batch is what one write group was: its records have consecutive
 //! sequence numbers. Reaching the end of what is written is not the end for ever: calling
 //! [`UpdatesSince::next_batch`] again later goes on.
 //!
 //! ```text
-//! asked for 3:   (gone)  [7 8] [9]  gap  [12]      gives 7 and 9, then NotFound: what is missing after the first is an error
+//! asked for 3:   (gone)  [7 8] [9]  gap  [12]      gives 7 and 9, then NotFound: a gap after the first is an error
 //! ```
 //! A batch without records has the number of the batch after it, and is given where that one is asked for from before it: in
 //! the middle, or from 0 on.
@@ -76,7 +76,7 @@ pub fn updates_since(versions: &Arc<VersionSet>, since: SeqNum) -> Result<Update
     Ok(updates)
 }
 
-/// What becomes of a record.
+/// The result of looking at one record.
 enum Taken {
     Given(SeqNum, WriteBatch),
     /// It was not asked for.
@@ -93,7 +93,7 @@ impl Drop for UpdatesSince {
 
 impl UpdatesSince {
     /// The next batch and the sequence number of its first record; `None` at the end of what is written now. The first is
-    /// the oldest there is that ends at or after the number asked for: what is gone before it is no error.
+    /// the oldest there is that ends at or after the number asked for: batches that are gone before it are no error.
     ///
     /// # Errors
     /// NotFound if numbers after a batch that was given are in no WAL, TryAgain if these are the last that were written
@@ -109,7 +109,7 @@ impl UpdatesSince {
     }
 
     fn find_batch(&mut self) -> Result<Option<(SeqNum, WriteBatch)>> {
-        // Before it reads: what is written meanwhile may be missed.
+        // Before it reads: batches written meanwhile may be missed.
         let written = self.versions.visible_seq();
         // A reader from before may have met an end that is none any more.
         let mut is_fresh = self.reader.is_none();
@@ -126,7 +126,8 @@ impl UpdatesSince {
                 continue;
             };
             let read = match self.read(wal, passed) {
-                // It was not needed any more. What of it was not given is missing before the next, which is found there.
+                // It was not needed any more. Batches of it that were not given make a gap before the next batch,
+                // which the check there finds.
                 Err(error) if error.is_missing_file() => None,
                 read => read?,
             };
@@ -166,7 +167,7 @@ impl UpdatesSince {
             self.last = last;
             return Ok(Taken::Passed);
         }
-        // What is not acknowledged yet may still fail.
+        // A batch that is not acknowledged yet may still fail.
         if last > self.versions.visible_seq() {
             self.place = self.place.map(|(wal, passed)| (wal, passed - 1));
             self.reader = None;

@@ -12,7 +12,7 @@ pub struct FlushJob {
 }
 
 impl FlushJob {
-    /// What an observer is told of it.
+    /// The description of this flush for an observer.
     pub fn info(&self) -> JobInfo {
         let of = |part: &FlushPart| format!("[{}] {} memtables", part.cf.name(), part.memtables.len());
         JobInfo {
@@ -23,7 +23,7 @@ impl FlushJob {
     }
 }
 
-/// What a flush does to one column family.
+/// The part of a flush that concerns one column family.
 pub struct FlushPart {
     /// The column family.
     pub cf: Arc<ColumnFamily>,

@@ -14,7 +14,7 @@ use crate::compaction::output::{OutputPlan, write_tables};
 use crate::compaction::stream::{CompactionStream, DropRules};
 use crate::context::DbContext;
 use crate::event_log;
-use crate::events::flush::{Flushed, ToldFlush};
+use crate::events::flush::{Flushed, ReportedFlush};
 use crate::info_log::{LogLevel, log_at, log_line};
 use crate::jobs::JobContext;
 use crate::pending_outputs::PendingOutputs;
@@ -59,7 +59,7 @@ pub fn run(jobs: &JobContext, job: &FlushJob) -> Result<()> {
     let outputs = PendingOutputs::new(&jobs.ctx);
     let numbers: Vec<FileNumber> = job.parts.iter().map(|_| outputs.reserve()).collect();
     let job_id = jobs.ctx.new_job_id();
-    let told = ToldFlush::begin(jobs, job, &numbers, job_id);
+    let told = ReportedFlush::begin(jobs, job, &numbers, job_id);
     let written = job
         .parts
         .iter()
@@ -68,7 +68,7 @@ pub fn run(jobs: &JobContext, job: &FlushJob) -> Result<()> {
         .collect::<Result<Vec<_>>>()?;
     let (written, stats): (Vec<FlushedFiles>, Vec<LevelStats>) = written.into_iter().unzip();
     if jobs.versions.needs_synced_wals() {
-        // A batch may span column families: what this flush makes durable must not survive a crash
+        // A batch may span column families: the entries that this flush makes durable must not survive a crash
         // that takes the other half, which is still in a closed WAL. So is what was prepared and not decided.
         jobs.closed_wals.sync_and_track(&jobs.versions).map_err(|error| jobs.versions.fail_writes(error))?;
     }
@@ -77,7 +77,7 @@ pub fn run(jobs: &JobContext, job: &FlushJob) -> Result<()> {
         blob_files: files.blob_files.clone(),
     };
     let told = told.map(|told| (told, written.iter().map(flushed).collect()));
-    // Before it is installed: whoever waits for the flush finds writes stopped.
+    // Before it is installed: a caller that waits for the flush finds writes stopped.
     let no_space = jobs.versions.space_error();
     outputs.install_or_remove(|| install(&jobs.versions, job, written, no_space.as_ref()))?;
     for (part, stats) in job.parts.iter().zip(&stats) {
@@ -92,7 +92,7 @@ pub fn run(jobs: &JobContext, job: &FlushJob) -> Result<()> {
     Ok(())
 }
 
-/// Writes the table of one column family, which gets `number`. It is counted before it is installed: whoever waits for the flush
+/// Writes the table of one column family, which gets `number`. It is counted before it is installed: a caller that waits for the flush
 /// finds it in the counters.
 fn write_part(
     jobs: &JobContext,
@@ -204,7 +204,7 @@ fn min_wal_after_flush(versions: &VersionSet, job: &FlushJob) -> u64 {
     needed.min(prepared.unwrap_or(u64::MAX))
 }
 
-/// What a flush wrote.
+/// The files that a flush wrote.
 pub struct FlushedFiles {
     /// At most one table.
     pub tables: Vec<Arc<TableFile>>,

@@ -1,9 +1,9 @@
-//! Runs the drawings of `testdata/options`: options as given, what is corrected, what is refused.
+//! Runs the drawings of `testdata/options`: options as given, the corrections, the refusals.
 //!
 //! ```text
 //! open name=value;name=value     of the database and of its one column family
 //! ```
-//! What is corrected whatever is given is left out.
+//! Options that are corrected whatever is given are left out.
 
 use super::*;
 use crate::testing::cases;
@@ -22,7 +22,7 @@ fn opened(text: &str) -> Result<String> {
     Ok(if own.is_empty() { "as given".into() } else { own.join("\n") })
 }
 
-/// What is filled in where nothing is given: 0 and other signs for "choose".
+/// The options that are filled in where nothing is given: 0 and other signs for "choose".
 fn usual() -> Vec<String> {
     let descriptor = ColumnFamilyDescriptor::default_with(ColumnFamilyOptions::default(), Default::default());
     in_force(Path::new("/db"), DbOptions::default(), vec![descriptor]).unwrap().corrections

@@ -148,7 +148,7 @@ fn leftovers_of_earlier_openings_go_and_files_of_other_names_stay() {
     assert_eq!(names, expected);
 }
 
-/// A database whose dead tables wait for their removal, and its LOG.
+/// A database whose obsolete tables wait for their removal, and its LOG.
 fn with_trash(manager: &Arc<SstFileManager>) -> (Parts, Arc<Lines>) {
     let lines = Arc::new(Lines::default());
     let objects = DbObjects {

@@ -43,7 +43,7 @@ enum Position {
     SavedBackward,
 }
 
-/// What the stored bytes of the entry shown are.
+/// How the stored bytes of the entry shown are to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
     /// The value.
@@ -95,10 +95,10 @@ pub struct Cursor {
     snapshot: SeqNum,
     lower: Option<Vec<u8>>,
     upper: Option<Vec<u8>>,
-    /// Given if prefixes matter: the iterator stays within one, or filters of prefixes are asked when it seeks.
+    /// Given if prefixes matter: the iterator is bound to one, or filters of prefixes are asked when it seeks.
     prefix_extractor: Option<PrefixExtractor>,
-    /// It stays within the prefix it was positioned by.
-    stays: bool,
+    /// The iterator ends at the end of the prefix it was positioned by.
+    prefix_bound: bool,
     /// Filters are asked.
     filters: bool,
     /// The prefix it stays within, or beyond which sources may be missing.
@@ -107,7 +107,7 @@ pub struct Cursor {
     seek_target: Vec<u8>,
     /// While sources are missing: nothing beyond the prefix is before the upper bound.
     bounded: bool,
-    /// Versions passed one by one before a seek behind the key.
+    /// Versions passed one by one before a seek past the key.
     max_skip: u64,
     /// Entries a positioning call may pass over.
     max_skipped: u64,
@@ -202,7 +202,7 @@ impl Cursor {
         options: &ReadOptions,
     ) -> Result<Cursor> {
         let column_options = cf.options.load();
-        let stays = options.prefix_same_as_start;
+        let prefix_bound = options.prefix_same_as_start;
         // Under another order keys with a prefix may lie apart.
         let filters = !options.total_order_seek && !matches!(cf.comparator, Comparator::User(_));
         let merged = merge_view(ctx, &view, cf, options)?;
@@ -220,8 +220,8 @@ impl Cursor {
             snapshot,
             lower: options.iterate_lower_bound.clone(),
             upper: options.iterate_upper_bound.clone(),
-            prefix_extractor: column_options.prefix_extractor.filter(|_| stays || filters),
-            stays,
+            prefix_extractor: column_options.prefix_extractor.filter(|_| prefix_bound || filters),
+            prefix_bound,
             filters,
             seek_target: Vec::new(),
             bounded: false,
@@ -292,7 +292,7 @@ impl Cursor {
         }
     }
 
-    /// What was kept or fetched for an earlier row may be there still.
+    /// A value that was kept or fetched for an earlier row may be there still.
     fn assert_valid(&self) {
         assert!(self.valid(), "value() of an iterator that is not valid");
     }
@@ -312,7 +312,7 @@ impl Cursor {
         }
     }
 
-    /// What was fetched from blob files for the entry shown. Panics unless valid.
+    /// The value that was fetched from blob files for the entry shown. Panics unless valid.
     fn fetched(&self) -> &[u8] {
         self.assert_valid();
         &self.value
@@ -392,13 +392,13 @@ impl Cursor {
         let extractor = self.prefix_extractor.filter(|_| self.filters);
         let prefix = extractor.and_then(|extractor| extractor.transform(start));
         // A target without prefix has nothing to stay within.
-        let wanted = |prefix: &&[u8]| !self.stays || self.prefix.as_deref() == Some(*prefix);
+        let wanted = |prefix: &&[u8]| !self.prefix_bound || self.prefix.as_deref() == Some(*prefix);
         let (Some(extractor), Some(prefix)) = (extractor, prefix.filter(wanted)) else {
             return self.merged.seek(start, packed);
         };
         let within = Within { extractor, prefix };
         self.merged.seek_within(start, packed, &within);
-        if self.merged.has_excluded() && !self.stays {
+        if self.merged.has_excluded() && !self.prefix_bound {
             self.bounded = self.upper.as_deref().is_some_and(|upper| self.ends_within(upper, &within));
             self.prefix = Some(prefix.to_vec());
             self.seek_target.clear();
@@ -423,7 +423,7 @@ impl Cursor {
     /// At the end of what is complete: takes the missing sources in. False if there is nothing more to see.
     #[cold]
     fn leave_prefix(&mut self) -> bool {
-        if self.stays || self.bounded || self.prefix.take().is_none() {
+        if self.prefix_bound || self.bounded || self.prefix.take().is_none() {
             return false;
         }
         // None are missing any more if the merging iterator was moved by a seek meanwhile.
@@ -471,7 +471,7 @@ impl Cursor {
 
     /// To the previous entry. Panics unless valid.
     pub fn prev(&mut self) {
-        if !self.stays {
+        if !self.prefix_bound {
             // Turning around takes all sources in.
             self.prefix = None;
         }
@@ -527,14 +527,14 @@ impl Cursor {
 
     /// From an end of the key space, the prefix to stay within is that of the entry found.
     fn stay_in_prefix_shown(&mut self) {
-        if self.stays && self.valid() {
+        if self.prefix_bound && self.valid() {
             let shown = self.key().to_vec();
             self.stay_in_prefix(&shown);
         }
     }
 
     fn stay_in_prefix(&mut self, target: &[u8]) {
-        let extractor = self.prefix_extractor.filter(|_| self.stays);
+        let extractor = self.prefix_extractor.filter(|_| self.prefix_bound);
         let prefix = extractor.and_then(|extractor| extractor.transform(target));
         self.prefix = prefix.map(<[u8]>::to_vec);
     }
@@ -624,7 +624,7 @@ impl Cursor {
         }
     }
 
-    /// Leaves a version that is not for this reader, after many of them: by a seek if they were of one key, behind all
+    /// Leaves a version that is not for this reader, after many of them: by a seek if they were of one key, past all
     /// versions of `key` or to the first of another key that the snapshot has.
     #[cold]
     fn passed_many(&mut self, skip_saved: bool) {

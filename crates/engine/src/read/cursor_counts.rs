@@ -1,4 +1,4 @@
-//! What a cursor counts, if somebody watches when it is made or when it seeks.
+//! The counts of a cursor, if somebody watches when it is made or when it seeks.
 //!
 //! Moves are added to the tickers when the cursor is dropped, so that each costs an addition to memory that is its own; a step asks
 //! its thread for nothing but the perf level.

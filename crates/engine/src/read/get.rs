@@ -30,8 +30,8 @@ pub fn get(view: &ReadView<'_>, key: &[u8]) -> Result<Option<PinnedValue>> {
 /// The columns of `key`; see [`crate::Db::get_entity_cf`].
 pub fn get_entity(view: &ReadView<'_>, key: &[u8]) -> Result<Option<WideColumns>> {
     match look_up(view, key)? {
-        Some(Found::Plain(value)) => Ok(Some(WideColumns::plain(&value))),
-        Some(Found::Entity(entity)) => {
+        Some(FoundValue::Plain(value)) => Ok(Some(WideColumns::plain(&value))),
+        Some(FoundValue::Entity(entity)) => {
             let fetch = |index: &[u8]| view.fetch(key, index);
             WideColumns::decode(&wide_columns::with_values(&entity, fetch)?).map(Some)
         }
@@ -50,25 +50,25 @@ pub fn plain_value(view: &ReadView<'_>, key: &[u8], in_memory: bool) -> Result<O
         }
     }
     match look_up(view, key)? {
-        Some(Found::Plain(value)) => Ok(Some(value)),
-        Some(Found::Entity(_)) | None => Ok(None),
+        Some(FoundValue::Plain(value)) => Ok(Some(value)),
+        Some(FoundValue::Entity(_)) | None => Ok(None),
     }
 }
 
 /// Two copies: one that counts, and one in which nothing is left of it.
 #[inline]
-fn look_up(view: &ReadView<'_>, key: &[u8]) -> Result<Option<Found>> {
+fn look_up(view: &ReadView<'_>, key: &[u8]) -> Result<Option<FoundValue>> {
     if view.watch.is_on() { look_up_counted(view, key) } else { look_up_watched::<false>(view, key) }
 }
 
 #[cold]
 #[inline(never)]
-fn look_up_counted(view: &ReadView<'_>, key: &[u8]) -> Result<Option<Found>> {
+fn look_up_counted(view: &ReadView<'_>, key: &[u8]) -> Result<Option<FoundValue>> {
     look_up_watched::<true>(view, key)
 }
 
 #[inline]
-fn look_up_watched<const WATCHED: bool>(view: &ReadView<'_>, key: &[u8]) -> Result<Option<Found>> {
+fn look_up_watched<const WATCHED: bool>(view: &ReadView<'_>, key: &[u8]) -> Result<Option<FoundValue>> {
     let lookup_key = LookupKey::new(key);
     let mut lookup = Lookup::of(view, &lookup_key);
     if WATCHED {
@@ -274,7 +274,7 @@ pub(crate) struct Lookup<'k> {
     pub(crate) snapshot: SeqNum,
     /// The newest range tombstone known to be over the key; zero if there is none.
     covered: SeqNum,
-    /// A source that was asked has one: whatever older sources hold is hidden.
+    /// A source that was asked has one: all entries of older sources are hidden.
     ended: bool,
     /// Range tombstones count for nothing.
     ignores_ranges: bool,
@@ -284,7 +284,7 @@ pub(crate) struct Lookup<'k> {
     memtables_asked: u32,
 }
 
-/// What the entries seen so far say.
+/// The result of the entries seen so far.
 enum Outcome {
     /// Older sources must be asked.
     Open,
@@ -411,47 +411,47 @@ impl<'k> Lookup<'k> {
         ControlFlow::Break(())
     }
 
-    /// What was found, once all sources that matter were asked.
+    /// The result, once all sources that matter were asked.
     pub(crate) fn finish(
         self,
         cf: &ColumnFamily,
         fetch: impl Fn(&[u8]) -> Result<PinnedValue>,
-    ) -> Result<Option<Found>> {
+    ) -> Result<Option<FoundValue>> {
         let base = match self.outcome {
             Outcome::Failed(error) => return Err(error),
-            Outcome::Value(value) => Some(Found::Plain(value)),
-            Outcome::Blob(index) => Some(Found::Plain(fetch(&index)?)),
-            Outcome::Entity(entity) => Some(Found::Entity(entity)),
+            Outcome::Value(value) => Some(FoundValue::Plain(value)),
+            Outcome::Blob(index) => Some(FoundValue::Plain(fetch(&index)?)),
+            Outcome::Entity(entity) => Some(FoundValue::Entity(entity)),
             Outcome::Open | Outcome::Deleted => None,
         };
         let Some(operands) = self.operands else { return Ok(base) };
         let base = match &base {
-            Some(Found::Entity(entity)) => Base::Entity(wide_columns::with_values(entity, fetch)?),
-            Some(Found::Plain(value)) => Base::Plain(value[..].into()),
+            Some(FoundValue::Entity(entity)) => Base::Entity(wide_columns::with_values(entity, fetch)?),
+            Some(FoundValue::Plain(value)) => Base::Plain(value[..].into()),
             None => Base::None,
         };
         Ok(Some(match operands.apply(merge::operator_of(cf), self.key.user_key, &base)? {
-            Merged::Entity(entity) => Found::Entity(PinnedValue::owned(entity)),
-            Merged::Plain(value) => Found::Plain(PinnedValue::owned(value)),
+            Merged::Entity(entity) => FoundValue::Entity(PinnedValue::owned(entity)),
+            Merged::Plain(value) => FoundValue::Plain(PinnedValue::owned(value)),
         }))
     }
 }
 
-/// What a lookup found.
-pub(crate) enum Found {
+/// The result of a lookup.
+pub(crate) enum FoundValue {
     /// A value.
     Plain(PinnedValue),
     /// A set of columns, encoded; some may be in blob files.
     Entity(PinnedValue),
 }
 
-impl Found {
+impl FoundValue {
     /// The value, or the default column, which `fetch` gives if it is in a blob file.
     #[inline]
     pub(crate) fn value(self, fetch: impl FnOnce(&[u8]) -> Result<PinnedValue>) -> Result<PinnedValue> {
         match self {
-            Found::Plain(value) => Ok(value),
-            Found::Entity(entity) => match wide_columns::default_column(&entity)? {
+            FoundValue::Plain(value) => Ok(value),
+            FoundValue::Entity(entity) => match wide_columns::default_column(&entity)? {
                 Some(column) if column.in_blob => fetch(column.value),
                 Some(column) => Ok(entity.part(column.value)),
                 None => Ok(PinnedValue::owned(Vec::new())),

@@ -1,4 +1,4 @@
-//! What range tombstones hide from an iterator.
+//! The rows that range tombstones hide from an iterator.
 //!
 //! ```text
 //! memtable, a run     ----[####)-----------[##)------        a layer each: sets of fragments that do not overlap
@@ -43,7 +43,7 @@ pub struct HidingRanges {
     layers: Vec<(Layer, Option<Known>)>,
     comparator: Comparator,
     snapshot: SeqNum,
-    /// What all layers together say around the last key.
+    /// The answer of all layers together around the last key.
     known: Option<Known>,
 }
 

@@ -13,7 +13,7 @@ pub enum Layer {
 }
 
 impl Layer {
-    /// What it says around `user_key`.
+    /// The span of this layer around `user_key`.
     pub fn span(&self, comparator: &Comparator, user_key: &[u8]) -> Span<'_> {
         let sets = match self {
             Layer::One(set) => return set.span(comparator, user_key),

@@ -1,4 +1,4 @@
-//! The operands of one key that a read or a compaction meets, and what a merge operator makes of them.
+//! The operands of one key that a read or a compaction meets, and their merge.
 //!
 //! ```text
 //! newest first (get, forward, compaction): push_older        oldest first (backward): push_newer
@@ -10,7 +10,7 @@ use outcrop_base::{Error, MergeOperator, Result, ValueType, wide_columns};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-/// What operands apply to.
+/// The value that operands apply to.
 pub enum Base<'b> {
     /// Nothing: the key had no value.
     None,
@@ -20,7 +20,7 @@ pub enum Base<'b> {
     Entity(Cow<'b, [u8]>),
 }
 
-/// What a merge comes to.
+/// The result of a merge.
 pub enum Merged {
     /// A value.
     Plain(Vec<u8>),
@@ -77,7 +77,7 @@ impl MergeOperands {
         self.oldest_first.iter().rev().map(Vec::as_slice)
     }
 
-    /// What the operands make of `base`, the last value of `key` before them.
+    /// Applies the operands to `base`, the last value of `key` before them.
     ///
     /// # Errors
     /// InvalidArgument without an operator; Corruption if the operator refuses. The texts are RocksDB's.

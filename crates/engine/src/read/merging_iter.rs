@@ -123,7 +123,7 @@ impl MergingIter {
     /// To the first entry at or after (`user_key`, `packed`). In steps, each for all tables before the next: see
     /// [`TableIter`].
     pub fn seek(&mut self, user_key: &[u8], packed: u64) {
-        // Tables first: what they ask for arrives while memtables are searched.
+        // Tables first: their blocks arrive while memtables are searched.
         self.sources.iter_mut().rev().for_each(|source| source.begin_seek(user_key, packed));
         self.tables().for_each(|table| table.prefetch_slot());
         let missing = self.tables().map(|table| !table.enter_if_cached()).filter(|missing| *missing).count();
@@ -144,7 +144,8 @@ impl MergingIter {
         self.sources.iter_mut().filter_map(Source::table)
     }
 
-    /// Reads the blocks that were not cached, all in one batch. What fails is read again by its table, which reports it.
+    /// Reads the blocks that were not cached, all in one batch. The table of a read that fails reads the block again,
+    /// and reports the error.
     #[cold]
     fn read_missing(&mut self) {
         let mut tables: Vec<&mut TableIter> = self.tables().collect();
@@ -456,7 +457,8 @@ mod tests {
                         at = here.checked_sub(1);
                     }
                     (5, Some(here)) => {
-                        // What is left out depends on how rows lie in tables: all of it is before `end` and older.
+                        // The rows that are left out depend on how rows lie in tables: all of them are before
+                        // `end` and older.
                         let end = split(&rows[random.next_u64() as usize % rows.len()]).0.to_vec();
                         let seq = SeqNum(random.next_u64() % 210);
                         if merged.direction == Direction::Forward && split(&rows[here]).0 < end.as_slice() {

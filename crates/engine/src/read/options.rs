@@ -40,7 +40,7 @@ impl fmt::Debug for TableFilter {
     }
 }
 
-/// What a read may do to find its answer.
+/// The effort that a read may make to find its answer.
 ///
 /// ```
 /// use outcrop::{Db, Env, ErrorKind, ReadOptions, ReadTier};
@@ -89,13 +89,13 @@ pub struct ReadOptions {
     /// [`Cursor`](crate::Cursor) is positioned by the target of a seek, or by the row that it finds at an end. An [`Iter`](crate::Iter)
     /// has the prefix of its range's first key, or of its first row where that is unbounded, from both ends; `Db::prefix` passes over this.
     pub prefix_same_as_start: bool,
-    /// Seeks ask no filters of prefixes. What is found is the same: with a prefix extractor, a seek leaves out tables that
-    /// by their filters hold no key with the prefix of its target, and takes them in once the walk leaves the prefix.
-    /// Default false.
+    /// Seeks ask no filters of prefixes. The result is the same: with a prefix extractor, a seek leaves out tables
+    /// that by their filters hold no key with the prefix of its target, and takes them in once the walk leaves the
+    /// prefix. Default false.
     pub total_order_seek: bool,
     /// Bytes an iterator reads ahead; 0: it grows on its own while access is sequential.
     pub readahead_size: usize,
-    /// What the read may do. Default [`ReadTier::All`].
+    /// The effort that the read may make. Default [`ReadTier::All`].
     pub tier: ReadTier,
     /// When the read must be over: microseconds since the Unix epoch, by the clock of the environment. After that nothing is read from a file: what
     /// is not in memory is TimedOut, and so are all keys of a `multi_get` that begins later. A read of a file that is under way is
@@ -104,7 +104,7 @@ pub struct ReadOptions {
     /// Range tombstones count for nothing: keys that they delete may be found. Default false.
     pub ignore_range_deletions: bool,
     /// A positioning call of an iterator that passes over more entries than this, deleted or hidden ones, ends with Incomplete; the iterator can
-    /// be positioned again. What range tombstones hide is not counted. Default 0: no limit.
+    /// be positioned again. Entries that range tombstones hide are not counted. Default 0: no limit.
     pub max_skippable_internal_keys: u64,
     /// Iterators leave out tables that it does not take; their range tombstones count, and lookups of single keys ask it
     /// nothing. Default `None`: all are looked into.
@@ -117,7 +117,7 @@ impl Default for ReadOptions {
     }
 }
 
-/// What reads without options are done by: none are made, nor dropped, for each.
+/// The options of reads without options: none are made, nor dropped, for each.
 pub(crate) static DEFAULT: ReadOptions = ReadOptions::DEFAULT;
 
 impl ReadOptions {

@@ -82,13 +82,13 @@ pub struct Iter {
     failed: Option<Error>,
 }
 
-/// What an iterator goes over.
+/// The range and options of an iterator.
 pub struct Scan {
     /// The column family.
     pub cf: ColumnFamilyHandle,
     /// Its sources.
     pub view: Arc<SuperVersion>,
-    /// What is newer is not seen.
+    /// Newer entries are not seen.
     pub seq: SeqNum,
     /// First and last key, beside the bounds of the options.
     pub bounds: KeyBounds,
@@ -289,7 +289,7 @@ impl Iter {
         self.cf.comparator.compare(a, b).is_lt()
     }
 
-    /// What an end came to; nothing follows the end or an error.
+    /// The item for the result of a step; nothing follows the end or an error.
     fn item(&mut self, advanced: Result<Option<Row>>) -> Option<Result<Row>> {
         let item = advanced.transpose();
         self.ended = !matches!(item, Some(Ok(_)));

@@ -66,8 +66,8 @@ impl Source {
         on_source!(self, iter => iter.seek(user_key, packed))
     }
 
-    /// First step of a seek; the next ones are those of `table`, and `finish_seek` is the last. What is in memory goes
-    /// there at once.
+    /// First step of a seek; the next ones are those of `table`, and `finish_seek` is the last. Sources in memory are
+    /// positioned at once.
     pub(super) fn begin_seek(&mut self, user_key: &[u8], packed: u64) {
         match self {
             Source::Mem(iter) => iter.seek(user_key, packed),
@@ -109,7 +109,7 @@ impl Source {
     /// Moves a forward source to `end` if everything it would pass is older than `seq`; false if it stays.
     pub(super) fn skip_older(&mut self, end: &[u8], seq: SeqNum) -> bool {
         match self {
-            // What a memtable holds is not known without reading it.
+            // The numbers of a memtable's entries are not known without reading them.
             Source::Mem(_) => false,
             Source::Table(iter, largest_seq) => {
                 let skip = *largest_seq < seq;

@@ -1,4 +1,4 @@
-//! What reads give: values that keep their memory, and columns of entities.
+//! The values that reads return, which pin their memory, and the columns of entities.
 
 use outcrop_base::{Result, wide_columns};
 use outcrop_cache::Pinned;

@@ -1,4 +1,4 @@
-//! What one read looks at.
+//! The view of one read.
 
 use super::blob;
 use super::options::ReadOptions;
@@ -19,7 +19,7 @@ pub struct ReadView<'v> {
     pub cf: &'v ColumnFamily,
     /// Its memtables and tables.
     pub sources: &'v SuperVersion,
-    /// What is newer is not seen.
+    /// Newer entries are not seen.
     pub seq: SeqNum,
     /// How it is read; the moment is `seq`.
     pub options: &'v ReadOptions,

@@ -1,4 +1,4 @@
-//! Runs the drawings of `testdata/recovery`: WALs as they were found, and what is recovered of them.
+//! Runs the drawings of `testdata/recovery`: WALs as they were found, and the batches recovered from them.
 //!
 //! ```text
 //! recover mode=kPointInTimeRecovery      [tables=7: the MANIFEST's last sequence number]

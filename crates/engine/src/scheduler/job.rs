@@ -17,7 +17,7 @@ use outcrop_cache::Cache;
 use outcrop_memtable::{MemTable, PrefaultRange};
 use std::sync::Arc;
 
-/// Work for one thread. What it takes from the shared state was taken when it was picked.
+/// Work for one thread. Everything that it takes from the shared state was taken when it was picked.
 pub enum Job {
     /// Memtables to tables.
     Flush(FlushJob),
@@ -33,7 +33,7 @@ pub enum Job {
     Prefault(Arc<MemTable>, PrefaultRange),
     /// Memory for a memtable of this write buffer size.
     PrepareMemtable(u64),
-    /// What time alone makes due.
+    /// The checks that only time makes due.
     TimedCheck,
     /// Whether what failed can be tried again.
     LookForRetry,
@@ -72,7 +72,7 @@ impl Job {
     }
 }
 
-/// Runs a flush and ends it in the shared state, whatever came of it.
+/// Runs a flush and ends it in the shared state, whether it failed or not.
 pub fn run_flush(jobs: &JobContext, job: &FlushJob) {
     let versions = &jobs.versions;
     let result = jobs.observed(&job.info(), || caught("flush", || flush::run(jobs, job)));
@@ -98,7 +98,7 @@ pub fn run_flush(jobs: &JobContext, job: &FlushJob) {
     jobs.ctx.tell_stalls();
 }
 
-/// Runs a compaction and ends it in the shared state, whatever came of it.
+/// Runs a compaction and ends it in the shared state, whether it failed or not.
 pub fn run_compaction(jobs: &JobContext, job: &CompactionJob, manual: Option<Arc<ManualCompaction>>) {
     let versions = &jobs.versions;
     let run = || compaction::run_telling(jobs, job).map(drop);

@@ -1,13 +1,13 @@
 //! The only place that decides what runs next in the background.
 //!
 //! Order for compaction threads: manual requests, then what the compaction style of any column family wants most.
-//! Upkeep drops replaced views and dead files, then makes memory ready: for the caches that grow, which readers wait
+//! Upkeep drops replaced views and obsolete files, then makes memory ready: for the caches that grow, which readers wait
 //! for, ahead of writers in memtables whose memory is not there, and for the memtables to come.
-//! Once a second it looks for what time alone makes due: statistics, tables that have come of age or
-//! that released snapshots let go, dead files that a reader has let go, and memory that no memtable came for or uses.
+//! Once a second it looks for what time alone makes due: statistics, tables that reached their age limit or
+//! that no snapshot needs any more, obsolete files that a reader has released, and memory that no memtable took or uses.
 //! After a background error nothing starts until it is cleared (`stopping.rs`).
 //!
-//! Concurrency: with the state locked; whatever is picked is marked as taken before the lock is released.
+//! Concurrency: with the state locked; the memtables or tables of a picked job are marked before the lock is released.
 
 use super::job::Job;
 use crate::compaction::job::{self as compaction_job, CompactionJob};
@@ -68,7 +68,7 @@ pub fn next_job(versions: &VersionSet, lane: Lane) -> Option<Job> {
     }
 }
 
-/// What time has made due.
+/// The next check that time has made due.
 fn next_timed(ctx: &DbContext, _state: &mut DbState) -> Option<Job> {
     let now = ctx.env.clock.monotonic_nanos();
     if ctx.background.take_retry(now) {

@@ -1,4 +1,4 @@
-//! The ends that the environment's threads hold: joining them, and answering when a lane asks for work.
+//! Connects a database to the environment's threads: joins them, and answers when a lane asks for work.
 
 use super::next_job::{next_job, wanted_threads};
 use crate::background_errors::Reason;

@@ -1,4 +1,4 @@
-//! What time alone makes due.
+//! The checks that only time makes due.
 
 use crate::core::Core;
 use crate::jobs::JobContext;
@@ -32,8 +32,8 @@ fn trim_memory(jobs: &JobContext) {
     }
 }
 
-/// Looks which tables have come of age, or hold garbage that no snapshot keeps any more, and whether readers have
-/// let go of dead files.
+/// Looks which tables reached their age limit, or hold garbage that no snapshot keeps any more, and whether readers have
+/// released obsolete files.
 fn check_marks(jobs: &JobContext) {
     let mut state = jobs.versions.state.lock();
     state.purge_wanted |= !state.obsolete_tables.is_empty() || !state.obsolete_blobs.is_empty();

@@ -15,7 +15,7 @@ use std::path::Path;
 pub struct Case<'t> {
     /// The first word.
     pub command: &'t str,
-    /// What stands after it.
+    /// The words after it.
     pub arguments: &'t str,
     /// The lines below.
     pub body: Vec<&'t str>,

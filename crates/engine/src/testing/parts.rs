@@ -62,21 +62,22 @@ impl JobObserver for Seen {
     }
 }
 
-/// Background errors as listeners are told them. What a listener may do it can do: nothing is locked that it would need.
-pub struct ToldErrors {
+/// Background errors as listeners are told them. A listener may do here all that it may do in a database: no lock
+/// that it would need is held.
+pub struct ReportedErrors {
     versions: Weak<VersionSet>,
     take_away: bool,
     told: Mutex<Vec<String>>,
 }
 
-impl ToldErrors {
+impl ReportedErrors {
     /// Reasons and texts, in order, since it was asked last.
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.told.lock())
     }
 }
 
-impl EventSink for ToldErrors {
+impl EventSink for ReportedErrors {
     fn tell(&self, event: Event<'_>) {
         let Event::BackgroundError(reason, status) = event else { return };
         let versions = self.versions.upgrade().expect("it tells");
@@ -200,14 +201,14 @@ impl Parts {
     }
 
     /// Takes down the background errors that listeners are told from here on, and takes them away if that is asked for.
-    pub fn listen_for_errors(&self, take_away: bool) -> Arc<ToldErrors> {
+    pub fn listen_for_errors(&self, take_away: bool) -> Arc<ReportedErrors> {
         let versions = Arc::downgrade(&self.versions);
-        let told = Arc::new(ToldErrors { versions, take_away, told: Mutex::default() });
+        let told = Arc::new(ReportedErrors { versions, take_away, told: Mutex::default() });
         self.ctx.set_event_sink(told.clone());
         told
     }
 
-    /// What can fail.
+    /// The faults that can be injected.
     pub fn faults(&self) -> &Faults {
         self.fs.faults()
     }
@@ -239,12 +240,12 @@ impl Parts {
         self.commit.write(options, &mut batch)
     }
 
-    /// What `key` of the default column family is now.
+    /// The value of `key` in the default column family now.
     pub fn get(&self, key: &str) -> Option<String> {
         self.get_at(key, self.versions.visible_seq())
     }
 
-    /// What it is at `seq`.
+    /// Its value at `seq`.
     pub fn get_at(&self, key: &str, seq: SeqNum) -> Option<String> {
         let cf = self.cf(0);
         let sources = cf.superversion.load();

@@ -29,7 +29,7 @@ fn removing(level: u32, numbers: &[u64]) -> VersionEdit {
     edit
 }
 
-/// What a reader of the MANIFEST finds.
+/// The state that a reader of the MANIFEST finds.
 fn recovered(parts: &Parts) -> RecoveredManifest {
     outcrop_manifest::recover(
         &*parts.ctx.env.fs,

@@ -1,11 +1,12 @@
-//! What a writer does that finds the lead taken: spin, wait in line until it is served, or sleep for a while.
+//! The steps of a writer that finds the lead taken: spin, wait in line until it is served, or sleep for a
+//! while.
 //!
 //! A put takes a microsecond, waking a sleeper 5 to 30: where threads put one after the other without a pause, each being
 //! woken for each put is a convoy. There it is best that one of them writes while the others sleep, and that they take
 //! turns. So a thread that keeps meeting another is patient: [`super::group`] wakes it when its turn comes. A thread that
 //! meets another now and then spins, which is over before a sleep begins.
 //!
-//! Concurrency: what a thread remembers is its own, for all databases together; it decides how to wait and nothing else.
+//! Concurrency: a thread's memory of waits is its own, for all databases together; it decides how to wait and nothing else.
 
 use super::group::WriteQueue;
 use super::options::WriteOptions;

@@ -4,7 +4,7 @@
 
 use outcrop_monitor::{HistogramKind, IoStats, PerfMetric, PerfTimer, Ticker, Watch};
 
-/// What is left when these are taken from the time of a write is that of what comes before and after.
+/// The time of a write less these is that of the steps before and after.
 pub const PARTS_OF_A_WRITE: &[PerfMetric] =
     &[PerfMetric::WriteWalTime, PerfMetric::WriteMemtableTime, PerfMetric::WriteDelayTime];
 

@@ -14,8 +14,8 @@ use outcrop_memtable::MemTable;
 use std::ops::ControlFlow;
 
 impl CommitPipeline {
-    /// What to write under `seq` in place of `operand`: the merged value, if the memtable has as many operands of `key`
-    /// as the option allows. `None` leaves the operand, also where the value cannot be had.
+    /// The value to write under `seq` in place of `operand`: the merged value, if the memtable has as many operands
+    /// of `key` as the option allows. `None` leaves the operand, also where the value cannot be had.
     pub(crate) fn merge_early(
         &self,
         target: &Target,

@@ -1,4 +1,5 @@
-//! Who writes: one leader at a time, which commits its own batch and those of others that wait for it.
+//! The line of writers: one leader at a time, which commits its own batch and those of others that wait for
+//! it.
 //!
 //! ```text
 //! in turns    A  leads, leads, .. its turn is over: commits [B] too, leads until B is awake, waits in line ...........
@@ -21,14 +22,13 @@
 //!   and calls or leads if not. So one patient writer is awake and one other looks after it, however long the line is.
 //!
 //! A leader that syncs hands its lead to the first in line, which gathers a group when it starts, not when it is appointed:
-//! those who were told of the group before come back in the time a leader takes to wake up, and a sync is shared by all.
+//! the writers of the group before call again in the time a leader takes to wake up, and a sync is shared by all.
 //!
 //! Invariants: there is at most one leader; only it touches the WAL, assigns sequence numbers and inserts. The line is in
-//! order of arrival; those who called, and the patient ones, are each served in that order. Whoever called is served before
-//! the lead is free again. The first in line knows that it is the first.
-//! Concurrency: a lone writer changes one word twice and moves nothing. A waiting writer's batch is moved into its
-//! [`Writer`] so that the leader can read it without sharing the caller's memory. `models/` runs this file in every order
-//! of steps.
+//! order of arrival; those who called, and the patient ones, are each served in that order. Every writer that called
+//! is served before the lead is free again. The first in line knows that it is the first. Concurrency: a lone writer
+//! changes one word twice and moves nothing. A waiting writer's batch is moved into its [`Writer`] so that the leader
+//! can read it without sharing the caller's memory. `models/` runs this file in every order of steps.
 
 use super::options::WriteOptions;
 use crate::sync::{AtomicU32, Condvar, Mutex, Ordering, SPINS, TURN, spin_loop};
@@ -43,7 +43,7 @@ const MAX_GROUP_BYTES: usize = 1 << 20;
 /// Groups of others that a leader commits before it goes back to its caller.
 const MAX_ROUNDS: u32 = 2;
 
-/// What one caller asks for.
+/// The write of one caller.
 pub struct Request {
     /// The batch in wire form.
     pub bytes: Vec<u8>,
@@ -73,9 +73,9 @@ enum WriterState {
     },
     /// The leader works on the request.
     Taken,
-    /// This writer must lead: its request comes back.
+    /// This writer must lead: its request is returned.
     Lead(Request),
-    /// Committed or failed; the batch comes back.
+    /// Committed or failed; the batch is returned.
     Done(Result<()>, Vec<u8>),
 }
 
@@ -184,7 +184,7 @@ impl Writer {
 
     fn end(&self, how: WriterState) {
         *self.state.lock() = how;
-        // Relaxed: whoever sees it locks the state.
+        // Relaxed: a thread that sees it locks the state.
         self.ended.store(1, Ordering::Relaxed);
         self.changed.notify_one();
     }
@@ -215,7 +215,7 @@ const CALLED: u32 = 4;
 /// Nobody leads, and the writer whose turn began is not awake yet: patient writers do not pass it.
 const KEPT: u32 = 8;
 
-/// What a leader whose turn is over may write while the next wakes up.
+/// The cost of the writes that a leader whose turn is over may add while the next wakes up.
 const GRACE: u32 = TURN / 2;
 
 /// The line of writers.
@@ -223,7 +223,7 @@ const GRACE: u32 = TURN / 2;
 pub struct WriteQueue {
     /// The marks above. [`TURNS`] and [`CALLED`] are set and cleared with the line locked.
     lead: AtomicU32,
-    /// What leaders have written while patient writers were in line, as [`cost`] counts it. Theirs alone to change.
+    /// The cost, by [`cost`], of the writes of leaders while patient writers were in line. Theirs alone to change.
     written: AtomicU32,
     /// The same when the turn began.
     turn_began: AtomicU32,
@@ -232,7 +232,7 @@ pub struct WriteQueue {
     line: Mutex<Line>,
 }
 
-/// What a write of so many bytes counts for in a turn of [`TURN`].
+/// The cost of a write of so many bytes in a turn of [`TURN`].
 fn cost(bytes: usize) -> u32 {
     1 + (bytes / 512) as u32
 }
@@ -240,13 +240,13 @@ fn cost(bytes: usize) -> u32 {
 #[derive(Default)]
 struct Line {
     /// In order of arrival.
-    waiting: VecDeque<Place>,
+    waiting: VecDeque<QueuedWriter>,
     /// The leader waits for room, which may take for ever.
     stalled: bool,
 }
 
 /// A place in line.
-struct Place {
+struct QueuedWriter {
     writer: Arc<Writer>,
     /// It is to be served before the lead is free again.
     called: bool,
@@ -306,7 +306,7 @@ impl Line {
     }
 }
 
-/// What a writer that asked not to wait is told when it would wait after one that does.
+/// The error of a writer that asked not to wait and would wait after one that does.
 fn stalled() -> Error {
     Error::new(ErrorKind::Incomplete, "Write stall")
 }
@@ -358,7 +358,7 @@ impl WriteQueue {
                 return Turn::Done(Err(stalled()), request.bytes);
             }
             let writer = Writer::new(request);
-            line.waiting.push_back(Place { writer: writer.clone(), called: patience.is_none() });
+            line.waiting.push_back(QueuedWriter { writer: writer.clone(), called: patience.is_none() });
             line.appoint_first();
             writer
         };
@@ -399,7 +399,7 @@ impl WriteQueue {
             if lead & KEPT != 0 && marks & CALLED == 0 {
                 return false;
             }
-            // Relaxed: what the leader has to see is in the line, which is locked.
+            // Relaxed: everything that the leader has to see is in the line, which is locked.
             if lead & LED != 0
                 && self
                     .lead

@@ -31,7 +31,7 @@ use parking_lot::{Mutex, MutexGuard};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// What the leader of the write group owns.
+/// The parts that the leader of the write group owns.
 pub struct WriteCore {
     /// The WAL being written.
     pub wal: Wal,
@@ -52,11 +52,11 @@ pub struct CommitPipeline {
     pub(super) queue: WriteQueue,
     core: Mutex<WriteCore>,
     pub(super) closed_wals: Arc<ClosedWals>,
-    /// What was written.
+    /// Counts the writes.
     pub stats: DbStats,
 }
 
-/// What a check that may refuse a batch is told when it is about to be committed.
+/// The facts for a check that may refuse a batch that is about to be committed.
 #[derive(Clone, Copy, Debug)]
 pub struct Committing {
     /// The last sequence number given out: everything up to it is in the memtables, and nothing follows before this group.
@@ -125,7 +125,7 @@ impl CommitPipeline {
     /// can come between, before anything of it is in the WAL, and must not write itself. The batch is in no group with others.
     ///
     /// # Errors
-    /// What `admit` says; then nothing was written, and others are not touched.
+    /// The error of `admit`; then nothing was written, and others are not touched.
     pub fn write_if(
         &self,
         options: &WriteOptions,
@@ -197,7 +197,7 @@ impl CommitPipeline {
         }
     }
 
-    /// Commits one group, and comes back whatever happens: the caller owes its followers an answer, and the line a leader.
+    /// Commits one group, and returns whatever happens: the caller owes its followers an answer, and the line a leader.
     #[inline]
     fn lead_catching_panics(
         &self,
@@ -206,7 +206,7 @@ impl CommitPipeline {
         followers: &mut [(Arc<Writer>, Request)],
         admit: impl FnOnce(Committing) -> Result<()>,
     ) -> Result<()> {
-        // What a panic leaves half done comes after the failure that is latched: `resume` puts it in order.
+        // Work that a panic left half done is covered by the latched failure: `resume` puts it in order.
         let ended = catch_unwind(AssertUnwindSafe(|| self.lead(options, own, followers, admit)));
         ended.unwrap_or_else(|panic| Err(self.versions.fail_writes(panicked("write", &*panic))))
     }

@@ -1,8 +1,8 @@
 //! Taking back what a write group that failed left in memtables.
 //!
-//! A group fails after its first insert only by a panic of a comparator or merge operator. What it inserted has sequence
-//! numbers that were never published, so no read sees it; but the next group would publish higher ones. Nothing is removed
-//! from a memtable, so before writes go on, such memtables are replaced by copies of what was published.
+//! A group fails after its first insert only by a panic of a comparator or merge operator. Its entries have sequence
+//! numbers that were never published, so no read sees them; but the next group would publish higher ones. Nothing is
+//! removed from a memtable, so before writes go on, such memtables are replaced by copies of what was published.
 //!
 //! Concurrency: with `write_core` held and writes refused, so that nothing was numbered since. Readers keep the view they
 //! have.

@@ -32,7 +32,7 @@ pub struct WriteStall {
     held_back: Arc<AtomicBool>,
     /// Compactions fall behind, though not so far that writes are slowed.
     behind: AtomicBool,
-    /// What writes of low priority then wait for.
+    /// Paces writes of low priority.
     low_priority: OnceLock<RateLimiter>,
 }
 

@@ -1,4 +1,4 @@
-//! How writers are held back: a word that the state, its readers and those who are told share.
+//! How writers are held back: one value that the state, its readers and listeners share.
 
 /// How writers are held back now. The numbers are this engine's own: RocksDB's are 2, 0 and 1.
 ///

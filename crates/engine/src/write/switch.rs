@@ -120,7 +120,7 @@ impl CommitPipeline {
     /// Seals the memtables of column families `ids`; with `wait`, returns when they are in tables.
     ///
     /// # Errors
-    /// The background error; what writing the tables met.
+    /// The background error; the error of writing the tables.
     pub fn flush(&self, ids: &[u32], reason: FlushReason, wait: bool) -> Result<()> {
         let mut ids = ids.to_vec();
         {
@@ -172,7 +172,7 @@ impl CommitPipeline {
         Ok(())
     }
 
-    /// A dead WAL to write over. None while files are to stay: somebody may be copying them.
+    /// An obsolete WAL to recycle. None while files are to stay: somebody may be copying them.
     fn recyclable_wal(&self) -> Option<u64> {
         let mut state = self.versions.state.lock();
         if state.deletions_disabled > 0 { None } else { state.recyclable_wals.pop() }

@@ -1,4 +1,4 @@
-//! Two-phase commit: what is prepared is in the WAL and nowhere else, until it is decided.
+//! Two-phase commit: a prepared batch is in the WAL and nowhere else, until it is decided.
 //!
 //! ```text
 //! prepare    WAL: seq S, count n: Begin ops.. End(name)      no number is used, the memtables get nothing
@@ -28,7 +28,7 @@ impl CommitPipeline {
     /// As [`CommitPipeline::write`], of which `low_pri` is one reason; InvalidArgument if something of that name is prepared and
     /// not decided.
     pub fn prepare(&self, options: &WriteOptions, name: &[u8], writes: &Arc<WriteBatch>) -> Result<()> {
-        // What is in no WAL is not prepared.
+        // A batch that is in no WAL is not prepared.
         let options = WriteOptions { disable_wal: false, ..*options };
         let mut record = codec::prepared_record(writes, name);
         self.lead_alone(&options, record.len(), |core| {
@@ -72,7 +72,7 @@ impl CommitPipeline {
         })
     }
 
-    /// What was prepared as `name` never happens.
+    /// Rolls back the batch that was prepared as `name`.
     ///
     /// # Errors
     /// As [`CommitPipeline::commit_prepared`].

@@ -16,10 +16,10 @@ use outcrop_options::{CompressionType, DbOptions, WalRecoveryMode};
 use outcrop_record::LogWriter;
 use parking_lot::Mutex;
 
-/// Largest WAL that is kept to be written over though nobody asked for it, in bytes.
+/// Largest WAL that is kept to be recycled though nobody asked for it, in bytes.
 const LARGEST_KEPT: u64 = 128 << 20;
 
-/// How many WAL files wait to be written over, if their number was asked for. None where recovery takes what lies behind the
+/// How many WAL files wait to be recycled, if their number was asked for. None where recovery takes what lies after the
 /// end of a WAL, or after a loss of power in its middle, for damage of its own.
 pub fn recycled_wals(options: &DbOptions) -> u64 {
     match options.wal_recovery_mode {
@@ -30,7 +30,7 @@ pub fn recycled_wals(options: &DbOptions) -> u64 {
     }
 }
 
-/// Whether a WAL of `bytes` that is not needed any more is kept to be written over, with `kept` others. One is in any case, if
+/// Whether a WAL of `bytes` that is not needed any more is kept to be recycled, with `kept` others. One is in any case, if
 /// WALs have space ahead: its blocks are there, and the writer need not make them. It goes once nobody writes.
 pub fn keeps_wal(options: &DbOptions, kept: usize, bytes: u64) -> bool {
     if wal_archive::is_on(options) {
@@ -56,14 +56,14 @@ pub struct Wal {
     dir_synced: bool,
     /// Everything appended so far is durable.
     synced: bool,
-    /// Other things may lie behind its end until it is cut.
+    /// Other things may lie after its end until it is cut.
     cut_at_end: bool,
     /// Nothing was asked of the file yet but to be there: nothing of it can have failed.
     untouched: bool,
 }
 
 impl Wal {
-    /// Creates the WAL file `number`, over the file of WAL `recycled` if there is one that can be written over.
+    /// Creates the WAL file `number`, over the file of WAL `recycled` if there is one that can be recycled.
     pub fn create(ctx: &DbContext, number: u64, recycled: Option<u64>) -> Result<Wal> {
         let ahead = has_space_ahead(&ctx.options);
         let options = OpenWrite {
@@ -79,7 +79,7 @@ impl Wal {
             let reused = ctx.env.fs.reuse(&path(old), &path(number), options);
             if let Err(error) = &reused {
                 log_line!(ctx, "WAL {old:06} is not used again: {error}");
-                // Best effort: what stays behind is found by the scan at the next open.
+                // Best effort: the scan at the next open finds a file that stays.
                 let _ = ctx.env.fs.remove_file(&path(old));
             }
             reused.ok()
@@ -170,7 +170,7 @@ impl Wal {
         Ok(())
     }
 
-    /// Ends the file: everything is handed to the operating system, and what lies behind is cut off. It can still be
+    /// Ends the file: everything is handed to the operating system, and the bytes after the end are cut off. It can still be
     /// synced, and if it was cut must be before a later WAL is durable.
     pub fn end(&mut self) -> Result<()> {
         self.untouched = false;
@@ -195,9 +195,9 @@ impl ClosedWals {
 
     /// Lets go of those below `needed`, but for those that are being synced.
     pub fn forget_before(&self, needed: u64) {
-        let dead: Vec<Wal> = self.waiting.lock().extract_if(.., |wal| wal.number() < needed).collect();
+        let obsolete: Vec<Wal> = self.waiting.lock().extract_if(.., |wal| wal.number() < needed).collect();
         // After the lock: a file is closed.
-        drop(dead);
+        drop(obsolete);
     }
 
     /// Lets go of all.
@@ -217,9 +217,9 @@ impl ClosedWals {
     /// Makes those that are closed now durable, and gives their numbers and lengths.
     ///
     /// # Errors
-    /// What the first met that cannot be synced; all stay.
+    /// The error of the first that cannot be synced; all stay.
     pub fn sync(&self, ctx: &DbContext) -> Result<Vec<(u64, u64)>> {
-        // HOLDS syncing across the sync: whoever else has to sync them needs that to be over.
+        // HOLDS syncing across the sync: another thread that has to sync them needs that to be over.
         let _turn = self.syncing.lock();
         let mut closed = std::mem::take(&mut *self.waiting.lock());
         let mut unsynced = closed.iter_mut().filter(|wal| !wal.is_synced());

@@ -1,5 +1,5 @@
-//! `atomic_flush`: power is lost at every change while column families are written past the WAL. What is there afterwards is
-//! all that was written up to one point, in all of them, no earlier than the last flush that was acknowledged.
+//! `atomic_flush`: power is lost at every change while column families are written past the WAL. The rows afterwards
+//! are all that were written up to one point, in all of them, no earlier than the last flush that was acknowledged.
 
 use crate::harness::{Rows, contents, creating, descriptor};
 use outcrop::*;
@@ -31,7 +31,7 @@ fn rows_of(i: usize) -> Vec<(usize, Vec<u8>, Vec<u8>)> {
     families.into_iter().map(row).collect()
 }
 
-/// What is there after the first `n` writes.
+/// The rows after the first `n` writes.
 fn state(n: usize) -> [Rows; 3] {
     let mut rows = [Rows::new(), Rows::new(), Rows::new()];
     for (family, key, value) in (0..n).flat_map(rows_of) {
@@ -83,7 +83,7 @@ fn lose_power(point: u64, atomic_flush: bool) -> std::result::Result<usize, Stri
     fs.memory().crash();
     fs.faults().heal();
     let db = match open(&env, atomic_flush) {
-        // It was created and dropped in between: what is left of it is for whoever names it.
+        // It was created and dropped in between: a request that names it deals with the rest.
         Err(error) if error.to_string().contains("dropped") => return Ok(flushed),
         other => other.map_err(|error| format!("point {point}: {error}"))?,
     };

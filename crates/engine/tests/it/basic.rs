@@ -125,7 +125,7 @@ fn a_batch_over_column_families_is_atomic_and_survives() {
     db.drop_column_family(&two).unwrap();
     assert_eq!(db.put_cf(&two, b"a", b"3").unwrap_err().kind(), ErrorKind::InvalidArgument);
     assert_eq!(db.drop_column_family(&two).unwrap_err().kind(), ErrorKind::InvalidArgument);
-    // What is asked of the column family itself has a class of its own, as in RocksDB.
+    // Requests to the column family itself have a class of their own, as in RocksDB.
     let two = std::slice::from_ref(&two);
     assert_eq!(db.flush_cfs(two, Wait::UntilDone).unwrap_err().kind(), ErrorKind::ColumnFamilyDropped);
     let change = [("write_buffer_size", "100000")];
@@ -363,7 +363,7 @@ fn obsolete_files_go_when_the_last_iterator_does() {
     iter.seek_to_first();
     assert_eq!(iter.value(), b"2");
     drop(iter);
-    // Background threads may still be removing what they found dead.
+    // Background threads may still be removing what they found obsolete.
     until("removing all but one table and one WAL", || (count("sst"), count("log")) == (1, 1));
 }
 
@@ -382,7 +382,7 @@ fn the_blocks_of_dead_tables_leave_the_cache() {
         assert_eq!(contents(&db, &cf, &ReadOptions::default()).len(), 500);
         least = least.min(usage());
         assert!(least >= 500 << 10, "{least} bytes for 500 KiB of blocks read");
-        until("forgetting the blocks of dead tables", || usage() <= least * 3 / 2);
+        until("forgetting the blocks of obsolete tables", || usage() <= least * 3 / 2);
     }
 }
 

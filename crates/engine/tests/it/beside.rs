@@ -242,7 +242,7 @@ fn a_secondary_follows_its_primary() {
 const RING: u64 = 500;
 
 /// Writes one batch after the other, batch `i` giving key `i % RING` the value `i` in both column families, with memtables so
-/// small that flushes, new WALs and dead files never end.
+/// small that flushes, new WALs and obsolete files never end.
 struct Overwriting {
     path: String,
     env: Env,
@@ -395,7 +395,7 @@ fn updates_are_read_from_the_wals_as_they_are_written() {
     let cf = db.default_column_family().clone();
     db.flush_cf(&cf).unwrap();
     put(&db, 60, 61);
-    // What is gone before the first there is, is no error.
+    // Batches that are gone before the first that is there are no error.
     let last = db.latest_sequence_number();
     let mut left = db.updates_since(SeqNum(1)).unwrap();
     let mut newest = None;
@@ -403,7 +403,7 @@ fn updates_are_read_from_the_wals_as_they_are_written() {
         newest = Some(first);
     }
     assert_eq!(newest, Some(last));
-    // What is missing after it is one, and stays one.
+    // A batch that is missing after it is an error, and stays one.
     let unlogged = WriteOptions { disable_wal: true, ..WriteOptions::default() };
     db.put_with(b"unlogged", b"1", &unlogged).unwrap();
     assert_eq!(left.next_batch().unwrap_err().kind(), ErrorKind::TryAgain);

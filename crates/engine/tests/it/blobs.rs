@@ -128,7 +128,7 @@ fn entities_keep_their_columns_through_flush_and_compaction() {
     assert_eq!(db.get_entity_cf_with(&cf, b"e", &read).unwrap().unwrap(), entity);
 }
 
-/// What RocksDB 11.8.1 writes of an entity whose larger columns are in blob files.
+/// An entity whose larger columns are in blob files, as RocksDB 11.8.1 writes it.
 #[test]
 fn columns_in_blob_files_are_read_moved_and_merged() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/made/11.8.1-put-entity-in-blob");

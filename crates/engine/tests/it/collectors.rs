@@ -1,4 +1,4 @@
-//! Collectors of table properties and partitioners that programs bring: what they are told, and what becomes of their answers.
+//! Collectors of table properties and partitioners that programs bring: their calls, and the effect of their answers.
 
 use crate::harness::creating;
 use outcrop::options::CompactionStyle;

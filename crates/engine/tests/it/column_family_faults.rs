@@ -1,4 +1,4 @@
-//! Creating and dropping a column family while an operation of the file system fails: what is returned is what is.
+//! Creating and dropping a column family while an operation of the file system fails: the result tells the truth.
 
 use crate::harness::{contents, creating, descriptor};
 use outcrop::options::ColumnFamilyOptions;

@@ -75,7 +75,7 @@ fn flush(db: &Db) {
     db.flush().unwrap();
 }
 
-fn settle(db: &Db) {
+fn wait_until_idle(db: &Db) {
     db.wait_for_compact(&WaitForCompactOptions::default()).unwrap();
 }
 
@@ -122,7 +122,7 @@ fn universal_compaction_bounds_the_number_of_runs() {
             model.insert(key.into_bytes(), value.into_bytes());
         }
         flush(&db);
-        settle(&db);
+        wait_until_idle(&db);
         let runs = files_at(&db, 0) + (1..7).filter(|level| files_at(&db, *level) > 0).count() as u64;
         assert!(runs <= 5, "{runs} sorted runs after round {round}");
     }
@@ -151,7 +151,7 @@ fn universal_compaction_works_on_one_level() {
         }
         flush(&db);
     }
-    settle(&db);
+    wait_until_idle(&db);
     assert!(files_at(&db, 0) <= 5);
     db.compact_range_cf(db.default_column_family(), None, None).unwrap();
     assert_eq!(files_at(&db, 0), 1);
@@ -199,7 +199,7 @@ fn a_database_of_one_style_opens_under_every_other() {
             }
             flush(&db);
         }
-        settle(&db);
+        wait_until_idle(&db);
         if rng.one_in(2) {
             db.compact_range_cf_with(
                 db.default_column_family(),
@@ -221,7 +221,7 @@ fn without_a_style_only_callers_compact() {
         put(&db, "k", format!("{round}").as_bytes());
         flush(&db);
     }
-    settle(&db);
+    wait_until_idle(&db);
     db.compact_range_cf_with(&cf, None, None, &BottommostLevelCompaction::Force.into()).unwrap();
     assert_eq!(files_at(&db, 0), 8);
     let newest_two: Vec<u64> = tables(&db).iter().take(2).map(|(_, number)| *number).collect();
@@ -314,14 +314,14 @@ fn fifo_deletes_the_oldest_tables_beyond_its_size() {
         put(&db, &format!("{round:02}"), &[7; 10_000]);
         flush(&db);
     }
-    settle(&db);
+    wait_until_idle(&db);
     let cf = db.default_column_family();
     assert!(db.property_int_cf(cf, "rocksdb.total-sst-files-size").unwrap() <= 100_000);
     let left: Vec<Vec<u8>> = rows(&db).into_keys().collect();
     assert!((7..=9).contains(&left.len()), "{left:?}");
     assert_eq!(left.last().unwrap(), b"29");
     db.set_options_cf(cf, &[("compaction_options_fifo", "{max_table_files_size=50000}")]).unwrap();
-    settle(&db);
+    wait_until_idle(&db);
     assert!((3..=4).contains(&rows(&db).len()), "the new limit holds at once");
 }
 
@@ -349,7 +349,7 @@ fn fifo_merges_small_tables_if_allowed() {
         put(&db, &format!("{:02}", round % 5), format!("{round}").as_bytes());
         flush(&db);
     }
-    settle(&db);
+    wait_until_idle(&db);
     assert!(files_at(&db, 0) < 10, "{} tables", files_at(&db, 0));
     assert_eq!(rows(&db)[&b"00"[..]], b"15");
 }
@@ -367,7 +367,7 @@ fn leveled_data_of_age_moves_to_the_last_level() {
     assert_eq!(files_at(&db, 4), 1);
     (0..100).for_each(|key| delete(&db, &format!("{key:03}")));
     flush(&db);
-    settle(&db);
+    wait_until_idle(&db);
     assert_eq!(files_at(&db, 0), 1);
     clock.advance(1100);
     // Level by level the deletions meet what they delete.
@@ -392,10 +392,10 @@ fn tables_of_age_are_written_anew() {
         let before = tables(&db);
         clock.advance(900);
         std::thread::sleep(Duration::from_millis(1200));
-        assert_eq!(tables(&db), before, "not yet of age");
+        assert_eq!(tables(&db), before, "not yet old enough");
         clock.advance(200);
         until("the rewrite", || tables(&db) != before);
-        settle(&db);
+        wait_until_idle(&db);
         let after = tables(&db);
         assert_eq!(after.len(), 1);
         std::thread::sleep(Duration::from_millis(1200));
@@ -414,7 +414,7 @@ fn garbage_of_the_last_level_goes_once_its_snapshots_have_gone() {
     assert_eq!(db.property_int_cf(&cf, "rocksdb.estimate-num-keys"), Some(200));
     drop(snapshot);
     until("the rewrite", || db.property_int_cf(&cf, "rocksdb.estimate-num-keys") == Some(100));
-    settle(&db);
+    wait_until_idle(&db);
     let after = tables(&db);
     std::thread::sleep(Duration::from_millis(1200));
     assert_eq!(tables(&db), after, "written once");
@@ -533,13 +533,13 @@ fn suggested_ranges_are_compacted_in_the_background() {
         flush(&db);
         put(&db, "a", b"2");
         flush(&db);
-        settle(&db);
+        wait_until_idle(&db);
         assert_eq!(tables(&db).len(), 2);
         db.suggest_compact_range_cf(&cf, Some(b"x"), None).unwrap();
-        settle(&db);
+        wait_until_idle(&db);
         assert_eq!(tables(&db).len(), 2, "nothing overlaps");
         db.suggest_compact_range_cf(&cf, None, Some(b"b")).unwrap();
-        settle(&db);
+        wait_until_idle(&db);
         assert_eq!(tables(&db).len(), 1);
         assert_eq!(rows(&db)[&b"a"[..]], b"2");
     }

@@ -1,4 +1,5 @@
-//! What is counted where it is easily counted wrongly: levels of hits, bytes of compactions, filters of prefixes, steps of cursors.
+//! Figures that are easily counted wrongly: levels of hits, bytes of compactions, filters of prefixes, steps of
+//! cursors.
 
 use crate::harness::{creating, descriptor};
 use outcrop::options::{BlockBasedTableOptions, ColumnFamilyOptions, CompressionType, FilterPolicy};
@@ -92,7 +93,7 @@ fn hits_are_counted_at_the_level_that_has_the_value() {
 
 #[test]
 fn a_compaction_counts_all_it_reads() {
-    // Each table is one block: what an input reads first is all it reads.
+    // Each table is one block: an input's first read is its only one.
     let (db, statistics) = open(&plain());
     for table in 0..4 {
         place(&db, (0..20).map(|row| row * 4 + table), 0);

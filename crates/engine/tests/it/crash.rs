@@ -1,5 +1,5 @@
-//! The machine loses power, or an operation fails, at every single point of a short history. What was
-//! acknowledged as synced is there afterwards, and what is there is a prefix of the history.
+//! The machine loses power, or an operation fails, at every single point of a short history. Writes that
+//! were acknowledged as synced are there afterwards, and the rows there are a prefix of the history.
 
 use crate::harness::{
     LEAST_MEMTABLE, Rng, Rows, active_entries, contents, creating, descriptor, open, seed, small_options,

@@ -1,4 +1,4 @@
-//! What `crash.rs` does for writes, for everything else a database does: power is lost, or one operation fails, at every
+//! As `crash.rs` for writes, for everything else a database does: power is lost, or one operation fails, at every
 //! point of a script per feature.
 //!
 //! ```text
@@ -24,13 +24,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// (column family, key) to value.
-type State = BTreeMap<Place, Value>;
+type State = BTreeMap<RowKey, Value>;
 /// A column family and a key in it.
-type Place = (String, Vec<u8>);
+type RowKey = (String, Vec<u8>);
 /// A value, of which several states have a share.
 type Value = Arc<[u8]>;
-/// What a step changes.
-type Changes = Vec<(Place, Option<Value>)>;
+/// The changes that a step makes.
+type Changes = Vec<(RowKey, Option<Value>)>;
 
 const MAIN: &str = "default";
 const SIDE: &str = "side";
@@ -254,7 +254,7 @@ struct Run<'s> {
     number: u64,
     files: u64,
     has_side: bool,
-    /// What each step changed, those that failed included.
+    /// The changes of each step, those that failed included.
     steps: Vec<Changes>,
     /// Of them, by number, those that were refused.
     failed: BTreeSet<usize>,
@@ -405,7 +405,7 @@ impl<'s> Run<'s> {
                 let dropped = self.attempt(changes, true, |run| run.db().drop_column_family(&cf));
                 self.has_side = self.db().column_family(SIDE).is_some();
                 if !self.has_side {
-                    // What may have failed is the OPTIONS file that is written after it.
+                    // The failure may be that of the OPTIONS file, which is written after it.
                     self.failed.remove(&(self.steps.len() - 1));
                 }
                 dropped
@@ -426,7 +426,7 @@ impl<'s> Run<'s> {
         Ok(())
     }
 
-    /// Writes a file, and takes it in: what was written before, synced or not, is durable with it.
+    /// Writes a file, and takes it in: earlier writes, synced or not, are durable with it.
     fn ingest(&mut self, moved: bool) -> Result<()> {
         self.files += 1;
         let path = PathBuf::from(format!("/out/{}.sst", self.files));
@@ -492,7 +492,7 @@ impl<'s> Run<'s> {
 
     /// Each key has its last durable value, or one of a later step.
     fn check_each_key(&self, state: &State, what: &str) {
-        let mut legal: BTreeMap<Place, Vec<Option<Value>>> = BTreeMap::new();
+        let mut legal: BTreeMap<RowKey, Vec<Option<Value>>> = BTreeMap::new();
         for (number, changes) in self.steps.iter().enumerate() {
             for (place, value) in changes {
                 let values = legal.entry(place.clone()).or_insert_with(|| vec![None]);
@@ -526,7 +526,7 @@ fn open(env: &Env, path: &str, script: &Script) -> Result<Db> {
     Db::builder(path).options(script.db.clone()).env(env.clone()).column_families(families).open()
 }
 
-/// What a value begins with: its number.
+/// The start of a value: its number.
 fn number_of(value: &[u8]) -> String {
     String::from_utf8_lossy(&value[..value.len().min(5)]).into_owned()
 }
@@ -599,7 +599,7 @@ fn power_lost_at_any_point_of_any_feature_leaves_what_was_durable() {
     }
 }
 
-/// Before power is lost: what a reader beside the failed writer finds is what was acknowledged.
+/// Before power is lost: a reader beside the failed writer finds the acknowledged rows.
 fn check_secondary(run: &Run<'_>, fs: &FaultyFs, what: &str) {
     fs.faults().heal();
     let Ok(names) = Db::list_column_families_in("/db", &run.env) else { return };
@@ -639,11 +639,11 @@ fn one_failure_at_any_point_of_any_feature_is_an_error_and_loses_nothing_durable
                 run.open().unwrap_or_else(|error| panic!("{what}: opened again: {error}"));
             }
             run.run(|run| {
-                // One failure, which is over: what it refused may be tried again.
+                // One failure, which is over: the refused operation may be tried again.
                 run.db().resume().unwrap_or_else(|error| panic!("{what}: resume: {error}"));
                 true
             });
-            // What failed is not there, and all else is.
+            // Failed changes are not there, and all others are.
             assert_eq!(state_of(run.db()), run.state(run.steps.len(), false), "{what}: before the crash");
             drop(run.db.take());
             fs.faults().heal();
@@ -716,7 +716,7 @@ fn errors_that_pass_are_over_without_a_word_and_nothing_acknowledged_is_lost() {
                 });
                 let db = run.db();
                 wait_until_resumed(db, &clock);
-                // What is left of the errors meets compactions.
+                // Errors that were planned and not yet met fail compactions.
                 let settled = ticking(db, &clock, || {
                     loop {
                         match db.wait_for_compact(&WaitForCompactOptions::default()) {
@@ -772,11 +772,11 @@ fn count_only(script: &Script, only: Option<&str>) -> u64 {
 }
 
 impl Run<'_> {
-    /// Every table that there is belongs to the database: as only writes of the MANIFEST failed, each dead one was removed.
+    /// Every table that there is belongs to the database: as only writes of the MANIFEST failed, each obsolete one was removed.
     fn check_tables(&self, live: &BTreeSet<u64>, what: &str) {
         let names = self.env.fs.list(Path::new("/db")).unwrap();
         let tables = names.iter().filter_map(|name| name.strip_suffix(".sst")?.parse::<u64>().ok());
-        let dead: Vec<u64> = tables.filter(|number| !live.contains(number)).collect();
-        assert!(dead.is_empty(), "{what}: tables left behind: {dead:?}");
+        let obsolete: Vec<u64> = tables.filter(|number| !live.contains(number)).collect();
+        assert!(obsolete.is_empty(), "{what}: tables left behind: {obsolete:?}");
     }
 }

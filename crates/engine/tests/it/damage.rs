@@ -1,9 +1,9 @@
-//! Whole databases with one file damaged: what is read is an error that names the file, or what was written.
+//! Whole databases with one file damaged: a read gives an error that names the file, or the rows that were written.
 //!
 //! ```text
 //! files of a database -> one damage -> open, get, scan both ways -> error | all rows | (WAL) a legal part
 //! ```
-//! A WAL may lose its end, as after a crash; what may be missing then depends on the recovery mode. A MANIFEST
+//! A WAL may lose its end, as after a crash; the recovery mode decides which rows may be missing. A MANIFEST
 //! may too: a record that the file ends in is what a crash leaves, so a state the database once had is legal.
 //!
 //! By default a sample of all bytes is damaged; `OUTCROP_DAMAGE=all` takes every byte.
@@ -131,7 +131,7 @@ fn open(files: &Files, families: &[String], mode: WalRecoveryMode) -> Result<Db>
     Db::builder("/db").options(options).env(env).column_families(descriptors(families)).open()
 }
 
-/// Asked about every row that is shown, also before an error ends a scan: what is shown must be true.
+/// Asked about every row that is shown, also before an error ends a scan: each must be true.
 pub type Allowed<'a> = &'a dyn Fn(&str, &[u8], &[u8]) -> bool;
 
 /// Every row, by forward scan, by backward scan and by get, which must agree.
@@ -262,7 +262,7 @@ fn build_with(options: DbOptions) -> Case {
     case
 }
 
-/// What may come of a damage besides an error that names the file and the undamaged rows.
+/// The results of a damage that are legal besides an error that names the file and the undamaged rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Legal {
     /// Nothing.
@@ -273,7 +273,7 @@ enum Legal {
     Subset,
 }
 
-/// Where the records of a log start; it has one block and whole records only, and perhaps a mark behind them.
+/// Where the records of a log start; it has one block and whole records only, and perhaps a mark after them.
 pub fn records(log: &[u8]) -> Vec<usize> {
     let mut starts = Vec::new();
     let mut at = 0;
@@ -295,7 +295,8 @@ fn manifest_of(files: &Files) -> &str {
 
 fn legal(files: &Files, name: &str, damage: Damage, mode: WalRecoveryMode) -> Legal {
     if name.starts_with("MANIFEST") {
-        // What a crash leaves is no damage: the record the file ends in, and all before it if it is cut off.
+        // An end that a crash can leave is no damage: the record the file ends in, and all before it if it
+        // is cut off.
         let last = *records(&files[name]).last().expect("it has edits");
         return match damage {
             Damage::Flip(at, _) | Damage::Zero(at) if at < last => Legal::Nothing,
@@ -318,7 +319,7 @@ fn legal(files: &Files, name: &str, damage: Damage, mode: WalRecoveryMode) -> Le
     }
 }
 
-/// Opens the damaged database and judges what comes of it: true if it was an error.
+/// Opens the damaged database and judges the result: true if it was an error.
 fn check(case: &Case, name: &str, damage: Damage, mode: WalRecoveryMode) -> bool {
     let mut files = case.files.clone();
     match damage.apply(&case.files[name]) {

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 const FAMILY: &str = "default";
 
-/// A database at rest.
+/// A database that nobody has open.
 struct Small {
     what: String,
     fs: MemoryFs,
@@ -35,7 +35,7 @@ struct Small {
     cache: Arc<Cache>,
 }
 
-/// What reading a damaged database gave.
+/// The result of reading a damaged database.
 enum Outcome {
     Refused(Error),
     Read(Rows),

@@ -46,7 +46,7 @@ fn an_imported_column_family_is_the_exported_one() {
     let levels: std::collections::BTreeSet<usize> = exported.files.iter().map(|file| file.level).collect();
     assert!(levels.len() > 1, "{levels:?}");
     let expected = rows(&source, source.default_column_family());
-    // What comes later is no part of it.
+    // Later writes are no part of it.
     source.put("later", "1").unwrap();
     source.close().unwrap();
     for move_files in [false, true] {

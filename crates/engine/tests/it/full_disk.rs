@@ -13,7 +13,7 @@ use std::process::Command;
 /// Set in the child process: the mounted file system, and what is done to the WAL before the disk is full.
 const CHILD: &str = "OUTCROP_FULL_DISK";
 
-/// What happens to the database before the disk is full.
+/// The history of the database before the disk is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Before {
     Nothing,

@@ -59,7 +59,7 @@ fn tables(db: &Db) -> Vec<u64> {
     db.live_files().iter().map(|file| file.number).collect()
 }
 
-/// What every method that takes a handle says to `cf`.
+/// The answer for `cf` of every method that takes a handle.
 fn all_answers(db: &Db, cf: &ColumnFamilyHandle) -> Vec<(&'static str, Result<()>)> {
     let (read, write) = (ReadOptions::default(), WriteOptions::default());
     let all = (None, None);

@@ -1,4 +1,4 @@
-//! What the tests share: small options, random numbers, whole contents.
+//! Parts that the tests share: small options, random numbers, whole contents.
 
 use outcrop::options::{
     ColumnFamilyOptions, CompactionStyle, CompressionType, DbOptions, FilterPolicy, IndexType, Prepopulate,
@@ -76,7 +76,7 @@ impl MergeOperator for Append {
 /// fill write several times as much.
 pub const LEAST_MEMTABLE: u64 = 64 << 10;
 
-/// What background jobs have done.
+/// The work of background jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Memtables that were written to tables.

@@ -53,7 +53,7 @@ fn inodes_of_rounds(dir: &Dir, db: &Db, rounds: std::ops::Range<u32>) -> Vec<u64
         .map(|round| {
             let inode = inode(dir.wals().last().unwrap());
             fill_a_wal(db, round, 50);
-            until("the dead WAL is kept or gone", || dir.wals().len() <= 2);
+            until("the obsolete WAL is kept or gone", || dir.wals().len() <= 2);
             inode
         })
         .collect()
@@ -113,7 +113,7 @@ fn a_wal_is_not_written_over_under_its_reader() {
     assert!(updates.next_batch().unwrap().is_some());
     for round in 0..6 {
         fill_a_wal(&db, round, 600);
-        until("dead WALs are gone", || dir.wals().len() <= 2);
+        until("obsolete WALs are gone", || dir.wals().len() <= 2);
     }
     for row in 1..ROWS {
         let (first, _) = updates.next_batch().unwrap().expect("the file it reads is still there");

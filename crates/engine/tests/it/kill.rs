@@ -1,4 +1,4 @@
-//! A process is killed while it writes to the real file system; what it acknowledged is there afterwards.
+//! A process is killed while it writes to the real file system; acknowledged writes are there afterwards.
 
 use crate::harness::{contents, creating, descriptor};
 use outcrop::*;

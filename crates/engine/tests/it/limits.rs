@@ -1,4 +1,4 @@
-//! Limits on what databases take: what happens where they are met.
+//! Limits on the space and memory of databases: the effect of reaching them.
 
 use crate::harness::creating;
 use outcrop::*;

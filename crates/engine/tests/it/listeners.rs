@@ -1,4 +1,4 @@
-//! What listeners may do.
+//! The rights of listeners.
 
 use crate::harness::{creating, descriptor, until};
 use outcrop::options::ColumnFamilyOptions;

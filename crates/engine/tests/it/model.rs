@@ -78,7 +78,7 @@ impl Run {
         let power_lost = self.db.is_some() && self.rng.one_in(2);
         if power_lost {
             self.db().sync_wal().unwrap();
-            // What is not synced may be there in part; it changes no row.
+            // Writes that are not synced may be there in part; they change no row.
             for _ in 0..self.rng.below(40) {
                 let cf = self.cf(0);
                 self.db().delete_cf(&cf, b"never written").unwrap();

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// Whose call it is that panics.
+/// The threads whose call panics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum Threads {
@@ -133,9 +133,9 @@ impl SstPartitioner for Trap {
     }
 }
 
-/// What of the application's code has the trap.
+/// The part of the application's code that has the trap.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum TrapSite {
     Comparator,
     MergeOperator,
     Filter,
@@ -143,15 +143,15 @@ enum Place {
     Partitioner,
 }
 
-fn open(env: &Env, trap: &Trap, place: Place, compaction_style: CompactionStyle) -> Db {
+fn open(env: &Env, trap: &Trap, place: TrapSite, compaction_style: CompactionStyle) -> Db {
     let mut parts =
         ColumnFamilyParts { merge_operator: Some(Arc::new(Append)), ..ColumnFamilyParts::default() };
     match place {
-        Place::Comparator => parts.comparator = Comparator::User(Arc::new(trap.clone())),
-        Place::MergeOperator => parts.merge_operator = Some(Arc::new(trap.clone())),
-        Place::Filter => parts.compaction_filter = Some(Arc::new(trap.clone())),
-        Place::Collector => parts.collectors = vec![Arc::new(trap.clone())],
-        Place::Partitioner => parts.sst_partitioner = Some(Arc::new(trap.clone())),
+        TrapSite::Comparator => parts.comparator = Comparator::User(Arc::new(trap.clone())),
+        TrapSite::MergeOperator => parts.merge_operator = Some(Arc::new(trap.clone())),
+        TrapSite::Filter => parts.compaction_filter = Some(Arc::new(trap.clone())),
+        TrapSite::Collector => parts.collectors = vec![Arc::new(trap.clone())],
+        TrapSite::Partitioner => parts.sst_partitioner = Some(Arc::new(trap.clone())),
     }
     let mut options = ColumnFamilyOptions {
         write_buffer_size: 64 << 10,
@@ -236,7 +236,7 @@ fn write_until_refused(db: &Db, first: u64) -> (Vec<u64>, Vec<u64>) {
     (acknowledged, refused)
 }
 
-fn a_panic_fails_the_group(place: Place, calls: u64) {
+fn a_panic_fails_the_group(place: TrapSite, calls: u64) {
     let seed = seed("panics", 5);
     let mut rng = Rng(seed);
     let (env, trap) = (Env::with_file_system(Arc::new(outcrop_env::memory::MemoryFs::new())), Trap::new());
@@ -278,7 +278,7 @@ fn a_panic_fails_the_group(place: Place, calls: u64) {
 
 #[test]
 fn a_comparator_that_panics_fails_its_write_group() {
-    within_a_minute(|| a_panic_fails_the_group(Place::Comparator, 20_000));
+    within_a_minute(|| a_panic_fails_the_group(TrapSite::Comparator, 20_000));
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn a_merge_operator_that_panics_fails_its_write_group() {
     within_a_minute(|| {
         let (env, trap) =
             (Env::with_file_system(Arc::new(outcrop_env::memory::MemoryFs::new())), Trap::new());
-        let db = open(&env, &trap, Place::MergeOperator, CompactionStyle::Level);
+        let db = open(&env, &trap, TrapSite::MergeOperator, CompactionStyle::Level);
         db.put(b"f", b"0").unwrap();
         db.put(b"k", b"1").unwrap();
         db.merge_cf(db.default_column_family(), b"k", b"2").unwrap();
@@ -328,7 +328,7 @@ fn fill_and_compact(db: &Db) -> (Rows, Result<()>) {
 }
 
 /// Lets call after call of `threads` panic.
-fn a_panic_stops_writes_and_no_thread(place: Place, style: CompactionStyle, threads: Threads) {
+fn a_panic_stops_writes_and_no_thread(place: TrapSite, style: CompactionStyle, threads: Threads) {
     let mut call = 0;
     loop {
         let fs = outcrop_env::memory::MemoryFs::new();
@@ -365,14 +365,14 @@ fn a_panic_stops_writes_and_no_thread(place: Place, style: CompactionStyle, thre
 #[test]
 fn a_comparator_that_panics_stops_no_flush_thread() {
     within_a_minute(|| {
-        a_panic_stops_writes_and_no_thread(Place::Comparator, CompactionStyle::Level, Threads::Flush)
+        a_panic_stops_writes_and_no_thread(TrapSite::Comparator, CompactionStyle::Level, Threads::Flush)
     });
 }
 
 #[test]
 fn a_comparator_that_panics_stops_no_compaction_thread() {
     within_a_minute(|| {
-        a_panic_stops_writes_and_no_thread(Place::Comparator, CompactionStyle::Level, Threads::Compaction)
+        a_panic_stops_writes_and_no_thread(TrapSite::Comparator, CompactionStyle::Level, Threads::Compaction)
     });
 }
 
@@ -380,24 +380,24 @@ fn a_comparator_that_panics_stops_no_compaction_thread() {
 #[test]
 fn a_comparator_that_panics_leaves_no_change_of_the_tables_half_made() {
     let style = CompactionStyle::Universal;
-    within_a_minute(move || a_panic_stops_writes_and_no_thread(Place::Comparator, style, Threads::Flush));
+    within_a_minute(move || a_panic_stops_writes_and_no_thread(TrapSite::Comparator, style, Threads::Flush));
     within_a_minute(move || {
-        a_panic_stops_writes_and_no_thread(Place::Comparator, style, Threads::Compaction)
+        a_panic_stops_writes_and_no_thread(TrapSite::Comparator, style, Threads::Compaction)
     });
 }
 
 #[test]
 fn a_compaction_filter_that_panics_stops_no_compaction_thread() {
     within_a_minute(|| {
-        a_panic_stops_writes_and_no_thread(Place::Filter, CompactionStyle::Level, Threads::Compaction)
+        a_panic_stops_writes_and_no_thread(TrapSite::Filter, CompactionStyle::Level, Threads::Compaction)
     });
 }
 
 #[test]
 fn a_collector_that_panics_stops_no_thread() {
     within_a_minute(|| {
-        a_panic_stops_writes_and_no_thread(Place::Collector, CompactionStyle::Level, Threads::Flush);
-        a_panic_stops_writes_and_no_thread(Place::Collector, CompactionStyle::Level, Threads::Compaction);
+        a_panic_stops_writes_and_no_thread(TrapSite::Collector, CompactionStyle::Level, Threads::Flush);
+        a_panic_stops_writes_and_no_thread(TrapSite::Collector, CompactionStyle::Level, Threads::Compaction);
     });
 }
 
@@ -405,7 +405,7 @@ fn a_collector_that_panics_stops_no_thread() {
 fn a_partitioner_that_panics_stops_no_thread() {
     within_a_minute(|| {
         for style in [CompactionStyle::Level, CompactionStyle::Universal] {
-            a_panic_stops_writes_and_no_thread(Place::Partitioner, style, Threads::Compaction);
+            a_panic_stops_writes_and_no_thread(TrapSite::Partitioner, style, Threads::Compaction);
         }
     });
 }

@@ -137,7 +137,7 @@ fn open(fs: &DamagingFs, options: &ColumnFamilyOptions) -> Result<Db> {
     Db::builder("/db").options(creating()).env(env).column_family(descriptor("default", options)).open()
 }
 
-/// What a scan shows.
+/// The rows that a scan shows.
 fn contents(db: &Db) -> Result<Rows> {
     let mut iter = db.cursor()?;
     let mut rows = Rows::new();

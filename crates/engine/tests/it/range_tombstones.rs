@@ -1,4 +1,4 @@
-//! What many range tombstones cost an iterator, counted in comparisons.
+//! The cost of many range tombstones for an iterator, counted in comparisons.
 
 use crate::harness::creating;
 use outcrop::options::ColumnFamilyOptions;

@@ -1,4 +1,4 @@
-//! Databases that come back from errors by themselves, one error at a time; `crash_features.rs` has all others.
+//! Databases that recover from errors by themselves, one error at a time; `crash_features.rs` has all others.
 
 use crate::harness::{contents, creating, descriptor};
 use outcrop::options::{ColumnFamilyOptions, DbOptions};

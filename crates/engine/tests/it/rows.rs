@@ -36,7 +36,7 @@ struct Modelled {
     order: Comparator,
     extractor: Option<PrefixExtractor>,
     rows: Pairs,
-    /// What was there when each was taken.
+    /// The rows at the time each was taken.
     snapshots: Vec<(Snapshot, Pairs)>,
 }
 
@@ -184,7 +184,7 @@ fn inside(order: &Comparator, key: &[u8], range: &(Bound<Vec<u8>>, Bound<Vec<u8>
         }
 }
 
-/// What an iterator asked from a random end each time gives, in order.
+/// The rows, in order, of an iterator that is asked from a random end each time.
 fn from_both_ends(mut rows: Iter, rng: &mut Rng) -> Vec<(Vec<u8>, Vec<u8>)> {
     let (mut front, mut back) = (Vec::new(), Vec::new());
     let prefers = rng.below(4);

@@ -20,7 +20,7 @@ fn open(env: &Env) -> Db {
     Db::builder("/db").options(db_options).env(env.clone()).column_family(descriptor).open().unwrap()
 }
 
-/// What a scan forward, a scan backward and gets of every key in both cases find, in lower case.
+/// The rows that a scan forward, a scan backward and gets of every key in both cases find, in lower case.
 fn check(db: &Db, expected: &[(&str, &str)], when: &str) {
     let cf = db.default_column_family();
     let read = ReadOptions::default();

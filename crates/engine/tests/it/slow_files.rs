@@ -1,4 +1,4 @@
-//! A file system on which chosen calls wait until a test lets them go: what waits for a slow device, and what must not.
+//! A file system on which chosen calls wait until a test releases them: the operations that wait for a slow device, and those that must not.
 
 use crate::harness::{creating, descriptor};
 use crate::wrapped_files::passed_on;
@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// What waits.
+/// The call that waits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Call {
     Sync,
@@ -24,7 +24,7 @@ enum Call {
 struct Gate {
     closed: Mutex<Option<(Call, &'static str)>>,
     changed: Condvar,
-    /// Told of each call that waits.
+    /// Receives a message for each call that waits.
     waiting: Mutex<Option<Sender<()>>>,
 }
 
@@ -175,7 +175,7 @@ fn a_slow_sync_of_a_closed_wal_holds_up_nobody_who_does_not_sync() {
         held.disable_file_deletions();
         assert!(held.get_cf_with(&main_then, b"b", &all).unwrap().is_some());
     });
-    // What looks for dead WALs goes on, too.
+    // The search for obsolete WALs goes on, too.
     let held = db.clone();
     must_end("a purge", move || held.enable_file_deletions());
     fs.gate.open();

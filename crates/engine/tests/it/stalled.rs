@@ -236,7 +236,7 @@ fn a_stopped_writer_is_told_that_the_database_closes() {
 fn a_slowed_writer_sleeps_and_nobody_with_it() {
     let (env, watch) = watched();
     let db = open(&env, &options(false));
-    // 16 KiB per second are the least: what one write costs, the next waits for.
+    // 16 KiB per second are the least: the next write waits for the cost of this one.
     stall(&db);
     let (of_writer, large) = (db.clone(), vec![7; 1 << 20]);
     let writer = thread(WRITER, move || {

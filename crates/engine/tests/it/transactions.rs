@@ -46,7 +46,7 @@ fn read(db: &Db, cf: &ColumnFamilyHandle, key: &[u8]) -> Option<Vec<u8>> {
 
 // ---- two-phase commit
 
-/// What is asked of transaction `i` once it is prepared.
+/// The fate of transaction `i` once it is prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Commit,
@@ -422,7 +422,7 @@ fn optimistic_transactions_find_conflicts_in_memory_or_say_that_they_cannot() {
 
 // ---- serialisability
 
-/// A transaction that was committed: what it read of each key, and the keys it put its number after.
+/// A transaction that was committed: the values it read of each key, and the keys it put its number after.
 struct Committed {
     id: u64,
     reads: Vec<(u64, Vec<u64>)>,
@@ -434,8 +434,8 @@ fn list_of(value: Option<&[u8]>) -> Vec<u64> {
     value.chunks_exact(8).map(|chunk| u64::from_le_bytes(chunk.try_into().unwrap())).collect()
 }
 
-/// The order of the committed transactions that all they read agrees with, or a cycle. What a list of a key shows is who wrote
-/// before whom, who read of whom, and who read before whom wrote.
+/// The order of the committed transactions that all they read agrees with, or a cycle. A key's list shows which
+/// transactions wrote before which, which read of which, and which read before which wrote.
 fn check_serialisable(
     history: &[Committed],
     last: &BTreeMap<u64, Vec<u64>>,
@@ -472,7 +472,7 @@ fn check_serialisable(
             }
         }
     }
-    // Whatever has nothing before it goes; what stays is in cycles or after one.
+    // Transactions with nothing before them are removed; those left are in cycles or after one.
     let mut before: BTreeMap<u64, usize> = after.keys().map(|id| (*id, 0)).collect();
     after.values().flatten().for_each(|to| *before.get_mut(to).unwrap() += 1);
     let mut free: Vec<u64> = before.iter().filter(|(_, count)| **count == 0).map(|(id, _)| *id).collect();
@@ -686,7 +686,7 @@ fn bank_that_is_killed() {
             scope.spawn(move || {
                 let mut rng = Rng(u64::from(std::process::id()) * 2 + thread);
                 for id in 0u64.. {
-                    // Whoever lost a deadlock tries another.
+                    // A transaction that lost a deadlock is dropped, and another tried.
                     let _ = transfer(db, id * 2 + thread, &mut rng);
                     if id.is_multiple_of(100) {
                         println!("moved {id}");

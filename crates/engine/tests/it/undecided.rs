@@ -1,4 +1,5 @@
-//! What is prepared and not decided: when it is durable, which WALs it needs, whose name it has.
+//! Transactions that are prepared and not decided: when they are durable, which WALs they need, which names
+//! are taken.
 
 use crate::harness::{creating, descriptor};
 use outcrop::*;

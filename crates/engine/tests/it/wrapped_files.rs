@@ -1,4 +1,4 @@
-//! What a file system of the tests passes on to the one that it wraps.
+//! The calls that a file system of the tests passes on to the one that it wraps.
 
 /// In an `impl FileSystem`: all but opening and creating files goes to the field `inner`.
 macro_rules! passed_on {

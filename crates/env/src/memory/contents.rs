@@ -1,4 +1,4 @@
-//! The contents of one file in memory: what reads see, what is durable, and what a loss of power may leave of the rest.
+//! The contents of one file in memory: the bytes that reads see, those that are durable, and the effect of a loss of power on the rest.
 //!
 //! ```text
 //! durable  |AAAAAAAA|                 after the last sync
@@ -13,8 +13,8 @@ use std::ops::Range;
 
 /// The contents of one file, shared by its names and open handles.
 #[derive(Debug, Default)]
-pub struct Contents {
-    /// What reads see.
+pub struct FileBytes {
+    /// The bytes that reads see.
     pub bytes: Vec<u8>,
     /// So many of `bytes` are durable, unless the file is written over.
     synced: usize,
@@ -33,7 +33,7 @@ pub struct Contents {
 struct Over {
     /// Bytes appended, with what was to follow them.
     written: usize,
-    /// What is on the disk for certain.
+    /// The bytes that are on the disk for certain.
     durable: Vec<u8>,
     /// Fills the space ahead, if there is some.
     filler: Option<u8>,
@@ -42,16 +42,16 @@ struct Over {
 /// Bytes of space made at a time: small, so that short tests meet its edges.
 const CHUNK: usize = 4096;
 
-impl Contents {
+impl FileBytes {
     /// An empty file, the `order`th that was created; with `ahead` it has space ahead, filled with that byte.
-    pub fn new(order: u64, ahead: Option<u8>) -> Contents {
+    pub fn new(order: u64, ahead: Option<u8>) -> FileBytes {
         let over = ahead.map(|filler| Over { written: 0, durable: Vec::new(), filler: Some(filler) });
-        Contents { over, order, ..Contents::default() }
+        FileBytes { over, order, ..FileBytes::default() }
     }
 
     /// A file all of which is durable.
-    fn durable(bytes: Vec<u8>, order: u64) -> Contents {
-        Contents { synced: bytes.len(), bytes, order, ..Contents::default() }
+    fn durable(bytes: Vec<u8>, order: u64) -> FileBytes {
+        FileBytes { synced: bytes.len(), bytes, order, ..FileBytes::default() }
     }
 
     /// Goes on from the start of the file, over what it holds.
@@ -117,14 +117,14 @@ impl Contents {
         self.synced = self.synced.min(len);
     }
 
-    /// What a loss of power leaves: a file of its own.
-    pub fn survivor(&self, loss: &mut Loss) -> Contents {
+    /// The file as a loss of power leaves it: a file of its own.
+    pub fn survivor(&self, loss: &mut Loss) -> FileBytes {
         let durable: &[u8] = match &self.over {
             Some(over) => &over.durable,
             None => &self.bytes[..self.synced],
         };
         let Some(len) = loss.len(self.order, durable.len(), self.bytes.len(), self.longest) else {
-            return Contents::durable(durable.to_vec(), self.order);
+            return FileBytes::durable(durable.to_vec(), self.order);
         };
         let filler = self.over.as_ref().and_then(|over| over.filler);
         let mut left = vec![0; len];
@@ -143,7 +143,7 @@ impl Contents {
                 }
             }
         }
-        Contents::durable(left, self.order)
+        FileBytes::durable(left, self.order)
     }
 
     /// Copies what the range holds.
@@ -177,7 +177,7 @@ enum Page {
     Between,
 }
 
-/// What one loss of power does to what was not synced, drawn from a seed.
+/// The damage that one loss of power does to bytes that were not synced, drawn from a seed.
 ///
 /// Files reach their sizes in the order in which they were created, as in one journal; their pages in any order.
 #[derive(Debug)]
@@ -187,7 +187,7 @@ pub struct Loss {
     how: How,
     /// Files created before this one have their whole size, later ones that of the last sync.
     newest: u64,
-    /// What this file still has to lose: pages from here on are not written.
+    /// The point from which this file loses its pages: they are not written.
     pages_left: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The scheduler without any database: what runs, on which lane, and when its threads end.
+//! The scheduler without any database: which jobs run, on which lane, and when its threads end.
 
 use super::*;
 use crate::threads::SystemThreads;
@@ -7,19 +7,19 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// A worker that gives the jobs it was told to, by lane.
 #[derive(Default)]
-struct Told {
+struct ScriptedWorker {
     jobs: Mutex<[VecDeque<Job>; LANES.len()]>,
     checks: AtomicUsize,
     check_now: AtomicBool,
 }
 
-impl Told {
+impl ScriptedWorker {
     fn add(&self, lane: Lane, job: impl FnOnce() + Send + 'static) {
         lock(&self.jobs)[lane as usize].push_back(Box::new(job));
     }
 }
 
-impl Worker for Told {
+impl Worker for ScriptedWorker {
     fn next_job(self: Arc<Self>, lane: Lane) -> Option<Job> {
         if lane == Lane::Upkeep && self.check_now.swap(false, Ordering::Relaxed) {
             self.checks.fetch_add(1, Ordering::Relaxed);
@@ -32,15 +32,15 @@ impl Worker for Told {
     }
 }
 
-fn member(scheduler: &Scheduler, flushes: usize, compactions: usize) -> (Arc<Told>, Membership) {
-    let told = Arc::new(Told::default());
+fn member(scheduler: &Scheduler, flushes: usize, compactions: usize) -> (Arc<ScriptedWorker>, Membership) {
+    let told = Arc::new(ScriptedWorker::default());
     let worker: Arc<dyn Worker> = told.clone();
     let wanted = WantedThreads { flushes, compactions };
     (told, scheduler.join(Arc::downgrade(&worker), Arc::new(SystemThreads), wanted).unwrap())
 }
 
 /// A job that says that it began, and ends when told to.
-fn held(told: &Told, lane: Lane, began: &Sender<()>) -> Sender<()> {
+fn held(told: &ScriptedWorker, lane: Lane, began: &Sender<()>) -> Sender<()> {
     let (end, ended): (Sender<()>, Receiver<()>) = channel();
     let began = began.clone();
     told.add(lane, move || {

@@ -94,7 +94,7 @@ pub fn run(arguments: &[String], in_process: RocksApi) -> Result<(), String> {
     Ok(())
 }
 
-/// What runs steps, and keeps the database open between them.
+/// Runs steps, and keeps the database open between them.
 struct Tool {
     api: RocksApi,
     dir: PathBuf,
@@ -150,7 +150,7 @@ fn transactions(
     })
 }
 
-/// What the steps that print properties print.
+/// The properties that the steps of this name print.
 fn properties_of(name: &str) -> &'static [&'static str] {
     match name {
         "stats" => &["rocksdb.stats"],

@@ -7,7 +7,7 @@
 //! A flag at RocksDB's default says nothing, so that a library without the option, LevelDB's say, works all the same.
 //! Next: `flags.rs`.
 
-/// What a flag's value is.
+/// The type of a flag's value.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     /// Text that the engine takes as it is.

@@ -9,7 +9,7 @@ use crate::steps::OpenLoopResult;
 use crate::{Step, StepKind, StepResult};
 use hdrhistogram::Histogram;
 
-/// What the run is on, on standard error: scripts take the date from it.
+/// The machine of the run, on standard error: scripts take the date from it.
 pub(super) fn print_environment(library: &str) {
     let of_library = if library.is_empty() { String::new() } else { format!(" with {library}") };
     eprintln!("RocksDB:    version {}{of_library}", crate::VERSION);
@@ -25,7 +25,7 @@ pub(super) fn print_environment(library: &str) {
     eprintln!("CPUCache:   {}", values("cache size").next().unwrap_or(""));
 }
 
-/// What the run is of, as RocksDB's tool prints it.
+/// The sizes and settings of the run, as RocksDB's tool prints them.
 pub(super) fn print_header(flags: &Flags) -> Result<(), String> {
     let (key, num) = (flags.number("key_size")?, flags.number("num")?);
     let sizes = value_sizes(flags)?;
@@ -128,7 +128,7 @@ fn report(per_second: &[u64], interval: u64) -> String {
     text
 }
 
-/// What an operation is, in the words of RocksDB's tool.
+/// The name of an operation, in the words of RocksDB's tool.
 fn what(step: &Step) -> &'static str {
     match step.kind {
         StepKind::FillSeq

@@ -1,4 +1,4 @@
-//! What the tool says while a step runs, on standard error.
+//! The messages of the tool while a step runs, on standard error.
 //!
 //! ```text
 //! --stats_interval_seconds=N   every N seconds a line for each thread, as RocksDB's tool prints it, and the engine's
@@ -74,7 +74,7 @@ impl Reporter {
         };
     }
 
-    /// After the step: what was overwritten is removed.
+    /// After the step: removes the line that was overwritten.
     pub fn end(&self) {
         if self.form == Form::Line && self.last_seconds > 0.0 {
             eprint!("\r\x1b[K");

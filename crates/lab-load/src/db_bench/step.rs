@@ -152,7 +152,7 @@ fn layout(flags: &Flags) -> Result<KeyLayout, String> {
     Ok(KeyLayout { prefix, ..KeyLayout::default() })
 }
 
-/// What compression can make of values.
+/// How far values can be compressed.
 pub(super) fn redundancy(flags: &Flags) -> Result<Redundancy, String> {
     let redundancy = Redundancy {
         compression_ratio: flags.number("compression_ratio")?,

@@ -1,4 +1,4 @@
-//! What a step is: what one operation does, and everything that can be set about it.
+//! A step as data: the operation it repeats, and everything that can be set about it.
 //!
 //! Next: `worker.rs` and `upkeep.rs` for what the kinds do.
 
@@ -10,7 +10,7 @@ use crate::transactions::Concurrency;
 use crate::values::{Redundancy, ValueSizes, Values};
 use serde::{Deserialize, Serialize};
 
-/// What one operation of a step does.
+/// The operation that a step repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StepKind {
     /// Writes the next key in order.
@@ -44,7 +44,7 @@ pub enum StepKind {
     Merge,
     /// Adds an operand to a random key, or looks one up.
     ReadOrMerge,
-    /// Looks up a random key and writes its value with another one behind it.
+    /// Looks up a random key and writes its value with another one after it.
     Append,
     /// Deletes a random key.
     Delete,
@@ -117,7 +117,7 @@ impl StepKind {
 pub struct Step {
     /// Name in reports.
     pub name: String,
-    /// What it does.
+    /// The operation.
     pub kind: StepKind,
     /// A rate-limited writer runs beside it.
     pub while_writing: bool,
@@ -146,7 +146,7 @@ pub struct Step {
     /// How sizes scatter; `None`: not at all.
     #[serde(default)]
     pub value_sizes: Option<ValueSizes>,
-    /// What compression can make of values.
+    /// How far values can be compressed.
     #[serde(default)]
     pub redundancy: Redundancy,
     /// Base of the threads' seeds.

@@ -96,7 +96,8 @@ impl Limiter {
         let bucket = self.bucket.lock().expect("no thread panics with it");
         let asked = self.start.elapsed().as_secs_f64() * self.rate;
         RateReport {
-            // What is too short for one write was kept. The first filling is there at once, so the share may pass 1.
+            // A time too short for one write counts as kept. The first filling is there at once, so the share may
+            // pass 1.
             achieved: if asked < pair { 1.0 } else { (bucket.granted / asked).min(1.0) },
             longest_lag: bucket.longest_lag,
         }

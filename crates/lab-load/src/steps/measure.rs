@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// What one call did.
+/// The result of one call.
 pub struct Done {
     /// Operations it counts as.
     pub ops: u64,
@@ -37,7 +37,7 @@ pub trait Operate {
     }
 }
 
-/// What one thread measured.
+/// The measurements of one thread.
 pub(super) struct ThreadResult {
     pub ops: u64,
     pub found: u64,
@@ -108,7 +108,7 @@ pub(super) fn measure<O: Operate>(
         }
         let took = now - begun;
         histogram.saturating_record(took);
-        // Who asked waits from the time it was due; without work to do nothing stands still.
+        // A request waits from the time it was due; without work to do nothing stands still.
         let (waited, gap) = match (&mut schedule, due) {
             (Some(schedule), Some(due)) => {
                 let waited = nanos(at - due);
@@ -142,7 +142,7 @@ struct Planted {
 }
 
 impl Planted {
-    /// What an operation takes beyond that is waiting, not processor time.
+    /// The part of an operation's time beyond that is waiting, not processor time.
     const AT_MOST: u64 = 100_000;
     /// Less than this is more to look at the clock for than to burn.
     const AT_ONCE: f64 = 2_000.0;
@@ -151,8 +151,8 @@ impl Planted {
         Planted { share, owed: 0.0 }
     }
 
-    /// What to burn now, in nanoseconds, after an operation that took `took`. One multiplication for most: a cost of its own
-    /// would be a larger share of a short operation.
+    /// The time to burn now, in nanoseconds, after an operation that took `took`. One multiplication for most: a cost
+    /// of its own would be a larger share of a short operation.
     #[inline]
     fn due(&mut self, took: u64) -> Option<u64> {
         self.owed += took.min(Planted::AT_MOST) as f64 * self.share;

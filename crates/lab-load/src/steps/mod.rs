@@ -1,4 +1,4 @@
-//! The steps: what each thread does, for how long, and what is measured.
+//! The steps: the work of each thread, for how long, and the measurements.
 //!
 //! ```text
 //! run_step -> threads: measure.rs, worker.rs (operations, measured), writer.rs (the writer beside them) -> StepResult
@@ -61,7 +61,7 @@ struct Board {
     stop: AtomicBool,
     error: Mutex<Option<String>>,
     start: Instant,
-    /// What was done of the step before a pause.
+    /// The part of the step that was done before a pause.
     before: Before,
 }
 

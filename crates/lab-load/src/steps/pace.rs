@@ -22,7 +22,7 @@ pub struct Arrival {
     pub spacing: Spacing,
 }
 
-/// What an open loop gave beside its service times.
+/// The results of an open loop beside its service times.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OpenLoopResult {
     /// Operations per second that were asked for.
@@ -109,7 +109,7 @@ impl Schedule {
 }
 
 fn wait_until(due: Instant) {
-    /// What a wake-up may take.
+    /// The time that a wake-up may take.
     const AWAKE: Duration = Duration::from_micros(50);
     let left = due.saturating_duration_since(Instant::now());
     if left > AWAKE {
@@ -120,7 +120,7 @@ fn wait_until(due: Instant) {
     }
 }
 
-/// Holds a closed loop to a rate: what RocksDB's tool does for mixgraph, once for every hundred operations.
+/// Holds a closed loop to a rate, as RocksDB's tool does for mixgraph, once for every hundred operations.
 pub(super) struct Throttle {
     start: Instant,
     /// Operations that may have started at `since`.

@@ -1,4 +1,4 @@
-//! What a step gave: sums over its threads, and percentiles of all samples.
+//! The results of a step: sums over its threads, and percentiles of all samples.
 
 use super::OpenLoopResult;
 use super::limit::RateReport;
@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a step gave.
+/// The results of a step.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StepResult {
     /// Operations of the counted threads.
@@ -40,20 +40,20 @@ pub struct StepResult {
     /// Response times, if operations were due at their times.
     #[serde(default)]
     pub open: Option<OpenLoopResult>,
-    /// What was done otherwise than asked.
+    /// How the step differs from the one that was asked for.
     #[serde(default)]
     pub note: Option<String>,
-    /// What the engine did meanwhile.
+    /// The engine's counts meanwhile.
     pub counters: Counters,
     /// CPU time used meanwhile, and memory at the end.
     pub usage: ProcessUsage,
-    /// What the processes of a server used meanwhile, if there is one.
+    /// The usage of a server's processes meanwhile, if there is one.
     #[serde(default)]
     pub server: Option<ProcessUsage>,
     /// Bytes that a server put into its redo log meanwhile, if there is one and it says so.
     #[serde(default)]
     pub redo_bytes: Option<u64>,
-    /// What a server's connections were seen doing, ten times a second: how often each.
+    /// The states of a server's connections, looked at ten times a second: how often each was seen.
     #[serde(default)]
     pub waits: BTreeMap<String, u64>,
     /// How a server would execute the statements, at the start and at the end, if there is one.

@@ -1,4 +1,5 @@
-//! What brings a tree into a known shape: flushes, waits, compactions of everything and of single levels.
+//! Steps that bring a tree into a known shape: flushes, waits, compactions of everything and of single
+//! levels.
 //!
 //! ```text
 //! compact0   all tables of L0 into the first level below that has any
@@ -28,7 +29,7 @@ enum From {
 
 /// Does what `kind` says, once; gives what a reader must know about it.
 pub(super) fn run(db: &Database, kind: StepKind) -> Result<Option<String>, String> {
-    /// What RocksDB's scripts sleep after a flush where waiting for compaction may never end.
+    /// The time that RocksDB's scripts sleep after a flush where waiting for compaction may never end.
     const PAUSE: Duration = Duration::from_secs(10);
     let before = db.tables();
     let said = match kind {
@@ -124,7 +125,7 @@ fn compact_level(db: &Database, from: From) -> Result<String, String> {
     Err(format!("{name} failed {TRIES} times: {last}"))
 }
 
-/// What comes nearest to compacting chosen tables.
+/// The call that comes nearest to compacting chosen tables.
 fn nearest(db: &Database, from: From) -> Result<String, String> {
     let done = match from {
         From::Zero => empty_level_zero(db),
@@ -195,7 +196,7 @@ struct Idle(Instant);
 
 impl Idle {
     const LOOK: Duration = Duration::from_millis(10);
-    /// What RocksDB's tool gives background threads to wake up.
+    /// The time that RocksDB's tool gives background threads to wake up.
     const LONG: Duration = Duration::from_secs(5);
 
     fn new() -> Idle {

@@ -1,4 +1,4 @@
-//! What one operation of each kind does.
+//! The operations of each kind of step.
 //!
 //! Next: `measure.rs` for the loop around it, `upkeep.rs` for steps that do one thing once.
 
@@ -18,12 +18,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What the threads of a step share.
+/// The state that the threads of a step share.
 pub(super) struct Common {
     pub start: Instant,
     /// The rate that writes are held to, if they are.
     pub limiter: Option<Limiter>,
-    /// What a reader must know about what was done.
+    /// Notes for the reader about the step as it was done.
     pub notes: Mutex<Vec<String>>,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Worker<'a> {
     common: &'a Common,
     rng: Mt19937_64,
     values: Values,
-    /// What is written next, used again and again, as RocksDB's tool does.
+    /// The batch that is written next, used again and again, as RocksDB's tool does.
     batch: Batch<'a>,
     /// A value that is read to be written again.
     appended: Vec<u8>,
@@ -124,7 +124,7 @@ impl<'a> Worker<'a> {
         Ok(Done { ops: 1, found: 0, bytes })
     }
 
-    /// Looks up a random key; writes it with another value behind what it had, a comma between, which is what the
+    /// Looks up a random key; writes it with another value after what it had, a comma between, which is what the
     /// operator stringappend does of itself.
     fn append(&mut self) -> Result<Done, String> {
         self.draw();
@@ -271,7 +271,7 @@ fn number_to_look_up(step: &Step, rng: &mut Mt19937_64) -> u64 {
     if step.exp_range > 0.0 { exponential(random, step.exp_range, step.num) } else { random % step.num }
 }
 
-/// What mixgraph needs beside a worker.
+/// The state that mixgraph needs beside a worker.
 struct Mixed<'a> {
     parameters: &'a MixParameters,
     mix: Mix,

@@ -1,18 +1,18 @@
-//! What keeps an inserter and its deleter together: neither is ever more than a few statements ahead.
+//! Keeps an inserter and its deleter together: neither is ever more than a few statements ahead.
 
 use std::sync::{Condvar, Mutex};
 
 /// Statements that one may be ahead of the other: as long as the queues of the published client are.
 const AHEAD: u64 = 8;
 
-/// Who is meant.
+/// One of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Insert,
     Delete,
 }
 
-/// What came of waiting for a turn.
+/// The result of waiting for a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// There was nothing to wait for.

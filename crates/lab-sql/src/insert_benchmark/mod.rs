@@ -14,7 +14,7 @@ pub mod run;
 
 use serde::{Deserialize, Serialize};
 
-/// What queries of a step ask for.
+/// The rows that queries of a step ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Queries {
     /// Ten rows of a covering secondary index, from a random place on.
@@ -23,7 +23,7 @@ pub enum Queries {
     Point,
 }
 
-/// What a step does.
+/// The work of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
     /// Makes the tables and inserts rows in the order of keys.
@@ -41,7 +41,7 @@ pub enum Phase {
 pub struct Row {
     /// Name in experiments and reports.
     pub name: &'static str,
-    /// What it does.
+    /// Its work.
     pub phase: Phase,
     /// Rows of a transaction that inserts or deletes.
     pub batch: u32,

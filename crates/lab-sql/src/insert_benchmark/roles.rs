@@ -1,4 +1,4 @@
-//! What one connection does: inserts, deletes, or asks.
+//! The work of one connection: inserts, deletes, or queries.
 
 use super::rows;
 use super::{Queries, table_name};
@@ -52,7 +52,7 @@ impl<'a> Inserter<'a> {
         sql.iter().try_for_each(|sql| self.client.connection.run(sql))
     }
 
-    /// Whose words the server speaks.
+    /// The product whose protocol the server speaks.
     pub fn product(&self) -> Product {
         self.client.connection.product()
     }

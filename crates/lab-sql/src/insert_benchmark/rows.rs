@@ -17,7 +17,7 @@ pub const ROWS_OF_QUERY: usize = 10;
 /// Bytes of `data`.
 const DATA: [u64; 2] = [10, 20];
 
-/// What makes `table`.
+/// The statements that make `table`.
 pub fn create(product: Product, table: &str, engine: &str) -> Vec<String> {
     let columns = |id: &str, time: &str| {
         format!(
@@ -48,7 +48,7 @@ const INDEXES: [(&str, &str); 3] = [
     ("pdc", "price, dateandtime, customerid"),
 ];
 
-/// What makes the secondary indexes: MyRocks is told of each apart.
+/// The statements that make the secondary indexes: MyRocks is told of each apart.
 pub fn create_indexes(product: Product, table: &str, engine: &str) -> Vec<String> {
     let adds = INDEXES.map(|(name, columns)| format!("ADD INDEX {table}_{name} ({columns})"));
     match product {

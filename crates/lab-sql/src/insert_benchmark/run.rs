@@ -5,7 +5,7 @@
 //! l.i1   inserter* | deleter, in step    qr100  querier* | inserter and deleter, both held to a rate
 //! ```
 //! The counted role (*) gives the step's operations, times and histogram; the others are counted by the second.
-//! A rate is kept second by second: what a second did not have room for is not made up for.
+//! A rate is kept second by second: rows that did not fit into a second are not made up for.
 
 use super::lockstep::{Lockstep, Side, Turn};
 use super::roles::{Deleter, Inserter, Querier};
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 /// A step of the benchmark, beside what every step has.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InsertStep {
-    /// What it does.
+    /// Its work.
     pub phase: Phase,
     /// Rows of a transaction that inserts or deletes.
     pub batch: u32,
@@ -30,7 +30,7 @@ pub struct InsertStep {
 /// Rows that the step of the indexes inserts first.
 const ROWS_BEFORE_INDEX: u32 = 100;
 
-/// What the threads of a step share.
+/// The state that the threads of a step share.
 struct Common<'a> {
     pool: &'a Pool,
     engine: &'a str,
@@ -45,7 +45,7 @@ struct Common<'a> {
     over: AtomicBool,
     /// Seed of the first table's threads; that of each other table is by its number.
     seed: u64,
-    /// What threads did that are not counted: those that insert, and those that delete.
+    /// The work of threads that are not counted: those that insert, and those that delete.
     beside: [Beside; 2],
     error: Mutex<Option<String>>,
 }
@@ -310,7 +310,7 @@ fn make_table(common: &Common<'_>, number: u32) -> Result<(), String> {
 }
 
 impl Operate for Counted<'_> {
-    /// What no operation is timed with: the wait for a deleter, and the greatest key of a table.
+    /// Work outside the time of operations: the wait for a deleter, and the greatest key of a table.
     fn pause(&mut self, _ops: u64) -> bool {
         let common = self.common;
         match &mut self.role {
@@ -379,7 +379,7 @@ pub fn asks(phase: Phase) -> Option<Queries> {
 mod unit {
     use super::*;
 
-    /// What threads share on a server that nobody asks.
+    /// The shared state of threads, on a server that nobody asks.
     fn common<'a>(pool: &'a Pool, step: &'a InsertStep) -> Common<'a> {
         let begun = Instant::now();
         Common {

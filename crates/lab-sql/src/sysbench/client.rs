@@ -11,7 +11,7 @@ use crate::text::{Random, Zipf};
 use outcrop_lab_load::steps::{Done, Operate};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the threads of a test share.
+/// The state that the threads of a test share.
 pub struct Common<'a> {
     /// The server.
     pub pool: &'a Pool,
@@ -35,7 +35,7 @@ pub struct Worker<'a> {
 }
 
 impl<'a> Worker<'a> {
-    /// A connection with everything prepared; what is against that is said at the first event.
+    /// A connection with everything prepared; a failure of that is reported at the first event.
     pub fn new(common: &'a Common<'a>, seed: u64) -> Worker<'a> {
         let scripts: Vec<Vec<Line>> = (1..=common.tables).map(|table| script(common.test, table)).collect();
         let statements = || scripts.iter().flatten().map(|line| line.sql.clone()).collect();
@@ -111,7 +111,7 @@ impl Worker<'_> {
     }
 }
 
-/// What `each` makes of every statement of `test`, with parameters that are always the same.
+/// The results of `each` for every statement of `test`, with parameters that are always the same.
 pub(crate) fn examples<T>(test: &Test, rows: u64, mut each: impl FnMut(&str, &[Value<'_>]) -> T) -> Vec<T> {
     let mut draws = Draws::new(rows, 1);
     let lines = script(test, 1).into_iter();

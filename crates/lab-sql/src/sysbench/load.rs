@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Rows of one INSERT.
 const BATCH: u64 = 500;
 
-/// What the threads of a load share.
+/// The state that the threads of a load share.
 pub struct Common<'a> {
     /// The server.
     pub pool: &'a Pool,

@@ -8,7 +8,7 @@ use super::tests::{Key, Ranges, Shape, Test};
 /// Point queries of a transaction.
 const POINT_SELECTS: u32 = 10;
 
-/// What the parameters of a statement are drawn from.
+/// The source that the parameters of a statement are drawn from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Draw {
     /// There are none.
@@ -49,7 +49,7 @@ pub struct Line {
     pub sql: String,
     /// How often an event runs it.
     pub times: u32,
-    /// What its parameters are drawn from.
+    /// The source that its parameters are drawn from.
     pub draw: Draw,
 }
 

@@ -54,7 +54,7 @@ pub enum Ranges {
     Distinct,
 }
 
-/// What one event does.
+/// The shape of one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// One row by its id.
@@ -140,7 +140,7 @@ impl Shape {
 pub struct Test {
     /// Name in experiments and reports.
     pub name: &'static str,
-    /// What an event does.
+    /// The shape of an event.
     pub shape: Shape,
     /// Length of lists, or distance of a range.
     pub range: u32,

@@ -1,4 +1,5 @@
-//! What is refused, and what happens at the edges: nothing comes out of a NaN, and nothing panics.
+//! The inputs that are refused, and the results at the edges: nothing comes out of a NaN, and nothing
+//! panics.
 
 use outcrop_lab_stats::error::{ErrorKind, Result};
 use outcrop_lab_stats::paired::{self, Settings};

@@ -168,7 +168,7 @@ fn sees(pairs: usize, cells: usize, margin: impl Into<Margin>) -> Simulation {
 
 #[test]
 fn what_an_experiment_can_see_is_what_its_verdict_calls() {
-    // What a t test promises of 5 pairs that scatter by 1.5 %: a change of 2.5 % in 4 of 5 cases.
+    // The promise of a t test for 5 pairs that scatter by 1.5 %: a change of 2.5 % in 4 of 5 cases.
     let five = sees(5, 1, 0.02);
     let promised = five.power(0.025, 0.015).unwrap();
     assert!((0.05..0.15).contains(&promised), "{promised}");

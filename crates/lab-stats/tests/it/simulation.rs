@@ -16,7 +16,8 @@ use std::collections::BTreeMap;
 
 const MARGIN: f64 = 0.02;
 
-/// What a test with noise `sd` sees of two equal targets: ordinary, or with a slow state in 5 % of the sessions.
+/// The pairs that a test with noise `sd` sees of two equal targets: ordinary, or with a slow state in 5 % of the
+/// sessions.
 fn pairs_of_equals(world: &mut World, pairs: usize, slow_state: f64) -> Vec<f64> {
     world.tests.truncate(1);
     world.tests[0].sd = 0.012;
@@ -135,8 +136,8 @@ fn share(of: [u32; 2]) -> f64 {
 
 #[test]
 fn a_report_is_wrong_rarely_and_finds_what_is_there() {
-    // What is found guards against losing power: measured, minus three standard deviations of 250 cells. What is
-    // false is held to the promised rates.
+    // The rates of true findings guard against losing power: measured, minus three standard deviations of 250
+    // cells. False findings are held to the promised rates.
     for (blocks, least_3, least_5) in [(6, 0.08, 0.69), (10, 0.24, 0.88), (20, 0.53, 0.98)] {
         let tally = tally(50, blocks);
         let (aa, same) = (share(tally.control), share([tally.control_same, tally.control[1]]));
@@ -311,7 +312,7 @@ fn counters_that_only_scatter_explain_nothing() {
         explain(&observed, &Settings::default()).unwrap().cause.is_some()
     };
     let wrong = (0..REPORTS).filter(named).count();
-    println!("{wrong} of {REPORTS} slowdowns were put down to one of 8 counters that only scatter");
+    println!("{wrong} of {REPORTS} slowdowns were attributed to one of 8 counters that only scatter");
     // At most 5 % name any counter, and three standard deviations of a binomial.
     assert!(wrong <= 26, "{wrong}");
 }

@@ -23,7 +23,7 @@ pub struct World {
     pub session_sd: f64,
     /// Change of the log rate from one session to the next.
     pub drift: f64,
-    /// What the first session after loading has on top.
+    /// The addition to the log rate of the first session after loading.
     pub first_run: f64,
     /// Randomness.
     pub rng: Rng,

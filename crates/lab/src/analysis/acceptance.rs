@@ -1,6 +1,6 @@
-//! What the lab must find and must not, on records of known truth. The noise is that of a quiet small host: 0.75 % in each
-//! session, and 0.3 % that all steps of a session share, so that pairs of equals differ by 0.8 % in the median, as those of
-//! published point releases do on eight cores.
+//! The differences that the lab must find, and those it must not, on records of known truth. The noise is that of a
+//! quiet small host: 0.75 % in each session, and 0.3 % that all steps of a session share, so that pairs of equals
+//! differ by 0.8 % in the median, as those of published point releases do on eight cores.
 
 use crate::analysis::judge::Word;
 use crate::analysis::results::Results;

@@ -54,7 +54,7 @@ struct Attack {
     fooled_on: &'static [&'static str],
 }
 
-/// What the simulated host does by itself.
+/// The changes that the simulated host makes by itself.
 struct Surroundings {
     /// Slow stretches of a host of two states, in seconds since the run began.
     slow: Vec<(f64, f64)>,
@@ -165,7 +165,7 @@ impl World {
         let host = self.host(all);
         let (mut at, mut measured, mut sessions) = (0.0, Vec::new(), Vec::new());
         for block in 0..BLOCKS {
-            // What a session has in common, and what each of its steps has.
+            // Noise that the steps of a session share, and noise of each step.
             let shared: Vec<f64> = (0..targets).map(|_| 0.003 * self.normal()).collect();
             for (target, _) in shared.iter().enumerate() {
                 sessions.push(session((block * targets + target) as i64, block as i64, target));
@@ -286,7 +286,7 @@ fn results(plan: &Plan, sessions: Vec<SessionRow>, measured: Vec<StepRow>) -> Re
     }
 }
 
-/// What was said over all runs of an attack.
+/// The verdicts over all runs of an attack.
 #[derive(Default)]
 struct Tally {
     /// Cells of the attacked target, in the step that changed or in all of them: called, the same, not decided.

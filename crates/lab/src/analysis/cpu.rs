@@ -34,7 +34,7 @@ pub struct Profile {
     pub date: String,
     /// Operations of the step while it was sampled.
     pub ops: u64,
-    /// What the step was sampled for.
+    /// The purpose of the samples.
     pub samples: Samples,
 }
 
@@ -163,7 +163,7 @@ impl Rules {
 }
 
 impl Profile {
-    /// What the processor counted of an operation; empty on machines that count nothing.
+    /// The events of an operation that the processor counted; empty on machines that count nothing.
     pub fn per_operation(&self) -> Vec<(&'static str, f64)> {
         let event = |name: &str| self.samples.events.get(name).map(|count| *count as f64);
         let each = |name: &str| Some(event(name)? / self.ops as f64);

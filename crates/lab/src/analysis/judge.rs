@@ -18,7 +18,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 pub use outcrop_lab_stats::verdict::Better;
-/// What a cell says.
+/// The verdict of a cell.
 pub use outcrop_lab_stats::verdict::Verdict as Word;
 
 /// Doubt about a step that reached no steady state, or whose sessions differ in theirs.
@@ -37,7 +37,7 @@ pub struct Verdict {
     pub pairs: usize,
     /// Probability of such a ratio without a difference, adjusted for the number of cells.
     pub q: Option<f64>,
-    /// What it means.
+    /// The verdict.
     pub word: Word,
     /// Why it is unknown; empty if it is not.
     pub why: &'static str,
@@ -63,7 +63,7 @@ pub struct Question {
     pub doubt: Option<&'static str>,
     /// The smallest change worth a verdict, as a share.
     pub delta: f64,
-    /// What the machine's history says of the step.
+    /// The noise of the step in the machine's history.
     pub noise: Option<TestNoise>,
 }
 
@@ -138,7 +138,7 @@ pub struct Difference<'a> {
     pub prices: &'a BTreeMap<String, f64>,
 }
 
-/// What a difference of a metric is made of. `None` with fewer than two pairs.
+/// The parts of a difference of a metric. `None` with fewer than two pairs.
 pub fn explain(difference: &Difference<'_>) -> Option<Explanation> {
     let (values, base_values): (Vec<f64>, Vec<f64>) = difference.pairs.iter().copied().unzip();
     let settings = Settings::default();
@@ -155,7 +155,8 @@ pub fn explain(difference: &Difference<'_>) -> Option<Explanation> {
     outcrop_lab_stats::explain(&observed, &settings).ok()
 }
 
-/// What a report sees whose `cells` of a metric have `pairs` pairs each; `None` below two pairs.
+/// The differences that a report can see whose `cells` of a metric have `pairs` pairs each; `None` below
+/// two pairs.
 pub fn sight(pairs: usize, cells: usize, margin: Margin) -> Option<Simulation> {
     let design =
         Design { pairs: pairs.min(rank::MAX_EXACT), cells: cells.max(1), margin, policy: Policy::default() };

@@ -1,4 +1,4 @@
-//! What a reader must know about a measurement before believing it.
+//! The remarks that a reader must know before believing a measurement.
 //!
 //! A label that invalidates keeps the measurement out of verdicts; the others stand beside it.
 
@@ -53,7 +53,7 @@ const CHANCE: f64 = 0.02;
 /// Name of the label of a step that the engine does not have.
 pub const NOT_OFFERED: &str = "not offered";
 
-/// What stands for a step that the engine does not have.
+/// The label in place of a step that the engine does not have.
 pub fn not_offered(why: &str) -> Label {
     label(NOT_OFFERED, true, format!("not offered by this target: {why}"))
 }

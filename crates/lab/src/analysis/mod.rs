@@ -1,4 +1,5 @@
-//! What a record says: cells of step and target, judged against a base, with the remarks that a reader needs first.
+//! The results of a record: cells of step and target, judged against a base, with the remarks that a reader needs
+//! first.
 //!
 //! `results` assembles the cells; `judge` asks `lab-stats`; `noise` is what earlier experiments of this machine say;
 //! `labels` marks measurements that deserve doubt; `stalls` and `tails` judge standstills and slow operations; `position` asks

@@ -1,4 +1,4 @@
-//! Short names of targets: what tells them apart, without what they share. The same on every page.
+//! Short names of targets: the parts that tell them apart, without those they share. The same on every page.
 //!
 //! ```text
 //! rocksdb@6.29.5/bits10   rocksdb@11.8.1/bits10   rocksdb@11.8.1/bits10 (A/A)   ->   6.29.5   11.8.1   A/A

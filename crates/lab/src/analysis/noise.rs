@@ -1,4 +1,4 @@
-//! What a machine's own history says of its noise: how far the base strayed from itself in earlier experiments.
+//! The noise of a machine in its own history: how far the base strayed from itself in earlier experiments.
 //!
 //! ```text
 //! every session of a base and of its A/A twin, on this host, that ended before a given time
@@ -40,18 +40,19 @@ pub struct TestNoise {
     pub known: KnownNoise,
     /// Experiments they come from.
     pub experiments: usize,
-    /// What whole experiments strayed by at most in 19 of 20 cases, a log ratio; `None` with too few of them.
+    /// The most that whole experiments strayed in 19 of 20 cases, a log ratio; `None` with too few of them.
     pub stray: Option<f64>,
 }
 
 impl TestNoise {
-    /// What is small and what is large where `asked` was asked for: a call must exceed what equals are seldom beyond.
+    /// The limits of small and large where `asked` was asked for: a call must exceed a difference that equals seldom
+    /// reach.
     pub fn margin(&self, asked: f64) -> Margin {
         Margin::with_history(asked, self.stray)
     }
 }
 
-/// What a plan can see on one of its steps.
+/// The differences that a plan can see on one of its steps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sight {
     /// Name of the step.
@@ -65,7 +66,7 @@ pub struct Sight {
 }
 
 impl NoiseModel {
-    /// What sessions on `host` say that ended before `before`, or all of them.
+    /// The noise in the sessions on `host` that ended before `before`, or in all of them.
     ///
     /// # Errors
     /// If the record cannot be read.
@@ -101,7 +102,7 @@ impl NoiseModel {
         if all.len() < LEAST_PAIRS {
             return None;
         }
-        // Around 0, which is where equals are: what a whole experiment strays by is noise as well.
+        // Around 0, which is where equals are: the stray of a whole experiment is noise as well.
         let log_sd = (all.iter().map(|log| log * log).sum::<f64>() / all.len() as f64).sqrt();
         let whole = experiments.iter().filter(|logs| logs.len() >= MIN_PAIRS);
         let strays: Vec<f64> = whole.map(|logs| logs.iter().sum::<f64>() / logs.len() as f64).collect();
@@ -113,7 +114,8 @@ impl NoiseModel {
         })
     }
 
-    /// What `plan` can see on each of its reported steps with `pairs` pairs; nothing with fewer than two.
+    /// The differences that `plan` can see on each of its reported steps with `pairs` pairs; empty with
+    /// fewer than two.
     pub fn sights(&self, plan: &Plan, pairs: usize) -> Vec<Sight> {
         let reported = plan.reported();
         let steps: Vec<_> = plan.steps.iter().filter(|step| reported.contains(&step.step.name)).collect();

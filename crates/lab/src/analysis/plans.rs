@@ -53,7 +53,7 @@ fn changed_within(results: &Results, step: &str, target: usize) -> Option<(i64, 
     })
 }
 
-/// Whose words a target's server speaks: plans of different products are different texts in any case.
+/// The product of a target's server: plans of different products are different texts in any case.
 fn product(results: &Results, target: usize) -> Option<Product> {
     match &results.experiment.plan.targets[target].source {
         Source::Server(spec) => Some(spec.product),
@@ -107,7 +107,7 @@ pub fn sentences(results: &Results, base: usize) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::store::Store;
-    use crate::targets::servers::{Place, ServerSpec};
+    use crate::targets::servers::{ServerLocation, ServerSpec};
     use crate::testing::fake_record;
 
     fn plan(text: &str) -> StatementPlan {
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(sentences(&found, 0).len(), 1);
         let products = [Product::Postgres, Product::MySql, Product::Postgres];
         for (target, product) in found.experiment.plan.targets.iter_mut().zip(products) {
-            let place = Place::Own { basedir: "/".into(), config: String::new(), port: None };
+            let place = ServerLocation::Own { basedir: "/".into(), config: String::new(), port: None };
             let spec = ServerSpec { name: "server".to_string(), product, version: None, place };
             target.source = Source::Server(Box::new(spec));
         }

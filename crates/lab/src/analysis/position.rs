@@ -9,7 +9,7 @@ use outcrop_lab_stats::paired::Settings;
 use outcrop_lab_stats::position::{PositionEffect, position_effect};
 use serde::Serialize;
 
-/// Rate of false findings over all steps and targets of a report: what is said of a host should not be said by chance.
+/// Rate of false findings over all steps and targets of a report: a remark on a host should not be due to chance.
 const ALPHA: f64 = 0.01;
 
 /// The effect of place on one step, between a target and the base.
@@ -19,7 +19,7 @@ pub struct PlaceRow {
     pub step: String,
     /// Number of the target.
     pub target: usize,
-    /// What it was worth to be earlier.
+    /// The gain of an earlier place.
     pub effect: PositionEffect,
     /// p-value adjusted for all rows.
     pub q_value: f64,
@@ -90,7 +90,7 @@ mod tests {
             let (_temp, store) = fake_record(12, &["fillseq"], 31, &mut |session| {
                 let block = measured[session.target] as i64;
                 measured[session.target] += 1;
-                // What the first of two loses, and the last of three twice.
+                // The loss of the first of two; the last of three loses it twice.
                 let place = plan.place(0, session.target, block).unwrap() as f64;
                 vec![("ops_sec", noise.around(1000.0, 0.002) * (1.0 - loss * place))]
             });

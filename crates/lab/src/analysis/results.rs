@@ -1,4 +1,4 @@
-//! What an experiment says: every cell of step and target against a base, judged.
+//! The results of an experiment: every cell of step and target against a base, judged.
 //!
 //! ```text
 //! Store -> Results (measurements that count) -> Cell (values by block, verdict) -> show, site
@@ -34,7 +34,7 @@ const COSTS: [&str; 11] = [
     "tlbmiss/o",
 ];
 
-/// What stands in place of the first of [`COSTS`] where clients and their server are counted apart.
+/// The columns in place of the first of [`COSTS`] where clients and their server are counted apart.
 const APART: [&str; 3] = ["server_cpu_us/o", "client_cpu_us/o", "redo_KB/o"];
 
 /// An experiment with its measurements.
@@ -45,7 +45,7 @@ pub struct Results {
     pub sessions: Vec<SessionRow>,
     /// Measured steps in reports; none of a session that was thrown away.
     pub measured: Vec<StepRow>,
-    /// What happened.
+    /// Events of the run.
     pub events: Vec<(String, String)>,
     /// Options of targets as their engines wrote them.
     pub options: Vec<(usize, String)>,
@@ -55,7 +55,7 @@ pub struct Results {
     pub steps: Vec<String>,
     /// Where processor time went, where that was sampled.
     pub profiles: Vec<Profile>,
-    /// What was known of this machine's noise when the experiment began.
+    /// The noise of this machine that was known when the experiment began.
     pub noise: NoiseModel,
 }
 
@@ -109,7 +109,8 @@ impl Results {
         names::short(&self.experiment.plan.targets)
     }
 
-    /// What stands above a target's column in a table of the terminal: its short name, or its number where some are too long.
+    /// The text above a target's column in a table of the terminal: its short name, or its number where some are too
+    /// long.
     pub fn headers(&self) -> Vec<String> {
         let labels = self.labels();
         if labels.iter().all(|label| label.chars().count() <= names::COLUMN) {
@@ -217,14 +218,15 @@ impl Results {
         table
     }
 
-    /// What this machine's history says of a step; it is of throughput alone.
+    /// The noise of a step in this machine's history; it is of throughput alone.
     pub fn noise_of(&self, step: &str, metric: &str) -> Option<TestNoise> {
         let planned = self.experiment.plan.steps.iter().find(|planned| planned.step.name == step)?;
         if metric == "ops_sec" { self.noise.of(&self.experiment.plan, planned) } else { None }
     }
 
-    /// What all steps of a target have in common against `base`: throughput that a whole session gains or loses. A
-    /// verdict for each target; `None` with too few steps or blocks to tell it from a change of single steps.
+    /// The difference that all steps of a target share against `base`: throughput that a whole session gains or
+    /// loses. A verdict for each target; `None` with too few steps or blocks to tell it from a change of single
+    /// steps.
     pub fn offset(&self, base: usize) -> Vec<Option<Verdict>> {
         let targets = 0..self.experiment.plan.targets.len();
         targets.map(|target| if target == base { None } else { self.offset_of(target, base) }).collect()
@@ -270,7 +272,8 @@ impl Results {
         labels.into_iter().find(|label| label.name == NOT_OFFERED).map(|label| label.text.as_str())
     }
 
-    /// What a step's difference in throughput against `base` is made of. `None` with fewer than two blocks that have both.
+    /// The parts of a step's difference in throughput against `base`. `None` with fewer than two blocks that have
+    /// both.
     pub fn explain(&self, step: &str, target: usize, base: usize) -> Option<Explanation> {
         let (theirs, ours) = (self.values(step, base, "ops_sec"), self.values(step, target, "ops_sec"));
         let rates: Vec<(i64, f64, f64)> = ours
@@ -320,7 +323,7 @@ impl Results {
         })
     }
 
-    /// What reads cost on this machine, by the device's own latency, where the step reads at all.
+    /// The prices of reads on this machine, by the device's own latency, where the step reads at all.
     fn prices(&self, step: &str, base: usize) -> BTreeMap<String, f64> {
         /// Reads of an operation below which their latency is that of somebody else.
         const READS: f64 = 0.001;

@@ -16,11 +16,11 @@ use outcrop_lab_stats::stalls::{StallPairs, judge_stalls};
 use serde::Serialize;
 use std::fmt::Write;
 
-/// What is measured of stalls: metric, unit, and the least difference that matters.
+/// The measures of stalls: metric, unit, and the least difference that matters.
 const MEASURES: [(&str, &str, f64); 3] =
     [("longest_gap", "ms", 100.0), ("slow_seconds", "s", 1.0), ("stalled_seconds", "s", 1.0)];
 
-/// Probability below which a difference is not put down to chance.
+/// Probability below which a difference is not attributed to chance.
 const ALPHA: f64 = 0.05;
 
 /// One measure of one step, for every target.

@@ -8,7 +8,7 @@ use crate::analysis::results::Results;
 use crate::analysis::stalls;
 use serde::Serialize;
 
-/// What is judged, and the smallest change worth a verdict, as a share.
+/// The percentiles that are judged, and the smallest change worth a verdict, as a share.
 const TAILS: [(&str, f64); 2] = [("p99", 0.1), ("p99.9", 0.25)];
 
 /// One percentile of one step, for every target.

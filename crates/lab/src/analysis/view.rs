@@ -23,7 +23,7 @@ impl View {
         self.targets.is_empty() && !self.latest
     }
 
-    /// What of `results` is in view; `base` is what it is compared with.
+    /// The part of `results` that is in view, with `base` to compare with.
     ///
     /// # Errors
     /// Names the targets there are.

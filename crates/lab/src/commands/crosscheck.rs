@@ -121,7 +121,7 @@ pub struct Compared {
     pub found: Option<(f64, f64)>,
 }
 
-/// What the comparison gave.
+/// The result of the comparison.
 #[derive(Clone, Debug, Serialize)]
 pub struct Crosscheck {
     /// Steps.
@@ -134,7 +134,7 @@ pub struct Crosscheck {
     pub options: Vec<Difference>,
 }
 
-/// What a tool printed of a step.
+/// The figures that a tool printed of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Printed {
     ops_per_second: f64,
@@ -276,7 +276,7 @@ impl Tool<'_> {
             command
         };
         std::fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
-        // Everything fits the cache: what is compared is the tools.
+        // Everything fits the cache: only the tools are compared.
         let cache = arguments.keys * 420 * 3 / 2 + (256 << 20);
         command.args(BOTH).args([
             format!("--benchmarks={step}"),
@@ -321,7 +321,7 @@ fn size(dir: &Path) -> Result<u64, String> {
     Ok(tables.filter_map(|entry| entry.metadata().ok()).map(|file| file.len()).sum())
 }
 
-/// What must not be.
+/// Results that must not be.
 fn faults(result: &Crosscheck) -> Vec<String> {
     let mut faults: Vec<String> = result
         .steps

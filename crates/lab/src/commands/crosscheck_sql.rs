@@ -14,7 +14,7 @@ use crate::report::text::{align, amount};
 use crate::run::data_dir::DataDir;
 use crate::run::unix_seconds;
 use crate::targets::servers::running::Server;
-use crate::targets::servers::{Place, ServerSpec, catalogue};
+use crate::targets::servers::{ServerLocation, ServerSpec, catalogue};
 use outcrop_lab_load::Step;
 use outcrop_lab_load::rng::Mt19937_64;
 use outcrop_lab_sql::{Address, Load, Pool, Product, SqlStep, step, upkeep};
@@ -60,7 +60,7 @@ struct Compared {
 /// If the server or a client fails, or the two differ.
 pub fn run(arguments: &CrosscheckArguments, name: &str) -> Result<(), String> {
     let root = std::path::absolute(&arguments.data).map_err(|error| error.to_string())?;
-    // Refused if it holds anything that is not the lab's; what the lab makes in it is removed.
+    // Refused if it holds anything that is not the lab's; files that the lab makes in it are removed.
     let data = DataDir::take(&root)?;
     let compared = on_server(arguments, name, &data.session(0)?)?;
     drop(data);
@@ -82,7 +82,7 @@ fn on_server(arguments: &CrosscheckArguments, name: &str, dir: &Path) -> Result<
         name: product.to_string(),
         product: if product == "postgres" { Product::Postgres } else { Product::MySql },
         version: Some(locked.archive.version.clone()),
-        place: Place::Own { basedir, config: String::new(), port: None },
+        place: ServerLocation::Own { basedir, config: String::new(), port: None },
     };
     let server = Server::start(&spec, dir, &mut || Ok(()))?;
     let clients = Clients { arguments, pool: Pool::new(server.address().clone()) };

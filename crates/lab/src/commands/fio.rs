@@ -1,4 +1,4 @@
-//! `outcrop lab fio`: what the device gives to a program that does nothing but read, and how close engines come.
+//! `outcrop lab fio`: the rate that the device gives to a program that does nothing but read, and how close engines come.
 //!
 //! ```text
 //! fio: random reads with O_DIRECT, one at a time per job  ->  reads/s, latency, processor time per read
@@ -45,7 +45,7 @@ pub struct FioArguments {
     pub json: bool,
 }
 
-/// What fio measured with a number of readers.
+/// The figures that fio measured with a number of readers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Baseline {
     /// Readers.
@@ -56,7 +56,7 @@ pub struct Baseline {
     pub latency_micros: f64,
 }
 
-/// What fio measured of writes.
+/// The figures that fio measured of writes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Writes {
     /// Bytes of a write.

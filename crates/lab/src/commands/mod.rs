@@ -39,7 +39,7 @@ pub enum Lab {
         /// The record.
         #[command(flatten)]
         store: StorePath,
-        /// What to run, and where.
+        /// The experiment to run, and the place for its data.
         #[command(flatten)]
         arguments: run::RunArguments,
     },
@@ -103,7 +103,7 @@ pub enum Lab {
         /// Which targets.
         #[command(flatten)]
         view: View,
-        /// What to compare.
+        /// The metric to compare.
         #[arg(long, default_value = "ops_sec")]
         metric: String,
         /// Print the table as JSON.
@@ -136,7 +136,7 @@ pub enum Lab {
         /// The record.
         #[command(flatten)]
         store: StorePath,
-        /// What to sample.
+        /// The experiment to sample.
         #[command(flatten)]
         arguments: run::profile::ProfileArguments,
     },
@@ -174,7 +174,7 @@ pub enum Lab {
         /// The record.
         #[command(flatten)]
         store: StorePath,
-        /// What to read.
+        /// The file to read.
         #[command(flatten)]
         arguments: fio::FioArguments,
     },
@@ -185,7 +185,7 @@ pub enum Lab {
         /// The record.
         #[command(flatten)]
         store: StorePath,
-        /// What to read, and what to do with it.
+        /// The files to read, and the use to make of them.
         #[command(flatten)]
         arguments: import::ImportArguments,
     },
@@ -197,7 +197,7 @@ pub enum Lab {
     Servers(servers::Servers),
 }
 
-/// What to do with engines.
+/// Commands for engines.
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum Engines {
     /// Lists the catalogue: what is here, and what each library can do.
@@ -321,7 +321,7 @@ fn load(store: &StorePath, id: i64) -> Result<Results, String> {
     Ok(Results::load(&Store::open_existing(&store.path)?, id)?)
 }
 
-/// What the record at `path` says of this machine's noise; nothing without a record.
+/// The noise of this machine by the record at `path`; none without a record.
 fn noise_here(path: &Path) -> Result<NoiseModel, String> {
     if !path.exists() {
         return Ok(NoiseModel::default());

@@ -1,8 +1,8 @@
-//! `outcrop lab servers`: what can be fetched, and what is here.
+//! `outcrop lab servers`: the servers that can be fetched, and those that are here.
 
 use crate::targets::servers::catalogue;
 
-/// What to do with servers.
+/// Commands for servers.
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum Servers {
     /// Lists the servers that can be fetched, and where those are that were.

@@ -1,4 +1,5 @@
-//! What types cannot say: which values an experiment may have, and which go together.
+//! The rules that types cannot state: the values that an experiment may have, and the settings that go
+//! together.
 //!
 //! Every function answers with the first [`Mistake`] it finds; `parse.rs` says where in the file that is.
 
@@ -16,9 +17,9 @@ pub(super) struct Mistake {
     pub table: String,
     /// The key.
     pub key: String,
-    /// What the key says, where more than one table has it, or more than one value.
+    /// The value of the key, where more than one table has it, or more than one value.
     pub value: Option<String>,
-    /// What to do about it.
+    /// The advice to the user.
     pub message: String,
 }
 

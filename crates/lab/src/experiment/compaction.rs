@@ -1,4 +1,5 @@
-//! What a database is opened with: the published configurations of compaction by name, changed as an experiment says.
+//! The options that a database is opened with: the published configurations of compaction by name, changed as an
+//! experiment says.
 //!
 //! ```text
 //! leveled        what everything has unless told otherwise

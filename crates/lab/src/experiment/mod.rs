@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// What it is called in reports.
+    /// The title in reports.
     pub title: String,
     /// The question it answers, in a sentence or two.
     #[serde(default)]
@@ -47,7 +47,7 @@ pub struct Experiment {
     /// How often and in what order.
     #[serde(default)]
     pub design: Design,
-    /// What is compared.
+    /// The targets to compare.
     pub target: Vec<TargetSet>,
     /// Named sets of options, chosen by targets.
     #[serde(default)]
@@ -72,7 +72,7 @@ pub struct Workload {
     /// Bytes of a key.
     #[serde(default = "default_key_size")]
     pub key_size: usize,
-    /// Whose keys they are; RocksDB's by default.
+    /// The generator of the keys; RocksDB's by default.
     pub generator: Option<Generator>,
     /// Bytes of the prefix that keys of a group share.
     pub prefix_size: Option<usize>,
@@ -144,7 +144,7 @@ impl Workload {
         KeyLayout { generator: self.generator.unwrap_or_default(), prefix: self.prefix_size.map(prefix) }
     }
 
-    /// What compression can make of values.
+    /// How far values can be compressed.
     pub fn redundancy(&self) -> Redundancy {
         let usual = Redundancy::default();
         Redundancy {
@@ -267,7 +267,7 @@ pub struct Design {
     /// Seconds in which blocks must end: one that would take longer is not begun, the first excepted.
     pub budget_seconds: Option<u64>,
     /// Seconds in which nothing runs before each session but the first, or by steps before each block: what a device does
-    /// behind what was written.
+    /// after what was written.
     pub rest_seconds: f64,
     /// In what order the targets of a block work; by default by steps where all of them fit into memory at once.
     pub order: Option<Order>,
@@ -276,7 +276,7 @@ pub struct Design {
     pub slice_seconds: Option<f64>,
     /// Seed of orders and keys; by default the time, and recorded.
     pub seed: Option<u64>,
-    /// Enter the base twice under two names: what differs between the two is noise.
+    /// Enter the base twice under two names: any difference between the two is noise.
     pub aa: bool,
     /// Run one session that is thrown away first.
     pub warmup: bool,
@@ -311,10 +311,10 @@ impl Default for Design {
 #[serde(rename_all = "lowercase")]
 pub enum Order {
     /// A target does all its steps before the next one begins.
-    // What records say that know of no other.
+    // The order of records that name none.
     #[default]
     Sessions,
-    /// All targets do a step, one after the other, before any does the next; who is not at work is stopped.
+    /// All targets do a step, one after the other, before any does the next; a target that is not at work is stopped.
     Steps,
 }
 
@@ -349,7 +349,7 @@ pub struct TargetSet {
     pub versions: Vec<String>,
     /// A shared library with RocksDB's C API, instead of versions; with `build` one version may say which it is.
     pub library: Option<std::path::PathBuf>,
-    /// What to call that library's build, or the group of targets in charts over versions.
+    /// The name of that library's build, or of the group of targets in charts over versions.
     pub build: Option<String>,
     /// Names of builds: of `[build.NAME]`, made when the experiment is planned, or of `lab engines build`.
     #[serde(default)]
@@ -362,7 +362,7 @@ pub struct TargetSet {
     pub configs: Vec<String>,
 }
 
-/// A named set of options. What is absent is the workload's.
+/// A named set of options. An absent setting is the workload's.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -396,7 +396,7 @@ pub struct Config {
     pub background_jobs: Option<i32>,
 }
 
-/// Changes to one step. What is absent is the workload's.
+/// Changes to one step. An absent setting is the workload's.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StepChange {
@@ -432,7 +432,7 @@ pub struct StepChange {
     pub options: Option<String>,
     /// Name of a set of parameters of mixgraph.
     pub mix_preset: Option<String>,
-    /// Parameters of mixgraph, under db_bench's names; what is absent is db_bench's default.
+    /// Parameters of mixgraph, under db_bench's names; an absent one has db_bench's default.
     pub mix: Option<MixParameters>,
     /// Of a hundred operations of readrandommergerandom, those that merge.
     pub merge_percent: Option<u32>,

@@ -40,7 +40,7 @@ fn place(text: &str, offset: usize) -> (usize, usize) {
     (line, String::from_utf8_lossy(&before[start..]).chars().count() + 1)
 }
 
-/// What the decoder would have known, from "unknown field `a`, expected one of `b`, `c`".
+/// The words that the decoder would have known, from "unknown field `a`, expected one of `b`, `c`".
 fn known_words(message: &str) -> Option<Vec<String>> {
     if !message.starts_with("unknown field") && !message.starts_with("unknown variant") {
         return None;

@@ -1,4 +1,4 @@
-//! Machines by name: what a server of a size gives the engine, so that results of two such servers can be compared.
+//! Machines by name: the resources that a server of a size gives the engine, so that results of two such servers can be compared.
 //!
 //! ```text
 //! c8r32        8 cores, 32 GB: 4 background threads, 20 GB of block cache
@@ -10,7 +10,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a profile gives.
+/// The settings of a profile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
     /// Name.
@@ -52,7 +52,7 @@ const GB: u64 = 1 << 30;
 /// Keys of 20 and values of 400 bytes: that a cache holds, and that memory of `gb` does not hold.
 fn keys(cores: u32, gb: u64) -> (u64, u64) {
     const PER_GB: (u64, u64) = (1_250_000, 12_500_000);
-    /// What the largest published sets have.
+    /// The number of keys of the largest published sets.
     const CACHED_AT_MOST: u64 = 150_000_000;
     let uncached = if (cores, gb) == (40, 256) { 4_000_000_000 } else { gb * PER_GB.1 };
     ((gb * PER_GB.0).min(CACHED_AT_MOST), uncached)

@@ -41,7 +41,7 @@ pub struct Sizes {
     /// How numbers become keys.
     #[serde(default)]
     pub layout: KeyLayout,
-    /// What compression can make of values.
+    /// How far values can be compressed.
     #[serde(default)]
     pub redundancy: Redundancy,
     /// RocksDB's numbers of the codecs that the workload says: of all levels, and of the last.
@@ -74,7 +74,7 @@ impl Sizes {
 /// A step with everything decided but its seed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PlannedStep {
-    /// What the load generator is told.
+    /// The step as the load generator gets it.
     pub step: Step,
     /// Whether it is in reports.
     pub report: bool,
@@ -90,7 +90,7 @@ pub struct PlannedStep {
     /// A vector memtable, where the library has one.
     #[serde(default)]
     pub vector_memtable: bool,
-    /// What it does on a server, if it is a step of one.
+    /// Its load on a server, if it is a step of one.
     #[serde(default)]
     pub sql: Option<SqlStep>,
 }
@@ -100,7 +100,7 @@ fn all_of_them() -> f64 {
 }
 
 impl PlannedStep {
-    /// Whether the step only makes sense on a database at rest.
+    /// Whether the step only makes sense on a database without background work.
     pub fn wants_rest(&self) -> bool {
         self.only_reads() && self.step.kind != StepKind::ReadSeq
     }

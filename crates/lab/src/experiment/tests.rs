@@ -1,4 +1,4 @@
-//! What a mistake in an experiment is answered with, and that those in the tree have none.
+//! The answer to a mistake in an experiment; those in the tree have none.
 
 use super::*;
 use outcrop_lab_load::database::Durability;

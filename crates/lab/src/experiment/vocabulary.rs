@@ -10,7 +10,7 @@ use outcrop_lab_load::StepKind;
 pub struct StepRow {
     /// Name in experiments.
     pub name: &'static str,
-    /// What it does.
+    /// Its load.
     pub kind: StepKind,
     /// A rate-limited writer runs beside it.
     pub while_writing: bool,
@@ -24,15 +24,15 @@ pub struct StepRow {
     pub sync: bool,
     /// A vector memtable, where the library has one.
     pub vector: bool,
-    /// What it has of its own instead of the workload's threads, seconds and keys.
+    /// Its own settings in place of the workload's threads, seconds and keys.
     pub own: Own,
     /// Options the engine gets for this step alone.
     pub options: &'static str,
-    /// What it is, for people.
+    /// A description for people.
     pub meaning: &'static str,
 }
 
-/// What a step has of its own.
+/// The settings of a step of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Own {
     /// Threads.

@@ -1,4 +1,4 @@
-//! What the machine is: processors, memory, kernel, the device and file system under the data.
+//! The facts about the machine: processors, memory, kernel, the device and file system under the data.
 
 use outcrop_lab_load::processor;
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,7 @@ impl Root {
     }
 }
 
-/// What the machine is. Empty texts: not known.
+/// The facts about the machine. Empty texts: not known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Facts {
@@ -77,7 +77,7 @@ pub struct Facts {
     pub disk_free_bytes: u64,
     /// Block device under the root directory.
     pub system_device: String,
-    /// What the device says of itself; `None` if it cannot be asked.
+    /// The health that the device reports; `None` if it cannot be asked.
     pub device_health: Option<Health>,
     /// The C library that engines call.
     pub libc: String,
@@ -85,7 +85,7 @@ pub struct Facts {
     pub not_counted: Vec<String>,
 }
 
-/// What a device says of its health.
+/// The health that a device reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Health {
     /// Per cent of the device's life that is used up; may pass 100.
@@ -153,7 +153,8 @@ impl Facts {
         facts
     }
 
-    /// What servers of this size are called, after what they find: few threads overhead, many contention.
+    /// The class of a server of this size, by what such servers find: few threads overhead, many
+    /// contention.
     pub fn size(&self) -> &'static str {
         match self.cores {
             0..10 => "small",

@@ -1,4 +1,4 @@
-//! The machine an experiment runs on: what it is, and whether it is fit to measure on.
+//! The machine an experiment runs on: its facts, and whether it is fit to measure on.
 //!
 //! ```text
 //! facts.rs: reads /proc and /sys    checks.rs: what each value should be    canary.rs: how fast it is right now
@@ -15,10 +15,10 @@ pub use facts::Facts;
 use crate::report::text::{cut, paragraph};
 use serde::{Deserialize, Serialize};
 
-/// What is recorded with each experiment.
+/// The facts that are recorded with each experiment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Host {
-    /// What the machine is.
+    /// The facts about the machine.
     pub facts: Facts,
     /// How it is set up.
     pub checks: Vec<Check>,
@@ -40,7 +40,8 @@ impl Host {
         Host { facts, checks, canary: canary::run() }
     }
 
-    /// What the machine is, the checks as a table, then what to do about those that fail; at most 80 columns.
+    /// The facts about the machine, the checks as a table, then advice for those that fail; at most 80
+    /// columns.
     pub fn text(&self) -> String {
         let facts = &self.facts;
         let gigabytes = |bytes: u64| format!("{:.1} GB", bytes as f64 / (1u64 << 30) as f64);

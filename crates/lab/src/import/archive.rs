@@ -1,10 +1,10 @@
-//! What the record keeps of an import, and what pages are made of: tables of numbers by step and target.
+//! The tables that the record keeps of an import, and that pages are made of: numbers by step and target.
 //!
 //! ```text
 //! Report (rows in the order of files) -> Group (a file, or the files of one target each) -> MetricTable: step x target
 //! ```
 //! Invariants: numbers are those of the rows, nothing is averaged; a cell without a number is `None`; the same files give
-//! the same archive. What repairs did stays beside them.
+//! the same archive. The changes made by repairs stay beside them.
 //! Next: `tails.rs` for what can be judged, `site/archive.rs` for the pages.
 
 use super::classic::Pivot;
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 /// An imported experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Archive {
-    /// What it is called in pages.
+    /// The title in pages.
     pub title: String,
     /// Name, format and number of values of each file.
     pub files: Vec<(String, String, usize)>,
@@ -40,7 +40,7 @@ pub struct Note {
     pub name: String,
     /// Whether numbers were changed, or only labelled.
     pub changed: bool,
-    /// What it is, in one sentence.
+    /// A description in one sentence.
     pub sentence: String,
     /// How often it was met.
     pub count: usize,
@@ -55,7 +55,7 @@ pub struct Group {
     pub title: String,
     /// Targets, in the order of the files.
     pub targets: Vec<ArchiveTarget>,
-    /// Steps, in the order of the files; those that only settle the database are left out.
+    /// Steps, in the order of the files; those that only prepare the database are left out.
     pub steps: Vec<String>,
     /// Target that ratios are to; the first unless another was asked for.
     pub base: usize,
@@ -85,7 +85,7 @@ pub struct MetricTable {
     pub name: String,
     /// Unit.
     pub unit: String,
-    /// What the numbers are ratios to, where the files have only those.
+    /// The base that the numbers are ratios to, where the files have only ratios.
     pub relative_to: Option<String>,
     /// For each step, the number of each target.
     pub values: Vec<Vec<Option<f64>>>,
@@ -108,7 +108,7 @@ impl Group {
         self.metrics.iter().find(|table| table.name == name)
     }
 
-    /// What the table is mainly about: throughput where there is one.
+    /// The main metric of the table: throughput where there is one.
     pub fn main_metric(&self) -> &MetricTable {
         const MAIN: [&str; 5] = ["ops_sec", "qps", "ips", "cpu_us/o", "cpu/o"];
         let main = MAIN.iter().find_map(|name| self.metric(name));
@@ -136,8 +136,8 @@ impl Group {
 }
 
 impl ArchiveTarget {
-    /// What stays the same along a line of versions. The series that a file was of (`6x` in `iobuf.6x`) says the version once
-    /// more, and is none of the configuration.
+    /// The part of the name that stays the same along a line of versions. The series that a file was of (`6x` in
+    /// `iobuf.6x`) says the version once more, and is no part of the configuration.
     pub fn line(&self) -> String {
         let words = self
             .configuration

@@ -18,7 +18,7 @@ use super::model::{Row, Target, Text};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What the numbers are and how they are coloured.
+/// The kind of numbers and their colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum View {
     /// Ratios to the base; red up to 0.95, green from 1.05, grey between.
@@ -55,8 +55,8 @@ pub struct Classic {
     pub colours: bool,
 }
 
-/// Steps that only settle the database; tables leave them out.
-fn settles(step: &str) -> bool {
+/// Steps that only prepare the database; tables leave them out.
+fn only_prepares(step: &str) -> bool {
     step.starts_with("revrange.") || step.starts_with("overwritesome")
 }
 
@@ -105,14 +105,14 @@ pub(super) struct Pivot {
     pub targets: Vec<Arc<Target>>,
     pub steps: Vec<Text>,
     pub values: HashMap<(Text, Text), f64>,
-    /// What the numbers are ratios to; `None` for absolute numbers.
+    /// The target that the numbers are ratios to; `None` for absolute numbers.
     pub relative_to: Option<Text>,
 }
 
 impl Pivot {
     /// Absolute rows if there are any, or else ratios.
     pub fn of(rows: &[Row], metric: &str) -> Pivot {
-        let of_metric = || rows.iter().filter(|row| &*row.metric == metric && !settles(&row.step));
+        let of_metric = || rows.iter().filter(|row| &*row.metric == metric && !only_prepares(&row.step));
         let absolute = of_metric().any(|row| row.relative_to.is_none());
         let mut pivot =
             Pivot { targets: Vec::new(), steps: Vec::new(), values: HashMap::new(), relative_to: None };
@@ -176,7 +176,7 @@ impl Table {
     }
 }
 
-/// Colours of a line. What is better when low is coloured the other way round.
+/// Colours of a line. Metrics that are better when low are coloured the other way round.
 fn colours(
     rows: &[Row],
     pivot: &Pivot,

@@ -10,13 +10,13 @@
 
 use super::model::{Target, gigabytes, number};
 use super::repair::Repair;
-use super::sink::{Place, Sink};
+use super::sink::{CellOrigin, Sink};
 use super::source::Source;
 use super::target::rocksdb;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What every result line contains.
+/// The text that every result line contains.
 pub(super) const RESULT_MARK: &str = " micros/op ";
 /// Header of a throughput file.
 pub(super) const RATES_HEADER: &str = "secs_elapsed,interval_qps";
@@ -47,7 +47,7 @@ pub(super) fn parse_log(source: &Source, sink: &mut Sink) {
             }
             match result(text) {
                 Some((name, values)) => {
-                    let place = Place { target: Arc::clone(&target), step: name.into(), line };
+                    let place = CellOrigin { target: Arc::clone(&target), step: name.into(), line };
                     for (metric, unit, value) in values {
                         sink.number(&place, metric, unit, value);
                     }
@@ -98,9 +98,9 @@ fn result(text: &str) -> Option<(&str, Values)> {
     (complete && !name.trim().is_empty()).then(|| (name.trim(), values))
 }
 
-/// What the log says about one step so far: metric to unit, value and line.
+/// The numbers of one step in the log so far: metric to unit, value and line.
 struct Step {
-    place: Place,
+    place: CellOrigin,
     values: BTreeMap<&'static str, (&'static str, f64, u32)>,
 }
 
@@ -157,13 +157,13 @@ impl Step {
 
     fn emit(self, sink: &mut Sink) {
         for (metric, (unit, value, line)) in &self.values {
-            sink.number(&Place { line: *line, ..self.place.clone() }, metric, unit, *value);
+            sink.number(&CellOrigin { line: *line, ..self.place.clone() }, metric, unit, *value);
         }
         let value = |metric: &str| self.values.get(metric);
         if let (Some((_, written, line)), Some((_, ingested, _))) = (value("c_wgb"), value("ingest_gb"))
             && *ingested > 0.0
         {
-            let place = Place { line: *line, ..self.place.clone() };
+            let place = CellOrigin { line: *line, ..self.place.clone() };
             sink.number(&place, "w_amp", "ratio", written / ingested);
         }
     }
@@ -216,7 +216,7 @@ pub(super) fn parse_times(source: &Source, sink: &mut Sink) {
             sink.reject(line, "not 'wall user system' in seconds");
             continue;
         };
-        let place = Place { target: Arc::clone(&target), step: step.into(), line };
+        let place = CellOrigin { target: Arc::clone(&target), step: step.into(), line };
         sink.number(&place, "elapsed", "s", wall);
         sink.number(&place, "u_cpu", "ks", user / 1000.0);
         sink.number(&place, "s_cpu", "ks", system / 1000.0);
@@ -245,7 +245,8 @@ pub(super) fn parse_rates(source: &Source, sink: &mut Sink) {
             _ => sink.reject(line, "not 'second,operations'"),
         }
     }
-    let place = Place { target: Arc::new(rocksdb("", "", &source.directory)), step: step.into(), line: 2 };
+    let place =
+        CellOrigin { target: Arc::new(rocksdb("", "", &source.directory)), step: step.into(), line: 2 };
     sink.series(&place, "interval_qps", "ops/s", &at, rates);
     if step.contains("whilewriting") {
         sink.repair(Repair::WriterInThroughput, 1, step);

@@ -2,7 +2,7 @@
 
 use super::model::{Target, number};
 use super::names::Names;
-use super::sink::{Place, Sink};
+use super::sink::{CellOrigin, Sink};
 use super::source::Source;
 use super::summary_line::table_tag;
 
@@ -29,7 +29,7 @@ pub(super) fn parse(source: &Source, sink: &mut Sink) {
         let target =
             Target { name: tag.as_str().into(), engine: "fio".into(), configuration, ..Target::default() };
         let target = names.unique(test, target, line, sink);
-        let place = Place { target, step: test.into(), line };
+        let place = CellOrigin { target, step: test.into(), line };
         sink.number(&place, "w/s", "1/s", writes);
         sink.number(&place, "MB/s", "MB/s", megabytes);
         sink.number(&place, "sync_us", "us", sync);

@@ -52,7 +52,8 @@ pub enum Format {
     InsertResult,
     /// fio's sync latency.
     FioSummary,
-    /// What sysbench's drivers keep for people: vacuum and postwrite logs, sizes, status of the server.
+    /// Texts that sysbench's drivers keep for people: vacuum and postwrite logs, sizes, status of the
+    /// server.
     SysbenchText,
 }
 
@@ -60,7 +61,7 @@ pub enum Format {
 const LINES_LOOKED_AT: usize = 2000;
 
 impl Format {
-    /// What it is called in reports.
+    /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Format::SummaryLines => "db_bench summary lines",

@@ -13,7 +13,7 @@
 use super::model::{Target, Text, number};
 use super::names::{rate_unit, repaired_step};
 use super::repair::Repair;
-use super::sink::{Place, Sink};
+use super::sink::{CellOrigin, Sink};
 use super::source::Source;
 use super::target::{dbms, sysbench};
 use std::sync::Arc;
@@ -74,7 +74,7 @@ pub(super) fn parse_test(source: &Source, sink: &mut Sink) {
     }
     let bias = bias(&tables);
     for (line, cells) in &tables {
-        let place = Place { target: Arc::clone(&target), step: step.clone(), line: *line };
+        let place = CellOrigin { target: Arc::clone(&target), step: step.clone(), line: *line };
         emit_table(&place, cells, bias, cpus(source), sink);
     }
 }
@@ -101,7 +101,13 @@ fn cpus(source: &Source) -> Option<f64> {
     from(&own).or_else(|| from(any?)).filter(|cpus| *cpus > 0.0)
 }
 
-fn emit_table(place: &Place, cells: &[(&str, f64)], bias: Option<f64>, cpus: Option<f64>, sink: &mut Sink) {
+fn emit_table(
+    place: &CellOrigin,
+    cells: &[(&str, f64)],
+    bias: Option<f64>,
+    cpus: Option<f64>,
+    sink: &mut Sink,
+) {
     let sampler = if cells.iter().any(|(name, _)| *name == "cs/s") { "vmstat" } else { "iostat" };
     for (column, printed) in cells {
         let biased = matches!(*column, "cs/s" | "cpu/s" | "cs/o" | "cpu/o");
@@ -125,7 +131,7 @@ fn emit_table(place: &Place, cells: &[(&str, f64)], bias: Option<f64>, cpus: Opt
     }
 }
 
-fn rate(place: &Place, value: f64, sink: &mut Sink) {
+fn rate(place: &CellOrigin, value: f64, sink: &mut Sink) {
     if &*place.step == "prepare" {
         sink.number(place, "o/s", "rows/s", value);
         sink.repair(Repair::WholeSecondRates, place.line, "o/s of the load");
@@ -136,7 +142,7 @@ fn rate(place: &Place, value: f64, sink: &mut Sink) {
 }
 
 /// CPU microseconds per operation, where the number of CPUs is known.
-fn cpu_time(place: &Place, printed: f64, factor: f64, cpus: Option<f64>, sink: &mut Sink) {
+fn cpu_time(place: &CellOrigin, printed: f64, factor: f64, cpus: Option<f64>, sink: &mut Sink) {
     let Some(cpus) = cpus else {
         return sink.repair(Repair::CpuShareOfHost, place.line, "number of CPUs unknown");
     };
@@ -192,7 +198,7 @@ impl Comparison {
         }
         let target: Arc<Target> = Arc::new(dbms(cells[cells.len() - 1]));
         self.first.get_or_insert_with(|| target.name.clone());
-        let place = Place { target, step: self.step.clone(), line };
+        let place = CellOrigin { target, step: self.step.clone(), line };
         for (column, cell) in self.header.iter().zip(&cells[..cells.len() - 1]) {
             match (number(cell), &self.base) {
                 (None, _) => sink.reject(line, format!("{column}: '{cell}' is not a number")),

@@ -11,7 +11,7 @@
 
 use super::model::{Target, Text, number};
 use super::repair::Repair;
-use super::sink::{Place, Sink};
+use super::sink::{CellOrigin, Sink};
 use super::source::Source;
 use super::target::dbms;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub(super) const METRICS_START: &str = "ips\tqps\t";
 /// How the header of client output starts.
 pub(super) const INTERVALS_START: &str = "i_sec\tt_sec\t";
-/// What the first line of a result file contains.
+/// The text that the first line of a result file contains.
 pub(super) const RESULT_MARK: &str = " rows-per-second-per-user";
 
 /// Steps of a whole run, by their number, in order. `o.sum.t` names none.
@@ -96,7 +96,7 @@ pub(super) fn parse_metrics(source: &Source, sink: &mut Sink) {
         for (index, MetricLine { line, cells, tag }) in lines.iter().enumerate() {
             let Some(cells) = cells else { continue };
             let step = step(source, index, rows);
-            let place = Place { target: Arc::new(tagged(tag)), step, line: *line };
+            let place = CellOrigin { target: Arc::new(tagged(tag)), step, line: *line };
             for (column, cell) in all.header.iter().zip(cells).filter(|(column, _)| **column != "tag") {
                 let (name, unit) = metric(column);
                 match (number(cell), bases.get(group)) {
@@ -163,7 +163,7 @@ fn interval_unit(column: &str) -> &'static str {
 /// Reads a client's output.
 pub(super) fn parse_intervals(source: &Source, sink: &mut Sink) {
     let target = Arc::new(dbms(&source.directory));
-    let mut place = Place { target, step: source.name.as_str().into(), line: 0 };
+    let mut place = CellOrigin { target, step: source.name.as_str().into(), line: 0 };
     let mut header: Vec<&str> = Vec::new();
     let mut rows: Vec<Vec<f64>> = Vec::new();
     let mut first = 0;
@@ -202,7 +202,7 @@ pub(super) fn parse_intervals(source: &Source, sink: &mut Sink) {
 const BOUNDS: [&str; 10] = ["256us", "1ms", "4ms", "16ms", "64ms", "256ms", "1s", "4s", "16s", "gt"];
 
 /// Takes `Insert rt: n n ... max`. `false` if the line is something else.
-fn histogram(place: &Place, text: &str, sink: &mut Sink) -> bool {
+fn histogram(place: &CellOrigin, text: &str, sink: &mut Sink) -> bool {
     let words: Vec<&str> = text.split_whitespace().collect();
     let [kind @ ("Insert" | "Delete" | "Query"), "rt:", rest @ ..] = words.as_slice() else { return false };
     let values: Option<Vec<f64>> = rest.iter().map(|word| number(word)).collect();
@@ -221,7 +221,7 @@ fn histogram(place: &Place, text: &str, sink: &mut Sink) -> bool {
 /// Reads a result file. Unknown lines are text for people and left alone.
 pub(super) fn parse_result(source: &Source, sink: &mut Sink) {
     let target = Arc::new(dbms(&source.directory));
-    let mut place = Place { target, step: source.name.trim_start_matches("o.res.").into(), line: 0 };
+    let mut place = CellOrigin { target, step: source.name.trim_start_matches("o.res.").into(), line: 0 };
     for (line, text) in source.lines() {
         place.line = line;
         let words: Vec<&str> = text.split_whitespace().collect();
@@ -249,7 +249,7 @@ pub(super) fn parse_result(source: &Source, sink: &mut Sink) {
 }
 
 /// `8 processes, 100 rows-per-process, 12 seconds, 66.6 rows-per-second, ...`
-fn totals(place: &Place, text: &str, sink: &mut Sink) {
+fn totals(place: &CellOrigin, text: &str, sink: &mut Sink) {
     for part in text.split(',') {
         let mut words = part.split_whitespace();
         let (Some(value), Some(name), None) = (words.next(), words.next(), words.next()) else {
@@ -274,7 +274,7 @@ fn totals(place: &Place, text: &str, sink: &mut Sink) {
     sink.repair(Repair::WholeSecondRates, place.line, "rows and queries per second");
 }
 
-fn gigabytes(place: &Place, metric: &str, size: &str, sink: &mut Sink) {
+fn gigabytes(place: &CellOrigin, metric: &str, size: &str, sink: &mut Sink) {
     match number(size) {
         Some(size) => {
             sink.number(place, metric, "GB", size);
@@ -283,7 +283,7 @@ fn gigabytes(place: &Place, metric: &str, size: &str, sink: &mut Sink) {
     }
 }
 
-fn cpu_seconds(place: &Place, parts: &[(&str, &str)], sink: &mut Sink) {
+fn cpu_seconds(place: &CellOrigin, parts: &[(&str, &str)], sink: &mut Sink) {
     for (metric, seconds) in parts {
         if let Some(seconds) = number(seconds) {
             sink.number(place, metric, "s", seconds);

@@ -77,7 +77,7 @@ pub struct ImportArguments {
     /// Keep the numbers in the record, so that `outcrop lab report` makes pages of them.
     #[arg(long, conflicts_with_all = ["json", "table"])]
     pub record: bool,
-    /// What the pages are called [default: the last parts of the paths].
+    /// The title of the pages [default: the last parts of the paths].
     #[arg(long, value_name = "TITLE", requires = "record")]
     pub title: Option<String>,
 }

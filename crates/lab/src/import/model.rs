@@ -1,4 +1,5 @@
-//! What every format becomes: rows of one measurement each, and series where a file holds samples.
+//! The form that every format is converted to: rows of one measurement each, and series where a file holds
+//! samples.
 //!
 //! ```text
 //! Row = target x step x metric -> value, unit; optionally a ratio to a base; file and line it came from
@@ -80,7 +81,7 @@ pub enum Value {
 /// One measurement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// What was measured.
+    /// The target that was measured.
     #[serde(serialize_with = "shared")]
     pub target: Arc<Target>,
     /// The benchmark step or test, as the file names it, repaired names included.
@@ -116,7 +117,7 @@ impl Row {
 /// Samples of one metric inside one step.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Series {
-    /// What was measured.
+    /// The target that was measured.
     #[serde(serialize_with = "shared")]
     pub target: Arc<Target>,
     /// The step or test.

@@ -12,12 +12,12 @@
 use super::model::{Target, Text, number};
 use super::names::{rate_unit, repaired_step};
 use super::repair::Repair;
-use super::sink::{Place, Sink};
+use super::sink::{CellOrigin, Sink};
 use super::source::Source;
 use super::target::dbms;
 use std::sync::Arc;
 
-/// What a test's name contains in these tables.
+/// The text that a test's name contains in these tables.
 pub(super) const TEST_MARK: &str = "_range=";
 
 /// Targets by column, and the base of relative tables.
@@ -87,7 +87,7 @@ fn emit(columns: &Columns, test: &str, cells: &[&str], line: u32, sink: &mut Sin
     let step = repaired_step(test, line, sink);
     let unit = if columns.base.is_none() { rate_unit(&step, line, sink) } else { "ratio" };
     for (target, cell) in columns.targets.iter().zip(cells) {
-        let place = Place { target: Arc::clone(target), step: step.clone(), line };
+        let place = CellOrigin { target: Arc::clone(target), step: step.clone(), line };
         match (number(cell), &columns.base) {
             (Some(value), Some(base)) => sink.ratio(&place, "qps", base, value),
             (Some(value), None) => {

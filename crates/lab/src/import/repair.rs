@@ -48,7 +48,7 @@ pub enum Repair {
     ClientsDiffer,
 }
 
-/// What a repair does to the numbers.
+/// The effect of a repair on the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
@@ -65,7 +65,7 @@ impl Repair {
         named.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default().to_string()
     }
 
-    /// One sentence: what is wrong, and what was done.
+    /// One sentence: the defect, and its repair.
     pub fn sentence(self) -> &'static str {
         match self {
             Repair::MeasuredOnce => {
@@ -159,6 +159,6 @@ pub struct Repaired {
     pub file: Text,
     /// Its line, from 1; 0 where the whole file is meant.
     pub line: u32,
-    /// What was there and what is there now.
+    /// The old text and the new one.
     pub what: String,
 }

@@ -1,4 +1,4 @@
-//! What an import gave: everything as data, and a summary at 80 columns for people.
+//! The result of an import: everything as data, and a summary at 80 columns for people.
 
 use super::classic::{Classic, classic};
 use super::format::Format;

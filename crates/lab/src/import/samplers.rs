@@ -11,7 +11,7 @@
 use super::model::{Target, Text, number};
 use super::names::repaired_step;
 use super::repair::Repair;
-use super::sink::{Place, Sink};
+use super::sink::{CellOrigin, Sink};
 use super::source::Source;
 use super::target::{dbms, sysbench};
 use std::collections::BTreeMap;
@@ -73,8 +73,8 @@ struct Table {
 }
 
 impl Table {
-    fn emit(self, place: &Place, prefix: &str, unit: fn(&str) -> &'static str, sink: &mut Sink) {
-        let place = Place { line: self.first_line, ..place.clone() };
+    fn emit(self, place: &CellOrigin, prefix: &str, unit: fn(&str) -> &'static str, sink: &mut Sink) {
+        let place = CellOrigin { line: self.first_line, ..place.clone() };
         let at: Vec<f64> = (1..=self.rows.len()).map(|sample| sample as f64).collect();
         for (index, column) in self.header.iter().enumerate() {
             let values = self.rows.iter().map(|row| row[index]).collect();
@@ -112,7 +112,7 @@ pub(super) fn parse_vmstat(source: &Source, sink: &mut Sink) {
             }
         }
     }
-    let place = Place { target, step, line: 1 };
+    let place = CellOrigin { target, step, line: 1 };
     let what = format!("left out: {headers} header lines and the since-boot line");
     sink.repair(Repair::VmstatHeaderBias, 1, what);
     table.emit(&place, "vmstat ", vmstat_unit, sink);
@@ -154,14 +154,14 @@ pub(super) fn parse_iostat(source: &Source, sink: &mut Sink) {
                 }
             }
         } else if let Some(cpus) = banner_cpus(text) {
-            let place = Place { target: Arc::clone(&target), step: step.clone(), line };
+            let place = CellOrigin { target: Arc::clone(&target), step: step.clone(), line };
             sink.number(&place, "cpus", "count", cpus);
         }
     }
     if report < 2 {
         sink.reject(0, "no report of iostat after the first");
     }
-    let place = Place { target, step, line: 1 };
+    let place = CellOrigin { target, step, line: 1 };
     for (device, table) in devices {
         table.emit(&place, &format!("{device} "), iostat_unit, sink);
     }

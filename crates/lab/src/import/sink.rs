@@ -17,9 +17,9 @@ pub(super) struct Sink {
     pub rejects: Vec<Reject>,
 }
 
-/// What the cells of one line have in common.
+/// The fields that the cells of one line share.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct CellOrigin {
     /// The target.
     pub target: Arc<Target>,
     /// The step.
@@ -34,23 +34,23 @@ impl Sink {
     }
 
     /// Adds an absolute number; the returned row may be amended.
-    pub fn number(&mut self, place: &Place, metric: &str, unit: &'static str, value: f64) -> &mut Row {
+    pub fn number(&mut self, place: &CellOrigin, metric: &str, unit: &'static str, value: f64) -> &mut Row {
         self.push(place, metric, unit, Value::Number(value))
     }
 
     /// Adds a ratio to `base`.
-    pub fn ratio(&mut self, place: &Place, metric: &str, base: &Text, value: f64) {
+    pub fn ratio(&mut self, place: &CellOrigin, metric: &str, base: &Text, value: f64) {
         self.push(place, metric, "ratio", Value::Number(value)).relative_to = Some(base.clone());
     }
 
     /// Adds a word; empty ones are left out.
-    pub fn word(&mut self, place: &Place, metric: &str, word: &str) {
+    pub fn word(&mut self, place: &CellOrigin, metric: &str, word: &str) {
         if !word.is_empty() {
             self.push(place, metric, "", Value::Word(word.into()));
         }
     }
 
-    fn push(&mut self, place: &Place, metric: &str, unit: &'static str, value: Value) -> &mut Row {
+    fn push(&mut self, place: &CellOrigin, metric: &str, unit: &'static str, value: Value) -> &mut Row {
         self.rows.push(Row {
             target: Arc::clone(&place.target),
             step: place.step.clone(),
@@ -67,7 +67,14 @@ impl Sink {
     }
 
     /// Adds samples and their mean as a row. Nothing is added without samples.
-    pub fn series(&mut self, place: &Place, metric: &str, unit: &'static str, at: &[f64], values: Vec<f64>) {
+    pub fn series(
+        &mut self,
+        place: &CellOrigin,
+        metric: &str,
+        unit: &'static str,
+        at: &[f64],
+        values: Vec<f64>,
+    ) {
         let series = Series {
             target: Arc::clone(&place.target),
             step: place.step.clone(),

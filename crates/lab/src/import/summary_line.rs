@@ -4,13 +4,13 @@
 //! bm.lc.nt1.d0/6.29.gcc/report.tsv      inputs, one a line, in the order of the rows of each block
 //! ops_sec  mb_sec  ...  test  date  version  job_id  githash      one block: header, rows, blank line
 //! ```
-//! Cells are found by the header's names. Invariant: what a repair takes away has no row.
+//! Cells are found by the header's names. Invariant: a number that a repair takes away has no row.
 //! Next: `repair.rs` for the defects, `version_table.rs` for the tables made from these files.
 
 use super::model::{Target, Text, gigabytes, number};
 use super::names::Names;
 use super::repair::Repair;
-use super::sink::{Place, Sink};
+use super::sink::{CellOrigin, Sink};
 use super::source::Source;
 use super::target::{rocksdb, version_numbers};
 use std::collections::HashMap;
@@ -129,7 +129,7 @@ impl File<'_> {
             } else {
                 let target = self.target(version, index, block.rows.len());
                 let target = names.unique(test, target, *line, self.sink);
-                let place = Place { target, step: test.into(), line: *line };
+                let place = CellOrigin { target, step: test.into(), line: *line };
                 Line { cells: &cells, version: version_numbers(version), place }.read(self.sink);
             }
         }
@@ -186,7 +186,7 @@ fn input_parts(input: &str, version: &str) -> Option<(String, String)> {
 struct Line<'a> {
     cells: &'a HashMap<&'a str, &'a str>,
     version: Vec<u32>,
-    place: Place,
+    place: CellOrigin,
 }
 
 impl Line<'_> {

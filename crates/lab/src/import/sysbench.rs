@@ -8,7 +8,7 @@
 use super::model::{Target, Text, number};
 use super::names::{rate_unit, repaired_step};
 use super::repair::Repair;
-use super::sink::{Place, Sink};
+use super::sink::{CellOrigin, Sink};
 use super::source::Source;
 use super::target::{dbms, sysbench};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(super) fn parse_output(source: &Source, sink: &mut Sink) {
     let mut command = Command::default();
     let mut average_ms = None;
     for (line, text) in source.lines() {
-        let place = Place { target: Arc::clone(&target), step: step.clone(), line };
+        let place = CellOrigin { target: Arc::clone(&target), step: step.clone(), line };
         let trimmed = text.trim();
         if line == 1 {
             command = Command::parse(text);
@@ -68,7 +68,7 @@ fn report_line(text: &str) -> Option<(&'static str, &'static str, f64)> {
 }
 
 /// A scan reads a whole table per query: its rate in rows follows from its average time.
-fn scan_rate(place: &Place, metric: &str, command: &Command, average_ms: Option<f64>, sink: &mut Sink) {
+fn scan_rate(place: &CellOrigin, metric: &str, command: &Command, average_ms: Option<f64>, sink: &mut Sink) {
     if let (true, "rt_avg", Some(rows), Some(average)) =
         (place.step.starts_with("scan"), metric, command.flag("--table-size"), average_ms)
         && average > 0.0
@@ -96,7 +96,7 @@ impl Command {
         self.flags.iter().find(|(flag, _)| flag == name).and_then(|(_, value)| number(value))
     }
 
-    fn emit(&self, place: &Place, clients: Option<u32>, sink: &mut Sink) {
+    fn emit(&self, place: &CellOrigin, clients: Option<u32>, sink: &mut Sink) {
         for (flag, metric, unit) in [
             ("--threads", "clients", "count"),
             ("--tables", "tables", "count"),
@@ -154,7 +154,7 @@ pub(super) fn parse_result(source: &Source, sink: &mut Sink) {
         };
         let step = repaired_step(&step, line, sink);
         let unit = if metric == "qps" { rate_unit(&step, line, sink) } else { unit };
-        let place = Place { target: Arc::clone(&target), step, line };
+        let place = CellOrigin { target: Arc::clone(&target), step, line };
         for (index, value) in (1..).zip(&values) {
             // One value per number of clients; the file does not say which.
             let metric = if values.len() > 1 { format!("{metric}#{index}") } else { metric.to_string() };

@@ -32,7 +32,7 @@ const LEAST_FACTOR: f64 = 2.0;
 const LEAST_MS: f64 = 100.0;
 /// Share of histories without a change in which one is found.
 const FALSE_RATE: f64 = 0.05;
-/// Probability below which a difference is not put down to chance.
+/// Probability below which a difference is not attributed to chance.
 const ALPHA: f64 = 0.05;
 
 /// A place in the order of versions where the longest operations of a step change.
@@ -40,7 +40,7 @@ const ALPHA: f64 = 0.05;
 pub struct TailChange {
     /// Step.
     pub step: String,
-    /// What the versions have in common: engine, build, configuration.
+    /// The part that the versions share: engine, build, configuration.
     pub line: String,
     /// The metric that changes.
     pub metric: String,
@@ -56,7 +56,7 @@ pub struct TailChange {
     pub p_value: f64,
     /// The same, adjusted for all series that were searched.
     pub q_value: f64,
-    /// What it means; less is an improvement.
+    /// The verdict; less is an improvement.
     pub word: Word,
     /// How the rates of the same versions changed, where they are known.
     pub rates: Option<RateChange>,

@@ -63,7 +63,7 @@ pub(crate) fn version_numbers(version: &str) -> Vec<u32> {
     version.split('.').map_while(|part| part.parse().ok()).collect()
 }
 
-/// What the name of a sysbench file says: `sb.KIND.TEST.rangeN.pkP[.dopD]`.
+/// The parts of the name of a sysbench file: `sb.KIND.TEST.rangeN.pkP[.dopD]`.
 #[derive(Debug, PartialEq)]
 pub(super) struct SysbenchName {
     /// Test and range, as in the tables: `scan.warm_range=100`.

@@ -9,7 +9,7 @@
 
 use super::model::{Target, Text, number};
 use super::names::Names;
-use super::sink::{Place, Sink};
+use super::sink::{CellOrigin, Sink};
 use super::source::Source;
 use super::summary_line::{first_targets, table_tag};
 use super::target::rocksdb;
@@ -105,7 +105,7 @@ fn emit(table: &Table, line: &Line<'_>, sink: &mut Sink) {
         return sink.reject(line.line, format!("{got} values under {want} columns"));
     }
     for (target, cell) in table.targets.iter().zip(&line.cells) {
-        let place = Place { target: Arc::clone(target), step: line.test.into(), line: line.line };
+        let place = CellOrigin { target: Arc::clone(target), step: line.test.into(), line: line.line };
         match (number(cell), &table.base) {
             (Some(value), Some(base)) => sink.ratio(&place, "ops_sec", base, value),
             (Some(value), None) => {

@@ -10,7 +10,7 @@ use crate::host;
 use outcrop_lab_load::process::ProcessUsage;
 use std::hint::black_box;
 
-/// What is allocated at a time.
+/// Bytes that are allocated at a time.
 const CHUNK: usize = 64 << 20;
 const PAGE: usize = 4096;
 
@@ -43,7 +43,7 @@ pub fn make_growth_present(sizes: &Sizes, step: &PlannedStep) {
 
 /// Bytes that a step will probably add while the process has `resident`.
 fn growth(sizes: &Sizes, step: &PlannedStep, resident: u64) -> u64 {
-    /// What a process has beside its block cache: memtables, filters, code.
+    /// Memory of a process beside its block cache: memtables, filters, code.
     const BESIDE: u64 = 256 << 20;
     let data = sizes.data_bytes();
     let process = ((sizes.cache as u64).min(data) + BESIDE).saturating_sub(resident);
@@ -52,12 +52,13 @@ fn growth(sizes: &Sizes, step: &PlannedStep, resident: u64) -> u64 {
     process + files
 }
 
-/// What sessions that run side by side take: their caches and memtables, and their files in the page cache.
+/// Memory of sessions that run side by side: their caches and memtables, and their files in the page cache.
 pub fn of_sessions(sizes: &Sizes, sessions: usize) -> u64 {
     (sizes.cache as u64 + 2 * sizes.data_bytes()) * sessions as u64
 }
 
-/// Seconds that it probably takes to make that present. What steps then grow by is there still, and takes little.
+/// Seconds that it probably takes to make that present. Memory that steps add later is there still, and takes
+/// little.
 pub fn seconds_to_make_present(sizes: &Sizes, sessions: usize) -> f64 {
     // Bytes per second, measured where a host takes pages back and where none does.
     let rate = if is_taken_back() { 0.7e9 } else { 3e9 };

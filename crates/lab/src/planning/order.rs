@@ -91,7 +91,7 @@ impl Plan {
     }
 
     fn memory_of(&self, target: &PlannedTarget) -> u64 {
-        /// What a process has beside block cache and memtables: code, stacks, table readers.
+        /// Memory of a process beside block cache and memtables: code, stacks, table readers.
         const BESIDE: u64 = 64 << 20;
         let open = &target.open;
         let memtables = open.write_buffer_size as u64 * open.max_write_buffer_number.max(1) as u64;
@@ -99,7 +99,7 @@ impl Plan {
         open.cache_size as u64 + memtables + files + BESIDE
     }
 
-    /// What is sliced, in a line, if anything is.
+    /// A line about the steps that are sliced, if any are.
     pub fn slices_sentence(&self) -> Option<String> {
         let seconds = self.slice_seconds;
         let any = (0..self.steps.len()).any(|step| self.slices(step) > 1);
@@ -173,15 +173,15 @@ pub(crate) fn fit_keys(plan: &mut Plan, experiment: &Experiment, machine: Machin
 ///
 /// # Errors
 /// A sentence if the experiment asks for steps and they cannot be had.
-pub(crate) fn settle(plan: &mut Plan, experiment: &Experiment) -> Result<(), String> {
-    settle_as_asked(plan, experiment.design.order)
+pub(crate) fn decide_order(plan: &mut Plan, experiment: &Experiment) -> Result<(), String> {
+    decide_order_as_asked(plan, experiment.design.order)
 }
 
-/// As [`settle`], for an experiment that asks for this order, if for any.
+/// As [`decide_order`], for an experiment that asks for this order, if for any.
 ///
 /// # Errors
-/// As [`settle`].
-pub(crate) fn settle_as_asked(plan: &mut Plan, asked: Option<Order>) -> Result<(), String> {
+/// As [`decide_order`].
+pub(crate) fn decide_order_as_asked(plan: &mut Plan, asked: Option<Order>) -> Result<(), String> {
     if plan.order == Order::Sessions {
         return Ok(());
     }

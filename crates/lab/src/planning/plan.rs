@@ -22,7 +22,7 @@ use crate::targets::build::{self, Recipe, Wanted};
 use crate::targets::builds::Built;
 use crate::targets::engines;
 use crate::targets::maven::{self, ReferenceError};
-use crate::targets::servers::Place;
+use crate::targets::servers::ServerLocation;
 use outcrop_lab_load::rng::Mt19937_64;
 use outcrop_lab_load::{OpenOptions, StepKind};
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,7 @@ pub struct Plan {
     pub sizes: Sizes,
     /// Steps of each session.
     pub steps: Vec<PlannedStep>,
-    /// What is compared.
+    /// The targets to compare.
     pub targets: Vec<PlannedTarget>,
     /// Targets of the file that cannot be had here, and why.
     pub left_out: Vec<(String, String)>,
@@ -137,7 +137,7 @@ pub struct Slot {
     pub target: usize,
 }
 
-/// What a plan costs.
+/// The cost of a plan.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Estimate {
     /// Sessions, without optional blocks.
@@ -160,7 +160,7 @@ pub const ASSUMED_NOISE: f64 = 0.015;
 /// One sentence that says what to change.
 pub fn plan(experiment: &Experiment, seed: u64, memory: u64, cores: usize) -> Result<Plan, String> {
     let mut plan = unsettled(experiment, seed, Machine { memory, cores })?;
-    order::settle(&mut plan, experiment)?;
+    order::decide_order(&mut plan, experiment)?;
     Ok(plan)
 }
 
@@ -250,7 +250,7 @@ pub fn plan_scaled(
     let scaled = scale.apply(experiment)?;
     let mut plan = unsettled(&scaled, seed, machine)?;
     scale.fit(&mut plan, &scaled, experiment, machine)?;
-    order::settle(&mut plan, &scaled)?;
+    order::decide_order(&mut plan, &scaled)?;
     Ok(plan)
 }
 
@@ -340,7 +340,7 @@ struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// What the build is called, if it is called anything.
+    /// The name of the build, if it has one.
     fn build_name(&self) -> Option<&str> {
         match self.build {
             Build::Given => self.set.build.as_deref(),
@@ -466,7 +466,7 @@ impl<'a> Resolving<'a> {
         }
     }
 
-    /// What a configuration makes of a target.
+    /// The target with the settings of a configuration.
     fn configured(&self, name: &str) -> PlannedTarget {
         let defaults = Config::default();
         let config = self.experiment.config.get(name).unwrap_or(&defaults);
@@ -562,7 +562,7 @@ impl Plan {
         measured.iter().filter(|step| step.report).map(|step| step.step.name.clone()).collect()
     }
 
-    /// What the plan itself makes weaker than it looks, in sentences.
+    /// The weaknesses that come from the plan itself, in sentences.
     pub fn cautions(&self) -> Vec<String> {
         let mut cautions: Vec<String> = self.scaled.iter().map(Scaled::sentence).collect();
         cautions.extend(self.order_reason.as_ref().map(|_| self.order_sentence()));
@@ -615,7 +615,7 @@ impl Plan {
         let datasets = if shared.is_empty() { 0 } else { self.targets.len() };
         let numbered = || self.steps.iter().enumerate().map(seconds);
         let is_server = |target: &&PlannedTarget| match &target.source {
-            Source::Server(spec) => matches!(spec.place, Place::Own { .. }),
+            Source::Server(spec) => matches!(spec.place, ServerLocation::Own { .. }),
             Source::InProcess | Source::Library(_) => false,
         };
         let servers = self.targets.iter().filter(is_server).count();
@@ -632,7 +632,7 @@ impl Plan {
         };
         let present = turns as f64 * memory::seconds_to_make_present(&self.sizes, together);
         let rests = self.rest_seconds * turns.saturating_sub(1) as f64;
-        // A database at rest is about as large as its data; the one that is in its turn, and compacts, needs as much
+        // A database without background work is about as large as its data; the one that is in its turn, and compacts, needs as much
         // again and more.
         let databases = match self.order {
             Order::Steps => self.targets.len() as u64 + 2,

@@ -5,7 +5,7 @@
 //!                take half as long again as was thought
 //! --keys --seconds --rounds   exactly that, and with --budget: what must not be changed
 //! ```
-//! What was changed is part of the plan, and so of every report: numbers of a scaled run never pass for the file's.
+//! The changes are part of the plan, and so of every report: numbers of a scaled run never pass for the file's.
 //! Invariant: scaling looks at the file and the machine only, never at results.
 //! Next: `plan.rs`, whose estimate is what a budget is held against.
 
@@ -34,7 +34,7 @@ pub struct Scale {
     pub rounds: Option<usize>,
 }
 
-/// What was changed against the file, for reports.
+/// The changes against the file, for reports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scaled {
     /// Seconds the run was to fit, if that was asked for.
@@ -60,7 +60,7 @@ impl Scaled {
 /// Rounds below which no cell is ever decided.
 const LEAST_ROUNDS: usize = outcrop_lab_stats::verdict::MIN_PAIRS;
 
-/// What is given up, in order: the first row whose seconds and keys can be kept within the budget is taken.
+/// The reductions, in order: the first row whose seconds and keys can be kept within the budget is taken.
 const LADDER: [(f64, u64); 6] =
     [(10.0, u64::MAX), (4.0, 1_000_000), (2.0, 400_000), (1.0, 100_000), (0.5, 25_000), (0.2, 5_000)];
 
@@ -239,7 +239,7 @@ impl Scale {
     }
 }
 
-/// What sizes depend on.
+/// The machine that sizes depend on.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
     /// Bytes of memory.
@@ -309,7 +309,7 @@ mod tests {
     fn experiment() -> Experiment {
         let text = include_str!("../../../../benchmarks/outcrop-vs-rocksdb.toml");
         let mut experiment = parse("t.toml", text).unwrap();
-        // What is on this machine does not matter here.
+        // The programs on this machine do not matter here.
         experiment.base = None;
         experiment.target.truncate(1);
         experiment

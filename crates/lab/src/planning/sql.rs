@@ -10,7 +10,7 @@ use crate::report::text::amount;
 use crate::run::child::Source;
 use crate::targets::builds::Built;
 use crate::targets::maven::ReferenceError;
-use crate::targets::servers::{Place, ServerSpec, catalogue, config, program_of};
+use crate::targets::servers::{ServerLocation, ServerSpec, catalogue, config, program_of};
 use outcrop_lab_sql::{Address, Load, Product, SqlStep};
 use std::path::{Path, PathBuf};
 
@@ -46,14 +46,14 @@ pub fn plan(file: &Path, text: &str, seed: u64, machine: Machine, scale: &Scale)
         }
         plan.scaled = Some(Scaled { budget_seconds: scale.budget, changes, asked: scale.clone() });
     }
-    order::settle_as_asked(&mut plan, experiment.design.order)?;
+    order::decide_order_as_asked(&mut plan, experiment.design.order)?;
     check_places(&plan)?;
     Ok(plan)
 }
 
 /// Refuses targets that would meet on one server or at one port, and data of others that cannot be copied.
 fn check_places(plan: &Plan) -> Result<(), String> {
-    let places: Vec<(&str, &Place)> = plan
+    let places: Vec<(&str, &ServerLocation)> = plan
         .targets
         .iter()
         .filter_map(|target| match &target.source {
@@ -61,7 +61,7 @@ fn check_places(plan: &Plan) -> Result<(), String> {
             _ => None,
         })
         .collect();
-    if let Some((name, _)) = places.iter().find(|(_, place)| matches!(place, Place::Remote(_)))
+    if let Some((name, _)) = places.iter().find(|(_, place)| matches!(place, ServerLocation::Remote(_)))
         && plan.data == DataSource::Restored
     {
         return Err(format!(
@@ -78,7 +78,7 @@ fn check_places(plan: &Plan) -> Result<(), String> {
             return Err(format!(
                 "{other} and {name} would use one {} at the same time; use order = \"sessions\" in [design], or leave one of \
                  them out (of a twin: aa = false)",
-                if matches!(place, Place::Remote(_)) { "server" } else { "port" }
+                if matches!(place, ServerLocation::Remote(_)) { "server" } else { "port" }
             ));
         }
     }
@@ -86,12 +86,14 @@ fn check_places(plan: &Plan) -> Result<(), String> {
 }
 
 /// Whether two servers are one, or want the same port.
-fn meet(one: &Place, other: &Place) -> bool {
+fn meet(one: &ServerLocation, other: &ServerLocation) -> bool {
     match (one, other) {
-        (Place::Remote(one), Place::Remote(other)) => {
+        (ServerLocation::Remote(one), ServerLocation::Remote(other)) => {
             (&host(one), one.port, &one.socket) == (&host(other), other.port, &other.socket)
         }
-        (Place::Own { port: Some(one), .. }, Place::Own { port: Some(other), .. }) => one == other,
+        (ServerLocation::Own { port: Some(one), .. }, ServerLocation::Own { port: Some(other), .. }) => {
+            one == other
+        }
         _ => false,
     }
 }
@@ -311,8 +313,8 @@ fn resolve(experiment: &SqlExperiment, file: &Path, machine: Machine) -> Result<
     }
 }
 
-/// What a set of targets is, before its settings.
-struct Found {
+/// A set of targets before its settings.
+struct ResolvedServer {
     name: String,
     version: Option<String>,
     product: Product,
@@ -322,13 +324,13 @@ struct Found {
     address: Option<Address>,
 }
 
-fn place(set: &ServerSet) -> Result<Found, ReferenceError> {
+fn place(set: &ServerSet) -> Result<ResolvedServer, ReferenceError> {
     let (name, version) = match set.server.split_once('@') {
         Some((name, version)) => (name, Some(version.to_string())),
         None => (set.server.as_str(), None),
     };
     let product = if name == "postgres" { Product::Postgres } else { Product::MySql };
-    let found = |version, basedir, sha256, address| Found {
+    let found = |version, basedir, sha256, address| ResolvedServer {
         name: name.to_string(),
         version,
         product,
@@ -409,7 +411,7 @@ fn without_password(url: &str) -> String {
 fn target(
     experiment: &SqlExperiment,
     set: &ServerSet,
-    found: &Found,
+    found: &ResolvedServer,
     name: &str,
     config: &ServerConfig,
     file: &Path,
@@ -419,12 +421,13 @@ fn target(
         name: found.name.clone(),
         product: found.product,
         version: found.version.clone(),
-        place: Place::Remote(found.address.clone().unwrap_or_else(|| nowhere(found.product))),
+        place: ServerLocation::Remote(found.address.clone().unwrap_or_else(|| nowhere(found.product))),
     };
     let mut settings = String::new();
     if let Some(basedir) = &found.basedir {
         settings = settings_of(experiment, &spec, basedir, name, config, file, machine)?;
-        spec.place = Place::Own { basedir: basedir.clone(), config: settings.clone(), port: set.port };
+        spec.place =
+            ServerLocation::Own { basedir: basedir.clone(), config: settings.clone(), port: set.port };
     }
     let version = found.version.as_ref().map_or(String::new(), |version| format!("@{version}"));
     let build = set.build.as_ref().map_or(String::new(), |build| format!("@{build}"));

@@ -147,7 +147,7 @@ pub fn metric(name: &str) -> Option<&'static MetricRow> {
     METRICS.iter().find(|row| row.name == name)
 }
 
-/// Metrics of a step by name; what is not known is absent.
+/// Metrics of a step by name; an unknown one is absent.
 pub type Metrics = BTreeMap<String, f64>;
 
 /// Computes the metrics of `step` from its result and the readings at its edges.

@@ -1,4 +1,5 @@
-//! What the operating system counts while a step runs: processors, device, memory, pressure, and the process.
+//! The counters of the operating system while a step runs: processors, device, memory, pressure, and the
+//! process.
 //!
 //! ```text
 //! sources.rs: one reading = one number for each SERIES    sampler.rs: a reading a second, and one at each edge

@@ -35,7 +35,7 @@ impl Reading {
     }
 }
 
-/// Readings of a process before and after a pause, as if there had been none: what was counted in the pause is left out.
+/// Readings of a process before and after a pause, as if there had been none: counts in the pause are left out.
 pub fn joined(mut earlier: Vec<Reading>, later: &[Reading]) -> Vec<Reading> {
     let (Some(stopped), Some(again)) = (earlier.last().cloned(), later.first()) else { return earlier };
     let pause = again.at - stopped.at;

@@ -45,7 +45,7 @@ pub fn processors() -> usize {
     *COUNT
 }
 
-/// What every machine has.
+/// The series that every machine has.
 const COMMON: &[SeriesRow] = &[
     counter("cpu.user", "ticks"),
     counter("cpu.system", "ticks"),
@@ -122,7 +122,7 @@ const COMMON: &[SeriesRow] = &[
     counter("thermal_throttles", "1"),
 ];
 
-/// What stands for "not known".
+/// The number in place of a value that is not known.
 pub const ABSENT: i64 = i64::MIN;
 
 /// Place of a series in a reading.
@@ -320,7 +320,8 @@ fn parse_cgroup_io(text: &str, numbers: &mut Numbers) {
     }
 }
 
-/// What was sent over the loopback device: a server that is spoken to by TCP shows here, by socket it does not.
+/// Bytes that were sent over the loopback device: traffic to a server over TCP shows here, traffic over a
+/// socket does not.
 fn parse_loopback(text: &str, numbers: &mut Numbers) {
     let received = text.lines().find_map(|line| line.trim().strip_prefix("lo:")?.split_whitespace().next());
     if let Some(bytes) = received.and_then(|word| word.parse().ok()) {

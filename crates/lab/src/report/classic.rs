@@ -1,8 +1,8 @@
 //! An experiment in the form of the posts: one ratio by test and target, coloured by a fixed band. It is the ratio of all
 //! other pages; rates are medians.
 //!
-//! Their readers find their tables here. What the lab itself says of the same numbers, with intervals and verdicts, is
-//! in `show/` and `site/`.
+//! Their readers find their tables here. The lab's own view of the same numbers, with intervals and verdicts, is in
+//! `show/` and `site/`.
 
 use crate::analysis::results::Results;
 use crate::import::{Classic, Output, Row, Target, Text, Value, View, classic_with};
@@ -97,7 +97,7 @@ pub fn absolute(results: &Results, name: &str, output: Output) -> String {
     text
 }
 
-/// Whole numbers for rates, as the posts print them; what is small keeps its digits.
+/// Whole numbers for rates, as the posts print them; small ones keep their digits.
 fn printed(value: f64) -> String {
     if value >= 100.0 { format!("{value:.0}") } else { crate::report::text::amount(value) }
 }

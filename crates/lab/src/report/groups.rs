@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use outcrop_lab_sql::sysbench::Group;
 use std::fmt::Write;
 
-/// What a target's tests of a group have in common.
+/// The range of a target's tests of a group.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Spread {
     least: f64,
@@ -45,7 +45,7 @@ fn rows(results: &Results, base: usize) -> Vec<Row> {
         Some(step.sql.as_ref()?.test()?.shape.group())
     };
     let row = |group: Group| {
-        // What is done before anything was written is beside the tests that published groups consist of.
+        // Steps that are done before anything was written are not among the tests of published groups.
         let counts = |step: &&String| !step.contains(".pre_") && group_of(step) == Some(group);
         let steps: Vec<&String> = results.steps.iter().filter(counts).collect();
         let spread = |target: usize| {

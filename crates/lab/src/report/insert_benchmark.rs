@@ -2,7 +2,7 @@
 //! queries with what was asked of them.
 //!
 //! Marks are those of the published pages, each with a sign beside its colour. Rates: the lowest quarter of a column `-`, the
-//! highest `+`, no `-` where the lowest is within 20 % of the highest; what missed its write rate is marked so, and counts for neither.
+//! highest `+`, no `-` where the lowest is within 20 % of the highest; a step that missed its write rate is marked so, and counts for neither.
 //! Relative: `-` below 0.95, `+` above 1.05. Intervals and verdicts stand in the table of all experiments.
 
 use crate::analysis::results::Results;

@@ -11,7 +11,7 @@ use serde::Serialize;
 pub struct Measured {
     /// Step name.
     pub step: String,
-    /// What was measured.
+    /// The result that was measured.
     pub result: StepResult,
     /// When the step ended, RFC 3339 in UTC.
     pub date: String,
@@ -22,7 +22,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// What `row` of `results` says. In old records memory is known at the step's end alone.
+    /// The measurements of `row` of `results`. In old records memory is known at the step's end alone.
     pub fn of(results: &Results, row: &StepRow) -> Measured {
         let session = results.sessions.iter().find(|session| session.id == row.session);
         let largest = ["rss_max", "rss"].into_iter().find_map(|name| row.metrics.get(name).copied());

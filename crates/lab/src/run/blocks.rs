@@ -7,9 +7,9 @@
 //!     children end -> outcomes, all at once
 //! ```
 //! Before it, if something ran, the plan's rest.
-//! Invariants: at most one child of a run is not stopped. What a turn wrote is on the device before the next begins.
-//! A child that fails ends its own session; outcomes of those that reach the end are recorded together, so that a run
-//! that is killed does a block's sessions anew side by side.
+//! Invariants: at most one child of a run is not stopped. Data that a turn wrote is on the device before the next
+//! begins. A child that fails ends its own session; outcomes of those that reach the end are recorded together, so
+//! that a run that is killed does a block's sessions anew side by side.
 //! Next: `session.rs`.
 
 use super::engine_files::engine_facts;
@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 
 /// Sessions in a row that may fail before a target's others are skipped.
 const FAILURES: usize = 2;
-/// Free bytes below which a failure is put down to the disk.
+/// Free bytes below which a failure is attributed to the disk.
 const DISK_FULL: u64 = 64 << 20;
 /// Number of the directory of target 0's data set; sessions have lower ones.
 const DATASETS: usize = 1_000_000;
@@ -71,12 +71,12 @@ pub(super) struct Run<'a> {
 
 /// A session of a block whose child runs, with its place in the record and in the data directory.
 struct Member<'a> {
-    place: Place,
+    place: SessionPlace,
     session: Session<'a>,
 }
 
 /// Where a session is recorded, and where its data are.
-struct Place {
+struct SessionPlace {
     slot: Slot,
     id: i64,
     /// Number of its directory.
@@ -215,14 +215,15 @@ impl<'a> Run<'a> {
     ) -> Result<Option<Member<'a>>, String> {
         let dir = self.data.session(number)?;
         let prepared = self.prepare(store, slot, &dir);
-        let place = Place { slot, id: store.begin_session(self.id, slot, &now(), canary)?, number, dir };
+        let place =
+            SessionPlace { slot, id: store.begin_session(self.id, slot, &now(), canary)?, number, dir };
         let plan = self.setting.plan;
         let started = prepared.and_then(|()| {
             let steps = plan.shared_steps()..plan.steps.len();
             let session = Session::start(self.setting, slot, steps, &place.dir)?;
             if pauses {
                 session.pause()?;
-                // What was copied.
+                // The copied files.
                 data_dir::write_out(&place.dir).map_err(Ended::Failed)?;
             }
             Ok(session)
@@ -233,7 +234,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Every turn of the plan; who fails leaves `members`.
+    /// Every turn of the plan; a session that fails leaves `members`.
     fn take_turns(
         &mut self,
         store: &mut Store,
@@ -290,7 +291,7 @@ impl<'a> Run<'a> {
 
     /// Lets every child end, and records how.
     fn end(&mut self, store: &Store, members: Vec<Member<'a>>, pauses: bool) -> Result<(), String> {
-        let ended: Vec<(Place, Ended)> =
+        let ended: Vec<(SessionPlace, Ended)> =
             members.into_iter().map(|member| (member.place, member.session.end(pauses))).collect();
         let mut places = Vec::new();
         store.all_or_nothing(|| {
@@ -304,7 +305,7 @@ impl<'a> Run<'a> {
     }
 
     /// Records the end of one session and removes its data.
-    fn close(&mut self, store: &Store, place: &Place, ended: Ended) -> Result<(), String> {
+    fn close(&mut self, store: &Store, place: &SessionPlace, ended: Ended) -> Result<(), String> {
         self.conclude(store, place, ended)?;
         self.data.remove(place.number)
     }
@@ -345,7 +346,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn conclude(&mut self, store: &Store, place: &Place, ended: Ended) -> Result<(), String> {
+    fn conclude(&mut self, store: &Store, place: &SessionPlace, ended: Ended) -> Result<(), String> {
         let (slot, id) = (place.slot, place.id);
         let facts = engine_facts(&place.dir);
         self.progress.done += 1;

@@ -48,7 +48,7 @@ pub enum Source {
     Server(Box<ServerSpec>),
 }
 
-/// What a child is to do.
+/// The work of a child.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Assignment {
     /// The engine.
@@ -96,10 +96,10 @@ impl Slice {
     }
 }
 
-/// What a child says, one JSON object a line.
+/// A message of a child, one JSON object a line.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Message {
-    /// A server is waited for, and gets on.
+    /// A server is waited for, and makes progress.
     Alive,
     /// The library is loaded and the child is tied to its parent's life: it waits for a step's number.
     Ready,
@@ -117,7 +117,7 @@ pub enum Message {
         /// How far it is.
         progress: Progress,
     },
-    /// The operations of a slice on a server are done; what follows is asked for the record, and written to devices.
+    /// The operations of a slice on a server are done; questions for the record and writes to devices follow.
     Worked {
         /// Number of the step.
         step: usize,
@@ -131,7 +131,7 @@ pub enum Message {
     Done {
         /// Number of the step.
         step: usize,
-        /// What it gave.
+        /// Its result.
         result: Box<StepResult>,
         /// Latencies: nanoseconds and how often.
         histogram: Vec<(u64, u64)>,
@@ -142,7 +142,7 @@ pub enum Message {
     NotOffered {
         /// Number of the step.
         step: usize,
-        /// What it lacks.
+        /// The reason: the feature that it lacks.
         why: String,
     },
     /// The session failed, for this reason.
@@ -229,7 +229,7 @@ fn check_preloaded(library: &Path) -> Result<(), String> {
 /// Does the assignment given as JSON.
 ///
 /// # Errors
-/// Only if it does not parse or the parent is gone; what the engine says is a message to the parent.
+/// Only if it does not parse or the parent is gone; an error of the engine is a message to the parent.
 pub fn run(json: &str, in_process: RocksApi) -> Result<(), String> {
     let assignment: Assignment =
         serde_json::from_str(json).map_err(|error| format!("lab-session: {error}"))?;
@@ -296,7 +296,7 @@ pub(super) fn order(line: &str) -> Option<(usize, Slice)> {
     }
 }
 
-/// What steps have in common: the engine, and the database as it is open.
+/// The parts that steps share: the engine, and the database as it is open.
 struct Worker<'a> {
     assignment: &'a Assignment,
     api: RocksApi,
@@ -312,7 +312,7 @@ struct Worker<'a> {
 impl<'a> Worker<'a> {
     /// Half way to the seed of the next step.
     const RUN_IN_SEED: u64 = 500;
-    /// Seconds of a run-in between two slices of a step: who has waited is favoured by the scheduler for a moment.
+    /// Seconds of a run-in between two slices of a step: the scheduler favours a process that has waited for a moment.
     const RUN_IN_AGAIN: f64 = 0.02;
 
     fn step(&mut self, number: usize, planned: &'a PlannedStep, slice: Slice) -> Result<(), String> {
@@ -351,7 +351,8 @@ impl<'a> Worker<'a> {
         say(&Message::Started { step: number, waited: before.elapsed().as_secs_f64() })?;
         let result = run_slice(db, &step, so_far, &mut threads, &mut observer(number))?;
         self.threads = threads;
-        // What the device is counted for must have reached it, for an engine that syncs little as for one that does.
+        // Writes that the device is charged for must have reached it, for an engine that syncs little as for one
+        // that does.
         if planned.writes() || planned.step.while_writing {
             data_dir::write_out(&self.assignment.dir)?;
         }

@@ -6,8 +6,8 @@
 //!   session-0 ...      one database each; removed when its session ends
 //! ```
 //! Invariants: nothing is written into a directory that holds anything and lacks the mark. Only the mark and
-//! `session-N` are ever deleted, and the directory itself if this run created it and nothing else is in it. What
-//! a killed run left is removed by the next one.
+//! `session-N` are ever deleted, and the directory itself if this run created it and nothing else is in it. The
+//! next run removes whatever a killed run left.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 
 /// Marks a directory as the lab's own.
 const MARKER: &str = "OUTCROP-LAB";
-/// What session directories' names start with.
+/// The start of the names of session directories.
 const SESSION: &str = "session-";
 
-/// A data directory of the lab. What the lab created in it is removed on drop; nothing else ever is.
+/// A data directory of the lab. Files that the lab created in it are removed on drop; nothing else ever is.
 #[derive(Debug)]
 pub struct DataDir {
     root: PathBuf,
@@ -28,7 +28,7 @@ pub struct DataDir {
 }
 
 impl DataDir {
-    /// Takes `root`, creating it if need be, and removes sessions that a killed run left in it.
+    /// Takes `root`, creating it if needed, and removes sessions that a killed run left in it.
     ///
     /// # Errors
     /// A sentence if it is no directory, holds anything and lacks the lab's mark, is used by another run, or
@@ -164,7 +164,7 @@ pub fn write_out(dir: &Path) -> Result<(), String> {
 
 impl Drop for DataDir {
     fn drop(&mut self) {
-        // Nobody is left to tell; what stays is removed by the next run.
+        // Nobody is left to tell; the next run removes a file that stays.
         if self.remove_sessions().is_ok() {
             let _ = std::fs::remove_file(self.root.join(MARKER));
             if self.created {

@@ -1,4 +1,5 @@
-//! What an engine wrote about itself into its directory: logs and OPTIONS, read when a session has ended.
+//! The files that an engine wrote about itself into its directory: logs and OPTIONS, read when a session
+//! has ended.
 //!
 //! ```text
 //! LOG.old.1700000000000000, LOG.old.1700000000500000, LOG   one text, oldest opening first -> [`EngineLog`]
@@ -12,7 +13,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// What the engine said.
+/// The engine's own logs and options.
 #[derive(Debug, Default)]
 pub(super) struct EngineFacts {
     pub version: Option<String>,
@@ -108,7 +109,7 @@ fn stretch(files: &mut [(File, u64)], from: u64, count: u64) -> String {
     for (file, length) in files {
         let (first, last) = (from.max(start), (from + count).min(start + *length));
         if first < last && file.seek(SeekFrom::Start(first - start)).is_ok() {
-            // What was read before an error is kept.
+            // Bytes that were read before an error are kept.
             let _ = file.take(last - first).read_to_end(&mut text);
         }
         start += *length;

@@ -44,7 +44,7 @@ pub struct RunArguments {
     /// Go on with the latest unfinished run of this file.
     #[arg(long)]
     pub resume: bool,
-    /// Directory for databases; what the run put there is removed afterwards.
+    /// Directory for databases; the run removes its files there afterwards.
     #[arg(long, default_value = "outcrop-lab-data")]
     pub data: PathBuf,
     /// Another size than the file says.
@@ -112,7 +112,7 @@ pub enum Start {
 /// Runs an experiment, or the rest of one; gives its number.
 ///
 /// # Errors
-/// One sentence that says what to do. What was measured until then is recorded.
+/// One sentence that says what to do. Measurements until then are recorded.
 pub fn run(store: &Path, arguments: &RunArguments) -> Result<i64, String> {
     let interval = Duration::try_from_secs_f64(arguments.interval)
         .ok()
@@ -166,7 +166,7 @@ impl From<StoreError> for RunError {
 /// Runs what `start` says, with databases in `data`; gives the experiment's number.
 ///
 /// # Errors
-/// One sentence that says what to do. What was measured until then is recorded.
+/// One sentence that says what to do. Measurements until then are recorded.
 pub fn carry_out(store: &Path, data: &Path, interval: Duration, start: Start) -> Result<i64, RunError> {
     // Nothing is created for a file with a mistake in it, nor where there is no room for data.
     let place = data;

@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// How long a process may say nothing while it starts, stops or ends: one that waits for a server says now and then that the
-/// server gets on.
+/// server makes progress.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A child, killed when it is dropped.
@@ -26,7 +26,7 @@ pub(super) struct Process {
     messages: Receiver<Message>,
 }
 
-/// What came of waiting for a message.
+/// The result of waiting for a message.
 pub(super) enum Heard {
     Message(Message),
     /// The process closed its output.
@@ -72,7 +72,7 @@ impl Process {
     /// Waits until it is ready for a step; one that dies meanwhile is noticed when it is told to do one.
     ///
     /// # Errors
-    /// What it says against it.
+    /// The reason that the process gives for not starting.
     pub fn wait_until_ready(&self) -> Result<(), String> {
         loop {
             match self.hear(PATIENCE) {
@@ -84,7 +84,7 @@ impl Process {
         }
     }
 
-    /// Tells it to do a slice of a step. To a process that died this says nothing: what it leaves is heard next.
+    /// Tells it to do a slice of a step. To a process that died this says nothing: its last messages are read next.
     pub fn tell(&mut self, step: usize, slice: Slice) {
         if let Some(orders) = &mut self.orders {
             let _ = writeln!(orders, "{step} {} {}", slice.number, slice.of).and_then(|()| orders.flush());
@@ -134,7 +134,7 @@ impl Process {
     /// Says that there is no further step, and waits for the end.
     ///
     /// # Errors
-    /// What the process says against it, or a sentence if there is no end.
+    /// The reason that the process gives, or a sentence if there is no end.
     pub fn end(&mut self) -> Result<ExitStatus, String> {
         drop(self.orders.take());
         let mut deadline = Instant::now() + PATIENCE;

@@ -42,7 +42,7 @@ pub struct ProfileArguments {
     /// Seconds of each timed step, at most those of the experiment.
     #[arg(long, default_value_t = 10.0)]
     pub seconds: f64,
-    /// Directory for databases; what the run put there is removed afterwards.
+    /// Directory for databases; the run removes its files there afterwards.
     #[arg(long, default_value = "outcrop-lab-data")]
     pub data: PathBuf,
 }
@@ -53,14 +53,14 @@ const FREQUENCY: u32 = 499;
 /// How long perf may take to begin or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What processors count, by perf's names, and how many events there are to a sample of it.
+/// The events that processors count, by perf's names, and how many events there are to a sample of each.
 const EVENTS: [(&str, u64); 3] =
     [("instructions", 10_000_000), ("cycles", 10_000_000), ("cache-misses", 10_000)];
 
 /// Samples the steps of an experiment, keeps what was found, and prints it.
 ///
 /// # Errors
-/// One sentence; what was sampled until then is recorded.
+/// One sentence; samples until then are recorded.
 pub fn run(store: &Path, arguments: &ProfileArguments) -> Result<(), String> {
     let store = Store::open_existing(store)?;
     let results = Results::load(&store, arguments.id)?;
@@ -199,7 +199,7 @@ fn monotonic() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// What this machine's processors count.
+/// The events that this machine's processors count.
 ///
 /// # Errors
 /// If perf is not here.

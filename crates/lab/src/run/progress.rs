@@ -1,15 +1,15 @@
-//! What a run says while it works: one line on standard error, overwritten where that is possible.
+//! The messages of a run while it works: one line on standard error, overwritten where that is possible.
 
 use crate::report::status_line::StatusLine;
 use crate::report::text::{WIDTH, cut, duration, thousands};
 use std::time::Instant;
 
-/// A line on standard error: what runs, how fast, how long still.
+/// A line on standard error: the running step, how fast, how long still.
 pub(super) struct Progress {
     total: usize,
     /// Sessions of the plan that need not be run any more.
     pub done: usize,
-    /// What is done of the sessions that run, in sessions.
+    /// The work done in the sessions that run, in sessions.
     pub part: f64,
     start: Instant,
     /// Sessions that were done when this run began counting time.

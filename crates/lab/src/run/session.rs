@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What sessions of a run have in common.
+/// The parts that sessions of a run share.
 #[derive(Clone, Copy)]
 pub(super) struct Setting<'a> {
     pub plan: &'a Plan,
@@ -38,7 +38,7 @@ pub(super) struct Session<'a> {
     /// The first of them that is not done.
     next: usize,
     process: Process,
-    /// What was read during the slices of a step that are done, and how long the first was waited for.
+    /// Readings during the slices of a step that are done, and how long the first was waited for.
     so_far: Option<(Vec<Reading>, f64)>,
 }
 
@@ -65,7 +65,7 @@ type Latencies<'l> = (&'l [(u64, u64)], &'l [(u64, u64)]);
 
 pub(super) type Record<'r> = &'r mut dyn FnMut(&StepRecord<'_>) -> Result<(), StoreError>;
 
-/// What a child said of a step.
+/// A child's message about a step.
 enum Said {
     Measured {
         result: Box<StepResult>,
@@ -120,7 +120,7 @@ impl<'a> Session<'a> {
             let part = if number == last { slice } else { Slice::WHOLE };
             self.process.tell(number - self.steps.start, part);
             let said = self.listen(number, &sampler, progress)?;
-            // Before anything else: what its background threads do from here on is nobody's.
+            // Before anything else: the work of its background threads from here on counts for no step.
             if pauses && number == last {
                 self.process.pause().map_err(Ended::Failed)?;
             }
@@ -151,7 +151,8 @@ impl<'a> Session<'a> {
         self.process.pause().map_err(Ended::Failed)
     }
 
-    /// What the child says of step `number`, once it is done; nothing after a slice that is not its last.
+    /// The child's message about step `number`, once it is done; nothing after a slice that is not its
+    /// last.
     fn listen(
         &mut self,
         number: usize,
@@ -205,8 +206,8 @@ impl<'a> Session<'a> {
     }
 
     /// The readings of the slices of step `number` that are done, the one included that has just ended, and how long the first was
-    /// waited for. The child says that it ended `step` of its own. What was read when its work was over counts for all but devices,
-    /// which had to take what was written.
+    /// waited for. The child says that it ended `step` of its own. The reading at the end of its work counts for all
+    /// but devices, which had to take what was written.
     fn read(
         &mut self,
         step: usize,
@@ -319,7 +320,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// What the child of `slot` is to do.
+/// The assignment for the child of `slot`.
 pub(super) fn assignment(setting: Setting<'_>, slot: Slot, steps: &Range<usize>, dir: &Path) -> Assignment {
     let plan = setting.plan;
     let target = &plan.targets[slot.target];

@@ -3,9 +3,9 @@
 //! ```text
 //! Server::start -> stopped -> Ready -> [order: go on, run in, step or slice, stop -> message] ... -> facts, orderly stop
 //! ```
-//! Invariants: outside its turns every process of the server stands still. What is counted of the server lies between the
-//! first and the last statement of a turn, and so does what is counted of the host: `Started` is said just before, and `Worked` just
-//! after.
+//! Invariants: outside its turns every process of the server stands still. The counters of the server cover the time
+//! between the first and the last statement of a turn, and so do those of the host: `Started` is said just before,
+//! and `Worked` just after.
 //! Next: `child.rs`, whose protocol it speaks.
 
 use super::child::{Assignment, Message, Slice, observer, order, say, say_done};
@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 /// Does the steps of `assignment` on the server of `spec`.
 ///
 /// # Errors
-/// What the server or the system says, for the parent.
+/// The messages of the server or the system, for the parent.
 pub(super) fn work(assignment: &Assignment, spec: &ServerSpec) -> Result<(), String> {
     let server = Server::start(spec, &assignment.dir, &mut || say(&Message::Alive))?;
     server.pause()?;
@@ -83,7 +83,7 @@ impl Worker<'_> {
         }
         let part = Step { seconds: planned.step.seconds / slice.of as f64, ..planned.step.clone() };
         let waited = before.elapsed().as_secs_f64();
-        // What is asked of the server for the record lies outside what is counted: of it, of its client, and of the host.
+        // Questions to the server for the record lie outside the counted time: of it, of its client, and of the host.
         let inside = match &mut self.inside {
             Some(inside) => inside,
             none => none.insert(Inside::open(self.pool.address())?),
@@ -135,7 +135,7 @@ impl Worker<'_> {
     }
 }
 
-/// What each connection of the load was seen doing.
+/// The state in which each connection of the load was seen.
 type Seen = Result<Vec<String>, String>;
 
 /// Does `work`, and looks at the server ten times a second meanwhile. Where `dir` has no space left the server below `guard` is
@@ -165,7 +165,7 @@ fn watched<T>(
     })
 }
 
-/// What was used between two looks; processes that ended meanwhile take their switches with them.
+/// Usage between two looks; processes that ended meanwhile take their switches with them.
 fn since(after: &ProcessUsage, before: &ProcessUsage) -> ProcessUsage {
     ProcessUsage {
         user_seconds: (after.user_seconds - before.user_seconds).max(0.0),

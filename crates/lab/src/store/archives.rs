@@ -18,7 +18,7 @@ pub struct ArchiveRow {
     pub created: String,
     /// Version of the program that imported it.
     pub lab_version: String,
-    /// What was imported.
+    /// The imported tables.
     pub archive: Archive,
 }
 

@@ -4,15 +4,15 @@ use super::{Result, Store, StoreError};
 use rusqlite::{OptionalExtension, params};
 use std::collections::BTreeMap;
 
-/// What is kept of a log is shorter than this, its marks and replaced bytes included.
+/// The kept part of a log is shorter than this, its marks and replaced bytes included.
 const MAX_BYTES: usize = 1 << 25;
 
-/// What an engine wrote into its logs during a session.
+/// The lines that an engine wrote into its logs during a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineLog {
     /// Bytes it wrote.
     pub bytes: u64,
-    /// What is kept of them: beginning and end, if it is long.
+    /// The kept text: beginning and end, if it is long.
     pub text: String,
 }
 

@@ -7,7 +7,7 @@
 //! ```
 //! Invariants: a step is written in one transaction, when it ended, with everything about it. A place in a plan
 //! has at most one session that counts ("done", "failed", "skipped"); attempts that were interrupted stay and
-//! do not count. Raw numbers are never changed; what is derived from several sessions is not stored.
+//! do not count. Raw numbers are never changed; figures derived from several sessions are not stored.
 //!
 //! Samples are columns compressed inside the file rather than Parquet files beside it: writing them took 100
 //! further crates and minutes of building, for about 10 MB a day.
@@ -315,7 +315,7 @@ impl Store {
         Ok(())
     }
 
-    /// What happened, in order.
+    /// Events in order.
     pub fn events(&self, experiment: i64) -> Result<Vec<(String, String)>> {
         let mut statement =
             self.db.prepare("SELECT date, text FROM event WHERE experiment = ?1 ORDER BY id")?;

@@ -33,7 +33,7 @@ impl Store {
         Ok(())
     }
 
-    /// What was sampled of an experiment, target by target.
+    /// The samples of an experiment, target by target.
     ///
     /// # Errors
     /// If the record cannot be read.

@@ -1,4 +1,4 @@
-//! What the record holds, row by row.
+//! The rows of the record.
 
 use crate::analysis::labels::Label;
 use crate::host::Host;
@@ -86,7 +86,8 @@ pub struct SessionRow {
 }
 
 impl SessionRow {
-    /// What the engine says it is: its version and the hash of its source, as far as it says them.
+    /// The engine's identity in its own words: its version and the hash of its source, as far as it gives
+    /// them.
     pub fn engine(&self) -> String {
         let version = self.engine_version.as_deref().unwrap_or("");
         match &self.engine_git_sha {
@@ -120,7 +121,7 @@ pub struct StepRow {
     pub name: String,
     /// When it ended.
     pub date: String,
-    /// What the load generator measured.
+    /// The measurements of the load generator.
     pub result: StepResult,
     /// Numbers derived from it.
     pub metrics: Metrics,
@@ -128,7 +129,7 @@ pub struct StepRow {
     pub labels: Vec<Label>,
 }
 
-/// What is recorded of a step when it ends.
+/// The values that are recorded of a step when it ends.
 pub struct StepRecord<'a> {
     /// Place in the plan.
     pub number: usize,
@@ -136,7 +137,7 @@ pub struct StepRecord<'a> {
     pub name: &'a str,
     /// When it ended.
     pub date: &'a str,
-    /// What the load generator measured.
+    /// The measurements of the load generator.
     pub result: &'a StepResult,
     /// Numbers derived from it.
     pub metrics: &'a Metrics,

@@ -1,4 +1,4 @@
-//! What goes in comes out, and nothing counts twice.
+//! Values that are stored are read back, and nothing counts twice.
 
 use super::*;
 use crate::experiment::parse;
@@ -74,7 +74,7 @@ fn steps_and_plans_of_older_records_are_still_read() {
     record(&mut store, session, 0).unwrap();
     store.end_session(session, Outcome::Done, "d", None, &EngineIdentity::default()).unwrap();
     assert_eq!(store.steps(id).unwrap()[0].result.longest_per_second, [5, 5]);
-    // What was not recorded then, or not asked for.
+    // Fields that older records lack, or that nobody asked for.
     store
         .db
         .execute_batch(

@@ -1,7 +1,7 @@
 //! Adapters: small C files that put an engine with an API of its own behind RocksDB's C API.
 //!
 //! An adapter is compiled on the user's machine, against the headers of the library it is used with: structures that
-//! change between versions are then right by construction. What comes out is given to an experiment by `library`.
+//! change between versions are then right by construction. An experiment names the compiled adapter by `library`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! What a library says of how it was built: compilers, the libraries it needs, its size. Read from its ELF sections; nothing
-//! of it runs.
+//! The facts that a library states about its build: compilers, the libraries it needs, its size. Read from its ELF
+//! sections; nothing of it runs.
 
 use crate::targets::build::Recipe;
 use object::elf::{DT_NEEDED, FileHeader64};
@@ -13,17 +13,18 @@ use std::path::Path;
 pub struct Built {
     /// Bytes of the file.
     pub bytes: u64,
-    /// What compilers and linkers left, each once, such as `GCC: (GNU) 12.2.0`. Linked parts may have others than the rest.
+    /// The marks that compilers and linkers left, each once, such as `GCC: (GNU) 12.2.0`. Linked parts may have
+    /// others than the rest.
     pub compilers: Vec<String>,
-    /// Libraries that are loaded with it: what is not here is linked in.
+    /// Libraries that are loaded with it: others are linked in.
     pub libraries: Vec<String>,
-    /// What it was made of, if the lab made it.
+    /// Its ingredients, if the lab made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipe: Option<Recipe>,
 }
 
 impl Built {
-    /// Reads the file at `path`; what it does not say is empty.
+    /// Reads the file at `path`; a fact that it does not state is empty.
     pub fn read(path: &Path) -> Built {
         let bytes = std::fs::read(path).unwrap_or_default();
         Built {

@@ -10,7 +10,7 @@ use object::{Object, ObjectSymbol};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// What a library offers.
+/// The features of a library.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Capabilities {
     /// Exported functions whose names begin with `rocksdb_`.
@@ -108,7 +108,7 @@ pub struct Listed {
     pub source: String,
     /// The library, if it is here.
     pub path: Option<PathBuf>,
-    /// What it can do, if it is here.
+    /// Its features, if it is here.
     pub capabilities: Option<Capabilities>,
 }
 

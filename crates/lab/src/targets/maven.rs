@@ -58,7 +58,7 @@ pub enum ReferenceError {
     Unknown(String),
     /// The client is missing, or could not fetch the artefact.
     Unavailable(String),
-    /// What was fetched is not what the lock file says.
+    /// The fetched file differs from the lock file.
     Mismatch(String),
 }
 
@@ -248,7 +248,7 @@ fn unavailable(what: impl fmt::Display) -> ReferenceError {
     ReferenceError::Unavailable(what.to_string())
 }
 
-/// Where libraries are kept, created if need be.
+/// Where libraries are kept, created if needed.
 pub fn cache_dir() -> Result<PathBuf, ReferenceError> {
     let from = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let dir = from("OUTCROP_CACHE")
@@ -259,7 +259,7 @@ pub fn cache_dir() -> Result<PathBuf, ReferenceError> {
     Ok(dir)
 }
 
-/// What Maven calls an artefact.
+/// Maven's name of an artefact.
 struct Coordinates<'a> {
     group: &'a str,
     artifact: &'a str,

@@ -1,4 +1,5 @@
-//! What is measured: engines by name and version, their libraries, and what those say of themselves.
+//! The engines and servers that are measured: by name and version, with their libraries, and what those say
+//! of themselves.
 //!
 //! `maven` fetches a library, `adapters` compiles what stands between an engine and RocksDB's C API, `engines` resolves a
 //! target of an experiment to a library with its capabilities, `builds` reads from a library how it was compiled; `servers` does for SQL servers what the others do for libraries, and runs them.

@@ -1,4 +1,4 @@
-//! Files that are torn, empty or hold no numbers: what is left of them counts, and what they are is said.
+//! Files that are torn, empty or hold no numbers: their whole rows count, and their defects are named.
 
 use crate::imported::{import, number, rejected};
 use outcrop_lab::import::{Archive, Format, Report};

@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 /// One call, or a few that belong together.
 #[derive(Clone, Debug)]
 pub enum Call {
-    /// What the worker of the other harness does, too; directories are each engine's.
+    /// A request that the worker of the other harness knows, too; directories are each engine's.
     Ask(Request),
     /// Closes, opens in a way that fails, opens again.
     OpenWrongly(Opening),
@@ -53,7 +53,7 @@ pub struct Case {
 }
 
 impl Call {
-    /// True if RocksDB writes no more after it; what it has logged then is not worth to be read.
+    /// True if RocksDB writes no more after it; its log is then not worth reading.
     pub fn stops_writes(&self) -> bool {
         matches!(
             self,

@@ -1,14 +1,14 @@
 //! Where two engines told different things of one call, and where they do so on purpose.
 
 use super::draw::{Call, Case};
-use super::play::Told;
+use super::play::CallAnswer;
 use crate::mistake::Opening;
 
 /// Something that differs.
 pub struct Difference {
     /// In words.
     pub told: String,
-    /// What follows differs, too.
+    /// Later answers differ, too.
     pub lasting: bool,
 }
 
@@ -45,7 +45,7 @@ pub const ON_PURPOSE: &[(&str, &str, &str)] = &[
 ];
 
 /// Everything that differs and should not.
-pub fn differences(case: &Case, call: &Call, theirs: &Told, ours: &Told) -> Vec<Difference> {
+pub fn differences(case: &Case, call: &Call, theirs: &CallAnswer, ours: &CallAnswer) -> Vec<Difference> {
     let mut found = Vec::new();
     for (number, their) in theirs.answers.iter().enumerate() {
         let our = ours.answers.get(number).map_or("", String::as_str);
@@ -103,7 +103,7 @@ fn is_on_purpose(their: &str, our: &str) -> bool {
 
 /// True if RocksDB has stopped over operands that cannot be merged, or lacks what depends on them: Outcrop keeps operands as
 /// they are where it flushes and recovers, and says so to those who read them.
-pub fn is_lost_to_a_merge(theirs: &Told, ours: &Told) -> bool {
+pub fn is_lost_to_a_merge(theirs: &CallAnswer, ours: &CallAnswer) -> bool {
     let lost = |their: &String| {
         their.contains("Merge operator failed") || their.contains("data beyond the point of corruption")
     };
@@ -111,7 +111,7 @@ pub fn is_lost_to_a_merge(theirs: &Told, ours: &Told) -> bool {
 }
 
 /// True if the engines differ on purpose in what they did, so that what follows cannot be compared.
-pub fn part(theirs: &Told, ours: &Told) -> bool {
+pub fn part(theirs: &CallAnswer, ours: &CallAnswer) -> bool {
     theirs.answers.iter().zip(&ours.answers).any(|(their, our)| is_error(their) != is_error(our))
 }
 

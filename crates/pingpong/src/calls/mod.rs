@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 pub use judge::ON_PURPOSE;
 
-/// What is to be compared.
+/// The comparison to make.
 pub struct Campaign {
     /// RocksDB's library and Outcrop's, by name.
     pub libraries: BTreeMap<String, PathBuf>,
@@ -105,7 +105,7 @@ pub fn run(campaign: &Campaign) -> Result<bool, String> {
                     println!("DIFFERS (seed {seed}, call {number}, {call:?}): {}", difference.told);
                 }
             }
-            // What follows would differ because of it.
+            // Later answers would differ because of it.
             if differences.iter().any(|difference| difference.lasting) {
                 println!("    after {:?} and {:?}", case.options, &case.calls[..number]);
             }

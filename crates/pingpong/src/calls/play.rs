@@ -1,4 +1,4 @@
-//! Does calls to one engine and says what came of them.
+//! Makes calls to one engine and records the answers.
 
 use super::draw::{Call, Case, Item, families};
 use crate::batch::{Batch, Change, write_table};
@@ -11,9 +11,9 @@ use crate::worker::{Answer, Open, OpenRequest, Request, expand, handle};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What an engine says of a call.
+/// The answer of an engine to a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct CallAnswer {
     /// Of each part of the call.
     pub answers: Vec<String>,
     /// The latest sequence number after it, if the database is open.
@@ -60,7 +60,7 @@ impl<'a> Player<'a> {
     }
 
     /// Does the call.
-    pub fn told(&mut self, call: &Call) -> Told {
+    pub fn told(&mut self, call: &Call) -> CallAnswer {
         let answers = self.answers(call);
         let answers = answers.into_iter().map(|answer| match answer {
             Ok(text) => self.plain(&text),
@@ -68,7 +68,7 @@ impl<'a> Player<'a> {
         });
         let answers = answers.collect();
         let (number, updates) = self.history(call);
-        Told { answers, number, updates }
+        CallAnswer { answers, number, updates }
     }
 
     fn history(&self, after: &Call) -> (Option<u64>, Vec<String>) {

@@ -1,4 +1,4 @@
-//! What a database says of its own history: the latest sequence number, and the batches in its WALs.
+//! A database's own history: the latest sequence number, and the batches in its WALs.
 
 use crate::batch::Batch;
 use crate::call::{Outcome, call, with_error};

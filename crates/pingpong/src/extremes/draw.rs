@@ -1,20 +1,20 @@
-//! What is tried: the names of RocksDB's own OPTIONS file, and for each the values at the ends of its type and where
-//! RocksDB's rules begin to apply.
+//! The options that are tried: the names of RocksDB's own OPTIONS file, and for each the values at the ends of its
+//! type and where RocksDB's rules begin to apply.
 
 use super::Case;
 use crate::random::Random;
 use std::collections::BTreeMap;
 
 /// A place in an OPTIONS file: the first word of its section, and the name; in braces `outer.inner`.
-pub type Place = (String, String);
+pub type OptionKey = (String, String);
 
 /// Every option of a RocksDB, with its value in a database that nobody gave options.
 pub struct Known {
     /// By place.
-    pub defaults: BTreeMap<Place, String>,
+    pub defaults: BTreeMap<OptionKey, String>,
 }
 
-/// What values an option has.
+/// The kind of values of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Flag,
@@ -316,7 +316,7 @@ fn values(kind: Kind) -> &'static [&'static str] {
 }
 
 /// As a text of options: `name=value`, `outer={inner=value;}`, and `table.` before what is of tables.
-fn setting((section, name): &Place, value: &str) -> String {
+fn setting((section, name): &OptionKey, value: &str) -> String {
     let prefix =
         if section.starts_with("TableOptions") && !name.starts_with("table.") { "table." } else { "" };
     match name.split_once('.').filter(|(outer, _)| *outer != "table") {
@@ -325,8 +325,8 @@ fn setting((section, name): &Place, value: &str) -> String {
     }
 }
 
-/// The lines of an OPTIONS file by place; what stands in braces by its own names.
-pub fn lines(text: &str) -> BTreeMap<Place, String> {
+/// The lines of an OPTIONS file by place; settings in braces by their own names.
+pub fn lines(text: &str) -> BTreeMap<OptionKey, String> {
     let mut section = String::new();
     let mut places = BTreeMap::new();
     for line in text.lines().map(str::trim) {
@@ -407,7 +407,7 @@ impl Known {
     }
 
     /// Every name that is tried, with its default.
-    fn names(&self) -> Vec<(Place, &str)> {
+    fn names(&self) -> Vec<(OptionKey, &str)> {
         let written = self.defaults.iter().map(|(place, default)| (place.clone(), default.as_str()));
         let unwritten = UNWRITTEN.iter().map(|name| ((String::new(), (*name).to_string()), ""));
         written.chain(unwritten).filter(|((_, name), _)| !LEFT_ALONE.contains(&name.as_str())).collect()
@@ -415,7 +415,7 @@ impl Known {
 
     /// Each option by itself, at each of its values.
     pub fn singles(&self) -> Vec<Case> {
-        let single = |(place, default): (Place, &str)| {
+        let single = |(place, default): (OptionKey, &str)| {
             let all = values(kind(&place.1, default));
             all.iter().map(move |value| Case { options: vec![setting(&place, value)], ..Case::default() })
         };
@@ -439,7 +439,7 @@ impl Known {
     /// Several at once, some of them changed while the database is open.
     pub fn random(&self, random: &mut Random) -> Case {
         let names = self.names();
-        let shape: Vec<&(Place, &str)> =
+        let shape: Vec<&(OptionKey, &str)> =
             names.iter().filter(|((_, name), _)| SHAPE.contains(&name.as_str())).collect();
         let draw = |random: &mut Random| {
             let (place, default) = if random.one_in(3) {
@@ -448,7 +448,7 @@ impl Known {
                 shape[random.index(shape.len())]
             };
             let all = values(kind(&place.1, default));
-            // What does not parse is for single options: one refusal hides all the others.
+            // Values that do not parse are for single options: one refusal hides all the others.
             let legal: Vec<&str> = all
                 .iter()
                 .copied()
@@ -472,7 +472,7 @@ impl Known {
 }
 
 /// An option of a column family or of its tables, as `set_options` takes it.
-fn change(place: &Place, value: &str) -> Option<(String, String)> {
+fn change(place: &OptionKey, value: &str) -> Option<(String, String)> {
     match (place.0.as_str(), place.1.split_once('.')) {
         ("CFOptions", None) => Some((place.1.clone(), value.to_string())),
         ("CFOptions", Some((outer, inner))) => Some((outer.to_string(), format!("{{{inner}={value};}}"))),
@@ -483,7 +483,7 @@ fn change(place: &Place, value: &str) -> Option<(String, String)> {
     }
 }
 
-/// What once went wrong.
+/// Cases that once failed.
 pub fn once_failed() -> Vec<Case> {
     let lists: &[&[&str]] = &[
         // Writers stopped before a compaction was due.

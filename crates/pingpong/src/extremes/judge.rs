@@ -2,10 +2,10 @@
 
 use super::Case;
 use super::child::End;
-use super::draw::{Known, Place, lines};
+use super::draw::{Known, OptionKey, lines};
 use std::collections::BTreeMap;
 
-/// What stands before the first `": "` of an error's text.
+/// The text before the first `": "` of an error.
 fn class(error: &str) -> &str {
     // The harness says which option it was.
     let error = match error.strip_prefix("option ").and_then(|rest| rest.split_once(": ")) {
@@ -45,7 +45,7 @@ pub fn differences(case: &Case, theirs: &End, ours: &End, known: &Known) -> Vec<
         if value.contains("no_block_cache") {
             continue;
         }
-        // What RocksDB takes here goes into its OPTIONS file.
+        // A value that RocksDB accepts here goes into its OPTIONS file.
         if their.is_none() && our.as_deref().is_some_and(|our| is_refused_when_opened(name, our)) {
             return found;
         }
@@ -67,7 +67,7 @@ pub fn differences(case: &Case, theirs: &End, ours: &End, known: &Known) -> Vec<
     found
 }
 
-/// Lines that do not say the same. What Outcrop does not write down is at RocksDB's default.
+/// Lines that do not say the same. An option that Outcrop does not write down is at RocksDB's default.
 fn different_lines(case: &Case, theirs: &str, ours: &str, known: &Known) -> Vec<String> {
     let (theirs, ours) = (lines(theirs), lines(ours));
     let mut found = Vec::new();
@@ -88,9 +88,9 @@ fn different_lines(case: &Case, theirs: &str, ours: &str, known: &Known) -> Vec<
 /// Lines that say something else on purpose.
 fn differs_on_purpose(
     case: &Case,
-    place: &Place,
+    place: &OptionKey,
     our: Option<&String>,
-    _theirs: &BTreeMap<Place, String>,
+    _theirs: &BTreeMap<OptionKey, String>,
 ) -> bool {
     let given = |name: &str| case.options.iter().any(|option| option.contains(name));
     match place.1.as_str() {
@@ -117,7 +117,7 @@ fn is_refused_when_opened(name: &str, our: &str) -> bool {
     name == "block_based_table_factory" && REFUSED_WHEN_OPENED.iter().any(|text| our.contains(text))
 }
 
-/// What both engines say of such options when they open a database.
+/// The errors of both engines for such options when they open a database.
 const REFUSED_WHEN_OPENED: &[&str] = &[
     "block size exceeds maximum number",
     "super block alignment size is not a power of 2",
@@ -134,7 +134,7 @@ fn is_low_format_version(case: &Case) -> bool {
         .any(|low| case.options.iter().any(|option| option.ends_with(low)))
 }
 
-/// What RocksDB takes and Outcrop refuses on purpose, with a word about it.
+/// Options that RocksDB accepts and Outcrop refuses on purpose, with a word about it.
 fn is_not_done_here(case: &Case, error: &str) -> bool {
     const NOT_DONE: &[&str] = &["track_and_verify_wals", "best_efforts_recovery", "disallow_memtable_writes"];
     // RocksDB takes something else without a word, or what it cannot read back.

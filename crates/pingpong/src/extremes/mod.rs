@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 /// Longer without a word is a hang; of RocksDB, whose hangs are passed over, a sixth of it.
 const HANG: Duration = Duration::from_secs(60);
 
-/// What is to be tried.
+/// The cases to try.
 pub struct Campaign {
     /// This program, for the children.
     pub program: PathBuf,

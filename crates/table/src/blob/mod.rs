@@ -40,7 +40,7 @@ pub fn file_len(record_bytes: u64) -> u64 {
     record_bytes + (HEADER_LEN + FOOTER_LEN) as u64
 }
 
-/// Where a value is: what a table stores in its place.
+/// Where a value is: a table stores this in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlobIndex {
     /// Number of the blob file.

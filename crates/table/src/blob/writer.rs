@@ -7,7 +7,7 @@ use outcrop_base::{Error, Result};
 use outcrop_env::WriteFile;
 use outcrop_options::{CompressionOptions, CompressionType};
 
-/// What a blob file is to be like.
+/// The settings of a blob file.
 #[derive(Clone, Debug)]
 pub struct BlobWriterOptions {
     /// The file's number.
@@ -20,7 +20,7 @@ pub struct BlobWriterOptions {
     pub compression_opts: CompressionOptions,
 }
 
-/// What a finished blob file is.
+/// The facts about a finished blob file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlobSummary {
     /// Blobs in it.

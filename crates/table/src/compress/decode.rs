@@ -16,7 +16,7 @@ const MAX_BLOCK_BYTES: usize = 1 << 30;
 const LZ4_MAX_RATIO: usize = 255;
 /// A stored byte of deflate stands for at most this many bytes.
 const DEFLATE_MAX_RATIO: usize = 1032;
-/// What one block inside a frame of zstd may hold. One that repeats a byte takes 4 bytes.
+/// The largest size of one block inside a frame of zstd. One that repeats a byte takes 4 bytes.
 const ZSTD_BLOCK_BYTES: usize = 128 << 10;
 const ZSTD_MAX_RATIO: usize = ZSTD_BLOCK_BYTES / 4;
 /// A frame of zstd that claims to expand further than this must have the blocks for it.
@@ -26,7 +26,7 @@ const BZIP2_STEP_BYTES: usize = 1 << 20;
 /// A copy of 64 bytes takes 3.
 const SNAPPY_MAX_RATIO: usize = 32;
 
-/// What stands, as it were, before each data block of a table.
+/// Bytes that each data block of a table may refer back to, as if they preceded it.
 pub struct Dictionary {
     bytes: Vec<u8>,
     /// Prepared for ZSTD, if that can use it.

@@ -1,4 +1,4 @@
-//! LZ4 blocks made with patience: for each place the longest of many earlier matches, not the first at hand.
+//! LZ4 blocks with high compression: for each position the longest of many earlier matches, not the first one found.
 //!
 //! ```text
 //! sequence = token: 4 bits literals, 4 bits match - 4 | more literals: u8 ... | literals
@@ -132,7 +132,7 @@ fn put_sequence(out: &mut Vec<u8>, literals: &[u8], found: Option<Match>) {
     }
 }
 
-/// What of a length does not fit into its half of the token.
+/// Writes the part of a length that does not fit into its half of the token.
 fn put_rest(out: &mut Vec<u8>, len: usize) {
     let Some(mut rest) = len.checked_sub(15) else { return };
     while rest >= 255 {

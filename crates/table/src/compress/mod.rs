@@ -1,4 +1,4 @@
-//! Codecs: what stands between a block's contents and its stored bytes.
+//! Codecs: the conversion between a block's contents and its stored bytes.
 //!
 //! ```text
 //! Snappy: its own stream | all others: v32 uncompressed size | stream
@@ -25,7 +25,7 @@ use zstd::zstd_safe::{self, CCtx, CParameter};
 
 /// The level of an option that says "the codec's default".
 const DEFAULT_LEVEL: i32 = 32767;
-/// What dictionaries of LZ4 can reach back.
+/// The distance that dictionaries of LZ4 can reach back.
 const LZ4_WINDOW: usize = 64 << 10;
 /// Blocks from this size on are stored as they are.
 const TOO_LARGE: usize = 1 << 31;

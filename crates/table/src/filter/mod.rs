@@ -22,7 +22,7 @@ pub use writer::{FilterOutput, FilterWriter};
 use outcrop_base::coding::fixed32_at;
 use outcrop_base::xxph3::xxph3_64;
 
-/// Bytes behind the filter bits.
+/// Bytes after the filter bits.
 const METADATA_LEN: usize = 5;
 
 /// How a filter block is to be asked.
@@ -53,7 +53,7 @@ pub enum FilterKind {
 }
 
 impl FilterKind {
-    /// What the filter block `bytes` is.
+    /// The kind of the filter block `bytes`.
     pub fn of(bytes: &[u8]) -> FilterKind {
         let Some(len) = bytes.len().checked_sub(METADATA_LEN).filter(|len| *len > 0) else {
             return FilterKind::Empty;

@@ -33,7 +33,7 @@ enum Blocks {
     Partitioned { index: Pinned, partitions: Vec<OnceLock<(FilterKind, Pinned)>>, charged: bool },
 }
 
-/// What a filter holds.
+/// The keys that a filter holds.
 pub struct FilterContents {
     /// Whole user keys.
     pub whole_keys: bool,

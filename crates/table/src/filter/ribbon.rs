@@ -36,7 +36,7 @@ pub struct Shape {
     seed: u8,
 }
 
-/// What the filter asks of a key.
+/// The equation that a key must satisfy.
 struct Equation {
     start: u64,
     coefficients: u128,

@@ -71,7 +71,7 @@ fn odd_blocks_exclude_nothing_they_should_not() {
     assert_eq!(FilterKind::of(&[0; 6]), FilterKind::PassAll);
     assert_eq!(FilterKind::of(&[0xFF; 70]), FilterKind::PassAll);
     assert_eq!(FilterKind::of(&[0; 5]), FilterKind::Empty);
-    // Every kind of metadata behind every length: asked without a panic.
+    // Every kind of metadata after every length: asked without a panic.
     for first in 0..=255u8 {
         for len in [1, 16, 63, 64, 65, 256, 4096] {
             for rest in

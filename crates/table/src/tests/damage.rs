@@ -85,11 +85,11 @@ fn kinds() -> Vec<(&'static str, TableWriterOptions)> {
     kinds
 }
 
-/// What a table holds: rows, range tombstones.
-type Contents = (Rows, Vec<RangeTombstone>);
+/// The contents of a table: rows, range tombstones.
+type TableRows = (Rows, Vec<RangeTombstone>);
 
 /// Everything that can be read of a table: rows forwards and backwards, tombstones, rows by lookup.
-fn read_all(bytes: &[u8], expected: &Contents) -> Result<Contents> {
+fn read_all(bytes: &[u8], expected: &TableRows) -> Result<TableRows> {
     let table = open_sample(bytes)?;
     let forwards = scan(&table, TableIterOptions::default())?;
     assert_eq!(scan_backward(&table)?, forwards);
@@ -134,7 +134,7 @@ fn open_sample(bytes: &[u8]) -> Result<Arc<TableReader>> {
 }
 
 /// A table of these options, and what reading it must give.
-fn sample(options: TableWriterOptions, seed: u64, count: usize) -> (Vec<u8>, Contents) {
+fn sample(options: TableWriterOptions, seed: u64, count: usize) -> (Vec<u8>, TableRows) {
     let tombstones = |seqs: [u64; 2]| {
         [("a", "c", seqs[0]), ("x", "y", seqs[1])]
             .map(|(begin, end, seq)| tombstone(begin, end, seq))
@@ -238,7 +238,7 @@ fn forged_blocks_with_valid_checksums_never_panic() {
                 let _ = table.get(&lookup, SeqNum::MAX, FillCache::Yes, |_, _, _, _| ControlFlow::Break(()));
             }
         }
-        assert!(opened > 100, "the decoders behind the opening are reached");
+        assert!(opened > 100, "the decoders after the opening are reached");
     }
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use outcrop_env::{Env, ReadFile};
 use std::sync::Mutex;
 
-/// What was done to a file: reads, and hints of reads to come.
+/// An operation on a file: reads, and hints of reads to come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
     Read(u64, usize),

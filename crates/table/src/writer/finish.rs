@@ -1,4 +1,4 @@
-//! Everything behind the data blocks: filter, index, dictionary, range tombstones, properties, metaindex, footer.
+//! Everything after the data blocks: filter, index, dictionary, range tombstones, properties, metaindex, footer.
 
 use super::{TableSummary, TableWriter, TableWriterOptions, check_options, restarts};
 use crate::block_builder::BlockBuilder;

@@ -9,7 +9,7 @@
 //!
 //! A table with a dictionary keeps its first data blocks in memory until there are samples enough
 //! (`compress/samples.rs`): separators are noted at once, handles when the blocks are written.
-//! Next: `finish.rs` for everything behind the data blocks.
+//! Next: `finish.rs` for everything after the data blocks.
 //! Source: RocksDB `table/block_based/block_based_table_builder.cc`.
 
 mod finish;

@@ -1,4 +1,4 @@
-//! What a table is to be like, what it turned out to be, and what cannot be written.
+//! The settings of a table, the facts about the finished one, and the entries that cannot be written.
 
 use crate::properties::TableProperties;
 use crate::unique_id::table_unique_id;
@@ -10,7 +10,7 @@ use outcrop_options::{
 /// Format versions that can be written.
 const VERSIONS: std::ops::RangeInclusive<u32> = 2..=7;
 
-/// What a table is to be like, and what it says of itself.
+/// The settings of a table, and the properties it records.
 #[derive(Clone)]
 pub struct TableWriterOptions {
     /// Key order.
@@ -53,7 +53,7 @@ pub struct TableWriterOptions {
     pub external: bool,
 }
 
-/// What a finished table is.
+/// The facts about a finished table.
 #[derive(Clone, Debug)]
 pub struct TableSummary {
     /// Bytes of the file.
@@ -66,9 +66,9 @@ pub struct TableSummary {
     pub smallest_seq: SeqNum,
     /// Largest sequence number.
     pub largest_seq: SeqNum,
-    /// Bytes behind the last data block.
+    /// Bytes after the last data block.
     pub tail_size: u64,
-    /// What the properties block says.
+    /// The contents of the properties block.
     pub properties: TableProperties,
     /// Identity, as the MANIFEST stores it.
     pub unique_id: [u64; 2],

@@ -1,4 +1,4 @@
-//! What pickers look at, and what all styles ask of it.
+//! The input of pickers, and the questions that all styles ask of it.
 
 use crate::compaction::LevelFiles;
 use crate::compaction::marks::Marks;

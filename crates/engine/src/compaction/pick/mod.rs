@@ -37,8 +37,8 @@ pub struct Debt {
     pub needs_compaction: bool,
     /// Bytes that compactions must still write, where the style can tell.
     pub pending_bytes: u64,
-    /// What `level0_slowdown_writes_trigger` and `level0_stop_writes_trigger` are compared with: L0 tables, or for
-    /// universal all sorted runs. FIFO never slows writes.
+    /// The number that `level0_slowdown_writes_trigger` and `level0_stop_writes_trigger` are compared with: L0
+    /// tables, or for universal all sorted runs. FIFO never slows writes.
     pub stall_runs: usize,
 }
 

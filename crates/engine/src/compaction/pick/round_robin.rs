@@ -39,7 +39,7 @@ pub fn extra_subcompactions(compaction: &Compaction, most: u32, idle: usize) -> 
 }
 
 /// `start` and as many tables after it as bring the level down to `max_bytes`, while the compaction stays small enough and
-/// nothing is busy. What can be moved alone is moved alone.
+/// nothing is busy. Tables that can be moved alone are moved alone.
 fn expand(input: &PickInput<'_>, level: usize, start: Files, max_bytes: u64) -> Files {
     let files = &input.version.levels[level].files;
     let size = |files: &[Arc<TableFile>]| files.iter().map(|file| file.size).sum::<u64>();

@@ -1,4 +1,4 @@
-//! Runs the drawings of `testdata/stream`: entries, the rules, and what is written of them.
+//! Runs the drawings of `testdata/stream`: entries, the rules, and the entries that are written.
 //!
 //! ```text
 //! stream snapshots=3,7 bottom deletions below=k..m operator=stringappend

@@ -6,7 +6,7 @@ use crate::read::merge::{Base, MergeOperands};
 use outcrop_base::keys::{packed_seq, split};
 use outcrop_base::{Result, ValueType, wide_columns};
 
-/// What the versions of one key came to, going backward.
+/// The outcome of the versions of one key, going backward.
 enum Resolved {
     /// A live value of this shape, in `Cursor::value`.
     Value(Shape),
@@ -66,7 +66,7 @@ impl Cursor {
 
     /// Walks backward over all versions of `key`, leaving its newest visible value in `value`.
     fn resolve_backward(&mut self, skipped: &mut u64) -> Result<Resolved> {
-        // The newest live version so far: what its bytes, in `value` or `held`, are.
+        // The newest live version so far: the shape of its bytes in `value` or `held`.
         let mut live: Option<ValueType> = None;
         let mut held = false;
         let mut operands = MergeOperands::default();

@@ -1,4 +1,4 @@
-//! The line of writers: who leads, who is served, who is told to wait no more.
+//! The line of writers: the order in which they lead, are served, and are told to wait no more.
 
 use super::*;
 
@@ -72,7 +72,7 @@ fn served(queue: &Arc<WriteQueue>, tag: u8, patience: Option<Duration>) -> std::
 /// Patience that does not end while a test runs.
 const PATIENT: Option<Duration> = Some(Duration::from_secs(1000));
 
-/// Writes as a leader until the turn is over; what was committed of others.
+/// Writes as a leader until the turn is over; returns the requests of others that it committed.
 fn write_a_turn(queue: &WriteQueue) -> Vec<Vec<u8>> {
     let mut committed = Vec::new();
     loop {
@@ -269,7 +269,7 @@ fn groups_are_gathered_as_drawn() {
             let bytes = vec![0; bytes.parse().expect("bytes")];
             let alone = words.contains("alone");
             let writer = Writer::new(Request { bytes, options: options(words), alone });
-            queue.line.lock().waiting.push_back(Place { writer, called: words.contains("called") });
+            queue.line.lock().waiting.push_back(QueuedWriter { writer, called: words.contains("called") });
         }
         let bytes = vec![0; case.argument("bytes", 10) as usize];
         let group = queue.gather(&Request { bytes, options: options(case.arguments), alone: false });

@@ -374,7 +374,7 @@ fn what_a_failed_group_left_in_memtables_is_discarded() {
     let parts = Parts::new();
     parts.put("a", "1");
     let mut core = parts.commit.exclude_writers();
-    // As if a comparator had panicked behind the first of two inserts.
+    // As if a comparator had panicked after the first of two inserts.
     core.last_seq = SeqNum(3);
     let memtable = core.targets[0].memtable.clone();
     apply::insert(&memtable, SeqNum(2), Op::Put { key: b"b", value: b"2" });

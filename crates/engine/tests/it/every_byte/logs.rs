@@ -1,7 +1,8 @@
 //! Logs and the files that lead to them: WALs of each kind under each recovery mode, MANIFEST, CURRENT, notes.
 //!
-//! What a damaged WAL gives is exact: in the modes that stop, the writes before the damaged record; cut off, the writes
-//! whose records are whole. A MANIFEST that is cut off describes the database as it was; any changed byte is refused.
+//! The result of a damaged WAL is exact: in the modes that stop, the writes before the damaged record; cut off, the
+//! writes whose records are whole. A MANIFEST that is cut off describes the database as it was; any changed byte is
+//! refused.
 
 use super::{Damage, FAMILY, Outcome, Small, all_or_error};
 use crate::damage::Rows;
@@ -31,12 +32,12 @@ fn key(number: usize) -> Vec<u8> {
 }
 
 fn small(what: &str, live: &MemoryFs, rows: Rows) -> Small {
-    // As a killed process leaves them: what the log of the next writer would cut off is still there.
+    // As a killed process leaves them: the bytes that the next writer's log would cut off are still there.
     let fs = MemoryFs::new();
     fs.create_dir_all(Path::new("/db")).unwrap();
     for (path, _) in live.files() {
         let name = path.file_name().unwrap().to_str().unwrap().to_string();
-        // A dead file may go while the others are copied.
+        // An obsolete file may go while the others are copied.
         let Ok(bytes) = live.read_all(&path) else { continue };
         if name != "LOCK" && !name.starts_with("LOG") {
             let mut file = fs.create(&path, OpenWrite::default()).unwrap();
@@ -98,7 +99,7 @@ fn wal(what: &str, options: DbOptions, lens: &[usize], modes: &'static [WalRecov
     Wal { small, name, contents, starts, states, modes }
 }
 
-/// Where the records of `writes` start, behind those about the log, and where the last one ends.
+/// Where the records of `writes` start, after those about the log, and where the last one ends.
 fn starts(log: &[u8], header: usize, writes: usize) -> Vec<usize> {
     let number = |at: usize| &log[at + 7..at + header];
     let (mut starts, mut at) = (Vec::new(), 0);
@@ -151,7 +152,7 @@ impl Wal {
         let boundary = behind || self.starts.contains(&at) || at == 0;
         let refused = match mode {
             AbsoluteConsistency => flipped || !boundary,
-            // A length that reaches behind the end is what a torn record has.
+            // A length that reaches past the end is what a torn record has.
             TolerateCorruptedTailRecords if self.is_length(at) => {
                 flipped && !matches!(outcome, Outcome::Read(_))
             }
@@ -185,7 +186,7 @@ fn wals() -> Vec<Wal> {
     const ALL: &[WalRecoveryMode] =
         &[AbsoluteConsistency, TolerateCorruptedTailRecords, PointInTimeRecovery, SkipAnyCorruptedRecords];
     let short = [0, 40, 300, 1, 90];
-    // Written only for the modes that forgive what stands behind the end.
+    // Written only for the modes that forgive what stands after the end.
     const FORGIVING: &[WalRecoveryMode] = &[PointInTimeRecovery, SkipAnyCorruptedRecords];
     let plain = || DbOptions { allow_fallocate: false, ..creating() };
     let recycling = |options| DbOptions { recycle_log_file_num: 2, ..options };

@@ -35,7 +35,7 @@ pub fn tables() -> Vec<(Small, usize)> {
             o.table.checksum = ChecksumType::Crc32c;
         }),
         shape("snappy, xxhash", 3, C::Snappy, 0, |o| o.table.checksum = ChecksumType::XxHash),
-        // What makes the index a hash index is two blocks beside it, which this reader does without.
+        // A hash index is two blocks beside the index, which this reader does without.
         shape("lz4, hash index, xxhash64", 4, C::Lz4, 16, |o| {
             o.table.checksum = ChecksumType::XxHash64;
             o.table.index_type = IndexType::HashSearch;

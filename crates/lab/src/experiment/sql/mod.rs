@@ -21,7 +21,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SqlExperiment {
-    /// What it is called in reports.
+    /// The title in reports.
     pub title: String,
     /// The question it answers.
     #[serde(default)]
@@ -35,7 +35,7 @@ pub struct SqlExperiment {
     /// How often and in what order.
     #[serde(default)]
     pub design: Design,
-    /// What is compared.
+    /// The targets to compare.
     #[serde(alias = "targets")]
     pub target: Vec<ServerSet>,
     /// Named sets of settings, chosen by targets.
@@ -99,7 +99,7 @@ pub struct ServerSet {
     pub url: Option<String>,
     /// Port of the loopback device to listen on; by default a socket.
     pub port: Option<u16>,
-    /// What to call this build.
+    /// The name of this build.
     pub build: Option<String>,
     /// Names of configurations; the server's defaults if empty.
     #[serde(default)]

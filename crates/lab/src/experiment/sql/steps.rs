@@ -16,7 +16,7 @@ const SYSBENCH_ROW: usize = 8 + 120 + 60;
 /// Bytes of a row of the Insert Benchmark with its indexes.
 const INSERT_ROW: usize = 120;
 
-/// What a step of this name does, but for its sizes. `postwrite.2` is another `postwrite`.
+/// The load of a step of this name, but for its sizes. `postwrite.2` is another `postwrite`.
 pub fn find(benchmark: SqlKind, kind: &str) -> Option<Load> {
     if kind.split('.').next() == Some("postwrite") {
         return Some(Load::Postwrite(0.0));
@@ -55,7 +55,7 @@ fn standard(benchmark: SqlKind) -> Vec<&'static str> {
         SqlKind::Sysbench => sysbench::tests::STANDARD.to_vec(),
         SqlKind::InsertBenchmark => {
             let mut names: Vec<&str> = insert_benchmark::STEPS.iter().map(|row| row.name).collect();
-            // What comes to rest after the last of the loads.
+            // The pause after the last of the loads.
             names.insert(4, "postwrite");
             names
         }
@@ -80,7 +80,7 @@ impl SqlExperiment {
             keys: rows,
             key_size: 8,
             value_size: row - 8,
-            // What a server may cache; but never more than it has.
+            // Bytes that a server may cache; but never more than it has.
             cache: (rows * row as u64 * 2).min(memory / 2) as usize,
             seconds: self.workload.seconds,
             threads: self.workload.clients,

@@ -1,4 +1,4 @@
-//! What a mistake in an experiment on servers is answered with, and which steps come of one without.
+//! The answer to a mistake in an experiment on servers, and the steps of an experiment without one.
 
 use super::*;
 use outcrop_lab_sql::Load;

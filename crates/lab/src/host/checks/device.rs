@@ -104,7 +104,7 @@ fn one_disk(facts: &Facts) -> Check {
     )
 }
 
-/// What an NVMe device says of its health.
+/// The health that an NVMe device reports.
 fn wear(facts: &Facts) -> Check {
     let (wanted, why) = ("used < 100 %, no errors", "worn or hot devices slow down, and then fail");
     let Some(health) = &facts.device_health else {

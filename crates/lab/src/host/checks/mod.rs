@@ -48,11 +48,11 @@ impl Status {
 /// One setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Check {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What it is.
+    /// The value found.
     pub value: String,
-    /// What it should be.
+    /// The value it should be.
     pub wanted: String,
     /// Whether it is.
     pub status: Status,
@@ -108,7 +108,7 @@ fn expect(
     }
 }
 
-/// What is recorded and not judged.
+/// A fact that is recorded and not judged.
 fn recorded(name: &str, value: Option<String>, why: &str) -> Check {
     checked(name, value.unwrap_or_else(|| "not known".into()), "recorded", Status::Note, why, "")
 }

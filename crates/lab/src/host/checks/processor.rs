@@ -1,4 +1,4 @@
-//! Processors: what makes their speed change, or differ.
+//! Processors: the causes by which their speed changes, or differs.
 
 use super::{Check, Status, checked, expect, recorded};
 use crate::host::facts::{Facts, Root};

@@ -1,4 +1,4 @@
-//! The rest of the system: who else uses the machine, what may be looked at, what is broken.
+//! The rest of the system: other users of the machine, rights of profilers, and faults.
 
 use super::{Check, Status, checked, chosen, expect, recorded};
 use crate::host::facts::Root;
@@ -100,7 +100,7 @@ fn pcie_errors(root: &Root) -> Check {
     )
 }
 
-/// What may be looked at by profilers and debuggers.
+/// The rights of profilers and debuggers.
 fn perf_access(root: &Root) -> Check {
     let of = |path: &str| root.text(&format!("/proc/sys/kernel/{path}")).unwrap_or_else(|| "?".into());
     let value = ["perf_event_paranoid", "kptr_restrict", "yama/ptrace_scope"].map(of).join(" / ");

@@ -1,4 +1,4 @@
-//! One step of one target against another: what moved with its throughput, every metric, processor time, options.
+//! One step of one target against another: the counters that moved with its throughput, every metric, processor time, options.
 
 use crate::analysis::cpu;
 use crate::analysis::options_diff::differences;

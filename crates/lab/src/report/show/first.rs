@@ -45,7 +45,7 @@ pub fn first_page(results: &Results, base: usize, below: usize) -> String {
     text
 }
 
-/// What each target did, and what stalls and tails say, a line each.
+/// The result of each target, of stalls and of tails, a line each.
 fn findings(results: &Results, base: usize) -> String {
     let plan = &results.experiment.plan;
     let labels = results.labels();

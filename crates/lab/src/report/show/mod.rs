@@ -1,4 +1,5 @@
-//! What the terminal shows of experiments: lists, one experiment, its table of ratios. At most 80 columns.
+//! The views of experiments in the terminal: lists, one experiment, its table of ratios. At most 80
+//! columns.
 //!
 //! Next: `plan.rs` for what would run, `explain.rs` for one step of one target.
 
@@ -230,7 +231,7 @@ pub fn compare(results: &Results, base: usize, metric: &str) -> String {
     text
 }
 
-/// What signs mean.
+/// The meaning of the signs.
 const LEGEND: &str = "\nratio, half width of the 95 % interval in %, verdict:\n\
                       + improvement   - regression   = same   ? unknown   ! invalid\n";
 
@@ -385,7 +386,7 @@ pub fn compare_json(results: &Results, base: usize, metric: &str) -> String {
         metric: &'a str,
         base: &'a str,
         cells: Vec<Row<'a>>,
-        /// What all steps have in common, for each target.
+        /// The difference that all steps share, for each target.
         offset: Vec<Option<Verdict>>,
         stalls: Vec<stalls::StallRow>,
         tails: Vec<tails::TailRow>,
@@ -424,7 +425,7 @@ pub fn exit_code(results: &Results, base: usize, metric: &str) -> u8 {
         .flat_map(|(cells, step)| cells.iter().enumerate().map(move |(target, cell)| (target, cell, step)))
         .filter(|(target, ..)| *target != base && targets[*target].twin_of.is_none())
         .filter(|(target, _, step)| {
-            // What one of the two does not have is not unknown.
+            // A step that one of the two does not have is not unknown.
             results.not_offered(step, *target).or(results.not_offered(step, base)).is_none()
         })
         .map(|(_, cell, _)| cell.as_ref().and_then(|cell| cell.verdict).map_or(Word::Unknown, |v| v.word))

@@ -1,4 +1,4 @@
-//! A plan as text: what would run, how long, and what could be seen.
+//! A plan as text: the steps, their time, and the differences that could be seen.
 
 use crate::analysis::noise::{NoiseModel, Sight};
 use crate::experiment::Order;

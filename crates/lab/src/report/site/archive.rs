@@ -125,7 +125,7 @@ fn not_judged(archive: &Archive) -> Markup {
 
 fn repairs(archive: &Archive) -> Markup {
     html! {
-        h2 { "What was repaired" }
+        h2 { "Repairs" }
         @if archive.notes.iter().any(|note| note.changed) {
             div.scroll { table.words {
                 thead { tr { th { "repair" } th { "places" } th { "what was wrong, and what was done" } th { "first" } } }

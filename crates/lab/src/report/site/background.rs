@@ -128,7 +128,7 @@ pub(super) fn host(results: &Results) -> Markup {
     }
 }
 
-/// What earlier experiments on this machine say of its noise.
+/// The noise of this machine in earlier experiments.
 fn noise(results: &Results) -> Markup {
     let plan = &results.experiment.plan;
     let sights = results.noise.sights(plan, results.blocks());
@@ -245,7 +245,7 @@ pub(super) fn aa(results: &Results) -> Markup {
     let calls = judged.iter().filter(|word| word.is_call()).count();
     html! {
         p {
-            "The base ran twice in each block under two names. Whatever differs between the two is noise: the intervals "
+            "The base ran twice in each block under two names. Any difference between the two is noise: the intervals "
             "below are what this machine cannot tell apart, and every " b { "+" } " or " b { "-" } " is a false call. "
             (calls) " of " (judged.len()) " cells were called."
         }
@@ -268,7 +268,7 @@ fn places(results: &Results) -> Markup {
     let names = results.labels();
     html! {
         @if !rows.is_empty() {
-            h2 { "Who worked first" }
+            h2 { "Order of work" }
             p.small {
                 "Rate of who worked before the other of a pair over the rate it would have had after it, with the 95 % interval. "
                 "Orders are balanced, so such an effect widens intervals and moves no ratio; where there is one, the host is not as quiet "

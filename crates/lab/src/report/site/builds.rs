@@ -1,4 +1,4 @@
-//! Versions by builds: what a compiler, an allocator or a configuration is worth in each version.
+//! Versions by builds: the effect of a compiler, an allocator or a configuration in each version.
 //!
 //! ```text
 //! version   gcc  clang  clang-lto   relative to gcc of the same version:  clang  clang-lto

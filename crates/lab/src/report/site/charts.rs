@@ -205,8 +205,8 @@ fn bar(svg: &mut String, y: f64, name: &str, verdict: Verdict, axis: Axis, x: &d
     }
 }
 
-/// A name of at most `longest` characters. What is left out is in the middle: targets differ in engine and version, which
-/// come first, or in configuration and in being the base again, which come last.
+/// A name of at most `longest` characters. Characters are left out in the middle: targets differ in engine and
+/// version, which come first, or in configuration and in being the base again, which come last.
 fn shortened(name: &str, longest: usize) -> String {
     let count = name.chars().count();
     if count <= longest {

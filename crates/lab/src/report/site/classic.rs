@@ -17,7 +17,7 @@ pub(super) fn classic_page(results: &Results, base: usize, judged: &super::Table
             "Relative QPS is (QPS of a target) / (QPS of " (names[base]) "), the geometric mean over " (results.blocks())
             " blocks, as on all pages. Colours by the fixed rule of the posts, whatever the scatter: "
             b.regression { "-" } " at most 0.95, " b.improvement { "+" } " at least 1.05, = between."
-            @if here != page::ALONE { " What the scatter allows to say is on the page " a href="index.html" { "Summary" } "." }
+            @if here != page::ALONE { " The verdicts that the scatter allows are on the page " a href="index.html" { "Summary" } "." }
         }
         h2 { "Relative QPS" }
         (relative(results, base))
@@ -125,7 +125,7 @@ pub(super) struct Pasted {
     pub text: String,
 }
 
-/// Ratios and rates as text; what has no numbers is left out.
+/// Ratios and rates as text; rows without numbers are left out.
 pub(super) fn texts(results: &Results, base: usize) -> Vec<Pasted> {
     let ratios = |output| relative_text(results, base, "ops_sec", output, false);
     let rates = |output| Ok(absolute(results, "ops_sec", output));

@@ -1,4 +1,4 @@
-//! Flame graphs: what was sampled of a step of a target, and how it differs from the base's.
+//! Flame graphs: the samples of a step of a target, and how they differ from the base's.
 //!
 //! The first row above the root are the groups of `cpu-groups.toml`: they make up the whole, and are what two engines have in
 //! common, whose functions have different names.
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// Shares of the width below which a function is not drawn, in per cent.
 const LEAST: f64 = 0.1;
 
-/// What makes a graph readable on dark paper: frames keep their colours, and so dark letters.
+/// The style that makes a graph readable on dark paper: frames keep their colours, and so dark letters.
 const DARK: &str = "@media (prefers-color-scheme: dark) {\n\
     svg > rect:first-of-type { fill: #1d1f21; }\n\
     svg > text { fill: #e6e6e6; }\n\
@@ -28,7 +28,7 @@ pub(super) struct Graphs<'a> {
     own: Vec<&'a Profile>,
 }
 
-/// What was sampled of a step; `None` if nothing was.
+/// The graphs of a step's samples; `None` without any.
 pub(super) fn of<'a>(results: &'a Results, step: &str) -> Option<Graphs<'a>> {
     let sampled = |profile: &&Profile| profile.step == step && profile.samples.count() > 0;
     let own: Vec<&Profile> = results.profiles.iter().filter(sampled).collect();

@@ -27,7 +27,7 @@ const COUNTERS: [&str; 8] = [
 const COLUMNS: [&str; 10] =
     ["rps", "rmbps", "rrqmps", "rawait", "rareqsz", "wps", "wmbps", "wrqmps", "wawait", "wareqsz"];
 
-/// What the device did in all sessions of a target's step.
+/// The device's totals over all sessions of a target's step.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Totals {
     samples: usize,
@@ -58,7 +58,7 @@ impl Totals {
         self.samples += samples;
         self.seconds += seconds;
         for (sum, delta) in self.counts.iter_mut().zip(deltas) {
-            // What one session lacks, the sum lacks.
+            // A counter that one session lacks is missing in the sum.
             *sum = if first { delta } else { sum.zip(delta).map(|(sum, delta)| sum + delta) };
         }
     }

@@ -42,7 +42,7 @@ use crate::store::{Store, StoreError};
 use maud::{Markup, html};
 use std::path::{Path, PathBuf};
 
-/// What is written.
+/// The form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// All pages, with verdicts.

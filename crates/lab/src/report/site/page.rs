@@ -1,4 +1,4 @@
-//! What all pages share: head, navigation, style, foot.
+//! The parts that all pages share: head, navigation, style, foot.
 
 use crate::analysis::results::Results;
 use maud::{DOCTYPE, Markup, PreEscaped, html};

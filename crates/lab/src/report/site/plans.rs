@@ -1,5 +1,5 @@
-//! What servers say of a step: how they execute its statements, one row for each way with the targets that take it, and what
-//! connections waited for.
+//! The plans and waits that servers report of a step: how they execute its statements, one row for each way with the
+//! targets that take it, and what connections waited for.
 
 use super::page;
 use crate::analysis::plans::ways;
@@ -53,7 +53,7 @@ fn shares(results: &Results, step: &str, target: usize) -> Vec<(String, f64)> {
     shares
 }
 
-/// What the connections of each target were seen doing; nothing of engines.
+/// The states in which the connections of each target were seen; nothing of engines.
 pub(super) fn waits(results: &Results, step: &str) -> Markup {
     let of_target = |target| shares(results, step, target);
     let all: Vec<Vec<(String, f64)>> = (0..results.labels().len()).map(of_target).collect();

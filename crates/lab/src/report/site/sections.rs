@@ -26,8 +26,8 @@ pub(super) fn sentences(results: &Results, base: usize, table: &Table) -> Markup
 /// Steps that a sentence names of those that share a verdict.
 const NAMED: usize = 8;
 
-/// What a target did, in words, in the order in which a reader needs it: what got worse, what got better, what is not known,
-/// what is the same; in each the largest difference first.
+/// The results of a target in words, in the order in which a reader needs them: steps that got worse, better, that
+/// are not known, that are the same; in each the largest difference first.
 fn sentence(results: &Results, base: usize, table: &Table, target: usize) -> String {
     let mut all: Vec<(&str, Verdict)> = results
         .steps
@@ -65,7 +65,7 @@ fn sentence(results: &Results, base: usize, table: &Table, target: usize) -> Str
     format!("{}. Geometric mean {mean:.2}X.", parts.join("; "))
 }
 
-/// What makes the numbers weaker than they look.
+/// The remarks that make the numbers weaker than they look.
 pub(super) fn cautions(results: &Results) -> Markup {
     let plan = &results.experiment.plan;
     let mut lines: Vec<String> = results
@@ -109,7 +109,7 @@ pub(super) fn ratio(cell: Option<&Cell>, is_base: bool) -> Markup {
     }
 }
 
-/// An interval as text; what is far out is only said to be.
+/// An interval as text; a limit that is far out is only said to be.
 fn interval(low: f64, high: f64) -> String {
     let end = |value: f64| match value {
         v if v < 0.005 => "<0.01".to_string(),
@@ -154,7 +154,7 @@ pub(super) fn relative(results: &Results, base: usize, table: &Table) -> Markup 
     }
 }
 
-/// What all steps of a session have in common: where the table has steps enough to tell.
+/// The difference that all steps of a session share: where the table has steps enough to tell.
 fn offset_row(results: &Results, base: usize) -> Markup {
     let offset = results.offset(base);
     html! {
@@ -173,7 +173,7 @@ fn offset_row(results: &Results, base: usize) -> Markup {
     }
 }
 
-/// What signs and intervals mean; with `links` to the pages that say more.
+/// The meaning of signs and intervals; with `links` to the pages that say more.
 pub(super) fn legend(results: &Results, base: usize, links: bool) -> Markup {
     let plan = &results.experiment.plan;
     let percent = plan.delta * 100.0;
@@ -213,7 +213,7 @@ pub(super) fn explanations(results: &Results, base: usize, table: &Table) -> Mar
     }
     html! {
         @if !found.is_empty() {
-            h2 { "What moved with it" }
+            h2 { "Counters that moved with it" }
             p.small { "Costs per operation that changed together with the throughput. That is a hint, not a proof." }
             div.scroll { table.wrap {
                 thead { tr { th { "step" } th { "target" } th { "finding" } } }

@@ -7,7 +7,7 @@ use crate::probe::derive::metric;
 use crate::report::text::amount;
 use maud::{Markup, html};
 
-/// Who stood still, and whether that is a difference.
+/// The targets that stood still, and whether that is a difference.
 pub(super) fn stalled(results: &Results, base: usize) -> Markup {
     let rows: Vec<_> =
         stalls::table(results, base).into_iter().filter(stalls::StallRow::is_worth_a_line).collect();

@@ -121,7 +121,7 @@ fn link(
     Ok(library)
 }
 
-/// Runs `command`; what it writes into `partial` takes its place if it succeeded.
+/// Runs `command`; the file that it writes to `partial` gets its name if it succeeded.
 fn finish(
     command: &mut Command,
     compiler: &Compiler,

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 const CODECS: [(&str, &str, &str); 3] =
     [("SNAPPY", "snappy.h", "snappy"), ("LZ4", "lz4.h", "lz4"), ("ZSTD", "zstd.h", "zstd")];
 
-/// What RocksDB's own build finds out of Linux and of every compiler that is taken here.
+/// The definitions that RocksDB's own build derives for Linux and for every compiler that is accepted here.
 const DEFINES: [&str; 14] = [
     "-DNDEBUG",
     "-DOS_LINUX",

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
-/// What a build is asked to be: `[build.NAME]` of an experiment, and flags of `lab engines build`.
+/// The settings of a build: `[build.NAME]` of an experiment, and flags of `lab engines build`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, clap::Args)]
 #[serde(deny_unknown_fields, default)]
 pub struct Wanted {
@@ -48,15 +48,15 @@ pub struct Wanted {
 pub struct BuildArguments {
     /// The engine: rocksdb@VERSION, or outcrop.
     pub engine: String,
-    /// What it is made of.
+    /// The settings of the build.
     #[command(flatten)]
     pub wanted: Wanted,
-    /// What to call it in lists.
+    /// The name in lists.
     #[arg(long)]
     pub name: Option<String>,
 }
 
-/// What a library is made of.
+/// The ingredients of a library.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recipe {
     /// The engine.
@@ -67,7 +67,7 @@ pub struct Recipe {
     pub sources: String,
     /// SHA-256 of all that is compiled.
     pub sources_sha256: String,
-    /// What the compiler says of itself.
+    /// The compiler's version text.
     pub compiler: String,
     /// Flags of the compiler, directories of sources left out.
     pub flags: Vec<String>,
@@ -76,7 +76,7 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    /// Its checksum: what a build is cached by.
+    /// Its checksum: the key that a build is cached by.
     pub fn key(&self) -> String {
         let text = serde_json::to_string(self).expect("plain data serialises");
         hexadecimal(&Sha256::digest(text))
@@ -97,9 +97,9 @@ pub struct Made {
     pub library: PathBuf,
     /// SHA-256 of the library, in hexadecimal.
     pub sha256: String,
-    /// What it is made of.
+    /// The ingredients of the build.
     pub recipe: Recipe,
-    /// What it was called by `lab engines build`.
+    /// The name that `lab engines build` gave it.
     #[serde(default)]
     pub name: Option<String>,
 }

@@ -35,7 +35,7 @@ pub(super) fn make(wanted: &Wanted) -> Result<Made, String> {
     })
 }
 
-/// What goes into RUSTFLAGS.
+/// The words of RUSTFLAGS.
 fn flags(wanted: &Wanted) -> Result<Vec<String>, String> {
     let march = wanted.march.iter().map(|march| format!("-Ctarget-cpu={march}"));
     let more = wanted.flags.iter().flat_map(|flags| flags.split_whitespace().map(str::to_string));

@@ -65,7 +65,7 @@ pub fn versions() -> Vec<String> {
     data().sources.into_iter().map(|row| row.rocksdb).collect()
 }
 
-/// Sources of RocksDB in `version`, fetched if need be.
+/// Sources of RocksDB in `version`, fetched if needed.
 ///
 /// # Errors
 /// A sentence with the versions there are, or what Cargo said.
@@ -124,7 +124,7 @@ fn unpacked(row: &Row, manifest: &Path) -> Result<PathBuf, String> {
     dir.ok_or_else(|| format!("cargo metadata does not name {}", row.name))
 }
 
-/// What Cargo printed.
+/// The output of Cargo.
 pub(super) fn cargo(arguments: &[&str]) -> Result<String, String> {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output().map_err(|error| {

@@ -20,7 +20,7 @@ pub struct LockedServer {
     /// Its artefact, and the archive in it.
     #[serde(flatten)]
     pub archive: LockedEngine,
-    /// Whose words it speaks.
+    /// The product whose protocol and settings it uses.
     pub product: Product,
 }
 
@@ -77,7 +77,7 @@ pub fn unpacked(server: &LockedServer) -> Option<PathBuf> {
     is_whole.then_some(home)
 }
 
-/// Written last: what was unpacked from another archive is not taken.
+/// Written last: files unpacked from another archive are not taken.
 const MARK: &str = "OUTCROP-SHA256";
 
 /// The directory with the server's `bin`, fetched and unpacked if it is not here. May take minutes and use the network.

@@ -10,14 +10,14 @@ use super::{mysql, postgres};
 use outcrop_lab_sql::Product;
 use std::path::Path;
 
-/// What sizes are taken from.
+/// The machine that sizes are taken from.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
     /// Bytes of memory that one server may have.
     pub memory: u64,
     /// Processors.
     pub cores: usize,
-    /// What megabytes are called: `MB`, and `M` by MySQL.
+    /// The unit of megabytes: `MB`, and `M` by MySQL.
     pub megabytes: &'static str,
 }
 

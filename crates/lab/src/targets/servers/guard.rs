@@ -29,7 +29,7 @@ pub struct Guarded {
     pub directory: PathBuf,
     /// Where what it prints is appended.
     pub log: PathBuf,
-    /// What it reads; nothing if absent.
+    /// The file it reads; nothing if absent.
     #[serde(default)]
     pub input: Option<PathBuf>,
     /// User and group it runs as, if not this program's.
@@ -99,7 +99,7 @@ pub fn run(json: &str) -> Result<(), String> {
         std::process::exit(1);
     });
     let status = child.wait().map_err(|error| format!("waiting for a server: {error}"))?;
-    // What it left without a parent.
+    // Processes that it left without a parent.
     let _ = tree::kill(std::process::id());
     say(&format!("ended {status}"));
     Ok(())

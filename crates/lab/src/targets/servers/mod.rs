@@ -32,17 +32,17 @@ use std::path::{Path, PathBuf};
 pub struct ServerSpec {
     /// `postgres`, `mysql` or `mariadb`.
     pub name: String,
-    /// Whose words it speaks.
+    /// The product whose protocol and settings it uses.
     pub product: Product,
     /// Version, if the experiment says one.
     pub version: Option<String>,
     /// Where it is.
-    pub place: Place,
+    pub place: ServerLocation,
 }
 
 /// Where a server is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Place {
+pub enum ServerLocation {
     /// Started by the lab from these files.
     Own {
         /// Directory with `bin`.

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What an initialised server's only user is called.
+/// The name of an initialised server's only user.
 const USER: &str = "root";
 const PORT: u16 = 3306;
 /// An orderly end.
@@ -67,7 +67,7 @@ fn system_tables(basedir: &Path) -> Result<String, String> {
     Ok(text)
 }
 
-/// What makes a data directory.
+/// The command that makes a data directory.
 ///
 /// # Errors
 /// If what its statements are read from is not there or cannot be written.
@@ -114,7 +114,8 @@ pub(super) fn initialise(
     }])
 }
 
-/// What starts the server on `data` with the settings of `config`; the user has `secret` before anybody can connect.
+/// The command that starts the server on `data` with the settings of `config`; the user has `secret` before anybody
+/// can connect.
 ///
 /// # Errors
 /// If the settings cannot be written.

@@ -1,4 +1,4 @@
-//! How long the lab waits for a server: as long as it gets on, whatever the clock says.
+//! How long the lab waits for a server: as long as it makes progress, whatever the clock says.
 //!
 //! ```text
 //! look, look, look ...   each compares processor time, log and data with the last look
@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// shares a busy machine takes more.
 const WORK: f64 = 3.0;
 
-/// What a server that gets on changes.
+/// The signs by which a server shows progress.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Signs {
     /// Processor time of its processes, in seconds.
@@ -30,7 +30,7 @@ struct Signs {
     files: Files,
 }
 
-/// What its log and its files look like from outside.
+/// The state of its log and its files from outside.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Files {
     bytes: u64,

@@ -11,10 +11,10 @@ use std::process::{Command, Stdio};
 pub(super) const USER: &str = "outcrop";
 /// A part of the socket's name.
 const PORT: u16 = 5432;
-/// Ends transactions and stops: what users do who want their server down.
+/// Ends transactions and stops, as users do who want their server down.
 pub(super) const STOP: Signal = Signal::INT;
 
-/// What makes a cluster in `data`, whose user has `secret`, if there is one.
+/// The commands that make a cluster in `data`, whose user has `secret`, if there is one.
 pub(super) fn initialise(
     basedir: &Path,
     data: &Path,
@@ -32,7 +32,7 @@ pub(super) fn initialise(
     vec![Guarded { program: basedir.join("bin/initdb"), arguments, ..base }]
 }
 
-/// What starts the server on `data` with the settings of `config`.
+/// The command that starts the server on `data` with the settings of `config`.
 ///
 /// # Errors
 /// If the settings cannot be written.

@@ -5,14 +5,14 @@
 //! session-N/server.log    what it prints; the last lines are shown if it does not come up
 //! session-N/password      of one that listens on a port
 //! ```
-//! Invariants: a data directory is initialised once, and taken as it is if it is there (a copy of a loaded one). Who drops a
-//! [`Server`] closes the guard's pipe: nothing of the server is left.
+//! Invariants: a data directory is initialised once, and taken as it is if it is there (a copy of a loaded one).
+//! Dropping a [`Server`] closes the guard's pipe: nothing of the server is left.
 
 use super::catalogue::closed_to_others;
 use super::guard::{Guarded, NOBODY};
 use super::patience::Patience;
 use super::secret::Secret;
-use super::{PASSWORD, Place, ServerSpec, mysql, postgres, tree};
+use super::{PASSWORD, ServerLocation, ServerSpec, mysql, postgres, tree};
 use crate::run::data_dir;
 use outcrop_lab_load::process::ProcessUsage;
 use outcrop_lab_sql::{Address, Connection, Product, upkeep};
@@ -24,7 +24,7 @@ use std::process::{Child, ChildStdin};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
 use std::time::Duration;
 
-/// Told now and then that a server gets on, while somebody waits for it.
+/// Called now and then while a server that somebody waits for makes progress.
 ///
 /// # Errors
 /// A sentence if nobody waits any more.
@@ -59,17 +59,17 @@ struct GuardedProcess {
 
 impl Server {
     /// Starts the server of `spec` in `dir`, which is the session's own, or finds one that runs; the lab's database is there
-    /// afterwards. However long it takes: `alive` is called about once a second while the server gets on.
+    /// afterwards. However long it takes: `alive` is called about once a second while the server makes progress.
     ///
     /// # Errors
     /// A sentence; with the last lines of the server's log if it did not come up.
     pub fn start(spec: &ServerSpec, dir: &Path, alive: Alive<'_>) -> Result<Server, String> {
         let (guarded, admin) = match &spec.place {
-            Place::Remote(address) => {
+            ServerLocation::Remote(address) => {
                 let password = std::env::var(PASSWORD).ok();
                 (None, Address { password, ..address.clone() })
             }
-            Place::Own { basedir, config, port } => {
+            ServerLocation::Own { basedir, config, port } => {
                 let (process, address) = start_own(spec, dir, basedir, config, *port, alive)?;
                 (Some(process), address)
             }
@@ -106,12 +106,12 @@ impl Server {
         self.guarded.as_ref().map(|guarded| guarded.guard.id())
     }
 
-    /// What all its processes have used, where they are the lab's.
+    /// The usage of all its processes, where they are the lab's.
     pub fn usage(&self) -> Option<ProcessUsage> {
         self.guarded.as_ref().map(|guarded| tree::usage(guarded.guard.id()))
     }
 
-    /// What it says it is, and all its settings as `name=value` lines.
+    /// The version text of the server, and all its settings as `name=value` lines.
     ///
     /// # Errors
     /// The server's words.
@@ -142,7 +142,7 @@ impl Server {
     }
 
     /// Stops it in its own orderly way, so that its files can be copied. However long it takes: `alive` is called about once a
-    /// second while the server gets on.
+    /// second while the server makes progress.
     ///
     /// # Errors
     /// A sentence if it does not stop; it is killed then.
@@ -154,7 +154,7 @@ impl Server {
             Product::MySql => mysql::STOP,
         };
         if let Some(pid) = rustix::process::Pid::from_raw(guarded.server as i32) {
-            // It may have ended by itself: what it left says how.
+            // It may have ended by itself: its last messages say how.
             let _ = rustix::process::kill_process(pid, signal);
         }
         match guarded.wait_for_line(alive) {
@@ -186,7 +186,7 @@ fn version_of(connection: &mut Connection) -> Result<String, String> {
 }
 
 impl GuardedProcess {
-    /// What the guard says next. An error once its directory has no space left: some servers wait for it without end.
+    /// The guard's next line. An error once its directory has no space left: some servers wait for it without end.
     fn wait_for_line(&self, alive: Alive<'_>) -> Result<String, String> {
         let mut patience = self.patience();
         loop {
@@ -274,7 +274,8 @@ fn start_own(
             closed.display()
         ));
     }
-    // Whoever has the port may accept connections and never answer: asked before anybody waits for that.
+    // Another owner of the port may accept connections and never answer: the port is tested before anybody
+    // waits for that.
     if let Some(port) = port
         && let Err(error) = TcpListener::bind(("127.0.0.1", port))
     {

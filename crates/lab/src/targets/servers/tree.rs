@@ -107,7 +107,7 @@ fn text_of(id: u32, name: &str) -> String {
     std::fs::read_to_string(format!("/proc/{id}/{name}")).unwrap_or_default()
 }
 
-/// What each process below `root` does at this moment, as the kernel says it, for messages.
+/// The current state of each process below `root`, by the kernel's words, for messages.
 pub fn described(root: u32) -> String {
     let one = |id: u32| {
         let state = stat(id).map_or_else(|| "gone".to_string(), |stat| state(&stat).to_string());
@@ -119,8 +119,8 @@ pub fn described(root: u32) -> String {
     if all.is_empty() { "no processes".to_string() } else { all.join(", ") }
 }
 
-/// What all processes below `root` have used, those included that they have waited for. Memory is the sum of what each has for
-/// itself, and once the most that one has resident of what they share. Switches are those of living threads.
+/// The usage of all processes below `root`, those included that they have waited for. Memory is the sum of what each
+/// has for itself, and once the most that one has resident of what they share. Switches are those of living threads.
 pub fn usage(root: u32) -> ProcessUsage {
     let mut sum = ProcessUsage::default();
     let mut shared = 0;

@@ -53,7 +53,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let tar = archive(temp.path());
         let home = temp.path().join("postgres-18.1");
-        // What another version would be unpacked to, if the last number were taken for an extension.
+        // The directory of another version, if the last number were taken for an extension.
         std::fs::write(temp.path().join(format!("postgres-18.part{}", std::process::id())), "other").unwrap();
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gzip.write_all(&tar).unwrap();
