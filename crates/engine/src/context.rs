@@ -66,6 +66,9 @@ pub struct DbContext {
     pub archive_purged: AtomicU64,
     /// The database closes: compactions end.
     pub closing: AtomicBool,
+    /// The database is closed: its directory may be another's. Set with `Core::options_file`, `CommitPipeline::core` and
+    /// `VersionSet::manifest` locked, so that a holder of one of them finds it as it stays.
+    pub closed: AtomicBool,
     /// Complete files that were not installed, but may be named by a MANIFEST whose tail is unknown. Removed once another is in
     /// charge.
     pub quarantined: Mutex<Vec<FileNumber>>,
@@ -107,6 +110,7 @@ impl DbContext {
             memtable_pool,
             archive_purged: AtomicU64::new(0),
             closing: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
             quarantined: Mutex::default(),
             next_file: AtomicU64::new(next_file),
             process: process_id(),
@@ -156,6 +160,15 @@ impl DbContext {
     pub fn check_open(&self) -> Result<()> {
         // Relaxed: asked again and again.
         if self.closing.load(Ordering::Relaxed) { Err(closing_error()) } else { Ok(()) }
+    }
+
+    /// ShutdownInProgress once the database is closed: nothing in its directory may be changed any more.
+    pub fn check_not_closed(&self) -> Result<()> {
+        // Relaxed: the locks that it is set with order it.
+        match self.closed.load(Ordering::Relaxed) {
+            true => Err(Error::new(ErrorKind::ShutdownInProgress, "the database is closed")),
+            false => Ok(()),
+        }
     }
 
     /// A number no file has had.

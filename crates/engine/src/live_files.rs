@@ -153,7 +153,7 @@ pub struct DeletionsOnHold<'d>(&'d JobContext);
 impl<'d> DeletionsOnHold<'d> {
     /// From here on.
     pub fn new(jobs: &'d JobContext) -> DeletionsOnHold<'d> {
-        jobs.versions.state.lock().deletions_disabled += 1;
+        jobs.versions.state.lock().deletion_holds += 1;
         DeletionsOnHold(jobs)
     }
 }
@@ -161,7 +161,7 @@ impl<'d> DeletionsOnHold<'d> {
 impl Drop for DeletionsOnHold<'_> {
     fn drop(&mut self) {
         let mut state = self.0.versions.state.lock();
-        state.deletions_disabled -= 1;
+        state.deletion_holds -= 1;
         drop(state);
         purge_obsolete_files(self.0);
     }

@@ -42,6 +42,9 @@ impl Drop for Purging<'_> {
 
 /// Removes tables and WALs that died since the last call, and the blocks of those tables from the cache.
 pub fn purge_obsolete_files(jobs: &JobContext) {
+    if jobs.ctx.check_not_closed().is_err() {
+        return;
+    }
     let _purging = Purging::new(&jobs.versions);
     let retired: Vec<_> = {
         let mut state = jobs.versions.state.lock();
@@ -53,7 +56,7 @@ pub fn purge_obsolete_files(jobs: &JobContext) {
     drop(retired);
     let needed = {
         let mut state = jobs.versions.state.lock();
-        if state.deletions_disabled > 0 || !std::mem::take(&mut state.purge_wanted) {
+        if state.keeps_files() || !std::mem::take(&mut state.purge_wanted) {
             return;
         }
         state.min_wal_needed(jobs.versions.current_wal())
@@ -61,7 +64,7 @@ pub fn purge_obsolete_files(jobs: &JobContext) {
     let untracked = jobs.versions.untrack_wals(needed);
     let (tables, blobs, wals, caches, manifests) = {
         let mut state = jobs.versions.state.lock();
-        if state.deletions_disabled > 0 {
+        if state.keeps_files() {
             state.purge_wanted = true;
             return;
         }
@@ -113,7 +116,7 @@ pub fn drop_kept_wals(jobs: &JobContext) {
     let asked = recycled_wals(&jobs.ctx.options) as usize;
     let kept = {
         let mut state = jobs.versions.state.lock();
-        if state.deletions_disabled > 0 {
+        if state.keeps_files() {
             return;
         }
         let asked = asked.min(state.recyclable_wals.len());

@@ -76,6 +76,7 @@ pub fn write(core: &Core) -> Result<()> {
 
 /// The same, for who holds [`Core::options_file`].
 pub fn write_locked(core: &Core) -> Result<()> {
+    core.ctx.check_not_closed()?;
     write_to(core, &core.ctx.path)?;
     remove_old(core)
 }
@@ -97,7 +98,7 @@ pub fn write_to(core: &Core, dir: &Path) -> Result<()> {
 
 fn remove_old(core: &Core) -> Result<()> {
     // Somebody may copy one of them. They go with the next file that is written.
-    if core.versions.state.lock().deletions_disabled > 0 {
+    if core.versions.state.lock().keeps_files() {
         return Ok(());
     }
     let names = core.ctx.env.fs.list(&core.ctx.path)?;

@@ -301,6 +301,8 @@ pub struct DbState {
     pub shutting_down: bool,
     /// File deletions are on hold (`disable_file_deletions`).
     pub deletions_disabled: usize,
+    /// Copies of the database that are being made: they need its files, whatever the application enables.
+    pub deletion_holds: usize,
     /// Obsolete files may have become deletable.
     pub purge_wanted: bool,
     /// Removals of obsolete files that run.
@@ -336,6 +338,7 @@ impl DbState {
             manual_disabled: 0,
             shutting_down: false,
             deletions_disabled: 0,
+            deletion_holds: 0,
             purge_wanted: false,
             purges: 0,
         }
@@ -388,9 +391,14 @@ impl DbState {
             || self.column_families.values().any(pending)
     }
 
+    /// True while no file of the database may be removed: somebody may be copying them.
+    pub fn keeps_files(&self) -> bool {
+        self.deletions_disabled + self.deletion_holds > 0
+    }
+
     /// True while obsolete files are removed, or will be without anybody asking.
     pub fn has_files_to_remove(&self) -> bool {
-        self.purges > 0 || (self.purge_wanted && self.deletions_disabled == 0)
+        self.purges > 0 || (self.purge_wanted && !self.keeps_files())
     }
 }
 

@@ -46,6 +46,13 @@ pub fn close(core: &Core) -> Result<()> {
         manager.forget_all(&core.ctx.env.fs, &core.ctx.path);
     }
     log_line!(core.ctx, "Shutdown complete");
+    {
+        // Nobody is in the middle of changing the directory when it is given up.
+        let _options = core.options_file.lock();
+        let _writing = core.commit.exclude_writers();
+        let _manifest = core.versions.manifest.lock();
+        core.ctx.closed.store(true, Ordering::Relaxed);
+    }
     *core.lock.lock() = None;
     flushed.and(written)
 }

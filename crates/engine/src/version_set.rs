@@ -119,6 +119,7 @@ impl VersionSet {
 
     /// The error of whatever would write, if the database is only read.
     pub fn refuse_if_read_only(&self) -> Result<()> {
+        self.ctx.check_not_closed()?;
         match &self.state.lock().background_error {
             Some(error) if error.kind() == ErrorKind::NotSupported => Err(error.clone()),
             _ => Ok(()),
@@ -184,6 +185,7 @@ impl VersionSet {
     ) -> std::result::Result<(), Unchanged> {
         // HOLDS manifest across IO: see the module doc.
         let mut manifest = self.manifest.lock();
+        self.ctx.check_not_closed().map_err(Unchanged::Refused)?;
         if let Some(error) = &manifest.failed {
             return Err(Unchanged::Refused(error.clone()));
         }
@@ -279,7 +281,10 @@ impl VersionSet {
         // HOLDS manifest across IO: as in `log_and_apply`.
         let replaced = {
             let mut manifest = self.manifest.lock();
-            self.replace_manifest(&mut manifest)
+            self.ctx
+                .check_not_closed()
+                .map_err(Unchanged::Refused)
+                .and_then(|()| self.replace_manifest(&mut manifest))
         };
         replaced.map_err(|failure| self.report_unchanged(failure))
     }
@@ -307,7 +312,7 @@ impl VersionSet {
         manifest.failed = None;
         {
             let mut state = self.state.lock();
-            if state.deletions_disabled > 0 {
+            if state.keeps_files() {
                 // Somebody may copy it.
                 state.obsolete_manifests.push(old);
                 state.purge_wanted = true;

@@ -27,6 +27,7 @@ impl VersionSet {
     fn log_additions(&self, synced: &[(u64, u64)]) -> std::result::Result<(), Unchanged> {
         // HOLDS manifest across IO: as in `log_and_apply`.
         let mut manifest = self.manifest.lock();
+        self.ctx.check_not_closed().map_err(Unchanged::Refused)?;
         let needed = {
             let state = self.state.lock();
             state.min_wal_needed(self.current_wal())
@@ -51,6 +52,7 @@ impl VersionSet {
     fn log_deletion(&self, needed: u64) -> std::result::Result<(), Unchanged> {
         // HOLDS manifest across IO: as in `log_and_apply`.
         let mut manifest = self.manifest.lock();
+        self.ctx.check_not_closed().map_err(Unchanged::Refused)?;
         if !manifest.wals.tracks_before(needed) {
             return Ok(());
         }

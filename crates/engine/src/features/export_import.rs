@@ -162,6 +162,7 @@ pub fn create_with_import(
     options: ImportColumnFamilyOptions,
     exports: &[&ExportedColumnFamily],
 ) -> Result<ColumnFamilyHandle> {
+    core.ctx.check_not_closed()?;
     let comparator = &family.parts.comparator;
     if exports.iter().any(|export| export.comparator != comparator.name()) {
         return Err(Error::invalid_argument("Comparator name mismatch"));

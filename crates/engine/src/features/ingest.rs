@@ -110,6 +110,7 @@ pub fn ingest(
     paths: &[PathBuf],
     options: &IngestExternalFileOptions,
 ) -> Result<()> {
+    core.ctx.check_not_closed()?;
     core.ctx.check_owns(cf)?;
     if paths.is_empty() {
         return Err(Error::invalid_argument("no files to ingest"));

@@ -84,7 +84,7 @@ fn next_upkeep(ctx: &DbContext, state: &mut DbState) -> Option<Job> {
     if ctx.background.has_windows() {
         return Some(Job::DropWindows);
     }
-    let may_purge = state.purge_wanted && state.deletions_disabled == 0;
+    let may_purge = state.purge_wanted && !state.keeps_files();
     let retired = state.column_families.values().any(|cf| !cf.retired.is_empty());
     if may_purge || retired || ctx.background.has_views() {
         return Some(Job::Purge);

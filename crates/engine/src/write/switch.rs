@@ -95,6 +95,7 @@ impl CommitPipeline {
         if core.wal.is_empty() {
             return Ok(());
         }
+        self.ctx.check_not_closed()?;
         let number = self.ctx.new_file_number();
         let recycled = self.recyclable_wal();
         let fresh =
@@ -143,8 +144,9 @@ impl CommitPipeline {
         self.versions.wait_for_flush(ids)
     }
 
-    /// Fails with the background error, if there is one.
+    /// Fails with the background error, if there is one, and once the database is closed.
     pub fn check_no_error(&self) -> Result<()> {
+        self.ctx.check_not_closed()?;
         if self.versions.refuses_writes()
             && let Some(error) = &self.versions.state.lock().background_error
         {
@@ -175,7 +177,7 @@ impl CommitPipeline {
     /// An obsolete WAL to recycle. None while files are to stay: somebody may be copying them.
     fn recyclable_wal(&self) -> Option<u64> {
         let mut state = self.versions.state.lock();
-        if state.deletions_disabled > 0 { None } else { state.recyclable_wals.pop() }
+        if state.keeps_files() { None } else { state.recyclable_wals.pop() }
     }
 
     /// Flushes the memtable that has taken writes for longest, of a column family that is not being flushed: all memtables that a

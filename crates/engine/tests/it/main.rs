@@ -5,6 +5,7 @@ mod backup;
 mod basic;
 mod beside;
 mod blobs;
+mod closed;
 mod collectors;
 mod column_family_faults;
 mod column_options;
