@@ -103,6 +103,14 @@ pub struct Backup {
     pub excluded: Vec<String>,
 }
 
+impl Backup {
+    /// True if its meta file says what `meta` says.
+    fn is_of(&self, meta: &BackupMeta) -> bool {
+        (self.timestamp, self.sequence_number) == (meta.timestamp, meta.sequence_number)
+            && self.files.iter().map(|file| &file.meta).eq(&meta.files)
+    }
+}
+
 /// A file of a backup, and how long it is.
 #[derive(Clone, Debug)]
 pub struct StoredFile {
@@ -154,6 +162,10 @@ impl Backups {
         let text = match layout.fs.read_all(&path) {
             // Deleted meanwhile.
             Err(error) if error.is_missing_file() => return Ok(()),
+            Err(error) if is_of_backup(&error) => {
+                self.corrupt.insert(id, Corrupt { error, names: Vec::new() });
+                return Ok(());
+            }
             text => text?,
         };
         let parsed = BackupMeta::parse(&text, &path.display().to_string());
@@ -162,12 +174,30 @@ impl Backups {
             .map_or_else(|_| Vec::new(), |meta| meta.files.iter().map(|file| file.name.clone()).collect());
         match parsed.and_then(|meta| with_sizes(layout, meta, sizes)) {
             Ok(backup) => drop(self.valid.insert(id, backup)),
-            Err(error) if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::NotSupported) => {
+            Err(error) if is_of_backup(&error) => {
                 self.corrupt.insert(id, Corrupt { error, names });
             }
             Err(error) => return Err(error),
         }
         Ok(())
+    }
+
+    /// Reads anew what backup `id` is, if it is known: another engine may have deleted it, and made another of that id.
+    pub fn refresh(&mut self, layout: &Layout, id: u32) -> Result<()> {
+        let path = layout.meta(id);
+        if let Some(known) = self.valid.get(&id) {
+            let text = layout.fs.read_all(&path).unwrap_or_default();
+            let found = BackupMeta::parse(&text, &path.display().to_string());
+            if found.is_ok_and(|found| known.is_of(&found)) {
+                // With the sizes that its files had: one that was cut since is found by them.
+                return Ok(());
+            }
+        } else if !self.corrupt.contains_key(&id) {
+            return Ok(());
+        }
+        self.valid.remove(&id);
+        self.corrupt.remove(&id);
+        self.load_one(layout, id, &mut Sizes::new())
     }
 
     /// The newest whole backup.
@@ -194,6 +224,14 @@ impl Backups {
         all.extend(valid.map(|file| (file.meta.name.as_str(), Some(file))));
         all
     }
+}
+
+/// True if the error is of one backup, which is set aside, and not of the directory of backups.
+fn is_of_backup(error: &Error) -> bool {
+    use std::io::ErrorKind::{InvalidFilename, IsADirectory, NotADirectory};
+    let odd_path = |io: &std::io::Error| matches!(io.kind(), InvalidFilename | IsADirectory | NotADirectory);
+    matches!(error.kind(), ErrorKind::Corruption | ErrorKind::NotSupported)
+        || error.io_source().is_some_and(odd_path)
 }
 
 /// Sizes of shared files that were asked for before.

@@ -148,7 +148,7 @@ impl BackupEngine {
     /// Corruption or NotFound naming the first file that is damaged or missing; NotFound without a text if there is no such
     /// backup; what is wrong with one that was set aside; IoError.
     pub fn verify_backup(&self, id: u32) -> Result<()> {
-        verify::verify(&self.store, &self.backups.lock(), id, verify::How::Checksums)
+        verify::verify(&self.store, &*self.refreshed(id)?, id, verify::How::Checksums)
     }
 
     /// As [`BackupEngine::verify_backup`], but only that every file is there and has its size: damage within a file is not found.
@@ -156,7 +156,7 @@ impl BackupEngine {
     /// # Errors
     /// As there.
     pub fn verify_backup_sizes(&self, id: u32) -> Result<()> {
-        verify::verify(&self.store, &self.backups.lock(), id, verify::How::Sizes)
+        verify::verify(&self.store, &*self.refreshed(id)?, id, verify::How::Sizes)
     }
 
     /// Deletes a backup, damaged or not, and the files that no other one needs.
@@ -226,7 +226,7 @@ impl BackupEngine {
         // One engine's after the other: two at once would be in each other's way.
         let engines = std::iter::once(self).chain(others.iter().copied());
         let sources: Vec<_> = engines.map(BackupEngine::as_alternate).collect();
-        let backups = self.backups.lock();
+        let backups = self.refreshed(id)?;
         let target = restore::Target { db_dir: db_dir.as_ref(), wal_dir: wal_dir.as_ref() };
         restore::restore(&self.store, backups.get(id)?, target, options, &sources)
     }
@@ -234,6 +234,13 @@ impl BackupEngine {
     /// The files of this engine that another engine's restore can take.
     fn as_alternate(&self) -> restore::Alternate {
         restore::Alternate::new(self.store.layout.clone(), &self.backups.lock())
+    }
+
+    /// The backups, of which `id` is as it is now.
+    fn refreshed(&self, id: u32) -> Result<MutexGuard<'_, Backups>> {
+        let mut backups = self.backups.lock();
+        backups.refresh(&self.store.layout, id)?;
+        Ok(backups)
     }
 
     /// The backups as they are now, with other engines kept from changing them.

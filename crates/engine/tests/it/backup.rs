@@ -586,7 +586,7 @@ fn engines_on_one_directory_do_not_undo_each_other() {
 /// that are there, and yet one is another backup.
 #[test]
 fn a_backup_that_took_the_place_of_another_is_noticed() {
-    for act in ["delete", "create", "purge", "collect"] {
+    for act in ["delete", "create", "purge", "collect", "verify", "restore"] {
         let env = Env::memory();
         let db = open_at(&env, "/db").unwrap();
         let first = open_engine(&env);
@@ -604,7 +604,9 @@ fn a_backup_that_took_the_place_of_another_is_noticed() {
             "delete" => first.delete_backup(1).unwrap(),
             "create" => drop(first.create_backup(&db).unwrap()),
             "purge" => first.purge_old_backups(1).unwrap(),
-            _ => first.garbage_collect().unwrap(),
+            "collect" => first.garbage_collect().unwrap(),
+            "verify" => first.verify_backup(2).unwrap(),
+            _ => assert!(restored(&first, &env, 2) == rows_of(&other)),
         }
         let fresh = open_engine(&env);
         assert!(fresh.corrupted_backups().is_empty(), "{act}");
@@ -697,7 +699,7 @@ fn files_that_make_no_database_are_not_restored() {
     let path = Path::new(DIR).join("meta/1");
     let text = String::from_utf8(env.fs.read_all(&path).unwrap()).unwrap();
     let files = text.lines().filter(|line| line.contains(" crc32 ")).count();
-    for name in ["CURRENT", "MANIFEST"] {
+    for (name, found) in [("CURRENT", "0 CURRENT and 1 MANIFEST"), ("MANIFEST", "1 CURRENT and 0 MANIFEST")] {
         let lines = text.lines().filter(|line| !line.starts_with("private") || !line.contains(name));
         let lines = lines.map(|line| match line.parse::<usize>() {
             Ok(found) if found == files => (files - 1).to_string(),
@@ -709,7 +711,7 @@ fn files_that_make_no_database_are_not_restored() {
         let engine = open_engine(&env);
         let error = engine.restore_backup(1, "/kept", "/kept").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
-        assert!(error.to_string().contains(name), "{error}");
+        assert!(error.to_string().contains(found), "{error}");
         assert!(open_at(&env, "/kept").unwrap().get("here").unwrap().is_some());
     }
 }
@@ -748,6 +750,30 @@ fn damaged_meta_files_are_set_aside() {
     let engine = open_engine(&env);
     engine.verify_backup(1).unwrap();
     engine.verify_backup(2).unwrap();
+}
+
+/// Meta files that are directories, and names that no file of the system can have.
+#[test]
+fn odd_files_of_one_backup_do_not_stop_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let env = Env::posix();
+    let db = open_at(&env, dir.path().join("db").to_str().unwrap()).unwrap();
+    write_some(&db, 0);
+    let root = dir.path().join("backups");
+    let open = || BackupEngine::open(BackupEngineOptions::new(&root), &env).unwrap();
+    open().create_backup(&db).unwrap();
+    let whole = std::fs::read_to_string(root.join("meta/1")).unwrap();
+    let name = whole.lines().find_map(|line| line.strip_prefix("private/1/")).unwrap();
+    let name = name.split(' ').next().unwrap();
+    std::fs::write(root.join("meta/2"), whole.replacen(name, &"n".repeat(300), 1)).unwrap();
+    std::fs::write(root.join("meta/3"), whole.replace("private/1", "private/3")).unwrap();
+    std::fs::write(root.join("private/3"), "no directory").unwrap();
+    std::fs::create_dir(root.join("meta/4")).unwrap();
+    let engine = open();
+    let set_aside: Vec<u32> = engine.corrupted_backups().into_iter().map(|(id, _)| id).collect();
+    assert_eq!(set_aside, [2, 3, 4]);
+    engine.verify_backup(1).unwrap();
+    assert_eq!(engine.create_backup(&db).unwrap(), 5);
 }
 
 /// A database with two backups, and what they hold; one more is to be made.
