@@ -6,7 +6,7 @@
 use outcrop_base::{Error, Result};
 use outcrop_env::FileSystem;
 use outcrop_env::file_system::parent_of;
-use outcrop_manifest::file_name;
+use outcrop_manifest::file_name::{self, FileKind};
 use std::path::{Path, PathBuf};
 
 /// The directory while it is built. Removed with the files in it unless [`Staging::install`] gave it its name.
@@ -21,21 +21,27 @@ impl<'f> Staging<'f> {
     /// An empty directory beside `target`, in place of one that an earlier attempt left.
     ///
     /// # Errors
-    /// InvalidArgument if there is one with something in it that is no file of a database; IoError.
+    /// InvalidArgument if there is one with something in it that no attempt puts there: another's file, or a database; IoError.
     pub fn new(fs: &'f dyn FileSystem, target: &Path) -> Result<Staging<'f>> {
         let mut name = target.as_os_str().to_owned();
         name.push(".tmp");
         let dir = PathBuf::from(name);
         let left = if fs.exists(&dir)? { fs.list(&dir)? } else { Vec::new() };
-        if let Some(foreign) = left.iter().find(|name| file_name::parse(name).is_none()) {
+        let is_foreign = |name: &&String| match file_name::parse(name) {
+            None
+            | Some(FileKind::Lock | FileKind::InfoLog | FileKind::OldInfoLog(_) | FileKind::Identity) => true,
+            Some(_) => false,
+        };
+        if let Some(foreign) = left.iter().find(is_foreign) {
             return Err(Error::invalid_argument(format!(
-                "{} is in the way: it is no file of a database, so the directory is not replaced",
+                "{} is in the way: no earlier attempt left it, so the directory is not replaced",
                 dir.join(foreign).display()
             )));
         }
         for name in left {
             fs.remove_file(&dir.join(name))?;
         }
+        fs.create_dir_all_durably(parent_of(target))?;
         fs.create_dir_all(&dir)?;
         Ok(Staging { fs, dir, target: target.to_path_buf(), installed: false })
     }
@@ -74,7 +80,9 @@ impl Drop for Staging<'_> {
 mod tests {
     use super::*;
     use outcrop_base::ErrorKind;
+    use outcrop_env::memory::MemoryFs;
     use outcrop_env::{Env, OpenWrite};
+    use std::sync::Arc;
 
     fn write(env: &Env, path: &str) {
         let mut file = env.fs.create(Path::new(path), OpenWrite::default()).unwrap();
@@ -105,10 +113,29 @@ mod tests {
         let env = Env::memory();
         env.fs.create_dir_all(Path::new("/d/t.tmp")).unwrap();
         write(&env, "/d/t.tmp/000001.sst");
-        write(&env, "/d/t.tmp/notes");
-        let error = Staging::new(&*env.fs, Path::new("/d/t")).map(drop).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-        assert!(error.to_string().contains("notes"), "{error}");
-        assert_eq!(env.fs.list(Path::new("/d/t.tmp")).unwrap().len(), 2);
+        // The last three are of a database that somebody called so.
+        for name in ["notes", "LOCK", "LOG", "IDENTITY"] {
+            write(&env, &format!("/d/t.tmp/{name}"));
+            let error = Staging::new(&*env.fs, Path::new("/d/t")).map(drop).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+            assert!(error.to_string().contains(name), "{error}");
+            assert_eq!(env.fs.list(Path::new("/d/t.tmp")).unwrap().len(), 2);
+            env.fs.remove_file(&Path::new("/d/t.tmp").join(name)).unwrap();
+        }
+    }
+
+    #[test]
+    fn directories_above_it_are_durable_with_it() {
+        let fs = MemoryFs::new();
+        let env = Env::with_file_system(Arc::new(fs.clone()));
+        let staging = Staging::new(&*env.fs, Path::new("/new/deep/t")).unwrap();
+        let path = staging.dir().join("000001.sst");
+        let mut file = env.fs.create(&path, OpenWrite::default()).unwrap();
+        file.append(b"x").unwrap();
+        file.sync().unwrap();
+        file.close().unwrap();
+        staging.install().unwrap();
+        fs.crash();
+        assert!(env.fs.exists(Path::new("/new/deep/t/000001.sst")).unwrap());
     }
 }
