@@ -564,6 +564,7 @@ impl Cursor {
             let (user_key, packed) = split(self.merged.key());
             if packed_seq(packed) > self.snapshot || (skip_saved && self.is_key(user_key)) {
                 passed += 1;
+                let counted = !self.is_limited() || !self.hides_entry();
                 if let Some(tally) = &mut self.tally {
                     let recent = packed_seq(packed) > self.snapshot;
                     tally.recent_skipped += u64::from(recent);
@@ -575,7 +576,7 @@ impl Cursor {
                 } else {
                     self.merged.next();
                 }
-                skipped += 1;
+                skipped += u64::from(counted);
                 if skipped > self.max_skipped && self.fail_on_skips() {
                     return;
                 }

@@ -22,9 +22,11 @@ impl Cursor {
     /// # Errors
     /// Incomplete if they are more than may be passed over.
     pub(super) fn step_before_saved_key(&mut self) -> Result<u64> {
-        let mut stepped = 0;
+        let (mut stepped, mut versions) = (0, 0);
         while self.merged.valid() && !self.before(split(self.merged.key()).0, &self.key) {
-            self.count_skipped(true, &mut stepped)?;
+            if self.is_limited() {
+                self.count_version(&mut versions, self.max_skip.saturating_add(1), &mut stepped)?;
+            }
             self.merged.prev();
         }
         Ok(stepped)
@@ -70,16 +72,16 @@ impl Cursor {
         let mut live: Option<ValueType> = None;
         let mut held = false;
         let mut operands = MergeOperands::default();
+        let mut versions = 0;
         while self.merged.valid() {
-            let (user_key, packed) = split(self.merged.key());
-            if !self.is_key(user_key) {
+            if !self.is_key(split(self.merged.key()).0) {
                 break;
             }
-            if self.max_skipped != u64::MAX {
-                let seq = packed_seq(packed);
-                let is_hidden = seq <= self.snapshot && self.tombstones.hide(user_key, seq);
-                self.count_skipped(!is_hidden, skipped)?;
+            if self.is_limited() {
+                // One more than above: RocksDB counts the newest version again when it steps before the key.
+                self.count_version(&mut versions, self.max_skip.saturating_add(2), skipped)?;
             }
+            let (user_key, packed) = split(self.merged.key());
             if packed_seq(packed) <= self.snapshot {
                 match ValueType::from_byte(packed as u8) {
                     Some(_) if self.tombstones.hide(user_key, packed_seq(packed)) => {

@@ -1,11 +1,13 @@
 //! The limit of entries that one positioning call may pass over: `ReadOptions::max_skippable_internal_keys`.
 //!
-//! Going forward an entry is counted where it is passed over, so that rows that are shown cost nothing. Going backward every version that is
-//! looked at is counted, as in RocksDB.
+//! Going forward an entry is counted where it is passed over, so that rows that are shown cost nothing. Going backward the versions that are
+//! looked at are counted, up to `max_sequential_skip_in_iterations` and one or two more of each key, after
+//! which RocksDB seeks past the others and counts no more. Entries that a range tombstone
+//! hides are not.
 //! Source: RocksDB `db/db_iter.cc`, `DBIter::TooManyInternalKeysSkipped`.
 
 use super::Cursor;
-use outcrop_base::keys::split;
+use outcrop_base::keys::{packed_seq, split};
 use outcrop_base::{Error, ErrorKind, Result};
 
 impl Cursor {
@@ -24,16 +26,35 @@ impl Cursor {
         !is_end
     }
 
-    /// Counts an entry that going backward passes over, or shows, if it is `counted`.
+    /// True if there is a limit: entries are counted, and range tombstones asked of them.
+    #[inline]
+    pub(super) fn is_limited(&self) -> bool {
+        self.max_skipped != u64::MAX
+    }
+
+    /// True if a range tombstone hides the entry that the merging iterator is at: such entries are not counted.
+    #[cold]
+    pub(super) fn hides_entry(&mut self) -> bool {
+        let (user_key, packed) = split(self.merged.key());
+        let seq = packed_seq(packed);
+        seq <= self.snapshot && self.tombstones.hide(user_key, seq)
+    }
+
+    /// Counts the entry that going backward is at, which is version number `versions` of its key: of `most` versions, and
+    /// none that a range tombstone hides.
     ///
     /// # Errors
     /// Incomplete if there were too many before it.
     #[cold]
-    pub(super) fn count_skipped(&self, counted: bool, skipped: &mut u64) -> Result<()> {
-        if counted && *skipped > self.max_skipped {
+    pub(super) fn count_version(&mut self, versions: &mut u64, most: u64, skipped: &mut u64) -> Result<()> {
+        if *versions >= most || self.hides_entry() {
+            return Ok(());
+        }
+        if *skipped > self.max_skipped {
             return Err(too_many_skipped());
         }
-        *skipped += u64::from(counted);
+        *versions += 1;
+        *skipped += 1;
         Ok(())
     }
 }
