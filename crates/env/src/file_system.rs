@@ -237,15 +237,15 @@ pub trait FileSystem: Send + Sync {
             }
             missing.push(dir);
         }
-        match first_there.map(|dir| self.sync_dir(parent_of(dir))) {
-            // It is in a directory that this process cannot have created it in, or that cannot be synced.
-            Some(Err(error)) if cannot_be_synced(&error) => {}
-            Some(synced) => synced?,
-            None => {}
-        }
+        let sync_name = |dir: &Path| match self.sync_dir(parent_of(dir)) {
+            // It is in a directory that this process cannot have created it in, may not read, or that cannot be synced.
+            Err(error) if cannot_be_synced(&error) => Ok(()),
+            synced => synced,
+        };
+        first_there.map_or(Ok(()), sync_name)?;
         for dir in missing.into_iter().rev() {
             self.create_dir_all(dir)?;
-            self.sync_dir(parent_of(dir))?;
+            sync_name(dir)?;
         }
         Ok(())
     }
