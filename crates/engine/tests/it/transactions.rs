@@ -564,7 +564,7 @@ fn check_threads(
         for thread in 0..threads {
             let (history, next, cf, begin) = (&history, &next, &cf, &begin);
             scope.spawn(move || {
-                let mut rng = Rng(seed ^ (thread * 7919 + 1));
+                let mut rng = Rng::new(seed ^ (thread * 7919 + 1));
                 for _ in 0..150 {
                     let id = next.fetch_add(1, Ordering::Relaxed);
                     if let Some(done) = run_one(begin(&mut rng), cf, id, &mut rng) {
@@ -684,7 +684,7 @@ fn bank_that_is_killed() {
         for thread in 0..2u64 {
             let db = &db;
             scope.spawn(move || {
-                let mut rng = Rng(u64::from(std::process::id()) * 2 + thread);
+                let mut rng = Rng::new(u64::from(std::process::id()) * 2 + thread);
                 for id in 0u64.. {
                     // Whoever lost a deadlock tries another.
                     let _ = transfer(db, id * 2 + thread, &mut rng);
