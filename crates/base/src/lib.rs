@@ -14,6 +14,7 @@ pub mod hash;
 pub mod keys;
 pub mod merge_operator;
 pub mod prefix_extractor;
+pub mod random;
 pub mod range_tombstone;
 pub mod wide_columns;
 pub mod xxph3;

@@ -58,12 +58,12 @@ pub unsafe extern "C" fn rocksdb_transaction_begin(
         let transaction_options = (*transaction_options).get();
         match old.as_mut() {
             Some(known) => {
-                known.txn.reinitialize(&write_options, transaction_options);
+                known.txn.reinitialize_with(&write_options, transaction_options);
                 known.failed = failed;
                 old
             }
             None => {
-                let txn = (*db).db.begin(&write_options, transaction_options);
+                let txn = (*db).db.begin_with(&write_options, transaction_options);
                 hand_out(rocksdb_transaction_t { txn, base: base_of(&(*db).base), failed })
             }
         }
@@ -82,12 +82,12 @@ pub unsafe extern "C" fn rocksdb_optimistictransaction_begin(
         let snapshot = (*transaction_options).snapshot();
         match old.as_mut() {
             Some(known) => {
-                known.txn.reinitialize_optimistic(&write_options, snapshot);
+                known.txn.reinitialize_optimistic_with(&write_options, snapshot);
                 known.failed = failed;
                 old
             }
             None => {
-                let txn = (*db).db.begin(&write_options, snapshot);
+                let txn = (*db).db.begin_with(&write_options, snapshot);
                 hand_out(rocksdb_transaction_t { txn, base: base_of(&(*db).base), failed })
             }
         }
@@ -163,10 +163,10 @@ calls! {
     rocksdb_transaction_rebuild_from_writebatch_wi(batch: *mut rocksdb_writebatch_wi_t)
         |t| { let copy = (*batch).get().batch().clone(); t.rebuild_from(&copy) };
     rocksdb_transaction_put_cf(cf: Cf, key: Text, klen: size_t, value: Text, vlen: size_t)
-        |t| t.put(&(*cf).0, slice(key, klen), slice(value, vlen));
+        |t| t.put_cf(&(*cf).0, slice(key, klen), slice(value, vlen));
     rocksdb_transaction_merge_cf(cf: Cf, key: Text, klen: size_t, value: Text, vlen: size_t)
-        |t| t.merge(&(*cf).0, slice(key, klen), slice(value, vlen));
-    rocksdb_transaction_delete_cf(cf: Cf, key: Text, klen: size_t) |t| t.delete(&(*cf).0, slice(key, klen));
+        |t| t.merge_cf(&(*cf).0, slice(key, klen), slice(value, vlen));
+    rocksdb_transaction_delete_cf(cf: Cf, key: Text, klen: size_t) |t| t.delete_cf(&(*cf).0, slice(key, klen));
 }
 
 /// The same in the default column family.
@@ -177,8 +177,7 @@ macro_rules! in_default {
             txn: Txn, key: Text, klen: size_t, $($value: Text, vlen: size_t,)? errptr: Errptr,
         ) {
             boundary!(errptr, {
-                let cf = default_family(&*txn);
-                let done = (*txn).get().and_then(|t| t.$method(&cf, slice(key, klen) $(, slice($value, vlen))?));
+                let done = (*txn).get().and_then(|t| t.$method(slice(key, klen) $(, slice($value, vlen))?));
                 report(errptr, done);
             })
         }
@@ -262,8 +261,8 @@ fn read(
     let cf = cf.unwrap_or(&default);
     let options = options.get()?;
     match how {
-        Read::Plain => txn.txn.get(cf, options, key),
-        Read::ForUpdate(mode) => txn.get()?.get_for_update(cf, options, key, mode),
+        Read::Plain => txn.txn.get_cf_with(cf, key, options),
+        Read::ForUpdate(mode) => txn.get()?.get_for_update_cf_with(cf, key, mode, options),
     }
 }
 
@@ -321,8 +320,8 @@ unsafe fn multi_read(
         let pairs: Vec<(&ColumnFamilyHandle, &[u8])> =
             (0..count).map(|i| (family(i), slice(*keys.add(i), *key_lens.add(i)))).collect();
         let read = |options: &ReadOptions| match how {
-            Read::Plain => Ok(txn.txn.multi_get(options, &pairs)),
-            Read::ForUpdate(_) => Ok(txn.get()?.multi_get_for_update(options, &pairs)),
+            Read::Plain => Ok(txn.txn.multi_get_pairs_with(&pairs, options)),
+            Read::ForUpdate(_) => Ok(txn.get()?.multi_get_pairs_for_update_with(&pairs, options)),
         };
         let results = match (*options).get().and_then(read) {
             Ok(results) => results,

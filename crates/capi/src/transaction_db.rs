@@ -348,7 +348,7 @@ macro_rules! writes {
                 $(let _ = cf; let cf = &(*$cf).0;)?
                 let written = (*options)
                     .get()
-                    .and_then(|options| db.db.$method(cf, options, slice(key, klen) $(, slice($value, vlen))?));
+                    .and_then(|options| db.db.$method(cf, slice(key, klen) $(, slice($value, vlen))?, options));
                 report(errptr, written);
             })
         }
@@ -356,12 +356,12 @@ macro_rules! writes {
 }
 
 writes! {
-    rocksdb_transactiondb_put put(| key, value);
-    rocksdb_transactiondb_put_cf put(cf_given | key, value);
-    rocksdb_transactiondb_merge merge(| key, value);
-    rocksdb_transactiondb_merge_cf merge(cf_given | key, value);
-    rocksdb_transactiondb_delete delete(| key);
-    rocksdb_transactiondb_delete_cf delete(cf_given | key);
+    rocksdb_transactiondb_put put_cf_with(| key, value);
+    rocksdb_transactiondb_put_cf put_cf_with(cf_given | key, value);
+    rocksdb_transactiondb_merge merge_cf_with(| key, value);
+    rocksdb_transactiondb_merge_cf merge_cf_with(cf_given | key, value);
+    rocksdb_transactiondb_delete delete_cf_with(| key);
+    rocksdb_transactiondb_delete_cf delete_cf_with(cf_given | key);
 }
 
 /// Batches outside of transactions.
@@ -378,7 +378,7 @@ macro_rules! batches {
                 let batch = &mut *batch;
                 let written = (*options).get().and_then(|options| {
                     batch.check()?;
-                    (*db).db.write(options, &mut batch.batch)
+                    (*db).db.write_with(&mut batch.batch, options)
                 });
                 report(errptr, written);
             })

@@ -14,9 +14,7 @@ use crate::reads::{pinned_out, rocksdb_pinnableslice_t, value_out};
 use crate::settings::Flag;
 use crate::write_options::rocksdb_writeoptions_t;
 use libc::{c_char, c_int, c_void, size_t};
-use outcrop::{
-    Bounds, ColumnFamily, Family, FamilyParts, IndexedBatch, IndexedBatchOptions, PinnedValue, Result,
-};
+use outcrop::{Bounds, FamilyParts, IndexedBatch, IndexedBatchOptions, PinnedValue, Result};
 
 /// Points to a batch: one of its own, or that of a transaction, whose wrapper is freed alone.
 pub struct rocksdb_writebatch_wi_t {
@@ -91,55 +89,51 @@ type Text = *const c_char;
 type Texts = *const *const c_char;
 type Lens = *const size_t;
 
-fn of<'c>(cf: &'c ColumnFamily) -> Family<'c> {
-    Family::from(cf)
-}
-
 changes! {
     rocksdb_writebatch_wi_clear() |b| b.clear();
     rocksdb_writebatch_wi_set_save_point() |b| b.set_save_point();
     rocksdb_writebatch_wi_put_log_data(blob: Text, len: size_t) |b| b.put_log_data(slice(blob, len));
     rocksdb_writebatch_wi_put(key: Text, klen: size_t, val: Text, vlen: size_t)
-        |b| b.put(Family::DEFAULT, slice(key, klen), slice(val, vlen));
+        |b| b.put(slice(key, klen), slice(val, vlen));
     rocksdb_writebatch_wi_put_cf(cf: Cf, key: Text, klen: size_t, val: Text, vlen: size_t)
-        |b| b.put(of(&(*cf).0), slice(key, klen), slice(val, vlen));
+        |b| b.put_cf(&(*cf).0, slice(key, klen), slice(val, vlen));
     rocksdb_writebatch_wi_merge(key: Text, klen: size_t, val: Text, vlen: size_t)
-        |b| b.merge(Family::DEFAULT, slice(key, klen), slice(val, vlen));
+        |b| b.merge(slice(key, klen), slice(val, vlen));
     rocksdb_writebatch_wi_merge_cf(cf: Cf, key: Text, klen: size_t, val: Text, vlen: size_t)
-        |b| b.merge(of(&(*cf).0), slice(key, klen), slice(val, vlen));
-    rocksdb_writebatch_wi_delete(key: Text, klen: size_t) |b| b.delete(Family::DEFAULT, slice(key, klen));
+        |b| b.merge_cf(&(*cf).0, slice(key, klen), slice(val, vlen));
+    rocksdb_writebatch_wi_delete(key: Text, klen: size_t) |b| b.delete(slice(key, klen));
     rocksdb_writebatch_wi_delete_cf(cf: Cf, key: Text, klen: size_t)
-        |b| b.delete(of(&(*cf).0), slice(key, klen));
+        |b| b.delete_cf(&(*cf).0, slice(key, klen));
     rocksdb_writebatch_wi_singledelete(key: Text, klen: size_t)
-        |b| b.single_delete(Family::DEFAULT, slice(key, klen));
+        |b| b.single_delete(slice(key, klen));
     rocksdb_writebatch_wi_singledelete_cf(cf: Cf, key: Text, klen: size_t)
-        |b| b.single_delete(of(&(*cf).0), slice(key, klen));
+        |b| b.single_delete_cf(&(*cf).0, slice(key, klen));
     rocksdb_writebatch_wi_delete_range(start: Text, start_len: size_t, end: Text, end_len: size_t)
-        |b| b.delete_range(Family::DEFAULT, slice(start, start_len), slice(end, end_len));
+        |b| b.delete_range(slice(start, start_len), slice(end, end_len));
     rocksdb_writebatch_wi_delete_range_cf(cf: Cf, start: Text, start_len: size_t, end: Text, end_len: size_t)
-        |b| b.delete_range(of(&(*cf).0), slice(start, start_len), slice(end, end_len));
+        |b| b.delete_range_cf(&(*cf).0, slice(start, start_len), slice(end, end_len));
     rocksdb_writebatch_wi_putv(
         num_keys: c_int, keys: Texts, key_lens: Lens, num_values: c_int, values: Texts, value_lens: Lens)
-        |b| b.put(Family::DEFAULT, &joined(num_keys, keys, key_lens), &joined(num_values, values, value_lens));
+        |b| b.put(&joined(num_keys, keys, key_lens), &joined(num_values, values, value_lens));
     rocksdb_writebatch_wi_putv_cf(cf: Cf,
         num_keys: c_int, keys: Texts, key_lens: Lens, num_values: c_int, values: Texts, value_lens: Lens)
-        |b| b.put(of(&(*cf).0), &joined(num_keys, keys, key_lens), &joined(num_values, values, value_lens));
+        |b| b.put_cf(&(*cf).0, &joined(num_keys, keys, key_lens), &joined(num_values, values, value_lens));
     rocksdb_writebatch_wi_mergev(
         num_keys: c_int, keys: Texts, key_lens: Lens, num_values: c_int, values: Texts, value_lens: Lens)
-        |b| b.merge(Family::DEFAULT, &joined(num_keys, keys, key_lens), &joined(num_values, values, value_lens));
+        |b| b.merge(&joined(num_keys, keys, key_lens), &joined(num_values, values, value_lens));
     rocksdb_writebatch_wi_mergev_cf(cf: Cf,
         num_keys: c_int, keys: Texts, key_lens: Lens, num_values: c_int, values: Texts, value_lens: Lens)
-        |b| b.merge(of(&(*cf).0), &joined(num_keys, keys, key_lens), &joined(num_values, values, value_lens));
+        |b| b.merge_cf(&(*cf).0, &joined(num_keys, keys, key_lens), &joined(num_values, values, value_lens));
     rocksdb_writebatch_wi_deletev(num_keys: c_int, keys: Texts, key_lens: Lens)
-        |b| b.delete(Family::DEFAULT, &joined(num_keys, keys, key_lens));
+        |b| b.delete(&joined(num_keys, keys, key_lens));
     rocksdb_writebatch_wi_deletev_cf(cf: Cf, num_keys: c_int, keys: Texts, key_lens: Lens)
-        |b| b.delete(of(&(*cf).0), &joined(num_keys, keys, key_lens));
+        |b| b.delete_cf(&(*cf).0, &joined(num_keys, keys, key_lens));
     rocksdb_writebatch_wi_delete_rangev(
         num_keys: c_int, starts: Texts, start_lens: Lens, ends: Texts, end_lens: Lens)
-        |b| b.delete_range(Family::DEFAULT, &joined(num_keys, starts, start_lens), &joined(num_keys, ends, end_lens));
+        |b| b.delete_range(&joined(num_keys, starts, start_lens), &joined(num_keys, ends, end_lens));
     rocksdb_writebatch_wi_delete_rangev_cf(cf: Cf,
         num_keys: c_int, starts: Texts, start_lens: Lens, ends: Texts, end_lens: Lens)
-        |b| b.delete_range(of(&(*cf).0), &joined(num_keys, starts, start_lens), &joined(num_keys, ends, end_lens));
+        |b| b.delete_range_cf(&(*cf).0, &joined(num_keys, starts, start_lens), &joined(num_keys, ends, end_lens));
 }
 
 #[unsafe(no_mangle)]
@@ -192,7 +186,7 @@ pub unsafe extern "C" fn rocksdb_write_writebatch_wi(
     errptr: Errptr,
 ) {
     boundary!(errptr, {
-        let written = (*options).get().and_then(|options| (*batch).get().write_to(&(*db).0, options));
+        let written = (*options).get().and_then(|options| (*batch).get().write_to_with(&(*db).0, options));
         report(errptr, written);
     })
 }
@@ -207,7 +201,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_wi_get_from_batch(
     errptr: Errptr,
 ) -> *mut c_char {
     boundary!(errptr, {
-        let value = (*batch).get().get(Family::DEFAULT, slice(key, key_len));
+        let value = (*batch).get().get(slice(key, key_len));
         value_out(errptr, value_len, value)
     })
 }
@@ -223,7 +217,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_wi_get_from_batch_cf(
     errptr: Errptr,
 ) -> *mut c_char {
     boundary!(errptr, {
-        let value = (*batch).get().get(of(&(*cf).0), slice(key, key_len));
+        let value = (*batch).get().get_cf(&(*cf).0, slice(key, key_len));
         value_out(errptr, value_len, value)
     })
 }
@@ -239,7 +233,7 @@ unsafe fn get_over(
     unsafe {
         let db = &(*db).0;
         let cf = cf.as_ref().map_or_else(|| db.default_column_family(), |cf| &cf.0);
-        (*batch).get().get_over(db, cf, (*options).get()?, key)
+        (*batch).get().get_over_cf_with(db, cf, key, (*options).get()?)
     }
 }
 
@@ -304,7 +298,7 @@ unsafe fn over(
             lower: options.iterate_lower_bound.clone(),
             upper: options.iterate_upper_bound.clone(),
         });
-        let family = cf.as_ref().map(|cf| FamilyParts::from(&*cf.0));
+        let family = cf.as_ref().map(|cf| FamilyParts::from(&cf.0));
         hand_out(rocksdb_iterator_t::over((*batch).get().overlay(family, *base, bounds)))
     }
 }

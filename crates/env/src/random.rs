@@ -1,6 +1,7 @@
 //! Randomness for identities and session ids; not for cryptography.
 
 use crate::sys;
+use outcrop_base::random::{STEP, mix};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A source of random numbers.
@@ -21,7 +22,7 @@ impl Random for SystemRandom {
     }
 }
 
-/// A sequence that a seed repeats. For tests.
+/// A sequence that a seed repeats: that of [`outcrop_base::random::SplitMix`]. For tests.
 #[derive(Debug)]
 pub struct SeededRandom {
     state: AtomicU64,
@@ -36,11 +37,6 @@ impl SeededRandom {
 
 impl Random for SeededRandom {
     fn next_u64(&self) -> u64 {
-        // SplitMix64.
-        const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
-        let mut z = self.state.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        mix(self.state.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP))
     }
 }

@@ -1,32 +1,29 @@
 //! Random changes to inputs, of the kinds that decoders trip over. A seed repeats them.
 
-/// A generator that a seed repeats (splitmix64).
-pub struct Rng(u64);
+use outcrop_base::random::SplitMix;
+
+/// A generator that a seed repeats.
+pub struct Rng(SplitMix);
 
 impl Rng {
     /// The generator of case `case` of a target under `seed`.
     pub fn of_case(seed: u64, target: &str, case: u64) -> Rng {
-        let mut rng = Rng(seed);
+        let mut rng = SplitMix::new(seed);
         for byte in target.bytes() {
-            rng.0 = rng.next() ^ u64::from(byte);
+            rng = SplitMix::new(rng.next() ^ u64::from(byte));
         }
-        rng.0 = rng.next() ^ case.wrapping_mul(0xD134_2543_DE82_EF95);
-        rng
+        Rng(SplitMix::new(rng.next() ^ case.wrapping_mul(0xD134_2543_DE82_EF95)))
     }
 
     #[expect(clippy::should_implement_trait, reason = "never ends")]
     /// The next number.
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        self.0.next()
     }
 
     /// A number below `n`, which is not 0.
     pub fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
+        self.0.index(n)
     }
 }
 

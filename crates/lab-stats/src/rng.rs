@@ -1,7 +1,8 @@
 //! The one source of randomness: a seed handed in, so that a report can be recomputed to the byte.
 //!
 //! Own code rather than a crate because the sequence is part of every stored interval: an upgrade of a dependency
-//! must not move it. `golden/make.py` draws the same sequence.
+//! must not move it. `golden/make.py` draws the same sequence. Seeding is SplitMix64 as in the engine's `base::random`, which the
+//! lab does not import.
 //!
 //! Source: xoshiro256** and SplitMix64 by Blackman and Vigna; bounded draws by Lemire's multiplication.
 

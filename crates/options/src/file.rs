@@ -417,29 +417,19 @@ fn set_of_table(table: &mut BlockBasedTableOptions, name: &str, value: &str) -> 
     if known { Ok(()) } else { Err(unknown(name)) }
 }
 
+/// A known name that is this many edits or fewer away from an unknown one may be the one that was meant.
+const MOST_EDITS: usize = 3;
+
 fn unknown(name: &str) -> Error {
     let names = DB_ROWS.iter().map(|row| row.name);
     let names = names.chain(CF_ROWS.iter().map(|row| row.name)).chain(TABLE_ROWS.iter().map(|row| row.name));
     let names = names.chain(DB_KEPT.iter().chain(CF_KEPT).chain(TABLE_KEPT).map(|row| row.name));
-    match names.min_by_key(|known| distance(known, name)).filter(|known| distance(known, name) <= 3) {
-        Some(near) => Error::invalid_argument(format!("unknown option {name}; did you mean {near}?")),
+    let nearest =
+        names.map(|known| (strsim::levenshtein(known, name), known)).min_by_key(|(edits, _)| *edits);
+    match nearest.filter(|(edits, _)| *edits <= MOST_EDITS) {
+        Some((_, near)) => Error::invalid_argument(format!("unknown option {name}; did you mean {near}?")),
         None => Error::invalid_argument(format!("unknown option {name}")),
     }
-}
-
-/// Edit distance, for finding the name that was meant.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<u8> = b.bytes().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 /// Calls `each` with every `name=value` of `text`; a value in braces is passed without them.

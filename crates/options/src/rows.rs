@@ -630,3 +630,6 @@ pub fn set<T>(rows: &[Row<T>], target: &mut T, name: &str, text: &str) -> Result
         None => Ok(false),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,8 +11,8 @@ use crate::features::{Engines, HASH_PREFIX, OUTCROP, PREFIXES};
 use crate::mistake::{BadTable, BadTarget, Gone, Mistake, Opening, REFUSED_CHANGES, openings};
 use crate::model::Model;
 use crate::operation::{Durability, Key, Lookup, Move, Operation, Record, Value, View};
-use crate::random::Random;
 use crate::rules::{NUMBER, SINGLE, admits};
+use outcrop_base::random::SplitMix as Random;
 
 /// Names of column families; the first exists always.
 const FAMILIES: [&str; 4] = ["default", "one", "two words", "drei#=;"];

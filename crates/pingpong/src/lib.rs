@@ -37,7 +37,6 @@ pub mod model;
 pub mod operation;
 mod options;
 mod options_file;
-pub mod random;
 pub mod rules;
 pub mod run;
 pub mod shrink;

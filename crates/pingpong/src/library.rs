@@ -1,7 +1,7 @@
 //! The C functions of an engine: a shared library that exports RocksDB's C API, loaded at run time.
 //!
 //! Every function is optional: which of them a library has is one half of what it can do (`features.rs` finds
-//! the other half out). The crate links no engine.
+//! the other half out). The crate links no engine; of ours it has the random numbers of `outcrop-base`.
 
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};

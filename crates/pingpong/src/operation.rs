@@ -91,7 +91,7 @@ impl Value {
                 pattern.bytes().cycle().take(*len).collect()
             }
             Value::Noise(len, seed) => {
-                let mut random = crate::random::Random::new(*seed);
+                let mut random = outcrop_base::random::SplitMix::new(*seed);
                 let words = std::iter::repeat_with(|| random.next());
                 words.flat_map(u64::to_le_bytes).take(*len).collect()
             }

@@ -5,21 +5,18 @@
 //! delete its files without an error, so success alone says nothing and the original must survive.
 
 use crate::library::{Api, Database, FamilyRows, Setup, outcrop_library, reference_libraries};
+use outcrop_base::random::SplitMix;
 use outcrop_env::{Env, OpenRead};
 use outcrop_manifest::VersionEdit;
 use outcrop_options::WalRecoveryMode;
 use outcrop_record::{LogReader, ReadOutcome};
 use std::path::{Path, PathBuf};
 
-struct Rng(u64);
+struct Rng(SplitMix);
 
 impl Rng {
     fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % n
+        self.0.below(n)
     }
 
     fn key(&mut self) -> Vec<u8> {
@@ -155,7 +152,7 @@ fn setups(version: &str) -> Vec<Setup> {
 fn take_turns(outcrop: &Api, reference: &Api, version: &str, setup: &Setup, seed: u64, turns: usize) {
     let temp = tempfile::tempdir().unwrap();
     let dir: PathBuf = temp.path().join("db");
-    let mut rng = Rng(seed);
+    let mut rng = Rng(SplitMix::new(seed));
     let mut model = FamilyRows::default();
     let mut cursors = [0, 0];
     for turn in 0..turns {

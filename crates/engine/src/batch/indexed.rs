@@ -8,12 +8,12 @@
 //! deleted under a key, which moves to the newest record; merge operands have entries of their own.
 //!
 //! Concurrency: the contents are shared with iterators, which see what is added while they live.
-//! Next: `key_index.rs`; `overlay.rs` for iterators. Source: RocksDB `utilities/write_batch_with_index`.
+//! Next: `indexed/writes.rs`, `indexed/reads.rs`; `key_index.rs`; `overlay.rs` for iterators. Source: RocksDB `utilities/write_batch_with_index`.
 
-use super::codec::{self, Op, Record, WriteBatch, check_sizes, check_value_len};
+use super::codec::{self, Op, Record, WriteBatch};
 use super::key_index::{Entry, KeyIndex};
 use super::save_point::SavePoint;
-use crate::column_family::ColumnFamily;
+use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
 use crate::read::merge::{self, MergeOperands, Merged};
 use outcrop_base::{Comparator, Error, ErrorKind, MergeOperator, Result, wide_columns};
 use parking_lot::{RwLock, RwLockReadGuard};
@@ -26,7 +26,7 @@ use std::sync::Arc;
 /// # use outcrop::*;
 /// let options = IndexedBatchOptions { max_bytes: 20, ..IndexedBatchOptions::default() };
 /// let batch = IndexedBatch::new(options);
-/// assert_eq!(batch.put(Family::DEFAULT, b"key", &[0; 100]).unwrap_err().kind(), ErrorKind::Aborted);
+/// assert_eq!(batch.put("key", [0; 100]).unwrap_err().kind(), ErrorKind::Aborted);
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct IndexedBatchOptions {
@@ -43,8 +43,8 @@ pub struct IndexedBatchOptions {
 /// ```
 /// # use outcrop::*;
 /// let batch = IndexedBatch::new(IndexedBatchOptions::default());
-/// batch.put(Family::DEFAULT, b"apple", b"red")?;
-/// assert_eq!(batch.get(Family::DEFAULT, b"apple")?.as_deref(), Some(&b"red"[..]));
+/// batch.put("apple", "red")?;
+/// assert_eq!(batch.get("apple")?.as_deref(), Some(&b"red"[..]));
 /// # outcrop::Result::Ok(())
 /// ```
 pub struct IndexedBatch {
@@ -57,14 +57,14 @@ impl Default for IndexedBatch {
     }
 }
 
-/// The column family of a record. Where the caller has none, keys are in the order of the batch's backup comparator and
-/// nothing can be merged.
+/// The column family of a record: what a handle is turned into, or the parts of one that no handle names. Where the caller has none, keys
+/// are in the order of the batch's backup comparator and nothing can be merged.
 ///
 /// ```
 /// # use outcrop::*;
 /// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
 /// let batch = IndexedBatch::default();
-/// batch.put(&**db.default_column_family(), b"apple", b"red")?;
+/// batch.put_cf(db.default_column_family(), "apple", "red")?;
 /// assert_eq!(batch.count(), 1);
 /// # outcrop::Result::Ok(())
 /// ```
@@ -87,6 +87,12 @@ impl Family<'_> {
 impl<'f> From<&'f ColumnFamily> for Family<'f> {
     fn from(cf: &'f ColumnFamily) -> Family<'f> {
         Family::new(cf.id(), &cf.comparator, cf.merge_operator.as_deref())
+    }
+}
+
+impl<'f> From<&'f ColumnFamilyHandle> for Family<'f> {
+    fn from(cf: &'f ColumnFamilyHandle) -> Family<'f> {
+        Family::from(&**cf)
     }
 }
 
@@ -144,9 +150,9 @@ pub enum Base {
 /// ```
 /// # use outcrop::*;
 /// let batch = IndexedBatch::new(IndexedBatchOptions::default());
-/// batch.delete(Family::DEFAULT, b"apple")?;
-/// assert_eq!(batch.look_up(Family::DEFAULT, b"apple")?, BatchValue::Deleted);
-/// assert_eq!(batch.look_up(Family::DEFAULT, b"pear")?, BatchValue::Absent);
+/// batch.delete("apple")?;
+/// assert_eq!(batch.look_up("apple")?, BatchValue::Deleted);
+/// assert_eq!(batch.look_up("pear")?, BatchValue::Absent);
 /// # outcrop::Result::Ok(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -343,88 +349,6 @@ impl IndexedBatch {
         self.contents.write().options.max_bytes = max_bytes;
     }
 
-    /// Sets `key` to `value`.
-    ///
-    /// # Errors
-    /// Aborted if the batch would be longer than `max_bytes`; InvalidArgument if a key or value is longer than 4 GiB. It is as it was.
-    pub fn put<'f>(&self, family: impl Into<Family<'f>>, key: &[u8], value: &[u8]) -> Result<()> {
-        check_sizes(key, value)?;
-        self.contents.write().add(family.into(), |batch, cf| {
-            batch.put_id(cf, key, value);
-            Ok(())
-        })
-    }
-
-    /// Adds a merge operand to `key`.
-    ///
-    /// # Errors
-    /// As [`IndexedBatch::put`].
-    pub fn merge<'f>(&self, family: impl Into<Family<'f>>, key: &[u8], operand: &[u8]) -> Result<()> {
-        check_sizes(key, operand)?;
-        self.contents.write().add(family.into(), |batch, cf| {
-            batch.merge_id(cf, key, operand);
-            Ok(())
-        })
-    }
-
-    /// Deletes `key`.
-    ///
-    /// # Errors
-    /// As [`IndexedBatch::put`].
-    pub fn delete<'f>(&self, family: impl Into<Family<'f>>, key: &[u8]) -> Result<()> {
-        check_sizes(key, &[])?;
-        self.contents.write().add(family.into(), |batch, cf| {
-            batch.delete_id(cf, key);
-            Ok(())
-        })
-    }
-
-    /// Deletes the one earlier put of `key`; see [`WriteBatch::single_delete`].
-    ///
-    /// # Errors
-    /// As [`IndexedBatch::put`].
-    pub fn single_delete<'f>(&self, family: impl Into<Family<'f>>, key: &[u8]) -> Result<()> {
-        check_sizes(key, &[])?;
-        self.contents.write().add(family.into(), |batch, cf| {
-            batch.single_delete_id(cf, key);
-            Ok(())
-        })
-    }
-
-    /// Sets `key` to the wide-column entity of `columns`.
-    ///
-    /// # Errors
-    /// As [`IndexedBatch::put`]; InvalidArgument if a name comes twice, or the columns together are longer than 4 GiB.
-    pub fn put_entity<'f>(
-        &self,
-        family: impl Into<Family<'f>>,
-        key: &[u8],
-        columns: &[(&[u8], &[u8])],
-    ) -> Result<()> {
-        check_sizes(key, &[])?;
-        self.contents.write().add(family.into(), |batch, cf| batch.put_entity_id(cf, key, columns))
-    }
-
-    /// Ranges cannot be deleted by an indexed batch.
-    ///
-    /// # Errors
-    /// NotSupported; the batch is as it was.
-    pub fn delete_range<'f>(&self, _: impl Into<Family<'f>>, _begin: &[u8], _end: &[u8]) -> Result<()> {
-        Err(Error::not_supported("DeleteRange unsupported in WriteBatchWithIndex"))
-    }
-
-    /// Adds a blob that goes to the WAL only.
-    ///
-    /// # Errors
-    /// As [`IndexedBatch::put`].
-    pub fn put_log_data(&self, blob: &[u8]) -> Result<()> {
-        check_value_len(blob.len())?;
-        let mut contents = self.contents.write();
-        let before = contents.batch.save_point();
-        contents.batch.put_log_data(blob);
-        contents.check_size(before)
-    }
-
     /// Empties batch and index, and forgets the save points.
     pub fn clear(&self) {
         self.contents.write().clear();
@@ -484,30 +408,6 @@ impl IndexedBatch {
     pub fn pop_save_point(&self) -> Result<()> {
         self.contents.write().save_points.pop().map(drop).ok_or_else(no_save_point)
     }
-
-    /// What the batch alone says of `key`.
-    ///
-    /// # Errors
-    /// InvalidArgument if it needs a merge operator that is not there; Corruption if an entity does not decode.
-    pub fn look_up<'f>(&self, family: impl Into<Family<'f>>, key: &[u8]) -> Result<BatchValue> {
-        let family = family.into();
-        // Not under the lock: the operator may take its time.
-        let found = self.contents.read().find(family.id, key);
-        found.value(family, key)
-    }
-
-    /// The value of `key` as the batch alone has it.
-    ///
-    /// # Errors
-    /// MergeInProgress if there are merge operands and nothing below them; InvalidArgument if they need an operator that is
-    /// not there.
-    pub fn get<'f>(&self, family: impl Into<Family<'f>>, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        match self.look_up(family, key)? {
-            BatchValue::Value(value) => Ok(Some(value)),
-            BatchValue::Absent | BatchValue::Deleted => Ok(None),
-            BatchValue::Merging(_) => Err(Error::new(ErrorKind::MergeInProgress, "")),
-        }
-    }
 }
 
 /// The error where there is no save point.
@@ -520,7 +420,7 @@ pub fn no_save_point() -> Error {
 /// ```
 /// # use outcrop::*;
 /// let batch = IndexedBatch::new(IndexedBatchOptions::default());
-/// batch.put(Family::DEFAULT, b"apple", b"red")?;
+/// batch.put("apple", "red")?;
 /// assert_eq!(batch.batch().iter().count(), 1);
 /// # outcrop::Result::Ok(())
 /// ```
@@ -534,5 +434,7 @@ impl std::ops::Deref for BatchGuard<'_> {
     }
 }
 
+mod reads;
 #[cfg(test)]
 mod tests;
+mod writes;

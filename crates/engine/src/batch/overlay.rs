@@ -13,7 +13,7 @@
 
 use super::indexed::{Base, Contents, Family, Found, IndexedBatch};
 use super::key_index::{Entry, KeyIndex};
-use crate::column_family::ColumnFamily;
+use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
 use outcrop_base::{Comparator, Error, MergeOperator, Result};
 use parking_lot::RwLock;
 use std::cmp::Ordering;
@@ -66,10 +66,10 @@ pub trait RowSource {
 /// # use outcrop::*;
 /// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
 /// let batch = IndexedBatch::default();
-/// batch.put(Family::DEFAULT, b"a", b"1")?;
-/// batch.put(Family::DEFAULT, b"z", b"2")?;
+/// batch.put("a", "1")?;
+/// batch.put("z", "2")?;
 /// let bounds = Bounds { upper: Some(b"m".to_vec()), ..Bounds::default() };
-/// let family = FamilyParts::from(&**db.default_column_family());
+/// let family = FamilyParts::from(db.default_column_family());
 /// let mut rows = batch.overlay(Some(family), db.cursor()?, bounds);
 /// rows.seek_to_last();
 /// assert_eq!(rows.key(), b"a");
@@ -101,7 +101,7 @@ enum Direction {
 /// ```
 /// # use outcrop::*;
 /// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
-/// let family = FamilyParts::from(&**db.default_column_family());
+/// let family = FamilyParts::from(db.default_column_family());
 /// assert_eq!((family.id, family.operator.is_none()), (0, true));
 /// # outcrop::Result::Ok(())
 /// ```
@@ -121,6 +121,12 @@ impl From<&ColumnFamily> for FamilyParts {
     }
 }
 
+impl From<&ColumnFamilyHandle> for FamilyParts {
+    fn from(cf: &ColumnFamilyHandle) -> FamilyParts {
+        FamilyParts::from(&**cf)
+    }
+}
+
 /// An iterator over `C` with a batch laid over it; see [`IndexedBatch::overlay`].
 ///
 /// ```
@@ -128,8 +134,8 @@ impl From<&ColumnFamily> for FamilyParts {
 /// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
 /// db.put("a", "old")?;
 /// let batch = IndexedBatch::default();
-/// batch.put(&**db.default_column_family(), b"a", b"new")?;
-/// let family = FamilyParts::from(&**db.default_column_family());
+/// batch.put("a", "new")?;
+/// let family = FamilyParts::from(db.default_column_family());
 /// let mut rows = batch.overlay(Some(family), db.cursor()?, Bounds::default());
 /// rows.seek_to_first();
 /// assert_eq!(rows.value(), b"new");

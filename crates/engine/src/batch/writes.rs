@@ -98,7 +98,7 @@ impl WriteBatch {
 }
 
 /// Columns as the codec takes them.
-fn slices<N: AsRef<[u8]>, V: AsRef<[u8]>>(columns: &[(N, V)]) -> Vec<(&[u8], &[u8])> {
+pub(crate) fn slices<N: AsRef<[u8]>, V: AsRef<[u8]>>(columns: &[(N, V)]) -> Vec<(&[u8], &[u8])> {
     columns.iter().map(|(name, value)| (name.as_ref(), value.as_ref())).collect()
 }
 

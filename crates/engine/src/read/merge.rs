@@ -36,11 +36,11 @@ pub enum Merged {
 /// # let builder = Db::builder("/db").env(Env::memory()).create_if_missing(true);
 /// # let options = ColumnFamilyOptions { merge_operator: Some("stringappend".into()), ..ColumnFamilyOptions::default() };
 /// # let db = builder.default_column_family(options).open()?;
-/// let family = || Family::from(&**db.default_column_family());
+/// let family = || Family::from(db.default_column_family());
 /// let batch = IndexedBatch::default();
-/// batch.merge(family(), b"fruit", b"apple")?;
-/// batch.merge(family(), b"fruit", b"pear")?;
-/// let BatchValue::Merging(operands) = batch.look_up(family(), b"fruit")? else { panic!("nothing is below") };
+/// batch.merge_cf(family(), "fruit", "apple")?;
+/// batch.merge_cf(family(), "fruit", "pear")?;
+/// let BatchValue::Merging(operands) = batch.look_up_cf(family(), "fruit")? else { panic!("nothing is below") };
 /// assert_eq!(operands.newest_first().collect::<Vec<_>>(), [b"pear".as_slice(), b"apple"]);
 /// assert_eq!(family().merge(b"fruit", Some(b"fig"), &operands)?, b"fig,apple,pear");
 /// # outcrop::Result::Ok(())

@@ -15,7 +15,8 @@ const FEWEST: usize = 16;
 /// let shared = Arc::new(LockBuckets::new(1 << 10));
 /// let of_each = OptimisticTransactionDbOptions { shared_lock_buckets: Some(shared), ..OptimisticTransactionDbOptions::default() };
 /// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
-/// let db = OptimisticTransactionDb::open("/db", options, of_each, Env::memory(), vec![])?;
+/// # let builder = Db::builder("/db").env(Env::memory()).create_if_missing(true);
+/// let db = OptimisticTransactionDb::open_with(builder, of_each)?;
 /// # outcrop::Result::Ok(())
 /// ```
 #[derive(Debug)]

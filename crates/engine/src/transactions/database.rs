@@ -13,8 +13,7 @@ use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle};
 use crate::db::Db;
 use crate::write::options::WriteOptions;
 use outcrop_base::{Error, Result};
-use outcrop_env::Env;
-use outcrop_options::{DbOptions, kept};
+use outcrop_options::kept;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -25,12 +24,10 @@ use std::sync::Arc;
 ///
 /// ```
 /// # use outcrop::*;
-/// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
-/// # let db = TransactionDb::open("/db", options, TransactionDbOptions::default(), Env::memory(), vec![])?;
-/// # let cf = db.db().default_column_family().clone();
-/// # let (write, read) = (WriteOptions::default(), ReadOptions::default());
-/// let mut txn = db.begin(&write, &TransactionOptions::default());
-/// txn.put(&cf, b"apple", b"red")?;
+/// # let builder = Db::builder("/db").env(Env::memory()).create_if_missing(true);
+/// # let db = TransactionDb::open_with(builder, TransactionDbOptions::default())?;
+/// let mut txn = db.begin();
+/// txn.put("apple", "red")?;
 /// assert!(db.db().get("apple")?.is_none());
 /// txn.commit()?;
 /// assert!(db.db().get("apple")?.is_some());
@@ -49,27 +46,29 @@ pub(super) fn keep_history(column_families: &mut [ColumnFamilyDescriptor]) {
     }
 }
 
+/// # Single writes
+///
+/// `put`, `merge`, `delete` and `write` are transactions of their own: they lock their keys, are committed and unlock them. Each has the four
+/// forms of [`Db::put`]: `put(key, value)` in the default column family, `put_cf(&cf, key, value)` in another, and both with options last:
+/// `put_with`, `put_cf_with`. Reads are those of [`TransactionDb::db`].
+///
+/// # Errors of single writes
+/// TimedOut if a key is locked for longer than [`TransactionDbOptions::default_lock_timeout`]; those of [`Db::put`].
 impl TransactionDb {
-    /// Opens the database at `path`, as [`Db::open`]. Transactions that were prepared and not decided are there:
+    /// Opens the database at `path`, which must exist and have no column family but "default", under default options: as [`Db::open`]. For
+    /// all else there is [`TransactionDb::open_with`].
+    ///
+    /// # Errors
+    /// As [`TransactionDb::open_with`].
+    pub fn open(path: impl AsRef<Path>) -> Result<TransactionDb> {
+        TransactionDb::open_with(Db::builder(path), TransactionDbOptions::default())
+    }
+
+    /// Opens the database that `builder` describes. Transactions that were prepared and not decided are there:
     /// [`TransactionDb::prepared_transactions`].
     ///
     /// # Errors
-    /// As [`Db::open`]; NotSupported for a write policy other than [`WritePolicy::Committed`], and with `unordered_write`.
-    pub fn open(
-        path: impl AsRef<Path>,
-        options: DbOptions,
-        transactions: TransactionDbOptions,
-        env: Env,
-        column_families: Vec<ColumnFamilyDescriptor>,
-    ) -> Result<TransactionDb> {
-        let builder = Db::builder(path).options(options).env(env).column_families(column_families);
-        TransactionDb::open_with(builder, transactions)
-    }
-
-    /// As [`TransactionDb::open`], of what `builder` says: with objects that databases share.
-    ///
-    /// # Errors
-    /// As there.
+    /// As [`DbBuilder::open`]; NotSupported for a write policy other than [`WritePolicy::Committed`], and with `unordered_write`.
     pub fn open_with(mut builder: DbBuilder, transactions: TransactionDbOptions) -> Result<TransactionDb> {
         if transactions.write_policy != WritePolicy::Committed {
             let policy = match transactions.write_policy {
@@ -102,8 +101,13 @@ impl TransactionDb {
         &self.shared.db
     }
 
-    /// Begins a transaction.
-    pub fn begin(&self, write_options: &WriteOptions, options: &TransactionOptions) -> Transaction {
+    /// Begins a transaction, under default options.
+    pub fn begin(&self) -> Transaction {
+        self.begin_with(&WriteOptions::default(), &TransactionOptions::default())
+    }
+
+    /// [`TransactionDb::begin`] under `options`; `write_options` say how durable its commit is.
+    pub fn begin_with(&self, write_options: &WriteOptions, options: &TransactionOptions) -> Transaction {
         let owner = new_owner(&self.shared, options);
         let batch = IndexedBatch::with_marker(IndexedBatchOptions {
             overwrite_key: true,
@@ -137,7 +141,7 @@ impl TransactionDb {
     fn rebuild(&self, name: &[u8], writes: &WriteBatch) -> Result<Transaction> {
         let options = TransactionOptions { skip_concurrency_control: true, ..TransactionOptions::default() };
         let write_options = WriteOptions { sync: true, ..WriteOptions::default() };
-        let mut transaction = self.begin(&write_options, &options);
+        let mut transaction = self.begin_with(&write_options, &options);
         transaction.take_name(&self.shared, name)?;
         let mut known = WriteBatch::new();
         for record in writes.iter() {
@@ -173,41 +177,172 @@ impl TransactionDb {
         Ok(())
     }
 
-    /// Sets `key` to `value`, as a transaction of its own.
+    /// Sets `key` to `value`: a transaction of its own.
     ///
     /// # Errors
-    /// TimedOut if the key is locked for longer than `default_lock_timeout`; those of [`Db::put_cf`].
-    pub fn put(
+    /// [Those of single writes](#errors-of-single-writes).
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.put_slices(
+            self.shared.db.default_column_family(),
+            key.as_ref(),
+            value.as_ref(),
+            &WriteOptions::default(),
+        )
+    }
+
+    /// [`TransactionDb::put`] in column family `cf`.
+    ///
+    /// # Errors
+    /// [Those of single writes](#errors-of-single-writes).
+    pub fn put_cf(
         &self,
         cf: &ColumnFamilyHandle,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.put_slices(cf, key.as_ref(), value.as_ref(), &WriteOptions::default())
+    }
+
+    /// [`TransactionDb::put`] under `options`.
+    ///
+    /// # Errors
+    /// [Those of single writes](#errors-of-single-writes).
+    pub fn put_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
         options: &WriteOptions,
+    ) -> Result<()> {
+        self.put_slices(self.shared.db.default_column_family(), key.as_ref(), value.as_ref(), options)
+    }
+
+    /// [`TransactionDb::put`] in column family `cf` under `options`.
+    ///
+    /// # Errors
+    /// [Those of single writes](#errors-of-single-writes).
+    pub fn put_cf_with(
+        &self,
+        cf: &ColumnFamilyHandle,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.put_slices(cf, key.as_ref(), value.as_ref(), options)
+    }
+
+    fn put_slices(
+        &self,
+        cf: &ColumnFamilyHandle,
         key: &[u8],
         value: &[u8],
+        options: &WriteOptions,
     ) -> Result<()> {
         check_sizes(key, value)?;
         self.write_one(options, cf, key, |batch| batch.put_id(cf.id(), key, value))
     }
 
-    /// Adds a merge operand to `key`, as a transaction of its own.
+    /// Adds a merge operand to `key`: a transaction of its own.
     ///
     /// # Errors
-    /// As [`TransactionDb::put`].
-    pub fn merge(
+    /// [Those of single writes](#errors-of-single-writes).
+    pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.merge_slices(
+            self.shared.db.default_column_family(),
+            key.as_ref(),
+            operand.as_ref(),
+            &WriteOptions::default(),
+        )
+    }
+
+    /// [`TransactionDb::merge`] in column family `cf`.
+    ///
+    /// # Errors
+    /// [Those of single writes](#errors-of-single-writes).
+    pub fn merge_cf(
         &self,
         cf: &ColumnFamilyHandle,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.merge_slices(cf, key.as_ref(), operand.as_ref(), &WriteOptions::default())
+    }
+
+    /// [`TransactionDb::merge`] under `options`.
+    ///
+    /// # Errors
+    /// [Those of single writes](#errors-of-single-writes).
+    pub fn merge_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
         options: &WriteOptions,
+    ) -> Result<()> {
+        self.merge_slices(self.shared.db.default_column_family(), key.as_ref(), operand.as_ref(), options)
+    }
+
+    /// [`TransactionDb::merge`] in column family `cf` under `options`.
+    ///
+    /// # Errors
+    /// [Those of single writes](#errors-of-single-writes).
+    pub fn merge_cf_with(
+        &self,
+        cf: &ColumnFamilyHandle,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.merge_slices(cf, key.as_ref(), operand.as_ref(), options)
+    }
+
+    fn merge_slices(
+        &self,
+        cf: &ColumnFamilyHandle,
         key: &[u8],
         operand: &[u8],
+        options: &WriteOptions,
     ) -> Result<()> {
         check_sizes(key, operand)?;
         self.write_one(options, cf, key, |batch| batch.merge_id(cf.id(), key, operand))
     }
 
-    /// Deletes `key`, as a transaction of its own.
+    /// Deletes `key`; that it does not exist is no error: a transaction of its own.
     ///
     /// # Errors
-    /// As [`TransactionDb::put`].
-    pub fn delete(&self, cf: &ColumnFamilyHandle, options: &WriteOptions, key: &[u8]) -> Result<()> {
+    /// [Those of single writes](#errors-of-single-writes).
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.delete_slices(self.shared.db.default_column_family(), key.as_ref(), &WriteOptions::default())
+    }
+
+    /// [`TransactionDb::delete`] in column family `cf`.
+    ///
+    /// # Errors
+    /// [Those of single writes](#errors-of-single-writes).
+    pub fn delete_cf(&self, cf: &ColumnFamilyHandle, key: impl AsRef<[u8]>) -> Result<()> {
+        self.delete_slices(cf, key.as_ref(), &WriteOptions::default())
+    }
+
+    /// [`TransactionDb::delete`] under `options`.
+    ///
+    /// # Errors
+    /// [Those of single writes](#errors-of-single-writes).
+    pub fn delete_with(&self, key: impl AsRef<[u8]>, options: &WriteOptions) -> Result<()> {
+        self.delete_slices(self.shared.db.default_column_family(), key.as_ref(), options)
+    }
+
+    /// [`TransactionDb::delete`] in column family `cf` under `options`.
+    ///
+    /// # Errors
+    /// [Those of single writes](#errors-of-single-writes).
+    pub fn delete_cf_with(
+        &self,
+        cf: &ColumnFamilyHandle,
+        key: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.delete_slices(cf, key.as_ref(), options)
+    }
+
+    fn delete_slices(&self, cf: &ColumnFamilyHandle, key: &[u8], options: &WriteOptions) -> Result<()> {
         check_sizes(key, &[])?;
         self.write_one(options, cf, key, |batch| batch.delete_id(cf.id(), key))
     }
@@ -226,11 +361,19 @@ impl TransactionDb {
         self.write_locked(options, [(cf.id(), key.to_vec())].into(), &mut batch)
     }
 
-    /// Commits `batch`, as a transaction of its own: its keys are locked in their order.
+    /// Commits `batch`, as a transaction of its own: its keys are locked in their order. It stays as it is, as with [`Db::write`].
     ///
     /// # Errors
-    /// As [`TransactionDb::put`]; InvalidArgument for deletions of ranges, which cannot be locked.
-    pub fn write(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
+    /// [Those of single writes](#errors-of-single-writes); InvalidArgument for deletions of ranges, which cannot be locked.
+    pub fn write(&self, batch: &mut WriteBatch) -> Result<()> {
+        self.write_with(batch, &WriteOptions::default())
+    }
+
+    /// [`TransactionDb::write`] under `options`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn write_with(&self, batch: &mut WriteBatch, options: &WriteOptions) -> Result<()> {
         let mut keys = BTreeSet::new();
         for record in batch.iter() {
             let record = record?;

@@ -24,11 +24,9 @@ use std::time::Duration;
 ///
 /// ```
 /// # use outcrop::*;
-/// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
-/// # let db = TransactionDb::open("/db", options, TransactionDbOptions::default(), Env::memory(), vec![])?;
-/// # let cf = db.db().default_column_family().clone();
-/// # let (write, read) = (WriteOptions::default(), ReadOptions::default());
-/// let mut txn = db.begin(&write, &TransactionOptions::default());
+/// # let builder = Db::builder("/db").env(Env::memory()).create_if_missing(true);
+/// # let db = TransactionDb::open_with(builder, TransactionDbOptions::default())?;
+/// let mut txn = db.begin();
 /// assert_eq!(txn.state(), TransactionState::Started);
 /// txn.rollback()?;
 /// # outcrop::Result::Ok(())
@@ -86,11 +84,9 @@ pub struct Owner {
 ///
 /// ```
 /// # use outcrop::*;
-/// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
-/// # let db = TransactionDb::open("/db", options, TransactionDbOptions::default(), Env::memory(), vec![])?;
-/// # let cf = db.db().default_column_family().clone();
-/// # let (write, read) = (WriteOptions::default(), ReadOptions::default());
-/// let txn = db.begin(&write, &TransactionOptions::default());
+/// # let builder = Db::builder("/db").env(Env::memory()).create_if_missing(true);
+/// # let db = TransactionDb::open_with(builder, TransactionDbOptions::default())?;
+/// let txn = db.begin();
 /// let waits_for: Option<Waiting> = txn.waiting();
 /// assert!(waits_for.is_none());
 /// # outcrop::Result::Ok(())
@@ -189,12 +185,10 @@ pub struct LockRequest<'k> {
 ///
 /// ```
 /// # use outcrop::*;
-/// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
-/// # let db = TransactionDb::open("/db", options, TransactionDbOptions::default(), Env::memory(), vec![])?;
-/// # let cf = db.db().default_column_family().clone();
-/// # let (write, read) = (WriteOptions::default(), ReadOptions::default());
-/// let mut txn = db.begin(&write, &TransactionOptions::default());
-/// txn.put(&cf, b"apple", b"red")?;
+/// # let builder = Db::builder("/db").env(Env::memory()).create_if_missing(true);
+/// # let db = TransactionDb::open_with(builder, TransactionDbOptions::default())?;
+/// let mut txn = db.begin();
+/// txn.put("apple", "red")?;
 /// let locks = db.locks();
 /// assert_eq!((&locks[0].key[..], locks[0].exclusive), (&b"apple"[..], true));
 /// # outcrop::Result::Ok(())

@@ -1,5 +1,6 @@
 //! Transactions: with locks (`database.rs`, `pessimistic.rs`, `locks.rs`), or checked when they are committed (`optimistic.rs`,
-//! `validation.rs`). Both have one front, `transaction.rs`.
+//! `validation.rs`). Both have one front, `transaction.rs` with
+//! `writes.rs` and `reads.rs`.
 
 pub mod buckets;
 pub mod database;
@@ -8,8 +9,10 @@ pub mod optimistic;
 pub mod options;
 mod pessimistic;
 mod read_through;
+mod reads;
 mod shared;
 mod tracking;
 pub mod transaction;
 mod validation;
 pub mod waits;
+mod writes;

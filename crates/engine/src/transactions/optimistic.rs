@@ -19,8 +19,6 @@ use crate::db::Db;
 use crate::superversion::SuperVersion;
 use crate::write::options::WriteOptions;
 use outcrop_base::{Error, Result};
-use outcrop_env::Env;
-use outcrop_options::DbOptions;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -29,13 +27,10 @@ use std::sync::Arc;
 ///
 /// ```
 /// # use outcrop::*;
-/// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
-/// # let settings = OptimisticTransactionDbOptions::default();
-/// # let db = OptimisticTransactionDb::open("/db", options, settings, Env::memory(), vec![])?;
-/// # let cf = db.db().default_column_family().clone();
-/// # let (write, read) = (WriteOptions::default(), ReadOptions::default());
-/// let mut txn = db.begin(&write, TakeSnapshot::No);
-/// txn.put(&cf, b"apple", b"red")?;
+/// # let builder = Db::builder("/db").env(Env::memory()).create_if_missing(true);
+/// # let db = OptimisticTransactionDb::open_with(builder, OptimisticTransactionDbOptions::default())?;
+/// let mut txn = db.begin();
+/// txn.put("apple", "red")?;
 /// db.db().put("apple", "green")?;
 /// assert_eq!(txn.commit().unwrap_err().kind(), ErrorKind::Busy);
 /// # outcrop::Result::Ok(())
@@ -45,25 +40,19 @@ pub struct OptimisticTransactionDb {
 }
 
 impl OptimisticTransactionDb {
-    /// Opens the database at `path`, as [`Db::open`].
+    /// Opens the database at `path`, which must exist and have no column family but "default", under default options: as [`Db::open`]. For
+    /// all else there is [`OptimisticTransactionDb::open_with`].
     ///
     /// # Errors
-    /// As there.
-    pub fn open(
-        path: impl AsRef<Path>,
-        options: DbOptions,
-        transactions: OptimisticTransactionDbOptions,
-        env: Env,
-        column_families: Vec<ColumnFamilyDescriptor>,
-    ) -> Result<OptimisticTransactionDb> {
-        let builder = Db::builder(path).options(options).env(env).column_families(column_families);
-        OptimisticTransactionDb::open_with(builder, transactions)
+    /// As [`DbBuilder::open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<OptimisticTransactionDb> {
+        OptimisticTransactionDb::open_with(Db::builder(path), OptimisticTransactionDbOptions::default())
     }
 
-    /// As [`OptimisticTransactionDb::open`], of what `builder` says: with objects that databases share.
+    /// Opens the database that `builder` describes.
     ///
     /// # Errors
-    /// As there.
+    /// As [`DbBuilder::open`].
     pub fn open_with(
         builder: DbBuilder,
         transactions: OptimisticTransactionDbOptions,
@@ -81,8 +70,14 @@ impl OptimisticTransactionDb {
         &self.shared.db
     }
 
-    /// Begins a transaction; with `snapshot`, keys that were written after this moment cannot be committed.
-    pub fn begin(&self, write_options: &WriteOptions, snapshot: TakeSnapshot) -> Transaction {
+    /// Begins a transaction, under default options and without a snapshot.
+    pub fn begin(&self) -> Transaction {
+        self.begin_with(&WriteOptions::default(), TakeSnapshot::No)
+    }
+
+    /// [`OptimisticTransactionDb::begin`]; `write_options` say how durable its commit is. With [`TakeSnapshot::AtBegin`], keys that were
+    /// written after this moment cannot be committed.
+    pub fn begin_with(&self, write_options: &WriteOptions, snapshot: TakeSnapshot) -> Transaction {
         let batch =
             IndexedBatch::new(IndexedBatchOptions { overwrite_key: true, ..IndexedBatchOptions::default() });
         let manager = Manager::Optimistic(self.shared.clone());
@@ -107,7 +102,15 @@ impl OptimisticTransactionDb {
     ///
     /// # Errors
     /// As there; NotSupported for deletions of ranges, which transactions would not notice.
-    pub fn write(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
+    pub fn write(&self, batch: &mut WriteBatch) -> Result<()> {
+        self.write_with(batch, &WriteOptions::default())
+    }
+
+    /// [`OptimisticTransactionDb::write`] under `options`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn write_with(&self, batch: &mut WriteBatch, options: &WriteOptions) -> Result<()> {
         for record in batch.iter() {
             if matches!(record?.op, Op::DeleteRange { .. }) {
                 return Err(Error::not_supported(""));
@@ -121,12 +124,9 @@ impl OptimisticTransactionDb {
 ///
 /// ```
 /// # use outcrop::*;
-/// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
-/// # let settings = OptimisticTransactionDbOptions::default();
-/// # let db = OptimisticTransactionDb::open("/db", options, settings, Env::memory(), vec![])?;
-/// # let cf = db.db().default_column_family().clone();
-/// # let (write, read) = (WriteOptions::default(), ReadOptions::default());
-/// let txn = db.begin(&write, TakeSnapshot::AtBegin);
+/// # let builder = Db::builder("/db").env(Env::memory()).create_if_missing(true);
+/// # let db = OptimisticTransactionDb::open_with(builder, OptimisticTransactionDbOptions::default())?;
+/// let txn = db.begin_with(&WriteOptions::default(), TakeSnapshot::AtBegin);
 /// assert!(txn.snapshot().is_some());
 /// # outcrop::Result::Ok(())
 /// ```
@@ -140,8 +140,8 @@ pub enum TakeSnapshot {
 }
 
 impl Transaction {
-    /// Begins an optimistic transaction anew; what was not committed is gone.
-    pub fn reinitialize_optimistic(&mut self, write_options: &WriteOptions, snapshot: TakeSnapshot) {
+    /// Begins an optimistic transaction anew, as [`OptimisticTransactionDb::begin_with`] would; what was not committed is gone.
+    pub fn reinitialize_optimistic_with(&mut self, write_options: &WriteOptions, snapshot: TakeSnapshot) {
         self.begin_anew(Owner::new(0, 0, None), write_options);
         if snapshot == TakeSnapshot::AtBegin {
             self.set_snapshot();
@@ -156,7 +156,7 @@ impl Transaction {
             ValidatePolicy::Parallel => {
                 let _held = shared.buckets.lock(&self.buckets_of_keys(shared));
                 self.check_keys(shared)?;
-                self.batch.write_to(&shared.db, &self.write_options)?;
+                self.batch.write_to_with(&shared.db, &self.write_options)?;
             }
         }
         self.clear();

@@ -5,7 +5,7 @@
 /// ```
 /// # use outcrop::*;
 /// let other = TransactionDbOptions { write_policy: WritePolicy::Prepared, ..TransactionDbOptions::default() };
-/// let refused = TransactionDb::open("/db", DbOptions::default(), other, Env::memory(), vec![]);
+/// let refused = TransactionDb::open_with(Db::builder("/db").env(Env::memory()), other);
 /// assert_eq!(refused.err().unwrap().kind(), ErrorKind::NotSupported);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,12 +62,10 @@ impl Default for TransactionDbOptions {
 ///
 /// ```
 /// # use outcrop::*;
-/// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
-/// # let db = TransactionDb::open("/db", options, TransactionDbOptions::default(), Env::memory(), vec![])?;
-/// # let cf = db.db().default_column_family().clone();
-/// # let (write, read) = (WriteOptions::default(), ReadOptions::default());
+/// # let builder = Db::builder("/db").env(Env::memory()).create_if_missing(true);
+/// # let db = TransactionDb::open_with(builder, TransactionDbOptions::default())?;
 /// let options = TransactionOptions { set_snapshot: true, deadlock_detect: true, ..TransactionOptions::default() };
-/// assert!(db.begin(&write, &options).snapshot().is_some());
+/// assert!(db.begin_with(&WriteOptions::default(), &options).snapshot().is_some());
 /// # outcrop::Result::Ok(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]

@@ -62,11 +62,11 @@ impl Transaction {
         }
     }
 
-    /// Begins anew, as [`crate::TransactionDb::begin`] would; what was not committed is gone.
+    /// Begins a transaction with locks anew, as [`crate::TransactionDb::begin_with`] would; what was not committed is gone.
     ///
     /// # Panics
     /// If it is an optimistic transaction.
-    pub fn reinitialize(&mut self, write_options: &WriteOptions, options: &TransactionOptions) {
+    pub fn reinitialize_with(&mut self, write_options: &WriteOptions, options: &TransactionOptions) {
         let super::transaction::Manager::Pessimistic(shared) = self.manager.clone() else {
             panic!("an optimistic transaction has other options");
         };
@@ -218,7 +218,7 @@ impl Transaction {
             return Err(invalid("Commit-time batch contains values that will not be committed."));
         }
         self.owner.set_state(State::AwaitingCommit);
-        let written = self.batch.write_to(&self.db, &self.write_options);
+        let written = self.batch.write_to_with(&self.db, &self.write_options);
         self.clear();
         written?;
         if !self.name.is_empty() {

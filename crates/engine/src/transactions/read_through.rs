@@ -5,7 +5,7 @@ use crate::batch::overlay::{Bounds, FamilyParts, Overlay, RowSource};
 use crate::column_family::ColumnFamilyHandle;
 use crate::db::Db;
 use crate::read::cursor::Cursor;
-use crate::read::options::ReadOptions;
+use crate::read::options::{self, ReadOptions};
 use crate::read::value::PinnedValue;
 use crate::write::options::WriteOptions;
 use outcrop_base::Result;
@@ -52,37 +52,166 @@ impl RowSource for Cursor {
     }
 }
 
+/// # Over a database
+///
+/// `get_over`, `multi_get_over` and `cursor_over` read the batch laid over a database: what they find is what the database would have if the
+/// batch were written. Each has the four forms of [`Db::get`], with the database first: `get_over(&db, key)`, `get_over_cf(&db, &cf, key)`,
+/// `get_over_with(&db, key, &options)`, `get_over_cf_with(&db, &cf, key, &options)`.
+///
+/// ```
+/// # use outcrop::*;
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// db.put("apple", "green")?;
+/// db.put("pear", "yellow")?;
+/// let batch = IndexedBatch::default();
+/// batch.put("apple", "red")?;
+/// assert_eq!(batch.get_over(&db, "apple")?.as_deref(), Some(&b"red"[..]));
+/// assert_eq!(batch.get_over(&db, "pear")?.as_deref(), Some(&b"yellow"[..]));
+/// batch.write_to(&db)?;
+/// assert_eq!(db.get("apple")?.as_deref(), Some(&b"red"[..]));
+/// # outcrop::Result::Ok(())
+/// ```
 impl IndexedBatch {
-    /// The value of `key` in column family `cf` of `db` as it would be if this batch were written.
+    /// The value of `key` as it would be in `db` if this batch were written. Operands without anything below them are merged into
+    /// nothing.
     ///
     /// # Errors
-    /// As [`Db::get_cf`] and [`IndexedBatch::get`]; operands without anything below them are merged into nothing.
-    pub fn get_over(
+    /// As [`Db::get`] and [`IndexedBatch::look_up`].
+    pub fn get_over(&self, db: &Db, key: impl AsRef<[u8]>) -> Result<Option<PinnedValue>> {
+        self.get_over_slice(db, db.default_column_family(), key.as_ref(), &options::DEFAULT)
+    }
+
+    /// [`IndexedBatch::get_over`] in column family `cf`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn get_over_cf(
         &self,
         db: &Db,
         cf: &ColumnFamilyHandle,
-        options: &ReadOptions,
-        key: &[u8],
+        key: impl AsRef<[u8]>,
     ) -> Result<Option<PinnedValue>> {
-        let operands = match self.look_up(&**cf, key)? {
+        self.get_over_slice(db, cf, key.as_ref(), &options::DEFAULT)
+    }
+
+    /// [`IndexedBatch::get_over`] with the database read under `options`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn get_over_with(
+        &self,
+        db: &Db,
+        key: impl AsRef<[u8]>,
+        options: &ReadOptions,
+    ) -> Result<Option<PinnedValue>> {
+        self.get_over_slice(db, db.default_column_family(), key.as_ref(), options)
+    }
+
+    /// [`IndexedBatch::get_over`] in column family `cf`, with the database read under `options`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn get_over_cf_with(
+        &self,
+        db: &Db,
+        cf: &ColumnFamilyHandle,
+        key: impl AsRef<[u8]>,
+        options: &ReadOptions,
+    ) -> Result<Option<PinnedValue>> {
+        self.get_over_slice(db, cf, key.as_ref(), options)
+    }
+
+    fn get_over_slice(
+        &self,
+        db: &Db,
+        cf: &ColumnFamilyHandle,
+        key: &[u8],
+        options: &ReadOptions,
+    ) -> Result<Option<PinnedValue>> {
+        let operands = match self.look_up_cf(cf, key)? {
             BatchValue::Value(value) => return Ok(Some(PinnedValue::owned(value))),
             BatchValue::Deleted => return Ok(None),
             BatchValue::Absent => return db.get_cf_with(cf, key, options),
             BatchValue::Merging(operands) => operands,
         };
         let base = db.get_cf_with(cf, key, options)?;
-        let merged = Family::from(&**cf).merge(key, base.as_deref(), &operands)?;
+        let merged = Family::from(cf).merge(key, base.as_deref(), &operands)?;
         Ok(Some(PinnedValue::owned(merged)))
     }
 
-    /// [`IndexedBatch::get_over`] of several keys; what the database is asked for it gives as of one moment.
-    pub fn multi_get_over(
+    /// [`IndexedBatch::get_over`] of several keys. The database gives what it is asked for as of one moment.
+    ///
+    /// # Errors
+    /// Each key has its own: as [`IndexedBatch::get_over`].
+    pub fn multi_get_over<K: AsRef<[u8]>>(&self, db: &Db, keys: &[K]) -> Vec<Result<Option<PinnedValue>>> {
+        self.multi_get_over_cf(db, db.default_column_family(), keys)
+    }
+
+    /// [`IndexedBatch::multi_get_over`] in column family `cf`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn multi_get_over_cf<K: AsRef<[u8]>>(
         &self,
         db: &Db,
+        cf: &ColumnFamilyHandle,
+        keys: &[K],
+    ) -> Vec<Result<Option<PinnedValue>>> {
+        let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
+        self.multi_get_over_cf_with(db, cf, &keys, &options::DEFAULT)
+    }
+
+    /// [`IndexedBatch::multi_get_over`] with the database read under `options`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn multi_get_over_with(
+        &self,
+        db: &Db,
+        keys: &[&[u8]],
         options: &ReadOptions,
+    ) -> Vec<Result<Option<PinnedValue>>> {
+        self.multi_get_over_cf_with(db, db.default_column_family(), keys, options)
+    }
+
+    /// [`IndexedBatch::multi_get_over`] in column family `cf`, with the database read under `options`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn multi_get_over_cf_with(
+        &self,
+        db: &Db,
+        cf: &ColumnFamilyHandle,
+        keys: &[&[u8]],
+        options: &ReadOptions,
+    ) -> Vec<Result<Option<PinnedValue>>> {
+        let pairs: Vec<_> = keys.iter().map(|key| (cf, *key)).collect();
+        self.multi_get_pairs_over_with(db, &pairs, options)
+    }
+
+    /// [`IndexedBatch::multi_get_over`] of (column family, key) each.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn multi_get_pairs_over(
+        &self,
+        db: &Db,
         pairs: &[(&ColumnFamilyHandle, &[u8])],
     ) -> Vec<Result<Option<PinnedValue>>> {
-        let said: Vec<Result<BatchValue>> = pairs.iter().map(|(cf, key)| self.look_up(&***cf, key)).collect();
+        self.multi_get_pairs_over_with(db, pairs, &options::DEFAULT)
+    }
+
+    /// [`IndexedBatch::multi_get_pairs_over`] with the database read under `options`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn multi_get_pairs_over_with(
+        &self,
+        db: &Db,
+        pairs: &[(&ColumnFamilyHandle, &[u8])],
+        options: &ReadOptions,
+    ) -> Vec<Result<Option<PinnedValue>>> {
+        let said: Vec<Result<BatchValue>> = pairs.iter().map(|(cf, key)| self.look_up_cf(*cf, key)).collect();
         let asked =
             |said: &Result<BatchValue>| matches!(said, Ok(BatchValue::Absent | BatchValue::Merging(_)));
         let places: Vec<usize> = (0..pairs.len()).filter(|&place| asked(&said[place])).collect();
@@ -94,19 +223,42 @@ impl IndexedBatch {
             BatchValue::Absent => below.next().expect("it was asked for"),
             BatchValue::Merging(operands) => {
                 let base = below.next().expect("it was asked for")?;
-                let merged = Family::from(&**cf).merge(key, base.as_deref(), &operands)?;
+                let merged = Family::from(cf).merge(key, base.as_deref(), &operands)?;
                 Ok(Some(PinnedValue::owned(merged)))
             }
         };
         said.into_iter().zip(pairs).map(result).collect()
     }
 
-    /// An iterator over column family `cf` of `db` with this batch laid over it. The database is seen as of now, or as
-    /// `options` say; the batch as it is while the iterator moves.
+    /// A cursor over `db` with this batch laid over it. The database is seen as of now; the batch as it is while the cursor moves.
     ///
     /// # Errors
-    /// As [`Db::iter_cf`].
-    pub fn iter_over(
+    /// As [`Db::cursor`].
+    pub fn cursor_over(&self, db: &Db) -> Result<Overlay<Cursor>> {
+        self.cursor_over_cf_with(db, db.default_column_family(), &options::DEFAULT)
+    }
+
+    /// [`IndexedBatch::cursor_over`] in column family `cf`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn cursor_over_cf(&self, db: &Db, cf: &ColumnFamilyHandle) -> Result<Overlay<Cursor>> {
+        self.cursor_over_cf_with(db, cf, &options::DEFAULT)
+    }
+
+    /// [`IndexedBatch::cursor_over`] under `options`: their bounds hold for both, and the database is seen as of their snapshot.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn cursor_over_with(&self, db: &Db, options: &ReadOptions) -> Result<Overlay<Cursor>> {
+        self.cursor_over_cf_with(db, db.default_column_family(), options)
+    }
+
+    /// [`IndexedBatch::cursor_over_with`] in column family `cf`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn cursor_over_cf_with(
         &self,
         db: &Db,
         cf: &ColumnFamilyHandle,
@@ -114,14 +266,22 @@ impl IndexedBatch {
     ) -> Result<Overlay<Cursor>> {
         let bounds =
             Bounds { lower: options.iterate_lower_bound.clone(), upper: options.iterate_upper_bound.clone() };
-        Ok(self.overlay(Some(FamilyParts::from(&**cf)), db.cursor_cf_with(cf, options)?, bounds))
+        Ok(self.overlay(Some(FamilyParts::from(cf)), db.cursor_cf_with(cf, options)?, bounds))
     }
 
     /// Commits the batch to `db`, atomically. It stays as it is, and can be written again.
     ///
     /// # Errors
     /// As [`Db::write`].
-    pub fn write_to(&self, db: &Db, options: &WriteOptions) -> Result<()> {
+    pub fn write_to(&self, db: &Db) -> Result<()> {
+        self.write_to_with(db, &WriteOptions::default())
+    }
+
+    /// [`IndexedBatch::write_to`] under `options`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn write_to_with(&self, db: &Db, options: &WriteOptions) -> Result<()> {
         self.with_batch(|batch| db.write_with(batch, options))
     }
 }

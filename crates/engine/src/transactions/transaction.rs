@@ -7,20 +7,19 @@
 //! prepare            the batch is in the WAL; commit or roll back decide, also after a crash
 //! ```
 //! Concurrency: one thread at a time. Others look at its [`Owner`] alone.
-//! Next: `pessimistic.rs` and `optimistic.rs`, how keys are touched and how it is committed.
+//! Next: `writes.rs` and `reads.rs`, its operations; `pessimistic.rs` and `optimistic.rs`, how keys are touched and how it is
+//! committed.
 //! Source: RocksDB `utilities/transactions/transaction_base.cc`.
 
 use super::locks::{Owner, TransactionState, Waiting};
+use super::optimistic::TakeSnapshot;
+use super::options::TransactionOptions;
 use super::shared::{Optimistic, Pessimistic};
 use super::tracking::{Access, Tracked, Tracker};
-use crate::batch::codec::{Op, WriteBatch, check_sizes};
+use crate::batch::codec::{Op, WriteBatch};
 use crate::batch::indexed::{IndexedBatch, no_save_point};
-use crate::batch::overlay::Overlay;
-use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
+use crate::column_family::ColumnFamily;
 use crate::db::Db;
-use crate::read::cursor::Cursor;
-use crate::read::options::ReadOptions;
-use crate::read::value::PinnedValue;
 use crate::snapshots::Snapshot;
 use crate::write::options::WriteOptions;
 use outcrop_base::{Error, Result};
@@ -30,12 +29,10 @@ use std::sync::Arc;
 ///
 /// ```
 /// # use outcrop::*;
-/// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
-/// # let db = TransactionDb::open("/db", options, TransactionDbOptions::default(), Env::memory(), vec![])?;
-/// # let cf = db.db().default_column_family().clone();
-/// # let (write, read) = (WriteOptions::default(), ReadOptions::default());
-/// let mut txn = db.begin(&write, &TransactionOptions::default());
-/// txn.get_for_update(&cf, &read, b"apple", LockMode::Shared)?;
+/// # let builder = Db::builder("/db").env(Env::memory()).create_if_missing(true);
+/// # let db = TransactionDb::open_with(builder, TransactionDbOptions::default())?;
+/// let mut txn = db.begin();
+/// txn.get_for_update("apple", LockMode::Shared)?;
 /// assert!(!db.locks()[0].exclusive);
 /// # outcrop::Result::Ok(())
 /// ```
@@ -51,13 +48,12 @@ pub enum LockMode {
 ///
 /// ```
 /// # use outcrop::*;
-/// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
-/// # let db = TransactionDb::open("/db", options, TransactionDbOptions::default(), Env::memory(), vec![])?;
-/// # let cf = db.db().default_column_family().clone();
-/// # let (write, read) = (WriteOptions::default(), ReadOptions::default());
-/// let mut txn = db.begin(&write, &TransactionOptions { set_snapshot: true, ..TransactionOptions::default() });
-/// db.put(&cf, &write, b"apple", b"red")?;
-/// let error = txn.get_for_update(&cf, &read, b"apple", LockMode::Exclusive).unwrap_err();
+/// # let builder = Db::builder("/db").env(Env::memory()).create_if_missing(true);
+/// # let db = TransactionDb::open_with(builder, TransactionDbOptions::default())?;
+/// let options = TransactionOptions { set_snapshot: true, ..TransactionOptions::default() };
+/// let mut txn = db.begin_with(&WriteOptions::default(), &options);
+/// db.put("apple", "red")?;
+/// let error = txn.get_for_update("apple", LockMode::Exclusive).unwrap_err();
 /// assert_eq!(error.kind(), ErrorKind::Busy);
 /// # outcrop::Result::Ok(())
 /// ```
@@ -73,15 +69,13 @@ pub enum Validate {
 ///
 /// ```
 /// # use outcrop::*;
-/// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
-/// # let db = TransactionDb::open("/db", options, TransactionDbOptions::default(), Env::memory(), vec![])?;
-/// # let cf = db.db().default_column_family().clone();
-/// # let (write, read) = (WriteOptions::default(), ReadOptions::default());
+/// # let builder = Db::builder("/db").env(Env::memory()).create_if_missing(true);
+/// # let db = TransactionDb::open_with(builder, TransactionDbOptions::default())?;
 /// # use std::sync::Arc;
 /// let told: SnapshotNotifier = Arc::new(|snapshot| println!("reads at {}", snapshot.sequence()));
-/// let mut txn = db.begin(&write, &TransactionOptions::default());
+/// let mut txn = db.begin();
 /// txn.set_snapshot_on_next_operation(Some(told));
-/// txn.put(&cf, b"apple", b"red")?;
+/// txn.put("apple", "red")?;
 /// assert!(txn.snapshot().is_some());
 /// # outcrop::Result::Ok(())
 /// ```
@@ -100,12 +94,10 @@ pub(super) enum Manager {
 ///
 /// ```
 /// # use outcrop::*;
-/// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
-/// # let db = TransactionDb::open("/db", options, TransactionDbOptions::default(), Env::memory(), vec![])?;
-/// # let cf = db.db().default_column_family().clone();
-/// # let (write, read) = (WriteOptions::default(), ReadOptions::default());
-/// let mut txn = db.begin(&write, &TransactionOptions::default());
-/// txn.put(&cf, b"apple", b"red")?;
+/// # let builder = Db::builder("/db").env(Env::memory()).create_if_missing(true);
+/// # let db = TransactionDb::open_with(builder, TransactionDbOptions::default())?;
+/// let mut txn = db.begin();
+/// txn.put("apple", "red")?;
 /// assert_eq!(txn.counts(), OperationCounts { puts: 1, ..OperationCounts::default() });
 /// # outcrop::Result::Ok(())
 /// ```
@@ -135,14 +127,12 @@ struct SavePoint {
 ///
 /// ```
 /// # use outcrop::*;
-/// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
-/// # let db = TransactionDb::open("/db", options, TransactionDbOptions::default(), Env::memory(), vec![])?;
-/// # let cf = db.db().default_column_family().clone();
-/// # let (write, read) = (WriteOptions::default(), ReadOptions::default());
-/// let mut txn = db.begin(&write, &TransactionOptions::default());
-/// let old = txn.get_for_update(&cf, &read, b"counter", LockMode::Exclusive)?;
+/// # let builder = Db::builder("/db").env(Env::memory()).create_if_missing(true);
+/// # let db = TransactionDb::open_with(builder, TransactionDbOptions::default())?;
+/// let mut txn = db.begin();
+/// let old = txn.get_for_update("counter", LockMode::Exclusive)?;
 /// assert!(old.is_none());
-/// txn.put(&cf, b"counter", b"1")?;
+/// txn.put("counter", "1")?;
 /// txn.commit()?;
 /// assert_eq!(txn.state(), TransactionState::Committed);
 /// # outcrop::Result::Ok(())
@@ -164,8 +154,8 @@ pub struct Transaction {
     /// A snapshot is to be taken before the next key is touched.
     wanted: Option<Option<SnapshotNotifier>>,
     save_points: Vec<SavePoint>,
-    counts: OperationCounts,
-    indexing: bool,
+    pub(super) counts: OperationCounts,
+    pub(super) indexing: bool,
     started_micros: u64,
 }
 
@@ -198,6 +188,18 @@ impl Transaction {
             indexing: true,
             started_micros: db.core().ctx.env.clock.now_micros(),
             db,
+        }
+    }
+
+    /// Begins anew under default options, as the `begin` of its database would; what was not committed is gone.
+    pub fn reinitialize(&mut self) {
+        match &self.manager {
+            Manager::Pessimistic(_) => {
+                self.reinitialize_with(&WriteOptions::default(), &TransactionOptions::default());
+            }
+            Manager::Optimistic(_) => {
+                self.reinitialize_optimistic_with(&WriteOptions::default(), TakeSnapshot::No);
+            }
         }
     }
 
@@ -264,242 +266,6 @@ impl Transaction {
     /// Undoes [`Transaction::disable_indexing`].
     pub fn enable_indexing(&mut self) {
         self.indexing = true;
-    }
-
-    /// Sets `key` to `value` in column family `cf`.
-    ///
-    /// # Errors
-    /// Of a transaction with locks: TimedOut if another holds the key for too long; Busy if waiting for it would be a deadlock,
-    /// or if it was written after the transaction's snapshot; InvalidArgument if it is prepared. Aborted if its batch would be
-    /// longer than it may. Its batch is then as before.
-    pub fn put(&mut self, cf: &ColumnFamilyHandle, key: &[u8], value: &[u8]) -> Result<()> {
-        self.put_as(cf, key, value, Validate::Snapshot)
-    }
-
-    /// The same, without looking whether the key was written after the snapshot.
-    ///
-    /// # Errors
-    /// As [`Transaction::put`].
-    pub fn put_untracked(&mut self, cf: &ColumnFamilyHandle, key: &[u8], value: &[u8]) -> Result<()> {
-        self.put_as(cf, key, value, Validate::Nothing)
-    }
-
-    fn put_as(
-        &mut self,
-        cf: &ColumnFamilyHandle,
-        key: &[u8],
-        value: &[u8],
-        validate: Validate,
-    ) -> Result<()> {
-        check_sizes(key, value)?;
-        self.touch_to_write(cf, key, validate)?;
-        match self.indexing {
-            true => self.batch.put(&**cf, key, value)?,
-            false => self.add_unindexed(|batch| batch.put_id(cf.id(), key, value))?,
-        }
-        self.counts.puts += 1;
-        Ok(())
-    }
-
-    /// Sets `key` to the wide-column entity of `columns`.
-    ///
-    /// # Errors
-    /// As [`Transaction::put`]; InvalidArgument if a name comes twice.
-    pub fn put_entity(
-        &mut self,
-        cf: &ColumnFamilyHandle,
-        key: &[u8],
-        columns: &[(&[u8], &[u8])],
-    ) -> Result<()> {
-        self.touch_to_write(cf, key, Validate::Snapshot)?;
-        match self.indexing {
-            true => self.batch.put_entity(&**cf, key, columns)?,
-            false => self.batch.add_unindexed(|batch| batch.put_entity_id(cf.id(), key, columns))?,
-        }
-        self.counts.put_entities += 1;
-        Ok(())
-    }
-
-    /// Adds a merge operand to `key` in column family `cf`.
-    ///
-    /// # Errors
-    /// As [`Transaction::put`].
-    pub fn merge(&mut self, cf: &ColumnFamilyHandle, key: &[u8], operand: &[u8]) -> Result<()> {
-        self.merge_as(cf, key, operand, Validate::Snapshot)
-    }
-
-    /// The same, without looking whether the key was written after the snapshot.
-    ///
-    /// # Errors
-    /// As [`Transaction::put`].
-    pub fn merge_untracked(&mut self, cf: &ColumnFamilyHandle, key: &[u8], operand: &[u8]) -> Result<()> {
-        self.merge_as(cf, key, operand, Validate::Nothing)
-    }
-
-    fn merge_as(
-        &mut self,
-        cf: &ColumnFamilyHandle,
-        key: &[u8],
-        operand: &[u8],
-        validate: Validate,
-    ) -> Result<()> {
-        check_sizes(key, operand)?;
-        self.touch_to_write(cf, key, validate)?;
-        match self.indexing {
-            true => self.batch.merge(&**cf, key, operand)?,
-            false => self.add_unindexed(|batch| batch.merge_id(cf.id(), key, operand))?,
-        }
-        self.counts.merges += 1;
-        Ok(())
-    }
-
-    /// Deletes `key` in column family `cf`.
-    ///
-    /// # Errors
-    /// As [`Transaction::put`].
-    pub fn delete(&mut self, cf: &ColumnFamilyHandle, key: &[u8]) -> Result<()> {
-        self.delete_as(cf, key, Validate::Snapshot)
-    }
-
-    /// The same, without looking whether the key was written after the snapshot.
-    ///
-    /// # Errors
-    /// As [`Transaction::put`].
-    pub fn delete_untracked(&mut self, cf: &ColumnFamilyHandle, key: &[u8]) -> Result<()> {
-        self.delete_as(cf, key, Validate::Nothing)
-    }
-
-    fn delete_as(&mut self, cf: &ColumnFamilyHandle, key: &[u8], validate: Validate) -> Result<()> {
-        check_sizes(key, &[])?;
-        self.touch_to_write(cf, key, validate)?;
-        match self.indexing {
-            true => self.batch.delete(&**cf, key)?,
-            false => self.add_unindexed(|batch| batch.delete_id(cf.id(), key))?,
-        }
-        self.counts.deletes += 1;
-        Ok(())
-    }
-
-    /// Deletes the one earlier put of `key`; see [`WriteBatch::single_delete`].
-    ///
-    /// # Errors
-    /// As [`Transaction::put`].
-    pub fn single_delete(&mut self, cf: &ColumnFamilyHandle, key: &[u8]) -> Result<()> {
-        check_sizes(key, &[])?;
-        self.touch_to_write(cf, key, Validate::Snapshot)?;
-        match self.indexing {
-            true => self.batch.single_delete(&**cf, key)?,
-            false => self.add_unindexed(|batch| batch.single_delete_id(cf.id(), key))?,
-        }
-        self.counts.deletes += 1;
-        Ok(())
-    }
-
-    /// Adds a blob that goes to the WAL only.
-    ///
-    /// # Errors
-    /// Aborted if the batch would be longer than it may.
-    pub fn put_log_data(&mut self, blob: &[u8]) -> Result<()> {
-        self.batch.put_log_data(blob)
-    }
-
-    fn add_unindexed(&self, put: impl FnOnce(&mut WriteBatch)) -> Result<()> {
-        self.batch.add_unindexed(|batch| {
-            put(batch);
-            Ok(())
-        })
-    }
-
-    /// The value of `key` in column family `cf`, as this transaction would leave it. What others commit meanwhile is seen,
-    /// unless `options` have a snapshot.
-    ///
-    /// # Errors
-    /// As [`Db::get_cf`].
-    pub fn get(
-        &self,
-        cf: &ColumnFamilyHandle,
-        options: &ReadOptions,
-        key: &[u8],
-    ) -> Result<Option<PinnedValue>> {
-        self.batch.get_over(&self.db, cf, options, key)
-    }
-
-    /// [`Transaction::get`] of several keys.
-    pub fn multi_get(
-        &self,
-        options: &ReadOptions,
-        pairs: &[(&ColumnFamilyHandle, &[u8])],
-    ) -> Vec<Result<Option<PinnedValue>>> {
-        self.batch.multi_get_over(&self.db, options, pairs)
-    }
-
-    /// [`Transaction::get`] of a key that is about to be updated: it is locked, or checked when the transaction is committed.
-    ///
-    /// # Errors
-    /// As [`Transaction::put`] and [`Transaction::get`].
-    pub fn get_for_update(
-        &mut self,
-        cf: &ColumnFamilyHandle,
-        options: &ReadOptions,
-        key: &[u8],
-        mode: LockMode,
-    ) -> Result<Option<PinnedValue>> {
-        self.touch(cf, key, Access::Read, mode, Validate::Snapshot)?;
-        self.get(cf, options, key)
-    }
-
-    /// The same, without looking whether the key was written after the transaction's snapshot. An optimistic transaction does
-    /// not check it at all.
-    ///
-    /// # Errors
-    /// As [`Transaction::get_for_update`]; InvalidArgument if `options` have a snapshot.
-    pub fn get_for_update_unvalidated(
-        &mut self,
-        cf: &ColumnFamilyHandle,
-        options: &ReadOptions,
-        key: &[u8],
-        mode: LockMode,
-    ) -> Result<Option<PinnedValue>> {
-        if options.snapshot.is_some() {
-            return Err(Error::invalid_argument(
-                "If do_validate is false then GetForUpdate with snapshot is not defined.",
-            ));
-        }
-        self.touch(cf, key, Access::Read, mode, Validate::Nothing)?;
-        self.get(cf, options, key)
-    }
-
-    /// [`Transaction::get_for_update`] of several keys, each for itself alone. If one cannot be had, each gets that error; those
-    /// before it stay locked.
-    pub fn multi_get_for_update(
-        &mut self,
-        options: &ReadOptions,
-        pairs: &[(&ColumnFamilyHandle, &[u8])],
-    ) -> Vec<Result<Option<PinnedValue>>> {
-        for (cf, key) in pairs {
-            let touched = self.touch(cf, key, Access::Read, LockMode::Exclusive, Validate::Snapshot);
-            if let Err(error) = touched {
-                return pairs.iter().map(|_| Err(error.clone())).collect();
-            }
-        }
-        self.multi_get(options, pairs)
-    }
-
-    /// Takes one [`Transaction::get_for_update`] of `key` back. The key is unlocked if nothing else was done with it, since the
-    /// last save point if there is one.
-    pub fn undo_get_for_update(&mut self, cf: &ColumnFamilyHandle, key: &[u8]) {
-        if self.tracker.untrack_read(cf.id(), key) {
-            self.unlock([(cf.id(), key.to_vec())]);
-        }
-    }
-
-    /// An iterator over column family `cf` as this transaction would leave it. It sees what the transaction writes while it lives;
-    /// it must not be used after the transaction was committed or rolled back, also to a save point.
-    ///
-    /// # Errors
-    /// As [`Db::iter_cf`].
-    pub fn iter(&self, cf: &ColumnFamilyHandle, options: &ReadOptions) -> Result<Overlay<Cursor>> {
-        self.batch.iter_over(&self.db, cf, options)
     }
 
     /// Takes a snapshot: keys that were written after it cannot be touched from here on. Reads see the present still, unless
@@ -588,14 +354,14 @@ impl Transaction {
             let record = record?;
             let cf = self.db.core().column_family(record.cf).ok_or_else(|| unknown_family(record.cf))?;
             match record.op {
-                Op::Put { key, value } => self.put(&cf, key, value)?,
-                Op::Merge { key, operand } => self.merge(&cf, key, operand)?,
-                Op::Delete { key } => self.delete(&cf, key)?,
-                Op::SingleDelete { key } => self.single_delete(&cf, key)?,
+                Op::Put { key, value } => self.put_cf(&cf, key, value)?,
+                Op::Merge { key, operand } => self.merge_cf(&cf, key, operand)?,
+                Op::Delete { key } => self.delete_cf(&cf, key)?,
+                Op::SingleDelete { key } => self.single_delete_cf(&cf, key)?,
                 Op::PutEntity { key, entity } => {
                     let columns = outcrop_base::wide_columns::decode(entity)?;
                     let columns: Vec<_> = columns.iter().map(|column| (column.name, column.value)).collect();
-                    self.put_entity(&cf, key, &columns)?;
+                    self.put_entity_cf(&cf, key, &columns)?;
                 }
                 Op::DeleteRange { .. } => {
                     return Err(Error::invalid_argument("DeleteRangeCF not implemented"));
@@ -609,9 +375,9 @@ impl Transaction {
     ///
     /// # Errors
     /// InvalidArgument if it has one, if another has this one, if that is empty or longer than 512 bytes, or if it is too late.
-    pub fn set_name(&mut self, name: &[u8]) -> Result<()> {
+    pub fn set_name(&mut self, name: impl AsRef<[u8]>) -> Result<()> {
         match self.manager.clone() {
-            Manager::Pessimistic(shared) => self.set_name_in(&shared, name),
+            Manager::Pessimistic(shared) => self.set_name_in(&shared, name.as_ref()),
             Manager::Optimistic(_) => {
                 Err(Error::invalid_argument("Optimistic transactions cannot be named."))
             }
@@ -679,13 +445,13 @@ impl Transaction {
         self.started_micros = self.db.core().ctx.env.clock.now_micros();
     }
 
-    fn unlock(&self, keys: impl IntoIterator<Item = (u32, Vec<u8>)>) {
+    pub(super) fn unlock(&self, keys: impl IntoIterator<Item = (u32, Vec<u8>)>) {
         if let Manager::Pessimistic(shared) = &self.manager {
             keys.into_iter().for_each(|(cf, key)| shared.locks.unlock(&self.owner, cf, &key));
         }
     }
 
-    fn touch_to_write(&mut self, cf: &ColumnFamily, key: &[u8], validate: Validate) -> Result<()> {
+    pub(super) fn touch_to_write(&mut self, cf: &ColumnFamily, key: &[u8], validate: Validate) -> Result<()> {
         if self.state() == TransactionState::Prepared {
             // RocksDB takes it, and loses it in a crash.
             return Err(Error::invalid_argument("Transaction has already been prepared."));
@@ -694,7 +460,7 @@ impl Transaction {
     }
 
     /// Makes sure that nobody changes the key before the transaction ends, or that this is noticed.
-    fn touch(
+    pub(super) fn touch(
         &mut self,
         cf: &ColumnFamily,
         key: &[u8],

@@ -12,10 +12,8 @@ use std::collections::{HashMap, VecDeque};
 ///
 /// ```
 /// # use outcrop::*;
-/// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
-/// # let db = TransactionDb::open("/db", options, TransactionDbOptions::default(), Env::memory(), vec![])?;
-/// # let cf = db.db().default_column_family().clone();
-/// # let (write, read) = (WriteOptions::default(), ReadOptions::default());
+/// # let builder = Db::builder("/db").env(Env::memory()).create_if_missing(true);
+/// # let db = TransactionDb::open_with(builder, TransactionDbOptions::default())?;
 /// for deadlock in db.deadlocks() {
 ///     let path: Vec<&DeadlockStep> = deadlock.steps.iter().collect();
 ///     println!("{} transactions in a circle", path.len());
@@ -38,10 +36,8 @@ pub struct DeadlockStep {
 ///
 /// ```
 /// # use outcrop::*;
-/// # let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
-/// # let db = TransactionDb::open("/db", options, TransactionDbOptions::default(), Env::memory(), vec![])?;
-/// # let cf = db.db().default_column_family().clone();
-/// # let (write, read) = (WriteOptions::default(), ReadOptions::default());
+/// # let builder = Db::builder("/db").env(Env::memory()).create_if_missing(true);
+/// # let db = TransactionDb::open_with(builder, TransactionDbOptions::default())?;
 /// let last: Vec<Deadlock> = db.deadlocks();
 /// assert!(last.is_empty());
 /// # outcrop::Result::Ok(())

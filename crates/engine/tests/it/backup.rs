@@ -727,7 +727,7 @@ fn damaged_meta_files_are_set_aside() {
     }
     let path = Path::new(DIR).join("meta/1");
     let whole = env.fs.read_all(&path).unwrap();
-    let mut rng = Rng(seed("damaged_meta_files", 1));
+    let mut rng = Rng::new(seed("damaged_meta_files", 1));
     for _ in 0..300 {
         let mut bytes = whole.clone();
         match rng.below(3) {

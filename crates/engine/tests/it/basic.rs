@@ -229,7 +229,7 @@ fn destroy_removes_only_what_a_database_owns() {
 fn a_full_disk_stops_writes_and_loses_nothing_acknowledged() {
     let fs = FaultyFs::new(MemoryFs::new());
     let env = Env::with_file_system(Arc::new(fs.clone()));
-    let options = small_options(&mut Rng(5));
+    let options = small_options(&mut Rng::new(5));
     let db = open(&env, &options).unwrap();
     fs.faults().limit_space(200_000);
     let mut acknowledged = 0;
@@ -321,7 +321,7 @@ fn a_broken_table_is_named_and_never_gives_wrong_rows() {
 
 #[test]
 fn writers_on_many_threads_all_get_their_writes() {
-    let db = Arc::new(open(&Env::memory(), &small_options(&mut Rng(8))).unwrap());
+    let db = Arc::new(open(&Env::memory(), &small_options(&mut Rng::new(8))).unwrap());
     std::thread::scope(|scope| {
         for thread in 0..4 {
             let db = db.clone();
@@ -389,7 +389,7 @@ fn the_blocks_of_dead_tables_leave_the_cache() {
 #[test]
 fn many_gets_at_once_read_their_blocks_together() {
     let dir = tempfile::tempdir().unwrap();
-    let mut rng = Rng(5);
+    let mut rng = Rng::new(5);
     for round in 0..6 {
         let cf = small_options(&mut rng);
         let path = dir.path().join(round.to_string());

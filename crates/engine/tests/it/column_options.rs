@@ -354,7 +354,7 @@ fn garbage_above_the_threshold_is_collected_without_being_asked() {
 /// Seeks that ask prefix filters find what seeks in total order find, wherever the walk goes.
 #[test]
 fn prefix_filters_change_no_answer() {
-    let mut rng = Rng(seed("prefix_filters_change_no_answer", 3));
+    let mut rng = Rng::new(seed("prefix_filters_change_no_answer", 3));
     for round in 0..12 {
         let reverse = round % 3 == 2;
         let mut options = ColumnFamilyOptions {

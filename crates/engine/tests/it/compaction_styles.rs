@@ -112,7 +112,7 @@ fn styled(style: CompactionStyle) -> ColumnFamilyOptions {
 
 #[test]
 fn universal_compaction_bounds_the_number_of_runs() {
-    let mut rng = Rng(seed("universal", 5));
+    let mut rng = Rng::new(seed("universal", 5));
     let db = open(&Env::memory(), &styled(CompactionStyle::Universal)).unwrap();
     let mut model = Rows::new();
     for round in 0..60 {
@@ -184,7 +184,7 @@ fn deletions_go_when_universal_compaction_reaches_the_oldest_run() {
 
 #[test]
 fn a_database_of_one_style_opens_under_every_other() {
-    let mut rng = Rng(seed("styles", 9));
+    let mut rng = Rng::new(seed("styles", 9));
     let env = Env::memory();
     let mut model = Rows::new();
     use CompactionStyle::{Fifo, Level, None, Universal};
@@ -442,7 +442,7 @@ fn a_deletion_newer_than_a_snapshot_goes_if_the_snapshot_sees_nothing_of_its_key
 
 #[test]
 fn a_compaction_in_parts_writes_what_it_would_write_in_one() {
-    let mut rng = Rng(seed("parts", 3));
+    let mut rng = Rng::new(seed("parts", 3));
     for style in [CompactionStyle::Level, CompactionStyle::Universal] {
         let mut db_options = creating();
         db_options.max_subcompactions = 4;

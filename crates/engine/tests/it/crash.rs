@@ -79,7 +79,7 @@ fn check_prefix(env: &Env, options: &ColumnFamilyOptions, at_least: u64, at_most
 }
 
 fn history_options(seed: u64) -> ColumnFamilyOptions {
-    let mut options = small_options(&mut Rng(seed));
+    let mut options = small_options(&mut Rng::new(seed));
     options.write_buffer_size = LEAST_MEMTABLE;
     options
 }

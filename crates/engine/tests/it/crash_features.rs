@@ -272,7 +272,7 @@ impl<'s> Run<'s> {
             script,
             env: Env::with_file_system(Arc::new(fs.clone())),
             db: None,
-            rng: Rng(1),
+            rng: Rng::new(1),
             number: 0,
             files: 0,
             has_side: false,
@@ -568,7 +568,7 @@ fn points(total: u64, most: u64, rng: &mut Rng) -> Vec<u64> {
 
 #[test]
 fn power_lost_at_any_point_of_any_feature_leaves_what_was_durable() {
-    let mut rng = Rng(seed("crash of features", 21));
+    let mut rng = Rng::new(seed("crash of features", 21));
     for script in scripts() {
         for point in points(count(&script), 40, &mut rng) {
             let what = format!("{}: power lost at change {point}", script.what);
@@ -627,7 +627,7 @@ fn check_checkpoints(run: &Run<'_>, what: &str) {
 
 #[test]
 fn one_failure_at_any_point_of_any_feature_is_an_error_and_loses_nothing_durable() {
-    let mut rng = Rng(seed("fault in features", 22));
+    let mut rng = Rng::new(seed("fault in features", 22));
     for script in scripts() {
         for point in points(count(&script), 40, &mut rng) {
             let errno = rng.pick(&[EIO, ENOSPC]);
@@ -692,7 +692,7 @@ fn wait_until_resumed(db: &Db, clock: &ManualClock) {
 
 #[test]
 fn errors_that_pass_are_over_without_a_word_and_nothing_acknowledged_is_lost() {
-    let mut rng = Rng(seed("errors that pass", 23));
+    let mut rng = Rng::new(seed("errors that pass", 23));
     let mut resumed = 0;
     for script in scripts() {
         for only in [None, Some(".log"), Some("MANIFEST"), Some("dbtmp"), Some(".sst"), Some(".blob")] {

@@ -228,7 +228,7 @@ fn build_with(options: DbOptions) -> Case {
         values: BTreeMap::new(),
         states: Vec::new(),
     };
-    let mut rng = Rng(5);
+    let mut rng = Rng::new(5);
     for i in 0..220u64 {
         let family = (rng.below(3) == 0) as usize;
         let key = format!("key{:03}", rng.below(60)).into_bytes();
@@ -387,7 +387,7 @@ fn watched(work: impl FnOnce(&dyn Fn(String)) + Send + 'static) {
 
 /// Damages every file whose name `wanted` accepts.
 fn damage_files(case: Case, test: &'static str, default_seed: u64, sample: usize, wanted: fn(&str) -> bool) {
-    let mut rng = Rng(seed(test, default_seed));
+    let mut rng = Rng::new(seed(test, default_seed));
     watched(move |say| {
         let (mut errors, mut runs) = (0, 0);
         let names: Vec<String> = case.files.keys().filter(|name| wanted(name)).cloned().collect();
@@ -453,7 +453,7 @@ fn damaged_wals_give_what_the_recovery_mode_promises() {
 /// that lies about where a table begins and ends makes get and scan differ, so only scans are made.
 #[test]
 fn forged_records_never_panic() {
-    let mut rng = Rng(seed("forged records", 15));
+    let mut rng = Rng::new(seed("forged records", 15));
     watched(move |say| {
         forge_records(build(), &mut rng, say);
         forge_records(build_with(creating()), &mut rng, say);
@@ -504,7 +504,7 @@ fn forge(original: &[u8], start: usize, rng: &mut Rng) -> (Vec<u8>, String) {
 /// Databases that RocksDB wrote. Which writes led to them is not known here; which rows they hold is.
 #[test]
 fn damaged_databases_of_rocksdb_are_noticed() {
-    let mut rng = Rng(seed("damaged databases of RocksDB", 16));
+    let mut rng = Rng::new(seed("damaged databases of RocksDB", 16));
     watched(move |say| {
         for database in [
             "6.29.5-basic",

@@ -175,23 +175,34 @@ fn handles_that_a_secondary_gave_stay_its_own_after_it_caught_up() {
 fn transactions_refuse_the_handles_of_another_database() {
     let env = Env::memory();
     let open = |path: &str| {
-        TransactionDb::open(path, creating(), TransactionDbOptions::default(), env.clone(), vec![]).unwrap()
+        let builder = Db::builder(path).options(creating()).env(env.clone());
+        TransactionDb::open_with(builder, TransactionDbOptions::default()).unwrap()
     };
     let (db, other) = (open("/db"), open("/other"));
     let cf = other.db().default_column_family();
-    let (write, read) = (WriteOptions::default(), ReadOptions::default());
-    let mut txn = db.begin(&write, &TransactionOptions::default());
+    let mut txn = db.begin();
     let answers = [
-        ("put", txn.put(cf, b"a", b"1")),
-        ("put_untracked", txn.put_untracked(cf, b"a", b"1")),
-        ("merge", txn.merge(cf, b"a", b"1")),
-        ("delete", txn.delete(cf, b"a")),
-        ("single_delete", txn.single_delete(cf, b"a")),
-        ("get", txn.get(cf, &read, b"a").map(drop)),
-        ("get_for_update", txn.get_for_update(cf, &read, b"a", LockMode::Exclusive).map(drop)),
-        ("put of the database", db.put(cf, &write, b"a", b"1")),
-        ("merge of the database", db.merge(cf, &write, b"a", b"1")),
-        ("delete of the database", db.delete(cf, &write, b"a")),
+        ("put", txn.put_cf(cf, "a", "1")),
+        ("put_untracked", txn.put_untracked_cf(cf, "a", "1")),
+        ("merge", txn.merge_cf(cf, "a", "1")),
+        ("delete", txn.delete_cf(cf, "a")),
+        ("single_delete", txn.single_delete_cf(cf, "a")),
+        ("get", txn.get_cf(cf, "a").map(drop)),
+        ("get_for_update", txn.get_for_update_cf(cf, "a", LockMode::Exclusive).map(drop)),
+        ("merge_untracked", txn.merge_untracked_cf(cf, "a", "1")),
+        ("delete_untracked", txn.delete_untracked_cf(cf, "a")),
+        ("put_entity", txn.put_entity_cf(cf, "a", &[("", "1")])),
+        ("multi_get", txn.multi_get_cf(cf, &["a"]).remove(0).map(drop)),
+        ("multi_get_pairs", txn.multi_get_pairs(&[(cf, b"a")]).remove(0).map(drop)),
+        ("multi_get_for_update", txn.multi_get_for_update_cf(cf, &["a"]).remove(0).map(drop)),
+        (
+            "get_for_update_unvalidated",
+            txn.get_for_update_unvalidated_cf(cf, "a", LockMode::Exclusive).map(drop),
+        ),
+        ("cursor", txn.cursor_cf(cf).map(drop)),
+        ("put of the database", db.put_cf(cf, "a", "1")),
+        ("merge of the database", db.merge_cf(cf, "a", "1")),
+        ("delete of the database", db.delete_cf(cf, "a")),
     ];
     for (what, answer) in answers {
         let error = answer.expect_err(what);

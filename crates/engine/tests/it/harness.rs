@@ -8,6 +8,7 @@ use outcrop::{
     Result, UserComparator, Wait, WaitForCompactOptions,
 };
 use outcrop_base::PrefixExtractor;
+pub use outcrop_base::random::SplitMix as Rng;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,31 +16,6 @@ use std::sync::Arc;
 
 /// All rows of a column family.
 pub type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
-
-/// A generator that a seed repeats.
-pub struct Rng(pub u64);
-
-impl Rng {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-
-    pub fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-
-    pub fn pick<T: Clone>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len() as u64) as usize].clone()
-    }
-}
 
 /// Returns once `holds`, however busy the machine is. Ten minutes pass only if it never will.
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {

@@ -184,7 +184,7 @@ fn moved_files_are_gone_and_failures_leave_the_database_as_it_was() {
 fn ingestions_among_random_writes_agree_with_a_map() {
     let first = seed("ingest", 7);
     for seed in first..first + 4 {
-        let mut rng = Rng(seed);
+        let mut rng = Rng::new(seed);
         let env = Env::memory();
         let options = small_options(&mut rng);
         let mut db = open(&env, &options);

@@ -55,7 +55,7 @@ struct Run {
 
 impl Run {
     fn new(seed: u64) -> Run {
-        let mut rng = Rng(seed);
+        let mut rng = Rng::new(seed);
         let fs = MemoryFs::new();
         let env = Env::with_file_system(Arc::new(fs.clone()));
         let options = FAMILIES.iter().map(|_| small_options(&mut rng)).collect();
@@ -308,7 +308,7 @@ impl Run {
 
     /// A few random moves of an iterator, each compared.
     fn walk(&mut self, family: usize, cf: &ColumnFamilyHandle) {
-        let held = self.held.last().filter(|_| self.rng.0.is_multiple_of(2));
+        let held = self.held.last().filter(|_| self.rng.state().is_multiple_of(2));
         let rows = held.map_or(&self.model[family], |held| &held.rows[family]).clone();
         let options = held.map_or(ReadOptions::default(), |held| ReadOptions::at(&held.snapshot));
         let mut iter = self.db().cursor_cf_with(cf, &options).unwrap();

@@ -159,21 +159,21 @@ fn what_a_batch_cannot_hold_is_an_error_and_leaves_batches_as_they_were() {
     let huge = four_gigabytes();
     let batch = IndexedBatch::default();
     let mut plain = WriteBatch::new();
-    batch.put(Family::DEFAULT, b"a", b"1").unwrap();
+    batch.put(b"a", b"1").unwrap();
     plain.put("a", "1");
     let key: &[u8] = &huge[..(u32::MAX as usize) - 7];
     // Each fits, both together do not.
     let half: &[u8] = &huge[..3 << 30];
     let refused = [
-        ("put", batch.put(Family::DEFAULT, b"a", &huge)),
-        ("put, key", batch.put(Family::DEFAULT, key, b"1")),
-        ("merge", batch.merge(Family::DEFAULT, b"a", &huge)),
-        ("delete", batch.delete(Family::DEFAULT, key)),
-        ("single_delete", batch.single_delete(Family::DEFAULT, key)),
-        ("put_entity", batch.put_entity(Family::DEFAULT, b"a", &[(b"c", &huge)])),
-        ("put_entity, key", batch.put_entity(Family::DEFAULT, key, &[(b"c", b"1")])),
-        ("put_entity, name", batch.put_entity(Family::DEFAULT, b"a", &[(&huge, b"1")])),
-        ("put_entity, sum", batch.put_entity(Family::DEFAULT, b"a", &[(b"c", half), (b"d", half)])),
+        ("put", batch.put(b"a", &huge)),
+        ("put, key", batch.put(key, b"1")),
+        ("merge", batch.merge(b"a", &huge)),
+        ("delete", batch.delete(key)),
+        ("single_delete", batch.single_delete(key)),
+        ("put_entity", batch.put_entity(b"a", &[(b"c", &huge)])),
+        ("put_entity, key", batch.put_entity(key, &[(b"c", b"1")])),
+        ("put_entity, name", batch.put_entity(b"a", &[(&huge, b"1")])),
+        ("put_entity, sum", batch.put_entity(b"a", &[(b"c", half), (b"d", half)])),
         ("put_log_data", batch.put_log_data(&huge)),
         ("WriteBatch, one column", plain.put_entity("a", &[(&b"c"[..], &huge[..])])),
         ("WriteBatch, sum", plain.put_entity("a", &[(b"c", half), (b"d", half)])),
@@ -189,8 +189,8 @@ fn what_a_batch_cannot_hold_is_an_error_and_leaves_batches_as_they_were() {
     assert!(panicked.is_err());
     assert_eq!((batch.count(), plain.count()), (1, 1));
     assert_eq!(batch.batch().as_bytes(), plain.as_bytes());
-    batch.put(Family::DEFAULT, b"b", b"2").unwrap();
-    assert_eq!(batch.get(Family::DEFAULT, b"b").unwrap().as_deref(), Some(&b"2"[..]));
+    batch.put(b"b", b"2").unwrap();
+    assert_eq!(batch.get(b"b").unwrap().as_deref(), Some(&b"2"[..]));
     db.write(&mut plain).unwrap();
     assert_eq!(db.latest_sequence_number(), SeqNum(1));
 }

@@ -187,7 +187,7 @@ fn within_a_minute(test: impl FnOnce() + Send + 'static) {
 
 /// The keys of batch `id`, spread over the key space.
 fn keys_of(id: u64) -> [Vec<u8>; 3] {
-    let mut rng = Rng(id);
+    let mut rng = Rng::new(id);
     std::array::from_fn(|_| format!("{:04}-{id:06}", rng.below(10_000)).into_bytes())
 }
 
@@ -238,7 +238,7 @@ fn write_until_refused(db: &Db, first: u64) -> (Vec<u64>, Vec<u64>) {
 
 fn a_panic_fails_the_group(place: TrapSite, calls: u64) {
     let seed = seed("panics", 5);
-    let mut rng = Rng(seed);
+    let mut rng = Rng::new(seed);
     let (env, trap) = (Env::with_file_system(Arc::new(outcrop_env::memory::MemoryFs::new())), Trap::new());
     let mut db = open(&env, &trap, place, CompactionStyle::Level);
     let (mut there, mut sprung) = (Vec::new(), 0);

@@ -203,7 +203,7 @@ fn from_both_ends(mut rows: Iter, rng: &mut Rng) -> Vec<(Vec<u8>, Vec<u8>)> {
 #[test]
 fn ranges_and_prefixes_are_those_of_a_sorted_list_from_both_ends_in_every_order() {
     let seed = seed("rows", 11);
-    let mut rng = Rng(seed);
+    let mut rng = Rng::new(seed);
     let orders = [
         Comparator::Bytewise,
         Comparator::ReverseBytewise,

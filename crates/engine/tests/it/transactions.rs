@@ -33,7 +33,8 @@ fn creating_all() -> DbOptions {
 fn open(env: &Env, options: &ColumnFamilyOptions) -> Result<TransactionDb> {
     let transactions =
         TransactionDbOptions { transaction_lock_timeout: 100, ..TransactionDbOptions::default() };
-    TransactionDb::open("/db", creating_all(), transactions, env.clone(), families(options))
+    let builder = Db::builder("/db").options(creating_all()).env(env.clone());
+    TransactionDb::open_with(builder.column_families(families(options)), transactions)
 }
 
 fn small() -> ColumnFamilyOptions {
@@ -86,15 +87,15 @@ fn two_phase_history(db: &TransactionDb, steps: &mut Vec<Step>) -> Result<()> {
     let (default, other) = (db.db().default_column_family().clone(), db.db().column_family("other").unwrap());
     let mut waiting: Vec<(u64, Transaction)> = Vec::new();
     for i in 0..TRANSACTIONS {
-        let mut txn = db.begin(&synced(), &TransactionOptions::default());
+        let mut txn = db.begin_with(&synced(), &TransactionOptions::default());
         steps.push(Step::Tried);
         txn.set_name(&name(i))?;
-        txn.put(&default, &name(i), &value(i))?;
-        txn.put(&other, &name(i), &value(i))?;
+        txn.put_cf(&default, &name(i), &value(i))?;
+        txn.put_cf(&other, &name(i), &value(i))?;
         txn.prepare()?;
         steps[i as usize] = Step::Prepared;
         waiting.push((i, txn));
-        db.put(&default, &synced(), b"plain", &i.to_le_bytes())?;
+        db.put_cf_with(&default, "plain", i.to_le_bytes(), &synced())?;
         if i % 5 == 2 {
             db.db().flush_cf(if i % 2 == 0 { &default } else { &other })?;
         }
@@ -202,9 +203,9 @@ fn what_is_prepared_survives_an_error_that_the_database_comes_back_from() {
     let env = Env::with_file_system(Arc::new(fs.clone()));
     let db = open(&env, &small()).unwrap();
     let cf = db.db().default_column_family().clone();
-    let mut txn = db.begin(&synced(), &TransactionOptions::default());
+    let mut txn = db.begin_with(&synced(), &TransactionOptions::default());
     txn.set_name(b"t").unwrap();
-    txn.put(&cf, b"k", b"v").unwrap();
+    txn.put_cf(&cf, b"k", b"v").unwrap();
     txn.prepare().unwrap();
     // The commit's record fails: it is prepared still, and the WAL that may hold the record is never replayed.
     fs.faults().fail_at(fs.faults().changes(), EIO, false);
@@ -230,9 +231,9 @@ fn a_database_opened_without_transactions_keeps_what_is_prepared() {
     let env = Env::with_file_system(Arc::new(MemoryFs::new()));
     {
         let db = open(&env, &small()).unwrap();
-        let mut txn = db.begin(&synced(), &TransactionOptions::default());
+        let mut txn = db.begin_with(&synced(), &TransactionOptions::default());
         txn.set_name(b"t").unwrap();
-        txn.put(db.db().default_column_family(), b"k", b"v").unwrap();
+        txn.put(b"k", b"v").unwrap();
         txn.prepare().unwrap();
     }
     // Twice: the second opening finds the column families beyond the WAL.
@@ -260,13 +261,13 @@ fn wals_stay_for_what_is_prepared_and_for_memtables_that_got_it() {
     let cf = db.db().default_column_family().clone();
     let needed = || db.db().property_int_cf(&cf, "rocksdb.min-log-number-to-keep").unwrap();
     let flush = || {
-        db.put(&cf, &synced(), b"x", b"x").unwrap();
+        db.put_cf_with(&cf, "x", "x", &synced()).unwrap();
         db.db().flush_cf(&cf).unwrap();
     };
     let first = needed();
-    let mut txn = db.begin(&synced(), &TransactionOptions::default());
+    let mut txn = db.begin_with(&synced(), &TransactionOptions::default());
     txn.set_name(b"t").unwrap();
-    txn.put(&cf, b"k", b"v").unwrap();
+    txn.put_cf(&cf, b"k", b"v").unwrap();
     txn.prepare().unwrap();
     flush();
     flush();
@@ -275,9 +276,9 @@ fn wals_stay_for_what_is_prepared_and_for_memtables_that_got_it() {
     assert_eq!(needed(), first, "the memtable has it, and the commit is in another WAL");
     db.db().flush_cf(&cf).unwrap();
     assert!(needed() > first);
-    let mut txn = db.begin(&synced(), &TransactionOptions::default());
+    let mut txn = db.begin_with(&synced(), &TransactionOptions::default());
     txn.set_name(b"u").unwrap();
-    txn.put(&cf, b"k", b"w").unwrap();
+    txn.put_cf(&cf, b"k", b"w").unwrap();
     txn.prepare().unwrap();
     let second = needed();
     flush();
@@ -291,17 +292,17 @@ fn a_checkpoint_has_what_is_prepared() {
     let env = Env::with_file_system(Arc::new(MemoryFs::new()));
     let db = open(&env, &small()).unwrap();
     let cf = db.db().default_column_family().clone();
-    let mut txn = db.begin(&synced(), &TransactionOptions::default());
+    let mut txn = db.begin_with(&synced(), &TransactionOptions::default());
     txn.set_name(b"t").unwrap();
-    txn.put(&cf, b"k", b"v").unwrap();
+    txn.put_cf(&cf, b"k", b"v").unwrap();
     txn.prepare().unwrap();
-    db.put(&cf, &synced(), b"x", b"1").unwrap();
+    db.put_cf_with(&cf, b"x", b"1", &synced()).unwrap();
     for log_size_for_flush in [0, u64::MAX] {
         let target = format!("/copy{log_size_for_flush}");
         db.db().create_checkpoint_with(&target, log_size_for_flush).unwrap();
-        let transactions = TransactionDbOptions::default();
-        let copy =
-            TransactionDb::open(&target, creating(), transactions, env.clone(), families(&small())).unwrap();
+        let builder = Db::builder(&target).options(creating()).env(env.clone());
+        let builder = builder.column_families(families(&small()));
+        let copy = TransactionDb::open_with(builder, TransactionDbOptions::default()).unwrap();
         assert_eq!(read(copy.db(), copy.db().default_column_family(), b"x"), Some(b"1".to_vec()));
         let mut prepared = copy.prepared_transactions().unwrap();
         prepared[0].commit().unwrap();
@@ -318,24 +319,24 @@ fn a_snapshot_finds_what_was_written_after_it_wherever_it_is() {
     let db = open(&env, &small()).unwrap();
     let cf = db.db().default_column_family().clone();
     let options = TransactionOptions { set_snapshot: true, ..TransactionOptions::default() };
-    let busy = |txn: &mut Transaction, key: &[u8]| txn.put(&cf, key, b"mine").unwrap_err().to_string();
-    db.put(&cf, &synced(), b"before", b"1").unwrap();
+    let busy = |txn: &mut Transaction, key: &[u8]| txn.put_cf(&cf, key, b"mine").unwrap_err().to_string();
+    db.put_cf_with(&cf, b"before", b"1", &synced()).unwrap();
     for flushes in 0..3 {
         // A deletion of what never was may be compacted away: it changed nothing.
-        db.put(&cf, &synced(), b"deleted", b"1").unwrap();
-        let mut txn = db.begin(&synced(), &options);
-        db.put(&cf, &synced(), b"put", b"1").unwrap();
-        db.delete(&cf, &synced(), b"deleted").unwrap();
+        db.put_cf_with(&cf, b"deleted", b"1", &synced()).unwrap();
+        let mut txn = db.begin_with(&synced(), &options);
+        db.put_cf_with(&cf, b"put", b"1", &synced()).unwrap();
+        db.delete_cf_with(&cf, b"deleted", &synced()).unwrap();
         for _ in 0..flushes {
             db.db().flush_cf(&cf).unwrap();
             // So much that memory does not reach back.
             for i in 0..200u64 {
-                db.put(&cf, &synced(), &i.to_be_bytes(), &[0; 4000]).unwrap();
+                db.put_cf_with(&cf, &i.to_be_bytes(), &[0; 4000], &synced()).unwrap();
             }
         }
         assert_eq!(busy(&mut txn, b"put"), "Resource busy: ");
         assert_eq!(busy(&mut txn, b"deleted"), "Resource busy: ");
-        txn.put(&cf, b"before", b"mine").unwrap();
+        txn.put_cf(&cf, b"before", b"mine").unwrap();
         assert!(
             db.locks().iter().map(|lock| &lock.key[..]).eq([b"before"]),
             "what was refused is not locked"
@@ -353,17 +354,17 @@ fn a_put_that_was_deleted_once_leaves_a_trace_for_older_snapshots() {
     let cf = db.db().default_column_family().clone();
     for snapshot in [true, false] {
         let options = TransactionOptions { set_snapshot: snapshot, ..TransactionOptions::default() };
-        let mut txn = db.begin(&synced(), &options);
+        let mut txn = db.begin_with(&synced(), &options);
         for key in [&b"k"[..], b"l"] {
-            db.put(&cf, &synced(), key, b"1").unwrap();
+            db.put_cf_with(&cf, key, b"1", &synced()).unwrap();
             db.db().single_delete_cf_with(&cf, key, &synced()).unwrap();
         }
         db.db().flush_cf(&cf).unwrap();
         db.db().compact_range_cf_with(&cf, None, None, &forced()).unwrap();
         assert_eq!(read(db.db(), &cf, b"k"), None);
         match snapshot {
-            true => assert_eq!(txn.put(&cf, b"k", b"mine").unwrap_err().to_string(), "Resource busy: "),
-            false => txn.put(&cf, b"k", b"mine").unwrap(),
+            true => assert_eq!(txn.put_cf(&cf, b"k", b"mine").unwrap_err().to_string(), "Resource busy: "),
+            false => txn.put_cf(&cf, b"k", b"mine").unwrap(),
         }
         drop(txn);
     }
@@ -378,31 +379,26 @@ fn optimistic_transactions_find_conflicts_in_memory_or_say_that_they_cannot() {
         let env = Env::with_file_system(Arc::new(MemoryFs::new()));
         let options = OptimisticTransactionDbOptions { validate_policy: policy, ..Default::default() };
         let cf_options = ColumnFamilyOptions { max_write_buffer_number: 2, ..small() };
-        let db = OptimisticTransactionDb::open(
-            "/db",
-            creating(),
-            options,
-            env,
-            vec![descriptor("default", &cf_options)],
-        )
-        .unwrap();
+        let builder = Db::builder("/db").options(creating()).env(env);
+        let builder = builder.column_family(descriptor("default", &cf_options));
+        let db = OptimisticTransactionDb::open_with(builder, options).unwrap();
         let cf = db.db().default_column_family().clone();
         let put = |key: &[u8]| db.db().put_with(key, [0; 4000], &synced()).unwrap();
         put(b"k");
-        let mut txn = db.begin(&synced(), TakeSnapshot::No);
-        txn.put(&cf, b"k", b"mine").unwrap();
+        let mut txn = db.begin_with(&synced(), TakeSnapshot::No);
+        txn.put_cf(&cf, b"k", b"mine").unwrap();
         put(b"k");
         db.db().flush_cf(&cf).unwrap();
         let error = txn.commit().unwrap_err();
         assert_eq!(error.to_string(), "Resource busy: ", "it is in memory after the flush");
         assert_eq!(txn.commit().unwrap_err().kind(), ErrorKind::Busy, "nothing was lost");
         txn.rollback().unwrap();
-        txn.put(&cf, b"k", b"mine").unwrap();
+        txn.put_cf(&cf, b"k", b"mine").unwrap();
         db.db().flush_cf(&cf).unwrap();
         txn.commit().unwrap();
         assert_eq!(read(db.db(), &cf, b"k"), Some(b"mine".to_vec()));
         // As long as nobody touches the key, memory decides whether that is known.
-        txn.put(&cf, b"k", b"again").unwrap();
+        txn.put_cf(&cf, b"k", b"again").unwrap();
         for i in 0..400u64 {
             put(&i.to_be_bytes());
         }
@@ -523,7 +519,7 @@ fn run_one(mut txn: Transaction, cf: &ColumnFamilyHandle, id: u64, rng: &mut Rng
     for _ in 0..1 + rng.below(4) {
         let key = rng.below(KEYS);
         let mode = if rng.one_in(2) { LockMode::Shared } else { LockMode::Exclusive };
-        let value = txn.get_for_update(cf, &ReadOptions::default(), &key.to_be_bytes(), mode).ok()?;
+        let value = txn.get_for_update_cf(cf, key.to_be_bytes(), mode).ok()?;
         let mut seen = list_of(value.as_deref());
         if seen.last() == Some(&id) {
             seen.pop();
@@ -533,7 +529,7 @@ fn run_one(mut txn: Transaction, cf: &ColumnFamilyHandle, id: u64, rng: &mut Rng
         if rng.one_in(2) && !appends.contains(&key) {
             seen.push(id);
             let value: Vec<u8> = seen.iter().flat_map(|id| id.to_le_bytes()).collect();
-            txn.put(cf, &key.to_be_bytes(), &value).ok()?;
+            txn.put_cf(cf, &key.to_be_bytes(), &value).ok()?;
             appends.push(key);
         }
         if rng.one_in(8) {
@@ -564,7 +560,7 @@ fn check_threads(
         for thread in 0..threads {
             let (history, next, cf, begin) = (&history, &next, &cf, &begin);
             scope.spawn(move || {
-                let mut rng = Rng(seed ^ (thread * 7919 + 1));
+                let mut rng = Rng::new(seed ^ (thread * 7919 + 1));
                 for _ in 0..150 {
                     let id = next.fetch_add(1, Ordering::Relaxed);
                     if let Some(done) = run_one(begin(&mut rng), cf, id, &mut rng) {
@@ -597,7 +593,7 @@ fn threads_with_locks_are_serialisable() {
                 set_snapshot: rng.one_in(3),
                 ..TransactionOptions::default()
             };
-            db.begin(&WriteOptions::default(), &options)
+            db.begin_with(&WriteOptions::default(), &options)
         });
         assert!(committed > 20, "only {committed} of {threads} threads");
         assert!(db.locks().is_empty());
@@ -611,17 +607,12 @@ fn optimistic_threads_are_serialisable() {
         for threads in [2, 4, 8] {
             let env = Env::with_file_system(Arc::new(MemoryFs::new()));
             let options = OptimisticTransactionDbOptions { validate_policy: policy, ..Default::default() };
-            let db = OptimisticTransactionDb::open(
-                "/db",
-                creating(),
-                options,
-                env,
-                vec![descriptor("default", &small())],
-            )
-            .unwrap();
+            let builder = Db::builder("/db").options(creating()).env(env);
+            let builder = builder.column_family(descriptor("default", &small()));
+            let db = OptimisticTransactionDb::open_with(builder, options).unwrap();
             let committed = check_threads(threads, seed, db.db(), |rng| {
                 let snapshot = if rng.one_in(3) { TakeSnapshot::AtBegin } else { TakeSnapshot::No };
-                db.begin(&WriteOptions::default(), snapshot)
+                db.begin_with(&WriteOptions::default(), snapshot)
             });
             assert!(committed > 20, "only {committed} of {threads} threads");
         }
@@ -637,7 +628,8 @@ const OPENING_BALANCE: u64 = 1000;
 
 fn bank(dir: &str) -> TransactionDb {
     let transactions = TransactionDbOptions::default();
-    TransactionDb::open(dir, creating_all(), transactions, Env::posix(), families(&small())).unwrap()
+    let builder = Db::builder(dir).options(creating_all()).column_families(families(&small()));
+    TransactionDb::open_with(builder, transactions).unwrap()
 }
 
 fn balance(value: Option<&[u8]>) -> u64 {
@@ -648,7 +640,7 @@ fn balance(value: Option<&[u8]>) -> u64 {
 fn transfer(db: &TransactionDb, id: u64, rng: &mut Rng) -> Result<()> {
     let cfs = [db.db().default_column_family().clone(), db.db().column_family("other").unwrap()];
     let options = TransactionOptions { deadlock_detect: true, ..TransactionOptions::default() };
-    let mut txn = db.begin(&WriteOptions::default(), &options);
+    let mut txn = db.begin_with(&WriteOptions::default(), &options);
     let (from, to) = (rng.below(ACCOUNTS), rng.below(ACCOUNTS));
     if from == to {
         return Ok(());
@@ -656,11 +648,11 @@ fn transfer(db: &TransactionDb, id: u64, rng: &mut Rng) -> Result<()> {
     let amount = rng.below(50);
     let mut change = |account: u64, change: &dyn Fn(u64) -> u64| {
         let (cf, key) = (&cfs[(account % 2) as usize], account.to_be_bytes());
-        let value = txn.get_for_update(cf, &ReadOptions::default(), &key, LockMode::Exclusive)?;
+        let value = txn.get_for_update_cf(cf, key, LockMode::Exclusive)?;
         let mut value = change(balance(value.as_deref())).to_le_bytes().to_vec();
         // So long that memtables fill.
         value.resize(300, 0);
-        txn.put(cf, &key, &value)
+        txn.put_cf(cf, &key, &value)
     };
     // Accounts may be overdrawn: numbers wrap round, and their sum does not change.
     change(from, &|balance| balance.wrapping_sub(amount))?;
@@ -684,7 +676,7 @@ fn bank_that_is_killed() {
         for thread in 0..2u64 {
             let db = &db;
             scope.spawn(move || {
-                let mut rng = Rng(u64::from(std::process::id()) * 2 + thread);
+                let mut rng = Rng::new(u64::from(std::process::id()) * 2 + thread);
                 for id in 0u64.. {
                     // A transaction that lost a deadlock is dropped, and another tried.
                     let _ = transfer(db, id * 2 + thread, &mut rng);

@@ -9,8 +9,9 @@ use std::sync::Arc;
 fn open_with(env: &Env, options: DbOptions, names: &[&str]) -> Result<TransactionDb> {
     let options = DbOptions { create_missing_column_families: true, ..options };
     let small = ColumnFamilyOptions { write_buffer_size: 64 << 10, ..ColumnFamilyOptions::default() };
-    let families = names.iter().map(|name| descriptor(name, &small)).collect();
-    TransactionDb::open("/db", options, TransactionDbOptions::default(), env.clone(), families)
+    let families = names.iter().map(|name| descriptor(name, &small));
+    let builder = Db::builder("/db").options(options).env(env.clone()).column_families(families);
+    TransactionDb::open_with(builder, TransactionDbOptions::default())
 }
 
 fn open(env: &Env, names: &[&str]) -> Result<TransactionDb> {
@@ -18,9 +19,9 @@ fn open(env: &Env, names: &[&str]) -> Result<TransactionDb> {
 }
 
 fn prepared(db: &TransactionDb, options: &WriteOptions, name: &str) -> Transaction {
-    let mut txn = db.begin(options, &TransactionOptions::default());
+    let mut txn = db.begin_with(options, &TransactionOptions::default());
     txn.set_name(name.as_bytes()).unwrap();
-    txn.put(db.db().default_column_family(), name.as_bytes(), b"v").unwrap();
+    txn.put(name, "v").unwrap();
     txn.prepare().unwrap();
     txn
 }
@@ -59,7 +60,7 @@ fn wals_stay_below_their_limit_though_a_memtable_needs_an_old_one() {
     let busy = db.db().column_family("busy").unwrap();
     let fill = |kib: usize| {
         for _ in 0..kib {
-            db.put(&busy, &WriteOptions::default(), b"k", &[b'v'; 1024]).unwrap();
+            db.put_cf(&busy, "k", [b'v'; 1024]).unwrap();
         }
         db.db().flush_cf(&busy).unwrap();
     };
@@ -86,7 +87,7 @@ fn a_name_is_taken_until_its_transaction_is_decided() {
     let env = Env::with_file_system(Arc::new(MemoryFs::new()));
     let db = open(&env, &["default"]).unwrap();
     drop(prepared(&db, &synced(), "t"));
-    let mut other = db.begin(&synced(), &TransactionOptions::default());
+    let mut other = db.begin_with(&synced(), &TransactionOptions::default());
     let refused = other.set_name(b"t").unwrap_err();
     assert_eq!(refused.to_string(), "Invalid argument: Duplicate txn name t");
     db.prepared_transactions().unwrap()[0].rollback().unwrap();
@@ -97,19 +98,18 @@ fn a_name_is_taken_until_its_transaction_is_decided() {
 fn a_failed_commit_frees_a_name_once() {
     let env = Env::with_file_system(Arc::new(MemoryFs::new()));
     let db = open(&env, &["default"]).unwrap();
-    let cf = db.db().default_column_family().clone();
     let options = TransactionOptions { skip_prepare: true, ..TransactionOptions::default() };
     // Recycled WALs and writes without one: refused when it is committed.
     let bad = WriteOptions { sync: true, disable_wal: true, ..WriteOptions::default() };
-    let mut failing = db.begin(&bad, &options);
+    let mut failing = db.begin_with(&bad, &options);
     failing.set_name(b"t").unwrap();
-    failing.put(&cf, b"k", b"v").unwrap();
+    failing.put("k", "v").unwrap();
     assert!(failing.commit().is_err());
-    let mut other = db.begin(&synced(), &options);
+    let mut other = db.begin_with(&synced(), &options);
     assert!(other.set_name(b"t").is_err(), "until it is dropped");
     drop(failing);
     other.set_name(b"t").unwrap();
-    let mut third = db.begin(&synced(), &options);
+    let mut third = db.begin_with(&synced(), &options);
     assert!(third.set_name(b"t").is_err(), "the name is another's");
 }
 
@@ -118,10 +118,10 @@ fn a_column_family_that_was_dropped_hides_no_prepared_transaction() {
     let env = Env::with_file_system(Arc::new(MemoryFs::new()));
     let db = open(&env, &["default", "doomed"]).unwrap();
     let doomed = db.db().column_family("doomed").unwrap();
-    let mut txn = db.begin(&synced(), &TransactionOptions::default());
+    let mut txn = db.begin_with(&synced(), &TransactionOptions::default());
     txn.set_name(b"a").unwrap();
-    txn.put(&doomed, b"gone", b"v").unwrap();
-    txn.put(db.db().default_column_family(), b"kept", b"v").unwrap();
+    txn.put_cf(&doomed, "gone", "v").unwrap();
+    txn.put("kept", "v").unwrap();
     txn.prepare().unwrap();
     drop((txn, prepared(&db, &synced(), "b")));
     db.drop_column_family(&doomed).unwrap();
@@ -145,22 +145,24 @@ fn writes_outside_of_transactions_lock_though_batches_do_not() {
         default_lock_timeout: 0,
         ..TransactionDbOptions::default()
     };
-    let db = TransactionDb::open("/db", creating(), transactions, env, vec![]).unwrap();
-    let cf = db.db().default_column_family().clone();
-    let mut txn = db.begin(&synced(), &TransactionOptions::default());
-    txn.put(&cf, b"k", b"1").unwrap();
-    assert_eq!(db.put(&cf, &synced(), b"k", b"2").unwrap_err().kind(), ErrorKind::TimedOut);
-    assert_eq!(db.delete(&cf, &synced(), b"k").unwrap_err().kind(), ErrorKind::TimedOut);
+    let db = TransactionDb::open_with(Db::builder("/db").options(creating()).env(env), transactions).unwrap();
+    let mut txn = db.begin_with(&synced(), &TransactionOptions::default());
+    txn.put("k", "1").unwrap();
+    assert_eq!(db.put_with("k", "2", &synced()).unwrap_err().kind(), ErrorKind::TimedOut);
+    assert_eq!(db.delete("k").unwrap_err().kind(), ErrorKind::TimedOut);
     let mut batch = WriteBatch::new();
     batch.put("k", "2");
-    db.write(&synced(), &mut batch).unwrap();
+    db.write(&mut batch).unwrap();
 }
 
 #[test]
 fn unordered_writes_are_refused() {
     let mut options = creating();
     options.kept.set(outcrop_options::kept::DB_KEPT, "unordered_write", "true").unwrap();
-    let refused = TransactionDb::open("/db", options, TransactionDbOptions::default(), Env::memory(), vec![]);
+    let refused = TransactionDb::open_with(
+        Db::builder("/db").options(options).env(Env::memory()),
+        TransactionDbOptions::default(),
+    );
     let text = refused.err().unwrap().to_string();
     assert_eq!(text, "Not implemented: WRITE_COMMITTED is incompatible with unordered_writes");
 }
@@ -174,13 +176,12 @@ fn an_iterator_passes_by_what_the_batch_has_lost_since() {
     }
     let batch =
         IndexedBatch::new(IndexedBatchOptions { overwrite_key: true, ..IndexedBatchOptions::default() });
-    let family = Family::DEFAULT;
     batch.set_save_point();
-    batch.put(family, b"b", b"batch").unwrap();
-    batch.put(family, b"bb", b"batch").unwrap();
+    batch.put("b", "batch").unwrap();
+    batch.put("bb", "batch").unwrap();
     let base = db.cursor().unwrap();
     let mut rows =
-        batch.overlay(Some(FamilyParts::from(&**db.default_column_family())), base, Bounds::default());
+        batch.overlay(Some(FamilyParts::from(db.default_column_family())), base, Bounds::default());
     rows.seek_to_first();
     assert_eq!(rows.key(), b"a");
     batch.rollback_to_save_point().unwrap();

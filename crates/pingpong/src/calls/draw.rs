@@ -4,8 +4,8 @@ use crate::case::{Family, Merge};
 use crate::merge::UNMERGEABLE;
 use crate::mistake::{BadTable, BadTarget, Gone, Mistake, Opening, REFUSED_CHANGES, Stopping, openings};
 use crate::operation::{Key, Operation, Record, Value};
-use crate::random::Random;
 use crate::worker::Request;
+use outcrop_base::random::SplitMix as Random;
 use std::cmp::Ordering;
 
 /// One call, or a few that belong together.

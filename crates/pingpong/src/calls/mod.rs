@@ -17,7 +17,7 @@ mod updates;
 
 use crate::features::OUTCROP;
 use crate::library::Api;
-use crate::random::Random;
+use outcrop_base::random::SplitMix as Random;
 use play::Player;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

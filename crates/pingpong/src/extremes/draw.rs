@@ -2,7 +2,7 @@
 //! type and where RocksDB's rules begin to apply.
 
 use super::Case;
-use crate::random::Random;
+use outcrop_base::random::SplitMix as Random;
 use std::collections::BTreeMap;
 
 /// A place in an OPTIONS file: the first word of its section, and the name; in braces `outer.inner`.

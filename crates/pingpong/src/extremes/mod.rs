@@ -21,9 +21,9 @@ mod judge;
 pub use child::serve;
 
 use crate::features::OUTCROP;
-use crate::random::Random;
 use child::{End, Runner};
 use draw::Known;
+use outcrop_base::random::SplitMix as Random;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -117,12 +117,12 @@ fn line(batch: &IndexedBatch, rows: &[(Vec<u8>, Vec<u8>)], line: &str) -> String
     let comparator = Comparator::Bytewise;
     let words: Vec<&str> = line.split(' ').collect();
     let done = match words[..] {
-        ["put", key, value] => batch.put(family(&comparator), key.as_bytes(), value.as_bytes()),
-        ["merge", key, operand] => batch.merge(family(&comparator), key.as_bytes(), operand.as_bytes()),
-        ["delete", key] => batch.delete(family(&comparator), key.as_bytes()),
-        ["single_delete", key] => batch.single_delete(family(&comparator), key.as_bytes()),
+        ["put", key, value] => batch.put_cf(family(&comparator), key.as_bytes(), value.as_bytes()),
+        ["merge", key, operand] => batch.merge_cf(family(&comparator), key.as_bytes(), operand.as_bytes()),
+        ["delete", key] => batch.delete_cf(family(&comparator), key.as_bytes()),
+        ["single_delete", key] => batch.single_delete_cf(family(&comparator), key.as_bytes()),
         ["delete_range", begin, end] => {
-            batch.delete_range(family(&comparator), begin.as_bytes(), end.as_bytes())
+            batch.delete_range_cf(family(&comparator), begin.as_bytes(), end.as_bytes())
         }
         ["log", blob] => batch.put_log_data(blob.as_bytes()),
         ["save"] => {
@@ -133,7 +133,7 @@ fn line(batch: &IndexedBatch, rows: &[(Vec<u8>, Vec<u8>)], line: &str) -> String
         ["pop"] => batch.pop_save_point(),
         ["count"] => return format!("{}\n", batch.count()),
         ["get", key] => {
-            return match batch.get(family(&comparator), key.as_bytes()) {
+            return match batch.get_cf(family(&comparator), key.as_bytes()) {
                 Ok(value) => {
                     format!("{}\n", value.map_or("none".into(), |v| String::from_utf8_lossy(&v).into_owned()))
                 }
@@ -197,22 +197,22 @@ fn the_file_of_examples() {
 #[test]
 fn without_a_column_family_nothing_is_merged() {
     let batch = IndexedBatch::default();
-    batch.put(Family::DEFAULT, b"k", b"v").unwrap();
-    batch.merge(Family::DEFAULT, b"k", b"w").unwrap();
-    let error = batch.get(Family::DEFAULT, b"k").unwrap_err();
+    batch.put(b"k", b"v").unwrap();
+    batch.merge(b"k", b"w").unwrap();
+    let error = batch.get(b"k").unwrap_err();
     assert_eq!(error.to_string(), "Invalid argument: Must provide a column family");
     let plain = Family::new(0, &Comparator::Bytewise, None);
-    let error = batch.get(plain, b"k").unwrap_err();
+    let error = batch.get_cf(plain, b"k").unwrap_err();
     assert_eq!(error.to_string(), "Invalid argument: Merge operator must be set for column family");
 }
 
 #[test]
 fn a_full_batch_takes_nothing_more() {
     let batch = IndexedBatch::new(IndexedBatchOptions { max_bytes: 20, ..IndexedBatchOptions::default() });
-    batch.put(Family::DEFAULT, b"a", b"1").unwrap();
-    let error = batch.put(Family::DEFAULT, b"b", b"22222222").unwrap_err();
+    batch.put(b"a", b"1").unwrap();
+    let error = batch.put(b"b", b"22222222").unwrap_err();
     assert_eq!(error.to_string(), "Operation aborted: Memory limit reached");
-    assert_eq!((batch.count(), batch.get(Family::DEFAULT, b"b").unwrap()), (1, None));
+    assert_eq!((batch.count(), batch.get(b"b").unwrap()), (1, None));
     assert!(batch.put_log_data(b"12345678").is_err());
     assert_eq!(batch.size_bytes(), 17);
 }
@@ -255,10 +255,10 @@ fn random_batches_read_as_if_they_were_written() {
             let (name, value) = (key(draw(30)), number.to_string().into_bytes());
             let kind = draw(9) as u8;
             match kind {
-                0..=3 => batch.put(family(&comparator), &name, &value).unwrap(),
-                4 => batch.merge(family(&comparator), &name, &value).unwrap(),
-                5 => batch.delete(family(&comparator), &name).unwrap(),
-                6 => batch.single_delete(family(&comparator), &name).unwrap(),
+                0..=3 => batch.put_cf(family(&comparator), &name, &value).unwrap(),
+                4 => batch.merge_cf(family(&comparator), &name, &value).unwrap(),
+                5 => batch.delete_cf(family(&comparator), &name).unwrap(),
+                6 => batch.single_delete_cf(family(&comparator), &name).unwrap(),
                 7 => {
                     batch.set_save_point();
                     saved.push(records.len());
