@@ -2,7 +2,7 @@
 
 use crate::sys;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Wall time, monotonic time, CPU time and sleeping.
 pub trait Clock: Send + Sync {
@@ -20,16 +20,8 @@ pub trait Clock: Send + Sync {
 }
 
 /// The operating system's clocks.
-#[derive(Debug)]
-pub struct SystemClock {
-    origin: Instant,
-}
-
-impl Default for SystemClock {
-    fn default() -> Self {
-        SystemClock { origin: Instant::now() }
-    }
-}
+#[derive(Debug, Default)]
+pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now_micros(&self) -> u64 {
@@ -37,7 +29,7 @@ impl Clock for SystemClock {
     }
 
     fn monotonic_nanos(&self) -> u64 {
-        self.origin.elapsed().as_nanos() as u64
+        sys::monotonic_nanos()
     }
 
     fn thread_cpu_nanos(&self) -> u64 {

@@ -200,11 +200,22 @@ pub fn unmap(start: *mut u8, len: usize) {
 
 /// CPU time of the calling thread, in nanoseconds.
 pub fn thread_cpu_nanos() -> u64 {
-    // SAFETY: all-zero bytes are a valid `timespec`.
-    let mut time: libc::timespec = unsafe { std::mem::zeroed() };
-    // SAFETY: `time` is writable and lives across the call.
-    let result = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    if result == -1 { 0 } else { time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64 }
+    nanos_of(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// Nanoseconds since the machine was started, about. Never goes back.
+#[inline]
+pub fn monotonic_nanos() -> u64 {
+    nanos_of(libc::CLOCK_MONOTONIC)
+}
+
+/// What a clock of the system says, in nanoseconds; 0 if there is none.
+#[inline]
+fn nanos_of(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is writable and lives across the call. A call that fails leaves it as it is.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Fills `buf` with random bytes from the operating system.

@@ -226,14 +226,27 @@ impl SkipList {
     /// Order of `node`'s key against `target`.
     #[inline]
     fn compare(&self, node: Node<'_>, target: &Target<'_>) -> Order {
-        let header = node.published_header();
-        match { header.prefix }.cmp(&target.prefix) {
-            Order::Equal => self
-                .comparator
-                .compare(node.user_key(), target.user_key)
-                .then_with(|| target.packed.cmp(&{ header.packed })),
+        match node.prefix().cmp(&target.prefix) {
+            Order::Equal => self.compare_keys(node, target),
             decided => decided,
         }
+    }
+
+    /// True if `node` comes before `target`.
+    #[inline]
+    fn is_before(&self, node: Node<'_>, target: &Target<'_>) -> bool {
+        let prefix = node.prefix();
+        if prefix != target.prefix {
+            return prefix < target.prefix;
+        }
+        self.compare_keys(node, target) == Order::Less
+    }
+
+    /// Order of `node`'s key against `target`, whose prefixes are equal.
+    #[inline]
+    fn compare_keys(&self, node: Node<'_>, target: &Target<'_>) -> Order {
+        let keys = self.comparator.compare(node.user_key(), target.user_key);
+        keys.then_with(|| target.packed.cmp(&node.packed()))
     }
 
     /// Adds an entry and returns its node. `random` decides its height.
@@ -246,40 +259,42 @@ impl SkipList {
             self.height.fetch_max(height as u32, Ordering::Relaxed);
         }
         let mut before = self.path();
-        if !self.ascending_place(target, height, &mut before) {
-            self.search(target, &mut before);
-        }
-        for (level, place) in before.iter_mut().enumerate().take(height) {
-            self.link(node, reference, target, level, place);
-            // Release: pairs with the Acquire in `ascending_place`; publishes the node's bytes.
-            self.last_inserted[level].store(reference, Ordering::Release);
+        let next = match self.ascending_place(target, height, &mut before) {
+            Some(next) => next,
+            None => self.search(target, &mut before),
+        };
+        self.link(node, reference, target, 0, (&mut before[0], next));
+        for (level, place) in before.iter_mut().enumerate().take(height).skip(1) {
+            let (found, next) = self.advance(*place, target, level);
+            *place = found;
+            self.link(node, reference, target, level, (place, next));
         }
         reference
     }
 
     /// If the entry goes right after the last inserted nodes on all its levels: finds its place without a
-    /// search.
+    /// search, and gives what follows it on the lowest.
     #[inline]
-    fn ascending_place(&self, target: &Target<'_>, height: usize, before: &mut Path) -> bool {
-        for (level, place) in before.iter_mut().enumerate().take(height) {
-            // Acquire: pairs with the Release in `insert`. A hint, but its node is looked at.
+    fn ascending_place(&self, target: &Target<'_>, height: usize, before: &mut Path) -> Option<Ref> {
+        let mut follows = NULL;
+        for level in (0..height).rev() {
+            // Acquire: pairs with the Release in `link`. A hint, but its node is looked at.
             let hint = self.last_inserted[level].load(Ordering::Acquire);
-            if !self.is_place(hint, target, level) {
-                return false;
-            }
-            *place = hint;
+            follows = self.follower(hint, target, level)?;
+            before[level] = hint;
         }
-        true
+        Some(follows)
     }
 
-    /// True if `target` belongs right after `before` on `level`.
+    /// The node after `before` on `level`, if `target` belongs between the two.
     #[inline]
-    fn is_place(&self, before: Ref, target: &Target<'_>, level: usize) -> bool {
-        if before != self.head && self.compare(self.node(before), target) != Order::Less {
-            return false;
+    fn follower(&self, before: Ref, target: &Target<'_>, level: usize) -> Option<Ref> {
+        let node = self.node(before);
+        if before != self.head && !self.is_before(node, target) {
+            return None;
         }
-        let next = self.node(before).next_slot(level).load(Ordering::Acquire);
-        next == NULL || self.compare(self.node(next), target) == Order::Greater
+        let next = node.next_slot(level).load(Ordering::Acquire);
+        (next == NULL || self.compare(self.node(next), target) == Order::Greater).then_some(next)
     }
 
     /// The path of no search.
@@ -296,7 +311,7 @@ impl SkipList {
 
     /// As [`SkipList::search`], in fewer steps if `target` is not far from where `before` leads.
     pub fn search_near(&self, target: &Target<'_>, before: &mut Path) -> Ref {
-        let is_before = |node: Ref| node == self.head || self.compare(self.node(node), target) == Order::Less;
+        let is_before = |node: Ref| node == self.head || self.is_before(self.node(node), target);
         for level in 0..NEAR_LEVELS {
             let start = before[level];
             if is_before(start) {
@@ -314,9 +329,21 @@ impl SkipList {
     #[inline]
     fn descend(&self, start: Ref, bound: Ref, target: &Target<'_>, before: &mut [Ref]) -> Ref {
         // A node that is known not to be before the target is not compared again on the levels below.
-        let (mut current, mut bound) = (start, bound);
+        let (mut current, mut bound, mut node) = (start, bound, self.node(start));
         for (level, place) in before.iter_mut().enumerate().rev() {
-            (current, bound) = self.advance(current, bound, target, level);
+            loop {
+                let next = node.next_slot(level).load(Ordering::Acquire);
+                if next == bound || next == NULL {
+                    bound = next;
+                    break;
+                }
+                let following = self.node(next);
+                if !self.is_before(following, target) {
+                    bound = next;
+                    break;
+                }
+                (current, node) = (next, following);
+            }
             *place = current;
         }
         bound
@@ -324,34 +351,43 @@ impl SkipList {
 
     /// On `level`, from `current`: (last node before `target`, first not before it).
     #[inline]
-    fn advance(&self, mut current: Ref, bound: Ref, target: &Target<'_>, level: usize) -> (Ref, Ref) {
+    fn advance(&self, mut current: Ref, target: &Target<'_>, level: usize) -> (Ref, Ref) {
+        let mut node = self.node(current);
         loop {
-            let next = self.node(current).next_slot(level).load(Ordering::Acquire);
-            if next == NULL || next == bound {
+            let next = node.next_slot(level).load(Ordering::Acquire);
+            if next == NULL {
                 return (current, next);
             }
-            let node = self.node(next);
-            if self.compare(node, target) != Order::Less {
+            let following = self.node(next);
+            if !self.is_before(following, target) {
                 return (current, next);
             }
-            current = next;
+            (current, node) = (next, following);
         }
     }
 
-    /// Links `node` on `level` after `place`, which moves on if others insert there meanwhile.
+    /// Links `node` on `level` between `place` and what follows it, which move on if others insert there meanwhile.
     #[inline]
-    fn link(&self, node: Node<'_>, reference: Ref, target: &Target<'_>, level: usize, place: &mut Ref) {
+    fn link(
+        &self,
+        node: Node<'_>,
+        reference: Ref,
+        target: &Target<'_>,
+        level: usize,
+        (place, mut next): (&mut Ref, Ref),
+    ) {
         loop {
-            let (before, next) = self.advance(*place, NULL, target, level);
-            *place = before;
             // Published by the exchange below.
             node.set_next(level, next);
-            let slot = self.node(before).next_slot(level);
+            let slot = self.node(*place).next_slot(level);
             // Release: pairs with the Acquire of every traversal; publishes the node's bytes.
             if slot.compare_exchange(next, reference, Ordering::Release, Ordering::Relaxed).is_ok() {
-                return;
+                break;
             }
+            (*place, next) = self.advance(*place, target, level);
         }
+        // Release: pairs with the Acquire in `ascending_place`; publishes the node's bytes.
+        self.last_inserted[level].store(reference, Ordering::Release);
     }
 
     /// Writes a node, linked nowhere.

@@ -7,6 +7,7 @@
 
 use crate::histogram::{Cells, HistogramData};
 use crate::{HistogramKind, Ticker};
+use std::cell::Cell;
 use std::fmt::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -19,7 +20,12 @@ const SHARED: usize = SLOTS;
 /// One bit for each slot that a thread has.
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 
+/// In place of a slot's number: the thread has not counted yet.
+const NONE: usize = usize::MAX;
+
 thread_local! {
+    /// The number of the thread's slot. Apart from the slot, so that reading it takes one load.
+    static NUMBER: Cell<usize> = const { Cell::new(NONE) };
     static SLOT: Slot = Slot::take();
 }
 
@@ -37,6 +43,8 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
+        // What is counted while the thread ends.
+        NUMBER.set(SHARED);
         if self.0 != SHARED {
             // Release: pairs with the Acquire in take.
             TAKEN.fetch_and(!(1 << self.0), Ordering::Release);
@@ -166,6 +174,13 @@ impl Statistics {
         StatsLevel::from_number(i64::from(self.level.load(Ordering::Relaxed)))
     }
 
+    /// True if anything is counted.
+    #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        // Relaxed: as in `level`.
+        self.level.load(Ordering::Relaxed) != StatsLevel::DisableAll as u8
+    }
+
     /// Changes how much is counted from the next operations on. Earlier counts stay.
     pub fn set_level(&self, level: StatsLevel) {
         self.level.store(level as u8, Ordering::Relaxed);
@@ -179,16 +194,31 @@ impl Statistics {
         if level == StatsLevel::DisableAll as u8 {
             return None;
         }
-        // A thread that ends has given its slot back.
-        let slot = SLOT.try_with(|slot| slot.0).unwrap_or(SHARED).min(SHARED);
+        let slot = NUMBER.get();
         // Relaxed: counts made during a reset may be lost.
         let generation = self.generation.load(Ordering::Relaxed);
+        match self.shards.get(slot).and_then(OnceLock::get) {
+            Some(shard) if shard.generation.load(Ordering::Relaxed) == generation => {
+                Some(Local { shard, alone: slot != SHARED, level })
+            }
+            _ => Some(self.begin_local(generation, level)),
+        }
+    }
+
+    /// The calling thread's part, with a shard that is ready to be written.
+    #[cold]
+    fn begin_local(&self, generation: u64, level: u8) -> Local<'_> {
+        if NUMBER.get() == NONE {
+            // A thread that ends has given its slot back.
+            NUMBER.set(SLOT.try_with(|slot| slot.0).unwrap_or(SHARED));
+        }
+        let slot = NUMBER.get();
         let shard = self.shards[slot].get_or_init(|| Shard::new(generation));
         let alone = slot != SHARED;
         if alone && shard.generation.load(Ordering::Relaxed) != generation {
             shard.begin(generation);
         }
-        Some(Local { shard, alone, level })
+        Local { shard, alone, level }
     }
 
     /// Adds `n` to a ticker. For single events; operations take [`Statistics::local`] once.
@@ -251,9 +281,9 @@ impl Statistics {
     /// Sets all counters to 0. Counts of operations that are under way may be lost or not.
     pub fn reset(&self) {
         // Relaxed: as in `local`.
-        self.generation.fetch_add(1, Ordering::Relaxed);
+        let generation = self.generation.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         if let Some(shared) = self.shards[SHARED].get() {
-            shared.clear();
+            shared.begin(generation);
         }
     }
 

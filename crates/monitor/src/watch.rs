@@ -29,7 +29,7 @@ impl Monitor {
     /// False if nobody can want operations counted: nearly always the case, and cheap to know.
     #[inline]
     pub fn is_asked(&self) -> bool {
-        self.statistics.is_some() || PerfContext::is_in_use()
+        self.statistics.as_ref().is_some_and(|statistics| statistics.is_on()) || PerfContext::is_in_use()
     }
 
     /// An operation begins.

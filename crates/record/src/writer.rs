@@ -21,10 +21,14 @@ pub struct LogWriter {
     file: Box<dyn WriteFile>,
     /// The log number's low half, if each header carries it.
     recyclable: Option<u32>,
+    /// For each kind of fragment, the checksum of what headers of this log hold behind the length.
+    crc_of_headers: [u32; kind::LAST as usize + 1],
     /// Header of an empty record of another log: where readers find it, this log ends.
     end: [u8; RECYCLABLE_HEADER_LEN],
     /// Offset in the current block.
     block_offset: usize,
+    /// What the file says is its length.
+    len: u64,
     /// One record, framed, or as much of it as is appended at once; reused.
     frame: Vec<u8>,
     compression: Option<Compression>,
@@ -42,11 +46,14 @@ impl LogWriter {
     /// Writes the log `log_number` to the start of `file`. With `recyclable` each fragment carries the log
     /// number, and a mark follows the last: the file may hold other things after it, such as an earlier log.
     pub fn new(file: Box<dyn WriteFile>, log_number: u64, recyclable: bool) -> LogWriter {
+        let recyclable = recyclable.then_some(log_number as u32);
         LogWriter {
             file,
-            recyclable: recyclable.then_some(log_number as u32),
+            recyclable,
+            crc_of_headers: std::array::from_fn(|kind| crc_of_header(kind as u8, recyclable)),
             end: end_mark(log_number as u32),
             block_offset: 0,
+            len: 0,
             frame: Vec::new(),
             compression: None,
         }
@@ -80,6 +87,14 @@ impl LogWriter {
     /// Appends the concatenation of `parts` as one record, with one append to the file if it is no larger than a MiB or so.
     pub fn append_parts(&mut self, parts: &[&[u8]]) -> Result<LogOffset> {
         self.frame.clear();
+        if self.compression.is_some() {
+            return self.append_compressed(parts);
+        }
+        self.append_record(parts)
+    }
+
+    #[inline(never)]
+    fn append_compressed(&mut self, parts: &[&[u8]]) -> Result<LogOffset> {
         let Some(mut compression) = self.compression.take() else { return self.append_record(parts) };
         if !compression.announced {
             self.announce_compression();
@@ -110,8 +125,39 @@ impl LogWriter {
     }
 
     /// Frames the concatenation of `parts` after what `frame` holds, and appends it.
+    #[inline]
     fn append_record(&mut self, parts: &[&[u8]]) -> Result<LogOffset> {
-        let header_len = if self.recyclable.is_some() { RECYCLABLE_HEADER_LEN } else { HEADER_LEN };
+        match parts {
+            [record] if self.header_len() + record.len() <= BLOCK_SIZE - self.block_offset => {
+                self.frame_whole(record);
+            }
+            _ => self.frame_in_fragments(parts)?,
+        }
+        // Where no header fits in the rest of the block, readers look at the start of the next one, which is as it was.
+        let marked = self.recyclable.is_some() && BLOCK_SIZE - self.block_offset >= RECYCLABLE_HEADER_LEN;
+        self.file.append_marked(&self.frame, if marked { &self.end } else { &[] })?;
+        self.len = self.file.len();
+        Ok(LogOffset(self.len))
+    }
+
+    #[inline]
+    fn header_len(&self) -> usize {
+        if self.recyclable.is_some() { RECYCLABLE_HEADER_LEN } else { HEADER_LEN }
+    }
+
+    /// Frames `record` as one fragment, for which there is room in the block: what nearly every record is.
+    #[inline]
+    fn frame_whole(&mut self, record: &[u8]) {
+        let crc = mask(crc32c_extend(self.crc_of_headers[kind::FULL as usize], record));
+        self.push_header(kind::FULL, record.len(), crc);
+        self.frame.extend_from_slice(record);
+        self.block_offset += self.header_len() + record.len();
+    }
+
+    /// Frames the concatenation of `parts` block by block, and appends what of it is large.
+    #[inline(never)]
+    fn frame_in_fragments(&mut self, parts: &[&[u8]]) -> Result<()> {
+        let header_len = self.header_len();
         let mut left: usize = parts.iter().map(|part| part.len()).sum();
         let mut source = Parts { parts, part: 0, offset: 0 };
         let mut first = true;
@@ -134,41 +180,44 @@ impl LogWriter {
             self.block_offset += header_len + len;
             first = false;
             if left == 0 {
-                break;
+                return Ok(());
             }
             if self.frame.len() >= LARGEST_APPEND {
                 // Its last fragment ends a block. Readers take what follows for an end: the record has none yet.
                 self.file.append_marked(&self.frame, &[])?;
+                self.len = self.file.len();
                 self.frame.clear();
             }
         }
-        // Where no header fits in the rest of the block, readers look at the start of the next one, which is as it was.
-        let marked = self.recyclable.is_some() && BLOCK_SIZE - self.block_offset >= RECYCLABLE_HEADER_LEN;
-        self.file.append_marked(&self.frame, if marked { &self.end } else { &[] })?;
-        Ok(LogOffset(self.file.len()))
     }
 
     /// Appends one fragment of `len` bytes from `source` to the frame.
     fn frame_fragment(&mut self, kind: u8, len: usize, source: &mut Parts<'_>) {
         let start = self.frame.len();
-        self.frame.extend_from_slice(&[0; 4]);
-        self.frame.extend_from_slice(&(len as u16).to_le_bytes());
-        let crc_of_header = match self.recyclable {
-            None => {
-                self.frame.push(kind);
-                crc32c(&[kind])
-            }
-            Some(number) => {
-                let kind = kind + kind::RECYCLABLE;
-                self.frame.push(kind);
-                self.frame.extend_from_slice(&number.to_le_bytes());
-                crc32c_extend(crc32c(&[kind]), &number.to_le_bytes())
-            }
-        };
+        self.push_header(kind, len, 0);
         let payload = self.frame.len();
         source.copy(len, &mut self.frame);
-        let crc = mask(crc32c_extend(crc_of_header, &self.frame[payload..]));
+        let crc = mask(crc32c_extend(self.crc_of_headers[kind as usize], &self.frame[payload..]));
         self.frame[start..start + 4].copy_from_slice(&crc.to_le_bytes());
+    }
+
+    /// Appends the header of a fragment of `len` bytes to the frame.
+    #[inline]
+    fn push_header(&mut self, kind: u8, len: usize, crc: u32) {
+        let mut header = [0; RECYCLABLE_HEADER_LEN];
+        header[..4].copy_from_slice(&crc.to_le_bytes());
+        header[4..6].copy_from_slice(&(len as u16).to_le_bytes());
+        match self.recyclable {
+            None => {
+                header[6] = kind;
+                self.frame.extend_from_slice(&header[..HEADER_LEN]);
+            }
+            Some(number) => {
+                header[6] = kind + kind::RECYCLABLE;
+                header[HEADER_LEN..].copy_from_slice(&number.to_le_bytes());
+                self.frame.extend_from_slice(&header);
+            }
+        }
     }
 
     /// Hands everything appended to the operating system.
@@ -193,12 +242,20 @@ impl LogWriter {
 
     /// Length of the log, in bytes.
     pub fn len(&self) -> u64 {
-        self.file.len()
+        self.len
     }
 
     /// True if nothing was appended.
     pub fn is_empty(&self) -> bool {
-        self.file.is_empty()
+        self.len == 0
+    }
+}
+
+/// The checksum of what a header holds behind the length: the kind, and the log's number if it carries that.
+fn crc_of_header(kind: u8, recyclable: Option<u32>) -> u32 {
+    match recyclable {
+        None => crc32c(&[kind]),
+        Some(number) => crc32c_extend(crc32c(&[kind + kind::RECYCLABLE]), &number.to_le_bytes()),
     }
 }
 

@@ -7,6 +7,7 @@ use outcrop_cache::Pinned;
 use outcrop_monitor::{DetailedTimer, HistogramKind, IoStats, PerfMetric, PerfTimer, Ticker, Timer, Watch};
 
 /// A block was in the cache.
+#[inline]
 pub fn hit(watch: Watch<'_>, form: Form, bytes: usize) {
     let (of_kind, bytes) = (
         match form {
@@ -132,6 +133,7 @@ pub enum Asked {
 }
 
 /// A filter was asked, and did not rule the table out, or did.
+#[inline]
 pub fn asked_filter(watch: Watch<'_>, about: Asked, may_contain: bool) {
     if let Some(stats) = watch.stats() {
         match (about, may_contain) {
@@ -150,6 +152,7 @@ pub fn asked_filter(watch: Watch<'_>, about: Asked, may_contain: bool) {
 }
 
 /// A filter, of whole keys or of prefixes, let a lookup through that found its key.
+#[inline]
 pub fn was_right(watch: Watch<'_>, of_keys: bool) {
     watch.count(
         if of_keys { Ticker::BloomFilterFullTruePositive } else { Ticker::BloomFilterPrefixTruePositive },

@@ -321,7 +321,7 @@ impl TableReader {
     }
 
     /// A lookup found versions of its key here: counts that the filter, if there is one, was right not to rule the table out.
-    #[cold]
+    #[inline]
     pub fn count_true_positive(&self, watch: Watch<'_>) {
         if let Some(filter) = &self.filter {
             counts::was_right(watch, filter.has_whole_keys());

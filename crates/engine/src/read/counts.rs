@@ -7,7 +7,7 @@ use outcrop_base::Result;
 use outcrop_monitor::{HistogramKind, PerfMetric, PerfTimer, StatsTimer, Ticker, Watch};
 
 /// Memtables were asked, so many of them, which decided or did not. Of keys that are read together the first counts them.
-#[cold]
+#[inline]
 pub(super) fn memtables(watch: Watch<'_>, timer: PerfTimer<'_>, decided: bool, asked: u64) {
     watch.count(if decided { Ticker::MemtableHit } else { Ticker::MemtableMiss }, 1);
     timer.nanos(PerfMetric::GetFromMemtableTime);
@@ -15,7 +15,7 @@ pub(super) fn memtables(watch: Watch<'_>, timer: PerfTimer<'_>, decided: bool, a
 }
 
 /// A value was found in a table of the level that `level` says, which is not asked if nobody wants to know.
-#[cold]
+#[inline]
 pub(super) fn found_in_table(watch: Watch<'_>, level: impl FnOnce() -> usize) {
     let Some(stats) = watch.stats() else { return };
     let hit = match level() {
@@ -27,7 +27,7 @@ pub(super) fn found_in_table(watch: Watch<'_>, level: impl FnOnce() -> usize) {
 }
 
 /// A key was read that has a value of so many bytes, or none.
-#[cold]
+#[inline]
 pub fn key_read(watch: Watch<'_>, timer: StatsTimer<'_>, found: Option<usize>) {
     let bytes = found.unwrap_or(0) as u64;
     watch.perf(PerfMetric::GetReadBytes, bytes);

@@ -61,7 +61,6 @@ fn look_up(view: &ReadView<'_>, key: &[u8]) -> Result<Option<FoundValue>> {
     if view.watch.is_on() { look_up_counted(view, key) } else { look_up_watched::<false>(view, key) }
 }
 
-#[cold]
 #[inline(never)]
 fn look_up_counted(view: &ReadView<'_>, key: &[u8]) -> Result<Option<FoundValue>> {
     look_up_watched::<true>(view, key)
@@ -180,7 +179,7 @@ impl<'v> Search<'v> {
     }
 
     /// Versions of the key were found in the table that was named last.
-    #[cold]
+    #[inline]
     pub(super) fn count_found(
         &self,
         table: &TableReader,

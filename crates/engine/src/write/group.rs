@@ -464,9 +464,14 @@ impl WriteQueue {
         bytes: usize,
         commit: Option<impl FnMut(&mut Group) -> Result<()>>,
     ) -> bool {
+        !self.try_end_lead() && self.end_lead_of_turn(options, bytes, commit)
+    }
+
+    /// Ends the caller's lead if nobody is in line. Else [`WriteQueue::end_lead`] must follow.
+    #[inline]
+    pub fn try_end_lead(&self) -> bool {
         // Release: pairs with the Acquire in `try_lead`; publishes what the leader wrote.
-        let ended = self.lead.compare_exchange(LED, FREE, Ordering::Release, Ordering::Relaxed);
-        ended.is_err() && self.end_lead_of_turn(options, bytes, commit)
+        self.lead.compare_exchange(LED, FREE, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
     fn end_lead_of_turn(

@@ -52,6 +52,8 @@ pub struct CommitPipeline {
     pub(super) queue: WriteQueue,
     core: Mutex<WriteCore>,
     pub(super) closed_wals: Arc<ClosedWals>,
+    /// Every write has to be in a WAL.
+    needs_wal: bool,
     /// Counts the writes.
     pub stats: DbStats,
 }
@@ -68,6 +70,7 @@ impl CommitPipeline {
     pub fn new(versions: Arc<VersionSet>, closed_wals: Arc<ClosedWals>, core: WriteCore) -> CommitPipeline {
         CommitPipeline {
             ctx: versions.ctx.clone(),
+            needs_wal: recycled_wals(&versions.ctx.options) > 0,
             versions,
             queue: WriteQueue::default(),
             core: Mutex::new(core),
@@ -84,20 +87,27 @@ impl CommitPipeline {
     /// Commits `batch`: atomically, in the order of arrival, visible to reads when it returns.
     pub fn write(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
         let watching = self.ctx.monitor.begin();
-        let timer = Watch::from(&watching).stats_timer();
-        let result = self.write_untimed(options, batch);
+        let watch = Watch::from(&watching);
+        let timer = watch.stats_timer();
+        let result = match self.check_options(options, batch.size_bytes()) {
+            Ok(()) if self.queue.try_lead() => self.write_alone(options, batch, watch),
+            Ok(()) => self.write_with_others(options, batch, watch),
+            refused => refused,
+        };
         timer.micros(HistogramKind::DbWrite);
         result
     }
 
-    #[inline]
-    fn write_untimed(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
-        self.check_options(options, batch.size_bytes())?;
-        if self.queue.try_lead() {
-            return self.write_alone(options, batch);
-        }
+    /// Commits `batch` while others write.
+    #[inline(never)]
+    fn write_with_others(
+        &self,
+        options: &WriteOptions,
+        batch: &mut WriteBatch,
+        watch: Watch<'_>,
+    ) -> Result<()> {
         let patience = match contend(&self.queue, options, &*self.ctx.env.clock) {
-            Contended::Leads => return self.write_alone(options, batch),
+            Contended::Leads => return self.write_alone(options, batch, watch),
             Contended::Waits { patience } => patience,
         };
         let request = Request { bytes: batch.take_bytes(), options: *options, alone: false };
@@ -110,7 +120,7 @@ impl CommitPipeline {
             }
             Turn::Lead(mut own) => {
                 let mut followers = self.queue.gather(&own);
-                let result = self.lead_catching_panics(options, &mut own.bytes, &mut followers, anything);
+                let result = self.lead_group(options, &mut own.bytes, &mut followers);
                 for (writer, request) in followers {
                     writer.finish(result.clone(), request.bytes);
                 }
@@ -133,7 +143,8 @@ impl CommitPipeline {
         admit: impl FnOnce(Committing) -> Result<()>,
     ) -> Result<()> {
         let watching = self.ctx.monitor.begin();
-        let timer = Watch::from(&watching).stats_timer();
+        let watch = Watch::from(&watching);
+        let timer = watch.stats_timer();
         self.check_options(options, batch.size_bytes())?;
         let mut own = batch.take_bytes();
         if !self.queue.try_lead() {
@@ -148,7 +159,7 @@ impl CommitPipeline {
         }
         // A panic of the application's: nothing was done yet that it could leave half done.
         let admit = |group| caught("admission", || admit(group));
-        let result = self.lead_catching_panics(options, &mut own, &mut [], admit);
+        let result = self.catching_panics(|| self.lead(options, &mut own, &mut [], admit, watch));
         batch.restore_bytes(own);
         self.end_lead(options, batch.size_bytes());
         timer.micros(HistogramKind::DbWrite);
@@ -158,7 +169,7 @@ impl CommitPipeline {
     /// Refuses what cannot be done, and lets a write of `bytes` wait that is content to.
     #[inline]
     pub(super) fn check_options(&self, options: &WriteOptions, bytes: usize) -> Result<()> {
-        if options.disable_wal && recycled_wals(&self.ctx.options) > 0 {
+        if options.disable_wal && self.needs_wal {
             // Sequence numbers that are in no WAL would part the recycled ones, see `switch_wal`.
             return Err(Error::invalid_argument(
                 "WriteOptions::disableWAL option is not supported if DBOptions::recycle_log_file_num > 0",
@@ -175,9 +186,9 @@ impl CommitPipeline {
 
     /// Commits `batch` in a group of its own. The caller leads, and does not after.
     #[inline]
-    fn write_alone(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
+    fn write_alone(&self, options: &WriteOptions, batch: &mut WriteBatch, watch: Watch<'_>) -> Result<()> {
         let mut own = batch.take_bytes();
-        let result = self.lead_catching_panics(options, &mut own, &mut [], anything);
+        let result = self.catching_panics(|| self.lead(options, &mut own, &mut [], anything, watch));
         batch.restore_bytes(own);
         self.end_lead(options, batch.size_bytes());
         result
@@ -186,9 +197,16 @@ impl CommitPipeline {
     /// Ends the caller's lead; others that called, or whose turn it is, are committed before, where that takes no longer than the commit.
     #[inline]
     pub(super) fn end_lead(&self, options: &WriteOptions, bytes: usize) {
+        if !self.queue.try_end_lead() {
+            self.end_lead_with_others(options, bytes);
+        }
+    }
+
+    #[inline(never)]
+    fn end_lead_with_others(&self, options: &WriteOptions, bytes: usize) {
         let commit = |group: &mut Group| {
             let ((_, first), others) = group.split_first_mut().expect("nobody commits nothing");
-            self.lead_catching_panics(&first.options, &mut first.bytes, others, anything)
+            self.lead_group(&first.options, &mut first.bytes, others)
         };
         // The caller's write is done: it is not to wait for room for others.
         let has_room = self.versions.stall.condition() == StallCondition::Normal;
@@ -197,30 +215,38 @@ impl CommitPipeline {
         }
     }
 
-    /// Commits one group, and returns whatever happens: the caller owes its followers an answer, and the line a leader.
-    #[inline]
-    fn lead_catching_panics(
+    /// Commits a group of several, or of others. The caller leads.
+    #[inline(never)]
+    fn lead_group(
         &self,
         options: &WriteOptions,
         own: &mut [u8],
         followers: &mut [(Arc<Writer>, Request)],
-        admit: impl FnOnce(Committing) -> Result<()>,
     ) -> Result<()> {
+        let watching = self.ctx.monitor.begin();
+        self.catching_panics(|| self.lead(options, own, followers, anything, Watch::from(&watching)))
+    }
+
+    /// Has `commit` commit one group, and returns whatever happens: the caller owes its followers an answer, and the line a leader.
+    #[inline]
+    fn catching_panics(&self, commit: impl FnOnce() -> Result<()>) -> Result<()> {
         // Work that a panic left half done is covered by the latched failure: `resume` puts it in order.
-        let ended = catch_unwind(AssertUnwindSafe(|| self.lead(options, own, followers, admit)));
+        let ended = catch_unwind(AssertUnwindSafe(commit));
         ended.unwrap_or_else(|panic| Err(self.versions.fail_writes(panicked("write", &*panic))))
     }
 
     /// Commits one group. The caller leads.
+    ///
+    /// Inlined always: what is left for a group of one is a straight line.
+    #[inline(always)]
     fn lead(
         &self,
         options: &WriteOptions,
         own: &mut [u8],
         followers: &mut [(Arc<Writer>, Request)],
         admit: impl FnOnce(Committing) -> Result<()>,
+        watch: Watch<'_>,
     ) -> Result<()> {
-        let watching = self.ctx.monitor.begin();
-        let watch = Watch::from(&watching);
         let timer = watch.perf_timer_without(counts::PARTS_OF_A_WRITE);
         let group_bytes = own.len() + followers.iter().map(|(_, r)| r.bytes.len()).sum::<usize>();
         let mut core = self.core_with_room(options, group_bytes as u64)?;
@@ -331,6 +357,7 @@ impl CommitPipeline {
     }
 
     /// Inserts the group's batches, in order.
+    #[inline]
     fn apply_group(
         &self,
         targets: &mut Targets,
@@ -389,6 +416,7 @@ impl CommitPipeline {
         full
     }
 
+    #[inline]
     pub(super) fn count_group(&self, bytes: usize, count: u64, followers: usize, watch: Watch<'_>) {
         self.stats.writes.add_single_writer(1 + followers as u64);
         self.stats.keys_written.add_single_writer(count);
@@ -440,6 +468,7 @@ fn record_bytes(own: &[u8], followers: &[(Arc<Writer>, Request)]) -> u64 {
 }
 
 /// Writes consecutive sequence numbers into the headers of the group's batches; returns the record count.
+#[inline]
 fn number_group(first: SeqNum, own: &mut [u8], followers: &mut [(Arc<Writer>, Request)]) -> u64 {
     let mut count = 0;
     let mut number = |bytes: &mut [u8]| {

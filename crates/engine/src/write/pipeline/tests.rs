@@ -486,7 +486,7 @@ fn the_record_of_a_group_asks_the_limiter_once_for_the_bytes_of_all() {
             followers.extend(parts.commit.queue.gather(&own));
             std::thread::yield_now();
         }
-        parts.commit.lead_catching_panics(&paced, &mut own.bytes, &mut followers, anything).unwrap();
+        parts.commit.lead_group(&paced, &mut own.bytes, &mut followers).unwrap();
         for (writer, request) in followers {
             writer.finish(Ok(()), request.bytes);
         }
