@@ -134,7 +134,6 @@ pub fn notes() -> impl Iterator<Item = &'static settings::Note> {
         resources::LIMIT_NOTES,
         resources::KEPT_NOTES,
         sizes::SIZE_NOTES,
-        slice_transform::SLICE_TRANSFORM_NOTES,
         sst_file_writer::INGEST_NOTES,
         sst_file_writer::ENV_NOTES,
         table_options::TABLE_NOTES,

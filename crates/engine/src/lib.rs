@@ -179,7 +179,7 @@ pub use live_files::{LiveFileStorage, LiveFiles, LiveFilesOptions, StorageFileKi
 pub use objects::DbObjects;
 pub use outcrop_base::{
     CompactionFilter, CompactionFilterFactory, Comparator, Error, ErrorKind, FilterContext, FilterDecision,
-    MergeOperator, PrefixExtractor, Result, SeqNum, UserComparator,
+    MergeOperator, PrefixExtractor, Result, SeqNum, UserComparator, UserPrefixExtractor,
 };
 pub use outcrop_cache::{Cache, CacheOptions};
 pub use outcrop_env::Env;

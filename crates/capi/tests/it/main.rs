@@ -16,6 +16,7 @@ mod logging;
 mod memory;
 mod one_moment;
 mod option_names;
+mod prefix_extractors;
 mod properties;
 mod read_limits;
 mod refusals;
