@@ -58,6 +58,7 @@ mod table_properties;
 mod transaction;
 mod transaction_db;
 mod transaction_options;
+mod ttl;
 mod updates;
 mod wal_files;
 mod write_buffer_manager;

@@ -135,6 +135,7 @@ mod table_cache;
 #[cfg(test)]
 mod testing;
 mod transactions;
+mod ttl;
 mod version_set;
 mod wal_archive;
 mod wal_tracking;
@@ -212,6 +213,9 @@ pub use transactions::options::{
 };
 pub use transactions::transaction::{LockMode, OperationCounts, SnapshotNotifier, Transaction, Validate};
 pub use transactions::waits::{Deadlock, DeadlockStep};
+pub use ttl::database::TtlDb;
+pub use ttl::rows::TtlRows;
+pub use ttl::stamp::split_ttl_value;
 pub use write::options::WriteOptions;
 pub use write::stall_condition::StallCondition;
 pub use write_buffer_manager::WriteBufferManager;

@@ -25,6 +25,7 @@ mod snapshots;
 mod statistics;
 mod tailing;
 mod transactions;
+mod ttl;
 mod updates;
 mod wal_archive;
 mod writebatch_wi;
